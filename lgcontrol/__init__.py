@@ -1,0 +1,1 @@
+"""Control and estimation on Lie groups: models, linearization, MPC, simulation."""

@@ -1,0 +1,82 @@
+"""Checks at the boundary: shapes, finiteness, names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+
+def is_symbolic(*values: Any) -> bool:
+    """Whether any value is a CasADi expression (SX or MX)."""
+    return any(isinstance(value, ca.SX | ca.MX) for value in values)
+
+
+def check_shape(
+    name: str, value: Any, shape: Sequence[int | None], *, batch: bool = False, finite: bool = True
+) -> np.ndarray:
+    """`value` as a float array of the given shape, or an error that names it.
+
+    Parameters
+    ----------
+    name : str
+        What the value is called in the message.
+    value : array_like
+        The value.
+    shape : sequence of int or None
+        Expected shape; None stands for any length.
+    batch : bool
+        Whether leading axes are allowed.
+    finite : bool
+        Whether NaN and infinity are refused.
+
+    Returns
+    -------
+    ndarray
+        A float64 array.
+
+    Raises
+    ------
+    TypeError
+        If the value is not numeric.
+    ValueError
+        If the shape differs or an entry is not finite.
+
+    Examples
+    --------
+    >>> check_shape("inertia", [[1, 0], [0, 2]], (2, 2)).dtype
+    dtype('float64')
+    """
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be an array of numbers: {error}") from None
+    expected = tuple(shape)
+    tail = array.shape[len(array.shape) - len(expected) :] if batch else array.shape
+    if len(tail) != len(expected) or any(
+        want is not None and want != have for want, have in zip(expected, tail, strict=True)
+    ):
+        raise ValueError(
+            f"{name} has shape {array.shape}, expected {format_shape(expected, batch)}"
+        )
+    if finite and not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{name} is not finite: entry {where} is {array[where]}")
+    return array
+
+
+def format_shape(shape: Sequence[int | None], batch: bool = False) -> str:
+    """Write a shape as in ``(..., 3)``; unknown lengths are ``n``."""
+    parts = ["..."] * batch + ["n" if n is None else str(n) for n in shape]
+    return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+
+
+def unknown_name(kind: str, name: object, valid: Iterable[str]) -> str:
+    """Message for an unknown name: lists the valid ones and suggests the nearest."""
+    names = list(valid)
+    near = get_close_matches(str(name), names, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"unknown {kind} {name!r}; valid names are {', '.join(names) or '(none)'}.{hint}"

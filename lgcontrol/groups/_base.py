@@ -1,0 +1,441 @@
+"""LieGroup: the operations every group offers, on NumPy batches and on CasADi expressions."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from functools import lru_cache
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ..codegen import ModelFunction, Shape, Value, trace
+from . import _series
+
+# Arguments and result of each operation: X coordinates, d tangent vector, M matrix,
+# J Jacobian, p point, s scalar, P coordinates on SE(3), T homogeneous matrix.
+_OPERATIONS: dict[str, tuple[str, str]] = {
+    "compose": ("XX", "X"),
+    "inverse": ("X", "X"),
+    "exp": ("d", "X"),
+    "log": ("X", "d"),
+    "plus": ("Xd", "X"),
+    "minus": ("XX", "d"),
+    "act": ("Xp", "p"),
+    "hat": ("d", "M"),
+    "vee": ("M", "d"),
+    "matrix": ("X", "M"),
+    "from_matrix": ("M", "X"),
+    "Ad": ("X", "J"),
+    "ad": ("d", "J"),
+    "right_jacobian": ("d", "J"),
+    "left_jacobian": ("d", "J"),
+    "right_jacobian_inverse": ("d", "J"),
+    "left_jacobian_inverse": ("d", "J"),
+    "normalize": ("X", "X"),
+    "distance": ("XXs", "s"),
+    "interpolate": ("XXs", "X"),
+    "embed": ("X", "P"),
+    "homogeneous": ("X", "T"),
+}
+
+
+class LieGroup(ABC):
+    """A Lie group: coordinates that are stored, tangent vectors that are differentiated.
+
+    Every operation takes NumPy arrays with leading batch axes (coordinates ``(..., nq)``, tangent
+    vectors ``(..., dim)``, matrices ``(..., n, n)``) or single CasADi columns (SX, MX, DM), and
+    returns the same kind. Perturbations are on the right, velocities are body-fixed
+    (left-trivialised): ``Ẋ = X v^``.
+
+    A group of your own is an immutable subclass with the data below, the methods marked abstract
+    (they get and return CasADi columns), and a `__hash__` and `__eq__` by value (a frozen
+    dataclass has them); `check_group` then tests the axioms.
+
+    Attributes
+    ----------
+    name : str
+    dim : int
+        Length of tangent vectors.
+    nq : int
+        Number of coordinates.
+    coordinate_names, coordinate_units : tuple of str
+    tangent_names, tangent_units : tuple of str
+            Units are ``"m"``, ``"rad"`` or empty; those of rates carry ``/s`` in addition.
+    is_commutative : bool
+        Whether ``X Y = Y X``: adjoints and Jacobians are then identities, brackets zero.
+    """
+
+    name: str
+    dim: int
+    nq: int
+    coordinate_names: tuple[str, ...]
+    coordinate_units: tuple[str, ...]
+    tangent_names: tuple[str, ...]
+    tangent_units: tuple[str, ...]
+    is_commutative: bool = False
+
+    # -- what a concrete group supplies -------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def identity(self) -> np.ndarray:
+        """Coordinates of the neutral element, shape (nq,)."""
+
+    @abstractmethod
+    def _compose(self, X: Value, Y: Value) -> Value: ...
+
+    @abstractmethod
+    def _inverse(self, X: Value) -> Value: ...
+
+    @abstractmethod
+    def _exp(self, d: Value) -> Value: ...
+
+    @abstractmethod
+    def _log(self, X: Value) -> Value: ...
+
+    @abstractmethod
+    def _hat(self, d: Value) -> Value: ...
+
+    @abstractmethod
+    def _vee(self, M: Value) -> Value: ...
+
+    @abstractmethod
+    def _matrix(self, X: Value) -> Value: ...
+
+    @abstractmethod
+    def _from_matrix(self, M: Value) -> Value: ...
+
+    def _Ad(self, X: Value) -> Value:
+        if self.is_commutative:
+            return ca.DM.eye(self.dim)
+        raise NotImplementedError(f"{self.name}: give _Ad, or set is_commutative")
+
+    def _ad(self, d: Value) -> Value:
+        if self.is_commutative:
+            return ca.DM(self.dim, self.dim)
+        raise NotImplementedError(f"{self.name}: give _ad, or set is_commutative")
+
+    @property
+    def matrix_size(self) -> int:
+        """Rows of the matrix representation."""
+        return 4
+
+    @property
+    def point_size(self) -> int:
+        """Length of the points the group acts on."""
+        return 3
+
+    @property
+    def selection(self) -> np.ndarray:
+        """Selection matrix H, shape (6, dim): body twist ``V = H v``, linear part first.
+
+        Raises
+        ------
+        TypeError
+            If the group is not a group of motions of a body.
+
+        References
+        ----------
+        From 2012, definition 4.2.
+        """
+        raise TypeError(f"{self.name} has no embedding in SE(3), so no selection matrix")
+
+    def _pose(self, X: Value) -> tuple[Value, Value]:
+        """Rotation matrix and translation of the body motion X."""
+        raise TypeError(f"{self.name} has no embedding in SE(3)")
+
+    def _rotation_squared(self, d: Value) -> Value:
+        """The number s for which ``ad³ = −s ad``: the squared rotation angle."""
+        raise NotImplementedError(
+            f"{self.name}: give _rotation_squared, or _right_jacobian and its inverse"
+        )
+
+    def _right_jacobian(self, d: Value) -> Value:
+        if self.is_commutative:
+            return ca.DM.eye(self.dim)
+        s, ad = self._rotation_squared(d), self._ad(d)
+        return ca.DM.eye(self.dim) - _series.versine(s) * ad + _series.remainder(s) * (ad @ ad)
+
+    def _right_jacobian_inverse(self, d: Value) -> Value:
+        if self.is_commutative:
+            return ca.DM.eye(self.dim)
+        ad = self._ad(d)
+        return (
+            ca.DM.eye(self.dim) + ad / 2 + _series.cotangent(self._rotation_squared(d)) * (ad @ ad)
+        )
+
+    def _normalize(self, X: Value) -> Value:
+        return X
+
+    def _project_matrix(self, M: np.ndarray) -> np.ndarray:
+        """Nearest group matrix, for a matrix that is slightly off; shape (..., n, n)."""
+        return M
+
+    def _random(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
+        """Random coordinates: the exponential of a normal tangent vector unless overridden."""
+        return self.exp(rng.normal(size=(*shape, self.dim)))
+
+    # -- operations ---------------------------------------------------------------------------
+
+    def compose(self, X: Value, Y: Value) -> Value:
+        """Group product ``X Y``: coordinates (..., nq) each; never renormalises."""
+        return self._apply("compose", X, Y)
+
+    def inverse(self, X: Value) -> Value:
+        """Inverse element, coordinates (..., nq)."""
+        return self._apply("inverse", X)
+
+    def exp(self, d: Value) -> Value:
+        """Group element reached from the identity with the constant velocity d in unit time.
+
+        Parameters
+        ----------
+        d : array_like, shape (..., dim)
+            Tangent vector; linear part [m] first, then angular part [rad].
+
+        Returns
+        -------
+        ndarray or CasADi column, shape (..., nq)
+        """
+        return self._apply("exp", d)
+
+    def log(self, X: Value) -> Value:
+        """Shortest tangent vector d with ``exp(d) = X``.
+
+        Finite and correct at and near a rotation by π and for both signs of a quaternion.
+
+        Parameters
+        ----------
+        X : array_like, shape (..., nq)
+
+        Returns
+        -------
+        ndarray or CasADi column, shape (..., dim)
+        """
+        return self._apply("log", X)
+
+    def plus(self, X: Value, d: Value) -> Value:
+        """``X exp(d)``: the element at the body-fixed displacement d from X."""
+        return self._apply("plus", X, d)
+
+    def minus(self, X: Value, Y: Value) -> Value:
+        """``log(Y⁻¹ X)``: the displacement d with ``plus(Y, d) = X``, shape (..., dim)."""
+        return self._apply("minus", X, Y)
+
+    def act(self, X: Value, point: Value) -> Value:
+        """Image of a point [m] under X, shape (..., point_size)."""
+        return self._apply("act", X, point)
+
+    def hat(self, d: Value) -> Value:
+        """Matrix of the Lie algebra for the tangent vector d, shape (..., n, n)."""
+        return self._apply("hat", d)
+
+    def vee(self, matrix: Value) -> Value:
+        """Tangent vector of a matrix of the Lie algebra: inverse of `hat`."""
+        return self._apply("vee", matrix)
+
+    def matrix(self, X: Value) -> Value:
+        """Matrix representation of X, shape (..., n, n)."""
+        return self._apply("matrix", X)
+
+    def from_matrix(self, matrix: Value) -> Value:
+        """Coordinates of a matrix representation.
+
+        A NumPy matrix that is off by less than 1e-6 (relative to its largest entry) is repaired; a
+        CasADi matrix is taken as it is.
+
+        Raises
+        ------
+        ValueError
+            If the matrix is further away from the group.
+        """
+        if isinstance(matrix, ca.SX | ca.MX | ca.DM):
+            return self._apply("from_matrix", matrix)
+        given = np.asarray(matrix, dtype=np.float64)
+        if given.shape[-2:] == (self.matrix_size,) * 2 and np.isfinite(given).all():
+            given = self._project_matrix(given)
+        X = self._apply("from_matrix", given)
+        off = np.abs(self.matrix(X) - np.asarray(matrix, dtype=np.float64))
+        scale = max(1.0, float(np.abs(given).max(initial=0.0)))
+        if not off.max(initial=0.0) <= MATRIX_TOLERANCE * scale:
+            raise ValueError(
+                f"not a matrix of {self.name}: the nearest one differs by "
+                f"{off.max():.2g}, at most {MATRIX_TOLERANCE * scale:.0e} is repaired"
+            )
+        return X
+
+    def Ad(self, X: Value) -> Value:
+        """Adjoint of X on tangent vectors, shape (..., dim, dim): ``X d^ X⁻¹ = (Ad d)^``."""
+        return self._apply("Ad", X)
+
+    def ad(self, d: Value) -> Value:
+        """Lie bracket with d, shape (..., dim, dim): ``ad(d) e = [d, e]``."""
+        return self._apply("ad", d)
+
+    def right_jacobian(self, d: Value) -> Value:
+        """``J_r = dexp_{−d}``, shape (..., dim, dim): ``exp(d + δ) ≈ exp(d) exp(J_r δ)``."""
+        return self._apply("right_jacobian", d)
+
+    def left_jacobian(self, d: Value) -> Value:
+        """``J_l = dexp_d``, shape (..., dim, dim): ``exp(d + δ) ≈ exp(J_l δ) exp(d)``."""
+        return self._apply("left_jacobian", d)
+
+    def right_jacobian_inverse(self, d: Value) -> Value:
+        """Inverse of `right_jacobian`; singular at rotations by 2π."""
+        return self._apply("right_jacobian_inverse", d)
+
+    def left_jacobian_inverse(self, d: Value) -> Value:
+        """Inverse of `left_jacobian`; singular at rotations by 2π."""
+        return self._apply("left_jacobian_inverse", d)
+
+    def normalize(self, X: Value) -> Value:
+        """Coordinates brought back onto the group (unit quaternion, unit [cos, sin])."""
+        return self._apply("normalize", X)
+
+    def distance(self, X: Value, Y: Value, length: Value = 1.0) -> Value:
+        """Norm of ``minus(X, Y)`` with linear parts divided by a length.
+
+        Parameters
+        ----------
+        X, Y : array_like, shape (..., nq)
+        length : float
+            Length in m that counts as much as one radian.
+
+        Returns
+        -------
+        ndarray or CasADi scalar, shape (...)
+        """
+        return self._apply("distance", X, Y, length)
+
+    def interpolate(self, X: Value, Y: Value, s: Value) -> Value:
+        """``X exp(s log(X⁻¹ Y))``: the screw motion from X (s = 0) to Y (s = 1)."""
+        return self._apply("interpolate", X, Y, s)
+
+    def embed(self, X: Value) -> Value:
+        """The body motion X as coordinates on SE(3), shape (..., 7)."""
+        return self._apply("embed", X)
+
+    def homogeneous(self, X: Value) -> Value:
+        """The body motion X as a 4 × 4 homogeneous matrix."""
+        return self._apply("homogeneous", X)
+
+    def random(
+        self, seed: int | np.random.Generator | None = None, shape: Shape = ()
+    ) -> np.ndarray:
+        """Random elements: rotations uniform, all other coordinates standard normal.
+
+        Parameters
+        ----------
+        seed : int or numpy.random.Generator, optional
+        shape : tuple of int
+            Batch axes.
+
+        Returns
+        -------
+        ndarray, shape (*shape, nq)
+        """
+        return self._random(np.random.default_rng(seed), shape)
+
+    def function(self, operation: str) -> ModelFunction:
+        """An operation as a ModelFunction; its ``.function`` is the casadi.Function."""
+        return _operation(self, operation)
+
+    # -- how operations are put together --------------------------------------------------------
+
+    def _plus(self, X: Value, d: Value) -> Value:
+        return self._compose(X, self._exp(d))
+
+    def _minus(self, X: Value, Y: Value) -> Value:
+        return self._log(self._compose(self._inverse(Y), X))
+
+    def _act(self, X: Value, p: Value) -> Value:
+        rotation, translation = self._pose(X)
+        return rotation @ p + translation
+
+    def _left_jacobian(self, d: Value) -> Value:
+        return self._right_jacobian(-d)
+
+    def _left_jacobian_inverse(self, d: Value) -> Value:
+        return self._right_jacobian_inverse(-d)
+
+    def _interpolate(self, X: Value, Y: Value, s: Value) -> Value:
+        return self._plus(X, s * self._minus(Y, X))
+
+    def _distance(self, X: Value, Y: Value, length: Value) -> Value:
+        d = self._minus(X, Y)
+        parts = [
+            d[i] / length if unit == "m" else d[i] for i, unit in enumerate(self.tangent_units)
+        ]
+        square = ca.sumsqr(ca.vertcat(*parts))
+        positive = square > 0
+        return ca.if_else(positive, ca.sqrt(ca.if_else(positive, square, 1.0)), 0.0)
+
+    def _homogeneous(self, X: Value) -> Value:
+        rotation, translation = self._pose(X)
+        return ca.blockcat([[rotation, translation], [ca.DM(1, 3), ca.DM(1)]])
+
+    def _embed(self, X: Value) -> Value:
+        from ._so3 import quaternion_from_rotation
+
+        rotation, translation = self._pose(X)
+        return ca.vertcat(translation, quaternion_from_rotation(rotation))
+
+    def _apply(self, operation: str, *values: Value) -> Value:
+        if all(
+            isinstance(value, ca.SX) or not isinstance(value, ca.MX | ca.DM) for value in values
+        ):
+            if any(isinstance(value, ca.SX) for value in values):
+                kinds = _OPERATIONS[operation][0]
+                return getattr(self, f"_{operation}")(
+                    *(
+                        _sx(self, operation, kind, value)
+                        for kind, value in zip(kinds, values, strict=True)
+                    )
+                )
+        return _operation(self, operation)(*values)
+
+    def _kind_shape(self, kind: str) -> Shape:
+        return {
+            "X": (self.nq,),
+            "d": (self.dim,),
+            "M": (self.matrix_size, self.matrix_size),
+            "J": (self.dim, self.dim),
+            "p": (self.point_size,),
+            "s": (),
+            "P": (7,),
+            "T": (4, 4),
+        }[kind]
+
+    def __repr__(self) -> str:
+        """Name of the group."""
+        return self.name
+
+
+MATRIX_TOLERANCE = 1e-6  # what single-precision data and printed rotation matrices need
+
+
+def _sx(group: LieGroup, operation: str, kind: str, value: Value) -> ca.SX:
+    column = value if isinstance(value, ca.SX) else ca.SX(ca.DM(np.asarray(value, dtype=float)))
+    shape = (group._kind_shape(kind) + (1, 1))[:2]
+    if column.shape != shape:
+        raise ValueError(
+            f"{group.name}.{operation}: an argument has shape {column.shape}, expected {shape}"
+        )
+    return column
+
+
+@lru_cache(maxsize=None)
+def _operation(group: LieGroup, operation: str) -> ModelFunction:
+    kinds, result = _OPERATIONS[operation]
+    names = [*kinds]
+    if kinds.startswith("XX"):
+        names[1] = "Y"
+    label = "_".join(re.findall(r"[A-Za-z0-9]+", group.name))
+    return trace(
+        f"{label}_{operation}",
+        getattr(group, f"_{operation}"),
+        {name: group._kind_shape(kind) for name, kind in zip(names, kinds, strict=True)},
+        {"result": group._kind_shape(result)},
+    )

@@ -1,0 +1,255 @@
+"""Product: several groups side by side, with named blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ..codegen import Shape, Value, unknown_name
+from ._base import LieGroup
+
+
+class Product(LieGroup):
+    """Direct product of groups; coordinates and tangent vectors are concatenated.
+
+    Parameters
+    ----------
+    *groups : LieGroup
+        Blocks that need no name: they are called "0", "1", …
+    **named : LieGroup
+        Named blocks, after the others.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SE3, Product, Rn
+    >>> state = Product(pose=SE3, twist=Rn(6))
+    >>> state.nq, state.dim
+    (13, 12)
+    >>> x = state.join(pose=SE3.identity, twist=np.ones(6))
+    >>> state.split(x)["twist"]
+    array([1., 1., 1., 1., 1., 1.])
+    """
+
+    def __init__(self, *groups: LieGroup, **named: LieGroup) -> None:
+        blocks = {str(i): group for i, group in enumerate(groups)} | named
+        for name, group in blocks.items():
+            if not isinstance(group, LieGroup):
+                raise TypeError(f"block {name!r} must be a LieGroup, not {type(group).__name__}")
+        self._items = tuple(blocks.items())
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other is a product of the same blocks with the same names."""
+        return isinstance(other, Product) and self._items == other._items
+
+    def __hash__(self) -> int:
+        """Hash by value."""
+        return hash(self._items)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse changes: groups are immutable."""
+        if "_items" in self.__dict__:
+            raise AttributeError(f"groups are immutable: cannot set {name!r}")
+        object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self._items,)
+
+    @property
+    def blocks(self) -> dict[str, LieGroup]:
+        """Groups by name."""
+        return dict(self._items)
+
+    @property
+    def name(self) -> str:
+        """Product of the block names and groups."""
+        return "Product(" + ", ".join(f"{name}={group}" for name, group in self._items) + ")"
+
+    @property
+    def dim(self) -> int:  # type: ignore[override]
+        """Sum of the dimensions."""
+        return sum(group.dim for _, group in self._items)
+
+    @property
+    def nq(self) -> int:  # type: ignore[override]
+        """Sum of the coordinate counts."""
+        return sum(group.nq for _, group in self._items)
+
+    @property
+    def matrix_size(self) -> int:
+        """Sum of the matrix sizes: the representation is block-diagonal."""
+        return sum(group.matrix_size for _, group in self._items)
+
+    @property
+    def point_size(self) -> int:
+        """Sum of the point sizes: each block acts on its own point."""
+        return sum(group.point_size for _, group in self._items)
+
+    @property
+    def is_commutative(self) -> bool:  # type: ignore[override]
+        """Whether all blocks are."""
+        return all(group.is_commutative for _, group in self._items)
+
+    @property
+    def identity(self) -> np.ndarray:
+        """Identities of the blocks, shape (nq,)."""
+        return np.concatenate([np.zeros(0), *(group.identity for _, group in self._items)])
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Names with the block in front: ``pose.x``."""
+        return tuple(f"{b}.{n}" for b, group in self._items for n in group.coordinate_names)
+
+    @property
+    def tangent_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Names with the block in front: ``pose.rx``."""
+        return tuple(f"{b}.{n}" for b, group in self._items for n in group.tangent_names)
+
+    @property
+    def coordinate_units(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Units of the coordinates."""
+        return tuple(unit for _, group in self._items for unit in group.coordinate_units)
+
+    @property
+    def tangent_units(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Units of tangent vectors."""
+        return tuple(unit for _, group in self._items for unit in group.tangent_units)
+
+    def coordinate_slice(self, block: str) -> slice:
+        """Where a block's coordinates are."""
+        return self._slice(block, "nq")
+
+    def tangent_slice(self, block: str) -> slice:
+        """Where a block's tangent vector is."""
+        return self._slice(block, "dim")
+
+    def split(self, X: Value) -> dict[str, Value]:
+        """Coordinates by block; X as for the other operations."""
+        return dict(zip(self.blocks, self._parts(X, "nq"), strict=True))
+
+    def split_tangent(self, d: Value) -> dict[str, Value]:
+        """Tangent vectors by block."""
+        return dict(zip(self.blocks, self._parts(d, "dim"), strict=True))
+
+    def join(self, **values: Value) -> Value:
+        """Coordinates put together from values by block; blocks left out are identities."""
+        return self._join(values, {name: group.identity for name, group in self._items})
+
+    def join_tangent(self, **values: Value) -> Value:
+        """Tangent vectors put together from values by block; blocks left out are zero."""
+        return self._join(values, {name: np.zeros(group.dim) for name, group in self._items})
+
+    def _slice(self, block: str, size: str) -> slice:
+        start = 0
+        for name, group in self._items:
+            length = getattr(group, size)
+            if name == block:
+                return slice(start, start + length)
+            start += length
+        raise KeyError(unknown_name("block", block, self.blocks))
+
+    def _join(self, values: Mapping[str, Value], defaults: dict[str, np.ndarray]) -> Value:
+        for name in values:
+            if name not in defaults:
+                raise KeyError(unknown_name("block", name, defaults))
+        parts = [values.get(name, default) for name, default in defaults.items()]
+        if any(isinstance(part, ca.SX | ca.MX | ca.DM) for part in parts):
+            return ca.vertcat(*parts)
+        arrays = [np.asarray(part, dtype=np.float64) for part in parts]
+        for (name, default), array in zip(defaults.items(), arrays, strict=True):
+            if array.ndim == 0 or array.shape[-1] != len(default):
+                raise ValueError(
+                    f"block {name!r} has shape {array.shape}, expected (..., {len(default)})"
+                )
+        batch = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
+        return np.concatenate([np.broadcast_to(a, batch + a.shape[-1:]) for a in arrays], axis=-1)
+
+    def _parts(self, value: Value, size: str) -> list[Value]:
+        total = getattr(self, size)
+        symbolic = isinstance(value, ca.SX | ca.MX | ca.DM)
+        array = value if symbolic else np.asarray(value)
+        length = array.shape[0] if symbolic else array.shape[-1] if array.ndim else 0
+        if length != total:
+            raise ValueError(f"{self.name}: a value has length {length}, expected {total}")
+        bounds = np.cumsum([0, *(getattr(group, size) for _, group in self._items)])
+        slices = [slice(int(a), int(b)) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        return [array[part] if symbolic else array[..., part] for part in slices]
+
+    def _each(self, operation: str, *values: tuple[Value, str]) -> list[Value]:
+        """Apply an operation to every block; values come with the size that splits them."""
+        parts = [self._parts(value, size) for value, size in values]
+        return [
+            getattr(group, operation)(*arguments)
+            for (_, group), *arguments in zip(self._items, *parts, strict=True)
+        ]
+
+    def _matrix_blocks(self, M: Value) -> list[Value]:
+        bounds = np.cumsum([0, *(group.matrix_size for _, group in self._items)])
+        return [
+            M[..., int(a) : int(b), int(a) : int(b)]
+            if isinstance(M, np.ndarray)
+            else M[int(a) : int(b), int(a) : int(b)]
+            for a, b in zip(bounds[:-1], bounds[1:], strict=True)
+        ]
+
+    def _compose(self, X: Value, Y: Value) -> Value:
+        return ca.vertcat(*self._each("_compose", (X, "nq"), (Y, "nq")))
+
+    def _inverse(self, X: Value) -> Value:
+        return ca.vertcat(*self._each("_inverse", (X, "nq")))
+
+    def _exp(self, d: Value) -> Value:
+        return ca.vertcat(*self._each("_exp", (d, "dim")))
+
+    def _log(self, X: Value) -> Value:
+        return ca.vertcat(*self._each("_log", (X, "nq")))
+
+    def _hat(self, d: Value) -> Value:
+        return ca.diagcat(*self._each("_hat", (d, "dim")))
+
+    def _vee(self, M: Value) -> Value:
+        blocks = zip(self._items, self._matrix_blocks(M), strict=True)
+        return ca.vertcat(*(group._vee(block) for (_, group), block in blocks))
+
+    def _matrix(self, X: Value) -> Value:
+        return ca.diagcat(*self._each("_matrix", (X, "nq")))
+
+    def _from_matrix(self, M: Value) -> Value:
+        blocks = zip(self._items, self._matrix_blocks(M), strict=True)
+        return ca.vertcat(*(group._from_matrix(block) for (_, group), block in blocks))
+
+    def _project_matrix(self, M: np.ndarray) -> np.ndarray:
+        repaired = np.array(M)
+        for (_, group), block in zip(self._items, self._matrix_blocks(repaired), strict=True):
+            block[...] = group._project_matrix(block)
+        return repaired
+
+    def _act(self, X: Value, p: Value) -> Value:
+        return ca.vertcat(*self._each("_act", (X, "nq"), (p, "point_size")))
+
+    def _Ad(self, X: Value) -> Value:
+        return ca.diagcat(*self._each("_Ad", (X, "nq")))
+
+    def _ad(self, d: Value) -> Value:
+        return ca.diagcat(*self._each("_ad", (d, "dim")))
+
+    def _right_jacobian(self, d: Value) -> Value:
+        return ca.diagcat(*self._each("_right_jacobian", (d, "dim")))
+
+    def _right_jacobian_inverse(self, d: Value) -> Value:
+        return ca.diagcat(*self._each("_right_jacobian_inverse", (d, "dim")))
+
+    def _normalize(self, X: Value) -> Value:
+        return ca.vertcat(*self._each("_normalize", (X, "nq")))
+
+    def _random(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
+        return np.concatenate(
+            [np.zeros((*shape, 0)), *(group._random(rng, shape) for _, group in self._items)],
+            axis=-1,
+        )
+
+
+def _rebuild(items: tuple[tuple[str, LieGroup], ...]) -> Product:
+    return Product(**dict(items))

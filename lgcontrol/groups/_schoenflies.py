@@ -1,0 +1,115 @@
+"""Schönflies motions: translations of space and rotations about one axis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ..codegen import Shape, Value
+from . import _series
+from ._axis import Z_AXIS, Axis, constant, rotation_about, skew, unit_axis
+from ._base import LieGroup
+from ._se2 import circle_about, twist_matrix
+from ._so2 import axis_name, compose_circle, normalize_circle, random_circle
+
+
+@dataclass(frozen=True, repr=False)
+class SchoenfliesGroup(LieGroup):
+    """Translations and rotations about an axis: ``[x, y, z, cos, sin]``, tangent ``[v; ω]``.
+
+    x, y, z are along the reference axes whatever the axis of rotation. 4 × 4 matrices.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import Schoenflies
+    >>> Schoenflies.ad([1.0, 2.0, 3.0, 4.0]).shape
+    (4, 4)
+    """
+
+    axis: Axis = Z_AXIS
+
+    dim, nq = 4, 5
+    coordinate_names = ("x", "y", "z", "cos", "sin")
+    coordinate_units = ("m", "m", "m", "", "")
+    tangent_names, tangent_units = ("x", "y", "z", "rz"), ("m", "m", "m", "rad")
+
+    def about(self, axis: Any) -> SchoenfliesGroup:
+        """The same group about another axis, shape (3,)."""
+        return replace(self, axis=unit_axis(axis))
+
+    @property
+    def name(self) -> str:
+        """Name, with the axis unless it is z."""
+        return axis_name("Schoenflies", self.axis)
+
+    @property
+    def identity(self) -> np.ndarray:
+        """No motion, [0, 0, 0, 1, 0]."""
+        return np.array([0.0, 0.0, 0.0, 1.0, 0.0])
+
+    @property
+    def selection(self) -> np.ndarray:
+        """Selection matrix, shape (6, 4)."""
+        H = np.zeros((6, 4))
+        H[:3, :3], H[3:, 3] = np.eye(3), self.axis
+        return H
+
+    def _compose(self, X: Value, Y: Value) -> Value:
+        rotation, p = self._pose(X)
+        return ca.vertcat(p + rotation @ Y[:3], compose_circle(X[3:], Y[3:]))
+
+    def _inverse(self, X: Value) -> Value:
+        rotation, p = self._pose(X)
+        return ca.vertcat(-rotation.T @ p, X[3], -X[4])
+
+    def _exp(self, d: Value) -> Value:
+        s, n = d[3] ** 2, constant(skew(self.axis))
+        turn = d[3] * (n @ d[:3])
+        p = d[:3] + _series.versine(s) * turn + _series.remainder(s) * d[3] * (n @ turn)
+        return ca.vertcat(p, ca.cos(d[3]), ca.sin(d[3]))
+
+    def _log(self, X: Value) -> Value:
+        angle, n = ca.atan2(X[4], X[3]), constant(skew(self.axis))
+        turn = angle * (n @ X[:3])
+        v = X[:3] - turn / 2 + _series.cotangent(angle**2) * angle * (n @ turn)
+        return ca.vertcat(v, angle)
+
+    def _hat(self, d: Value) -> Value:
+        return twist_matrix(constant(self.selection) @ d)
+
+    def _vee(self, M: Value) -> Value:
+        angular = ca.vertcat(M[2, 1], M[0, 2], M[1, 0])
+        return ca.vertcat(M[:3, 3], constant(np.array(self.axis)).T @ angular)
+
+    def _matrix(self, X: Value) -> Value:
+        return self._homogeneous(X)
+
+    def _from_matrix(self, M: Value) -> Value:
+        return ca.vertcat(M[:3, 3], normalize_circle(ca.vertcat(*circle_about(self.axis, M))))
+
+    def _Ad(self, X: Value) -> Value:
+        rotation, p = self._pose(X)
+        return ca.blockcat([[rotation, -constant(skew(self.axis)) @ p], [ca.DM(1, 3), ca.DM(1)]])
+
+    def _ad(self, d: Value) -> Value:
+        n = constant(skew(self.axis))
+        return ca.blockcat([[d[3] * n, -n @ d[:3]], [ca.DM(1, 3), ca.DM(1, 1)]])
+
+    def _rotation_squared(self, d: Value) -> Value:
+        return d[3] ** 2
+
+    def _normalize(self, X: Value) -> Value:
+        return ca.vertcat(X[:3], normalize_circle(X[3:]))
+
+    def _pose(self, X: Value) -> tuple[Value, Value]:
+        return rotation_about(self.axis, X[3], X[4]), X[:3]
+
+    def _random(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
+        return np.concatenate([rng.normal(size=(*shape, 3)), random_circle(rng, shape)], axis=-1)
+
+
+Schoenflies = SchoenfliesGroup()
+"""Translations of space and rotations about z."""

@@ -1,0 +1,270 @@
+"""Planar motions: SE(2) as [x, y, cos, sin], and the planar-helical group Y(p)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ..codegen import Shape, Value
+from . import _series
+from ._axis import Z_AXIS, Axis, axis_frame, constant, rotation_about, unit_axis
+from ._base import LieGroup
+from ._so2 import axis_name, compose_circle, normalize_circle, random_circle
+
+
+@dataclass(frozen=True, repr=False)
+class SE2Group(LieGroup):
+    """Motions in a plane: ``[x, y, cos, sin]``, tangent ``[vx, vy, ω]``, 3 × 3 matrices.
+
+    The plane is normal to the axis: (x, y) for z, (y, z) for x, (z, x) for y.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SE2
+    >>> SE2.exp([1.0, 0.0, np.pi / 2]).round(6)
+    array([0.63662, 0.63662, 0.     , 1.     ])
+    """
+
+    axis: Axis = Z_AXIS
+
+    dim, nq = 3, 4
+    coordinate_names, coordinate_units = ("x", "y", "cos", "sin"), ("m", "m", "", "")
+    tangent_names, tangent_units = ("x", "y", "rz"), ("m", "m", "rad")
+    matrix_size, point_size = 3, 2
+
+    def about(self, axis: Any) -> SE2Group:
+        """The same group in the plane normal to another axis, shape (3,)."""
+        return replace(self, axis=unit_axis(axis))
+
+    @property
+    def name(self) -> str:
+        """Name, with the axis unless it is z."""
+        return axis_name("SE2", self.axis)
+
+    @property
+    def identity(self) -> np.ndarray:
+        """No motion, [0, 0, 1, 0]."""
+        return np.array([0.0, 0.0, 1.0, 0.0])
+
+    @property
+    def selection(self) -> np.ndarray:
+        """Selection matrix, shape (6, 3)."""
+        return planar_selection(self.axis, 0.0)
+
+    def _compose(self, X: Value, Y: Value) -> Value:
+        return ca.vertcat(X[:2] + _turn(X[2], X[3]) @ Y[:2], compose_circle(X[2:], Y[2:]))
+
+    def _inverse(self, X: Value) -> Value:
+        return ca.vertcat(-_turn(X[2], -X[3]) @ X[:2], X[2], -X[3])
+
+    def _exp(self, d: Value) -> Value:
+        return ca.vertcat(planar_exp(d), ca.cos(d[2]), ca.sin(d[2]))
+
+    def _log(self, X: Value) -> Value:
+        return planar_log(X[:2], ca.atan2(X[3], X[2]))
+
+    def _hat(self, d: Value) -> Value:
+        return ca.blockcat([[_J * d[2], d[:2]], [ca.DM(1, 2), ca.DM(1, 1)]])
+
+    def _vee(self, M: Value) -> Value:
+        return ca.vertcat(M[:2, 2], M[1, 0])
+
+    def _matrix(self, X: Value) -> Value:
+        return ca.blockcat([[_turn(X[2], X[3]), X[:2]], [ca.DM(1, 2), ca.DM(1)]])
+
+    def _from_matrix(self, M: Value) -> Value:
+        circle = ca.vertcat(M[0, 0] + M[1, 1], M[1, 0] - M[0, 1])
+        return ca.vertcat(M[:2, 2], normalize_circle(circle))
+
+    def _act(self, X: Value, p: Value) -> Value:
+        return X[:2] + _turn(X[2], X[3]) @ p
+
+    def _Ad(self, X: Value) -> Value:
+        return planar_Ad(X[:2], X[2], X[3])
+
+    def _ad(self, d: Value) -> Value:
+        return planar_ad(d)
+
+    def _rotation_squared(self, d: Value) -> Value:
+        return d[2] ** 2
+
+    def _normalize(self, X: Value) -> Value:
+        return ca.vertcat(X[:2], normalize_circle(X[2:]))
+
+    def _pose(self, X: Value) -> tuple[Value, Value]:
+        plane = constant(axis_frame(self.axis)[:, :2])
+        return rotation_about(self.axis, X[2], X[3]), plane @ X[:2]
+
+    def _random(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
+        return np.concatenate([rng.normal(size=(*shape, 2)), random_circle(rng, shape)], axis=-1)
+
+
+@dataclass(frozen=True, repr=False)
+class PlanarHelical(LieGroup):
+    """Motions in a plane coupled to a screw along its normal: ``[x, y, angle]``.
+
+    Tangent ``[vx, vy, ω]``; the body rises by ``pitch`` metres a radian along the axis. The angle is
+    unwrapped, since every turn is another height.
+
+    Parameters
+    ----------
+    pitch : float
+        Rise in m/rad.
+    axis : array_like, shape (3,)
+
+    Notes
+    -----
+    As for the universal cover of SE(2), elements with an angle of 2π, 4π, … and a displacement in
+    the plane are not exponentials; `log` is singular there.
+
+    Examples
+    --------
+    >>> PlanarHelical(0.1).homogeneous([0.0, 0.0, 2 * np.pi])[2, 3].round(6)
+    np.float64(0.628319)
+    """
+
+    pitch: float
+    axis: Axis = Z_AXIS
+
+    dim, nq = 3, 3
+    coordinate_names, coordinate_units = ("x", "y", "angle"), ("m", "m", "rad")
+    tangent_names, tangent_units = ("x", "y", "rz"), ("m", "m", "rad")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pitch", float(self.pitch))
+        object.__setattr__(self, "axis", unit_axis(self.axis))
+
+    def about(self, axis: Any) -> PlanarHelical:
+        """The same group in the plane normal to another axis, shape (3,)."""
+        return replace(self, axis=unit_axis(axis))
+
+    @property
+    def name(self) -> str:
+        """Name, with the axis unless it is z."""
+        return axis_name(f"PlanarHelical({self.pitch:g})", self.axis)
+
+    @property
+    def identity(self) -> np.ndarray:
+        """No motion, [0, 0, 0]."""
+        return np.zeros(3)
+
+    @property
+    def selection(self) -> np.ndarray:
+        """Selection matrix, shape (6, 3)."""
+        return planar_selection(self.axis, self.pitch)
+
+    def _compose(self, X: Value, Y: Value) -> Value:
+        return ca.vertcat(X[:2] + _turn(ca.cos(X[2]), ca.sin(X[2])) @ Y[:2], X[2] + Y[2])
+
+    def _inverse(self, X: Value) -> Value:
+        return ca.vertcat(-_turn(ca.cos(X[2]), -ca.sin(X[2])) @ X[:2], -X[2])
+
+    def _exp(self, d: Value) -> Value:
+        return ca.vertcat(planar_exp(d), d[2])
+
+    def _log(self, X: Value) -> Value:
+        return planar_log(X[:2], X[2])
+
+    def _hat(self, d: Value) -> Value:
+        return twist_matrix(constant(self.selection) @ d)
+
+    def _vee(self, M: Value) -> Value:
+        return planar_vee(M, self.axis)
+
+    def _matrix(self, X: Value) -> Value:
+        return self._homogeneous(X)
+
+    def _from_matrix(self, M: Value) -> Value:
+        frame = constant(axis_frame(self.axis))
+        local = frame.T @ M[:3, 3]
+        angle = local[2] / self.pitch if self.pitch else angle_about(self.axis, M)
+        return ca.vertcat(local[:2], angle)
+
+    def _Ad(self, X: Value) -> Value:
+        return planar_Ad(X[:2], ca.cos(X[2]), ca.sin(X[2]))
+
+    def _ad(self, d: Value) -> Value:
+        return planar_ad(d)
+
+    def _rotation_squared(self, d: Value) -> Value:
+        return d[2] ** 2
+
+    def _pose(self, X: Value) -> tuple[Value, Value]:
+        rotation = rotation_about(self.axis, ca.cos(X[2]), ca.sin(X[2]))
+        shift = ca.vertcat(X[:2], self.pitch * X[2])
+        return rotation, constant(axis_frame(self.axis)) @ shift
+
+    def _random(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
+        angle = rng.uniform(-np.pi, np.pi, size=(*shape, 1))
+        return np.concatenate([rng.normal(size=(*shape, 2)), angle], axis=-1)
+
+
+_J = constant(np.array([[0.0, -1.0], [1.0, 0.0]]))
+
+
+def _turn(cos: Value, sin: Value) -> Value:
+    return ca.blockcat([[cos, -sin], [sin, cos]])
+
+
+def planar_selection(axis: Axis, pitch: float) -> np.ndarray:
+    """Columns for the two directions of the plane and for the screw along its normal."""
+    frame = axis_frame(axis)
+    H = np.zeros((6, 3))
+    H[:3, :2], H[:3, 2], H[3:, 2] = frame[:, :2], pitch * frame[:, 2], frame[:, 2]
+    return H
+
+
+def planar_exp(d: Value) -> Value:
+    """Translation part of the exponential: ``sinc v + versine θ J v``."""
+    s = d[2] ** 2
+    return _series.sinc(s) * d[:2] + _series.versine(s) * d[2] * (_J @ d[:2])
+
+
+def planar_log(p: Value, angle: Value) -> Value:
+    """Tangent vector for a translation and an angle."""
+    along = 1 - _series.cotangent(angle**2) * angle**2
+    return ca.vertcat(along * p - angle / 2 * (_J @ p), angle)
+
+
+def planar_Ad(p: Value, cos: Value, sin: Value) -> Value:
+    """Adjoint of a planar motion, 3 × 3."""
+    return ca.blockcat([[_turn(cos, sin), ca.vertcat(p[1], -p[0])], [ca.DM(1, 2), ca.DM(1)]])
+
+
+def planar_ad(d: Value) -> Value:
+    """Lie bracket of planar twists, 3 × 3 (From 2012, eq. 78)."""
+    return ca.blockcat([[_J * d[2], ca.vertcat(d[1], -d[0])], [ca.DM(1, 2), ca.DM(1, 1)]])
+
+
+def planar_vee(M: Value, axis: Axis) -> Value:
+    """[vx, vy, ω] of a 4 × 4 twist matrix of a planar motion."""
+    frame = constant(axis_frame(axis))
+    linear = frame.T @ M[:3, 3]
+    angular = frame[:, 2].T @ ca.vertcat(M[2, 1], M[0, 2], M[1, 0])
+    return ca.vertcat(linear[:2], angular)
+
+
+def twist_matrix(V: Value) -> Value:
+    """``V^`` of a twist [v; ω], 4 × 4."""
+    return ca.blockcat([[ca.skew(V[3:]), V[:3]], [ca.DM(1, 3), ca.DM(1, 1)]])
+
+
+def angle_about(axis: Axis, M: Value) -> Value:
+    """Angle in (−π, π] of a rotation about the axis, from the upper left block of M."""
+    cos, sin = circle_about(axis, M)
+    return ca.atan2(sin, cos)
+
+
+def circle_about(axis: Axis, M: Value) -> tuple[Value, Value]:
+    """Cosine and sine (up to scale) of a rotation about the axis."""
+    twice_sin = constant(np.array(axis)).T @ ca.vertcat(
+        M[2, 1] - M[1, 2], M[0, 2] - M[2, 0], M[1, 0] - M[0, 1]
+    )
+    return M[0, 0] + M[1, 1] + M[2, 2] - 1, twice_sin
+
+
+SE2 = SE2Group()
+"""Motions in the x-y plane."""

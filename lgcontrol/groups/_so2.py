@@ -1,0 +1,114 @@
+"""SO(2): rotations about an axis, as [cos, sin]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ..codegen import Shape, Value
+from ._axis import Z_AXIS, Axis, constant, rotation_about, unit_axis
+from ._base import LieGroup
+
+
+@dataclass(frozen=True, repr=False)
+class SO2Group(LieGroup):
+    """Rotations about an axis: coordinates ``[cos, sin]``, tangent ``[ω]``, 2 × 2 matrices.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SO2
+    >>> SO2.log(SO2.exp([3.0]))
+    array([3.])
+    """
+
+    axis: Axis = Z_AXIS
+
+    dim, nq = 1, 2
+    coordinate_names, coordinate_units = ("cos", "sin"), ("", "")
+    tangent_names, tangent_units = ("rz",), ("rad",)
+    matrix_size, point_size = 2, 2
+    is_commutative = True
+
+    def about(self, axis: Any) -> SO2Group:
+        """The same group about another axis, shape (3,)."""
+        return replace(self, axis=unit_axis(axis))
+
+    @property
+    def name(self) -> str:
+        """Name, with the axis unless it is z."""
+        return axis_name("SO2", self.axis)
+
+    @property
+    def identity(self) -> np.ndarray:
+        """Zero angle, [1, 0]."""
+        return np.array([1.0, 0.0])
+
+    @property
+    def selection(self) -> np.ndarray:
+        """Selection matrix: ω about the axis, shape (6, 1)."""
+        return np.array([[0.0, 0.0, 0.0, *self.axis]]).T
+
+    def _compose(self, X: Value, Y: Value) -> Value:
+        return compose_circle(X, Y)
+
+    def _inverse(self, X: Value) -> Value:
+        return ca.vertcat(X[0], -X[1])
+
+    def _exp(self, d: Value) -> Value:
+        return ca.vertcat(ca.cos(d[0]), ca.sin(d[0]))
+
+    def _log(self, X: Value) -> Value:
+        return ca.atan2(X[1], X[0])
+
+    def _hat(self, d: Value) -> Value:
+        return constant(np.array([[0.0, -1.0], [1.0, 0.0]])) * d[0]
+
+    def _vee(self, M: Value) -> Value:
+        return M[1, 0]
+
+    def _matrix(self, X: Value) -> Value:
+        return ca.blockcat([[X[0], -X[1]], [X[1], X[0]]])
+
+    def _from_matrix(self, M: Value) -> Value:
+        return normalize_circle(ca.vertcat(M[0, 0] + M[1, 1], M[1, 0] - M[0, 1]))
+
+    def _act(self, X: Value, p: Value) -> Value:
+        return self._matrix(X) @ p
+
+    def _normalize(self, X: Value) -> Value:
+        return normalize_circle(X)
+
+    def _pose(self, X: Value) -> tuple[Value, Value]:
+        return rotation_about(self.axis, X[0], X[1]), ca.DM(3, 1)
+
+    def _random(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
+        return random_circle(rng, shape)
+
+
+def compose_circle(X: Value, Y: Value) -> Value:
+    """Product of two [cos, sin] columns."""
+    return ca.vertcat(X[0] * Y[0] - X[1] * Y[1], X[1] * Y[0] + X[0] * Y[1])
+
+
+def normalize_circle(X: Value) -> Value:
+    """[cos, sin] scaled to unit length."""
+    return X / ca.sqrt(ca.sumsqr(X))
+
+
+def random_circle(rng: np.random.Generator, shape: Shape) -> np.ndarray:
+    """Uniform angles as [cos, sin], shape (*shape, 2)."""
+    angle = rng.uniform(-np.pi, np.pi, size=shape)
+    return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+
+
+def axis_name(base: str, axis: Axis) -> str:
+    """Name of a group about an axis."""
+    numbers = ", ".join(f"{entry:.6g}" for entry in axis)
+    return base if axis == Z_AXIS else f"{base}.about(({numbers}))"
+
+
+SO2 = SO2Group()
+"""Rotations about z."""

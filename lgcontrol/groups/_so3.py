@@ -1,0 +1,227 @@
+"""SO(3): rotations of space, as unit quaternions [x, y, z, w]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import casadi as ca
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from ..codegen import Shape, Value, check_shape, unknown_name
+from . import _series
+from ._axis import cross_matrix
+from ._base import LieGroup
+
+QuaternionOrder = Literal["xyzw", "wxyz"]
+
+
+@dataclass(frozen=True, repr=False)
+class SO3Group(LieGroup):
+    """Rotations: unit quaternion ``[x, y, z, w]``, tangent ``[ωx, ωy, ωz]``, 3 × 3 matrices.
+
+    A quaternion and its negative are the same rotation; every operation treats them alike.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SO3
+    >>> X = SO3.from_euler("xyz", [10, 20, 30], degrees=True)
+    >>> SO3.as_euler(-X, "xyz", degrees=True).round(12)
+    array([10., 20., 30.])
+    """
+
+    name = "SO3"
+    dim, nq = 3, 4
+    coordinate_names, coordinate_units = ("qx", "qy", "qz", "qw"), ("", "", "", "")
+    tangent_names, tangent_units = ("rx", "ry", "rz"), ("rad", "rad", "rad")
+    matrix_size, point_size = 3, 3
+
+    @property
+    def identity(self) -> np.ndarray:
+        """No rotation, [0, 0, 0, 1]."""
+        return np.array([0.0, 0.0, 0.0, 1.0])
+
+    @property
+    def selection(self) -> np.ndarray:
+        """Selection matrix [0; I], shape (6, 3)."""
+        return np.eye(6)[:, 3:]
+
+    def _compose(self, X: Value, Y: Value) -> Value:
+        return compose_quaternions(X, Y)
+
+    def _inverse(self, X: Value) -> Value:
+        return ca.vertcat(-X[:3], X[3])
+
+    def _exp(self, d: Value) -> Value:
+        return quaternion_exp(d)
+
+    def _log(self, X: Value) -> Value:
+        return quaternion_log(X)
+
+    def _hat(self, d: Value) -> Value:
+        return cross_matrix(d)
+
+    def _vee(self, M: Value) -> Value:
+        return ca.vertcat(M[2, 1], M[0, 2], M[1, 0])
+
+    def _matrix(self, X: Value) -> Value:
+        return rotation_from_quaternion(X)
+
+    def _from_matrix(self, M: Value) -> Value:
+        return quaternion_from_rotation(M)
+
+    def _project_matrix(self, M: np.ndarray) -> np.ndarray:
+        return nearest_rotation(M)
+
+    def _act(self, X: Value, p: Value) -> Value:
+        return rotate(X, p)
+
+    def _Ad(self, X: Value) -> Value:
+        return rotation_from_quaternion(X)
+
+    def _ad(self, d: Value) -> Value:
+        return cross_matrix(d)
+
+    def _rotation_squared(self, d: Value) -> Value:
+        return ca.sumsqr(d)
+
+    def _normalize(self, X: Value) -> Value:
+        return X / ca.sqrt(ca.sumsqr(X))
+
+    def _pose(self, X: Value) -> tuple[Value, Value]:
+        return rotation_from_quaternion(X), ca.DM(3, 1)
+
+    def _random(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
+        q = rng.normal(size=(*shape, 4))
+        return q / np.linalg.norm(q, axis=-1, keepdims=True)
+
+    def from_quaternion(self, quaternion: Any, order: QuaternionOrder = "xyzw") -> np.ndarray:
+        """Coordinates from a quaternion of any non-zero length, which is normalised.
+
+        Parameters
+        ----------
+        quaternion : array_like, shape (..., 4)
+        order : {"xyzw", "wxyz"}
+            Position of the scalar part.
+
+        Returns
+        -------
+        ndarray, shape (..., 4)
+        """
+        q = check_shape("quaternion", quaternion, (4,), batch=True)
+        norm = np.linalg.norm(q, axis=-1, keepdims=True)
+        if (norm < 1e-12).any():
+            raise ValueError("quaternion must not be zero")
+        return np.roll(q / norm, _order_shift(order), axis=-1)
+
+    def as_quaternion(self, X: Any, order: QuaternionOrder = "xyzw") -> np.ndarray:
+        """Quaternion with non-negative scalar part, shape (..., 4)."""
+        q = check_shape("rotation", X, (4,), batch=True)
+        q = np.where(q[..., 3:] < 0, -q, q)
+        return np.roll(q, -_order_shift(order), axis=-1)
+
+    def from_euler(self, sequence: str, angles: Any, *, degrees: bool = False) -> np.ndarray:
+        """Coordinates from Euler angles, as `scipy.spatial.transform.Rotation.from_euler`.
+
+        Parameters
+        ----------
+        sequence : str
+            Axes, for example "ZYX" (intrinsic, capitals) or "xyz" (extrinsic).
+        angles : array_like, shape (..., len(sequence))
+            Angles in rad.
+        degrees : bool
+            Whether angles are in degrees.
+
+        Returns
+        -------
+        ndarray, shape (..., 4)
+        """
+        angles = check_shape("angles", angles, (len(sequence),), batch=True)
+        flat = Rotation.from_euler(sequence, angles.reshape(-1, len(sequence)), degrees=degrees)
+        return flat.as_quat().reshape(*angles.shape[:-1], 4)
+
+    def as_euler(self, X: Any, sequence: str, *, degrees: bool = False) -> np.ndarray:
+        """Euler angles [rad] of the sequence, shape (..., 3)."""
+        q = check_shape("rotation", X, (4,), batch=True)
+        angles = Rotation.from_quat(q.reshape(-1, 4)).as_euler(sequence, degrees=degrees)
+        return angles.reshape(*q.shape[:-1], 3)
+
+    def from_rotation_vector(self, vector: Any) -> np.ndarray:
+        """Coordinates of the rotation by ``|vector|`` rad about ``vector``: same as `exp`."""
+        return self.exp(check_shape("rotation vector", vector, (3,), batch=True))
+
+    def as_rotation_vector(self, X: Any) -> np.ndarray:
+        """Rotation vector [rad] of length at most π: same as `log`."""
+        return self.log(X)
+
+
+def compose_quaternions(X: Value, Y: Value) -> Value:
+    """Product of two quaternion columns [x, y, z, w]."""
+    v, w, u, z = X[:3], X[3], Y[:3], Y[3]
+    return ca.vertcat(w * u + z * v + ca.cross(v, u), w * z - ca.dot(v, u))
+
+
+def rotate(X: Value, p: Value) -> Value:
+    """Rotate a point by a unit quaternion: ``p + 2w v×p + 2v×(v×p)``."""
+    t = 2 * ca.cross(X[:3], p)
+    return p + X[3] * t + ca.cross(X[:3], t)
+
+
+def quaternion_exp(d: Value) -> Value:
+    """Unit quaternion of a rotation vector."""
+    quarter = ca.sumsqr(d) / 4
+    return ca.vertcat(_series.sinc(quarter) / 2 * d, _series.cosine(quarter))
+
+
+def quaternion_log(X: Value) -> Value:
+    """Rotation vector of length at most π, the same for both signs of the quaternion."""
+    sign = ca.if_else(X[3] < 0, -1.0, 1.0)
+    v, w = sign * X[:3], sign * X[3]
+    return _series.angle_per_sine(ca.sumsqr(v), w) * v
+
+
+def rotation_from_quaternion(X: Value) -> Value:
+    """Rotation matrix of a unit quaternion."""
+    x, y, z, w = X[0], X[1], X[2], X[3]
+    return ca.blockcat(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def quaternion_from_rotation(R: Value) -> Value:
+    """Unit quaternion of a rotation matrix, dividing by the largest component (Shepperd)."""
+    xy, xz, yz = R[0, 1] + R[1, 0], R[0, 2] + R[2, 0], R[1, 2] + R[2, 1]
+    wx, wy, wz = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
+    a, b, c = R[0, 0], R[1, 1], R[2, 2]
+    by_x = ca.vertcat(1 + a - b - c, xy, xz, wx)
+    by_y = ca.vertcat(xy, 1 - a + b - c, yz, wy)
+    by_z = ca.vertcat(xz, yz, 1 - a - b + c, wz)
+    by_w = ca.vertcat(wx, wy, wz, 1 + a + b + c)
+    x_or_y = ca.if_else(a > b, by_x, by_y)
+    largest = ca.if_else(ca.fmax(a, b) > c, x_or_y, by_z)
+    q = ca.if_else(a + b + c > 0, by_w, largest)
+    return q / ca.sqrt(ca.sumsqr(q))
+
+
+def nearest_rotation(M: np.ndarray) -> np.ndarray:
+    """Rotation matrix nearest to M in the Frobenius norm, shape (..., 3, 3)."""
+    U, _, Vt = np.linalg.svd(M)
+    mirrored = (np.linalg.det(U @ Vt) < 0)[..., None, None]
+    U = U * np.where(mirrored, [1.0, 1.0, -1.0], 1.0)
+    return U @ Vt
+
+
+def _order_shift(order: str) -> int:
+    shifts = {"xyzw": 0, "wxyz": -1}
+    if order not in shifts:
+        raise ValueError(unknown_name("quaternion order", order, shifts))
+    return shifts[order]
+
+
+SO3 = SO3Group()
+"""Rotations of space."""
