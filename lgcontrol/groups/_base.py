@@ -14,7 +14,8 @@ from ..codegen import ModelFunction, Shape, Value, trace
 from . import _series
 
 # Arguments and result of each operation: X coordinates, d tangent vector, M matrix,
-# J Jacobian, p point, s scalar, P coordinates on SE(3), T homogeneous matrix.
+# J Jacobian, p point, s scalar, E and F maps between tangent vectors and coordinate rates,
+# P coordinates on SE(3), T homogeneous matrix.
 _OPERATIONS: dict[str, tuple[str, str]] = {
     "compose": ("XX", "X"),
     "inverse": ("X", "X"),
@@ -36,6 +37,8 @@ _OPERATIONS: dict[str, tuple[str, str]] = {
     "normalize": ("X", "X"),
     "distance": ("XXs", "s"),
     "interpolate": ("XXs", "X"),
+    "rate_matrix": ("X", "E"),
+    "tangent_matrix": ("X", "F"),
     "embed": ("X", "P"),
     "homogeneous": ("X", "T"),
 }
@@ -313,6 +316,14 @@ class LieGroup(ABC):
         """``X exp(s log(X⁻¹ Y))``: the screw motion from X (s = 0) to Y (s = 1)."""
         return self._apply("interpolate", X, Y, s)
 
+    def rate_matrix(self, X: Value) -> Value:
+        """E with ``q̇ = E v``: coordinate rates of a body-fixed velocity, shape (..., nq, dim)."""
+        return self._apply("rate_matrix", X)
+
+    def tangent_matrix(self, X: Value) -> Value:
+        """F with ``v = F q̇``: velocity of coordinate rates, shape (..., dim, nq); ``F E = 1``."""
+        return self._apply("tangent_matrix", X)
+
     def embed(self, X: Value) -> Value:
         """The body motion X as coordinates on SE(3), shape (..., 7)."""
         return self._apply("embed", X)
@@ -372,6 +383,16 @@ class LieGroup(ABC):
         positive = square > 0
         return ca.if_else(positive, ca.sqrt(ca.if_else(positive, square, 1.0)), 0.0)
 
+    def _rate_matrix(self, X: Value) -> Value:
+        d = ca.SX.sym("d", self.dim)
+        columns = ca.jacobian(self._plus(X, d), d)
+        return ca.substitute(columns, d, ca.DM.zeros(self.dim, 1))
+
+    def _tangent_matrix(self, X: Value) -> Value:
+        Y = ca.SX.sym("Y", self.nq)
+        rows = ca.jacobian(self._minus(Y, X), Y)
+        return ca.substitute(rows, Y, X)
+
     def _homogeneous(self, X: Value) -> Value:
         rotation, translation = self._pose(X)
         return ca.blockcat([[rotation, translation], [ca.DM(1, 3), ca.DM(1)]])
@@ -404,6 +425,8 @@ class LieGroup(ABC):
             "J": (self.dim, self.dim),
             "p": (self.point_size,),
             "s": (),
+            "E": (self.nq, self.dim),
+            "F": (self.dim, self.nq),
             "P": (7,),
             "T": (4, 4),
         }[kind]

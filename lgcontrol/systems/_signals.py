@@ -1,0 +1,108 @@
+"""Inputs and parameters of a system: names, units, bounds, roles, nominal values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import inf, isfinite, isnan
+from typing import Any, Literal, TypeVar, get_args
+
+Role = Literal["control", "disturbance", "noise"]
+
+
+@dataclass(frozen=True)
+class Input:
+    """One scalar input.
+
+    Parameters
+    ----------
+    name : str
+    unit : str
+        SI unit, for labels.
+    lower, upper : float
+        Bounds; infinite by default.
+    nominal : float
+        Value when nothing else is said, and about which linearizations are taken.
+    role : {"control", "disturbance", "noise"}
+        Controllers see controls only; simulations feed the others.
+
+    Examples
+    --------
+    >>> Input("thrust", "N", lower=0.0, upper=6.0).upper
+    6.0
+    """
+
+    name: str
+    unit: str = ""
+    lower: float = -inf
+    upper: float = inf
+    nominal: float = 0.0
+    role: Role = "control"
+
+    def __post_init__(self) -> None:
+        check_name("input", self.name)
+        if self.role not in get_args(Role):
+            raise ValueError(
+                f"input {self.name!r}: role must be one of {', '.join(get_args(Role))}, "
+                f"not {self.role!r}"
+            )
+        if isnan(self.lower) or isnan(self.upper) or not self.lower <= self.upper:
+            raise ValueError(
+                f"input {self.name!r}: bounds [{self.lower}, {self.upper}] are not an interval"
+            )
+        if not isfinite(self.nominal):
+            raise ValueError(f"input {self.name!r}: nominal value {self.nominal} is not finite")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One scalar parameter; it stays symbolic, so that it can be swept or estimated.
+
+    Parameters
+    ----------
+    name : str
+    unit : str
+    nominal : float
+        Value used unless another is given.
+
+    Examples
+    --------
+    >>> Parameter("mass", "kg", 1.2).nominal
+    1.2
+    """
+
+    name: str
+    unit: str = ""
+    nominal: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_name("parameter", self.name)
+        if not isfinite(self.nominal):
+            raise ValueError(f"parameter {self.name!r}: nominal {self.nominal} is not finite")
+
+
+_Signal = TypeVar("_Signal", Input, Parameter)
+
+
+def as_signals(kind: type[_Signal], values: Iterable[_Signal | str]) -> tuple[_Signal, ...]:
+    """Signals from a list of them or of plain names; names must differ."""
+    signals = tuple(kind(value) if isinstance(value, str) else value for value in values)
+    seen: set[str] = set()
+    for signal in signals:
+        if not isinstance(signal, kind):
+            raise TypeError(f"expected {kind.__name__} or a name, got {signal!r}")
+        if signal.name in seen:
+            raise ValueError(f"two {kind.__name__.lower()}s are called {signal.name!r}")
+        seen.add(signal.name)
+    return signals
+
+
+def names_of(signals: Sequence[Any]) -> tuple[str, ...]:
+    """Names of signals."""
+    return tuple(signal.name for signal in signals)
+
+
+def check_name(kind: str, name: object) -> None:
+    """Refuse names that are not text or are empty."""
+    if not isinstance(name, str) or not name.strip():
+        raise ValueError(f"the name of a {kind} must be a non-empty text, got {name!r}")
