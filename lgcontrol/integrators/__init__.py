@@ -1,0 +1,11 @@
+"""Integrators on Lie groups: one-step maps for any tangent field."""
+
+from ._commutator_free import CommutatorFree as CommutatorFree
+from ._commutator_free import crouch_grossman as crouch_grossman
+from ._method import Field as Field
+from ._method import Method as Method
+from ._methods import METHODS as METHODS
+from ._methods import get_method as get_method
+from ._munthe_kaas import MuntheKaas as MuntheKaas
+from ._tableau import Tableau as Tableau
+from ._tableau import check_tableau as check_tableau
