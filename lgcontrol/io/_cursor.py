@@ -192,15 +192,10 @@ class Cursor:
         """Warn of attributes that look like misspellings of known ones."""
         for name in self.element.attributes:
             if name not in known and ":" not in name and (match := closest(name, known, 0.6)):
-                self.warn(f'the attribute {name} is not known and ignored; did you mean "{match}"?')
+                self.report.misspelt(f"the attribute {name}", f'"{match}"', self.line, self.label)
 
     def check_children(self, *known: str) -> None:
         """Warn of child elements that look like misspellings of known ones."""
         for child in self.element.children:
             if child.tag not in known and (match := closest(child.tag, known)):
-                self.report.add(
-                    "warning",
-                    f"<{child.tag}> is not known and ignored; did you mean <{match}>?",
-                    child.line,
-                    self.label,
-                )
+                self.report.misspelt(f"<{child.tag}>", f"<{match}>", child.line, self.label)

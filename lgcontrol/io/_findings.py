@@ -103,10 +103,14 @@ class Report:
     def __init__(self, path: str | PathLike[str] | None) -> None:
         self.path = path
         self.findings: list[Finding] = []
+        self.misspellings: list[Finding] = []
 
     def error(self, message: str, line: int | None, element: str | None = None) -> UrdfError:
-        """Make the error to raise; the element leads the message."""
+        """Make the error to raise; the element leads the message, misspellings end it."""
         text = message if element is None else f"{element}: {message}"
+        # What is reported as missing may stand in the file under a misspelt name.
+        for finding in self.misspellings[-3:]:
+            text += f" [see also line {finding.line}: {finding.message}]"
         return UrdfError(text, self.path, line, element)
 
     def add(
@@ -114,6 +118,13 @@ class Report:
     ) -> None:
         """Keep a finding."""
         self.findings.append(Finding(severity, message, line, element))
+
+    def misspelt(self, what: str, guess: str, line: int, element: str) -> None:
+        """Keep the warning that a name looks like another one."""
+        self.add(
+            "warning", f"{what} is not known and ignored; did you mean {guess}?", line, element
+        )
+        self.misspellings.append(self.findings[-1])
 
 
 def refuse_warnings(

@@ -166,7 +166,7 @@ class RobotDescription:
 def _find(items: dict[str, Item], name: str, kind: str, robot: str) -> Item:
     if name not in items:
         raise KeyError(
-            f"robot {robot!r} has no {kind} {name!r}{did_you_mean(str(name), items)}; "
+            f'robot "{robot}" has no {kind} "{name}"{did_you_mean(str(name), items)}; '
             f"its {kind}s are {some(items, 30)}"
         )
     return items[name]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 
-from ._cursor import Cursor, closest
+from ._cursor import Cursor
 from ._findings import Report, UrdfError, refuse_warnings
 from ._physics import check_masses
 from ._robot import RobotDescription
-from ._structure import joint_label, resolve_mimics
+from ._structure import check_tree, joint_label, resolve_mimics
 from ._urdf_joint import read_joint
 from ._urdf_link import Color, read_color, read_link
 from ._xml import MAX_BYTES, Element, parse_xml
@@ -61,6 +62,15 @@ def read_urdf(path: str | PathLike[str], *, strict: bool = False) -> RobotDescri
     See Also
     --------
     parse_urdf : The same from a string.
+
+    Notes
+    -----
+    Where URDF leaves something out: an origin is the identity, an axis (1, 0, 0), a mimic has
+    multiplier 1 and offset 0, and one missing bound of a range is 0. Continuous joints have no
+    bounds, fixed and floating joints no axis. Axes and quaternions are normalised. Besides URDF 1.2
+    these are read: ``spherical`` or ``ball`` joints; ``helical`` or ``screw`` joints with
+    ``<axis pitch="...">`` in m/rad or ``<drake:screw_thread_pitch value="...">`` in m/turn; and
+    ``universal`` joints about x, then y; each as ``<joint>`` or ``<drake:joint>``.
 
     Examples
     --------
@@ -175,13 +185,14 @@ def _read_robot(
     name = robot.text("name")
     if name is None:
         robot.warn('the attribute name is missing; write <robot name="...">')
-    _check_tags(root, report)
+    robot.check_children("link", "joint", "material")
     colors = _read_colors(robot)
     links = tuple(read_link(Cursor(e.element, report), colors) for e in robot.all("link"))
     written = tuple(read_joint(Cursor(e.element, report)) for e in robot.all(*_JOINT_TAGS))
     try:
+        # With this report, so that the errors know of the misspellings found so far.
         joints = resolve_mimics(written, report)
-        description = RobotDescription(name or "", links, joints, path)
+        check_tree(links, joints, report)
     except UrdfError as error:
         # The whole robot is meant where no link or joint is: that is the line of <robot>.
         raise UrdfError(error.message, path, error.line or root.line, error.element) from None
@@ -194,11 +205,12 @@ def _read_robot(
                 after.mimic.line,
                 f"{joint_label(after)} <mimic>",
             )
+    description = RobotDescription(name or "", links, joints, path)
     check_masses(description, report)
     findings = tuple(sorted(report.findings, key=lambda finding: finding.line or 0))
     if strict:
         refuse_warnings(findings, path)
-    return RobotDescription(name or "", links, joints, path, findings)
+    return replace(description, findings=findings)
 
 
 def _check_root(root: Element, report: Report) -> None:
@@ -213,19 +225,6 @@ def _check_root(root: Element, report: Report) -> None:
             "belongs to or export one"
         )
     raise report.error(message, root.line)
-
-
-def _check_tags(root: Element, report: Report) -> None:
-    """Warn of elements beside the links and joints that look like misspelt ones."""
-    known = ("link", "joint", "material")
-    for child in root.children:
-        if child.tag not in known and (match := closest(child.tag, known)):
-            report.add(
-                "warning",
-                f"<{child.tag}> is not known and ignored; did you mean <{match}>?",
-                child.line,
-                "<robot>",
-            )
 
 
 def _read_colors(robot: Cursor) -> Mapping[str, Color]:

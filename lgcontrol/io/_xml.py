@@ -107,8 +107,8 @@ def _decode(data: bytes, report: Report) -> str:
             ) from None
         line = data.count(b"\n", 0, error.start) + 1
         raise report.error(
-            f"byte 0x{data[error.start]:02x} is not {name} text; save the file as UTF-8, or name "
-            'its encoding in the first line: <?xml version="1.0" encoding="ISO-8859-1"?>',
+            f"byte 0x{data[error.start]:02x} is not {name.upper()} text; save the file as UTF-8, "
+            'or name its encoding in the first line: <?xml version="1.0" encoding="ISO-8859-1"?>',
             line,
         ) from None
 
@@ -215,4 +215,7 @@ class _TreeBuilder:
                 "&quot; &apos; and character numbers are known)"
             )
         within = f", inside <{inner.tag}>" if inner else ""
-        return f"not well-formed XML: {reason} at column {error.offset + 1}{within}"
+        place = f"at column {error.offset + 1}{within}"
+        if reason == expat.errors.XML_ERROR_INVALID_TOKEN:
+            return f"not well-formed XML: unexpected character {place}; check quotes and brackets"
+        return f"not well-formed XML: {reason} {place}"
