@@ -1,0 +1,60 @@
+# One set-up path: every target that needs Python first makes .venv (tools/setup.sh) and makes it again
+# only when a file that decides its content changed. The system's Python is never installed into.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+BIN := .venv/bin
+ARGS ?=
+SETUP := pyproject.toml constraints.txt tools/setup.sh
+
+# The stamp holds the folder's name: a copied or moved .venv still imports from where it was made.
+READY := .venv/ready
+ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
+STALE := stale
+endif
+
+.PHONY: help demo test lint format types notebooks bench clean stale
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+
+$(READY): $(SETUP) $(STALE)
+	@tools/setup.sh dev
+	@echo '$(CURDIR)' > $@
+
+.venv/ready-bench: $(READY)
+	@tools/setup.sh bench
+	@touch $@
+
+demo: $(READY) ## run the demonstration
+	$(BIN)/python -m lgcontrol demo $(ARGS)
+
+test: $(READY) ## run the tests and the docstring examples (ARGS="-k groups" selects)
+	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
+
+lint: $(READY) ## check style and format
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+format: $(READY) ## format the code and apply ruff's safe fixes
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+# pyright reports paths in the linked tree; the two sed commands name the files people edit.
+types: $(READY) ## check the packages' types
+	tools/link_types.sh
+	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright $(ARGS) \
+	    | sed -E 's#build/types/lgcontrol/(models|controllers)/#\1/#; s#build/types/lgcontrol/#lgcontrol/#'
+
+notebooks: $(READY) ## execute every notebook, fail on the first error in each
+	$(BIN)/python tools/run_notebooks.py $(ARGS)
+
+bench: .venv/ready-bench ## run tests/benchmarks against the peers of the bench extra
+	@scripts=(tests/benchmarks/bench_*.py); \
+	[[ -e $${scripts[0]} ]] || { echo "no tests/benchmarks/bench_*.py yet"; exit 0; }; \
+	for script in "$${scripts[@]}"; do echo "== $$script"; $(BIN)/python "$$script" $(ARGS); done
+
+clean: ## remove .venv, builds and caches
+	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +
