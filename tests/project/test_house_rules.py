@@ -1,0 +1,233 @@
+"""Rules that no linter knows: layers, dangerous calls, names of package indexes, long files."""
+
+import ast
+import re
+import warnings
+
+import pytest
+
+from ._repository import ROOT, module_name, python_files, repository_files
+
+SOFT_LINE_LIMIT = 400  # past it a file usually holds two ideas
+
+# Layer -> layers it may import. Dependencies point one way; `io` and `plotting` serve the layers on
+# top: `io` knows nothing of the rest, `plotting` knows groups and trajectories.
+KERNEL = {"codegen", "groups", "integrators", "systems"}
+SERVICES = {"io", "plotting"}
+USER = {"lgcontrol"}  # the public top level, as users write it in what they copy
+LAYERS = {
+    "io": set(),
+    "codegen": set(),
+    "groups": {"codegen"},
+    "integrators": {"codegen", "groups"},
+    "systems": {"codegen", "groups", "integrators"},
+    "plotting": KERNEL,
+    "optimal": KERNEL | SERVICES,
+    "estimation": KERNEL | SERVICES,
+    "simulation": KERNEL | SERVICES,
+    "mechanics": KERNEL | SERVICES,
+    "models": KERNEL | SERVICES | USER | {"mechanics"},
+    "controllers": KERNEL | SERVICES | USER | {"mechanics", "optimal"},
+}
+TOOLKIT = set(LAYERS) - {"models", "controllers"}
+LAYERS["lgcontrol"] = TOOLKIT  # lgcontrol/__init__.py
+LAYERS["cli"] = LAYERS["__main__"] = TOOLKIT | {"cli", "lgcontrol"}
+LAYERS["designs"] = set(LAYERS)  # controllers/designs puts everything together
+
+
+def layer_of(module: str) -> str:
+    """Return the layer a module belongs to: lgcontrol.groups._so3 is in groups."""
+    parts = module.split(".")
+    if parts[:3] == ["lgcontrol", "controllers", "designs"]:
+        return "designs"
+    return parts[1] if len(parts) > 1 else "lgcontrol"
+
+
+def imported_modules(tree: ast.AST, package: str) -> list[tuple[int, str]]:
+    """Return (line, absolute name) of every import, those in functions and by string as well."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parents = package.split(".")
+                parents = parents[: len(parents) - node.level + 1]
+                base = ".".join([*parents, base] if base else parents)
+            names = [f"{base}.{alias.name}" for alias in node.names]
+            # `from lgcontrol import groups` imports a layer, `from lgcontrol import SO3` a name of
+            # the top level; elsewhere the imported name does not change the layer.
+            found += [(node.lineno, n if n.split(".")[1] in LAYERS else base) for n in names]
+        elif isinstance(node, ast.Call) and called_name(node) in ("import_module", "__import__"):
+            found += [
+                (node.lineno, arg.value)
+                for arg in node.args
+                if isinstance(arg, ast.Constant) and isinstance(arg.value, str)
+            ]
+    return found
+
+
+def called_name(call: ast.Call) -> str:
+    function = call.func
+    return getattr(function, "id", getattr(function, "attr", ""))
+
+
+def layer_violations(source: str, module: str, is_package: bool) -> list[str]:
+    own = layer_of(module)
+    if own not in LAYERS:
+        return [f"{module}: unknown layer {own!r}; add it to LAYERS and to the layout"]
+    package = module if is_package else module.rpartition(".")[0]
+    allowed = LAYERS[own] | {own}
+    return [
+        f"line {line}: {own} must not import {name}; it may import {sorted(LAYERS[own])}"
+        for line, name in imported_modules(ast.parse(source), package)
+        if name.split(".")[0] == "lgcontrol" and layer_of(name) not in allowed
+    ]
+
+
+UNSAFE_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve"}
+UNSAFE_BUILTINS = {"eval", "exec"}
+
+
+def unsafe_constructs(source: str) -> list[str]:
+    """Return star imports, pickling, and calls of the builtins eval and exec (not of methods)."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and any(a.name == "*" for a in node.names):
+            found.append(f"line {node.lineno}: from {node.module} import *")
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in UNSAFE_BUILTINS:
+            found.append(f"line {node.lineno}: {node.func.id}()")
+        elif isinstance(node, ast.Call):
+            found += [
+                f"line {node.lineno}: allow_pickle"
+                for keyword in node.keywords
+                if keyword.arg == "allow_pickle"
+                and not (isinstance(keyword.value, ast.Constant) and keyword.value.value is False)
+            ]
+    found += [
+        f"line {line}: {name}"
+        for line, name in imported_modules(ast.parse(source), "lgcontrol")
+        if name.split(".")[0] in UNSAFE_MODULES
+    ]
+    return found
+
+
+# Where packages come from is the user's setting. Written so that this file does not match itself.
+INDEX = re.compile(
+    r"pypi[.]org|pythonhosted[.]|npmjs[.]|files[.]python|deb[.]debian"
+    r"|conda[.]anaconda|--(?:extra-)?index[-]url|--find[-]links|trusted[-]host|(?:extra-)?index[-]url\s*="
+    r"|PIP_(?:EXTRA_)?INDEX|UV_(?:DEFAULT_)?INDEX",
+    re.IGNORECASE,
+)
+
+IDS = [str(path.relative_to(ROOT)) for path in python_files()]
+
+
+@pytest.mark.parametrize("path", python_files(), ids=IDS)
+def test_dependencies_point_one_way(path):
+    found = layer_violations(path.read_text(), module_name(path), path.name == "__init__.py")
+    assert not found, f"{path.relative_to(ROOT)}: {found}"
+
+
+@pytest.mark.parametrize("path", python_files(), ids=IDS)
+def test_no_star_imports_pickle_eval_or_exec(path):
+    found = unsafe_constructs(path.read_text())
+    assert not found, f"{path.relative_to(ROOT)}: {found}"
+
+
+def test_no_star_imports_elsewhere():
+    for name in repository_files("tests", "tools"):
+        if name.endswith(".py"):
+            found = [f for f in unsafe_constructs((ROOT / name).read_text()) if "import *" in f]
+            assert not found, f"{name}: {found}"
+
+
+def test_no_file_names_a_package_index():
+    found = []
+    for name in repository_files():
+        try:
+            lines = (ROOT / name).read_text().splitlines()
+        except UnicodeDecodeError:
+            continue
+        found += [
+            f"{name}:{row}: {line}" for row, line in enumerate(lines, 1) if INDEX.search(line)
+        ]
+    assert not found, "package indexes belong to the user's settings:\n" + "\n".join(found)
+
+
+@pytest.mark.filterwarnings("default:.*over.*lines:UserWarning")
+def test_long_files_are_reported():
+    lengths = {p.relative_to(ROOT): len(p.read_text().splitlines()) for p in python_files()}
+    long = [f"{path} ({n})" for path, n in sorted(lengths.items()) if n > SOFT_LINE_LIMIT]
+    if long:
+        warnings.warn(f"over {SOFT_LINE_LIMIT} lines, two ideas in one file? {long}", stacklevel=1)
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("lgcontrol.groups._so3", "from ..mechanics import Multibody"),
+        ("lgcontrol.groups._so3", "from .. import mechanics"),
+        ("lgcontrol.groups._so3", "from lgcontrol import SE3"),
+        ("lgcontrol.groups._so3", "import lgcontrol"),
+        ("lgcontrol.optimal._ocp", "def f():\n    import lgcontrol.mechanics.tree"),
+        ("lgcontrol.simulation._loop", "from lgcontrol import models"),
+        ("lgcontrol.cli", "import importlib\nimportlib.import_module('lgcontrol.controllers')"),
+        ("lgcontrol.io._urdf", "from ..groups import SO3"),
+        ("lgcontrol.models.arm", "from lgcontrol.controllers import MPC"),
+        ("lgcontrol.controllers.mpc", "from ..models.arm import panda"),
+        ("lgcontrol.newlayer._x", "import numpy"),
+    ],
+)
+def test_a_planted_import_upwards_is_found(module, source):
+    assert layer_violations(source, module, is_package=False)
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        (
+            "lgcontrol.groups._so3",
+            "from ._base import LieGroup\nfrom ..codegen import X",
+        ),
+        ("lgcontrol.mechanics.tree", "from ..systems._system import System\nfrom . import _joint"),
+        ("lgcontrol.models.arm", "import lgcontrol as lg\nfrom .data import x\nimport casadi"),
+        ("lgcontrol.controllers.designs.hover", "from ...models import quadrotor"),
+        ("lgcontrol.controllers.designs.hover", "from lgcontrol import simulate"),
+    ],
+)
+def test_imports_downwards_pass(module, source):
+    assert not layer_violations(source, module, is_package=False)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from numpy import *",
+        "import pickle",
+        "from pickle import loads",
+        "eval('1')",
+        "def f():\n    exec('1')",
+        "import numpy as np\nnp.load('x', allow_pickle=True)",
+    ],
+)
+def test_a_planted_unsafe_construct_is_found(source):
+    assert unsafe_constructs(source)
+
+
+def test_methods_named_eval_pass():
+    assert not unsafe_constructs("import numpy as np\nf.eval(1)\nnp.load('x', allow_pickle=False)")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "pip install -i https://pypi" + ".org/simple x",
+        "uv pip install --extra-index" + "-url https://mirror.example/simple",
+        "registry=https://registry.npmjs" + ".org/",
+        "export PIP_" + "INDEX_URL=x",
+    ],
+)
+def test_a_planted_package_index_is_found(line):
+    assert INDEX.search(line)

@@ -1,0 +1,126 @@
+"""The wheel, the sdist and the editable install hold exactly the packages' files."""
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from ._repository import PACKAGES, ROOT, module_name, python_files, repository_files
+
+# What a build reads besides the packages; README.md is optional here so that the tests can say more
+# than "it does not build".
+BUILD_INPUTS = ["pyproject.toml", "LICENSE", "README.md"]
+
+
+def installed_name(name: str) -> str:
+    folder, _, rest = name.partition("/")
+    return f"{PACKAGES[folder].replace('.', '/')}/{rest}"
+
+
+def copy_repository(target: Path) -> Path:
+    """Copy what git would publish, so that no left-over build/ hides a missing package."""
+    for name in repository_files(*PACKAGES, *BUILD_INPUTS):
+        copy = target / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, copy)
+    return target
+
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory) -> Path:
+    """Return a folder with the sdist and the wheel built from that sdist, as users get them."""
+    source = copy_repository(tmp_path_factory.mktemp("source"))
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, source]
+    build = subprocess.run(command, capture_output=True, text=True)
+    assert build.returncode == 0, build.stdout + build.stderr
+    return folder
+
+
+def run_isolated(code: str, *paths: Path) -> str:
+    """Run code in a Python that sees the paths and the dependencies, not this lgcontrol.
+
+    Without ``site`` no installed .pth file is read, so the editable install under test stays out.
+    """
+    head = (
+        "import site, sys\n"
+        f"for path in {[str(path) for path in paths]!r}: site.addsitedir(path)\n"
+        f"sys.path.append({sysconfig.get_paths()['purelib']!r})\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", head + code], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+IMPORT_ALL = f"""
+import importlib
+for name in {[module_name(path) for path in python_files() if path.name == "__init__.py"]!r}:
+    importlib.import_module(name)
+"""
+
+NO_TOP_LEVEL_NAMES = """
+import importlib.util
+assert importlib.util.find_spec("models") is None, "models is importable as a top-level name"
+assert importlib.util.find_spec("controllers") is None, "controllers is a top-level name"
+"""
+
+
+def test_wheel_holds_the_files_of_the_repository(distributions):
+    (wheel,) = distributions.glob("*.whl")
+    packed = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
+    expected = {installed_name(name) for name in repository_files(*PACKAGES)}
+    assert not expected - packed, (
+        "not in the wheel; add the package to [tool.setuptools] packages, or the file's pattern to "
+        f"package-data, in pyproject.toml: {sorted(expected - packed)}"
+    )
+    assert not packed - expected, f"in the wheel only: {sorted(packed - expected)}"
+
+
+def test_sdist_holds_the_files_of_the_repository(distributions):
+    (sdist,) = distributions.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = (entry.name.partition("/")[2] for entry in archive if entry.isfile())
+        packed = {name for name in names if name.partition("/")[0] in PACKAGES}
+    expected = set(repository_files(*PACKAGES))
+    assert packed == expected, f"differ: {sorted(packed ^ expected)}"
+
+
+def test_wheel_imports_under_the_installed_names_only(distributions, tmp_path):
+    (wheel,) = distributions.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    where = run_isolated(
+        IMPORT_ALL + NO_TOP_LEVEL_NAMES + "import lgcontrol; print(lgcontrol.__file__)", tmp_path
+    )
+    assert Path(where.strip()).is_relative_to(tmp_path)
+
+
+def test_editable_install_sees_files_added_later(tmp_path):
+    """A user who drops a file or a package into models/ imports it without installing again."""
+    source = copy_repository(tmp_path / "source")
+    editable = tmp_path / "editable"
+    editable.mkdir()
+    hook = f"import setuptools.build_meta as b; b.build_editable({str(editable)!r})"
+    build = subprocess.run([sys.executable, "-c", hook], cwd=source, capture_output=True, text=True)
+    assert build.returncode == 0, build.stdout + build.stderr
+    (wheel,) = editable.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(editable)
+
+    (source / "models" / "added_later.py").write_text("value = 1\n")
+    (source / "controllers" / "designs" / "added").mkdir()
+    (source / "controllers" / "designs" / "added" / "__init__.py").write_text("value = 2\n")
+    (source / "models" / "data" / "added.toml").write_text("value = 3\n")
+    code = """
+from importlib.resources import files
+from lgcontrol.controllers.designs.added import value as two
+from lgcontrol.models.added_later import value as one
+assert (one, two) == (1, 2)
+assert files("lgcontrol.models.data").joinpath("added.toml").read_text() == "value = 3\\n"
+"""
+    run_isolated(IMPORT_ALL + code + NO_TOP_LEVEL_NAMES, editable)

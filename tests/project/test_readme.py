@@ -1,0 +1,103 @@
+"""README.md works as printed: its Python runs, its commands exist."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ._repository import ROOT
+
+README = ROOT / "README.md"
+
+
+def blocks(text: str, language: str) -> list[tuple[int, str]]:
+    """Return the fenced blocks of a language, each with the line number of its first line."""
+    pattern = rf"^```{language}[^\n]*\n(.*?)^```\s*$"
+    return [
+        (text.count("\n", 0, match.start(1)) + 1, match[1])
+        for match in re.finditer(pattern, text, re.MULTILINE | re.DOTALL)
+    ]
+
+
+def commands(text: str, program: str) -> list[list[str]]:
+    """Return the argument lists of a program's calls in the sh blocks."""
+    calls = []
+    for _, block in blocks(text, "(?:sh|bash|console)"):
+        for line in block.replace("\\\n", " ").splitlines():
+            for call in re.split(r"&&|\|\||[;|]", line.lstrip("$ ")):
+                words = shlex.split(call, comments=True)
+                while words and re.fullmatch(r"\w+=.*", words[0]):
+                    words.pop(0)
+                if words and Path(words[0]).name == program:
+                    calls.append(words[1:])
+    return calls
+
+
+def run_blocks(text: str, name: str) -> None:
+    """Run the Python blocks in order in one namespace, with the line numbers of the page."""
+    namespace = {"__name__": "__main__"}
+    for line, block in blocks(text, "python"):
+        exec(compile("\n" * (line - 1) + block, name, "exec"), namespace)
+
+
+def make_targets() -> set[str]:
+    return set(re.findall(r"^([a-z][\w-]*):(?!=)", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+@pytest.fixture(scope="module")
+def readme() -> str:
+    if not README.exists():
+        pytest.skip("no README.md yet")
+    return README.read_text()
+
+
+def test_python_blocks_run(readme, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_blocks(readme, str(README))
+
+
+def test_make_targets_exist(readme):
+    named = {word for call in commands(readme, "make") for word in call if "=" not in word}
+    assert not {n for n in named if not n.startswith("-")} - make_targets()
+
+
+def test_lgcontrol_commands_exist(readme):
+    for name in {call[0] for call in commands(readme, "lgcontrol") if call}:
+        command = [sys.executable, "-m", "lgcontrol", name, "--help"]
+        run = subprocess.run(command, capture_output=True, text=True)
+        assert run.returncode == 0, f"lgcontrol {name}: {run.stderr}"
+
+
+PLANTED = """
+```sh
+make setup  # then
+cd x && make test lint; lgcontrol run quad \\
+    --seconds 3
+$ LGCONTROL_SHARED=y lgcontrol demo
+```
+
+```python
+x = 1
+```
+
+```python
+y = x + 1
+assert y == 3
+```
+"""
+
+
+def test_the_page_is_read_as_a_person_reads_it():
+    assert commands(PLANTED, "make") == [["setup"], ["test", "lint"]]
+    assert commands(PLANTED, "lgcontrol") == [["run", "quad", "--seconds", "3"], ["demo"]]
+    assert {"test", "demo"} <= make_targets()
+    assert "setup" not in make_targets()
+
+
+def test_a_wrong_block_fails_with_its_line():
+    with pytest.raises(AssertionError) as caught:
+        run_blocks(PLANTED, "page")
+    assert caught.traceback[-1].lineno + 1 == PLANTED.splitlines().index("assert y == 3") + 1
