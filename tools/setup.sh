@@ -26,8 +26,10 @@ find_python() {
     done
 }
 
-# An environment whose interpreter has gone (a system upgrade, a moved folder) is made anew.
-if ! is_suitable $venv/bin/python; then
+# An environment is made anew when its interpreter has gone (a system upgrade) or when it was copied or
+# moved here with the folder: its scripts and its editable install still name the old place.
+made_in=$(cat $venv/ready 2>/dev/null || echo "$PWD")
+if [ "$made_in" != "$PWD" ] || ! is_suitable $venv/bin/python; then
     rm -rf $venv
     python=$(find_python)
     [ -n "$python" ] || fail "lgcontrol needs Python 3.11 or newer; found none${PYTHON:+ at PYTHON=$PYTHON}."

@@ -4,6 +4,7 @@ import enum
 import importlib
 import inspect
 import re
+from itertools import pairwise
 from types import ModuleType
 
 import numpy as np
@@ -44,7 +45,7 @@ def documented_parameters(doc: str) -> set[str] | None:
         if line.strip() and re.fullmatch(r"-{3,}\s*", lines[row + 1])
     ]
     found = None
-    for row, end in zip(titles, titles[1:] + [len(lines)], strict=True):
+    for row, end in pairwise([*titles, len(lines)]):
         if lines[row].strip() not in ("Parameters", "Other Parameters", "Attributes"):
             continue
         found = names
