@@ -109,9 +109,7 @@ class Linearization:
 
         system = self.system
         index = (
-            np.arange(system.n_inputs)
-            if inputs == "all"
-            else system.input_index(inputs)  # type: ignore[arg-type]
+            np.arange(system.n_inputs) if inputs == "all" else system.input_index(inputs)  # type: ignore[arg-type]
         )
         return control.ss(
             self.A,
@@ -121,8 +119,8 @@ class Linearization:
             self.dt,
             name=system.name.replace(".", "_"),
             states=list(self.state_names),
-            inputs=[system.input_names[i] for i in index],
-            outputs=[f"{name}" for name in self.output_names],
+            inputs=[system.input_names[i].replace(".", "_") for i in index],
+            outputs=[name.replace(".", "_") for name in self.output_names],
         )
 
 
@@ -161,9 +159,7 @@ class TrajectoryLinearization:
         nodes = self.trajectory
         count = len(nodes) - 1
         derivatives = step_derivatives(self.system, method, substeps)
-        result = derivatives(
-            nodes.t[:-1], nodes.x[:-1], nodes.u[:count], self.p, np.diff(nodes.t)
-        )
+        result = derivatives(nodes.t[:-1], nodes.x[:-1], nodes.u[:count], self.p, np.diff(nodes.t))
         return result.A, result.B
 
 

@@ -107,12 +107,9 @@ class System:
         self.dt = float(dt)
         self.symbol = symbol
         self.f: ModelFunction = self._trace("f", f, state.dim)
-        self.h: ModelFunction = self._trace(
-            "h", h or (lambda t, x, u, p: x), self.output.nq
-        )
+        self.h: ModelFunction = self._trace("h", h or (lambda t, x, u, p: x), self.output.nq)
         self.quantities: dict[str, ModelFunction] = {
-            key: self._trace(key, quantity, None)
-            for key, quantity in (quantities or {}).items()
+            key: self._trace(key, quantity, None) for key, quantity in (quantities or {}).items()
         }
         self.invariants: ModelFunction | None = (
             None if invariants is None else self._trace_static("invariants", invariants, None)
@@ -268,9 +265,7 @@ class System:
         """
         from ._rollout import rollout
 
-        return rollout(
-            self, x0, u, dt, steps=steps, t0=t0, p=p, method=method, substeps=substeps
-        )
+        return rollout(self, x0, u, dt, steps=steps, t0=t0, p=p, method=method, substeps=substeps)
 
     def discretize(self, dt: float, method: str = "rk4", substeps: int = 1) -> System:
         """Discrete system that makes the same step: ``f = minus(step(x), x)``."""
@@ -374,9 +369,7 @@ class System:
         if self.symbol is ca.SX:
             after = ca.cse(after)
         return ModelFunction(
-            ca.Function(
-                "step", [t, x, u, p, dt], [after], ["t", "x", "u", "p", "dt"], ["x_next"]
-            ),
+            ca.Function("step", [t, x, u, p, dt], [after], ["t", "x", "u", "p", "dt"], ["x_next"]),
             shapes=self._shapes() | {"dt": (), "x_next": (self.state.nq,)},
             defaults={"p": self.nominal_parameters} | ({"dt": self.dt} if self.is_discrete else {}),
         )

@@ -47,7 +47,7 @@ class Trajectory:
     group: LieGroup
     t: np.ndarray
     x: np.ndarray
-    u: np.ndarray = np.zeros((0, 0))
+    u: np.ndarray = None  # type: ignore[assignment]  # filled in below
 
     def __post_init__(self) -> None:
         t = check_shape("t", self.t, (None,))
@@ -56,10 +56,8 @@ class Trajectory:
             raise ValueError("t must hold at least one time and increase")
         if x.shape[-2] != len(t):
             raise ValueError(f"x has {x.shape[-2]} states for {len(t)} times")
-        u = np.asarray(self.u, dtype=np.float64)
-        if u.size == 0 and u.shape[-2:] not in ((len(t) - 1, 0), (len(t), 0)):
-            u = np.zeros((*x.shape[:-2], max(len(t) - 1, 1), 0))
-        u = check_shape("u", u, (None, None), batch=True)
+        given = np.zeros((*x.shape[:-2], len(t), 0)) if self.u is None else self.u
+        u = check_shape("u", given, (None, None), batch=True)
         if u.shape[-2] not in (len(t) - 1, len(t)) and len(t) > 1:
             raise ValueError(
                 f"u has {u.shape[-2]} rows, expected {len(t) - 1} (one per step) or {len(t)}"
