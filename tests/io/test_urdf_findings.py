@@ -252,6 +252,10 @@ def test_joint_that_moves_no_mass():
     (finding,) = parse_urdf(text).findings
     assert finding.element == 'joint "k"'
     assert 'moves no mass ("c" and all links behind it have none)' in finding.message
+    # Mass further out counts.
+    mass = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/>'
+    heavy = text.replace('<link name="d"/>', f'<link name="d">{mass}</inertial></link>')
+    assert parse_urdf(heavy).findings == ()
     # A joint that follows another adds no row to the mass matrix.
     follower = text.replace('<child link="c"/>', '<child link="c"/><mimic joint="j"/>')
     assert parse_urdf(follower).findings == ()

@@ -10,6 +10,7 @@ from lgcontrol.io import (
     InertialDescription,
     JointDescription,
     JointLimits,
+    JointMimic,
     LinkDescription,
     Mesh,
     Pose,
@@ -72,6 +73,16 @@ def test_the_version_is_the_least_that_has_all(urdf_data):
     assert 'version="1.1"' in format_urdf(newer)
     assert parse_urdf(format_urdf(newer)) == newer
     assert 'version="1.2"' in format_urdf(read_urdf(urdf_data / "joint_types.urdf"))
+
+
+def test_mimics_round_trip(urdf_data):
+    arm = read_urdf(urdf_data / "arm.urdf")
+    slides = [joint for joint in arm.joints if joint.type == "prismatic"]
+    follower = replace(slides[0], mimic=JointMimic("left_slide", multiplier=-0.5, offset=0.04))
+    joints = tuple(follower if joint is slides[0] else joint for joint in arm.joints)
+    robot = replace(arm, joints=joints)
+    assert robot != arm
+    assert parse_urdf(format_urdf(robot)) == robot
 
 
 def test_changed_robots_can_be_written(urdf_data):
