@@ -7,6 +7,8 @@ from ._abelian import Rn as Rn
 from ._abelian import Translation as Translation
 from ._base import LieGroup as LieGroup
 from ._check import check_group as check_group
+from ._describe import describe_group as describe_group
+from ._describe import group_from_description as group_from_description
 from ._product import Product as Product
 from ._schoenflies import Schoenflies as Schoenflies
 from ._schoenflies import SchoenfliesGroup as SchoenfliesGroup

@@ -50,7 +50,7 @@ class Rn(LieGroup):
                 raise ValueError(f"Rn({self.n}): {len(value)} {field} given, expected {self.n}")
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # type: ignore[override]
         """Rn(n)."""
         return f"Rn({self.n})"
 
@@ -59,8 +59,8 @@ class Rn(LieGroup):
         """Length of tangent vectors."""
         return self.n
 
-    nq = dim
-    point_size = dim
+    nq = dim  # type: ignore[assignment]
+    point_size = dim  # type: ignore[assignment]
 
     @property
     def coordinate_names(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -72,11 +72,11 @@ class Rn(LieGroup):
         """Units of the entries."""
         return self.units or ("",) * self.n
 
-    tangent_names = coordinate_names
-    tangent_units = coordinate_units
+    tangent_names = coordinate_names  # type: ignore[assignment]
+    tangent_units = coordinate_units  # type: ignore[assignment]
 
     @property
-    def matrix_size(self) -> int:
+    def matrix_size(self) -> int:  # type: ignore[override]
         """Rows of the matrix representation: n + 1."""
         return self.n + 1
 
@@ -144,10 +144,10 @@ class Translation(LieGroup):
 
     def about(self, axis: Any) -> Translation:
         """The same group with its z direction along another axis, shape (3,)."""
-        return replace(self, axis=unit_axis(axis))
+        return replace(self, axis=axis)
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # type: ignore[override]
         """Name, with the axis unless it is z."""
         return axis_name(f"Translation({self.axes!r})", self.axis)
 
@@ -156,7 +156,7 @@ class Translation(LieGroup):
         """Number of axes."""
         return len(self.axes)
 
-    nq = dim
+    nq = dim  # type: ignore[assignment]
 
     @property
     def coordinate_names(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -168,8 +168,8 @@ class Translation(LieGroup):
         """Metres."""
         return ("m",) * self.dim
 
-    tangent_names = coordinate_names
-    tangent_units = coordinate_units
+    tangent_names = coordinate_names  # type: ignore[assignment]
+    tangent_units = coordinate_units  # type: ignore[assignment]
 
     @property
     def identity(self) -> np.ndarray:
@@ -243,10 +243,10 @@ class Helical(LieGroup):
 
     def about(self, axis: Any) -> Helical:
         """The same group about another axis, shape (3,)."""
-        return replace(self, axis=unit_axis(axis))
+        return replace(self, axis=axis)
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # type: ignore[override]
         """Name, with the axis unless it is z."""
         return axis_name(f"Helical({self.pitch:g})", self.axis)
 
@@ -283,9 +283,8 @@ class Helical(LieGroup):
         return self._homogeneous(X)
 
     def _from_matrix(self, M: Value) -> Value:
-        if self.pitch:
-            return constant(np.array(self.axis)).T @ M[:3, 3] / self.pitch
-        return angle_about(self.axis, M)
+        height = constant(np.array(self.axis)).T @ M[:3, 3]
+        return angle_about(self.axis, M, height, self.pitch)
 
     def _pose(self, X: Value) -> tuple[Value, Value]:
         rotation = rotation_about(self.axis, ca.cos(X), ca.sin(X))
@@ -310,12 +309,15 @@ class CylindricalGroup(LieGroup):
     tangent_names, tangent_units = ("z", "rz"), ("m", "rad")
     is_commutative = True
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "axis", unit_axis(self.axis))
+
     def about(self, axis: Any) -> CylindricalGroup:
         """The same group about another axis, shape (3,)."""
-        return replace(self, axis=unit_axis(axis))
+        return replace(self, axis=axis)
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # type: ignore[override]
         """Name, with the axis unless it is z."""
         return axis_name("Cylindrical", self.axis)
 

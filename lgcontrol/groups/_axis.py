@@ -14,13 +14,25 @@ Axis = tuple[float, float, float]
 Z_AXIS: Axis = (0.0, 0.0, 1.0)
 
 
+ROUNDING = 1e-15  # what cosines and sums of doubles leave where a zero or a one is meant
+
+
 def unit_axis(axis: Any) -> Axis:
-    """Normalise an axis; refuses a zero one."""
+    """Normalise an axis; refuses a zero one.
+
+    Entries that are rounding noise become exact zeros, and a unit vector is returned as it is: an
+    axis has one form, so that groups about it are equal.
+    """
     vector = check_shape("axis", axis, (3,))
     length = np.linalg.norm(vector)
     if length < 1e-12:
         raise ValueError(f"axis must not be zero, got {vector.tolist()}")
-    return tuple(float(entry) for entry in vector / length)  # type: ignore[return-value]
+    if abs(length - 1.0) > ROUNDING:
+        vector = vector / length
+    vector = np.where(np.abs(vector) < ROUNDING, 0.0, vector)
+    if np.count_nonzero(vector) == 1:
+        vector = np.sign(vector)
+    return tuple(vector.tolist())
 
 
 def axis_frame(axis: Axis) -> np.ndarray:
@@ -31,7 +43,7 @@ def axis_frame(axis: Axis) -> np.ndarray:
     """
     n = np.array(axis)
     k = int(np.argmax(np.abs(n)))
-    if abs(abs(n[k]) - 1.0) < 1e-15:
+    if abs(n[k]) == 1.0:
         first, second = np.eye(3)[(k + 1) % 3], np.eye(3)[(k + 2) % 3]
         return np.column_stack([first, second, n] if n[k] > 0 else [second, first, n])
     sign = 1.0 if n[2] >= 0 else -1.0

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from functools import lru_cache
-from typing import Any
+from functools import cache
 
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Shape, Value, trace
+from ..codegen import ModelFunction, Shape, Value, check_shape, trace
 from . import _series
 
 # Arguments and result of each operation: X coordinates, d tangent vector, M matrix,
@@ -43,6 +42,8 @@ _OPERATIONS: dict[str, tuple[str, str]] = {
     "homogeneous": ("X", "T"),
 }
 
+MATRIX_TOLERANCE = 1e-6  # what single-precision data and printed rotation matrices need
+
 
 class LieGroup(ABC):
     """A Lie group: coordinates that are stored, tangent vectors that are differentiated.
@@ -65,9 +66,13 @@ class LieGroup(ABC):
         Number of coordinates.
     coordinate_names, coordinate_units : tuple of str
     tangent_names, tangent_units : tuple of str
-            Units are ``"m"``, ``"rad"`` or empty; those of rates carry ``/s`` in addition.
+        Units are ``"m"``, ``"rad"`` or empty; those of rates carry ``/s`` in addition.
     is_commutative : bool
         Whether ``X Y = Y X``: adjoints and Jacobians are then identities, brackets zero.
+    matrix_size : int
+        Rows of the matrix representation.
+    point_size : int
+        Length of the points the group acts on.
     """
 
     name: str
@@ -78,6 +83,8 @@ class LieGroup(ABC):
     tangent_names: tuple[str, ...]
     tangent_units: tuple[str, ...]
     is_commutative: bool = False
+    matrix_size: int = 4
+    point_size: int = 3
 
     # -- what a concrete group supplies -------------------------------------------------------
 
@@ -119,16 +126,6 @@ class LieGroup(ABC):
         if self.is_commutative:
             return ca.DM(self.dim, self.dim)
         raise NotImplementedError(f"{self.name}: give _ad, or set is_commutative")
-
-    @property
-    def matrix_size(self) -> int:
-        """Rows of the matrix representation."""
-        return 4
-
-    @property
-    def point_size(self) -> int:
-        """Length of the points the group acts on."""
-        return 3
 
     @property
     def selection(self) -> np.ndarray:
@@ -246,26 +243,33 @@ class LieGroup(ABC):
     def from_matrix(self, matrix: Value) -> Value:
         """Coordinates of a matrix representation.
 
-        A NumPy matrix that is off by less than 1e-6 (relative to its largest entry) is repaired; a
-        CasADi matrix is taken as it is.
+        A NumPy matrix whose entries are off by less than 1e-6 (for translations: relative to the
+        longest entry of the column, if that is above 1 m) is repaired; a CasADi matrix is taken as
+        it is.
+
+        Parameters
+        ----------
+        matrix : array_like, shape (..., matrix_size, matrix_size)
+
+        Returns
+        -------
+        ndarray or CasADi column, shape (..., nq)
 
         Raises
         ------
         ValueError
-            If the matrix is further away from the group.
+            If a matrix is further away from the group, not finite, or of another shape.
         """
         if isinstance(matrix, ca.SX | ca.MX | ca.DM):
             return self._apply("from_matrix", matrix)
-        given = np.asarray(matrix, dtype=np.float64)
-        if given.shape[-2:] == (self.matrix_size,) * 2 and np.isfinite(given).all():
-            given = self._project_matrix(given)
-        X = self._apply("from_matrix", given)
-        off = np.abs(self.matrix(X) - np.asarray(matrix, dtype=np.float64))
-        scale = max(1.0, float(np.abs(given).max(initial=0.0)))
-        if not off.max(initial=0.0) <= MATRIX_TOLERANCE * scale:
+        given = check_shape(f"matrix of {self.name}", matrix, (self.matrix_size,) * 2, batch=True)
+        X = self._apply("from_matrix", self._project_matrix(given))
+        off = np.abs(self.matrix(X) - given)
+        columns = np.abs(given).max(axis=-2, keepdims=True, initial=0.0)
+        if not (off <= MATRIX_TOLERANCE * np.maximum(1.0, columns)).all():
             raise ValueError(
-                f"not a matrix of {self.name}: the nearest one differs by "
-                f"{off.max():.2g}, at most {MATRIX_TOLERANCE * scale:.0e} is repaired"
+                f"not a matrix of {self.name}: the nearest one differs by {off.max():.2g} "
+                f"in an entry, at most {MATRIX_TOLERANCE:.0e} is repaired"
             )
         return X
 
@@ -333,20 +337,21 @@ class LieGroup(ABC):
         return self._apply("homogeneous", X)
 
     def random(
-        self, seed: int | np.random.Generator | None = None, shape: Shape = ()
+        self, seed: int | np.random.Generator | None = None, shape: int | Shape = ()
     ) -> np.ndarray:
         """Random elements: rotations uniform, all other coordinates standard normal.
 
         Parameters
         ----------
         seed : int or numpy.random.Generator, optional
-        shape : tuple of int
+        shape : int or tuple of int
             Batch axes.
 
         Returns
         -------
         ndarray, shape (*shape, nq)
         """
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
         return self._random(np.random.default_rng(seed), shape)
 
     def function(self, operation: str) -> ModelFunction:
@@ -409,12 +414,11 @@ class LieGroup(ABC):
         ):
             if any(isinstance(value, ca.SX) for value in values):
                 kinds = _OPERATIONS[operation][0]
-                return getattr(self, f"_{operation}")(
-                    *(
-                        _sx(self, operation, kind, value)
-                        for kind, value in zip(kinds, values, strict=True)
-                    )
+                columns = (
+                    _sx(self, operation, kind, value)
+                    for kind, value in zip(kinds, values, strict=True)
                 )
+                return ca.SX(getattr(self, f"_{operation}")(*columns))
         return _operation(self, operation)(*values)
 
     def _kind_shape(self, kind: str) -> Shape:
@@ -436,9 +440,6 @@ class LieGroup(ABC):
         return self.name
 
 
-MATRIX_TOLERANCE = 1e-6  # what single-precision data and printed rotation matrices need
-
-
 def _sx(group: LieGroup, operation: str, kind: str, value: Value) -> ca.SX:
     column = value if isinstance(value, ca.SX) else ca.SX(ca.DM(np.asarray(value, dtype=float)))
     shape = (group._kind_shape(kind) + (1, 1))[:2]
@@ -449,7 +450,7 @@ def _sx(group: LieGroup, operation: str, kind: str, value: Value) -> ca.SX:
     return column
 
 
-@lru_cache(maxsize=None)
+@cache
 def _operation(group: LieGroup, operation: str) -> ModelFunction:
     kinds, result = _OPERATIONS[operation]
     names = [*kinds]

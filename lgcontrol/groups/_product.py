@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,7 +36,11 @@ class Product(LieGroup):
 
     def __init__(self, *groups: LieGroup, **named: LieGroup) -> None:
         blocks = {str(i): group for i, group in enumerate(groups)} | named
+        if len(blocks) < len(groups) + len(named):
+            raise ValueError(f"a block named {sorted(named)} is also a number of an unnamed one")
         for name, group in blocks.items():
+            if not re.fullmatch(r"\w+", name):
+                raise ValueError(f"block name {name!r} must be of letters, digits and underscores")
             if not isinstance(group, LieGroup):
                 raise TypeError(f"block {name!r} must be a LieGroup, not {type(group).__name__}")
         self._items = tuple(blocks.items())
@@ -63,7 +68,7 @@ class Product(LieGroup):
         return dict(self._items)
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # type: ignore[override]
         """Product of the block names and groups."""
         return "Product(" + ", ".join(f"{name}={group}" for name, group in self._items) + ")"
 
@@ -78,12 +83,12 @@ class Product(LieGroup):
         return sum(group.nq for _, group in self._items)
 
     @property
-    def matrix_size(self) -> int:
+    def matrix_size(self) -> int:  # type: ignore[override]
         """Sum of the matrix sizes: the representation is block-diagonal."""
         return sum(group.matrix_size for _, group in self._items)
 
     @property
-    def point_size(self) -> int:
+    def point_size(self) -> int:  # type: ignore[override]
         """Sum of the point sizes: each block acts on its own point."""
         return sum(group.point_size for _, group in self._items)
 
@@ -169,13 +174,16 @@ class Product(LieGroup):
     def _parts(self, value: Value, size: str) -> list[Value]:
         total = getattr(self, size)
         symbolic = isinstance(value, ca.SX | ca.MX | ca.DM)
-        array = value if symbolic else np.asarray(value)
-        length = array.shape[0] if symbolic else array.shape[-1] if array.ndim else 0
+        shape = value.shape if symbolic else np.shape(value)
+        length = 0 if not shape else shape[0] if symbolic else shape[-1]
         if length != total:
-            raise ValueError(f"{self.name}: a value has length {length}, expected {total}")
+            raise ValueError(f"{self.name}: a value has shape {shape}, expected (..., {total})")
         bounds = np.cumsum([0, *(getattr(group, size) for _, group in self._items)])
         slices = [slice(int(a), int(b)) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
-        return [array[part] if symbolic else array[..., part] for part in slices]
+        if symbolic:
+            return [value[part] for part in slices]
+        array = np.asarray(value, dtype=np.float64)
+        return [array[..., part] for part in slices]
 
     def _each(self, operation: str, *values: tuple[Value, str]) -> list[Value]:
         """Apply an operation to every block; values come with the size that splits them."""

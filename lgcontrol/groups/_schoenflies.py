@@ -36,12 +36,15 @@ class SchoenfliesGroup(LieGroup):
     coordinate_units = ("m", "m", "m", "", "")
     tangent_names, tangent_units = ("x", "y", "z", "rz"), ("m", "m", "m", "rad")
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "axis", unit_axis(self.axis))
+
     def about(self, axis: Any) -> SchoenfliesGroup:
         """The same group about another axis, shape (3,)."""
-        return replace(self, axis=unit_axis(axis))
+        return replace(self, axis=axis)
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # type: ignore[override]
         """Name, with the axis unless it is z."""
         return axis_name("Schoenflies", self.axis)
 

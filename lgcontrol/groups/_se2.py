@@ -35,12 +35,15 @@ class SE2Group(LieGroup):
     tangent_names, tangent_units = ("x", "y", "rz"), ("m", "m", "rad")
     matrix_size, point_size = 3, 2
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "axis", unit_axis(self.axis))
+
     def about(self, axis: Any) -> SE2Group:
         """The same group in the plane normal to another axis, shape (3,)."""
-        return replace(self, axis=unit_axis(axis))
+        return replace(self, axis=axis)
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # type: ignore[override]
         """Name, with the axis unless it is z."""
         return axis_name("SE2", self.axis)
 
@@ -106,8 +109,8 @@ class SE2Group(LieGroup):
 class PlanarHelical(LieGroup):
     """Motions in a plane coupled to a screw along its normal: ``[x, y, angle]``.
 
-    Tangent ``[vx, vy, ω]``; the body rises by ``pitch`` metres a radian along the axis. The angle is
-    unwrapped, since every turn is another height.
+    Tangent ``[vx, vy, ω]``; the body rises by ``pitch`` metres a radian along the axis. The angle
+    is unwrapped, since every turn is another height.
 
     Parameters
     ----------
@@ -139,10 +142,10 @@ class PlanarHelical(LieGroup):
 
     def about(self, axis: Any) -> PlanarHelical:
         """The same group in the plane normal to another axis, shape (3,)."""
-        return replace(self, axis=unit_axis(axis))
+        return replace(self, axis=axis)
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # type: ignore[override]
         """Name, with the axis unless it is z."""
         return axis_name(f"PlanarHelical({self.pitch:g})", self.axis)
 
@@ -180,8 +183,7 @@ class PlanarHelical(LieGroup):
     def _from_matrix(self, M: Value) -> Value:
         frame = constant(axis_frame(self.axis))
         local = frame.T @ M[:3, 3]
-        angle = local[2] / self.pitch if self.pitch else angle_about(self.axis, M)
-        return ca.vertcat(local[:2], angle)
+        return ca.vertcat(local[:2], angle_about(self.axis, M, local[2], self.pitch))
 
     def _Ad(self, X: Value) -> Value:
         return planar_Ad(X[:2], ca.cos(X[2]), ca.sin(X[2]))
@@ -252,10 +254,16 @@ def twist_matrix(V: Value) -> Value:
     return ca.blockcat([[ca.skew(V[3:]), V[:3]], [ca.DM(1, 3), ca.DM(1, 1)]])
 
 
-def angle_about(axis: Axis, M: Value) -> Value:
-    """Angle in (−π, π] of a rotation about the axis, from the upper left block of M."""
+def angle_about(axis: Axis, M: Value, height: Value, pitch: float) -> Value:
+    """Angle of a screw motion about the axis; without pitch it is in (−π, π].
+
+    The rotation tells the angle within a turn, the height (m) along the axis only the number of
+    turns, so that a small pitch does not magnify errors of the height.
+    """
     cos, sin = circle_about(axis, M)
-    return ca.atan2(sin, cos)
+    angle = ca.atan2(sin, cos)
+    turns = (height / pitch - angle) / (2 * np.pi) if pitch else 0.0
+    return angle + 2 * np.pi * ca.floor(turns + 0.5)
 
 
 def circle_about(axis: Axis, M: Value) -> tuple[Value, Value]:

@@ -79,8 +79,11 @@ def remainder(s: Any) -> Any:
 
 
 def cotangent(s: Any) -> Any:
-    """``(1 − θ/2 cot θ/2) / θ²``; singular at θ = 2π, 4π, …"""
-    return _switch(s, _COTANGENT, lambda s, a: (1 - a / 2 / ca.tan(a / 2)) / s)
+    """``(1 − θ/2 cot θ/2) / θ²``; singular where θ is a multiple of 2π.
+
+    The cotangent is cos/sin: derivatives of ``1 / tan`` cancel to nothing near θ = π.
+    """
+    return _switch(s, _COTANGENT, lambda s, a: (1 - a / 2 * ca.cos(a / 2) / ca.sin(a / 2)) / s)
 
 
 def versine_rate(s: Any) -> Any:
@@ -106,7 +109,7 @@ def cotangent_rate(s: Any) -> Any:
 
     def closed(s: Any, a: Any) -> Any:
         half = a / 2
-        c = half / ca.tan(half)
+        c = half * ca.cos(half) / ca.sin(half)
         return -((c - (half / ca.sin(half)) ** 2) / 2 + (1 - c)) / (s * s)
 
     return _switch(s, _derivative(_COTANGENT), closed)

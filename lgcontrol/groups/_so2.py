@@ -32,12 +32,15 @@ class SO2Group(LieGroup):
     matrix_size, point_size = 2, 2
     is_commutative = True
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "axis", unit_axis(self.axis))
+
     def about(self, axis: Any) -> SO2Group:
         """The same group about another axis, shape (3,)."""
-        return replace(self, axis=unit_axis(axis))
+        return replace(self, axis=axis)
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # type: ignore[override]
         """Name, with the axis unless it is z."""
         return axis_name("SO2", self.axis)
 

@@ -92,6 +92,9 @@ class SO3Group(LieGroup):
     def _pose(self, X: Value) -> tuple[Value, Value]:
         return rotation_from_quaternion(X), ca.DM(3, 1)
 
+    def _embed(self, X: Value) -> Value:
+        return ca.vertcat(ca.DM(3, 1), X)
+
     def _random(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
         q = rng.normal(size=(*shape, 4))
         return q / np.linalg.norm(q, axis=-1, keepdims=True)
