@@ -1,5 +1,6 @@
 """``make types`` reads every package under its installed name and can fail."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -32,7 +33,9 @@ def test_planted_type_errors_are_reported_at_the_file_people_edit(tmp_path):
         (tmp_path / name).write_text(text)
     # This interpreter's environment stands in for .venv, which -o takes as made.
     command = ["make", "-o", ".venv/ready", f"BIN={Path(sys.executable).parent}", "types"]
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    # `make test ARGS=...` would hand its variables down.
+    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "ARGS")}
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
     assert run.returncode != 0
     errors = [line.strip() for line in run.stdout.splitlines() if " - error: " in line]
     assert [Path(error.partition(":")[0]).name for error in sorted(errors)] == [
