@@ -160,14 +160,15 @@ class Product(LieGroup):
             if name not in defaults:
                 raise KeyError(unknown_name("block", name, defaults))
         parts = [values.get(name, default) for name, default in defaults.items()]
+        for (name, default), part in zip(defaults.items(), parts, strict=True):
+            symbolic = isinstance(part, ca.SX | ca.MX | ca.DM)
+            shape = part.shape if symbolic else np.shape(part)
+            if (shape[:1] if symbolic else shape[-1:]) != (len(default),):
+                expected = f"(..., {len(default)})"
+                raise ValueError(f"block {name!r} has shape {shape}, expected {expected}")
         if any(isinstance(part, ca.SX | ca.MX | ca.DM) for part in parts):
             return ca.vertcat(*parts)
         arrays = [np.asarray(part, dtype=np.float64) for part in parts]
-        for (name, default), array in zip(defaults.items(), arrays, strict=True):
-            if array.ndim == 0 or array.shape[-1] != len(default):
-                raise ValueError(
-                    f"block {name!r} has shape {array.shape}, expected (..., {len(default)})"
-                )
         batch = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
         return np.concatenate([np.broadcast_to(a, batch + a.shape[-1:]) for a in arrays], axis=-1)
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..codegen import Shape, Value, check_shape
 from . import _series
 from ._axis import cross_matrix
-from ._base import LieGroup
+from ._base import MATRIX_TOLERANCE, LieGroup
 from ._se2 import twist_matrix
 from ._so3 import (
     SO3,
@@ -148,8 +148,19 @@ class SE3Group(LieGroup):
         Returns
         -------
         ndarray, shape (..., 7)
+
+        Raises
+        ------
+        ValueError
+            If the quaternion is not of unit length; `from_quaternion` normalises.
         """
         q = check_shape("rotation", rotation, (4,), batch=True)
+        off = np.abs(np.linalg.norm(q, axis=-1) - 1.0).max(initial=0.0)
+        if off > MATRIX_TOLERANCE:
+            raise ValueError(
+                f"rotation must be a unit quaternion, its length is off by {off:.2g}; "
+                "from_quaternion normalises"
+            )
         p = check_shape("position", position, (3,), batch=True)
         batch = np.broadcast_shapes(q.shape[:-1], p.shape[:-1])
         return np.concatenate(
@@ -190,17 +201,39 @@ class SE3Group(LieGroup):
 
     def position(self, X: Value) -> Value:
         """Position [m] of X, shape (..., 3)."""
-        return X[:3] if isinstance(X, ca.SX | ca.MX | ca.DM) else np.asarray(X)[..., :3]
+        return _entries(X, slice(0, 3))
 
     def rotation(self, X: Value) -> Value:
         """Rotation of X as SO3 coordinates, shape (..., 4)."""
-        return X[3:] if isinstance(X, ca.SX | ca.MX | ca.DM) else np.asarray(X)[..., 3:]
+        return _entries(X, slice(3, 7))
+
+    def as_rotation_matrix(self, X: Value) -> Value:
+        """Rotation matrix of X, shape (..., 3, 3)."""
+        return SO3.matrix(self.rotation(X))
+
+    def as_quaternion(self, X: Any, order: QuaternionOrder = "xyzw") -> np.ndarray:
+        """Quaternion of X with non-negative scalar part, shape (..., 4)."""
+        return SO3.as_quaternion(self.rotation(X), order)
+
+    def as_euler(self, X: Any, sequence: str, *, degrees: bool = False) -> np.ndarray:
+        """Euler angles [rad] of X (see `SO3.as_euler`), shape (..., 3)."""
+        return SO3.as_euler(self.rotation(X), sequence, degrees=degrees)
+
+    def as_rotation_vector(self, X: Any) -> np.ndarray:
+        """Rotation vector [rad] of X, of length at most π, shape (..., 3)."""
+        return SO3.as_rotation_vector(self.rotation(X))
 
 
 def _dual(d: Value) -> tuple[Value, Value, Value, Value]:
     """Squared angle, ω̂, v̂ and the rate of ω̂² in the direction v."""
     v, w = cross_matrix(d[:3]), cross_matrix(d[3:])
     return ca.sumsqr(d[3:]), w, v, v @ w + w @ v
+
+
+def _entries(X: Value, part: slice) -> Value:
+    if isinstance(X, ca.SX | ca.MX | ca.DM):
+        return X[part]
+    return check_shape("coordinates on SE3", X, (7,), batch=True, finite=False)[..., part]
 
 
 SE3 = SE3Group()

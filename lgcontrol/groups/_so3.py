@@ -145,7 +145,10 @@ class SO3Group(LieGroup):
         return flat.as_quat().reshape(*angles.shape[:-1], 4)
 
     def as_euler(self, X: Any, sequence: str, *, degrees: bool = False) -> np.ndarray:
-        """Euler angles [rad] of the sequence, shape (..., 3)."""
+        """Euler angles of the sequence (see `from_euler`) in rad, shape (..., 3).
+
+        In gimbal lock SciPy warns and sets the third angle to zero.
+        """
         q = check_shape("rotation", X, (4,), batch=True)
         angles = Rotation.from_quat(q.reshape(-1, 4)).as_euler(sequence, degrees=degrees)
         return angles.reshape(*q.shape[:-1], 3)
@@ -156,7 +159,7 @@ class SO3Group(LieGroup):
 
     def as_rotation_vector(self, X: Any) -> np.ndarray:
         """Rotation vector [rad] of length at most π: same as `log`."""
-        return self.log(X)
+        return self.log(check_shape("rotation", X, (4,), batch=True))
 
 
 def compose_quaternions(X: Value, Y: Value) -> Value:
