@@ -1,0 +1,101 @@
+"""Task: a closed loop with the criteria it must meet; what `lgcontrol run NAME` runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ..systems import System
+    from ._result import SimulationResult
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A number of a run and the limit it must not exceed.
+
+    Parameters
+    ----------
+    name : str
+    value : callable
+        ``value(result) → float``.
+    limit : float
+        Largest value that passes; infinite for numbers that are only reported.
+    unit : str
+
+    Examples
+    --------
+    >>> Criterion("duration", lambda run: run.t[-1], 5.0, "s").limit
+    5.0
+    """
+
+    name: str
+    value: Callable[[SimulationResult], float]
+    limit: float = np.inf
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A criterion with its value in one run."""
+
+    criterion: Criterion
+    value: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the value is at most the limit (NaN is not)."""
+        return bool(self.value <= self.criterion.limit)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Plant, controller, start and reference of a closed loop, and what counts as success.
+
+    Parameters
+    ----------
+    plant : System
+    controller : callable
+        ``controller(t, x, reference) → u``.
+    x0 : ndarray, shape (nq,)
+        Start.
+    seconds : float
+        Simulated time.
+    reference : optional
+        Constant state, TrimPoint or Trajectory.
+    options : mapping
+        Further keyword arguments of `simulate` (disturbances, sensors, estimator, …).
+    criteria : tuple of Criterion
+    """
+
+    plant: System
+    controller: Any
+    x0: np.ndarray
+    seconds: float
+    reference: Any = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    criteria: tuple[Criterion, ...] = ()
+
+    def run(
+        self, *, seconds: float | None = None, seed: int = 0, progress: Any = None
+    ) -> SimulationResult:
+        """Simulate the closed loop; see `simulate` for seed and progress."""
+        from ._simulate import simulate
+
+        return simulate(
+            self.plant,
+            self.controller,
+            x0=self.x0,
+            reference=self.reference,
+            seconds=self.seconds if seconds is None else seconds,
+            seed=seed,
+            progress=progress,
+            **self.options,
+        )
+
+    def judge(self, result: SimulationResult) -> tuple[Verdict, ...]:
+        """Criteria with their values in a run."""
+        return tuple(Verdict(c, float(c.value(result))) for c in self.criteria)
