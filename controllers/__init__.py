@@ -1,0 +1,1 @@
+"""Feedback laws; ``controllers/designs`` puts them together with models and tasks."""

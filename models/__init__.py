@@ -1,0 +1,1 @@
+"""Ready vehicles, arms and mechanisms."""

@@ -1,0 +1,1 @@
+"""Filters, moving-horizon estimation and smoothing on Lie groups."""

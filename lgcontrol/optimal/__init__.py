@@ -1,0 +1,1 @@
+"""Optimal control problems on Lie groups and the solvers behind them."""

@@ -1,0 +1,1 @@
+"""Plots of trajectories and simulation results."""

@@ -1,0 +1,1 @@
+"""Robot descriptions and parameters that the models read."""
