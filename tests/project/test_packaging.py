@@ -5,7 +5,9 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import tomllib
 import zipfile
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -124,3 +126,12 @@ assert (one, two) == (1, 2)
 assert files("lgcontrol.models.data").joinpath("added.toml").read_text() == "value = 3\\n"
 """
     run_isolated(IMPORT_ALL + code + NO_TOP_LEVEL_NAMES, editable)
+
+
+def test_entry_points_of_the_project_resolve():
+    """A renamed function leaves a command or a design that fails only when somebody calls it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    groups = {"scripts": project["scripts"], **project.get("entry-points", {})}
+    for group, targets in groups.items():
+        for name, value in targets.items():
+            assert callable(EntryPoint(name, value, group).load()), f"{group}: {name} = {value}"
