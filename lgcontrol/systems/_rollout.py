@@ -8,6 +8,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import ModelFunction, check_shape
+from ..integrators import Method
 from ._trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -23,42 +24,36 @@ def rollout(
     steps: int | None,
     t0: float,
     p: Any,
-    method: str,
+    method: str | Method,
     substeps: int,
 ) -> Trajectory:
     """See `System.rollout`."""
     dt = _step_length(system, dt)
     x0 = check_shape("x0", x0, (system.state.nq,), batch=True)
-    u = np.asarray(u, dtype=np.float64)
-    if u.ndim == 1 and steps is not None:
-        u = np.broadcast_to(u, (steps, *u.shape))
-    u = check_shape("u", u, (None, system.n_inputs), batch=True)
-    if steps is not None and u.shape[-2] != steps:
-        raise ValueError(f"u has {u.shape[-2]} rows for {steps} steps")
+    u = _input_sequence(system, u, steps)
     count = u.shape[-2]
-    if count == 0:
-        raise ValueError("u holds no step: give at least one row, or steps=N with a constant u")
     p = system.nominal_parameters if p is None else p
     p = check_shape("p", p, (system.n_parameters,), batch=True)
-    t = t0 + dt * np.arange(count + 1)
+    t = check_shape("t0", t0, ()) + dt * np.arange(count + 1)
+    start = system.state.normalize(x0)
     run = rollout_function(system, count, method, substeps)
-    states = np.swapaxes(run(t[None, :-1], x0, np.swapaxes(u, -1, -2), p, dt), -1, -2)
-    start = np.broadcast_to(x0, (*states.shape[:-2], system.state.nq))[..., None, :]
+    states = np.swapaxes(run(t[None, :-1], start, np.swapaxes(u, -1, -2), p, dt), -1, -2)
+    start = np.broadcast_to(start, (*states.shape[:-2], system.state.nq))[..., None, :]
     inputs = np.broadcast_to(u, (*states.shape[:-2], count, system.n_inputs))
     return Trajectory(system.state, t, np.concatenate([start, states], axis=-2), inputs)
 
 
 def rollout_function(
-    system: System, count: int, method: str = "rk4", substeps: int = 1
+    system: System, count: int, method: str | Method = "rk4", substeps: int = 1
 ) -> ModelFunction:
     """``(t, x0, u, p, dt) → x`` with t, u and x one column a step."""
-    key = ("rollout", count, method, substeps)
-    if key not in system._steps:
-        step = system.step(method, substeps).function
+    step = system.step(method, substeps)
+    key = ("rollout", count, step)
+    if key not in system._cache:
         t, x = ca.MX.sym("t"), ca.MX.sym("x", system.state.nq)
         u, p = ca.MX.sym("u", system.n_inputs), ca.MX.sym("p", system.n_parameters)
         dt = ca.MX.sym("dt")
-        one = ca.Function("one", [x, t, u, p, dt], [step(t, x, u, p, dt)])
+        one = ca.Function("one", [x, t, u, p, dt], [step.function(t, x, u, p, dt)])
         chain = one.mapaccum("chain", count)
         times, inputs = ca.MX.sym("t", 1, count), ca.MX.sym("u", system.n_inputs, count)
         states = chain(x, times, inputs, ca.repmat(p, 1, count), ca.repmat(dt, 1, count))
@@ -69,7 +64,7 @@ def rollout_function(
             ["t", "x0", "u", "p", "dt"],
             ["x"],
         )
-        system._steps[key] = ModelFunction(
+        system._cache[key] = ModelFunction(
             function,
             shapes={
                 "t": (1, count),
@@ -80,7 +75,25 @@ def rollout_function(
                 "x": (system.state.nq, count),
             },
         )
-    return system._steps[key]
+    return system._cache[key]
+
+
+def _input_sequence(system: System, u: Any, steps: int | None) -> np.ndarray:
+    """Inputs of shape (..., N, n_inputs)."""
+    u = system.nominal_input if u is None else np.asarray(u, dtype=np.float64)
+    if u.ndim == 1:
+        if steps is None:
+            raise ValueError(
+                f"a constant input of shape {u.shape} needs steps=N; "
+                f"a sequence has shape (..., N, {system.n_inputs})"
+            )
+        u = np.broadcast_to(u, (steps, *u.shape))
+    u = check_shape("u", u, (None, system.n_inputs), batch=True)
+    if steps is not None and u.shape[-2] != steps:
+        raise ValueError(f"u has {u.shape[-2]} rows for {steps} steps")
+    if u.shape[-2] == 0:
+        raise ValueError("u holds no step: give at least one row, or steps=N with a constant u")
+    return u
 
 
 def _step_length(system: System, dt: float | None) -> float:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite, isnan
 from typing import Any, Literal, TypeVar, get_args
+
+import numpy as np
+
+from ..codegen import unknown_name
 
 Role = Literal["control", "disturbance", "noise"]
 
@@ -100,6 +104,24 @@ def as_signals(kind: type[_Signal], values: Iterable[_Signal | str]) -> tuple[_S
 def names_of(signals: Sequence[Any]) -> tuple[str, ...]:
     """Names of signals."""
     return tuple(signal.name for signal in signals)
+
+
+def set_by_name(
+    kind: str, names: Sequence[str], vector: np.ndarray, values: Mapping[str, Any]
+) -> np.ndarray:
+    """Put values into a vector (..., n) by name, in place; unknown names are refused."""
+    for name, value in values.items():
+        if name not in names:
+            raise KeyError(unknown_name(kind, name, names))
+        if not np.isfinite(value).all():
+            raise ValueError(f"{kind} {name!r} is not finite: {value}")
+        vector[..., names.index(name)] = value
+    return vector
+
+
+def control_name(name: str) -> str:
+    """Name of a signal as python-control allows it: there a dot separates system and signal."""
+    return name.replace(".", "_")
 
 
 def check_name(kind: str, name: object) -> None:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Shape, Value, check_shape, unknown_name
+from ..codegen import ModelFunction, check_shape
 from ..groups import LieGroup
-from ..integrators import get_method
-from ._signals import Input, Parameter, Role, as_signals, check_name, names_of
+from ..integrators import Method
+from ._signals import Input, Parameter, Role, as_signals, check_name, names_of, set_by_name
+from ._step import step_function
+from ._tracing import Field, trace_field, trace_static
 
 if TYPE_CHECKING:
-    from ._linearize import Linearization, TrajectoryLinearization
+    from ._linearization import Linearization, TrajectoryLinearization
     from ._trajectory import Trajectory
-
-Field = Callable[..., Any]
-"""A callable (t, x, u, p) → column, on CasADi columns."""
 
 
 class System:
@@ -45,9 +44,10 @@ class System:
     quantities : mapping of str to callable, optional
         Further named results ``(t, x, u, p) → column``: multipliers, powers, loads.
     invariants : callable, optional
-        ``(x, p) → column`` that stays constant along motions, or zero for constraints.
+        ``(x, p) → column`` that stays constant along motions with the nominal input: zero for
+        constraints, energy, momentum.
     project : callable, optional
-        ``(x, p) → x`` back onto the constraints, applied after each integration step.
+        ``(x, p) → x`` back onto the constraints, applied after each step.
     dt : float
         Sample time in s; 0 for continuous systems.
     symbol : type
@@ -57,11 +57,18 @@ class System:
     ----------
     f, h : ModelFunction
         Arguments (t, x, u, p); u and p may be left out and are then nominal.
+    quantities : dict of str to ModelFunction
+        Arguments as of f.
+    invariants, project : ModelFunction or None
+        Arguments (x, p).
 
     Raises
     ------
+    TypeError
+        If a callable does not return a CasADi column.
     ValueError
-        If a callable returns a column of the wrong length.
+        If a callable returns a column of the wrong length, or one that depends on anything but
+        its arguments.
 
     Examples
     --------
@@ -93,32 +100,38 @@ class System:
         symbol: type = ca.SX,
     ) -> None:
         check_name("system", name)
-        if not isinstance(state, LieGroup):
-            raise TypeError(f"state must be a LieGroup, not {type(state).__name__}")
+        for role, group in (("state", state), ("output", state if output is None else output)):
+            if not isinstance(group, LieGroup):
+                raise TypeError(f"{role} must be a LieGroup, not {type(group).__name__}")
         if not (np.isfinite(dt) and dt >= 0):
             raise ValueError(f"dt must be 0 (continuous) or a positive sample time, got {dt}")
-        if h is not None and output is None:
-            raise ValueError("with h, give output: the LieGroup of what h returns")
+        if (h is None) != (output is None):
+            raise ValueError("h and output, the LieGroup of what h returns, go together")
+        if symbol not in (ca.SX, ca.MX):
+            raise ValueError(f"symbol must be casadi.SX or casadi.MX, not {symbol!r}")
         self.name = name
         self.state = state
         self.inputs: tuple[Input, ...] = as_signals(Input, inputs)
         self.parameters: tuple[Parameter, ...] = as_signals(Parameter, parameters)
-        self.output: LieGroup = output if h is not None and output is not None else state
+        self.output: LieGroup = state if output is None else output
         self.dt = float(dt)
         self.symbol = symbol
-        self.f: ModelFunction = self._trace("f", f, state.dim)
-        self.h: ModelFunction = self._trace("h", h or (lambda t, x, u, p: x), self.output.nq)
+        self.f: ModelFunction = trace_field(self, "f", f, state.dim)
+        self.h: ModelFunction = trace_field(
+            self, "h", (lambda t, x, u, p: x) if h is None else h, self.output.nq
+        )
         self.quantities: dict[str, ModelFunction] = {
-            key: self._trace(key, quantity, None) for key, quantity in (quantities or {}).items()
+            key: trace_field(self, key, quantity, None)
+            for key, quantity in (quantities or {}).items()
         }
         self.invariants: ModelFunction | None = (
-            None if invariants is None else self._trace_static("invariants", invariants, None)
+            None if invariants is None else trace_static(self, "invariants", invariants, None)
         )
         self.project: ModelFunction | None = (
-            None if project is None else self._trace_static("project", project, state.nq)
+            None if project is None else trace_static(self, "project", project, state.nq)
         )
 
-    # -- what it is -----------------------------------------------------------------------------
+    # What it is
 
     @property
     def n_inputs(self) -> int:
@@ -134,6 +147,11 @@ class System:
     def input_names(self) -> tuple[str, ...]:
         """Names of all inputs."""
         return names_of(self.inputs)
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return names_of(self.parameters)
 
     @property
     def nominal_input(self) -> np.ndarray:
@@ -169,11 +187,7 @@ class System:
         control = check_shape("control", control, (len(index),), batch=True)
         u = np.broadcast_to(self.nominal_input, (*control.shape[:-1], self.n_inputs)).copy()
         u[..., index] = control
-        for name, value in named.items():
-            if name not in self.input_names:
-                raise KeyError(unknown_name("input", name, self.input_names))
-            u[..., self.input_names.index(name)] = value
-        return u
+        return set_by_name("input", self.input_names, u, named)
 
     @property
     def nominal_parameters(self) -> np.ndarray:
@@ -182,13 +196,7 @@ class System:
 
     def parameter_values(self, **values: float) -> np.ndarray:
         """Parameter vector with some values changed by name, shape (n_parameters,)."""
-        p = self.nominal_parameters
-        names = names_of(self.parameters)
-        for name, value in values.items():
-            if name not in names:
-                raise KeyError(unknown_name("parameter", name, names))
-            p[names.index(name)] = value
-        return p
+        return set_by_name("parameter", self.parameter_names, self.nominal_parameters, values)
 
     @property
     def is_discrete(self) -> bool:
@@ -201,20 +209,20 @@ class System:
         return (
             f"System({self.name!r}, {kind}, state={self.state}, "
             f"inputs=[{', '.join(self.input_names)}], "
-            f"parameters=[{', '.join(names_of(self.parameters))}])"
+            f"parameters=[{', '.join(self.parameter_names)}])"
         )
 
-    # -- motion ---------------------------------------------------------------------------------
+    # Motion
 
-    def step(self, method: str = "rk4", substeps: int = 1) -> ModelFunction:
+    def step(self, method: str | Method = "rk4", substeps: int = 1) -> ModelFunction:
         """One step ``(t, x, u, p, dt) → x⁺`` of a method of `lgcontrol.integrators`.
 
-        Discrete systems ignore the method and dt.
+        Discrete systems ignore the method, the substeps and dt.
 
         Parameters
         ----------
-        method : str
-            Name of an integrator, for example "euler", "rk4".
+        method : str or Method
+            An integrator, for example "euler", "rk4".
         substeps : int
             Equal steps the interval dt is divided into; u is held.
 
@@ -223,21 +231,18 @@ class System:
         ModelFunction
             p and, for discrete systems, dt may be left out.
         """
-        key = (method, substeps)
-        if key not in self._steps:
-            self._steps[key] = self._build_step(method, substeps)
-        return self._steps[key]
+        return step_function(self, method, substeps)
 
     def rollout(
         self,
         x0: Any,
-        u: Any,
+        u: Any = None,
         dt: float | None = None,
         *,
         steps: int | None = None,
         t0: float = 0.0,
         p: Any = None,
-        method: str = "rk4",
+        method: str | Method = "rk4",
         substeps: int = 1,
     ) -> Trajectory:
         """Response to a whole input sequence in one call, inputs held over each step.
@@ -246,40 +251,60 @@ class System:
         ----------
         x0 : array_like, shape (..., nq)
             Start, with batch axes for many starts at once.
-        u : array_like, shape (..., N, n_inputs) or (n_inputs,)
-            Inputs of each step, or one that is held for `steps` steps.
+        u : array_like, shape (..., N, n_inputs) or (n_inputs,), optional
+            Inputs of each step, or one that is held for `steps` steps (nominal if left out).
         dt : float
             Step in s; the sample time for discrete systems.
         steps : int, optional
             Number of steps when u is constant.
         t0 : float
             Start time in s.
-        p : array_like, shape (n_parameters,), optional
+        p : array_like, shape (..., n_parameters), optional
+            Parameters, with batch axes for a sweep.
         method, substeps
             See `step`.
 
         Returns
         -------
         Trajectory
-            With N + 1 states and N inputs.
+            With N + 1 states and N inputs; batch axes of x0, u and p broadcast.
         """
         from ._rollout import rollout
 
         return rollout(self, x0, u, dt, steps=steps, t0=t0, p=p, method=method, substeps=substeps)
 
-    def discretize(self, dt: float, method: str = "rk4", substeps: int = 1) -> System:
-        """Discrete system that makes the same step: ``f = minus(step(x), x)``."""
+    def discretize(self, dt: float, method: str | Method = "rk4", substeps: int = 1) -> System:
+        """Discrete system that makes the same step: ``f = minus(step(x), x)``.
+
+        Parameters
+        ----------
+        dt : float
+            Sample time in s; the inputs are held over it.
+        method, substeps
+            See `step`.
+
+        Returns
+        -------
+        System
+        """
         if self.is_discrete:
             raise ValueError(f"{self.name} is discrete already, with dt = {self.dt:g} s")
+        if not (np.isfinite(dt) and dt > 0):
+            raise ValueError(f"dt must be a positive sample time in s, got {dt}")
         step = self.step(method, substeps)
         return self._like(
-            lambda t, x, u, p: self.state.minus(step(t, x, u, p, dt), x),
-            name=f"{self.name}, {method}, {dt:g} s",
+            f=lambda t, x, u, p: self.state.minus(step(t, x, u, p, dt), x),
             dt=dt,
         )
 
-    # -- analysis -------------------------------------------------------------------------------
+    # Analysis
 
+    @overload
+    def linearize(self, x: Trajectory, *, p: Any = None) -> TrajectoryLinearization: ...
+    @overload
+    def linearize(
+        self, x: Any, u: Any = None, *, t: float = 0.0, p: Any = None
+    ) -> Linearization: ...
     def linearize(
         self, x: Any, u: Any = None, *, t: float = 0.0, p: Any = None
     ) -> Linearization | TrajectoryLinearization:
@@ -291,94 +316,41 @@ class System:
 
         return linearize(self, x, u, t=t, p=p)
 
-    # -- tracing ----------------------------------------------------------------------------------
+    # Copies
+
+    def with_parameters(self, **values: float) -> System:
+        """Return a copy with other nominal values of the named parameters.
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import Rn
+        >>> cart = System("cart", Rn(1), lambda t, x, u, p: -p * x,
+        ...               parameters=[Parameter("drag", "1/s", 2.0)])
+        >>> cart.with_parameters(drag=3.0).f(0.0, [1.0])
+        array([-3.])
+        """
+        nominal = self.parameter_values(**values)
+        changed = (
+            Parameter(old.name, old.unit, float(value))
+            for old, value in zip(self.parameters, nominal, strict=True)
+        )
+        return self._like(parameters=changed)
 
     @cached_property
-    def _steps(self) -> dict[tuple[str, int], ModelFunction]:
+    def _cache(self) -> dict[tuple[Any, ...], ModelFunction]:
+        """Functions derived from f and h, built when first needed."""
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Functions only: steps are built again when needed."""
-        return {key: value for key, value in self.__dict__.items() if key != "_steps"}
+        """Functions that define the system only: derived ones are built again when needed."""
+        return {key: value for key, value in self.__dict__.items() if key != "_cache"}
 
-    def _symbols(self) -> tuple[Value, Value, Value, Value]:
-        sym = self.symbol.sym
-        return (
-            sym("t"),
-            sym("x", self.state.nq),
-            sym("u", self.n_inputs),
-            sym("p", self.n_parameters),
-        )
-
-    def _shapes(self) -> dict[str, Shape]:
-        return {
-            "t": (),
-            "x": (self.state.nq,),
-            "u": (self.n_inputs,),
-            "p": (self.n_parameters,),
-        }
-
-    def _trace(self, name: str, build: Field, rows: int | None) -> ModelFunction:
-        symbols = self._symbols()
-        result = self._column(name, build(*symbols), rows)
-        function = ca.Function(name, [*symbols], [result], ["t", "x", "u", "p"], [name])
-        return ModelFunction(
-            function,
-            shapes=self._shapes() | {name: (result.shape[0],)},
-            defaults={"u": self.nominal_input, "p": self.nominal_parameters},
-        )
-
-    def _trace_static(self, name: str, build: Field, rows: int | None) -> ModelFunction:
-        _, x, _, p = self._symbols()
-        result = self._column(name, build(x, p), rows)
-        shapes = self._shapes()
-        return ModelFunction(
-            ca.Function(name, [x, p], [result], ["x", "p"], [name]),
-            shapes={"x": shapes["x"], "p": shapes["p"], name: (result.shape[0],)},
-            defaults={"p": self.nominal_parameters},
-        )
-
-    def _column(self, name: str, value: Any, rows: int | None) -> Any:
-        if isinstance(value, list | tuple):
-            value = ca.vertcat(*value)
-        column = self.symbol(value)
-        if column.shape[1] != 1 or (rows is not None and column.shape[0] != rows):
-            expected = "one column" if rows is None else f"a column of {rows}"
-            raise ValueError(
-                f"{self.name}: {name} returned shape {column.shape}, expected {expected} "
-                f"(state {self.state})"
-            )
-        return ca.cse(column) if self.symbol is ca.SX else column
-
-    def _build_step(self, method: str, substeps: int) -> ModelFunction:
-        if substeps < 1:
-            raise ValueError(f"substeps must be at least 1, got {substeps}")
-        t, x, u, p = self._symbols()
-        dt = self.symbol.sym("dt")
-        if self.is_discrete:
-            after = self.state.normalize(self.state.plus(x, self.f(t, x, u, p)))
-        else:
-            after, h = x, dt / substeps
-            scheme = get_method(method)
-            for k in range(substeps):
-                after = scheme.step(
-                    self.state, lambda s, y: self.f(s, y, u, p), t + k * h, after, h
-                )
-        if self.project is not None:
-            after = self.project(after, p)
-        if self.symbol is ca.SX:
-            after = ca.cse(after)
-        return ModelFunction(
-            ca.Function("step", [t, x, u, p, dt], [after], ["t", "x", "u", "p", "dt"], ["x_next"]),
-            shapes=self._shapes() | {"dt": (), "x_next": (self.state.nq,)},
-            defaults={"p": self.nominal_parameters} | ({"dt": self.dt} if self.is_discrete else {}),
-        )
-
-    def _like(self, f: Field, **changes: Any) -> System:
-        """Copy of this system with another field."""
+    def _like(self, **changes: Any) -> System:
+        """Copy with some arguments of the constructor changed."""
         arguments: dict[str, Any] = {
             "name": self.name,
             "state": self.state,
+            "f": self.f,
             "inputs": self.inputs,
             "parameters": self.parameters,
             "h": self.h,
@@ -389,4 +361,4 @@ class System:
             "dt": self.dt,
             "symbol": self.symbol,
         }
-        return System(f=f, **(arguments | changes))
+        return System(**(arguments | changes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,7 +13,13 @@ from ..groups import LieGroup
 
 
 class TrajectoryPoint(NamedTuple):
-    """State and input at one time (or, with arrays of times, at many)."""
+    """State and input at one time (or, with arrays of times, at many).
+
+    Attributes
+    ----------
+    x : ndarray, shape (..., nq)
+    u : ndarray, shape (..., n_inputs)
+    """
 
     x: np.ndarray
     u: np.ndarray
@@ -47,7 +54,7 @@ class Trajectory:
     group: LieGroup
     t: np.ndarray
     x: np.ndarray
-    u: np.ndarray = None  # type: ignore[assignment]  # filled in below
+    u: np.ndarray = None  # type: ignore[assignment]  # an array without columns, see below
 
     def __post_init__(self) -> None:
         t = check_shape("t", self.t, (None,))
@@ -58,12 +65,95 @@ class Trajectory:
             raise ValueError(f"x has {x.shape[-2]} states for {len(t)} times")
         given = np.zeros((*x.shape[:-2], len(t), 0)) if self.u is None else self.u
         u = check_shape("u", given, (None, None), batch=True)
-        if u.shape[-2] not in (len(t) - 1, len(t)) and len(t) > 1:
+        if u.shape[-2] not in (max(len(t) - 1, 1), len(t)):
             raise ValueError(
                 f"u has {u.shape[-2]} rows, expected {len(t) - 1} (one per step) or {len(t)}"
             )
         for name, value in (("t", t), ("x", x), ("u", u)):
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def constant(cls, group: LieGroup, x: Any, u: Any = None, *, t: float = 0.0) -> Trajectory:
+        """Reference that stays where it is: one node, held for ever.
+
+        Parameters
+        ----------
+        group : LieGroup
+        x : array_like, shape (nq,)
+        u : array_like, shape (n_inputs,), optional
+        t : float
+            Time of the node in s.
+
+        Returns
+        -------
+        Trajectory
+        """
+        return cls(group, np.array([t]), np.asarray(x)[None], None if u is None else [u])
+
+    @classmethod
+    def from_functions(
+        cls,
+        group: LieGroup,
+        t: Any,
+        x: Callable[[float], Any],
+        u: Callable[[float], Any] | None = None,
+    ) -> Trajectory:
+        """Sample functions of time.
+
+        Parameters
+        ----------
+        group : LieGroup
+        t : array_like, shape (N + 1,)
+            Times in s.
+        x : callable
+            ``x(t) → coordinates`` of shape (nq,).
+        u : callable, optional
+            ``u(t) → input`` of shape (n_inputs,).
+
+        Returns
+        -------
+        Trajectory
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import SO2
+        >>> turn = Trajectory.from_functions(SO2, [0, 1, 2], lambda t: SO2.exp([0.5 * t]))
+        >>> len(turn)
+        3
+        """
+        times = check_shape("t", t, (None,))
+        states = np.array([x(float(time)) for time in times])
+        inputs = None if u is None else np.array([u(float(time)) for time in times])
+        return cls(group, times, states, inputs)
+
+    @classmethod
+    def concatenate(cls, pieces: Sequence[Trajectory]) -> Trajectory:
+        """Put trajectories one after another; each is moved to start where the last one ends.
+
+        Where two meet, the state and the input of the later one count.
+
+        Parameters
+        ----------
+        pieces : sequence of Trajectory
+            On the same group, all with inputs or none.
+
+        Returns
+        -------
+        Trajectory
+        """
+        if not pieces:
+            raise ValueError("concatenate needs at least one trajectory")
+        t, x, u = [], [], []
+        start = pieces[0].t[0]
+        for i, piece in enumerate(pieces):
+            if piece.group != pieces[0].group:
+                raise ValueError(f"cannot join {piece.group} to {pieces[0].group}")
+            kept = len(piece) - (i < len(pieces) - 1)
+            t.append(piece.t[:kept] - piece.t[0] + start)
+            x.append(piece.x[..., :kept, :])
+            u.append(piece.input_at_nodes[..., :kept, :])
+            start += piece.duration
+        return cls(pieces[0].group, np.concatenate(t), np.concatenate(x, -2), np.concatenate(u, -2))
 
     def __call__(self, t: Any) -> TrajectoryPoint:
         """State and input at times t.
@@ -71,6 +161,7 @@ class Trajectory:
         Parameters
         ----------
         t : float or array_like, shape (k,)
+            Times in s.
 
         Returns
         -------
@@ -79,20 +170,63 @@ class Trajectory:
             the last one if t is an array.
         """
         t = np.asarray(t, dtype=np.float64)
+        held = np.searchsorted(self.t, t, side="right") - 1
         last = len(self.t) - 1
-        k = np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, max(last - 1, 0))
+        k = np.clip(held, 0, max(last - 1, 0))
         after = np.minimum(k + 1, last)
         span = np.where(after > k, self.t[after] - self.t[k], 1.0)
         s = np.clip((t - self.t[k]) / span, 0.0, 1.0)
         x = self.group.interpolate(self.x[..., k, :], self.x[..., after, :], s)
-        held = np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, self.u.shape[-2] - 1)
-        return TrajectoryPoint(x, self.u[..., held, :])
+        return TrajectoryPoint(x, self.u[..., np.clip(held, 0, self.u.shape[-2] - 1), :])
 
     def __len__(self) -> int:
-        """Number of times."""
+        """Count the times."""
         return len(self.t)
+
+    def __getitem__(self, nodes: slice) -> Trajectory:
+        """Nodes of a slice, which keeps at least one: ``run[10:20]``, ``run[::5]``."""
+        if not isinstance(nodes, slice):
+            raise TypeError("index a trajectory with a slice of nodes, call it with a time")
+        return Trajectory(
+            self.group, self.t[nodes], self.x[..., nodes, :], self.input_at_nodes[..., nodes, :]
+        )
 
     @property
     def duration(self) -> float:
         """Time from start to end, s."""
         return float(self.t[-1] - self.t[0])
+
+    @property
+    def input_at_nodes(self) -> np.ndarray:
+        """Inputs with one row a node, shape (..., N + 1, n_inputs): the last one is held."""
+        if self.u.shape[-2] == len(self.t):
+            return self.u
+        return np.concatenate([self.u, self.u[..., -1:, :]], axis=-2)
+
+    def shift(self, seconds: float) -> Trajectory:
+        """Return the same motion later by a number of seconds."""
+        return Trajectory(self.group, self.t + seconds, self.x, self.u)
+
+    def resample(self, t: Any) -> Trajectory:
+        """Interpolate at other times.
+
+        Parameters
+        ----------
+        t : float or array_like, shape (k,)
+            A spacing in s (the last step is shorter where it does not divide the duration), or
+            increasing times.
+
+        Returns
+        -------
+        Trajectory
+        """
+        times = np.asarray(t, dtype=np.float64)
+        if times.ndim == 0:
+            if not (np.isfinite(times) and times > 0):
+                raise ValueError(f"resample needs a spacing > 0 in s, got {t}")
+            whole = int(np.floor(self.duration / times * (1 + 1e-12)))
+            times = self.t[0] + times * np.arange(whole + 1)
+            if self.t[-1] - times[-1] > 1e-9 * self.duration:
+                times = np.append(times, self.t[-1])
+        x, u = self(times)
+        return Trajectory(self.group, times, x, u)

@@ -1,0 +1,213 @@
+"""Results of linearizing: matrices with names, at a point or along a trajectory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+
+from ..codegen import unknown_name
+from ..integrators import Method
+from ._derivatives import step_derivatives
+from ._signals import Input, control_name, names_of
+from ._trajectory import Trajectory
+
+if TYPE_CHECKING:
+    import control
+
+    from ._subspaces import Controllability, Observability
+    from ._system import System
+
+Kind = Literal["equilibrium", "relative equilibrium", "none"]
+InputChoice = Literal["control", "disturbance", "noise", "all"]
+
+
+@dataclass(frozen=True, eq=False)
+class Linearization:
+    """``ε̇ = A ε + B δu, δy = C ε + D δu`` with ``X = X̄ exp(ε)``, ``Y = Ȳ exp(δy)``.
+
+    For discrete systems ``ε⁺ = A ε + B δu``.
+
+    Attributes
+    ----------
+    A, B, C, D : ndarray
+        Shapes (n, n), (n, m), (r, n), (r, m) with n = state.dim and r = output.dim.
+    x, u, p : ndarray
+        Where; u holds all inputs of the system.
+    t : float
+        Time in s.
+    rate : ndarray, shape (n,)
+        The field there.
+    kind : str
+        "equilibrium", "relative equilibrium" (the field and A stay the same along the motion with
+        the present rate, which is a symmetry then) or "none".
+    varying : tuple of str
+        Inputs and outputs whose columns of B and D or rows of C and D change along the motion all
+        the same: a force fixed in the world, a position in world coordinates.
+    inputs : tuple of Input
+        Those the columns of B and D belong to.
+    system : System
+    """
+
+    A: np.ndarray
+    B: np.ndarray
+    C: np.ndarray
+    D: np.ndarray
+    x: np.ndarray
+    u: np.ndarray
+    p: np.ndarray
+    t: float
+    rate: np.ndarray
+    kind: Kind
+    varying: tuple[str, ...]
+    inputs: tuple[Input, ...]
+    system: System
+
+    @property
+    def dt(self) -> float:
+        """Sample time in s, 0 for continuous systems."""
+        return self.system.dt
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """Names of the error states."""
+        return self.system.state.tangent_names
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the inputs of B."""
+        return names_of(self.inputs)
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of the output errors."""
+        return self.system.output.tangent_names
+
+    @property
+    def is_time_invariant(self) -> bool:
+        """Whether A, B, C and D all stay the same along the nominal motion."""
+        return self.kind != "none" and not self.varying
+
+    def controls(self) -> Linearization:
+        """Keep the control inputs only."""
+        return self.with_inputs("control")
+
+    def with_inputs(self, inputs: InputChoice) -> Linearization:
+        """Keep the inputs with a role.
+
+        Parameters
+        ----------
+        inputs : {"control", "disturbance", "noise", "all"}
+
+        Returns
+        -------
+        Linearization
+        """
+        if inputs not in get_args(InputChoice):
+            raise ValueError(unknown_name("choice of inputs", inputs, get_args(InputChoice)))
+        if inputs == "all":
+            return self
+        kept = np.array([entry.role == inputs for entry in self.inputs], dtype=bool)
+        gone = {entry.name for entry in self.inputs if entry.role != inputs}
+        return replace(
+            self,
+            B=self.B[:, kept],
+            D=self.D[:, kept],
+            inputs=tuple(entry for entry in self.inputs if entry.role == inputs),
+            varying=tuple(name for name in self.varying if name not in gone),
+        )
+
+    def to_control(self, inputs: InputChoice = "control") -> control.StateSpace:
+        """Return a `control.StateSpace` in error coordinates, with names.
+
+        python-control reserves the dot in names of signals: it becomes an underscore.
+
+        Parameters
+        ----------
+        inputs : {"control", "disturbance", "noise", "all"}
+            Which inputs to keep.
+
+        Returns
+        -------
+        control.StateSpace
+        """
+        import control
+
+        kept = self.with_inputs(inputs)
+        return control.ss(
+            kept.A,
+            kept.B,
+            kept.C,
+            kept.D,
+            self.dt,
+            name=control_name(self.system.name),
+            states=list(self.state_names),
+            inputs=[control_name(name) for name in kept.input_names],
+            outputs=[control_name(name) for name in self.output_names],
+        )
+
+    def controllability(
+        self, inputs: InputChoice = "control", tolerance: float = 1e-9
+    ) -> Controllability:
+        """Which error states the inputs reach; see `lgcontrol.systems.controllability`."""
+        from ._subspaces import controllability
+
+        return controllability(self, inputs, tolerance)
+
+    def observability(self, tolerance: float = 1e-9) -> Observability:
+        """Which error states the outputs show; see `lgcontrol.systems.observability`."""
+        from ._subspaces import observability
+
+        return observability(self, tolerance)
+
+
+@dataclass(frozen=True, eq=False)
+class TrajectoryLinearization:
+    """Linearizations at the nodes of a trajectory.
+
+    Attributes
+    ----------
+    trajectory : Trajectory
+    A, B, C, D : ndarray
+        As in `Linearization`, with the node as first axis; continuous-time for continuous systems.
+    p : ndarray, shape (n_parameters,)
+    system : System
+    """
+
+    trajectory: Trajectory
+    A: np.ndarray
+    B: np.ndarray
+    C: np.ndarray
+    D: np.ndarray
+    p: np.ndarray
+    system: System
+
+    def __len__(self) -> int:
+        """Count the nodes."""
+        return len(self.A)
+
+    def discrete(
+        self, method: str | Method = "rk4", substeps: int = 1
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """``ε_{k+1} = A_k ε_k + B_k δu_k`` between the nodes, the inputs held.
+
+        The errors are those from the motion that the system makes from each node: the same as from
+        the next node where the trajectory obeys the system.
+
+        Parameters
+        ----------
+        method, substeps
+            See `System.step`.
+
+        Returns
+        -------
+        A : ndarray, shape (N, n, n)
+        B : ndarray, shape (N, n, m)
+        """
+        nodes = self.trajectory
+        derivatives = step_derivatives(self.system, method, substeps)
+        result = derivatives(
+            nodes.t[:-1], nodes.x[:-1], nodes.u[: len(nodes) - 1], self.p, np.diff(nodes.t)
+        )
+        return result.A, result.B
