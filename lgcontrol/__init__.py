@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .mechanics import Multibody as Multibody
     from .systems import Input as Input
     from .systems import Parameter as Parameter
     from .systems import System as System
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 # Where each name lives: packages load when a name of theirs is first used.
 _HOME = {
     "Input": "systems",
+    "Multibody": "mechanics",
     "Parameter": "systems",
     "System": "systems",
     "Trajectory": "systems",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import namedtuple
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import casadi as ca
@@ -30,6 +30,9 @@ class ModelFunction:
         an n × 1 argument is ``(n,)``, of an m × n argument ``(m, n)``. A scalar is ``()``.
     defaults : mapping of str to array_like, optional
         Values of arguments that may be left out. They must be the last ones.
+    transposed : iterable of str, optional
+        Lists of vectors: rows in NumPy, columns in CasADi, hence shape ``(m, n)`` in NumPy and
+        n × m in CasADi.
 
     Notes
     -----
@@ -53,24 +56,26 @@ class ModelFunction:
         *,
         shapes: Mapping[str, Shape] | None = None,
         defaults: Mapping[str, Any] | None = None,
+        transposed: Iterable[str] = (),
     ) -> None:
         function = _dense(function)
         shapes = dict(shapes or {})
+        self.transposed: frozenset[str] = frozenset(transposed)
         self.function: ca.Function = function
         self.name: str = function.name()
         self.arguments: tuple[str, ...] = tuple(function.name_in())
         self.results: tuple[str, ...] = tuple(function.name_out())
-        for name in shapes:
+        for name in (*shapes, *self.transposed):
             if name not in self.arguments + self.results:
                 raise ValueError(
                     unknown_name(f"argument of {self.name}", name, self.arguments + self.results)
                 )
         self.argument_shapes: tuple[Shape, ...] = tuple(
-            shapes.get(name, _default_shape(function.size_in(i)))
+            shapes.get(name, self._default_shape(name, function.size_in(i)))
             for i, name in enumerate(self.arguments)
         )
         self.result_shapes: tuple[Shape, ...] = tuple(
-            shapes.get(name, _default_shape(function.size_out(i)))
+            shapes.get(name, self._default_shape(name, function.size_out(i)))
             for i, name in enumerate(self.results)
         )
         self.defaults: dict[str, np.ndarray] = {
@@ -104,12 +109,15 @@ class ModelFunction:
         return f"{self.name}({', '.join(parts)}) -> {', '.join(out)}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.function, self._shapes, self.defaults)
+        return _rebuild, (self.function, self._shapes, self.defaults, self.transposed)
 
     @property
     def instructions(self) -> int:
         """Number of CasADi instructions: the operation count of the function."""
         return self.function.n_instructions()
+
+    def _default_shape(self, name: str, size: tuple[int, int]) -> Shape:
+        return size[::-1] if name in self.transposed else _default_shape(size)
 
     def _bind(self, values: tuple[Value, ...], named: dict[str, Value]) -> tuple[Value, ...]:
         if len(values) > len(self.arguments):
@@ -133,6 +141,8 @@ class ModelFunction:
         columns = []
         for i, value in enumerate(values):
             column = value if isinstance(value, ca.SX | ca.MX | ca.DM) else _to_dm(value)
+            if column is not value and self.arguments[i] in self.transposed:
+                column = column.T
             expected = self.function.size_in(i)
             if column.shape != expected and not (
                 column.is_empty() and expected[0] * expected[1] == 0
@@ -211,19 +221,26 @@ class ModelFunction:
         """Per-thread buffers; views have NumPy's axis order, memory CasADi's column order."""
         buffer, evaluate = self.function.buffer()
         inputs, outputs = [], []
-        for i, shape in enumerate(self.argument_shapes):
-            memory = np.zeros(shape[::-1])
+        for i, (name, shape) in enumerate(zip(self.arguments, self.argument_shapes, strict=True)):
+            memory, view = self._make_memory(name, shape)
             if memory.size:
                 buffer.set_arg(i, memoryview(memory))
-            inputs.append(memory.T)
-        for i, shape in enumerate(self.result_shapes):
-            memory = np.zeros(shape[::-1])
+            inputs.append(view)
+        for i, (name, shape) in enumerate(zip(self.results, self.result_shapes, strict=True)):
+            memory, view = self._make_memory(name, shape)
             if memory.size:
                 buffer.set_res(i, memoryview(memory))
-            outputs.append(memory.T)
+            outputs.append(view)
         self._local.buffer = buffer  # keeps the memory registered with CasADi alive
         self._local.state = (inputs, outputs, evaluate)
         return self._local.state
+
+    def _make_memory(self, name: str, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
+        if name in self.transposed:
+            memory = np.zeros(shape)
+            return memory, memory
+        memory = np.zeros(shape[::-1])
+        return memory, memory.T
 
 
 def trace(
@@ -311,5 +328,7 @@ def _to_dm(value: Any) -> ca.DM:
     return ca.DM(array)
 
 
-def _rebuild(function: ca.Function, shapes: dict, defaults: dict) -> ModelFunction:
-    return ModelFunction(function, shapes=shapes, defaults=defaults)
+def _rebuild(
+    function: ca.Function, shapes: dict, defaults: dict, transposed: frozenset[str]
+) -> ModelFunction:
+    return ModelFunction(function, shapes=shapes, defaults=defaults, transposed=transposed)

@@ -7,3 +7,7 @@ from ._inertia_matrix import spatial_inertia_matrix as spatial_inertia_matrix
 from ._inertia_matrix import (
     spatial_inertia_matrix_from_parameters as spatial_inertia_matrix_from_parameters,
 )
+from .multibody import Joint as Joint
+from .multibody import JointProperties as JointProperties
+from .multibody import Mimic as Mimic
+from .multibody import Multibody as Multibody

@@ -1,0 +1,9 @@
+"""Trees of rigid bodies with Lie-group joints."""
+
+from ._functions import TreeFunction as TreeFunction
+from ._joints import Joint as Joint
+from ._link import Frame as Frame
+from ._link import JointProperties as JointProperties
+from ._link import Link as Link
+from ._link import Mimic as Mimic
+from ._tree import Multibody as Multibody

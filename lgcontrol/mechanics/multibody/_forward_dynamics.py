@@ -1,0 +1,87 @@
+"""Forward dynamics: articulated bodies in O(n), or a factor of the mass matrix."""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from ...codegen import Value
+from ._drives import armature, drive_forces
+from ._inverse_dynamics import inverse_dynamics, node_wrenches
+from ._mass_matrix import factor, mass_matrix, solve
+from ._plan import Plan
+from ._spatial import Motion, cross, symmetric, twist_cross, wrench_cross
+
+
+def forward_dynamics_by_factor(
+    plan: Plan, q: Value, v: Value, tau: Value, wrenches: Value | None = None
+) -> Value:
+    """Accelerations from ``M a = τ − h``, M by composite bodies and factored sparsely."""
+    bias = inverse_dynamics(plan, q, v, ca.SX(plan.nv, 1), wrenches)
+    return solve(*factor(mass_matrix(plan, q)), tau - bias)
+
+
+def forward_dynamics_by_recursion(
+    plan: Plan, q: Value, v: Value, tau: Value, wrenches: Value | None = None
+) -> Value:
+    """Accelerations by articulated bodies (Featherstone 2008, section 7.3), body frames.
+
+    Work and code grow linearly with the number of joints. Joints that share a coordinate would
+    close loops: `Plan.is_coupled` trees need the factor.
+    """
+    nodes, motions = plan.nodes, plan.motions(q)
+    drives = armature(plan)
+    tau = tau - drive_forces(plan, q, v, ca.SX(plan.nv, 1))
+    loads = node_wrenches(plan, wrenches)
+    zero = ca.DM(6, 1)
+    V: dict[int, Value] = {-1: zero}
+    bias, inertia, force = [], [], []
+    for k, (node, T) in enumerate(zip(nodes, motions, strict=True)):
+        joint = node.S @ v[node.v]
+        V[k] = T.pull(V[node.parent]) + joint
+        bias.append(twist_cross(V[k], joint) if node.parent >= 0 else zero)
+        I = node.inertia  # noqa: E741
+        h = ca.sparsify(ca.skew(I.h))
+        inertia.append((I.m * ca.DM.eye(3), -h, I.J))
+        force.append(wrench_cross(V[k], I @ V[k]))
+        if loads[k] is not None:
+            force[k] = force[k] - loads[k]
+    eliminated = []
+    for k in reversed(range(len(nodes))):
+        node, T = nodes[k], motions[k]
+        A, B, C = inertia[k]
+        whole = ca.blockcat([[A, B], [B.T, C]])
+        columns = whole @ node.S
+        D = node.S.T @ columns + ca.diag(drives[node.v])
+        L, diagonal = factor(D)
+        # For a joint of six degrees of freedom nothing is left to its parent.
+        gain = solve(L, diagonal, columns.T)
+        own = tau[node.v] - node.S.T @ force[k]
+        eliminated.append((gain, L, diagonal, own))
+        if node.parent < 0:
+            continue
+        rest = whole - columns @ gain
+        f = force[k] + rest @ bias[k] + gain.T @ own
+        i = node.parent
+        force[i] = force[i] + T.push_wrench(f)
+        moved = _moved(symmetric(rest[:3, :3]), rest[:3, 3:], symmetric(rest[3:, 3:]), T)
+        inertia[i] = tuple(a + b for a, b in zip(inertia[i], moved, strict=True))
+    eliminated.reverse()
+    acceleration: dict[int, Value] = {-1: ca.vertcat(-plan.gravity, ca.DM(3, 1))}
+    a = ca.SX(plan.nv, 1)
+    for k, (node, T) in enumerate(zip(nodes, motions, strict=True)):
+        gain, L, diagonal, own = eliminated[k]
+        carried = T.pull(acceleration[node.parent]) + bias[k]
+        a[node.v] = solve(L, diagonal, own) - gain @ carried
+        acceleration[k] = carried + node.S @ a[node.v]
+    return a
+
+
+def _moved(A: Value, B: Value, C: Value, T: Motion) -> tuple[Value, Value, Value]:
+    """Blocks of an articulated inertia [[A, B], [Bᵀ, C]] seen from the parent's frame."""
+    R, p = T
+    A, B, C = symmetric(R @ A @ R.T), R @ B @ R.T, symmetric(R @ C @ R.T)
+    pA = cross(p, A) if p.nnz() else ca.DM(3, 3)
+    pB = cross(p, B) if p.nnz() else ca.DM(3, 3)
+    # With P = p̂: B' = B − A P,  C' = C + P B + (P B)ᵀ − P A P.
+    pAp = cross(p, pA.T) if p.nnz() else ca.DM(3, 3)
+    return A, B + pA.T, symmetric(C + pB + pB.T + pAp)

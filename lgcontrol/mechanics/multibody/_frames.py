@@ -1,0 +1,157 @@
+"""Kinematics of frames: placement, Jacobian and its rate, velocity, acceleration."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import casadi as ca
+
+from ...codegen import Value, unknown_name
+from ...groups import SE3
+from ._plan import Plan
+from ._spatial import Motion, cross, hat, twist_cross
+
+Reference = Literal["body", "spatial", "hybrid", "mixed"]
+"""Frame a twist is expressed in.
+
+"body": point and axes of the frame; "spatial": world origin and axes; "hybrid": point of the
+frame, world axes; "mixed": linear part in world axes, angular part in the frame's axes.
+"""
+
+Acceleration = Literal["spatial", "classical"]
+"""Rate of the twist, or the linear acceleration of the frame's origin on top of it."""
+
+
+def check_reference(reference: str) -> None:
+    """Refuse unknown references."""
+    if reference not in get_args(Reference):
+        raise ValueError(unknown_name("reference", reference, get_args(Reference)))
+
+
+def frame_pose(plan: Plan, q: Value, seat: tuple[int, Motion]) -> Motion:
+    """T_world_frame, multiplied from the root."""
+    k, T = seat
+    return plan.world_motions(q, [k])[k] @ T if k >= 0 else T
+
+
+def placement(plan: Plan, q: Value, seat: tuple[int, Motion]) -> Value:
+    """SE3 coordinates of a frame."""
+    T = frame_pose(plan, q, seat)
+    return SE3._from_matrix(ca.SX(homogeneous(T)))
+
+
+def homogeneous(T: Motion) -> Value:
+    """Homogeneous matrix of a pose."""
+    return ca.blockcat([[T.R, T.p], [ca.DM(1, 3), ca.DM(1)]])
+
+
+def body_jacobian(plan: Plan, q: Value, seat: tuple[int, Motion]) -> Value:
+    """Body Jacobian of a frame, sparse 6 × nv."""
+    return _columns(plan, q, None, seat)[0]
+
+
+def frame_twist(plan: Plan, q: Value, v: Value, seat: tuple[int, Motion]) -> Value:
+    """Body twist of a frame, recursively."""
+    k, T = seat
+    V = ca.SX(6, 1)
+    for i in reversed(plan.path(k)):
+        node = plan.nodes[i]
+        V = node.motion(q).pull(V) + node.S @ v[node.v]
+    return T.pull(V)
+
+
+def jacobian(plan: Plan, q: Value, seat: tuple[int, Motion], reference: str) -> Value:
+    """Jacobian in a reference: ``twist = J v``."""
+    J = body_jacobian(plan, q, seat)
+    if reference == "body":
+        return J
+    T = frame_pose(plan, q, seat)
+    if reference == "spatial":
+        return T.push(J)
+    linear, angular = T.R @ J[:3, :], J[3:, :]
+    return ca.vertcat(linear, T.R @ angular if reference == "hybrid" else angular)
+
+
+def jacobian_rate(
+    plan: Plan, q: Value, v: Value, seat: tuple[int, Motion], reference: str
+) -> Value:
+    """Time derivative of `jacobian` at the velocity v."""
+    J, rate = _columns(plan, q, v, seat)
+    if reference == "body":
+        return rate
+    T, V = frame_pose(plan, q, seat), frame_twist(plan, q, v, seat)
+    if reference == "spatial":
+        return T.push(rate + twist_cross(V, J))
+    turn = hat(V[3:])
+    linear = T.R @ (rate[:3, :] + turn @ J[:3, :])
+    if reference == "mixed":
+        return ca.vertcat(linear, rate[3:, :])
+    return ca.vertcat(linear, T.R @ (rate[3:, :] + turn @ J[3:, :]))
+
+
+def velocity(plan: Plan, q: Value, v: Value, seat: tuple[int, Motion], reference: str) -> Value:
+    """Twist of a frame in a reference."""
+    V = frame_twist(plan, q, v, seat)
+    return V if reference == "body" else _expressed(frame_pose(plan, q, seat), V, reference)
+
+
+def acceleration(
+    plan: Plan,
+    q: Value,
+    v: Value,
+    a: Value,
+    seat: tuple[int, Motion],
+    reference: str,
+    kind: str,
+) -> Value:
+    """Acceleration of a frame.
+
+    "spatial" is the body-frame rate of the twist carried into the reference's axes and point;
+    "classical" has the acceleration of the frame's origin for its linear part.
+    """
+    k, T = seat
+    V, A = ca.SX(6, 1), ca.SX(6, 1)
+    for i in reversed(plan.path(k)):
+        node = plan.nodes[i]
+        motion, joint = node.motion(q), node.S @ v[node.v]
+        V = motion.pull(V) + joint
+        A = motion.pull(A) + node.S @ a[node.v] + twist_cross(V, joint)
+    V, A = T.pull(V), T.pull(A)
+    pose = frame_pose(plan, q, seat)
+    if kind == "classical" and reference == "spatial":
+        # The point of the body that is at the world's origin.
+        V, A = pose.push(V), pose.push(A)
+        return A + ca.vertcat(cross(V[3:], V[:3]), ca.DM(3, 1))
+    if kind == "classical":
+        A = A + ca.vertcat(cross(V[3:], V[:3]), ca.DM(3, 1))
+    return A if reference == "body" else _expressed(pose, A, reference)
+
+
+def _expressed(T: Motion, V: Value, reference: str) -> Value:
+    if reference == "spatial":
+        return T.push(V)
+    return ca.vertcat(T.R @ V[:3], T.R @ V[3:] if reference == "hybrid" else V[3:])
+
+
+def _columns(
+    plan: Plan, q: Value, v: Value | None, seat: tuple[int, Motion]
+) -> tuple[Value, Value]:
+    """Body Jacobian and its rate ``[J_j, V_frame − V_j]``, walking from the frame to the root.
+
+    Joint j's column is ``Ad⁻¹ S_j`` and changes with the twist of the frame relative to node j
+    (Müller 2018, eq. 8, for any subgroup joint).
+    """
+    k, T = seat
+    J, rate = ca.SX(6, plan.nv), ca.SX(6, plan.nv)
+    relative = ca.SX(6, 1)
+    while k >= 0:
+        node = plan.nodes[k]
+        column = T.pull(node.S)
+        J[:, node.v] += column
+        if v is not None:
+            if relative.nnz():
+                rate[:, node.v] -= twist_cross(relative, column)
+            relative = relative + column @ v[node.v]
+        T = node.motion(q) @ T
+        k = node.parent
+    return J, rate

@@ -1,0 +1,246 @@
+"""Model functions of a tree: traced when first used, kept with the tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+
+from ...codegen import ModelFunction, Shape, Value
+from . import _derivatives as derivatives
+from . import _frames as frames
+from . import _kinematics as kinematics
+from . import _mass_matrix as mass
+from . import _momentum as momentum
+from ._forward_dynamics import forward_dynamics_by_factor, forward_dynamics_by_recursion
+from ._inverse_dynamics import inverse_dynamics
+from ._regressor import inverse_dynamics_regressor
+
+if TYPE_CHECKING:
+    from ._tree import Multibody
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a function is made.
+
+    Parameters
+    ----------
+    arguments : str
+        Letters of the arguments: q, v, a, tau.
+    results : tuple of (str, str)
+        Name and shape of each result: v (nv), vv (nv × nv), 3, 6, 6v, …, "" for a scalar.
+    build : callable
+        ``(plan, q, …) → expressions``.
+    is_reduced : bool
+        Whether regrouped inertias give the same result.
+    takes_wrenches : bool
+        Whether external wrenches may follow the arguments.
+    """
+
+    arguments: str
+    results: tuple[tuple[str, str], ...]
+    build: Callable[..., Any]
+    is_reduced: bool = False
+    takes_wrenches: bool = False
+
+
+def _gravity_forces(plan, q):
+    none = ca.SX(plan.nv, 1)
+    return inverse_dynamics(plan, q, none, none)
+
+
+def _bias_forces(plan, q, v, wrenches=None):
+    return inverse_dynamics(plan, q, v, ca.SX(plan.nv, 1), wrenches)
+
+
+def _forward_dynamics(plan, q, v, tau, wrenches=None):
+    """The way with fewer operations; the recursion alone where the factor's code would be large."""
+    if plan.is_coupled:
+        return forward_dynamics_by_factor(plan, q, v, tau, wrenches)
+    recursion = forward_dynamics_by_recursion(plan, q, v, tau, wrenches)
+    if plan.nv > FACTOR_SIZE:
+        return recursion
+    by_factor = forward_dynamics_by_factor(plan, q, v, tau, wrenches)
+    inputs = [x for x in (q, v, tau, wrenches) if x is not None]
+    counts = [
+        ca.Function("count", inputs, [ca.cse(x)], {"allow_free": True}).n_instructions()
+        for x in (by_factor, recursion)
+    ]
+    return by_factor if counts[0] <= counts[1] else recursion
+
+
+FACTOR_SIZE = 24  # above, the cube of the factor is never cheaper than the recursion
+
+_TAU = (("tau", "v"),)
+_A = (("a", "v"),)
+_SLOPES = ("d_tau_d_q", "vv"), ("d_tau_d_v", "vv"), ("d_tau_d_a", "vv")
+_RESPONSES = ("d_a_d_q", "vv"), ("d_a_d_v", "vv"), ("d_a_d_tau", "vv")
+
+RECIPES: dict[str, Recipe] = {
+    "inverse_dynamics": Recipe("q v a", _TAU, inverse_dynamics, True, True),
+    "bias_forces": Recipe("q v", _TAU, _bias_forces, True, True),
+    "gravity_forces": Recipe("q", _TAU, _gravity_forces, True),
+    "forward_dynamics": Recipe("q v tau", _A, _forward_dynamics, True, True),
+    "forward_dynamics_by_factor": Recipe("q v tau", _A, forward_dynamics_by_factor, True, True),
+    "forward_dynamics_by_recursion": Recipe(
+        "q v tau", _A, forward_dynamics_by_recursion, True, True
+    ),
+    "mass_matrix": Recipe("q", (("M", "vv"),), mass.mass_matrix, True),
+    "mass_matrix_factor": Recipe(
+        "q", (("L", "vv"), ("D", "v")), lambda plan, q: mass.factor(mass.mass_matrix(plan, q)), True
+    ),
+    "mass_matrix_inverse": Recipe(
+        "q",
+        (("M_inverse", "vv"),),
+        lambda plan, q: mass.inverse(*mass.factor(mass.mass_matrix(plan, q))),
+        True,
+    ),
+    "coriolis_matrix": Recipe("q v", (("C", "vv"),), derivatives.coriolis_matrix, True),
+    "inverse_dynamics_derivatives": Recipe(
+        "q v a", _SLOPES, derivatives.inverse_dynamics_derivatives, True, True
+    ),
+    "forward_dynamics_derivatives": Recipe(
+        "q v tau", _RESPONSES, derivatives.forward_dynamics_derivatives, True, True
+    ),
+    "inverse_dynamics_regressor": Recipe("q v a", (("Y", "vp"),), inverse_dynamics_regressor),
+    "kinetic_energy": Recipe("q v", (("energy", ""),), momentum.kinetic_energy, True),
+    "potential_energy": Recipe("q", (("energy", ""),), momentum.potential_energy),
+    "center_of_mass": Recipe("q", (("position", "3"),), momentum.center_of_mass),
+    "center_of_mass_velocity": Recipe(
+        "q v", (("velocity", "3"),), momentum.center_of_mass_velocity
+    ),
+    "center_of_mass_acceleration": Recipe(
+        "q v a", (("acceleration", "3"),), momentum.center_of_mass_acceleration
+    ),
+    "center_of_mass_jacobian": Recipe("q", (("J", "3v"),), momentum.center_of_mass_jacobian),
+    "centroidal_momentum": Recipe("q v", (("momentum", "6"),), momentum.centroidal_momentum),
+    "centroidal_momentum_rate": Recipe(
+        "q v a", (("rate", "6"),), momentum.centroidal_momentum_rate
+    ),
+    "centroidal_momentum_matrix": Recipe("q", (("A", "6v"),), momentum.centroidal_momentum_matrix),
+    "centroidal_momentum_matrix_rate": Recipe(
+        "q v", (("A_rate", "6v"),), momentum.centroidal_momentum_matrix_rate
+    ),
+    "body_velocities": Recipe("q v", (("twists", "b6"),), kinematics.body_twists),
+    "body_accelerations": Recipe("q v a", (("rates", "b6"),), kinematics.body_accelerations),
+    "joint_wrenches": Recipe(
+        "q v a", (("wrenches_out", "b6"),), kinematics.joint_wrenches, False, True
+    ),
+}
+
+
+def frame_recipe(kind: str, frame: str, reference: str = "body", rate: str = "spatial") -> Recipe:
+    """Recipe of a function of one frame."""
+    if kind == "placement":
+        return Recipe("q", (("T", "7"),), partial(_at_seat, frames.placement, frame))
+    if kind == "position":
+        return Recipe("q", (("position", "3"),), partial(_at_seat, _position, frame))
+    if kind == "jacobian":
+        build = partial(_at_seat, frames.jacobian, frame, reference=reference)
+        return Recipe("q", (("J", "6v"),), build)
+    if kind == "jacobian_rate":
+        build = partial(_at_seat, frames.jacobian_rate, frame, reference=reference)
+        return Recipe("q v", (("J_rate", "6v"),), build)
+    if kind == "velocity":
+        build = partial(_at_seat, frames.velocity, frame, reference=reference)
+        return Recipe("q v", (("twist", "6"),), build)
+    build = partial(_at_seat, frames.acceleration, frame, reference=reference, kind=rate)
+    return Recipe("q v a", (("acceleration", "6"),), build)
+
+
+def _position(plan, q, seat):
+    return frames.frame_pose(plan, q, seat).p
+
+
+def _at_seat(build, frame, plan, *values, **options):
+    return build(plan, *values, plan.seats[frame], **options)
+
+
+class TreeFunction(ModelFunction):
+    """A model function of a tree, with external wrenches as an argument that may be left out.
+
+    Without wrenches a smaller function is evaluated; `.with_wrenches` is the other one.
+    """
+
+    def __init__(self, tree: Multibody, name: str, recipe: Recipe, key: Any) -> None:
+        function, options = trace_recipe(tree, name, recipe, wrenches=False)
+        super().__init__(function, **options)
+        self._tree, self._recipe, self._key = tree, recipe, key
+        self._with_wrenches: ModelFunction | None = None
+
+    @property
+    def with_wrenches(self) -> ModelFunction:
+        """The same function with the argument `wrenches` after its own.
+
+        Raises
+        ------
+        TypeError
+            If external wrenches do not matter to the function.
+        """
+        if not self._recipe.takes_wrenches:
+            raise TypeError(f"{self.name} does not depend on external wrenches")
+        if self._with_wrenches is None:
+            name = f"{self.name}_with_wrenches"
+            function, options = trace_recipe(self._tree, name, self._recipe, wrenches=True)
+            self._with_wrenches = ModelFunction(function, **options)
+        return self._with_wrenches
+
+    def __call__(self, *values: Value, **named: Value) -> Any:
+        """Evaluate; see `ModelFunction`."""
+        if self._recipe.takes_wrenches:
+            own = len(self.arguments) - ("p" in self.arguments)
+            if "wrenches" in named or len(values) > own:
+                return self.with_wrenches(*values, **named)
+        return super().__call__(*values, **named)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self._tree, self._key)
+
+
+def trace_recipe(
+    tree: Multibody, name: str, recipe: Recipe, *, wrenches: bool
+) -> tuple[ca.Function, dict[str, Any]]:
+    """The casadi.Function of a recipe and the options of its ModelFunction."""
+    sizes: dict[str, Shape] = {
+        "q": (tree.nq,),
+        "v": (tree.nv,),
+        "a": (tree.nv,),
+        "tau": (tree.nv,),
+        "wrenches": (len(tree.bodies), 6),
+        "p": (len(tree.parameters),),
+    }
+    names = recipe.arguments.split() + ["wrenches"] * wrenches
+    symbols = {
+        key: ca.SX.sym(key, *sizes[key][::-1]) if key == "wrenches" else ca.SX.sym(key, *sizes[key])
+        for key in names
+    }
+    p = ca.SX.sym("p", len(tree.parameters))
+    plan = tree._plan_for(p, reduced=recipe.is_reduced)
+    built = recipe.build(plan, *symbols.values())
+    built = list(built) if isinstance(built, tuple) else [built]
+    built = ca.cse([ca.SX(expression) for expression in built])
+    arguments = symbols | ({"p": p} if tree.parameters else {})
+    shapes = {key: sizes[key] for key in arguments}
+    transposed = ["wrenches"] * wrenches
+    for key, code in recipe.results:
+        shapes[key] = _result_shape(code, tree)
+        if code == "b6":
+            transposed.append(key)
+    function = ca.Function(
+        name, list(arguments.values()), built, list(arguments), [key for key, _ in recipe.results]
+    )
+    defaults = {"p": tree.parameter_values} if tree.parameters else {}
+    return function, {"shapes": shapes, "defaults": defaults, "transposed": transposed}
+
+
+def _result_shape(code: str, tree: Multibody) -> Shape:
+    sizes = {"v": tree.nv, "b": len(tree.bodies), "p": 10 * len(tree.bodies)}
+    return tuple(sizes[x] if x in sizes else int(x) for x in code)
+
+
+def _restore(tree: Multibody, key: Any) -> TreeFunction:
+    return tree._function(*key)

@@ -1,0 +1,102 @@
+"""Inverse dynamics: Newton–Euler recursion in body frames."""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from ...codegen import Value
+from ._drives import drive_forces
+from ._plan import Plan
+from ._spatial import Inertia, cross
+
+
+def inverse_dynamics(
+    plan: Plan, q: Value, v: Value, a: Value, wrenches: Value | None = None
+) -> Value:
+    """Generalized forces for the accelerations a, with drives, losses and springs."""
+    return rigid_forces(plan, q, v, a, wrenches) + drive_forces(plan, q, v, a)
+
+
+def rigid_forces(plan: Plan, q: Value, v: Value, a: Value, wrenches: Value | None = None) -> Value:
+    """Generalized forces of the bodies alone.
+
+    Newton–Euler with the classical acceleration of the frame origins: the linear velocity of a
+    body never appears, only that of a joint. With ``U = ω̇^ + ω^ ω^`` the points of a body
+    accelerate by ``p̈ + U r``; the moment of these is a contraction of U with the second moments
+    Σ = ∫ r rᵀ dm, fewer operations than ``J ω̇ + ω × J ω``. (Müller 2018, section 4.1, has the
+    recursion with twists: the two agree.)
+    """
+    nodes, motions = plan.nodes, plan.motions(q)
+    U: dict[int, Value] = {-1: ca.DM(3, 3)}
+    w: dict[int, Value] = {-1: ca.DM(3, 1)}
+    dw: dict[int, Value] = {-1: ca.DM(3, 1)}
+    acc: dict[int, Value] = {-1: -plan.gravity}
+    force, moment = [], []
+    loads = node_wrenches(plan, wrenches)
+    for k, (node, T) in enumerate(zip(nodes, motions, strict=True)):
+        i, back = node.parent, T.R.T
+        twist, rate = node.S @ v[node.v], node.S @ a[node.v]
+        carried = back @ w[i]
+        w[k] = carried + twist[3:]
+        dw[k] = back @ dw[i] + rate[3:] + cross(carried, twist[3:])
+        acc[k] = back @ (acc[i] + U[i] @ T.p) + cross(2 * carried + twist[3:], twist[:3]) + rate[:3]
+        U[k] = _spin(w[k], dw[k])
+        m, h, _ = node.inertia
+        force.append(m * acc[k] + U[k] @ h)
+        moment.append(_moment(_second_moments(node.inertia), U[k]) + cross(h, acc[k]))
+        if loads[k] is not None:
+            force[k] = force[k] - loads[k][:3]
+            moment[k] = moment[k] - loads[k][3:]
+    tau = ca.SX(plan.nv, 1)
+    for k in reversed(range(len(nodes))):
+        node, T = nodes[k], motions[k]
+        tau[node.v] += node.S.T @ ca.vertcat(force[k], moment[k])
+        if node.parent >= 0:
+            f = T.R @ force[k]
+            force[node.parent] = force[node.parent] + f
+            moment[node.parent] = moment[node.parent] + T.R @ moment[k] + cross(T.p, f)
+    return tau
+
+
+def node_wrenches(plan: Plan, wrenches: Value | None) -> list[Value | None]:
+    """External wrenches (6 × bodies, body frames) in the frames of the nodes."""
+    loads: list[Value | None] = [None] * len(plan.nodes)
+    if wrenches is not None:
+        for column, (name, k) in enumerate(plan.bodies):
+            loads[k] = plan.seats[name][1].push_wrench(wrenches[:, column])
+    return loads
+
+
+def _spin(w: Value, dw: Value) -> Value:
+    """``ω̇^ + ω^ ω^`` with the squares computed once."""
+    xx, yy, zz = w[0] * w[0], w[1] * w[1], w[2] * w[2]
+    xy, xz, yz = w[0] * w[1], w[0] * w[2], w[1] * w[2]
+    return ca.sparsify(
+        ca.blockcat(
+            [
+                [-(yy + zz), xy - dw[2], xz + dw[1]],
+                [xy + dw[2], -(xx + zz), yz - dw[0]],
+                [xz - dw[1], yz + dw[0], -(xx + yy)],
+            ]
+        )
+    )
+
+
+def _second_moments(inertia: Inertia) -> Value:
+    """Σ = ∫ r rᵀ dm of an inertia tensor about the origin: ``½ tr(J) E − J``."""
+    J = inertia.J
+    moments = ca.trace(J) / 2 * ca.DM.eye(3) - J
+    if isinstance(moments, ca.DM):
+        # What should vanish (a mass line taken out) is left at rounding.
+        return ca.sparsify(moments, 1e-15 * float(ca.norm_inf(J)))
+    return ca.sparsify(moments)
+
+
+def _moment(Sigma: Value, U: Value) -> Value:
+    """``∫ r × U r dm``."""
+    s, yy_xx = Sigma, U[1, 1] - U[0, 0]
+    zz_yy, xx_zz = U[2, 2] - U[1, 1], U[0, 0] - U[2, 2]
+    x = s[1, 2] * zz_yy + s[0, 1] * U[2, 0] - s[0, 2] * U[1, 0] + s[1, 1] * U[2, 1]
+    y = s[0, 2] * xx_zz + s[1, 2] * U[0, 1] - s[0, 1] * U[2, 1] + s[2, 2] * U[0, 2]
+    z = s[0, 1] * yy_xx + s[0, 2] * U[1, 2] - s[1, 2] * U[0, 2] + s[0, 0] * U[1, 0]
+    return ca.vertcat(x - s[2, 2] * U[1, 2], y - s[0, 0] * U[2, 0], z - s[1, 1] * U[0, 1])
