@@ -1,0 +1,225 @@
+"""Forces on a rigid body: what a force is, gravity and buoyancy."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ..codegen import Value, check_shape
+from ..systems import Input
+from ._coefficients import Coefficient
+
+STANDARD_GRAVITY = (0.0, 0.0, -9.81)
+
+
+@dataclass(frozen=True, eq=False)
+class BodyMotion:
+    """What a force may depend on: where a body is and how it moves, as CasADi columns.
+
+    Parameters
+    ----------
+    rotation : CasADi matrix, shape (3, 3)
+        Rotation of the body frame: maps body to world axes.
+    position : CasADi column, shape (3,)
+        Origin of the body frame in the world [m].
+    twist : CasADi column, shape (6,)
+        Body twist ``[v; ω]``.
+    relative_twist : CasADi column, shape (6,)
+        Body twist relative to the surrounding fluid.
+    mass : CasADi scalar
+        Mass of the body [kg], without added mass.
+    center_of_mass : CasADi column, shape (3,)
+        Centre of mass in the body frame [m].
+    """
+
+    rotation: Value
+    position: Value
+    twist: Value
+    relative_twist: Value
+    mass: Value
+    center_of_mass: Value
+
+    def world_point(self, point: Value) -> Value:
+        """Position in the world of a point of the body [m]."""
+        return self.position + self.rotation @ point
+
+    def wrench_of_world_force(self, force: Value, point: Value) -> Value:
+        """Body wrench of a force in world axes [N] that acts at a point of the body."""
+        return wrench_at(self.rotation.T @ force, point)
+
+
+def wrench_at(force: Value, point: Value) -> Value:
+    """Body wrench of a force in body axes [N] that acts at a point of the body."""
+    return ca.vertcat(force, ca.skew(point) @ force)
+
+
+class Force(ABC):
+    """A force on a rigid body, as a wrench in the body frame.
+
+    A force of your own is a subclass with a `name` and `_wrench`; with `_potential_energy` if it is
+    conservative; with `inputs` and `coefficients` if it has any. The underscored methods get and
+    return CasADi columns.
+
+    Attributes
+    ----------
+    name : str
+        Leads the names of its coefficients in ``parametric``; differs between forces of a body.
+
+    Examples
+    --------
+    >>> class Kick(Force):
+    ...     name = "kick"
+    ...     inputs = (Input("kick", "N"),)
+    ...     def _wrench(self, motion, u, c):
+    ...         return ca.vertcat(u, ca.DM.zeros(5))
+    """
+
+    name: str
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """Inputs the force depends on."""
+        return ()
+
+    @property
+    def coefficients(self) -> Mapping[str, Coefficient]:
+        """Numbers that may be named in ``parametric``, by name without that of the force."""
+        return {}
+
+    @abstractmethod
+    def _wrench(self, motion: BodyMotion, u: Value, c: Mapping[str, Value]) -> Value:
+        """Wrench ``[f; m]`` about the body frame's origin and in its axes; c: coefficients."""
+
+    def _potential_energy(self, motion: BodyMotion, c: Mapping[str, Value]) -> Value | None:
+        """Potential energy [J], or None if the force has none."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Gravity(Force):
+    """Weight of the body in a uniform field.
+
+    Parameters
+    ----------
+    acceleration : array_like, shape (3,)
+        Acceleration of free fall in world axes [m/s²].
+    name : str
+        Name of the force.
+
+    Examples
+    --------
+    >>> Gravity((0, 0, -1.62)).name
+    'gravity'
+    """
+
+    acceleration: Any = STANDARD_GRAVITY
+    name: str = "gravity"
+
+    def __post_init__(self) -> None:
+        freeze(self, acceleration=(3,))
+
+    @property
+    def coefficients(self) -> Mapping[str, Coefficient]:
+        """The acceleration."""
+        return {"acceleration": Coefficient(self.acceleration, "m/s²")}
+
+    def _wrench(self, motion: BodyMotion, u: Value, c: Mapping[str, Value]) -> Value:
+        weight = motion.mass * c["acceleration"]
+        return motion.wrench_of_world_force(weight, motion.center_of_mass)
+
+    def _potential_energy(self, motion: BodyMotion, c: Mapping[str, Value]) -> Value:
+        center = motion.world_point(motion.center_of_mass)
+        return -motion.mass * ca.dot(c["acceleration"], center)
+
+
+@dataclass(frozen=True, eq=False)
+class Buoyancy(Force):
+    """Lift of a submerged body: the weight of the displaced fluid, upwards at its centre.
+
+    Parameters
+    ----------
+    volume : float
+        Displaced volume [m³].
+    center : array_like, shape (3,)
+        Centre of buoyancy in the body frame [m].
+    density : float
+        Density of the fluid [kg/m³].
+    acceleration : array_like, shape (3,)
+        Acceleration of free fall in world axes [m/s²].
+    name : str
+        Name of the force.
+
+    Examples
+    --------
+    >>> Buoyancy.neutral(12.5).volume
+    0.0125
+    """
+
+    volume: float
+    center: Any = (0.0, 0.0, 0.0)
+    density: float = 1000.0
+    acceleration: Any = STANDARD_GRAVITY
+    name: str = "buoyancy"
+
+    def __post_init__(self) -> None:
+        freeze(self, volume=(), center=(3,), density=(), acceleration=(3,))
+        refuse_negative(self, volume="m³", density="kg/m³")
+
+    @classmethod
+    def neutral(cls, mass: float, **others: Any) -> Buoyancy:
+        """Buoyancy that carries a mass.
+
+        Parameters
+        ----------
+        mass : float
+            Mass it carries [kg].
+        **others
+            Fields of the class other than the volume.
+        """
+        return cls(volume=mass / others.get("density", cls.density), **others)
+
+    @property
+    def coefficients(self) -> Mapping[str, Coefficient]:
+        """Volume, centre, density and acceleration."""
+        return {
+            "volume": Coefficient(np.array(self.volume), "m³"),
+            "center": Coefficient(self.center, "m"),
+            "density": Coefficient(np.array(self.density), "kg/m³"),
+            "acceleration": Coefficient(self.acceleration, "m/s²"),
+        }
+
+    def _wrench(self, motion: BodyMotion, u: Value, c: Mapping[str, Value]) -> Value:
+        lift = -c["density"] * c["volume"] * c["acceleration"]
+        return motion.wrench_of_world_force(lift, c["center"])
+
+    def _potential_energy(self, motion: BodyMotion, c: Mapping[str, Value]) -> Value:
+        displaced = c["density"] * c["volume"]
+        return displaced * ca.dot(c["acceleration"], motion.world_point(c["center"]))
+
+
+def freeze(force: Any, **shapes: tuple[int, ...]) -> None:
+    """Check fields of a frozen dataclass and keep them as floats or read-only arrays."""
+    for name, shape in shapes.items():
+        label = f"{type(force).__name__}: {name}"
+        value = check_shape(label, getattr(force, name), shape)
+        if shape == ():
+            object.__setattr__(force, name, float(value))
+            continue
+        value = value.copy()
+        value.flags.writeable = False
+        object.__setattr__(force, name, value)
+
+
+def refuse_negative(force: Any, **units: str) -> None:
+    """Refuse negative numbers in fields, given with their units."""
+    for name, unit in units.items():
+        value = getattr(force, name)
+        if value < 0.0:
+            raise ValueError(
+                f"{type(force).__name__}: {name} must not be negative, got {value:g} {unit}"
+            )

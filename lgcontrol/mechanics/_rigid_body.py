@@ -1,0 +1,406 @@
+"""RigidBody: the equations of motion of a body whose pose lives on a Lie group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import casadi as ca
+import numpy as np
+
+from ..codegen import ModelFunction, Shape, Value, trace, unknown_name
+from ..groups import LieGroup, Product
+from ..systems import Input, Parameter, System
+from ._added_mass import Current, check_added_mass, check_generalized_inertia
+from ._body_equations import BodyEquations
+from ._body_system import body_state, body_system
+from ._coriolis import ad_tilde_matrix, boltzmann_hamel_matrix
+from ._forces import Force
+from ._inertia import SpatialInertia
+
+CoriolisForm = Literal["ad_tilde", "ad", "boltzmann_hamel"]
+MomentumFrame = Literal["body", "spatial"]
+
+
+@dataclass(frozen=True, eq=False)
+class RigidBody:
+    """A rigid body that moves on a subgroup of SE(3): ``M v̇ − ad_vᵀ M v = τ + Hᵀ Σ W``.
+
+    v is the body twist in the group's coordinates, ``V = H v`` with the group's selection matrix,
+    ``M = Hᵀ (I + A) H`` with the spatial inertia I and the added mass A, W are the wrenches of the
+    forces and τ is a further generalized force.
+
+    Model functions take the pose X (..., nq), the velocity v (..., dim) and so on, then the inputs
+    u of the forces (nominal, usually 0, if left out) and the parameters p (nominal if left out).
+
+    Parameters
+    ----------
+    name : str
+        Name of the body.
+    group : LieGroup
+        Group of its poses: SE3, SO3, SE2, Schoenflies, Translation("xyz"), Helical(0.1), ….
+    inertia : SpatialInertia
+        Inertia in the body frame.
+    forces : sequence of Force
+        What acts on the body besides τ; names must differ.
+    added_mass : array_like, shape (6, 6) or (dim, dim), optional
+        Inertia of the fluid that moves along, symmetric and not negative.
+    current : Current or array_like of shape (3,), optional
+        Velocity of the fluid in world axes [m/s]; drag and added mass see the motion relative
+        to it.
+    parametric : sequence of str
+        What stays symbolic, as parameters p: "mass", "center_of_mass", "inertia", "added_mass",
+        "current", coefficients of forces such as "linear_drag.damping", or single entries of
+        these such as "inertia.xx" and "linear_drag.damping.x.x".
+
+    Raises
+    ------
+    ValueError
+        If the group's generalized inertia is not positive definite (a rod cannot turn about its
+        axis), or the added mass is not symmetric or negative.
+    TypeError
+        If the group is no group of motions.
+    KeyError
+        If `parametric` names something unknown.
+
+    References
+    ----------
+    From 2012, sections 2 to 5.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SE3
+    >>> from lgcontrol.mechanics import Gravity
+    >>> box = RigidBody("box", SE3, SpatialInertia.box(2.0, [0.1, 0.2, 0.3]), [Gravity()])
+    >>> box.forward_dynamics(SE3.identity, np.zeros(6), np.zeros(6))
+    array([ 0.  ,  0.  , -9.81,  0.  ,  0.  ,  0.  ])
+    >>> box.system().state.dim
+    12
+    """
+
+    name: str
+    group: LieGroup
+    inertia: SpatialInertia
+    forces: Sequence[Force] = ()
+    added_mass: Any = None
+    current: Any = None
+    parametric: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "forces", tuple(self.forces))
+        names = []
+        for force in self.forces:
+            if not isinstance(force, Force):
+                raise TypeError(f"{self.name}: {force!r} is not a Force")
+            if force.name in names:
+                raise ValueError(
+                    f"{self.name}: two forces are called {force.name!r}; name one otherwise"
+                )
+            names.append(force.name)
+        is_text = isinstance(self.parametric, str)
+        object.__setattr__(
+            self, "parametric", (self.parametric,) if is_text else tuple(self.parametric)
+        )
+        if self.current is not None and not isinstance(self.current, Current):
+            object.__setattr__(self, "current", Current(self.current))
+        if self.added_mass is not None:
+            added = check_added_mass(self.name, self.added_mass, self.group)
+            object.__setattr__(self, "added_mass", added)
+            if self.current is not None and added.shape != (6, 6):
+                raise ValueError(
+                    f"{self.name}: in a current the added mass must be (6, 6), got {added.shape}"
+                )
+        check_generalized_inertia(self.name, self.group, self._numeric_mass_matrix())
+
+    # -- the model -----------------------------------------------------------------------------
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """Inputs u: those of the forces, then those of the current."""
+        return self.equations.inputs
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Parameters p: what `parametric` chose."""
+        return self.equations.coefficients.parameters
+
+    @property
+    def configuration(self) -> LieGroup:
+        """The group, under the name it has for multibody trees."""
+        return self.group
+
+    @property
+    def nq(self) -> int:
+        """Number of coordinates of the pose."""
+        return self.group.nq
+
+    @property
+    def nv(self) -> int:
+        """Number of velocities."""
+        return self.group.dim
+
+    @property
+    def state(self) -> Product:
+        """State of the system: ``Product(pose=group, twist=Rn(dim))``."""
+        return body_state(self.group)
+
+    def with_forces(self, *forces: Force) -> RigidBody:
+        """Return the body with further forces."""
+        return replace(self, forces=(*self.forces, *forces))
+
+    def with_parametric(self, *names: str) -> RigidBody:
+        """Return the body with further symbolic parameters."""
+        return replace(self, parametric=(*self.parametric, *names))
+
+    # -- equations of motion ---------------------------------------------------------------------
+
+    @cached_property
+    def inverse_dynamics(self) -> ModelFunction:
+        """Generalized force τ for an acceleration: (X, v, a, u, p) → (..., dim)."""
+
+        def build(X: Value, v: Value, a: Value, u: Value, p: Value) -> Value:
+            c = self.equations.bind(p)
+            inertial = self.equations.mass_matrix(c) @ a + self.equations.bias(v, c)
+            return inertial - self.equations.generalized_force(X, v, u, c)
+
+        return self._trace("inverse_dynamics", build, "X v a u p", "tau")
+
+    @cached_property
+    def forward_dynamics(self) -> ModelFunction:
+        """Acceleration v̇ under the generalized force τ: (X, v, tau, u, p) → (..., dim)."""
+
+        def build(X: Value, v: Value, tau: Value, u: Value, p: Value) -> Value:
+            return self.equations.acceleration(X, v, tau, u, self.equations.bind(p))
+
+        return self._trace("forward_dynamics", build, "X v tau u p", "a")
+
+    @cached_property
+    def mass_matrix(self) -> ModelFunction:
+        """Generalized inertia M, the same for all X: (X, p) → (..., dim, dim)."""
+        return self._trace("mass_matrix", lambda X, p: self._mass_matrix(p), "X p", "M")
+
+    @cached_property
+    def coriolis_matrix(self) -> ModelFunction:
+        """C of ``C v = −ad_vᵀ M v`` with ``Ṁ − 2C`` skew-symmetric: (X, v, p) → (..., dim, dim).
+
+        The form "ad_tilde" of `coriolis`, as controllers that rely on passivity need it.
+        """
+        return self.coriolis("ad_tilde")
+
+    def coriolis(self, form: CoriolisForm = "ad_tilde") -> ModelFunction:
+        """Coriolis matrix C in one of its forms; C v is the same for all.
+
+        Parameters
+        ----------
+        form : {"ad_tilde", "ad", "boltzmann_hamel"}
+            ``ãd_(M v)``, which is skew-symmetric; ``−ad_vᵀ M``, which is not; or the definition
+            by derivatives of S(φ), which equals the first.
+
+        Returns
+        -------
+        ModelFunction
+            (X, v, p) → (..., dim, dim).
+
+        References
+        ----------
+        From 2012, eq. 57, 107 and 108.
+        """
+        forms: dict[str, Callable[[Value, Value], Value]] = {
+            "ad_tilde": lambda M, v: ad_tilde_matrix(self.group, M @ v),
+            "ad": lambda M, v: -(self.group._ad(v).T @ M),
+            "boltzmann_hamel": lambda M, v: boltzmann_hamel_matrix(self.group, M @ v),
+        }
+        if form not in forms:
+            raise ValueError(f"{self.name}: {unknown_name('Coriolis form', form, forms)}")
+        return self._trace(
+            "coriolis_matrix", lambda X, v, p: forms[form](self._mass_matrix(p), v), "X v p", "C"
+        )
+
+    @cached_property
+    def gravity_forces(self) -> ModelFunction:
+        """Generalized force g that holds the body at rest: (X, p) → (..., dim).
+
+        Against all forces with a potential energy: gravity, buoyancy, springs. It stands with the
+        accelerations, ``M v̇ + C v + g(X) = τ``.
+        """
+        return self._trace(
+            "gravity_forces",
+            lambda X, p: -self.equations.conservative_force(X, self.equations.bind(p)),
+            "X p",
+            "g",
+        )
+
+    @cached_property
+    def input_matrix(self) -> ModelFunction:
+        """Derivative of the generalized force by u: (X, v, u, p) → (..., dim, n_inputs)."""
+
+        def build(X: Value, v: Value, u: Value, p: Value) -> Value:
+            c = self.equations.bind(p)
+            return ca.jacobian(ca.SX(self.equations.generalized_force(X, v, u, c)), u)
+
+        return self._trace("input_matrix", build, "X v u p", "B")
+
+    def wrench(self, force: str) -> ModelFunction:
+        """Wrench ``[f; m]`` of one force in the body frame.
+
+        Parameters
+        ----------
+        force : str
+            Name of the force.
+
+        Returns
+        -------
+        ModelFunction
+            (X, v, u, p) → (..., 6); u are all inputs of the body.
+
+        Raises
+        ------
+        KeyError
+            If no force has this name.
+        """
+        by_name = {entry.name: entry for entry in self.forces}
+        if force not in by_name:
+            raise KeyError(f"{self.name}: {unknown_name('force', force, by_name)}")
+
+        def build(X: Value, v: Value, u: Value, p: Value) -> Value:
+            c = self.equations.bind(p)
+            motion = self.equations.motion(X, v, u, c)
+            return self.equations.wrench(by_name[force], motion, u, c)
+
+        return self._trace("wrench", build, "X v u p", "W")
+
+    # -- energy and momentum ---------------------------------------------------------------------
+
+    @cached_property
+    def kinetic_energy(self) -> ModelFunction:
+        """``½ vᵀ M v`` [J], the same for all X: (X, v, p) → (...)."""
+        return self._trace(
+            "kinetic_energy", lambda X, v, p: ca.dot(v, self._mass_matrix(p) @ v) / 2, "X v p", "E"
+        )
+
+    @cached_property
+    def potential_energy(self) -> ModelFunction:
+        """Sum over the forces that have one [J]: (X, p) → (...)."""
+        return self._trace(
+            "potential_energy",
+            lambda X, p: self.equations.potential_energy(X, self.equations.bind(p)),
+            "X p",
+            "E",
+        )
+
+    def momentum(self, frame: MomentumFrame = "body") -> ModelFunction:
+        """Generalized momentum ``M v``, or ``Ad_X⁻ᵀ M v``, which is constant without forces.
+
+        Parameters
+        ----------
+        frame : {"body", "spatial"}
+            Frame of the twists the momentum is dual to.
+
+        Returns
+        -------
+        ModelFunction
+            (X, v, p) → (..., dim).
+        """
+        check_momentum_frame(self.name, frame)
+
+        def build(X: Value, v: Value, p: Value) -> Value:
+            body = self._mass_matrix(p) @ v
+            if frame == "body":
+                return body
+            return self.group._Ad(self.group._inverse(X)).T @ body
+
+        return self._trace("momentum", build, "X v p", "momentum")
+
+    def system(
+        self,
+        name: str | None = None,
+        *,
+        inputs: Sequence[Input] | None = None,
+        generalized_force: bool = False,
+        h: Callable[..., Any] | None = None,
+        output: LieGroup | None = None,
+    ) -> System:
+        """Field ``Ẋ = X v^``, ``v̇ = forward_dynamics`` as a System on `state`.
+
+        Its quantities are the energies. Without inputs and with conservative forces only, the
+        total energy is its invariant.
+
+        Parameters
+        ----------
+        name : str, optional
+            Name of the system; the default is that of the body.
+        inputs : sequence of Input, optional
+            Other names, bounds and roles of the inputs, in the same order.
+        generalized_force : bool
+            Whether the generalized force τ is an input as well, after those of the body.
+        h, output
+            Output map and its group, see `System`.
+
+        Returns
+        -------
+        System
+
+        Raises
+        ------
+        ValueError
+            If `inputs` has the wrong length.
+        """
+        return body_system(
+            name or self.name,
+            self.equations,
+            inputs=inputs,
+            generalized_force=generalized_force,
+            h=h,
+            output=output,
+        )
+
+    # -- tracing -----------------------------------------------------------------------------------
+
+    @cached_property
+    def equations(self) -> BodyEquations:
+        """The equations on CasADi columns, for use in expressions."""
+        return BodyEquations.create(
+            self.group, self.inertia, self.forces, self.added_mass, self.current, self.parametric
+        )
+
+    def _mass_matrix(self, p: Value) -> Value:
+        return self.equations.mass_matrix(self.equations.bind(p))
+
+    def _numeric_mass_matrix(self) -> np.ndarray:
+        p = ca.DM([entry.nominal for entry in self.parameters])
+        return self._mass_matrix(p).full()
+
+    def _trace(
+        self, name: str, build: Callable[..., Value], arguments: str, result: str
+    ) -> ModelFunction:
+        n, m = self.group.dim, len(self.inputs)
+        shapes: dict[str, Shape] = {
+            "X": (self.group.nq,),
+            "u": (m,),
+            "p": (len(self.parameters),),
+            "E": (),
+            "M": (n, n),
+            "C": (n, n),
+            "B": (n, m),
+            "W": (6,),
+        }
+        defaults = {
+            "u": np.array([entry.nominal for entry in self.inputs]),
+            "p": np.array([entry.nominal for entry in self.parameters]),
+        }
+        names = arguments.split()
+        return trace(
+            name,
+            build,
+            {key: shapes.get(key, (n,)) for key in names},
+            {result: shapes.get(result, (n,))},
+            defaults={key: value for key, value in defaults.items() if key in names},
+        )
+
+
+def check_momentum_frame(body: str, frame: str) -> None:
+    """Refuse unknown frames of a momentum."""
+    if frame not in get_args(MomentumFrame):
+        raise ValueError(f"{body}: {unknown_name('frame', frame, get_args(MomentumFrame))}")

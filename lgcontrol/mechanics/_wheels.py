@@ -1,0 +1,275 @@
+"""Wheels that spin in a body: their speeds matter, their angles do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ..codegen import ModelFunction, Shape, Value, check_shape, trace
+from ..groups import Product, Rn
+from ..systems import Input, System
+from ._added_mass import check_generalized_inertia
+from ._body_equations import solve_symmetric
+from ._body_system import body_state
+from ._rigid_body import MomentumFrame, RigidBody, check_momentum_frame
+
+
+@dataclass(frozen=True, eq=False)
+class GyroscopicWheels:
+    """Balanced wheels with fixed axes in a body: reaction wheels, momentum wheels, rotors.
+
+    Parameters
+    ----------
+    axes : array_like, shape (k, 3)
+        Axes in the body frame, one a row; their lengths do not matter.
+    inertias : array_like, shape (k,) or ()
+        Inertia of each wheel about its axis [kg m²].
+    friction : array_like, shape (k,) or ()
+        Viscous friction of each bearing [N m s/rad].
+    max_torque : float
+        Bound of the motor torques [N m].
+    name : str
+        Inputs are called ``name.0``, ….
+
+    Raises
+    ------
+    ValueError
+        If an axis is zero, an inertia not positive or a friction negative.
+
+    Examples
+    --------
+    >>> GyroscopicWheels(np.eye(3), 0.01, max_torque=0.2).inertias
+    array([0.01, 0.01, 0.01])
+    """
+
+    axes: Any
+    inertias: Any
+    friction: Any = 0.0
+    max_torque: float = np.inf
+    name: str = "wheel"
+
+    def __post_init__(self) -> None:
+        axes = check_shape("GyroscopicWheels: axes", self.axes, (None, 3))
+        lengths = np.linalg.norm(axes, axis=1)
+        if not (lengths > 0).all():
+            raise ValueError(f"GyroscopicWheels: axis {int(lengths.argmin())} is zero")
+        self._freeze("axes", axes / lengths[:, None])
+        for field in ("inertias", "friction"):
+            value = np.asarray(getattr(self, field), dtype=np.float64)
+            each = np.full(len(axes), value) if value.shape == () else value
+            self._freeze(field, check_shape(f"GyroscopicWheels: {field}", each, (len(axes),)))
+        if not (self.inertias > 0).all():
+            raise ValueError(
+                f"GyroscopicWheels: inertias must be positive, got {self.inertias.tolist()} kg m²"
+            )
+        if not (self.friction >= 0).all():
+            raise ValueError(
+                "GyroscopicWheels: friction must not be negative, got "
+                f"{self.friction.tolist()} N m s/rad"
+            )
+
+    def _freeze(self, field: str, value: np.ndarray) -> None:
+        value = value.copy()
+        value.flags.writeable = False
+        object.__setattr__(self, field, value)
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """Motor torques on the wheels."""
+        bound = self.max_torque
+        return tuple(Input(f"{self.name}.{k}", "N m", -bound, bound) for k in range(len(self.axes)))
+
+
+@dataclass(frozen=True, eq=False)
+class Gyrostat:
+    """A rigid body with spinning wheels, on any group of motions.
+
+    With the wheel momenta as part of the momentum ``p = M v + B J Ω`` (B: wheel axes in the group's
+    coordinates), ``ṗ − ad_vᵀ p = Q`` and ``J (Ω̇ + Bᵀ v̇) = T − friction · Ω``. The body feels the
+    motor torques T with the opposite sign.
+
+    Parameters
+    ----------
+    body : RigidBody
+        The body, with an inertia that includes the wheels.
+    wheels : GyroscopicWheels
+        The wheels.
+
+    Raises
+    ------
+    ValueError
+        If the wheels have more inertia than the whole.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SO3
+    >>> from lgcontrol.mechanics import RigidBody, SpatialInertia
+    >>> satellite = Gyrostat(
+    ...     RigidBody("satellite", SO3, SpatialInertia.box(100.0, [1.0, 1.0, 1.5])),
+    ...     GyroscopicWheels(np.eye(3), 0.01, max_torque=0.2))
+    >>> satellite.system().state
+    Product(pose=SO3, twist=Rn(3), wheel_speed=Rn(3))
+    """
+
+    body: RigidBody
+    wheels: GyroscopicWheels
+
+    def __post_init__(self) -> None:
+        p = ca.DM([entry.nominal for entry in self.body.parameters])
+        check_generalized_inertia(
+            f"{self.body.name} without its wheels",
+            self.body.group,
+            np.array(ca.DM(self._inertia_without_spin(p))),
+        )
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """Inputs of the body, then the motor torques."""
+        return self.body.inputs + self.wheels.inputs
+
+    @property
+    def state(self) -> Product:
+        """State of the system: pose, twist, wheel_speed (relative to the body) [rad/s]."""
+        count = len(self.wheels.axes)
+        names = tuple(f"{self.wheels.name}{k}" for k in range(count))
+        return body_state(self.body.group, wheel_speed=Rn(count, names, ("rad/s",) * count))
+
+    @cached_property
+    def forward_dynamics(self) -> ModelFunction:
+        """Accelerations of body and wheels: (X, v, wheel_speed, u, p) → (a, wheel_acceleration).
+
+        u are the inputs of the body and the motor torques [N m].
+        """
+        return self._trace(
+            "forward_dynamics",
+            self._accelerations,
+            ("X", "v", "wheel_speed", "u", "p"),
+            {"a": (self.body.group.dim,), "wheel_acceleration": (len(self.wheels.axes),)},
+        )
+
+    @cached_property
+    def kinetic_energy(self) -> ModelFunction:
+        """``½ vᵀ M v + vᵀ B J Ω + ½ Ωᵀ J Ω`` [J]: (v, wheel_speed, p) → (...)."""
+        return self._trace("kinetic_energy", self._energy, ("v", "wheel_speed", "p"), {"E": ()})
+
+    def momentum(self, frame: MomentumFrame = "body") -> ModelFunction:
+        """Generalized momentum of body and wheels; the spatial one is constant without forces.
+
+        Parameters
+        ----------
+        frame : {"body", "spatial"}
+            Frame of the twists the momentum is dual to.
+
+        Returns
+        -------
+        ModelFunction
+            (X, v, wheel_speed, p) → (..., dim).
+        """
+        check_momentum_frame(self.body.name, frame)
+        group = self.body.group
+
+        def build(X: Value, v: Value, speed: Value, p: Value) -> Value:
+            momentum = self._momentum(v, speed, p)
+            return momentum if frame == "body" else group._Ad(group._inverse(X)).T @ momentum
+
+        return self._trace(
+            "momentum", build, ("X", "v", "wheel_speed", "p"), {"momentum": (group.dim,)}
+        )
+
+    def system(self, name: str | None = None) -> System:
+        """Motion of body and wheels as a System on `state`, with `inputs`.
+
+        Parameters
+        ----------
+        name : str, optional
+            Name of the system; the default is that of the body.
+
+        Returns
+        -------
+        System
+        """
+        state = self.state
+
+        def f(t: Value, x: Value, u: Value, p: Value) -> Value:
+            X, v, speed = state.split(x).values()
+            return ca.vertcat(v, *self._accelerations(X, v, speed, u, p))
+
+        def kinetic_energy(t: Value, x: Value, u: Value, p: Value) -> Value:
+            _, v, speed = state.split(x).values()
+            return self._energy(v, speed, p)
+
+        return System(
+            name or self.body.name,
+            state,
+            f,
+            inputs=self.inputs,
+            parameters=self.body.parameters,
+            quantities={"kinetic_energy": kinetic_energy},
+        )
+
+    # -- equations on CasADi columns ---------------------------------------------------------------
+
+    @cached_property
+    def _axes(self) -> ca.DM:
+        """B = Hᵀ [0; axes], shape (dim, k)."""
+        return ca.sparsify(ca.DM(self.body.group.selection[3:].T @ self.wheels.axes.T))
+
+    def _momentum(self, v: Value, speed: Value, p: Value) -> Value:
+        equations = self.body.equations
+        M = equations.mass_matrix(equations.bind(p))
+        return M @ v + self._axes @ (ca.DM(self.wheels.inertias) * speed)
+
+    def _energy(self, v: Value, speed: Value, p: Value) -> Value:
+        own = ca.DM(self.wheels.inertias) * speed
+        return (
+            ca.dot(v, self._momentum(v, speed, p))
+            + ca.dot(own, self._axes.T @ v)
+            + ca.dot(own, speed)
+        ) / 2
+
+    def _inertia_without_spin(self, p: Value) -> Value:
+        equations = self.body.equations
+        spinning = self._axes @ ca.diag(ca.DM(self.wheels.inertias)) @ self._axes.T
+        return ca.sparsify(equations.mass_matrix(equations.bind(p)) - spinning)
+
+    def _accelerations(
+        self, X: Value, v: Value, speed: Value, u: Value, p: Value
+    ) -> tuple[Value, Value]:
+        equations, count = self.body.equations, len(self.body.inputs)
+        net = u[count:] - ca.DM(self.wheels.friction) * speed
+        force = equations.generalized_force(X, v, u[:count], equations.bind(p))
+        gyroscopic = self.body.group._ad(v).T @ self._momentum(v, speed, p)
+        a = solve_symmetric(self._inertia_without_spin(p), force + gyroscopic - self._axes @ net)
+        return a, net / ca.DM(self.wheels.inertias) - self._axes.T @ a
+
+    def _trace(
+        self,
+        name: str,
+        build: Callable[..., Any],
+        arguments: tuple[str, ...],
+        results: dict[str, Shape],
+    ) -> ModelFunction:
+        body = self.body
+        shapes: dict[str, Shape] = {
+            "X": (body.group.nq,),
+            "v": (body.group.dim,),
+            "wheel_speed": (len(self.wheels.axes),),
+            "u": (len(self.inputs),),
+            "p": (len(body.parameters),),
+        }
+        defaults = {
+            "u": np.array([entry.nominal for entry in self.inputs]),
+            "p": np.array([entry.nominal for entry in body.parameters]),
+        }
+        return trace(
+            name,
+            build,
+            {key: shapes[key] for key in arguments},
+            results,
+            defaults={key: value for key, value in defaults.items() if key in arguments},
+        )
