@@ -1,5 +1,18 @@
 """Mechanics: inertias, single rigid bodies on groups, multibody trees."""
 
+from ._actuators import Actuators as Actuators
+from ._actuators import Rotor as Rotor
+from ._actuators import Thruster as Thruster
+from ._added_mass import Current as Current
+from ._coefficients import Coefficient as Coefficient
+from ._coriolis import ad_tilde as ad_tilde
+from ._coriolis import boltzmann_hamel_matrix as boltzmann_hamel_matrix
+from ._drag import LinearDrag as LinearDrag
+from ._drag import QuadraticDrag as QuadraticDrag
+from ._forces import BodyMotion as BodyMotion
+from ._forces import Buoyancy as Buoyancy
+from ._forces import Force as Force
+from ._forces import Gravity as Gravity
 from ._inertia import Check as Check
 from ._inertia import PrincipalInertia as PrincipalInertia
 from ._inertia import SpatialInertia as SpatialInertia
@@ -7,6 +20,13 @@ from ._inertia_matrix import spatial_inertia_matrix as spatial_inertia_matrix
 from ._inertia_matrix import (
     spatial_inertia_matrix_from_parameters as spatial_inertia_matrix_from_parameters,
 )
+from ._rigid_body import RigidBody as RigidBody
+from ._wheels import GyroscopicWheels as GyroscopicWheels
+from ._wheels import Gyrostat as Gyrostat
+from ._wrenches import BodyWrench as BodyWrench
+from ._wrenches import Spring as Spring
+from ._wrenches import WorldWrench as WorldWrench
+from ._wrenches import WrenchInput as WrenchInput
 from .multibody import Joint as Joint
 from .multibody import JointProperties as JointProperties
 from .multibody import Mimic as Mimic
