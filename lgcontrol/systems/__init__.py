@@ -7,8 +7,16 @@ from ._linearization import TrajectoryLinearization as TrajectoryLinearization
 from ._linearize import linearize as linearize
 from ._signals import Input as Input
 from ._signals import Parameter as Parameter
+from ._subspaces import Controllability as Controllability
+from ._subspaces import Mode as Mode
+from ._subspaces import Observability as Observability
+from ._subspaces import controllability as controllability
+from ._subspaces import observability as observability
 from ._system import System as System
 from ._trajectory import Trajectory as Trajectory
 from ._trajectory import TrajectoryPoint as TrajectoryPoint
+from ._trim import trim as trim
+from ._trim_point import TrimError as TrimError
+from ._trim_point import TrimPoint as TrimPoint
 from ._waypoints import WaypointMotion as WaypointMotion
 from ._waypoints import Waypoints as Waypoints

@@ -18,16 +18,49 @@ if TYPE_CHECKING:
 def rollout(
     system: System,
     x0: Any,
-    u: Any,
-    dt: float | None,
+    u: Any = None,
+    dt: float | None = None,
     *,
-    steps: int | None,
-    t0: float,
-    p: Any,
-    method: str | Method,
-    substeps: int,
+    steps: int | None = None,
+    t0: float = 0.0,
+    p: Any = None,
+    method: str | Method = "rk4",
+    substeps: int = 1,
 ) -> Trajectory:
-    """See `System.rollout`."""
+    """Response to a whole input sequence in one call, inputs held over each step.
+
+    Parameters
+    ----------
+    system : System
+    x0 : array_like, shape (..., nq)
+        Start, with batch axes for many starts at once.
+    u : array_like, shape (..., N, n_inputs) or (n_inputs,), optional
+        Inputs of each step, or one that is held for `steps` steps (nominal if left out).
+    dt : float
+        Step in s; the sample time for discrete systems.
+    steps : int, optional
+        Number of steps when u is constant.
+    t0 : float
+        Start time in s.
+    p : array_like, shape (..., n_parameters), optional
+        Parameters, with batch axes for a sweep.
+    method, substeps
+        See `System.step`.
+
+    Returns
+    -------
+    Trajectory
+        With N + 1 states and N inputs; batch axes of x0, u and p broadcast.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SO2
+    >>> from lgcontrol.systems import System
+    >>> clock = System("clock", SO2, lambda t, x, u, p: u, inputs=["speed"])
+    >>> run = clock.rollout(SO2.identity, [0.5], dt=0.1, steps=20)
+    >>> SO2.log(run.x[-1]).round(12)
+    array([1.])
+    """
     dt = _step_length(system, dt)
     x0 = check_shape("x0", x0, (system.state.nq,), batch=True)
     u = _input_sequence(system, u, steps)

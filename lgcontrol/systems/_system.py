@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -12,13 +12,10 @@ import numpy as np
 from ..codegen import ModelFunction, check_shape
 from ..groups import LieGroup
 from ..integrators import Method
+from . import _linearize, _rollout, _trim
 from ._signals import Input, Parameter, Role, as_signals, check_name, names_of, set_by_name
 from ._step import step_function
 from ._tracing import Field, trace_field, trace_static
-
-if TYPE_CHECKING:
-    from ._linearization import Linearization, TrajectoryLinearization
-    from ._trajectory import Trajectory
 
 
 class System:
@@ -233,46 +230,6 @@ class System:
         """
         return step_function(self, method, substeps)
 
-    def rollout(
-        self,
-        x0: Any,
-        u: Any = None,
-        dt: float | None = None,
-        *,
-        steps: int | None = None,
-        t0: float = 0.0,
-        p: Any = None,
-        method: str | Method = "rk4",
-        substeps: int = 1,
-    ) -> Trajectory:
-        """Response to a whole input sequence in one call, inputs held over each step.
-
-        Parameters
-        ----------
-        x0 : array_like, shape (..., nq)
-            Start, with batch axes for many starts at once.
-        u : array_like, shape (..., N, n_inputs) or (n_inputs,), optional
-            Inputs of each step, or one that is held for `steps` steps (nominal if left out).
-        dt : float
-            Step in s; the sample time for discrete systems.
-        steps : int, optional
-            Number of steps when u is constant.
-        t0 : float
-            Start time in s.
-        p : array_like, shape (..., n_parameters), optional
-            Parameters, with batch axes for a sweep.
-        method, substeps
-            See `step`.
-
-        Returns
-        -------
-        Trajectory
-            With N + 1 states and N inputs; batch axes of x0, u and p broadcast.
-        """
-        from ._rollout import rollout
-
-        return rollout(self, x0, u, dt, steps=steps, t0=t0, p=p, method=method, substeps=substeps)
-
     def discretize(self, dt: float, method: str | Method = "rk4", substeps: int = 1) -> System:
         """Discrete system that makes the same step: ``f = minus(step(x), x)``.
 
@@ -297,24 +254,9 @@ class System:
             dt=dt,
         )
 
-    # Analysis
-
-    @overload
-    def linearize(self, x: Trajectory, *, p: Any = None) -> TrajectoryLinearization: ...
-    @overload
-    def linearize(
-        self, x: Any, u: Any = None, *, t: float = 0.0, p: Any = None
-    ) -> Linearization: ...
-    def linearize(
-        self, x: Any, u: Any = None, *, t: float = 0.0, p: Any = None
-    ) -> Linearization | TrajectoryLinearization:
-        """Exact linearization at a point, a `TrimPoint` or along a `Trajectory`.
-
-        See `lgcontrol.systems.linearize`.
-        """
-        from ._linearize import linearize
-
-        return linearize(self, x, u, t=t, p=p)
+    rollout = _rollout.rollout
+    linearize = _linearize.linearize
+    trim = _trim.trim
 
     # Copies
 

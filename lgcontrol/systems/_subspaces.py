@@ -1,0 +1,269 @@
+"""Controllability and observability of a linearization, in tangent space, with named modes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.linalg import eig, matrix_balance, null_space
+
+if TYPE_CHECKING:
+    from ._linearization import InputChoice, Linearization
+
+# Eigenvalues this near to the stability boundary, next to the size of A, count as on it: rounding
+# moves those of a chain of three integrators by the cube root of 1e-16.
+BOUNDARY = 1e-5
+
+DUST = 1e-12  # entries of A this small next to the largest are what trim solvers leave of zeros
+
+
+@dataclass(frozen=True, eq=False)
+class Mode:
+    """A motion that inputs do not reach, or outputs do not show.
+
+    Attributes
+    ----------
+    eigenvalue : complex
+    direction : ndarray, shape (n,)
+        Uncontrollable: the combination ``directionᴴ ε`` of error states that evolves by itself.
+        Unobservable: the error states that move together unseen.
+    states : tuple of str
+        Error states with a large share in it, the largest first.
+    is_stable : bool
+        Whether it dies out by itself.
+    """
+
+    eigenvalue: complex
+    direction: np.ndarray
+    states: tuple[str, ...]
+    is_stable: bool
+
+    def __str__(self) -> str:
+        """Eigenvalue and states."""
+        verdict = "stable" if self.is_stable else "not stable"
+        value = self.eigenvalue
+        number = f"{value.real:.4g}" if value.imag == 0 else f"{value:.4g}"
+        return f"{', '.join(self.states)} (eigenvalue {number}, {verdict})"
+
+
+@dataclass(frozen=True, eq=False)
+class Controllability:
+    """What inputs reach.
+
+    Attributes
+    ----------
+    rank, size : int
+        Dimensions of the controllable subspace and of the state.
+    uncontrollable : tuple of Mode
+    basis : ndarray, shape (n, rank)
+        Spans the controllable subspace.
+    """
+
+    rank: int
+    size: int
+    uncontrollable: tuple[Mode, ...]
+    basis: np.ndarray
+
+    @property
+    def is_controllable(self) -> bool:
+        """Whether inputs reach every error state."""
+        return self.rank == self.size
+
+    @property
+    def is_stabilizable(self) -> bool:
+        """Whether what inputs do not reach dies out by itself."""
+        return all(mode.is_stable for mode in self.uncontrollable)
+
+    def __str__(self) -> str:
+        """Rank and uncontrollable modes."""
+        return _summary("controllable", self.rank, self.size, self.uncontrollable)
+
+
+@dataclass(frozen=True, eq=False)
+class Observability:
+    """What outputs show.
+
+    Attributes
+    ----------
+    rank, size : int
+        Dimension of the state less that of the unobservable subspace, dimension of the state.
+    unobservable : tuple of Mode
+    basis : ndarray, shape (n, size - rank)
+        Spans the unobservable subspace.
+    """
+
+    rank: int
+    size: int
+    unobservable: tuple[Mode, ...]
+    basis: np.ndarray
+
+    @property
+    def is_observable(self) -> bool:
+        """Whether outputs show every error state."""
+        return self.rank == self.size
+
+    @property
+    def is_detectable(self) -> bool:
+        """Whether what outputs do not show dies out by itself."""
+        return all(mode.is_stable for mode in self.unobservable)
+
+    def __str__(self) -> str:
+        """Rank and unobservable modes."""
+        return _summary("observable", self.rank, self.size, self.unobservable)
+
+
+def controllability(
+    linearization: Linearization, inputs: InputChoice = "control", tolerance: float = 1e-9
+) -> Controllability:
+    """Find the error states that inputs reach, and name the modes they do not.
+
+    The controllable subspace is built direction by direction (an orthogonal staircase, with A
+    balanced and the columns of B of equal length), so units do not matter and no powers of A are
+    taken. At a motion of kind "none" the answer holds for A and B frozen.
+
+    Parameters
+    ----------
+    linearization : Linearization
+    inputs : {"control", "disturbance", "noise", "all"}
+    tolerance : float
+        A new direction counts when it is longer than this next to the size of the balanced A.
+
+    Returns
+    -------
+    Controllability
+
+    References
+    ----------
+    Van Dooren 1981, The generalized eigenstructure problem in linear system theory.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import Rn
+    >>> from lgcontrol.systems import System
+    >>> two = System("two carts", Rn(2, ("left", "right")), lambda t, x, u, p: [u - x[0], x[1]],
+    ...              inputs=["force"])
+    >>> print(two.linearize([0.0, 0.0]).controllability())
+    1 of 2 error states controllable; not controllable: right (eigenvalue 1, not stable)
+    """
+    chosen = linearization.with_inputs(inputs)
+    inside, outside, scale, A = _reached(linearization.A, chosen.B, tolerance)
+    size = len(A)
+    modes = []
+    if outside.shape[1]:
+        values, vectors = eig((outside.T @ A @ outside).T)
+        # Of wᴴ z with z = ε / scale: left vectors transform with the inverse.
+        modes = [
+            _mode(linearization, value, (outside @ vector).conj(), 1 / scale)
+            for value, vector in zip(values, vectors.T, strict=True)
+        ]
+    basis = np.linalg.qr(scale[:, None] * inside)[0] if inside.shape[1] else inside
+    return Controllability(inside.shape[1], size, tuple(modes), basis)
+
+
+def observability(linearization: Linearization, tolerance: float = 1e-9) -> Observability:
+    """Find the error states that outputs show, and name the modes they do not.
+
+    Computed as the controllability of the dual; see `controllability`.
+
+    Parameters
+    ----------
+    linearization : Linearization
+    tolerance : float
+        See `controllability`.
+
+    Returns
+    -------
+    Observability
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import Rn
+    >>> from lgcontrol.systems import System
+    >>> cart = System("cart", Rn(2, ("place", "speed")), lambda t, x, u, p: [x[1], -x[1]],
+    ...               h=lambda t, x, u, p: x[1], output=Rn(1))
+    >>> print(cart.linearize([0.0, 0.0]).observability())
+    1 of 2 error states observable; not observable: place (eigenvalue 0, not stable)
+    """
+    shown, hidden, scale, A = _reached(linearization.A.T, linearization.C.T, tolerance)
+    size = len(A)
+    modes = []
+    if hidden.shape[1]:
+        values, vectors = eig(hidden.T @ A.T @ hidden)
+        modes = [
+            _mode(linearization, value, hidden @ vector, 1 / scale)
+            for value, vector in zip(values, vectors.T, strict=True)
+        ]
+    basis = np.linalg.qr(hidden / scale[:, None])[0] if hidden.shape[1] else hidden
+    return Observability(shown.shape[1], size, tuple(modes), basis)
+
+
+def _reached(
+    A: np.ndarray, B: np.ndarray, tolerance: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Orthonormal bases of what B reaches and does not, in coordinates ``z = ε / scale``.
+
+    Also the scale, and A in those coordinates.
+    """
+    scale = _scale(A)
+    balanced = A * scale / scale[:, None]
+    B = B / scale[:, None]
+    length = np.linalg.norm(B, axis=0)
+    B = B[:, length > 0] / length[length > 0]
+    size = np.linalg.norm(balanced, 2) if len(A) else 0.0
+    inside = np.zeros((len(A), 0))
+    new = _directions(B, inside, tolerance)
+    while new.shape[1]:
+        inside = np.hstack([inside, new])
+        new = _directions(balanced @ new, inside, tolerance * size)
+    outside = null_space(inside.T) if inside.shape[1] else np.eye(len(A))
+    return inside, outside, scale, balanced
+
+
+def _scale(A: np.ndarray) -> np.ndarray:
+    """Units of the states in which rows and columns of A are about equal in length.
+
+    Entries that are rounding errors must not decide them, and no unit changes beyond a thousandth
+    or a thousand: balancing would push chains of integrators arbitrarily far apart.
+    """
+    size = np.abs(A).max(initial=0.0)
+    _, (scale, _) = matrix_balance(
+        np.where(np.abs(A) > DUST * size, A, 0.0), permute=False, separate=True
+    )
+    return np.clip(scale, 1e-3, 1e3)
+
+
+def _directions(vectors: np.ndarray, inside: np.ndarray, threshold: float) -> np.ndarray:
+    """Orthonormal directions of vectors that are not inside yet."""
+    for _ in range(2):  # once more, for what rounding left
+        vectors = vectors - inside @ (inside.T @ vectors)
+    if not vectors.size:
+        return np.zeros((len(inside), 0))
+    U, s, _ = np.linalg.svd(vectors, full_matrices=False)
+    return U[:, s > max(threshold, np.finfo(float).tiny)]
+
+
+def _mode(
+    linearization: Linearization, value: complex, vector: np.ndarray, scale: np.ndarray
+) -> Mode:
+    size = np.linalg.norm(linearization.A, 2)
+    margin = 1 - abs(value) if linearization.dt else -value.real
+    share = np.abs(vector)
+    large = [int(i) for i in np.argsort(-share, kind="stable") if share[i] > 0.2 * share.max()]
+    direction = vector * scale
+    real = abs(value.imag) <= BOUNDARY * max(size, 1e-300)
+    value = complex(value.real, 0.0 if real else value.imag)
+    if real and np.abs(direction.imag).max() <= 1e-9 * np.abs(direction).max():
+        direction = direction.real
+    names = linearization.state_names
+    return Mode(
+        value,
+        direction / np.linalg.norm(direction),
+        tuple(names[i] for i in large),
+        bool(margin > BOUNDARY * max(size, 1e-300)),
+    )
+
+
+def _summary(word: str, rank: int, size: int, modes: tuple[Mode, ...]) -> str:
+    text = f"{rank} of {size} error states {word}"
+    return text + (f"; not {word}: " + "; ".join(map(str, modes)) if modes else "")
