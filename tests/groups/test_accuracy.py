@@ -1,0 +1,28 @@
+"""Values and derivatives against eighty-digit references; the benchmark does it at more angles."""
+
+import numpy as np
+import pytest
+
+from tests.benchmarks.groups import BOUNDS, OPERATIONS, measure, missed_bounds, worst
+
+# Near zero, both sides of the switch at one, beyond it, and a half turn, where the derivatives of
+# closed forms cancel most.
+FEW_ANGLES = (1e-12, 1e-6, 1e-2, 1.0 - 1e-9, 1.0, 2.0, np.pi - 1e-8, np.pi)
+
+
+@pytest.mark.parametrize("name", ["SO3", "SE2", "Schoenflies"])
+def test_errors_stay_within_the_bounds(name):
+    rows = measure(["lgcontrol"], [name], FEW_ANGLES)
+    assert len(worst(rows)) == len(OPERATIONS) * len(BOUNDS)
+    assert not missed_bounds(rows)
+
+
+def test_errors_stay_within_the_bounds_on_se3():
+    rows = measure(["lgcontrol"], ["SE3"], FEW_ANGLES[::3] + FEW_ANGLES[-1:])
+    assert not missed_bounds(rows)
+
+
+def test_a_missed_bound_is_reported():
+    row = {"library": "lgcontrol", "group": "SO3", "operation": "exp", "derivative": 1, "angle": 1}
+    for error in (1e-13, np.nan):
+        assert len(missed_bounds([row | {"error": error}, row | {"error": 0.0}])) == 1
