@@ -5,6 +5,7 @@ from ._derivatives import step_derivatives as step_derivatives
 from ._linearization import Linearization as Linearization
 from ._linearization import TrajectoryLinearization as TrajectoryLinearization
 from ._linearize import linearize as linearize
+from ._nlsys import to_nlsys as to_nlsys
 from ._signals import Input as Input
 from ._signals import Parameter as Parameter
 from ._subspaces import Controllability as Controllability

@@ -73,21 +73,30 @@ def linearize(
         if u is not None:
             raise TypeError("linearize got a trajectory, which has its own inputs, and u as well")
         return _along(system, x, p)
-    if hasattr(x, "x") and hasattr(x, "u"):
-        if u is not None:
-            raise TypeError("linearize got a point, which has its own input, and u as well")
-        p = getattr(x, "p", None) if p is None else p
-        t = getattr(x, "t", t)
-        x, u = x.x, x.u
-    t = float(check_shape("t", t, ()))
-    x = system.state.normalize(check_shape("x", x, (system.state.nq,)))
-    u = system.nominal_input if u is None else check_shape("u", u, (system.n_inputs,))
-    p = system.nominal_parameters if p is None else check_shape("p", p, (system.n_parameters,))
+    t, x, u, p = read_point(system, t, x, u, p)
     here = field_derivatives(system)(t, x, u, p)
     _refuse_non_finite(system, here)
     kind, varying = classify(system, t, x, u, p)
     return Linearization(
         here.A, here.B, here.C, here.D, x, u, p, t, here.rate, kind, varying, system.inputs, system
+    )
+
+
+def read_point(
+    system: System, t: float, x: Any, u: Any, p: Any
+) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+    """Check t, x, u, p; x may be a point that has some of the others."""
+    if hasattr(x, "x") and hasattr(x, "u"):
+        if u is not None:
+            raise TypeError("got a point, which has its own input, and u as well")
+        p = getattr(x, "p", None) if p is None else p
+        t = getattr(x, "t", t)
+        x, u = x.x, x.u
+    return (
+        float(check_shape("t", t, ())),
+        system.state.normalize(check_shape("x", x, (system.state.nq,))),
+        system.nominal_input if u is None else check_shape("u", u, (system.n_inputs,)),
+        system.nominal_parameters if p is None else check_shape("p", p, (system.n_parameters,)),
     )
 
 

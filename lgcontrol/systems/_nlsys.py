@@ -1,0 +1,195 @@
+"""Systems as python-control input/output systems, in stored or in error coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import casadi as ca
+import numpy as np
+
+from ..codegen import ModelFunction, unknown_name
+from ._linearization import InputChoice
+from ._linearize import classify, read_point
+from ._signals import Role, control_name
+from ._tracing import Field, symbols_of
+
+if TYPE_CHECKING:
+    import control
+
+    from ._system import System
+
+Coordinates = Literal["group", "error"]
+
+
+def to_nlsys(
+    system: System,
+    coordinates: Coordinates = "group",
+    *,
+    about: Any = None,
+    inputs: InputChoice = "control",
+) -> control.NonlinearIOSystem:
+    """Return the system as a `control.NonlinearIOSystem`.
+
+    Parameters
+    ----------
+    system : System
+    coordinates : {"group", "error"}
+        "group": the states are the stored coordinates, the outputs coordinates on the output's
+        group: for simulation. "error": the states are ε in ``X = X̄(t) exp(ε)``, inputs and outputs
+        the deviations from those of the motion X̄(t) through `about`: for `control.linearize`,
+        `control.lqr` and linear controllers; ``ε = 0`` with zero input is an equilibrium.
+    about : TrimPoint, or state of shape (nq,)
+        An equilibrium or relative equilibrium, for "error".
+    inputs : {"control", "disturbance", "noise", "all"}
+        Inputs to keep; the others are nominal ("group") or as in `about` ("error").
+
+    Returns
+    -------
+    control.NonlinearIOSystem
+        It pickles. Parameters are python-control's `params`, by name. Dots in names of inputs and
+        outputs become underscores, because python-control reserves them.
+
+    Raises
+    ------
+    ValueError
+        If `about` is missing, is given without use, or is no (relative) equilibrium.
+
+    Notes
+    -----
+    With the constant rate f̄ of the nominal motion, ``ε̇ = J_r⁻¹(ε) (f(X̄ exp ε) − Ad(exp −ε) f̄)``;
+    the linearization at ``ε = 0`` is that of `linearize`. It holds while rotation errors stay below
+    2π.
+
+    Examples
+    --------
+    >>> import control
+    >>> from lgcontrol.groups import SO2
+    >>> from lgcontrol.systems import System
+    >>> clock = System("clock", SO2, lambda t, x, u, p: u, inputs=["speed"])
+    >>> plant = clock.to_nlsys("error", about=SO2.identity)
+    >>> float(control.lqr(control.linearize(plant, 0.0), 1.0, 1.0)[0][0, 0].round(6))
+    1.0
+    """
+    import control
+
+    if coordinates not in get_args(Coordinates):
+        raise ValueError(unknown_name("coordinates", coordinates, get_args(Coordinates)))
+    if (about is None) == (coordinates == "error"):
+        raise ValueError(
+            "error coordinates need about: a trim point or a state"
+            if about is None
+            else "about is for coordinates='error'"
+        )
+    kept = _kept(system, inputs)
+    if coordinates == "group":
+        update, output = _group_functions(system)
+        u, p = system.nominal_input, system.nominal_parameters
+        states, outputs = system.state.coordinate_names, system.output.coordinate_names
+    else:
+        t, x, u, p = read_point(system, 0.0, about, None, None)
+        update, output = _error_functions(system, t, x, u, p)
+        u = np.zeros(system.n_inputs)
+        states, outputs = system.state.tangent_names, system.output.tangent_names
+    names = system.parameter_names
+    return control.nlsys(
+        _Callback(update, kept, u, names, p),
+        _Callback(output, kept, u, names, p),
+        inputs=[control_name(system.input_names[i]) for i in kept],
+        outputs=[control_name(name) for name in outputs],
+        states=list(states),
+        params=dict(zip(names, map(float, p), strict=True)),
+        dt=system.dt,
+        name=control_name(system.name),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Callback:
+    """What python-control calls: ``(t, x, u, params)``; a class, so that it pickles."""
+
+    function: ModelFunction
+    inputs: np.ndarray
+    u: np.ndarray
+    parameters: tuple[str, ...]
+    p: np.ndarray
+
+    def __call__(self, t: float, x: Any, u: Any, params: Mapping[str, float] | None) -> np.ndarray:
+        full = self.u.copy()
+        full[self.inputs] = u
+        p = self.p
+        if params:  # interconnected systems hand every part the parameters of all
+            values = zip(self.parameters, self.p, strict=True)
+            p = np.array([params.get(name, value) for name, value in values])
+        return self.function(t, x, full, p)
+
+
+def _kept(system: System, inputs: InputChoice) -> np.ndarray:
+    if inputs == "all":
+        return np.arange(system.n_inputs)
+    if inputs not in get_args(Role):
+        raise ValueError(unknown_name("choice of inputs", inputs, get_args(InputChoice)))
+    return system.input_index(inputs)
+
+
+def _group_functions(system: System) -> tuple[ModelFunction, ModelFunction]:
+    def update(t, x, u, p):
+        x = system.state.normalize(x)  # solvers let the norm drift
+        if system.is_discrete:
+            return system.step()(t, x, u, p, system.dt)
+        return system.state.rate_matrix(x) @ system.f(t, x, u, p)
+
+    def output(t, x, u, p):
+        return system.h(t, system.state.normalize(x), u, p)
+
+    return _trace(system, "update", update, system.state.nq), _trace(
+        system, "output", output, system.state.nq
+    )
+
+
+def _error_functions(
+    system: System, t0: float, x0: np.ndarray, u0: np.ndarray, p0: np.ndarray
+) -> tuple[ModelFunction, ModelFunction]:
+    kind, _ = classify(system, t0, x0, u0, p0)
+    if kind == "none":
+        raise ValueError(
+            f"{system.name}: about is no equilibrium or relative equilibrium; find one with trim, "
+            "or linearize along a trajectory"
+        )
+    state, output_group = system.state, system.output
+    rate = ca.DM(system.f(t0, x0, u0, p0))
+
+    def nominal(t):
+        return state.plus(ca.DM(x0), (t - t0) / (system.dt or 1.0) * rate)
+
+    def update(t, e, du, p):
+        x = state.plus(nominal(t), e)
+        if system.is_discrete:
+            after = system.step()(t, x, u0 + du, p, system.dt)
+            return state.minus(after, state.plus(nominal(t), rate))
+        moved = state.Ad(state.exp(-e)) @ rate
+        return state.right_jacobian_inverse(e) @ (system.f(t, x, u0 + du, p) - moved)
+
+    def output(t, e, du, p):
+        y = system.h(t, state.plus(nominal(t), e), u0 + du, p)
+        return output_group.minus(y, system.h(t, nominal(t), u0, p0))
+
+    return _trace(system, "update", update, state.dim), _trace(system, "output", output, state.dim)
+
+
+def _trace(system: System, name: str, build: Field, states: int) -> ModelFunction:
+    t, _, u, p = symbols_of(system)
+    x = system.symbol.sym("x", states)
+    result = system.symbol(build(t, x, u, p))
+    function = ca.Function(name, [t, x, u, p], [result], ["t", "x", "u", "p"], [name])
+    return ModelFunction(
+        function,
+        shapes={
+            "t": (),
+            "x": (states,),
+            "u": (system.n_inputs,),
+            "p": (system.n_parameters,),
+            name: (result.shape[0],),
+        },
+    )
