@@ -7,6 +7,7 @@ from typing import Any
 from ...codegen import unknown_name
 from ._frames import Acceleration, Reference, check_reference
 from ._functions import RECIPES, TreeFunction, frame_recipe
+from ._singular import refuse_singular
 
 
 class TreeFunctions:
@@ -245,6 +246,8 @@ class TreeFunctions:
     def _make(self, kind: str, frame: str, reference: str, rate: str) -> TreeFunction:
         key: Any = (kind, frame, reference, rate)
         if not frame:
+            if RECIPES[kind].divides_by_mass:
+                refuse_singular(self)
             return TreeFunction(self, kind, RECIPES[kind], key)
         if frame not in self.frames:
             raise KeyError(unknown_name("frame", frame, self.frames))

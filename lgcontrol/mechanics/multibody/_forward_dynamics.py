@@ -11,6 +11,32 @@ from ._mass_matrix import factor, mass_matrix, solve
 from ._plan import Plan
 from ._spatial import Motion, cross, symmetric, twist_cross, wrench_cross
 
+FACTOR_SIZE = 24  # above, the cube of the factor is never cheaper than the recursion
+
+
+def forward_dynamics(
+    plan: Plan, q: Value, v: Value, tau: Value, wrenches: Value | None = None
+) -> Value:
+    """The way with fewer operations, counted; the recursion where the factor cannot win."""
+    if plan.is_coupled:
+        return forward_dynamics_by_factor(plan, q, v, tau, wrenches)
+    recursion = forward_dynamics_by_recursion(plan, q, v, tau, wrenches)
+    if plan.nv > FACTOR_SIZE:
+        return recursion
+    by_factor = forward_dynamics_by_factor(plan, q, v, tau, wrenches)
+    fewer = _operations(by_factor) <= _operations(recursion)
+    return by_factor if fewer else recursion
+
+
+def accelerations_with(M: Value, forces: Value) -> Value:
+    """``M⁻¹ forces`` for a symmetric sparse M."""
+    return solve(*factor(M), forces)
+
+
+def _operations(expression: Value) -> int:
+    expression = ca.cse(expression)
+    return ca.Function("count", ca.symvar(expression), [expression]).n_instructions()
+
 
 def forward_dynamics_by_factor(
     plan: Plan, q: Value, v: Value, tau: Value, wrenches: Value | None = None

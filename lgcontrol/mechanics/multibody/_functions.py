@@ -15,7 +15,11 @@ from . import _frames as frames
 from . import _kinematics as kinematics
 from . import _mass_matrix as mass
 from . import _momentum as momentum
-from ._forward_dynamics import forward_dynamics_by_factor, forward_dynamics_by_recursion
+from ._forward_dynamics import (
+    forward_dynamics,
+    forward_dynamics_by_factor,
+    forward_dynamics_by_recursion,
+)
 from ._inverse_dynamics import inverse_dynamics
 from ._regressor import inverse_dynamics_regressor
 
@@ -47,6 +51,11 @@ class Recipe:
     is_reduced: bool = False
     takes_wrenches: bool = False
 
+    @property
+    def divides_by_mass(self) -> bool:
+        """Whether a singular mass matrix spoils the results."""
+        return any(name in ("a", "D", "M_inverse", "d_a_d_q") for name, _ in self.results)
+
 
 def _gravity_forces(plan, q):
     none = ca.SX(plan.nv, 1)
@@ -57,24 +66,6 @@ def _bias_forces(plan, q, v, wrenches=None):
     return inverse_dynamics(plan, q, v, ca.SX(plan.nv, 1), wrenches)
 
 
-def _forward_dynamics(plan, q, v, tau, wrenches=None):
-    """The way with fewer operations; the recursion alone where the factor's code would be large."""
-    if plan.is_coupled:
-        return forward_dynamics_by_factor(plan, q, v, tau, wrenches)
-    recursion = forward_dynamics_by_recursion(plan, q, v, tau, wrenches)
-    if plan.nv > FACTOR_SIZE:
-        return recursion
-    by_factor = forward_dynamics_by_factor(plan, q, v, tau, wrenches)
-    inputs = [x for x in (q, v, tau, wrenches) if x is not None]
-    counts = [
-        ca.Function("count", inputs, [ca.cse(x)], {"allow_free": True}).n_instructions()
-        for x in (by_factor, recursion)
-    ]
-    return by_factor if counts[0] <= counts[1] else recursion
-
-
-FACTOR_SIZE = 24  # above, the cube of the factor is never cheaper than the recursion
-
 _TAU = (("tau", "v"),)
 _A = (("a", "v"),)
 _SLOPES = ("d_tau_d_q", "vv"), ("d_tau_d_v", "vv"), ("d_tau_d_a", "vv")
@@ -84,7 +75,7 @@ RECIPES: dict[str, Recipe] = {
     "inverse_dynamics": Recipe("q v a", _TAU, inverse_dynamics, True, True),
     "bias_forces": Recipe("q v", _TAU, _bias_forces, True, True),
     "gravity_forces": Recipe("q", _TAU, _gravity_forces, True),
-    "forward_dynamics": Recipe("q v tau", _A, _forward_dynamics, True, True),
+    "forward_dynamics": Recipe("q v tau", _A, forward_dynamics, True, True),
     "forward_dynamics_by_factor": Recipe("q v tau", _A, forward_dynamics_by_factor, True, True),
     "forward_dynamics_by_recursion": Recipe(
         "q v tau", _A, forward_dynamics_by_recursion, True, True

@@ -8,7 +8,7 @@ coordinate axis: rotation matrices are then sparse.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -112,6 +112,8 @@ class Plan:
         Moving bodies (the link a joint carries) and their nodes.
     drives : list of Drive
     gravity : DM or SX, shape (3, 1)
+    link_masses : dict of str to (mass, centre of mass)
+        Of every link, in its own frame.
     """
 
     nq: int
@@ -121,6 +123,7 @@ class Plan:
     seats: dict[str, tuple[int, Motion]] = field(default_factory=dict)
     bodies: list[tuple[str, int]] = field(default_factory=list)
     drives: list[Drive] = field(default_factory=list)
+    link_masses: dict[str, tuple[Value, Value]] = field(default_factory=dict)
 
     @property
     def is_coupled(self) -> bool:
@@ -171,7 +174,7 @@ class Plan:
             if node.parent >= 0:
                 carrier = nodes[node.parent]
                 carrier.inertia = carrier.inertia + moved.moved(node.placement)
-        return Plan(self.nq, self.nv, self.gravity, nodes, self.seats, self.bodies, self.drives)
+        return replace(self, nodes=nodes)
 
 
 def make_plan(tree: Multibody, number: Number) -> Plan:
@@ -200,30 +203,37 @@ def make_plan(tree: Multibody, number: Number) -> Plan:
         plan.seats.setdefault(link.joint_name, (k, T))
         T = T @ Motion.from_matrix(link.offset)
         plan.seats[link.name] = (k, T)
+        plan.link_masses[link.name] = mass, center = link_mass(link, number)
         if k >= 0:
-            plan.nodes[k].inertia = plan.nodes[k].inertia + link_inertia(link, number).moved(T)
+            own = link_inertia(link, mass, center, number).moved(T)
+            plan.nodes[k].inertia = plan.nodes[k].inertia + own
     return plan
 
 
-def link_inertia(link: Link, number: Number) -> Inertia:
+def link_mass(link: Link, number: Number) -> tuple[Value, Value]:
+    """Mass and centre of mass of one link in its own frame."""
+    own = link.inertia
+    if own is None:
+        return ca.DM(1, 1), ca.DM(3, 1)
+    names = [f"{link.name}.com.{a}" for a in "xyz"]
+    center = [number(n, float(x)) for n, x in zip(names, own.center_of_mass, strict=True)]
+    mass = constant_or_symbols([number(f"{link.name}.mass", own.mass)])
+    return mass, constant_or_symbols(center)
+
+
+def link_inertia(link: Link, mass: Value, center: Value, number: Number) -> Inertia:
     """Inertia of one link about its own frame."""
     if link.inertia is None:
         return Inertia.zero()
-    own = link.inertia
-    m = constant_or_symbols([number(f"{link.name}.mass", own.mass)])
-    c = constant_or_symbols(
-        [number(f"{link.name}.com.{a}", x) for a, x in zip("xyz", own.center_of_mass, strict=True)]
-    )
-    matrix = np.asarray(own.inertia)
-    I = {  # noqa: E741
-        a + b: number(f"{link.name}.inertia.{a}{b}", float(matrix["xyz".index(a), "xyz".index(b)]))
-        for a, b in ("xx", "xy", "xz", "yy", "yz", "zz")
-    }
-    tensor = constant_or_symbols(
-        [I["xx"], I["xy"], I["xz"], I["xy"], I["yy"], I["yz"], I["xz"], I["yz"], I["zz"]]
-    )
-    about_com = ca.reshape(tensor, 3, 3)
-    return Inertia(m, ca.DM(3, 1), about_com).moved(Motion(ca.DM.eye(3), c))
+    matrix = link.inertia.inertia
+    entries = []
+    for a in range(3):
+        for b in range(3):
+            i, j = sorted((a, b))
+            name = f"{link.name}.inertia.{'xyz'[i]}{'xyz'[j]}"
+            entries.append(number(name, float(matrix[i, j])))
+    about_center = ca.reshape(constant_or_symbols(entries), 3, 3)
+    return Inertia(mass, ca.DM(3, 1), about_center).moved(Motion(ca.DM.eye(3), center))
 
 
 def constant_or_symbols(values: list[Any]) -> Value:

@@ -20,8 +20,8 @@ from ._joints import Joint
 from ._link import WORLD, Frame, JointProperties, Link, Mimic
 from ._parameters import expand_names, nominal_values
 from ._placement import as_placement
-from ._plan import Plan, link_inertia, make_plan
-from ._spatial import Inertia
+from ._plan import Plan, make_plan
+from ._spatial import Motion
 
 if TYPE_CHECKING:
     from ...io import RobotDescription
@@ -484,10 +484,6 @@ class Multibody(TreeFunctions):
         """Nominal values of the parameters, shape (n_parameters,)."""
         return nominal_values(self)
 
-    def inertia_of(self, link: str) -> Inertia:
-        """Mass, first moment and tensor of one link about its frame, as CasADi constants."""
-        return link_inertia(self._link(link), lambda name, value: value)
-
     def summary(self) -> str:
         """The tree as text: a line for each link, with joint and mass."""
         from ._summary import summary
@@ -553,12 +549,6 @@ class Multibody(TreeFunctions):
             places[link.joint_name] = q_slice, v_slice, link.mimic.multiplier, link.mimic.offset
         return places
 
-    def _link(self, name: str) -> Link:
-        for link in self.links:
-            if link.name == name:
-                return link
-        raise KeyError(unknown_name("link", name, [link.name for link in self.links]))
-
     def _check_joints(self, names: Iterable[str]) -> None:
         known = [link.joint_name for link in self.links if not link.joint.is_fixed]
         for name in names:
@@ -581,8 +571,6 @@ class Multibody(TreeFunctions):
         return plan.reduced() if reduced else plan
 
     def _seated(self, plan: Plan) -> Plan:
-        from ._spatial import Motion
-
         for frame in self._added_frames:
             k, T = plan.seats[frame.link]
             plan.seats[frame.name] = k, T @ Motion.from_matrix(frame.placement)
