@@ -64,13 +64,24 @@ class MuntheKaas(Method):
         return max(self.order - 2, 0)
 
     def slopes(
-        self, group: LieGroup, field: Field, t: Value, x: Value, dt: Value, stages: int
+        self,
+        group: LieGroup,
+        field: Field,
+        t: Value,
+        x: Value,
+        dt: Value,
+        stages: int,
+        *,
+        first: Any = None,
     ) -> list[Any]:
-        """Velocities ``kᵢ = J_r(Θᵢ)⁻¹ f(t + cᵢ dt, X exp Θᵢ)`` of the first stages."""
-        found: list[Any] = []
-        for row, c in zip(self.tableau.A[:stages], self.tableau.c, strict=False):
+        """Velocities ``kᵢ = J_r(Θᵢ)⁻¹ f(t + cᵢ dt, X exp Θᵢ)`` of the first stages.
+
+        ``first`` is the velocity at (t, x) where it is known already.
+        """
+        found: list[Any] = [field(t, x) if first is None else first]
+        for row, c in zip(self.tableau.A[1:stages], self.tableau.c[1:stages], strict=True):
             theta = combine(row, found, dt)
-            if theta is None:
+            if theta is None:  # a stage without weights is at the start
                 found.append(field(t + c * dt, x))
                 continue
             velocity = field(t + c * dt, group.plus(x, theta))

@@ -1,0 +1,165 @@
+"""Events: zeros of functions of time and state, located on the interpolated motion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+
+# Besides the ends of a step, looked at inside it: a function that crosses zero twice between two
+# of these is missed.
+INTERIOR = tuple(np.linspace(0.0, 1.0, 6)[1:-1])
+
+
+@dataclass(frozen=True)
+class Event:
+    """A zero crossing of ``function(t, x)`` to be located.
+
+    Parameters
+    ----------
+    function : callable
+        ``(t, x) → number``, x in group coordinates (a NumPy vector).
+    direction : int
+        1 for rising, −1 for falling, 0 for both.
+    terminal : bool
+        Whether the integration stops there.
+    name : str
+        Key in `Solution.events`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the function is not callable or the direction none of the three.
+
+    Examples
+    --------
+    >>> Event(lambda t, x: x[2], direction=-1, terminal=True, name="touch down").direction
+    -1
+    """
+
+    function: Callable[[float, Any], Any]
+    direction: int = 0
+    terminal: bool = False
+    name: str = "event"
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"event {self.name!r}: {self.function!r} is not callable")
+        if self.direction not in (-1, 0, 1):
+            raise ValueError(
+                f"event {self.name!r}: direction must be −1, 0 or 1, got {self.direction}"
+            )
+
+    def value(self, t: float, x: np.ndarray) -> float:
+        """Value of the function; an error names the event if it is not one finite number."""
+        value = np.asarray(self.function(t, x), dtype=np.float64)
+        if value.size != 1 or not np.isfinite(value).all():
+            raise ValueError(f"event {self.name!r} returned {value} at t = {t}: need one number")
+        return float(value.reshape(()))
+
+
+class Crossings(NamedTuple):
+    """Where an event occurred.
+
+    Attributes
+    ----------
+    t : ndarray, shape (n,)
+        Times [s].
+    x : ndarray, shape (n, nq)
+        States.
+    """
+
+    t: np.ndarray
+    x: np.ndarray
+
+
+class Crossing(NamedTuple):
+    """One crossing: the event's place in the list, its time and state."""
+
+    event: int
+    t: float
+    x: np.ndarray
+
+
+def as_events(events: Any) -> tuple[Event, ...]:
+    """Events from one or several callables or Event objects; names are made unique."""
+    if isinstance(events, Event) or callable(events):
+        events = (events,)
+    if not isinstance(events, Iterable):
+        raise TypeError(f"events must be callables or Event objects, got {events!r}")
+    made = [event if isinstance(event, Event) else Event(event) for event in events]
+    names = [event.name for event in made]
+    return tuple(
+        event
+        if names.count(event.name) == 1
+        else Event(event.function, event.direction, event.terminal, f"{event.name} {i}")
+        for i, event in enumerate(made)
+    )
+
+
+class EventWatch:
+    """Follows the signs of event functions along a motion.
+
+    A function that is zero at the start does not count as crossing there.
+    """
+
+    def __init__(self, events: tuple[Event, ...], t: float, x: np.ndarray) -> None:
+        self.events = events
+        self._values = [event.value(t, x) for event in events]
+
+    def step(self, t0: float, t1: float, state: Callable[[float], np.ndarray]) -> list[Crossing]:
+        """Crossings from t0 to t1 in the order of motion, up to the first terminal one.
+
+        Parameters
+        ----------
+        t0, t1 : float
+        state : callable
+            Interpolated state at a time between them.
+        """
+        found: list[Crossing] = []
+        nodes = [t0, *(t0 + s * (t1 - t0) for s in INTERIOR), t1]
+        states = [state(t) for t in nodes[1:]]
+        for i, event in enumerate(self.events):
+            left = self._values[i]
+            for a, b, x in zip(nodes[:-1], nodes[1:], states, strict=True):
+                right = event.value(b, x)
+                if _crosses(left, right, event.direction):
+                    t = _locate(event, state, a, b, left, right)
+                    found.append(Crossing(i, t, state(t)))
+                left = right
+            self._values[i] = left
+        found.sort(key=lambda crossing: (crossing.t - t0) * np.sign(t1 - t0))
+        for k, crossing in enumerate(found):
+            if self.events[crossing.event].terminal:
+                return found[: k + 1]
+        return found
+
+
+def _crosses(left: float, right: float, direction: int) -> bool:
+    rises = left < 0 <= right
+    falls = left > 0 >= right
+    return (rises and direction >= 0) or (falls and direction <= 0)
+
+
+def _locate(
+    event: Event,
+    state: Callable[[float], np.ndarray],
+    a: float,
+    b: float,
+    left: float,
+    right: float,
+) -> float:
+    if right == 0.0:
+        return b
+    # the end values are known: brentq must not see them with another sign by rounding
+    known = {a: left, b: right}
+    root: Any = brentq(
+        lambda t: known[t] if t in known else event.value(t, state(t)),
+        a,
+        b,
+        xtol=4 * np.spacing(max(abs(a), abs(b))),
+    )
+    return float(root)

@@ -1,0 +1,55 @@
+"""Tolerance: errors of tangent vectors in units of what is allowed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..codegen import check_shape
+from ..groups import LieGroup, Product, Rn
+
+
+class Tolerance:
+    """Norm of errors in units of what is allowed: ``atol + rtol · magnitude`` in each entry.
+
+    The magnitude is that of the state in Rn blocks, and 1 (m, rad) in blocks of motions.
+    """
+
+    def __init__(self, group: LieGroup, rtol: float, atol: Any) -> None:
+        atol = np.asarray(atol, dtype=np.float64)
+        self.atol = check_shape("atol", atol, () if atol.ndim == 0 else (group.dim,))
+        self.rtol = float(check_shape("rtol", rtol, ()))
+        if self.rtol < 0 or (self.atol <= 0).any():
+            raise ValueError(f"need rtol >= 0 and atol > 0, got rtol = {rtol}, atol = {atol}")
+        self._vectors = _vector_entries(group)
+        self._magnitude = np.ones(group.dim)
+
+    def norm(self, d: np.ndarray, *states: np.ndarray) -> float:
+        """Root mean square of a tangent vector near some states; NaN if anything is not finite."""
+        if d.size == 0:
+            return 0.0
+        if not (np.isfinite(d).all() and all(np.isfinite(x).all() for x in states)):
+            return np.nan
+        return float(np.linalg.norm(d / self._scale(*states)) / np.sqrt(d.size))
+
+    def _scale(self, *states: np.ndarray) -> np.ndarray:
+        magnitude = self._magnitude
+        if self._vectors[0].size:
+            magnitude = magnitude.copy()
+            coordinates, entries = self._vectors
+            magnitude[entries] = np.max([np.abs(x[coordinates]) for x in states], axis=0)
+        return self.atol + self.rtol * magnitude
+
+
+def _vector_entries(group: LieGroup) -> tuple[np.ndarray, np.ndarray]:
+    """Coordinates and tangent entries of the Rn blocks."""
+    if isinstance(group, Rn):
+        return np.arange(group.n), np.arange(group.n)
+    found = [np.zeros(0, dtype=int), np.zeros(0, dtype=int)]
+    if isinstance(group, Product):
+        for name, block in group.blocks.items():
+            starts = group.coordinate_slice(name).start, group.tangent_slice(name).start
+            for k, (start, inner) in enumerate(zip(starts, _vector_entries(block), strict=True)):
+                found[k] = np.concatenate([found[k], start + inner])
+    return found[0], found[1]
