@@ -12,7 +12,7 @@ import numpy as np
 from ..codegen import ModelFunction, check_shape
 from ..groups import LieGroup
 from ..integrators import Method
-from . import _linearize, _nlsys, _rollout, _trim
+from . import _augment, _linearize, _nlsys, _rollout, _trim
 from ._signals import Input, Parameter, Role, as_signals, check_name, names_of, set_by_name
 from ._step import step_function
 from ._tracing import Field, trace_field, trace_static
@@ -257,6 +257,7 @@ class System:
     rollout = _rollout.rollout
     linearize = _linearize.linearize
     trim = _trim.trim
+    augment = _augment.augment
     to_nlsys = _nlsys.to_nlsys
 
     # Copies
