@@ -1,6 +1,7 @@
 """Systems on Lie groups: fields, steps, rollouts, linearization, trajectories."""
 
 from ._augment import augment as augment
+from ._check import check_system as check_system
 from ._derivatives import field_derivatives as field_derivatives
 from ._derivatives import step_derivatives as step_derivatives
 from ._linearization import Linearization as Linearization
