@@ -43,7 +43,8 @@ def along(tree, function, *, arguments="q"):
     slope = ca.jacobian(ca.vec(function(*values)), d)
     slope = ca.substitute(slope, d, ca.DM.zeros(tree.nv))
     made = ca.Function("slope", [q, v], [ca.densify(slope)])
-    return lambda q, v=np.zeros(tree.nv): np.array(made(q, v))
+    still = np.zeros(tree.nv)
+    return lambda q, v=still: np.array(made(q, v))
 
 
 def test_inverse_dynamics_is_lagranges(tree, rng):

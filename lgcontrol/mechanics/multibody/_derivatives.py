@@ -37,7 +37,7 @@ def inverse_dynamics_derivatives(
     plan: Plan, q: Value, v: Value, a: Value, wrenches: Value | None = None
 ) -> tuple[Value, Value, Value]:
     """∂τ/∂q (tangent coordinates), ∂τ/∂v and ∂τ/∂a = M, sparse nv × nv."""
-    state = _prepare(plan, q, v)
+    state = _prepare(plan, q, v, 2.0)
     M = mass_matrix_of(plan, state.motions, state.inertias)
     return *_position_and_velocity(plan, q, v, a, wrenches, state), M
 
@@ -49,7 +49,7 @@ def forward_dynamics_derivatives(
 
     ``∂v̇/∂x = −M⁻¹ ∂τ/∂x`` at the accelerations the forces cause, with the factor of M.
     """
-    state = _prepare(plan, q, v)
+    state = _prepare(plan, q, v, 2.0)
     L, D = factor(mass_matrix_of(plan, state.motions, state.inertias))
     none = ca.SX(plan.nv, 1)
     A = accelerations(plan, state.motions, state.V, v, none, gravity=True)
@@ -67,13 +67,13 @@ def coriolis_matrix(plan: Plan, q: Value, v: Value) -> Value:
 
     ``C = Σ Jᵀ (I J̇ + B J)`` with the B of `Velocity` (Echeandia and Wensing 2021).
     """
-    state = _prepare(plan, q, v)
+    state = _prepare(plan, q, v, 1.0)
     C = Entries(plan.nv, plan.nv)
     rates = [twist_cross(state.V[k], node.S) for k, node in enumerate(plan.nodes)]
     for k, node in enumerate(plan.nodes):
         inertia, velocity = state.inertias[k], state.velocities[k]
-        F, G = inertia @ node.S, velocity.transposed(node.S) / 2
-        H = (velocity @ node.S) / 2 + inertia @ rates[k]
+        F, G = inertia @ node.S, velocity.half_transposed(node.S)
+        H = velocity.half(node.S) + inertia @ rates[k]
         C.add(node.v, node.v, node.S.T @ H)
         i = k
         while plan.nodes[i].parent >= 0:
@@ -86,7 +86,8 @@ def coriolis_matrix(plan: Plan, q: Value, v: Value) -> Value:
     return C.matrix()
 
 
-def _prepare(plan: Plan, q: Value, v: Value) -> _Motionless:
+def _prepare(plan: Plan, q: Value, v: Value, factor: float) -> _Motionless:
+    """Common parts; the factor makes B or 2 B of the composites' `Velocity.half`."""
     motions = plan.motions(q)
     V = twists(plan, motions, v)
     carried = [
@@ -98,7 +99,7 @@ def _prepare(plan: Plan, q: Value, v: Value) -> _Motionless:
         composites(plan, motions),
         V,
         carried,
-        velocity_composites(plan, motions, V),
+        velocity_composites(plan, motions, V, factor),
     )
 
 
@@ -117,9 +118,9 @@ def _position_and_velocity(
         first.append(twist_cross(carried, node.S))
         second.append(twist_cross(rest, node.S) + twist_cross(carried, first[k]))
         fast.append(first[k] + twist_cross(state.V[k], node.S))
-        F, G = inertia @ node.S, velocity.transposed(node.S)
-        position = velocity @ first[k] + inertia @ second[k]
-        rate = velocity @ node.S + inertia @ fast[k]
+        F, G = inertia @ node.S, velocity.half_transposed(node.S)
+        position = velocity.half(first[k]) + inertia @ second[k]
+        rate = velocity.half(node.S) + inertia @ fast[k]
         dq.add(node.v, node.v, node.S.T @ position)
         dv.add(node.v, node.v, node.S.T @ rate)
         position = position + _carried_along(node.S, W[k])

@@ -7,7 +7,7 @@ import casadi as ca
 from ...codegen import Value
 from ._drives import drive_forces
 from ._plan import Plan
-from ._spatial import Inertia, cross
+from ._spatial import cross
 
 
 def inverse_dynamics(
@@ -41,9 +41,9 @@ def rigid_forces(plan: Plan, q: Value, v: Value, a: Value, wrenches: Value | Non
         dw[k] = back @ dw[i] + rate[3:] + cross(carried, twist[3:])
         acc[k] = back @ (acc[i] + U[i] @ T.p) + cross(2 * carried + twist[3:], twist[:3]) + rate[:3]
         U[k] = _spin(w[k], dw[k])
-        m, h, _ = node.inertia
+        m, h, Sigma = node.inertia
         force.append(m * acc[k] + U[k] @ h)
-        moment.append(_moment(_second_moments(node.inertia), U[k]) + cross(h, acc[k]))
+        moment.append(_moment(Sigma, U[k]) + cross(h, acc[k]))
         if loads[k] is not None:
             force[k] = force[k] - loads[k][:3]
             moment[k] = moment[k] - loads[k][3:]
@@ -80,16 +80,6 @@ def _spin(w: Value, dw: Value) -> Value:
             ]
         )
     )
-
-
-def _second_moments(inertia: Inertia) -> Value:
-    """Σ = ∫ r rᵀ dm of an inertia tensor about the origin: ``½ tr(J) E − J``."""
-    J = inertia.J
-    moments = ca.trace(J) / 2 * ca.DM.eye(3) - J
-    if isinstance(moments, ca.DM):
-        # What should vanish (a mass line taken out) is left at rounding.
-        return ca.sparsify(moments, 1e-15 * float(ca.norm_inf(J)))
-    return ca.sparsify(moments)
 
 
 def _moment(Sigma: Value, U: Value) -> Value:

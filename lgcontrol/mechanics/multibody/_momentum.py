@@ -79,9 +79,9 @@ def centroidal_momentum_matrix_rate(plan: Plan, q: Value, v: Value) -> Value:
     world = _world(plan, motions)
     rate = ca.SX(6, plan.nv)
     for k, node in enumerate(plan.nodes):
-        momentum = momentum_of(velocity[k])
+        momentum = ca.vertcat(velocity[k].p, velocity[k].angular_momentum)
         # İ S + I Ṡ with İ = 2 B − (I V)×̄*, everything resolved in the node's frame.
-        F = velocity[k] @ node.S - _each(wrench_cross, node.S, momentum)
+        F = 2 * velocity[k].half(node.S) - _each(wrench_cross, node.S, momentum)
         F = F + inertias[k] @ twist_cross(V[k], node.S)
         rate[:, node.v] += world[k].push_wrench(F)
     c, speed = total.h / total.m, A[:3, :] @ v / total.m
@@ -103,21 +103,19 @@ def potential_energy(plan: Plan, q: Value) -> Value:
     return spring_energy(plan, q) - ca.dot(plan.gravity, h)
 
 
-def velocity_composites(plan: Plan, motions: list[Motion], V: list[Value]) -> list[Velocity]:
-    """`Velocity` of every node with all it carries, in its frame."""
-    total = [node.inertia.coriolis(V[k]) for k, node in enumerate(plan.nodes)]
+def velocity_composites(
+    plan: Plan, motions: list[Motion], V: list[Value], factor: float = 1.0
+) -> list[Velocity]:
+    """`Velocity` of every node with all it carries, in its frame, times a factor."""
+    total = []
+    for k, node in enumerate(plan.nodes):
+        scaled = Inertia(*(factor * moment for moment in node.inertia))
+        total.append(scaled.velocity(V[k]))
     for k in reversed(range(len(total))):
         parent = plan.nodes[k].parent
         if parent >= 0:
             total[parent] = total[parent] + total[k].moved(motions[k])
     return total
-
-
-def momentum_of(velocity: Velocity) -> Value:
-    """Momentum [p; L] of a composite: K is symmetric but for −L̂."""
-    K = velocity.K
-    L = ca.vertcat(K[1, 2] - K[2, 1], K[2, 0] - K[0, 2], K[0, 1] - K[1, 0]) / 2
-    return ca.vertcat(velocity.p, L)
 
 
 def _first_moment(plan: Plan, motions: list[Motion]) -> tuple[Value, Value]:

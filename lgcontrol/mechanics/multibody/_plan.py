@@ -233,7 +233,8 @@ def link_inertia(link: Link, mass: Value, center: Value, number: Number) -> Iner
             name = f"{link.name}.inertia.{'xyz'[i]}{'xyz'[j]}"
             entries.append(number(name, float(matrix[i, j])))
     about_center = ca.reshape(constant_or_symbols(entries), 3, 3)
-    return Inertia(mass, ca.DM(3, 1), about_center).moved(Motion(ca.DM.eye(3), center))
+    at_center = Inertia.from_tensor(mass, ca.DM(3, 1), about_center)
+    return at_center.moved(Motion(ca.DM.eye(3), center))
 
 
 def constant_or_symbols(values: list[Any]) -> Value:
@@ -311,20 +312,14 @@ def property_names(link: Link, key: str) -> list[str]:
 
 def _shared_inertia(node: Node) -> Inertia | None:
     """The part of a node's inertia that the carrying node may have instead."""
-    m, h, J = node.inertia
+    m, h, Sigma = node.inertia
     group = node.group
-    if (
-        group.dim == 1
-        and getattr(group, "pitch", 0.0) == 0.0
-        and not isinstance(group, Translation)
-    ):
-        n = constant(np.array(group.axis))  # type: ignore[attr-defined]
-        along = n @ n.T
-        # Second moment along the axis, ∫ z² dm = (Jxx + Jyy − Jzz) / 2, acts as a mass line.
-        second = ca.trace(J) / 2 - n.T @ J @ n
-        return Inertia(m, along @ h, second * (ca.DM.eye(3) - along))
+    if isinstance(group, Translation):
+        return Inertia(ca.DM(1, 1), ca.DM(3, 1), Sigma)
     if isinstance(group, type(SO3)):
         return Inertia(m, ca.DM(3, 1), ca.DM(3, 3))
-    if isinstance(group, Translation):
-        return Inertia(ca.DM(1, 1), ca.DM(3, 1), J)
+    if group.dim == 1 and getattr(group, "pitch", 0.0) == 0.0:
+        n = constant(np.array(group.axis))  # type: ignore[attr-defined]
+        along = n @ n.T
+        return Inertia(m, along @ h, along @ Sigma @ along)
     return None

@@ -100,25 +100,41 @@ class Motion(NamedTuple):
 
 
 class Inertia(NamedTuple):
-    """Spatial inertia about the origin of a frame: mass m, first moment h = m c, tensor J."""
+    """Spatial inertia by its moments: m = ∫ dm, h = ∫ r dm, Σ = ∫ r rᵀ dm.
+
+    Second moments change frames with fewer operations than the inertia tensor
+    ``J = tr(Σ) E − Σ``.
+    """
 
     m: Value
     h: Value
-    J: Value
+    Sigma: Value
 
     @classmethod
     def zero(cls) -> Inertia:
         """No mass."""
         return cls(ca.DM(1, 1), ca.DM(3, 1), ca.DM(3, 3))
 
+    @classmethod
+    def from_tensor(cls, m: Value, h: Value, J: Value) -> Inertia:
+        """From the inertia tensor about the frame's origin."""
+        return cls(m, h, ca.sparsify(ca.trace(J) / 2 * ca.DM.eye(3) - J))
+
+    @property
+    def J(self) -> Value:
+        """Inertia tensor about the frame's origin."""
+        x, y, z = self.Sigma[0, 0], self.Sigma[1, 1], self.Sigma[2, 2]
+        diagonal = ca.diag(ca.vertcat(y + z, x + z, x + y))
+        return diagonal - (self.Sigma - ca.diag(ca.diag(self.Sigma)))
+
     @property
     def is_zero(self) -> bool:
         """Whether nothing is stored."""
-        return self.m.nnz() == 0 and self.h.nnz() == 0 and self.J.nnz() == 0
+        return all(moment.nnz() == 0 for moment in self)
 
     def __add__(self, other: Inertia) -> Inertia:  # type: ignore[override]
         """Two bodies in one frame taken together."""
-        return Inertia(self.m + other.m, self.h + other.h, self.J + other.J)
+        return Inertia(*(a + b for a, b in zip(self, other, strict=True)))
 
     def __sub__(self, other: Inertia) -> Inertia:
         """One body taken out of another."""
@@ -128,66 +144,62 @@ class Inertia(NamedTuple):
         """The same body seen from the frame a of ``T = T_a_b``."""
         R, p = T
         h = R @ self.h
-        shift = h + self.m * p / 2  # −(p̂ ĥ + ĥ p̂) − m p̂ p̂ with one product
-        J = R @ self.J @ R.T - p @ shift.T - shift @ p.T
-        J = symmetric(J) + 2 * ca.dot(p, shift) * ca.DM.eye(3)
-        return Inertia(self.m, h + self.m * p, J)
+        shift = p @ (h + self.m * p / 2).T
+        return Inertia(
+            self.m, h + self.m * p, symmetric(R @ self.Sigma @ R.T) + (shift + shift.T)
+        )
 
     def __matmul__(self, V: Value) -> Value:
         """Momentum [p; L] of twists (columns)."""
         v, w = V[:3, :], V[3:, :]
         return ca.vertcat(self.m * v - cross(self.h, w), cross(self.h, v) + self.J @ w)
 
-    def coriolis(self, V: Value) -> Velocity:
-        """``2 B = V×* I − I V× + (I V)×̄*`` (see `Velocity`)."""
+    def velocity(self, V: Value) -> Velocity:
+        """`Velocity` of a body with the twist V."""
         v, w = V[:3], V[3:]
-        momentum = self @ V
-        p, L = momentum[:3], momentum[3:]
-        rate = cross(w, self.J)
-        rate = rate + rate.T  # ŵ J − J ŵ = ŵ J + (ŵ J)ᵀ, J being symmetric
-        vh = v @ self.h.T
-        rate = rate - (vh + vh.T) + 2 * ca.dot(v, self.h) * ca.DM.eye(3)
-        return Velocity(p, rate - hat(L))
-
-    def matrix(self) -> Value:
-        """6 × 6 matrix."""
-        h = hat(self.h)
-        return ca.blockcat([[self.m * ca.DM.eye(3), -h], [h, self.J]])
+        p = self.m * v + cross(w, self.h)
+        return Velocity(p, v @ self.h.T + cross(w, self.Sigma))
 
 
 class Velocity(NamedTuple):
-    """The 6 × 6 matrix 2 B that velocity products are made of: it maps [v; ω] to [2 ω×p; K ω].
+    """First moments of velocity, ``p = ∫ ṙ dm`` and ``Q = ∫ ṙ rᵀ dm``, which add for composites.
 
-    ``B = ½ (V×* I − I V× + (I V)×̄*)`` makes ``İ − 2 B`` skew and gives the first derivatives of
-    a composite's inertial wrench (Echeandia and Wensing 2021). It annihilates translations, so
-    the momentum p (3) and a 3 × 3 matrix K are all there is; for composites both add.
+    They make up the matrix of velocity products
+    ``2 B = V×* I − I V× + (I V)×̄*``: for a particle it maps a twist [v; ω] to the force
+    ``2 m ω × ṙ`` at r, so that ``2 B [v; ω] = [2 ω × p; 2 (tr(Q) E − Q) ω]``. B makes ``İ − 2 B``
+    skew and gives the derivatives of inertial wrenches (Echeandia and Wensing 2021).
     """
 
     p: Value
-    K: Value
-
-    @classmethod
-    def zero(cls) -> Velocity:
-        """A composite at rest."""
-        return cls(ca.DM(3, 1), ca.DM(3, 3))
+    Q: Value
 
     def __add__(self, other: Velocity) -> Velocity:  # type: ignore[override]
         """Two bodies in one frame taken together."""
-        return Velocity(self.p + other.p, self.K + other.K)
+        return Velocity(self.p + other.p, self.Q + other.Q)
 
     def moved(self, T: Motion) -> Velocity:
         """The same composite seen from the frame a of ``T = T_a_b``."""
-        R, r = T
-        p = R @ self.p
-        # 2 r̂ p̂ = 2 (p rᵀ − (r·p) E)
-        K = R @ self.K @ R.T - 2 * (p @ r.T) + 2 * ca.dot(r, p) * ca.DM.eye(3)
-        return Velocity(p, K)
+        p = T.R @ self.p
+        return Velocity(p, T.R @ self.Q @ T.R.T + p @ T.p.T)
 
-    def __matmul__(self, V: Value) -> Value:
-        """``2 B V`` for twists (columns)."""
+    @property
+    def angular_momentum(self) -> Value:
+        """``∫ r × ṙ dm``."""
+        Q = self.Q
+        return ca.vertcat(Q[2, 1] - Q[1, 2], Q[0, 2] - Q[2, 0], Q[1, 0] - Q[0, 1])
+
+    @property
+    def half_couple(self) -> Value:
+        """``tr(Q) E − Q``."""
+        x, y, z = self.Q[0, 0], self.Q[1, 1], self.Q[2, 2]
+        diagonal = ca.diag(ca.vertcat(y + z, x + z, x + y))
+        return diagonal - (self.Q - ca.diag(ca.diag(self.Q)))
+
+    def half(self, V: Value) -> Value:
+        """``B V`` for twists (columns)."""
         w = V[3:, :]
-        return ca.vertcat(-2 * cross(self.p, w), self.K @ w)
+        return ca.vertcat(-cross(self.p, w), self.half_couple @ w)
 
-    def transposed(self, V: Value) -> Value:
-        """``(2 B)ᵀ V``: a pure couple, returned as 3 rows."""
-        return 2 * cross(self.p, V[:3, :]) + self.K.T @ V[3:, :]
+    def half_transposed(self, V: Value) -> Value:
+        """``Bᵀ V``: a pure couple, returned as 3 rows."""
+        return cross(self.p, V[:3, :]) + self.half_couple.T @ V[3:, :]
