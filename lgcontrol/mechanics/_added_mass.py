@@ -17,8 +17,8 @@ from ._forces import BodyMotion, freeze
 # digits.
 ADDED_MASS_TOLERANCE = 1e-9
 
-# Smallest over largest diagonal-scaled eigenvalue of M: below it, nothing of the acceleration is
-# left in double precision.
+# Smallest eigenvalue of M scaled to order one: below it, little of the acceleration is left in
+# double precision.
 SINGULAR_TOLERANCE = 1e-12
 
 
@@ -96,19 +96,22 @@ def check_added_mass(body: str, value: Any, group: LieGroup) -> np.ndarray:
     return A
 
 
-def check_generalized_inertia(body: str, group: LieGroup, M: np.ndarray) -> None:
-    """Refuse a body that some motion of its group takes no effort to move."""
-    diagonal = np.diag(M)
-    if (diagonal > 0).all():
-        # Scaled to a unit diagonal: kg and kg m² do not compare.
-        root = np.sqrt(diagonal)
-        eigenvalues, vectors = np.linalg.eigh(M / np.outer(root, root))
-        if eigenvalues[0] > SINGULAR_TOLERANCE:
-            return
-        motion = vectors[:, 0] / root
-    else:
-        motion = np.eye(len(M))[int(diagonal.argmin())]
-    motion = motion / np.abs(motion).max()
+def check_generalized_inertia(
+    body: str, group: LieGroup, M: np.ndarray, magnitude: np.ndarray
+) -> None:
+    """Refuse a body that some motion of its group takes no effort to move.
+
+    `magnitude` is M with all its terms taken by their absolute values, shape (dim, dim): what
+    zeros are measured by.
+    """
+    # Scaled to order one: kg and kg m² do not compare.
+    root = np.sqrt(np.diag(magnitude))
+    root[root == 0.0] = 1.0
+    eigenvalues, vectors = np.linalg.eigh(M / np.outer(root, root))
+    if eigenvalues[0] > SINGULAR_TOLERANCE:
+        return
+    motion = vectors[:, 0] / root
+    motion = motion / motion[np.abs(motion).argmax()]
     named = ", ".join(
         f"{name} {entry:.3g}"
         for name, entry in zip(group.tangent_names, motion, strict=True)

@@ -120,7 +120,7 @@ pass check="warn" or check="ignore"
         """Hash by value."""
         return hash(tuple(self._numbers))
 
-    # -- other ways to make one ----------------------------------------------------------------
+    # Other ways to make one
 
     @classmethod
     def about_origin(
@@ -350,7 +350,7 @@ pass check="warn" or check="ignore"
             return cls(0.0, np.zeros(3), about_origin, check=check)
         return cls.about_origin(mass, moment / mass, about_origin, check=check)
 
-    # -- views ---------------------------------------------------------------------------------
+    # Views
 
     @property
     def matrix(self) -> np.ndarray:
@@ -407,7 +407,7 @@ pass check="warn" or check="ignore"
             _frozen(SE3.from_rotation_matrix(axes, self.center_of_mass)),
         )
 
-    # -- operations ----------------------------------------------------------------------------
+    # Operations
 
     def transformed(self, T_new_old: Any) -> SpatialInertia:
         """Give the same body in another frame.

@@ -112,9 +112,9 @@ class RigidBody:
                 raise ValueError(
                     f"{self.name}: in a current the added mass must be (6, 6), got {added.shape}"
                 )
-        check_generalized_inertia(self.name, self.group, self._numeric_mass_matrix())
+        self.check_inertia(self.name, np.zeros((self.group.dim, self.group.dim)))
 
-    # -- the model -----------------------------------------------------------------------------
+    # The model
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -154,7 +154,7 @@ class RigidBody:
         """Return the body with further symbolic parameters."""
         return replace(self, parametric=(*self.parametric, *names))
 
-    # -- equations of motion ---------------------------------------------------------------------
+    # Equations of motion
 
     @cached_property
     def inverse_dynamics(self) -> ModelFunction:
@@ -271,7 +271,7 @@ class RigidBody:
 
         return self._trace("wrench", build, "X v u p", "W")
 
-    # -- energy and momentum ---------------------------------------------------------------------
+    # Energy and momentum
 
     @cached_property
     def kinetic_energy(self) -> ModelFunction:
@@ -356,7 +356,7 @@ class RigidBody:
             output=output,
         )
 
-    # -- tracing -----------------------------------------------------------------------------------
+    # Tracing
 
     @cached_property
     def equations(self) -> BodyEquations:
@@ -368,9 +368,27 @@ class RigidBody:
     def _mass_matrix(self, p: Value) -> Value:
         return self.equations.mass_matrix(self.equations.bind(p))
 
-    def _numeric_mass_matrix(self) -> np.ndarray:
+    def check_inertia(self, name: str, reduction: np.ndarray) -> None:
+        """Refuse a generalized inertia that is not positive definite.
+
+        Parameters
+        ----------
+        name : str
+            What the message calls the body.
+        reduction : ndarray, shape (dim, dim)
+            What is taken off the generalized inertia first.
+        """
         p = ca.DM([entry.nominal for entry in self.parameters])
-        return self._mass_matrix(p).full()
+        M = np.array(ca.DM(self._mass_matrix(p)))
+        H = np.abs(self.group.selection)
+        magnitude = H.T @ np.abs(self.inertia.matrix) @ H
+        if self.added_mass is not None:
+            magnitude = magnitude + (
+                H.T @ np.abs(self.added_mass) @ H
+                if len(self.added_mass) == 6
+                else np.abs(self.added_mass)
+            )
+        check_generalized_inertia(name, self.group, M - reduction, magnitude)
 
     def _trace(
         self, name: str, build: Callable[..., Value], arguments: str, result: str

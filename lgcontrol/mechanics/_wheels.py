@@ -13,7 +13,6 @@ import numpy as np
 from ..codegen import ModelFunction, Shape, Value, check_shape, trace
 from ..groups import Product, Rn
 from ..systems import Input, System
-from ._added_mass import check_generalized_inertia
 from ._body_equations import solve_symmetric
 from ._body_system import body_state
 from ._rigid_body import MomentumFrame, RigidBody, check_momentum_frame
@@ -120,11 +119,8 @@ class Gyrostat:
     wheels: GyroscopicWheels
 
     def __post_init__(self) -> None:
-        p = ca.DM([entry.nominal for entry in self.body.parameters])
-        check_generalized_inertia(
-            f"{self.body.name} without its wheels",
-            self.body.group,
-            np.array(ca.DM(self._inertia_without_spin(p))),
+        self.body.check_inertia(
+            f"{self.body.name} without its wheels", np.array(ca.DM(self._spinning_inertia))
         )
 
     @property
@@ -212,7 +208,7 @@ class Gyrostat:
             quantities={"kinetic_energy": kinetic_energy},
         )
 
-    # -- equations on CasADi columns ---------------------------------------------------------------
+    # Equations on CasADi columns
 
     @cached_property
     def _axes(self) -> ca.DM:
@@ -232,19 +228,23 @@ class Gyrostat:
             + ca.dot(own, speed)
         ) / 2
 
-    def _inertia_without_spin(self, p: Value) -> Value:
-        equations = self.body.equations
-        spinning = self._axes @ ca.diag(ca.DM(self.wheels.inertias)) @ self._axes.T
-        return ca.sparsify(equations.mass_matrix(equations.bind(p)) - spinning)
+    @cached_property
+    def _spinning_inertia(self) -> ca.DM:
+        """B J Bᵀ: the part of the inertia that free bearings do not carry along."""
+        return self._axes @ ca.diag(ca.DM(self.wheels.inertias)) @ self._axes.T
 
     def _accelerations(
         self, X: Value, v: Value, speed: Value, u: Value, p: Value
     ) -> tuple[Value, Value]:
         equations, count = self.body.equations, len(self.body.inputs)
+        c = equations.bind(p)
         net = u[count:] - ca.DM(self.wheels.friction) * speed
-        force = equations.generalized_force(X, v, u[:count], equations.bind(p))
+        force = equations.generalized_force(X, v, u[:count], c)
         gyroscopic = self.body.group._ad(v).T @ self._momentum(v, speed, p)
-        a = solve_symmetric(self._inertia_without_spin(p), force + gyroscopic - self._axes @ net)
+        a = solve_symmetric(
+            ca.sparsify(equations.mass_matrix(c) - self._spinning_inertia),
+            force + gyroscopic - self._axes @ net,
+        )
         return a, net / ca.DM(self.wheels.inertias) - self._axes.T @ a
 
     def _trace(

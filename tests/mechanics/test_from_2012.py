@@ -43,7 +43,7 @@ def hat(v):
     return np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])
 
 
-# -- reference numbers -------------------------------------------------------------------------------
+# Reference numbers
 
 
 @pytest.mark.parametrize("case", REFERENCE["cases"], ids=lambda c: f"{c['group']}{'mass' in c}")
@@ -68,7 +68,7 @@ def test_reference_motions(case):
         close(body.coriolis(form)(X, v), case["coriolis_matrix"])
 
 
-# -- Proposition 5.1 ---------------------------------------------------------------------------------
+# Proposition 5.1
 
 
 @every_group
@@ -129,7 +129,7 @@ def test_lagranges_equations_in_exponential_coordinates(group, rng):
         close(left_trivialised, lagrange)
 
 
-# -- the formulas of the paper, written out ----------------------------------------------------------
+# The formulas of the paper, written out
 
 
 def test_table_1_brackets_and_coriolis_matrices(rng):
@@ -190,7 +190,7 @@ def test_euler_kirchhoff_and_planar_equations_by_component(rng):
     close(tau(Translation("xyz")), [m * du, m * dv, m * dw])
 
 
-# -- the form of eq. 36 and 37, which is wrong ---------------------------------------------------------
+# The form of eq. 36 and 37, which is wrong
 
 
 def wrong_coriolis_force(group, M, v):
@@ -221,7 +221,7 @@ def test_where_the_form_of_eq_37_coincides(rng):
     close(body_of(SO3, M).coriolis_matrix(SO3.identity, axis) @ axis, np.zeros(3))
 
 
-# -- misprints: the printed form fails, the mended one holds -------------------------------------------
+# Misprints: the printed form fails, the mended one holds
 
 
 def slopes_of_S(group):

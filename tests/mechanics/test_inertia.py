@@ -110,7 +110,7 @@ def test_a_cylinder_about_another_axis_is_the_turned_one():
     same(SpatialInertia.cylinder(2.0, 0.3, 1.0, axis=[1, 0, 0]), turned)
 
 
-# -- ways to make the same inertia ------------------------------------------------------------------
+# Ways to make the same inertia
 
 
 def test_all_constructors_agree(rng):
@@ -165,7 +165,7 @@ def test_the_callers_arrays_stay_writable_and_apart():
     assert a.inertia[0, 0] == 1.0
 
 
-# -- frames -----------------------------------------------------------------------------------------
+# Frames
 
 
 def test_a_change_of_frame_moves_the_points(rng):
@@ -212,7 +212,7 @@ def test_the_principal_frame_diagonalises(rng):
         close(inside.matrix, np.diag([*[body.mass] * 3, *principal.moments]))
 
 
-# -- what is refused --------------------------------------------------------------------------------
+# What is refused
 
 
 @pytest.mark.parametrize(
