@@ -1,0 +1,169 @@
+"""OptimalControlProblem: what is to be solved, apart from any solver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..codegen import check_shape
+from ..integrators import Method, get_method
+from ..systems import Parameter, System
+from ._bounds import Bound
+from ._residual import Residual
+from ._weights import input_weight, state_weight
+
+if TYPE_CHECKING:
+    from ._solution import OptimalSolution
+
+
+@dataclass(frozen=True, eq=False)
+class OptimalControlProblem:
+    """Steer a system over a finite horizon at the least cost.
+
+    With the error ``e = minus(x, x_ref)`` in tangent coordinates minimise
+    ``Σₖ dt/2 (eᵀ Q e + δuᵀ R δu + Σ rᵀ W r) + ½ (eᵀ Q_N e + Σ rᵀ W_N r)`` over the controls, with
+    ``δu = u − u_ref``, subject to the dynamics, the bounds of the inputs and further bounds.
+
+    Parameters
+    ----------
+    system : System
+        Its control inputs are free, within their bounds; other inputs follow the reference.
+    horizon : int
+        Number of steps N.
+    dt : float, optional
+        Length of a step in s; may be left out for discrete systems.
+    Q : float, array_like or mapping
+        Weight on the error, per s: a number, a diagonal, a matrix, or a mapping from blocks and
+        tangent coordinates to these, as in ``{"pose": 10, "twist": 1}``.
+    R : float, array_like or mapping
+        Weight on the controls, per s; positive definite.
+    terminal : float, array_like, mapping or "riccati", optional
+        Weight on the last error. The default is Q held for another horizon, ``N dt Q``;
+        ``"riccati"`` takes the cost of the LQR about the end of the reference.
+    reference : optional
+        Constant state, TrimPoint or Trajectory (then seen in advance). Solvers take others.
+    bounds : sequence of Bound
+    residuals : sequence of Residual
+    parameters : sequence of Parameter or str
+        Parameters of residuals and bounds, after those of the system.
+    method : str or Method
+        Integrator of the steps.
+    substeps : int
+        Steps of the integrator in dt.
+
+    Raises
+    ------
+    ValueError
+        If a name, a size or a weight does not fit the system.
+
+    Examples
+    --------
+    >>> import casadi as ca
+    >>> from lgcontrol.groups import SO2, Product, Rn
+    >>> from lgcontrol.systems import Input, System
+    >>> pendulum = System(
+    ...     "pendulum", Product(angle=SO2, rate=Rn(1)),
+    ...     lambda t, x, u, p: ca.vertcat(x[2], u - ca.sin(x[1])),
+    ...     inputs=[Input("torque", "N m", -0.5, 0.5)])
+    >>> problem = OptimalControlProblem(pendulum, 40, 0.1, Q={"angle": 1, "rate": 0.1}, R=0.01)
+    >>> problem.Q
+    array([[1. , 0. ],
+           [0. , 0.1]])
+    """
+
+    system: System
+    horizon: int
+    dt: float | None = None
+    Q: Any = 1.0
+    R: Any = 1.0
+    terminal: Any = None
+    reference: Any = None
+    bounds: Sequence[Bound] = ()
+    residuals: Sequence[Residual] = ()
+    parameters: Sequence[Parameter | str] = ()
+    method: str | Method = "rk4"
+    substeps: int = 1
+
+    def __post_init__(self) -> None:
+        system = self.system
+        if not isinstance(system, System):
+            raise TypeError(f"system must be a System, not {type(system).__name__}")
+        if int(self.horizon) != self.horizon or self.horizon < 1:
+            raise ValueError(f"horizon must be a number of steps of at least 1, got {self.horizon}")
+        if not len(system.input_index("control")):
+            raise ValueError(f"{system.name} has no control inputs to optimise")
+        dt = _check_step(system, self.dt)
+        get_method(self.method)
+        Q = state_weight("Q", self.Q, system.state)
+        terminal = self.terminal
+        if terminal is None:
+            terminal = self.horizon * dt * Q
+        elif not isinstance(terminal, str):
+            terminal = state_weight("terminal", terminal, system.state)
+        elif terminal != "riccati":
+            raise ValueError(f"terminal must be a weight or 'riccati', not {terminal!r}")
+        extra = tuple(Parameter(v) if isinstance(v, str) else v for v in self.parameters)
+        names = [entry.name for entry in (*system.parameters, *extra)]
+        twice = {name for name in names if names.count(name) > 1}
+        if twice:
+            raise ValueError(f"parameters of the same name: {', '.join(sorted(twice))}")
+        values = {
+            "horizon": int(self.horizon),
+            "dt": dt,
+            "Q": Q,
+            "R": input_weight("R", self.R, system),
+            "terminal": terminal,
+            "bounds": tuple(self.bounds),
+            "residuals": tuple(self.residuals),
+            "parameters": extra,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def nominal_parameters(self) -> np.ndarray:
+        """Nominal values of the system's parameters, then of the problem's own."""
+        own = [entry.nominal for entry in self.parameters]  # type: ignore[union-attr]
+        return np.concatenate([self.system.nominal_parameters, own])
+
+    def times(self, t0: float = 0.0) -> np.ndarray:
+        """Times of the nodes in s, shape (N + 1,)."""
+        assert self.dt is not None
+        return t0 + self.dt * np.arange(self.horizon + 1)
+
+    def solve(self, x0: Any, *, solver: str = "sqp", **options: Any) -> OptimalSolution:
+        """Solve for a start; see `SQPSolver.solve` for the options.
+
+        Parameters
+        ----------
+        x0 : array_like, shape (nq,)
+        solver : {"sqp"}
+        **options
+            Of the solver (``qp``, ``tolerance``, …) and of its `solve` (``guess``, ``t0``, …).
+
+        Returns
+        -------
+        OptimalSolution
+        """
+        from ._sqp import SQPSolver, split_options
+
+        if solver != "sqp":
+            raise ValueError(f"unknown solver {solver!r}; valid names are sqp.")
+        make, run = split_options(options)
+        return SQPSolver(self, **make).solve(x0, **run)
+
+
+def _check_step(system: System, dt: float | None) -> float:
+    if system.is_discrete:
+        if dt is not None and abs(dt - system.dt) > 1e-9 * system.dt:
+            raise ValueError(f"{system.name} has the sample time {system.dt:g} s, not dt={dt:g} s")
+        return system.dt
+    if dt is None:
+        raise ValueError(f"{system.name} is continuous: give dt, the length of a step in s")
+    value = float(check_shape("dt", dt, ()))
+    if value <= 0:
+        raise ValueError(f"dt must be positive, got {value:g} s")
+    return value

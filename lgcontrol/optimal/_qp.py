@@ -1,0 +1,234 @@
+"""QP back-ends by name, behind one interface, each result checked against the conditions."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from ..codegen import unknown_name
+from ._condensing import Condensed
+from ._form import FlatQP, Form, Places, Structure
+from ._sparse_form import Sparse
+from ._stage_qp import StageQP, StageQPSolution
+
+# What counts as solved, relative to the gradient: first-order back-ends reach 1e-6, a search
+# direction needs far less, and an infeasible problem misses it by orders of magnitude.
+QP_TOLERANCE = 1e-4
+
+_SILENT = {"print_iter": False, "print_header": False, "print_info": False}
+
+
+class Recipe(NamedTuple):
+    """How a back-end takes a stage QP.
+
+    Attributes
+    ----------
+    form : Form
+    plugin : str
+        Name of CasADi's interface.
+    options : dict
+    """
+
+    form: Form
+    plugin: str
+    options: dict[str, Any]
+
+
+QP_SOLVERS: dict[str, Recipe] = {
+    "daqp": Recipe(Condensed(), "daqp", {}),
+    "ipqp": Recipe(Sparse(), "ipqp", _SILENT),
+    "qrqp": Recipe(Sparse(), "qrqp", _SILENT),
+    "piqp": Recipe(Sparse(), "piqp", {}),
+    "osqp": Recipe(
+        Sparse(),
+        "osqp",
+        {"osqp": {"verbose": False, "eps_abs": 1e-7, "eps_rel": 1e-7, "max_iter": 20000}},
+    ),
+    "proxqp": Recipe(Sparse(), "proxqp", {}),
+    "highs": Recipe(Sparse(), "highs", {"highs": {"output_flag": False}}),
+}
+"""Back-ends by name. HPIPM is not among them: through CasADi it repeats its first answer."""
+
+
+class QPSolver:
+    """Solves stage QPs of any sizes with one back-end; keeps what it set up for each.
+
+    Parameters
+    ----------
+    name : str
+        A key of `QP_SOLVERS`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such back-end; the message lists those there are.
+
+    Examples
+    --------
+    >>> QPSolver("daqp").name
+    'daqp'
+    """
+
+    def __init__(self, name: str = "daqp") -> None:
+        if name not in QP_SOLVERS:
+            raise ValueError(unknown_name("QP solver", name, QP_SOLVERS))
+        self.name = name
+        self.recipe = QP_SOLVERS[name]
+        self._programs: dict[Any, _Program] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the programs, which hold memory of the back-end."""
+        return self.__dict__ | {"_programs": {}}
+
+    def solve(self, qp: StageQP, guess: StageQPSolution | None = None) -> StageQPSolution:
+        """Solve; never raises because the problem is hard or infeasible.
+
+        Parameters
+        ----------
+        qp : StageQP
+        guess : StageQPSolution, optional
+            Solution of a similar problem: its multipliers start back-ends that can use them.
+
+        Returns
+        -------
+        StageQPSolution
+        """
+        started = time.perf_counter()
+        slacks = _Slacks.of(qp)
+        key = (qp.sizes, qp.active.tobytes(), slacks.rows.tobytes(), slacks.signs.tobytes())
+        if key not in self._programs:
+            structure = slacks.extend_structure(self.recipe.form.structure(qp))
+            self._programs[key] = _Program(self.recipe, structure)
+        program = self._programs[key]
+        flat = slacks.extend(self.recipe.form.flatten(qp))
+        z, bound_prices, row_prices = program.run(flat)
+        scale = 1.0 + np.abs(self.recipe.form.inputs(qp, flat.g)).max(initial=0.0)
+        return self._check(qp, program.structure, z, bound_prices, row_prices, scale, started)
+
+    def _check(self, qp, structure, z, bound_prices, row_prices, scale, started) -> StageQPSolution:
+        u = np.clip(self.recipe.form.inputs(qp, z), qp.u_lower, qp.u_upper)
+        rows = np.zeros(qp.active.shape)
+        first = structure.first
+        rows[qp.active] = row_prices[first : first + int(qp.active.sum())]
+        bounds = self.recipe.form.inputs(qp, bound_prices).copy()
+        solution = StageQPSolution(qp.states(u), u, bounds, rows, False, np.inf, 0.0)
+        error = _error(qp, solution, scale)
+        return StageQPSolution(
+            solution.x,
+            u,
+            bounds,
+            rows,
+            bool(error <= QP_TOLERANCE),
+            error,
+            time.perf_counter() - started,
+        )
+
+
+class _Program:
+    """One set-up of a back-end: fixed sparsity, memory that its inputs and outputs live in."""
+
+    def __init__(self, recipe: Recipe, structure: Structure) -> None:
+        self.structure = structure
+        n, rows = structure.unknowns, structure.rows
+        self.order_h, h = _compress(structure.H, n, n)
+        self.order_a, a = _compress(structure.A, rows, n)
+        options = {"error_on_fail": False} | recipe.options
+        self.conic = ca.conic("qp", recipe.plugin, {"h": h, "a": a}, options)
+        self.buffer, self.evaluate = self.conic.buffer()
+        self.memory: dict[str, np.ndarray] = {}
+        for i, name in enumerate(self.conic.name_in()):
+            self.memory[name] = np.zeros(self.conic.nnz_in(i))
+            if self.memory[name].size:
+                self.buffer.set_arg(i, memoryview(self.memory[name]))
+        for i, name in enumerate(self.conic.name_out()):
+            self.memory[name] = np.zeros(self.conic.nnz_out(i))
+            if self.memory[name].size:
+                self.buffer.set_res(i, memoryview(self.memory[name]))
+
+    def run(self, flat: FlatQP) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Unknowns, multipliers of their bounds, multipliers of the rows."""
+        memory = self.memory
+        memory["h"][:] = flat.H[self.order_h]
+        memory["a"][:] = flat.A[self.order_a]
+        memory["g"][:] = flat.g
+        memory["lbx"][:], memory["ubx"][:] = flat.lower, flat.upper
+        memory["lba"][:], memory["uba"][:] = flat.row_lower, flat.row_upper
+        # Successive problems are alike: the last multipliers are a good start, and zero is for z.
+        memory["lam_x0"][:], memory["lam_a0"][:] = memory["lam_x"], memory["lam_a"]
+        self.evaluate()
+        for name in ("lam_x", "lam_a"):
+            if not np.isfinite(memory[name]).all():
+                memory[name][:] = 0.0
+                memory["x"][:] = np.nan
+        return memory["x"].copy(), memory["lam_x"].copy(), memory["lam_a"].copy()
+
+
+@dataclass(frozen=True, eq=False)
+class _Slacks:
+    """Slack variables of a stage QP: one per finite limit of each soft active row."""
+
+    rows: np.ndarray  # position of the row among the active ones
+    signs: np.ndarray  # −1 for the upper limit, +1 for the lower one
+    weights: np.ndarray = field(repr=False)
+
+    @classmethod
+    def of(cls, qp: StageQP) -> _Slacks:
+        soft = np.broadcast_to(qp.soft, qp.active.shape)[qp.active]
+        upper = np.flatnonzero(np.isfinite(soft) & np.isfinite(qp.upper[qp.active]))
+        lower = np.flatnonzero(np.isfinite(soft) & np.isfinite(qp.lower[qp.active]))
+        rows = np.concatenate([upper, lower])
+        signs = np.concatenate([-np.ones(len(upper)), np.ones(len(lower))])
+        return cls(rows, signs, soft[rows])
+
+    def extend_structure(self, core: Structure) -> Structure:
+        count = len(self.rows)
+        own = core.unknowns + np.arange(count)
+        return Structure(
+            core.unknowns + count,
+            core.rows,
+            core.first,
+            Places.join(core.H, Places(own, own)),
+            Places.join(core.A, Places(core.first + self.rows, own)),
+        )
+
+    def extend(self, core: FlatQP) -> FlatQP:
+        if not len(self.rows):
+            return core
+        zeros = np.zeros(len(self.rows))
+        return FlatQP(
+            np.concatenate([core.H, self.weights]),
+            np.concatenate([core.A, self.signs]),
+            np.concatenate([core.g, self.weights]),
+            np.concatenate([core.lower, zeros]),
+            np.concatenate([core.upper, zeros + np.inf]),
+            core.row_lower,
+            core.row_upper,
+        )
+
+
+def _compress(places: Places, rows: int, columns: int) -> tuple[np.ndarray, ca.Sparsity]:
+    """Order that sorts entries column after column, as CasADi stores them, and the sparsity."""
+    order = np.lexsort((places.rows, places.columns))
+    starts = np.concatenate([[0], np.cumsum(np.bincount(places.columns, minlength=columns))])
+    return order, ca.Sparsity(rows, columns, starts.tolist(), places.rows[order].tolist())
+
+
+def _error(qp: StageQP, solution: StageQPSolution, scale: float) -> float:
+    """How far the optimality conditions are off, relative to the size of the gradient."""
+    x, u, prices = solution.x, solution.u, solution.bound_multipliers
+    if not (np.isfinite(u).all() and np.isfinite(x).all()):
+        return np.inf
+    hard = qp.excess(x, u)[:, np.isinf(qp.soft)]
+    gap = np.where(prices > 0, qp.u_upper - u, u - qp.u_lower)
+    idle = np.minimum(np.abs(prices) / scale, np.where(prices == 0, 0.0, gap))
+    return float(
+        max(
+            np.abs(qp.stationarity(solution)).max(initial=0.0) / scale,
+            hard.max(initial=0.0),
+            idle.max(initial=0.0),
+        )
+    )

@@ -1,0 +1,61 @@
+"""Residual: a user's function of the state and input that an optimal control problem makes small."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..codegen import ModelFunction, check_shape
+from ._weights import check_definite, square
+
+
+@dataclass(frozen=True, eq=False)
+class Residual:
+    """A term ``½ r(t, x, u, p)ᵀ W r(t, x, u, p)`` of the cost.
+
+    Parameters
+    ----------
+    function : callable
+        ``(t, x, u, p) → column`` on CasADi columns, smooth; u holds all inputs of the system, p
+        the parameters of the system and then those of the problem. A casadi.Function or a
+        ModelFunction will do, so that mechanics can supply the pose of a frame.
+    weight : float or array_like
+        W along the horizon, per s: a number, a diagonal or a matrix.
+    terminal : float or array_like, optional
+        W at the end of the horizon, where u is the reference's; nothing if left out.
+    name : str
+        What messages call it.
+
+    Examples
+    --------
+    >>> height = Residual(lambda t, x, u, p: x[2] - 1.0, weight=10.0, name="height")
+    >>> height.weight
+    10.0
+    """
+
+    function: Callable[..., Any]
+    weight: Any = 1.0
+    terminal: Any = None
+    name: str = "residual"
+
+    def expression(self, system_symbol: type, t: Any, x: Any, u: Any, p: Any) -> Any:
+        """Column of the residual for symbols."""
+        function = (
+            self.function.function if isinstance(self.function, ModelFunction) else self.function
+        )
+        try:
+            return system_symbol(function(t, x, u, p))
+        except NotImplementedError:
+            raise TypeError(
+                f"residual {self.name!r} must return a CasADi column of kind {system_symbol.__name__}"
+            ) from None
+
+    def weight_matrix(self, size: int, *, at_end: bool) -> Any:
+        """W for a residual of the given length; None where it does not count."""
+        value = self.terminal if at_end else self.weight
+        if value is None:
+            return None
+        label = f"weight of residual {self.name!r}"
+        matrix = check_definite(label, square(label, value, size), strict=False)
+        return check_shape(label, matrix, (size, size)) if matrix.any() else None

@@ -1,0 +1,146 @@
+"""StageQP: a quadratic program with the structure of optimal control, and its solution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class StageQP:
+    """Quadratic program over a horizon of N stages; the first state is given.
+
+    Minimise ``Σₖ ½ [x; u]ᵀ [[Q, Sᵀ], [S, R]] [x; u] + qᵀ x + rᵀ u`` (the last stage without u),
+    subject to ``x₀`` given, ``xₖ₊₁ = A x + B u + c``, ``u_lower ≤ u ≤ u_upper`` and
+    ``lower ≤ C x + D u ≤ upper`` where `active`. A row with a finite weight w in `soft` may be
+    exceeded by s at the price ``w (s + s²/2)``.
+
+    Attributes
+    ----------
+    x0 : ndarray, shape (n,)
+    A, B, c : ndarray
+        Shapes (N, n, n), (N, n, m), (N, n).
+    Q, S, R : ndarray
+        Shapes (N + 1, n, n), (N, m, n), (N, m, m); Q positive semidefinite, R positive definite.
+    q, r : ndarray
+        Shapes (N + 1, n), (N, m).
+    u_lower, u_upper : ndarray, shape (N, m)
+    C, D : ndarray
+        Shapes (N + 1, rows, n), (N, rows, m).
+    lower, upper : ndarray, shape (N + 1, rows)
+    active : ndarray of bool, shape (N + 1, rows)
+    soft : ndarray, shape (rows,)
+        Infinite for hard rows.
+    """
+
+    x0: np.ndarray
+    A: np.ndarray
+    B: np.ndarray
+    c: np.ndarray
+    Q: np.ndarray
+    S: np.ndarray
+    R: np.ndarray
+    q: np.ndarray
+    r: np.ndarray
+    u_lower: np.ndarray
+    u_upper: np.ndarray
+    C: np.ndarray
+    D: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    active: np.ndarray
+    soft: np.ndarray
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Horizon N, states n, inputs m."""
+        return self.B.shape
+
+    def damped(self, amount: float) -> StageQP:
+        """Add ``amount/2 (|x|² + |u|²)`` to the cost of every stage (Levenberg)."""
+        if amount == 0:
+            return self
+        _, n, m = self.sizes
+        return replace(self, Q=self.Q + amount * np.eye(n), R=self.R + amount * np.eye(m))
+
+    def softened(self, weight: float) -> StageQP:
+        """Make hard rows soft with a weight."""
+        return replace(self, soft=np.where(np.isinf(self.soft), weight, self.soft))
+
+    def states(self, u: np.ndarray) -> np.ndarray:
+        """States (N + 1, n) that inputs (N, m) lead to."""
+        x = np.empty((len(u) + 1, len(self.x0)))
+        x[0] = self.x0
+        for k in range(len(u)):
+            x[k + 1] = self.A[k] @ x[k] + self.B[k] @ u[k] + self.c[k]
+        return x
+
+    def rows(self, x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """Values ``C x + D u`` of the rows, shape (N + 1, rows)."""
+        values = np.einsum("kij,kj->ki", self.C, x)
+        values[:-1] += np.einsum("kij,kj->ki", self.D, u)
+        return values
+
+    def excess(self, x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """How far active rows are outside of their limits, shape (N + 1, rows)."""
+        values = self.rows(x, u)
+        over = np.maximum(np.maximum(values - self.upper, self.lower - values), 0.0)
+        return np.where(self.active, over, 0.0)
+
+    def cost(self, x: np.ndarray, u: np.ndarray) -> float:
+        """Objective, penalties on soft rows included."""
+        quadratic = (
+            np.einsum("ki,kij,kj", x, self.Q, x)
+            + np.einsum("ki,kij,kj", u, self.R, u)
+            + 2 * np.einsum("ki,kij,kj", u, self.S, x[:-1])
+        )
+        soft = np.isfinite(self.soft)
+        s = self.excess(x, u)[:, soft]
+        penalty = (self.soft[soft] * (s + s**2 / 2)).sum()
+        return float(quadratic / 2 + np.vdot(self.q, x) + np.vdot(self.r, u) + penalty)
+
+    def stationarity(self, solution: StageQPSolution) -> np.ndarray:
+        """Derivative (N, m) of the Lagrangian by the inputs, the states eliminated by adjoints."""
+        x, u, rows = solution.x, solution.u, solution.row_multipliers
+        price = self.Q[-1] @ x[-1] + self.q[-1] + self.C[-1].T @ rows[-1]
+        gradient = np.empty_like(u)
+        for k in range(len(u) - 1, -1, -1):
+            gradient[k] = (
+                self.S[k] @ x[k] + self.R[k] @ u[k] + self.r[k] + self.B[k].T @ price
+                + self.D[k].T @ rows[k] + solution.bound_multipliers[k]
+            )  # fmt: skip
+            price = (
+                self.Q[k] @ x[k] + self.S[k].T @ u[k] + self.q[k] + self.A[k].T @ price
+                + self.C[k].T @ rows[k]
+            )  # fmt: skip
+        return gradient
+
+
+@dataclass(frozen=True, eq=False)
+class StageQPSolution:
+    """Solution of a `StageQP`, or what the back-end had when it gave up.
+
+    Attributes
+    ----------
+    x, u : ndarray
+        Shapes (N + 1, n), (N, m); x follows from u exactly.
+    bound_multipliers : ndarray, shape (N, m)
+        Of the bounds on u: positive at an upper bound, negative at a lower one.
+    row_multipliers : ndarray, shape (N + 1, rows)
+        Of the rows, with the same signs.
+    solved : bool
+        Whether the optimality conditions hold, checked on the result itself.
+    error : float
+        How far they are off, relative to the size of the gradient.
+    time : float
+        Wall time in s.
+    """
+
+    x: np.ndarray
+    u: np.ndarray
+    bound_multipliers: np.ndarray
+    row_multipliers: np.ndarray
+    solved: bool
+    error: float
+    time: float

@@ -1,0 +1,132 @@
+"""Weights given by name: scalars, diagonals or matrices, put together into one matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..codegen import check_shape, unknown_name
+from ..groups import LieGroup, Product
+from ..systems import System
+
+# Eigenvalues of a semidefinite matrix from data come out negative by this share of the largest.
+SEMIDEFINITE_TOLERANCE = 1e-10
+
+
+def state_weight(name: str, weight: Any, group: LieGroup) -> np.ndarray:
+    """Weight on tangent vectors of a group.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it, for example ``"Q"``.
+    weight : float, array_like or mapping
+        A number (times the identity), a diagonal (dim,), a matrix (dim, dim), or a mapping from
+        blocks or tangent coordinates to any of these; what is not named weighs nothing.
+    group : LieGroup
+
+    Returns
+    -------
+    ndarray, shape (dim, dim)
+        Symmetric, positive semidefinite.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, a shape does not fit or the matrix is indefinite.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SE2, Product, Rn
+    >>> craft = Product(pose=SE2, twist=Rn(3))
+    >>> np.diag(state_weight("Q", {"pose": [1, 1, 5], "twist": 0.1}, craft))
+    array([1. , 1. , 5. , 0.1, 0.1, 0.1])
+    """
+    return _assemble(name, weight, state_names(group), group.dim, strict=False)
+
+
+def input_weight(name: str, weight: Any, system: System) -> np.ndarray:
+    """Weight on the controls of a system.
+
+    Parameters
+    ----------
+    name : str
+    weight : float, array_like or mapping
+        As in `state_weight`, with the names of controls.
+    system : System
+
+    Returns
+    -------
+    ndarray, shape (m, m)
+        Symmetric, positive definite.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, a shape does not fit or the matrix is not positive definite.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SO2
+    >>> from lgcontrol.systems import System
+    >>> wheel = System("wheel", SO2, lambda t, x, u, p: u, inputs=["speed"])
+    >>> input_weight("R", 0.5, wheel)
+    array([[0.5]])
+    """
+    controls = system.input_index("control")
+    names = {system.input_names[i]: slice(k, k + 1) for k, i in enumerate(controls)}
+    return _assemble(name, weight, names, len(controls), strict=True)
+
+
+def state_names(group: LieGroup) -> dict[str, slice]:
+    """Where blocks and tangent coordinates are in a tangent vector."""
+    names = {key: slice(i, i + 1) for i, key in enumerate(group.tangent_names)}
+    if isinstance(group, Product):
+        names = {block: group.tangent_slice(block) for block in group.blocks} | names
+    return names
+
+
+def _assemble(
+    name: str, weight: Any, names: Mapping[str, slice], size: int, *, strict: bool
+) -> np.ndarray:
+    if isinstance(weight, Mapping):
+        matrix = np.zeros((size, size))
+        for key, value in weight.items():
+            if key not in names:
+                raise ValueError(unknown_name(f"entry of {name}", key, names))
+            part = names[key]
+            matrix[part, part] = square(f"{name}[{key!r}]", value, part.stop - part.start)
+    else:
+        matrix = square(name, weight, size)
+    return check_definite(name, matrix, strict=strict)
+
+
+def square(name: str, value: Any, size: int) -> np.ndarray:
+    """Matrix of a number, a diagonal or a matrix."""
+    array = np.asarray(value, dtype=np.float64)
+    if array.ndim == 0:
+        return check_shape(name, array, ()) * np.eye(size)
+    if array.ndim == 1:
+        return np.diag(check_shape(name, array, (size,)))
+    return check_shape(name, array, (size, size))
+
+
+def check_definite(name: str, matrix: np.ndarray, *, strict: bool) -> np.ndarray:
+    """Refuse matrices that are asymmetric or not positive (semi)definite."""
+    scale = np.abs(matrix).max(initial=0.0)
+    if np.abs(matrix - matrix.T).max(initial=0.0) > SEMIDEFINITE_TOLERANCE * scale:
+        raise ValueError(f"{name} must be symmetric")
+    matrix = (matrix + matrix.T) / 2
+    smallest = np.linalg.eigvalsh(matrix).min(initial=np.inf)
+    if strict and not smallest > 0:
+        raise ValueError(
+            f"{name} must be positive definite (its smallest eigenvalue is {smallest:.3g}): "
+            "weigh every control"
+        )
+    if smallest < -SEMIDEFINITE_TOLERANCE * scale:
+        raise ValueError(
+            f"{name} must be positive semidefinite, its smallest eigenvalue is {smallest:.3g}"
+        )
+    return matrix
