@@ -7,7 +7,7 @@ import casadi as ca
 from ...codegen import Value
 from ._drives import drive_forces
 from ._plan import Plan
-from ._spatial import cross
+from ._spatial import couple, cross, point_accelerations
 
 
 def inverse_dynamics(
@@ -40,10 +40,10 @@ def rigid_forces(plan: Plan, q: Value, v: Value, a: Value, wrenches: Value | Non
         w[k] = carried + twist[3:]
         dw[k] = back @ dw[i] + rate[3:] + cross(carried, twist[3:])
         acc[k] = back @ (acc[i] + U[i] @ T.p) + cross(2 * carried + twist[3:], twist[:3]) + rate[:3]
-        U[k] = _spin(w[k], dw[k])
+        U[k] = point_accelerations(w[k], dw[k])
         m, h, Sigma = node.inertia
         force.append(m * acc[k] + U[k] @ h)
-        moment.append(_moment(Sigma, U[k]) + cross(h, acc[k]))
+        moment.append(couple(Sigma, U[k]) + cross(h, acc[k]))
         if loads[k] is not None:
             force[k] = force[k] - loads[k][:3]
             moment[k] = moment[k] - loads[k][3:]
@@ -65,28 +65,3 @@ def node_wrenches(plan: Plan, wrenches: Value | None) -> list[Value | None]:
         for column, (name, k) in enumerate(plan.bodies):
             loads[k] = plan.seats[name][1].push_wrench(wrenches[:, column])
     return loads
-
-
-def _spin(w: Value, dw: Value) -> Value:
-    """``ω̇^ + ω^ ω^`` with the squares computed once."""
-    xx, yy, zz = w[0] * w[0], w[1] * w[1], w[2] * w[2]
-    xy, xz, yz = w[0] * w[1], w[0] * w[2], w[1] * w[2]
-    return ca.sparsify(
-        ca.blockcat(
-            [
-                [-(yy + zz), xy - dw[2], xz + dw[1]],
-                [xy + dw[2], -(xx + zz), yz - dw[0]],
-                [xz - dw[1], yz + dw[0], -(xx + yy)],
-            ]
-        )
-    )
-
-
-def _moment(Sigma: Value, U: Value) -> Value:
-    """``∫ r × U r dm``."""
-    s, yy_xx = Sigma, U[1, 1] - U[0, 0]
-    zz_yy, xx_zz = U[2, 2] - U[1, 1], U[0, 0] - U[2, 2]
-    x = s[1, 2] * zz_yy + s[0, 1] * U[2, 0] - s[0, 2] * U[1, 0] + s[1, 1] * U[2, 1]
-    y = s[0, 2] * xx_zz + s[1, 2] * U[0, 1] - s[0, 1] * U[2, 1] + s[2, 2] * U[0, 2]
-    z = s[0, 1] * yy_xx + s[0, 2] * U[1, 2] - s[1, 2] * U[0, 2] + s[0, 0] * U[1, 0]
-    return ca.vertcat(x - s[2, 2] * U[1, 2], y - s[0, 0] * U[2, 0], z - s[1, 1] * U[0, 1])

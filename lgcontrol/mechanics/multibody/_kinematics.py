@@ -7,7 +7,7 @@ import casadi as ca
 from ...codegen import Value
 from ._inverse_dynamics import node_wrenches
 from ._plan import Plan
-from ._spatial import Motion, twist_cross, wrench_cross
+from ._spatial import Motion, twist_cross
 
 
 def twists(plan: Plan, motions: list[Motion], v: Value) -> list[Value]:
@@ -45,7 +45,7 @@ def transmitted_wrenches(
     loads = node_wrenches(plan, wrenches)
     W = []
     for k, node in enumerate(plan.nodes):
-        own = node.inertia @ A[k] + wrench_cross(V[k], node.inertia @ V[k])
+        own = node.inertia.force(V[k], A[k])
         W.append(own if loads[k] is None else own - loads[k])
     for k in reversed(range(len(W))):
         parent = plan.nodes[k].parent

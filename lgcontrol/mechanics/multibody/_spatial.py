@@ -54,6 +54,31 @@ def constant_rotation(R: np.ndarray) -> ca.DM:
     return constant(np.where(np.abs(np.abs(R) - 1.0) < ROUNDING, np.sign(R), R))
 
 
+def point_accelerations(w: Value, dw: Value) -> Value:
+    """``U = ω̇^ + ω^ ω^``: a point at r of a body accelerates by U r against its origin."""
+    xx, yy, zz = w[0] * w[0], w[1] * w[1], w[2] * w[2]
+    xy, xz, yz = w[0] * w[1], w[0] * w[2], w[1] * w[2]
+    return ca.sparsify(
+        ca.blockcat(
+            [
+                [-(yy + zz), xy - dw[2], xz + dw[1]],
+                [xy + dw[2], -(xx + zz), yz - dw[0]],
+                [xz - dw[1], yz + dw[0], -(xx + yy)],
+            ]
+        )
+    )
+
+
+def couple(Sigma: Value, U: Value) -> Value:
+    """``∫ r × U r dm`` for the second moments Σ = ∫ r rᵀ dm."""
+    s, yy_xx = Sigma, U[1, 1] - U[0, 0]
+    zz_yy, xx_zz = U[2, 2] - U[1, 1], U[0, 0] - U[2, 2]
+    x = s[1, 2] * zz_yy + s[0, 1] * U[2, 0] - s[0, 2] * U[1, 0] + s[1, 1] * U[2, 1]
+    y = s[0, 2] * xx_zz + s[1, 2] * U[0, 1] - s[0, 1] * U[2, 1] + s[2, 2] * U[0, 2]
+    z = s[0, 1] * yy_xx + s[0, 2] * U[1, 2] - s[1, 2] * U[0, 2] + s[0, 0] * U[1, 0]
+    return ca.vertcat(x - s[2, 2] * U[1, 2], y - s[0, 0] * U[2, 0], z - s[1, 1] * U[0, 1])
+
+
 class Motion(NamedTuple):
     """Pose of a frame b in a frame a: ``x_a = R x_b + p``."""
 
@@ -145,14 +170,19 @@ class Inertia(NamedTuple):
         R, p = T
         h = R @ self.h
         shift = p @ (h + self.m * p / 2).T
-        return Inertia(
-            self.m, h + self.m * p, symmetric(R @ self.Sigma @ R.T) + (shift + shift.T)
-        )
+        return Inertia(self.m, h + self.m * p, symmetric(R @ self.Sigma @ R.T) + (shift + shift.T))
 
     def __matmul__(self, V: Value) -> Value:
         """Momentum [p; L] of twists (columns)."""
         v, w = V[:3, :], V[3:, :]
         return ca.vertcat(self.m * v - cross(self.h, w), cross(self.h, v) + self.J @ w)
+
+    def force(self, V: Value, A: Value) -> Value:
+        """Inertial wrench ``I A − ad_Vᵀ I V`` of a body with the twist V and its rate A."""
+        v, w = V[:3], V[3:]
+        lift, U = A[:3] + cross(w, v), point_accelerations(w, A[3:])
+        force = self.m * lift + U @ self.h
+        return ca.vertcat(force, couple(self.Sigma, U) + cross(self.h, lift))
 
     def velocity(self, V: Value) -> Velocity:
         """`Velocity` of a body with the twist V."""
