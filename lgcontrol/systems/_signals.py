@@ -127,4 +127,4 @@ def control_name(name: str) -> str:
 def check_name(kind: str, name: object) -> None:
     """Refuse names that are not text or are empty."""
     if not isinstance(name, str) or not name.strip():
-        raise ValueError(f"the name of a {kind} must be a non-empty text, got {name!r}")
+        raise ValueError(f"{kind} names must be non-empty text, got {name!r}")

@@ -1,0 +1,137 @@
+"""Steps, rollouts and discrete systems."""
+
+import numpy as np
+import pytest
+
+from lgcontrol.groups import SO2, Product, Rn
+from lgcontrol.integrators import METHODS
+from lgcontrol.systems import Parameter, System
+
+from ._examples import account, pendulum, quadrotor, satellite, underwater
+
+SAME = 1e-13
+
+
+@pytest.mark.parametrize("build", [pendulum, quadrotor, satellite])
+@pytest.mark.parametrize("substeps", [1, 3])
+def test_a_rollout_is_a_loop_of_steps(build, substeps, rng):
+    system = build()
+    x = system.state.random(rng)
+    u = rng.normal(size=(7, system.n_inputs))
+    run = system.rollout(x, u, 0.02, t0=1.0, method="heun", substeps=substeps)
+    step = system.step("heun", substeps)
+    for k in range(7):
+        np.testing.assert_allclose(run.x[k], x, atol=SAME)
+        x = step(1.0 + 0.02 * k, x, u[k], dt=0.02)
+    np.testing.assert_allclose(run.x[7], x, atol=SAME)
+    np.testing.assert_allclose(run.t, 1.0 + 0.02 * np.arange(8))
+
+
+def test_time_reaches_the_field():
+    clock = System("clock", Rn(1), lambda t, x, u, p: 2 * t)
+    run = clock.rollout([0.0], dt=0.1, steps=20, t0=3.0)
+    np.testing.assert_allclose(run.x[:, 0], run.t**2 - 9, atol=SAME * 100)
+
+
+def test_batches_of_starts_inputs_and_parameters_broadcast(rng):
+    system = pendulum()
+    x = system.state.random(rng, (4, 1))
+    u = rng.normal(size=(3, 5, 1))
+    run = system.rollout(x, u, 0.1)
+    assert run.x.shape == (4, 3, 6, 3)
+    assert run.u.shape == (4, 3, 5, 1)
+    one = system.rollout(x[2, 0], u[1], 0.1)
+    np.testing.assert_array_equal(run.x[2, 1], one.x)
+
+
+def test_a_parameter_sweep_in_one_call():
+    system = pendulum()
+    p = np.array([system.parameter_values(damping=d) for d in (0.0, 0.2, 1.0)])
+    run = system.rollout([0.0, 1.0, 0.0], dt=0.05, steps=100, p=p)
+    for k in range(3):
+        alone = system.with_parameters(damping=p[k, 1]).rollout([0.0, 1.0, 0.0], dt=0.05, steps=100)
+        np.testing.assert_allclose(run.x[k], alone.x, atol=SAME)
+    assert np.abs(run.x[0, -1] - run.x[2, -1]).max() > 0.1
+
+
+def test_the_start_is_brought_onto_the_group():
+    run = pendulum().rollout([2.0, 0.0, 0.0], dt=0.1, steps=2)
+    np.testing.assert_array_equal(run.x[0], [1.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_discretized_system_makes_the_same_steps(method, rng):
+    system = underwater()
+    discrete = system.discretize(0.05, method, substeps=2)
+    assert discrete.dt == 0.05
+    x, u = system.state.random(rng), rng.normal(size=(10, 5))
+    here, there = system.rollout(x, u, 0.05, method=method, substeps=2), discrete.rollout(x, u)
+    np.testing.assert_allclose(
+        system.state.minus(here.x, there.x), 0.0, atol=1e3 * SAME
+    )  # exp(log()) of each step rounds, drag of 40 N/(m/s)² amplifies
+    np.testing.assert_array_equal(here.t, there.t)
+
+
+def test_a_discrete_model_moves_in_samples():
+    run = account().rollout([0.0, 0.0], [1.0], steps=3)
+    np.testing.assert_allclose(run.x, [[0, 0], [0.5, 0], [0.95, 0.5], [1.355, 0.95]])
+    np.testing.assert_allclose(run.t, [0.0, 0.1, 0.2, 0.3])
+
+
+def test_substeps_raise_the_accuracy():
+    system = quadrotor()
+    x, u = system.state.random(4), np.array([3.0, 2.0, 1.0, 3.0])
+    exact, coarse, fine = (system.step("rk4", n)(0.0, x, u, dt=0.2) for n in (16, 1, 4))
+    errors = [np.abs(system.state.minus(y, exact)).max() for y in (coarse, fine)]
+    assert errors[1] < errors[0] / 4**3.5
+
+
+def test_projection_ends_every_step():
+    circle = System(
+        "circle",
+        Rn(2),
+        lambda t, x, u, p: [-x[1], x[0]],
+        parameters=[Parameter("radius", "m", 2.0)],
+        project=lambda x, p: p * x / (x[0] ** 2 + x[1] ** 2) ** 0.5,
+    )
+    run = circle.rollout([2.0, 0.0], dt=0.1, steps=50, method="euler")
+    np.testing.assert_allclose(np.linalg.norm(run.x, axis=1), 2.0, rtol=SAME)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"x0": [1.0, 0.0]}, r"x0 has shape \(2,\), expected \(..., 3\)"),
+        ({"x0": [1.0, 0.0, np.nan]}, r"x0 is not finite: entry \(2,\) is nan"),
+        ({"u": np.ones((4, 2))}, r"u has shape \(4, 2\), expected \(..., n, 1\)"),
+        ({"u": [1.0], "steps": None}, r"needs steps=N; a sequence has shape \(..., N, 1\)"),
+        ({"u": np.ones((4, 1))}, "u has 4 rows for 5 steps"),
+        ({"u": np.zeros((0, 1)), "steps": None}, "u holds no step"),
+        ({"dt": None}, "pendulum is continuous: give dt > 0 in s, got None"),
+        ({"dt": -0.1}, "give dt > 0"),
+        ({"p": [1.0]}, r"p has shape \(1,\), expected \(..., 2\)"),
+        ({"method": "rk5"}, "unknown integration method 'rk5'; valid names are euler"),
+        ({"substeps": 0}, "substeps must be at least 1, got 0"),
+        ({"t0": np.inf}, "t0 is not finite"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, message):
+    given = {"x0": [1.0, 0.0, 0.0], "u": [0.0], "dt": 0.1, "steps": 5} | arguments
+    with pytest.raises(ValueError, match=message):
+        pendulum().rollout(**given)
+
+
+def test_discrete_systems_refuse_another_sample_time():
+    with pytest.raises(ValueError, match="account has the sample time 0.1 s, not 0.2 s"):
+        account().rollout([0.0, 0.0], [1.0], 0.2, steps=1)
+    with pytest.raises(ValueError, match="account is discrete already"):
+        account().discretize(0.1)
+    with pytest.raises(ValueError, match="dt must be a positive sample time in s, got 0"):
+        pendulum().discretize(0)
+
+
+def test_two_turns_are_seen_by_an_unwrapped_angle_only():
+    group = Product(wrapped=SO2, unwrapped=Rn(1))
+    spin = System("spin", group, lambda t, x, u, p: [1.0, 1.0])
+    end = spin.rollout(group.identity, dt=0.1, steps=200).x[-1]
+    np.testing.assert_allclose(group.log(end), [20.0 - 6 * np.pi, 20.0], atol=1e-11)
