@@ -158,7 +158,8 @@ class _Run:
             remaining = abs(self.end - self.t)
             last = h >= remaining - shortest
             dt = self.forward * (remaining if last else h)
-            trial = self.step(self.t, self.x, velocity, dt)
+            with np.errstate(over="ignore", invalid="ignore"):  # a trial may overflow: rejected
+                trial = self.step(self.t, self.x, velocity, dt)
             self.evaluations += EVALUATIONS
             error = self.tolerance.norm(trial.error, self.x, trial.x)
             if not error <= 1.0:

@@ -128,4 +128,4 @@ def _traced_step(group: LieGroup, model: ModelFunction, extra: int) -> ModelFunc
 
 @lru_cache(maxsize=128)
 def _model(function: ca.Function) -> ModelFunction:
-    return ModelFunction(function)
+    return ModelFunction(function, shapes={function.name_in(0): ()})  # the time is a number
