@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ...codegen import unknown_name
@@ -252,6 +253,6 @@ class TreeFunctions:
         if frame not in self.frames:
             raise KeyError(unknown_name("frame", frame, self.frames))
         check_reference(reference)
-        word = "".join(c if c.isalnum() else "_" for c in frame)
-        name = f"{kind}_of_{word}".replace("__", "_").rstrip("_")
+        word = re.sub(r"[^A-Za-z0-9]+", "_", frame).strip("_") or "frame"
+        name = f"{kind}_of_{word}"
         return TreeFunction(self, name, frame_recipe(kind, frame, reference, rate), key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -22,11 +23,10 @@ from ._parameters import expand_names, nominal_values
 from ._placement import as_placement
 from ._plan import Plan, make_plan
 from ._spatial import Motion
+from ._system import multibody_system
 
 if TYPE_CHECKING:
     from ...io import RobotDescription
-    from ...systems import System
-
 GRAVITY = (0.0, 0.0, -9.81)
 
 
@@ -369,11 +369,7 @@ class Multibody(TreeFunctions):
         self._check_joints(joints)
         return self._with(links=tuple(links))
 
-    def system(self, **options: Any) -> System:
-        """The tree as a System; see `lgcontrol.mechanics.multibody_system` for the options."""
-        from ._system import multibody_system
-
-        return multibody_system(self, **options)
+    system = multibody_system
 
     # -- what it is ---------------------------------------------------------------------------
 
@@ -427,8 +423,17 @@ class Multibody(TreeFunctions):
 
     @cached_property
     def configuration(self) -> Product:
-        """Configuration space: the product of the joints' groups."""
-        return Product(**{link.joint_name: link.joint.group for link in self.moving_links})
+        """Configuration space: the product of the joints' groups.
+
+        Blocks have the joints' names, with an underscore for what is no letter or digit.
+        """
+        blocks: dict[str, LieGroup] = {}
+        for link in self.moving_links:
+            name = re.sub(r"\W", "_", link.joint_name)
+            while name in blocks:
+                name += "_"
+            blocks[name] = link.joint.group
+        return Product(**blocks)
 
     @property
     def nq(self) -> int:

@@ -1,0 +1,349 @@
+"""Building trees: order, names, screws, couplings, locking, attaching, parameters, errors."""
+
+import pickle
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from lgcontrol.groups import SE3, Helical, Rn
+from lgcontrol.mechanics import Joint, JointProperties, Mimic, Multibody, SpatialInertia
+
+from . import zoo
+
+EXACT = 1e-11  # rounding of a few hundred products
+ROD = SpatialInertia.rod(2.0, length=1.0, center_of_mass=[0, 0, -0.5])
+
+
+def same_dynamics(one, other, rng, q_other=None):
+    q, v, a, tau, wrenches = zoo.state(one, rng, (4,))
+    ours, theirs = one.inverse_dynamics(q, v, a), other.inverse_dynamics(q, v, a)
+    assert np.abs(ours - theirs).max() < EXACT * max(1.0, np.abs(ours).max())
+    assert np.abs(one.mass_matrix(q) - other.mass_matrix(q)).max() < EXACT * 10
+
+
+def test_joints_are_depth_first_in_the_order_added():
+    tree = Multibody()
+    for name, parent in (("a", "world"), ("b", "a"), ("c", "a"), ("b1", "b"), ("d", "world")):
+        tree = tree.add_body(name, None, "revolute", parent)
+    assert tree.joints == ("a", "b", "b1", "c", "d")
+    assert tree.bodies == tree.joints
+
+
+def test_adding_leaves_the_tree_as_it_was():
+    tree = Multibody().add_body("a", ROD, "revolute")
+    tree.add_body("b", ROD, "revolute", "a").add_frame("tip", "b")
+    assert tree.joints == ("a",) and "tip" not in tree.frames
+
+
+def test_screws_and_joint_frames_give_the_same_model(rng):
+    """Müller 2018, section 4.4: exp(Y q) with world screws against placements and axes."""
+    axes = {"a": ([0, 0, 1], [0, 0, 0.3], 0.0), "b": ([0.6, 0, 0.8], [0.1, 0.5, 0.2], 0.1)}
+    axes["c"] = ([0, 1, 0], [1.0, 0.2, -0.3], None)
+    screws, inertias, framed = {}, {}, Multibody()
+    before, last = "world", np.zeros(3)
+    for body, (n, r, pitch) in axes.items():
+        n, r = np.array(n, float), np.array(r, float)
+        inertias[body] = zoo.random_inertia(rng)
+        if pitch is None:
+            screws[body] = [*n, 0, 0, 0]
+            joint = Joint.of("prismatic", axis=n)
+        else:
+            screws[body] = [*(np.cross(r, n) + pitch * n), *n]
+            joint = Joint.of("helical", axis=n, pitch=pitch)
+        inertia = inertias[body].transformed(SE3.from_position(-r))
+        framed = framed.add_body(body, inertia, joint, before, r - last)
+        before, last = body, r
+    tree = Multibody.from_screws(screws, inertias)
+    same_dynamics(framed, tree, rng)
+    # Without joint frames all body frames are the world's at q = 0.
+    for body in tree.bodies:
+        assert np.abs(tree.placement(body)(tree.neutral) - SE3.identity).max() < EXACT
+    q = rng.normal(size=3)
+    product = SE3.identity
+    for Y, angle in zip(screws.values(), q, strict=True):
+        product = SE3.compose(product, SE3.exp(np.array(Y) * angle))
+    assert SE3.distance(tree.placement("c")(q), product) < EXACT
+
+
+def test_screws_of_a_tree_and_their_errors():
+    screws = {"a": [0, 0, 0, 0, 0, 1], "b": [0, 0, 0, 0, 1, 0], "c": [1, 0, 0, 0, 0, 0]}
+    tree = Multibody.from_screws(screws, {}, parents={"b": "a", "c": "a"})
+    assert [link.parent for link in tree.links] == ["world", "a", "a"]
+    with pytest.raises(ValueError, match="unit vector"):
+        Multibody.from_screws({"a": [0, 0, 0, 0, 0, 2]}, {})
+    with pytest.raises(ValueError, match="unit direction"):
+        Multibody.from_screws({"a": [0, 0, 3, 0, 0, 0]}, {})
+    with pytest.raises(KeyError, match="unknown body 'd'"):
+        Multibody.from_screws(screws, {"d": ROD})
+
+
+def test_moving_all_reference_frames_changes_nothing(rng):
+    """Frame invariance: dynamics, momentum and the frames that did not move."""
+    for name in ("branched", "composite"):
+        make = {"branched": lambda: zoo.branched(rng), "composite": lambda: zoo.pair(name, rng)}
+        tree = make[name]()
+        moved = tree.move_frames(**{link.name: zoo.pose(rng) for link in tree.links})
+        same_dynamics(tree, moved, rng)
+        q, v, a, tau, _ = zoo.state(tree, rng)
+        for function in ("forward_dynamics", "inverse_dynamics_derivatives"):
+            for x, y in zip(
+                np.atleast_2d(getattr(tree, function)(q, v, tau)),
+                np.atleast_2d(getattr(moved, function)(q, v, tau)),
+                strict=True,
+            ):
+                assert np.abs(np.asarray(x) - np.asarray(y)).max() < 1e-8
+        for function in ("centroidal_momentum", "kinetic_energy", "coriolis_matrix"):
+            x, y = getattr(tree, function)(q, v), getattr(moved, function)(q, v)
+            assert np.abs(x - y).max() < EXACT * max(1.0, np.abs(x).max())
+        assert tree.potential_energy(q) == pytest.approx(moved.potential_energy(q), abs=1e-9)
+        if "tip" in tree.frames:
+            assert SE3.distance(tree.placement("tip")(q), moved.placement("tip")(q)) < EXACT
+
+
+def test_composite_joint_is_its_chain_of_massless_links(rng):
+    tip, steps = zoo.random_inertia(rng), zoo.JOINTS["composite"].steps
+    composite = Multibody().add_body("a", tip, zoo.JOINTS["composite"])
+    chain, parent = Multibody(), "world"
+    for i, (placement, group) in enumerate(steps):
+        name = f"link{i}"
+        chain = chain.add_body(name, tip if i == 2 else None, group, parent, placement)
+        parent = name
+    same_dynamics(composite, chain, rng)
+
+
+def test_mimic_is_an_exact_elimination(rng):
+    """K maps the leader's velocity to all joints': M = Kᵀ M' K, τ = Kᵀ τ'."""
+    coupled, free = Multibody(), Multibody()
+    parent = "world"
+    for name, mimic in (
+        ("a", None),
+        ("b", Mimic("a", -2.0, 0.3)),
+        ("c", None),
+        ("d", Mimic("c", 0.5, -0.1)),
+    ):
+        inertia, placement = zoo.random_inertia(rng), zoo.pose(rng)
+        properties = JointProperties(armature=0.2, damping=0.1, stiffness=0.5)
+        for coupling in (True, False):
+            tree = coupled if coupling else free
+            tree = tree.add_body(
+                name,
+                inertia,
+                "revolute",
+                parent,
+                placement,
+                axis=[1, 1, 0],
+                properties=properties,
+                mimic=mimic if coupling else None,
+            )
+            coupled, free = (tree, free) if coupling else (coupled, tree)
+        parent = "a" if name == "b" else name  # a branch and a chain
+    assert coupled.joints == ("a", "c") and coupled.is_coupled
+    K = np.array([[1, 0], [-2, 0], [0, 1], [0, 0.5]])
+    q, v, a, tau, wrenches = zoo.state(coupled, rng)
+    full = K @ q + [0, 0.3, 0, -0.1]
+    order = [free.joints.index(name) for name in "abcd"]
+    K = K[np.argsort(order)]
+    full = full[np.argsort(order)]
+    tau_free = free.inverse_dynamics(full, K @ v, K @ a)
+    assert coupled.inverse_dynamics(q, v, a) == pytest.approx(K.T @ tau_free, abs=1e-10)
+    assert coupled.mass_matrix(q) == pytest.approx(K.T @ free.mass_matrix(full) @ K, abs=1e-10)
+    slopes, whole = (
+        coupled.inverse_dynamics_derivatives(q, v, a),
+        free.inverse_dynamics_derivatives(full, K @ v, K @ a),
+    )
+    for ours, theirs in zip(slopes, whole, strict=True):
+        assert ours == pytest.approx(K.T @ theirs @ K, abs=1e-9)
+    J = free.jacobian("d")(full) @ K
+    assert coupled.jacobian("d")(q) == pytest.approx(J, abs=1e-12)
+    assert coupled.kinetic_energy(q, v) == pytest.approx(free.kinetic_energy(full, K @ v))
+    with pytest.raises(ValueError, match="close loops"):
+        _ = coupled.forward_dynamics_by_recursion
+
+
+def test_limits_of_a_mimic_bind_its_leader():
+    tree = Multibody().add_body(
+        "a", ROD, "revolute", properties=JointProperties(lower=-1, upper=1, effort=5, velocity=3)
+    )
+    tree = tree.add_body(
+        "b",
+        ROD,
+        "revolute",
+        "a",
+        mimic=Mimic("a", -2.0, 0.5),
+        properties=JointProperties(lower=-0.5, upper=0.9, velocity=4),
+    )
+    limits = tree.limits
+    assert limits["lower"] == pytest.approx([-0.2]) and limits["upper"] == pytest.approx([0.5])
+    assert limits["velocity"] == pytest.approx([2.0]) and limits["effort"] == pytest.approx([5.0])
+
+
+def test_locking_holds_joints_and_their_followers(rng):
+    tree = zoo.branched(rng)
+    held = tree.configuration.split(tree.configuration.random(rng))["leg00"]
+    locked = tree.lock(leg00=held)
+    q, v, a, *_ = zoo.state(locked, rng)
+    blocks = locked.configuration.split(q) | {"leg00": held}
+    full = tree.configuration.join(**blocks)
+    rates = locked.configuration.split_tangent(v) | {"leg00": np.zeros(2)}
+    speeds = tree.configuration.join_tangent(**rates)
+    assert locked.kinetic_energy(q, v) == pytest.approx(tree.kinetic_energy(full, speeds))
+    assert locked.placement("leg01")(q) == pytest.approx(tree.placement("leg01")(full))
+    coupled = Multibody().add_body("a", ROD, "revolute")
+    coupled = coupled.add_body("b", ROD, "revolute", "a", mimic=Mimic("a", 2.0, 0.1))
+    still = coupled.lock(a=0.4)
+    assert still.nv == 0
+    expected = coupled.placement("b")([0.4])
+    assert still.placement("b")(np.zeros(0)) == pytest.approx(expected)
+
+
+def test_attached_trees_move_as_one(rng):
+    vehicle = Multibody("vehicle").add_body("hull", zoo.random_inertia(rng), "free")
+    arm = Multibody("arm").add_body("link1", zoo.random_inertia(rng), "revolute", axis="y")
+    arm = arm.add_body("link2", zoo.random_inertia(rng), "spherical", "link1", [0, 0, 1])
+    arm = arm.add_frame("tip", "link2", [0, 0, 0.5])
+    mount = zoo.pose(rng)
+    both = vehicle.attach(arm, "hull", mount, prefix="arm/")
+    assert both.joints == ("hull", "arm/link1", "arm/link2")
+    assert tuple(both.configuration.blocks) == ("hull", "arm_link1", "arm_link2")
+    q, v, *_ = zoo.state(both, rng)
+    base, rest = q[:7], q[7:]
+    expected = SE3.compose(SE3.compose(base, mount), arm.placement("tip")(rest))
+    assert SE3.distance(both.placement("arm/tip")(q), expected) < EXACT
+    assert both.mass == pytest.approx(vehicle.mass + arm.mass)
+    with pytest.raises(KeyError, match="unknown link 'deck'"):
+        vehicle.attach(arm, "deck")
+
+
+def test_parameters_are_symbols_with_nominal_values(rng):
+    tree = zoo.pair("revolute_any", rng)
+    names = ("b.mass", "tool.inertia", "a.com", "b.placement", "gravity.z", "c.damping")
+    parametric = tree.parametric(*names)
+    assert parametric.parameters[0] == "b.mass" and "tool.inertia.xz" in parametric.parameters
+    same_dynamics(tree, parametric, rng)
+    q, v, a, *_ = zoo.state(tree, rng)
+    p = parametric.parameter_values
+    p[parametric.parameters.index("b.mass")] *= 3
+    p[parametric.parameters.index("gravity.z")] = -1.6
+    own = next(link.inertia for link in tree.links if link.name == "b")
+    heavier = SpatialInertia(3 * own.mass, own.center_of_mass, own.inertia)
+    other = Multibody(gravity=[0.3, -0.5, -1.6])
+    for link in tree.links:
+        inertia = heavier if link.name == "b" else link.inertia
+        other = other.add_body(link.name, inertia, link.joint, link.parent, link.placement)
+    expected = other.inverse_dynamics(q, v, a)
+    assert parametric.inverse_dynamics(q, v, a, p=p) == pytest.approx(expected, abs=1e-10)
+    # Forces are linear in the mass: the derivative by it is a difference quotient.
+    symbol = ca.SX.sym("p", len(p))
+    slope = ca.jacobian(parametric.inverse_dynamics(q, v, a, p=symbol), symbol[0])
+    slope = np.array(ca.Function("s", [symbol], [ca.densify(slope)])(p)).ravel()
+    p2 = p.copy()
+    p2[0] += 1.0
+    moved = parametric.inverse_dynamics(q, v, a, p=p2) - parametric.inverse_dynamics(q, v, a, p=p)
+    assert slope == pytest.approx(moved, abs=1e-9)
+    with pytest.raises(KeyError, match=r"unknown parameter 'b\.weight'.*b\.mass"):
+        tree.parametric("b.weight")
+
+
+def test_calls_take_batches_symbols_and_wrenches(rng):
+    tree = zoo.pair("spherical", rng)
+    q, v, a, _, wrenches = zoo.state(tree, rng, (2, 3))
+    tau = tree.inverse_dynamics(q, v, a, wrenches)
+    assert tau.shape == (2, 3, tree.nv)
+    symbolic = tree.inverse_dynamics(
+        ca.MX(q[1, 2]), ca.MX(v[1, 2]), ca.MX(a[1, 2]), ca.MX(wrenches[1, 2].T)
+    )
+    assert np.array(ca.evalf(symbolic)).ravel() == pytest.approx(tau[1, 2])
+    assert tree.inverse_dynamics(q[0, 0], v[0, 0], a[0, 0], wrenches=wrenches[0, 0]) == (
+        pytest.approx(tau[0, 0])
+    )
+    with pytest.raises(ValueError, match="argument 'wrenches' has shape"):
+        tree.inverse_dynamics(q, v, a, np.zeros((6, 3)))
+    with pytest.raises(TypeError, match="does not depend on external wrenches"):
+        _ = tree.mass_matrix.with_wrenches
+
+
+def test_trees_and_functions_pickle(rng):
+    tree = zoo.branched(rng).parametric("base.mass")
+    copy, function = pickle.loads(pickle.dumps((tree, tree.inverse_dynamics)))
+    q, v, a, *_ = zoo.state(tree, rng)
+    expected = tree.inverse_dynamics(q, v, a)
+    assert np.array_equal(copy.inverse_dynamics(q, v, a), expected)
+    assert np.array_equal(function(q, v, a), expected)
+
+
+def test_geared_rotor_is_the_armature(rng):
+    """A rotor that really spins at the gear ratio stores the armature's energy."""
+    plain = Multibody().add_body("arm", ROD, "revolute", axis="y")
+    geared = Multibody().add_body(
+        "arm", ROD, "revolute", axis="y", properties=JointProperties.geared(2e-4, 50.0)
+    )
+    more = geared.mass_matrix([0.2]) - plain.mass_matrix([0.2])
+    assert more == pytest.approx(np.array([[2e-4 * 50.0**2]]))
+
+
+def test_unknown_names_list_the_valid_ones():
+    tree = Multibody().add_body("arm", ROD, "revolute", axis="y", joint_name="elbow")
+    tree = tree.add_frame("tip", "arm")
+    cases = [
+        (lambda: tree.placement("tipp"), r"unknown frame 'tipp'; valid names are .*'tip'\?"),
+        (lambda: tree.jacobian("tip", "local"), "body, spatial, hybrid, mixed"),
+        (lambda: tree.acceleration("tip", "body", "proper"), "classical, spatial"),
+        (lambda: tree.lock(elbo=0.1), "unknown joint 'elbo'; valid names are elbow"),
+        (lambda: tree.move_frames(leg=None), "unknown link 'leg'"),
+        (lambda: tree.add_body("b", None, "revolute", "leg"), "unknown parent link 'leg'"),
+        (lambda: tree.add_frame("b", "leg"), "unknown link 'leg'"),
+        (lambda: tree.add_body("arm", None), "two links are called 'arm'"),
+        (lambda: tree.add_body("b", None, joint_name="elbow"), "two joints are called 'elbow'"),
+        (lambda: tree.add_frame("arm", "arm"), "two frames are called 'arm'"),
+        (lambda: tree.with_properties(wrist=JointProperties()), "unknown joint 'wrist'"),
+        (lambda: tree.system(inputs=["wrist"]), "unknown joint 'wrist'"),
+        (lambda: tree.system(wrenches=["toe"]), "unknown frame 'toe'"),
+        (lambda: tree.add_body("b", None, "hinge"), "unknown kind of joint 'hinge'.*revolute"),
+        (lambda: tree.add_body("b", None, "revolute", pitch=1.0), "a revolute joint takes axis"),
+        (lambda: tree.add_body("b", None, "revolute", axis="w"), "unknown axis 'w'"),
+        (lambda: tree.add_body("b", None, Rn(2)), "no embedding"),
+        (lambda: tree.add_body("b", None, Helical(0.0), axis="x"), r"\.about\(axis\)"),
+        (lambda: tree.add_body("b", None, mimic=Mimic("knee"), joint="revolute"), "'knee'"),
+        (
+            lambda: tree.add_body("b", None, mimic=Mimic("elbow"), joint="continuous"),
+            "both need one coordinate",
+        ),
+        (lambda: tree.add_body("b", None, placement=np.eye(3)), r"expected SE3 coordinates"),
+        (lambda: tree.add_body("b", None, placement=[0, 0, np.nan]), "not finite"),
+        (
+            lambda: tree.add_body(
+                "b", None, "revolute", properties=JointProperties(damping=[1, 2])
+            ),
+            "joint 'b': damping has shape",
+        ),
+        (
+            lambda: tree.add_body(
+                "b", None, "revolute", properties=JointProperties(lower=1, upper=-1)
+            ),
+            "above the upper",
+        ),
+    ]
+    for call, message in cases:
+        with pytest.raises((KeyError, ValueError, TypeError), match=message):
+            call()
+
+
+def test_joint_without_inertia_is_named():
+    tree = Multibody().add_body("arm", ROD, "revolute", axis="y")
+    tree = tree.add_body("finger", None, "revolute", "arm", joint_name="knuckle")
+    for use in (
+        lambda: tree.forward_dynamics,
+        lambda: tree.mass_matrix_inverse,
+        lambda: tree.system(),
+    ):
+        with pytest.raises(ValueError, match="joint 'knuckle' .*moves no inertia.*armature"):
+            use()
+    point = SpatialInertia.point_mass(1.0)
+    with pytest.raises(ValueError, match="moves no inertia"):
+        _ = Multibody().add_body("ball", point, "spherical").forward_dynamics
+    assert tree.inverse_dynamics([0.1, 0.2], [0, 0], [1, 1]).shape == (2,)
+    # Regrouping must not take a well-posed tree for a singular one.
+    assert Multibody().add_body("ball", point, "translation").forward_dynamics(
+        [0, 0, 0], [0, 0, 0], [0, 0, 0]
+    ) == pytest.approx([0, 0, -9.81])
