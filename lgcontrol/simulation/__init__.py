@@ -1,15 +1,17 @@
 """Closed loops: plant, controllers, sensors and disturbances, each at its own rate."""
 
 from ._clock import Clock as Clock
+from ._controllers import Cascade as Cascade
 from ._disturbances import HeldNoise as HeldNoise
 from ._disturbances import InputSignal as InputSignal
 from ._disturbances import Kick as Kick
+from ._disturbances import Pulse as Pulse
 from ._disturbances import WhiteNoise as WhiteNoise
+from ._loop import SimulationError as SimulationError
+from ._result import ControllerLog as ControllerLog
 from ._result import Measurements as Measurements
 from ._result import SimulationResult as SimulationResult
 from ._sensor import Sensor as Sensor
-from ._simulate import Cascade as Cascade
-from ._simulate import SimulationError as SimulationError
 from ._simulate import simulate as simulate
 from ._task import Criterion as Criterion
 from ._task import Task as Task

@@ -1,15 +1,17 @@
-"""What pushes the plant: held noise, pulses, sines, functions of time, and kicks of the state."""
+"""What pushes the plant: noise, pulses and functions of time on its inputs, kicks of its state."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ..codegen import unknown_name
-from ..systems import System
+from ..codegen import check_shape
+from ._clock import check_period, check_time, check_times
+from ._random import check_deviation
 
 
 @dataclass(frozen=True)
@@ -22,19 +24,36 @@ class HeldNoise:
         Standard deviation of each value by input name, in the input's unit.
     dt : float
         Hold time in s.
+    offset : float
+        Time of the first draw in s.
 
     Examples
     --------
-    >>> HeldNoise({"force_x": 0.5}, dt=0.05).dt
-    0.05
+    >>> HeldNoise({"force_x": 0.5}, dt=0.05).inputs
+    ('force_x',)
     """
 
     std_discrete: Mapping[str, float]
     dt: float
+    offset: float = 0.0
 
-    def sample(self, t: float, rng: np.random.Generator) -> dict[str, float]:
-        """Draw one value per input."""
-        return {name: std * rng.normal() for name, std in self.std_discrete.items()}
+    def __post_init__(self) -> None:
+        check_times("HeldNoise", self)
+        _ = self._std
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the inputs it acts on."""
+        return tuple(self.std_discrete)
+
+    def sample(self, t: float, rng: np.random.Generator) -> Mapping[str, float]:
+        """Draw one value per input, at time t in s."""
+        return _draw(self.inputs, self._std, rng)
+
+    @cached_property
+    def _std(self) -> np.ndarray:
+        values = list(self.std_discrete.values())
+        return check_deviation("std_discrete of HeldNoise", values, (len(values),))
 
 
 @dataclass(frozen=True)
@@ -44,22 +63,41 @@ class WhiteNoise:
     Parameters
     ----------
     density : mapping of str to float
-        Square root of the power spectral density by input name, unit·√s.
+        Square root of the two-sided power spectral density by input name, unit·√s (which is
+        unit/√Hz).
     dt : float
         Hold time in s.
+    offset : float
+        Time of the first draw in s.
 
     Examples
     --------
-    >>> WhiteNoise({"gyro": 1e-3}, dt=0.01).density["gyro"]
+    >>> WhiteNoise({"force_x": 1e-3}, dt=0.01).density["force_x"]
     0.001
     """
 
     density: Mapping[str, float]
     dt: float
+    offset: float = 0.0
 
-    def sample(self, t: float, rng: np.random.Generator) -> dict[str, float]:
-        """Draw one value per input."""
-        return {k: d / np.sqrt(self.dt) * rng.normal() for k, d in self.density.items()}
+    def __post_init__(self) -> None:
+        check_times("WhiteNoise", self)
+        _ = self._std
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the inputs it acts on."""
+        return tuple(self.density)
+
+    def sample(self, t: float, rng: np.random.Generator) -> Mapping[str, float]:
+        """Draw one value per input, at time t in s."""
+        return _draw(self.inputs, self._std, rng)
+
+    @cached_property
+    def _std(self) -> np.ndarray:
+        values = list(self.density.values())
+        density = check_deviation("density of WhiteNoise", values, (len(values),))
+        return density / np.sqrt(self.dt)
 
 
 @dataclass(frozen=True)
@@ -69,23 +107,66 @@ class InputSignal:
     Parameters
     ----------
     function : callable
-        ``function(t) → {input name: value}``.
+        ``function(t) → {input name: value}``; inputs left out are not pushed.
     dt : float
         Hold time in s.
+    offset : float
+        Time of the first sample in s.
 
     Examples
     --------
-    >>> gust = InputSignal(lambda t: {"force_x": 1.0 if 1.0 <= t < 1.5 else 0.0}, dt=0.1)
-    >>> gust.sample(1.2, None)
-    {'force_x': 1.0}
+    >>> swell = InputSignal(lambda t: {"force_x": 2.0 * np.sin(t)}, dt=0.1)
+    >>> swell.sample(0.0, None)
+    {'force_x': np.float64(0.0)}
     """
 
     function: Callable[[float], Mapping[str, float]]
     dt: float
+    offset: float = 0.0
 
-    def sample(self, t: float, rng: np.random.Generator | None) -> dict[str, float]:
-        """Values at time t."""
-        return dict(self.function(t))
+    def __post_init__(self) -> None:
+        check_times("InputSignal", self)
+
+    def sample(self, t: float, rng: np.random.Generator | None) -> Mapping[str, float]:
+        """Values at time t in s."""
+        return self.function(t)
+
+
+@dataclass(frozen=True)
+class Pulse:
+    """Constant inputs from one time to another, both exact.
+
+    Parameters
+    ----------
+    values : mapping of str to float
+        Value by input name, in the input's unit.
+    start : float
+        When it begins, in s.
+    duration : float
+        How long it lasts, in s; infinite for a step.
+
+    Examples
+    --------
+    >>> gust = Pulse({"force_x": 1.0}, start=1.0, duration=0.5)
+    >>> gust.inputs
+    ('force_x',)
+    """
+
+    values: Mapping[str, float]
+    start: float
+    duration: float = np.inf
+
+    def __post_init__(self) -> None:
+        check_time("start of a Pulse", self.start)
+        if self.duration != np.inf:
+            check_period("duration of a Pulse", self.duration)
+        for name, value in self.values.items():
+            check_shape(f"value of {name!r} of a Pulse", value, ())
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the inputs it acts on."""
+        return tuple(self.values)
 
 
 @dataclass(frozen=True)
@@ -96,8 +177,9 @@ class Kick:
     ----------
     time : float
         When, in s from the start of the run.
-    blocks : mapping of str to array_like
-        Tangent vector by block of the state; blocks left out are not changed.
+    change : mapping of str to array_like, or array_like of shape (dim,)
+        Tangent vector by block of the state (blocks left out are not changed), or of the whole
+        state.
 
     Examples
     --------
@@ -106,19 +188,13 @@ class Kick:
     """
 
     time: float
-    blocks: Mapping[str, Any]
+    change: Any
 
-    def tangent(self, system: System) -> np.ndarray:
-        """The change as one tangent vector of the state."""
-        join = getattr(system.state, "join_tangent", None)
-        if join is None:
-            raise TypeError(f"{system.name}: kicks need a state with named blocks (Product)")
-        return join(**{name: np.asarray(d, dtype=float) for name, d in self.blocks.items()})
+    def __post_init__(self) -> None:
+        check_time("time of a Kick", self.time)
 
 
-def input_positions(system: System, names: Any, what: str) -> list[int]:
-    """Positions of named inputs in the input vector."""
-    for name in names:
-        if name not in system.input_names:
-            raise KeyError(f"{what}: {unknown_name('input', name, system.input_names)}")
-    return [system.input_names.index(name) for name in names]
+def _draw(
+    names: tuple[str, ...], std: np.ndarray, rng: np.random.Generator
+) -> dict[str, np.float64]:
+    return dict(zip(names, std * rng.normal(size=len(names)), strict=True))

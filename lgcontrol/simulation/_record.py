@@ -1,105 +1,162 @@
-"""Recorder: collects a run and turns it into a SimulationResult."""
+"""Recorders: collect a run and turn it into a SimulationResult."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any
 
 import numpy as np
 
+from ..groups import LieGroup
 from ..systems import System, Trajectory
-from ._result import Measurements, SimulationResult
+from ._result import ControllerLog, Measurements, SimulationResult
+
+
+class ControllerRecorder:
+    """What a controller answered, and what it says of it."""
+
+    def __init__(self) -> None:
+        self._calls: list[tuple[float, Any, dict[str, Any]]] = []
+
+    def call(self, t: float, answer: Any, elapsed: float, info: Any) -> None:
+        """Keep an answer and the plain values of the controller's info."""
+        values = {"call_time": elapsed}
+        if info is not None:
+            values |= _plain(info)
+        self._calls.append((t, answer, values))
+
+    def finish(self) -> ControllerLog:
+        """Everything as arrays."""
+        keys = dict.fromkeys(key for _, _, values in self._calls for key in values)
+        return ControllerLog(
+            t=np.array([t for t, _, _ in self._calls], dtype=np.float64),
+            command=_commands([answer for _, answer, _ in self._calls]),
+            info={key: _column([values.get(key) for _, _, values in self._calls]) for key in keys},
+        )
 
 
 class Recorder:
     """Lists that grow during a run."""
 
-    def __init__(self, plant: System, reference: Any, estimated: bool, sensors: list[str]) -> None:
-        self.plant, self.reference, self.estimated = plant, reference, estimated
-        self.t: list[float] = []
-        self.x: list[np.ndarray] = []
-        self.u: list[np.ndarray] = []
-        self.estimates: list[np.ndarray] = []
-        self.measurements: dict[str, list[tuple[float, np.ndarray]]] = {s: [] for s in sensors}
-        self.commands: list[np.ndarray] = []
-        self.calls: list[dict[str, Any]] = []
+    def __init__(self, plant: System, sensors: Mapping[str, LieGroup]) -> None:
+        self.plant = plant
+        self._groups = dict(sensors)
+        self._rows: list[tuple[float, np.ndarray, np.ndarray | None, np.ndarray | None]] = []
+        self._inputs: list[np.ndarray] = []
+        self._measurements: dict[str, list[tuple[float, np.ndarray]]] = {s: [] for s in sensors}
 
-    def state(self, t: float, x: np.ndarray, estimate: np.ndarray | None) -> None:
-        """Keep a state, and what was thought of it."""
-        self.t.append(t)
-        self.x.append(x)
-        if estimate is not None:
-            self.estimates.append(np.array(estimate))
+    def __len__(self) -> int:
+        """Number of recorded states."""
+        return len(self._rows)
+
+    @property
+    def last_time(self) -> float:
+        """Time of the last recorded state in s."""
+        return self._rows[-1][0] if self._rows else 0.0
+
+    def state(
+        self,
+        t: float,
+        x: np.ndarray,
+        estimate: np.ndarray | None = None,
+        deviation: np.ndarray | None = None,
+    ) -> None:
+        """Keep a state, and what was thought of it; one step, so that no row is ever half there."""
+        self._rows.append((t, x, estimate, deviation))
 
     def input(self, u: np.ndarray) -> None:
         """Keep the input of the interval that starts."""
-        self.u.append(u.copy())
-
-    def last_input(self, nominal: np.ndarray) -> np.ndarray:
-        """Input of the interval that ended."""
-        return self.u[-1] if self.u else nominal
-
-    def drop_last_input(self) -> None:
-        """Forget the interval whose end is not finite."""
-        self.u.pop()
+        self._inputs.append(u)
 
     def measurement(self, sensor: str, t: float, y: np.ndarray) -> None:
-        """Keep a measurement."""
-        self.measurements[sensor].append((t, y))
+        """Keep a measurement taken at t."""
+        self._measurements[sensor].append((t, y))
 
-    def call(self, t: float, command: np.ndarray, elapsed: float, info: Any) -> None:
-        """Keep a controller's answer and what it says of it: the plain values of its info."""
-        self.commands.append(command)
-        values = info if isinstance(info, Mapping) else getattr(info, "__dict__", {})
-        plain = {
-            key: value
-            for key, value in values.items()
-            if isinstance(value, bool | int | float | str | np.number)
-        }
-        self.calls.append({"t": t, "call_time": elapsed} | plain)
-
-    def finish(self, status: str, message: str) -> SimulationResult:
-        """Everything as arrays."""
-        plant, count = self.plant, len(self.t)
-        keys = list(dict.fromkeys(key for call in self.calls for key in call))
+    def finish(
+        self,
+        reference: Any,
+        controllers: Mapping[str, ControllerLog],
+        settings: Mapping[str, Any],
+        status: str,
+        message: str,
+    ) -> SimulationResult:
+        """Everything as arrays; the input of an interval that was not finished is left out."""
+        plant, count = self.plant, len(self._rows)
+        t = np.array([row[0] for row in self._rows])
         return SimulationResult(
             name=plant.name,
             group=plant.state,
-            t=np.array(self.t),
-            x=np.array(self.x).reshape(count, plant.state.nq),
-            u=np.array(self.u[: max(count - 1, 0)]).reshape(-1, plant.n_inputs),
+            t=t,
+            x=np.array([row[1] for row in self._rows]),
+            u=np.array(self._inputs[: count - 1]).reshape(count - 1, plant.n_inputs),
             input_names=plant.input_names,
             input_units=tuple(entry.unit for entry in plant.inputs),
             input_roles=tuple(entry.role for entry in plant.inputs),
             input_bounds=np.array(plant.input_bounds).reshape(2, plant.n_inputs),
-            reference=self._references(),
-            estimate=np.array(self.estimates) if self.estimated else None,
+            reference=reference_states(plant.state, reference, t),
+            estimate=_rows([row[2] for row in self._rows]),
+            estimate_std=_rows([row[3] for row in self._rows]),
             measurements={
                 name: Measurements(
-                    np.array([t for t, _ in entries]), np.array([y for _, y in entries])
+                    np.array([t for t, _ in entries]),
+                    np.array([y for _, y in entries]).reshape(-1, self._groups[name].nq),
+                    self._groups[name],
                 )
-                for name, entries in self.measurements.items()
+                for name, entries in self._measurements.items()
             },
-            command=np.array(self.commands).reshape(len(self.commands), -1),
-            control={key: _column([call.get(key) for call in self.calls]) for key in keys},
+            controllers=controllers,
+            settings=settings,
             status=status,
             message=message,
         )
 
-    def _references(self) -> np.ndarray | None:
-        nq, count = self.plant.state.nq, len(self.t)
-        reference = getattr(self.reference, "x", self.reference)
-        if isinstance(self.reference, Trajectory):
-            if self.reference.group != self.plant.state:
-                return None
-            reference = self.reference(np.array(self.t)).x
+
+def reference_states(group: LieGroup, reference: Any, t: np.ndarray) -> np.ndarray | None:
+    """A reference at all times, shape (N + 1, nq), if it is a state of the group."""
+    if isinstance(reference, Trajectory):
+        return reference(t).x if reference.group == group else None
+    if callable(reference):
         try:
-            states = np.asarray(reference, dtype=np.float64)
-        except (TypeError, ValueError):
+            values = [_state(reference(time)) for time in t.tolist()]
+        except Exception:  # it may want other arguments; the run is worth more than this record
             return None
-        if states.shape not in ((nq,), (count, nq)):
+        if any(value is None or value.shape != (group.nq,) for value in values):
             return None
-        return np.broadcast_to(states, (count, nq)).copy()
+        return np.array(values)
+    value = _state(reference)
+    if value is None or value.shape != (group.nq,):
+        return None
+    return np.tile(value, (len(t), 1))
+
+
+def _state(reference: Any) -> np.ndarray | None:
+    try:
+        return np.asarray(getattr(reference, "x", reference), dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+
+
+def _rows(values: list[np.ndarray | None]) -> np.ndarray | None:
+    return None if values[0] is None else np.array(values)
+
+
+def _plain(info: Any) -> dict[str, Any]:
+    """Numbers and texts of a mapping, named tuple or object."""
+    if not isinstance(info, Mapping):
+        info = info._asdict() if hasattr(info, "_asdict") else getattr(info, "__dict__", {})
+    named = {key: v.name if isinstance(v, Enum) else v for key, v in info.items()}
+    kinds = bool | int | float | str | np.number | np.bool_
+    return {str(key): value for key, value in named.items() if isinstance(value, kinds)}
+
+
+def _commands(answers: list[Any]) -> np.ndarray | None:
+    """Answers as one array, if they are vectors of one length."""
+    try:
+        array = np.array(answers)
+    except ValueError:  # of different shapes
+        return None
+    return array.astype(np.float64) if array.ndim == 2 and array.dtype.kind in "fiu" else None
 
 
 def _column(values: list[Any]) -> np.ndarray:

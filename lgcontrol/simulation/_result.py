@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..groups import LieGroup
+from ..codegen import unknown_name
+from ..groups import LieGroup, Product
 from ..systems import Trajectory
+from ..systems._signals import control_name
 
 if TYPE_CHECKING:
     import control
@@ -27,10 +29,32 @@ class Measurements:
         Times of measurement, s.
     y : ndarray, shape (K, nq)
         Coordinates on the sensor's group.
+    group : LieGroup
+        The sensor's group.
     """
 
     t: np.ndarray
     y: np.ndarray
+    group: LieGroup
+
+
+@dataclass(frozen=True, eq=False)
+class ControllerLog:
+    """Calls of one controller.
+
+    Attributes
+    ----------
+    t : ndarray, shape (K,)
+        Times of the calls, s.
+    command : ndarray, shape (K, n), or None
+        What it returned, before saturation; None where that is no vector (a trajectory, say).
+    info : dict of str to ndarray, shape (K,)
+        Plain values of its ``info`` after each call, and "call_time", the wall time in s.
+    """
+
+    t: np.ndarray
+    command: np.ndarray | None
+    info: Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,24 +68,28 @@ class SimulationResult:
     group : LieGroup
         The state's group.
     t : ndarray, shape (N + 1,)
-        Times in s.
+        All times at which something happened, s.
     x : ndarray, shape (N + 1, nq)
-        States of the plant.
+        States of the plant; after the kick, where there was one.
     u : ndarray, shape (N, n_inputs)
         All inputs as applied, held over each interval.
     input_names, input_units : tuple of str
     input_roles : tuple of str
     input_bounds : ndarray, shape (2, n_inputs)
     reference : ndarray, shape (N + 1, nq), or None
+        If the reference was a state, or a function of time that gives states.
     estimate : ndarray, shape (N + 1, nq), or None
+        The estimator's ``x``, after the measurements delivered at each time.
+    estimate_std : ndarray, shape (N + 1, dim), or None
+        Square roots of the diagonal of the estimator's ``P``, if it has one.
     measurements : dict of str to Measurements
-    command : ndarray, shape (K, n_controls)
-        What the controller asked for, before saturation, at its own times.
-    control : dict of str to ndarray, shape (K,)
-        The controller's ``info`` at each of its calls, with the key "t" for the times in s and
-        "call_time" for the wall time of the call in s.
+    controllers : dict of str to ControllerLog
+        From the outer to the inner.
+    settings : dict of str to value
+        What else made the run: seed, method, max_step, p, feedback.
     status : str
-        "completed", "diverged" (the state was no longer finite) or "interrupted".
+        "completed", "diverged" (state or estimate were no longer finite), "interrupted" (Ctrl-C)
+        or "failed" (in `SimulationError.result`).
     message : str
         What happened, if not completed.
     """
@@ -77,9 +105,10 @@ class SimulationResult:
     input_bounds: np.ndarray
     reference: np.ndarray | None = None
     estimate: np.ndarray | None = None
+    estimate_std: np.ndarray | None = None
     measurements: Mapping[str, Measurements] = field(default_factory=dict)
-    command: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
-    control: Mapping[str, np.ndarray] = field(default_factory=dict)
+    controllers: Mapping[str, ControllerLog] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     status: str = "completed"
     message: str = ""
 
@@ -90,14 +119,15 @@ class SimulationResult:
 
     @property
     def trajectory(self) -> Trajectory:
-        """States and inputs as a Trajectory."""
-        return Trajectory(self.group, self.t, self.x, self.u)
+        """States and inputs as a Trajectory: callable at any time."""
+        inputs = {"u": self.u} if len(self.u) else {}
+        return Trajectory(self.group, self.t, self.x, **inputs)
 
     @property
     def error(self) -> np.ndarray:
         """``minus(x, reference)`` at all times, shape (N + 1, dim)."""
         if self.reference is None:
-            raise ValueError("the run had no reference state, so there is no error")
+            raise ValueError("the run had no reference that is a state, so there is no error")
         return self.group.minus(self.x, self.reference)
 
     @property
@@ -105,59 +135,65 @@ class SimulationResult:
         """``minus(x, estimate)`` at all times, shape (N + 1, dim)."""
         if self.estimate is None:
             raise ValueError("the run had no estimator")
+        if self.estimate.shape != self.x.shape:
+            raise ValueError(
+                f"the estimator's x has {self.estimate.shape[1]} coordinates, the plant's state "
+                f"{self.group} has {self.group.nq}: there is no error between them"
+            )
         return self.group.minus(self.x, self.estimate)
 
     def block(self, name: str) -> np.ndarray:
         """Coordinates of a block of the state, shape (N + 1, nq of the block)."""
-        return self.group.split(self.x)[name]  # type: ignore[attr-defined]
+        return self._blocks().split(self.x)[self._checked(name)]
 
     def block_error(self, name: str) -> np.ndarray:
         """Error of a block of the state, shape (N + 1, dim of the block)."""
-        return self.group.split_tangent(self.error)[name]  # type: ignore[attr-defined]
+        return self._blocks().split_tangent(self.error)[self._checked(name)]
+
+    def input(self, name: str) -> np.ndarray:
+        """One input as applied, held over each interval, shape (N,)."""
+        if name not in self.input_names:
+            raise KeyError(unknown_name("input", name, self.input_names))
+        return self.u[:, self.input_names.index(name)]
+
+    @property
+    def command(self) -> np.ndarray:
+        """What the (innermost) controller asked for, before saturation, shape (K, n_controls)."""
+        logs = list(self.controllers.values())
+        none = np.zeros((0, len(self._controls)))
+        return none if not logs or logs[-1].command is None else logs[-1].command
+
+    @property
+    def control(self) -> dict[str, np.ndarray]:
+        """``info`` of the (innermost) controller, with the times of its calls as "t"."""
+        logs = list(self.controllers.values())
+        return {"t": logs[-1].t, **logs[-1].info} if logs else {}
 
     def effort(self) -> np.ndarray:
         """Integral of the squared control inputs, unit²·s, shape (n_controls,)."""
-        controls = [i for i, role in enumerate(self.input_roles) if role == "control"]
-        return np.diff(self.t) @ self.u[:, controls] ** 2
+        return np.diff(self.t) @ self.u[:, self._controls] ** 2
 
     def saturation(self, tolerance: float = 1e-6) -> float:
-        """Fraction of the controller's calls that asked for more than the bounds allow."""
-        if self.command.size == 0:
+        """Fraction of the controller's calls that asked for more than the bounds allow.
+
+        Parameters
+        ----------
+        tolerance : float
+            What a command may be beyond a bound, relative to its size: solvers touch bounds.
+        """
+        command = self.command
+        if command.size == 0:
             return 0.0
-        controls = [i for i, role in enumerate(self.input_roles) if role == "control"]
-        lower, upper = self.input_bounds[:, controls]
-        slack = tolerance * (1 + np.abs(self.command))
-        outside = (self.command < lower - slack) | (self.command > upper + slack)
+        lower, upper = self.input_bounds[:, self._controls]
+        slack = tolerance * (1 + np.abs(command))
+        outside = (command < lower - slack) | (command > upper + slack)
         return float(outside.any(axis=1).mean())
 
     def summary(self) -> list[str]:
         """Lines of text: status, final error, effort, saturation, time per controller call."""
-        lines = [] if self.success else [f"{self.status}: {self.message}"]
-        if self.reference is not None:
-            final = self.error[-1]
-            for unit in dict.fromkeys(self.group.tangent_units):
-                parts = final[[i for i, u in enumerate(self.group.tangent_units) if u == unit]]
-                lines.append(f"final error [{unit or '1'}]: {np.linalg.norm(parts):.4g}")
-        if self.u.size:
-            units = dict.fromkeys(
-                unit
-                for unit, role in zip(self.input_units, self.input_roles, strict=True)
-                if role == "control"
-            )
-            if len(units) == 1:
-                lines.append(f"effort ∫u² dt: {self.effort().sum():.4g} ({next(iter(units))})²·s")
-            lines.append(f"commands beyond the bounds: {100 * self.saturation():.1f} %")
-        if "call_time" in self.control and len(self.control["call_time"]):
-            ms = 1e3 * self.control["call_time"]
-            lines.append(
-                f"controller call: median {np.median(ms):.2f} ms, "
-                f"99 % {np.percentile(ms, 99):.2f} ms, longest {ms.max():.2f} ms"
-            )
-        if "status" in self.control:
-            names, counts = np.unique(self.control["status"].astype(str), return_counts=True)
-            pairs = (f"{name} {count}" for name, count in zip(names, counts, strict=True))
-            lines.append(f"controller status: {', '.join(pairs)}")
-        return lines
+        from ._summary import summary
+
+        return summary(self)
 
     def plot(self) -> Figure:
         """States with reference and estimate, inputs with bounds, controller times, over time."""
@@ -204,15 +240,30 @@ class SimulationResult:
             outputs, labels = self.error, self.group.tangent_names
         else:
             outputs, labels = self.x, self.group.coordinate_names
-        held = np.vstack([self.u, self.u[-1:]]) if len(self.u) else np.zeros((len(self.t), 0))
+        held = np.vstack([self.u, self.u[-1:]]) if len(self.u) else np.zeros((1, self.u.shape[1]))
         return control.TimeResponseData(
             self.t,
             outputs.T,
             self.x.T,
             held.T,
-            output_labels=list(labels),
-            state_labels=list(self.group.coordinate_names),
-            input_labels=list(self.input_names),
+            output_labels=[control_name(label) for label in labels],
+            state_labels=[control_name(label) for label in self.group.coordinate_names],
+            input_labels=[control_name(label) for label in self.input_names],
             title=self.name,
+            sysname=self.name,
             issiso=False,
         )
+
+    @property
+    def _controls(self) -> list[int]:
+        return [i for i, role in enumerate(self.input_roles) if role == "control"]
+
+    def _blocks(self) -> Product:
+        if not isinstance(self.group, Product):
+            raise TypeError(f"the state {self.group} has no blocks: use x and error")
+        return self.group
+
+    def _checked(self, block: str) -> str:
+        if block not in self._blocks().blocks:
+            raise KeyError(unknown_name("block", block, self._blocks().blocks))
+        return block

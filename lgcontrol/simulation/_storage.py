@@ -4,85 +4,193 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import zipfile
+import zlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from ..codegen import check_shape
 from ..groups import LieGroup, describe_group, group_from_description
-from ._result import Measurements, SimulationResult
+from ._result import ControllerLog, Measurements, SimulationResult
 
 SCHEMA, VERSION = "lgcontrol.simulation", 1
 _TEXTS = ("name", "status", "message")
 _NAMES = ("input_names", "input_units", "input_roles")
-_ARRAYS = ("t", "x", "u", "input_bounds", "command")
-_OPTIONAL = ("reference", "estimate")
+_ARRAYS = ("t", "x", "u", "input_bounds")
+_OPTIONAL = ("reference", "estimate", "estimate_std")
+
+# What reading a damaged archive raises, as found by cutting and flipping bytes.
+_DAMAGE = (
+    ValueError,  # also JSON, Unicode and pickled objects
+    KeyError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    OSError,
+    EOFError,
+    MemoryError,  # a shape of absurd size
+    NotImplementedError,  # an unknown compression
+    OverflowError,
+    RecursionError,
+    RuntimeError,  # an encrypted member
+    SyntaxError,  # an array header
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 def save_result(result: SimulationResult, path: Path) -> Path:
     """See `SimulationResult.save`; the file appears complete or not at all."""
-    if path.suffix != ".npz":
-        path = path.with_name(path.name + ".npz")
-    description = {
-        "schema": SCHEMA,
-        "version": VERSION,
-        "group": describe_group(result.group),
-        "units": {"t": "s", "x": result.group.coordinate_units, "u": result.input_units},
-        "coordinate_names": result.group.coordinate_names,
-        "measurements": list(result.measurements),
-        "control": list(result.control),
-    }
-    description |= {key: getattr(result, key) for key in _TEXTS + _NAMES}
-    arrays = {key: getattr(result, key) for key in _ARRAYS}
-    arrays |= {k: getattr(result, k) for k in _OPTIONAL if getattr(result, k) is not None}
-    for i, entry in enumerate(result.measurements.values()):
-        arrays |= {f"measurement_{i}_t": entry.t, f"measurement_{i}_y": entry.y}
-    for i, values in enumerate(result.control.values()):
-        arrays[f"control_{i}"] = values
+    path = _with_suffix(path)
+    arrays, description = _to_plain(result)
     arrays["description"] = np.array(json.dumps(description))
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, **arrays)
-        os.replace(name, path)
+        with open(part, "wb") as file:
+            np.savez_compressed(file, **cast(dict[str, Any], arrays))
+        os.replace(part, path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
     return path
 
 
 def load_result(path: Path, group: LieGroup | None) -> SimulationResult:
     """See `SimulationResult.load`."""
+    if not path.exists():
+        path = _with_suffix(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file")
     try:
+        with zipfile.ZipFile(path):  # NumPy would take a bare array or a pickle too
+            pass
         with np.load(path, allow_pickle=False) as file:
             arrays: dict[str, Any] = {key: file[key] for key in file.files}
         description = json.loads(str(arrays.pop("description")))
-    except FileNotFoundError:
-        raise
-    except (ValueError, KeyError, OSError, zipfile.BadZipFile, EOFError) as error:
-        raise ValueError(f"{path} is not a saved simulation result: {error}") from None
-    if description.get("schema") != SCHEMA:
-        raise ValueError(f"{path} holds {description.get('schema')!r}, expected {SCHEMA!r}")
-    if description.get("version", 0) > VERSION:
+        schema, version = description["schema"], description["version"]
+    except _DAMAGE as error:
+        raise ValueError(f"{path} is no saved simulation result: {_reason(error)}") from None
+    if schema != SCHEMA:
+        raise ValueError(f"{path} holds {schema!r}, expected {SCHEMA!r}")
+    if not isinstance(version, int) or version > VERSION:
         raise ValueError(
-            f"{path} has format version {description['version']}, this lgcontrol reads up to "
-            f"{VERSION}: install a newer one"
+            f"{path} has format version {version}, this lgcontrol reads up to {VERSION}: "
+            "install a newer one"
         )
+    if group is None:
+        group = _read_group(path, description.get("group"))
     try:
-        group = group or group_from_description(description["group"])
-        return SimulationResult(
-            group=group,
-            measurements={
-                name: Measurements(arrays[f"measurement_{i}_t"], arrays[f"measurement_{i}_y"])
-                for i, name in enumerate(description["measurements"])
-            },
-            control={name: arrays[f"control_{i}"] for i, name in enumerate(description["control"])},
-            **{key: description[key] for key in _TEXTS},
-            **{key: tuple(description[key]) for key in _NAMES},
-            **{key: arrays[key] for key in _ARRAYS},
-            **{key: arrays[key] for key in _OPTIONAL if key in arrays},
-        )
-    except KeyError as error:
-        raise ValueError(f"{path} lacks {error}: the file is damaged") from None
+        return _from_plain(arrays, description, group)
+    except _DAMAGE as error:
+        raise ValueError(f"{path} is damaged: {_reason(error)}") from None
+
+
+def _read_group(path: Path, description: Any) -> LieGroup:
+    try:
+        return group_from_description(description)
+    except _DAMAGE:
+        name = description.get("type") if isinstance(description, dict) else description
+        raise ValueError(
+            f"{path} has a state on {name}, a group of your own: give it to load(path, group=...)"
+        ) from None
+
+
+def _to_plain(result: SimulationResult) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """A result as arrays and a description that JSON can hold."""
+    arrays = {key: getattr(result, key) for key in _ARRAYS}
+    arrays |= {k: getattr(result, k) for k in _OPTIONAL if getattr(result, k) is not None}
+    for i, entry in enumerate(result.measurements.values()):
+        arrays |= {f"measurement_{i}_t": entry.t, f"measurement_{i}_y": entry.y}
+    for i, log in enumerate(result.controllers.values()):
+        arrays[f"controller_{i}_t"] = log.t
+        if log.command is not None:
+            arrays[f"controller_{i}_command"] = log.command
+        for k, values in enumerate(log.info.values()):
+            arrays[f"controller_{i}_info_{k}"] = values
+    description = {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "group": describe_group(result.group),
+        "units": {"t": "s", "x": result.group.coordinate_units, "u": result.input_units},
+        "coordinate_names": result.group.coordinate_names,
+        "measurements": {n: describe_group(e.group) for n, e in result.measurements.items()},
+        "controllers": {name: list(log.info) for name, log in result.controllers.items()},
+        "settings": dict(result.settings),
+    }
+    return arrays, description | {key: getattr(result, key) for key in _TEXTS + _NAMES}
+
+
+def _from_plain(
+    arrays: Mapping[str, np.ndarray], description: Mapping[str, Any], group: LieGroup
+) -> SimulationResult:
+    """A result from what `_to_plain` returned; shapes are checked against each other."""
+    names = {key: tuple(map(str, description[key])) for key in _NAMES}
+    n, m = len(arrays["t"]), len(names["input_names"])
+    shapes = {
+        "t": (n,),
+        "x": (n, group.nq),
+        "u": (max(n - 1, 0), m),
+        "input_bounds": (2, m),
+        "reference": (n, group.nq),
+        "estimate": (n, None),
+        "estimate_std": (n, None),
+    }
+    kept: dict[str, Any] = {
+        key: check_shape(key, arrays[key], shape, finite=key == "t")
+        for key, shape in shapes.items()
+        if key not in _OPTIONAL or key in arrays
+    }
+    if n < 1 or any(len(values) != m for values in names.values()):
+        raise ValueError("the numbers of times, inputs, units and roles do not fit together")
+    kept |= names | {key: str(description[key]) for key in _TEXTS}
+    return SimulationResult(
+        group=group,
+        measurements={
+            name: _measurements(arrays, i, kind, group)
+            for i, (name, kind) in enumerate(description["measurements"].items())
+        },
+        controllers={
+            name: _controller(arrays, i, keys)
+            for i, (name, keys) in enumerate(description["controllers"].items())
+        },
+        settings=dict(description["settings"]),
+        **kept,
+    )
+
+
+def _measurements(
+    arrays: Mapping[str, np.ndarray], i: int, kind: dict[str, Any], state: LieGroup
+) -> Measurements:
+    try:
+        group = group_from_description(kind)
+    except ValueError:
+        if kind != describe_group(state):
+            raise
+        group = state
+    t = check_shape(f"times of measurement {i}", arrays[f"measurement_{i}_t"], (None,))
+    y = arrays[f"measurement_{i}_y"]
+    return Measurements(t, check_shape(f"measurement {i}", y, (len(t), group.nq)), group)
+
+
+def _controller(arrays: Mapping[str, np.ndarray], i: int, keys: list[str]) -> ControllerLog:
+    t = check_shape(f"times of controller {i}", arrays[f"controller_{i}_t"], (None,))
+    command = arrays.get(f"controller_{i}_command")
+    if command is not None:
+        command = check_shape(f"command of controller {i}", command, (len(t), None))
+    info = {key: arrays[f"controller_{i}_info_{k}"] for k, key in enumerate(keys)}
+    for key, values in info.items():
+        if values.shape != t.shape:
+            raise ValueError(f"{key} of controller {i} has shape {values.shape}, not {t.shape}")
+    return ControllerLog(t, command, info)
+
+
+def _with_suffix(path: Path) -> Path:
+    return path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
+
+
+def _reason(error: Exception) -> str:
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    return f"{text} is missing" if isinstance(error, KeyError) else text or type(error).__name__

@@ -1,0 +1,41 @@
+"""A random stream for every source, found by name."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from ..codegen import check_shape
+
+
+def stream(seed: int, *names: str) -> np.random.Generator:
+    """Stream of a named source: the same whatever other sources there are.
+
+    Examples
+    --------
+    >>> float(stream(1, "sensor", "gps").normal()) == float(stream(1, "sensor", "gps").normal())
+    True
+    """
+    digest = blake2b("\0".join(names).encode(), digest_size=16).digest()
+    key = tuple(int(word) for word in np.frombuffer(digest, dtype="<u4"))
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+def check_seed(seed: Any) -> int:
+    """A whole number that is not negative."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ValueError(f"seed must be a whole number that is not negative, got {seed!r}")
+    return int(seed)
+
+
+def check_deviation(what: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Standard deviations: numbers that are not negative, one for all or one each."""
+    given = np.asarray(value)
+    if given.shape == ():
+        given = np.broadcast_to(given, shape)
+    array = check_shape(what, given, shape)
+    if (array < 0).any():
+        raise ValueError(f"{what} must not be negative, got {value}")
+    return array

@@ -1,0 +1,142 @@
+"""What a result offers: errors, blocks, text, python-control."""
+
+from collections import namedtuple
+from dataclasses import replace
+from types import SimpleNamespace
+
+import control
+import numpy as np
+import pytest
+
+from lgcontrol.groups import SO3, Product, Rn
+from lgcontrol.simulation import ControllerLog, SimulationResult, simulate
+
+from ._plants import Feedback, cart, drone, swinging
+
+
+@pytest.fixture(scope="module")
+def run() -> SimulationResult:
+    plant = drone()
+    return simulate(
+        plant,
+        Feedback(np.zeros((4, 13)), 0.1),
+        x0=plant.state.random(1),
+        reference=plant.state.random(2),
+        seconds=1,
+    )
+
+
+def test_error_is_minus_of_state_and_reference(run):
+    np.testing.assert_allclose(run.group.plus(run.reference, run.error), run.x, atol=1e-12)
+    np.testing.assert_allclose(run.block_error("twist"), run.error[:, 6:])
+    np.testing.assert_allclose(run.block("twist"), run.x[:, 7:])
+
+
+def test_trajectory_interpolates(run):
+    assert run.trajectory(0.35).x.shape == (13,)
+    np.testing.assert_allclose(run.trajectory(run.t).x, run.x, atol=1e-12)
+    np.testing.assert_array_equal(run.trajectory(0.35).u, run.u[3])
+
+
+def test_unknown_names_list_the_valid_ones(run):
+    with pytest.raises(KeyError, match="unknown block 'twst'; valid names are pose, twist"):
+        run.block("twst")
+    with pytest.raises(KeyError, match="unknown block 'x'"):
+        run.block_error("x")
+    with pytest.raises(KeyError, match="unknown input 'torque'; valid names are thrust, torque_x"):
+        run.input("torque")
+    with pytest.raises(TypeError, match=r"the state Rn\(2\) has no blocks"):
+        simulate(swinging(), x0=[0, 0], seconds=1).block("angle")
+
+
+def test_as_python_control_response(run):
+    response = run.to_control()
+    assert isinstance(response, control.TimeResponseData)
+    np.testing.assert_array_equal(response.time, run.t)
+    np.testing.assert_array_equal(response.outputs, run.error.T)
+    np.testing.assert_array_equal(response.states, run.x.T)
+    np.testing.assert_array_equal(response.inputs[:, :-1], run.u.T)
+    np.testing.assert_array_equal(response.inputs[:, -1], run.u[-1])
+    assert response.output_labels == [n.replace(".", "_") for n in run.group.tangent_names]
+    assert response.input_labels == list(run.input_names)
+    assert response.title == "drone"
+
+
+def test_as_python_control_response_without_reference_or_inputs():
+    response = simulate(swinging(), x0=[1, 0], seconds=1).to_control()
+    np.testing.assert_array_equal(response.outputs, response.states)
+    assert response.output_labels == ["angle", "rate"]
+    stopped = simulate(cart(), lambda t, x, r: 0 / 0 if t else 0.0, x0=[0, 0], seconds=1, dt=1)
+    assert stopped.to_control().inputs.shape == (2, 2)
+
+
+def test_effort_is_the_integral_of_the_squared_controls():
+    run = simulate(cart(), lambda t, x, r: 2.0 if t < 0.45 else 1.0, x0=[0, 0], seconds=1, dt=0.25)
+    np.testing.assert_allclose(run.effort(), [4 * 0.5 + 1 * 0.5])
+
+
+def test_saturation_counts_calls_beyond_the_bounds():
+    run = simulate(cart(), lambda t, x, r: 5.0 + (t > 0.6), x0=[0, 0], seconds=1, dt=0.25)
+    assert run.saturation() == 0.25
+    assert simulate(cart(), x0=[0, 0], seconds=1).saturation() == 0.0
+
+
+def test_summary_text():
+    group = Product(attitude=SO3, speed=Rn(1, ("v",), ("m/s",)))
+    x = np.array([[0, 0, 0, 1, 2.0], [*SO3.exp([0.3, 0.0, 0.4]), 1.5]])
+    log = ControllerLog(
+        np.array([0.0, 1.0]),
+        np.array([[1.0, 9.0], [1.0, 1.0]]),
+        {"call_time": np.array([1e-3, 3e-3]), "status": np.array(["solved", "late"])},
+    )
+    run = SimulationResult(
+        name="toy",
+        group=group,
+        t=np.array([0.0, 2.0]),
+        x=x,
+        u=np.array([[1.0, 4.0, 7.0]]),
+        input_names=("a", "b", "w"),
+        input_units=("N", "N m", "m"),
+        input_roles=("control", "control", "disturbance"),
+        input_bounds=np.array([[-5.0, -5.0, 0.0], [5.0, 5.0, 0.0]]),
+        reference=np.array([[0, 0, 0, 1, 1.0]] * 2),
+        controllers={"mpc": log},
+        status="diverged",
+        message="gone",
+    )
+    assert run.summary() == [
+        "diverged: gone",
+        "final error: 0.5 rad",
+        "final error: 0.5 m/s",
+        "effort, integral of u²: 2 (N)²·s, 32 (N m)²·s",
+        "commands beyond the bounds: 50.0 %",
+        "controller call: median 2.00 ms, 99 % 2.98 ms, longest 3.00 ms",
+        "controller status: late 1, solved 1",
+    ]
+    two = replace(run, controllers={"plan": log, "track": log}, status="completed")
+    assert two.summary()[4:6] == [
+        "plan: controller call: median 2.00 ms, 99 % 2.98 ms, longest 3.00 ms",
+        "plan: controller status: late 1, solved 1",
+    ]
+
+
+@pytest.mark.parametrize(
+    "info",
+    [{"cost": 2.0}, SimpleNamespace(cost=2.0), namedtuple("Info", "cost")(2.0)],
+)
+def test_info_may_be_a_mapping_an_object_or_a_named_tuple(info):
+    control = Feedback([0.0, 0.0], 0.5)
+    control.info = info
+    run = simulate(cart(), control, x0=[0, 0], seconds=1)
+    np.testing.assert_array_equal(run.control["cost"], [2.0, 2.0])
+    np.testing.assert_array_equal(run.control["t"], [0.0, 0.5])
+
+
+def test_states_of_an_enumeration_are_kept_by_name():
+    from enum import Enum
+
+    control = Feedback([0.0, 0.0], 0.5)
+    control.info = {"status": Enum("Status", "SOLVED FAILED").SOLVED, "ok": np.bool_(True)}
+    run = simulate(cart(), control, x0=[0, 0], seconds=1)
+    assert run.control["status"].tolist() == ["SOLVED", "SOLVED"]
+    assert run.control["ok"].tolist() == [1.0, 1.0]

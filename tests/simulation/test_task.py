@@ -1,0 +1,49 @@
+"""Tasks: a loop with what counts as success."""
+
+import numpy as np
+import pytest
+
+from lgcontrol.simulation import Criterion, HeldNoise, Task
+
+from ._plants import Feedback, cart
+
+
+def task(limit: float = 0.1) -> Task:
+    return Task(
+        cart(),
+        Feedback([6.0, 6.0], 0.1),
+        x0=np.array([1.0, 0.0]),
+        seconds=5,
+        reference=np.zeros(2),
+        options={"disturbances": [HeldNoise({"wind": 0.1}, 0.1)], "max_step": 0.1},
+        criteria=(
+            Criterion("final position", lambda run: abs(run.error[-1, 0]), limit, "m"),
+            Criterion("largest speed", lambda run: abs(run.x[:, 1]).max(), unit="m/s"),
+        ),
+    )
+
+
+def test_a_task_runs_with_its_options_and_is_judged():
+    run = task().run()
+    assert run.t[-1] == 5 and run.input("wind").any()
+    near, speed = task().judge(run)
+    assert near.passed and near.value == abs(run.error[-1, 0])
+    assert speed.passed and speed.criterion.limit == np.inf
+    assert not task(limit=0.0).judge(run)[0].passed
+
+
+def test_seconds_and_seed_can_be_changed():
+    short = task().run(seconds=1.0, seed=3)
+    assert short.t[-1] == 1.0 and short.settings["seed"] == 3
+    assert short.x.tobytes() == task().run(seconds=1.0, seed=3).x.tobytes()
+    assert short.x.tobytes() != task().run(seconds=1.0, seed=4).x.tobytes()
+
+
+@pytest.mark.parametrize(("value", "limit", "passed"), [
+    (1.0, 1.0, True), (1.1, 1.0, False), (np.nan, 1.0, False), (np.inf, np.inf, True),
+    (np.nan, np.inf, False),
+])  # fmt: skip
+def test_a_value_passes_up_to_its_limit(value, limit, passed):
+    criterion = Criterion("x", lambda run: value, limit)
+    judged = Task(cart(), None, np.zeros(2), 1.0, criteria=(criterion,))
+    assert judged.judge(judged.run())[0].passed is passed
