@@ -7,6 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .mechanics import Multibody as Multibody
+    from .simulation import Cascade as Cascade
+    from .simulation import Criterion as Criterion
+    from .simulation import HeldNoise as HeldNoise
+    from .simulation import InputSignal as InputSignal
+    from .simulation import Kick as Kick
+    from .simulation import Pulse as Pulse
+    from .simulation import Sensor as Sensor
+    from .simulation import SimulationError as SimulationError
+    from .simulation import SimulationResult as SimulationResult
+    from .simulation import Task as Task
+    from .simulation import WhiteNoise as WhiteNoise
+    from .simulation import simulate as simulate
     from .systems import Input as Input
     from .systems import Parameter as Parameter
     from .systems import System as System
@@ -14,11 +26,23 @@ if TYPE_CHECKING:
 
 # Where each name lives: packages load when a name of theirs is first used.
 _HOME = {
+    "Cascade": "simulation",
+    "Criterion": "simulation",
+    "HeldNoise": "simulation",
     "Input": "systems",
+    "InputSignal": "simulation",
+    "Kick": "simulation",
     "Multibody": "mechanics",
     "Parameter": "systems",
+    "Pulse": "simulation",
+    "Sensor": "simulation",
+    "SimulationError": "simulation",
+    "SimulationResult": "simulation",
     "System": "systems",
+    "Task": "simulation",
     "Trajectory": "systems",
+    "WhiteNoise": "simulation",
+    "simulate": "simulation",
 }
 
 

@@ -25,7 +25,7 @@ class Disturbances:
     """
 
     def __init__(self, plant: System, disturbances: Sequence[Any], seed: int) -> None:
-        self.plant = plant
+        self._index = {name: i for i, name in enumerate(plant.input_names)}
         self.total = np.zeros(plant.n_inputs)
         self._kicks = [(e.time, _tangent(plant, e)) for e in disturbances if isinstance(e, Kick)]
         self._pulses = [entry for entry in disturbances if isinstance(entry, Pulse)]
@@ -92,15 +92,14 @@ class Disturbances:
         self.total = np.sum(self._parts, axis=0)
 
     def _new_part(self) -> np.ndarray:
-        self._parts.append(np.zeros(self.plant.n_inputs))
+        self._parts.append(np.zeros_like(self.total))
         return self._parts[-1]
 
     def _positions(self, names: Iterable[str], what: str) -> list[int]:
-        known = self.plant.input_names
         for name in names:
-            if name not in known:
-                raise KeyError(f"{what}: {unknown_name('input', name, known)}")
-        return [known.index(name) for name in names]
+            if name not in self._index:
+                raise KeyError(f"{what}: {unknown_name('input', name, self._index)}")
+        return [self._index[name] for name in names]
 
 
 def _tangent(plant: System, kick: Kick) -> np.ndarray:
