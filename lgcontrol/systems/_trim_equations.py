@@ -151,9 +151,9 @@ def trim_equations(
 ) -> Equations:
     """Write the equations of a (relative) equilibrium with wishes and conditions.
 
-    The field must vanish in blocks that do not move. Along the motion ``X exp(τ ξ)``, with ξ the
-    rate of the moving blocks, it must not change: its derivative for τ vanishes (left out without
-    `symmetry`).
+    The field must vanish in blocks that do not move, and projection leave the state alone. Along
+    the motion ``X exp(τ ξ)``, with ξ the rate of the moving blocks, the field must not change: its
+    derivative for τ vanishes (left out without `symmetry`).
     """
     t, x, u, p = symbols = symbols_of(system)
     state = system.state
@@ -178,6 +178,12 @@ def trim_equations(
         (x[i] - value, f"{state.coordinate_names[i]} away from where", state.coordinate_units[i])
         for i, value in wishes.coordinates.items()
     ]
+    if system.project is not None:
+        away = state.minus(system.project(x, p), x)
+        rows += [
+            (away[i], f"{state.tangent_names[i]} away from the constraints", state.tangent_units[i])
+            for i in range(state.dim)
+        ]
     if symmetry and (moving or system.f.function.jac_sparsity(0, 0).nnz()):
         change = _change(system, ca.DM(keep))(t, x, u, p)
         rows += [

@@ -160,9 +160,7 @@ def heavy_top(gravity=GRAVITY, **options):
     """
     mass, inertia, com = HEAVY_TOP["mass"], HEAVY_TOP["inertia"], ca.DM(HEAVY_TOP["com"])
     M = ca.diag(ca.DM([mass, mass, mass, *inertia]))
-    G = ca.horzcat(
-        ca.DM.eye(3), ca.skew(com)
-    )  # velocity of the pivot point, body axes: v - w x com
+    G = ca.horzcat(ca.DM.eye(3), ca.skew(com))  # body velocity of the pivot: v - w x com
 
     def solution(x):
         pose, twist = x[:7], x[7:]

@@ -48,9 +48,7 @@ def test_full_input_takes_controls_and_names():
 def test_parameters_by_name():
     system = pendulum()
     assert system.parameter_values(damping=0.3).tolist() == [0.5, 0.3]
-    with pytest.raises(
-        KeyError, match="unknown parameter 'damp'; valid names are inertia, damping"
-    ):
+    with pytest.raises(KeyError, match="unknown parameter 'damp'; valid .* inertia, damping"):
         system.parameter_values(damp=0.3)
     with pytest.raises(ValueError, match="parameter 'damping' is not finite"):
         system.parameter_values(damping=np.nan)

@@ -1,0 +1,261 @@
+"""Equilibria and relative equilibria: hover, level flight, turns and helices; refusals."""
+
+import pickle
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from lgcontrol.groups import SE3, SO3, Rn
+from lgcontrol.systems import System, Trajectory, TrimError
+
+from ._examples import (
+    GRAVITY,
+    RIGID,
+    heavy_top,
+    lift,
+    pendulum,
+    quadrotor,
+    satellite,
+    underwater,
+)
+
+SOLVED = 1e-10  # Gauss-Newton converges quadratically: what is left is rounding
+NEAREST = 1e-6  # the last weight of the distance is 1e-5, its bias the square of that
+
+TURN = {"twist.vx": 1.0, "twist.wz": 0.3}
+HELIX = {**TURN, "twist.vz": -0.2, "pose.z": -5.0}
+
+
+def test_hover_at_a_position():
+    hover = quadrotor().trim(position=[2, 1, 1])
+    assert hover.kind == "equilibrium"
+    np.testing.assert_allclose(hover.x[:3], [2, 1, 1], atol=SOLVED)
+    np.testing.assert_allclose(hover.x[3:], [0, 0, 0, 1, 0, 0, 0, 0, 0, 0], atol=SOLVED)
+    np.testing.assert_allclose(hover.u, 1.2 * GRAVITY / 4, rtol=SOLVED)
+    np.testing.assert_allclose(hover.rate, 0.0, atol=SOLVED)
+
+
+def test_what_nothing_decides_stays_at_the_guess():
+    guess = RIGID.join(pose=SE3.from_euler("ZYX", [0.7, 0.2, -0.1], [1, 2, 3]))
+    hover = quadrotor().trim(guess)
+    np.testing.assert_allclose(hover.x[:3], [1, 2, 3], atol=1e-6)
+    yaw, pitch, roll = SO3.as_euler(hover.x[3:7], "ZYX")
+    assert abs(yaw - 0.7) < 0.05  # the nearest attitude without tilt, whose yaw is a little off
+    assert max(abs(pitch), abs(roll)) < SOLVED
+
+
+@pytest.mark.parametrize("symbol", [ca.SX, ca.MX])
+@pytest.mark.parametrize(
+    "where", [{"twist.vx": 1.0, "pose.z": -5.0}, TURN, HELIX], ids=["level", "turn", "helix"]
+)
+def test_steady_motions_of_an_underwater_vehicle(where, symbol):
+    system = underwater(symbol=symbol)
+    steady = system.trim(where=where)
+    assert steady.kind == "relative equilibrium"
+    for name, value in where.items():
+        assert abs(steady.x[system.state.coordinate_names.index(name)] - value) < SOLVED
+    np.testing.assert_allclose(steady.rate[6:], 0.0, atol=SOLVED)
+    lower, upper = system.input_bounds
+    assert (steady.u >= lower).all() and (steady.u <= upper).all()
+    # the motion it promises is the one the system makes, and errors obey the same A all along
+    run = system.rollout(steady.x, steady.u, 0.01, steps=100)
+    expected = steady(run.t)
+    assert np.abs(system.state.minus(run.x, expected.x)).max() < 1e-8
+    here, there = system.linearize(steady), system.linearize(run.x[-1], steady.u)
+    assert here.is_time_invariant
+    np.testing.assert_allclose(there.A, here.A, atol=1e-6)
+    np.testing.assert_allclose(there.B, here.B, atol=1e-6)
+
+
+def test_a_helix_has_the_radius_of_its_speeds():
+    helix = underwater().trim(where=HELIX)
+    path = helix.trajectory(2 * np.pi / np.linalg.norm(helix.rate[3:6]), 0.05)
+    position = path.x[:, :3]
+    turning = np.linalg.norm(helix.rate[3:6])
+    climb = helix.rate[:3] @ helix.rate[3:6] / turning
+    level = np.sqrt(helix.rate[:3] @ helix.rate[:3] - climb**2)
+    across = position[:, :2].max(axis=0) - position[:, :2].min(axis=0)
+    np.testing.assert_allclose(across, 2 * level / turning, rtol=1e-3)  # 0.05 s apart
+    np.testing.assert_allclose(np.diff(position[:, 2]), climb * 0.05, atol=1e-6)
+
+
+def test_a_helix_in_a_current_is_refused():
+    system = underwater(current=(0.3, 0.0, 0.0))
+    with pytest.raises(TrimError, match=r"not a symmetry .*the rate of twist\.\w+ changes by") as e:
+        system.trim(where=HELIX)
+    assert e.value.status == "not a symmetry"
+    assert e.value.best.kind == "none"
+
+
+def test_straight_flight_in_a_current_and_a_helix_in_an_upward_one_pass():
+    straight = underwater(current=(0.3, 0.0, 0.0)).trim(where={"twist.vx": 1.0})
+    assert straight.kind == "relative equilibrium"
+    assert underwater(current=(0.0, 0.0, 0.1)).trim(where=HELIX).kind == "relative equilibrium"
+    drifting = underwater(current=(0.3, 0.0, 0.0)).trim()
+    np.testing.assert_allclose(drifting.u[0], -(4 + 6 * 0.3) * 0.3, rtol=SOLVED)
+
+
+def test_quadrotors_bank_in_a_turn():
+    turn = quadrotor().trim(where={"twist.vx": 3.0, "twist.wz": 0.5})
+    _, pitch, roll = SO3.as_euler(turn.x[3:7], "ZYX")
+    speed, rate = np.linalg.norm(turn.rate[:3]), np.linalg.norm(turn.rate[3:6])
+    assert abs(np.tan(abs(roll)) - speed * rate / GRAVITY) < 1e-6 + abs(pitch)
+    assert abs(turn.u.sum() * np.cos(roll) - 1.2 * GRAVITY) < 1e-6
+
+
+def test_blocks_and_inputs_may_be_given():
+    tilted = pendulum().trim(where={"angle": [3.0, 0.5]})
+    np.testing.assert_allclose(tilted.x[:2] * np.hypot(3, 0.5), [3.0, 0.5], rtol=SOLVED)
+    np.testing.assert_allclose(tilted.u, 0.5 * GRAVITY * tilted.x[1], rtol=SOLVED)
+    pushed = pendulum().trim(where={"torque": 1.0})
+    np.testing.assert_allclose(pushed.x[1], 1.0 / (0.5 * GRAVITY), rtol=SOLVED)
+
+
+def test_the_equilibrium_near_the_guess_is_taken():
+    assert pendulum().trim([-1.0, 0.1, 0.0], where={"torque": 0.0}).x[0] == pytest.approx(-1)
+    assert pendulum().trim([1.0, 0.1, 0.0], where={"torque": 0.0}).x[0] == pytest.approx(1)
+
+
+def test_the_solution_is_the_nearest_one():
+    """The way from the guess must be a combination of the gradients of the equations."""
+    system = System(
+        "two thrusters",
+        Rn(2, ("x", "v")),
+        lambda t, x, u, p: ca.vertcat(x[1], u[0] + 2 * u[1] - 5 - ca.sin(x[0])),
+        inputs=["left", "right"],
+    )
+    guess = np.array([0.3, 0.0])
+    point = system.trim(guess)
+    way = np.array([point.x[0] - guess[0], *point.u])
+    gradient = np.array([-np.cos(point.x[0]), 1.0, 2.0])
+    assert abs(point.u @ [1, 2] - 5 - np.sin(point.x[0])) < SOLVED
+    assert np.linalg.norm(np.cross(way, gradient)) < NEAREST * np.linalg.norm(way) * 10
+
+
+def test_conditions_are_further_equations():
+    system = underwater()
+    fast = system.trim(
+        RIGID.join(twist=[0.8, 0, 0, 0, 0, 0.1]),
+        moving="pose",
+        conditions={
+            "speed": lambda t, x, u, p: ca.sumsqr(x[7:10]) - 1.0,
+            "turn": lambda t, x, u, p: x[12] - 0.2,
+        },
+    )
+    assert abs(np.linalg.norm(fast.rate[:3]) - 1) < SOLVED
+    assert abs(fast.rate[5] - 0.2) < SOLVED
+
+
+def test_constrained_systems_trim_on_their_constraints():
+    top = heavy_top()
+    hanging = top.project(RIGID.join(pose=SE3.from_euler("YZX", [np.pi / 2 - 0.2, 0, 0])))
+    point = top.trim(hanging)
+    np.testing.assert_allclose(point.x[:3], [0, 0, -0.5], atol=SOLVED)
+    np.testing.assert_allclose(
+        top.quantities["reaction"](0.0, point.x), [0, 0, 21.6 * GRAVITY], atol=1e-8
+    )
+
+
+def test_discrete_systems_trim_as_the_continuous_ones():
+    system = quadrotor()
+    hover = system.discretize(0.05).trim(position=[2, 1, 1])
+    np.testing.assert_allclose(hover.u, 1.2 * GRAVITY / 4, rtol=1e-9)
+    climb = lift().discretize(0.1).trim(where={"speed.v": 2.0}, moving="height")
+    assert climb.kind == "relative equilibrium"
+    np.testing.assert_allclose(climb.rate, [0.2, 0.0], atol=SOLVED)
+    np.testing.assert_allclose(climb(1.0).x, [2.0, 2.0])
+
+
+def test_other_parameters_and_disturbances():
+    heavier = lift().trim(p=[3.0])
+    np.testing.assert_allclose(heavier.u, 3 * GRAVITY)
+    torque = satellite().full_input(np.zeros(3), torque_x=0.05)
+    with pytest.raises(TrimError):  # wheels would have to speed up for ever
+        satellite().trim(u=torque)
+    with pytest.raises(TrimError, match="rate.w. answers differently to rate.w."):
+        satellite().trim(u=torque, moving="wheel_speed")  # their growing spin couples the axes
+
+
+def test_a_trim_point_is_a_reference():
+    turn = underwater().trim(where=TURN)
+    path = turn.trajectory(2.0, 0.1)
+    assert isinstance(path, Trajectory)
+    np.testing.assert_allclose(path.t, 0.1 * np.arange(21), atol=1e-12)
+    np.testing.assert_array_equal(path.x[3], turn(path.t[3]).x)
+    assert path.u.shape == (21, 5)
+    with pytest.raises(ValueError, match="0 < dt <= seconds"):
+        turn.trajectory(0.0, 0.1)
+
+
+# Refusals
+
+
+def test_an_infeasible_trim_says_what_is_worst_and_what_is_at_its_bound():
+    weak = quadrotor()
+    heavy = System(
+        "loaded",
+        RIGID,
+        lambda t, x, u, p: weak.f(t, x, u / 4, p),
+        inputs=weak.inputs,
+    )
+    with pytest.raises(TrimError) as error:
+        heavy.trim()
+    text = str(error.value)
+    assert "loaded: no trim point found from 8 starts" in text
+    assert "rate of twist.v" in text and "m/s per s" in text
+    assert all(f"rotor{k} at its upper bound 6 N" in text for k in (1, 2, 3, 4))
+    assert "had to stay still: pose, twist" in text
+    best = error.value.best
+    assert error.value.status == "infeasible"
+    assert best.u.tolist() == [6.0, 6.0, 6.0, 6.0]
+    assert np.isfinite(best.x).all()
+
+
+def test_a_field_that_changes_with_time_has_no_equilibrium():
+    wave = System("wave", Rn(1), lambda t, x, u, p: ca.sin(t) - x)
+    for t in (0.0, np.pi / 2):  # at the second one even the rate of change vanishes
+        with pytest.raises(TrimError, match="not a symmetry"):
+            wave.trim(t=t)
+
+
+def test_errors_pickle():
+    with pytest.raises(TrimError) as error:
+        pendulum().trim(where={"angle": [0.0, 1.0]})
+    copy = pickle.loads(pickle.dumps(error.value))
+    assert str(copy) == str(error.value)
+    np.testing.assert_array_equal(copy.best.x, error.value.best.x)
+
+
+FAULTS = {
+    "unknown name": ({"where": {"twist.vxx": 1}}, KeyError, "mean 'twist.vx'"),
+    "unknown block": ({"moving": "twists"}, KeyError, "unknown block 'twists'; valid .* twist"),
+    "length": ({"position": [1, 2]}, ValueError, r"position has shape \(2,\), expected \(3,\)"),
+    "twice": (
+        {"position": [1, 2, 3], "where": {"pose.z": 1}},
+        ValueError,
+        "pose.z is given in position and in where",
+    ),
+    "bounds": (
+        {"where": {"rotor2": 7.0}},
+        ValueError,
+        r"rotor2 = 7 is outside its bounds \[0, 6\] N",
+    ),
+    "nan": ({"where": {"pose.x": np.nan}}, ValueError, "'pose.x'.* is not finite"),
+    "block shape": ({"where": {"pose": [1, 2]}}, ValueError, r"expected \(7,\)"),
+    "guess": ({"x": [1.0]}, ValueError, r"x has shape \(1,\), expected \(13,\)"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_are_named(fault):
+    arguments, error, message = FAULTS[fault]
+    with pytest.raises(error, match=message):
+        quadrotor().trim(**arguments)
+
+
+def test_systems_without_a_position_say_so():
+    with pytest.raises(
+        ValueError, match="no block with coordinates x, y, z; use where=.*angle.cos"
+    ):
+        pendulum().trim(position=[1, 2, 3])
