@@ -14,12 +14,12 @@ from ._forces import Buoyancy as Buoyancy
 from ._forces import Force as Force
 from ._forces import Gravity as Gravity
 from ._inertia import Check as Check
-from ._inertia import PrincipalInertia as PrincipalInertia
 from ._inertia import SpatialInertia as SpatialInertia
 from ._inertia_matrix import spatial_inertia_matrix as spatial_inertia_matrix
 from ._inertia_matrix import (
     spatial_inertia_matrix_from_parameters as spatial_inertia_matrix_from_parameters,
 )
+from ._principal import PrincipalInertia as PrincipalInertia
 from ._rigid_body import RigidBody as RigidBody
 from ._wheels import GyroscopicWheels as GyroscopicWheels
 from ._wheels import Gyrostat as Gyrostat

@@ -12,7 +12,8 @@ import numpy as np
 from ..codegen import Value
 from ..systems import Input
 from ._coefficients import Coefficient
-from ._forces import BodyMotion, Force, freeze
+from ._fields import freeze, set_field, unit_vector
+from ._forces import BodyMotion, Force
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +44,8 @@ class Thruster:
     name: str = ""
 
     def __post_init__(self) -> None:
-        freeze(self, position=(3,), direction=(3,))
-        _normalize(self, "direction")
+        freeze(self, position=(3,))
+        set_field(self, "direction", unit_vector("Thruster: direction", self.direction))
 
     @property
     def column(self) -> np.ndarray:
@@ -87,8 +88,8 @@ class Rotor:
     name: str = ""
 
     def __post_init__(self) -> None:
-        freeze(self, position=(3,), axis=(3,), torque_coefficient=())
-        _normalize(self, "axis")
+        freeze(self, position=(3,), torque_coefficient=())
+        set_field(self, "axis", unit_vector("Rotor: axis", self.axis))
         if self.spin not in (1, -1):
             raise ValueError(
                 f"Rotor: spin must be 1 (counter-clockwise about the axis) or -1, got {self.spin!r}"
@@ -166,13 +167,3 @@ def wrench_column(direction: np.ndarray, position: np.ndarray, couple: float) ->
     """Wrench of a unit force at a position, with a couple [m] about its direction, shape (6,)."""
     moment = np.cross(position, direction) + couple * direction
     return np.concatenate([direction, moment]) + 0.0  # turns −0 into 0
-
-
-def _normalize(actuator: Any, field: str) -> None:
-    value = getattr(actuator, field)
-    length = float(np.linalg.norm(value))
-    if length == 0.0:
-        raise ValueError(f"{type(actuator).__name__}: {field} must not be zero")
-    value = value / length
-    value.flags.writeable = False
-    object.__setattr__(actuator, field, value)

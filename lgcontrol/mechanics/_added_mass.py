@@ -11,7 +11,8 @@ import numpy as np
 from ..codegen import Value, check_shape
 from ..groups import SE3, LieGroup
 from ..systems import Input
-from ._forces import BodyMotion, freeze
+from ._fields import freeze, read_only
+from ._forces import BodyMotion
 
 # Asymmetry and negative eigenvalues, relative to the largest entry: matrices printed with nine
 # digits.
@@ -92,8 +93,7 @@ def check_added_mass(body: str, value: Any, group: LieGroup) -> np.ndarray:
             f"{body}: added_mass is negative: its smallest eigenvalue is {smallest:.3g}; published "
             "derivatives such as X_du have the opposite sign"
         )
-    A.flags.writeable = False
-    return A
+    return read_only(A)
 
 
 def check_generalized_inertia(

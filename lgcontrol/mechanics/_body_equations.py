@@ -11,7 +11,7 @@ import numpy as np
 from ..codegen import Value
 from ..groups import LieGroup
 from ..systems import Input
-from ._added_mass import Current, current_wrench
+from ._added_mass import Current, check_generalized_inertia, current_wrench
 from ._coefficients import Coefficient, Coefficients
 from ._forces import BodyMotion, Force
 from ._inertia import SpatialInertia
@@ -71,6 +71,17 @@ class BodyEquations:
         """Inputs of the forces, then those of the current."""
         current = () if self.current is None else self.current.inputs
         return (*(entry for force in self.forces for entry in force.inputs), *current)
+
+    def check_inertia(self, name: str, reduction: float | np.ndarray = 0.0) -> None:
+        """Refuse a generalized inertia, less a reduction (dim, dim), that is not positive."""
+        nominal = ca.DM([entry.nominal for entry in self.coefficients.parameters])
+        M = np.array(ca.DM(self.mass_matrix(self.bind(nominal)))) - reduction
+        H = np.abs(self.group.selection)
+        magnitude = H.T @ np.abs(self.inertia.matrix) @ H
+        if self.added_mass is not None:
+            added = np.abs(self.added_mass)
+            magnitude = magnitude + (H.T @ added @ H if added.shape == (6, 6) else added)
+        check_generalized_inertia(name, self.group, M, magnitude)
 
     def bind(self, p: Value) -> dict[str, Value]:
         """Coefficients at the parameters p."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -73,10 +73,10 @@ class Coefficient:
         return tuple(str(i) for i in range(length))
 
 
-class _Slot(NamedTuple):
+class _Entry(NamedTuple):
     parameter: Parameter
     coefficient: str
-    index: tuple[int, ...]
+    place: tuple[int, ...]
 
 
 class Coefficients:
@@ -87,7 +87,7 @@ class Coefficients:
     coefficients : mapping of str to Coefficient
         By name.
     parametric : iterable of str
-        Names of coefficients (all their entries) or of single entries.
+        Names of entries, or beginnings of several up to a dot: "inertia.xx", "inertia".
 
     Raises
     ------
@@ -98,50 +98,44 @@ class Coefficients:
     def __init__(
         self, coefficients: Mapping[str, Coefficient], parametric: Iterable[str] = ()
     ) -> None:
-        if isinstance(parametric, str):
-            parametric = (parametric,)
+        entries = [entry for name, c in coefficients.items() for entry in _entries(name, c)]
+        for name in parametric:
+            if not any(_is_part(entry, name) for entry in entries):
+                valid = [entry.parameter.name for entry in entries]
+                raise KeyError(unknown_name("parameter", name, valid))
         self.values = {name: c.value for name, c in coefficients.items()}
         self._symmetric = {name for name, c in coefficients.items() if c.is_symmetric}
-        slots: dict[str, list[_Slot]] = {}
-        for name, coefficient in coefficients.items():
-            units = np.broadcast_to(np.asarray(coefficient.unit), coefficient.value.shape)
-            for entry, index in coefficient.entries(name):
-                parameter = Parameter(entry, str(units[index]), float(coefficient.value[index]))
-                slot = _Slot(parameter, name, index)
-                slots[entry] = [slot]
-                if entry != name:
-                    slots.setdefault(name, []).append(slot)
-        chosen = set()
-        for name in parametric:
-            if name not in slots:
-                raise KeyError(unknown_name("parameter", name, slots))
-            chosen |= {slot.parameter.name for slot in slots[name]}
-        self._slots = [
-            slot
-            for name, coefficient in coefficients.items()
-            for entry, _ in coefficient.entries(name)
-            for slot in slots[entry]
-            if entry in chosen
+        self._chosen = [
+            entry for entry in entries if any(_is_part(entry, name) for name in parametric)
         ]
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """Parameters of the chosen entries, in the order of the coefficients."""
-        return tuple(slot.parameter for slot in self._slots)
+        return tuple(entry.parameter for entry in self._chosen)
 
     def bind(self, p: Value) -> dict[str, Value]:
         """Coefficients as CasADi values: constants without stored zeros, or with entries of p."""
-        bound: dict[str, Value] = {
-            name: ca.sparsify(ca.DM(value)) for name, value in self.values.items()
-        }
-        for k, slot in enumerate(self._slots):
-            name = slot.coefficient
+        bound: dict[str, Value] = {name: ca.DM(value) for name, value in self.values.items()}
+        for k, entry in enumerate(self._chosen):
+            name = entry.coefficient
             if isinstance(bound[name], ca.DM):
-                bound[name] = type(p)(ca.DM(self.values[name]))
-            bound[name][slot.index or 0] = p[k]
+                bound[name] = type(p)(bound[name])
+            bound[name][entry.place or 0] = p[k]
             if name in self._symmetric:
-                bound[name][slot.index[::-1]] = p[k]
+                bound[name][entry.place[::-1]] = p[k]
         return {
-            name: ca.sparsify(value) if isinstance(value, ca.SX) else value
+            name: value if isinstance(value, ca.MX) else ca.sparsify(value)
             for name, value in bound.items()
         }
+
+
+def _entries(name: str, coefficient: Coefficient) -> Iterator[_Entry]:
+    units = np.broadcast_to(np.asarray(coefficient.unit), coefficient.value.shape)
+    for full_name, place in coefficient.entries(name):
+        value = float(coefficient.value[place])
+        yield _Entry(Parameter(full_name, str(units[place]), value), name, place)
+
+
+def _is_part(entry: _Entry, name: str) -> bool:
+    return entry.parameter.name == name or entry.parameter.name.startswith(f"{name}.")

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..codegen import Value, check_shape
 from ._coefficients import Coefficient
+from ._fields import set_field
 from ._forces import BodyMotion, Force
 
 # Relative to the largest entry: damping matrices printed with nine digits.
@@ -109,14 +110,10 @@ def _damping(force: Any) -> np.ndarray:
     """Check the damping and keep it as a matrix."""
     label = f"{type(force).__name__}: damping"
     given = np.asarray(force.damping)
-    D = (
-        np.diag(check_shape(label, given, (6,)))
-        if given.ndim == 1
-        else check_shape(label, given, (6, 6)).copy()
-    )
-    D.flags.writeable = False
-    object.__setattr__(force, "damping", D)
-    return D
+    is_diagonal = given.ndim == 1
+    D = np.diag(check_shape(label, given, (6,))) if is_diagonal else given
+    set_field(force, "damping", check_shape(label, D, (6, 6)))
+    return force.damping
 
 
 def _units(time: str) -> np.ndarray:

@@ -10,9 +10,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value, check_shape
+from ..codegen import Value
 from ..systems import Input
 from ._coefficients import Coefficient
+from ._fields import freeze, refuse_negative
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
 
@@ -200,26 +201,3 @@ class Buoyancy(Force):
     def _potential_energy(self, motion: BodyMotion, c: Mapping[str, Value]) -> Value:
         displaced = c["density"] * c["volume"]
         return displaced * ca.dot(c["acceleration"], motion.world_point(c["center"]))
-
-
-def freeze(force: Any, **shapes: tuple[int, ...]) -> None:
-    """Check fields of a frozen dataclass and keep them as floats or read-only arrays."""
-    for name, shape in shapes.items():
-        label = f"{type(force).__name__}: {name}"
-        value = check_shape(label, getattr(force, name), shape)
-        if shape == ():
-            object.__setattr__(force, name, float(value))
-            continue
-        value = value.copy()
-        value.flags.writeable = False
-        object.__setattr__(force, name, value)
-
-
-def refuse_negative(force: Any, **units: str) -> None:
-    """Refuse negative numbers in fields, given with their units."""
-    for name, unit in units.items():
-        value = getattr(force, name)
-        if value < 0.0:
-            raise ValueError(
-                f"{type(force).__name__}: {name} must not be negative, got {value:g} {unit}"
-            )

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..codegen import check_shape
 from ..groups import SE3, SO3
+from ._fields import set_field
 from ._inertia_checks import MATRIX_TOLERANCE, inertia_findings
 from ._inertia_matrix import (
     INERTIA_ENTRIES,
@@ -17,34 +18,17 @@ from ._inertia_matrix import (
     spatial_inertia_matrix,
     symmetric_matrix,
 )
+from ._principal import PrincipalInertia, principal_inertia
+from ._solids import (
+    box_inertia,
+    cylinder_inertia,
+    parallel_axis,
+    rod_inertia,
+    sphere_inertia,
+)
 
 Check = Literal["raise", "warn", "ignore"]
 """What to do about an inertia that no body has."""
-
-
-@dataclass(frozen=True, eq=False)
-class PrincipalInertia:
-    """Principal moments and axes of inertia about the centre of mass.
-
-    Parameters
-    ----------
-    moments : ndarray, shape (3,)
-        Principal moments [kg m²], smallest first.
-    axes : ndarray, shape (3, 3)
-        Principal axes as columns, in the body frame: a rotation matrix.
-    T_body_principal : ndarray, shape (7,)
-        SE3 coordinates of the principal frame, which sits at the centre of mass.
-
-    Examples
-    --------
-    >>> rod = SpatialInertia.rod(3.0, length=2.0, axis=[0, 1, 0])
-    >>> rod.principal().axes[:, 0]
-    array([0., 1., 0.])
-    """
-
-    moments: np.ndarray
-    axes: np.ndarray
-    T_body_principal: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,13 +78,10 @@ pass check="warn" or check="ignore"
         if check not in get_args(Check):
             raise ValueError(f'check must be "raise", "warn" or "ignore", got {check!r}')
         given = check_shape("inertia", self.inertia, (3, 3))
-        object.__setattr__(self, "mass", float(check_shape("mass", self.mass, ())))
-        object.__setattr__(
-            self,
-            "center_of_mass",
-            _frozen(check_shape("center_of_mass", self.center_of_mass, (3,))),
-        )
-        object.__setattr__(self, "inertia", _frozen((given + given.T) / 2))
+        set_field(self, "mass", check_shape("mass", self.mass, ()))
+        center = check_shape("center_of_mass", self.center_of_mass, (3,))
+        set_field(self, "center_of_mass", center)
+        set_field(self, "inertia", (given + given.T) / 2)
         found = () if check == "ignore" else inertia_findings(self.mass, self.center_of_mass, given)
         if found and check == "raise":
             raise ValueError(
@@ -152,7 +133,7 @@ pass check="warn" or check="ignore"
         m = float(check_shape("mass", mass, ()))
         c = check_shape("center_of_mass", center_of_mass, (3,))
         about_origin = check_shape("inertia", inertia, (3, 3))
-        return cls(m, c, about_origin - m * _square(c), check=check)
+        return cls(m, c, about_origin - m * parallel_axis(c), check=check)
 
     @classmethod
     def point_mass(cls, mass: float, position: Any = (0.0, 0.0, 0.0)) -> SpatialInertia:
@@ -190,8 +171,7 @@ pass check="warn" or check="ignore"
         >>> SpatialInertia.box(12.0, [1.0, 2.0, 3.0]).inertia.diagonal()
         array([13., 10.,  5.])
         """
-        x, y, z = _lengths("size", size, 3) ** 2
-        return cls(mass, center_of_mass, mass / 12 * np.diag([y + z, x + z, x + y]))
+        return cls(mass, center_of_mass, box_inertia(mass, size))
 
     @classmethod
     def cylinder(
@@ -220,10 +200,7 @@ pass check="warn" or check="ignore"
         >>> SpatialInertia.cylinder(12.0, radius=1.0, length=2.0).inertia.diagonal()
         array([7., 7., 6.])
         """
-        (r,), (h,) = _lengths("radius", [radius], 1), _lengths("length", [length], 1)
-        return cls(
-            mass, center_of_mass, _about(axis, mass * r**2 / 2, mass * (3 * r**2 + h**2) / 12)
-        )
+        return cls(mass, center_of_mass, cylinder_inertia(mass, radius, length, axis))
 
     @classmethod
     def sphere(
@@ -245,8 +222,7 @@ pass check="warn" or check="ignore"
         >>> SpatialInertia.sphere(5.0, radius=1.0).inertia.diagonal()
         array([2., 2., 2.])
         """
-        (r,) = _lengths("radius", [radius], 1)
-        return cls(mass, center_of_mass, 0.4 * mass * r**2 * np.eye(3))
+        return cls(mass, center_of_mass, sphere_inertia(mass, radius))
 
     @classmethod
     def rod(
@@ -274,8 +250,7 @@ pass check="warn" or check="ignore"
         >>> SpatialInertia.rod(12.0, length=1.0, axis=[1, 0, 0]).inertia.diagonal()
         array([0., 1., 1.])
         """
-        (h,) = _lengths("length", [length], 1)
-        return cls(mass, center_of_mass, _about(axis, 0.0, mass * h**2 / 12))
+        return cls(mass, center_of_mass, rod_inertia(mass, length, axis))
 
     @classmethod
     def from_matrix(cls, matrix: Any, *, check: Check = "raise") -> SpatialInertia:
@@ -368,7 +343,7 @@ pass check="warn" or check="ignore"
     @property
     def inertia_about_origin(self) -> np.ndarray:
         """Rotational inertia [kg m²] about the frame origin, shape (3, 3)."""
-        return self.inertia + self.mass * _square(self.center_of_mass)
+        return self.inertia + self.mass * parallel_axis(self.center_of_mass)
 
     def findings(self) -> tuple[str, ...]:
         """Everything that keeps the values from belonging to a body, in words with amounts.
@@ -397,15 +372,7 @@ pass check="warn" or check="ignore"
         >>> SpatialInertia.box(12.0, [1.0, 2.0, 3.0]).principal().moments
         array([ 5., 10., 13.])
         """
-        moments, axes = np.linalg.eigh(self.inertia)
-        # An eigenvector's sign is free: largest entries positive, then right-handed.
-        axes *= np.where(axes[np.abs(axes).argmax(axis=0), np.arange(3)] < 0, -1.0, 1.0)
-        axes[:, 2] = np.cross(axes[:, 0], axes[:, 1])
-        return PrincipalInertia(
-            _frozen(moments),
-            _frozen(axes),
-            _frozen(SE3.from_rotation_matrix(axes, self.center_of_mass)),
-        )
+        return principal_inertia(self.center_of_mass, self.inertia)
 
     # Operations
 
@@ -450,38 +417,10 @@ pass check="warn" or check="ignore"
         return SpatialInertia(
             mass,
             self.center_of_mass + other.mass / mass * between,
-            self.inertia + other.inertia + self.mass * other.mass / mass * _square(between),
+            self.inertia + other.inertia + self.mass * other.mass / mass * parallel_axis(between),
             check="ignore",
         )
 
     @property
     def _numbers(self) -> np.ndarray:
         return np.concatenate([[self.mass], self.center_of_mass, self.inertia[INERTIA_ENTRIES]])
-
-
-def _square(c: np.ndarray) -> np.ndarray:
-    """``−ĉ ĉ``: inertia of a unit mass at c about the origin."""
-    return (c @ c) * np.eye(3) - np.outer(c, c)
-
-
-def _about(axis: Any, along: float, across: float) -> np.ndarray:
-    """Inertia with one moment along an axis and the same one across it."""
-    n = check_shape("axis", axis, (3,))
-    length = np.linalg.norm(n)
-    if length == 0.0:
-        raise ValueError("axis must not be zero")
-    n = n / length
-    return across * np.eye(3) + (along - across) * np.outer(n, n)
-
-
-def _lengths(name: str, value: Any, count: int) -> np.ndarray:
-    lengths = check_shape(name, value, (count,))
-    if (lengths < 0).any():
-        raise ValueError(f"{name} must not be negative, got {lengths.tolist()} m")
-    return lengths
-
-
-def _frozen(array: np.ndarray) -> np.ndarray:
-    array = np.array(array, dtype=np.float64)
-    array.flags.writeable = False
-    return array

@@ -13,7 +13,8 @@ import numpy as np
 from ..codegen import ModelFunction, Shape, Value, trace, unknown_name
 from ..groups import LieGroup, Product
 from ..systems import Input, Parameter, System
-from ._added_mass import Current, check_added_mass, check_generalized_inertia
+from ..systems._signals import check_name
+from ._added_mass import Current, check_added_mass
 from ._body_equations import BodyEquations
 from ._body_system import body_state, body_system
 from ._coriolis import ad_tilde_matrix, boltzmann_hamel_matrix
@@ -52,8 +53,8 @@ class RigidBody:
         to it.
     parametric : sequence of str
         What stays symbolic, as parameters p: "mass", "center_of_mass", "inertia", "added_mass",
-        "current", coefficients of forces such as "linear_drag.damping", or single entries of
-        these such as "inertia.xx" and "linear_drag.damping.x.x".
+        "current", forces such as "linear_drag", their coefficients such as "gravity.acceleration",
+        or single entries such as "inertia.xx" and "gravity.acceleration.z".
 
     Raises
     ------
@@ -89,6 +90,11 @@ class RigidBody:
     parametric: Sequence[str] = ()
 
     def __post_init__(self) -> None:
+        check_name("body", self.name)
+        for field, kind in (("group", LieGroup), ("inertia", SpatialInertia)):
+            if not isinstance(getattr(self, field), kind):
+                given = type(getattr(self, field)).__name__
+                raise TypeError(f"{self.name}: {field} must be a {kind.__name__}, not {given}")
         object.__setattr__(self, "forces", tuple(self.forces))
         names = []
         for force in self.forces:
@@ -112,7 +118,7 @@ class RigidBody:
                 raise ValueError(
                     f"{self.name}: in a current the added mass must be (6, 6), got {added.shape}"
                 )
-        self.check_inertia(self.name, np.zeros((self.group.dim, self.group.dim)))
+        self.equations.check_inertia(self.name)
 
     # The model
 
@@ -367,28 +373,6 @@ class RigidBody:
 
     def _mass_matrix(self, p: Value) -> Value:
         return self.equations.mass_matrix(self.equations.bind(p))
-
-    def check_inertia(self, name: str, reduction: np.ndarray) -> None:
-        """Refuse a generalized inertia that is not positive definite.
-
-        Parameters
-        ----------
-        name : str
-            What the message calls the body.
-        reduction : ndarray, shape (dim, dim)
-            What is taken off the generalized inertia first.
-        """
-        p = ca.DM([entry.nominal for entry in self.parameters])
-        M = np.array(ca.DM(self._mass_matrix(p)))
-        H = np.abs(self.group.selection)
-        magnitude = H.T @ np.abs(self.inertia.matrix) @ H
-        if self.added_mass is not None:
-            magnitude = magnitude + (
-                H.T @ np.abs(self.added_mass) @ H
-                if len(self.added_mass) == 6
-                else np.abs(self.added_mass)
-            )
-        check_generalized_inertia(name, self.group, M - reduction, magnitude)
 
     def _trace(
         self, name: str, build: Callable[..., Value], arguments: str, result: str

@@ -15,6 +15,7 @@ from ..groups import Product, Rn
 from ..systems import Input, System
 from ._body_equations import solve_symmetric
 from ._body_system import body_state
+from ._fields import freeze, refuse_negative, set_field, unit_vector
 from ._rigid_body import MomentumFrame, RigidBody, check_momentum_frame
 
 
@@ -53,29 +54,18 @@ class GyroscopicWheels:
     name: str = "wheel"
 
     def __post_init__(self) -> None:
-        axes = check_shape("GyroscopicWheels: axes", self.axes, (None, 3))
-        lengths = np.linalg.norm(axes, axis=1)
-        if not (lengths > 0).all():
-            raise ValueError(f"GyroscopicWheels: axis {int(lengths.argmin())} is zero")
-        self._freeze("axes", axes / lengths[:, None])
+        freeze(self, axes=(None, 3))
+        axes = [unit_vector(f"GyroscopicWheels: axis {k}", n) for k, n in enumerate(self.axes)]
+        set_field(self, "axes", np.array(axes).reshape(-1, 3))
         for field in ("inertias", "friction"):
             value = np.asarray(getattr(self, field), dtype=np.float64)
             each = np.full(len(axes), value) if value.shape == () else value
-            self._freeze(field, check_shape(f"GyroscopicWheels: {field}", each, (len(axes),)))
+            set_field(self, field, check_shape(f"GyroscopicWheels: {field}", each, (len(axes),)))
         if not (self.inertias > 0).all():
             raise ValueError(
                 f"GyroscopicWheels: inertias must be positive, got {self.inertias.tolist()} kg m²"
             )
-        if not (self.friction >= 0).all():
-            raise ValueError(
-                "GyroscopicWheels: friction must not be negative, got "
-                f"{self.friction.tolist()} N m s/rad"
-            )
-
-    def _freeze(self, field: str, value: np.ndarray) -> None:
-        value = value.copy()
-        value.flags.writeable = False
-        object.__setattr__(self, field, value)
+        refuse_negative(self, friction="N m s/rad")
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -119,7 +109,7 @@ class Gyrostat:
     wheels: GyroscopicWheels
 
     def __post_init__(self) -> None:
-        self.body.check_inertia(
+        self.body.equations.check_inertia(
             f"{self.body.name} without its wheels", np.array(ca.DM(self._spinning_inertia))
         )
 

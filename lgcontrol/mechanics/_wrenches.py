@@ -13,7 +13,8 @@ from ..codegen import Value, unknown_name
 from ..systems import Input
 from ..systems._signals import Role
 from ._coefficients import TWIST_AXES, Coefficient
-from ._forces import BodyMotion, Force, freeze, refuse_negative, wrench_at
+from ._fields import freeze, refuse_negative
+from ._forces import BodyMotion, Force, wrench_at
 
 Frame = Literal["body", "world"]
 

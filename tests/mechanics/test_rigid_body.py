@@ -1,6 +1,8 @@
 """Bodies on groups: Newton's laws for points, conservation, frames, parameters, systems."""
 
+import json
 import pickle
+from pathlib import Path
 
 import casadi as ca
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 from lgcontrol.groups import SE2, SE3, SO2, SO3, Product, Rn, Translation
 from lgcontrol.mechanics import (
     Actuators,
+    Buoyancy,
     Current,
     Gravity,
     LinearDrag,
@@ -17,6 +20,7 @@ from lgcontrol.mechanics import (
     Rotor,
     SpatialInertia,
     Spring,
+    Thruster,
     WrenchInput,
 )
 from lgcontrol.systems import Input
@@ -146,6 +150,60 @@ def test_gravity_forces_are_the_slope_of_the_potential(group, rng):
     close(slope_at_0(x, np.zeros(group.dim)).full()[:, 0], body.gravity_forces(x))
     held = body.inverse_dynamics(x, np.zeros(group.dim), np.zeros(group.dim))
     close(held, body.gravity_forces(x))
+
+
+REFERENCE = json.loads((Path(__file__).parents[1] / "data" / "rotating_bodies.json").read_text())
+
+
+@pytest.mark.parametrize("case", REFERENCE["heavy_top"]["cases"], ids=lambda c: f"g={c['gravity']}")
+def test_a_heavy_top_on_so3_against_reference_numbers(case):
+    """A body turning about a point that is not its centre of mass, at 70 rad/s."""
+    top = REFERENCE["heavy_top"]
+    inertia = SpatialInertia.about_origin(
+        top["mass"], top["centre_of_mass"], np.diag(top["inertia_about_pivot"])
+    )
+    body = RigidBody("top", SO3, inertia, [Gravity((0, 0, -case["gravity"]))])
+    samples = [sample for sample in case["samples"] if sample["t"] <= 0.1]
+    x0 = np.concatenate([SO3.identity, case["omega0"]])
+    run = body.system().rollout(x0, np.zeros(0), 1e-4, steps=1000)
+    assert len(samples) == 2
+    for sample in samples:
+        x = run.x[round(sample["t"] / 1e-4)]
+        # rk4 with steps of 7 mrad: 1e-10 a turn of a radian, 7 radians.
+        close(SO3.matrix(x[:4]), sample["R"], 1e-7)
+        close(x[4:], sample["omega"], 1e-7)
+        energy = body.kinetic_energy(x[:4], x[4:]) + body.potential_energy(x[:4])
+        close(energy, sample["energy"], 1e-7)
+
+
+def test_the_trim_of_an_underwater_vehicle_is_a_helix():
+    """Steady turn: all forces balance while the pose moves with a constant twist."""
+    thrusters = [
+        Thruster([-0.7, 0, 0], direction, -50, 50, name)
+        for direction, name in (([1, 0, 0], "surge"), ([0, 1, 0], "yaw"), ([0, 0, 1], "pitch"))
+    ]
+    body = RigidBody(
+        "vehicle",
+        SE3,
+        SpatialInertia.cylinder(30, 0.1, 1.5, [1, 0, 0], [0, 0, -0.02]),
+        [
+            Gravity(),
+            Buoyancy.neutral(30.0),
+            LinearDrag([2, 20, 20, 0.5, 5, 5]),
+            QuadraticDrag([4, 60, 60, 0.1, 10, 10]),
+            Actuators(thrusters),
+        ],
+        added_mass=np.diag([1.0, 30, 30, 0, 5, 5]),
+    )
+    system = body.system()
+    point = system.trim(where={"twist.vx": 1.5, "twist.wz": 0.1}, moving=True)
+    assert point.kind == "relative equilibrium"
+    x, v = point.x, point.x[7:]
+    close(v[[0, 5]], [1.5, 0.1], 1e-9)  # the solver's own tolerance
+    close(body.forward_dynamics(x[:7], v, np.zeros(6), point.u), np.zeros(6), 1e-8)
+    # Two seconds on: the same twist, the pose moved by the exponential.
+    end = system.rollout(x, point.u, 0.02, steps=100).x[-1]
+    close(SE3.minus(end[:7], SE3.compose(x[:7], SE3.exp(2.0 * v))), np.zeros(6), 1e-6)
 
 
 def test_an_unstable_axis_turns_over(rng):
@@ -330,6 +388,10 @@ def test_single_entries_can_be_parameters(rng):
     body = RigidBody("body", SE3, inertia, [Gravity()], parametric=["inertia.xz", "mass"])
     assert [(e.name, e.unit) for e in body.parameters] == [("mass", "kg"), ("inertia.xz", "kg m²")]
     assert body.parameters[1].nominal == inertia.inertia[0, 2]
+    whole = RigidBody(
+        "body", SE3, inertia, [LinearDrag(np.ones(6)), Gravity()], parametric="gravity"
+    )
+    assert [e.name[-2:] for e in whole.parameters] == [".x", ".y", ".z"]
     more = body.with_parametric("gravity.acceleration.z")
     assert [e.name for e in more.parameters][2:] == ["gravity.acceleration.z"]
     changed = inertia.inertia.copy()
@@ -342,7 +404,7 @@ def test_unknown_parameters_are_refused_at_once():
     ball = SpatialInertia.sphere(1.0, 1.0)
     with pytest.raises(KeyError, match="unknown parameter 'inertia.yx'.*inertia.xy"):
         RigidBody("body", SE3, ball, parametric=["inertia.yx"])
-    with pytest.raises(KeyError, match="Did you mean 'gravity.acceleration'"):
+    with pytest.raises(KeyError, match="Did you mean 'gravity.acceleration"):
         RigidBody("body", SE3, ball, [Gravity()], parametric="gravity.aceleration")
 
 
@@ -404,6 +466,12 @@ def test_impossible_added_masses_are_refused(added, message):
 
 def test_other_mistakes_are_named():
     ball = SpatialInertia.sphere(1.0, 1.0)
+    with pytest.raises(TypeError, match="group must be a LieGroup, not str"):
+        RigidBody("body", "SE3", ball)
+    with pytest.raises(TypeError, match="inertia must be a SpatialInertia, not float"):
+        RigidBody("body", SE3, 1.0)
+    with pytest.raises(ValueError, match="non-empty"):
+        RigidBody("", SE3, ball)
     with pytest.raises(TypeError, match="no embedding in SE"):
         RigidBody("body", Rn(3), ball)
     with pytest.raises(TypeError, match="is not a Force"):

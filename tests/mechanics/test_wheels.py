@@ -153,7 +153,7 @@ def test_state_and_inputs_are_named():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: GyroscopicWheels([[0, 0, 0]], 1.0), "axis 0 is zero"),
+        (lambda: GyroscopicWheels([[0, 0, 0]], 1.0), "axis 0 must not be zero"),
         (lambda: GyroscopicWheels(np.eye(3), [1.0, 2.0]), r"inertias has shape \(2,\)"),
         (lambda: GyroscopicWheels(np.eye(3), 0.0), "inertias must be positive"),
         (lambda: GyroscopicWheels(np.eye(3), 1.0, friction=-1.0), "friction must not be negative"),
