@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 # moves those of a chain of three integrators by the cube root of 1e-16.
 BOUNDARY = 1e-5
 
+LARGE = 0.2  # share in a mode, next to the largest one, from which on a state is named
+
 DUST = 1e-12  # entries of A this small next to the largest are what trim solvers leave of zeros
 
 
@@ -56,6 +58,8 @@ class Controllability:
     rank, size : int
         Dimensions of the controllable subspace and of the state.
     uncontrollable : tuple of Mode
+    states : tuple of str
+        Error states with a share in what inputs do not reach.
     basis : ndarray, shape (n, rank)
         Spans the controllable subspace.
     """
@@ -63,6 +67,7 @@ class Controllability:
     rank: int
     size: int
     uncontrollable: tuple[Mode, ...]
+    states: tuple[str, ...]
     basis: np.ndarray
 
     @property
@@ -77,7 +82,7 @@ class Controllability:
 
     def __str__(self) -> str:
         """Rank and uncontrollable modes."""
-        return _summary("controllable", self.rank, self.size, self.uncontrollable)
+        return _summary("controllable", self, self.uncontrollable)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +94,8 @@ class Observability:
     rank, size : int
         Dimension of the state less that of the unobservable subspace, dimension of the state.
     unobservable : tuple of Mode
+    states : tuple of str
+        Error states with a share in what outputs do not show.
     basis : ndarray, shape (n, size - rank)
         Spans the unobservable subspace.
     """
@@ -96,6 +103,7 @@ class Observability:
     rank: int
     size: int
     unobservable: tuple[Mode, ...]
+    states: tuple[str, ...]
     basis: np.ndarray
 
     @property
@@ -110,7 +118,7 @@ class Observability:
 
     def __str__(self) -> str:
         """Rank and unobservable modes."""
-        return _summary("observable", self.rank, self.size, self.unobservable)
+        return _summary("observable", self, self.unobservable)
 
 
 def controllability(
@@ -144,7 +152,7 @@ def controllability(
     >>> two = System("two carts", Rn(2, ("left", "right")), lambda t, x, u, p: [u - x[0], x[1]],
     ...              inputs=["force"])
     >>> print(two.linearize([0.0, 0.0]).controllability())
-    1 of 2 error states controllable; not controllable: right (eigenvalue 1, not stable)
+    1 of 2 error states controllable; not controllable in right: right (eigenvalue 1, not stable)
     """
     chosen = linearization.with_inputs(inputs)
     inside, outside, scale, A = _reached(linearization.A, chosen.B, tolerance)
@@ -158,7 +166,8 @@ def controllability(
             for value, vector in zip(values, vectors.T, strict=True)
         ]
     basis = np.linalg.qr(scale[:, None] * inside)[0] if inside.shape[1] else inside
-    return Controllability(inside.shape[1], size, tuple(modes), basis)
+    states = _shares(linearization, outside)
+    return Controllability(inside.shape[1], size, tuple(modes), states, basis)
 
 
 def observability(linearization: Linearization, tolerance: float = 1e-9) -> Observability:
@@ -183,7 +192,7 @@ def observability(linearization: Linearization, tolerance: float = 1e-9) -> Obse
     >>> cart = System("cart", Rn(2, ("place", "speed")), lambda t, x, u, p: [x[1], -x[1]],
     ...               h=lambda t, x, u, p: x[1], output=Rn(1))
     >>> print(cart.linearize([0.0, 0.0]).observability())
-    1 of 2 error states observable; not observable: place (eigenvalue 0, not stable)
+    1 of 2 error states observable; not observable in place: place (eigenvalue 0, not stable)
     """
     shown, hidden, scale, A = _reached(linearization.A.T, linearization.C.T, tolerance)
     size = len(A)
@@ -195,7 +204,8 @@ def observability(linearization: Linearization, tolerance: float = 1e-9) -> Obse
             for value, vector in zip(values, vectors.T, strict=True)
         ]
     basis = np.linalg.qr(hidden / scale[:, None])[0] if hidden.shape[1] else hidden
-    return Observability(shown.shape[1], size, tuple(modes), basis)
+    states = _shares(linearization, hidden)
+    return Observability(shown.shape[1], size, tuple(modes), states, basis)
 
 
 def _reached(
@@ -249,7 +259,7 @@ def _mode(
     size = np.linalg.norm(linearization.A, 2)
     margin = 1 - abs(value) if linearization.dt else -value.real
     share = np.abs(vector)
-    large = [int(i) for i in np.argsort(-share, kind="stable") if share[i] > 0.2 * share.max()]
+    large = [int(i) for i in np.argsort(-share, kind="stable") if share[i] > LARGE * share.max()]
     direction = vector * scale
     real = abs(value.imag) <= BOUNDARY * max(size, 1e-300)
     value = complex(value.real, 0.0 if real else value.imag)
@@ -264,6 +274,17 @@ def _mode(
     )
 
 
-def _summary(word: str, rank: int, size: int, modes: tuple[Mode, ...]) -> str:
-    text = f"{rank} of {size} error states {word}"
-    return text + (f"; not {word}: " + "; ".join(map(str, modes)) if modes else "")
+def _shares(linearization: Linearization, basis: np.ndarray) -> tuple[str, ...]:
+    """Error states of which the subspace of an orthonormal basis holds a large part."""
+    share = np.linalg.norm(basis, axis=1)
+    large = share > LARGE * share.max(initial=0.0)
+    return tuple(
+        name for name, is_large in zip(linearization.state_names, large, strict=True) if is_large
+    )
+
+
+def _summary(word: str, report: Controllability | Observability, modes: tuple[Mode, ...]) -> str:
+    text = f"{report.rank} of {report.size} error states {word}"
+    if modes:
+        text += f"; not {word} in {', '.join(report.states)}: " + "; ".join(map(str, modes))
+    return text
