@@ -5,6 +5,7 @@ import pytest
 
 from lgcontrol.mechanics import Multibody
 
+from .make_reference import MODELS, OWN
 from .reference import checks, load, order, tree_of
 
 SYNTHETIC = [
@@ -56,6 +57,13 @@ def test_robot_from_its_file(model, shared):
     )
     assert set(tree.joints) == {entry["name"] for entry in description["joints"]}
     compare(tree, description, data)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_numbers_of_our_own(model):
+    """A state of some models, kept with the project."""
+    description, data = load(OWN, model)
+    compare(tree_of(description), description, data)
 
 
 def test_order_is_depth_first(shared):

@@ -162,7 +162,8 @@ def test_inertias_no_body_has_are_reported_by_link():
 
 def test_massless_links_stay_massless():
     text = """<robot name="r"><link name="base"/><link name="arm"/>
-    <joint name="hinge" type="continuous"><parent link="base"/><child link="arm"/></joint></robot>"""
+    <joint name="hinge" type="continuous">
+    <parent link="base"/><child link="arm"/></joint></robot>"""
     tree = Multibody.from_urdf(parse_urdf(text), on_finding="ignore")
     assert tree.mass == 0.0
     with pytest.raises(ValueError, match="joint 'hinge'"):

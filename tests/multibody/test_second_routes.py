@@ -219,6 +219,17 @@ def test_external_wrenches_act_through_jacobians(tree, rng):
     close(moved, pushed)
 
 
+@pytest.mark.parametrize("reference", REFERENCES)
+def test_wrench_on_a_frame_is_dual_to_its_twist(reference, rng):
+    tree = TREES["spherical_zyx"]
+    q, v, a, *_ = zoo.state(tree, rng)
+    wrench = rng.normal(size=6)
+    wrenches = tree.wrenches_at("tip", reference)(q, wrench)
+    assert wrenches.shape == (len(tree.bodies), 6)
+    moved = tree.inverse_dynamics(q, v, a) - tree.inverse_dynamics(q, v, a, wrenches)
+    close(moved, tree.jacobian("tip", reference)(q).T @ wrench)
+
+
 @pytest.mark.parametrize("kind", zoo.JOINTS)
 def test_joint_kinematics(kind, rng):
     joint = zoo.JOINTS[kind]

@@ -216,6 +216,18 @@ class TreeFunctions:
         """(q, v) → twist [v; ω] of a frame, shape (..., 6)."""
         return self._function("velocity", frame, reference)
 
+    def wrenches_at(self, frame: str, reference: Reference = "body") -> TreeFunction:
+        """(q, wrench) → wrenches on all bodies for one [f; m] on a frame, (..., n_bodies, 6).
+
+        Parameters
+        ----------
+        frame : str
+        reference : {"body", "spatial", "hybrid", "mixed"}
+            Axes and point of the wrench, dual to those of a twist: "hybrid" is a force and a
+            moment in world axes, about the frame's origin.
+        """
+        return self._function("wrenches_at", frame, reference)
+
     def acceleration(
         self, frame: str, reference: Reference = "body", kind: Acceleration = "classical"
     ) -> TreeFunction:

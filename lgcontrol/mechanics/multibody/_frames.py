@@ -89,6 +89,28 @@ def jacobian_rate(
     return ca.vertcat(linear, T.R @ (rate[3:, :] + turn @ J[3:, :]))
 
 
+def wrenches_at(
+    plan: Plan, q: Value, wrench: Value, seat: tuple[int, Motion], reference: str
+) -> Value:
+    """Wrenches on the bodies (6 × bodies) for one wrench on a frame."""
+    k, T = seat
+    W = T.push_wrench(in_frame(frame_pose(plan, q, seat), wrench, reference))
+    columns = [
+        plan.seats[name][1].pull_wrench(W) if i == k else ca.SX(6, 1) for name, i in plan.bodies
+    ]
+    return ca.horzcat(ca.SX(6, 0), *columns)
+
+
+def in_frame(pose: Motion, wrench: Value, reference: str) -> Value:
+    """A wrench in the axes and about the origin of its frame, given in a reference."""
+    if reference == "body":
+        return wrench
+    if reference == "spatial":
+        return pose.pull_wrench(wrench)
+    f, m = pose.R.T @ wrench[:3], wrench[3:]
+    return ca.vertcat(f, pose.R.T @ m if reference == "hybrid" else m)
+
+
 def velocity(plan: Plan, q: Value, v: Value, seat: tuple[int, Motion], reference: str) -> Value:
     """Twist of a frame in a reference."""
     V = frame_twist(plan, q, v, seat)

@@ -136,6 +136,9 @@ def frame_recipe(kind: str, frame: str, reference: str = "body", rate: str = "sp
     if kind == "jacobian_rate":
         build = partial(_at_seat, frames.jacobian_rate, frame, reference=reference)
         return Recipe("q v", (("J_rate", "6v"),), build)
+    if kind == "wrenches_at":
+        build = partial(_at_seat, frames.wrenches_at, frame, reference=reference)
+        return Recipe("q wrench", (("wrenches", "b6"),), build)
     if kind == "velocity":
         build = partial(_at_seat, frames.velocity, frame, reference=reference)
         return Recipe("q v", (("twist", "6"),), build)
@@ -201,6 +204,7 @@ def trace_recipe(
         "v": (tree.nv,),
         "a": (tree.nv,),
         "tau": (tree.nv,),
+        "wrench": (6,),
         "wrenches": (len(tree.bodies), 6),
         "p": (len(tree.parameters),),
     }

@@ -131,10 +131,6 @@ class Plan:
         starts = [node.v.start for node in self.nodes]
         return len(set(starts)) < len(starts)
 
-    def children(self, k: int) -> list[int]:
-        """Nodes on node k."""
-        return [i for i, node in enumerate(self.nodes) if node.parent == k]
-
     def path(self, k: int) -> list[int]:
         """Nodes from k (included) to the root."""
         path = []

@@ -118,7 +118,8 @@ def multibody_system(
         effects.add(loads, q, v, u[n_drive : n_drive + n_effect])
         for i, (frame, reference) in enumerate(references.items()):
             start = n_drive + n_effect + 6 * i
-            loads.add(frame, _to_body(plan, q, frame, u[start : start + 6], reference))
+            pose = frames.frame_pose(plan, q, plan.seats[frame])
+            loads.add(frame, frames.in_frame(pose, u[start : start + 6], reference))
         tau = B @ u[:n_drive]
         if not effects.added_mass:
             return ca.vertcat(v, forward_dynamics(plan, q, v, tau, loads.wrenches))
@@ -272,16 +273,6 @@ def _motion(plan: Plan, q: Value, v: Value, link: str, flow: Value | None) -> Bo
 
 def _numbers(force: Force) -> dict[str, Value]:
     return {name: ca.DM(entry.value) for name, entry in force.coefficients.items()}
-
-
-def _to_body(plan: Plan, q: Value, frame: str, wrench: Value, reference: str) -> Value:
-    if reference == "body":
-        return wrench
-    T = frames.frame_pose(plan, q, plan.seats[frame])
-    if reference == "spatial":
-        return T.pull_wrench(wrench)
-    f = T.R.T @ wrench[:3]
-    return ca.vertcat(f, T.R.T @ wrench[3:] if reference == "hybrid" else wrench[3:])
 
 
 def _drives(
