@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..codegen import check_shape
-from ..systems import System
+from ..systems import System, field_derivatives
 
 
 class ReferenceSamples(NamedTuple):
@@ -23,8 +23,13 @@ class ReferenceSamples(NamedTuple):
     u: np.ndarray
 
 
-def sample_reference(system: System, reference: Any, times: np.ndarray) -> ReferenceSamples:
+def sample_reference(
+    system: System, reference: Any, times: np.ndarray, p: np.ndarray | None = None
+) -> ReferenceSamples:
     """States and inputs of a reference at times.
+
+    A reference without inputs gets those that come nearest to moving the system along it: hover
+    thrusts for a state at rest.
 
     Parameters
     ----------
@@ -32,9 +37,11 @@ def sample_reference(system: System, reference: Any, times: np.ndarray) -> Refer
     reference : array_like, TrimPoint, Trajectory or callable
         A constant state (nq,), an object with ``x`` and ``u``, or a callable of an array of times
         that returns such an object. Inputs are all of the system's (n_inputs,) or its controls
-        only; without any they are nominal.
+        only.
     times : ndarray, shape (k,)
-        Times in s.
+        Increasing times in s.
+    p : ndarray, optional
+        The system's parameters; nominal if left out.
 
     Returns
     -------
@@ -57,24 +64,35 @@ def sample_reference(system: System, reference: Any, times: np.ndarray) -> Refer
         raise ValueError(
             f"{system.name} has no reference to follow: give a state, a TrimPoint or a Trajectory"
         )
-    point = reference
-    if callable(reference):
-        moving = np.any(getattr(reference, "rate", 1.0))  # a TrimPoint at rest is a constant
-        point = reference(np.asarray(times, dtype=np.float64)) if moving else reference
+    times = np.asarray(times, dtype=np.float64)
+    moving = callable(reference) and np.any(getattr(reference, "rate", 1.0))
+    point = reference(times) if moving else reference
     x, u = getattr(point, "x", point), getattr(point, "u", None)
-    state = check_shape("the reference's state", x, (system.state.nq,), batch=True)
-    rows = (len(times), system.state.nq)
+    x = check_shape("the reference's state", x, (system.state.nq,), batch=True)
+    if u is None or np.shape(u)[-1:] == (0,):
+        u = _driving_inputs(system, times, x, system.nominal_parameters if p is None else p)
+    elif np.shape(u)[-1] == len(system.input_index("control")) != system.n_inputs:
+        u = system.full_input(u)
+    u = check_shape("the reference's input", u, (system.n_inputs,), batch=True)
+    count = len(times)
     return ReferenceSamples(
-        np.broadcast_to(state, rows),
-        np.broadcast_to(_inputs(system, u), (len(times), system.n_inputs)),
+        np.broadcast_to(x, (count, system.state.nq)), np.broadcast_to(u, (count, system.n_inputs))
     )
 
 
-def _inputs(system: System, u: Any) -> np.ndarray:
-    if u is None or np.shape(u)[-1:] == (0,):
-        return system.nominal_input
-    size = np.shape(u)[-1] if np.ndim(u) else 0
-    controls = len(system.input_index("control"))
-    if size == controls != system.n_inputs:
-        return system.full_input(u)
-    return check_shape("the reference's input", u, (system.n_inputs,), batch=True)
+def _driving_inputs(system: System, times: np.ndarray, x: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """Inputs near the nominal ones whose field comes nearest to the rate of x, within bounds."""
+    states = x.reshape(-1, system.state.nq)
+    rates = np.zeros((len(states), system.state.dim))
+    if len(states) > 1:
+        rates[:-1] = system.state.minus(states[1:], states[:-1])
+        rates[:-1] /= 1.0 if system.is_discrete else np.diff(times)[:, None]
+        rates[-1] = rates[-2]
+    controls = system.input_index("control")
+    here = field_derivatives(system)(times[: len(states)], states, system.nominal_input, p)
+    B = here.B[..., controls]
+    missing = (rates - here.rate)[..., None]
+    u = np.tile(system.nominal_input, (len(states), 1))
+    u[:, controls] += (np.linalg.pinv(B, rcond=1e-9) @ missing)[..., 0]
+    lower, upper = system.input_bounds
+    return np.clip(u, lower, upper).reshape(*x.shape[:-1], system.n_inputs)

@@ -105,9 +105,10 @@ class SQPSolver:
         """
         problem = self.problem
         reference = problem.reference if reference is None else reference
-        x_ref, u_ref = sample_reference(problem.system, reference, times)
         nominal = problem.nominal_parameters
         p = nominal if p is None else check_shape("p", p, nominal.shape)
+        own = p[: problem.system.n_parameters]
+        x_ref, u_ref = sample_reference(problem.system, reference, times, own)
         return Setting(x_ref, u_ref, p, self._terminal_weight(reference, x_ref, u_ref, times, p))
 
     def _terminal_weight(self, reference, x_ref, u_ref, times, p) -> np.ndarray:

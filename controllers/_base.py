@@ -1,0 +1,130 @@
+"""Controller: what simulations call, and what a controller says of its last call."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lgcontrol.codegen import check_shape
+from lgcontrol.systems import System
+
+
+@dataclass(frozen=True)
+class ControlInfo:
+    """What a controller says of its last call.
+
+    Parameters
+    ----------
+    status : str
+        "ok"; "saturated" when bounds changed the answer; "held" when the state was not finite and
+        the last input was returned; solvers have more.
+    solve_time : float
+        In s; zero for closed formulas.
+    message : str
+    """
+
+    status: str = "ok"
+    solve_time: float = 0.0
+    message: str = ""
+
+
+class Controller(ABC):
+    """A feedback law ``controller(t, x, reference) → controls`` that runs in samples.
+
+    A law of your own is a subclass with `_control`; or any callable with an attribute ``dt``.
+
+    Parameters
+    ----------
+    system : System
+        What the controller knows of the plant.
+    dt : float
+        Period in s.
+    offset : float
+        Time of the first call in s.
+    delay : float
+        Time from a call to its effect in s.
+    reference : optional
+        Followed when a call brings none: a constant state, a TrimPoint or a Trajectory.
+
+    Attributes
+    ----------
+    info : ControlInfo
+        Of the last call.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        *,
+        dt: float,
+        offset: float = 0.0,
+        delay: float = 0.0,
+        reference: Any = None,
+    ) -> None:
+        for name, value in (("dt", dt), ("offset", offset), ("delay", delay)):
+            if not check_shape(name, value, ()) >= 0 or (name == "dt" and value <= 0):
+                raise ValueError(f"{name} must be positive, got {value:g} s")
+        self.system = system
+        self.dt, self.offset, self.delay = float(dt), float(offset), float(delay)
+        self.reference = reference
+        self._controls = system.input_index("control")
+        lower, upper = system.input_bounds
+        self._lower, self._upper = lower[self._controls], upper[self._controls]
+        self.info: ControlInfo = ControlInfo()
+        self._last: np.ndarray | None = None
+
+    def __call__(self, t: float, x: Any, reference: Any = None) -> np.ndarray:
+        """Controls for the measured state.
+
+        Parameters
+        ----------
+        t : float
+            Time in s.
+        x : array_like, shape (nq,)
+            State; when it is not finite the last controls are held.
+        reference : optional
+            Constant state, TrimPoint or Trajectory; that of the controller if left out.
+
+        Returns
+        -------
+        ndarray, shape (n_controls,)
+
+        Raises
+        ------
+        ValueError
+            If the state or the reference has the wrong size, or there is no reference.
+        """
+        state = check_shape("x", x, (self.system.state.nq,), finite=False)
+        if not np.isfinite(state).all():
+            self.info = ControlInfo("held", message="the state is not finite")
+            return self._fallback()
+        goal = self.reference if reference is None else reference
+        u = self._control(float(t), state, goal)
+        if not np.isfinite(u).all():
+            self.info = ControlInfo("held", message="the feedback is not finite")
+            return self._fallback()
+        self._last = u
+        return u.copy()
+
+    def reset(self) -> None:
+        """Forget earlier calls."""
+        self._last = None
+        self.info = ControlInfo()
+
+    @abstractmethod
+    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+        """Controls for a finite state; sets `info`."""
+
+    def _fallback(self) -> np.ndarray:
+        """Last controls, nominal ones before the first call."""
+        held = self.system.nominal_input[self._controls] if self._last is None else self._last
+        return np.clip(held, self._lower, self._upper)
+
+    def _saturate(self, u: np.ndarray) -> np.ndarray:
+        """Controls within their bounds; notes in `info` when that changed them."""
+        limited = np.clip(u, self._lower, self._upper)
+        self.info = ControlInfo("ok" if np.array_equal(limited, u) else "saturated")
+        return limited

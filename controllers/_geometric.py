@@ -1,0 +1,127 @@
+"""GeometricPD: proportional-derivative tracking on the group, for fully actuated systems."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from lgcontrol.codegen import ModelFunction
+from lgcontrol.optimal import sample_reference
+from lgcontrol.systems import System
+
+from ._allocation import allocate
+from ._base import ControlInfo, Controller
+from ._tracking import Blocks, actuation, find_blocks, gains, tracking_acceleration
+
+
+class GeometricPD(Controller):
+    """Tracks configuration and velocity on any group, with the model's dynamics cancelled.
+
+    For a satellite (SO3), an underwater vehicle (SE3), a vessel (SE2): wherever the controls can
+    produce any acceleration. From almost every error, 180° included, the reference is reached along
+    the shortest rotation. Vehicles that push along one axis only take `ThrustVectorPD`.
+
+    Parameters
+    ----------
+    system : System
+        State with a configuration and its body-fixed velocity; affine in the controls.
+    frequency : float or array_like
+        Natural frequency of the error in rad/s: one, or one per tangent coordinate.
+    damping_ratio : float or array_like
+    dt : float
+        Period in s.
+    configuration : str, optional
+        Block to control; the first that has a velocity if left out.
+    reference : optional
+        See `Controller`; the velocity and acceleration of a Trajectory are fed forward.
+    saturate : bool
+        Whether the controls stay within their bounds.
+    offset, delay : float
+        See `Controller`.
+    p : array_like, optional
+        The system's parameters.
+
+    Raises
+    ------
+    ValueError
+        If the state has no such blocks or the controls cannot produce every acceleration.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SO3, Product, Rn
+    >>> satellite = System(
+    ...     "satellite", Product(attitude=SO3, rate=Rn(3)),
+    ...     lambda t, x, u, p: ca.vertcat(x[4:], u / 5), inputs=["tx", "ty", "tz"])
+    >>> control = GeometricPD(satellite, frequency=0.5, reference=satellite.state.identity)
+    >>> control(0.0, [1, 0, 0, 0, 0, 0, 0]).round(3)  # turned by 180° about x
+    array([-3.927,  0.   ,  0.   ])
+    """
+
+    def __init__(
+        self,
+        system: System,
+        *,
+        frequency: Any = 1.0,
+        damping_ratio: Any = 1.0,
+        dt: float = 0.01,
+        configuration: str | None = None,
+        reference: Any = None,
+        saturate: bool = True,
+        offset: float = 0.0,
+        delay: float = 0.0,
+        p: Any = None,
+    ) -> None:
+        super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference)
+        self.blocks = find_blocks(system, configuration)
+        self.stiffness, self.damping = gains(frequency, damping_ratio, self.blocks.group.dim)
+        self.saturate = saturate
+        self._p = system.nominal_parameters if p is None else np.asarray(p, dtype=np.float64)
+        self._actuation = actuation(system, self.blocks)
+        self._tracking = _tracking(system, self.blocks)
+        effect = self._actuation(0.0, system.state.identity, system.nominal_input, self._p).effect
+        rank = np.linalg.matrix_rank(effect)
+        if rank < self.blocks.group.dim:
+            raise ValueError(
+                f"{system.name}: the controls accelerate {self.blocks.name!r} in {rank} of "
+                f"{self.blocks.group.dim} directions; ThrustVectorPD is for thrust along one axis"
+            )
+
+    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+        goal = sample_reference(self.system, reference, np.array([t, t + self.dt]), self._p)
+        v = goal.x[:, self.blocks.v]
+        wanted = self._tracking(
+            x[self.blocks.q],
+            x[self.blocks.v],
+            goal.x[0, self.blocks.q],
+            v[0],
+            (v[1] - v[0]) / self.dt,
+            self.stiffness,
+            self.damping,
+        )
+        now = self._actuation(t, x, goal.u[0], self._p)
+        start, missing = goal.u[0, self._controls], wanted - now.rate
+        free = start + np.linalg.pinv(now.effect) @ missing
+        if not self.saturate:
+            self.info = ControlInfo()
+            return free
+        bounds = (self._lower - start, self._upper - start)
+        u = start + allocate(now.effect, missing, *bounds)
+        self.info = ControlInfo("ok" if np.allclose(u, free) else "saturated")
+        return np.clip(u, self._lower, self._upper)
+
+
+def _tracking(system: System, blocks: Blocks) -> ModelFunction:
+    """`tracking_acceleration` as a function."""
+    n, nq = blocks.group.dim, blocks.group.nq
+    names = {
+        "q": nq, "v": n, "q_ref": nq, "v_ref": n, "rate_ref": n, "stiffness": n, "damping": n,
+    }  # fmt: skip
+    q, v, *goal, stiffness, damping = (ca.SX.sym(name, size) for name, size in names.items())
+    wanted = tracking_acceleration(blocks.group, q, v, tuple(goal), stiffness, damping)
+    function = ca.Function(
+        "tracking", [q, v, *goal, stiffness, damping], [wanted], list(names), ["acceleration"]
+    )
+    shapes = {name: (size,) for name, size in names.items()} | {"acceleration": (n,)}
+    return ModelFunction(function, shapes=shapes)

@@ -1,0 +1,149 @@
+"""LQR: linear feedback of the error on the group, about a point or along a trajectory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lgcontrol.optimal import lqr, sample_reference, tvlqr
+from lgcontrol.systems import System, Trajectory
+
+from ._base import Controller
+
+# A call that comes a rounding error early [s] belongs to the node it was meant for.
+EARLY = 1e-9
+
+
+class LQR(Controller):
+    """``u = u_ref − K minus(x, x_ref)`` with the gain of the linear-quadratic regulator.
+
+    Parameters
+    ----------
+    system : System
+    point : array_like, TrimPoint or Linearization
+        Where the gain is designed, and the reference unless a call brings another.
+    Q, R : float, array_like or mapping
+        Weights on the error and on the controls, per s, by name: ``Q={"pose": 10, "twist": 1}``.
+    dt : float
+        Period in s; the gain is that of the sampled system.
+    offset, delay : float
+        See `Controller`.
+    saturate : bool
+        Whether controls are clipped to their bounds.
+    p : array_like, optional
+        The system's parameters.
+
+    Attributes
+    ----------
+    regulator : Regulator
+        Gain K, cost to go P, poles.
+
+    Raises
+    ------
+    ValueError
+        If no feedback stabilises the point; the message names the modes.
+
+    Examples
+    --------
+    >>> import casadi as ca
+    >>> from lgcontrol.groups import SO3, Product, Rn
+    >>> satellite = System(
+    ...     "satellite", Product(attitude=SO3, rate=Rn(3)),
+    ...     lambda t, x, u, p: ca.vertcat(x[4:], u), inputs=["tx", "ty", "tz"])
+    >>> control = LQR(satellite, satellite.state.identity, Q=1, R=1, dt=0.1)
+    >>> control(0.0, [1, 0, 0, 0, 0, 0, 0]).round(2)  # turned by 180° about x
+    array([-2.88,  0.  ,  0.  ])
+    """
+
+    def __init__(
+        self,
+        system: System,
+        point: Any,
+        Q: Any = 1.0,
+        R: Any = 1.0,
+        *,
+        dt: float | None = None,
+        offset: float = 0.0,
+        delay: float = 0.0,
+        saturate: bool = True,
+        p: Any = None,
+    ) -> None:
+        period = (system.dt or 0.01) if dt is None else dt
+        super().__init__(system, dt=period, offset=offset, delay=delay, reference=point)
+        self.regulator = lqr(system, point, Q, R, dt=period, p=p)
+        self.saturate = saturate
+        self._p = p
+
+    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+        goal = sample_reference(self.system, reference, np.array([t]), self._p)
+        error = self.system.state.minus(x, goal.x[0])
+        u = goal.u[0, self._controls] - self.regulator.K @ error
+        return self._saturate(u) if self.saturate else u
+
+
+class TVLQR(Controller):
+    """Finite-horizon feedback along a trajectory: ``u = u_ref − K(t) minus(x, x_ref)``.
+
+    After the end of the trajectory its last state, input and gain are held.
+
+    Parameters
+    ----------
+    system : System
+    trajectory : Trajectory
+        States and inputs of a motion of the system; always the reference.
+    Q, R : float, array_like or mapping
+        Weights, per s.
+    terminal : float, array_like or mapping, optional
+        Weight on the last error; see `lgcontrol.optimal.tvlqr`.
+    dt : float, optional
+        Period in s; the spacing of the trajectory's first nodes if left out.
+    offset, delay : float
+        See `Controller`.
+    saturate : bool
+        Whether controls are clipped to their bounds.
+    p : array_like, optional
+        The system's parameters.
+
+    Attributes
+    ----------
+    regulator : TrajectoryRegulator
+        Gains K and costs to go P at the nodes.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SO2
+    >>> wheel = System("wheel", SO2, lambda t, x, u, p: u, inputs=["speed"])
+    >>> turn = wheel.rollout(SO2.identity, [0.5], dt=0.1, steps=20)
+    >>> control = TVLQR(wheel, turn, Q=1, R=1)
+    >>> control(1.0, SO2.exp([0.5])).round(6)
+    array([0.5])
+    """
+
+    def __init__(
+        self,
+        system: System,
+        trajectory: Trajectory,
+        Q: Any = 1.0,
+        R: Any = 1.0,
+        *,
+        terminal: Any = None,
+        dt: float | None = None,
+        offset: float = 0.0,
+        delay: float = 0.0,
+        saturate: bool = True,
+        p: Any = None,
+    ) -> None:
+        self.regulator = tvlqr(system, trajectory, Q, R, terminal=terminal, p=p)
+        period = float(trajectory.t[1] - trajectory.t[0]) if dt is None else dt
+        super().__init__(system, dt=period, offset=offset, delay=delay, reference=trajectory)
+        self.saturate = saturate
+
+    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+        trajectory = self.regulator.trajectory
+        now = t + EARLY
+        goal = sample_reference(self.system, trajectory, np.array([now]))
+        node = np.searchsorted(trajectory.t, now, side="right") - 1
+        gain = self.regulator.K[np.clip(node, 0, len(self.regulator.K) - 1)]
+        u = goal.u[0, self._controls] - gain @ self.system.state.minus(x, goal.x[0])
+        return self._saturate(u) if self.saturate else u
