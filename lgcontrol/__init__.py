@@ -6,6 +6,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .groups import SE2 as SE2
+    from .groups import SE3 as SE3
+    from .groups import SO2 as SO2
+    from .groups import SO3 as SO3
+    from .groups import Cylindrical as Cylindrical
+    from .groups import Helical as Helical
+    from .groups import LieGroup as LieGroup
+    from .groups import PlanarHelical as PlanarHelical
+    from .groups import Product as Product
+    from .groups import Rn as Rn
+    from .groups import Schoenflies as Schoenflies
+    from .groups import Translation as Translation
     from .mechanics import Multibody as Multibody
     from .simulation import Cascade as Cascade
     from .simulation import Criterion as Criterion
@@ -23,31 +35,63 @@ if TYPE_CHECKING:
     from .systems import Parameter as Parameter
     from .systems import System as System
     from .systems import Trajectory as Trajectory
+    from .systems import TrimError as TrimError
+    from .systems import Waypoints as Waypoints
+    from .systems import check_system as check_system
 
 # Where each name lives: packages load when a name of theirs is first used.
 _HOME = {
     "Cascade": "simulation",
     "Criterion": "simulation",
+    "Cylindrical": "groups",
     "HeldNoise": "simulation",
+    "Helical": "groups",
     "Input": "systems",
     "InputSignal": "simulation",
     "Kick": "simulation",
+    "LieGroup": "groups",
     "Multibody": "mechanics",
     "Parameter": "systems",
+    "PlanarHelical": "groups",
+    "Product": "groups",
     "Pulse": "simulation",
+    "Rn": "groups",
+    "SE2": "groups",
+    "SE3": "groups",
+    "SO2": "groups",
+    "SO3": "groups",
+    "Schoenflies": "groups",
     "Sensor": "simulation",
     "SimulationError": "simulation",
     "SimulationResult": "simulation",
     "System": "systems",
     "Task": "simulation",
     "Trajectory": "systems",
+    "Translation": "groups",
+    "TrimError": "systems",
+    "Waypoints": "systems",
     "WhiteNoise": "simulation",
+    "check_system": "systems",
     "simulate": "simulation",
 }
+_PACKAGES = (
+    "codegen",
+    "estimation",
+    "groups",
+    "integrators",
+    "io",
+    "mechanics",
+    "optimal",
+    "plotting",
+    "simulation",
+    "systems",
+)
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name on first use."""
+    """Import a public name or a package on first use."""
+    if name in _PACKAGES:
+        return import_module(f".{name}", __name__)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f".{_HOME[name]}", __name__), name)
@@ -56,4 +100,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted({*globals(), *_HOME, *_PACKAGES})
