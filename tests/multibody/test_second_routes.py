@@ -164,6 +164,30 @@ def test_joint_wrenches_hold_the_joints(rng):
         close(S.T @ W[0], tau[: S.shape[1]])
 
 
+def test_wrench_through_a_fixed_joint(rng):
+    """A force-torque sensor between link and tool, by Newton and Euler."""
+    tree = TREES["revolute_any"]
+    q, v, a, _, wrenches = zoo.state(tree, rng)
+    every = tree.joint_wrenches(q, v, a, wrenches)
+    close(tree.joint_wrench("b")(q, v, a, wrenches), every[tree.bodies.index("b")])
+    # The tool alone is beyond its fixed joint: m (r̈ − g) at its centre of mass.
+    tool = next(link.inertia for link in tree.links if link.name == "tool")
+    at = tree.add_frame("center", "tool", tool.center_of_mass)
+    f = tool.mass * (at.acceleration("center", "hybrid")(q, v, a)[:3] - tree.gravity)
+    R = SE3.homogeneous(tree.placement("tool")(q))[:3, :3]
+    V, A = tree.velocity("tool")(q, v), tree.acceleration("tool")(q, v, a)
+    f = R.T @ f
+    spin = tool.inertia @ A[3:] + np.cross(V[3:], tool.inertia @ V[3:])
+    expected = np.concatenate([f, spin + np.cross(tool.center_of_mass, f)])
+    close(tree.joint_wrench("tool")(q, v, a), expected)
+    # A joint may be called like another link.
+    odd = tree.add_body("b2", tool, "fixed", "tool", joint_name="tip2")
+    odd = odd.add_body("tip2", tool, joint_name="other")
+    assert odd.joint_wrench("tip2")(q, 0 * v, 0 * a)[:3] @ tree.gravity != 0
+    with pytest.raises(KeyError, match="unknown joint 'tol'"):
+        tree.joint_wrench("tol")
+
+
 @pytest.mark.parametrize("reference", REFERENCES)
 def test_jacobian_and_its_rate(tree, reference, rng):
     q, v, a, *_ = zoo.state(tree, rng)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any
+from abc import ABC, abstractmethod
 
 from ...codegen import unknown_name
-from ._frames import Acceleration, Reference, check_reference
-from ._functions import RECIPES, TreeFunction, frame_recipe
-from ._singular import refuse_singular
+from ._frames import Acceleration, Reference
+from ._functions import TreeFunction
 
 
-class TreeFunctions:
+class TreeFunctions(ABC):
     """Everything a tree can compute, each a `ModelFunction` traced when first used.
 
     q are coordinates on `configuration`, v and a tangent (body-fixed) velocities and their rates,
@@ -22,10 +20,6 @@ class TreeFunctions:
     Generalized forces include drives, losses and springs of the joints. Bodies move as
     ``M(q) a + C(q, v) v + g(q) + losses = tau + Σ Jᵀ wrench``.
     """
-
-    frames: tuple[str, ...]
-    parameters: tuple[str, ...]
-    is_coupled: bool
 
     # -- dynamics -----------------------------------------------------------------------------
 
@@ -107,6 +101,24 @@ class TreeFunctions:
     def joint_wrenches(self) -> TreeFunction:
         """(q, v, a[, wrenches]) → wrench on each body through its joint, (..., n, 6)."""
         return self._function("joint_wrenches")
+
+    def joint_wrench(self, joint: str) -> TreeFunction:
+        """(q, v, a[, wrenches]) → wrench on the child through one joint, fixed ones too, (..., 6).
+
+        It is what a force-torque sensor in the joint measures: in the joint frame after the
+        motion, about its origin. External wrenches act on the body frame's link: beyond a fixed
+        joint only those on moving bodies count.
+
+        Parameters
+        ----------
+        joint : str
+
+        Raises
+        ------
+        KeyError
+            If there is no such joint.
+        """
+        return self._function("joint_wrench", joint)
 
     # -- energy and momentum --------------------------------------------------------------------
 
@@ -248,23 +260,13 @@ class TreeFunctions:
 
     # -- inside ---------------------------------------------------------------------------------
 
+    @property
+    @abstractmethod
+    def is_coupled(self) -> bool:
+        """Whether joints mimic others."""
+
+    @abstractmethod
     def _function(
         self, kind: str, frame: str = "", reference: str = "body", rate: str = "spatial"
     ) -> TreeFunction:
-        key = (kind, frame, reference, rate)
-        if key not in self._traced:
-            self._traced[key] = self._make(*key)
-        return self._traced[key]
-
-    def _make(self, kind: str, frame: str, reference: str, rate: str) -> TreeFunction:
-        key: Any = (kind, frame, reference, rate)
-        if not frame:
-            if RECIPES[kind].divides_by_mass:
-                refuse_singular(self)
-            return TreeFunction(self, kind, RECIPES[kind], key)
-        if frame not in self.frames:
-            raise KeyError(unknown_name("frame", frame, self.frames))
-        check_reference(reference)
-        word = re.sub(r"[^A-Za-z0-9]+", "_", frame).strip("_") or "frame"
-        name = f"{kind}_of_{word}"
-        return TreeFunction(self, name, frame_recipe(kind, frame, reference, rate), key)
+        """Make a function, or find the one made before."""

@@ -43,6 +43,8 @@ class Recipe:
         Whether regrouped inertias give the same result.
     takes_wrenches : bool
         Whether external wrenches may follow the arguments.
+    keep : str
+        Fixed joint through which the wrench is asked for.
     """
 
     arguments: str
@@ -50,6 +52,7 @@ class Recipe:
     build: Callable[..., Any]
     is_reduced: bool = False
     takes_wrenches: bool = False
+    keep: str = ""
 
     @property
     def divides_by_mass(self) -> bool:
@@ -136,6 +139,9 @@ def frame_recipe(kind: str, frame: str, reference: str = "body", rate: str = "sp
     if kind == "jacobian_rate":
         build = partial(_at_seat, frames.jacobian_rate, frame, reference=reference)
         return Recipe("q v", (("J_rate", "6v"),), build)
+    if kind == "joint_wrench":
+        build = partial(kinematics.joint_wrench, joint=frame)
+        return Recipe("q v a", (("wrench_out", "6"),), build, False, True, keep=frame)
     if kind == "wrenches_at":
         build = partial(_at_seat, frames.wrenches_at, frame, reference=reference)
         return Recipe("q wrench", (("wrenches", "b6"),), build)
@@ -151,7 +157,7 @@ def _position(plan, q, seat):
 
 
 def _at_seat(build, frame, plan, *values, **options):
-    return build(plan, *values, plan.seats[frame], **options)
+    return build(plan, *values, seat=plan.seats[frame], **options)
 
 
 class TreeFunction(ModelFunction):
@@ -214,7 +220,7 @@ def trace_recipe(
         for key in names
     }
     p = ca.SX.sym("p", len(tree.parameters))
-    plan = tree._plan_for(p, reduced=recipe.is_reduced)
+    plan = tree._plan_for(p, reduced=recipe.is_reduced, keep=recipe.keep)
     built = recipe.build(plan, *symbols.values())
     built = list(built) if isinstance(built, tuple) else [built]
     built = ca.cse([ca.SX(expression) for expression in built])

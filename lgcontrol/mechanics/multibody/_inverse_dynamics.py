@@ -44,9 +44,10 @@ def rigid_forces(plan: Plan, q: Value, v: Value, a: Value, wrenches: Value | Non
         m, h, Sigma = node.inertia
         force.append(m * acc[k] + U[k] @ h)
         moment.append(couple(Sigma, U[k]) + cross(h, acc[k]))
-        if loads[k] is not None:
-            force[k] = force[k] - loads[k][:3]
-            moment[k] = moment[k] - loads[k][3:]
+        load = loads[k]
+        if load is not None:
+            force[k] = force[k] - load[:3]
+            moment[k] = moment[k] - load[3:]
     tau = ca.SX(plan.nv, 1)
     for k in reversed(range(len(nodes))):
         node, T = nodes[k], motions[k]

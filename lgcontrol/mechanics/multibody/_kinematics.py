@@ -80,6 +80,17 @@ def joint_wrenches(
     )
 
 
+def joint_wrench(
+    plan: Plan, q: Value, v: Value, a: Value, wrenches: Value | None = None, *, joint: str
+) -> Value:
+    """Wrench through a joint, in the frame after its motion."""
+    motions = plan.motions(q)
+    V = twists(plan, motions, v)
+    A = accelerations(plan, motions, V, v, a, gravity=True)
+    k, T = plan.joints[joint]
+    return T.pull_wrench(transmitted_wrenches(plan, motions, V, A, wrenches)[k])
+
+
 def _in_bodies(plan: Plan, twists: list[Value]) -> Value:
     return ca.horzcat(
         ca.SX(6, 0), *(plan.seats[name][1].pull(twists[k]) for name, k in plan.bodies)

@@ -108,6 +108,8 @@ class Plan:
     nodes : list of Node
     seats : dict of str to (int, Motion)
         Node of each link (−1 for the world) and the link's frame in the node's.
+    joints : dict of str to (int, Motion)
+        Node of each joint, and the frame after its motion.
     bodies : list of (str, int)
         Moving bodies (the link a joint carries) and their nodes.
     drives : list of Drive
@@ -121,6 +123,7 @@ class Plan:
     gravity: Value
     nodes: list[Node] = field(default_factory=list)
     seats: dict[str, tuple[int, Motion]] = field(default_factory=dict)
+    joints: dict[str, tuple[int, Motion]] = field(default_factory=dict)
     bodies: list[tuple[str, int]] = field(default_factory=list)
     drives: list[Drive] = field(default_factory=list)
     link_masses: dict[str, tuple[Value, Value]] = field(default_factory=dict)
@@ -173,8 +176,22 @@ class Plan:
         return replace(self, nodes=nodes)
 
 
-def make_plan(tree: Multibody, number: Number) -> Plan:
-    """Plan of a tree; `number` tells which of its numbers are symbols."""
+class _Still:
+    """Stands for a group where a fixed joint gets a node of its own."""
+
+    dim, nq = 0, 0
+    selection = np.zeros((6, 0))
+
+    @staticmethod
+    def _pose(X: Value) -> tuple[Value, Value]:
+        return ca.DM.eye(3), ca.DM(3, 1)
+
+
+def make_plan(tree: Multibody, number: Number, keep: str = "") -> Plan:
+    """Plan of a tree; `number` tells which of its numbers are symbols.
+
+    `keep` names a fixed joint that gets a node of its own, so that the wrench through it is known.
+    """
     plan = Plan(
         tree.nq,
         tree.nv,
@@ -196,6 +213,9 @@ def make_plan(tree: Multibody, number: Number) -> Plan:
                 )
                 q0, v0 = q0 + group.nq, v0 + group.dim
             plan.bodies.append((link.name, k))
+        elif link.joint_name == keep:
+            k, T = _add_node(plan, k, T, _Still(), 0, 0, 1.0, 0.0)  # type: ignore[arg-type]
+        plan.joints[link.joint_name] = (k, T)
         plan.seats.setdefault(link.joint_name, (k, T))
         T = T @ Motion.from_matrix(link.offset)
         plan.seats[link.name] = (k, T)

@@ -16,12 +16,14 @@ from ...codegen import check_shape, unknown_name
 from ...groups import LieGroup, Product
 from .._inertia import SpatialInertia
 from ._dynamics import TreeFunctions
-from ._functions import TreeFunction
+from ._frames import check_reference
+from ._functions import RECIPES, TreeFunction, frame_recipe
 from ._joints import Joint
 from ._link import WORLD, Frame, JointProperties, Link, Mimic
 from ._parameters import expand_names, nominal_values
 from ._placement import as_placement
 from ._plan import Plan, make_plan
+from ._singular import refuse_singular
 from ._spatial import Motion
 from ._system import multibody_system
 
@@ -446,7 +448,7 @@ class Multibody(TreeFunctions):
         return sum(link.joint.dim for link in self.moving_links)
 
     @property
-    def is_coupled(self) -> bool:  # type: ignore[override]
+    def is_coupled(self) -> bool:
         """Whether joints mimic others."""
         return any(link.mimic is not None for link in self.links if not link.joint.is_fixed)
 
@@ -568,11 +570,11 @@ class Multibody(TreeFunctions):
     def _numeric_reduced_plan(self) -> Plan:
         return self._numeric_plan.reduced()
 
-    def _plan_for(self, p: ca.SX, *, reduced: bool) -> Plan:
-        if not self.parameters:
+    def _plan_for(self, p: ca.SX, *, reduced: bool, keep: str = "") -> Plan:
+        if not self.parameters and not keep:
             return self._numeric_reduced_plan if reduced else self._numeric_plan
         symbols = {name: p[i] for i, name in enumerate(self.parameters)}
-        plan = self._seated(make_plan(self, lambda name, value: symbols.get(name, value)))
+        plan = self._seated(make_plan(self, lambda name, value: symbols.get(name, value), keep))
         return plan.reduced() if reduced else plan
 
     def _seated(self, plan: Plan) -> Plan:
@@ -580,6 +582,31 @@ class Multibody(TreeFunctions):
             k, T = plan.seats[frame.link]
             plan.seats[frame.name] = k, T @ Motion.from_matrix(frame.placement)
         return plan
+
+    def _function(
+        self, kind: str, frame: str = "", reference: str = "body", rate: str = "spatial"
+    ) -> TreeFunction:
+        key = (kind, frame, reference, rate)
+        if key not in self._traced:
+            self._traced[key] = self._make(*key)
+        return self._traced[key]
+
+    def _make(self, kind: str, frame: str, reference: str, rate: str) -> TreeFunction:
+        key = (kind, frame, reference, rate)
+        if not frame:
+            if RECIPES[kind].divides_by_mass:
+                refuse_singular(self)
+            return TreeFunction(self, kind, RECIPES[kind], key)
+        if kind == "joint_wrench":
+            joints = [link.joint_name for link in self.links]
+            if frame not in joints:
+                raise KeyError(unknown_name("joint", frame, joints))
+        elif frame not in self.frames:
+            raise KeyError(unknown_name("frame", frame, self.frames))
+        check_reference(reference)
+        word = re.sub(r"[^A-Za-z0-9]+", "_", frame).strip("_") or "frame"
+        recipe = frame_recipe(kind, frame, reference, rate)
+        return TreeFunction(self, f"{kind}_of_{word}", recipe, key)
 
     @cached_property
     def _traced(self) -> dict[Any, TreeFunction]:
