@@ -69,7 +69,8 @@ def find_blocks(system: System, configuration: str | None = None) -> Blocks:
     for name in state.blocks if configuration is None else [configuration]:
         group = state.blocks[name]
         for rate_name, rate_group in state.blocks.items():
-            if rate_group != Rn(group.dim) or rate_name == name:
+            fits = isinstance(rate_group, Rn) and rate_group.dim == group.dim
+            if not fits or rate_name == name:
                 continue
             v, dq = state.coordinate_slice(rate_name), state.tangent_slice(name)
             if np.abs(rates[:, dq] - x[:, v]).max() < SAME_RATE:
