@@ -182,7 +182,7 @@ def _projection(system: System, at: Samples) -> Finding:
 
 def _pickles(system: System, at: Samples) -> Finding:
     try:
-        copy = ForkingPickler.loads(ForkingPickler.dumps(system))
+        copy = ForkingPickler.loads(ForkingPickler.dumps(system))  # type: ignore[attr-defined]
     except Exception as error:  # whatever an attribute of the user's raises
         return np.inf, str(error).splitlines()[0]
     here, there = (np.nan_to_num(s.f(at.t, at.x, at.u, at.p)) for s in (system, copy))

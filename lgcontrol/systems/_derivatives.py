@@ -83,7 +83,7 @@ def _map_derivatives(group: LieGroup, x: Value, u: Value, after: Value) -> tuple
 def _function(
     system: System, name: str, symbols: list[Value], results: dict[str, Any]
 ) -> ModelFunction:
-    expressions = [system.symbol(value) for value in results.values()]
+    expressions: Any = [system.symbol(value) for value in results.values()]
     if system.symbol is ca.SX:
         expressions = ca.cse(expressions)
     n, m, r = system.state.dim, system.n_inputs, system.output.dim

@@ -135,7 +135,7 @@ class Linearization:
         import control
 
         kept = self.with_inputs(inputs)
-        return control.ss(
+        return control.StateSpace(
             kept.A,
             kept.B,
             kept.C,

@@ -24,7 +24,9 @@ LATER = {False: (0.013, 0.1, 0.7, 1.9, 4.3), True: (1.0, 2.0, 3.0, 5.0)}
 
 
 @overload
-def linearize(system: System, x: Trajectory, *, p: Any = None) -> TrajectoryLinearization: ...
+def linearize(  # type: ignore[overload-overlap]  # Any stands for points
+    system: System, x: Trajectory, *, p: Any = None
+) -> TrajectoryLinearization: ...
 @overload
 def linearize(
     system: System, x: Any, u: Any = None, *, t: float = 0.0, p: Any = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
@@ -40,7 +40,7 @@ def _build(system: System, scheme: Method, substeps: int) -> ModelFunction:
         after = system.project(after, p)
     if system.symbol is ca.SX:
         after = ca.cse(after)
-    defaults = {"p": system.nominal_parameters}
+    defaults: dict[str, Any] = {"p": system.nominal_parameters}
     if system.is_discrete:
         defaults["dt"] = system.dt
     return ModelFunction(

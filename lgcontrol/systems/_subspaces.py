@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import eig, matrix_balance, null_space
+from scipy.linalg import matrix_balance, null_space
 
 if TYPE_CHECKING:
     from ._linearization import InputChoice, Linearization
@@ -17,7 +17,9 @@ BOUNDARY = 1e-5
 
 LARGE = 0.2  # share in a mode, next to the largest one, from which on a state is named
 
-DUST = 1e-12  # entries of A this small next to the largest are what trim solvers leave of zeros
+SHOWN = 6  # modes in the printed summary
+
+DUST = 1e-12  # entries of A this small next to the largest are what trim solvers leave of zeros; so are eigenvalues
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +161,7 @@ def controllability(
     size = len(A)
     modes = []
     if outside.shape[1]:
-        values, vectors = eig((outside.T @ A @ outside).T)
+        values, vectors = np.linalg.eig((outside.T @ A @ outside).T)
         # Of wᴴ z with z = ε / scale: left vectors transform with the inverse.
         modes = [
             _mode(linearization, value, (outside @ vector).conj(), 1 / scale)
@@ -198,7 +200,7 @@ def observability(linearization: Linearization, tolerance: float = 1e-9) -> Obse
     size = len(A)
     modes = []
     if hidden.shape[1]:
-        values, vectors = eig(hidden.T @ A.T @ hidden)
+        values, vectors = np.linalg.eig(hidden.T @ A.T @ hidden)
         modes = [
             _mode(linearization, value, hidden @ vector, 1 / scale)
             for value, vector in zip(values, vectors.T, strict=True)
@@ -225,7 +227,7 @@ def _reached(
     new = _directions(B, inside, tolerance)
     while new.shape[1]:
         inside = np.hstack([inside, new])
-        new = _directions(balanced @ new, inside, tolerance * size)
+        new = _directions(balanced @ new, inside, tolerance * float(size))
     outside = null_space(inside.T) if inside.shape[1] else np.eye(len(A))
     return inside, outside, scale, balanced
 
@@ -256,21 +258,22 @@ def _directions(vectors: np.ndarray, inside: np.ndarray, threshold: float) -> np
 def _mode(
     linearization: Linearization, value: complex, vector: np.ndarray, scale: np.ndarray
 ) -> Mode:
-    size = np.linalg.norm(linearization.A, 2)
+    size = float(np.linalg.norm(linearization.A, 2))
     margin = 1 - abs(value) if linearization.dt else -value.real
     share = np.abs(vector)
     large = [int(i) for i in np.argsort(-share, kind="stable") if share[i] > LARGE * share.max()]
-    direction = vector * scale
-    real = abs(value.imag) <= BOUNDARY * max(size, 1e-300)
-    value = complex(value.real, 0.0 if real else value.imag)
-    if real and np.abs(direction.imag).max() <= 1e-9 * np.abs(direction).max():
+    real, imaginary = (
+        0.0 if abs(part) <= DUST * size else float(part) for part in (value.real, value.imag)
+    )
+    direction: Any = vector * scale
+    if np.abs(direction.imag).max() <= DUST * np.abs(direction).max():
         direction = direction.real
     names = linearization.state_names
     return Mode(
-        value,
+        complex(real, imaginary),
         direction / np.linalg.norm(direction),
         tuple(names[i] for i in large),
-        bool(margin > BOUNDARY * max(size, 1e-300)),
+        bool(margin > BOUNDARY * size),
     )
 
 
@@ -286,5 +289,8 @@ def _shares(linearization: Linearization, basis: np.ndarray) -> tuple[str, ...]:
 def _summary(word: str, report: Controllability | Observability, modes: tuple[Mode, ...]) -> str:
     text = f"{report.rank} of {report.size} error states {word}"
     if modes:
-        text += f"; not {word} in {', '.join(report.states)}: " + "; ".join(map(str, modes))
+        text += f"; not {word} in {', '.join(report.states)}: "
+        text += "; ".join(map(str, modes[:SHOWN]))
+        if len(modes) > SHOWN:
+            text += f"; {len(modes) - SHOWN} more"
     return text

@@ -112,7 +112,7 @@ class System:
         self.parameters: tuple[Parameter, ...] = as_signals(Parameter, parameters)
         self.output: LieGroup = state if output is None else output
         self.dt = float(dt)
-        self.symbol = symbol
+        self.symbol: Any = symbol
         self.f: ModelFunction = trace_field(self, "f", f, state.dim)
         self.h: ModelFunction = trace_field(
             self, "h", (lambda t, x, u, p: x) if h is None else h, self.output.nq

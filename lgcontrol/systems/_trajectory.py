@@ -54,22 +54,22 @@ class Trajectory:
     group: LieGroup
     t: np.ndarray
     x: np.ndarray
-    u: np.ndarray = None  # type: ignore[assignment]  # an array without columns, see below
+    u: np.ndarray
 
-    def __post_init__(self) -> None:
-        t = check_shape("t", self.t, (None,))
-        x = check_shape("x", self.x, (None, self.group.nq), batch=True)
+    def __init__(self, group: LieGroup, t: Any, x: Any, u: Any = None) -> None:
+        t = check_shape("t", t, (None,))
+        x = check_shape("x", x, (None, group.nq), batch=True)
         if len(t) < 1 or (np.diff(t) <= 0).any():
             raise ValueError("t must hold at least one time and increase")
         if x.shape[-2] != len(t):
             raise ValueError(f"x has {x.shape[-2]} states for {len(t)} times")
-        given = np.zeros((*x.shape[:-2], len(t), 0)) if self.u is None else self.u
-        u = check_shape("u", given, (None, None), batch=True)
+        u = np.zeros((*x.shape[:-2], len(t), 0)) if u is None else u
+        u = check_shape("u", u, (None, None), batch=True)
         if u.shape[-2] not in (max(len(t) - 1, 1), len(t)):
             raise ValueError(
                 f"u has {u.shape[-2]} rows, expected {len(t) - 1} (one per step) or {len(t)}"
             )
-        for name, value in (("t", t), ("x", x), ("u", u)):
+        for name, value in (("group", group), ("t", t), ("x", x), ("u", u)):
             object.__setattr__(self, name, value)
 
     @classmethod

@@ -63,16 +63,17 @@ class Waypoints:
     group: LieGroup
     t: np.ndarray
     x: np.ndarray
-    profile: Profile = "smooth"
+    profile: Profile
 
-    def __post_init__(self) -> None:
-        t = check_shape("t", self.t, (None,))
-        x = check_shape("x", self.x, (len(t), self.group.nq))
+    def __init__(self, group: LieGroup, t: Any, x: Any, profile: Profile = "smooth") -> None:
+        t = check_shape("t", t, (None,))
+        x = check_shape("x", x, (len(t), group.nq))
         if len(t) < 2 or (np.diff(t) <= 0).any():
             raise ValueError("t must hold at least two times and increase")
-        if self.profile not in get_args(Profile):
-            raise ValueError(unknown_name("profile", self.profile, get_args(Profile)))
-        for name, value in (("t", t), ("x", self.group.normalize(x))):
+        if profile not in get_args(Profile):
+            raise ValueError(unknown_name("profile", profile, get_args(Profile)))
+        values = {"group": group, "t": t, "x": group.normalize(x), "profile": profile}
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def __call__(self, t: Any) -> WaypointMotion:
