@@ -17,5 +17,7 @@ from ._sqp import RealTimeStep as RealTimeStep
 from ._sqp import SQPSolver as SQPSolver
 from ._stage_qp import StageQP as StageQP
 from ._stage_qp import StageQPSolution as StageQPSolution
+from ._transcription import Nodes as Nodes
+from ._transcription import Setting as Setting
 from ._weights import input_weight as input_weight
 from ._weights import state_weight as state_weight

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ._stage_qp import StageQP, StageQPSolution
@@ -45,31 +47,62 @@ class Merit:
         return self._parts(self.transcription.values(nodes, self.setting))
 
 
-def search(merit: Merit, nodes: Nodes, direction: StageQPSolution) -> tuple[Nodes, float] | None:
-    """Nodes after the longest halved step that lowers the merit enough; None if there is none.
+class Step(NamedTuple):
+    """A step that lowers the merit enough.
 
-    The weight on violations is the least with which the direction descends (Nocedal and Wright
-    2006, equation 18.36).
+    Attributes
+    ----------
+    nodes : Nodes
+    length : float
+        Share of the direction.
+    weight : float
+        On violations.
+    agreement : float
+        Decrease of the merit over what the QP promised for the full direction.
+    """
+
+    nodes: Nodes
+    length: float
+    weight: float
+    agreement: float
+
+
+def search(
+    merit: Merit, nodes: Nodes, direction: StageQPSolution, weight: float = 0.0
+) -> Step | None:
+    """Longest halved step that lowers the merit enough; None if there is none.
+
+    Parameters
+    ----------
+    merit : Merit
+    nodes : Nodes
+        About which the QP was built.
+    direction : StageQPSolution
+    weight : float
+        Least weight on violations. It is raised to where the direction descends (Nocedal and Wright
+        2006, equation 18.36) and must not fall during a solve, or the merit would go in circles.
+
+    Returns
+    -------
+    Step or None
     """
     qp = merit.qp
-    zero = np.zeros_like(direction.x)
-    now = qp.cost(zero, np.zeros_like(direction.u))
+    now = qp.cost(np.zeros_like(direction.x), np.zeros_like(direction.u))
     model = qp.cost(direction.x, direction.u) - now
-    curvature = _curvature(qp, direction)
-    weight = 0.0
     if merit.violation > 0:
-        weight = max(0.0, model / ((1 - SAFETY) * merit.violation))
-    slope = model - curvature - weight * merit.violation
-    start = merit.cost + weight * merit.violation
+        weight = max(weight, model / ((1 - SAFETY) * merit.violation))
+    promised = model - weight * merit.violation
+    slope = promised - _curvature(qp, direction)
     if not slope < 0:
         return None
+    start = merit.cost + weight * merit.violation
     length = 1.0
     while length >= SMALLEST_STEP:
         trial = merit.transcription.move(nodes, length * direction.x, length * direction.u)
         cost, violation = merit.at(trial)
-        enough = SUFFICIENT_DECREASE * length * slope + ROUNDING * abs(start)
-        if cost + weight * violation <= start + enough:
-            return trial, length
+        change = cost + weight * violation - start
+        if change <= SUFFICIENT_DECREASE * length * slope + ROUNDING * abs(start):
+            return Step(trial, length, weight, change / promised)
         length /= 2
     return None
 

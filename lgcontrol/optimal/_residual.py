@@ -1,4 +1,4 @@
-"""Residual: a user's function of the state and input that an optimal control problem makes small."""
+"""Residual: a function of state and input that an optimal control problem makes small."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Residual:
             return system_symbol(function(t, x, u, p))
         except NotImplementedError:
             raise TypeError(
-                f"residual {self.name!r} must return a CasADi column of kind {system_symbol.__name__}"
+                f"residual {self.name!r} must return a CasADi column ({system_symbol.__name__})"
             ) from None
 
     def weight_matrix(self, size: int, *, at_end: bool) -> Any:

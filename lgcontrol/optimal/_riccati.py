@@ -226,8 +226,8 @@ def _check_stabilizable(system: System, A: np.ndarray, B: np.ndarray, dt: float)
     if modes:
         raise ValueError(
             f"no feedback stabilises {system.name} here: the controls do not reach the undamped "
-            f"mode{'s' * (len(modes) > 1)} {'; '.join(map(str, modes))}. Add inputs, or leave these "
-            "states out of the model"
+            f"mode{'s' * (len(modes) > 1)} {'; '.join(map(str, modes))}. Add inputs, or leave "
+            "these states out of the model"
         )
 
 

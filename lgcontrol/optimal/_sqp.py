@@ -86,7 +86,7 @@ class SQPSolver:
         self.transcription = Transcription(problem)
         self._terminal: tuple[Any, np.ndarray] | None = None
 
-    # -- what is given ------------------------------------------------------------------------------
+    # -- what is given -----------------------------------------------------------------------------
 
     def setting(self, times: np.ndarray, reference: Any = None, p: Any = None) -> Setting:
         """Reference, parameters and terminal weight for the times of the nodes.
@@ -121,7 +121,7 @@ class SQPSolver:
             self._terminal = (reference, weight)
         return self._terminal[1]
 
-    # -- one step ------------------------------------------------------------------------------------
+    # -- one step ----------------------------------------------------------------------------------
 
     def step(self, x0: np.ndarray, nodes: Nodes, setting: Setting) -> RealTimeStep:
         """One full Gauss-Newton step from the nodes towards the problem that starts at x0.
@@ -154,7 +154,7 @@ class SQPSolver:
             transcription.move(nodes, result.x, result.u), status, cost, message, spent
         )
 
-    # -- to convergence ----------------------------------------------------------------------------------
+    # -- to convergence ----------------------------------------------------------------------------
 
     def solve(
         self,
@@ -232,6 +232,7 @@ class _Run:
         self.prices: StageQPSolution | None = None
         self.price = np.inf  # of hard bounds; finite once they cannot all be kept
         self.step_length, self.damping = 1.0, 0.0
+        self.weight = 0.0  # on violations in the merit
         self.log: list[Iteration] = []
         self.values: Values
         self.qp: StageQP
@@ -271,12 +272,12 @@ class _Run:
                 continue
             began = time.perf_counter()
             merit = Merit(self.solver.transcription, self.setting, qp, self.values)
-            found = search(merit, self.nodes, result)
+            found = search(merit, self.nodes, result, self.weight)
             self.model_time += time.perf_counter() - began
             if found is not None:
-                self.nodes, self.step_length = found
+                self.nodes, self.step_length, self.weight, agreement = found
                 self.prices = result
-                self.damping = 0.0 if self.damping < FIRST_DAMPING else self.damping / 10
+                self._adapt(agreement)
                 return None
             if np.isfinite(self.price) and self.price < LAST_PRICE * _gradient_size(self.qp):
                 self.price *= 10
@@ -285,6 +286,13 @@ class _Run:
 
     def _why_stuck(self) -> Status:
         return "infeasible" if self._hard_excess().max(initial=0.0) > self.tolerance else "stalled"
+
+    def _adapt(self, agreement: float) -> None:
+        """Damp more where the QP promised too much: Gauss-Newton leaves out some curvature."""
+        if agreement < 0.25:
+            self.damping = max(FIRST_DAMPING, 4 * self.damping)
+        elif agreement > 0.75:
+            self.damping = 0.0 if self.damping <= FIRST_DAMPING else self.damping / 4
 
     def _damp(self) -> bool:
         self.damping = max(FIRST_DAMPING, 10 * self.damping)
@@ -323,8 +331,8 @@ class _Run:
         )
         message = {
             "converged": f"optimal to {last.kkt:.1e} after {last.number} iterations",
-            "iteration limit": f"not optimal after {last.number} iterations: residual {last.kkt:.1e}",
-            "time limit": f"not optimal after {last.time:.3g} s: residual {last.kkt:.1e}",
+            "iteration limit": f"residual {last.kkt:.1e} after {last.number} iterations",
+            "time limit": f"residual {last.kkt:.1e} after {last.time:.3g} s",
             "infeasible": "no step reduces the violation of the hard bounds",
             "stalled": f"no step lowers the cost any further: residual {last.kkt:.1e}",
             "qp failed": f"the QP solver {self.solver.qp.name!r} found no step",

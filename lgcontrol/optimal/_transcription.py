@@ -91,7 +91,7 @@ class Transcription:
         self.u_lower, self.u_upper = bounds
         self._build()
 
-    # -- evaluation -------------------------------------------------------------------------------
+    # -- evaluation --------------------------------------------------------------------------------
 
     def linearize(self, nodes: Nodes, setting: Setting, x0: np.ndarray) -> tuple[Values, StageQP]:
         """Cost and gaps of the nodes, and the QP in the steps from them."""
@@ -157,7 +157,7 @@ class Transcription:
         end = (nodes.t[-1], nodes.x[-1], setting.x_ref[-1], setting.u_ref[-1])
         return (*end, setting.p, setting.terminal)
 
-    # -- construction -----------------------------------------------------------------------------
+    # -- construction ------------------------------------------------------------------------------
 
     def _build(self) -> None:
         problem, system = self.problem, self.problem.system

@@ -1,0 +1,279 @@
+"""MPC: model predictive control on the group, one Gauss-Newton step a sample."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lgcontrol.codegen import check_shape
+from lgcontrol.integrators import Method
+from lgcontrol.optimal import (
+    Bound,
+    Nodes,
+    OptimalControlProblem,
+    Residual,
+    SQPSolver,
+)
+from lgcontrol.systems import Parameter, System, Trajectory
+
+from ._base import ControlInfo, Controller
+from ._start import starting_controllers
+
+
+@dataclass(frozen=True)
+class MPCInfo(ControlInfo):
+    """What an MPC says of its last call.
+
+    Parameters
+    ----------
+    status : str
+        "ok"; "infeasible" when bounds on the state cannot all be kept (they are exceeded as little
+        as possible); "qp failed" when the input is that of the last plan; "held" as in
+        `ControlInfo`.
+    solve_time : float
+        In s.
+    message : str
+    iterations : int
+        Steps taken.
+    cost : float
+        Of the plan before the last step.
+    qp_time : float
+        Part of the solve time that the QP solver took, s.
+    """
+
+    iterations: int = 0
+    cost: float = np.nan
+    qp_time: float = 0.0
+
+
+class MPC(Controller):
+    """Solves an optimal control problem from the measured state at every call.
+
+    The first call starts from what simple controllers do, whichever costs least, and iterates to
+    convergence; every later one takes the plan of the call before, moved on by the time between
+    them, and makes one full Gauss-Newton step (a real-time iteration). Both signs of a quaternion
+    are the same state, and 180° is as good as any angle.
+
+    Parameters
+    ----------
+    system : System
+    horizon : int
+        Number of steps.
+    dt : float, optional
+        Length of a step in s; may be left out for discrete systems.
+    Q, R, terminal, bounds, residuals, parameters, method, substeps
+        See `OptimalControlProblem`.
+    reference : optional
+        Followed when a call brings none: a constant state, a TrimPoint, or a Trajectory, which is
+        seen in advance.
+    period : float, optional
+        Time between calls in s; dt if left out.
+    iterations : int
+        Steps per call.
+    first_iterations : int
+        Limit of the first call.
+    initial : controller, Trajectory or "auto"
+        Where the first call starts. "auto" tries the controllers that fit the system.
+    qp : str
+        Name of a QP back-end.
+    offset : float
+        See `Controller`.
+    delay : float
+        Time from call to effect in s, which the model predicts over before it plans.
+    p : array_like, optional
+        Parameters of the system and of the problem.
+
+    Attributes
+    ----------
+    problem : OptimalControlProblem
+    solver : SQPSolver
+    plan : Trajectory
+        What the last call intends: N + 1 states and N inputs. None before the first.
+    info : MPCInfo
+
+    Examples
+    --------
+    >>> import casadi as ca
+    >>> from lgcontrol.groups import SO2, Product, Rn
+    >>> from lgcontrol.systems import Input
+    >>> pendulum = System(
+    ...     "pendulum", Product(angle=SO2, rate=Rn(1)),
+    ...     lambda t, x, u, p: ca.vertcat(x[2], u - ca.sin(x[1])),
+    ...     inputs=[Input("torque", "N m", -0.5, 0.5)])
+    >>> swing_up = MPC(pendulum, horizon=60, dt=0.1, Q={"angle": 1, "rate": 0.1}, R=0.01)
+    >>> u = swing_up(0.0, [1.0, 0.0, 0.0], reference=[-1.0, 0.0, 0.0])
+    >>> abs(u.round(6))
+    array([0.5])
+    """
+
+    info: MPCInfo
+
+    def __init__(
+        self,
+        system: System,
+        horizon: int,
+        dt: float | None = None,
+        *,
+        Q: Any = 1.0,
+        R: Any = 1.0,
+        terminal: Any = None,
+        bounds: Sequence[Bound] = (),
+        residuals: Sequence[Residual] = (),
+        parameters: Sequence[Parameter | str] = (),
+        method: str | Method = "rk4",
+        substeps: int = 1,
+        reference: Any = None,
+        period: float | None = None,
+        iterations: int = 1,
+        first_iterations: int = 50,
+        initial: Any = "auto",
+        qp: str = "daqp",
+        offset: float = 0.0,
+        delay: float = 0.0,
+        p: Any = None,
+    ) -> None:
+        self.problem = OptimalControlProblem(
+            system,
+            horizon,
+            dt,
+            Q=Q,
+            R=R,
+            terminal=terminal,
+            bounds=bounds,
+            residuals=residuals,
+            parameters=parameters,
+            method=method,
+            substeps=substeps,
+        )
+        assert self.problem.dt is not None
+        super().__init__(
+            system,
+            dt=self.problem.dt if period is None else period,
+            offset=offset,
+            delay=delay,
+            reference=reference,
+        )
+        if iterations < 1 or first_iterations < 1:
+            raise ValueError(
+                f"iterations and first_iterations must be at least 1, got {iterations} and "
+                f"{first_iterations}"
+            )
+        if isinstance(initial, str) and initial != "auto":
+            raise ValueError(
+                f"initial must be a controller, a Trajectory or 'auto', not {initial!r}"
+            )
+        self.iterations, self.first_iterations = int(iterations), int(first_iterations)
+        self.initial = initial
+        self.solver = SQPSolver(self.problem, qp=qp)
+        nominal = self.problem.nominal_parameters
+        self._p = nominal if p is None else check_shape("p", p, nominal.shape)
+        self.info = MPCInfo()
+        self._nodes: Nodes | None = None
+
+    @property
+    def plan(self) -> Trajectory | None:
+        """States and inputs that the last call intends."""
+        if self._nodes is None:
+            return None
+        return Trajectory(self.system.state, *self._nodes)
+
+    def reset(self) -> None:
+        """Forget the plan."""
+        super().reset()
+        self.info = MPCInfo()
+        self._nodes = None
+
+    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+        started = time.perf_counter()
+        x = self.system.state.normalize(x)
+        start, state = t, x
+        if self.delay:
+            start, state = t + self.delay, self._predict(t, x)
+        times = self.problem.times(start)
+        if self._nodes is None:
+            self._first(state, times, reference, started)
+        else:
+            self._follow_up(state, times, reference, started)
+        return self._nodes.u[0, self._controls].copy()  # type: ignore[union-attr]
+
+    def _first(self, x: np.ndarray, times: np.ndarray, reference: Any, started: float) -> None:
+        """Plan from nothing: the best of the starts, iterated to convergence."""
+        options = {"reference": reference, "t0": times[0], "p": self._p}
+        starts = [self.initial]
+        if isinstance(self.initial, str):
+            own = self._p[: self.system.n_parameters]
+            step = float(times[1] - times[0])
+            starts = starting_controllers(self.system, reference, times[0], step, own)
+        solutions = [
+            self.solver.solve(x, guess=guess, max_iterations=0, **options) for guess in starts
+        ]
+        best = min(solutions, key=lambda solution: np.nan_to_num(solution.cost, nan=np.inf))
+        solution = self.solver.solve(
+            x, guess=best, max_iterations=self.first_iterations, tolerance=1e-4, **options
+        )
+        self._nodes = Nodes(times, solution.x, solution.u)
+        ended_well = solution.status in ("converged", "iteration limit", "stalled")
+        self.info = MPCInfo(
+            status="ok" if ended_well else solution.status,
+            solve_time=time.perf_counter() - started,
+            message="" if ended_well else solution.message,
+            iterations=solution.iterations[-1].number,
+            cost=solution.cost,
+            qp_time=solution.times["qp"],
+        )
+
+    def _follow_up(self, x: np.ndarray, times: np.ndarray, reference: Any, started: float) -> None:
+        """Move the plan on and improve it."""
+        self._nodes = self._shifted(times)
+        setting = self.solver.setting(times, reference, self._p)
+        status, message, cost, qp_time, done = "ok", "", np.nan, 0.0, 0
+        for _ in range(self.iterations):
+            step = self.solver.step(x, self._nodes, setting)
+            self._nodes, cost, message = step.nodes, step.cost, step.message
+            status = "ok" if step.status == "solved" else step.status
+            qp_time += step.qp_time
+            done += 1
+            if status == "qp failed":
+                break
+        self.info = MPCInfo(
+            status, time.perf_counter() - started, message, done, float(cost), qp_time
+        )
+
+    def _shifted(self, times: np.ndarray) -> Nodes:
+        """The plan at later times; beyond its end the last input is held."""
+        old = self._nodes
+        assert old is not None and self.problem.dt is not None
+        steps = (times[0] - old.t[0]) / self.problem.dt
+        whole = round(steps)
+        if abs(steps - whole) < 1e-6 and 0 <= whole <= 1:
+            x, u = old.x, old.u
+            if whole == 1:
+                own = self._p[: self.system.n_parameters]
+                step = self.system.step(self.problem.method, self.problem.substeps)
+                end = step(old.t[-1], x[-1], u[-1], own, self.problem.dt)
+                x, u = np.vstack([x[1:], end]), np.vstack([u[1:], u[-1]])
+            return Nodes(times, x, u)
+        plan = self.plan
+        assert plan is not None
+        return Nodes(times, plan(times).x, plan(times[:-1]).u)
+
+    def _predict(self, t: float, x: np.ndarray) -> np.ndarray:
+        """State after the delay, with the last answer in effect."""
+        u = self.system.nominal_input
+        u[self._controls] = self._fallback()
+        own = self._p[: self.system.n_parameters]
+        if self.system.is_discrete:
+            for _ in range(round(self.delay / self.system.dt)):
+                x = self.system.step()(t, x, u, own)
+            return x
+        return self.system.step(self.problem.method, 2)(t, x, u, own, self.delay)
+
+    def _fallback(self) -> np.ndarray:
+        """Input of the plan, if there is one."""
+        if self._last is None and self._nodes is not None:
+            return self._nodes.u[0, self._controls].copy()
+        return super()._fallback()

@@ -1,0 +1,75 @@
+"""Controllers that fit a system without being asked: where predictive control starts from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lgcontrol.optimal import sample_reference
+from lgcontrol.systems import System
+
+from ._base import ControlInfo, Controller
+from ._geometric import GeometricPD
+from ._lqr import LQR
+from ._thrust_vector import ThrustVectorPD
+
+# Natural frequencies [rad/s] to try: from a vessel's to a small robot's.
+FREQUENCIES = (0.1, 0.3, 1.0, 3.0, 10.0)
+# Calls per radian of a controller's fastest motion: enough that sampling does not upset it.
+CALLS_PER_RADIAN = 10
+
+
+class Hold(Controller):
+    """The inputs of the reference, whatever the state.
+
+    Parameters
+    ----------
+    system : System
+    dt : float
+    """
+
+    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+        self.info = ControlInfo()
+        return sample_reference(self.system, reference, np.array([t])).u[0, self._controls]
+
+
+def starting_controllers(
+    system: System, reference: Any, t: float, dt: float, p: np.ndarray
+) -> list[Controller]:
+    """Controllers that fit a system, for a first guess of what it can do.
+
+    Parameters
+    ----------
+    system : System
+    reference : optional
+        Where a linear regulator is designed.
+    t : float
+        Time in s.
+    dt : float
+        Their longest period in s.
+    p : ndarray
+        The system's parameters.
+
+    Returns
+    -------
+    list of Controller
+        At least `Hold`; geometric ones where the state has a configuration and its velocity that
+        the controls can steer, a linear regulator where the reference is an equilibrium.
+    """
+    found: list[Controller] = [Hold(system, dt=dt)]
+    point = sample_reference(system, reference, np.array([t]), p)
+    attempts: list[Any] = [
+        lambda: [LQR(system, system.linearize(point.x[0], point.u[0], t=t, p=p), dt=dt, p=p)],
+        lambda: [ThrustVectorPD(system, dt=min(dt, 0.1 / CALLS_PER_RADIAN), p=p)],
+        lambda: [
+            GeometricPD(system, frequency=f, dt=min(dt, 1 / (f * CALLS_PER_RADIAN)), p=p)
+            for f in FREQUENCIES
+        ],
+    ]
+    for attempt in attempts:
+        try:
+            found += attempt()
+        except ValueError:  # does not fit this system
+            continue
+    return found
