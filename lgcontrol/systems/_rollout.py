@@ -1,7 +1,8 @@
-"""Responses to whole input sequences, inside one CasADi function."""
+"""Responses to whole input sequences, inside CasADi functions of many steps."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -10,6 +11,8 @@ import numpy as np
 from ..codegen import ModelFunction, check_shape
 from ..integrators import Method
 from ._trajectory import Trajectory
+
+LONGEST = 1024  # steps in one function: building it takes 0.1 s, the loop over pieces nothing
 
 if TYPE_CHECKING:
     from ._system import System
@@ -69,11 +72,29 @@ def rollout(
     p = check_shape("p", p, (system.n_parameters,), batch=True)
     t = check_shape("t0", t0, ()) + dt * np.arange(count + 1)
     start = system.state.normalize(x0)
-    run = rollout_function(system, count, method, substeps)
-    states = np.swapaxes(run(t[None, :-1], start, np.swapaxes(u, -1, -2), p, dt), -1, -2)
-    start = np.broadcast_to(start, (*states.shape[:-2], system.state.nq))[..., None, :]
-    inputs = np.broadcast_to(u, (*states.shape[:-2], count, system.n_inputs))
-    return Trajectory(system.state, t, np.concatenate([start, states], axis=-2), inputs)
+    axes = {"x0": start.shape[:-1], "u": u.shape[:-2], "p": p.shape[:-1]}
+    try:
+        batch = np.broadcast_shapes(*axes.values())
+    except ValueError:
+        listed = ", ".join(f"{name} {shape}" for name, shape in axes.items())
+        raise ValueError(f"batch axes do not broadcast: {listed}") from None
+    x = np.empty((*batch, count + 1, system.state.nq))
+    x[..., 0, :] = start
+    for first, last in _pieces(count):
+        run = rollout_function(system, last - first, method, substeps)
+        inputs = np.swapaxes(u[..., first:last, :], -1, -2)
+        states = run(t[None, first:last], x[..., first, :], inputs, p, dt)
+        x[..., first + 1 : last + 1, :] = np.swapaxes(states, -1, -2)
+    return Trajectory(system.state, t, x, np.broadcast_to(u, (*batch, count, system.n_inputs)))
+
+
+def _pieces(count: int) -> Iterator[tuple[int, int]]:
+    """Steps in pieces of powers of two: a few functions serve every length, and build quickly."""
+    first = 0
+    while first < count:
+        length = min(LONGEST, 1 << (count - first).bit_length() - 1)
+        yield first, first + length
+        first += length
 
 
 def rollout_function(

@@ -19,7 +19,7 @@ LARGE = 0.2  # share in a mode, next to the largest one, from which on a state i
 
 SHOWN = 6  # modes in the printed summary
 
-DUST = 1e-12  # entries of A this small next to the largest are what trim solvers leave of zeros; so are eigenvalues
+DUST = 1e-12  # entries and eigenvalues of A this small next to the largest entry are rounding
 
 
 @dataclass(frozen=True, eq=False)

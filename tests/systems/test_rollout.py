@@ -78,6 +78,18 @@ def test_a_discrete_model_moves_in_samples():
     np.testing.assert_allclose(run.t, [0.0, 0.1, 0.2, 0.3])
 
 
+def test_long_rollouts_are_the_same_motion():
+    run = account().rollout([1.0, 0.0], [[0.2]] * 3000, t0=5.0)
+    k = np.arange(3001)
+    np.testing.assert_allclose(run.x[:, 0], 1 + 0 * k, rtol=1e-12)  # 0.9 + 0.5 · 0.2 = 1
+    np.testing.assert_allclose(run.t, 5.0 + 0.1 * k)
+    clock = System("clock", Rn(1), lambda t, x, u, p: 2 * t + u, inputs=["speed"])
+    u = np.sin(np.arange(2500))[:, None]
+    run = clock.rollout([0.0], u, 0.01)
+    expected = run.t**2 + np.concatenate([[0], 0.01 * np.cumsum(u)])
+    np.testing.assert_allclose(run.x[:, 0], expected, atol=1e-9)
+
+
 def test_substeps_raise_the_accuracy():
     system = quadrotor()
     x, u = system.state.random(4), np.array([3.0, 2.0, 1.0, 3.0])
@@ -113,6 +125,10 @@ def test_projection_ends_every_step():
         ({"method": "rk5"}, "unknown integration method 'rk5'; valid names are euler"),
         ({"substeps": 0}, "substeps must be at least 1, got 0"),
         ({"t0": np.inf}, "t0 is not finite"),
+        (
+            {"x0": np.ones((2, 3)), "u": np.ones((4, 5, 1))},
+            r"batch axes do not broadcast: x0 \(2,\), u \(4,\), p \(\)",
+        ),
     ],
 )
 def test_wrong_arguments_are_named(arguments, message):
