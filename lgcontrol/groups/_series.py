@@ -14,33 +14,47 @@ from typing import Any
 
 import casadi as ca
 
-_TERMS = 13  # tail below 1e-17 for the slowest series (ratio 1/39), also after two derivatives
+_ROUNDING = 2.0**-55
+
+
+def _truncated(
+    coefficient: Callable[[int], Fraction], derivatives: int = 2, reach: float = 1.0
+) -> list[Fraction]:
+    """Coefficients up to where the rest and its derivatives are below a rounding at reach."""
+    series = [coefficient(0)]
+    while True:
+        k = len(series)
+        rest = abs(coefficient(k))
+        if k > derivatives and rest * k**derivatives * reach ** (k - derivatives) < _ROUNDING:
+            return series
+        series.append(coefficient(k))
 
 
 def _derivative(series: Sequence[Fraction]) -> list[Fraction]:
     return [k * c for k, c in enumerate(series)][1:]
 
 
-def _bernoulli(count: int) -> list[Fraction]:
+def _bernoulli(number: int) -> list[Fraction]:
     numbers = [Fraction(1)]
-    for m in range(1, count):
+    for m in range(1, number):
         total = sum((comb(m + 1, k) * numbers[k] for k in range(m)), Fraction(0))
         numbers.append(-total / (m + 1))
     return numbers
 
 
-def _alternating(offset: int) -> list[Fraction]:
-    return [Fraction((-1) ** k, factorial(2 * k + offset)) for k in range(_TERMS)]
+def _alternating(offset: int, derivatives: int) -> list[Fraction]:
+    return _truncated(lambda k: Fraction((-1) ** k, factorial(2 * k + offset)), derivatives)
 
 
-_COSINE = _alternating(0)
-_SINC = _alternating(1)
-_VERSINE = _alternating(2)
-_REMAINDER = _alternating(3)
-_COTANGENT = [
-    abs(number) / factorial(2 * n)
-    for n, number in enumerate(_bernoulli(2 * _TERMS + 1)[2::2], start=1)
-]
+# Two derivatives of each count (gradients and Hessians), of some also those of their rates.
+_COSINE = _alternating(0, 2)
+_SINC = _alternating(1, 2)
+_VERSINE = _alternating(2, 3)
+_REMAINDER = _alternating(3, 3)
+_BERNOULLI = _bernoulli(60)  # more than the slowest series takes, which falls like 1/39
+_COTANGENT = _truncated(lambda k: abs(_BERNOULLI[2 * k + 2]) / factorial(2 * k + 2), 3)
+_NEAR = 0.06  # (n/w)² below which the arc tangent is a series
+_ARC_TANGENT = _truncated(lambda k: Fraction((-1) ** k, 2 * k + 1), 2, _NEAR)
 
 
 def _horner(series: Sequence[Fraction], s: Any) -> Any:
@@ -121,9 +135,8 @@ def angle_per_sine(vector_squared: Any, scalar: Any) -> Any:
     Independent of the norm r of the quaternion. Below n/w = 0.25 the series of
     ``2 atan(n/w) / n`` in ``(n/w)²``, above it the closed form.
     """
-    small = vector_squared < 0.06 * scalar * scalar
+    small = vector_squared < _NEAR * scalar * scalar
     w = ca.if_else(small, scalar, 1.0)
     ratio = ca.if_else(small, vector_squared, 0.0) / (w * w)
     n = ca.sqrt(ca.if_else(small, 1.0, vector_squared))
-    series = [Fraction((-1) ** k, 2 * k + 1) for k in range(14)]  # 0.06^14 / 29 < 1e-18
-    return ca.if_else(small, 2 * _horner(series, ratio) / w, 2 * ca.atan2(n, scalar) / n)
+    return ca.if_else(small, 2 * _horner(_ARC_TANGENT, ratio) / w, 2 * ca.atan2(n, scalar) / n)

@@ -38,13 +38,13 @@ OPERATIONS = (
     "left_jacobian_inverse",
 )
 
-# Decades near zero and near π, the neighbourhood of the switch at one, and points between.
+# Decades near zero and near π, both sides of the switches at 0.48 and one, and points between.
 ANGLES = tuple(
     np.unique(
         np.concatenate(
             [
                 10.0 ** np.arange(-12, 0),
-                [0.3, 0.5, 0.7, 0.9, 1.2, 1.5, 2.0, 2.5, 3.0],
+                [0.3, 0.47, 0.48, 0.49, 0.7, 0.9, 1.2, 1.5, 2.0, 2.5, 3.0],
                 1.0 + np.array([-1e-2, -1e-6, -1e-15, 0.0, 1e-15, 1e-6, 1e-2]),
                 np.pi - 10.0 ** np.arange(-12, 0, 2),
                 [np.pi],

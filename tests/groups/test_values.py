@@ -235,6 +235,7 @@ def test_different_groups_differ():
         (CylindricalGroup((2, 0, 0)), Cylindrical.about((1, 0, 0))),
         (SO2.about((1, 2, -3)), SO2.about((-2, -4, 6)).about((1, 2, -3))),
         (SE2.about((1, 6e-17, 0)), SE2.about((1, 0, 0))),
+        (SE2.about((1 - 4e-16, 0, 0)), SE2.about((1, 0, 0))),
         (Helical(0.1, (0, 0, 5)), Helical(0.1)),
     ],
 )
