@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ..codegen import unknown_name
 from ..integrators import Method
 from ._derivatives import step_derivatives
-from ._signals import Input, control_name, names_of
+from ._signals import Input, InputChoice, choose_inputs, control_name, names_of
 from ._trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from ._system import System
 
 Kind = Literal["equilibrium", "relative equilibrium", "none"]
-InputChoice = Literal["control", "disturbance", "noise", "all"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,17 +102,14 @@ class Linearization:
         -------
         Linearization
         """
-        if inputs not in get_args(InputChoice):
-            raise ValueError(unknown_name("choice of inputs", inputs, get_args(InputChoice)))
-        if inputs == "all":
-            return self
-        kept = np.array([entry.role == inputs for entry in self.inputs], dtype=bool)
-        gone = {entry.name for entry in self.inputs if entry.role != inputs}
+        index = choose_inputs(self.inputs, inputs)
+        kept = tuple(self.inputs[i] for i in index)
+        gone = {*self.input_names} - {*names_of(kept)}
         return replace(
             self,
-            B=self.B[:, kept],
-            D=self.D[:, kept],
-            inputs=tuple(entry for entry in self.inputs if entry.role == inputs),
+            B=self.B[:, index],
+            D=self.D[:, index],
+            inputs=kept,
             varying=tuple(name for name in self.varying if name not in gone),
         )
 

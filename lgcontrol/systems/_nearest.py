@@ -77,6 +77,9 @@ def solve_nearest(
     problem = _Problem(group, equations, target, free, bounds, scale)
     x, u = start[0], start[1].copy()
     u[free] = np.clip(u[free], *bounds)
+    residual, jacobian = equations(x, u)
+    if not (np.isfinite(residual).all() and np.isfinite(jacobian).all()):
+        return Nearest(x, u, residual, np.full(residual.shape, np.inf))
     problem.scale_rows(x, u)
     for weight in WEIGHTS:
         x, u = problem.descend(x, u, weight)

@@ -10,9 +10,8 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import ModelFunction, unknown_name
-from ._linearization import InputChoice
 from ._linearize import classify, read_point
-from ._signals import Role, control_name
+from ._signals import InputChoice, choose_inputs, control_name
 from ._tracing import Field, symbols_of
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ def to_nlsys(
             if about is None
             else "about is for coordinates='error'"
         )
-    kept = _kept(system, inputs)
+    kept = choose_inputs(system.inputs, inputs)
     if coordinates == "group":
         update, output = _group_functions(system)
         u, p = system.nominal_input, system.nominal_parameters
@@ -123,14 +122,6 @@ class _Callback:
             values = zip(self.parameters, self.p, strict=True)
             p = np.array([params.get(name, value) for name, value in values])
         return self.function(t, x, full, p)
-
-
-def _kept(system: System, inputs: InputChoice) -> np.ndarray:
-    if inputs == "all":
-        return np.arange(system.n_inputs)
-    if inputs not in get_args(Role):
-        raise ValueError(unknown_name("choice of inputs", inputs, get_args(InputChoice)))
-    return system.input_index(inputs)
 
 
 def _group_functions(system: System) -> tuple[ModelFunction, ModelFunction]:

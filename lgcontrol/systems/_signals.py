@@ -12,6 +12,7 @@ import numpy as np
 from ..codegen import unknown_name
 
 Role = Literal["control", "disturbance", "noise"]
+InputChoice = Literal["control", "disturbance", "noise", "all"]
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,14 @@ def as_signals(kind: type[_Signal], values: Iterable[_Signal | str]) -> tuple[_S
 def names_of(signals: Sequence[Any]) -> tuple[str, ...]:
     """Names of signals."""
     return tuple(signal.name for signal in signals)
+
+
+def choose_inputs(inputs: Sequence[Input], choice: InputChoice) -> np.ndarray:
+    """Positions of the inputs with a role, or of all; integers of shape (k,)."""
+    if choice not in get_args(InputChoice):
+        raise ValueError(unknown_name("choice of inputs", choice, get_args(InputChoice)))
+    chosen = [i for i, entry in enumerate(inputs) if choice in (entry.role, "all")]
+    return np.array(chosen, dtype=int)
 
 
 def set_by_name(

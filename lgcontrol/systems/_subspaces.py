@@ -9,7 +9,8 @@ import numpy as np
 from scipy.linalg import matrix_balance, null_space
 
 if TYPE_CHECKING:
-    from ._linearization import InputChoice, Linearization
+    from ._linearization import Linearization
+    from ._signals import InputChoice
 
 # Eigenvalues this near to the stability boundary, next to the size of A, count as on it: rounding
 # moves those of a chain of three integrators by the cube root of 1e-16.

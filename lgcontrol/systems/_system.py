@@ -13,7 +13,16 @@ from ..codegen import ModelFunction, check_shape
 from ..groups import LieGroup
 from ..integrators import Method
 from . import _augment, _linearize, _nlsys, _rollout, _trim
-from ._signals import Input, Parameter, Role, as_signals, check_name, names_of, set_by_name
+from ._signals import (
+    Input,
+    Parameter,
+    Role,
+    as_signals,
+    check_name,
+    choose_inputs,
+    names_of,
+    set_by_name,
+)
 from ._step import step_function
 from ._tracing import Field, trace_field, trace_static
 
@@ -165,7 +174,7 @@ class System:
 
     def input_index(self, role: Role = "control") -> np.ndarray:
         """Positions of the inputs with a role, integers of shape (k,)."""
-        return np.array([i for i, entry in enumerate(self.inputs) if entry.role == role], dtype=int)
+        return choose_inputs(self.inputs, role)
 
     def full_input(self, control: Any, **named: float) -> np.ndarray:
         """Input vector from the controls; the other inputs are nominal unless named.

@@ -130,19 +130,15 @@ def trim(
         return TrimPoint(x, u, t, p, system.f(t, x, u, p), kind, system)
 
     equations, best = solve(symmetry=True)
-    result = point(best)
+    found = best if best.solved else solve(symmetry=False)[1]
+    result = point(found)
     if result.kind != "none":
         return result
-    if not best.solved:
-        _, without = solve(symmetry=False)
-        if not without.solved:
-            raise TrimError(
-                infeasible(system, equations, best, result.u, free, blocks, STARTS),
-                "infeasible",
-                result,
-            )
-        result = point(without)
-    raise TrimError(not_a_symmetry(system, result), "not a symmetry", result)
+    if found.solved:  # without the equations of a symmetry, or they do not suffice
+        raise TrimError(not_a_symmetry(system, result), "not a symmetry", result)
+    result = point(best)
+    message = infeasible(system, equations, best, result.u, free, blocks, STARTS)
+    raise TrimError(message, "infeasible", result)
 
 
 def _size(found: Nearest) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SE3, SO3, Rn
-from lgcontrol.systems import System, Trajectory, TrimError
+from lgcontrol.systems import Input, System, Trajectory, TrimError
 
 from ._examples import (
     GRAVITY,
@@ -186,6 +186,19 @@ def test_a_trim_point_is_a_reference():
     assert path.u.shape == (21, 5)
     with pytest.raises(ValueError, match="0 < dt <= seconds"):
         turn.trajectory(0.0, 0.1)
+
+
+def test_starts_where_the_model_is_not_defined_are_passed_over():
+    tank = System(
+        "tank",
+        Rn(1, ("level",)),
+        lambda t, x, u, p: u - ca.sqrt(x),
+        inputs=[Input("inflow", "m/s", 0.0, 2.0)],
+    )
+    point = tank.trim([-0.1], where={"inflow": 0.5})
+    np.testing.assert_allclose(point.x, [0.25], rtol=SOLVED)
+    with pytest.raises(TrimError, match="tank: no trim point found"):
+        tank.trim([-100.0])
 
 
 # Refusals
