@@ -1,1 +1,7 @@
-"""Plots of trajectories and simulation results."""
+"""Figures and animations of runs, trajectories and convergence. Needs matplotlib when called."""
+
+from ._animate_run import animate_run as animate_run
+from ._plot_convergence import plot_convergence as plot_convergence
+from ._plot_path import plot_path as plot_path
+from ._plot_run import plot_run as plot_run
+from ._plot_run import plot_trajectory as plot_trajectory

@@ -195,17 +195,26 @@ class SimulationResult:
 
         return summary(self)
 
-    def plot(self) -> Figure:
-        """States with reference and estimate, inputs with bounds, controller times, over time."""
+    def plot(self, *, figure: Any = None) -> Figure:
+        """Everything over time, in panels; see `lgcontrol.plotting.plot_run`."""
         from ..plotting import plot_run
 
-        return plot_run(self)
+        return plot_run(self, figure=figure)
 
-    def animate(self, path: str | Path | None = None, *, fps: int = 25) -> Any:
-        """Body frames and trail in space; written to a GIF or MP4 file if a path is given."""
+    def plot_path(self, **options: Any) -> Figure:
+        """Paths of the bodies in space; see `lgcontrol.plotting.plot_path` for the options."""
+        from ..plotting import plot_path
+
+        return plot_path(self, **options)
+
+    def animate(self, path: str | Path | None = None, *, fps: int = 25, **options: Any) -> Any:
+        """Bodies moving, in a notebook or written to a ``.gif`` or ``.mp4`` file.
+
+        See `lgcontrol.plotting.animate_run` for the options.
+        """
         from ..plotting import animate_run
 
-        return animate_run(self, path, fps=fps)
+        return animate_run(self, path, fps=fps, **options)
 
     def save(self, path: str | Path) -> Path:
         """Write an ``.npz`` file: arrays and a JSON description, no pickled objects."""

@@ -119,4 +119,6 @@ def _tangent(plant: System, kick: Kick) -> np.ndarray:
 def label_of(thing: Any) -> str:
     """What a controller or disturbance is called in messages."""
     name = getattr(thing, "name", None) or getattr(thing, "__name__", None)
+    if name == "<lambda>":
+        return "controller"
     return name if isinstance(name, str) else type(thing).__name__

@@ -1,0 +1,119 @@
+"""Movies: frames of a scene written to GIF or MP4, or played in a notebook. Imports matplotlib."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from matplotlib.animation import FFMpegWriter, FuncAnimation
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
+from PIL import Image
+
+from ._scene import Scene
+from ._style import AXIS_COLORS, FAINT, GRID, INK
+
+DPI = 100
+
+
+class Movie(FuncAnimation):
+    """An animation that notebooks play: all frames as images in one page."""
+
+    def _repr_html_(self) -> str:
+        return self.to_jshtml()
+
+    def __del__(self) -> None:
+        """Leave out the complaint about animations that were never drawn."""
+        self._draw_was_started = True
+
+
+def play(scene: Scene, fps: int) -> Movie:
+    """The scene as an animation for notebooks."""
+
+    def update(k: int) -> list:
+        scene.show(k)
+        return []
+
+    return Movie(scene.figure, update, frames=len(scene.times), interval=1000 / fps)
+
+
+def write(scene: Scene, path: Path, fps: int) -> Path:
+    """Write a file of the kind its name ends in; it appears complete or not at all."""
+    part = path.with_name(f".{os.getpid()}.part.{path.name}")
+    try:
+        (_write_gif if path.suffix.lower() == ".gif" else _write_mp4)(scene, part, fps)
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def _write_gif(scene: Scene, path: Path, fps: int) -> None:
+    """One palette for all frames; GIF counts in hundredths of a second, so the ends are rounded."""
+    palette = _palette(scene)
+    images = [_reduce(pixels, palette) for pixels in _frames(scene)]
+    ends = np.round(100 * np.arange(len(images) + 1) / fps).astype(int)
+    durations = (10 * np.diff(ends)).tolist()
+    durations[-1] += 1000  # rest on the last one before it starts again
+    images[0].save(
+        path, format="GIF", save_all=True, append_images=images[1:], duration=durations, loop=0
+    )
+
+
+def _frames(scene: Scene) -> Iterator[np.ndarray]:
+    """Pixels of each frame: what moves is drawn anew over what stays, ten times faster than all."""
+    canvas = FigureCanvasAgg(scene.figure)
+    scene.figure.set_dpi(DPI)
+    moving = scene.moving()
+    for artist in moving:
+        artist.set_animated(True)
+    canvas.draw()
+    background = canvas.copy_from_bbox(scene.figure.bbox)
+    for k in range(len(scene.times)):
+        scene.show(k)
+        canvas.restore_region(background)
+        for artist in moving:
+            if hasattr(artist, "do_3d_projection"):
+                artist.do_3d_projection()
+            artist.draw(canvas.get_renderer())
+        yield np.array(canvas.buffer_rgba())[..., :3]
+
+
+def _reduce(pixels: np.ndarray, palette: Image.Image) -> Image.Image:
+    """An image in the colours of a palette whose first one is white."""
+    image = Image.fromarray(pixels).quantize(palette=palette, dither=Image.Dither.NONE)
+    indices = np.array(image)
+    indices[(pixels == 255).all(axis=2)] = 0  # Pillow looks colours up coarsely
+    exact = Image.fromarray(indices)
+    exact.putpalette(palette.getpalette() or [])
+    return exact
+
+
+def _palette(scene: Scene) -> Image.Image:
+    """The scene's colours fading into white: what thin lines are made of.
+
+    A palette chosen from the pixels would spend itself on the background.
+    """
+    base = np.array([to_rgb(color) for color in (*AXIS_COLORS, INK, FAINT, GRID, *scene.colors)])
+    shades = 256 // len(base)
+    fade = np.linspace(0, 1, shades)[:, np.newaxis, np.newaxis]
+    colors = np.round(255 * (1 - fade * (1 - base))).astype(np.uint8).reshape(-1, 3)
+    image = Image.new("P", (1, 1))
+    image.putpalette(np.resize(colors, (256, 3)).tobytes())
+    return image
+
+
+def _write_mp4(scene: Scene, path: Path, fps: int) -> None:
+    writer = FFMpegWriter(fps=fps, bitrate=2400)
+    with writer.saving(scene.figure, str(path), DPI):
+        for k in range(len(scene.times)):
+            scene.show(k)
+            writer.grab_frame()
+
+
+def can_write_mp4() -> bool:
+    """Whether ffmpeg is there."""
+    return bool(FFMpegWriter.isAvailable())

@@ -1,0 +1,176 @@
+"""Signals over time gathered in panels: one for each block and unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..groups import LieGroup, Product, Rn
+
+_QUANTITY = {
+    "m": "position",
+    "rad": "angle",
+    "m/s": "velocity",
+    "rad/s": "angular velocity",
+    "m/s²": "acceleration",
+    "N": "force",
+    "N m": "torque",
+}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Signals of one unit in one axes.
+
+    Attributes
+    ----------
+    title, unit : str
+    labels : tuple of str
+        A name for each of k signals.
+    t : ndarray, shape (n,)
+    values : ndarray, shape (n, k), or (n - 1, k) with steps
+    dashed : ndarray, shape (n, k), optional
+        What the signals are to follow.
+    band : ndarray, shape (n, k), optional
+        Half-width of a band about zero.
+    bounds : ndarray, shape (2, k), optional
+    steps : bool
+        Whether values are held over the intervals between times.
+    """
+
+    title: str
+    unit: str
+    labels: tuple[str, ...]
+    t: np.ndarray
+    values: np.ndarray
+    dashed: np.ndarray | None = None
+    band: np.ndarray | None = None
+    bounds: np.ndarray | None = None
+    steps: bool = False
+
+
+def state_panels(
+    group: LieGroup, t: np.ndarray, x: np.ndarray, reference: np.ndarray | None
+) -> Iterator[Panel]:
+    """Panels of a state: coordinates that have a unit, then attitudes."""
+    for name, block, where in leaves(group):
+        value, goal = x[:, where], None if reference is None else reference[:, where]
+        shown = [
+            i for i, unit in enumerate(block.coordinate_units) if unit or isinstance(block, Rn)
+        ]
+        units = [block.coordinate_units[i] for i in shown]
+        for unit in dict.fromkeys(units):
+            some = [i for i, u in zip(shown, units, strict=True) if u == unit]
+            yield Panel(
+                _title(name, unit, several=len(set(units)) > 1 or len(shown) < block.nq),
+                unit,
+                tuple(block.coordinate_names[i] for i in some),
+                t,
+                value[:, some],
+                dashed=None if goal is None else goal[:, some],
+            )
+        if len(shown) < block.nq:
+            yield _attitude(name, block, t, value, goal)
+
+
+def _attitude(
+    name: str, block: LieGroup, t: np.ndarray, x: np.ndarray, goal: np.ndarray | None
+) -> Panel:
+    """Heading in a plane, or the rotation vector in space: from the goal, if there is one."""
+    if "cos" in block.coordinate_names:
+        heading = _heading(block, x)
+        dashed = None
+        if goal is not None:  # the turn that is nearest to the heading at the start
+            dashed = _heading(block, goal)
+            dashed += 2 * np.pi * np.round((heading[0] - dashed[0]) / (2 * np.pi))
+        return Panel(_title(name, "heading"), "rad", ("heading",), t, heading, dashed=dashed)
+    turns = [i for i, unit in enumerate(block.tangent_units) if unit == "rad"]
+    what = "rotation vector" if goal is None else "attitude error"
+    if not turns:  # a group of a user's own: all of its logarithm
+        turns, what = list(range(block.dim)), "logarithm" if goal is None else "error"
+    vector = (block.log(x) if goal is None else block.minus(x, goal))[:, turns]
+    labels = tuple(block.tangent_names[i] for i in turns)
+    return Panel(_title(name, what), block.tangent_units[turns[0]], labels, *_broken(t, vector))
+
+
+def input_panels(
+    t: np.ndarray,
+    u: np.ndarray,
+    names: Sequence[str],
+    units: Sequence[str],
+    roles: Sequence[str],
+    bounds: np.ndarray | None,
+) -> Iterator[Panel]:
+    """Panels of the inputs by role and unit; disturbances and noise only where there are any."""
+    for role in dict.fromkeys(roles):
+        mine = [i for i, entry in enumerate(roles) if entry == role]
+        if role != "control" and not np.any(u[:, mine] != u[:1, mine]) and not u[:1, mine].any():
+            continue
+        of_role = [units[i] for i in mine]
+        for unit in dict.fromkeys(of_role):
+            some = [i for i in mine if units[i] == unit]
+            title = {"control": "inputs", "disturbance": "disturbances"}.get(role, role)
+            yield Panel(
+                _title(title, unit, several=len(set(of_role)) > 1),
+                unit,
+                tuple(names[i] for i in some),
+                t,
+                u[:, some],
+                bounds=None if bounds is None else bounds[:, some],
+                steps=True,
+            )
+
+
+def error_panels(
+    group: LieGroup, t: np.ndarray, error: np.ndarray, deviation: np.ndarray | None
+) -> Iterator[Panel]:
+    """Panels of estimation errors with twice their standard deviation."""
+    start = 0
+    for name, block, _ in leaves(group):
+        units = block.tangent_units
+        for unit in dict.fromkeys(units):
+            some = [start + i for i, u in enumerate(units) if u == unit]
+            known = deviation is not None and deviation.shape == error.shape
+            yield Panel(
+                _title(name, unit, several=len(set(units)) > 1, what="estimation error"),
+                unit,
+                tuple(block.tangent_names[i - start] for i in some),
+                t,
+                error[:, some],
+                band=2 * deviation[:, some] if known and deviation is not None else None,
+            )
+        start += block.dim
+
+
+def leaves(group: LieGroup) -> Iterator[tuple[str, LieGroup, slice]]:
+    """Blocks that are no products, with their names and where their coordinates are."""
+
+    def visit(name: str, part: LieGroup, start: int) -> Iterator[tuple[str, LieGroup, slice]]:
+        if not isinstance(part, Product):
+            yield name, part, slice(start, start + part.nq)
+            return
+        for label, block in part.blocks.items():
+            yield from visit(f"{name}.{label}" if name else label, block, start)
+            start += block.nq
+
+    yield from visit("", group, 0)
+
+
+def _broken(t: np.ndarray, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A gap where a rotation vector passes π and comes back from the other side."""
+    after = 1 + np.flatnonzero(np.linalg.norm(np.diff(vector, axis=0), axis=1) > np.pi)
+    return np.insert(t, after, t[after - 1]), np.insert(vector, after, np.nan, axis=0)
+
+
+def _heading(block: LieGroup, x: np.ndarray) -> np.ndarray:
+    cos, sin = (x[:, block.coordinate_names.index(name)] for name in ("cos", "sin"))
+    return np.unwrap(np.arctan2(sin, cos))[:, np.newaxis]
+
+
+def _title(name: str, unit: str, *, several: bool = True, what: str = "") -> str:
+    """Block, kind of quantity where it is needed to tell panels apart, and what is shown of it."""
+    quantity = _QUANTITY.get(unit, unit) if several else ""
+    parts = [part for part in (name, quantity) if part]
+    return ": ".join(parts) + (f", {what}" if what else "") if parts else what or "state"

@@ -1,0 +1,182 @@
+"""plot_path: where bodies go, in space or in the plane."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._poses import axes_of, body_poses, extent_of, is_attitude, is_planar, spread
+from ._run import Run
+from ._style import (
+    AXIS_COLORS,
+    DASHES,
+    FAINT,
+    INK,
+    head,
+    line_colors,
+    style_axes,
+    style_space,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def plot_path(
+    run: Run,
+    *,
+    bodies: Callable[[np.ndarray], Any] | None = None,
+    frames: int = 12,
+    figure: Any = None,
+) -> Figure:
+    """Paths of the bodies with their frames along them, in m with equal axes.
+
+    In the plane where the bodies stay in it, otherwise in space. The body axes x, y, z are red,
+    green, blue; the reference is dashed. A state of attitudes alone is drawn as the paths of the
+    tips of the body axes on the unit sphere.
+
+    Parameters
+    ----------
+    run : SimulationResult or Trajectory
+        Or anything with ``group``, ``x`` and, if it likes, ``name`` and ``reference``.
+    bodies : callable, optional
+        ``x of shape (N, nq) → poses of shape (N, k, 7)`` on SE(3), for states that are no poses,
+        such as the joints of an arm; the state's blocks that are poses if left out.
+    frames : int
+        About how many frames to draw along each path; at least 2.
+    figure : optional
+        See `plot_run`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        If nothing in the state is a pose and there is no `bodies`.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SE2
+    >>> from lgcontrol.systems import Trajectory
+    >>> t = np.linspace(0, 1, 50)
+    >>> circle = Trajectory(SE2, t, SE2.exp(np.outer(t, [6.28, 0, 6.28])))
+    >>> figure = plot_path(circle)
+    >>> figure.axes[0].get_xlabel(), figure.axes[0].get_aspect()
+    ('x [m]', 1.0)
+    """
+    from ._figure import new_figure
+
+    poses = body_poses(run.group, run.x, bodies)
+    reference = getattr(run, "reference", None)
+    goal = None if reference is None else body_poses(run.group, reference, bodies)
+    frames = max(2, frames)
+    if bodies is None and is_attitude(run.group):
+        figure = figure or new_figure(6.0, 5.6)
+        _draw_attitudes(figure, poses, goal)
+    elif is_planar(poses) and (goal is None or is_planar(goal)):
+        figure = figure or new_figure(7.0, 5.6)
+        _draw_plane(figure, poses, goal, frames)
+    else:
+        figure = figure or new_figure(7.0, 6.2)
+        _draw_space(figure, poses, goal, frames)
+    key = ["hollow: start", "full: end"] + ["dashed: reference"] * (goal is not None)
+    head(figure, getattr(run, "name", ""), key)
+    return figure
+
+
+def _draw_plane(figure: Any, poses: np.ndarray, goal: np.ndarray | None, frames: int) -> None:
+    ax = figure.add_subplot()
+    style_axes(ax, xlabel="x [m]", ylabel="y [m]")
+    length = 0.06 * extent_of(poses[..., :2])
+    if goal is not None:
+        _draw_reference(ax, goal, length, 2)
+    for k, color in enumerate(_path_colors(poses)):
+        path = poses[:, k]
+        ax.plot(*path[:, :2].T, color=color, lw=1.5)
+        _ends(ax, path[:, :2], color)
+        for i in spread(path[:, :3], frames):
+            draw_frame(ax, path[i], length, 2)
+    ax.set_aspect("equal", adjustable="datalim")
+
+
+def _draw_space(figure: Any, poses: np.ndarray, goal: np.ndarray | None, frames: int) -> None:
+    ax = figure.add_subplot(projection="3d")
+    style_space(ax)
+    everything = poses[..., :3] if goal is None else np.stack([poses, goal])[..., :3]
+    length = 0.09 * extent_of(everything)
+    if goal is not None:
+        _draw_reference(ax, goal, length, 3)
+    for k, color in enumerate(_path_colors(poses)):
+        path = poses[:, k]
+        ax.plot(*path[:, :3].T, color=color, lw=1.5)
+        _ends(ax, path[:, :3], color)
+        for i in spread(path[:, :3], frames):
+            draw_frame(ax, path[i], length)
+    set_box(ax, everything, margin=length)
+
+
+def _draw_attitudes(figure: Any, poses: np.ndarray, goal: np.ndarray | None) -> None:
+    """Tips of the body axes on the unit sphere."""
+    ax = figure.add_subplot(projection="3d")
+    style_space(ax, unit="")
+    turn = np.linspace(0, 2 * np.pi, 73)
+    for axis in range(3):
+        ring = np.roll(np.stack([np.cos(turn), np.sin(turn), 0 * turn]), axis, axis=0)
+        ax.plot(*ring, color=FAINT, lw=0.6, alpha=0.6)
+    for k in range(poses.shape[1]):
+        tips = axes_of(poses[:, k])
+        for axis, color in enumerate(AXIS_COLORS):
+            path = tips[:, :, axis]
+            ax.plot(*path.T, color=color, lw=1.4)
+            _ends(ax, path, color)
+            ax.plot(*np.stack([np.zeros(3), path[-1]]).T, color=color, lw=1.0, alpha=0.7)
+            if goal is not None:
+                end = axes_of(goal[-1, k])[:, axis]
+                ax.plot(*np.stack([np.zeros(3), 1.12 * end]).T, color=color, lw=1.0, ls=DASHES)
+    set_box(ax, np.array([[-1.0, -1.0, -1.0], [1.0, 1.0, 1.0]]), margin=0.15)
+
+
+def draw_frame(ax: Any, pose: np.ndarray, length: float, size: int = 3, **options: Any) -> None:
+    """Lines along the body axes of a pose, in space or, with size 2, in the plane."""
+    start = pose[:size]
+    tips = start[:, np.newaxis] + length * axes_of(pose)[:size, :size]
+    for tip, color in zip(tips.T, AXIS_COLORS, strict=False):
+        ax.plot(*np.stack([start, tip]).T, color=color, **({"lw": 1.3} | options))
+
+
+def set_box(ax: Any, points: np.ndarray, margin: float) -> None:
+    """Limits around points with the same scale on all axes; flat paths keep some height."""
+    flat = points.reshape(-1, 3)
+    low, high = flat.min(axis=0) - margin, flat.max(axis=0) + margin
+    least = 0.35 * (high - low).max()
+    half = np.maximum(high - low, least) / 2
+    middle = (low + high) / 2
+    for name, center, reach in zip("xyz", middle, half, strict=True):
+        getattr(ax, f"set_{name}lim")(center - reach, center + reach)
+    ax.set_box_aspect(tuple(half), zoom=0.9)  # the layout does not know of labels in space
+
+
+def _path_colors(poses: np.ndarray) -> list[Any]:
+    """Dark for one body, told apart for several."""
+    count = poses.shape[1]
+    return [INK] if count == 1 else line_colors(count)
+
+
+def _draw_reference(ax: Any, poses: np.ndarray, length: float, size: int) -> None:
+    """A dashed path, or the dashed frame of a body that is to stay in place."""
+    for k in range(poses.shape[1]):
+        path = poses[:, k]
+        if np.ptp(path[:, :3], axis=0).any():
+            ax.plot(*path[:, :size].T, color=FAINT, lw=1.2, ls=DASHES)
+        else:
+            draw_frame(ax, path[0], 1.6 * length, size, ls=(0, (2.5, 1.2)), lw=1.4)
+
+
+def _ends(ax: Any, path: np.ndarray, color: Any) -> None:
+    """A hollow mark at the start, a full one at the end."""
+    ax.plot(*path[:1].T, color=color, marker="o", ms=5, mfc="white", mew=1.2)
+    ax.plot(*path[-1:].T, color=color, marker="o", ms=5, mew=0)

@@ -1,0 +1,135 @@
+"""plot_run and plot_trajectory: everything over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..systems import System, Trajectory
+from ._draw import draw_calls, draw_panel, grid_size, make_grid
+from ._panels import Panel, error_panels, input_panels, state_panels
+from ._run import Run
+from ._style import INK, WARN, head
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def plot_run(run: Run, *, figure: Any = None) -> Figure:
+    """Everything a run produced over time, one panel for each block of the state and unit.
+
+    Positions, angles and speeds come with their reference dashed; attitudes in space as the
+    rotation vector of ``minus(x, reference)`` (without a reference: of the attitude itself). Inputs
+    are steps with their bounds dotted; disturbances have panels of their own. Estimation errors
+    come with a band of twice the standard deviation the estimator claims; controller calls with
+    their wall time by status, the sample time dotted.
+
+    Parameters
+    ----------
+    run : SimulationResult
+        Or anything with its fields.
+    figure : matplotlib.figure.Figure or SubFigure, optional
+        Where to draw, such as ``pyplot.figure(layout="constrained")`` for a window; a new figure
+        that pyplot does not know if left out.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Notebooks show it; ``.savefig(path)`` writes it.
+
+    Examples
+    --------
+    >>> import casadi as ca
+    >>> from lgcontrol.groups import Rn
+    >>> from lgcontrol.simulation import simulate
+    >>> from lgcontrol.systems import System
+    >>> decay = System("decay", Rn(1, ("level",), ("m",)), lambda t, x, u, p: -x)
+    >>> figure = plot_run(simulate(decay, x0=[1.0], seconds=3))
+    >>> [ax.get_title(loc="left") for ax in figure.axes]
+    ['position']
+    """
+    panels = list(state_panels(run.group, run.t, run.x, run.reference))
+    if len(run.u):
+        panels += input_panels(
+            run.t, run.u, run.input_names, run.input_units, run.input_roles, run.input_bounds
+        )
+    if run.estimate is not None and run.estimate.shape == run.x.shape:
+        error = run.group.minus(run.x, run.estimate)
+        panels += error_panels(run.group, run.t, error, run.estimate_std)
+    called = {name: log for name, log in run.controllers.items() if len(log.t)}
+    title = run.name if run.status == "completed" else f"{run.name}: {run.message or run.status}"
+    color = INK if run.status == "completed" else WARN
+    return _draw(panels, called, title, color, figure)
+
+
+def plot_trajectory(
+    trajectory: Trajectory, *, system: System | None = None, figure: Any = None
+) -> Figure:
+    """States and inputs of a trajectory over time.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        Without batch axes.
+    system : System, optional
+        Whose inputs they are: gives names, units and bounds.
+    figure : optional
+        See `plot_run`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SO2
+    >>> turn = Trajectory(SO2, [0.0, 1.0, 2.0], SO2.exp([[0.0], [1.0], [3.0]]))
+    >>> figure = plot_trajectory(turn)
+    >>> [ax.get_title(loc="left") for ax in figure.axes]
+    ['heading']
+    """
+    if trajectory.x.ndim != 2:
+        raise ValueError(
+            f"x has shape {trajectory.x.shape}: draw one trajectory at a time, not a batch"
+        )
+    panels = list(state_panels(trajectory.group, trajectory.t, trajectory.x, None))
+    count = trajectory.u.shape[-1]
+    names, units = tuple(f"u{i}" for i in range(count)), ("",) * count
+    roles, bounds = ("control",) * count, None
+    if system is not None:
+        if system.n_inputs != count:
+            raise ValueError(
+                f"{system.name} has {system.n_inputs} inputs, the trajectory has {count}"
+            )
+        names = system.input_names
+        units = tuple(entry.unit for entry in system.inputs)
+        roles = tuple(entry.role for entry in system.inputs)
+        bounds = np.array(system.input_bounds)
+    if count:
+        panels += input_panels(trajectory.t, trajectory.u, names, units, roles, bounds)
+    return _draw(panels, {}, "" if system is None else system.name, INK, figure)
+
+
+def _draw(
+    panels: list[Panel], calls: dict[str, Any], title: str, color: str, figure: Any
+) -> Figure:
+    from ._figure import new_figure
+
+    count = len(panels) + bool(calls)
+    if figure is None:
+        figure = new_figure(*grid_size(count))
+    axes = make_grid(figure, count)
+    below = 1 if count <= 3 else 2
+    bounded = [
+        draw_panel(ax, panel, last=k + below >= count)
+        for k, (ax, panel) in enumerate(zip(axes, panels, strict=False))
+    ]
+    limited = bool(calls) and draw_calls(axes[-1], calls, last=True)
+    dotted = ["bounds"] * any(bounded)
+    dotted += ["sample time"] * limited
+    key = ["dashed: reference"] * any(panel.dashed is not None for panel in panels)
+    key += [f"dotted: {', '.join(dotted)}"] * bool(dotted)
+    key += ["shaded: ±2σ"] * any(panel.band is not None for panel in panels)
+    head(figure, title, key, color)
+    return figure

@@ -1,0 +1,88 @@
+"""Which parts of a state are bodies in space, and where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..codegen import check_shape
+from ..groups import SE3, LieGroup, SO3Group
+from ._panels import leaves
+
+
+def body_poses(
+    group: LieGroup, x: np.ndarray, bodies: Callable[[np.ndarray], Any] | None = None
+) -> np.ndarray:
+    """Poses of the bodies of a state: coordinates on SE(3).
+
+    Parameters
+    ----------
+    group : LieGroup
+    x : ndarray, shape (N, nq)
+    bodies : callable, optional
+        ``x of shape (N, nq) → poses of shape (N, k, 7) or (N, 7)``; if left out, the blocks of the
+        state that are motions of a body.
+
+    Returns
+    -------
+    ndarray, shape (N, k, 7)
+
+    Raises
+    ------
+    ValueError
+        If the state has no such block.
+    """
+    if bodies is not None:
+        poses = np.asarray(bodies(x), dtype=np.float64)
+        if poses.ndim == 2:
+            poses = poses[:, np.newaxis]
+        return check_shape("what bodies(x) returned", poses, (len(x), None, 7))
+    found = [block.embed(x[:, where]) for _, block, where in leaves(group) if _is_body(block)]
+    if not found:
+        raise ValueError(
+            f"the state {group} has no block that moves a body in space: give bodies=function, "
+            "from states (N, nq) to poses (N, k, 7) on SE(3)"
+        )
+    return np.stack(found, axis=1)
+
+
+def is_attitude(group: LieGroup) -> bool:
+    """Whether the bodies of a state only turn."""
+    blocks = [block for _, block, _ in leaves(group) if _is_body(block)]
+    return bool(blocks) and all(isinstance(block, SO3Group) for block in blocks)
+
+
+def is_planar(poses: np.ndarray) -> bool:
+    """Whether all poses stay in the plane z = 0 and turn about z only."""
+    return not poses[..., 2:5].any()
+
+
+def axes_of(poses: np.ndarray) -> np.ndarray:
+    """Body axes as columns, shape (..., 3, 3)."""
+    return SE3.homogeneous(poses)[..., :3, :3]
+
+
+def extent_of(points: np.ndarray) -> float:
+    """Largest side of the box around points (..., 3); 1 m for a body that stays in place."""
+    flat = points.reshape(-1, points.shape[-1])
+    return float(np.ptp(flat, axis=0).max()) or 1.0
+
+
+def spread(points: np.ndarray, count: int) -> np.ndarray:
+    """Indices of about `count` points at equal distances along a path (N, 3), ends included."""
+    length = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
+    if length[-1] == 0.0:
+        return np.array([0])
+    return np.unique(
+        np.searchsorted(length, np.linspace(0, length[-1], count)).clip(max=len(points) - 1)
+    )
+
+
+def _is_body(block: LieGroup) -> bool:
+    """Motions of a body with at least two freedoms: with one, it is a joint."""
+    try:
+        return block.selection.shape[1] >= 2
+    except TypeError:
+        return False

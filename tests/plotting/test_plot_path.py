@@ -1,0 +1,129 @@
+"""plot_path: paths, frames, scales."""
+
+import numpy as np
+import pytest
+
+from lgcontrol.groups import SE2, SE3, SO3, Helical, Product, Rn, Schoenflies, Translation
+from lgcontrol.plotting import plot_path
+from lgcontrol.plotting._poses import body_poses, spread
+from lgcontrol.plotting._style import AXIS_COLORS
+from lgcontrol.systems import Trajectory
+
+from ._runs import T, drive, flight, joints, result, turn
+
+
+def in_space(line):
+    return np.column_stack(line.get_data_3d())
+
+
+def test_a_path_in_space_with_frames_and_reference():
+    run = flight()
+    figure = plot_path(run, frames=5)
+    ax = figure.axes[0]
+    assert [ax.get_xlabel(), ax.get_ylabel(), ax.get_zlabel()] == ["x [m]", "y [m]", "z [m]"]
+    paths = [in_space(line) for line in ax.lines if len(line.get_data_3d()[0]) == len(T)]
+    np.testing.assert_allclose(paths[0], run.reference[:, :3])
+    np.testing.assert_allclose(paths[1], run.x[:, :3])
+    reference = next(line for line in ax.lines if len(line.get_data_3d()[0]) == len(T))
+    assert reference.get_linestyle() == "--"
+    frames = [line for line in ax.lines if len(line.get_data_3d()[0]) == 2]
+    assert len(frames) == 3 * 5
+    assert [line.get_color() for line in frames[:3]] == list(AXIS_COLORS)
+
+
+def test_frames_point_along_the_body_axes():
+    run = flight(reference=None)
+    lines = plot_path(run, frames=2).axes[0].lines
+    frames = [in_space(line) for line in lines if len(line.get_data_3d()[0]) == 2]
+    at_end = np.column_stack([end - start for start, end in frames[3:]])
+    np.testing.assert_allclose(
+        at_end / np.linalg.norm(at_end, axis=0), SE3.matrix(run.x[-1, :7])[:3, :3], atol=1e-12
+    )
+    np.testing.assert_allclose(frames[3][0], run.x[-1, :3])
+
+
+def test_scales_are_equal_in_space_and_in_the_plane():
+    ax = plot_path(flight()).axes[0]
+    sides = np.array([np.ptp(getattr(ax, f"get_{name}lim")()) for name in "xyz"])
+    np.testing.assert_allclose(ax._box_aspect / ax._box_aspect[0], sides / sides[0])
+    assert plot_path(drive()).axes[0].get_aspect() == 1.0
+
+
+def test_everything_is_inside_the_box():
+    run = flight()
+    ax = plot_path(run).axes[0]
+    for line in ax.lines:
+        for values, name in zip(line.get_data_3d(), "xyz", strict=True):
+            low, high = getattr(ax, f"get_{name}lim")()
+            assert low <= np.min(values) and np.max(values) <= high
+
+
+def test_a_path_in_the_plane():
+    run = drive(reference=np.tile(SE2.identity, (41, 1)))
+    ax = plot_path(run).axes[0]
+    assert ax.name == "rectilinear"
+    path = next(line for line in ax.lines if len(line.get_xdata()) == len(T))
+    np.testing.assert_allclose(path.get_xydata(), run.x[:, :2])
+    # A constant reference is a dashed frame.
+    goal = [line for line in ax.lines if line.get_linestyle() == "--"]
+    assert len(goal) == 2 and goal[0].get_xydata()[0].tolist() == [0.0, 0.0]
+
+
+def test_a_flat_path_of_a_body_that_tilts_is_drawn_in_space():
+    tilted = SE3.exp(T[:, np.newaxis] * [1.0, 0, 0, 0.5, 0, 0])
+    assert plot_path(result(SE3, tilted)).axes[0].name == "3d"
+    flat = SE3.exp(T[:, np.newaxis] * [1.0, 0, 0, 0, 0, 0.5])
+    assert plot_path(result(SE3, flat)).axes[0].name == "rectilinear"
+
+
+def test_attitudes_are_paths_on_the_unit_sphere():
+    run = turn(reference=np.tile(SO3.identity, (41, 1)))
+    ax = plot_path(run).axes[0]
+    paths = [in_space(line) for line in ax.lines if len(line.get_data_3d()[0]) == len(T)]
+    for axis, path in enumerate(paths):
+        np.testing.assert_allclose(path, SO3.matrix(run.x)[:, :, axis], atol=1e-12)
+    assert len(paths) == 3 and ax.get_xlabel() == "x"
+
+
+def test_trajectories_and_several_bodies():
+    pair = Product(a=Translation("xyz"), b=Schoenflies, rate=Rn(2), hinge=Helical(0.0))
+    x = np.tile(pair.identity, (41, 1)) + np.linspace(0, 1, 41)[:, np.newaxis] * (
+        [1, 2, 3] + [0] * 8
+    )
+    poses = body_poses(pair, x)
+    assert poses.shape == (41, 2, 7)
+    np.testing.assert_allclose(poses[-1, 0], [1, 2, 3, 0, 0, 0, 1])
+    ax = plot_path(Trajectory(pair, T, x)).axes[0]
+    lines = [line for line in ax.lines if len(line.get_data_3d()[0]) == 41]
+    assert len({line.get_color() for line in lines}) == 2
+
+
+def test_states_without_poses_need_a_function():
+    with pytest.raises(ValueError, match=r"no block that moves a body.*give bodies=function"):
+        plot_path(joints(2))
+
+    def bodies(x):
+        poses = np.tile(SE3.identity, (len(x), 2, 1))
+        poses[:, 1, :2] = x
+        return poses
+
+    ax = plot_path(joints(2), bodies=bodies).axes[0]
+    paths = [line for line in ax.lines if len(line.get_xdata()) == len(T)]
+    np.testing.assert_allclose(paths[1].get_xydata(), joints(2).x)
+    one = plot_path(joints(2), bodies=lambda x: bodies(x)[:, 1]).axes[0]
+    assert sum(len(line.get_xdata()) == len(T) for line in one.lines) == 1
+    with pytest.raises(ValueError, match=r"what bodies\(x\) returned has shape \(41, 1, 3\), exp"):
+        plot_path(joints(2), bodies=lambda x: np.zeros((41, 3)))
+
+
+def test_a_body_that_stays_in_place():
+    ax = plot_path(result(SE3, np.tile(SE3.random(1), (41, 1)))).axes[0]
+    assert np.ptp(ax.get_xlim()) > 0.1
+
+
+def test_frames_are_at_equal_distances_along_the_path():
+    """Not at equal times: most of the time is spent near the end."""
+    s = 1 - np.exp(-5 * np.linspace(0, 1, 2001))
+    at = spread(np.column_stack([s, 0 * s, 0 * s]), 6)
+    np.testing.assert_allclose(np.diff(s[at]), (s[-1] - s[0]) / 5, atol=0.006)
+    assert at[0] == 0 and at[-1] == 2000

@@ -1,0 +1,294 @@
+"""plot_run: which panels there are and what their lines are."""
+
+import io
+import subprocess
+import sys
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from PIL import Image
+
+from lgcontrol.groups import SE3, SO3, Product, Rn, SO3Group
+from lgcontrol.plotting import plot_run, plot_trajectory
+from lgcontrol.systems import Input, System, Trajectory
+
+from ._runs import T, drive, flight, joints, result, turn
+
+
+def titles(figure):
+    return [ax.get_title(loc="left") for ax in figure.axes if ax.get_title(loc="left")]
+
+
+def panel(figure, title):
+    return next(ax for ax in figure.axes if ax.get_title(loc="left") == title)
+
+
+def names(ax):
+    legend = ax.get_legend()
+    return [] if legend is None else [text.get_text() for text in legend.get_texts()]
+
+
+def solid(ax):
+    return [line for line in ax.lines if line.get_linestyle() == "-"]
+
+
+def dashed(ax):
+    return [line for line in ax.lines if line.get_linestyle() == "--"]
+
+
+def dotted(ax):
+    return [line for line in ax.lines if line.get_linestyle() == ":"]
+
+
+def key(figure):
+    return figure.texts[-1].get_text()
+
+
+def test_panels_by_block_and_unit():
+    figure = plot_run(flight())
+    assert titles(figure) == [
+        "pose: position",
+        "pose: attitude error",
+        "twist: velocity",
+        "twist: angular velocity",
+        "inputs",
+        "disturbances: force (wind_x)",
+        "disturbances: torque (push_z)",
+        "controller calls",
+    ]
+    units = [ax.get_ylabel() for ax in figure.axes]
+    assert units == ["[m]", "[rad]", "[m/s]", "[rad/s]", "[N]", "[N]", "[N m]", "wall time [ms]"]
+    # Times are named below the last panel of each column only.
+    assert [ax.get_xlabel() for ax in figure.axes] == [""] * 6 + ["time [s]"] * 2
+    assert key(figure) == "dashed: reference    dotted: bounds"
+
+
+def test_lines_are_the_run_and_its_reference():
+    run = flight()
+    ax = panel(plot_run(run), "pose: position")
+    assert names(ax) == ["x", "y", "z"]
+    for k, line in enumerate(solid(ax)):
+        np.testing.assert_array_equal(line.get_xydata(), np.column_stack([T, run.x[:, k]]))
+    for k, line in enumerate(dashed(ax)):
+        np.testing.assert_array_equal(line.get_ydata(), run.reference[:, k])
+        assert line.get_color() == solid(ax)[k].get_color()
+    assert len(solid(ax)) == len(dashed(ax)) == 3
+
+
+def test_attitude_is_the_error_or_without_reference_the_rotation_vector():
+    run = flight()
+    error = panel(plot_run(run), "pose: attitude error")
+    np.testing.assert_allclose(
+        np.column_stack([line.get_ydata() for line in solid(error)]), run.error[:, 3:6]
+    )
+    free = flight(reference=None)
+    vector = panel(plot_run(free), "pose: rotation vector")
+    assert not dashed(vector)
+    half = T < np.pi / 1.5  # from there on the shortest vector points the other way
+    np.testing.assert_allclose(solid(vector)[2].get_ydata()[: half.sum()], 1.5 * T[half])
+
+
+def test_a_rotation_vector_that_passes_a_half_turn_has_a_gap():
+    line = solid(plot_run(turn()).axes[0])[2]
+    t, angle = line.get_data()
+    assert np.isnan(angle).sum() == 1
+    before = int(np.flatnonzero(np.isnan(angle))[0])
+    assert angle[before - 1] > 3 and angle[before + 1] < -3
+    assert (np.diff(t) >= 0).all()
+
+
+def test_headings_are_unwrapped_next_to_their_reference():
+    run = drive(reference=drive().x)
+    ax = panel(plot_run(run), "heading")
+    np.testing.assert_allclose(solid(ax)[0].get_ydata(), 4 * T)
+    np.testing.assert_allclose(dashed(ax)[0].get_ydata(), 4 * T)
+
+
+def test_a_reference_shared_by_all_signals_is_one_line():
+    run = flight()
+    ax = panel(plot_run(run), "twist: velocity")
+    assert len(dashed(ax)) == 1 and not dashed(ax)[0].get_ydata().any()
+
+
+def test_inputs_are_steps_with_near_bounds_dotted():
+    run = flight()
+    ax = panel(plot_run(run), "inputs")
+    first = solid(ax)[0]
+    assert first.get_drawstyle() == "steps-post"
+    np.testing.assert_array_equal(first.get_xdata(), T)
+    np.testing.assert_array_equal(first.get_ydata(), [*run.u[:, 0], run.u[-1, 0]])
+    assert sorted(line.get_ydata()[0] for line in dotted(ax)) == [0.0, 3.0]  # shared by all four
+
+    bounds = run.input_bounds.copy()
+    bounds[1, :4] = [3.0, 3.5, 1e6, np.inf]
+    ax = panel(plot_run(flight(input_bounds=bounds)), "inputs")
+    assert sorted(line.get_ydata()[0] for line in dotted(ax)) == [0, 0, 0, 0, 3.0, 3.5]
+    low, high = ax.get_ylim()
+    assert high - low < 5  # a bound of 1e6 N does not flatten the rest
+
+    far = bounds + np.array([[-1e6], [1e6]])
+    assert "dotted" not in key(plot_run(flight(input_bounds=far)))
+
+
+def test_disturbances_that_never_act_have_no_panel():
+    run = flight()
+    quiet = run.u.copy()
+    quiet[:, 4:] = 0.0
+    assert not any("disturbance" in t for t in titles(plot_run(flight(u=quiet))))
+
+
+def test_estimation_errors_come_with_their_band():
+    run = flight()
+    off = run.group.plus(run.x, np.full(12, 0.1))
+    figure = plot_run(flight(estimate=off, estimate_std=np.full((41, 12), 0.2)))
+    mine = [t for t in titles(figure) if "estimation error" in t]
+    assert mine == [
+        "pose: position, estimation error",
+        "pose: angle, estimation error",
+        "twist: velocity, estimation error",
+        "twist: angular velocity, estimation error",
+    ]
+    ax = panel(figure, mine[3])
+    np.testing.assert_allclose(solid(ax)[0].get_ydata(), -0.1)
+    edges = ax.collections[0].get_paths()[0].vertices[:, 1]
+    assert (edges.min(), edges.max()) == (-0.4, 0.4)  # twice the deviation
+    assert "shaded: ±2σ" in key(figure)
+    bare = plot_run(flight(estimate=off))
+    assert not panel(bare, mine[3]).collections and "shaded" not in key(bare)
+    # An estimator with another state: nothing to compare.
+    assert titles(plot_run(flight(estimate=np.zeros((41, 20))))) == titles(plot_run(run))
+
+
+def test_calls_by_status_the_rare_ones_marked():
+    run = flight()
+    ax = panel(plot_run(run), "controller calls")
+    assert names(ax) == ["solved", "failed", "max_iter"]
+    usual, failed, late = ax.lines[:3]
+    np.testing.assert_allclose(usual.get_ydata(), 1 + 0.1 * np.arange(18))
+    assert failed.get_xydata().tolist() == [[pytest.approx(1.9), pytest.approx(2.9)]]
+    assert len({line.get_marker() for line in ax.lines[:3]}) == 3
+    assert usual.get_markersize() < late.get_markersize()
+    assert not dotted(ax)  # 100 ms is far above
+
+    from dataclasses import replace
+
+    log = run.controllers["mpc"]
+    slow = replace(log, info={"call_time": 50 * log.info["call_time"]})
+    ax = panel(plot_run(flight(controllers={"a": slow, "b": log})), "controller calls")
+    assert names(ax) == ["a", "b solved", "b failed", "b max_iter"]
+    assert [line.get_ydata()[0] for line in dotted(ax)] == [pytest.approx(100)] * 2
+    assert ax.get_yscale() == "log"
+
+
+@pytest.mark.parametrize("count", [8, 9, 30, 200])
+def test_many_joints_have_a_scale_in_place_of_a_legend(count):
+    figure = plot_run(joints(count))
+    ax = panel(figure, "q")
+    assert len(solid(ax)) == count
+    assert len({line.get_color() for line in solid(ax)}) == count
+    figure.draw_without_rendering()
+    if count == 8:
+        assert len(names(ax)) == 8
+        return
+    assert not names(ax)
+    scale = next(other for other in figure.axes if not other.get_title(loc="left"))
+    ticks = [text.get_text() for text in scale.get_yticklabels()]
+    assert ticks[0] == "joint1" and ticks[-1] == f"joint{count}" and len(ticks) <= 6
+
+
+def test_what_went_wrong_stands_above():
+    figure = plot_run(flight(status="diverged", message="the state is not finite after t = 2 s"))
+    assert figure.get_suptitle() == "toy: the state is not finite after t = 2 s"
+    assert plot_run(flight()).get_suptitle() == "toy"
+    plain, wrong = plot_run(flight()), figure
+    assert plain._suptitle.get_color() != wrong._suptitle.get_color()
+
+
+def test_runs_with_next_to_nothing_in_them():
+    still = result(Rn(1), np.zeros((1, 1)), t=np.zeros(1), u=np.zeros((0, 0)))
+    assert titles(plot_run(still)) == ["state (x0)"]
+    calls = {"pd": flight().controllers["mpc"].__class__(np.zeros(0), None, {})}
+    assert titles(plot_run(drive(controllers=calls))) == ["position", "heading"]
+
+
+def test_a_group_of_ones_own_is_drawn_by_its_logarithm():
+    class Spinor(SO3Group):
+        name = "Spinor"
+        tangent_units = ("", "", "")
+
+    run = result(Spinor(), turn().x)
+    assert titles(plot_run(run)) == ["logarithm"]
+    assert titles(plot_run(result(Spinor(), turn().x, reference=turn().x))) == ["error"]
+
+
+def test_nested_blocks_are_named_with_their_path():
+    group = Product(configuration=Product(base=SE3, arm=Rn(2)), speed=Rn(1))
+    figure = plot_run(result(group, np.tile(group.identity, (41, 1))))
+    assert titles(figure) == [
+        "configuration.base: position",
+        "configuration.base: rotation vector",
+        "configuration.arm",
+        "speed (x0)",
+    ]
+
+
+def test_nothing_is_kept_and_nothing_is_set():
+    import matplotlib.pyplot as plt
+
+    before = dict(matplotlib.rcParams)
+    figure = plot_run(flight())
+    assert isinstance(figure, Figure) and plt.get_fignums() == []
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_a_figure_can_be_given():
+    figure = Figure(layout="constrained")
+    left, right = figure.subfigures(1, 2)
+    assert plot_run(drive(), figure=left) is left
+    plot_run(turn(), figure=right)
+    assert len(left.axes) == 2 and len(right.axes) == 1
+    figure.draw_without_rendering()
+
+
+def test_notebooks_get_a_picture():
+    image = Image.open(io.BytesIO(plot_run(drive())._repr_png_()))
+    assert image.format == "PNG" and image.width > 500
+
+
+def test_labels_do_not_overlap_the_axes_of_others():
+    figure = plot_run(flight())
+    figure.draw_without_rendering()
+    boxes = [ax.get_tightbbox() for ax in figure.axes]
+    for i, a in enumerate(boxes):
+        assert a.x0 >= 0 and a.x1 <= figure.bbox.x1 and a.y1 <= figure.bbox.y1
+        for b in boxes[:i]:
+            overlap = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
+            assert min(overlap) <= 1  # a pixel of rounding
+
+
+def test_matplotlib_loads_only_when_something_is_drawn():
+    code = (
+        "import sys, lgcontrol.plotting, lgcontrol.simulation\n"
+        "sys.exit(any(name.startswith(('matplotlib', 'PIL')) for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_trajectory():
+    path = Trajectory(SO3, T, turn().x, np.zeros((40, 2)))
+    figure = plot_trajectory(path)
+    assert titles(figure) == ["rotation vector", "inputs"]
+    assert names(panel(figure, "inputs")) == ["u0", "u1"]
+
+    inputs = [Input("a", "N m", -1.0, 1.0), Input("b", "N m", -1.0, 1.0)]
+    body = System("body", SO3, lambda t, x, u, p: [u[0], u[1], 0], inputs=inputs)
+    figure = plot_trajectory(path, system=body)
+    assert names(panel(figure, "inputs")) == ["a", "b"]
+    assert figure.get_suptitle() == "body" and panel(figure, "inputs").get_ylabel() == "[N m]"
+
+    with pytest.raises(ValueError, match="body has 2 inputs, the trajectory has 0"):
+        plot_trajectory(Trajectory(SO3, T, turn().x), system=body)
+    with pytest.raises(ValueError, match=r"x has shape \(3, 41, 4\): draw one trajectory at a"):
+        plot_trajectory(Trajectory(SO3, T, np.stack([turn().x] * 3)))
