@@ -1,0 +1,61 @@
+"""A quadrotor thrown upside down recovers and goes to a hover."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lgcontrol.controllers import MPC
+from lgcontrol.groups import SE3
+from lgcontrol.models import quadrotor
+from lgcontrol.simulation import HeldNoise, Kick, Task
+
+from ._criteria import ATTITUDE, POSITION, error_at_end, failed_calls
+
+GUSTS = HeldNoise(
+    {f"force.{axis}": 0.5 for axis in "xyz"} | {f"torque.r{axis}": 0.01 for axis in "xyz"}, dt=0.05
+)
+PUSH = Kick(1.5, {"twist": [1.0, 0.0, -1.0, 3.0, -2.0, 1.0]})
+
+
+def design(seed: int = 0) -> Task:
+    """Quadrotor, upside down and turned by 170°, recovers to a hover by MPC.
+
+    The axis of the 170° is random. Gusts of force and torque change every 50 ms, a push at 1.5 s
+    changes its speed by 1.4 m/s and its rates by 3.7 rad/s; the rotors can only push, at most with
+    6 N each. Goal and disturbances are those of a benchmark in which position and attitude have to
+    be within 0.3 m and 0.3 rad after four seconds.
+
+    Parameters
+    ----------
+    seed : int
+        Of the axis.
+
+    Returns
+    -------
+    Task
+    """
+    quad = quadrotor()
+    hover = quad.trim(position=[2.0, 1.0, 1.0])
+    mpc = MPC(
+        quad,
+        horizon=40,
+        dt=0.05,
+        Q={"pose": [10, 10, 10, 5, 5, 5], "twist": [1, 1, 1, 0.2, 0.2, 0.2]},
+        R=0.1,
+        terminal={"pose": [200, 200, 200, 100, 100, 100], "twist": [50, 50, 50, 10, 10, 10]},
+    )
+    axis = np.random.default_rng(seed).normal(size=3)
+    turned = SE3.from_rotation_vector(np.radians(170) * axis / np.linalg.norm(axis))
+    return Task(
+        plant=quad,
+        controller=mpc,
+        x0=quad.state.join(pose=turned, twist=np.zeros(6)),
+        seconds=4.0,
+        reference=hover,
+        options={"disturbances": [GUSTS, PUSH]},
+        criteria=(
+            error_at_end("position error at the end", "pose", POSITION, "m", 0.3),
+            error_at_end("attitude error at the end", "pose", ATTITUDE, "rad", 0.3),
+            failed_calls(),
+        ),
+    )

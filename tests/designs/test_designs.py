@@ -1,0 +1,115 @@
+"""Every design meets its criteria, and would not if its controller did nothing."""
+
+import dataclasses
+import inspect
+from importlib.metadata import entry_points
+
+import numpy as np
+import pytest
+
+from lgcontrol.cli import DEMO, main
+from lgcontrol.simulation import SimulationResult, Task
+
+DESIGNS = {
+    entry.name: entry
+    for entry in entry_points(group="lgcontrol.designs")
+    if entry.value.startswith("lgcontrol.")
+}
+SEEDS = range(1, 3)
+
+
+@pytest.fixture(scope="module", params=sorted(DESIGNS))
+def name(request) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def task(name) -> Task:
+    return DESIGNS[name].load()(seed=0)
+
+
+@pytest.fixture(scope="module")
+def run(task) -> SimulationResult:
+    return task.run(seed=0)
+
+
+def verdicts(task, run):
+    return {verdict.criterion.name: verdict for verdict in task.judge(run)}
+
+
+def test_meets_all_criteria(task, run):
+    assert run.status == "completed"
+    assert run.t[-1] == task.seconds
+    failed = {name: v.value for name, v in verdicts(task, run).items() if not v.passed}
+    assert not failed
+
+
+def test_keeps_the_bounds_of_the_inputs(task, run):
+    lower, upper = task.plant.input_bounds
+    assert (run.u >= lower).all()
+    assert (run.u <= upper).all()
+    at_bound = (np.isclose(run.u, lower) | np.isclose(run.u, upper))[:, task.plant.input_index()]
+    assert at_bound.any()  # or the bounds did not matter
+
+
+def test_fails_when_the_controller_does_nothing(task):
+    idle = dataclasses.replace(
+        task, controller=None, options={**task.options, "dt": task.controller.dt}
+    )
+    checked = [c for c in task.criteria if "calls" not in c.name]
+    assert not all(v.passed for v in dataclasses.replace(idle, criteria=checked).judge(idle.run()))
+
+
+@pytest.mark.slow  # seed 0 runs always, above
+@pytest.mark.parametrize("seed", SEEDS)
+def test_meets_all_criteria_from_other_starts(name, seed):
+    task = DESIGNS[name].load()(seed=seed)
+    assert all(verdict.passed for verdict in task.judge(task.run(seed=seed)))
+
+
+def test_seeds_give_other_starts_and_the_same_one_again(name, task):
+    design = DESIGNS[name].load()
+    assert (design(seed=0).x0 == task.x0).all()
+    assert np.abs(design(seed=1).x0 - task.x0).max() > 0.01
+
+
+def test_starts_far_from_the_goal(task, run):
+    assert np.abs(run.error[0]).max() > 0.5
+
+
+def test_is_described_in_one_line(name):
+    design = DESIGNS[name].load()
+    summary = inspect.getdoc(design).splitlines()[0]
+    assert summary.endswith(".")
+    assert len(summary) <= 80
+    assert list(inspect.signature(design).parameters) == ["seed"]
+
+
+def test_the_demonstration_is_registered():
+    assert set(DEMO) <= set(DESIGNS)
+
+
+def test_runs_from_the_command_line(tmp_path, capsys):
+    assert main(["run", "satellite-slew", "--out", str(tmp_path)]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "satellite-slew.npz",
+        "satellite-slew.png",
+    ]
+    assert "attitude error at the end" in capsys.readouterr().out
+
+
+def test_the_quadrotor_starts_upside_down():
+    task = DESIGNS["quadrotor-recovery"].load()(seed=3)
+    pose = task.plant.state.blocks["pose"]
+    turn = pose.log(task.plant.state.split(task.x0)["pose"])[3:]
+    assert np.linalg.norm(turn) == pytest.approx(np.radians(170))
+
+
+def test_the_satellite_keeps_its_momentum_while_its_wheels_turn_it():
+    task = DESIGNS["satellite-slew"].load()(seed=0)
+    run = task.run()
+    wheel_inertia = 50.0 / (6000 * 2 * np.pi / 60)
+    momentum = run.block("twist") * [900, 800, 600] + wheel_inertia * run.block("wheel_speed")
+    assert np.abs(run.block("twist")).max() > 0.005
+    # It starts at zero and the directions of the body do not matter to that.
+    assert np.abs(momentum).max() < 1e-6
