@@ -1,0 +1,110 @@
+"""Backend: the kernels of one ModelFunction, and when they are got."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
+
+from ._kernel import Kernel, get_kernel
+from ._policy import compile_policy, pays
+from ._program import Program
+
+if TYPE_CHECKING:
+    from ._frame import Frame
+
+
+class Wanted(NamedTuple):
+    """What was asked for: goes along when a function is pickled.
+
+    Attributes
+    ----------
+    scalar, vector : bool
+        Code for single calls, and for batches.
+    contract : bool
+        Whether products and sums may be fused.
+    """
+
+    scalar: bool = False
+    vector: bool = False
+    contract: bool = True
+
+
+class Backend:
+    """What evaluates a function: nothing (CasADi interprets) or kernels.
+
+    Parameters
+    ----------
+    program : Program
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.wanted = Wanted()
+        self.scalar: Kernel | None = None
+        self.vector: Kernel | None = None
+        self.frames: list[Frame] = []
+        self._tried: set[bool] = set()
+
+    def request(self, *, scalar: bool = True, batch: bool, contract: bool) -> None:
+        """Note what is wanted from now on; `build` gets it."""
+        if contract != self.wanted.contract:
+            self._tried.clear()
+            self.scalar = self.vector = None
+            self.frames = []
+        before = self.wanted
+        self.wanted = Wanted(before.scalar or scalar, before.vector or batch, contract)
+
+    def missing(self) -> list[bool]:
+        """Return which code is wanted and was not tried yet: False scalar, True vector."""
+        wanted = ((False, self.wanted.scalar), (True, self.wanted.vector))
+        return [v for v, is_wanted in wanted if is_wanted and v not in self._tried]
+
+    def get(self, vector: bool) -> None:
+        """Get one kernel from disk or by building it."""
+        kernel = get_kernel(self.program, vector=vector, contract=self.wanted.contract)
+        self._tried.add(vector)
+        if vector:
+            self.vector = kernel
+        elif kernel is not None:
+            self.scalar = kernel
+            self.frames = []  # those that calls hold at this moment end with them
+
+    def prepare_single(self) -> None:
+        """Before single calls: get what was wanted where this function was pickled, or eagerly."""
+        if compile_policy() == "eager" and not self.wanted.scalar:
+            self.request(batch=False, contract=self.wanted.contract)
+        build([self])
+
+    def prepare_batch(self, items: int) -> None:
+        """Before a batch: the same, and build where that is quicker than interpreting."""
+        if self.vector is not None:
+            return
+        policy = compile_policy()
+        if policy == "eager" or (policy == "auto" and pays(self.program.instructions, items)):
+            self.request(
+                scalar=self.program.body is None, batch=True, contract=self.wanted.contract
+            )
+        build([self])
+
+    def kernel_for(self, items: int) -> Kernel | None:
+        """Return the best kernel there is for that many items; None to interpret."""
+        if items == 1:
+            return self.scalar
+        return self.vector or self.scalar
+
+
+def build(backends: Sequence[Backend]) -> None:
+    """Get all kernels that are wanted and were not tried yet, on all cores."""
+    if compile_policy() == "off":
+        return
+    jobs = [(backend, vector) for backend in backends for vector in backend.missing()]
+    if len(jobs) <= 1:
+        for backend, vector in jobs:
+            backend.get(vector)
+        return
+    for backend, _ in jobs:
+        _ = backend.program.body  # once, before several threads ask for it
+    with ThreadPoolExecutor(min(len(jobs), os.cpu_count() or 1)) as pool:
+        list(pool.map(lambda job: job[0].get(job[1]), jobs))

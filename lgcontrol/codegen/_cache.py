@@ -1,0 +1,295 @@
+"""Compiled libraries on disk: whole or absent, never trusted without their checksum."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ._folder import UnsafeFolder, cache_folder, check_private, configured_folder
+
+LIBRARY, MANIFEST = "kernel.so", "manifest.json"
+_FORMAT = 1
+_LIMIT = 512 * 2**20  # bytes; a compiled Panda model takes about one million
+_ABANDONED = 3600.0  # seconds after which a build folder has lost its builder
+_MANIFEST_LIMIT = 1 << 16
+_ENTRY, _BUILD, _TRASH = "entry-", "build-", "trash-"
+
+
+@dataclass(frozen=True)
+class CacheInfo:
+    """What the cache of compiled functions holds.
+
+    Attributes
+    ----------
+    folder : pathlib.Path
+    entries : int
+        Number of libraries.
+    size : int
+        Bytes they take.
+    limit : int
+        Bytes above which the least recently used ones are removed.
+    """
+
+    folder: Path
+    entries: int
+    size: int
+    limit: int
+
+    def __str__(self) -> str:
+        """One line for people."""
+        return (
+            f"{self.entries} compiled functions, {self.size / 2**20:.1f} MiB "
+            f"of at most {self.limit / 2**20:.0f} MiB, in {self.folder}"
+        )
+
+
+@dataclass(frozen=True)
+class CacheRemoval:
+    """What `cache_clear` removed.
+
+    Attributes
+    ----------
+    folder : pathlib.Path
+    entries : int
+        Number of libraries.
+    size : int
+        Bytes they took.
+    """
+
+    folder: Path
+    entries: int
+    size: int
+
+    def __str__(self) -> str:
+        """One line for people."""
+        return (
+            f"removed {self.entries} compiled functions, {self.size / 2**20:.1f} MiB, "
+            f"from {self.folder}"
+        )
+
+
+def cache_info() -> CacheInfo:
+    """Count the compiled functions on disk.
+
+    Returns
+    -------
+    CacheInfo
+
+    Examples
+    --------
+    >>> cache_info().entries >= 0
+    True
+    """
+    folder = configured_folder()
+    entries = _entries(folder)
+    return CacheInfo(folder, len(entries), sum(entry.size for entry in entries), _LIMIT)
+
+
+def cache_clear() -> CacheRemoval:
+    """Remove every compiled function from disk; those that are loaded stay usable.
+
+    Returns
+    -------
+    CacheRemoval
+    """
+    folder = configured_folder()
+    entries = _entries(folder)
+    for entry in entries:
+        _discard(entry.path)
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if path.name.startswith((_BUILD, _TRASH)):
+                shutil.rmtree(path, ignore_errors=True)
+    return CacheRemoval(folder, len(entries), sum(entry.size for entry in entries))
+
+
+class Cache:
+    """The libraries in one folder, which must have been checked (`cache_folder`).
+
+    Parameters
+    ----------
+    folder : pathlib.Path, optional
+        The user's cache by default.
+    limit : int
+        Bytes above which the least recently used libraries are removed.
+    """
+
+    def __init__(self, folder: Path | None = None, limit: int = _LIMIT) -> None:
+        self.folder = cache_folder() if folder is None else folder
+        self.limit = limit
+
+    def find(self, key: str) -> Path | None:
+        """Return the library with this key; an entry that is not as it was published is removed."""
+        entry = self.folder / f"{_ENTRY}{key}"
+        try:
+            _check_entry(entry, key)
+        except FileNotFoundError:
+            if entry.exists():  # a part is missing
+                _discard(entry)
+            return None
+        except (OSError, ValueError, RecursionError, UnsafeFolder):
+            _discard(entry)
+            return None
+        with suppress(OSError):
+            os.utime(entry / MANIFEST)  # the time of last use, for eviction
+        return entry / LIBRARY
+
+    @contextmanager
+    def build_folder(self) -> Iterator[Path]:
+        """Make a private folder to build in; what is left of it in the end is removed."""
+        folder = self.folder / f"{_BUILD}{secrets.token_hex(8)}"
+        folder.mkdir(mode=0o700)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def publish(self, key: str, build: Path, about: dict[str, Any]) -> Path:
+        """Make a finished library visible to all processes, in one step.
+
+        Parameters
+        ----------
+        key : str
+        build : Path
+            The build folder, holding the library; its other files are dropped.
+        about : dict
+            Kept in the manifest, for people.
+        """
+        for path in build.iterdir():
+            if path.name != LIBRARY:
+                path.unlink()
+        library = build / LIBRARY
+        library.chmod(0o600)
+        manifest = {
+            "format": _FORMAT,
+            "key": key,
+            "sha256": _digest(library),
+            "size": library.stat().st_size,
+            **about,
+        }
+        with open(build / MANIFEST, "x", encoding="utf-8", opener=_open_private) as file:
+            json.dump(manifest, file, indent=1)
+        entry = self.folder / f"{_ENTRY}{key}"
+        try:
+            build.rename(entry)
+        except OSError:
+            # Another process was first: its library is as good, unless it is damaged.
+            if self.find(key) is None:
+                build.rename(entry)
+        self._evict(keep=entry)
+        return entry / LIBRARY
+
+    @contextmanager
+    def lock(self, key: str) -> Iterator[None]:
+        """Let one process build while others wait; the system frees it when a process dies.
+
+        Correctness does not rest on it: where locks are not supported, work is done twice.
+        """
+        # Few files for many keys: waiting for an unrelated build is harmless.
+        descriptor = _acquire(self.folder / f"lock-{key[:2]}")
+        try:
+            yield
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def _evict(self, keep: Path) -> None:
+        entries = sorted(_entries(self.folder), key=lambda entry: entry.used)
+        total = sum(entry.size for entry in entries)
+        for entry in entries:
+            if total <= self.limit:
+                break
+            if entry.path != keep:
+                _discard(entry.path)
+                total -= entry.size
+        now = time.time()
+        with suppress(OSError):
+            for path in self.folder.iterdir():
+                if path.name.startswith((_BUILD, _TRASH)) and (
+                    now - path.lstat().st_mtime > _ABANDONED
+                ):
+                    shutil.rmtree(path, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    path: Path
+    size: int
+    used: float
+
+
+def _entries(folder: Path) -> list[_Entry]:
+    entries = []
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if not path.name.startswith(_ENTRY):
+                continue
+            try:
+                size = sum(file.lstat().st_size for file in path.iterdir())
+                used = (path / MANIFEST).lstat().st_mtime
+            except OSError:  # being removed by another process, or incomplete
+                size, used = 0, 0.0
+            entries.append(_Entry(path, size, used))
+    return entries
+
+
+def _check_entry(entry: Path, key: str) -> None:
+    library, manifest = entry / LIBRARY, entry / MANIFEST
+    for path in (entry, manifest, library):
+        check_private(path)
+    if manifest.stat().st_size > _MANIFEST_LIMIT:
+        raise ValueError("the manifest is too long")
+    about = json.loads(manifest.read_text(encoding="utf-8"))
+    if not isinstance(about, dict):
+        raise ValueError("the manifest is no table")
+    expected = {
+        "format": _FORMAT,
+        "key": key,
+        "size": library.stat().st_size,
+        "sha256": _digest(library),
+    }
+    for name, value in expected.items():
+        if about.get(name) != value:
+            raise ValueError(f"{name} in the manifest does not match")
+
+
+def _discard(path: Path) -> None:
+    """Remove an entry; renamed first, so that nobody finds half of it."""
+    trash = path.with_name(f"{_TRASH}{secrets.token_hex(8)}")
+    with suppress(OSError):
+        path.rename(trash)
+        if trash.is_symlink() or not trash.is_dir():
+            trash.unlink()
+        else:
+            shutil.rmtree(trash, ignore_errors=True)
+
+
+def _acquire(path: Path) -> int | None:
+    """Open and lock a file; None where that is not possible."""
+    try:
+        import fcntl
+
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except (ImportError, OSError):
+        return None
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    return descriptor
+
+
+def _digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

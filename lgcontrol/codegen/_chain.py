@@ -1,0 +1,147 @@
+"""Chains: a step function repeated, each step starting where the one before ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import casadi as ca
+
+from ._backend import Backend, Wanted
+from ._model_function import ModelFunction
+from ._program import Chain, Program
+from ._types import Shape
+from ._validate import unknown_name
+
+
+class ChainFunction(ModelFunction):
+    """The values of all steps of a repeated function; made by `chain`.
+
+    Parameters
+    ----------
+    step : ModelFunction
+    steps : int
+    carry : tuple of (str, str)
+    each : sequence of str
+        See `chain`.
+    """
+
+    def __init__(
+        self, step: ModelFunction, steps: int, carry: tuple[str, str], each: Sequence[str]
+    ) -> None:
+        argument, result = carry
+        for kind, names, valid in (
+            ("argument", (argument, *each), step.arguments),
+            ("result", (result,), step.results),
+        ):
+            for name in names:
+                if name not in valid:
+                    raise ValueError(unknown_name(f"{kind} of {step.name}", name, valid))
+        if argument in each:
+            raise ValueError(f"{argument!r} is carried from step to step, so it cannot be in each")
+        if steps < 1:
+            raise ValueError(f"a chain of {step.name} needs at least 1 step, got {steps}")
+        position = step.arguments.index
+        repeated = Chain(
+            position(argument), step.results.index(result), tuple(position(n) for n in each)
+        )
+        if step.argument_shapes[repeated.argument] != step.result_shapes[repeated.result]:
+            raise ValueError(
+                f"{step.name}: {result!r} with shape {step.result_shapes[repeated.result]} "
+                f"cannot become {argument!r} with shape {step.argument_shapes[repeated.argument]}"
+            )
+        wide = {name: _rows(step, name, steps) for name in (*each, *step.results)}
+        shapes = dict(zip(step.arguments, step.argument_shapes, strict=True)) | wide
+        super().__init__(
+            _unrolled(step.function, steps, repeated),
+            shapes=shapes,
+            defaults={k: v for k, v in step.defaults.items() if k not in wide},
+            transposed=[*step.transposed, *wide],
+        )
+        self._backend = Backend(Program(step.function, repeated))
+        self._steps = steps
+        self._made_from = (step, steps, carry, tuple(each))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Compiled code is found or built again where the copy is first called."""
+        return _rebuild, (*self._made_from, self._backend.wanted)
+
+
+def chain(
+    step: ModelFunction, steps: int, *, carry: tuple[str, str], each: Sequence[str] = ()
+) -> ModelFunction:
+    """Repeat a step function: a simulation over given inputs, in one call.
+
+    Compiled, the whole loop is machine code whose size does not depend on the number of steps,
+    and a batch of starts runs several at once on each core.
+
+    Parameters
+    ----------
+    step : ModelFunction
+        One step, of vectors and scalars.
+    steps : int
+        How often.
+    carry : tuple of (str, str)
+        Argument and result: the argument takes the start, then the result of the step before.
+    each : sequence of str
+        Arguments that differ by step; the others are the same in all steps.
+
+    Returns
+    -------
+    ModelFunction
+        Takes the arguments of the step, those in `each` with one row a step, ``(steps, n)``, and
+        returns all results of the step likewise. With CasADi values, a step is a column.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, or argument and result of `carry` differ in shape.
+
+    Examples
+    --------
+    >>> from lgcontrol.codegen import trace
+    >>> step = trace("step", lambda x, u: x / 2 + u, {"x": (1,), "u": (1,)}, ["x_next"])
+    >>> chain(step, 3, carry=("x", "x_next"), each=["u"])([8.0], [[0.0], [1.0], [0.0]])
+    array([[4. ],
+           [3. ],
+           [1.5]])
+    """
+    return ChainFunction(step, steps, carry, each)
+
+
+def _rows(step: ModelFunction, name: str, steps: int) -> Shape:
+    names = step.arguments + step.results
+    shape = (step.argument_shapes + step.result_shapes)[names.index(name)]
+    if len(shape) > 1:
+        raise ValueError(f"{step.name}: {name!r} is a matrix; in a chain, only constants may be")
+    return (steps, shape[0] if shape else 1)
+
+
+def _unrolled(function: ca.Function, steps: int, repeated: Chain) -> ca.Function:
+    """Make the chain as a casadi.Function, for symbols and for interpretation."""
+    names_in, names_out = function.name_in(), function.name_out()
+    symbols = [ca.MX.sym(n, *function.size_in(i)) for i, n in enumerate(names_in)]
+    # mapaccum carries the first argument and the first result.
+    order_in = [repeated.argument, *(i for i in range(len(symbols)) if i != repeated.argument)]
+    order_out = [repeated.result, *(i for i in range(len(names_out)) if i != repeated.result)]
+    results = function.call(symbols)
+    one = ca.Function("step", [symbols[i] for i in order_in], [results[i] for i in order_out])
+    wide = [
+        ca.MX.sym(n, function.size1_in(i), steps) if i in repeated.each else symbols[i]
+        for i, n in enumerate(names_in)
+    ]
+    given = [
+        wide[i] if i in repeated.each or i == repeated.argument else ca.repmat(wide[i], 1, steps)
+        for i in order_in
+    ]
+    columns = one.mapaccum("steps", steps).call(given)
+    ordered = [columns[order_out.index(i)] for i in range(len(names_out))]
+    return ca.Function(f"{function.name()}_chain", wide, ordered, names_in, names_out)
+
+
+def _rebuild(
+    step: ModelFunction, steps: int, carry: tuple[str, str], each: tuple[str, ...], wanted: Wanted
+) -> ChainFunction:
+    made = ChainFunction(step, steps, carry, each)
+    made._backend.wanted = wanted
+    return made

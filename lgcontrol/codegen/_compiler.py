@@ -1,0 +1,192 @@
+"""The C compiler of this machine: which one, what it can do, and one run of it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+_CANDIDATES = ("gcc", "clang", "cc", "tcc")
+_PROBE_SECONDS = 30
+_BUILD_SECONDS = 900
+
+# Above this many operations -O2 costs more compile time than it gains.
+_O2_LIMIT = 30_000
+
+# Every value stays the same with these: errno is not read, floating-point exceptions do not trap.
+# Contraction to fused multiply-add rounds once instead of twice, so results differ from the
+# interpreted ones in the last digits. Nothing that reorders sums or assumes finite values.
+_VALUE_FLAGS = ("-fno-math-errno", "-fno-trapping-math")
+
+
+class BuildError(Exception):
+    """No library could be made; the message says why."""
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C compiler that was found and asked for what it supports.
+
+    Attributes
+    ----------
+    command : tuple of str
+        Program and leading arguments.
+    kind : str
+        ``"gcc"``, ``"clang"`` or ``"tcc"``: the dialect.
+    native : tuple of str
+        Flags for the processor of this machine.
+    machine : str
+        ``"x86_64"``, ``"aarch64"`` or ``"other"``.
+    width : int
+        Doubles in the widest vector that the processor computes with at full speed; 1 without.
+    identity : str
+        Hash of the program, its version and the processor's features.
+    """
+
+    command: tuple[str, ...]
+    kind: str
+    native: tuple[str, ...]
+    machine: str
+    width: int
+    identity: str
+
+    def flags(self, instructions: int, contract: bool) -> list[str]:
+        """Options for a kernel of that many operations."""
+        if self.kind == "tcc":
+            return ["-shared", "-fPIC"]
+        return [
+            "-std=gnu11",
+            "-O2" if instructions <= _O2_LIMIT else "-O1",
+            *self.native,
+            *_VALUE_FLAGS,
+            f"-ffp-contract={'fast' if contract else 'off'}",
+            "-fvisibility=hidden",
+            "-fPIC",
+            "-shared",
+            "-w",
+        ]
+
+    def build(self, source: Path, library: Path, flags: list[str]) -> None:
+        """Compile one C file to a shared library.
+
+        Raises
+        ------
+        BuildError
+            If the compiler fails or hangs; the message holds its first error lines.
+        """
+        command = [*self.command, *flags, str(source), "-o", str(library), "-lm"]
+        done = _run(command, _BUILD_SECONDS, source.parent)
+        if done.returncode != 0:
+            raise BuildError(f"{shlex.join(self.command)} failed: {_first_lines(done.stderr)}")
+        if not library.is_file() or library.stat().st_size == 0:
+            raise BuildError(f"{shlex.join(self.command)} reported success but wrote no library")
+
+
+def find_compiler() -> Compiler | None:
+    """Return the compiler named by the environment variable CC, else the best of those on PATH.
+
+    Raises
+    ------
+    BuildError
+        If CC names a program that is missing or does not answer.
+    """
+    return _find(os.environ.get("CC", ""), os.environ.get("PATH", ""))
+
+
+@lru_cache(maxsize=8)
+def _find(named: str, path: str) -> Compiler | None:
+    if os.name != "posix":
+        return None
+    if named.strip():
+        command = shlex.split(named)
+        program = shutil.which(command[0], path=path)
+        if program is None:
+            raise BuildError(f"the compiler CC={named!r} is not on PATH; unset CC or mend it")
+        return _probe((program, *command[1:]))
+    for name in _CANDIDATES:
+        program = shutil.which(name, path=path)
+        if program is not None:
+            try:
+                return _probe((program,))
+            except BuildError:
+                continue
+    return None
+
+
+def _probe(command: tuple[str, ...]) -> Compiler:
+    """Ask for the predefined macros: they tell the version and what the processor has."""
+    for native in (("-march=native",), ("-mcpu=native",), ()):
+        question = [*command, *native, "-v", "-dM", "-E", "-x", "c", "/dev/null"]
+        answer = _run(question, _PROBE_SECONDS)
+        if answer.returncode == 0:
+            break
+    else:
+        raise BuildError(f"{shlex.join(command)} does not work: {_first_lines(answer.stderr)}")
+    macros = answer.stdout
+    version = [line for line in answer.stderr.splitlines() if "version" in line]
+    defined = {line.split(maxsplit=2)[1] for line in macros.splitlines() if line.count(" ")}
+    kind = "tcc" if "__TINYC__" in defined else "clang" if "__clang__" in defined else "gcc"
+    machine = next((m for m in ("x86_64", "aarch64") if f"__{m}__" in defined), "other")
+    stamp = Path(command[0]).resolve().stat()
+    text = f"{command} {stamp.st_size} {stamp.st_mtime_ns} {native} {version} {macros}"
+    return Compiler(
+        command,
+        kind,
+        native,
+        machine,
+        _vector_width(kind, defined),
+        hashlib.sha256(text.encode()).hexdigest(),
+    )
+
+
+def _vector_width(kind: str, defined: set[str]) -> int:
+    """Doubles in one register: wider vectors than the processor has are slower than none."""
+    if kind == "tcc":
+        return 1
+    for macro, width in (("__AVX512F__", 8), ("__AVX2__", 4), ("__SSE2__", 2), ("__ARM_NEON", 2)):
+        if macro in defined:
+            return width
+    return 1
+
+
+def _run(
+    command: list[str], seconds: float, folder: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run to the end; whatever stops us stops the compiler with all its children.
+
+    Its own temporary files go to `folder`, its messages come in English.
+    """
+    environment = os.environ | {"LC_ALL": "C"} | ({"TMPDIR": str(folder)} if folder else {})
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env=environment,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise BuildError(f"{command[0]} cannot be run: {error}") from None
+    with process:
+        try:
+            out, err = process.communicate(timeout=seconds)
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise BuildError(f"{command[0]} did not finish within {seconds:g} s") from None
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def _first_lines(text: str, count: int = 3) -> str:
+    lines = [line for line in text.splitlines() if "error" in line.lower()] or text.splitlines()
+    return "; ".join(line.strip() for line in lines[:count]) or "(it said nothing)"

@@ -1,0 +1,72 @@
+"""InPlaceCall: a function with argument and result memory of its own, for loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._validate import unknown_name
+
+if TYPE_CHECKING:
+    from ._model_function import ModelFunction
+
+
+class InPlaceCall:
+    """Evaluate without any copy: write into `inputs`, call, read the results.
+
+    Made by `ModelFunction.in_place`. Each call overwrites the results of the call before: copy what
+    must last. For one thread at a time; make one per thread.
+
+    Attributes
+    ----------
+    inputs : dict of str to ndarray
+        Memory of the arguments, defaults filled in; write with ``inputs["q"][...] = q``.
+    results : dict of str to ndarray
+        Memory of the results.
+    """
+
+    __slots__ = ("_evaluate", "_function", "_keep", "_value", "inputs", "results")
+
+    def __init__(
+        self, function: ModelFunction, batch: int | None = None, shared: Sequence[str] = ()
+    ) -> None:
+        for name in shared:
+            if name not in function.arguments:
+                raise ValueError(
+                    unknown_name(f"argument of {function.name}", name, function.arguments)
+                )
+        if batch is not None and batch < 1:
+            raise ValueError(f"batch must be at least 1, or None for single calls, got {batch}")
+        items = batch or 1
+        given = list(zip(function.arguments, function._inputs, strict=True))
+        wanted = list(zip(function.results, function._outputs, strict=True))
+        arguments = [
+            np.zeros((1 if name in shared else items, *layout.stored)) for name, layout in given
+        ]
+        results = [np.zeros((items, *layout.stored)) for _, layout in wanted]
+        self._function = function
+        if items == 1:
+            function._backend.prepare_single()
+        else:
+            function._backend.prepare_batch(items * function._steps)
+        self._evaluate, self._keep = function._bind_memory(arguments, results)
+        self.inputs: dict[str, np.ndarray] = {
+            name: layout.view(memory)[0 if batch is None or name in shared else slice(None), ...]
+            for (name, layout), memory in zip(given, arguments, strict=True)
+        }
+        self.results: dict[str, np.ndarray] = {
+            name: layout.view(memory)[0 if batch is None else slice(None), ...]
+            for (name, layout), memory in zip(wanted, results, strict=True)
+        }
+        for name, value in function.defaults.items():
+            self.inputs[name][...] = value
+        views = tuple(self.results.values())
+        self._value = views[0] if function._result_type is None else function._result_type(*views)
+
+    def __call__(self) -> Any:
+        """Evaluate; returns the result memory, as a named tuple if there are several."""
+        if self._evaluate():
+            raise self._function._failure()
+        return self._value

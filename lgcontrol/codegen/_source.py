@@ -1,0 +1,175 @@
+"""C source of a kernel: the function's code and one entry point that runs it over a batch.
+
+The entry point is ``int lg_run(const int64_t *f)``. `f` holds the number of items, the number of
+steps of a chain (else 1), then a pair (address, stride in doubles) for every argument and result.
+Items are stored one after the other, matrices by columns, the steps of a chain as columns. It
+returns 0, 1 when the function failed (a solver inside it), 2 when memory ran out.
+"""
+
+from __future__ import annotations
+
+from ._number import scalar_prelude, vector_prelude
+from ._program import Program, casadi_code
+
+_EXPORT = 'extern __attribute__((visibility("default"))) int lg_run(const int64_t *f)\n{\n'
+
+# Work memory up to this many numbers lies on the stack.
+_STACK_DOUBLES = 4096
+
+_GATHER = """\
+static inline void lg_gather(V *restrict to, const double *from, const int64_t *at, int64_t n)
+{
+  for (int64_t j = 0; j < n; j++)
+    for (int i = 0; i < W; i++) to[j][i] = from[at[i] + j];
+}
+static inline void lg_scatter(double *to, const V *restrict from, int64_t step, int64_t lanes,
+                              int64_t n)
+{
+  for (int64_t i = 0; i < lanes; i++)
+    for (int64_t j = 0; j < n; j++) to[i * step + j] = from[j][i];
+}
+"""
+
+
+def scalar_source(program: Program) -> str:
+    """C source that evaluates one item after the other.
+
+    Raises
+    ------
+    NotImplementedError
+        If there is no C code for the function.
+    """
+    if program.body is not None:
+        return "\n".join([scalar_prelude(), program.body, _scalar_entry(program)])
+    if program.chain is not None:
+        raise NotImplementedError("the step of a chain must be an SX function")
+    code = casadi_code(program.function)
+    head = "#include <stdint.h>\n#include <stdlib.h>\n#define CASADI_SYMBOL_EXPORT static\n"
+    return "\n".join([head, code, _casadi_body(program), _scalar_entry(program)])
+
+
+def vector_source(program: Program, width: int, machine: str) -> str:
+    """C source that evaluates `width` items at once.
+
+    Raises
+    ------
+    NotImplementedError
+        If the function is not made of scalar operations.
+    """
+    if program.body is None:
+        raise NotImplementedError("it is not made of scalar operations")
+    prelude = vector_prelude(width, machine, program.body)
+    return "\n".join([prelude, _GATHER, program.body, _vector_entry(program)])
+
+
+def _casadi_body(program: Program) -> str:
+    """``lg_body`` around CasADi's calling convention; work memory lives during one call."""
+    function = program.function
+    arguments = [f"const double *a{i}" for i in range(function.n_in())]
+    results = [f"double *r{i}" for i in range(function.n_out())]
+    fill = [f"  arg[{i}] = a{i};" for i in range(function.n_in())]
+    fill += [f"  res[{i}] = r{i};" for i in range(function.n_out())]
+    small = function.sz_w() <= _STACK_DOUBLES and function.sz_iw() <= _STACK_DOUBLES
+    if small:
+        work = f"  casadi_int iw[{max(1, function.sz_iw())}];\n"
+        work += f"  double w[{max(1, function.sz_w())}];\n"
+        call = "  return lg_function(arg, res, iw, w, 0) ? 1 : 0;\n"
+    else:
+        work = f"  casadi_int *iw = malloc({max(1, function.sz_iw())} * sizeof(casadi_int));\n"
+        work += f"  double *w = malloc({max(1, function.sz_w())} * sizeof(double));\n"
+        work += "  int failed = 2;\n"
+        call = "  if (iw && w) failed = lg_function(arg, res, iw, w, 0) ? 1 : 0;\n"
+        call += "  free(iw);\n  free(w);\n  return failed;\n"
+    head = f"static int lg_body({', '.join(arguments + results)})\n{{\n"
+    head += f"  const double *arg[{max(1, function.sz_arg())}];\n"
+    head += f"  double *res[{max(1, function.sz_res())}];\n"
+    return head + work + "\n".join(fill) + "\n" + call + "}\n"
+
+
+def _pointers(program: Program) -> list[str]:
+    lines = ["  const int64_t items = f[0], steps = f[1];"]
+    at = 2
+    for letter, sizes, kind in (
+        ("a", program.sizes_in, "const double"),
+        ("r", program.sizes_out, "double"),
+    ):
+        for i in range(len(sizes)):
+            lines.append(f"  {kind} *{letter}{i} = ({kind} *)(intptr_t)f[{at}];")
+            lines.append(f"  const int64_t s{letter}{i} = f[{at + 1}];")
+            at += 2
+    return [*lines, "  (void)items; (void)steps;"]
+
+
+def _scalar_entry(program: Program) -> str:
+    chain = program.chain
+    each = () if chain is None else chain.each
+    arguments = [
+        f"a{i} + k * sa{i}" + (f" + j * {size}" if i in each else "")
+        for i, size in enumerate(program.sizes_in)
+    ]
+    results = [
+        f"r{i} + k * sr{i}" + ("" if chain is None else f" + j * {size}")
+        for i, size in enumerate(program.sizes_out)
+    ]
+    lines = _pointers(program)
+    lines.append("  for (int64_t k = 0; k < items; k++) {")
+    if chain is None:
+        call = f"lg_body({', '.join(arguments + results)})"
+        checked = f"    const int failed = {call};\n    if (failed) return failed;"
+        lines.append(f"    {call};" if program.body else checked)
+    else:
+        lines.append(f"    const double *x = {arguments[chain.argument]};")
+        arguments[chain.argument] = "x"
+        lines.append("    for (int64_t j = 0; j < steps; j++) {")
+        lines.append(f"      lg_body({', '.join(arguments + results)});")
+        lines.append(f"      x = {results[chain.result]};")
+        lines.append("    }")
+    return _EXPORT + "\n".join([*lines, "  }", "  return 0;", "}", ""])
+
+
+def _vector_entry(program: Program) -> str:
+    chain = program.chain
+    each = () if chain is None else chain.each
+    sizes_in, sizes_out = program.sizes_in, program.sizes_out
+    lines = _pointers(program)
+    total = max(1, sum(sizes_in) + sum(sizes_out))
+    lines += [
+        f"  V *memory = aligned_alloc(sizeof(V), {total} * sizeof(V)), *next = memory;",
+        "  if (!memory) return 2;",
+    ]
+    lines += [f"  V *va{i} = next; next += {size};" for i, size in enumerate(sizes_in)]
+    lines += [f"  V *vr{i} = next; next += {size};" for i, size in enumerate(sizes_out)]
+    lines += [
+        "  (void)next;",
+        "  for (int64_t k = 0; k < items; k += W) {",
+        "    const int64_t lanes = items - k < W ? items - k : W;",
+        "    int64_t lane[W];",  # lanes beyond the last item repeat it: no item is special
+        "    for (int i = 0; i < W; i++) lane[i] = k + (i < lanes ? i : lanes - 1);",
+    ]
+    for i, size in enumerate(sizes_in):
+        lines.append(f"    int64_t at{i}[W];")
+        lines.append(f"    for (int i = 0; i < W; i++) at{i}[i] = lane[i] * sa{i};")
+        if i not in each:  # what all items share is spread over the lanes once
+            keeps = "" if chain is not None and i == chain.argument else f"if (k == 0 || sa{i}) "
+            lines.append(f"    {keeps}lg_gather(va{i}, a{i}, at{i}, {size});")
+    indent = "    "
+    if chain is not None:
+        lines.append("    for (int64_t j = 0; j < steps; j++) {")
+        indent = "      "
+        lines += [
+            f"{indent}lg_gather(va{i}, a{i} + j * {sizes_in[i]}, at{i}, {sizes_in[i]});"
+            for i in each
+        ]
+    names = [f"va{i}" for i in range(len(sizes_in))] + [f"vr{i}" for i in range(len(sizes_out))]
+    lines.append(f"{indent}lg_body({', '.join(names)});")
+    for i, size in enumerate(sizes_out):
+        step = "" if chain is None else f" + j * {size}"
+        lines.append(f"{indent}lg_scatter(r{i} + k * sr{i}{step}, vr{i}, sr{i}, lanes, {size});")
+    if chain is not None:
+        size = sizes_out[chain.result]
+        lines.append(
+            f"{indent}for (int64_t i = 0; i < {size}; i++) "
+            f"va{chain.argument}[i] = vr{chain.result}[i];"
+        )
+        lines.append("    }")
+    return _EXPORT + "\n".join([*lines, "  }", "  free(memory);", "  return 0;", "}", ""])

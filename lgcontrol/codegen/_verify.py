@@ -1,0 +1,103 @@
+"""Compare a kernel with the interpreted function before anybody uses it."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+import casadi as ca
+import numpy as np
+
+from ._program import Program
+from ._table import Table
+
+if TYPE_CHECKING:
+    from ._kernel import Kernel
+
+_ITEMS = 11  # more than one vector and a remainder, for every width
+_STEPS = 3
+
+# Compiled and interpreted code differ by the rounding of each operation: fused multiply-adds,
+# vector functions within 4 ulp. A wrong library is off by the values themselves.
+_TOLERANCE = 1e-8
+# Where the function amplifies rounding (differences of nearly equal numbers, divisions by small
+# ones), this many times its answer to changes of the inputs by one rounding is allowed besides.
+_AMPLIFICATION = 1e4
+# Terms that cancel exactly in one of the two leave their rounding in the other.
+_FLOOR = 1e-12
+_ROUNDING = 2.0**-52
+
+
+def disagreement(program: Program, kernel: Kernel) -> str | None:
+    """Say where kernel and function differ on random inputs; None when they agree."""
+    rng = np.random.default_rng(zlib.crc32(program.function.name().encode()))
+    samples = (
+        lambda size: rng.normal(size=size),
+        lambda size: rng.uniform(0.1, 0.9, size=size),  # inside the domain of acos, log, sqrt
+    )
+    for sample in samples:
+        arguments = _random_arguments(program, sample)
+        expected = _interpreted(program, arguments)
+        shaken = [a * (1 + _ROUNDING * rng.choice([-1.0, 1.0], size=a.shape)) for a in arguments]
+        changed = _interpreted(program, shaken)
+        found = _compiled(program, kernel, arguments)
+        names = program.function.name_out()
+        finite = False
+        for name, want, near, have in zip(names, expected, changed, found, strict=True):
+            usable = np.isfinite(want).all(axis=1) & np.isfinite(near).all(axis=1)
+            finite = finite or bool(usable.any())
+            want, near, have = want[usable], near[usable], have[usable]
+            if not want.size:
+                continue
+            allowed = (
+                _FLOOR
+                + _TOLERANCE * np.abs(want).max(axis=1)
+                + _AMPLIFICATION * np.abs(near - want).max(axis=1)
+            )
+            off = np.abs(have - want).max(axis=1)
+            if not np.all(off <= allowed):
+                worst = int(np.argmax(np.where(np.isfinite(off), off - allowed, np.inf)))
+                return (
+                    f"{name} is off by {off[worst]:.3g}, at most {allowed[worst]:.3g} is rounding"
+                )
+        if finite:
+            return None
+    return None
+
+
+def _random_arguments(program: Program, sample) -> list[np.ndarray]:
+    chain = program.chain
+    arguments = []
+    for i, size in enumerate(program.sizes_in):
+        steps = _STEPS if chain is not None and i in chain.each else 1
+        arguments.append(sample((_ITEMS, steps * size)))
+    return arguments
+
+
+def _interpreted(program: Program, arguments: list[np.ndarray]) -> list[np.ndarray]:
+    """Results of the interpreted function, the steps of a chain one after the other."""
+    function, chain = program.function, program.chain
+    steps = 1 if chain is None else _STEPS
+    results = [np.empty((_ITEMS, steps * size)) for size in program.sizes_out]
+    for k in range(_ITEMS):
+        values = [row[k] for row in arguments]
+        for j in range(steps):
+            columns = []
+            for i, size in enumerate(program.sizes_in):
+                start = j * size if chain is not None and i in chain.each else 0
+                column = values[i][start : start + size]
+                columns.append(ca.DM(column.reshape(function.size_in(i), order="F")))
+            outcome = [np.asarray(r.full()).ravel(order="F") for r in function.call(columns)]
+            for result, size, value in zip(results, program.sizes_out, outcome, strict=True):
+                result[k, j * size : (j + 1) * size] = value
+            if chain is not None:
+                values[chain.argument] = outcome[chain.result]
+    return results
+
+
+def _compiled(program: Program, kernel: Kernel, arguments: list[np.ndarray]) -> list[np.ndarray]:
+    steps = 1 if program.chain is None else _STEPS
+    results = [np.full((_ITEMS, steps * size), np.nan) for size in program.sizes_out]
+    if Table(_ITEMS, steps, arguments, results).run(kernel.run):
+        return [np.full_like(result, np.nan) for result in results]
+    return results
