@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._poses import axes_of, body_poses, extent_of, is_attitude, is_planar, spread
+from ._poses import axes_of, body_poses, extent_of, is_attitude, is_planar, smooth, spread
 from ._run import Run
 from ._style import (
     AXIS_COLORS,
@@ -70,9 +70,11 @@ def plot_path(
     """
     from ._figure import new_figure
 
-    poses = body_poses(run.group, run.x, bodies)
     reference = getattr(run, "reference", None)
-    goal = None if reference is None else body_poses(run.group, reference, bodies)
+    poses = body_poses(run.group, smooth(run.group, run.x), bodies)
+    goal = (
+        None if reference is None else body_poses(run.group, smooth(run.group, reference), bodies)
+    )
     frames = max(2, frames)
     if bodies is None and is_attitude(run.group):
         figure = figure or new_figure(6.0, 5.6)

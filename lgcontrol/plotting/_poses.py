@@ -48,6 +48,16 @@ def body_poses(
     return np.stack(found, axis=1)
 
 
+def smooth(group: LieGroup, x: np.ndarray, least: int = 300) -> np.ndarray:
+    """States with others between them on the group where they are few, shape (M, nq)."""
+    parts = -(-least // len(x)) if len(x) > 1 else 1
+    if parts == 1:
+        return x
+    s = np.arange(parts) / parts
+    between = group.interpolate(x[:-1, np.newaxis], x[1:, np.newaxis], s)
+    return np.concatenate([between.reshape(-1, group.nq), x[-1:]])
+
+
 def is_attitude(group: LieGroup) -> bool:
     """Whether the bodies of a state only turn."""
     blocks = [block for _, block, _ in leaves(group) if _is_body(block)]

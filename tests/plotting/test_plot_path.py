@@ -11,6 +11,9 @@ from lgcontrol.systems import Trajectory
 
 from ._runs import T, drive, flight, joints, result, turn
 
+# Where records are few, others are drawn between them: 8 parts of each interval of these runs.
+PARTS, MANY = 8, 8 * 40 + 1
+
 
 def in_space(line):
     return np.column_stack(line.get_data_3d())
@@ -21,10 +24,10 @@ def test_a_path_in_space_with_frames_and_reference():
     figure = plot_path(run, frames=5)
     ax = figure.axes[0]
     assert [ax.get_xlabel(), ax.get_ylabel(), ax.get_zlabel()] == ["x [m]", "y [m]", "z [m]"]
-    paths = [in_space(line) for line in ax.lines if len(line.get_data_3d()[0]) == len(T)]
-    np.testing.assert_allclose(paths[0], run.reference[:, :3])
-    np.testing.assert_allclose(paths[1], run.x[:, :3])
-    reference = next(line for line in ax.lines if len(line.get_data_3d()[0]) == len(T))
+    paths = [in_space(line) for line in ax.lines if len(line.get_data_3d()[0]) == MANY]
+    np.testing.assert_allclose(paths[0][::PARTS], run.reference[:, :3])
+    np.testing.assert_allclose(paths[1][::PARTS], run.x[:, :3])
+    reference = next(line for line in ax.lines if len(line.get_data_3d()[0]) == MANY)
     assert reference.get_linestyle() == "--"
     frames = [line for line in ax.lines if len(line.get_data_3d()[0]) == 2]
     assert len(frames) == 3 * 5
@@ -62,8 +65,8 @@ def test_a_path_in_the_plane():
     run = drive(reference=np.tile(SE2.identity, (41, 1)))
     ax = plot_path(run).axes[0]
     assert ax.name == "rectilinear"
-    path = next(line for line in ax.lines if len(line.get_xdata()) == len(T))
-    np.testing.assert_allclose(path.get_xydata(), run.x[:, :2])
+    path = next(line for line in ax.lines if len(line.get_xdata()) == MANY)
+    np.testing.assert_allclose(path.get_xydata()[::PARTS], run.x[:, :2])
     # A constant reference is a dashed frame.
     goal = [line for line in ax.lines if line.get_linestyle() == "--"]
     assert len(goal) == 2 and goal[0].get_xydata()[0].tolist() == [0.0, 0.0]
@@ -79,9 +82,9 @@ def test_a_flat_path_of_a_body_that_tilts_is_drawn_in_space():
 def test_attitudes_are_paths_on_the_unit_sphere():
     run = turn(reference=np.tile(SO3.identity, (41, 1)))
     ax = plot_path(run).axes[0]
-    paths = [in_space(line) for line in ax.lines if len(line.get_data_3d()[0]) == len(T)]
+    paths = [in_space(line) for line in ax.lines if len(line.get_data_3d()[0]) == MANY]
     for axis, path in enumerate(paths):
-        np.testing.assert_allclose(path, SO3.matrix(run.x)[:, :, axis], atol=1e-12)
+        np.testing.assert_allclose(path[::PARTS], SO3.matrix(run.x)[:, :, axis], atol=1e-12)
     assert len(paths) == 3 and ax.get_xlabel() == "x"
 
 
@@ -94,7 +97,7 @@ def test_trajectories_and_several_bodies():
     assert poses.shape == (41, 2, 7)
     np.testing.assert_allclose(poses[-1, 0], [1, 2, 3, 0, 0, 0, 1])
     ax = plot_path(Trajectory(pair, T, x)).axes[0]
-    lines = [line for line in ax.lines if len(line.get_data_3d()[0]) == 41]
+    lines = [line for line in ax.lines if len(line.get_data_3d()[0]) == MANY]
     assert len({line.get_color() for line in lines}) == 2
 
 
@@ -108,17 +111,24 @@ def test_states_without_poses_need_a_function():
         return poses
 
     ax = plot_path(joints(2), bodies=bodies).axes[0]
-    paths = [line for line in ax.lines if len(line.get_xdata()) == len(T)]
-    np.testing.assert_allclose(paths[1].get_xydata(), joints(2).x)
+    paths = [line for line in ax.lines if len(line.get_xdata()) == MANY]
+    np.testing.assert_allclose(paths[1].get_xydata()[::PARTS], joints(2).x)
     one = plot_path(joints(2), bodies=lambda x: bodies(x)[:, 1]).axes[0]
-    assert sum(len(line.get_xdata()) == len(T) for line in one.lines) == 1
-    with pytest.raises(ValueError, match=r"what bodies\(x\) returned has shape \(41, 1, 3\), exp"):
-        plot_path(joints(2), bodies=lambda x: np.zeros((41, 3)))
+    assert sum(len(line.get_xdata()) == MANY for line in one.lines) == 1
+    with pytest.raises(ValueError, match=r"what bodies\(x\) returned has shape \(321, 1, 3\), "):
+        plot_path(joints(2), bodies=lambda x: np.zeros((len(x), 3)))
 
 
 def test_a_body_that_stays_in_place():
     ax = plot_path(result(SE3, np.tile(SE3.random(1), (41, 1)))).axes[0]
     assert np.ptp(ax.get_xlim()) > 0.1
+
+
+def test_a_coarse_path_is_round():
+    """Between records the body moves along the group: a circle of 41 points is no polygon."""
+    ax = plot_path(drive()).axes[0]
+    path = next(line for line in ax.lines if len(line.get_xdata()) == MANY).get_xydata()
+    np.testing.assert_allclose(np.linalg.norm(path - [0.0, 0.25], axis=1), 0.25, atol=1e-12)
 
 
 def test_frames_are_at_equal_distances_along_the_path():
