@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +39,8 @@ class Panel:
     bounds : ndarray, shape (2, k), optional
     steps : bool
         Whether values are held over the intervals between times.
+    joint : str
+        Path of the block, if it has one freedom and may share a panel with others.
     """
 
     title: str
@@ -49,12 +52,14 @@ class Panel:
     band: np.ndarray | None = None
     bounds: np.ndarray | None = None
     steps: bool = False
+    joint: str = ""
 
 
 def state_panels(
     group: LieGroup, t: np.ndarray, x: np.ndarray, reference: np.ndarray | None
-) -> Iterator[Panel]:
-    """Panels of a state: coordinates that have a unit, then attitudes."""
+) -> list[Panel]:
+    """Panels of a state: coordinates that have a unit, then attitudes; joints side by side."""
+    panels: list[Panel] = []
     for name, block, where in leaves(group):
         value, goal = x[:, where], None if reference is None else reference[:, where]
         shown = [
@@ -63,7 +68,7 @@ def state_panels(
         units = [block.coordinate_units[i] for i in shown]
         for unit in dict.fromkeys(units):
             some = [i for i, u in zip(shown, units, strict=True) if u == unit]
-            yield Panel(
+            panel = Panel(
                 _title(name, unit, several=len(set(units)) > 1 or len(shown) < block.nq),
                 unit,
                 tuple(block.coordinate_names[i] for i in some),
@@ -71,8 +76,37 @@ def state_panels(
                 value[:, some],
                 dashed=None if goal is None else goal[:, some],
             )
+            panels.append(replace(panel, joint=name if block.dim == 1 else ""))
         if len(shown) < block.nq:
-            yield _attitude(name, block, t, value, goal)
+            panel = _attitude(name, block, t, value, goal)
+            panels.append(replace(panel, joint=name if block.dim == 1 else ""))
+    return _side_by_side(panels)
+
+
+def _side_by_side(panels: list[Panel]) -> list[Panel]:
+    """Joints of one parent and unit in one panel, named after the parent, at the first's place."""
+    groups: dict[Any, list[Panel]] = {}
+    for k, panel in enumerate(panels):
+        parent = panel.joint.rpartition(".")[0]
+        groups.setdefault((parent, panel.unit) if panel.joint else k, []).append(panel)
+    return [_joined(some) if len(some) > 1 else some[0] for some in groups.values()]
+
+
+def _joined(panels: list[Panel]) -> Panel:
+    first, parent = panels[0], panels[0].joint.rpartition(".")[0]
+    columns = {
+        key: None
+        if getattr(first, key) is None
+        else np.column_stack([getattr(panel, key) for panel in panels])
+        for key in ("values", "dashed", "band")
+    }
+    what = first.title.rpartition(", ")[2] if "estimation" in first.title else ""
+    return replace(
+        first,
+        title=_title(parent, first.unit, what=what),
+        labels=tuple(panel.joint.rpartition(".")[2] for panel in panels),
+        **columns,
+    )
 
 
 def _attitude(
@@ -125,23 +159,29 @@ def input_panels(
 
 def error_panels(
     group: LieGroup, t: np.ndarray, error: np.ndarray, deviation: np.ndarray | None
-) -> Iterator[Panel]:
+) -> list[Panel]:
     """Panels of estimation errors with twice their standard deviation."""
+    if deviation is not None and deviation.shape != error.shape:
+        deviation = None
+    panels: list[Panel] = []
     start = 0
     for name, block, _ in leaves(group):
         units = block.tangent_units
         for unit in dict.fromkeys(units):
             some = [start + i for i, u in enumerate(units) if u == unit]
-            known = deviation is not None and deviation.shape == error.shape
-            yield Panel(
-                _title(name, unit, several=len(set(units)) > 1, what="estimation error"),
-                unit,
-                tuple(block.tangent_names[i - start] for i in some),
-                t,
-                error[:, some],
-                band=2 * deviation[:, some] if known and deviation is not None else None,
+            panels.append(
+                Panel(
+                    _title(name, unit, several=len(set(units)) > 1, what="estimation error"),
+                    unit,
+                    tuple(block.tangent_names[i - start] for i in some),
+                    t,
+                    error[:, some],
+                    band=None if deviation is None else 2 * deviation[:, some],
+                    joint=name if block.dim == 1 else "",
+                )
             )
         start += block.dim
+    return _side_by_side(panels)
 
 
 def leaves(group: LieGroup) -> Iterator[tuple[str, LieGroup, slice]]:

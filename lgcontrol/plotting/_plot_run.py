@@ -49,7 +49,7 @@ def plot_run(run: Run, *, figure: Any = None) -> Figure:
     >>> [ax.get_title(loc="left") for ax in figure.axes]
     ['position']
     """
-    panels = list(state_panels(run.group, run.t, run.x, run.reference))
+    panels = state_panels(run.group, run.t, run.x, run.reference)
     if len(run.u):
         panels += input_panels(
             run.t, run.u, run.input_names, run.input_units, run.input_roles, run.input_bounds
@@ -93,7 +93,7 @@ def plot_trajectory(
         raise ValueError(
             f"x has shape {trajectory.x.shape}: draw one trajectory at a time, not a batch"
         )
-    panels = list(state_panels(trajectory.group, trajectory.t, trajectory.x, None))
+    panels = state_panels(trajectory.group, trajectory.t, trajectory.x, None)
     count = trajectory.u.shape[-1]
     names, units = tuple(f"u{i}" for i in range(count)), ("",) * count
     roles, bounds = ("control",) * count, None

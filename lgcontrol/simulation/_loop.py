@@ -79,7 +79,7 @@ class Loop:
         self.clock = make_clock(plant, times)
         self.end = self.clock.ticks("seconds", seconds)
         self.record_period = self.clock.ticks("record_dt", record_dt) if record_dt else 0
-        self.motion = Motion(plant, self.clock, p, method, max_step)
+        self.motion = Motion(plant, self.clock, self.end, p, method, max_step)
         self.acting, self.t = "the set-up", 0.0  # who to blame when something raises, and when
         self.known = plant.nominal_input.copy()  # inputs without disturbances
         self.u = self.known

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from lgcontrol.groups import SE3, SO3, Product, Rn, SO3Group
+from lgcontrol.groups import SE3, SO2, SO3, Helical, Product, Rn, SO3Group, Translation
 from lgcontrol.plotting import plot_run, plot_trajectory
 from lgcontrol.systems import Input, System, Trajectory
 
@@ -232,6 +232,45 @@ def test_nested_blocks_are_named_with_their_path():
         "configuration.arm",
         "speed (x0)",
     ]
+
+
+def test_joints_of_one_parent_share_a_panel():
+    """As in the state of an arm: a block for each joint, rotating, sliding or turning freely."""
+    arm = Product(
+        configuration=Product(
+            base=SE3,
+            shoulder=Helical(0.0),
+            slide=Translation("z"),
+            elbow=Helical(0.0),
+            wrist=SO2,
+        ),
+        velocity=Rn(4),
+    )
+    d = np.outer(np.sin(T), np.arange(14.0))
+    x = arm.exp(d)
+    goal = np.tile(arm.identity, (41, 1))
+    figure = plot_run(result(arm, x, reference=goal, estimate=goal, estimate_std=np.ones((41, 14))))
+    assert titles(figure) == [
+        "configuration.base: position",
+        "configuration.base: attitude error",
+        "configuration: angle",
+        "configuration.slide (z)",
+        "velocity",
+        "configuration.base: position, estimation error",
+        "configuration.base: angle, estimation error",
+        "configuration: angle, estimation error",
+        "configuration.slide, estimation error (z)",
+        "velocity, estimation error",
+    ]
+    angles = panel(figure, "configuration: angle")
+    assert names(angles) == ["shoulder", "elbow", "wrist"]
+    for line, column in zip(solid(angles), (6, 8, 9), strict=True):
+        np.testing.assert_allclose(line.get_ydata(), d[:, column])
+    errors = panel(figure, "configuration: angle, estimation error")
+    for line, column in zip(solid(errors), (6, 8, 9), strict=True):
+        wrapped = (d[:, column] + np.pi) % (2 * np.pi) - np.pi if column == 9 else d[:, column]
+        np.testing.assert_allclose(line.get_ydata(), wrapped, atol=1e-9)
+    assert len(errors.collections) == 3
 
 
 def test_nothing_is_kept_and_nothing_is_set():
