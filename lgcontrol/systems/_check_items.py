@@ -83,8 +83,8 @@ def _both_signs(system: System, at: Samples) -> Finding:
     state, found = system.state, None
     for i in np.flatnonzero(np.array(state.tangent_units) == "rad"):
         other = state.plus(at.x, 2 * np.pi * np.eye(state.dim)[i])
-        if np.abs(state.matrix(other) - state.matrix(at.x)).max() > 1e-9:
-            continue  # an unwrapped angle: another state
+        if np.abs(state.minus(other, at.x)).max() > 1e-6:
+            continue  # an unwrapped angle: another state, though the same pose
         here, there = (system.f(at.t, x, at.u, at.p) for x in (at.x, other))
         y, z = (system.h(at.t, x, at.u, at.p) for x in (at.x, other))
         found = max(
