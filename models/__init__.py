@@ -1,15 +1,26 @@
 """Ready vehicles, arms and mechanisms.
 
 Each is a function that returns a `lgcontrol.System`, in a file of its own: read it, call it with
-other numbers, or copy it and change what you like.
+other numbers, or copy it and change what you like. Where the model is an arm, ``NAME_tree`` returns
+its `lgcontrol.Multibody`, which controllers and inverse kinematics take.
 """
 
 from ._free_box import free_box as free_box
 from ._heavy_top import heavy_top as heavy_top
+from ._panda import panda as panda
+from ._panda import panda_tree as panda_tree
 from ._pick_and_place_head import pick_and_place_head as pick_and_place_head
 from ._quadrotor import quadrotor as quadrotor
 from ._rover import rover as rover
 from ._satellite import satellite as satellite
+from ._scara import scara as scara
+from ._scara import scara_tree as scara_tree
+from ._space_arm import space_arm as space_arm
+from ._space_arm import space_arm_tree as space_arm_tree
 from ._surface_vessel import ManeuveringDrag as ManeuveringDrag
 from ._surface_vessel import surface_vessel as surface_vessel
 from ._underwater_vehicle import underwater_vehicle as underwater_vehicle
+from ._underwater_vehicle_arm import underwater_vehicle_arm as underwater_vehicle_arm
+from ._underwater_vehicle_arm import underwater_vehicle_arm_tree as underwater_vehicle_arm_tree
+from ._ur5 import ur5 as ur5
+from ._ur5 import ur5_tree as ur5_tree

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import signature
+from typing import Any
 
 import numpy as np
 
@@ -101,11 +103,44 @@ def underwater_vehicle(
     >>> cruise.kind
     'relative equilibrium'
     """
+    return _body(
+        mass=mass,
+        inertia=inertia,
+        added_mass=added_mass,
+        linear_drag=linear_drag,
+        quadratic_drag=quadratic_drag,
+        volume=volume,
+        density=density,
+        max_thrust=max_thrust,
+        current=current,
+        parametric=parametric,
+    ).system()
+
+
+def underwater_body(**options: Any) -> RigidBody:
+    """Body of `underwater_vehicle`, for systems that carry it; takes the same options."""
+    named = signature(underwater_vehicle).parameters.items()
+    return _body(**({name: entry.default for name, entry in named} | options))
+
+
+def _body(
+    *,
+    mass: float,
+    inertia: Sequence[float],
+    added_mass: Sequence[float],
+    linear_drag: Sequence[float],
+    quadratic_drag: Sequence[float],
+    volume: float,
+    density: float,
+    max_thrust: float,
+    current: Sequence[float],
+    parametric: Sequence[str],
+) -> RigidBody:
     thrusters = [
         Thruster(FLU_FRD @ position, FLU_FRD @ direction, lower=-max_thrust, upper=max_thrust)
         for position, direction in THRUSTERS_FRD
     ]
-    body = RigidBody(
+    return RigidBody(
         "underwater_vehicle",
         SE3,
         SpatialInertia(mass, np.zeros(3), np.diag(inertia)),
@@ -122,4 +157,3 @@ def underwater_vehicle(
         current=Current(current, is_input=True),
         parametric=parametric,
     )
-    return body.system()

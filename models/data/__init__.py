@@ -1,1 +1,8 @@
 """Robot descriptions and parameters that the models read."""
+
+from pathlib import Path
+
+
+def robot_file(name: str) -> Path:
+    """Path of a robot description of this package."""
+    return Path(__file__).with_name(f"{name}.urdf")

@@ -1,0 +1,83 @@
+"""Panda: Franka Emika's seven-joint arm with its hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lgcontrol.mechanics import Multibody
+from lgcontrol.systems import System
+
+from .data import robot_file
+
+
+def panda_tree(
+    *,
+    fingers: float | None = 0.0,
+    losses: bool = True,
+    gravity: Sequence[float] = (0.0, 0.0, -9.81),
+    parametric: Sequence[str] = (),
+) -> Multibody:
+    """Tree of the Panda: seven revolute joints and a hand; its tool frame is "panda_hand_tcp".
+
+    Parameters
+    ----------
+    fingers : float or None
+        Opening of each finger at which both are held [m]; None leaves them free, the second
+        following the first.
+    losses : bool
+        Whether the joints have their viscous friction.
+    gravity : sequence of 3 floats
+        In the arm's base frame [m/s²].
+    parametric : sequence of str
+        Numbers that stay symbolic, see `Multibody.parametric`: "panda_link7.mass", ….
+
+    Returns
+    -------
+    Multibody
+
+    References
+    ----------
+    C. Gaz, M. Cognetti, A. Oliva, P. Robuffo Giordano, A. De Luca: Dynamic identification of the
+    Franka Emika Panda robot with retrieval of feasible parameters using penalty-based
+    optimization. IEEE Robotics and Automation Letters 4(4), 2019.
+
+    Examples
+    --------
+    >>> panda_tree()
+    Multibody('panda', 7 bodies, 7 degrees of freedom, 16.8221 kg)
+    """
+    tree = Multibody.from_urdf(
+        robot_file("panda"), losses=losses, gravity=gravity, on_finding="raise"
+    )
+    if fingers is not None:
+        tree = tree.lock(panda_finger_joint1=fingers)
+    return tree.parametric(*parametric) if parametric else tree
+
+
+def panda(
+    *,
+    fingers: float | None = 0.0,
+    losses: bool = True,
+    gravity: Sequence[float] = (0.0, 0.0, -9.81),
+    parametric: Sequence[str] = (),
+) -> System:
+    """Panda arm driven by joint torques (Franka Emika).
+
+    Parameters
+    ----------
+    fingers, losses, gravity, parametric
+        See `panda_tree`.
+
+    Returns
+    -------
+    System
+        State: joint angles and rates. Inputs: joint torques within the arm's limits.
+
+    Examples
+    --------
+    >>> arm = panda()
+    >>> [round(entry.upper) for entry in arm.inputs]
+    [87, 87, 87, 87, 12, 12, 12]
+    """
+    tree = panda_tree(fingers=fingers, losses=losses, gravity=gravity, parametric=parametric)
+    return tree.system(name="panda")

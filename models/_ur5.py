@@ -1,0 +1,61 @@
+"""UR5: Universal Robots' six-joint arm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lgcontrol.mechanics import Multibody
+from lgcontrol.systems import System
+
+from .data import robot_file
+
+
+def ur5_tree(
+    *, gravity: Sequence[float] = (0.0, 0.0, -9.81), parametric: Sequence[str] = ()
+) -> Multibody:
+    """Tree of the UR5: six revolute joints; its flange frame is "tool0".
+
+    Parameters
+    ----------
+    gravity : sequence of 3 floats
+        In the arm's base frame [m/s²].
+    parametric : sequence of str
+        Numbers that stay symbolic, see `Multibody.parametric`: "forearm_link.mass", ….
+
+    Returns
+    -------
+    Multibody
+
+    References
+    ----------
+    Universal Robots: UR5 technical specifications; the masses, lengths and limits of the
+    manufacturer's ur_description.
+
+    Examples
+    --------
+    >>> ur5_tree()
+    Multibody('ur5', 6 bodies, 6 degrees of freedom, 16.9939 kg)
+    """
+    tree = Multibody.from_urdf(robot_file("ur5"), gravity=gravity, on_finding="raise")
+    return tree.parametric(*parametric) if parametric else tree
+
+
+def ur5(*, gravity: Sequence[float] = (0.0, 0.0, -9.81), parametric: Sequence[str] = ()) -> System:
+    """UR5 arm driven by joint torques (Universal Robots).
+
+    Parameters
+    ----------
+    gravity, parametric
+        See `ur5_tree`.
+
+    Returns
+    -------
+    System
+        State: joint angles and rates. Inputs: joint torques within the arm's limits.
+
+    Examples
+    --------
+    >>> ur5().inputs[0].upper
+    150.0
+    """
+    return ur5_tree(gravity=gravity, parametric=parametric).system(name="ur5")
