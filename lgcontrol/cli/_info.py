@@ -1,0 +1,106 @@
+"""lgcontrol list, info and cache: what there is."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..codegen import unknown_name
+from ._registry import (
+    DESIGNS,
+    MODELS,
+    CommandError,
+    entries,
+    guarded,
+    limit_text,
+    load,
+    summary,
+    table,
+)
+
+
+def list_command(options: argparse.Namespace) -> int:
+    """Names with the first line of what they say of themselves."""
+    for title, group in (("designs", DESIGNS), ("models", MODELS)):
+        found = entries(group)
+        print(f"{title}:")
+        width = max(map(len, found), default=0)
+        for name, entry in sorted(found.items()):
+            try:
+                text = summary(load(entry))
+            except CommandError as error:  # the others are still of use
+                text = f"({error})"
+            print(f"  {name:{width}s}  {text}".rstrip())
+        if not found:
+            print("  (none; is lgcontrol installed? pip install -e . or make demo does it)")
+    return 0
+
+
+def info_command(options: argparse.Namespace) -> int:
+    """A design, a model or a robot file in text."""
+    name = options.name
+    designs, models = entries(DESIGNS), entries(MODELS)
+    if name in designs:
+        design = load(designs[name])
+        task = guarded(name, lambda: design(seed=0))
+        print(f"{name}: {summary(design)}\n")
+        print(_describe(task.plant))
+        print(f"\ncontroller  {type(task.controller).__name__}\nseconds     {task.seconds:g}")
+        print("criteria")
+        for criterion in task.criteria:
+            print(f"  {criterion.name}: {limit_text(criterion) or 'reported'}")
+    elif name in models:
+        factory = load(models[name])
+        print(f"{name}: {summary(factory)}\n")
+        print(_describe(guarded(name, factory)))
+    elif Path(name).suffix.lower() == ".urdf" or Path(name).is_file():
+        print(_describe_urdf(Path(name)))
+    else:
+        valid = sorted(designs | models)
+        raise CommandError(
+            f"{unknown_name('design or model', name, valid)} Robot files end in .urdf."
+        )
+    return 0
+
+
+def _describe(system: Any) -> str:
+    """State, inputs and parameters of a System; what has no bounds or unit says so by silence."""
+    lines = [f"state  {system.state}, {system.state.dim} degrees of freedom"]
+    if system.is_discrete:
+        lines.append(f"sample time  {system.dt:g} s")
+    rows = []
+    for entry in system.inputs:
+        bounded = np.isfinite([entry.lower, entry.upper]).any()
+        bounds = f"[{entry.lower:g}, {entry.upper:g}]" if bounded else ""
+        rows.append((entry.name, bounds, entry.unit, "" if entry.role == "control" else entry.role))
+    lines += ["inputs", *table(rows)] if rows else []
+    rows = [(entry.name, f"{entry.nominal:g}", entry.unit) for entry in system.parameters]
+    return "\n".join(lines + (["parameters", *table(rows)] if rows else []))
+
+
+def _describe_urdf(path: Path) -> str:
+    """The tree of a file, and what its reader found suspicious."""
+    from ..io import read_urdf
+    from ..mechanics import Multibody
+
+    try:
+        robot = read_urdf(path)
+        tree = Multibody.from_urdf(robot, on_finding="ignore")
+    except (OSError, ValueError) as error:
+        raise CommandError(str(error)) from None
+    found = [f"  {finding}" for finding in robot.findings]
+    return "\n".join([tree.summary(), *(["findings", *found] if found else [])])
+
+
+def cache_command(options: argparse.Namespace) -> int:
+    """What compiled functions take on disk, or their removal."""
+    from .. import codegen
+
+    try:
+        print(codegen.cache_info() if options.action == "info" else codegen.cache_clear())
+    except OSError as error:
+        raise CommandError(str(error)) from None
+    return 0

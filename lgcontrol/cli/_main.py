@@ -1,0 +1,128 @@
+"""Words to commands, errors to exit statuses."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import numpy as np
+
+from ._info import cache_command, info_command, list_command
+from ._registry import CommandError
+from ._run import run_command
+
+DEMO = ("quadrotor-recovery", "auv-helix")
+
+BAD_INPUT, STOPPED = 2, 130  # 130 is what shells say of Ctrl-C
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Words after the program name; those of the process if left out.
+
+    Returns
+    -------
+    int
+        0 when everything worked and all criteria were met; 1 when a task failed: a criterion was
+        not met, the run ended early, or the design raised; 2 for bad input; 130 after Ctrl-C.
+
+    Raises
+    ------
+    SystemExit
+        For words that are no command or option (status 2), and after ``--help``.
+
+    Examples
+    --------
+    >>> main(["list"])  # doctest: +ELLIPSIS
+    designs:
+    ...
+    0
+    """
+    if arguments is None:  # this process is the program: its terminal may know few letters
+        for stream in (sys.stdout, sys.stderr):
+            getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
+    options = _parser().parse_args(arguments)
+    try:
+        status = options.command(options)
+        sys.stdout.flush()
+        return status
+    except CommandError as error:
+        print(f"lgcontrol: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        print("\nlgcontrol: stopped", file=sys.stderr)
+        return STOPPED
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="lgcontrol", description="Control and estimation on Lie groups."
+    )
+    parser.add_argument("--version", action="version", version=f"lgcontrol {_version()}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    listing = commands.add_parser("list", help="list designs and models")
+    listing.set_defaults(command=list_command)
+
+    info = commands.add_parser("info", help="describe a design, a model or a robot file")
+    info.add_argument("name", help="a name of `lgcontrol list`, or a URDF file")
+    info.set_defaults(command=info_command)
+
+    run = commands.add_parser("run", help="run a design in closed loop and judge it")
+    run.add_argument("name", help="a design of `lgcontrol list`")
+    _run_options(run)
+    run.set_defaults(command=lambda options: run_command([options.name], options))
+
+    demo = commands.add_parser("demo", help=f"run {' and '.join(DEMO)}")
+    _run_options(demo)
+    demo.set_defaults(command=lambda options: run_command(DEMO, options))
+
+    cache = commands.add_parser("cache", help="compiled functions on disk")
+    cache.add_argument("action", choices=("info", "clear"))
+    cache.set_defaults(command=cache_command)
+    return parser
+
+
+def _run_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seconds", type=_positive, help="simulated time (the design's own)")
+    parser.add_argument("--seed", type=_seed, default=0, help="of start and disturbances (0)")
+    parser.add_argument("--out", type=Path, default=Path("out"), help="folder to write to (out)")
+    parser.add_argument("--no-plot", action="store_true", help="write the data but no figures")
+    parser.add_argument("--animate", action="store_true", help="write an animation (GIF) too")
+    parser.add_argument("--traceback", action="store_true", help="show where a design raised")
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = np.nan
+    if not 0 < value < np.inf:
+        raise argparse.ArgumentTypeError(f"must be a positive number of seconds, not {text!r}")
+    return value
+
+
+def _seed(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(
+            f"must be a whole number that is not negative, not {text!r}"
+        )
+    return int(text)
+
+
+def _version() -> str:
+    try:
+        return version("lgcontrol")
+    except PackageNotFoundError:
+        return "(not installed)"

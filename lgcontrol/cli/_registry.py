@@ -1,0 +1,63 @@
+"""What installed packages provide, and the error that people at the keyboard can mend."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import numpy as np
+
+DESIGNS, MODELS = "lgcontrol.designs", "lgcontrol.models"
+
+
+class CommandError(Exception):
+    """Something the person at the keyboard can mend: told in a line, without a traceback."""
+
+
+def entries(group: str) -> dict[str, EntryPoint]:
+    """Entry points by name; two packages must not give one name different meanings."""
+    found: dict[str, EntryPoint] = {}
+    for entry in entry_points(group=group):
+        other = found.setdefault(entry.name, entry)
+        if other.value != entry.value:
+            raise CommandError(
+                f"two installed packages provide {entry.name!r} ({group}): {other.value} and "
+                f"{entry.value}; uninstall one"
+            )
+    return found
+
+
+def load(entry: EntryPoint) -> Any:
+    """The design or model factory an entry point names."""
+    return guarded(f"{entry.name} ({entry.value})", entry.load, "cannot be loaded")
+
+
+def guarded(what: str, call: Callable[[], Any], problem: str = "cannot be made") -> Any:
+    """Result of a call into somebody's package."""
+    try:
+        return call()
+    except Exception as error:
+        raise CommandError(f"{what} {problem}: {type(error).__name__}: {error}") from error
+
+
+def summary(thing: Any) -> str:
+    """First line of the docstring."""
+    return (inspect.getdoc(thing) or "").split("\n")[0]
+
+
+def table(rows: list[tuple[str, ...]]) -> list[str]:
+    """Lines of text with the cells of each column below each other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  " + "  ".join(f"{cell:{w}s}" for cell, w in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def limit_text(criterion: Any) -> str:
+    """Limit of a criterion with its unit; nothing for numbers that are only reported."""
+    if not np.isfinite(criterion.limit):
+        return ""
+    return f"at most {criterion.limit:g} {criterion.unit}".rstrip()

@@ -1,0 +1,141 @@
+"""lgcontrol run and demo: designs in closed loop, judged."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..codegen import unknown_name
+from ._registry import DESIGNS, CommandError, entries, limit_text, load, summary, table
+
+OK, FAILED = 0, 1
+
+
+def run_command(names: Sequence[str], options: argparse.Namespace) -> int:
+    """Run designs one after the other; the worst status counts."""
+    known = entries(DESIGNS)
+    for name in names:
+        if name not in known:
+            raise CommandError(unknown_name("design", name, sorted(known)))
+    designs = {name: load(known[name]) for name in names}
+    _check_folder(options.out)
+    worst = OK
+    for name, design in designs.items():
+        try:
+            worst = max(worst, _run_one(name, design, options))
+        except Exception as error:
+            _end_progress()
+            if options.traceback:
+                traceback.print_exc()
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            print(
+                f"  FAILED: {type(error).__name__}: {error}\n"
+                f"  (raised in {where.filename}, line {where.lineno}; --traceback shows the way)"
+            )
+            worst = max(worst, FAILED)
+    return worst
+
+
+def _run_one(name: str, design: Any, options: argparse.Namespace) -> int:
+    from ..simulation import SimulationError
+
+    print(f"{name}: {summary(design)}", flush=True)
+    task = design(seed=options.seed)
+    started = time.perf_counter()
+    try:
+        run = task.run(seconds=options.seconds, seed=options.seed, progress=_progress())
+    except SimulationError as error:
+        if options.traceback:
+            traceback.print_exc()
+        run = error.result
+    _end_progress()
+    elapsed = time.perf_counter() - started
+    print(f"  {run.t[-1]:.2f} s simulated in {elapsed:.1f} s")
+    passed = _print_verdicts(task, run)
+    for line in run.summary():
+        print(f"  {line}")
+    written = _write(re.sub(r"[^\w.-]", "_", name), run, options)
+    print(f"  wrote {', '.join(map(str, written))}", flush=True)
+    if run.status == "interrupted":
+        raise KeyboardInterrupt
+    return OK if passed and run.success else FAILED
+
+
+def _print_verdicts(task: Any, run: Any) -> bool:
+    """Print the criteria with their values; whether all were met."""
+    rows, passed = [], True
+    for criterion in task.criteria:
+        try:
+            value = float(criterion.value(run))
+        except Exception as error:  # a run that ended early may lack what it looks at
+            if run.success:
+                raise
+            rows.append(
+                (criterion.name, f"({type(error).__name__})", limit_text(criterion), "FAILED")
+            )
+            passed = False
+            continue
+        good = bool(value <= criterion.limit)
+        passed &= good
+        mark = ("ok" if good else "FAILED") if np.isfinite(criterion.limit) or not good else ""
+        number = f"{value:.4g} {criterion.unit}".rstrip()
+        rows.append((criterion.name, number, limit_text(criterion), mark))
+    for line in table(rows) if rows else []:
+        print(line)
+    return passed
+
+
+def _write(stem: str, run: Any, options: argparse.Namespace) -> list[Path]:
+    """Data, figures and animation, as far as they are wanted and the run has them."""
+    out: Path = options.out
+    written = [run.save(out / f"{stem}.npz")]
+    if not options.no_plot:
+        written.append(out / f"{stem}.png")
+        run.plot().savefig(written[-1], dpi=150)
+    try:
+        if not options.no_plot:
+            path = run.plot_path()
+            written.append(out / f"{stem}-path.png")
+            path.savefig(written[-1], dpi=150)
+        if options.animate:
+            written.append(run.animate(out / f"{stem}.gif"))
+    except ValueError as error:  # joints alone have no place in space
+        if options.animate:
+            print(f"  no animation: {error}")
+    return written
+
+
+def _check_folder(folder: Path) -> None:
+    """Make the folder and see that files can be written, before anything takes time."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".lgcontrol.{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise CommandError(f"--out {folder} cannot be written to: {error.strerror}") from None
+
+
+def _progress() -> Callable[[float], None] | None:
+    """Progress on a terminal only: a line that is rewritten."""
+    if not sys.stderr.isatty():
+        return None
+
+    def show(fraction: float) -> None:
+        print(f"\r  {100 * fraction:3.0f} %", end="", file=sys.stderr, flush=True)
+
+    return show
+
+
+def _end_progress() -> None:
+    if sys.stderr.isatty():
+        print("\r       \r", end="", file=sys.stderr, flush=True)
