@@ -47,7 +47,7 @@ def design(seed: int = 0) -> Task:
         auv,
         horizon=20,
         dt=0.2,
-        Q={"pose": [100, 100, 100, 20, 20, 20], "twist": [5, 5, 5, 5, 5, 5]},
+        Q={"pose": [100, 100, 100, 50, 50, 50], "twist": [5, 5, 5, 50, 50, 50]},
         R=0.01,
     )
     away, axis = (v / np.linalg.norm(v) for v in np.random.default_rng(seed).normal(size=(2, 3)))
