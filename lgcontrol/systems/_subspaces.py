@@ -64,7 +64,7 @@ class Controllability:
     states : tuple of str
         Error states with a share in what inputs do not reach.
     basis : ndarray, shape (n, rank)
-        Spans the controllable subspace.
+        Orthonormal columns that span the controllable subspace.
     """
 
     rank: int
@@ -100,7 +100,7 @@ class Observability:
     states : tuple of str
         Error states with a share in what outputs do not show.
     basis : ndarray, shape (n, size - rank)
-        Spans the unobservable subspace.
+        Orthonormal columns that span the unobservable subspace.
     """
 
     rank: int
@@ -218,7 +218,7 @@ def _reached(
 
     Also the scale, and A in those coordinates.
     """
-    scale = _scale(A)
+    scale = _scale(A, B)
     balanced = A * scale / scale[:, None]
     B = B / scale[:, None]
     length = np.linalg.norm(B, axis=0)
@@ -233,17 +233,20 @@ def _reached(
     return inside, outside, scale, balanced
 
 
-def _scale(A: np.ndarray) -> np.ndarray:
-    """Units of the states in which rows and columns of A are about equal in length.
+def _scale(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Units of the states in which rows and columns of ``[A B]`` are about equal in length.
 
     Entries that are rounding errors must not decide them, and no unit changes beyond a thousandth
     or a thousand: balancing would push chains of integrators arbitrarily far apart.
     """
-    size = np.abs(A).max(initial=0.0)
-    _, (scale, _) = matrix_balance(
-        np.where(np.abs(A) > DUST * size, A, 0.0), permute=False, separate=True
-    )
-    return np.clip(scale, 1e-3, 1e3)
+    n, size = len(A), np.abs(A).max(initial=0.0)
+    length = np.abs(B).max(axis=0, initial=0.0)
+    matrix = np.zeros((n + B.shape[1],) * 2)
+    matrix[:n, :n] = np.where(np.abs(A) > DUST * size, A, 0.0)
+    matrix[:n, n:] = np.where(np.abs(B) > DUST * length, B, 0.0) / np.where(length, length, 1.0)
+    matrix[:n, n:] *= size or 1.0
+    _, (scale, _) = matrix_balance(matrix, permute=False, separate=True)
+    return np.clip(scale[:n], 1e-3, 1e3)
 
 
 def _directions(vectors: np.ndarray, inside: np.ndarray, threshold: float) -> np.ndarray:

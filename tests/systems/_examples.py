@@ -14,6 +14,7 @@ GRAVITY = 9.81
 
 def turn(q, a):
     """Rotate a by the quaternion q (xyzw): the textbook formula, not the toolkit's."""
+    q, a = (ca.vertcat(*v) if isinstance(v, list) else v for v in (q, a))
     return a + 2 * ca.cross(q[:3], ca.cross(q[:3], a) + q[3] * a)
 
 

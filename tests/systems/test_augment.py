@@ -116,6 +116,12 @@ def test_integrators_take_the_tangent_space_error():
     np.testing.assert_allclose(system.f(0.0, x, [0.0], moved)[2], np.pi / 2, atol=SAME)
 
 
+def test_integrators_of_a_discrete_system_add_the_error_times_the_sample_time():
+    system = lift().discretize(0.1).augment(integrate="height.z", reference=[2.0, 0.0])
+    x = system.state.join(height=[5.0], integral=[1.0])
+    np.testing.assert_allclose(system.step()(0.0, x, [0.0])[2], 1.0 + 0.1 * 3.0)
+
+
 def test_integral_action_removes_the_offset_of_an_unknown_bias():
     quad = quadrotor()
     wanted = quad.trim(position=[1, 2, 3])

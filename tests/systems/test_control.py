@@ -115,6 +115,19 @@ def test_stored_coordinates_simulate_as_a_rollout():
     assert quad.to_nlsys().state_labels[3] == "pose.qx"
 
 
+def test_stored_coordinates_off_the_group_count_as_the_state_they_belong_to():
+    """Solvers let the norm of a quaternion drift; forces must not grow with it."""
+    quad = quadrotor()
+    x, u = quad.state.random(7), np.array([2.0, 3.0, 2.5, 3.0])
+    off = x.copy()
+    off[3:7] *= 1.01
+    plant = quad.to_nlsys()
+    np.testing.assert_allclose(
+        plant.dynamics(0.0, off, u), plant.dynamics(0.0, x, u), rtol=1e-12, atol=1e-12
+    )
+    np.testing.assert_allclose(plant.output(0.0, off, u), x, rtol=1e-12)
+
+
 def test_discrete_systems_simulate_as_a_rollout():
     system = account()
     T = 0.1 * np.arange(6)

@@ -173,6 +173,21 @@ def test_inputs_and_outputs_fixed_in_the_world_vary_along_a_turn():
     assert straight.is_time_invariant
 
 
+def test_a_feedthrough_fixed_in_the_world_varies_along_a_turn():
+    def wind_in_body_axes(t, x, u, p):
+        return turn(ca.vertcat(-x[3:6], x[6]), ca.vertcat(u, 0, 0))
+
+    vane = System(
+        "vane",
+        SE3,
+        lambda t, x, u, p: [1, 0, 0, 0, 0, 0.5],
+        inputs=["wind"],
+        h=wind_in_body_axes,
+        output=Rn(3, ("x", "y", "z")),
+    )
+    assert vane.linearize(SE3.identity).varying == ("wind", "x", "y")
+
+
 def test_inputs_by_role():
     lin = satellite().linearize(satellite().state.identity)
     assert lin.B.shape == (9, 6)

@@ -27,9 +27,10 @@ def test_a_rollout_is_a_loop_of_steps(build, substeps, rng):
     np.testing.assert_allclose(run.t, 1.0 + 0.02 * np.arange(8))
 
 
-def test_time_reaches_the_field():
+@pytest.mark.parametrize("substeps", [1, 3])
+def test_time_reaches_the_field(substeps):
     clock = System("clock", Rn(1), lambda t, x, u, p: 2 * t)
-    run = clock.rollout([0.0], dt=0.1, steps=20, t0=3.0)
+    run = clock.rollout([0.0], dt=0.1, steps=20, t0=3.0, substeps=substeps)
     np.testing.assert_allclose(run.x[:, 0], run.t**2 - 9, atol=SAME * 100)
 
 

@@ -17,6 +17,7 @@ from ._examples import (
     pendulum,
     quadrotor,
     satellite,
+    turn,
     underwater,
 )
 
@@ -97,11 +98,11 @@ def test_straight_flight_in_a_current_and_a_helix_in_an_upward_one_pass():
 
 
 def test_quadrotors_bank_in_a_turn():
-    turn = quadrotor().trim(where={"twist.vx": 3.0, "twist.wz": 0.5})
-    _, pitch, roll = SO3.as_euler(turn.x[3:7], "ZYX")
-    speed, rate = np.linalg.norm(turn.rate[:3]), np.linalg.norm(turn.rate[3:6])
+    banked = quadrotor().trim(where={"twist.vx": 3.0, "twist.wz": 0.5})
+    _, pitch, roll = SO3.as_euler(banked.x[3:7], "ZYX")
+    speed, rate = np.linalg.norm(banked.rate[:3]), np.linalg.norm(banked.rate[3:6])
     assert abs(np.tan(abs(roll)) - speed * rate / GRAVITY) < 1e-6 + abs(pitch)
-    assert abs(turn.u.sum() * np.cos(roll) - 1.2 * GRAVITY) < 1e-6
+    assert abs(banked.u.sum() * np.cos(roll) - 1.2 * GRAVITY) < 1e-6
 
 
 def test_blocks_and_inputs_may_be_given():
@@ -131,6 +132,29 @@ def test_the_solution_is_the_nearest_one():
     gradient = np.array([-np.cos(point.x[0]), 1.0, 2.0])
     assert abs(point.u @ [1, 2] - 5 - np.sin(point.x[0])) < SOLVED
     assert np.linalg.norm(np.cross(way, gradient)) < NEAREST * np.linalg.norm(way) * 10
+
+
+def test_nearest_is_meant_on_the_group():
+    """All headings of an upright buoy are equilibria: the one with the shortest way there wins."""
+    buoy = System(
+        "buoy",
+        RIGID,
+        lambda t, x, u, p: ca.vertcat(
+            x[7:],
+            -x[7:10],
+            ca.cross(ca.DM([0, 0, 1]), turn([-x[3], -x[4], -x[5], x[6]], ca.DM([0, 0, 1])))
+            - x[10:],
+        ),
+    )
+    guess = SE3.from_euler("ZYX", [0.7, 0.5, -0.4], [1.0, 0.0, 2.0])
+    place = [3.0, 1.0, 0.0]
+    found = buoy.trim(
+        RIGID.join(pose=guess), conditions={"place": lambda t, x, u, p: x[:3] - ca.DM(place)}
+    ).x
+    headings = np.linspace(-np.pi, np.pi, 100_001)
+    upright = SE3.from_rotation(SO3.exp(headings[:, None] * [0.0, 0.0, 1.0]), place)
+    nearest = headings[np.argmin(SE3.distance(upright, guess))]
+    np.testing.assert_allclose(SO3.log(found[3:7]), [0, 0, nearest], atol=1e-4)  # of the grid
 
 
 def test_conditions_are_further_equations():
@@ -178,14 +202,14 @@ def test_other_parameters_and_disturbances():
 
 
 def test_a_trim_point_is_a_reference():
-    turn = underwater().trim(where=TURN)
-    path = turn.trajectory(2.0, 0.1)
+    steady = underwater().trim(where=TURN)
+    path = steady.trajectory(2.0, 0.1)
     assert isinstance(path, Trajectory)
     np.testing.assert_allclose(path.t, 0.1 * np.arange(21), atol=1e-12)
-    np.testing.assert_array_equal(path.x[3], turn(path.t[3]).x)
+    np.testing.assert_array_equal(path.x[3], steady(path.t[3]).x)
     assert path.u.shape == (21, 5)
     with pytest.raises(ValueError, match="0 < dt <= seconds"):
-        turn.trajectory(0.0, 0.1)
+        steady.trajectory(0.0, 0.1)
 
 
 def test_starts_where_the_model_is_not_defined_are_passed_over():
