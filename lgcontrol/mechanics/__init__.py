@@ -13,13 +13,17 @@ from ._forces import BodyMotion as BodyMotion
 from ._forces import Buoyancy as Buoyancy
 from ._forces import Force as Force
 from ._forces import Gravity as Gravity
+from ._frame_task import FrameTask as FrameTask
 from ._inertia import Check as Check
 from ._inertia import SpatialInertia as SpatialInertia
 from ._inertia_matrix import spatial_inertia_matrix as spatial_inertia_matrix
 from ._inertia_matrix import (
     spatial_inertia_matrix_from_parameters as spatial_inertia_matrix_from_parameters,
 )
+from ._inverse_kinematics import InverseKinematics as InverseKinematics
+from ._inverse_kinematics import InverseKinematicsResult as InverseKinematicsResult
 from ._principal import PrincipalInertia as PrincipalInertia
+from ._random_configuration import random_configuration as random_configuration
 from ._rigid_body import RigidBody as RigidBody
 from ._wheels import GyroscopicWheels as GyroscopicWheels
 from ._wheels import Gyrostat as Gyrostat

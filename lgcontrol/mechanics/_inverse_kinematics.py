@@ -1,0 +1,324 @@
+"""Inverse kinematics: configurations that bring frames of a tree to targets, within limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ..codegen import ModelFunction, check_shape
+from ._frame_task import FrameTask
+from ._random_configuration import random_configuration
+from .multibody import Multibody
+
+# First damping, relative to the largest curvature of the cost; smallest one, against rounding.
+FIRST_DAMPING = 1e-3
+SMALLEST_DAMPING = 1e-12
+# A step of this size, in rad and m, leads nowhere.
+STILL = 1e-10
+# A decrease by this share of the cost changes no digit of the error that counts.
+NEGLIGIBLE = 1e-12
+# A held bound is released if the descent pulls off it by more than rounding.
+RELEASE = 1e-12
+# Share of the predicted decrease that a step must achieve.
+SUFFICIENT_DECREASE = 1e-4
+# Largest damping, relative as the first one: steps are then far below rounding.
+LARGEST_DAMPING = 1e12
+
+
+@dataclass(frozen=True, eq=False)
+class InverseKinematicsResult:
+    """Best configuration found, and how good it is.
+
+    Attributes
+    ----------
+    q : ndarray, shape (nq,)
+    status : str
+        "converged": every error is within the tolerance. "stationary": no nearby configuration
+        within the limits is better; the target may be out of reach. "iteration limit".
+    errors : tuple of ndarray
+        ``minus(frame, target)`` of each task, shape (dim,) each [m, rad].
+    error : float
+        Largest entry of the errors that has a weight [m, rad].
+    iterations : int
+        Of all starts together.
+    starts : int
+        Number of starts tried.
+    """
+
+    q: np.ndarray
+    status: str
+    errors: tuple[np.ndarray, ...]
+    error: float
+    iterations: int
+    starts: int
+
+    @property
+    def is_converged(self) -> bool:
+        """Whether the targets are met."""
+        return self.status == "converged"
+
+
+class InverseKinematics:
+    """Finds configurations that bring frames to targets: damped Gauss-Newton on the group.
+
+    Minimises ``½ Σ wᵢ eᵢ²`` over the configuration within the joints' limits, where e are the
+    errors ``minus(frame, target)`` of all tasks, with exact Jacobians. Every step solves the
+    damped linear problem within the limits by an active set, and is taken if the cost decreases.
+    A target out of reach is no error: the result says how near it comes.
+
+    Parameters
+    ----------
+    tree : Multibody
+    tasks : str, FrameTask or sequence of FrameTask
+        A frame whose pose is wanted, or what is wanted of one or several frames.
+    limits : bool
+        Whether the joints' position limits hold.
+    tolerance : float
+        Error in m and rad at which a target counts as met.
+    max_iterations : int
+        Per start.
+
+    Raises
+    ------
+    KeyError, ValueError
+        If a frame is unknown or leaves the subgroup of its task.
+
+    References
+    ----------
+    J. Nocedal, S. Wright: Numerical Optimization, 2006, sections 10.3 and 16.7; the damping
+    follows H. B. Nielsen: Damping parameter in Marquardt's method. IMM-REP-1999-05, 1999.
+
+    Examples
+    --------
+    >>> tree = Multibody().add_body("upper", None, "revolute", axis="y")
+    >>> tree = tree.add_body("lower", None, "revolute", "upper", [1, 0, 0], axis="y")
+    >>> tree = tree.add_frame("tip", "lower", [1, 0, 0])
+    >>> reach = InverseKinematics(tree, FrameTask("tip", "position"))
+    >>> found = reach.solve([1.0, 0.0, -1.0], start=[0.1, 0.1])
+    >>> found.status, tree.position("tip")(found.q).round(6) + 0.0
+    ('converged', array([ 1.,  0., -1.]))
+    >>> reach.solve([3.0, 0.0, 0.0], start=[0.1, 0.1]).status
+    'stationary'
+    """
+
+    def __init__(
+        self,
+        tree: Multibody,
+        tasks: str | FrameTask | Sequence[FrameTask],
+        *,
+        limits: bool = True,
+        tolerance: float = 1e-8,
+        max_iterations: int = 100,
+    ) -> None:
+        self.tree = tree
+        self.tasks: tuple[FrameTask, ...] = _as_tasks(tasks)
+        for task in self.tasks:
+            task.check(tree)
+        self._is_single = isinstance(tasks, str | FrameTask)
+        self.tolerance, self.max_iterations = float(tolerance), int(max_iterations)
+        self.limits, bounds = bool(limits), tree.limits
+        free = np.full(tree.nv, np.inf)
+        self._lower = bounds["lower"] if limits else -free
+        self._upper = bounds["upper"] if limits else free
+        weights = np.concatenate([np.asarray(task.weight) for task in self.tasks])
+        self._root = np.sqrt(weights)
+        self.function: ModelFunction = _task_errors(tree, self.tasks)
+
+    def solve(
+        self, target: Any, start: Any = None, *, restarts: int = 0, seed: int = 0
+    ) -> InverseKinematicsResult:
+        """Configuration for a target.
+
+        Parameters
+        ----------
+        target : array_like, or sequence of array_like
+            Coordinates on the task's group: (7,) for a pose, (3,) for a position, (4,) for an
+            orientation; one for each task if the solver was given a sequence of tasks.
+        start : array_like, shape (nq,), optional
+            Where to begin; the middle of the limits if left out.
+        restarts : int
+            Random starts to try within the limits, one after another, until one converges.
+        seed : int
+            Of the random starts.
+
+        Returns
+        -------
+        InverseKinematicsResult
+            The one with the least cost.
+
+        Raises
+        ------
+        ValueError
+            If a size does not fit or a number is not finite.
+        """
+        goal = self._goal(target)
+        rng = np.random.default_rng(seed)
+        group = self.tree.configuration
+        if start is None:
+            q = group.exp(self._middle())
+        else:
+            q = group.normalize(check_shape("start", start, (self.tree.nq,)))
+        best = self._from(self._within(q), goal)
+        cost, iterations, starts = best.cost, best.iterations, 1
+        while best.status != "converged" and starts <= restarts:
+            start = random_configuration(self.tree, rng, limits=self.limits)
+            other = self._from(start, goal)
+            iterations, starts = iterations + other.iterations, starts + 1
+            if other.status == "converged" or other.cost < cost:
+                best, cost = other, other.cost
+        sizes = np.cumsum([task.group.dim for task in self.tasks])[:-1]
+        errors = tuple(np.split(best.error, sizes))
+        return InverseKinematicsResult(
+            best.q, best.status, errors, self._largest(best.error), iterations, starts
+        )
+
+    def _goal(self, target: Any) -> np.ndarray:
+        targets = [target] if self._is_single else list(target)
+        if len(targets) != len(self.tasks):
+            raise ValueError(f"{len(targets)} targets for {len(self.tasks)} tasks: give one each")
+        parts = []
+        for task, value in zip(self.tasks, targets, strict=True):
+            name = f"target of the task on {task.frame!r}"
+            parts.append(task.group.normalize(check_shape(name, value, (task.group.nq,))))
+        return np.concatenate(parts)
+
+    def _from(self, q: np.ndarray, goal: np.ndarray) -> _Iterate:
+        """Damped Gauss-Newton iterations from one start."""
+        group = self.tree.configuration
+        error, J = self.function(q, goal)
+        r, A = self._root * error, self._root[:, None] * J
+        cost, damping, growth = r @ r / 2, 0.0, 2.0
+        done = 0
+        while True:
+            if self._largest(error) <= self.tolerance:
+                status = "converged"
+                break
+            if done == self.max_iterations:
+                status = "iteration limit"
+                break
+            curvature = max(np.einsum("ij,ij->j", A, A).max(initial=0.0), np.finfo(float).tiny)
+            if not damping:
+                damping = FIRST_DAMPING * curvature
+            here = group.log(q)
+            low, high = self._lower - here, self._upper - here
+            step = damped_step(A, r, damping, low, high)
+            gradient = A.T @ r
+            predicted = -(gradient @ step) - np.square(A @ step).sum() / 2
+            is_still = np.abs(step).max(initial=0.0) <= STILL or predicted <= NEGLIGIBLE * cost
+            if is_still or damping > LARGEST_DAMPING * curvature:
+                status = "stationary"
+                break
+            done += 1
+            trial = self._within(group.plus(q, step))
+            trial_error, trial_J = self.function(trial, goal)
+            trial_r = self._root * trial_error
+            gain = (cost - trial_r @ trial_r / 2) / predicted
+            if gain > SUFFICIENT_DECREASE:
+                q, error, r, A = trial, trial_error, trial_r, self._root[:, None] * trial_J
+                cost = r @ r / 2
+                damping *= max(1 / 3, 1 - (2 * min(gain, 1.0) - 1) ** 3)
+                damping = max(damping, SMALLEST_DAMPING * curvature)
+                growth = 2.0
+            else:
+                damping, growth = damping * growth, 2 * growth
+        return _Iterate(q, error, float(cost), status, done)
+
+    def _largest(self, error: np.ndarray) -> float:
+        """Largest entry that has a weight."""
+        return float(np.abs(error[self._root > 0]).max(initial=0.0))
+
+    def _within(self, q: np.ndarray) -> np.ndarray:
+        """The configuration with every limited coordinate inside."""
+        d = self.tree.configuration.log(q)
+        inside = np.clip(d, self._lower, self._upper)
+        if np.array_equal(inside, d):
+            return self.tree.configuration.normalize(q)
+        return self.tree.configuration.exp(inside)
+
+    def _middle(self) -> np.ndarray:
+        both = np.isfinite(self._lower) & np.isfinite(self._upper)
+        middle = np.where(both, (np.where(both, self._lower, 0) + self._upper) / 2, 0.0)
+        return np.clip(middle, self._lower, self._upper)
+
+
+@dataclass(frozen=True, eq=False)
+class _Iterate:
+    q: np.ndarray
+    error: np.ndarray
+    cost: float
+    status: str
+    iterations: int
+
+
+def damped_step(
+    A: np.ndarray, r: np.ndarray, damping: float, lower: np.ndarray, upper: np.ndarray
+) -> np.ndarray:
+    """Step d that minimises ``½ |A d + r|² + ½ damping |d|²`` with ``lower ≤ 0 ≤ upper`` around d.
+
+    A primal active set: walk to the best point of the free coordinates, stop at the first bound in
+    the way and hold it, release the one that pulls inwards most; every pass lowers the cost.
+    """
+    n = A.shape[1]
+    H, gradient = A.T @ A + damping * np.eye(n), A.T @ r
+    d = np.zeros(n)
+    # -1 at a lower bound, 1 at an upper one, 0 free; start with those the descent pushes against.
+    side = np.where(
+        (lower >= 0) & (gradient > 0), -1, np.where((upper <= 0) & (gradient < 0), 1, 0)
+    )
+    for _ in range(10 * (n + 1)):
+        free = np.flatnonzero(side == 0)
+        move = np.zeros(n)
+        if len(free):
+            slope = (H @ d + gradient)[free]
+            move[free] = -np.linalg.solve(H[np.ix_(free, free)], slope)
+        room = np.where(move < 0, lower - d, upper - d)
+        share = np.divide(room, move, out=np.full(n, np.inf), where=move != 0)
+        first = int(np.argmin(share))
+        if share[first] < 1:
+            d = d + share[first] * move
+            side[first] = -1 if move[first] < 0 else 1
+            d[first] = lower[first] if move[first] < 0 else upper[first]
+            continue
+        d = d + move
+        pull = np.where(side != 0, side * (H @ d + gradient), -np.inf)
+        worst = int(np.argmax(pull))
+        if not pull[worst] > RELEASE * np.abs(gradient).max():
+            break
+        side[worst] = 0
+    return np.clip(d, lower, upper)
+
+
+def _task_errors(tree: Multibody, tasks: Iterable[FrameTask]) -> ModelFunction:
+    """Errors of all tasks and their Jacobian by the configuration's tangent."""
+    tasks = tuple(tasks)
+    q = ca.SX.sym("q", tree.nq)
+    goal = ca.SX.sym("target", sum(task.group.nq for task in tasks))
+    errors, rows, start = [], [], 0
+    for task in tasks:
+        group = task.group
+        there = goal[start : start + group.nq]
+        start += group.nq
+        now = task.kinematics(tree, q)
+        e = group._minus(now.X, there)
+        errors.append(e)
+        rows.append(group._right_jacobian_inverse(e) @ now.J)
+    results = ca.cse([ca.vertcat(*errors), ca.vertcat(*rows)])
+    function = ca.Function(
+        "task_errors", [q, goal], results, ["q", "target"], ["error", "jacobian"]
+    )
+    size = sum(task.group.dim for task in tasks)
+    return ModelFunction(function, shapes={"error": (size,), "jacobian": (size, tree.nv)})
+
+
+def _as_tasks(tasks: str | FrameTask | Sequence[FrameTask]) -> tuple[FrameTask, ...]:
+    if isinstance(tasks, str):
+        return (FrameTask(tasks),)
+    if isinstance(tasks, FrameTask):
+        return (tasks,)
+    if not tasks:
+        raise ValueError("inverse kinematics needs at least one task")
+    return tuple(tasks)
