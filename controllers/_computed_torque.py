@@ -1,0 +1,89 @@
+"""ComputedTorque: joint-space tracking of trees with their dynamics cancelled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lgcontrol.mechanics import Multibody
+from lgcontrol.systems import System
+
+from ._base import Controller
+from ._goal import goal_of
+from ._tracking import gains, tracking_acceleration
+from ._tree_law import TreeLaw, bounded
+
+
+class ComputedTorque(Controller):
+    """Tracks a motion of all joints; inverse dynamics cancels inertia, Coriolis forces and weight.
+
+    The error of joints with one coordinate obeys ``ë + D ė + K e = 0``; that of spherical, free and
+    other joints converges along the group, from almost every error (see `GeometricPD`). Torques
+    beyond the limits are scaled together, so that joints keep accelerating in proportion.
+
+    Parameters
+    ----------
+    tree : Multibody
+        What the controller knows of the plant.
+    frequency : float or array_like, shape (nv,)
+        Natural frequency of the error [rad/s].
+    damping_ratio : float or array_like, shape (nv,)
+    dt : float
+        Period in s.
+    system : System, optional
+        What the controls act on, where it is not ``tree.system()``: a vehicle with thrusters, in
+        water, …. Controls may be more than degrees of freedom, not fewer.
+    reference : optional
+        Configuration (nq,), state (nq + nv,), Trajectory or function of time. The acceleration of
+        states over time is fed forward.
+    saturate : bool
+        Whether the controls stay within their bounds.
+    offset, delay : float
+        See `Controller`.
+
+    Raises
+    ------
+    ValueError
+        If the system is not one of this tree, or its controls cannot accelerate every joint.
+
+    Examples
+    --------
+    >>> from lgcontrol.mechanics import SpatialInertia
+    >>> rod = SpatialInertia.rod(2.0, length=1.0, center_of_mass=[0, 0, -0.5])
+    >>> tree = Multibody().add_body("rod", rod, "revolute", axis="y")
+    >>> control = ComputedTorque(tree, frequency=3.0)
+    >>> control(0.0, [0.0, 0.0], reference=[0.5]).round(6)  # M ω² e
+    array([3.])
+    """
+
+    def __init__(
+        self,
+        tree: Multibody,
+        *,
+        frequency: Any = 10.0,
+        damping_ratio: Any = 1.0,
+        dt: float = 0.001,
+        system: System | None = None,
+        reference: Any = None,
+        saturate: bool = True,
+        offset: float = 0.0,
+        delay: float = 0.0,
+    ) -> None:
+        system = tree.system() if system is None else system
+        super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference)
+        self.tree, self.saturate = tree, saturate
+        group, n = tree.configuration, tree.nv
+        self.stiffness, self.damping = gains(frequency, damping_ratio, n)
+
+        def law(q, v, q_ref, v_ref, a_ref, stiffness, damping):
+            return [tracking_acceleration(group, q, v, (q_ref, v_ref, a_ref), stiffness, damping)]
+
+        sizes = {"q_ref": tree.nq, "v_ref": n, "a_ref": n, "stiffness": n, "damping": n}
+        self.law = TreeLaw(tree, system, "computed_torque", sizes, law)
+
+    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+        goal = goal_of(self.tree.configuration, reference, t, self.dt, "reference")
+        terms = self.law(t, x, *goal, self.stiffness, self.damping)
+        u, self.info = bounded(terms, self._lower, self._upper, self.saturate)
+        return u

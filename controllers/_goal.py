@@ -1,0 +1,69 @@
+"""Motion of a reference on a group: where it is, how fast, and how its velocity changes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lgcontrol.codegen import check_shape
+from lgcontrol.groups import LieGroup
+
+
+class Goal(NamedTuple):
+    """Coordinates, body-fixed velocity and its rate, shapes (nq,), (dim,), (dim,)."""
+
+    X: np.ndarray
+    velocity: np.ndarray
+    rate: np.ndarray
+
+
+def goal_of(group: LieGroup, reference: Any, t: float, dt: float, name: str) -> Goal:
+    """Motion of a reference at time t.
+
+    Parameters
+    ----------
+    group : LieGroup
+    reference : array_like, object with ``x``, Trajectory or function of time
+        Coordinates (nq,), or coordinates with their body-fixed velocity (nq + dim,). Velocities
+        that are not given are differences over two periods, without a rate: a motion made of
+        straight pieces has none between its corners.
+    t, dt : float
+        Time and period in s.
+    name : str
+        What messages call it.
+
+    Returns
+    -------
+    Goal
+
+    Raises
+    ------
+    ValueError
+        If there is no reference, or it has another size.
+    """
+    if reference is None:
+        raise ValueError(f"there is no {name}: give it to the controller or in the call")
+    moving = callable(reference) and np.any(getattr(reference, "rate", 1.0))
+    still = np.zeros(group.dim)
+    if not moving:
+        X, velocity = _split(group, reference, name)
+        return Goal(X, still if velocity is None else velocity, still)
+    X, velocity = _split(group, reference(t), name)
+    after, velocity_after = _split(group, reference(t + dt), name)
+    if velocity is not None and velocity_after is not None:
+        return Goal(X, velocity, (velocity_after - velocity) / dt)
+    before, _ = _split(group, reference(t - dt), name)
+    return Goal(X, (group.minus(after, X) - group.minus(before, X)) / (2 * dt), still)
+
+
+def _split(group: LieGroup, point: Any, name: str) -> tuple[np.ndarray, np.ndarray | None]:
+    value = np.asarray(getattr(point, "x", point), dtype=np.float64)
+    if value.shape not in ((group.nq,), (group.nq + group.dim,)):
+        raise ValueError(
+            f"{name} has shape {value.shape}, expected ({group.nq},), coordinates on {group.name}, "
+            f"or ({group.nq + group.dim},), with the velocity"
+        )
+    value = check_shape(name, value, value.shape)
+    X = group.normalize(value[: group.nq])
+    return X, value[group.nq :] if len(value) > group.nq else None

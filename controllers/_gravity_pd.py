@@ -1,0 +1,96 @@
+"""GravityPD: springs and dampers in the joints, with the weight carried."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lgcontrol.mechanics import Multibody
+from lgcontrol.systems import System
+
+from ._base import Controller
+from ._goal import goal_of
+from ._spring import error_of, gain, spring_damper
+from ._tree_law import TreeLaw, bounded
+
+
+class GravityPD(Controller):
+    """``τ = g(q) − J_r(e)⁻ᵀ K e − D (v − v_ref)`` with ``e = minus(q, q_ref)``.
+
+    Needs no more of the model than its weight, and is stable for any positive gains: the energy
+    ``½ vᵀ M v + ½ eᵀ K e`` falls by ``vᵀ D v`` to every rest pose. For other joints than revolute
+    and prismatic ones the spring is the gradient on the group. The velocity of the reference is
+    carried into the joint's own axes.
+
+    Parameters
+    ----------
+    tree : Multibody
+        What the controller knows of the plant.
+    stiffness : float or array_like, shape (nv,)
+        K [N m/rad, N/m].
+    damping : float or array_like, shape (nv,)
+        D [N m s/rad, N s/m].
+    dt : float
+        Period in s.
+    system : System, optional
+        Where it is not ``tree.system()``; its controls must be generalized forces of the tree.
+    reference : optional
+        Configuration (nq,), state (nq + nv,), Trajectory or function of time.
+    saturate : bool
+        Whether the controls stay within their bounds: the spring gives way before the weight.
+    offset, delay : float
+        See `Controller`.
+
+    Raises
+    ------
+    ValueError
+        If gains are negative or the controls are no generalized forces of all joints.
+
+    References
+    ----------
+    M. Takegaki, S. Arimoto: A new feedback method for dynamic control of manipulators. ASME J.
+    Dyn. Syst. Meas. Control 103 (1981).
+
+    Examples
+    --------
+    >>> from lgcontrol.mechanics import SpatialInertia
+    >>> rod = SpatialInertia.rod(2.0, length=1.0, center_of_mass=[0, 0, -0.5])
+    >>> tree = Multibody().add_body("rod", rod, "revolute", axis="y")
+    >>> hold = GravityPD(tree, stiffness=20.0, damping=5.0, reference=[np.pi / 2])
+    >>> hold(0.0, [np.pi / 2, 0.0])  # m g l / 2
+    array([9.81])
+    """
+
+    def __init__(
+        self,
+        tree: Multibody,
+        *,
+        stiffness: Any,
+        damping: Any,
+        dt: float = 0.001,
+        system: System | None = None,
+        reference: Any = None,
+        saturate: bool = True,
+        offset: float = 0.0,
+        delay: float = 0.0,
+    ) -> None:
+        system = tree.system() if system is None else system
+        super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference)
+        self.tree, self.saturate = tree, saturate
+        group, n = tree.configuration, tree.nv
+        self.stiffness = gain("stiffness", stiffness, n)
+        self.damping = gain("damping", damping, n)
+
+        def law(q, v, q_ref, v_ref, stiffness, damping):
+            e, relative = error_of(group, q, v, q_ref, v_ref)
+            return [tree.gravity_forces(q), spring_damper(group, e, relative, stiffness, damping)]
+
+        sizes = {"q_ref": tree.nq, "v_ref": n, "stiffness": n, "damping": n}
+        self.law = TreeLaw(tree, system, "gravity_pd", sizes, law, gives="forces")
+
+    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+        goal = goal_of(self.tree.configuration, reference, t, self.dt, "reference")
+        terms = self.law(t, x, goal.X, goal.velocity, self.stiffness, self.damping)
+        u, self.info = bounded(terms, self._lower, self._upper, self.saturate)
+        return u
