@@ -67,6 +67,7 @@ def draw_panel(ax: Any, panel: Panel, *, last: bool) -> bool:
                     drawstyle="steps-post")  # fmt: skip
         else:
             ax.plot(panel.t, values, color=color, lw=width, label=label)
+            _mark_lone(ax, panel.t, values, color)
         if panel.dashed is not None and not shared:
             ax.plot(panel.t, panel.dashed[:, k], color=color, lw=0.9, ls=DASHES, alpha=0.75)
         if panel.band is not None:
@@ -80,6 +81,14 @@ def draw_panel(ax: Any, panel: Panel, *, last: bool) -> bool:
     elif len(panel.labels) > 1:
         legend(ax)
     return bounded
+
+
+def _mark_lone(ax: Any, t: np.ndarray, values: np.ndarray, color: Any) -> None:
+    """Dots where there are gaps on both sides: a line would not show them."""
+    gap = np.concatenate([[True], np.isnan(values), [True]])
+    lone = ~gap[1:-1] & gap[:-2] & gap[2:]
+    if lone.any():
+        ax.plot(t[lone], values[lone], color=color, ls="none", marker="o", ms=2.5, mew=0)
 
 
 def _draw_bounds(ax: Any, panel: Panel, colors: Sequence[Any]) -> bool:

@@ -137,24 +137,23 @@ def input_panels(
     roles: Sequence[str],
     bounds: np.ndarray | None,
 ) -> Iterator[Panel]:
-    """Panels of the inputs by role and unit; disturbances and noise only where there are any."""
-    for role in dict.fromkeys(roles):
-        mine = [i for i, entry in enumerate(roles) if entry == role]
-        if role != "control" and not np.any(u[:, mine] != u[:1, mine]) and not u[:1, mine].any():
+    """Panels of the inputs by role and unit; disturbances and noise only where they act."""
+    kinds = list(zip(roles, units, strict=True))
+    for role, unit in sorted(dict.fromkeys(kinds), key=lambda kind: list(roles).index(kind[0])):
+        some = [i for i, kind in enumerate(kinds) if kind == (role, unit)]
+        if role != "control" and not u[:, some].any():
             continue
-        of_role = [units[i] for i in mine]
-        for unit in dict.fromkeys(of_role):
-            some = [i for i in mine if units[i] == unit]
-            title = {"control": "inputs", "disturbance": "disturbances"}.get(role, role)
-            yield Panel(
-                _title(title, unit, several=len(set(of_role)) > 1),
-                unit,
-                tuple(names[i] for i in some),
-                t,
-                u[:, some],
-                bounds=None if bounds is None else bounds[:, some],
-                steps=True,
-            )
+        title = {"control": "inputs", "disturbance": "disturbances"}.get(role, role)
+        several = len({other for kind, other in kinds if kind == role}) > 1
+        yield Panel(
+            _title(title, unit, several=several),
+            unit,
+            tuple(names[i] for i in some),
+            t,
+            u[:, some],
+            bounds=None if bounds is None else bounds[:, some],
+            steps=True,
+        )
 
 
 def error_panels(
@@ -211,6 +210,6 @@ def _heading(block: LieGroup, x: np.ndarray) -> np.ndarray:
 
 def _title(name: str, unit: str, *, several: bool = True, what: str = "") -> str:
     """Block, kind of quantity where it is needed to tell panels apart, and what is shown of it."""
-    quantity = _QUANTITY.get(unit, unit) if several else ""
+    quantity = _QUANTITY.get(unit, unit) if several or not name else ""
     parts = [part for part in (name, quantity) if part]
     return ": ".join(parts) + (f", {what}" if what else "") if parts else what or "state"

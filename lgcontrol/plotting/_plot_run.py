@@ -47,7 +47,7 @@ def plot_run(run: Run, *, figure: Any = None) -> Figure:
     >>> decay = System("decay", Rn(1, ("level",), ("m",)), lambda t, x, u, p: -x)
     >>> figure = plot_run(simulate(decay, x0=[1.0], seconds=3))
     >>> [ax.get_title(loc="left") for ax in figure.axes]
-    ['position']
+    ['position (level)']
     """
     panels = state_panels(run.group, run.t, run.x, run.reference)
     if len(run.u):

@@ -40,7 +40,13 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A criterion with its value in one run."""
+    """A criterion with its value in one run.
+
+    Parameters
+    ----------
+    criterion : Criterion
+    value : float
+    """
 
     criterion: Criterion
     value: float
