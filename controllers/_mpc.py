@@ -79,7 +79,7 @@ class MPC(Controller):
     initial : controller, Trajectory or "auto"
         Where the first call starts. "auto" tries the controllers that fit the system.
     qp : str
-        Name of a QP back-end.
+        A back-end of `lgcontrol.optimal.QP_SOLVERS`, or "auto" for the one that fits the size.
     offset : float
         See `Controller`.
     delay : float
@@ -131,7 +131,7 @@ class MPC(Controller):
         iterations: int = 1,
         first_iterations: int = 50,
         initial: Any = "auto",
-        qp: str = "daqp",
+        qp: str = "auto",
         offset: float = 0.0,
         delay: float = 0.0,
         p: Any = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import casadi as ca
@@ -12,6 +12,7 @@ import numpy as np
 from ..codegen import unknown_name
 from ._condensing import Condensed
 from ._form import FlatQP, Form, Places, Structure
+from ._optimality import qp_residual
 from ._sparse_form import Sparse
 from ._stage_qp import StageQP, StageQPSolution
 
@@ -40,18 +41,27 @@ class Recipe(NamedTuple):
 
 QP_SOLVERS: dict[str, Recipe] = {
     "daqp": Recipe(Condensed(), "daqp", {}),
-    "ipqp": Recipe(Sparse(), "ipqp", _SILENT),
-    "qrqp": Recipe(Sparse(), "qrqp", _SILENT),
-    "piqp": Recipe(Sparse(), "piqp", {}),
+    "piqp": Recipe(Sparse(), "piqp", {"piqp": {"eps_abs": 1e-9, "eps_rel": 1e-10}}),
+    "proxqp": Recipe(Condensed(), "proxqp", {"proxqp": {"eps_abs": 1e-8, "max_iter": 1000}}),
+    "ipqp": Recipe(Condensed(), "ipqp", _SILENT),
     "osqp": Recipe(
         Sparse(),
         "osqp",
-        {"osqp": {"verbose": False, "eps_abs": 1e-7, "eps_rel": 1e-7, "max_iter": 20000}},
+        {
+            "osqp": {
+                "verbose": False, "eps_abs": 1e-6, "eps_rel": 1e-6, "polish": True,
+                "max_iter": 20000,
+            }
+        },
     ),
-    "proxqp": Recipe(Sparse(), "proxqp", {}),
-    "highs": Recipe(Sparse(), "highs", {"highs": {"output_flag": False}}),
-}
-"""Back-ends by name. HPIPM is not among them: through CasADi it repeats its first answer."""
+}  # fmt: skip
+"""Back-ends by name. The first two are the fastest and the most robust: "daqp" (exact, dense) for
+short horizons, "piqp" (interior point, sparse) for long ones and for soft bounds. HPIPM is not
+among them: through CasADi it repeats its first answer. Nor is qrqp, which cycles where many bounds
+are soft."""
+
+# Up to so many unknowns a dense active set beats a sparse interior point.
+DENSE_LIMIT = 240
 
 
 class QPSolver:
@@ -60,7 +70,7 @@ class QPSolver:
     Parameters
     ----------
     name : str
-        A key of `QP_SOLVERS`.
+        A key of `QP_SOLVERS`, or "auto": "daqp" for few unknowns without slacks, else "piqp".
 
     Raises
     ------
@@ -73,25 +83,22 @@ class QPSolver:
     'daqp'
     """
 
-    def __init__(self, name: str = "daqp") -> None:
-        if name not in QP_SOLVERS:
-            raise ValueError(unknown_name("QP solver", name, QP_SOLVERS))
+    def __init__(self, name: str = "auto") -> None:
+        if name != "auto" and name not in QP_SOLVERS:
+            raise ValueError(unknown_name("QP solver", name, ("auto", *QP_SOLVERS)))
         self.name = name
-        self.recipe = QP_SOLVERS[name]
         self._programs: dict[Any, _Program] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the programs, which hold memory of the back-end."""
         return self.__dict__ | {"_programs": {}}
 
-    def solve(self, qp: StageQP, guess: StageQPSolution | None = None) -> StageQPSolution:
+    def solve(self, qp: StageQP) -> StageQPSolution:
         """Solve; never raises because the problem is hard or infeasible.
 
         Parameters
         ----------
         qp : StageQP
-        guess : StageQPSolution, optional
-            Solution of a similar problem: its multipliers start back-ends that can use them.
 
         Returns
         -------
@@ -99,33 +106,37 @@ class QPSolver:
         """
         started = time.perf_counter()
         slacks = _Slacks.of(qp)
-        key = (qp.sizes, qp.active.tobytes(), slacks.rows.tobytes(), slacks.signs.tobytes())
+        recipe = QP_SOLVERS[self._choose(qp, slacks)]
+        key = (
+            recipe.plugin, qp.sizes, qp.active.tobytes(), slacks.rows.tobytes(),
+            slacks.signs.tobytes(),
+        )  # fmt: skip
         if key not in self._programs:
-            structure = slacks.extend_structure(self.recipe.form.structure(qp))
-            self._programs[key] = _Program(self.recipe, structure)
+            structure = slacks.extend_structure(recipe.form.structure(qp))
+            self._programs[key] = _Program(recipe, structure)
         program = self._programs[key]
-        flat = slacks.extend(self.recipe.form.flatten(qp))
+        flat = slacks.extend(recipe.form.flatten(qp))
         z, bound_prices, row_prices = program.run(flat)
-        scale = 1.0 + np.abs(self.recipe.form.inputs(qp, flat.g)).max(initial=0.0)
-        return self._check(qp, program.structure, z, bound_prices, row_prices, scale, started)
-
-    def _check(self, qp, structure, z, bound_prices, row_prices, scale, started) -> StageQPSolution:
-        u = np.clip(self.recipe.form.inputs(qp, z), qp.u_lower, qp.u_upper)
-        rows = np.zeros(qp.active.shape)
-        first = structure.first
+        u = np.clip(recipe.form.inputs(qp, z), qp.u_lower, qp.u_upper)
+        rows, first = np.zeros(qp.active.shape), program.structure.first
         rows[qp.active] = row_prices[first : first + int(qp.active.sum())]
-        bounds = self.recipe.form.inputs(qp, bound_prices).copy()
+        bounds = recipe.form.inputs(qp, bound_prices).copy()
         solution = StageQPSolution(qp.states(u), u, bounds, rows, False, np.inf, 0.0)
-        error = _error(qp, solution, scale)
-        return StageQPSolution(
-            solution.x,
-            u,
-            bounds,
-            rows,
-            bool(error <= QP_TOLERANCE),
-            error,
-            time.perf_counter() - started,
+        # The gradient by the inputs: of a condensed QP it holds the states' share as well.
+        scale = 1.0 + np.abs(recipe.form.inputs(qp, flat.g)).max(initial=0.0)
+        error = qp_residual(qp, solution, scale)
+        return replace(
+            solution,
+            solved=bool(error <= QP_TOLERANCE),
+            error=error,
+            time=time.perf_counter() - started,
         )
+
+    def _choose(self, qp: StageQP, slacks: _Slacks) -> str:
+        if self.name != "auto":
+            return self.name
+        horizon, _, m = qp.sizes
+        return "piqp" if len(slacks.rows) or horizon * m > DENSE_LIMIT else "daqp"
 
 
 class _Program:
@@ -215,20 +226,3 @@ def _compress(places: Places, rows: int, columns: int) -> tuple[np.ndarray, ca.S
     order = np.lexsort((places.rows, places.columns))
     starts = np.concatenate([[0], np.cumsum(np.bincount(places.columns, minlength=columns))])
     return order, ca.Sparsity(rows, columns, starts.tolist(), places.rows[order].tolist())
-
-
-def _error(qp: StageQP, solution: StageQPSolution, scale: float) -> float:
-    """How far the optimality conditions are off, relative to the size of the gradient."""
-    x, u, prices = solution.x, solution.u, solution.bound_multipliers
-    if not (np.isfinite(u).all() and np.isfinite(x).all()):
-        return np.inf
-    hard = qp.excess(x, u)[:, np.isinf(qp.soft)]
-    gap = np.where(prices > 0, qp.u_upper - u, u - qp.u_lower)
-    idle = np.minimum(np.abs(prices) / scale, np.where(prices == 0, 0.0, gap))
-    return float(
-        max(
-            np.abs(qp.stationarity(solution)).max(initial=0.0) / scale,
-            hard.max(initial=0.0),
-            idle.max(initial=0.0),
-        )
-    )

@@ -12,7 +12,7 @@ from ..codegen import check_shape
 from ..systems import Trajectory
 from ._guess import make_guess
 from ._line_search import Merit, search
-from ._optimality import optimality_residual
+from ._optimality import gradient_size, optimality_residual
 from ._problem import OptimalControlProblem
 from ._qp import QPSolver
 from ._reference import sample_reference
@@ -61,7 +61,7 @@ class SQPSolver:
     ----------
     problem : OptimalControlProblem
     qp : str
-        A back-end of `QP_SOLVERS`.
+        A back-end of `QP_SOLVERS`, or "auto" for the one that fits the problem's size.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class SQPSolver:
     'converged'
     """
 
-    def __init__(self, problem: OptimalControlProblem, *, qp: str = "daqp") -> None:
+    def __init__(self, problem: OptimalControlProblem, *, qp: str = "auto") -> None:
         self.problem = problem
         self.qp = QPSolver(qp)
         self.transcription = Transcription(problem)
@@ -142,7 +142,7 @@ class SQPSolver:
         result = self.qp.solve(qp)
         status, message, spent = "solved", "", result.time
         if not result.solved and np.isinf(qp.soft).any():
-            result = self.qp.solve(qp.softened(FIRST_PRICE * _gradient_size(qp)))
+            result = self.qp.solve(qp.softened(FIRST_PRICE * gradient_size(qp)))
             spent += result.time
             worst = self._violations(
                 np.where(np.isinf(qp.soft), qp.excess(result.x, result.u), 0), nodes.t
@@ -265,7 +265,7 @@ class _Run:
             self.qp_time += result.time
             if not result.solved:
                 if np.isinf(self.price) and self.qp.active[:, np.isinf(self.qp.soft)].any():
-                    self.price = FIRST_PRICE * _gradient_size(self.qp)
+                    self.price = FIRST_PRICE * gradient_size(self.qp)
                     continue
                 if not self._damp():
                     return "qp failed"
@@ -279,7 +279,7 @@ class _Run:
                 self.prices = result
                 self._adapt(agreement)
                 return None
-            if np.isfinite(self.price) and self.price < LAST_PRICE * _gradient_size(self.qp):
+            if np.isfinite(self.price) and self.price < LAST_PRICE * gradient_size(self.qp):
                 self.price *= 10
             elif not self._damp():
                 return self._why_stuck()
@@ -357,7 +357,3 @@ class _Run:
             times=times,
             problem=problem,
         )
-
-
-def _gradient_size(qp: StageQP) -> float:
-    return 1.0 + float(max(np.abs(qp.q).max(), np.abs(qp.r).max()))

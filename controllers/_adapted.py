@@ -1,0 +1,58 @@
+"""Adapted: a controller made for one system in the loop of another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+class Adapted:
+    """Translates state, reference and answer around a controller; otherwise the same controller.
+
+    For cascades: an outer controller of a simpler model takes its state out of the plant's, and
+    what it answers becomes what the inner one follows.
+
+    Parameters
+    ----------
+    controller : Controller or callable
+        Called with the translated state and reference.
+    state : callable, optional
+        ``state(x) → x`` of the controller's system.
+    reference : callable, optional
+        ``reference(reference) → reference`` that the controller understands.
+    answer : callable, optional
+        ``answer(t, x, u) → value`` to return in place of u; x is the plant's state.
+
+    Examples
+    --------
+    A controller of a pose alone in the loop of a pose and its twist:
+
+    >>> import numpy as np
+    >>> steer = Adapted(lambda t, x, reference: reference - x, state=lambda x: x[:7])
+    >>> steer(0.0, np.arange(13.0), np.zeros(7))
+    array([ 0., -1., -2., -3., -4., -5., -6.])
+    """
+
+    def __init__(
+        self,
+        controller: Any,
+        *,
+        state: Callable[[Any], Any] | None = None,
+        reference: Callable[[Any], Any] | None = None,
+        answer: Callable[[float, Any, Any], Any] | None = None,
+    ) -> None:
+        self.controller = controller
+        self._state, self._reference, self._answer = state, reference, answer
+
+    def __call__(self, t: float, x: Any, reference: Any = None) -> Any:
+        """Answer of the controller, translated."""
+        own = x if self._state is None else self._state(x)
+        goal = reference if self._reference is None else self._reference(reference)
+        u = self.controller(t, own, goal)
+        return u if self._answer is None else self._answer(t, x, u)
+
+    def __getattr__(self, name: str) -> Any:
+        """``dt``, ``offset``, ``delay``, ``info``, ``reset`` and all else are the controller's."""
+        if name == "controller":  # not there yet while unpickling
+            raise AttributeError(name)
+        return getattr(self.controller, name)
