@@ -60,7 +60,7 @@ def heavy_top(
     body = RigidBody(
         "heavy_top",
         SO3,
-        SpatialInertia(mass, center_of_mass, np.diag(inertia)),
+        SpatialInertia(mass, np.array(center_of_mass), np.diag(inertia)),
         [Gravity(gravity), *([WrenchInput(("rx", "ry", "rz"), name="torque")] if torques else [])],
         parametric=parametric,
     )

@@ -46,7 +46,7 @@ def quadrotor(
     mass : float
         Mass [kg]: 0.68 kg and four rotors of 9 g.
     inertia : sequence of 3 floats
-        Moments of inertia about the body axes [kg m²].
+        Moments of inertia about the body axes [kg m²]: those of the airframe, as published.
     arm : float
         Distance of the rotors from the z axis [m].
     torque_coefficient : float

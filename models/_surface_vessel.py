@@ -116,7 +116,7 @@ def surface_vessel(
         "surface_vessel",
         SE2,
         # In the plane only the moment about z matters: that of a rod along x.
-        SpatialInertia(MASS, [X_G, 0.0, 0.0], np.diag([0.0, about_com, about_com])),
+        SpatialInertia(MASS, np.array([X_G, 0.0, 0.0]), np.diag([0.0, about_com, about_com])),
         [
             WrenchInput(("x", "y", "rz"), name="thrust"),
             WrenchInput(("x", "y"), frame="world", role="disturbance", name="force"),

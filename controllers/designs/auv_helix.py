@@ -52,11 +52,11 @@ def design(seed: int = 0) -> Task:
     )
     away, axis = (v / np.linalg.norm(v) for v in np.random.default_rng(seed).normal(size=(2, 3)))
     offset = SE3.from_rotation_vector(np.pi / 2 * axis, position=away)
-    start = SE3.compose(auv.state.split(helix.x)["pose"], offset)
+    start = SE3.compose(helix.x[:7], offset)
     return Task(
         plant=auv,
         controller=mpc,
-        x0=auv.state.join(pose=start, twist=np.zeros(6)),
+        x0=np.concatenate([start, np.zeros(6)]),  # pose and twist
         seconds=60.0,
         reference=helix,
         options={"disturbances": [InputSignal(current, dt=0.2)]},

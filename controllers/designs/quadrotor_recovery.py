@@ -20,10 +20,10 @@ PUSH = Kick(1.5, {"twist": [1.0, 0.0, -1.0, 3.0, -2.0, 1.0]})
 def design(seed: int = 0) -> Task:
     """Quadrotor recovers by MPC from upside down, tilted by 170°, to a hover.
 
-    The axis of the tilt is random in the plane. Gusts of force and torque change every 50 ms, a push at 1.5 s
-    changes its speed by 1.4 m/s and its rates by 3.7 rad/s; the rotors can only push, at most with
-    6 N each. Goal and disturbances are those of a benchmark in which position and attitude have to
-    be within 0.3 m and 0.3 rad after four seconds.
+    The axis of the tilt is random in the horizontal plane. Gusts of force and torque change every
+    50 ms, a push at 1.5 s changes the velocity by 1.4 m/s and the rates by 3.7 rad/s; the rotors
+    can only push, with 6 N each at most. After four seconds position and attitude have to be within
+    0.3 m and 0.3 rad.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def design(seed: int = 0) -> Task:
     return Task(
         plant=quad,
         controller=mpc,
-        x0=quad.state.join(pose=tilted, twist=np.zeros(6)),
+        x0=np.concatenate([tilted, np.zeros(6)]),  # pose and twist
         seconds=4.0,
         reference=hover,
         options={"disturbances": [GUSTS, PUSH]},

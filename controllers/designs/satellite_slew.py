@@ -36,7 +36,7 @@ def design(seed: int = 0) -> Task:
     return Task(
         plant=craft,
         controller=GeometricPD(craft, frequency=0.02, dt=1.0),
-        x0=craft.state.join(pose=turned, twist=np.zeros(3), wheel_speed=np.zeros(3)),
+        x0=np.concatenate([turned, np.zeros(6)]),  # pose; twist and wheel speeds
         seconds=600.0,
         reference=goal,
         options={"max_step": 0.5},

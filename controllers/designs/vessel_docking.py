@@ -51,7 +51,7 @@ def design(seed: int = 0) -> Task:
     return Task(
         plant=vessel,
         controller=mpc,
-        x0=vessel.state.join(pose=start, twist=np.zeros(3)),
+        x0=np.concatenate([start, np.zeros(3)]),  # pose and twist
         seconds=60.0,
         reference=vessel.state.identity,
         options={

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import warnings
 
+import control
 import numpy as np
 import pytest
 
@@ -137,6 +138,24 @@ def test_drag_slows_down_to_the_speed_where_it_carries_the_weight():
     # Which axis it falls along is free; drag along it carries the weight.
     drag = 0.1 if abs(sink.x[9]) < 1e-6 else 0.2
     np.testing.assert_allclose(v, [0, 0, -0.716 * 9.81 / drag], atol=1e-6)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_lqr_of_python_control_recovers_the_benchmark_from_120_degrees(sign, benchmark, shared):
+    """Gain from the exact linearization, run on the plant that knows nothing of this package."""
+    quad = benchmark_quadrotor(shared)
+    hover = quad.trim(position=benchmark.PREF)
+    K, _, _ = control.lqr(quad.linearize(hover).to_control(), np.eye(12), np.eye(4))
+    x = benchmark.X0.copy()
+    half = np.radians(120) / 2
+    x[3:7] = sign * np.array([np.cos(half), np.sin(half) * 0.6, np.sin(half) * 0.8, 0.0])
+    tilt = np.linalg.norm(benchmark.err(x)[3:6])
+    for _ in range(800):
+        error = quad.state.minus(from_benchmark(x), hover.x)
+        u = np.clip(hover.u[:4] - K @ error, 0.0, 6.0)
+        x = benchmark.step(x, u, h=0.01, n=1)
+    assert tilt == pytest.approx(np.radians(120))
+    assert np.abs(benchmark.err(x)).max() < 0.01
 
 
 def test_unknown_layout_names_the_valid_ones():
