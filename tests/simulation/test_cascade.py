@@ -152,6 +152,17 @@ def test_an_answer_that_is_reused_by_its_maker_is_kept_as_it_was():
     assert seen == [0.0, 0.1, 0.2]
     np.testing.assert_allclose(run.controllers["Buffer"].command[:, 0], 0.1 * np.arange(5))
 
+    class Short(Buffer):
+        delay = 0.0
+
+        def __call__(self, t, x, goal):
+            return super().__call__(t, x, goal)[:1]
+
+    for saturate in (True, False):
+        run = simulate(cart(), Short(), x0=[0, 0], seconds=0.5, saturate=saturate)
+        np.testing.assert_allclose(run.command[:, 0], 0.1 * np.arange(5))
+        np.testing.assert_allclose(run.input("force"), 0.1 * np.arange(5))
+
 
 def test_mistakes():
     pd = Feedback([[1.0, 1.0]], 0.1)

@@ -84,6 +84,21 @@ def test_it_knows_the_controls_as_applied_but_no_disturbance():
     ] * 3
 
 
+def test_it_may_use_what_it_is_given_as_its_own():
+    class Greedy(Diary):
+        def predict(self, u, dt):
+            u[:] = 99.0
+
+        def update(self, sensor, y):
+            y[:] = 99.0
+
+    run = simulate(
+        cart(), lambda t, x, r: 1.0, x0=[0, 0], seconds=0.3, dt=0.1, estimator=Greedy(),
+        sensors=[Sensor("a", dt=0.1)],
+    )  # fmt: skip
+    assert run.measurements["a"].y.max() < 1 and run.u.max() == 1.0
+
+
 def test_the_controller_sees_the_estimate_as_of_now():
     """Corrected by a measurement that arrives at the very time of the call."""
 

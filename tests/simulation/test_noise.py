@@ -69,6 +69,9 @@ def test_dropout_loses_the_given_share_and_leaves_the_noise_alone():
     share = len(kept.t) / len(all_of_them.t)
     assert share == pytest.approx(0.7, abs=4 * np.sqrt(0.21 / SAMPLES))
     np.testing.assert_array_equal(kept.y, all_of_them.y[np.isin(all_of_them.t, kept.t)])
+    # Which ones are lost has nothing to do with their errors.
+    assert abs(kept.y.mean(axis=0)).max() < 4 / np.sqrt(0.7 * SAMPLES)
+    np.testing.assert_allclose(kept.y.std(axis=0), 1.0, rtol=SCATTER / np.sqrt(0.7))
 
 
 def test_the_same_seed_repeats_a_run_bit_by_bit():

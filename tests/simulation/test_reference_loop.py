@@ -126,6 +126,30 @@ def test_free_motion_in_few_calls_equals_single_steps(max_step):
     np.testing.assert_allclose(run.t, 0.02 * np.arange(17), rtol=1e-15)
 
 
+def test_more_steps_than_go_into_one_call():
+    """300 steps between calls of the controller, in a field that depends on time."""
+    plant, control = swinging(), Feedback([3.0, 1.0], dt=0.3)
+    run = simulate(plant, control, x0=[1.0, 0.0], seconds=0.6, max_step=0.001)
+    step, x = plant.step("rk4"), np.array([1.0, 0.0])
+    for k in range(600):
+        if k % 300 == 0:
+            u = -control.gain @ x
+        x = step(0.001 * k, x, u, [], 0.001)
+    np.testing.assert_allclose(run.x[-1], x, rtol=0, atol=ROUNDING)
+
+
+@pytest.mark.parametrize(("max_step", "steps"), [(0.1, 1), (0.0999, 2), (0.03, 4), (0.025, 4)])
+def test_steps_are_equal_and_the_fewest_that_are_short_enough(max_step, steps):
+    run = simulate(
+        swinging(), Feedback([3.0, 1.0], 0.1), x0=[1.0, 0.0], seconds=0.1, max_step=max_step,
+        method="euler",
+    )  # fmt: skip
+    x, dt = np.array([1.0, 0.0]), 0.1 / steps
+    for k in range(steps):
+        x = x + dt * np.array([x[1], -3.0 + 0.3 * np.cos(3 * k * dt) - np.sin(x[0])])
+    np.testing.assert_allclose(run.x[-1], x, rtol=0, atol=ROUNDING)
+
+
 def test_a_denser_record_changes_nothing():
     plant, control = swinging(), Feedback([3.0, 1.0], dt=0.05)
     coarse = simulate(plant, control, x0=[1.0, 0.0], seconds=1.0, max_step=0.01)
