@@ -15,7 +15,8 @@ from lgcontrol.groups import (
     Rn,
     Schoenflies,
 )
-from lgcontrol.integrators import METHODS, MuntheKaas, get_method
+from lgcontrol.integrators import METHODS, MuntheKaas, Tableau, get_method
+from lgcontrol.integrators._munthe_kaas import algebra_rate
 
 from ._problems import BODY, free_body, manufactured, momentum, run, slope, stepper
 
@@ -144,9 +145,47 @@ def test_a_constant_velocity_is_integrated_exactly(method, G):
     np.testing.assert_allclose(G.matrix(after), G.matrix(exact), rtol=0, atol=1e-14)
 
 
-def test_an_own_tableau_is_a_method():
-    from lgcontrol.integrators import Tableau
+# Butcher 1964, seven stages: the first whose brackets go beyond the second power of ad.
+BUTCHER6 = Tableau(
+    A=[
+        (),
+        (1 / 3,),
+        (0, 2 / 3),
+        (1 / 12, 1 / 3, -1 / 12),
+        (-1 / 16, 9 / 8, -3 / 16, -3 / 8),
+        (0, 9 / 8, -3 / 8, -3 / 4, 1 / 2),
+        (9 / 44, -9 / 11, 63 / 44, 18 / 11, 0, -16 / 11),
+    ],
+    b=(11 / 120, 0, 27 / 40, 27 / 40, -4 / 15, -4 / 15, 11 / 120),
+)
 
+
+@pytest.mark.parametrize("G", [SO3, SE3, SE2], ids=lambda G: G.name)
+def test_an_own_tableau_of_order_six(G):
+    method = MuntheKaas("butcher6", BUTCHER6)
+    assert (method.order, method.stages, method.brackets) == (6, 7, 4)
+    field, solution = manufactured(G, seed=4)
+    steps = (6, 9, 12)
+    errors = [
+        G.distance(run(method, G, field, solution(0.0), 1.0, n), solution(1.0)) for n in steps
+    ]
+    assert -TOO_LOW < slope(steps, errors) - 6 < TOO_HIGH, errors
+
+
+def test_brackets_are_the_series_of_the_inverse_jacobian(rng):
+    """Each further power that counts makes the error fall with the next power of the angle."""
+    d, velocity = rng.normal(size=(2, 6))
+    scales = np.array([0.4, 0.2, 0.1])
+    for brackets, order in ((0, 1), (1, 2), (2, 4), (3, 4), (4, 6), (5, 6), (6, 8)):
+        errors = []
+        for scale in scales:
+            exact = SE3.right_jacobian_inverse(scale * d) @ velocity
+            found = algebra_rate(SE3, brackets, scale * d, velocity)
+            errors.append(np.linalg.norm(found - exact))
+        assert slope(1 / scales, errors) == pytest.approx(order, abs=0.2), brackets
+
+
+def test_an_own_tableau_is_a_method():
     kutta = MuntheKaas("kutta3", Tableau(A=[(), (1 / 2,), (-1, 2)], b=(1 / 6, 2 / 3, 1 / 6)))
     assert (kutta.order, kutta.stages, kutta.brackets) == (3, 3, 1)
     assert get_method(kutta) is kutta
