@@ -102,7 +102,7 @@ def search(
         cost, violation = merit.at(trial)
         change = cost + weight * violation - start
         if change <= SUFFICIENT_DECREASE * length * slope + ROUNDING * abs(start):
-            return Step(trial, length, weight, change / promised)
+            return Step(trial, length, weight, change / promised if promised < 0 else 0.0)
         length /= 2
     return None
 

@@ -134,26 +134,24 @@ class OptimalControlProblem:
         assert self.dt is not None
         return t0 + self.dt * np.arange(self.horizon + 1)
 
-    def solve(self, x0: Any, *, solver: str = "sqp", **options: Any) -> OptimalSolution:
-        """Solve for a start; see `SQPSolver.solve` for the options.
+    def solve(self, x0: Any, *, qp: str = "auto", **options: Any) -> OptimalSolution:
+        """Solve for one start; for many, keep an `SQPSolver`.
 
         Parameters
         ----------
         x0 : array_like, shape (nq,)
-        solver : {"sqp"}
+        qp : str
+            QP back-end, see `SQPSolver`.
         **options
-            Of the solver (``qp``, ``tolerance``, …) and of its `solve` (``guess``, ``t0``, …).
+            Of `SQPSolver.solve`: ``guess``, ``t0``, ``tolerance``, …
 
         Returns
         -------
         OptimalSolution
         """
-        from ._sqp import SQPSolver, split_options
+        from ._sqp import SQPSolver
 
-        if solver != "sqp":
-            raise ValueError(f"unknown solver {solver!r}; valid names are sqp.")
-        make, run = split_options(options)
-        return SQPSolver(self, **make).solve(x0, **run)
+        return SQPSolver(self, qp=qp).solve(x0, **options)
 
 
 def _check_step(system: System, dt: float | None) -> float:

@@ -42,7 +42,6 @@ class Recipe(NamedTuple):
 QP_SOLVERS: dict[str, Recipe] = {
     "daqp": Recipe(Condensed(), "daqp", {}),
     "piqp": Recipe(Sparse(), "piqp", {"piqp": {"eps_abs": 1e-9, "eps_rel": 1e-10}}),
-    "proxqp": Recipe(Condensed(), "proxqp", {"proxqp": {"eps_abs": 1e-8, "max_iter": 1000}}),
     "ipqp": Recipe(Condensed(), "ipqp", _SILENT),
     "osqp": Recipe(
         Sparse(),
@@ -57,8 +56,8 @@ QP_SOLVERS: dict[str, Recipe] = {
 }  # fmt: skip
 """Back-ends by name. The first two are the fastest and the most robust: "daqp" (exact, dense) for
 short horizons, "piqp" (interior point, sparse) for long ones and for soft bounds. HPIPM is not
-among them: through CasADi it repeats its first answer. Nor is qrqp, which cycles where many bounds
-are soft."""
+among them: through CasADi it repeats its first answer. Nor are qrqp, which cycles where many bounds
+are soft, and proxqp, whose errors depend on the scale of the problem."""
 
 # Up to so many unknowns a dense active set beats a sparse interior point.
 DENSE_LIMIT = 240

@@ -22,7 +22,7 @@ from ._transcription import Nodes, Setting, Transcription, Values
 
 # Hard bounds that no step can keep are given prices, raised from the first to the last of these
 # (times the size of the gradient) before the problem counts as infeasible.
-FIRST_PRICE, LAST_PRICE = 1e2, 1e8
+FIRST_PRICE, LAST_PRICE = 1e2, 1e5
 # Levenberg's weight: where it starts once a step fails, and where a solve gives up.
 FIRST_DAMPING, LAST_DAMPING = 1e-3, 1e8
 
@@ -252,13 +252,13 @@ class _Run:
                 return "iteration limit"
             if self.log[-1].time > self.time_limit:
                 return "time limit"
-            failure = self._advance()
-            if failure is not None:
-                return failure
+            end = self._advance()
+            if end is not None:
+                return end
             self._linearize()
 
     def _advance(self) -> Status | None:
-        """One step that lowers the merit; otherwise why there is none."""
+        """One step that lowers the merit; otherwise why there is none, or no need for one."""
         while True:
             qp = self.qp.softened(self.price) if np.isfinite(self.price) else self.qp
             result = self.solver.qp.solve(qp.damped(self.damping))
@@ -266,9 +266,17 @@ class _Run:
             if not result.solved:
                 if np.isinf(self.price) and self.qp.active[:, np.isinf(self.qp.soft)].any():
                     self.price = FIRST_PRICE * gradient_size(self.qp)
-                    continue
-                if not self._damp():
-                    return "qp failed"
+                elif not self._damp():
+                    return self._why_stuck("qp failed")
+                continue
+            # The new multipliers may show that there is nothing left to do.
+            kkt = optimality_residual(self.qp, result)
+            if kkt <= self.tolerance:
+                self.log[-1] = self.log[-1]._replace(kkt=kkt)
+                return "converged"
+            if np.isfinite(self.price) and optimality_residual(qp, result) <= self.tolerance:
+                if not self._raise_price():
+                    return self._why_stuck("stalled")
                 continue
             began = time.perf_counter()
             merit = Merit(self.solver.transcription, self.setting, qp, self.values)
@@ -279,13 +287,15 @@ class _Run:
                 self.prices = result
                 self._adapt(agreement)
                 return None
-            if np.isfinite(self.price) and self.price < LAST_PRICE * gradient_size(self.qp):
-                self.price *= 10
-            elif not self._damp():
-                return self._why_stuck()
+            if not self._damp():
+                return self._why_stuck("stalled")
 
-    def _why_stuck(self) -> Status:
-        return "infeasible" if self._hard_excess().max(initial=0.0) > self.tolerance else "stalled"
+    def _raise_price(self) -> bool:
+        self.price *= 10
+        return self.price <= LAST_PRICE * gradient_size(self.qp)
+
+    def _why_stuck(self, otherwise: Status) -> Status:
+        return "infeasible" if self._hard_excess().max(initial=0.0) > self.tolerance else otherwise
 
     def _adapt(self, agreement: float) -> None:
         """Damp more where the QP promised too much: Gauss-Newton leaves out some curvature."""

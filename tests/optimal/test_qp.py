@@ -1,0 +1,204 @@
+"""Every back-end against an assembly of its own, and against the others."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import LinearConstraint, minimize
+
+from lgcontrol.optimal import QP_SOLVERS, QPSolver, StageQP
+from lgcontrol.optimal._condensing import Condensed
+from lgcontrol.optimal._form import Places
+from lgcontrol.optimal._sparse_form import Sparse
+
+from .examples import random_qp
+
+BACKENDS = [*QP_SOLVERS, "auto"]
+# First-order and interior-point back-ends stop at residuals of 1e-6 to 1e-9 of their own.
+ANSWER_TOLERANCE = 2e-4
+SHAPES = {
+    "free": {"width": np.inf},
+    "box": {},
+    "one stage": {"horizon": 1},
+    "hard rows": {"rows": 2, "width": 3.0},
+    "soft rows": {"rows": 2, "soft": 0.5},
+    "heavy soft rows": {"rows": 2, "soft": 20.0, "width": 3.0},
+}
+
+
+def trial(seed: int, shape: str) -> StageQP:
+    qp = random_qp(np.random.default_rng(seed), **SHAPES[shape])
+    if shape == "hard rows":  # around a point that can be reached, so that it is feasible
+        u = 0.3 * np.ones(qp.r.shape)
+        values = qp.rows(qp.states(u), u)
+        qp = replace(qp, lower=values - 0.2, upper=values + 0.4)
+    return qp
+
+
+def reference(qp: StageQP) -> np.ndarray:
+    """Inputs by a general optimiser on the inputs and slacks, with matrices from unit inputs."""
+    horizon, _, m = qp.sizes
+    size = horizon * m
+
+    def rows(v):
+        u = v.reshape(horizon, m)
+        return qp.rows(qp.states(u), u)[qp.active]
+
+    zero = np.zeros(size)
+    matrix = np.array([rows(e) - rows(zero) for e in np.eye(size)]).T
+    weight = np.broadcast_to(qp.soft, qp.active.shape)[qp.active]
+    is_soft = np.isfinite(weight)
+    slack = np.eye(len(weight))[:, is_soft]
+    constraints = []
+    for sign, limit in ((1.0, qp.upper), (-1.0, qp.lower)):
+        if len(weight):
+            full = np.hstack([sign * matrix, -slack])
+            top = sign * (limit[qp.active] - rows(zero))
+            constraints.append(LinearConstraint(full, -np.inf, top))
+
+    core = replace(qp, soft=np.full(qp.soft.shape, np.inf))
+
+    def at(v):
+        u = v.reshape(horizon, m)
+        return core.cost(core.states(u), u)
+
+    # Gradient and Hessian of a quadratic function from its values at unit inputs.
+    unit, origin = np.eye(size), at(zero)
+    single = np.array([at(e) for e in unit])
+    opposite = np.array([at(-e) for e in unit])
+    pairs = np.array([[at(e + f) for f in unit] for e in unit])
+    H = pairs - single[:, None] - single[None, :] + origin
+    g = (single - opposite) / 2
+    price = weight[is_soft]
+
+    def cost(v):
+        z, s = v[:size], v[size:]
+        return z @ H @ z / 2 + g @ z + (price * (s + s**2 / 2)).sum()
+
+    def gradient(v):
+        return np.concatenate([H @ v[:size] + g, price * (1 + v[size:])])
+
+    lower = np.concatenate([qp.u_lower.ravel(), np.zeros(is_soft.sum())])
+    upper = np.concatenate([qp.u_upper.ravel(), np.full(is_soft.sum(), np.inf)])
+    found = minimize(
+        cost,
+        np.concatenate([zero + 0.1, np.ones(is_soft.sum())]),
+        jac=gradient,
+        method="SLSQP",
+        bounds=list(zip(lower, upper, strict=True)),
+        constraints=constraints,
+        options={"ftol": 1e-11, "maxiter": 500},
+    )
+    assert found.success, found.message
+    return found.x[:size].reshape(horizon, m)
+
+
+# SLSQP stops where the cost changes by less than 1e-11, its square root in the inputs.
+OPTIMISER_TOLERANCE = 1e-5
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("seed", range(3))
+def test_daqp_agrees_with_a_general_optimiser(seed, shape):
+    qp = trial(seed, shape)
+    found = QPSolver("daqp").solve(qp)
+    assert found.solved
+    assert np.abs(found.u - reference(qp)).max() < OPTIMISER_TOLERANCE
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_back_ends_agree(name):
+    solver, exact = QPSolver(name), QPSolver("daqp")
+    for shape in SHAPES:
+        for seed in range(10, 16):
+            qp = trial(seed, shape)
+            found, best = solver.solve(qp), exact.solve(qp)
+            assert found.solved, (shape, seed, found.error)
+            assert np.abs(found.u - best.u).max() < ANSWER_TOLERANCE, (shape, seed)
+            assert np.allclose(found.x, qp.states(found.u))
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_a_repeated_program_answers_the_second_problem(name):
+    solver = QPSolver(name)
+    first, second = trial(0, "box"), trial(1, "box")
+    solver.solve(first)
+    assert np.abs(solver.solve(second).u - QPSolver(name).solve(second).u).max() < ANSWER_TOLERANCE
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_multipliers_have_the_sign_of_the_limit(name):
+    qp = trial(3, "box")
+    found = QPSolver(name).solve(qp)
+    at_upper = found.u > qp.u_upper - 1e-6
+    at_lower = found.u < qp.u_lower + 1e-6
+    assert at_upper.any() and at_lower.any()
+    assert (found.bound_multipliers[at_upper] > -1e-6).all()
+    assert (found.bound_multipliers[at_lower] < 1e-6).all()
+    assert np.abs(found.bound_multipliers[~at_upper & ~at_lower]).max() < 1e-4
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_infeasible_is_reported_not_raised(name):
+    qp = trial(0, "hard rows")
+    apart = replace(qp, lower=qp.upper + 50.0, upper=qp.upper + 51.0)
+    found = QPSolver(name).solve(apart)
+    assert not found.solved
+    relaxed = QPSolver(name).solve(apart.softened(10.0))
+    assert relaxed.solved
+
+
+@pytest.mark.parametrize("form", [Condensed(), Sparse()], ids=["condensed", "sparse"])
+def test_flattened_cost_and_rows_are_those_of_the_stages(form, rng):
+    qp = random_qp(rng, rows=3)
+    structure, flat = form.structure(qp), form.flatten(qp)
+
+    def dense(places: Places, values, shape):
+        matrix = np.zeros(shape)
+        np.add.at(matrix, (places.rows, places.columns), values)
+        return matrix
+
+    H = dense(structure.H, flat.H, (structure.unknowns, structure.unknowns))
+    A = dense(structure.A, flat.A, (structure.rows, structure.unknowns))
+    assert np.allclose(H, H.T)
+    costs = []
+    for _ in range(3):
+        u = rng.normal(size=qp.r.shape)
+        x = qp.states(u)
+        z = u.ravel()
+        if isinstance(form, Sparse):
+            z = np.concatenate([u, x[1:]], axis=1).ravel()
+            dynamics = slice(0, structure.first)
+            assert np.allclose(A[dynamics] @ z, flat.row_lower[dynamics])
+        costs.append(z @ H @ z / 2 + flat.g @ z - qp.cost(x, u))
+        own = slice(structure.first, None)
+        assert np.allclose(
+            (A @ z)[own] - flat.row_lower[own], (qp.rows(x, u) - qp.lower)[qp.active]
+        )
+        assert np.allclose(
+            (A @ z)[own] - flat.row_upper[own], (qp.rows(x, u) - qp.upper)[qp.active]
+        )
+    assert np.ptp(costs) < 1e-10 * (1 + abs(costs[0]))  # alike up to a constant
+
+
+def test_stationarity_is_the_gradient_of_the_cost(rng):
+    qp = random_qp(rng)
+    u, direction = rng.normal(size=(2, *qp.r.shape))
+    solution = replace(
+        QPSolver().solve(qp),
+        u=u,
+        x=qp.states(u),
+        bound_multipliers=np.zeros_like(u),
+        row_multipliers=np.zeros((len(u) + 1, 0)),
+    )
+    h = 1e-5
+    ends = [qp.cost(qp.states(u + s * direction), u + s * direction) for s in (h, -h)]
+    slope = (ends[0] - ends[1]) / (2 * h)
+    assert abs(slope - np.vdot(qp.stationarity(solution), direction)) < 1e-7 * (1 + abs(slope))
+
+
+def test_unknown_back_end_lists_the_others():
+    with pytest.raises(
+        ValueError, match=r"unknown QP solver 'dapq'.*auto.*daqp.*Did you mean 'daqp'"
+    ):
+        QPSolver("dapq")

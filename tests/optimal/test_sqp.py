@@ -1,0 +1,335 @@
+"""Solutions against linear theory, general optimisers, symmetry; what a solve says of itself."""
+
+import casadi as ca
+import numpy as np
+import pytest
+from scipy.linalg import solve_discrete_are
+from scipy.optimize import minimize
+
+from lgcontrol.groups import SO2, SO3
+from lgcontrol.optimal import Bound, Nodes, OptimalControlProblem, Residual, SQPSolver, lqr
+from lgcontrol.systems import Parameter, System, Trajectory
+
+from ..controllers.problem_a import GOAL, quadrotor
+from .examples import double_integrator, pendulum, satellite, vessel
+
+UP = np.array([-1.0, 0.0, 0.0])
+DOWN = np.array([1.0, 0.0, 0.0])
+WEIGHT = {"angle": 1, "rate": 0.1}
+# The solver's own default: residuals below 1e-6, costs then agree to its square.
+TOLERANCE = 1e-6
+
+
+def swing_up(**options):
+    arguments = {"Q": WEIGHT, "R": 0.1, "terminal": 50.0, "reference": UP} | options
+    return OptimalControlProblem(pendulum(), 100, 0.1, **arguments)
+
+
+def replayed(problem, solution):
+    """Cost of the planned inputs on the system itself."""
+    run = problem.system.rollout(solution.x[0], solution.u, dt=problem.dt)
+    return path_cost(problem, run, solution.reference)
+
+
+def path_cost(problem, run, reference):
+    """Cost by its definition."""
+    group, dt = problem.system.state, problem.dt
+    e = group.minus(run.x, reference.x)
+    du = (run.u - reference.u[:-1])[:, problem.system.input_index("control")]
+    stages = np.einsum("ki,ij,kj", e[:-1], problem.Q, e[:-1]) + np.einsum(
+        "ki,ij,kj", du, problem.R, du
+    )
+    return dt / 2 * stages + e[-1] @ problem.terminal @ e[-1] / 2
+
+
+def test_linear_problems_take_one_step_and_agree_with_riccati(rng):
+    system = double_integrator()
+    problem = OptimalControlProblem(
+        system, 30, 0.1, Q=[1, 2, 0.1, 0.1], R=0.5, terminal="riccati", reference=np.zeros(4)
+    )
+    x0 = rng.normal(size=4)
+    solution = problem.solve(x0)
+    assert solution.success
+    assert len(solution.iterations) == 2
+    discrete = system.discretize(0.1).linearize(np.zeros(4))
+    P = solve_discrete_are(discrete.A, discrete.B, 0.1 * problem.Q, 0.1 * problem.R)
+    assert abs(solution.cost - x0 @ P @ x0 / 2) < 1e-9 * solution.cost
+    regulator = lqr(system, np.zeros(4), problem.Q, problem.R, dt=0.1)
+    assert np.allclose(solution.u[0], -regulator.K @ x0, atol=1e-8)
+
+
+@pytest.mark.parametrize("qp", ["daqp", "piqp", "osqp"])
+def test_swing_up_is_a_minimum_among_its_neighbours(qp, rng):
+    problem = swing_up()
+    solution = problem.solve(DOWN, qp=qp)
+    assert solution.success
+    assert solution.gap < TOLERANCE
+    assert abs(replayed(problem, solution) - solution.cost) < 1e-5 * solution.cost
+    assert np.abs(problem.system.state.minus(solution.x[-1], UP)).max() < 0.05
+    for size in (1e-2, 1e-1):
+        for _ in range(20):
+            u = np.clip(solution.u + size * rng.normal(size=solution.u.shape), -0.5, 0.5)
+            run = problem.system.rollout(DOWN, u, dt=0.1)
+            assert path_cost(problem, run, solution.reference) > solution.cost - 1e-9
+
+
+def test_agrees_with_a_general_optimiser_over_the_inputs(rng):
+    system = satellite(limit=0.6)
+    goal = system.state.identity
+    problem = OptimalControlProblem(
+        system, 8, 0.3, Q={"attitude": 2, "rate": 0.5}, R=0.2, reference=goal
+    )
+    x0 = np.concatenate([SO3.exp([1.5, -1.0, 0.7]), [0.3, 0.0, -0.4]])
+    solution = problem.solve(x0)
+    assert solution.success
+
+    def cost(v):
+        run = system.rollout(x0, v.reshape(8, 3), dt=0.3)
+        return path_cost(problem, run, solution.reference)
+
+    found = minimize(cost, np.zeros(24), bounds=[(-0.6, 0.6)] * 24, method="L-BFGS-B")
+    # L-BFGS-B with differences stops at a relative decrease of 1e-9.
+    assert abs(found.fun - solution.cost) < 1e-6 * solution.cost
+    assert np.abs(found.x.reshape(8, 3) - solution.u).max() < 5e-3
+
+
+def test_both_signs_of_a_quaternion_are_one_problem():
+    system = quadrotor()
+    problem = OptimalControlProblem(
+        system, 15, 0.05, Q={"pose": 10, "twist": 1}, R=0.1, reference=GOAL
+    )
+    solver = SQPSolver(problem)
+    x0 = np.concatenate([[1.5, 1, 1], SO3.exp([2.0, 1.0, -0.5]), np.zeros(6)])
+    other = x0.copy()
+    other[3:7] *= -1
+    a, b = solver.solve(x0), solver.solve(other)
+    assert a.success
+    assert abs(a.cost - b.cost) < 1e-9 * a.cost
+    assert np.allclose(a.u, b.u, atol=1e-7)
+
+
+def test_a_common_motion_of_start_and_reference_changes_nothing(rng):
+    """A satellite in space: costs and inputs depend on the error alone."""
+    system = satellite(limit=1.0)
+    problem = OptimalControlProblem(system, 12, 0.2, Q={"attitude": 5, "rate": 1}, R=0.1)
+    solver = SQPSolver(problem)
+    attitude = SO3.random(rng, ())
+    x0 = np.concatenate([SO3.exp([1.0, 0.5, -1.2]), 0.2 * rng.normal(size=3)])
+    turned = np.concatenate([SO3.compose(attitude, x0[:4]), x0[4:]])
+    goal = np.concatenate([attitude, np.zeros(3)])
+    a = solver.solve(x0, reference=system.state.identity)
+    b = solver.solve(turned, reference=goal)
+    assert a.success
+    assert np.allclose(a.u, b.u, atol=1e-7)
+
+
+@pytest.mark.parametrize("axis", [[1, 0, 0], [0, 1, 0], [1, 2, -1]])
+def test_exactly_half_a_turn_is_like_nearly_half_a_turn(axis):
+    system = satellite(limit=1.0)
+    problem = OptimalControlProblem(
+        system, 30, 0.2, Q={"attitude": 5, "rate": 1}, R=0.1, reference=system.state.identity
+    )
+    solver = SQPSolver(problem)
+    unit = np.array(axis) / np.linalg.norm(axis)
+    half = np.concatenate([unit, [0.0], np.zeros(3)])
+    nearly = np.concatenate([SO3.exp((np.pi - 1e-6) * unit), np.zeros(3)])
+    a, b = solver.solve(half), solver.solve(nearly)
+    assert a.success and b.success
+    assert abs(a.cost - b.cost) < 1e-4 * b.cost
+    assert SO3.distance(a.x[-1, :4], SO3.identity) < 0.2
+
+
+def test_converges_to_the_best_known_cost_from_a_followed_controller():
+    from lgcontrol.controllers import ThrustVectorPD
+
+    system = quadrotor()
+    problem = OptimalControlProblem(
+        system, 40, 0.05, Q={"pose": 10, "twist": 1}, R=0.1, reference=GOAL
+    )
+    upside_down = np.concatenate([np.zeros(3), [1, 0, 0, 0], np.zeros(6)])
+    solution = problem.solve(
+        upside_down, guess=ThrustVectorPD(system), tolerance=1e-4, max_iterations=100
+    )
+    assert solution.success, solution
+    assert solution.kkt <= 1e-4
+    assert np.abs(system.state.minus(solution.x[-1], GOAL)).max() < 0.1
+    costs = [entry.cost for entry in solution.iterations]
+    assert costs[-1] < costs[0]
+
+
+def test_hard_bounds_are_kept_and_cost_something():
+    free = swing_up().solve(DOWN)
+    bounded = swing_up(bounds=[Bound("rate", -1.1, 1.1)]).solve(DOWN)
+    assert free.success and bounded.success
+    assert np.abs(free.x[1:, 2]).max() > 1.3
+    assert np.abs(bounded.x[1:, 2]).max() < 1.1 + TOLERANCE
+    assert bounded.cost > free.cost
+    assert not bounded.violations
+
+
+def test_soft_bounds_cost_their_weight():
+    hard = swing_up(bounds=[Bound("rate", -1.1, 1.1)]).solve(DOWN)
+    free = swing_up().solve(DOWN)
+    costs, excess = [], []
+    for weight in (0.1, 1.0, 1e4):
+        solution = swing_up(bounds=[Bound("rate", -1.1, 1.1, soft=weight)]).solve(DOWN)
+        assert solution.success
+        costs.append(solution.cost)
+        excess.append(np.maximum(np.abs(solution.x[1:, 2]) - 1.1, 0).sum())
+    assert free.cost < costs[0] < costs[1] < costs[2]
+    assert excess[0] > excess[1] > 0.0
+    # The penalty is exact: past the multipliers' size nothing is exceeded any more.
+    assert excess[2] < TOLERANCE
+    assert abs(costs[2] - hard.cost) < 1e-5 * hard.cost
+
+
+def test_infeasible_bounds_are_named():
+    problem = swing_up(
+        bounds=[Bound("rate", -0.2, 0.2), Bound("angle.rz", -1.0, 1.0, at="terminal")]
+    )
+    solution = problem.solve(DOWN)
+    assert not solution.success
+    assert solution.status in ("infeasible", "iteration limit")
+    assert {entry.name for entry in solution.violations} & {"angle.rz", "rate.x0"}
+    assert "exceeds its bound by" in solution.message
+    assert np.isfinite(solution.x).all()
+    assert (np.abs(solution.u) <= 0.5).all()
+
+
+def test_end_constraints_by_bounds():
+    problem = swing_up(
+        bounds=[Bound("angle.rz", 0, 0, at="terminal"), Bound("rate", 0, 0, at="terminal")]
+    )
+    solution = problem.solve(DOWN)
+    assert solution.success
+    assert np.abs(problem.system.state.minus(solution.x[-1], UP)).max() < TOLERANCE
+
+
+def test_residuals_say_the_same_as_weights():
+    def error(t, x, u, p):
+        return ca.vertcat(ca.atan2(-x[1], -x[0]), x[2])
+
+    weights = np.array([1.0, 0.1])
+    stated = swing_up()
+    residual = Residual(error, weights, terminal=stated.terminal)
+    other = swing_up(Q=0, terminal=0, residuals=[residual])
+    assert abs(stated.solve(DOWN).cost - other.solve(DOWN).cost) < 1e-7
+
+
+def test_parameters_reach_residuals_and_model():
+    problem = swing_up(
+        Q={"rate": 0.1},
+        residuals=[Residual(lambda t, x, u, p: ca.sin(ca.atan2(x[1], x[0]) - p[1]), 1.0, 10.0)],
+        parameters=[Parameter("target", "rad", 0.2)],
+        terminal=0.0,
+    )
+    solver = SQPSolver(problem)
+    assert np.array_equal(solver.problem.nominal_parameters, [1.0, 0.2])
+    for target in (0.1, -0.3):
+        solution = solver.solve(DOWN, p=[1.0, target], reference=DOWN)
+        assert solution.success
+        assert abs(SO2.log(solution.x[-1, :2])[0] - target) < 0.05
+    with pytest.raises(ValueError, match=r"p has shape \(1,\), expected \(2,\)"):
+        solver.solve(DOWN, p=[1.0])
+
+
+def test_a_reference_is_seen_in_advance():
+    system = vessel()
+    problem = OptimalControlProblem(system, 20, 0.2, Q={"pose": 10, "twist": 0.1}, R=0.01)
+    path = system.rollout(system.state.identity, [1.0, 0.3, 0.0], dt=0.2, steps=30)
+    solver = SQPSolver(problem)
+    solution = solver.solve(path.x[5], reference=path, t0=1.0)
+    assert solution.success
+    assert solution.cost < 1e-10  # the start is on a motion of the system
+    assert np.allclose(solution.u, path.u[5:25], atol=1e-5)
+
+
+def test_other_inputs_follow_the_reference():
+    """A known current is compensated, not fought with."""
+    system = vessel()
+    problem = OptimalControlProblem(system, 20, 0.2, Q={"pose": 10, "twist": 0.1}, R=0.01)
+    goal = system.trim(where={"pose": system.state.identity[:4]}, u=[0, 0, -0.4])
+    solution = problem.solve(goal.x, reference=goal)
+    assert solution.success
+    assert solution.cost < 1e-10
+    assert np.allclose(solution.u[:, 2], -0.4)
+
+
+def test_discrete_systems_and_mx_systems_give_the_same_plan():
+    plain = swing_up().solve(DOWN)
+    discrete = OptimalControlProblem(
+        pendulum().discretize(0.1), 100, Q=WEIGHT, R=0.1, terminal=50.0, reference=UP
+    ).solve(DOWN)
+    assert abs(discrete.cost - plain.cost) < 1e-6
+    source = pendulum()
+    as_mx = System(
+        "pendulum",
+        source.state,
+        source.f.function,
+        inputs=source.inputs,
+        parameters=source.parameters,
+        symbol=ca.MX,
+    )
+    graph = OptimalControlProblem(as_mx, 100, 0.1, Q=WEIGHT, R=0.1, terminal=50.0, reference=UP)
+    assert abs(graph.solve(DOWN).cost - plain.cost) < 1e-6
+
+
+def test_a_solution_is_the_best_guess_for_itself():
+    solver = SQPSolver(swing_up())
+    first = solver.solve(DOWN)
+    again = solver.solve(DOWN, guess=first)
+    assert len(again.iterations) <= 3 < len(first.iterations)
+    nearby = np.concatenate([SO2.exp([0.1]), [0.05]])
+    assert len(solver.solve(nearby, guess=first).iterations) < len(first.iterations)
+
+
+def test_limits_and_callbacks_end_a_solve_with_its_best_iterate():
+    solver, seen = SQPSolver(swing_up()), []
+    short = solver.solve(DOWN, max_iterations=3)
+    assert short.status == "iteration limit"
+    assert "after 3 iterations" in short.message
+    assert solver.solve(DOWN, time_limit=0.0).status == "time limit"
+    stopped = solver.solve(DOWN, callback=lambda entry: seen.append(entry) or entry.number == 2)
+    assert stopped.status == "stopped"
+    assert [entry.number for entry in seen] == [0, 1, 2]
+    assert all(seen[i].time <= seen[i + 1].time for i in range(2))
+    assert np.isfinite(short.x).all()
+    assert not short.success
+    assert "iteration limit" in repr(short)
+
+
+def test_one_real_time_step_is_one_iteration(rng):
+    system = satellite(limit=1.0)
+    problem = OptimalControlProblem(
+        system, 20, 0.2, Q={"attitude": 5, "rate": 1}, R=0.1, reference=system.state.identity
+    )
+    solver = SQPSolver(problem)
+    x0 = np.concatenate([SO3.exp([2.0, 1.0, -1.0]), np.zeros(3)])
+    solution = solver.solve(x0, tolerance=1e-9)
+    nodes, setting = Nodes(solution.t, solution.x, solution.u), solver.setting(solution.t)
+    direction = rng.normal(size=6)
+    ratios = []
+    for size in (0.1, 0.01):
+        moved = system.state.plus(x0, size * direction)
+        step = solver.step(moved, nodes, setting)
+        assert step.status == "solved"
+        assert np.allclose(system.state.minus(step.nodes.x[0], moved), 0, atol=1e-12)
+        best = solver.solve(moved, guess=solution, tolerance=1e-9)
+        before, after = (np.abs(u - best.u).max() for u in (nodes.u, step.nodes.u))
+        ratios.append(after / before)
+    # Gauss-Newton leaves a share of the error that does not shrink with it, and the second order.
+    assert max(ratios) < 0.5
+
+
+def test_wrong_starts_are_refused():
+    solver = SQPSolver(swing_up())
+    with pytest.raises(ValueError, match=r"x0 has shape \(2,\), expected \(3,\)"):
+        solver.solve([1.0, 0.0])
+    with pytest.raises(ValueError, match="x0 is not finite"):
+        solver.solve([np.nan, 0.0, 0.0])
+    with pytest.raises(ValueError, match="states of the guess"):
+        solver.solve(DOWN, guess=Trajectory(SO2, [0.0], [[1.0, 0.0]]))
+    with pytest.raises(ValueError, match="unknown QP solver 'ipopt'"):
+        solver.problem.solve(DOWN, qp="ipopt")
+    with pytest.raises(TypeError, match="tolerence"):
+        solver.problem.solve(DOWN, tolerence=1.0)

@@ -1,0 +1,217 @@
+"""Weights, references, bounds, residuals: what a problem accepts and what it refuses."""
+
+import numpy as np
+import pytest
+
+from lgcontrol.groups import SE2, SE3, SO2, Product, Rn
+from lgcontrol.optimal import (
+    Bound,
+    OptimalControlProblem,
+    Residual,
+    SQPSolver,
+    input_weight,
+    sample_reference,
+    state_weight,
+)
+from lgcontrol.systems import Trajectory
+
+from ..controllers.problem_a import GOAL, HOVER, quadrotor
+from .examples import double_integrator, pendulum, satellite, vessel
+
+STATE = Product(pose=SE2, twist=Rn(3))
+
+
+@pytest.mark.parametrize(
+    ("weight", "diagonal"),
+    [
+        (2.0, [2, 2, 2, 2, 2, 2]),
+        ([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6]),
+        ({"pose": 10, "twist": 1}, [10, 10, 10, 1, 1, 1]),
+        ({"pose": [1, 2, 3]}, [1, 2, 3, 0, 0, 0]),
+        ({"pose.rz": 5, "twist": np.eye(3)}, [0, 0, 5, 1, 1, 1]),
+    ],
+)
+def test_weights_by_name(weight, diagonal):
+    assert np.array_equal(state_weight("Q", weight, STATE), np.diag(diagonal))
+
+
+def test_a_block_may_weigh_as_a_full_matrix():
+    block = np.array([[2.0, 1, 0], [1, 2, 0], [0, 0, 1]])
+    found = state_weight("Q", {"pose": block}, STATE)
+    assert np.array_equal(found[:3, :3], block)
+    assert not found[3:].any()
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ({"pos": 1}, r"unknown entry of Q 'pos'; valid names are pose, twist, .*'pose'"),
+        ({"pose": [1, 2]}, r"Q\['pose'\] has shape \(2,\), expected \(3,\)"),
+        (-1.0, "Q must be positive semidefinite"),
+        (np.nan, "Q is not finite"),
+        (np.triu(np.ones((6, 6))), "Q must be symmetric"),
+    ],
+)
+def test_wrong_weights_are_refused(weight, message):
+    with pytest.raises(ValueError, match=message):
+        state_weight("Q", weight, STATE)
+
+
+def test_every_control_must_weigh_something():
+    craft = vessel()
+    assert np.array_equal(input_weight("R", {"surge": 1, "yaw": 2}, craft), np.diag([1, 2]))
+    with pytest.raises(ValueError, match="weigh every control"):
+        input_weight("R", {"surge": 1}, craft)
+    with pytest.raises(ValueError, match="unknown entry of R 'current'"):
+        input_weight("R", {"surge": 1, "yaw": 1, "current": 1}, craft)
+
+
+def test_a_state_at_rest_brings_the_inputs_that_hold_it():
+    quad = quadrotor()
+    quad_without_nominal = sample_reference(quad, GOAL, np.arange(3.0))
+    assert np.allclose(quad_without_nominal.u, HOVER)
+    hanging = pendulum(2.0)
+    aside = np.concatenate([SO2.exp([0.4]), [0.0]])
+    assert np.allclose(sample_reference(hanging, aside, np.zeros(1)).u, np.sin(0.4))
+
+
+def test_a_moving_reference_brings_the_inputs_that_move_it(rng):
+    body = satellite()
+    start, u = body.state.random(rng), 0.3 * rng.normal(size=3)
+    errors = []
+    for dt in (0.01, 0.005):
+        run = body.rollout(start, u, dt=dt, steps=20)
+        found = sample_reference(body, Trajectory(body.state, run.t, run.x), run.t[:-1])
+        assert np.array_equal(found.x, run.x[:-1])
+        errors.append(np.abs(found.u[:-1] - u).max())
+    # The mean rate over a step differs from that at its start by the first order in the step.
+    assert errors[0] < 0.1
+    assert errors[1] < 0.6 * errors[0]
+
+
+def test_references_of_every_kind():
+    quad, times = quadrotor(), np.linspace(0, 1, 5)
+    hover = quad.trim(position=[2, 1, 1])
+    for reference in (GOAL, hover, hover.trajectory(1.0, 0.1)):
+        found = sample_reference(quad, reference, times)
+        assert np.allclose(quad.state.minus(found.x, GOAL), 0, atol=1e-9)
+        assert np.allclose(found.u, HOVER, atol=1e-6)
+    craft = vessel()
+    with_controls = Trajectory(
+        craft.state, times, np.tile(craft.state.identity, (5, 1)), np.ones((5, 2))
+    )
+    assert np.array_equal(sample_reference(craft, with_controls, times).u[0], [1, 1, 0])
+
+
+def test_a_steady_turn_moves_along():
+    craft = vessel()
+    turn = craft.trim(where={"twist.x0": 0.5, "twist.x2": 0.2}, moving="pose")
+    times = np.array([0.0, 1.0, 5.0])
+    found = sample_reference(craft, turn, times)
+    run = craft.rollout(turn.x, turn.u, dt=0.01, steps=500)
+    assert np.abs(craft.state.minus(found.x[-1], run.x[-1])).max() < 1e-6
+    assert np.abs(craft.state.minus(found.x[1], run.x[100])).max() < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        (None, "no reference to follow"),
+        (np.zeros(5), r"the reference's state has shape \(5,\), expected \(..., 13\)"),
+    ],
+)
+def test_wrong_references_are_refused(reference, message):
+    with pytest.raises(ValueError, match=message):
+        sample_reference(quadrotor(), reference, np.zeros(1))
+
+
+def rows_of(system, *bounds, horizon=4):
+    problem = OptimalControlProblem(system, horizon, 0.1, bounds=bounds)
+    return SQPSolver(problem).transcription.rows
+
+
+def test_bounds_hold_where_they_can():
+    rows = rows_of(
+        vessel(),
+        Bound("twist", -1, [1, 2, 3]),
+        Bound("pose.x", upper=4.0, at="terminal"),
+        Bound("pose.rz", -0.1, 0.1, at="path", soft=5.0),
+        Bound("surge", upper=0.5),
+        Bound(lambda t, x, u, p: x[4] * u[0], upper=2.0, name="power"),
+        Bound("pose.y"),
+    )
+    assert rows.names == (
+        "twist.x0", "twist.x1", "twist.x2", "pose.x", "pose.rz", "surge", "power",
+    )  # fmt: skip
+    assert np.array_equal(rows.upper[:3], [1, 2, 3])
+    expected = {
+        "twist.x0": [0, 1, 1, 1, 1],
+        "pose.x": [0, 0, 0, 0, 1],
+        "pose.rz": [0, 1, 1, 1, 0],
+        "surge": [1, 1, 1, 1, 0],
+        "power": [1, 1, 1, 1, 0],
+    }
+    for name, where in expected.items():
+        assert np.array_equal(rows.active[:, rows.names.index(name)], where), name
+    assert rows.soft[rows.names.index("pose.rz")] == 5.0
+    assert np.isinf(rows.soft[0])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"of": "twits"}, "unknown bounded quantity 'twits'.*Did you mean 'twist'"),
+        ({"of": "twist", "lower": 2, "upper": 1}, "needs lower <= upper"),
+        ({"of": "twist", "upper": [1, 2]}, r"upper of bound 'twist' has shape \(2,\), expected"),
+        ({"of": "twist", "soft": -1.0}, "soft must be a positive weight"),
+        ({"of": "twist", "upper": np.nan}, "needs lower <= upper"),
+        ({"of": "twist", "at": "end"}, "unknown place of a bound 'end'"),
+    ],
+)
+def test_wrong_bounds_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        rows_of(vessel(), Bound(**options))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"horizon": 0}, ValueError, "at least 1, got 0"),
+        ({"horizon": 2.5}, ValueError, "at least 1, got 2.5"),
+        ({"dt": None}, ValueError, "give dt"),
+        ({"dt": -0.1}, ValueError, "dt must be positive"),
+        ({"terminal": "lqr"}, ValueError, "'riccati', not 'lqr'"),
+        ({"method": "rk5"}, ValueError, "unknown integration method 'rk5'"),
+        ({"parameters": ["gravity"]}, ValueError, "parameters of the same name: gravity"),
+        ({"system": "pendulum"}, TypeError, "must be a System"),
+    ],
+)
+def test_wrong_problems_are_refused(options, error, message):
+    arguments = {"system": pendulum(), "horizon": 5, "dt": 0.1} | options
+    with pytest.raises(error, match=message):
+        OptimalControlProblem(**arguments)
+
+
+def test_discrete_systems_bring_their_step():
+    problem = OptimalControlProblem(double_integrator().discretize(0.2), 5)
+    assert problem.dt == 0.2
+    with pytest.raises(ValueError, match="sample time 0.2 s, not dt=0.1 s"):
+        OptimalControlProblem(problem.system, 5, 0.1)
+
+
+def test_the_default_end_is_another_horizon():
+    problem = OptimalControlProblem(pendulum(), 20, 0.1, Q={"angle": 3})
+    assert np.array_equal(problem.terminal, 2.0 * problem.Q)
+
+
+def test_residuals_of_the_wrong_kind_are_named():
+    problem = OptimalControlProblem(
+        pendulum(), 5, 0.1, residuals=[Residual(lambda t, x, u, p: "x", name="height")]
+    )
+    with pytest.raises(TypeError, match="residual 'height' must return a CasADi column"):
+        SQPSolver(problem)
+
+
+def test_se3_blocks_have_their_own_names():
+    state = Product(pose=SE3, twist=Rn(6))
+    assert state_weight("Q", {"pose.rx": 2.0}, state)[3, 3] == 2.0

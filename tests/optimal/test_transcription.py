@@ -1,0 +1,128 @@
+"""The stage QP against differences of the functions it linearizes."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from lgcontrol.optimal import Bound, Nodes, OptimalControlProblem, Residual, SQPSolver
+
+from ..controllers.problem_a import quadrotor
+from .examples import SYSTEMS
+
+ALL = SYSTEMS | {"quadrotor": quadrotor}
+STEP = 1e-5
+# Central differences of functions of order one to a hundred with this step.
+DIFFERENCE_TOLERANCE = 2e-6
+
+
+def residual(t, x, u, p):
+    return ca.vertcat(ca.sin(x[0]) * u[0] + t, x[1] ** 2)
+
+
+@pytest.fixture(params=ALL)
+def case(request, rng):
+    system = ALL[request.param]()
+    group = system.state
+    problem = OptimalControlProblem(
+        system,
+        5,
+        0.1,
+        Q=np.diag(rng.uniform(0.5, 2, group.dim)),
+        R=rng.uniform(0.5, 2),
+        residuals=[Residual(residual, [1.0, 2.0], terminal=3.0)],
+        bounds=[
+            Bound(residual, upper=[1.0, 2.0]),
+            Bound(group.tangent_names[0], -1, 1),
+            Bound(group.coordinate_names[-1], -5, 5),
+        ],
+    )
+    solver = SQPSolver(problem)
+    goal = group.random(rng)
+    times = problem.times(0.3)
+    near = group.plus(goal, 0.5 * rng.normal(size=(6, group.dim)))
+    nodes = Nodes(times, near, rng.uniform(0.1, 0.4, (5, system.n_inputs)))
+    return solver, nodes, solver.setting(times, goal), rng
+
+
+def moved(solver, nodes, x, u):
+    """Nodes displaced without clipping of the inputs."""
+    inputs = nodes.u.copy()
+    inputs[:, solver.transcription.controls] += u
+    return Nodes(nodes.t, solver.problem.system.state.plus(nodes.x, x), inputs)
+
+
+def slopes(solver, nodes, setting, x, u):
+    """Central differences of the cost, the gaps and the rows along a displacement."""
+    ends = [
+        solver.transcription.values(moved(solver, nodes, s * x, s * u), setting)
+        for s in (STEP, -STEP)
+    ]
+    return [(a - b) / (2 * STEP) for a, b in zip(*ends, strict=True)]
+
+
+def test_derivatives_of_cost_gaps_and_rows(case):
+    solver, nodes, setting, rng = case
+    values, qp = solver.transcription.linearize(nodes, setting, nodes.x[0])
+    same = solver.transcription.values(nodes, setting)
+    assert np.isclose(values.cost, same.cost)
+    assert np.allclose(values.gaps, same.gaps)
+    assert np.allclose(values.rows, same.rows)
+    for _ in range(3):
+        x, u = rng.normal(size=qp.q.shape), rng.normal(size=qp.r.shape)
+        cost, gaps, rows = slopes(solver, nodes, setting, x, u)
+        scale = 1 + abs(cost)
+        assert abs(np.vdot(qp.q, x) + np.vdot(qp.r, u) - cost) < DIFFERENCE_TOLERANCE * scale
+        predicted = np.einsum("kij,kj->ki", qp.A, x[:-1]) + np.einsum("kij,kj->ki", qp.B, u)
+        # The gap runs from the next node: where that moves by e it changes by −J_l(c)⁻¹ e, which
+        # the QP replaces by −e in the equation of the next node's own tangent vector.
+        group = solver.problem.system.state
+        own = np.einsum("kij,kj->ki", group.left_jacobian_inverse(values.gaps), x[1:])
+        assert np.abs(predicted - own - gaps).max() < DIFFERENCE_TOLERANCE * 10
+        linear = np.einsum("kij,kj->ki", qp.C, x)
+        linear[:-1] += np.einsum("kij,kj->ki", qp.D, u)
+        error = np.where(qp.active, linear - rows, 0.0)
+        assert np.abs(error).max() < DIFFERENCE_TOLERANCE * 10
+
+
+def test_the_curvature_is_that_of_the_residuals(case):
+    """Gauss-Newton: the Hessian is dt Σ JᵀWJ, which no negative direction spoils."""
+    solver, nodes, setting, rng = case
+    _, qp = solver.transcription.linearize(nodes, setting, nodes.x[0])
+    for k in range(5):
+        H = np.block([[qp.Q[k], qp.S[k].T], [qp.S[k], qp.R[k]]])
+        assert np.allclose(H, H.T)
+        assert np.linalg.eigvalsh(H).min() > -1e-12
+    assert np.linalg.eigvalsh(qp.Q[-1]).min() > -1e-12
+
+
+def test_at_a_zero_residual_gauss_newton_is_the_exact_hessian(rng):
+    system = ALL["quadrotor"]()
+    problem = OptimalControlProblem(system, 5, 0.1, Q={"pose": 10, "twist": 1}, R=0.1)
+    solver = SQPSolver(problem)
+    goal = system.state.random(rng)
+    times = problem.times()
+    setting = solver.setting(times, goal)
+    nodes = Nodes(times, np.tile(goal, (6, 1)), setting.u_ref[:-1].copy())
+    _, qp = solver.transcription.linearize(nodes, setting, goal)
+    x, u = rng.normal(size=qp.q.shape), rng.normal(size=qp.r.shape)
+    h = 1e-3
+    cost = [
+        solver.transcription.values(moved(solver, nodes, s * x, s * u), setting).cost
+        for s in (h, 0, -h)
+    ]
+    second = (cost[0] - 2 * cost[1] + cost[2]) / h**2
+    model = 2 * (qp.cost(x, u) - np.vdot(qp.q, x) - np.vdot(qp.r, u))
+    # The log is cubic in its argument beyond the first order: relative error of order h².
+    assert abs(second - model) < 1e-4 * abs(model)
+
+
+def test_moving_stays_on_the_group_and_within_the_bounds(case):
+    solver, nodes, _, rng = case
+    x = rng.normal(size=(6, solver.problem.system.state.dim))
+    u = 100 * rng.normal(size=(5, len(solver.transcription.controls)))
+    found = solver.transcription.move(nodes, x, u)
+    lower, upper = solver.problem.system.input_bounds
+    assert (found.u >= lower).all() and (found.u <= upper).all()
+    group = solver.problem.system.state
+    assert np.allclose(group.normalize(found.x), found.x)
+    assert np.allclose(group.minus(found.x, group.plus(nodes.x, x)), 0, atol=1e-9)
