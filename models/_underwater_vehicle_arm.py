@@ -43,7 +43,8 @@ def underwater_vehicle_arm_tree() -> Multibody:
     Notes
     -----
     The vehicle's numbers are those of `underwater_vehicle`. The arm's links are cylinders with
-    numbers of our own, in the proportions of small electric arms for such vehicles.
+    numbers of our own, in the proportions of small electric arms for such vehicles; the armature of
+    their geared drives outweighs the links.
 
     Examples
     --------
@@ -52,7 +53,9 @@ def underwater_vehicle_arm_tree() -> Multibody:
     """
     tree = Multibody("underwater_vehicle_arm")
     tree = tree.add_body("vehicle", underwater_body().inertia, "free")
-    drive = JointProperties(lower=-2.0, upper=2.0, velocity=2.0, effort=10.0, damping=0.1)
+    drive = JointProperties(
+        lower=-2.0, upper=2.0, velocity=2.0, effort=10.0, armature=0.02, damping=0.1
+    )
     parent, at = "vehicle", list(MOUNT)
     for name, axis, length, radius, mass in JOINTS:
         link = SpatialInertia.cylinder(

@@ -17,6 +17,7 @@ DESIGNS = {
     if entry.value.startswith("lgcontrol.")
 }
 SEEDS = range(1, 3)
+FRAME_GOALS = ("auv-arm", "panda-mpc")
 
 
 @pytest.fixture(scope="module", params=sorted(DESIGNS))
@@ -74,7 +75,9 @@ def test_seeds_give_other_starts_and_the_same_one_again(name, task):
     assert np.abs(design(seed=1).x0 - task.x0).max() > 0.01
 
 
-def test_starts_far_from_the_goal(task, run):
+def test_starts_far_from_the_goal(name, task, run):
+    if name in FRAME_GOALS:
+        pytest.skip("its goal is the pose of a frame, which tests of its own look at")
     assert np.abs(run.error[0]).max() > 0.5
 
 

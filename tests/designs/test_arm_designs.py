@@ -1,0 +1,85 @@
+"""Designs of arms: what their criteria leave out, and what they would miss without the arm."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from lgcontrol.controllers import ComputedTorque
+from lgcontrol.controllers.designs import auv_arm, panda_mpc
+from lgcontrol.groups import SE3
+from lgcontrol.mechanics import Multibody
+from lgcontrol.models import panda_tree, underwater_vehicle_arm_tree
+from lgcontrol.simulation import Task
+
+
+@pytest.fixture(scope="module")
+def swaying():
+    task = auv_arm.design(seed=0)
+    return task, task.run(seed=0)
+
+
+def test_the_vehicle_moves_while_the_tool_rests(swaying):
+    task, run = swaying
+    values = {v.criterion.name: v.value for v in task.judge(run)}
+    assert values["way of the vehicle meanwhile"] > 0.1
+    assert values["tool off its place after 5 s"] < values["way of the vehicle meanwhile"] / 10
+
+
+def test_the_arm_stays_within_its_limits(swaying):
+    task, run = swaying
+    limits = underwater_vehicle_arm_tree().limits
+    angles = run.x[:, 7:11]
+    assert (angles >= limits["lower"][6:]).all() and (angles <= limits["upper"][6:]).all()
+
+
+def test_without_task_control_the_tool_would_sway_along(swaying):
+    """The same vehicle motion with the arm held stiff fails the same criteria."""
+    task, _ = swaying
+    tree = underwater_vehicle_arm_tree()
+    stiff = ComputedTorque(
+        tree, system=task.plant, frequency=2.0, dt=0.02, reference=task.controller.posture
+    )
+    held = Task(
+        plant=task.plant, controller=stiff, x0=task.x0, seconds=12.0, options=task.options,
+        criteria=task.criteria,
+    )  # fmt: skip
+    verdict = held.judge(held.run())[0]
+    assert not verdict.passed and verdict.value > 0.05
+
+
+def test_the_benchmarks_pose_is_the_first_one():
+    """Pose and start of the benchmark, and that poses are apart and within limits."""
+    tree = panda_tree()
+    place = tree.placement(panda_mpc.HAND)
+    poses = [panda_mpc.READY + offset for offset in panda_mpc.POSES]
+    np.testing.assert_allclose(poses[0] - panda_mpc.READY, [0.5, 0.4, -0.4, 0.5, 0.3, 0.4, -0.6])
+    for q, after in itertools.pairwise(poses):
+        assert SE3.distance(place(q), place(after)) > 0.5
+    for q in poses:
+        assert (q > tree.limits["lower"]).all() and (q < tree.limits["upper"]).all()
+
+
+def test_panda_plant_is_the_manufacturers_arm(shared, rng):
+    """The plant of the design against a tree of the original file, with noise as torques."""
+    task = panda_mpc.design(seed=0)
+    there = Multibody.from_urdf(
+        shared / "robots" / "panda.urdf", losses=False, on_finding="ignore"
+    ).lock(panda_finger_joint1=0.0)
+    x = task.plant.state.random(rng)
+    u = rng.normal(size=14)
+    rate = task.plant.f(0.0, x, u)[7:]
+    np.testing.assert_allclose(
+        rate, there.forward_dynamics(x[:7], x[7:], u[:7] + u[7:]), rtol=1e-9, atol=1e-9
+    )
+
+
+def test_panda_keeps_its_rates_but_for_noise():
+    """One pose: bounded rates, where noise may shake the light wrist by about 1 rad/s a sample."""
+    task = panda_mpc.design(seed=0)
+    run = task.run(seconds=0.8, seed=0)
+    limit = panda_tree().limits["velocity"]
+    over = np.abs(run.block("velocity")) - limit
+    assert over[:, :4].max() < 0.3
+    assert over.max() < 1.5
+    assert (np.abs(run.block("velocity")).max(axis=0) > 0.1).all()
