@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,14 @@ from scipy.linalg import LinAlgError, solve_continuous_are, solve_discrete_are
 
 from ..codegen import check_shape
 from ..integrators import Method
-from ..systems import Linearization, System, Trajectory, step_derivatives
-from ._modes import unstabilizable_modes
+from ..systems import Linearization, Mode, System, Trajectory, step_derivatives
 from ._problem import OptimalControlProblem
+from ._reference import sample_reference
 from ._weights import input_weight, state_weight
+
+# Growth this small next to the size of A counts as none: rounding moves eigenvalues of chains of
+# integrators by the roots of 1e-16.
+BOUNDARY = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +83,7 @@ def lqr(
     ----------
     system : System
     point : array_like, TrimPoint or Linearization
-        A state (with nominal inputs), or an object with ``x`` and ``u``.
+        A state (with the inputs that hold it), or an object with ``x`` and ``u``.
     Q, R : float, array_like or mapping
         Weights on the error and the controls, by name as in `OptimalControlProblem`.
     dt : float, optional
@@ -118,19 +122,13 @@ def lqr(
             f"{system.name} does not stay at this point nor moves along a symmetry: its "
             "linearization changes; use a TrimPoint, or tvlqr along a trajectory"
         )
-    Q, R = state_weight("Q", Q, system.state), input_weight("R", R, system)
-    controls = system.input_index("control")
-    A, B = lin.with_inputs("all").A, lin.B
-    B = B[:, controls] if B.shape[1] == system.n_inputs else B
     sample = system.dt
     if not system.is_discrete and dt is not None:
         sample = float(check_shape("dt", dt, ()))
         if sample <= 0:
             raise ValueError(f"dt must be positive, got {sample:g} s")
-        result = step_derivatives(system, method)(lin.t, lin.x, lin.u, lin.p, sample)
-        A, B = result.A, result.B[:, controls]
-    _check_stabilizable(system, A, B, sample)
-    return _solve(system, A, B, Q, R, sample, lin.x, lin.u)
+    Q, R = state_weight("Q", Q, system.state), input_weight("R", R, system)
+    return _design(lin, Q, R, sample, method, 1)
 
 
 def tvlqr(
@@ -206,51 +204,62 @@ def cost_to_go(
     problem: OptimalControlProblem, x: np.ndarray, u: np.ndarray, t: float, p: np.ndarray
 ) -> np.ndarray:
     """Cost of an infinite horizon after a problem's end, with its own steps and weights."""
-    system = problem.system
-    derivatives = step_derivatives(system, problem.method, problem.substeps)
-    result = derivatives(t, x, u, p[: system.n_parameters], problem.dt)
-    A, B = result.A, result.B[:, system.input_index("control")]
-    assert problem.dt is not None
-    _check_stabilizable(system, A, B, problem.dt)
-    return _solve(system, A, B, problem.Q, problem.R, problem.dt, x, u).P
+    lin = problem.system.linearize(x, u, t=t, p=p[: problem.system.n_parameters])
+    step = problem.dt or 0.0
+    return _design(lin, problem.Q, problem.R, step, problem.method, problem.substeps).P  # type: ignore[arg-type]
 
 
 def _linearize(system: System, point: Any, t: float, p: Any) -> Linearization:
-    if hasattr(point, "x") and hasattr(point, "u"):
-        return system.linearize(point, p=p)  # type: ignore[return-value]
-    return system.linearize(point, t=t, p=p)  # type: ignore[return-value]
+    if not (hasattr(point, "x") and hasattr(point, "u")):
+        own = system.nominal_parameters if p is None else np.asarray(p, dtype=np.float64)
+        x, u = sample_reference(system, point, np.array([t]), own)
+        return system.linearize(x[0], u[0], t=t, p=p)  # type: ignore[return-value]
+    return system.linearize(point, p=p)  # type: ignore[return-value]
 
 
-def _check_stabilizable(system: System, A: np.ndarray, B: np.ndarray, dt: float) -> None:
-    modes = unstabilizable_modes(A, B, system.state.tangent_names, discrete=dt > 0)
-    if modes:
-        raise ValueError(
-            f"no feedback stabilises {system.name} here: the controls do not reach the undamped "
-            f"mode{'s' * (len(modes) > 1)} {'; '.join(map(str, modes))}. Add inputs, or leave "
-            "these states out of the model"
-        )
-
-
-def _solve(
-    system: System, A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray, dt: float,
-    x: np.ndarray, u: np.ndarray,
-) -> Regulator:  # fmt: skip
+def _design(
+    lin: Linearization, Q: np.ndarray, R: np.ndarray, dt: float, method: str | Method, substeps: int
+) -> Regulator:
+    system = lin.system
+    lin = lin.controls()
+    _check(lin, Q)
+    A, B = lin.A, lin.B
+    if dt and not system.is_discrete:
+        sampled = step_derivatives(system, method, substeps)(lin.t, lin.x, lin.u, lin.p, dt)
+        A, B = sampled.A, sampled.B[:, system.input_index("control")]
     try:
-        if dt > 0:
+        if dt:
             P = solve_discrete_are(A, B, dt * Q, dt * R)
             K = np.linalg.solve(dt * R + B.T @ P @ B, B.T @ P @ A)
         else:
             P = solve_continuous_are(A, B, Q, R)
             K = np.linalg.solve(R, B.T @ P)
-    except (LinAlgError, ValueError) as error:
-        hidden = unstabilizable_modes(A.T, Q, system.state.tangent_names, discrete=dt > 0)
-        reason = (
-            f"Q gives no weight to the undamped mode{'s' * (len(hidden) > 1)} "
-            f"{'; '.join(map(str, hidden))}"
-            if hidden
-            else str(error)
-        )
+    except LinAlgError as error:
         raise ValueError(
-            f"the Riccati equation of {system.name} has no solution: {reason}"
+            f"the Riccati equation of {system.name} has no solution: {error}"
         ) from error
-    return Regulator(K, P, np.linalg.eigvals(A - B @ K), x, u, dt)
+    return Regulator(K, P, np.linalg.eigvals(A - B @ K), lin.x, lin.u, dt)
+
+
+def _check(lin: Linearization, Q: np.ndarray) -> None:
+    """Refuse what has no regulator, and name the modes at fault."""
+    unreached = [mode for mode in lin.controllability().uncontrollable if not mode.is_stable]
+    if unreached:
+        raise ValueError(
+            f"no feedback stabilises {lin.system.name} here: the controls do not reach "
+            f"{'; '.join(map(str, unreached))}. Add inputs, or leave these states out of the model"
+        )
+    seen = replace(lin, C=Q, D=np.zeros((len(Q), lin.B.shape[1])))
+    hidden = [mode for mode in seen.observability().unobservable if not mode.is_stable]
+    # What grows unseen is no obstacle: it is stabilised with the least effort.
+    steady = [mode for mode in hidden if not _grows(lin, mode)]
+    if steady:
+        raise ValueError(
+            f"the regulator of {lin.system.name} would not settle: Q gives no weight to "
+            f"{'; '.join(map(str, steady))}"
+        )
+
+
+def _grows(lin: Linearization, mode: Mode) -> bool:
+    growth = abs(mode.eigenvalue) - 1 if lin.dt else mode.eigenvalue.real
+    return growth > BOUNDARY * np.linalg.norm(lin.A, 2)
