@@ -219,6 +219,8 @@ def test_info_of_a_robot_file(installed, capsys, tmp_path):
     assert status == 0
     assert "1 degrees of freedom" in out and "arm: 2 kg, hinge" in out and "findings" not in out
 
+    assert out.splitlines()[-1].split("  ")[1:] == ["hinge", "[-1, 1] rad", "1 rad/s", "5 N m"]
+
     path.write_text(URDF.format(9))  # no body has such an inertia
     status, out, _ = run(capsys, "info", str(path))
     assert status == 0 and "findings\n  line 7: warning: link" in out

@@ -82,7 +82,7 @@ def _describe(system: Any) -> str:
 
 
 def _describe_urdf(path: Path) -> str:
-    """The tree of a file, and what its reader found suspicious."""
+    """The tree of a file, the limits of its joints, and what its reader found suspicious."""
     from ..io import read_urdf
     from ..mechanics import Multibody
 
@@ -92,7 +92,33 @@ def _describe_urdf(path: Path) -> str:
     except (OSError, ValueError) as error:
         raise CommandError(str(error)) from None
     found = [f"  {finding}" for finding in robot.findings]
-    return "\n".join([tree.summary(), *(["findings", *found] if found else [])])
+    rows = _limits(tree)
+    limits = ["limits: position, speed, effort", *table(rows)] if rows else []
+    return "\n".join([tree.summary(), *limits, *(["findings", *found] if found else [])])
+
+
+def _limits(tree: Any) -> list[tuple[str, ...]]:
+    """A row for each degree of freedom that has limits; what has none says so by silence."""
+    limits = tree.limits
+    names, units = [], []
+    for joint, block in zip(tree.joints, tree.configuration.blocks.values(), strict=True):
+        own = [joint] if block.dim == 1 else [f"{joint}.{axis}" for axis in block.tangent_names]
+        names += own
+        units += block.tangent_units
+    rows = []
+    for i, (name, unit) in enumerate(zip(names, units, strict=True)):
+        low, high, speed, effort = (
+            limits[key][i] for key in ("lower", "upper", "velocity", "effort")
+        )
+        force = "N" if unit == "m" else "N m"
+        row = (
+            f"[{low:g}, {high:g}] {unit}" if np.isfinite([low, high]).any() else "",
+            f"{speed:g} {unit}/s" if np.isfinite(speed) else "",
+            f"{effort:g} {force}" if np.isfinite(effort) else "",
+        )
+        if any(row):
+            rows.append((name, *row))
+    return rows
 
 
 def cache_command(options: argparse.Namespace) -> int:
