@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from lgcontrol.groups import SE3, SO2, SO3, Helical, Product, Rn, SO3Group, Translation
+from lgcontrol.groups import SE2, SE3, SO2, SO3, Helical, Product, Rn, SO3Group, Translation
 from lgcontrol.plotting import plot_run, plot_trajectory
 from lgcontrol.systems import Input, System, Trajectory
 
@@ -99,11 +99,27 @@ def test_a_rotation_vector_that_passes_a_half_turn_has_a_gap():
     assert (np.diff(t) >= 0).all()
 
 
+def test_a_single_value_between_gaps_is_a_dot():
+    angles = np.full(41, 3.0)
+    angles[0] = -3.0
+    run = result(SO3, SO3.exp(np.outer(angles, [1.0, 0, 0])))
+    dots = [line for line in plot_run(run).axes[0].lines if line.get_marker() == "o"]
+    assert dots[0].get_xydata().tolist() == [[0.0, pytest.approx(-3.0)]]
+
+
 def test_headings_are_unwrapped_next_to_their_reference():
     run = drive(reference=drive().x)
     ax = panel(plot_run(run), "heading")
     np.testing.assert_allclose(solid(ax)[0].get_ydata(), 4 * T)
     np.testing.assert_allclose(dashed(ax)[0].get_ydata(), 4 * T)
+
+
+def test_a_reference_on_the_other_side_of_a_half_turn_is_drawn_near():
+    """From 3.1 rad to -3.1 rad is 0.08 rad, not nearly a turn."""
+    run = result(SE2, SE2.exp(np.tile([0, 0, 3.1], (41, 1))), reference=SE2.exp(
+        np.tile([0, 0, -3.1], (41, 1))))  # fmt: skip
+    ax = panel(plot_run(run), "heading")
+    np.testing.assert_allclose(dashed(ax)[0].get_ydata(), 2 * np.pi - 3.1)
 
 
 def test_a_reference_shared_by_all_signals_is_one_line():
@@ -135,7 +151,10 @@ def test_inputs_are_steps_with_near_bounds_dotted():
 def test_disturbances_that_never_act_have_no_panel():
     run = flight()
     quiet = run.u.copy()
-    quiet[:, 4:] = 0.0
+    quiet[:, 5] = 0.0
+    acting = [t for t in titles(plot_run(flight(u=quiet))) if "disturbance" in t]
+    assert acting == ["disturbances: force (wind_x)"]
+    quiet[:, 4] = 0.0
     assert not any("disturbance" in t for t in titles(plot_run(flight(u=quiet))))
 
 
