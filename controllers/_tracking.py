@@ -11,6 +11,8 @@ from lgcontrol.codegen import ModelFunction, unknown_name
 from lgcontrol.groups import LieGroup, Product, Rn
 from lgcontrol.systems import System
 
+from ._spring import spring_damper
+
 # A block counts as the velocity of another when the field says so to this accuracy.
 SAME_RATE = 1e-9
 
@@ -124,8 +126,8 @@ def tracking_acceleration(
     error, back = group.log(h), group.Ad(group.inverse(h))
     carried = back @ v_ref
     relative = v - carried
-    pull = group.right_jacobian_inverse(error).T @ (stiffness * error)
-    return back @ acceleration - group.ad(relative) @ carried - pull - damping * relative
+    pull = spring_damper(group, error, relative, stiffness, damping)
+    return back @ acceleration - group.ad(relative) @ carried + pull
 
 
 def actuation(system: System, blocks: Blocks) -> ModelFunction:

@@ -114,10 +114,10 @@ class TreeLaw:
         return [start - inverse @ now.rate, *(inverse @ term for term in terms)]
 
     def _check_drive(self, tree: Multibody, B: np.ndarray | None) -> None:
-        if B is None:
-            x = self.system.state.random(0)
-            B = self._actuation(0.0, x, self.system.nominal_input, self._p).effect
-        rank = np.linalg.matrix_rank(B)
+        x = self.system.state.random(0)
+        nominal = self.system.nominal_input
+        effect = self._actuation(0.0, x, nominal, self._p).effect if B is None else B
+        rank = np.linalg.matrix_rank(effect)
         if rank < tree.nv:
             raise ValueError(
                 f"{self.system.name}: the controls drive {rank} of {tree.nv} degrees of freedom; "

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.systems import System
 
@@ -62,7 +64,7 @@ def space_arm_tree(
     Multibody('space_arm', 8 bodies, 13 degrees of freedom, 59.7 kg)
     """
     thrust = JointProperties(effort=[base_force] * 3 + [base_torque] * 3)
-    base = SpatialInertia(base_mass, [0.0, 0.0, 0.0], _diagonal(base_inertia))
+    base = SpatialInertia(base_mass, np.zeros(3), np.diag(base_inertia))
     tree = Multibody("space_arm", gravity=(0.0, 0.0, 0.0))
     tree = tree.add_body("base", base, "free", properties=thrust)
     drive = JointProperties(lower=-2.9, upper=2.9, velocity=1.5, effort=joint_torque)
@@ -124,7 +126,3 @@ def space_arm(
         parametric=parametric,
     )
     return tree.system(inputs=tree.joints, name="space_arm")
-
-
-def _diagonal(moments: Sequence[float]) -> list[list[float]]:
-    return [[moments[i] if i == j else 0.0 for j in range(3)] for i in range(3)]

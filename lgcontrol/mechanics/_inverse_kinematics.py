@@ -306,7 +306,7 @@ def _task_errors(tree: Multibody, tasks: Iterable[FrameTask]) -> ModelFunction:
         e = group._minus(now.X, there)
         errors.append(e)
         rows.append(group._right_jacobian_inverse(e) @ now.J)
-    results = ca.cse([ca.vertcat(*errors), ca.vertcat(*rows)])
+    results = ca.cse([ca.SX(ca.vertcat(*errors)), ca.SX(ca.vertcat(*rows))])
     function = ca.Function(
         "task_errors", [q, goal], results, ["q", "target"], ["error", "jacobian"]
     )
