@@ -295,6 +295,11 @@ class Helical(LieGroup):
 class CylindricalGroup(LieGroup):
     """Rotations about and translations along an axis: ``[d, cos, sin]``, tangent ``[v, ω]``.
 
+    Parameters
+    ----------
+    axis : array_like, shape (3,)
+        Direction of the axis, of any length; z unless given.
+
     Examples
     --------
     >>> from lgcontrol.groups import Cylindrical

@@ -2,45 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
-from functools import cache
 
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Shape, Value, check_shape, trace
+from ..codegen import ModelFunction, Shape, Value, check_shape
 from . import _series
-
-# Arguments and result of each operation: X coordinates, d tangent vector, M matrix,
-# J Jacobian, p point, s scalar, E and F maps between tangent vectors and coordinate rates,
-# P coordinates on SE(3), T homogeneous matrix.
-_OPERATIONS: dict[str, tuple[str, str]] = {
-    "compose": ("XX", "X"),
-    "inverse": ("X", "X"),
-    "exp": ("d", "X"),
-    "log": ("X", "d"),
-    "plus": ("Xd", "X"),
-    "minus": ("XX", "d"),
-    "act": ("Xp", "p"),
-    "hat": ("d", "M"),
-    "vee": ("M", "d"),
-    "matrix": ("X", "M"),
-    "from_matrix": ("M", "X"),
-    "Ad": ("X", "J"),
-    "ad": ("d", "J"),
-    "right_jacobian": ("d", "J"),
-    "left_jacobian": ("d", "J"),
-    "right_jacobian_inverse": ("d", "J"),
-    "left_jacobian_inverse": ("d", "J"),
-    "normalize": ("X", "X"),
-    "distance": ("XXs", "s"),
-    "interpolate": ("XXs", "X"),
-    "rate_matrix": ("X", "E"),
-    "tangent_matrix": ("X", "F"),
-    "embed": ("X", "P"),
-    "homogeneous": ("X", "T"),
-}
+from ._operations import apply, operation_function
 
 MATRIX_TOLERANCE = 1e-6  # what single-precision data and printed rotation matrices need
 
@@ -355,8 +324,19 @@ class LieGroup(ABC):
         return self._random(np.random.default_rng(seed), shape)
 
     def function(self, operation: str) -> ModelFunction:
-        """An operation as a ModelFunction; its ``.function`` is the casadi.Function."""
-        return _operation(self, operation)
+        """An operation as a ModelFunction; its ``.function`` is the casadi.Function.
+
+        Parameters
+        ----------
+        operation : str
+            Name of a method: "compose", "log", "right_jacobian", …
+
+        Raises
+        ------
+        ValueError
+            If there is no such operation; the message lists those there are.
+        """
+        return operation_function(self, operation)
 
     # -- how operations are put together --------------------------------------------------------
 
@@ -409,57 +389,8 @@ class LieGroup(ABC):
         return ca.vertcat(translation, quaternion_from_rotation(rotation))
 
     def _apply(self, operation: str, *values: Value) -> Value:
-        if all(
-            isinstance(value, ca.SX) or not isinstance(value, ca.MX | ca.DM) for value in values
-        ):
-            if any(isinstance(value, ca.SX) for value in values):
-                kinds = _OPERATIONS[operation][0]
-                columns = (
-                    _sx(self, operation, kind, value)
-                    for kind, value in zip(kinds, values, strict=True)
-                )
-                return ca.SX(getattr(self, f"_{operation}")(*columns))
-        return _operation(self, operation)(*values)
-
-    def _kind_shape(self, kind: str) -> Shape:
-        return {
-            "X": (self.nq,),
-            "d": (self.dim,),
-            "M": (self.matrix_size, self.matrix_size),
-            "J": (self.dim, self.dim),
-            "p": (self.point_size,),
-            "s": (),
-            "E": (self.nq, self.dim),
-            "F": (self.dim, self.nq),
-            "P": (7,),
-            "T": (4, 4),
-        }[kind]
+        return apply(self, operation, values)
 
     def __repr__(self) -> str:
         """Name of the group."""
         return self.name
-
-
-def _sx(group: LieGroup, operation: str, kind: str, value: Value) -> ca.SX:
-    column = value if isinstance(value, ca.SX) else ca.SX(ca.DM(np.asarray(value, dtype=float)))
-    shape = (group._kind_shape(kind) + (1, 1))[:2]
-    if column.shape != shape:
-        raise ValueError(
-            f"{group.name}.{operation}: an argument has shape {column.shape}, expected {shape}"
-        )
-    return column
-
-
-@cache
-def _operation(group: LieGroup, operation: str) -> ModelFunction:
-    kinds, result = _OPERATIONS[operation]
-    names = [*kinds]
-    if kinds.startswith("XX"):
-        names[1] = "Y"
-    label = "_".join(re.findall(r"[A-Za-z0-9]+", group.name))
-    return trace(
-        f"{label}_{operation}",
-        getattr(group, f"_{operation}"),
-        {name: group._kind_shape(kind) for name, kind in zip(names, kinds, strict=True)},
-        {"result": group._kind_shape(result)},
-    )

@@ -62,6 +62,14 @@ def describe_group(group: LieGroup) -> dict[str, Any]:
 def group_from_description(description: dict[str, Any]) -> LieGroup:
     """Group from what `describe_group` returned, also after a trip through JSON.
 
+    Parameters
+    ----------
+    description : dict
+
+    Returns
+    -------
+    LieGroup
+
     Raises
     ------
     ValueError

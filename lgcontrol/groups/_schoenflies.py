@@ -22,6 +22,11 @@ class SchoenfliesGroup(LieGroup):
 
     x, y, z are along the reference axes whatever the axis of rotation. 4 × 4 matrices.
 
+    Parameters
+    ----------
+    axis : array_like, shape (3,)
+        Direction of the axis, of any length; z unless given.
+
     Examples
     --------
     >>> from lgcontrol.groups import Schoenflies

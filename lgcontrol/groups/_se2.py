@@ -21,6 +21,11 @@ class SE2Group(LieGroup):
 
     The plane is normal to the axis: (x, y) for z, (y, z) for x, (z, x) for y.
 
+    Parameters
+    ----------
+    axis : array_like, shape (3,)
+        Normal of the plane, of any length; z unless given.
+
     Examples
     --------
     >>> from lgcontrol.groups import SE2

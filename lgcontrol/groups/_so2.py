@@ -17,6 +17,11 @@ from ._base import LieGroup
 class SO2Group(LieGroup):
     """Rotations about an axis: coordinates ``[cos, sin]``, tangent ``[ω]``, 2 × 2 matrices.
 
+    Parameters
+    ----------
+    axis : array_like, shape (3,)
+        Direction of the axis, of any length; z unless given.
+
     Examples
     --------
     >>> from lgcontrol.groups import SO2

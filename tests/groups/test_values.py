@@ -138,6 +138,8 @@ def test_functions_have_named_arguments(G):
         function = G.function(operation).function
         assert operation in function.name()
         assert all(function.name_in()) and function.name_out() == ["result"]
+    with pytest.raises(ValueError, match="valid names are compose, .*Did you mean 'compose'"):
+        G.function("compos")
 
 
 @pytest.mark.parametrize("G", GROUPS, ids=name_of)

@@ -149,6 +149,16 @@ def test_it_takes_the_steps_a_motion_needs():
     assert 0 < pulse.statistics.rejected < 0.1 * pulse.statistics.steps
 
 
+def test_a_rejected_step_is_shortened_by_as_much_as_needed():
+    def circle(t, x):
+        return np.array([x[1], -x[0]])  # equally hard everywhere
+
+    usual = np.median(np.diff(integrate(Rn(2), circle, [1.0, 0.0], (0, 20)).t))
+    late = integrate(Rn(2), circle, [1.0, 0.0], (0, 20), first_step=2 * usual)
+    assert 1 <= late.statistics.rejected <= 2
+    assert late.t[1] == pytest.approx(usual, rel=0.2)
+
+
 def test_evaluations_are_counted():
     calls = []
 

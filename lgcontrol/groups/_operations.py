@@ -1,0 +1,104 @@
+"""Operations of groups on values of every kind: inline for SX, one traced function for the rest."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+import casadi as ca
+import numpy as np
+
+from ..codegen import ModelFunction, Shape, Value, trace, unknown_name
+
+if TYPE_CHECKING:
+    from ._base import LieGroup
+
+# Arguments and result of each operation: X coordinates, d tangent vector, M matrix,
+# J Jacobian, p point, s scalar, E and F maps between tangent vectors and coordinate rates,
+# P coordinates on SE(3), T homogeneous matrix.
+OPERATIONS: dict[str, tuple[str, str]] = {
+    "compose": ("XX", "X"),
+    "inverse": ("X", "X"),
+    "exp": ("d", "X"),
+    "log": ("X", "d"),
+    "plus": ("Xd", "X"),
+    "minus": ("XX", "d"),
+    "act": ("Xp", "p"),
+    "hat": ("d", "M"),
+    "vee": ("M", "d"),
+    "matrix": ("X", "M"),
+    "from_matrix": ("M", "X"),
+    "Ad": ("X", "J"),
+    "ad": ("d", "J"),
+    "right_jacobian": ("d", "J"),
+    "left_jacobian": ("d", "J"),
+    "right_jacobian_inverse": ("d", "J"),
+    "left_jacobian_inverse": ("d", "J"),
+    "normalize": ("X", "X"),
+    "distance": ("XXs", "s"),
+    "interpolate": ("XXs", "X"),
+    "rate_matrix": ("X", "E"),
+    "tangent_matrix": ("X", "F"),
+    "embed": ("X", "P"),
+    "homogeneous": ("X", "T"),
+}
+
+
+def apply(group: LieGroup, operation: str, values: tuple[Value, ...]) -> Value:
+    """Result of an operation, of the kind of its values.
+
+    Among SX values, which keep structural zeros and take part in common subexpressions, the
+    group's formula is written out; NumPy, DM and MX go through its function.
+    """
+    inline = any(isinstance(value, ca.SX) for value in values)
+    if not inline or any(isinstance(value, ca.MX | ca.DM) for value in values):
+        return operation_function(group, operation)(*values)
+    columns = (
+        _sx(group, operation, kind, value)
+        for kind, value in zip(OPERATIONS[operation][0], values, strict=True)
+    )
+    return ca.SX(getattr(group, f"_{operation}")(*columns))
+
+
+@cache
+def operation_function(group: LieGroup, operation: str) -> ModelFunction:
+    """Trace an operation once for each group."""
+    if operation not in OPERATIONS:
+        raise ValueError(unknown_name(f"operation of {group.name}", operation, OPERATIONS))
+    kinds, result = OPERATIONS[operation]
+    names = [*kinds]
+    if kinds.startswith("XX"):
+        names[1] = "Y"
+    label = "_".join(re.findall(r"[A-Za-z0-9]+", group.name))
+    return trace(
+        f"{label}_{operation}",
+        getattr(group, f"_{operation}"),
+        {name: _shape(group, kind) for name, kind in zip(names, kinds, strict=True)},
+        {"result": _shape(group, result)},
+    )
+
+
+def _shape(group: LieGroup, kind: str) -> Shape:
+    return {
+        "X": (group.nq,),
+        "d": (group.dim,),
+        "M": (group.matrix_size, group.matrix_size),
+        "J": (group.dim, group.dim),
+        "p": (group.point_size,),
+        "s": (),
+        "E": (group.nq, group.dim),
+        "F": (group.dim, group.nq),
+        "P": (7,),
+        "T": (4, 4),
+    }[kind]
+
+
+def _sx(group: LieGroup, operation: str, kind: str, value: Value) -> ca.SX:
+    column = value if isinstance(value, ca.SX) else ca.SX(ca.DM(np.asarray(value, dtype=float)))
+    shape = (_shape(group, kind) + (1, 1))[:2]
+    if column.shape != shape:
+        raise ValueError(
+            f"{group.name}.{operation}: an argument has shape {column.shape}, expected {shape}"
+        )
+    return column
