@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..groups import LieGroup
-from ..systems import System, Trajectory
+from ..systems import System, Trajectory, TrimPoint
 from ._result import ControllerLog, Measurements, SimulationResult
 
 
@@ -114,8 +114,9 @@ class Recorder:
 
 def reference_states(group: LieGroup, reference: Any, t: np.ndarray) -> np.ndarray | None:
     """A reference at all times, shape (N + 1, nq), if it is a state of the group."""
-    if isinstance(reference, Trajectory):
-        return reference(t).x if reference.group == group else None
+    if isinstance(reference, Trajectory | TrimPoint):
+        own = reference.group if isinstance(reference, Trajectory) else reference.system.state
+        return reference(t).x if own == group else None
     if callable(reference):
         try:
             values = [_state(reference(time)) for time in t.tolist()]
@@ -154,7 +155,7 @@ def _commands(answers: list[Any]) -> np.ndarray | None:
     """Answers as one array, if they are vectors of one length."""
     try:
         array = np.array(answers)
-    except ValueError:  # of different shapes
+    except (TypeError, ValueError):  # of different shapes, or trajectories for an inner controller
         return None
     return array.astype(np.float64) if array.ndim == 2 and array.dtype.kind in "fiu" else None
 
