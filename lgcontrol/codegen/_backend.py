@@ -71,9 +71,14 @@ class Backend:
             self.scalar = kernel
             self.frames = []  # those that calls hold at this moment end with them
 
-    def prepare_single(self) -> None:
-        """Before single calls: get what was wanted where this function was pickled, or eagerly."""
-        if compile_policy() == "eager" and not self.wanted.scalar:
+    def prepare_single(self, steps: int) -> None:
+        """Before single calls: get what was wanted where this function was pickled, or eagerly.
+
+        A chain of many steps is a loop that begins.
+        """
+        policy = compile_policy()
+        is_loop = steps > 1 and policy == "auto" and pays(self.program.operations, steps)
+        if policy == "eager" or is_loop:
             self.request(batch=False, contract=self.wanted.contract)
         build([self])
 
@@ -82,11 +87,12 @@ class Backend:
         if self.vector is not None:
             return
         policy = compile_policy()
-        if policy == "eager" or (policy == "auto" and pays(self.program.instructions, items)):
-            self.request(
-                scalar=self.program.body is None, batch=True, contract=self.wanted.contract
-            )
+        if policy == "eager" or (policy == "auto" and pays(self.program.operations, items)):
+            self.request(scalar=False, batch=True, contract=self.wanted.contract)
         build([self])
+        if self.vector is None and self.wanted.vector and not self.wanted.scalar:
+            self.request(batch=True, contract=self.wanted.contract)  # no vectors here
+            build([self])
 
     def kernel_for(self, items: int) -> Kernel | None:
         """Return the best kernel there is for that many items; None to interpret."""
@@ -105,6 +111,6 @@ def build(backends: Sequence[Backend]) -> None:
             backend.get(vector)
         return
     for backend, _ in jobs:
-        _ = backend.program.body  # once, before several threads ask for it
+        _ = backend.program.flat, backend.program.identity  # once, before several threads ask
     with ThreadPoolExecutor(min(len(jobs), os.cpu_count() or 1)) as pool:
         list(pool.map(lambda job: job[0].get(job[1]), jobs))

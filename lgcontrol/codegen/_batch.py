@@ -39,7 +39,7 @@ def evaluate_batch(
             failed = interpret(function, arguments, results)
         else:
             failed = run_batch(
-                kernel, function._steps, backend.program.instructions, arguments, results
+                kernel, function._steps, backend.program.operations, arguments, results
             )
         if failed:
             raise function._failure()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import cached_property
+from typing import Any, cast
 
 import casadi as ca
 
@@ -53,14 +54,20 @@ class ChainFunction(ModelFunction):
         wide = {name: _rows(step, name, steps) for name in (*each, *step.results)}
         shapes = dict(zip(step.arguments, step.argument_shapes, strict=True)) | wide
         super().__init__(
-            _unrolled(step.function, steps, repeated),
+            _signature(step.function, steps, repeated),
             shapes=shapes,
-            defaults={k: v for k, v in step.defaults.items() if k not in wide},
+            defaults={name: v for name, v in step.defaults.items() if name not in wide},
             transposed=[*step.transposed, *wide],
         )
         self._backend = Backend(Program(step.function, repeated))
         self._steps = steps
         self._made_from = (step, steps, carry, tuple(each))
+
+    @cached_property
+    def function(self) -> ca.Function:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The chain as a casadi.Function: made when symbols or the interpreter ask for it."""
+        step = self._made_from[0]
+        return _unrolled(step.function, self._steps, cast(Chain, self._backend.program.chain))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Compiled code is found or built again where the copy is first called."""
@@ -115,6 +122,17 @@ def _rows(step: ModelFunction, name: str, steps: int) -> Shape:
     if len(shape) > 1:
         raise ValueError(f"{step.name}: {name!r} is a matrix; in a chain, only constants may be")
     return (steps, shape[0] if shape else 1)
+
+
+def _signature(function: ca.Function, steps: int, repeated: Chain) -> ca.Function:
+    """Return a function with the names and sizes of the chain, without its content."""
+    symbols = [
+        ca.MX.sym(n, function.size1_in(i), steps if i in repeated.each else function.size2_in(i))
+        for i, n in enumerate(function.name_in())
+    ]
+    results = [ca.MX.zeros(function.size1_out(i), steps) for i in range(function.n_out())]
+    name = f"{function.name()}_chain"
+    return ca.Function(name, symbols, results, function.name_in(), function.name_out())
 
 
 def _unrolled(function: ca.Function, steps: int, repeated: Chain) -> ca.Function:

@@ -88,7 +88,7 @@ def prepare(*functions: ModelFunction, calls: int) -> None:
     chosen = []
     for function in functions:
         backend = function._backend
-        if compile_policy() == "eager" or pays(backend.program.instructions, calls):
+        if compile_policy() == "eager" or pays(backend.program.operations, calls * function._steps):
             backend.request(batch=False, contract=backend.wanted.contract)
             chosen.append(backend)
     build(chosen)

@@ -16,7 +16,7 @@ _CANDIDATES = ("gcc", "clang", "cc", "tcc")
 _PROBE_SECONDS = 30
 _BUILD_SECONDS = 900
 
-# Above this many operations -O2 costs more compile time than it gains.
+# In functions of more operations, -O2 costs more compile time than it gains.
 _O2_LIMIT = 30_000
 
 # Every value stays the same with these: errno is not read, floating-point exceptions do not trap.
@@ -56,13 +56,13 @@ class Compiler:
     width: int
     identity: str
 
-    def flags(self, instructions: int, contract: bool) -> list[str]:
-        """Options for a kernel of that many operations."""
+    def flags(self, longest: int, contract: bool) -> list[str]:
+        """Options for a source whose longest function has that many operations."""
         if self.kind == "tcc":
             return ["-shared", "-fPIC"]
         return [
             "-std=gnu11",
-            "-O2" if instructions <= _O2_LIMIT else "-O1",
+            "-O2" if longest <= _O2_LIMIT else "-O1",
             *self.native,
             *_VALUE_FLAGS,
             f"-ffp-contract={'fast' if contract else 'off'}",

@@ -48,7 +48,7 @@ class InPlaceCall:
         results = [np.zeros((items, *layout.stored)) for _, layout in wanted]
         self._function = function
         if items == 1:
-            function._backend.prepare_single()
+            function._backend.prepare_single(function._steps)
         else:
             function._backend.prepare_batch(items * function._steps)
         self._evaluate, self._keep = function._bind_memory(arguments, results)

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -76,27 +76,29 @@ def get_kernel(program: Program, *, vector: bool, contract: bool = True) -> Kern
                 "functions are interpreted, which is some 10 to 100 times slower",
             )
             return None
-        if vector and (compiler.width == 1 or program.body is None):
+        if vector and (compiler.width == 1 or program.flat is None):
             return None
-        if vector:
-            source = vector_source(program, compiler.width, compiler.machine)
-        else:
-            source = scalar_source(program)
-    except NotImplementedError as error:
-        notice(f"no code {name}", f"{name} stays interpreted, it cannot be compiled: {error}")
-        return None
     except BuildError as error:
         notice("compiler", f"functions are interpreted: {error}")
         return None
-    flags = compiler.flags(program.instructions, contract)
-    key = _key(source, compiler, flags)
+    # What we write is cut into pieces; CasADi's functions are as long as they come.
+    longest = program.operations if program.flat is None else 0
+    flags = compiler.flags(longest, contract)
+    width = compiler.width if vector else 1
+    key = _key(program, width, compiler, flags)
     with _guard:
         if key in _loaded:
             return _loaded[key]
         if key in _failed:
             return None
     try:
-        kernel = _find_or_build(program, source, key, compiler, flags, vector)
+        kernel = _find_or_build(program, width, key, compiler, flags)
+    except NotImplementedError as error:
+        if not vector:  # batches then run the scalar code
+            notice(f"no code {name}", f"{name} stays interpreted, it cannot be compiled: {error}")
+        with _guard:
+            _failed.add(key)
+        return None
     except (BuildError, OSError, UnsafeFolder) as error:
         notice("build", f"{name} stays interpreted: {error}")
         with _guard:
@@ -107,18 +109,21 @@ def get_kernel(program: Program, *, vector: bool, contract: bool = True) -> Kern
 
 
 def _find_or_build(
-    program: Program, source: str, key: str, compiler: Compiler, flags: list[str], vector: bool
+    program: Program, width: int, key: str, compiler: Compiler, flags: list[str]
 ) -> Kernel:
-    cache = Cache()
-    width = compiler.width if vector else 1
-    kernel = _load_cached(cache, key, width)
+    store = Cache()
+    kernel = _load_cached(store, key, width)
     if kernel is not None:
         return kernel
-    with cache.lock(key):
-        kernel = _load_cached(cache, key, width)  # built by another process meanwhile
+    with store.lock(key):
+        kernel = _load_cached(store, key, width)  # built by another process meanwhile
         if kernel is not None:
             return kernel
-        with cache.build_folder() as build:
+        if width > 1:
+            source = vector_source(program, width, compiler.machine)
+        else:
+            source = scalar_source(program)
+        with store.build_folder() as build:
             (build / "kernel.c").write_text(source, encoding="ascii")
             started = time.perf_counter()
             compiler.build(build / "kernel.c", build / LIBRARY, flags)
@@ -132,18 +137,18 @@ def _find_or_build(
                 )
             about = {
                 "function": program.function.name(),
-                "operations": program.instructions,
+                "operations": program.operations,
                 "width": width,
                 "compiler": " ".join(compiler.command),
                 "flags": flags,
                 "seconds": round(seconds, 3),
             }
-            path = cache.publish(key, build, about)
+            path = store.publish(key, build, about)
         return Kernel(kernel.run, kernel.run_short, width, path)
 
 
-def _load_cached(cache: Cache, key: str, width: int) -> Kernel | None:
-    path = cache.find(key)
+def _load_cached(store: Cache, key: str, width: int) -> Kernel | None:
+    path = store.find(key)
     if path is None:
         return None
     try:
@@ -162,20 +167,33 @@ def _load(path: Path, width: int) -> Kernel:
     return Kernel(functions[0], functions[1], width, path)
 
 
-def _key(source: str, compiler: Compiler, flags: list[str]) -> str:
-    parts = [_library_version(), ca.CasadiMeta.version(), compiler.identity, *flags, source]
+def _key(program: Program, width: int, compiler: Compiler, flags: list[str]) -> str:
+    """Hash of all that decides the library's bytes.
+
+    The function's serialized form and the code that writes the C source stand for that source,
+    which takes longer to write than all else that is done to find a library.
+    """
+    parts = [_writer(), ca.CasadiMeta.version(), compiler.identity, *flags, str(width)]
     digest = hashlib.sha256()
-    for part in parts:
+    for part in (*parts, program.identity):
         data = part.encode()
         digest.update(len(data).to_bytes(8, "little") + data)
     return digest.hexdigest()[:40]
 
 
-def _library_version() -> str:
+@cache
+def _writer() -> str:
+    """Version of this library, and a hash of its source files where they can be read."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to import
+
     try:
-        return version("lgcontrol")
+        text = version("lgcontrol")
     except PackageNotFoundError:  # run from a source folder that was not installed
-        return "source"
+        text = ""
+    digest = hashlib.sha256(text.encode())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def run_of(kernel: Kernel, operations: int) -> Callable[[int], int]:

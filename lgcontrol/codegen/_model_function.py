@@ -71,7 +71,7 @@ class ModelFunction:
         function = _dense(function)
         shapes = dict(shapes or {})
         self.transposed: frozenset[str] = frozenset(transposed)
-        self.function: ca.Function = function
+        self._function = function
         self.name: str = function.name()
         self.arguments: tuple[str, ...] = tuple(function.name_in())
         self.results: tuple[str, ...] = tuple(function.name_out())
@@ -209,6 +209,11 @@ class ModelFunction:
         return InPlaceCall(self, batch, shared)
 
     @property
+    def function(self) -> ca.Function:
+        """The casadi.Function."""
+        return self._function
+
+    @property
     def instructions(self) -> int:
         """Number of CasADi instructions: the operation count of the function."""
         return self.function.n_instructions()
@@ -301,7 +306,7 @@ class ModelFunction:
         )
 
     def _make_frame(self) -> Frame:
-        self._backend.prepare_single()
+        self._backend.prepare_single(self._steps)
         return Frame(self._inputs, self._outputs, self._bind_memory)
 
     def _bind_memory(
@@ -311,7 +316,7 @@ class ModelFunction:
         items = len(results[0])
         kernel = self._backend.kernel_for(items)
         if kernel is not None:
-            operations = self._backend.program.instructions
+            operations = self._backend.program.operations
             return bind_kernel(kernel, self._steps, operations, arguments, results)
         if items > 1:
             return partial(interpret, self, arguments, results), None

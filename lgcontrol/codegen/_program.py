@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import casadi as ca
 
-from ._emit import emit_body
+from ._emit import Body, emit_body
 
 # Glue that calls SX functions is turned into one SX function up to this many instructions.
 _EXPAND_LIMIT = 30_000
 
 # Their scalar operations grow with the cube of the size, and pivoting is lost.
 _GROWING = frozenset({ca.OP_SOLVE, ca.OP_INVERSE, ca.OP_DETERMINANT, ca.OP_MAP})
+
+# Functions of other classes are solvers, or come from outside.
+_PLAIN = {"SXFunction", "MXFunction", "Map", "MapSum", "OmpMap", "ThreadMap", "Switch"} | {
+    "BSplineInterpolant",
+    "LinearInterpolant",
+}
 
 
 @dataclass(frozen=True)
@@ -50,27 +55,31 @@ class Program:
     chain: Chain | None = None
 
     @cached_property
-    def body(self) -> str | None:
-        """C function ``lg_body`` for any number type, None where only CasADi writes the code."""
-        flat = self.flat
-        return None if flat is None else emit_body(flat, "lg_body")
-
-    @cached_property
     def flat(self) -> ca.Function | None:
         """The function as an SX function; None when it is none and cannot become a small one."""
         if self.function.is_a("SXFunction"):
             return self.function
-        if _expanded_size(self.function) > _EXPAND_LIMIT:
+        size = _size(self.function)
+        if size.grows or size.operations > _EXPAND_LIMIT:
             return None
         try:
             return self.function.expand()
         except RuntimeError:
             return None
 
+    def body(self, *, packed: bool) -> Body | None:
+        """C function ``lg_body`` for any number type; None where only CasADi writes the code."""
+        return None if self.flat is None else emit_body(self.flat, packed=packed)
+
     @cached_property
-    def instructions(self) -> int:
-        """Operations of one evaluation, as far as CasADi can count them."""
-        return (self.flat or self.function).n_instructions()
+    def operations(self) -> int:
+        """Scalar operations of one evaluation, about."""
+        return _size(self.function).operations
+
+    @cached_property
+    def identity(self) -> str:
+        """Text that differs for programs that compute something different."""
+        return f"{self.chain} {self.function.serialize()}"
 
     @property
     def sizes_in(self) -> list[int]:
@@ -91,6 +100,11 @@ def casadi_code(function: ca.Function) -> str:
     NotImplementedError
         If the function holds something CasADi has no C code for, or keeps state between calls.
     """
+    solver = _solver_in(function)
+    if solver is not None:
+        raise NotImplementedError(
+            f"it calls {solver}, whose failures compiled code would not report"
+        )
     symbol: Callable[..., Sequence] = (
         function.sx_in if function.is_a("SXFunction") else (function.mx_in)
     )
@@ -103,28 +117,49 @@ def casadi_code(function: ca.Function) -> str:
         code = generator.dump()
     except RuntimeError as error:
         raise NotImplementedError(str(error).strip().splitlines()[-1]) from None
+    if "#error" in code:
+        raise NotImplementedError(code.partition("#error")[2].partition("\n")[0].strip())
     if "lg_function_checkout(void) {\n  return 0;\n}" not in code:
         raise NotImplementedError("its C code would keep state between calls")
     return code
 
 
-def _expanded_size(function: ca.Function) -> float:
-    """Upper estimate of the operations of the function as one SX function."""
+@dataclass(frozen=True)
+class _Size:
+    """Operations of a function, and whether they would multiply when written out as scalars."""
+
+    operations: int
+    grows: bool
+
+
+def _size(function: ca.Function) -> _Size:
     if function.is_a("SXFunction"):
-        return function.n_instructions()
+        return _Size(function.n_instructions(), False)
     if not function.is_a("MXFunction"):
-        return math.inf
-    size = 0.0
+        return _Size(function.nnz_in() + function.nnz_out(), True)
+    operations, grows = 0, False
     for k in range(function.n_instructions()):
         operation = function.instruction_id(k)
-        if operation in _GROWING:
-            return math.inf
         node = function.instruction_MX(k)
+        grows = grows or operation in _GROWING
         if operation == ca.OP_CALL:
-            size += _expanded_size(node.which_function())
+            inner = _size(node.which_function())
+            operations, grows = operations + inner.operations, grows or inner.grows
+        elif operation == ca.OP_MTIMES:
+            operations += node.nnz() * node.dep(1).size2()
         elif operation not in (ca.OP_INPUT, ca.OP_OUTPUT):
-            inner = node.dep(1).size2() if operation == ca.OP_MTIMES else 1
-            size += node.nnz() * inner
-        if size > _EXPAND_LIMIT:
-            return size
-    return size
+            operations += node.nnz()
+    return _Size(operations, grows)
+
+
+def _solver_in(function: ca.Function) -> str | None:
+    """Name and class of an iterative solver that the function calls, however deep."""
+    if function.class_name() not in _PLAIN:
+        return f"{function.name()} ({function.class_name()})"
+    if function.is_a("MXFunction"):
+        for k in range(function.n_instructions()):
+            if function.instruction_id(k) == ca.OP_CALL:
+                found = _solver_in(function.instruction_MX(k).which_function())
+                if found is not None:
+                    return found
+    return None

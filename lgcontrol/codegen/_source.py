@@ -8,6 +8,8 @@ returns 0, 1 when the function failed (a solver inside it), 2 when memory ran ou
 
 from __future__ import annotations
 
+from ._emit import Body
+from ._gather import gather_code
 from ._number import scalar_prelude, vector_prelude
 from ._program import Program, casadi_code
 
@@ -15,20 +17,6 @@ _EXPORT = 'extern __attribute__((visibility("default"))) int lg_run(const int64_
 
 # Work memory up to this many numbers lies on the stack.
 _STACK_DOUBLES = 4096
-
-_GATHER = """\
-static inline void lg_gather(V *restrict to, const double *from, const int64_t *at, int64_t n)
-{
-  for (int64_t j = 0; j < n; j++)
-    for (int i = 0; i < W; i++) to[j][i] = from[at[i] + j];
-}
-static inline void lg_scatter(double *to, const V *restrict from, int64_t step, int64_t lanes,
-                              int64_t n)
-{
-  for (int64_t i = 0; i < lanes; i++)
-    for (int64_t j = 0; j < n; j++) to[i * step + j] = from[j][i];
-}
-"""
 
 
 def scalar_source(program: Program) -> str:
@@ -39,13 +27,14 @@ def scalar_source(program: Program) -> str:
     NotImplementedError
         If there is no C code for the function.
     """
-    if program.body is not None:
-        return "\n".join([scalar_prelude(), program.body, _scalar_entry(program)])
+    body = program.body(packed=False)
+    if body is not None:
+        return "\n".join([scalar_prelude(), body.text, _scalar_entry(program, body.work)])
     if program.chain is not None:
         raise NotImplementedError("the step of a chain must be an SX function")
     code = casadi_code(program.function)
     head = "#include <stdint.h>\n#include <stdlib.h>\n#define CASADI_SYMBOL_EXPORT static\n"
-    return "\n".join([head, code, _casadi_body(program), _scalar_entry(program)])
+    return "\n".join([head, code, _casadi_body(program), _scalar_entry(program, None)])
 
 
 def vector_source(program: Program, width: int, machine: str) -> str:
@@ -56,10 +45,11 @@ def vector_source(program: Program, width: int, machine: str) -> str:
     NotImplementedError
         If the function is not made of scalar operations.
     """
-    if program.body is None:
+    body = program.body(packed=True)
+    if body is None:
         raise NotImplementedError("it is not made of scalar operations")
-    prelude = vector_prelude(width, machine, program.body)
-    return "\n".join([prelude, _GATHER, program.body, _vector_entry(program)])
+    prelude = vector_prelude(width, machine, body.text)
+    return "\n".join([prelude, gather_code(width), body.text, _vector_entry(program, body)])
 
 
 def _casadi_body(program: Program) -> str:
@@ -100,7 +90,8 @@ def _pointers(program: Program) -> list[str]:
     return [*lines, "  (void)items; (void)steps;"]
 
 
-def _scalar_entry(program: Program) -> str:
+def _scalar_entry(program: Program, work: int | None) -> str:
+    """Entry point around ``lg_body``; `work` is None for CasADi's code, which can fail."""
     chain = program.chain
     each = () if chain is None else chain.each
     arguments = [
@@ -112,35 +103,45 @@ def _scalar_entry(program: Program) -> str:
         for i, size in enumerate(program.sizes_out)
     ]
     lines = _pointers(program)
+    on_heap = work is not None and work > _STACK_DOUBLES
+    if on_heap:
+        lines.append(f"  double *m = malloc({work} * sizeof(double));\n  if (!m) return 2;")
+    elif work is not None:
+        lines.append(f"  double m[{max(1, work)}];")
+    last = [] if work is None else ["m"]
     lines.append("  for (int64_t k = 0; k < items; k++) {")
     if chain is None:
-        call = f"lg_body({', '.join(arguments + results)})"
+        call = f"lg_body({', '.join(arguments + results + last)})"
         checked = f"    const int failed = {call};\n    if (failed) return failed;"
-        lines.append(f"    {call};" if program.body else checked)
+        lines.append(checked if work is None else f"    {call};")
     else:
         lines.append(f"    const double *x = {arguments[chain.argument]};")
         arguments[chain.argument] = "x"
         lines.append("    for (int64_t j = 0; j < steps; j++) {")
-        lines.append(f"      lg_body({', '.join(arguments + results)});")
+        lines.append(f"      lg_body({', '.join(arguments + results + last)});")
         lines.append(f"      x = {results[chain.result]};")
         lines.append("    }")
-    return _EXPORT + "\n".join([*lines, "  }", "  return 0;", "}", ""])
+    lines.append("  }\n  free(m);" if on_heap else "  }")
+    return _EXPORT + "\n".join([*lines, "  return 0;", "}", ""])
 
 
-def _vector_entry(program: Program) -> str:
+def _vector_entry(program: Program, body: Body) -> str:
     chain = program.chain
     each = () if chain is None else chain.each
     sizes_in, sizes_out = program.sizes_in, program.sizes_out
+    tables = "".join(
+        f"static const int32_t lg_slot{i}[] = {{{', '.join(map(str, slots or [0]))}}};\n"
+        for i, slots in enumerate(body.slots)
+    )
     lines = _pointers(program)
-    total = max(1, sum(sizes_in) + sum(sizes_out))
+    total = max(1, sum(sizes_in) + body.size + body.work)
     lines += [
         f"  V *memory = aligned_alloc(sizeof(V), {total} * sizeof(V)), *next = memory;",
         "  if (!memory) return 2;",
     ]
     lines += [f"  V *va{i} = next; next += {size};" for i, size in enumerate(sizes_in)]
-    lines += [f"  V *vr{i} = next; next += {size};" for i, size in enumerate(sizes_out)]
     lines += [
-        "  (void)next;",
+        f"  V *r = next, *m = next + {body.size};",
         "  for (int64_t k = 0; k < items; k += W) {",
         "    const int64_t lanes = items - k < W ? items - k : W;",
         "    int64_t lane[W];",  # lanes beyond the last item repeat it: no item is special
@@ -150,8 +151,9 @@ def _vector_entry(program: Program) -> str:
         lines.append(f"    int64_t at{i}[W];")
         lines.append(f"    for (int i = 0; i < W; i++) at{i}[i] = lane[i] * sa{i};")
         if i not in each:  # what all items share is spread over the lanes once
-            keeps = "" if chain is not None and i == chain.argument else f"if (k == 0 || sa{i}) "
-            lines.append(f"    {keeps}lg_gather(va{i}, a{i}, at{i}, {size});")
+            is_carried = chain is not None and i == chain.argument
+            condition = "" if is_carried else f"if (k == 0 || sa{i}) "
+            lines.append(f"    {condition}lg_gather(va{i}, a{i}, at{i}, {size});")
     indent = "    "
     if chain is not None:
         lines.append("    for (int64_t j = 0; j < steps; j++) {")
@@ -160,16 +162,15 @@ def _vector_entry(program: Program) -> str:
             f"{indent}lg_gather(va{i}, a{i} + j * {sizes_in[i]}, at{i}, {sizes_in[i]});"
             for i in each
         ]
-    names = [f"va{i}" for i in range(len(sizes_in))] + [f"vr{i}" for i in range(len(sizes_out))]
-    lines.append(f"{indent}lg_body({', '.join(names)});")
+    names = [f"va{i}" for i in range(len(sizes_in))]
+    lines.append(f"{indent}lg_body({', '.join([*names, 'r', 'm'])});")
     for i, size in enumerate(sizes_out):
-        step = "" if chain is None else f" + j * {size}"
-        lines.append(f"{indent}lg_scatter(r{i} + k * sr{i}{step}, vr{i}, sr{i}, lanes, {size});")
+        to = f"r{i} + k * sr{i}" + ("" if chain is None else f" + j * {size}")
+        lines.append(f"{indent}lg_scatter({to}, r, lg_slot{i}, sr{i}, lanes, {size});")
     if chain is not None:
-        size = sizes_out[chain.result]
+        size, slots = sizes_out[chain.result], f"lg_slot{chain.result}"
         lines.append(
-            f"{indent}for (int64_t i = 0; i < {size}; i++) "
-            f"va{chain.argument}[i] = vr{chain.result}[i];"
+            f"{indent}for (int64_t i = 0; i < {size}; i++) va{chain.argument}[i] = r[{slots}[i]];"
         )
         lines.append("    }")
-    return _EXPORT + "\n".join([*lines, "  }", "  free(memory);", "  return 0;", "}", ""])
+    return tables + _EXPORT + "\n".join([*lines, "  }", "  free(memory);", "  return 0;", "}", ""])

@@ -35,16 +35,21 @@ def disagreement(program: Program, kernel: Kernel) -> str | None:
         lambda size: rng.normal(size=size),
         lambda size: rng.uniform(0.1, 0.9, size=size),  # inside the domain of acos, log, sqrt
     )
+    names = program.function.name_out()
+    compared = False
     for sample in samples:
         arguments = _random_arguments(program, sample)
-        expected = _interpreted(program, arguments)
+        expected, failed = _interpreted(program, arguments)
         shaken = [a * (1 + _ROUNDING * rng.choice([-1.0, 1.0], size=a.shape)) for a in arguments]
-        changed = _interpreted(program, shaken)
+        changed, failed_too = _interpreted(program, shaken)
         found = _compiled(program, kernel, arguments)
-        names = program.function.name_out()
+        evaluated = ~(failed | failed_too)
+        compared = compared or bool(evaluated.any())
         finite = False
         for name, want, near, have in zip(names, expected, changed, found, strict=True):
-            usable = np.isfinite(want).all(axis=1) & np.isfinite(near).all(axis=1)
+            if np.any(np.isnan(want[evaluated]) & np.isfinite(have[evaluated])):
+                return f"{name} has numbers where the function is undefined"
+            usable = evaluated & np.isfinite(want).all(axis=1) & np.isfinite(near).all(axis=1)
             finite = finite or bool(usable.any())
             want, near, have = want[usable], near[usable], have[usable]
             if not want.size:
@@ -62,7 +67,7 @@ def disagreement(program: Program, kernel: Kernel) -> str | None:
                 )
         if finite:
             return None
-    return None
+    return None if compared else "it could not be evaluated on any random input to compare with"
 
 
 def _random_arguments(program: Program, sample) -> list[np.ndarray]:
@@ -74,11 +79,17 @@ def _random_arguments(program: Program, sample) -> list[np.ndarray]:
     return arguments
 
 
-def _interpreted(program: Program, arguments: list[np.ndarray]) -> list[np.ndarray]:
-    """Results of the interpreted function, the steps of a chain one after the other."""
+def _interpreted(
+    program: Program, arguments: list[np.ndarray]
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Results of the interpreted function, and for which items it failed.
+
+    The steps of a chain are taken one after the other.
+    """
     function, chain = program.function, program.chain
     steps = 1 if chain is None else _STEPS
-    results = [np.empty((_ITEMS, steps * size)) for size in program.sizes_out]
+    results = [np.full((_ITEMS, steps * size), np.nan) for size in program.sizes_out]
+    failed = np.zeros(_ITEMS, dtype=bool)
     for k in range(_ITEMS):
         values = [row[k] for row in arguments]
         for j in range(steps):
@@ -87,17 +98,25 @@ def _interpreted(program: Program, arguments: list[np.ndarray]) -> list[np.ndarr
                 start = j * size if chain is not None and i in chain.each else 0
                 column = values[i][start : start + size]
                 columns.append(ca.DM(column.reshape(function.size_in(i), order="F")))
-            outcome = [np.asarray(r.full()).ravel(order="F") for r in function.call(columns)]
+            try:
+                outcome = [np.asarray(r.full()).ravel(order="F") for r in function.call(columns)]
+            except RuntimeError:  # a solver inside it
+                failed[k] = True
+                break
             for result, size, value in zip(results, program.sizes_out, outcome, strict=True):
                 result[k, j * size : (j + 1) * size] = value
             if chain is not None:
                 values[chain.argument] = outcome[chain.result]
-    return results
+    return results, failed
 
 
 def _compiled(program: Program, kernel: Kernel, arguments: list[np.ndarray]) -> list[np.ndarray]:
     steps = 1 if program.chain is None else _STEPS
     results = [np.full((_ITEMS, steps * size), np.nan) for size in program.sizes_out]
-    if Table(_ITEMS, steps, arguments, results).run(kernel.run):
-        return [np.full_like(result, np.nan) for result in results]
+    if kernel.width > 1:
+        Table(_ITEMS, steps, arguments, results).run(kernel.run)
+        return results
+    for k in range(_ITEMS):  # one by one: an item that fails ends the call
+        one = [row[k : k + 1] for row in arguments]
+        Table(1, steps, one, [result[k : k + 1] for result in results]).run(kernel.run)
     return results

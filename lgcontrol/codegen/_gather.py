@@ -1,0 +1,60 @@
+"""C code that moves numbers between items in memory and lanes of vectors."""
+
+from __future__ import annotations
+
+# Blocks of W items by W numbers are transposed in registers; what is left over goes one by one.
+_CODE = """\
+#ifdef __clang__
+#define lg_mix(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define lg_mix(a, b, ...) __builtin_shuffle(a, b, (M){__VA_ARGS__})
+#endif
+typedef double U __attribute__((vector_size(8 * W), aligned(8)));
+static inline void lg_transpose(V *t)
+{
+  V a, b;
+TRANSPOSE}
+static void lg_gather(V *restrict to, const double *from, const int64_t *at, int64_t n)
+{
+  int64_t j = 0;
+  for (; j + W <= n; j += W) {
+    V t[W];
+    for (int i = 0; i < W; i++) t[i] = *(const U *)(from + at[i] + j);
+    lg_transpose(t);
+    for (int i = 0; i < W; i++) to[j + i] = t[i];
+  }
+  for (; j < n; j++)
+    for (int i = 0; i < W; i++) to[j][i] = from[at[i] + j];
+}
+static void lg_scatter(double *to, const V *from, const int32_t *slot, int64_t step, int64_t lanes,
+                       int64_t n)
+{
+  int64_t j = 0;
+  for (; j + W <= n; j += W) {
+    V t[W];
+    for (int i = 0; i < W; i++) t[i] = from[slot[j + i]];
+    lg_transpose(t);
+    for (int i = 0; i < W; i++)
+      if (i < lanes) *(U *)(to + i * step + j) = t[i];
+  }
+  for (; j < n; j++)
+    for (int64_t i = 0; i < lanes; i++) to[i * step + j] = from[slot[j]][i];
+}
+"""
+
+
+def gather_code(width: int) -> str:
+    """Functions ``lg_gather`` and ``lg_scatter`` for a width that is a power of two."""
+    steps = []
+    stride = 1
+    while stride < width:
+        # Rows i and i + stride exchange the halves of each block of 2 × stride lanes.
+        low = [k if not k & stride else width + k - stride for k in range(width)]
+        high = [k + stride if not k & stride else width + k for k in range(width)]
+        for i in (i for i in range(width) if not i & stride):
+            pair = f"t[{i}], t[{i + stride}]"
+            steps.append(f"  a = lg_mix({pair}, {', '.join(map(str, low))});")
+            steps.append(f"  b = lg_mix({pair}, {', '.join(map(str, high))});")
+            steps.append(f"  t[{i}] = a; t[{i + stride}] = b;")
+        stride *= 2
+    return _CODE.replace("TRANSPOSE", "".join(f"{step}\n" for step in steps))
