@@ -1,5 +1,6 @@
 """Figures and animations of runs, trajectories and convergence. Needs matplotlib when called."""
 
+from ._animate_run import Movie as Movie
 from ._animate_run import animate_run as animate_run
 from ._plot_convergence import plot_convergence as plot_convergence
 from ._plot_path import plot_path as plot_path

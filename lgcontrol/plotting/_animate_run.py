@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,55 @@ from ._poses import body_poses, is_attitude, is_planar
 from ._run import Run
 
 SUFFIXES = (".gif", ".mp4")
+LONGEST = 30.0  # seconds a film takes unless asked otherwise
+
+
+class Movie:
+    """A film that is not written yet: notebooks play it, `save` writes it.
+
+    Parameters
+    ----------
+    scene : object
+        Bodies that can be shown at each of its times; made by `animate_run`.
+    fps : int
+        Frames per second.
+
+    Attributes
+    ----------
+    times : ndarray, shape (F,)
+        Simulated time of each frame, s.
+    """
+
+    def __init__(self, scene: Any, fps: int) -> None:
+        self._scene, self.times, self.fps = scene, scene.times, fps
+
+    def save(self, path: str | Path) -> Path:
+        """Write a ``.gif`` (through Pillow) or ``.mp4`` file (needs ffmpeg).
+
+        Parameters
+        ----------
+        path : str or Path
+
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        ValueError
+            If the name has another ending.
+        RuntimeError
+            If an MP4 file is asked for and there is no ffmpeg.
+        """
+        from ._movie import write
+
+        return write(self._scene, _target(Path(path)), self.fps)
+
+    def _repr_html_(self) -> str:
+        from ._movie import gif_bytes
+
+        picture = b64encode(gif_bytes(self._scene, self.fps)).decode()
+        return f'<img src="data:image/gif;base64,{picture}">'
 
 
 def animate_run(
@@ -20,11 +70,11 @@ def animate_run(
     path: str | Path | None = None,
     fps: int = 25,
     *,
-    speed: float = 1.0,
+    speed: float | None = None,
     bodies: Callable[[np.ndarray], Any] | None = None,
     linked: bool = False,
-) -> Any:
-    """Bodies with their frames and trails, moving in real time; the reference is dashed.
+) -> Movie | Path:
+    """Bodies with their frames and trails, moving; the reference is dashed.
 
     Parameters
     ----------
@@ -34,8 +84,9 @@ def animate_run(
         A ``.gif`` (through Pillow) or ``.mp4`` file (needs ffmpeg) to write.
     fps : int
         Frames per second of the film, 1 to 100.
-    speed : float
-        Simulated seconds per second of the film.
+    speed : float, optional
+        Simulated seconds per second of the film: real time if left out, but faster for runs that
+        would take more than 30 s.
     bodies : callable, optional
         See `plot_path`.
     linked : bool
@@ -43,8 +94,8 @@ def animate_run(
 
     Returns
     -------
-    Path or matplotlib.animation.FuncAnimation
-        The file written; without a path an animation, which notebooks play.
+    Path or Movie
+        The file written; without a path a film that notebooks play.
 
     Raises
     ------
@@ -63,19 +114,15 @@ def animate_run(
     """
     if not 1 <= fps <= 100:
         raise ValueError(f"fps must be from 1 to 100, got {fps}")
+    duration = float(run.t[-1] - run.t[0])
+    if speed is None:
+        speed = max(1.0, duration / LONGEST)
     if not (np.isfinite(speed) and speed > 0):
         raise ValueError(f"speed must be positive, got {speed}")
     target = None if path is None else _target(Path(path))
-    from ._movie import can_write_mp4, play, write
     from ._scene import Scene
 
-    if target is not None and target.suffix.lower() == ".mp4" and not can_write_mp4():
-        raise RuntimeError(
-            f"{target}: MP4 files need the program ffmpeg, which is not on PATH; install it, or "
-            "write a .gif file"
-        )
-    count = int(np.floor(fps * (run.t[-1] - run.t[0]) / speed + 1e-9)) + 1
-    times = run.t[0] + speed * np.arange(count) / fps
+    times = run.t[0] + speed * np.arange(int(fps * duration / speed + 1e-9) + 1) / fps
     poses = _at(run, run.x, times, bodies)
     reference = getattr(run, "reference", None)
     goal = None if reference is None else _at(run, reference, times, bodies)
@@ -84,11 +131,13 @@ def animate_run(
         goal,
         times,
         getattr(run, "name", ""),
+        speed=speed,
         linked=linked,
         planar=is_planar(poses) and (goal is None or is_planar(goal)),
         attitude=bodies is None and is_attitude(run.group),
     )
-    return play(scene, fps) if target is None else write(scene, target, fps)
+    movie = Movie(scene, fps)
+    return movie if target is None else movie.save(target)
 
 
 def _at(
@@ -99,6 +148,15 @@ def _at(
 
 
 def _target(path: Path) -> Path:
+    """The path, if a film can be written there."""
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(f"{path}: an animation is written as {' or '.join(SUFFIXES)}")
+    if path.suffix.lower() == ".mp4":
+        from ._movie import can_write_mp4
+
+        if not can_write_mp4():
+            raise RuntimeError(
+                f"{path}: MP4 files need the program ffmpeg, which is not on PATH; install it, or "
+                "write a .gif file"
+            )
     return path

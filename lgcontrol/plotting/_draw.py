@@ -23,6 +23,7 @@ from ._style import (
 
 # A bound further from the data than this many spans would flatten the signals it bounds.
 BOUND_REACH = 1.0
+MANY = 8000  # points of a line
 
 
 def make_grid(figure: Any, count: int) -> list[Any]:
@@ -50,7 +51,7 @@ def draw_panel(ax: Any, panel: Panel, *, last: bool) -> bool:
 
     Returns whether a bound is near enough to be drawn.
     """
-    single = len(panel.labels) == 1 and panel.labels[0] not in panel.title
+    single = len(panel.labels) == 1 and not panel.title.endswith(panel.labels[0])
     title = f"{panel.title} ({panel.labels[0]})" if single else panel.title
     style_axes(ax, title, "time [s]" if last else "", _unit(panel.unit))
     colors = line_colors(len(panel.labels))
@@ -58,21 +59,23 @@ def draw_panel(ax: Any, panel: Panel, *, last: bool) -> bool:
     width = 0.8 if many else 1.2
     shared = panel.dashed is not None and bool((panel.dashed == panel.dashed[:, :1]).all())
     if panel.dashed is not None and shared:
-        ax.plot(panel.t, panel.dashed[:, 0], color=INK, lw=0.9, ls=DASHES, alpha=0.6)
+        goal = thin(panel.t, panel.dashed[:, 0])
+        ax.plot(*goal, color=INK, lw=0.9, ls=DASHES, alpha=0.6)
     for k, (label, color) in enumerate(zip(panel.labels, colors, strict=True)):
         values = panel.values[:, k]
         if panel.steps:
             held = np.append(values, values[-1:])
-            ax.plot(panel.t[: len(held)], held, color=color, lw=width, label=label,
+            ax.plot(*thin(panel.t[: len(held)], held), color=color, lw=width, label=label,
                     drawstyle="steps-post")  # fmt: skip
         else:
-            ax.plot(panel.t, values, color=color, lw=width, label=label)
+            ax.plot(*thin(panel.t, values), color=color, lw=width, label=label)
             _mark_lone(ax, panel.t, values, color)
         if panel.dashed is not None and not shared:
-            ax.plot(panel.t, panel.dashed[:, k], color=color, lw=0.9, ls=DASHES, alpha=0.75)
+            goal = thin(panel.t, panel.dashed[:, k])
+            ax.plot(*goal, color=color, lw=0.9, ls=DASHES, alpha=0.75)
         if panel.band is not None:
-            half = panel.band[:, k]
-            ax.fill_between(panel.t, -half, half, color=color, alpha=0.13, lw=0)
+            t, half = thin(panel.t, panel.band[:, k])
+            ax.fill_between(t, -half, half, color=color, alpha=0.13, lw=0)
     if panel.t[-1] > panel.t[0]:
         ax.set_xlim(panel.t[0], panel.t[-1])
     bounded = _draw_bounds(ax, panel, colors)
@@ -81,6 +84,27 @@ def draw_panel(ax: Any, panel: Panel, *, last: bool) -> bool:
     elif len(panel.labels) > 1:
         legend(ax)
     return bounded
+
+
+def thin(t: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The least and the greatest of many values in each of some thousand spans, and all gaps.
+
+    More than that no figure shows, and matplotlib fails on hundreds of thousands of jagged points.
+    """
+    if len(values) <= MANY:
+        return t, values
+    spans = MANY // 4
+    size = -(-len(values) // spans)
+    padded = np.full(spans * size, np.nan)
+    padded[: len(values)] = values
+    rows = padded.reshape(spans, size)
+    start = size * np.arange(spans)
+    low = start + np.argmin(np.where(np.isnan(rows), np.inf, rows), axis=1)
+    high = start + np.argmax(np.where(np.isnan(rows), -np.inf, rows), axis=1)
+    gaps = np.flatnonzero(np.isnan(values))
+    chosen = np.concatenate([[0, len(values) - 1], low, high, gaps])
+    kept = np.unique(chosen[chosen < len(values)])
+    return t[kept], values[kept]
 
 
 def _mark_lone(ax: Any, t: np.ndarray, values: np.ndarray, color: Any) -> None:

@@ -1,13 +1,15 @@
-"""Movies: frames of a scene written to GIF or MP4, or played in a notebook. Imports matplotlib."""
+"""Films: frames of a scene as GIF or MP4. Imports matplotlib."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from matplotlib.animation import FFMpegWriter, FuncAnimation
+from matplotlib.animation import FFMpegWriter
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from PIL import Image
@@ -16,27 +18,6 @@ from ._scene import Scene
 from ._style import AXIS_COLORS, FAINT, GRID, INK
 
 DPI = 100
-
-
-class Movie(FuncAnimation):
-    """An animation that notebooks play: all frames as images in one page."""
-
-    def _repr_html_(self) -> str:
-        return self.to_jshtml()
-
-    def __del__(self) -> None:
-        """Leave out the complaint about animations that were never drawn."""
-        self._draw_was_started = True
-
-
-def play(scene: Scene, fps: int) -> Movie:
-    """The scene as an animation for notebooks."""
-
-    def update(k: int) -> list:
-        scene.show(k)
-        return []
-
-    return Movie(scene.figure, update, frames=len(scene.times), interval=1000 / fps)
 
 
 def write(scene: Scene, path: Path, fps: int) -> Path:
@@ -51,7 +32,14 @@ def write(scene: Scene, path: Path, fps: int) -> Path:
     return path
 
 
-def _write_gif(scene: Scene, path: Path, fps: int) -> None:
+def gif_bytes(scene: Scene, fps: int) -> bytes:
+    """Content of a GIF file."""
+    buffer = BytesIO()
+    _write_gif(scene, buffer, fps)
+    return buffer.getvalue()
+
+
+def _write_gif(scene: Scene, target: Any, fps: int) -> None:
     """One palette for all frames; GIF counts in hundredths of a second, so the ends are rounded."""
     palette = _palette(scene)
     images = [_reduce(pixels, palette) for pixels in _frames(scene)]
@@ -59,7 +47,7 @@ def _write_gif(scene: Scene, path: Path, fps: int) -> None:
     durations = (10 * np.diff(ends)).tolist()
     durations[-1] += 1000  # rest on the last one before it starts again
     images[0].save(
-        path, format="GIF", save_all=True, append_images=images[1:], duration=durations, loop=0
+        target, format="GIF", save_all=True, append_images=images[1:], duration=durations, loop=0
     )
 
 

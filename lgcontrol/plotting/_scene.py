@@ -33,6 +33,8 @@ class Scene:
     times : ndarray, shape (F,)
         In s.
     title : str
+    speed : float
+        Simulated seconds per second, shown unless it is 1.
     linked : bool
         Whether each body is joined to the one before by a line, as in an arm.
     planar, attitude : bool
@@ -46,11 +48,13 @@ class Scene:
         times: np.ndarray,
         title: str,
         *,
+        speed: float = 1.0,
         linked: bool,
         planar: bool,
         attitude: bool,
     ) -> None:
         self.poses, self.goal, self.times = poses, goal, times
+        self.pace = "" if speed == 1.0 else f"  ({speed:.3g}×)"
         self.size = 2 if planar else 3
         self.figure = new_figure(5.6, 4.6 if planar else 5.0)
         self.ax: Any = self.figure.add_subplot(projection=None if planar else "3d")
@@ -85,7 +89,7 @@ class Scene:
 
     def show(self, k: int) -> None:
         """Move everything to frame k."""
-        self.clock.set_text(f"{self.times[k]:6.2f} s")
+        self.clock.set_text(f"{self.times[k]:6.2f} s{self.pace}")
         for i, pose in enumerate(self.poses[k]):
             _place(self.trails[i], self.poses[: k + 1, i, : self.size])
             axes, start = axes_of(pose)[: self.size, : self.size], pose[: self.size]

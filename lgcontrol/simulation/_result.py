@@ -57,7 +57,7 @@ class ControllerLog:
     info: Mapping[str, np.ndarray]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SimulationResult:
     """Times, states, inputs and whatever else a closed-loop run produced.
 
@@ -111,6 +111,17 @@ class SimulationResult:
     settings: Mapping[str, Any] = field(default_factory=dict)
     status: str = "completed"
     message: str = ""
+
+    def __repr__(self) -> str:
+        """Name, status and size; ``print`` shows the summary."""
+        return (
+            f"SimulationResult({self.name!r}, {self.status}, {self.t[-1]:g} s, "
+            f"{len(self.u)} intervals)"
+        )
+
+    def __str__(self) -> str:
+        """The same with the lines of `summary`."""
+        return "\n  ".join([repr(self), *self.summary()])
 
     @property
     def success(self) -> bool:

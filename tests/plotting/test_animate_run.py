@@ -1,16 +1,16 @@
 """animate_run: files that play, frames that show the right moment."""
 
 import os
+from base64 import b64decode
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image, ImageChops
 
-from lgcontrol.groups import SE3, Rn
+from lgcontrol.groups import SE2, SE3, Rn
 from lgcontrol.plotting import animate_run
 from lgcontrol.plotting._animate_run import _at
-from lgcontrol.plotting._movie import Movie
 from lgcontrol.plotting._scene import Scene
 from lgcontrol.systems import Trajectory
 
@@ -112,11 +112,23 @@ def test_links_of_an_arm(tmp_path):
 
 
 @pytest.mark.parametrize("run", [turn(), drive(), flight()], ids=["turn", "drive", "flight"])
-def test_notebooks_play_it(run):
+def test_notebooks_play_it(run, tmp_path):
     movie = animate_run(run, fps=1)
-    assert isinstance(movie, Movie)
-    page = movie._repr_html_()
-    assert page.count("data:image/png;base64") == 3
+    np.testing.assert_allclose(movie.times, [0.0, 1.0, 2.0])
+    start, content, _ = movie._repr_html_().replace('"', ",").split(",")[1:]
+    assert start == "data:image/gif;base64"
+    (tmp_path / "page.gif").write_bytes(b64decode(content))
+    assert len(frames(tmp_path / "page.gif")) == 3
+    assert movie.save(tmp_path / "file.gif").read_bytes() == b64decode(content)
+
+
+def test_long_runs_are_played_faster():
+    t = np.linspace(0, 600, 11)
+    run = Trajectory(SE2, t, SE2.exp(np.outer(t, [1.0, 0, 0.1])))
+    movie = animate_run(run, fps=2)
+    np.testing.assert_allclose(movie.times, np.arange(0, 601, 10))  # 30 s
+    assert movie._scene.clock.get_text().split() == ["0.00", "s", "(20×)"]
+    assert len(animate_run(run, fps=1, speed=60.0).times) == 11
 
 
 def test_mistakes(tmp_path, monkeypatch):

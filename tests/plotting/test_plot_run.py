@@ -253,6 +253,24 @@ def test_nested_blocks_are_named_with_their_path():
     ]
 
 
+def test_long_noisy_runs_are_thinned_to_what_can_be_seen(rng):
+    """All of it would break matplotlib's renderer; extremes, ends and gaps stay."""
+    t = np.linspace(0, 100, 300_001)
+    noise = rng.normal(size=(len(t), 1))
+    noise[123_456], noise[7] = 9.0, -9.0
+    run = result(
+        Rn(1), noise, t=t, u=noise[:-1], input_names=("u",), reference=np.zeros_like(noise),
+        estimate=noise, estimate_std=np.ones_like(noise),
+    )  # fmt: skip
+    figure = plot_run(run)
+    figure.draw_without_rendering()
+    figure._repr_png_()
+    for title in ("state (x0)", "inputs (u)"):
+        x, y = solid(panel(figure, title))[0].get_data()
+        assert len(x) < 8000 and (x[0], x[-1]) == (0, 100) and (np.diff(x) > 0).all()
+        assert y.max() == 9.0 and y.min() == -9.0 and t[123_456] in x
+
+
 def test_joints_of_one_parent_share_a_panel():
     """As in the state of an arm: a block for each joint, rotating, sliding or turning freely."""
     arm = Product(

@@ -38,6 +38,11 @@ def test_trajectory_interpolates(run):
     np.testing.assert_array_equal(run.trajectory(0.35).u, run.u[3])
 
 
+def test_shown_in_a_line_and_printed_with_its_summary(run):
+    assert repr(run) == "SimulationResult('drone', completed, 1 s, 10 intervals)"
+    assert str(run).splitlines() == [repr(run), *(f"  {line}" for line in run.summary())]
+
+
 def test_unknown_names_list_the_valid_ones(run):
     with pytest.raises(KeyError, match="unknown block 'twst'; valid names are pose, twist"):
         run.block("twst")
