@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import lsq_linear
 
-# Inputs that the accelerations leave open go to the middle of nothing: they stay small, at a price
-# that changes what is wanted by less than this share.
+# Controls that the wanted quantities leave open stay small, at a price that changes what is met by
+# less than this share.
 REGULARIZATION = 1e-6
 
 
@@ -45,20 +45,18 @@ def allocate(
     >>> allocate(effect, [2.5, 1.0], np.zeros(2), np.ones(2), np.array([1, 100])).round(2)
     array([1., 0.])
     """
-    wanted = np.asarray(wanted, dtype=np.float64)
+    wanted, lower, upper = (np.asarray(v, dtype=np.float64) for v in (wanted, lower, upper))
     u = np.linalg.pinv(effect) @ wanted
     if ((u >= lower) & (u <= upper)).all():
         return u
-    span = np.where(np.isfinite(upper - lower), upper - lower, 1.0)
+    span = upper - lower
+    span = np.where(np.isfinite(span) & (span > 0), span, 1.0)
     reach = np.abs(effect) @ span
     scale = np.where(reach > 0, reach, 1.0)
     weight = (np.ones(len(wanted)) if priority is None else np.asarray(priority)) / scale
     rows = np.vstack([weight[:, None] * effect, REGULARIZATION * np.diag(1.0 / span)])
     target = np.concatenate([weight * wanted, np.zeros(len(u))])
-    found = lsq_linear(rows, target, bounds=_open(lower, upper), method="bvls")
+    # The solver refuses equal bounds: it gets a little room.
+    room = np.maximum(upper, np.nextafter(lower, np.inf))
+    found = lsq_linear(rows, target, bounds=(lower, room), method="bvls")
     return np.clip(found.x, lower, upper)
-
-
-def _open(lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds with a little room between them: the solver refuses equal ones."""
-    return lower, np.maximum(upper, np.nextafter(lower, np.inf))

@@ -5,6 +5,7 @@ it is used here but what `problems.json` beside it states.
 """
 
 import importlib.util
+import warnings
 from pathlib import Path
 from types import ModuleType
 
@@ -54,7 +55,9 @@ def load_neutral(shared: Path) -> ModuleType:
     """The neutral plant, cost and judge."""
     spec = importlib.util.spec_from_file_location("problem_a_plant", shared / "specs" / "plant.py")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # it leaves its JSON file open
+        spec.loader.exec_module(module)
     return module
 
 

@@ -1,0 +1,132 @@
+"""What every controller promises to whoever calls it."""
+
+import numpy as np
+import pytest
+
+from lgcontrol.controllers import LQR, MPC, TVLQR, Adapted, GeometricPD, ThrustVectorPD
+
+from ..optimal.examples import satellite
+from .problem_a import GOAL, HOVER, quadrotor
+
+NAMES = ["LQR", "TVLQR", "MPC", "GeometricPD", "ThrustVectorPD"]
+
+
+def make(name, **options):
+    """A controller and its goal."""
+    if name == "GeometricPD":
+        body = satellite(limit=1.0)
+        return GeometricPD(body, **options), body.state.identity
+    quad = quadrotor()
+    hover = quad.trim(position=GOAL[:3])
+    weights = {"Q": {"pose": 10, "twist": 1}, "R": 0.1}
+    if name == "LQR":
+        return LQR(quad, hover, **weights, **options), GOAL
+    if name == "TVLQR":
+        return TVLQR(quad, hover.trajectory(2.0, 0.05), **weights, **options), GOAL
+    if name == "MPC":
+        options = {"period": options.pop("dt"), **options} if "dt" in options else options
+        return MPC(quad, horizon=10, dt=0.05, **weights, **options), GOAL
+    return ThrustVectorPD(quad, **options), GOAL
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_controls_are_within_bounds_and_said_to_be(name, rng):
+    controller, goal = make(name)
+    system = controller.system
+    index = system.input_index("control")
+    lower, upper = (bound[index] for bound in system.input_bounds)
+    for size in (0.0, 0.1, 3.0):
+        x = system.state.plus(goal, size * rng.normal(size=system.state.dim))
+        u = controller(0.0, x, goal)
+        assert u.shape == (len(index),)
+        assert ((u >= lower) & (u <= upper)).all()
+        assert controller.info.status in ("ok", "saturated")
+    controller.reset()
+    at_goal = controller(0.0, goal, goal)
+    expected = np.zeros(3) if name == "GeometricPD" else HOVER
+    assert np.allclose(at_goal, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_timing_is_what_was_asked_for(name):
+    controller, _ = make(name, dt=0.02, offset=0.01, delay=0.005)
+    assert (controller.dt, controller.offset, controller.delay) == (0.02, 0.01, 0.005)
+    with pytest.raises(ValueError, match="must be positive"):
+        make(name, dt=0.0)
+    with pytest.raises(ValueError, match="delay must be"):
+        make(name, delay=-0.1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_state_that_is_not_finite_holds_the_last_controls(name, rng):
+    controller, goal = make(name)
+    system = controller.system
+    broken = np.full(system.state.nq, np.nan)
+    first = controller(0.0, broken, goal)
+    assert np.isfinite(first).all()
+    assert controller.info.status == "held"
+    assert "not finite" in controller.info.message
+    x = system.state.plus(goal, 0.1 * rng.normal(size=system.state.dim))
+    last = controller(0.0, x, goal)
+    assert np.array_equal(controller(0.05, broken, goal), last)
+    assert controller.info.status == "held"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_answers_are_repeated_after_a_reset_and_are_the_callers_own(name, rng):
+    controller, goal = make(name)
+    x = controller.system.state.plus(goal, 0.2 * rng.normal(size=controller.system.state.dim))
+    first = controller(0.0, x, goal)
+    kept = first.copy()
+    first[:] = 99.0
+    controller.reset()
+    assert controller.info.status == "ok"
+    assert np.array_equal(controller(0.0, x, goal), kept)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_wrong_states_and_missing_references_are_named(name):
+    controller, goal = make(name)
+    with pytest.raises(ValueError, match=r"x has shape \(3,\), expected \(\d+,\)"):
+        controller(0.0, np.zeros(3), goal)
+    if name not in ("LQR", "TVLQR"):  # these have the point they are made for
+        with pytest.raises(ValueError, match="no reference to follow"):
+            controller(0.0, goal)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_reference_may_be_given_once_and_for_all(name):
+    controller, goal = make(name)
+    controller.reference = goal
+    assert np.array_equal(controller(0.0, goal), controller(0.0, goal, goal))
+
+
+def test_adapted_controllers_translate_and_pass_on_the_rest():
+    inner, goal = make("LQR", dt=0.02)
+    calls = []
+    adapted = Adapted(
+        inner,
+        state=lambda x: x[:13],
+        reference=lambda reference: reference["goal"],
+        answer=lambda t, x, u: calls.append((t, len(x))) or {"u": u},
+    )
+    answer = adapted(0.3, np.concatenate([goal, np.zeros(4)]), {"goal": goal})
+    assert np.allclose(answer["u"], HOVER, atol=1e-6)
+    assert calls == [(0.3, 17)]
+    assert adapted.dt == 0.02
+    assert adapted.info is inner.info
+    adapted.reset()
+    with pytest.raises(AttributeError):
+        adapted.frequency  # noqa: B018  # the access is what raises
+
+
+def test_a_saturated_answer_is_reported():
+    quad = quadrotor()
+    controller = LQR(quad, GOAL, {"pose": 10, "twist": 1}, 0.1)
+    far = GOAL.copy()
+    far[0] -= 30.0
+    controller(0.0, far)
+    assert controller.info.status == "saturated"
+    free = LQR(quad, GOAL, {"pose": 10, "twist": 1}, 0.1, saturate=False)
+    assert (free(0.0, far) < 0).any() or (free(0.0, far) > 6).any()
+    assert free.info.status == "ok"

@@ -1,0 +1,290 @@
+"""Predictive control: problem A by its own judge, real-time steps, bounds, delays, cascades."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from lgcontrol.controllers import LQR, MPC, Adapted, ThrustVectorPD, allocate
+from lgcontrol.groups import SE3, SO2, SO3, Product, Rn
+from lgcontrol.optimal import Bound, lqr
+from lgcontrol.simulation import Cascade, simulate
+from lgcontrol.systems import Input, System, Trajectory
+
+from ..optimal.examples import double_integrator, pendulum, satellite, vessel
+from .problem_a import (
+    GOAL,
+    HOVER,
+    INERTIA,
+    MASS,
+    MIX,
+    STEP,
+    attitudes,
+    closed_loop,
+    from_neutral,
+    load_neutral,
+    quadrotor,
+)
+
+WEIGHTS = {
+    "Q": {"pose": [10, 10, 10, 5, 5, 5], "twist": [1, 1, 1, 0.2, 0.2, 0.2]},
+    "R": 0.1,
+    "terminal": {"pose": [200, 200, 200, 100, 100, 100], "twist": [50, 50, 50, 10, 10, 10]},
+}
+
+
+@pytest.fixture(scope="module")
+def recovery():
+    return MPC(quadrotor(), horizon=40, dt=0.05, **WEIGHTS)
+
+
+@pytest.fixture
+def plant(shared):
+    return load_neutral(shared)
+
+
+@pytest.mark.parametrize("start", [0, 1, "half a turn"])
+@pytest.mark.parametrize(("sign", "canon"), [(1, True), (1, False), (-1, False)])
+def test_recovers_on_the_neutral_plant(recovery, plant, start, sign, canon):
+    q = np.array([0.0, 1, 0, 0]) if start == "half a turn" else attitudes()[start]
+    run = closed_loop(plant, recovery, plant.x0_of(sign * q), canon=canon)
+    assert run["success"]
+    assert set(run["statuses"]) == {"ok"}
+
+
+def test_the_loop_here_is_that_of_the_judge(recovery, plant):
+    q = attitudes()[2]
+    ours = closed_loop(plant, recovery, plant.x0_of(q), canon=False)
+    recovery.reset()
+    judged = plant.closed_loop(
+        lambda x, k: recovery(k * STEP, from_neutral(x), GOAL), plant.x0_of(q), canon=False
+    )
+    assert judged["success"]
+    assert abs(judged["perr"] - ours["perr"]) < 1e-12
+    assert abs(judged["aerr"] - ours["aerr"]) < 1e-12
+
+
+@pytest.mark.parametrize("limits", [(0.0, 6.0), (-np.inf, np.inf)])
+def test_geometric_control_recovers_with_and_without_rotor_limits(plant, limits):
+    control = ThrustVectorPD(
+        quadrotor(), dt=0.01, position_frequency=2.5, saturate=bool(np.isfinite(limits[0]))
+    )
+    for q in (*attitudes(3), np.array([0.0, 1, 0, 0])):
+        assert closed_loop(plant, control, plant.x0_of(q), limits=limits)["success"]
+
+
+def test_without_disturbances_it_comes_to_rest_at_the_goal(recovery):
+    quad = recovery.system
+    recovery.reset()
+    x = quad.state.join(pose=[0, 0, 0, 0, 1, 0, 0])
+    for k in range(120):
+        x = quad.step()(0.0, x, recovery(0.05 * k, x, GOAL), [], 0.05)
+    assert np.abs(quad.state.minus(x, GOAL)).max() < 1e-3
+
+
+def test_a_linear_problem_without_bounds_is_the_regulator(rng):
+    system = double_integrator()
+    weights = {"Q": [1, 2, 0.1, 0.1], "R": 0.5}
+    mpc = MPC(system, horizon=20, dt=0.1, terminal="riccati", reference=np.zeros(4), **weights)
+    regulator = LQR(system, np.zeros(4), dt=0.1, **weights)
+    x = rng.normal(size=4)
+    for k in range(5):
+        u = mpc(0.1 * k, x)
+        assert np.allclose(u, regulator(0.1 * k, x), atol=1e-6)
+        x = system.step()(0.0, x, u, [], 0.1)
+
+
+def test_near_the_goal_it_is_the_linear_regulator():
+    quad = quadrotor()
+    weights = {"Q": {"pose": 10, "twist": 1}, "R": 0.1}
+    mpc = MPC(quad, horizon=20, dt=0.05, terminal="riccati", reference=GOAL, **weights)
+    gain = lqr(quad, GOAL, dt=0.05, **weights).K
+    direction = np.random.default_rng(0).normal(size=12)
+    errors = []
+    for size in (1e-2, 1e-3):
+        mpc.reset()
+        x = quad.state.plus(GOAL, size * direction)
+        linear = -gain @ quad.state.minus(x, GOAL)
+        errors.append(np.abs(mpc(0.0, x) - HOVER - linear).max() / np.abs(linear).max())
+    assert errors[1] < 0.3 * errors[0]
+    assert errors[1] < 1e-2
+
+
+def test_real_time_steps_stay_close_to_the_optimum():
+    body = satellite(limit=1.0)
+    options = {"horizon": 20, "dt": 0.2, "Q": {"attitude": 5, "rate": 1}, "R": 0.1}
+    one = MPC(body, **options)
+    many = MPC(body, iterations=20, **options)
+    x = body.state.join(attitude=SO3.exp([2.0, 1.5, -1.0]))
+    worst = 0.0
+    for k in range(30):
+        u, best = one(0.2 * k, x, body.state.identity), many(0.2 * k, x, body.state.identity)
+        worst = max(worst, np.abs(u - best).max())
+        x = body.step()(0.0, x, best, [], 0.2)
+        if k:
+            assert (one.info.iterations, many.info.iterations) == (1, 20)
+    assert worst < 0.05
+
+
+def test_soft_and_hard_velocity_bounds():
+    body = satellite(limit=1.0)
+    options = {"horizon": 20, "dt": 0.2, "Q": {"attitude": 5, "rate": 1}, "R": 0.1}
+    start = body.state.join(attitude=SO3.exp([2.0, 1.5, -1.0]))
+    peaks = []
+    for bound in ((), [Bound("rate", -0.4, 0.4)], [Bound("rate", -0.4, 0.4, soft=100.0)]):
+        mpc = MPC(body, bounds=bound, reference=body.state.identity, **options)
+        run = simulate(body, mpc, x0=start, seconds=8.0, reference=body.state.identity)
+        peaks.append(np.abs(run.x[:, 4:]).max())
+        assert np.abs(body.state.minus(run.x[-1], body.state.identity)).max() < 0.05
+    assert peaks[0] > 0.6
+    assert peaks[1] < 0.4 + 1e-3
+    assert peaks[2] < 0.4 + 1e-2
+
+
+def test_bounds_that_cannot_be_kept_are_exceeded_as_little_as_possible():
+    body = satellite(limit=0.3)
+    mpc = MPC(
+        body, horizon=10, dt=0.2, Q={"attitude": 5, "rate": 1}, R=0.1,
+        bounds=[Bound("rate", -0.4, 0.4)], reference=body.state.identity,
+    )  # fmt: skip
+    fast = body.state.join(rate=[2.0, 0.0, 0.0])
+    u = mpc(0.0, fast)
+    assert u[0] == pytest.approx(-0.3, abs=1e-6)  # brakes with all it has
+    assert mpc.info.status == "infeasible"
+    u = mpc(0.2, body.step()(0.0, fast, u, [], 0.2))
+    assert mpc.info.status == "infeasible"
+    assert "rate.x0 exceeds its bound" in mpc.info.message
+    assert u[0] == pytest.approx(-0.3, abs=1e-6)
+
+
+def test_a_trajectory_is_followed_with_preview(rng):
+    craft = vessel()
+    inputs = np.zeros((80, 3))
+    inputs[:, 0], inputs[:, 1] = 1.0, 0.6 * np.sin(0.3 * np.arange(80))
+    path = craft.rollout(craft.state.identity, inputs, dt=0.2)
+    mpc = MPC(craft, horizon=15, dt=0.2, Q={"pose": 10, "twist": 1}, R=0.1)
+    x = craft.state.plus(path.x[0], [0.0, 0.3, 0.2, 0, 0, 0])
+    for k in range(60):
+        u = mpc(0.2 * k, x, path)
+        x = craft.step()(0.0, x, craft.full_input(u), [], 0.2)
+    assert np.abs(craft.state.minus(x, path.x[60])).max() < 1e-2
+
+
+def test_calls_may_come_at_another_rate_than_the_steps():
+    body = satellite(limit=1.0)
+    for period in (0.05, 0.2, 0.3):
+        mpc = MPC(
+            body, horizon=20, dt=0.2, Q={"attitude": 5, "rate": 1}, R=0.1, period=period,
+        )  # fmt: skip
+        start = body.state.join(attitude=SO3.exp([2.0, 1.5, -1.0]))
+        run = simulate(body, mpc, x0=start, seconds=9.0, reference=body.state.identity)
+        assert np.abs(body.state.minus(run.x[-1], body.state.identity)).max() < 0.02
+
+
+def test_a_known_delay_is_predicted_over():
+    """The same loop with a delay of a whole period, told and untold."""
+    errors = []
+    for told in (True, False):
+        quad = quadrotor()
+        mpc = MPC(quad, horizon=20, dt=0.05, delay=0.05 if told else 0.0, **WEIGHTS)
+        x = quad.state.plus(GOAL, [0.5, 0, 0, 0.3, 0.2, 0, 0, 0, 0, 1, 0, 0])
+        waiting, total = HOVER, 0.0
+        for k in range(60):
+            u = mpc(0.05 * k, x, GOAL)
+            x = quad.step()(0.0, x, waiting, [], 0.05)
+            waiting = u
+            total += np.sum(quad.state.minus(x, GOAL) ** 2)
+        errors.append(total)
+    assert errors[0] < 0.8 * errors[1]
+
+
+def test_the_goal_may_jump():
+    quad = quadrotor()
+    mpc = MPC(quad, horizon=30, dt=0.05, **WEIGHTS)
+    x, other = GOAL, GOAL.copy()
+    other[:3] = [-1.0, 2.0, 2.0]
+    other[3:7] = SO3.exp([0, 0, 2.5])
+    for k in range(120):
+        x = quad.step()(0.0, x, mpc(0.05 * k, x, GOAL if k < 10 else other), [], 0.05)
+    assert np.abs(quad.state.minus(x, other)).max() < 0.02
+
+
+def test_systems_no_geometric_controller_fits_start_from_what_holds_them():
+    weights = {"Q": {"angle": 1, "rate": 0.1}, "R": 0.1, "terminal": 50.0}
+    mpc = MPC(pendulum(0.6), horizon=60, dt=0.1, **weights)
+    up = np.array([-1.0, 0.0, 0.0])
+    x = np.concatenate([SO2.exp([0.1]), [0.0]])
+    for k in range(120):
+        x = mpc.system.step()(0.0, x, mpc(0.1 * k, x, up), [1.0], 0.1)
+    assert np.abs(mpc.system.state.minus(x, up)).max() < 0.05
+
+
+def test_initial_guesses_may_be_given():
+    quad = quadrotor()
+    x = quad.state.join(pose=[0, 0, 0, 1, 0, 0, 0])
+    followed = MPC(quad, horizon=40, dt=0.05, initial=ThrustVectorPD(quad), **WEIGHTS)
+    u = followed(0.0, x, GOAL)
+    stored = MPC(quad, horizon=40, dt=0.05, initial=followed.plan, **WEIGHTS)
+    assert np.allclose(stored(0.0, x, GOAL), u, atol=1e-2)
+    assert stored.info.iterations <= followed.info.iterations
+    with pytest.raises(ValueError, match="'auto', not 'pd'"):
+        MPC(quad, horizon=5, dt=0.05, initial="pd")
+
+
+def test_the_plan_starts_at_the_state_and_ends_a_horizon_later():
+    body = satellite(limit=1.0)
+    mpc = MPC(body, horizon=20, dt=0.2, Q={"attitude": 5, "rate": 1}, R=0.1)
+    assert mpc.plan is None
+    x = body.state.join(attitude=SO3.exp([2.0, 1.5, -1.0]))
+    u = mpc(1.0, x, body.state.identity)
+    assert isinstance(mpc.plan, Trajectory)
+    assert np.array_equal(mpc.plan.u[0], u)
+    assert np.allclose(body.state.minus(mpc.plan.x[0], x), 0)
+    assert (mpc.plan.t[0], mpc.plan.t[-1]) == pytest.approx((1.0, 5.0))
+
+
+def test_cascade_predictive_control_over_a_rate_loop():
+    """The outer model turns as told at once; the inner loop makes the rotors do it."""
+
+    def simple(t, x, u, p):
+        weight = SO3.matrix(x[3:7]).T @ ca.DM([0, 0, -9.81])
+        return ca.vertcat(x[7:], u[1:], weight + ca.vertcat(0, 0, u[0]) - ca.cross(u[1:], x[7:]))
+
+    outer_model = System(
+        "thrust and rates",
+        Product(pose=SE3, velocity=Rn(3)),
+        simple,
+        inputs=[Input("lift", "m/s²", 0, 20, 9.81)]
+        + [Input(f"rate{i}", "rad/s", -4, 4) for i in "xyz"],
+    )
+    goal = outer_model.state.join(pose=GOAL[:7])
+    mpc = MPC(
+        outer_model, horizon=25, dt=0.08, Q={"pose": 10, "velocity": 1}, R=[0.1, 1, 1, 1],
+    )  # fmt: skip
+    outer = Adapted(mpc, state=lambda x: x[:10], reference=lambda reference: goal)
+
+    def inner(t, x, wanted):
+        turn = 30.0 * (wanted[1:] - x[10:])
+        torque = INERTIA * turn + np.cross(x[10:], INERTIA * x[10:])
+        priority = np.array([10.0, 100, 100, 1])
+        return allocate(
+            MIX, np.r_[MASS * wanted[0], torque], np.zeros(4), np.full(4, 6.0), priority
+        )
+
+    inner.dt = 0.01
+    quad = quadrotor()
+    start = quad.state.join(pose=np.concatenate([np.zeros(3), SO3.exp([1.5, 0.5, 0.5])]))
+    run = simulate(quad, Cascade(outer, inner), x0=start, seconds=5.0, reference=GOAL)
+    assert run.success
+    assert np.abs(quad.state.minus(run.x[-1], GOAL)).max() < 0.05
+
+
+def test_cascade_tracking_of_the_plan():
+    """The outer loop plans at 10 Hz; the inner one follows the plan at 100 Hz."""
+    quad = quadrotor()
+    mpc = MPC(quad, horizon=20, dt=0.1, substeps=2, **WEIGHTS)
+    outer = Adapted(mpc, answer=lambda t, x, u: mpc.plan)
+    inner = ThrustVectorPD(quad, dt=0.01, tilt_limit=None)
+    start = quad.state.join(pose=np.concatenate([np.zeros(3), SO3.exp([2.0, 0.5, 0.5])]))
+    run = simulate(quad, Cascade(outer, inner), x0=start, seconds=5.0, reference=GOAL)
+    assert run.success
+    assert np.abs(quad.state.minus(run.x[-1], GOAL)).max() < 0.05
