@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, cast
 
 import casadi as ca
+import numpy as np
 
 from ._backend import Backend, Wanted
+from ._frame import bind_interpreter
 from ._model_function import ModelFunction
 from ._program import Chain, Program
 from ._types import Shape
 from ._validate import unknown_name
+
+# CasADi takes 7 ms to write out this many steps, and more than proportionally longer for more.
+_LONGEST_PIECE = 1024
 
 
 class ChainFunction(ModelFunction):
@@ -65,13 +70,42 @@ class ChainFunction(ModelFunction):
 
     @cached_property
     def function(self) -> ca.Function:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The chain as a casadi.Function: made when symbols or the interpreter ask for it."""
-        step = self._made_from[0]
-        return _unrolled(step.function, self._steps, cast(Chain, self._backend.program.chain))
+        """The chain as a casadi.Function, made when it is asked for."""
+        return self._unrolled(self._steps)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Compiled code is found or built again where the copy is first called."""
         return _rebuild, (*self._made_from, self._backend.wanted)
+
+    def _unrolled(self, steps: int) -> ca.Function:
+        step = self._made_from[0]
+        return _unrolled(step.function, steps, cast(Chain, self._backend.program.chain))
+
+    def _bind_memory(
+        self, arguments: list[np.ndarray], results: list[np.ndarray]
+    ) -> tuple[Callable[[], Any], Any]:
+        """Interpret a chain in pieces of powers of two: few functions, which are quickly made."""
+        if self._backend.kernel_for(len(results[0])) is not None or len(results[0]) > 1:
+            return super()._bind_memory(arguments, results)
+        repeated = cast(Chain, self._backend.program.chain)
+        functions: dict[int, ca.Function] = {}
+        calls, keep = [], []
+        first, state = 0, arguments[repeated.argument]
+        while first < self._steps:
+            length = min(_LONGEST_PIECE, 1 << (self._steps - first).bit_length() - 1)
+            if length not in functions:
+                functions[length] = self._unrolled(length)
+            part = slice(first, first + length)
+            given = [a[:, part] if i in repeated.each else a for i, a in enumerate(arguments)]
+            given[repeated.argument] = state
+            evaluate, kept = bind_interpreter(
+                functions[length], given, [result[:, part] for result in results]
+            )
+            calls.append(evaluate)
+            keep.append(kept)
+            first += length
+            state = results[repeated.result][:, first - 1]
+        return lambda: next((status for call in calls if (status := call())), 0), keep
 
 
 def chain(

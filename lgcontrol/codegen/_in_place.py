@@ -19,6 +19,14 @@ class InPlaceCall:
     Made by `ModelFunction.in_place`. Each call overwrites the results of the call before: copy what
     must last. For one thread at a time; make one per thread.
 
+    Parameters
+    ----------
+    function : ModelFunction
+    batch : int or None
+        Items that each call evaluates; None for one without an axis of items.
+    shared : sequence of str
+        Arguments that all items share.
+
     Attributes
     ----------
     inputs : dict of str to ndarray

@@ -11,7 +11,22 @@ import numpy as np
 
 
 def is_symbolic(*values: Any) -> bool:
-    """Whether any value is a CasADi expression (SX or MX)."""
+    """Whether any value is a CasADi expression (SX or MX).
+
+    Parameters
+    ----------
+    *values
+        Anything.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> is_symbolic(1.0, ca.SX.sym("x")), is_symbolic(ca.DM(1))
+    (True, False)
+    """
     return any(isinstance(value, ca.SX | ca.MX) for value in values)
 
 
@@ -69,13 +84,48 @@ def check_shape(
 
 
 def format_shape(shape: Sequence[int | None], batch: bool = False) -> str:
-    """Write a shape as in ``(..., 3)``; unknown lengths are ``n``."""
+    """Write a shape as in ``(..., 3)``; unknown lengths are ``n``.
+
+    Parameters
+    ----------
+    shape : sequence of int or None
+    batch : bool
+        Whether leading axes are allowed.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> format_shape((None, 3), batch=True)
+    '(..., n, 3)'
+    """
     parts = ["..."] * batch + ["n" if n is None else str(n) for n in shape]
     return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
 
 def unknown_name(kind: str, name: object, valid: Iterable[str]) -> str:
-    """Message for an unknown name: lists the valid ones and suggests the nearest."""
+    """Message for an unknown name: lists the valid ones and suggests the nearest.
+
+    Parameters
+    ----------
+    kind : str
+        What the name should have been the name of.
+    name : object
+        What was given.
+    valid : iterable of str
+        The names there are.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> unknown_name("method", "rk5", ["euler", "rk4"])
+    "unknown method 'rk5'; valid names are euler, rk4. Did you mean 'rk4'?"
+    """
     names = list(valid)
     near = get_close_matches(str(name), names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""

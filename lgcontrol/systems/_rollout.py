@@ -1,18 +1,14 @@
-"""Responses to whole input sequences, inside CasADi functions of many steps."""
+"""Responses to whole input sequences: one function for all steps, compiled where that pays."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, check_shape
+from ..codegen import ModelFunction, chain, check_shape
 from ..integrators import Method
 from ._trajectory import Trajectory
-
-LONGEST = 1024  # steps in one function: building it takes 0.1 s, the loop over pieces nothing
 
 if TYPE_CHECKING:
     from ._system import System
@@ -80,55 +76,19 @@ def rollout(
         raise ValueError(f"batch axes do not broadcast: {listed}") from None
     x = np.empty((*batch, count + 1, system.state.nq))
     x[..., 0, :] = start
-    for first, last in _pieces(count):
-        run = rollout_function(system, last - first, method, substeps)
-        inputs = np.swapaxes(u[..., first:last, :], -1, -2)
-        states = run(t[None, first:last], x[..., first, :], inputs, p, dt)
-        x[..., first + 1 : last + 1, :] = np.swapaxes(states, -1, -2)
+    run = rollout_function(system, count, method, substeps)
+    x[..., 1:, :] = run(t[:-1, None], start, u, p, dt)
     return Trajectory(system.state, t, x, np.broadcast_to(u, (*batch, count, system.n_inputs)))
-
-
-def _pieces(count: int) -> Iterator[tuple[int, int]]:
-    """Steps in pieces of powers of two: a few functions serve every length, and build quickly."""
-    first = 0
-    while first < count:
-        length = min(LONGEST, 1 << (count - first).bit_length() - 1)
-        yield first, first + length
-        first += length
 
 
 def rollout_function(
     system: System, count: int, method: str | Method = "rk4", substeps: int = 1
 ) -> ModelFunction:
-    """``(t, x0, u, p, dt) → x`` with t, u and x one column a step."""
+    """``(t, x, u, p, dt) → x_next`` with one row a step in t, u and x_next."""
     step = system.step(method, substeps)
     key = ("rollout", count, step)
     if key not in system._cache:
-        t, x = ca.MX.sym("t"), ca.MX.sym("x", system.state.nq)
-        u, p = ca.MX.sym("u", system.n_inputs), ca.MX.sym("p", system.n_parameters)
-        dt = ca.MX.sym("dt")
-        one = ca.Function("one", [x, t, u, p, dt], [step.function(t, x, u, p, dt)])
-        chain = one.mapaccum("chain", count)
-        times, inputs = ca.MX.sym("t", 1, count), ca.MX.sym("u", system.n_inputs, count)
-        states = chain(x, times, inputs, ca.repmat(p, 1, count), ca.repmat(dt, 1, count))
-        function = ca.Function(
-            "rollout",
-            [times, x, inputs, p, dt],
-            [states],
-            ["t", "x0", "u", "p", "dt"],
-            ["x"],
-        )
-        system._cache[key] = ModelFunction(
-            function,
-            shapes={
-                "t": (1, count),
-                "x0": (system.state.nq,),
-                "u": (system.n_inputs, count),
-                "p": (system.n_parameters,),
-                "dt": (),
-                "x": (system.state.nq, count),
-            },
-        )
+        system._cache[key] = chain(step, count, carry=("x", "x_next"), each=["t", "u"])
     return system._cache[key]
 
 
