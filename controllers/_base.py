@@ -73,7 +73,7 @@ class Controller(ABC):
         self._controls = system.input_index("control")
         lower, upper = system.input_bounds
         self._lower, self._upper = lower[self._controls], upper[self._controls]
-        self.info: ControlInfo = ControlInfo()
+        self.info: Any = ControlInfo()
         self._last: np.ndarray | None = None
 
     def __call__(self, t: float, x: Any, reference: Any = None) -> np.ndarray:

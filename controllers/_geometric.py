@@ -119,7 +119,7 @@ def _tracking(system: System, blocks: Blocks) -> ModelFunction:
         "q": nq, "v": n, "q_ref": nq, "v_ref": n, "rate_ref": n, "stiffness": n, "damping": n,
     }  # fmt: skip
     q, v, *goal, stiffness, damping = (ca.SX.sym(name, size) for name, size in names.items())
-    wanted = tracking_acceleration(blocks.group, q, v, tuple(goal), stiffness, damping)
+    wanted = tracking_acceleration(blocks.group, q, v, goal, stiffness, damping)
     function = ca.Function(
         "tracking", [q, v, *goal, stiffness, damping], [wanted], list(names), ["acceleration"]
     )

@@ -110,8 +110,6 @@ class MPC(Controller):
     array([0.5])
     """
 
-    info: MPCInfo
-
     def __init__(
         self,
         system: System,
@@ -139,7 +137,7 @@ class MPC(Controller):
         self.problem = OptimalControlProblem(
             system,
             horizon,
-            dt,
+            dt,  # type: ignore[arg-type]
             Q=Q,
             R=R,
             terminal=terminal,
@@ -149,7 +147,6 @@ class MPC(Controller):
             method=method,
             substeps=substeps,
         )
-        assert self.problem.dt is not None
         super().__init__(
             system,
             dt=self.problem.dt if period is None else period,
@@ -246,7 +243,7 @@ class MPC(Controller):
     def _shifted(self, times: np.ndarray) -> Nodes:
         """The plan at later times; beyond its end the last input is held."""
         old = self._nodes
-        assert old is not None and self.problem.dt is not None
+        assert old is not None
         steps = (times[0] - old.t[0]) / self.problem.dt
         whole = round(steps)
         if abs(steps - whole) < 1e-6 and 0 <= whole <= 1:

@@ -162,7 +162,7 @@ def _build_law(
     """``(q, v, drift, q_ref, v_ref, rate_ref) → lift, turn``: accelerations along and about."""
     sizes = {"q": 7, "v": 6, "drift": 3, "q_ref": 7, "v_ref": 6, "rate_ref": 6}
     q, v, drift, q_ref, v_ref, rate_ref = (ca.SX.sym(name, n) for name, n in sizes.items())
-    axis, (stiffness, damping) = ca.DM(axis), place
+    along, (stiffness, damping) = ca.DM(axis), place
     R, R_ref = SO3.matrix(q[3:]), SO3.matrix(q_ref[3:])
     w, w_ref, dw_ref = v[3:], v_ref[3:], rate_ref[3:]
     error, slip = q[:3] - q_ref[:3], R @ v[:3] - R_ref @ v_ref[:3]
@@ -171,18 +171,20 @@ def _build_law(
     push = a_ref - stiffness * error - damping * slip - free
 
     # How the push goes on: as the reference's thrust turns, and as the error moves.
-    lift, lift_ref = ca.dot(push, R @ axis), ca.dot(a_ref - free, R_ref @ axis)
+    lift, lift_ref = ca.dot(push, R @ along), ca.dot(a_ref - free, R_ref @ along)
     lift_now = ca.fmax(lift, 0)
-    off = free + R @ axis * lift_now - a_ref
-    jerk_ref = R_ref @ ca.cross(w_ref, axis) * lift_ref
-    snap_ref = R_ref @ (ca.cross(dw_ref, axis) + ca.cross(w_ref, ca.cross(w_ref, axis))) * lift_ref
+    off = free + R @ along * lift_now - a_ref
+    jerk_ref = R_ref @ ca.cross(w_ref, along) * lift_ref
+    snap_ref = (
+        R_ref @ (ca.cross(dw_ref, along) + ca.cross(w_ref, ca.cross(w_ref, along))) * lift_ref
+    )
     push_1 = jerk_ref - stiffness * slip - damping * off
-    lift_1 = ca.dot(push_1, R @ axis) + ca.dot(push, R @ ca.cross(w, axis))
-    jerk = R @ (ca.cross(w, axis) * lift_now + axis * lift_1)
+    lift_1 = ca.dot(push_1, R @ along) + ca.dot(push, R @ ca.cross(w, along))
+    jerk = R @ (ca.cross(w, along) * lift_now + along * lift_1)
     push_2 = snap_ref - stiffness * off - damping * (jerk - jerk_ref)
 
-    pointing = _pointing(axis, tilt_limit)
-    goal = pointing(push, push_1, push_2, ca.fabs(free[2]), q_ref[3:], w_ref, dw_ref)
+    pointing = _pointing(along, tilt_limit)
+    goal: Any = pointing(push, push_1, push_2, ca.fabs(free[2]), q_ref[3:], w_ref, dw_ref)
     turning = tracking_acceleration(SO3, q[3:], w, goal, *turn)
     function = ca.Function(
         "thrust_law", [q, v, drift, q_ref, v_ref, rate_ref], [lift, turning],

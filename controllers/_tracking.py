@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import casadi as ca
@@ -91,7 +92,7 @@ def tracking_acceleration(
     group: LieGroup,
     q: Any,
     v: Any,
-    goal: tuple[Any, Any, Any],
+    goal: Sequence[Any],
     stiffness: Any,
     damping: Any,
 ) -> Any:
@@ -106,7 +107,7 @@ def tracking_acceleration(
     group : LieGroup
     q, v : CasADi columns
         Configuration and its body-fixed velocity.
-    goal : tuple
+    goal : sequence
         q_ref, v_ref, v̇_ref.
     stiffness, damping : CasADi columns or ndarray
         Diagonals of K and D, in 1/s² and 1/s.

@@ -76,7 +76,7 @@ class OptimalControlProblem:
 
     system: System
     horizon: int
-    dt: float | None = None
+    dt: float = None  # type: ignore[assignment]  # that of a discrete system
     Q: Any = 1.0
     R: Any = 1.0
     terminal: Any = None
@@ -126,12 +126,11 @@ class OptimalControlProblem:
     @property
     def nominal_parameters(self) -> np.ndarray:
         """Nominal values of the system's parameters, then of the problem's own."""
-        own = [entry.nominal for entry in self.parameters]  # type: ignore[union-attr]
+        own = [entry.nominal for entry in self.parameters if isinstance(entry, Parameter)]
         return np.concatenate([self.system.nominal_parameters, own])
 
     def times(self, t0: float = 0.0) -> np.ndarray:
         """Times of the nodes in s, shape (N + 1,)."""
-        assert self.dt is not None
         return t0 + self.dt * np.arange(self.horizon + 1)
 
     def solve(self, x0: Any, *, qp: str = "auto", **options: Any) -> OptimalSolution:

@@ -148,16 +148,17 @@ class _Program:
         self.order_a, a = _compress(structure.A, rows, n)
         options = {"error_on_fail": False} | recipe.options
         self.conic = ca.conic("qp", recipe.plugin, {"h": h, "a": a}, options)
+        self.buffer: Any  # CasADi declares another signature than it has
         self.buffer, self.evaluate = self.conic.buffer()
         self.memory: dict[str, np.ndarray] = {}
         for i, name in enumerate(self.conic.name_in()):
             self.memory[name] = np.zeros(self.conic.nnz_in(i))
             if self.memory[name].size:
-                self.buffer.set_arg(i, memoryview(self.memory[name]))
+                self.buffer.set_arg(i, self.memory[name].data)
         for i, name in enumerate(self.conic.name_out()):
             self.memory[name] = np.zeros(self.conic.nnz_out(i))
             if self.memory[name].size:
-                self.buffer.set_res(i, memoryview(self.memory[name]))
+                self.buffer.set_res(i, self.memory[name].data)
 
     def run(self, flat: FlatQP) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Unknowns, multipliers of their bounds, multipliers of the rows."""

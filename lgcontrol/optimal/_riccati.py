@@ -205,8 +205,7 @@ def cost_to_go(
 ) -> np.ndarray:
     """Cost of an infinite horizon after a problem's end, with its own steps and weights."""
     lin = problem.system.linearize(x, u, t=t, p=p[: problem.system.n_parameters])
-    step = problem.dt or 0.0
-    return _design(lin, problem.Q, problem.R, step, problem.method, problem.substeps).P  # type: ignore[arg-type]
+    return _design(lin, problem.Q, problem.R, problem.dt, problem.method, problem.substeps).P
 
 
 def _linearize(system: System, point: Any, t: float, p: Any) -> Linearization:
@@ -262,4 +261,4 @@ def _check(lin: Linearization, Q: np.ndarray) -> None:
 
 def _grows(lin: Linearization, mode: Mode) -> bool:
     growth = abs(mode.eigenvalue) - 1 if lin.dt else mode.eigenvalue.real
-    return growth > BOUNDARY * np.linalg.norm(lin.A, 2)
+    return bool(growth > BOUNDARY * np.linalg.norm(lin.A, 2))

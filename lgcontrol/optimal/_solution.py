@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -135,16 +136,38 @@ class OptimalSolution:
         return self.trajectory.u
 
     def plot(self, **options: Any) -> Any:
-        """Plot states and inputs over time with the reference; returns a matplotlib figure.
+        """Plot states and inputs over time, the reference dashed.
 
         Parameters
         ----------
         **options
-            Of `lgcontrol.plotting.plot_trajectory`.
-        """
-        from ..plotting import plot_trajectory
+            Of `lgcontrol.plotting.plot_run`.
 
-        return plot_trajectory(self.trajectory, reference=self.reference, **options)
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from ..plotting import plot_run
+
+        system = self.problem.system
+        run: Any = SimpleNamespace(
+            name=system.name,
+            group=system.state,
+            t=self.t,
+            x=self.x,
+            u=self.u,
+            input_names=system.input_names,
+            input_units=tuple(entry.unit for entry in system.inputs),
+            input_roles=tuple(entry.role for entry in system.inputs),
+            input_bounds=np.array(system.input_bounds),
+            reference=self.reference.x,
+            estimate=None,
+            estimate_std=None,
+            controllers={},
+            status="completed" if self.success else self.status,
+            message=self.message,
+        )
+        return plot_run(run, **options)
 
     def __repr__(self) -> str:
         """Status, cost, residual and effort."""

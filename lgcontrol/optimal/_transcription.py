@@ -235,7 +235,7 @@ class Transcription:
 
     def _function(self, name: str, inputs: dict[str, Any], results: dict[str, Any]) -> ca.Function:
         symbol = self.problem.system.symbol
-        expressions = [ca.densify(symbol(value)) for value in results.values()]
+        expressions: Any = [ca.densify(symbol(value)) for value in results.values()]
         if symbol is ca.SX:
             expressions = ca.cse(expressions)
         return ca.Function(name, [*inputs.values()], expressions, [*inputs], [*results])
