@@ -112,7 +112,9 @@ def _mark_lone(ax: Any, t: np.ndarray, values: np.ndarray, color: Any) -> None:
     gap = np.concatenate([[True], np.isnan(values), [True]])
     lone = ~gap[1:-1] & gap[:-2] & gap[2:]
     if lone.any():
-        ax.plot(t[lone], values[lone], color=color, ls="none", marker="o", ms=2.5, mew=0)
+        ax.plot(
+            t[lone], values[lone], color=color, ls="none", marker="o", ms=2.5, mew=0, clip_on=False
+        )
 
 
 def _draw_bounds(ax: Any, panel: Panel, colors: Sequence[Any]) -> bool:

@@ -7,9 +7,9 @@ from ._disturbances import InputSignal as InputSignal
 from ._disturbances import Kick as Kick
 from ._disturbances import Pulse as Pulse
 from ._disturbances import WhiteNoise as WhiteNoise
+from ._logs import ControllerLog as ControllerLog
+from ._logs import Measurements as Measurements
 from ._loop import SimulationError as SimulationError
-from ._result import ControllerLog as ControllerLog
-from ._result import Measurements as Measurements
 from ._result import SimulationResult as SimulationResult
 from ._sensor import Sensor as Sensor
 from ._simulate import simulate as simulate

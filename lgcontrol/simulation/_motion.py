@@ -87,5 +87,5 @@ class Motion:
         kept, key = self.plant._cache, ("simulate", step, count)
         if key not in kept:
             kept[key] = chain(step, count, carry=("x", "x_next"), each=["t"])
-            prepare(kept[key], calls=self._total)
+            prepare(kept[key], calls=-(-self._total // count))
         return kept[key]

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..groups import LieGroup
 from ..systems import System, Trajectory, TrimPoint
-from ._result import ControllerLog, Measurements, SimulationResult
+from ._logs import ControllerLog, Measurements
+from ._result import SimulationResult
 
 
 class ControllerRecorder:

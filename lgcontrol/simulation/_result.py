@@ -13,48 +13,11 @@ from ..codegen import unknown_name
 from ..groups import LieGroup, Product
 from ..systems import Trajectory
 from ..systems._signals import control_name
+from ._logs import ControllerLog, Measurements
 
 if TYPE_CHECKING:
     import control
     from matplotlib.figure import Figure
-
-
-@dataclass(frozen=True, eq=False)
-class Measurements:
-    """Deliveries of one sensor.
-
-    Attributes
-    ----------
-    t : ndarray, shape (K,)
-        Times of measurement, s.
-    y : ndarray, shape (K, nq)
-        Coordinates on the sensor's group.
-    group : LieGroup
-        The sensor's group.
-    """
-
-    t: np.ndarray
-    y: np.ndarray
-    group: LieGroup
-
-
-@dataclass(frozen=True, eq=False)
-class ControllerLog:
-    """Calls of one controller.
-
-    Attributes
-    ----------
-    t : ndarray, shape (K,)
-        Times of the calls, s.
-    command : ndarray, shape (K, n), or None
-        What it returned, before saturation; None where that is no vector (a trajectory, say).
-    info : dict of str to ndarray, shape (K,)
-        Plain values of its ``info`` after each call, and "call_time", the wall time in s.
-    """
-
-    t: np.ndarray
-    command: np.ndarray | None
-    info: Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

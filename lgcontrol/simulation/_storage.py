@@ -14,7 +14,8 @@ import numpy as np
 
 from ..codegen import check_shape
 from ..groups import LieGroup, describe_group, group_from_description
-from ._result import ControllerLog, Measurements, SimulationResult
+from ._logs import ControllerLog, Measurements
+from ._result import SimulationResult
 
 SCHEMA, VERSION = "lgcontrol.simulation", 1
 _TEXTS = ("name", "status", "message")

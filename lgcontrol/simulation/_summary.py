@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from ._result import ControllerLog, SimulationResult
+    from ._logs import ControllerLog
+    from ._result import SimulationResult
 
 
 def summary(result: SimulationResult) -> list[str]:
