@@ -178,6 +178,19 @@ class MPC(Controller):
             return None
         return Trajectory(self.system.state, *self._nodes)
 
+    def compiled(self) -> MPC:
+        """Compile the problem's functions to machine code, and return the controller.
+
+        Seconds the first time, milliseconds when the code is found on disk; a call is then two to
+        three times quicker.
+
+        Returns
+        -------
+        MPC
+        """
+        self.solver.compiled()
+        return self
+
     def reset(self) -> None:
         """Forget the plan."""
         super().reset()

@@ -86,6 +86,19 @@ class SQPSolver:
         self.transcription = Transcription(problem)
         self._terminal: tuple[Any, np.ndarray] | None = None
 
+    def compiled(self) -> SQPSolver:
+        """Compile the problem's functions to machine code, and return the solver.
+
+        Takes seconds the first time, milliseconds when the code is found on disk; evaluating and
+        differentiating the problem is then about ten times quicker.
+
+        Returns
+        -------
+        SQPSolver
+        """
+        self.transcription.compiled()
+        return self
+
     # -- what is given -----------------------------------------------------------------------------
 
     def setting(self, times: np.ndarray, reference: Any = None, p: Any = None) -> Setting:

@@ -72,8 +72,9 @@ class StageQP:
         """States (N + 1, n) that inputs (N, m) lead to."""
         x = np.empty((len(u) + 1, len(self.x0)))
         x[0] = self.x0
+        drive = np.einsum("kij,kj->ki", self.B, u) + self.c
         for k in range(len(u)):
-            x[k + 1] = self.A[k] @ x[k] + self.B[k] @ u[k] + self.c[k]
+            x[k + 1] = self.A[k] @ x[k] + drive[k]
         return x
 
     def rows(self, x: np.ndarray, u: np.ndarray) -> np.ndarray:
@@ -103,18 +104,20 @@ class StageQP:
     def stationarity(self, solution: StageQPSolution) -> np.ndarray:
         """Derivative (N, m) of the Lagrangian by the inputs, the states eliminated by adjoints."""
         x, u, rows = solution.x, solution.u, solution.row_multipliers
-        price = self.Q[-1] @ x[-1] + self.q[-1] + self.C[-1].T @ rows[-1]
-        gradient = np.empty_like(u)
-        for k in range(len(u) - 1, -1, -1):
-            gradient[k] = (
-                self.S[k] @ x[k] + self.R[k] @ u[k] + self.r[k] + self.B[k].T @ price
-                + self.D[k].T @ rows[k] + solution.bound_multipliers[k]
-            )  # fmt: skip
-            price = (
-                self.Q[k] @ x[k] + self.S[k].T @ u[k] + self.q[k] + self.A[k].T @ price
-                + self.C[k].T @ rows[k]
-            )  # fmt: skip
-        return gradient
+        own = np.einsum("kij,kj->ki", self.Q, x) + self.q + np.einsum("kji,kj->ki", self.C, rows)
+        own[:-1] += np.einsum("kji,kj->ki", self.S, u)
+        prices = np.empty_like(own)
+        prices[-1] = own[-1]
+        for k in range(len(u) - 1, 0, -1):
+            prices[k] = own[k] + prices[k + 1] @ self.A[k]
+        return (
+            np.einsum("kij,kj->ki", self.S, x[:-1])
+            + np.einsum("kij,kj->ki", self.R, u)
+            + self.r
+            + np.einsum("kji,kj->ki", self.B, prices[1:])
+            + np.einsum("kji,kj->ki", self.D, rows[:-1])
+            + solution.bound_multipliers
+        )
 
 
 @dataclass(frozen=True, eq=False)
