@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import casadi as ca
 
 from ...codegen import Value
 from ._drives import armature, drive_forces
 from ._inverse_dynamics import inverse_dynamics, node_wrenches
 from ._mass_matrix import factor, mass_matrix, solve
-from ._plan import Plan
-from ._spatial import Motion, cross, symmetric, twist_cross, wrench_cross
+from ._plan import Node, Plan
+from ._spatial import Inertia, Motion, cross, hat, symmetric, twist_cross, wrench_cross
 
 FACTOR_SIZE = 24  # above, the cube of the factor is never cheaper than the recursion
 
@@ -65,41 +67,75 @@ def forward_dynamics_by_recursion(
         joint = node.S @ v[node.v]
         V[k] = T.pull(V[node.parent]) + joint
         bias.append(twist_cross(V[k], joint) if node.parent >= 0 else zero)
-        I = node.inertia  # noqa: E741
-        h = ca.sparsify(ca.skew(I.h))
-        inertia.append((I.m * ca.DM.eye(3), -h, I.J))
-        force.append(wrench_cross(V[k], I @ V[k]))
+        inertia.append(_blocks(node.inertia))
+        force.append(wrench_cross(V[k], node.inertia @ V[k]))
         if loads[k] is not None:
             force[k] = force[k] - loads[k]
     eliminated = []
     for k in reversed(range(len(nodes))):
         node, T = nodes[k], motions[k]
-        A, B, C = inertia[k]
-        whole = ca.blockcat([[A, B], [B.T, C]])
-        columns = whole @ node.S
-        D = node.S.T @ columns + ca.diag(drives[node.v])
-        L, diagonal = factor(D)
-        # For a joint of six degrees of freedom nothing is left to its parent.
-        gain = solve(L, diagonal, columns.T)
         own = tau[node.v] - node.S.T @ force[k]
-        eliminated.append((gain, L, diagonal, own))
-        if node.parent < 0:
-            continue
-        rest = whole - columns @ gain
-        f = force[k] + rest @ bias[k] + gain.T @ own
-        i = node.parent
-        force[i] = force[i] + T.push_wrench(f)
-        moved = _moved(symmetric(rest[:3, :3]), rest[:3, 3:], symmetric(rest[3:, 3:]), T)
-        inertia[i] = tuple(a + b for a, b in zip(inertia[i], moved, strict=True))
+        step = _eliminate(node, inertia[k], drives[node.v])
+        eliminated.append((step, own))
+        if node.parent >= 0:
+            i = node.parent
+            f = force[k] + step.rest @ bias[k] + step.gain.T @ own
+            force[i] = force[i] + T.push_wrench(f)
+            inertia[i] = _joined(inertia[i], step.rest, T)
     eliminated.reverse()
     acceleration: dict[int, Value] = {-1: ca.vertcat(-plan.gravity, ca.DM(3, 1))}
     a = ca.SX(plan.nv, 1)
     for k, (node, T) in enumerate(zip(nodes, motions, strict=True)):
-        gain, L, diagonal, own = eliminated[k]
+        step, own = eliminated[k]
         carried = T.pull(acceleration[node.parent]) + bias[k]
-        a[node.v] = solve(L, diagonal, own) - gain @ carried
+        a[node.v] = solve(step.L, step.D, own) - step.gain @ carried
         acceleration[k] = carried + node.S @ a[node.v]
     return a
+
+
+def pivots(plan: Plan, q: Value) -> Value:
+    """Articulated inertia of every degree of freedom, column of nv: zero where nothing resists."""
+    nodes, motions, drives = plan.nodes, plan.motions(q), armature(plan)
+    inertia = [_blocks(node.inertia) for node in nodes]
+    D = ca.SX(plan.nv, 1)
+    for k in reversed(range(len(nodes))):
+        step = _eliminate(nodes[k], inertia[k], drives[nodes[k].v])
+        D[nodes[k].v] = step.D
+        i = nodes[k].parent
+        if i >= 0:
+            inertia[i] = _joined(inertia[i], step.rest, motions[k])
+    return D
+
+
+class _Step(NamedTuple):
+    """A joint taken out of an articulated inertia: what is left, and how the joint answers."""
+
+    gain: Value
+    L: Value
+    D: Value
+    rest: Value
+
+
+_Blocks = tuple[Value, Value, Value]
+"""Blocks A, B, C of an articulated inertia [[A, B], [Bᵀ, C]]."""
+
+
+def _blocks(inertia: Inertia) -> _Blocks:
+    return inertia.m * ca.DM.eye(3), -hat(inertia.h), inertia.J
+
+
+def _eliminate(node: Node, inertia: _Blocks, drive: Value) -> _Step:
+    A, B, C = inertia
+    whole = ca.blockcat([[A, B], [B.T, C]])
+    columns = whole @ node.S
+    L, D = factor(node.S.T @ columns + ca.diag(drive))
+    gain = solve(L, D, columns.T)
+    return _Step(gain, L, D, ca.DM(6, 6) if node.parent < 0 else whole - columns @ gain)
+
+
+def _joined(inertia: _Blocks, rest: Value, T: Motion) -> _Blocks:
+    A, B, C = _moved(symmetric(rest[:3, :3]), rest[:3, 3:], symmetric(rest[3:, 3:]), T)
+    return inertia[0] + A, inertia[1] + B, inertia[2] + C
 
 
 def _moved(A: Value, B: Value, C: Value, T: Motion) -> tuple[Value, Value, Value]:

@@ -163,7 +163,28 @@ def _at_seat(build, frame, plan, *values, **options):
 class TreeFunction(ModelFunction):
     """A model function of a tree, with external wrenches as an argument that may be left out.
 
-    Without wrenches a smaller function is evaluated; `.with_wrenches` is the other one.
+    Without wrenches a smaller function is evaluated; `.with_wrenches` is the other one. Trees make
+    these functions, users call them.
+
+    Parameters
+    ----------
+    tree : Multibody
+    name : str
+        Name of the casadi.Function.
+    recipe : Recipe
+        Arguments, results and the recursion that makes them.
+    key : tuple
+        What the tree knows the function by; pickling goes by it.
+
+    Examples
+    --------
+    >>> from lgcontrol.mechanics import Multibody, SpatialInertia
+    >>> ball = SpatialInertia.point_mass(2.0, [0, 0, -1])
+    >>> tree = Multibody().add_body("ball", ball, "revolute", axis="y")
+    >>> tree.inverse_dynamics
+    inverse_dynamics(q(1,), v(1,), a(1,)) -> tau(1,)
+    >>> tree.inverse_dynamics([0.0], [0.0], [0.0], wrenches=[[3.0, 0, 0, 0, 0, 0]])
+    array([0.])
     """
 
     def __init__(self, tree: Multibody, name: str, recipe: Recipe, key: Any) -> None:

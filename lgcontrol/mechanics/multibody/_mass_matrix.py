@@ -69,6 +69,15 @@ def mass_matrix_of(plan: Plan, motions: list[Motion], total: list[Inertia]) -> V
     return M.matrix()
 
 
+def mass_diagonal(plan: Plan, q: Value) -> Value:
+    """Diagonal of the mass matrix of a tree without mimics."""
+    total = composites(plan, plan.motions(q))
+    D = armature(plan) + ca.SX(plan.nv, 1)
+    for node, inertia in zip(plan.nodes, total, strict=True):
+        D[node.v] += ca.diag(node.S.T @ (inertia @ node.S))
+    return D
+
+
 def add_diagonal(M: Entries, column: Value) -> None:
     """Add a column to the diagonal."""
     for i in range(column.shape[0]):

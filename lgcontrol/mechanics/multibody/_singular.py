@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
-from ._mass_matrix import factor, mass_matrix
+from ._forward_dynamics import pivots
+from ._mass_matrix import factor, mass_diagonal, mass_matrix
 
 if TYPE_CHECKING:
     from ._tree import Multibody
@@ -26,9 +27,14 @@ def refuse_singular(tree: Multibody) -> None:
     if not tree.nv:
         return
     q = ca.SX.sym("q", tree.nq)
-    M = mass_matrix(tree._numeric_reduced_plan, q)
-    # With singular M the factor divides by zero further down; the first zero from the end counts.
-    function = ca.Function("pivots", [q], [factor(M)[1], ca.diag(M)])
+    plan = tree._numeric_reduced_plan
+    if tree.is_coupled:
+        M = mass_matrix(plan, q)
+        D, own = factor(M)[1], ca.diag(M)
+    else:
+        D, own = pivots(plan, q), mass_diagonal(plan, q)
+    # A zero is divided by further down: the last one counts.
+    function = ca.Function("pivots", [q], [D, own])
     D, own = (np.array(x).ravel() for x in function(tree.configuration.random(seed=1)))
     bad = [k for k in range(tree.nv) if not D[k] > SINGULAR * abs(own[k])]
     if not bad:

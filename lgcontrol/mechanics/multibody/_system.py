@@ -21,7 +21,6 @@ from ._mass_matrix import mass_matrix
 from ._momentum import kinetic_energy, potential_energy
 from ._parameters import named_values
 from ._plan import Plan
-from ._singular import refuse_singular
 from ._spatial import wrench_cross
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ def multibody_system(
     >>> system.f(0.0, [0.0, 1.0], [2.0 / 3.0])
     array([1., 1.])
     """
-    refuse_singular(tree)
+    tree._is_regular  # noqa: B018  raises if not
     drive, B = _drives(tree, inputs, input_matrix)
     effects = _Effects.create(tree, forces or {}, added_mass or {}, current)
     if not isinstance(wrenches, Mapping):

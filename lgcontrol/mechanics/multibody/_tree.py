@@ -595,7 +595,7 @@ class Multibody(TreeFunctions):
         key = (kind, frame, reference, rate)
         if not frame:
             if RECIPES[kind].divides_by_mass:
-                refuse_singular(self)
+                self._is_regular  # noqa: B018  raises if not
             return TreeFunction(self, kind, RECIPES[kind], key)
         if kind == "joint_wrench":
             joints = [link.joint_name for link in self.links]
@@ -607,6 +607,11 @@ class Multibody(TreeFunctions):
         word = re.sub(r"[^A-Za-z0-9]+", "_", frame).strip("_") or "frame"
         recipe = frame_recipe(kind, frame, reference, rate)
         return TreeFunction(self, f"{kind}_of_{word}", recipe, key)
+
+    @cached_property
+    def _is_regular(self) -> bool:
+        refuse_singular(self)
+        return True
 
     @cached_property
     def _traced(self) -> dict[Any, TreeFunction]:
