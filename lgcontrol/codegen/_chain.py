@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, cast
 
@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from ._backend import Backend, Wanted
-from ._frame import bind_interpreter
+from ._frame import Binding, bind_interpreter
 from ._model_function import ModelFunction
 from ._program import Chain, Program
 from ._types import Shape
@@ -81,15 +81,13 @@ class ChainFunction(ModelFunction):
         step = self._made_from[0]
         return _unrolled(step.function, steps, cast(Chain, self._backend.program.chain))
 
-    def _bind_memory(
-        self, arguments: list[np.ndarray], results: list[np.ndarray]
-    ) -> tuple[Callable[[], Any], Any]:
+    def _bind_memory(self, arguments: list[np.ndarray], results: list[np.ndarray]) -> Binding:
         """Interpret a chain in pieces of powers of two: few functions, which are quickly made."""
         if self._backend.kernel_for(len(results[0])) is not None or len(results[0]) > 1:
             return super()._bind_memory(arguments, results)
         repeated = cast(Chain, self._backend.program.chain)
         functions: dict[int, ca.Function] = {}
-        calls, keep = [], []
+        bindings: list[Binding] = []
         first, state = 0, arguments[repeated.argument]
         while first < self._steps:
             length = min(_LONGEST_PIECE, 1 << (self._steps - first).bit_length() - 1)
@@ -98,14 +96,13 @@ class ChainFunction(ModelFunction):
             part = slice(first, first + length)
             given = [a[:, part] if i in repeated.each else a for i, a in enumerate(arguments)]
             given[repeated.argument] = state
-            evaluate, kept = bind_interpreter(
-                functions[length], given, [result[:, part] for result in results]
+            bindings.append(
+                bind_interpreter(functions[length], given, [result[:, part] for result in results])
             )
-            calls.append(evaluate)
-            keep.append(kept)
             first += length
             state = results[repeated.result][:, first - 1]
-        return lambda: next((status for call in calls if (status := call())), 0), keep
+        calls = [binding.evaluate for binding in bindings]
+        return Binding(lambda: next((s for call in calls if (s := call())), 0), bindings)
 
 
 def chain(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -11,17 +12,40 @@ import numpy as np
 
 from ._kernel import Kernel, run_of
 from ._layout import Layout
+from ._loader import NOT_PLAIN, Loader, find_loader
 from ._table import Table
 
-Bind = Callable[[list[np.ndarray], list[np.ndarray]], tuple[Callable[[], Any], Any]]
-"""Takes argument and result memory; returns what evaluates on it, and what must be kept alive."""
+_FLOAT = np.dtype(np.float64)
 
 
-class Frame:
-    """Argument and result memory with the call that evaluates it; used by one thread at a time.
+@dataclass(frozen=True)
+class Binding:
+    """What evaluates on memory.
 
     Attributes
     ----------
+    evaluate : callable
+        Returns zero or None when all went well.
+    keep : object
+        Must live as long as calls are made.
+    entry : tuple of (callable, int), optional
+        Entry point and table of a kernel that is short enough to hold up other threads.
+    """
+
+    evaluate: Callable[[], Any]
+    keep: Any
+    entry: tuple[Any, int] | None = None
+
+
+class Frame:
+    """Argument and result memory with what evaluates on it; used by one thread at a time.
+
+    Attributes
+    ----------
+    run : callable
+        ``run(values) → status``: takes a tuple of arguments and evaluates. The status is 0 or None,
+        `NOT_PLAIN` for values that are not float64 arrays of the right shape, or positive when the
+        evaluation failed.
     inputs : tuple of (ndarray, shape)
         A view to write to, with the shape it takes.
     outputs : tuple of ndarray
@@ -29,15 +53,21 @@ class Frame:
     take : tuple of callable
         Copies of the outputs, in their memory order.
     evaluate : callable
-        Evaluates; returns zero or None when all went well.
+        Evaluates what is in the inputs; returns zero or None when all went well.
     """
 
-    __slots__ = ("_keep", "evaluate", "inputs", "outputs", "take")
+    __slots__ = ("_keep", "evaluate", "inputs", "outputs", "run", "take")
 
-    def __init__(self, inputs: Sequence[Layout], outputs: Sequence[Layout], bind: Bind) -> None:
+    def __init__(
+        self,
+        inputs: Sequence[Layout],
+        outputs: Sequence[Layout],
+        bind: Callable[[list[np.ndarray], list[np.ndarray]], Binding],
+    ) -> None:
         arguments = [np.zeros((1, *layout.stored)) for layout in inputs]
         results = [np.zeros((1, *layout.stored)) for layout in outputs]
-        self.evaluate, self._keep = bind(arguments, results)
+        binding = bind(arguments, results)
+        self.evaluate = binding.evaluate
         self.inputs = tuple(
             (layout.view(memory)[0, ...], layout.shape)
             for layout, memory in zip(inputs, arguments, strict=True)
@@ -48,11 +78,33 @@ class Frame:
         self.take = tuple(
             view.copy if view.ndim < 2 else partial(view.copy, "K") for view in self.outputs
         )
+        self.run: Callable[[tuple], int | None] = self._run_in_python
+        load = None if binding.entry is None else find_loader()
+        loader = None
+        if binding.entry is not None and load is not None:
+            loader = Loader(load, self.inputs, *binding.entry)
+            self.run = loader.call
+        self._keep = (binding.keep, loader)
+
+    def _run_in_python(self, values: tuple) -> int | None:
+        try:
+            for value, (target, shape) in zip(values, self.inputs):  # noqa: B905 - counted before
+                if shape:
+                    if value.shape == shape and value.dtype is _FLOAT:
+                        target[...] = value
+                        continue
+                elif value.__class__ is float:
+                    target[...] = value
+                    continue
+                return NOT_PLAIN
+        except AttributeError:  # a list, or another thing without shape
+            return NOT_PLAIN
+        return self.evaluate()
 
 
 def bind_interpreter(
     function: ca.Function, arguments: list[np.ndarray], results: list[np.ndarray]
-) -> tuple[Callable[[], Any], Any]:
+) -> Binding:
     """Evaluate with CasADi's virtual machine."""
     buffer, evaluate = function.buffer()
     for i, memory in enumerate(arguments):
@@ -63,13 +115,13 @@ def bind_interpreter(
             buffer.set_res(i, memoryview(memory))
     keep = (buffer, arguments, results)
     if function.is_a("SXFunction"):
-        return evaluate, keep
+        return Binding(evaluate, keep)
 
     def evaluate_checked() -> int:
         evaluate()
         return buffer.ret()
 
-    return evaluate_checked, keep
+    return Binding(evaluate_checked, keep)
 
 
 def bind_kernel(
@@ -78,8 +130,11 @@ def bind_kernel(
     operations: int,
     arguments: list[np.ndarray],
     results: list[np.ndarray],
-) -> tuple[Callable[[], Any], Any]:
+) -> Binding:
     """Evaluate with compiled code; the first axis of every array are the items."""
     items = len(results[0])
     table = Table(items, steps, arguments, results)
-    return partial(run_of(kernel, operations * items * steps), table.address), (table, kernel)
+    total = operations * items * steps
+    run = run_of(kernel, total)
+    entry = (run, table.address) if run is kernel.run_short else None
+    return Binding(partial(run, table.address), (table, kernel), entry)

@@ -59,7 +59,8 @@ class InPlaceCall:
             function._backend.prepare_single(function._steps)
         else:
             function._backend.prepare_batch(items * function._steps)
-        self._evaluate, self._keep = function._bind_memory(arguments, results)
+        binding = function._bind_memory(arguments, results)
+        self._evaluate, self._keep = binding.evaluate, binding.keep
         self.inputs: dict[str, np.ndarray] = {
             name: layout.view(memory)[0 if batch is None or name in shared else slice(None), ...]
             for (name, layout), memory in zip(given, arguments, strict=True)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import casadi as ca
 
-from ._cache import LIBRARY, Cache
-from ._compiler import BuildError, Compiler, find_compiler
+from ._compiler import BuildError, find_compiler
 from ._folder import UnsafeFolder
+from ._library import find_or_build, key_of
 from ._notice import notice
 from ._program import Program
 from ._source import scalar_source, vector_source
@@ -27,6 +24,10 @@ from ._verify import disagreement
 _HOLD_LOCK = 30_000
 
 
+Run = Callable[[int], int]
+"""Entry point of a library: takes the address of a `Table`, returns a status, 0 for success."""
+
+
 @dataclass(frozen=True, eq=False)
 class Kernel:
     """A loaded library.
@@ -34,8 +35,7 @@ class Kernel:
     Attributes
     ----------
     run : callable
-        ``run(address) → status`` for a table as `_source.py` describes it; other Python threads
-        run meanwhile.
+        Other Python threads run meanwhile.
     run_short : callable
         The same, for calls of a few microseconds; may hold up other Python threads.
     width : int
@@ -43,8 +43,8 @@ class Kernel:
     path : pathlib.Path
     """
 
-    run: Callable[[int], int]
-    run_short: Callable[[int], int]
+    run: Run
+    run_short: Run
     width: int
     path: Path
 
@@ -73,7 +73,7 @@ def get_kernel(program: Program, *, vector: bool, contract: bool = True) -> Kern
             notice(
                 "compiler",
                 "no C compiler found (gcc, clang, cc or tcc on PATH, or the one named by CC): "
-                "functions are interpreted, which is some 10 to 100 times slower",
+                "functions are interpreted, which is some ten to thirty times slower",
             )
             return None
         if vector and (compiler.width == 1 or program.flat is None):
@@ -85,14 +85,29 @@ def get_kernel(program: Program, *, vector: bool, contract: bool = True) -> Kern
     longest = program.operations if program.flat is None else 0
     flags = compiler.flags(longest, contract)
     width = compiler.width if vector else 1
-    key = _key(program, width, compiler, flags)
+    content = (ca.CasadiMeta.version(), str(width), program.identity)
+    key = key_of(compiler, flags, content)
     with _guard:
         if key in _loaded:
             return _loaded[key]
         if key in _failed:
             return None
     try:
-        kernel = _find_or_build(program, width, key, compiler, flags)
+        about = {"function": name, "operations": program.operations, "width": width}
+        entries, path = find_or_build(
+            key,
+            compiler,
+            flags,
+            write=lambda: (
+                vector_source(program, width, compiler.machine)
+                if vector
+                else scalar_source(program)
+            ),
+            load=_load,
+            check=lambda entries: _difference(program, entries[0], width),
+            about=about,
+        )
+        kernel = Kernel(*entries, width, path)
     except NotImplementedError as error:
         if not vector:  # batches then run the scalar code
             notice(f"no code {name}", f"{name} stays interpreted, it cannot be compiled: {error}")
@@ -108,94 +123,22 @@ def get_kernel(program: Program, *, vector: bool, contract: bool = True) -> Kern
         return _loaded.setdefault(key, kernel)
 
 
-def _find_or_build(
-    program: Program, width: int, key: str, compiler: Compiler, flags: list[str]
-) -> Kernel:
-    store = Cache()
-    kernel = _load_cached(store, key, width)
-    if kernel is not None:
-        return kernel
-    with store.lock(key):
-        kernel = _load_cached(store, key, width)  # built by another process meanwhile
-        if kernel is not None:
-            return kernel
-        if width > 1:
-            source = vector_source(program, width, compiler.machine)
-        else:
-            source = scalar_source(program)
-        with store.build_folder() as build:
-            (build / "kernel.c").write_text(source, encoding="ascii")
-            started = time.perf_counter()
-            compiler.build(build / "kernel.c", build / LIBRARY, flags)
-            seconds = time.perf_counter() - started
-            kernel = _load(build / LIBRARY, width)
-            difference = disagreement(program, kernel)
-            if difference is not None:
-                raise BuildError(
-                    f"the code compiled by {compiler.command[0]} differs from the interpreted "
-                    f"function: {difference}"
-                )
-            about = {
-                "function": program.function.name(),
-                "operations": program.operations,
-                "width": width,
-                "compiler": " ".join(compiler.command),
-                "flags": flags,
-                "seconds": round(seconds, 3),
-            }
-            path = store.publish(key, build, about)
-        return Kernel(kernel.run, kernel.run_short, width, path)
-
-
-def _load_cached(store: Cache, key: str, width: int) -> Kernel | None:
-    path = store.find(key)
-    if path is None:
-        return None
-    try:
-        return _load(path, width)
-    except OSError:  # removed by another process in this moment, or a folder without execution
-        return None
-
-
-def _load(path: Path, width: int) -> Kernel:
-    functions: list[Any] = []
+def _load(path: Path) -> tuple[Run, Run]:
+    """Entry points that let other Python threads run, and that do not."""
+    entries: list[Any] = []
     for loader in (ctypes.CDLL, ctypes.PyDLL):
-        # An entry of its own for each way to call: `lib.name` would be shared and typed once.
-        function = loader(str(path))["lg_run"]
-        function.argtypes, function.restype = [ctypes.c_void_p], ctypes.c_int
-        functions.append(function)
-    return Kernel(functions[0], functions[1], width, path)
+        # `library["name"]` is a new object each time, `library.name` one for all.
+        entry = loader(str(path))["lg_run"]
+        entry.argtypes, entry.restype = [ctypes.c_void_p], ctypes.c_int
+        entries.append(entry)
+    return entries[0], entries[1]
 
 
-def _key(program: Program, width: int, compiler: Compiler, flags: list[str]) -> str:
-    """Hash of all that decides the library's bytes.
-
-    The function's serialized form and the code that writes the C source stand for that source,
-    which takes longer to write than all else that is done to find a library.
-    """
-    parts = [_writer(), ca.CasadiMeta.version(), compiler.identity, *flags, str(width)]
-    digest = hashlib.sha256()
-    for part in (*parts, program.identity):
-        data = part.encode()
-        digest.update(len(data).to_bytes(8, "little") + data)
-    return digest.hexdigest()[:40]
+def _difference(program: Program, run: Run, width: int) -> str | None:
+    found = disagreement(program, run, width)
+    return None if found is None else f"differs from the interpreted function: {found}"
 
 
-@cache
-def _writer() -> str:
-    """Version of this library, and a hash of its source files where they can be read."""
-    from importlib.metadata import PackageNotFoundError, version  # slow to import
-
-    try:
-        text = version("lgcontrol")
-    except PackageNotFoundError:  # run from a source folder that was not installed
-        text = ""
-    digest = hashlib.sha256(text.encode())
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def run_of(kernel: Kernel, operations: int) -> Callable[[int], int]:
+def run_of(kernel: Kernel, operations: int) -> Run:
     """Return the way to call a kernel for that many operations."""
     return kernel.run_short if operations <= _HOLD_LOCK else kernel.run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,9 +12,10 @@ import numpy as np
 
 from ._backend import Backend, Wanted, build
 from ._batch import evaluate_batch, interpret
-from ._frame import Frame, bind_interpreter, bind_kernel
+from ._frame import Binding, Frame, bind_interpreter, bind_kernel
 from ._in_place import InPlaceCall
 from ._layout import Layout
+from ._loader import NOT_PLAIN
 from ._program import Program
 from ._types import Shape, Value
 from ._validate import format_shape, unknown_name
@@ -108,24 +109,16 @@ class ModelFunction:
         # Frames are taken from a list and put back, which is safe with threads and reentrance.
         frames = self._backend.frames
         frame = frames.pop() if frames else self._make_frame()
-        try:
-            for value, (target, shape) in zip(values, frame.inputs):  # noqa: B905 - counted above
-                if shape:
-                    if value.shape == shape and value.dtype is _FLOAT:
-                        target[...] = value
-                        continue
-                elif value.__class__ is float:
-                    target[...] = value
-                    continue
-                frames.append(frame)
-                return self._general(values)
-        except AttributeError:  # a list, or another thing without shape
+        status = frame.run(values)
+        if status:
             frames.append(frame)
-            return self._general(values)
-        if frame.evaluate():
+            if status == NOT_PLAIN:
+                return self._general(values)
             raise self._failure()
-        take = frame.take
-        result = take[0]() if self._result_type is None else self._result_type(*[t() for t in take])
+        if self._result_type is None:
+            result = frame.take[0]()
+        else:
+            result = tuple.__new__(self._result_type, [take() for take in frame.take])
         frames.append(frame)
         return result
 
@@ -284,7 +277,7 @@ class ModelFunction:
                     f"do not broadcast with {batch}"
                 ) from None
         if batch == ():
-            # With its own dtype object an array passes the quick test of `__call__` for certain.
+            # Copies with the type itself pass the quick test of `__call__` for certain.
             scalars = [a.item() if a.ndim == 0 else a.astype(_FLOAT) for a in arrays]
             return self(*scalars)
         results = evaluate_batch(self, arrays, batch)
@@ -309,17 +302,14 @@ class ModelFunction:
         self._backend.prepare_single(self._steps)
         return Frame(self._inputs, self._outputs, self._bind_memory)
 
-    def _bind_memory(
-        self, arguments: list[np.ndarray], results: list[np.ndarray]
-    ) -> tuple[Callable[[], Any], Any]:
-        """Return what evaluates on this memory, and what must be kept alive for it."""
+    def _bind_memory(self, arguments: list[np.ndarray], results: list[np.ndarray]) -> Binding:
         items = len(results[0])
         kernel = self._backend.kernel_for(items)
         if kernel is not None:
             operations = self._backend.program.operations
             return bind_kernel(kernel, self._steps, operations, arguments, results)
         if items > 1:
-            return partial(interpret, self, arguments, results), None
+            return Binding(partial(interpret, self, arguments, results), None)
         return bind_interpreter(self.function, arguments, results)
 
     def _failure(self) -> RuntimeError:

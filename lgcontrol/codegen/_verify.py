@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import casadi as ca
 import numpy as np
 
 from ._program import Program
 from ._table import Table
-
-if TYPE_CHECKING:
-    from ._kernel import Kernel
 
 _ITEMS = 11  # more than one vector and a remainder, for every width
 _STEPS = 3
@@ -28,8 +25,17 @@ _FLOOR = 1e-12
 _ROUNDING = 2.0**-52
 
 
-def disagreement(program: Program, kernel: Kernel) -> str | None:
-    """Say where kernel and function differ on random inputs; None when they agree."""
+def disagreement(program: Program, run: Callable[[int], int], width: int) -> str | None:
+    """Say where a kernel and the function differ on random inputs; None when they agree.
+
+    Parameters
+    ----------
+    program : Program
+    run : callable
+        Entry point of the kernel.
+    width : int
+        Items it evaluates at once.
+    """
     rng = np.random.default_rng(zlib.crc32(program.function.name().encode()))
     samples = (
         lambda size: rng.normal(size=size),
@@ -42,7 +48,7 @@ def disagreement(program: Program, kernel: Kernel) -> str | None:
         expected, failed = _interpreted(program, arguments)
         shaken = [a * (1 + _ROUNDING * rng.choice([-1.0, 1.0], size=a.shape)) for a in arguments]
         changed, failed_too = _interpreted(program, shaken)
-        found = _compiled(program, kernel, arguments)
+        found = _compiled(program, run, width, arguments)
         evaluated = ~(failed | failed_too)
         compared = compared or bool(evaluated.any())
         finite = False
@@ -110,13 +116,15 @@ def _interpreted(
     return results, failed
 
 
-def _compiled(program: Program, kernel: Kernel, arguments: list[np.ndarray]) -> list[np.ndarray]:
+def _compiled(
+    program: Program, run: Callable[[int], int], width: int, arguments: list[np.ndarray]
+) -> list[np.ndarray]:
     steps = 1 if program.chain is None else _STEPS
     results = [np.full((_ITEMS, steps * size), np.nan) for size in program.sizes_out]
-    if kernel.width > 1:
-        Table(_ITEMS, steps, arguments, results).run(kernel.run)
+    if width > 1:
+        Table(_ITEMS, steps, arguments, results).run(run)
         return results
     for k in range(_ITEMS):  # one by one: an item that fails ends the call
         one = [row[k : k + 1] for row in arguments]
-        Table(1, steps, one, [result[k : k + 1] for result in results]).run(kernel.run)
+        Table(1, steps, one, [result[k : k + 1] for result in results]).run(run)
     return results

@@ -1,11 +1,13 @@
 """A cache of compiled functions for these tests alone, and a compiler or a skip."""
 
 import logging
+from contextlib import suppress
 
 import pytest
 
 from lgcontrol.codegen import _kernel, _notice, set_compile_policy
 from lgcontrol.codegen._compiler import BuildError, find_compiler
+from lgcontrol.codegen._loader import find_loader
 
 
 @pytest.fixture(scope="session")
@@ -21,6 +23,8 @@ def own_cache(session_cache, monkeypatch):
     """Tests never see the user's cache, nor what another test chose."""
     monkeypatch.setenv("LGCONTROL_CACHE", str(session_cache))
     set_compile_policy("auto")
+    with suppress(BuildError):
+        find_loader()  # built once a process: here, so that no test finds it among its own
     yield
     set_compile_policy("auto")
 

@@ -16,9 +16,10 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.codegen import _folder, _kernel, cache_clear, cache_info
+from lgcontrol.codegen import _compiler, _folder, _kernel, cache_clear, cache_info
 from lgcontrol.codegen._cache import LIBRARY, MANIFEST, Cache
 from lgcontrol.codegen._folder import UnsafeFolder, check_private, prepare
+from lgcontrol.codegen._library import key_of
 from lgcontrol.codegen._program import Chain, Program
 
 from ._functions import pendulum_step
@@ -30,16 +31,16 @@ WANT = pendulum_step()([1.0, 2.0], 0.5).x_next
 def compiles(monkeypatch) -> bool:
     """Whether a fresh process would run the compiler (True) or find the library (False)."""
     runs = []
-    build = _kernel.Compiler.build
+    build = _compiler.Compiler.build
 
     def counting(self, *arguments):
         runs.append(arguments)
         build(self, *arguments)
 
     monkeypatch.setattr(_kernel, "_loaded", {})
-    monkeypatch.setattr(_kernel.Compiler, "build", counting)
+    monkeypatch.setattr(_compiler.Compiler, "build", counting)
     function = pendulum_step().compiled(batch=False)
-    monkeypatch.setattr(_kernel.Compiler, "build", build)
+    monkeypatch.setattr(_compiler.Compiler, "build", build)
     assert function.is_compiled
     np.testing.assert_allclose(function([1.0, 2.0], 0.5).x_next, WANT, rtol=1e-14)
     return bool(runs)
@@ -222,18 +223,21 @@ def test_a_library_that_cannot_be_loaded_is_built_again(unloaded, monkeypatch):
 def test_the_key_covers_everything_that_decides_the_library(compiler):
     program, other = pendulum_step()._backend.program, pendulum_step()._backend.program
     flags = compiler.flags(10, True)
-    base = _kernel._key(program, 1, compiler, flags)
-    assert _kernel._key(other, 1, compiler, flags) == base
+
+    def key(program=program, width=1, compiler=compiler, flags=flags):
+        return key_of(compiler, flags, [str(width), program.identity])
+
+    assert key(other) == key()
     x = ca.SX.sym("x")
     doubled, tripled = (Program(ca.Function("f", [x], [k * x])) for k in (2, 3))
     keys = [
-        base,
-        _kernel._key(program, 8, compiler, flags),
-        _kernel._key(program, 1, replace(compiler, identity="another processor"), flags),
-        _kernel._key(program, 1, compiler, [*flags, "-O0"]),
-        _kernel._key(replace(program, chain=Chain(0, 0, (1,))), 1, compiler, flags),
-        _kernel._key(doubled, 1, compiler, flags),
-        _kernel._key(tripled, 1, compiler, flags),
+        key(),
+        key(width=8),
+        key(compiler=replace(compiler, identity="another processor")),
+        key(flags=[*flags, "-O0"]),
+        key(replace(program, chain=Chain(0, 0, (1,)))),
+        key(doubled),
+        key(tripled),
     ]
     assert len(set(keys)) == len(keys)
 
@@ -388,15 +392,15 @@ SCRIPT = textwrap.dedent(
     import sys, time
     sys.path.insert(0, {tests!r})
     from _functions import pendulum_step
-    from lgcontrol.codegen import _kernel
+    from lgcontrol.codegen import _compiler
     built = []
-    build = _kernel.Compiler.build
+    build = _compiler.Compiler.build
     def slow(self, *arguments):
         built.append(1)
         build(self, *arguments)
         print("building", flush=True)
         time.sleep({delay})
-    _kernel.Compiler.build = slow
+    _compiler.Compiler.build = slow
     function = pendulum_step().compiled(batch=False)
     print(function.is_compiled, len(built), function([1.0, 2.0], 0.5).x_next.tolist(), flush=True)
     """
@@ -421,7 +425,9 @@ def test_processes_that_race_build_once_and_agree(fresh, compiler):
     assert all(line.startswith("True") for line in outputs)
     assert sum(int(line.split()[1]) for line in outputs) == 1
     assert len({line.split(maxsplit=2)[2] for line in outputs}) == 1
-    assert len(list(fresh.glob("entry-*"))) == 1 and not list(fresh.glob("build-*"))
+    manifests = [json.loads(path.read_text()) for path in fresh.glob("entry-*/manifest.json")]
+    assert sorted(about["function"] for about in manifests) == ["arguments", "step"]
+    assert not list(fresh.glob("build-*"))
 
 
 def test_a_process_killed_in_the_middle_of_a_build_leaves_nothing_broken(

@@ -1,7 +1,9 @@
 """Ways to call a function: in place, from threads and processes, after pickling."""
 
+import gc
 import multiprocessing
 import pickle
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.codegen import ModelFunction, compile, set_threads, thread_count
+from lgcontrol.codegen._loader import NOT_PLAIN
 from lgcontrol.codegen._threads import run_batch
 
 from ._functions import glue_with_solve, matrix_function, pendulum_step
@@ -242,3 +245,96 @@ def test_functions_with_solvers_stay_interpreted_and_report_failures(notices, fr
     for value in ([1.0], [[-1.0], [1.0]]):
         with pytest.raises(RuntimeError, match="process failed"):
             function(value)
+
+
+PLAIN = {
+    "arrays": (np.ones((2, 3)), np.arange(3.0), np.ones((2, 3)), np.zeros(0)),
+    "by columns": (np.asfortranarray(np.arange(6.0).reshape(2, 3)), *[np.ones(3)] * 1)
+    + (np.asfortranarray(np.arange(6.0).reshape(2, 3)), np.zeros(0)),
+    "strided": (np.arange(24.0).reshape(4, 6)[::2, ::2], np.arange(9.0)[::-3])
+    + (np.arange(24.0).reshape(4, 6)[::-2, 5:2:-1], np.zeros(4)[:0]),
+    "read-only": (np.broadcast_to(2.0, (2, 3)), np.broadcast_to(3.0, 3))
+    + (np.broadcast_to(np.arange(3.0), (2, 3)), np.zeros(0)),
+}
+NOT_PLAIN_VALUES = {
+    "integers": (np.ones((2, 3), int), np.ones(3, np.int8), np.ones((2, 3), bool), np.zeros(0)),
+    "single": (np.ones((2, 3), "f4"), np.ones(3), np.ones((2, 3)), np.zeros(0)),
+    "swapped bytes": (np.ones((2, 3), ">f8"), np.arange(3).astype(">f8"), np.ones((2, 3)), []),
+    "lists": ([[1, 2, 3], [4, 5, 6]], (1.0, 2.0, 3.0), np.ones((2, 3)).tolist(), ()),
+    "a batch": (np.ones((4, 2, 3)), np.ones(3), np.ones((2, 3)), np.zeros(0)),
+    "numbers": (np.ones((2, 3)), np.ones(3), np.ones((2, 3)), np.zeros(0)),
+}
+
+
+@pytest.mark.parametrize("values", [*PLAIN.values(), *NOT_PLAIN_VALUES.values()])
+def test_arrays_of_every_kind_are_read_alike(compiler, values):
+    function, interpreted = matrix_function().compiled(), matrix_function()
+    for have, want in zip(function(*values), interpreted(*values), strict=True):
+        np.testing.assert_allclose(have, want, rtol=ROUNDING, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("name", list(PLAIN))
+def test_plain_arrays_are_read_by_compiled_code(compiler, name):
+    frame = matrix_function().compiled()._make_frame()
+    assert frame.run(PLAIN[name]) == 0
+    frame.evaluate = None  # not what ran
+    product, turned, total, _ = (take() for take in frame.take)
+    A, b, rows, _ = PLAIN[name]
+    np.testing.assert_allclose(product, A @ b, rtol=ROUNDING)
+    np.testing.assert_array_equal(turned, 2 * A.T)
+    np.testing.assert_allclose(total, rows[0] + 2 * rows[1], rtol=ROUNDING)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "values",
+    [
+        (np.ones(3), 0.5, 0.1),
+        (np.ones((2, 1)), 0.5, 0.1),
+        (np.float32([1, 2]), 0.5, 0.1),
+        ([1.0, 2.0], 0.5, 0.1),
+        (b"12345678", 0.5, 0.1),
+        (np.ones(2), 1, 0.1),
+        (np.ones(2), "0.5", 0.1),
+        (np.ones(2), ca.DM(0.5), 0.1),
+        (ca.SX.sym("x", 2), 0.5, 0.1),
+        (np.ones(2), np.ones(1), 0.1),
+        (np.ones(2), None, 0.1),
+    ],
+)
+def test_what_is_not_plain_is_left_to_python(compiler, kind, values):
+    function = pendulum_step() if kind == "interpreted" else pendulum_step().compiled()
+    assert function._make_frame().run(values) == NOT_PLAIN
+
+
+def test_numbers_of_numpy_are_plain(compiler):
+    frame = pendulum_step().compiled()._make_frame()
+    assert frame.run((np.ones(2), np.float64(0.5), np.array(0.1))) == 0
+
+
+def test_wrong_shapes_and_types_are_refused_by_name(step):
+    with pytest.raises(ValueError, match=r"argument 'x' has shape \(3,\), expected \(..., 2\)"):
+        step(np.ones(3), 0.5)
+    with pytest.raises(TypeError, match="argument 'u' must be numbers or a CasADi expression"):
+        step(np.ones(2), "half")
+
+
+def test_without_the_loader_python_reads_the_arguments(compiler, monkeypatch):
+    monkeypatch.setattr("lgcontrol.codegen._frame.find_loader", lambda: None)
+    function = pendulum_step().compiled()
+    want = pendulum_step()([1.0, 2.0], 0.5).x_next
+    np.testing.assert_allclose(function(np.array([1.0, 2.0]), 0.5).x_next, want, rtol=ROUNDING)
+    assert function.is_compiled
+
+
+def test_references_are_not_lost_or_kept(compiler):
+    function = pendulum_step().compiled()
+    x, u = np.ones(2), 0.123456789
+    function(x, u)
+    before = sys.getrefcount(x), sys.getrefcount(u), sys.getrefcount(float), len(gc.get_objects())
+    for _ in range(1000):
+        function(x, u)
+        function(x, np.float32(0.5))
+    after = sys.getrefcount(x), sys.getrefcount(u), sys.getrefcount(float), len(gc.get_objects())
+    assert before[:2] == after[:2]
+    assert after[2] - before[2] < 100 and after[3] - before[3] < 100

@@ -1,0 +1,121 @@
+"""Libraries: found in the cache, or built by one process, checked and published."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ._cache import LIBRARY, Cache
+from ._compiler import BuildError, Compiler
+
+Loaded = TypeVar("Loaded")
+
+
+def find_or_build(
+    key: str,
+    compiler: Compiler,
+    flags: list[str],
+    write: Callable[[], str],
+    load: Callable[[Path], Loaded],
+    check: Callable[[Loaded], str | None],
+    about: dict[str, Any],
+) -> tuple[Loaded, Path]:
+    """Return what `load` makes of the library with this key.
+
+    Parameters
+    ----------
+    key : str
+        See `key_of`.
+    compiler : Compiler
+    flags : list of str
+    write : callable
+        Returns the C source; not called when the library is in the cache.
+    load : callable
+        Opens the library.
+    check : callable
+        Says what is wrong with what was loaded, None if it computes what it should; called once,
+        after the build.
+    about : dict
+        Kept with the library, for people.
+
+    Raises
+    ------
+    BuildError, OSError, UnsafeFolder
+        If there is no way to a library that works.
+    NotImplementedError
+        If `write` knows no source.
+    """
+    store = Cache()
+    found = _load_cached(store, key, load)
+    if found is not None:
+        return found
+    with store.lock(key):
+        found = _load_cached(store, key, load)  # built by another process meanwhile
+        if found is not None:
+            return found
+        source = write()
+        with store.build_folder() as build:
+            (build / "kernel.c").write_text(source, encoding="utf-8")
+            started = time.perf_counter()
+            compiler.build(build / "kernel.c", build / LIBRARY, flags)
+            seconds = time.perf_counter() - started
+            loaded = load(build / LIBRARY)
+            wrong = check(loaded)
+            if wrong is not None:
+                raise BuildError(f"the code compiled by {compiler.command[0]} {wrong}")
+            about = about | {
+                "compiler": " ".join(compiler.command),
+                "flags": flags,
+                "seconds": round(seconds, 3),
+            }
+            return loaded, store.publish(key, build, about)
+
+
+def key_of(compiler: Compiler, flags: list[str], content: Iterable[str]) -> str:
+    """Hash of all that decides a library's bytes.
+
+    Parameters
+    ----------
+    compiler : Compiler
+        Stands for its version and the processor.
+    flags : list of str
+    content : iterable of str
+        What the source is written from. With the code that writes it, this stands for the source,
+        which takes longer to write than all else that is done to find a library.
+    """
+    digest = hashlib.sha256()
+    for part in (_writer(), compiler.identity, *flags, *content):
+        data = part.encode()
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()[:40]
+
+
+def _load_cached(
+    store: Cache, key: str, load: Callable[[Path], Loaded]
+) -> tuple[Loaded, Path] | None:
+    path = store.find(key)
+    if path is None:
+        return None
+    try:
+        return load(path), path
+    except OSError:  # removed by another process in this moment, or a folder without execution
+        return None
+
+
+@cache
+def _writer() -> str:
+    """Version of this package, and a hash of its source files where they can be read."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to import
+
+    try:
+        text = version("lgcontrol")
+    except PackageNotFoundError:  # run from a source folder that was not installed
+        text = ""
+    digest = hashlib.sha256(text.encode())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
