@@ -102,7 +102,8 @@ class Controller(ABC):
             self.info = ControlInfo("held", message="the state is not finite")
             return self._fallback()
         goal = self.reference if reference is None else reference
-        u = self._control(float(t), state, goal)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is held below
+            u = self._control(float(t), state, goal)
         if not np.isfinite(u).all():
             self.info = ControlInfo("held", message="the feedback is not finite")
             return self._fallback()

@@ -204,20 +204,22 @@ class MPC(Controller):
         if self.delay:
             start, state = t + self.delay, self._predict(t, x)
         times = self.problem.times(start)
-        if self._nodes is None:
+        if self._nodes is None or self.info.status == "qp failed":  # a plan that leads nowhere
             self._first(state, times, reference, started)
         else:
             self._follow_up(state, times, reference, started)
         return self._nodes.u[0, self._controls].copy()  # type: ignore[union-attr]
 
     def _first(self, x: np.ndarray, times: np.ndarray, reference: Any, started: float) -> None:
-        """Plan from nothing: the best of the starts, iterated to convergence."""
+        """Plan anew: the best of the starts, iterated to convergence."""
         options = {"reference": reference, "t0": times[0], "p": self._p}
-        starts = [self.initial]
+        starts: list[Any] = [self.initial]
         if isinstance(self.initial, str):
             own = self._p[: self.system.n_parameters]
             step = float(times[1] - times[0])
-            starts = starting_controllers(self.system, reference, times[0], step, own)
+            starts = [*starting_controllers(self.system, reference, times[0], step, own)]
+        if self._nodes is not None:
+            starts.append(self.plan)
         solutions = [
             self.solver.solve(x, guess=guess, max_iterations=0, **options) for guess in starts
         ]

@@ -20,8 +20,6 @@ from ._stage_qp import StageQP, StageQPSolution
 # direction needs far less, and an infeasible problem misses it by orders of magnitude.
 QP_TOLERANCE = 1e-4
 
-_SILENT = {"print_iter": False, "print_header": False, "print_info": False}
-
 
 class Recipe(NamedTuple):
     """How a back-end takes a stage QP.
@@ -42,22 +40,14 @@ class Recipe(NamedTuple):
 QP_SOLVERS: dict[str, Recipe] = {
     "daqp": Recipe(Condensed(), "daqp", {}),
     "piqp": Recipe(Sparse(), "piqp", {"piqp": {"eps_abs": 1e-9, "eps_rel": 1e-10}}),
-    "ipqp": Recipe(Condensed(), "ipqp", _SILENT),
-    "osqp": Recipe(
-        Sparse(),
-        "osqp",
-        {
-            "osqp": {
-                "verbose": False, "eps_abs": 1e-6, "eps_rel": 1e-6, "polish": True,
-                "max_iter": 20000,
-            }
-        },
+    "ipqp": Recipe(
+        Condensed(), "ipqp", {"print_iter": False, "print_header": False, "print_info": False}
     ),
-}  # fmt: skip
-"""Back-ends by name. The first two are the fastest and the most robust: "daqp" (exact, dense) for
-short horizons, "piqp" (interior point, sparse) for long ones and for soft bounds. HPIPM is not
-among them: through CasADi it repeats its first answer. Nor are qrqp, which cycles where many bounds
-are soft, and proxqp, whose errors depend on the scale of the problem."""
+}
+"""Back-ends by name: "daqp" (dense, active set, exact) for short horizons, "piqp" (sparse, interior
+point) for long ones and for soft bounds, "ipqp" (dense, interior point, CasADi's own) to compare
+with. Others that CasADi brings fail on some of the problems that come up here: qrqp cycles where
+many bounds are soft, osqp and proxqp miss the accuracy, hpipm repeats its first answer."""
 
 # Up to so many unknowns a dense active set beats a sparse interior point.
 DENSE_LIMIT = 240
@@ -161,8 +151,11 @@ class _Program:
                 self.buffer.set_res(i, self.memory[name].data)
 
     def run(self, flat: FlatQP) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Unknowns, multipliers of their bounds, multipliers of the rows."""
+        """Unknowns, multipliers of their bounds and of the rows; NaN for want of numbers."""
         memory = self.memory
+        if not all(np.isfinite(values).all() for values in (flat.H, flat.A, flat.g)):
+            nothing = [np.full_like(memory[name], np.nan) for name in ("x", "lam_x", "lam_a")]
+            return nothing[0], nothing[1], nothing[2]
         memory["h"][:] = flat.H[self.order_h]
         memory["a"][:] = flat.A[self.order_a]
         memory["g"][:] = flat.g
@@ -171,11 +164,10 @@ class _Program:
         # Successive problems are alike: the last multipliers are a good start, and zero is for z.
         memory["lam_x0"][:], memory["lam_a0"][:] = memory["lam_x"], memory["lam_a"]
         self.evaluate()
-        for name in ("lam_x", "lam_a"):
-            if not np.isfinite(memory[name]).all():
-                memory[name][:] = 0.0
-                memory["x"][:] = np.nan
-        return memory["x"].copy(), memory["lam_x"].copy(), memory["lam_a"].copy()
+        result = memory["x"].copy(), memory["lam_x"].copy(), memory["lam_a"].copy()
+        for name in ("lam_x", "lam_a"):  # a failure must not be the start of the next solve
+            np.nan_to_num(memory[name], copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+        return result
 
 
 @dataclass(frozen=True, eq=False)

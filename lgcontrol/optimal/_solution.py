@@ -72,6 +72,29 @@ class Violation(NamedTuple):
         return f"{self.name} exceeds its bound by {self.amount:.3g} at t = {self.time:g} s"
 
 
+def worst_violations(
+    names: tuple[str, ...], excess: np.ndarray, times: np.ndarray
+) -> tuple[Violation, ...]:
+    """Of each row the largest excess, if any, from the worst row on.
+
+    Parameters
+    ----------
+    names : tuple of str
+    excess : ndarray, shape (N + 1, rows)
+    times : ndarray, shape (N + 1,)
+
+    Returns
+    -------
+    tuple of Violation
+    """
+    found = [
+        Violation(names[i], float(times[k]), int(k), float(excess[k, i]))
+        for i, k in enumerate(excess.argmax(axis=0) if excess.size else ())
+        if excess[k, i] > 0
+    ]
+    return tuple(sorted(found, key=lambda entry: -entry.amount))
+
+
 @dataclass(frozen=True, eq=False)
 class OptimalSolution:
     """Result of solving an `OptimalControlProblem`.

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..codegen import check_shape
-from ..systems import Trajectory
+from ._descent import FIRST_PRICE, Descent, Limits
 from ._guess import make_guess
-from ._line_search import Merit, search
-from ._optimality import gradient_size, optimality_residual
+from ._optimality import gradient_size
 from ._problem import OptimalControlProblem
 from ._qp import QPSolver
 from ._reference import sample_reference
-from ._solution import Iteration, OptimalSolution, Status, Violation
-from ._stage_qp import StageQP, StageQPSolution
-from ._transcription import Nodes, Setting, Transcription, Values
-
-# Hard bounds that no step can keep are given prices, raised from the first to the last of these
-# (times the size of the gradient) before the problem counts as infeasible.
-FIRST_PRICE, LAST_PRICE = 1e2, 1e5
-# Levenberg's weight: where it starts once a step fails, and where a solve gives up.
-FIRST_DAMPING, LAST_DAMPING = 1e-3, 1e8
+from ._riccati import cost_to_go
+from ._solution import Iteration, OptimalSolution, worst_violations
+from ._transcription import Nodes, Setting, Transcription
 
 
 class RealTimeStep(NamedTuple):
@@ -84,7 +76,7 @@ class SQPSolver:
         self.problem = problem
         self.qp = QPSolver(qp)
         self.transcription = Transcription(problem)
-        self._terminal: tuple[Any, np.ndarray] | None = None
+        self._terminal: tuple[Any, np.ndarray, np.ndarray] | None = None
 
     def compiled(self) -> SQPSolver:
         """Compile the problem's functions to machine code, and return the solver.
@@ -122,20 +114,25 @@ class SQPSolver:
         p = nominal if p is None else check_shape("p", p, nominal.shape)
         own = p[: problem.system.n_parameters]
         x_ref, u_ref = sample_reference(problem.system, reference, times, own)
-        return Setting(x_ref, u_ref, p, self._terminal_weight(reference, x_ref, u_ref, times, p))
+        weight = self._terminal_weight(reference, x_ref[-1], u_ref[-1], times[-1], p)
+        return Setting(x_ref, u_ref, p, weight)
 
-    def _terminal_weight(self, reference, x_ref, u_ref, times, p) -> np.ndarray:
+    def _terminal_weight(
+        self, reference: Any, x_ref: np.ndarray, u_ref: np.ndarray, t: float, p: np.ndarray
+    ) -> np.ndarray:
+        """That of the problem; a Riccati solution is kept until there is another reference."""
         if not isinstance(self.problem.terminal, str):
             return self.problem.terminal
-        if self._terminal is None or self._terminal[0] is not reference:
-            from ._riccati import cost_to_go
-
-            weight = cost_to_go(self.problem, x_ref[-1], u_ref[-1], times[-1], p)
-            self._terminal = (reference, weight)
-        return self._terminal[1]
+        end = np.concatenate([x_ref, u_ref, p])
+        kept = self._terminal
+        if kept is None or not (kept[0] is reference or np.array_equal(kept[1], end)):
+            weight = cost_to_go(self.problem, x_ref, u_ref, t, p)
+            self._terminal = kept = (reference, end, weight)
+        return kept[2]
 
     # -- one step ----------------------------------------------------------------------------------
 
+    @np.errstate(over="ignore", invalid="ignore")  # a diverged guess: the QP is refused then
     def step(self, x0: np.ndarray, nodes: Nodes, setting: Setting) -> RealTimeStep:
         """One full Gauss-Newton step from the nodes towards the problem that starts at x0.
 
@@ -157,9 +154,8 @@ class SQPSolver:
         if not result.solved and np.isinf(qp.soft).any():
             result = self.qp.solve(qp.softened(FIRST_PRICE * gradient_size(qp)))
             spent += result.time
-            worst = self._violations(
-                np.where(np.isinf(qp.soft), qp.excess(result.x, result.u), 0), nodes.t
-            )
+            excess = np.where(np.isinf(qp.soft), qp.excess(result.x, result.u), 0.0)
+            worst = worst_violations(transcription.rows.names, excess, nodes.t)
             status, message = "infeasible", "; ".join(map(str, worst))
         if not result.solved:
             return RealTimeStep(nodes, "qp failed", cost, "the QP has no finite solution", spent)
@@ -169,6 +165,7 @@ class SQPSolver:
 
     # -- to convergence ----------------------------------------------------------------------------
 
+    @np.errstate(over="ignore", invalid="ignore")  # a diverged guess: the QP is refused then
     def solve(
         self,
         x0: Any,
@@ -216,167 +213,6 @@ class SQPSolver:
         setting = self.setting(times, reference, p)
         nodes = make_guess(self.problem, guess, x0, times, setting, reference)
         nodes.x[0] = x0
-        run = _Run(self, x0, nodes, setting, tolerance, max_iterations, time_limit, callback)
-        return run.finish(run.iterate())
-
-    def _violations(self, excess: np.ndarray, times: np.ndarray) -> tuple[Violation, ...]:
-        """Rows that exceed their limits, the worst first."""
-        names = self.transcription.rows.names
-        found = [
-            Violation(names[i], float(times[k]), int(k), float(excess[k, i]))
-            for i, k in enumerate(excess.argmax(axis=0) if excess.size else ())
-            if excess[k, i] > 0
-        ]
-        return tuple(sorted(found, key=lambda entry: -entry.amount))
-
-
-class _Run:
-    """State of one solve."""
-
-    def __init__(
-        self, solver, x0, nodes, setting, tolerance, max_iterations, time_limit, callback
-    ) -> None:
-        self.solver, self.x0, self.nodes, self.setting = solver, x0, nodes, setting
-        self.tolerance, self.max_iterations = tolerance, max_iterations
-        self.time_limit, self.callback = time_limit, callback
-        self.started = time.perf_counter()
-        self.qp_time = 0.0
-        self.model_time = 0.0
-        self.prices: StageQPSolution | None = None
-        self.price = np.inf  # of hard bounds; finite once they cannot all be kept
-        self.step_length, self.damping = 1.0, 0.0
-        self.weight = 0.0  # on violations in the merit
-        self.log: list[Iteration] = []
-        self.values: Values
-        self.qp: StageQP
-
-    def iterate(self) -> Status:
-        """Step until something ends the solve."""
-        self._linearize()
-        while True:
-            number = len(self.log)
-            self.log.append(self._report(number))
-            stop = self.callback is not None and self.callback(self.log[-1])
-            if self.log[-1].kkt <= self.tolerance:
-                return "converged"
-            if stop:
-                return "stopped"
-            if number >= self.max_iterations:
-                return "iteration limit"
-            if self.log[-1].time > self.time_limit:
-                return "time limit"
-            end = self._advance()
-            if end is not None:
-                return end
-            self._linearize()
-
-    def _advance(self) -> Status | None:
-        """One step that lowers the merit; otherwise why there is none, or no need for one."""
-        while True:
-            qp = self.qp.softened(self.price) if np.isfinite(self.price) else self.qp
-            result = self.solver.qp.solve(qp.damped(self.damping))
-            self.qp_time += result.time
-            if not result.solved:
-                if np.isinf(self.price) and self.qp.active[:, np.isinf(self.qp.soft)].any():
-                    self.price = FIRST_PRICE * gradient_size(self.qp)
-                elif not self._damp():
-                    return self._why_stuck("qp failed")
-                continue
-            # The new multipliers may show that there is nothing left to do.
-            kkt = optimality_residual(self.qp, result)
-            if kkt <= self.tolerance:
-                self.log[-1] = self.log[-1]._replace(kkt=kkt)
-                return "converged"
-            if np.isfinite(self.price) and optimality_residual(qp, result) <= self.tolerance:
-                if not self._raise_price():
-                    return self._why_stuck("stalled")
-                continue
-            began = time.perf_counter()
-            merit = Merit(self.solver.transcription, self.setting, qp, self.values)
-            found = search(merit, self.nodes, result, self.weight)
-            self.model_time += time.perf_counter() - began
-            if found is not None:
-                self.nodes, self.step_length, self.weight, agreement = found
-                self.prices = result
-                self._adapt(agreement)
-                return None
-            if not self._damp():
-                return self._why_stuck("stalled")
-
-    def _raise_price(self) -> bool:
-        self.price *= 10
-        return self.price <= LAST_PRICE * gradient_size(self.qp)
-
-    def _why_stuck(self, otherwise: Status) -> Status:
-        return "infeasible" if self._hard_excess().max(initial=0.0) > self.tolerance else otherwise
-
-    def _adapt(self, agreement: float) -> None:
-        """Damp more where the QP promised too much: Gauss-Newton leaves out some curvature."""
-        if agreement < 0.25:
-            self.damping = max(FIRST_DAMPING, 4 * self.damping)
-        elif agreement > 0.75:
-            self.damping = 0.0 if self.damping <= FIRST_DAMPING else self.damping / 4
-
-    def _damp(self) -> bool:
-        self.damping = max(FIRST_DAMPING, 10 * self.damping)
-        return self.damping <= LAST_DAMPING
-
-    def _linearize(self) -> None:
-        began = time.perf_counter()
-        self.values, self.qp = self.solver.transcription.linearize(
-            self.nodes, self.setting, self.x0
-        )
-        self.model_time += time.perf_counter() - began
-
-    def _hard_excess(self) -> np.ndarray:
-        return np.where(np.isinf(self.qp.soft), self.solver.transcription.excess(self.values), 0.0)
-
-    def _report(self, number: int) -> Iteration:
-        cost = self.values.cost + self.solver.transcription.penalty(self.values, self.qp.soft)
-        return Iteration(
-            number,
-            cost,
-            float(np.abs(self.values.gaps).max(initial=0.0)),
-            float(self._hard_excess().max(initial=0.0)),
-            np.inf if self.prices is None else optimality_residual(self.qp, self.prices),
-            self.step_length,
-            self.damping,
-            time.perf_counter() - self.started,
-        )
-
-    def finish(self, status: Status) -> OptimalSolution:
-        """Put the result together."""
-        problem, last = self.solver.problem, self.log[-1]
-        group, nodes = problem.system.state, self.nodes
-        excess = self._hard_excess()
-        violations = self.solver._violations(
-            np.where(excess > self.tolerance, excess, 0.0), nodes.t
-        )
-        message = {
-            "converged": f"optimal to {last.kkt:.1e} after {last.number} iterations",
-            "iteration limit": f"residual {last.kkt:.1e} after {last.number} iterations",
-            "time limit": f"residual {last.kkt:.1e} after {last.time:.3g} s",
-            "infeasible": "no step reduces the violation of the hard bounds",
-            "stalled": f"no step lowers the cost any further: residual {last.kkt:.1e}",
-            "qp failed": f"the QP solver {self.solver.qp.name!r} found no step",
-            "stopped": "stopped by the callback",
-        }[status]
-        message = "; ".join([message, *map(str, violations)])
-        times = {
-            "total": time.perf_counter() - self.started,
-            "model": self.model_time,
-            "qp": self.qp_time,
-        }
-        return OptimalSolution(
-            status=status,
-            message=message,
-            trajectory=Trajectory(group, nodes.t, nodes.x, nodes.u),
-            reference=Trajectory(group, nodes.t, self.setting.x_ref, self.setting.u_ref),
-            cost=last.cost,
-            kkt=last.kkt,
-            gap=last.gap,
-            violations=violations,
-            iterations=tuple(self.log),
-            times=times,
-            problem=problem,
-        )
+        limits = Limits(tolerance, max_iterations, time_limit, callback)
+        descent = Descent(self.transcription, self.qp, x0, nodes, setting, limits)
+        return descent.finish(descent.iterate())

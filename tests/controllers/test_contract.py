@@ -1,5 +1,7 @@
 """What every controller promises to whoever calls it."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -70,6 +72,30 @@ def test_a_state_that_is_not_finite_holds_the_last_controls(name, rng):
     last = controller(0.0, x, goal)
     assert np.array_equal(controller(0.05, broken, goal), last)
     assert controller.info.status == "held"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_absurd_states_get_an_answer_within_bounds(name):
+    controller, goal = make(name)
+    index = controller.system.input_index("control")
+    lower, upper = (bound[index] for bound in controller.system.input_bounds)
+    for size in (1e6, 1e100, 1e300):
+        x = goal.copy()
+        x[-1] = size
+        u = controller(0.0, x, goal)
+        assert ((u >= lower) & (u <= upper)).all()
+        controller(0.05, x, goal)
+        assert np.isfinite(controller(0.1, goal, goal)).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_controllers_pickle(name, rng):
+    controller, goal = make(name)
+    x = controller.system.state.plus(goal, 0.2 * rng.normal(size=controller.system.state.dim))
+    u = controller(0.0, x, goal)
+    copy = pickle.loads(pickle.dumps(controller))
+    copy.reset()
+    assert np.allclose(copy(0.0, x, goal), u, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,5 +1,7 @@
 """Predictive control: problem A by its own judge, real-time steps, bounds, delays, cascades."""
 
+from dataclasses import replace
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -154,6 +156,39 @@ def test_bounds_that_cannot_be_kept_are_exceeded_as_little_as_possible():
     assert mpc.info.status == "infeasible"
     assert "rate.x0 exceeds its bound" in mpc.info.message
     assert u[0] == pytest.approx(-0.3, abs=1e-6)
+
+
+def test_a_failing_solver_leaves_the_plan_in_place_and_planning_starts_anew():
+    body = satellite(limit=1.0)
+    goal = body.state.identity
+    mpc = MPC(body, horizon=20, dt=0.2, Q={"attitude": 5, "rate": 1}, R=0.1)
+    x = body.state.join(attitude=SO3.exp([2.0, 1.5, -1.0]))
+    mpc(0.0, x, goal)
+    planned = mpc.plan.u[1]
+    solve = mpc.solver.qp.solve
+    mpc.solver.qp.solve = lambda qp: replace(solve(qp), solved=False)
+    x = mpc.plan.x[1]
+    assert np.array_equal(mpc(0.2, x, goal), planned)
+    assert mpc.info.status == "qp failed"
+    assert (np.abs(mpc(0.4, x, goal)) <= 1.0).all()
+    mpc.solver.qp.solve = solve
+    mpc(0.6, x, goal)
+    assert mpc.info.status == "ok"
+    assert mpc.info.iterations > 1
+    mpc(0.8, x, goal)
+    assert mpc.info.iterations == 1
+
+
+def test_compiled_gives_the_same_answers():
+    body = satellite(limit=1.0)
+    goal = body.state.identity
+    plain, quick = (
+        MPC(body, horizon=10, dt=0.2, Q={"attitude": 5, "rate": 1}, R=0.1) for _ in range(2)
+    )
+    assert quick.compiled() is quick
+    x = body.state.join(attitude=SO3.exp([2.0, 1.5, -1.0]))
+    for k in range(3):
+        assert np.allclose(plain(0.2 * k, x, goal), quick(0.2 * k, x, goal), atol=1e-8)
 
 
 def test_a_trajectory_is_followed_with_preview(rng):

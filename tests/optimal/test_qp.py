@@ -6,11 +6,20 @@ import numpy as np
 import pytest
 from scipy.optimize import LinearConstraint, minimize
 
-from lgcontrol.optimal import QP_SOLVERS, QPSolver, StageQP
+from lgcontrol.groups import SO3
+from lgcontrol.optimal import (
+    QP_SOLVERS,
+    Bound,
+    OptimalControlProblem,
+    QPSolver,
+    SQPSolver,
+    StageQP,
+)
 from lgcontrol.optimal._condensing import Condensed
 from lgcontrol.optimal._form import Places
 from lgcontrol.optimal._sparse_form import Sparse
 
+from ..controllers.problem_a import GOAL, quadrotor
 from .examples import random_qp
 
 BACKENDS = [*QP_SOLVERS, "auto"]
@@ -116,6 +125,55 @@ def test_back_ends_agree(name):
             assert found.solved, (shape, seed, found.error)
             assert np.abs(found.u - best.u).max() < ANSWER_TOLERANCE, (shape, seed)
             assert np.allclose(found.x, qp.states(found.u))
+
+
+@pytest.fixture(scope="module")
+def recorded() -> dict[str, list[StageQP]]:
+    """QPs of solves: a quadrotor that turns over, with bounds of each kind."""
+    quad = quadrotor()
+    start = quad.state.join(pose=np.concatenate([np.zeros(3), SO3.exp([0.0, 2.0, 0.5])]))
+    kinds = {
+        "rotors": [],
+        "soft": [Bound("twist", -2.5, 2.5, soft=100.0)],
+        "hard": [Bound("twist", [-4] * 3 + [-8] * 3, [4] * 3 + [8] * 3)],
+    }
+    found = {}
+    for kind, bounds in kinds.items():
+        problem = OptimalControlProblem(
+            quad, 12, 0.1, Q={"pose": 10, "twist": 1}, R=0.1, reference=GOAL, bounds=bounds
+        )
+        solver, seen = SQPSolver(problem), []
+        solve = solver.qp.solve
+        solver.qp.solve = lambda qp, seen=seen, solve=solve: seen.append(qp) or solve(qp)
+        assert np.isfinite(solver.solve(start, max_iterations=6).cost)
+        found[kind] = seen
+    return found
+
+
+# The least curvature of these problems is 5e-3 (the weight of a rotor over a step): residuals of
+# 1e-6 in the gradient move an input by 2e-4 and more.
+REAL_TOLERANCE = 5e-3
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("kind", ["rotors", "soft", "hard"])
+def test_back_ends_agree_on_the_problems_of_a_solve(name, kind, recorded):
+    solver, exact = QPSolver(name), QPSolver("daqp")
+    for qp in recorded[kind]:
+        found, best = solver.solve(qp), exact.solve(qp)
+        if best.solved:
+            assert found.solved, found.error
+            assert np.abs(found.u - best.u).max() < REAL_TOLERANCE
+        else:
+            assert not found.solved
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_data_that_are_not_finite_are_refused_and_forgotten(name):
+    solver, qp = QPSolver(name), trial(0, "box")
+    broken = replace(qp, A=np.where(np.arange(4) == 1, np.nan, qp.A))
+    assert not solver.solve(broken).solved
+    assert solver.solve(qp).solved
 
 
 @pytest.mark.parametrize("name", BACKENDS)

@@ -58,7 +58,7 @@ def test_linear_problems_take_one_step_and_agree_with_riccati(rng):
     assert np.allclose(solution.u[0], -regulator.K @ x0, atol=1e-8)
 
 
-@pytest.mark.parametrize("qp", ["daqp", "piqp", "osqp"])
+@pytest.mark.parametrize("qp", ["daqp", "piqp", "ipqp"])
 def test_swing_up_is_a_minimum_among_its_neighbours(qp, rng):
     problem = swing_up()
     solution = problem.solve(DOWN, qp=qp)

@@ -1,0 +1,148 @@
+"""Functions of one stage and of the end of a problem: gaps, costs and their derivatives."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from ..codegen import ModelFunction
+from ..systems import step_derivatives
+from ._bounds import BoundRows, build_rows
+from ._problem import OptimalControlProblem
+
+
+class StageFunctions(NamedTuple):
+    """What a transcription evaluates.
+
+    Attributes
+    ----------
+    stage : ModelFunction
+        ``(t, x, u, x_next, x_ref, u_ref, p) → cost, gap, rows, A, B, g, H, G``; g, H and G belong
+        to tangent vectors of x, then controls.
+    stage_values : ModelFunction
+        The same arguments; cost, gap and rows alone.
+    terminal : ModelFunction
+        ``(t, x, x_ref, u, p, P) → cost, rows, g, H, G`` with the weight P on the last error.
+    terminal_values : ModelFunction
+        Cost and rows alone.
+    """
+
+    stage: ModelFunction
+    stage_values: ModelFunction
+    terminal: ModelFunction
+    terminal_values: ModelFunction
+
+
+class _Term(NamedTuple):
+    """A term ``½ rᵀ W r`` of the cost."""
+
+    value: Any
+    jacobian: Any
+    weight: Any
+
+
+def build_functions(problem: OptimalControlProblem) -> tuple[StageFunctions, BoundRows]:
+    """Functions of a problem, and what its rows mean.
+
+    Parameters
+    ----------
+    problem : OptimalControlProblem
+
+    Returns
+    -------
+    StageFunctions
+    BoundRows
+    """
+    system, group = problem.system, problem.system.state
+    controls = system.input_index("control").tolist()
+    sym, n, m = system.symbol.sym, group.dim, len(controls)
+    t, x, u, x_ref = sym("t"), sym("x", group.nq), sym("u", system.n_inputs), sym("x_ref", group.nq)
+    x_next, u_ref = sym("x_next", group.nq), sym("u_ref", system.n_inputs)
+    p, P = sym("p", len(problem.nominal_parameters)), sym("P", n, n)
+    lift = group.rate_matrix(x)
+
+    def by_state(value: Any) -> Any:
+        return ca.jacobian(value, x) @ lift
+
+    def by_both(value: Any) -> Any:
+        return ca.horzcat(by_state(value), ca.jacobian(value, u)[:, controls])
+
+    error = group.minus(x, x_ref)
+    by_error = group.right_jacobian_inverse(error)
+    effort = (u - u_ref)[controls]
+    path = [
+        _Term(error, ca.horzcat(by_error, ca.DM(n, m)), problem.Q),
+        _Term(effort, ca.horzcat(ca.DM(m, n), ca.DM.eye(m)), problem.R),
+    ]
+    end = [_Term(error, by_error, P)]
+    for residual in problem.residuals:
+        value = residual.expression(system.symbol, t, x, u, p)
+        size = value.shape[0]
+        path.append(_Term(value, by_both(value), residual.weight_matrix(size, at_end=False)))
+        end.append(_Term(value, by_state(value), residual.weight_matrix(size, at_end=True)))
+
+    arguments = (t, x, u, p[: system.n_parameters], problem.dt)
+    after, A, B = step_derivatives(system, problem.method, problem.substeps).function(*arguments)
+    gap = group.minus(after, x_next)
+    correction = group.right_jacobian_inverse(gap)
+    rows, meaning = build_rows(system, problem.bounds, problem.horizon, (t, x, u, p, x_ref))
+    cost, g, H = _gauss_newton(path)
+    # Without derivatives the gap comes from the step itself, a tenth of the work.
+    step = system.step(problem.method, problem.substeps).function
+    values = {
+        "cost": problem.dt * cost,
+        "gap": group.minus(step(*arguments), x_next),
+        "rows": rows,
+    }
+    derivatives = {
+        "A": correction @ A,
+        "B": (correction @ B)[:, controls],
+        "g": problem.dt * g,
+        "H": problem.dt * H,
+        "G": by_both(rows),
+    }
+    inputs = {
+        "t": t, "x": x, "u": u, "x_next": x_next, "x_ref": x_ref, "u_ref": u_ref, "p": p,
+    }  # fmt: skip
+    cost, g, H = _gauss_newton(end)
+    last = {"cost": cost, "rows": rows}
+    last_inputs = {"t": t, "x": x, "x_ref": x_ref, "u": u, "p": p, "P": P}
+    last_derivatives = {"g": g, "H": H, "G": by_state(rows)}
+    functions = StageFunctions(
+        _function(system.symbol, "stage", inputs, values | {"gap": gap} | derivatives),
+        _function(system.symbol, "stage_values", inputs, values),
+        _function(system.symbol, "terminal", last_inputs, last | last_derivatives),
+        _function(system.symbol, "terminal_values", last_inputs, last),
+    )
+    return functions, meaning
+
+
+def _function(
+    symbol: type, name: str, inputs: dict[str, Any], results: dict[str, Any]
+) -> ModelFunction:
+    """Dense results; scalars and matrices keep their shapes where a side has length one."""
+    expressions: Any = [ca.densify(symbol(value)) for value in results.values()]
+    if symbol is ca.SX:
+        expressions = ca.cse(expressions)
+    function = ca.Function(name, [*inputs.values()], expressions, [*inputs], [*results])
+    shapes: dict[str, tuple[int, ...]] = {"t": (), "cost": ()}
+    for key, value in zip((*inputs, *results), (*inputs.values(), *expressions), strict=True):
+        if key in ("P", "A", "B", "H", "G"):
+            shapes[key] = value.shape
+    return ModelFunction(function, shapes=shapes)
+
+
+def _gauss_newton(terms: list[_Term]) -> tuple[Any, Any, Any]:
+    """Cost, gradient and Hessian of ``½ Σ rᵀ W r`` from r, its Jacobian and W."""
+    cost, gradient, hessian = ca.DM(0), ca.DM(0), ca.DM(0)
+    for value, jacobian, weight in terms:
+        if weight is None:
+            continue
+        W = ca.sparsify(ca.DM(weight)) if isinstance(weight, np.ndarray) else weight
+        weighted = W @ jacobian
+        cost = cost + ca.dot(value, W @ value) / 2
+        gradient = gradient + weighted.T @ value
+        hessian = hessian + jacobian.T @ weighted
+    return cost, gradient, hessian
