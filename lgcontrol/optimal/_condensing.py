@@ -72,3 +72,13 @@ class Condensed(Form):
         """All unknowns are inputs."""
         horizon, _, m = qp.sizes
         return z[: horizon * m].reshape(horizon, m)
+
+    def states(self, qp: StageQP, z: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """They follow from the inputs."""
+        return qp.states(u)
+
+    def adjoints(
+        self, qp: StageQP, x: np.ndarray, u: np.ndarray, prices: np.ndarray, rows: np.ndarray
+    ) -> np.ndarray:
+        """They follow from the states."""
+        return qp.adjoints(x, u, rows)

@@ -88,5 +88,15 @@ class Form(ABC):
         """Numbers for the places."""
 
     @abstractmethod
+    def states(self, qp: StageQP, z: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """States (N + 1, n) of a solution with inputs u."""
+
+    @abstractmethod
+    def adjoints(
+        self, qp: StageQP, x: np.ndarray, u: np.ndarray, prices: np.ndarray, rows: np.ndarray
+    ) -> np.ndarray:
+        """Multipliers (N, n) of the dynamics, given those of all rows and of the stage's rows."""
+
+    @abstractmethod
     def inputs(self, qp: StageQP, z: np.ndarray) -> np.ndarray:
         """Entries (N, m) of a vector of unknowns that belong to the inputs."""

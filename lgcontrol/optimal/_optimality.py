@@ -10,7 +10,7 @@ from ._stage_qp import StageQP, StageQPSolution
 
 
 def qp_residual(qp: StageQP, solution: StageQPSolution, scale: float) -> float:
-    """Largest violation of the conditions of a QP by a point that keeps its dynamics.
+    """Largest violation of the conditions of a QP.
 
     Parameters
     ----------
@@ -18,7 +18,7 @@ def qp_residual(qp: StageQP, solution: StageQPSolution, scale: float) -> float:
     solution : StageQPSolution
         Point and multipliers; the point keeps the bounds of the inputs.
     scale : float
-        What derivatives and multipliers are divided by; excesses count as they are.
+        What derivatives and multipliers are divided by; gaps and excesses count as they are.
 
     Returns
     -------
@@ -28,8 +28,11 @@ def qp_residual(qp: StageQP, solution: StageQPSolution, scale: float) -> float:
     x, u = solution.x, solution.u
     if not (np.isfinite(u).all() and np.isfinite(x).all()):
         return np.inf
+    by_x, by_u = qp.stationarity(solution)
     parts = [
-        np.abs(qp.stationarity(solution)) / scale,
+        np.abs(by_x) / scale,
+        np.abs(by_u) / scale,
+        np.abs(qp.gaps(x, u)),
         _slackness(solution.bound_multipliers / scale, u - qp.u_lower, qp.u_upper - u),
     ]
     if qp.active.any():
@@ -55,8 +58,8 @@ def optimality_residual(qp: StageQP, prices: StageQPSolution) -> float:
     float
     """
     here = replace(prices, x=np.zeros_like(qp.q), u=np.zeros_like(qp.r))
-    gaps = max(np.abs(qp.c).max(initial=0.0), np.abs(qp.x0).max(initial=0.0))
-    return max(qp_residual(qp, here, gradient_size(qp)), float(gaps))
+    start = float(np.abs(qp.x0).max(initial=0.0))
+    return max(qp_residual(qp, here, gradient_size(qp)), start)
 
 
 def gradient_size(qp: StageQP) -> float:

@@ -59,7 +59,8 @@ class QPSolver:
     Parameters
     ----------
     name : str
-        A key of `QP_SOLVERS`, or "auto": "daqp" for few unknowns without slacks, else "piqp".
+        A key of `QP_SOLVERS`, or "auto": "daqp" for few unknowns without slacks, "piqp" for others
+        and where that fails.
 
     Raises
     ------
@@ -93,12 +94,24 @@ class QPSolver:
         -------
         StageQPSolution
         """
-        started = time.perf_counter()
         slacks = _Slacks.of(qp)
-        recipe = QP_SOLVERS[self._choose(qp, slacks)]
+        horizon, _, m = qp.sizes
+        if self.name != "auto":
+            return self._solve_with(self.name, qp, slacks)
+        if len(slacks.rows) or horizon * m > DENSE_LIMIT:
+            return self._solve_with("piqp", qp, slacks)
+        first = self._solve_with("daqp", qp, slacks)
+        if first.solved:
+            return first
+        # Long horizons of unstable systems, or with bounds on states, condense badly.
+        second = self._solve_with("piqp", qp, slacks)
+        return replace(second, time=first.time + second.time)
+
+    def _solve_with(self, name: str, qp: StageQP, slacks: _Slacks) -> StageQPSolution:
+        started = time.perf_counter()
+        recipe = QP_SOLVERS[name]
         key = (
-            recipe.plugin, qp.sizes, qp.active.tobytes(), slacks.rows.tobytes(),
-            slacks.signs.tobytes(),
+            name, qp.sizes, qp.active.tobytes(), slacks.rows.tobytes(), slacks.signs.tobytes(),
         )  # fmt: skip
         if key not in self._programs:
             structure = slacks.extend_structure(recipe.form.structure(qp))
@@ -110,7 +123,9 @@ class QPSolver:
         rows, first = np.zeros(qp.active.shape), program.structure.first
         rows[qp.active] = row_prices[first : first + int(qp.active.sum())]
         bounds = recipe.form.inputs(qp, bound_prices).copy()
-        solution = StageQPSolution(qp.states(u), u, bounds, rows, False, np.inf, 0.0)
+        x = recipe.form.states(qp, z, u)
+        prices = recipe.form.adjoints(qp, x, u, row_prices, rows)
+        solution = StageQPSolution(x, u, prices, bounds, rows, False, np.inf, 0.0)
         # The gradient by the inputs: of a condensed QP it holds the states' share as well.
         scale = 1.0 + np.abs(recipe.form.inputs(qp, flat.g)).max(initial=0.0)
         error = qp_residual(qp, solution, scale)
@@ -120,12 +135,6 @@ class QPSolver:
             error=error,
             time=time.perf_counter() - started,
         )
-
-    def _choose(self, qp: StageQP, slacks: _Slacks) -> str:
-        if self.name != "auto":
-            return self.name
-        horizon, _, m = qp.sizes
-        return "piqp" if len(slacks.rows) or horizon * m > DENSE_LIMIT else "daqp"
 
 
 class _Program:

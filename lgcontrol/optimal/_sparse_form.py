@@ -65,6 +65,19 @@ class Sparse(Form):
         horizon, n, m = qp.sizes
         return z[: horizon * (n + m)].reshape(horizon, n + m)[:, :m]
 
+    def states(self, qp: StageQP, z: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """Entries at the places of the states, after the given one."""
+        horizon, n, m = qp.sizes
+        later = z[: horizon * (n + m)].reshape(horizon, n + m)[:, m:]
+        return np.concatenate([qp.x0[None], later])
+
+    def adjoints(
+        self, qp: StageQP, x: np.ndarray, u: np.ndarray, prices: np.ndarray, rows: np.ndarray
+    ) -> np.ndarray:
+        """Multipliers of the first rows."""
+        horizon, n, _ = qp.sizes
+        return prices[: horizon * n].reshape(horizon, n)
+
 
 def _positions(qp: StageQP) -> tuple[np.ndarray, np.ndarray]:
     """Where u_k and x_{k+1} start."""

@@ -101,23 +101,41 @@ class StageQP:
         penalty = (self.soft[soft] * (s + s**2 / 2)).sum()
         return float(quadratic / 2 + np.vdot(self.q, x) + np.vdot(self.r, u) + penalty)
 
-    def stationarity(self, solution: StageQPSolution) -> np.ndarray:
-        """Derivative (N, m) of the Lagrangian by the inputs, the states eliminated by adjoints."""
-        x, u, rows = solution.x, solution.u, solution.row_multipliers
-        own = np.einsum("kij,kj->ki", self.Q, x) + self.q + np.einsum("kji,kj->ki", self.C, rows)
-        own[:-1] += np.einsum("kji,kj->ki", self.S, u)
-        prices = np.empty_like(own)
+    def gaps(self, x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """``A x + B u + c`` less the next state, shape (N, n)."""
+        moved = np.einsum("kij,kj->ki", self.A, x[:-1]) + np.einsum("kij,kj->ki", self.B, u)
+        return moved + self.c - x[1:]
+
+    def adjoints(self, x: np.ndarray, u: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Multipliers (N, n) of the dynamics for which the derivative by the states vanishes."""
+        own = self._by_states(x, u, rows)
+        prices = np.empty_like(own[1:])
         prices[-1] = own[-1]
         for k in range(len(u) - 1, 0, -1):
-            prices[k] = own[k] + prices[k + 1] @ self.A[k]
-        return (
+            prices[k - 1] = own[k] + prices[k] @ self.A[k]
+        return prices
+
+    def stationarity(self, solution: StageQPSolution) -> tuple[np.ndarray, np.ndarray]:
+        """Derivatives of the Lagrangian by the states after the first, and by the inputs."""
+        x, u, rows = solution.x, solution.u, solution.row_multipliers
+        prices = solution.dynamics_multipliers
+        by_x = self._by_states(x, u, rows)[1:] - prices
+        by_x[:-1] += np.einsum("kji,kj->ki", self.A[1:], prices[1:])
+        by_u = (
             np.einsum("kij,kj->ki", self.S, x[:-1])
             + np.einsum("kij,kj->ki", self.R, u)
             + self.r
-            + np.einsum("kji,kj->ki", self.B, prices[1:])
+            + np.einsum("kji,kj->ki", self.B, prices)
             + np.einsum("kji,kj->ki", self.D, rows[:-1])
             + solution.bound_multipliers
         )
+        return by_x, by_u
+
+    def _by_states(self, x: np.ndarray, u: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Derivatives (N + 1, n) of cost and rows by the states."""
+        own = np.einsum("kij,kj->ki", self.Q, x) + self.q + np.einsum("kji,kj->ki", self.C, rows)
+        own[:-1] += np.einsum("kji,kj->ki", self.S, u)
+        return own
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +145,9 @@ class StageQPSolution:
     Attributes
     ----------
     x, u : ndarray
-        Shapes (N + 1, n), (N, m); x follows from u exactly.
+        Shapes (N + 1, n), (N, m); u within its bounds.
+    dynamics_multipliers : ndarray, shape (N, n)
+        λ of ``λᵀ (A x + B u + c − x⁺)`` in the Lagrangian.
     bound_multipliers : ndarray, shape (N, m)
         Of the bounds on u: positive at an upper bound, negative at a lower one.
     row_multipliers : ndarray, shape (N + 1, rows)
@@ -142,6 +162,7 @@ class StageQPSolution:
 
     x: np.ndarray
     u: np.ndarray
+    dynamics_multipliers: np.ndarray
     bound_multipliers: np.ndarray
     row_multipliers: np.ndarray
     solved: bool
