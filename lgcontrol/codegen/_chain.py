@@ -68,9 +68,13 @@ class ChainFunction(ModelFunction):
         self._steps = steps
         self._made_from = (step, steps, carry, tuple(each))
 
-    @cached_property
-    def function(self) -> ca.Function:  # pyright: ignore[reportIncompatibleVariableOverride]
+    @property
+    def function(self) -> ca.Function:
         """The chain as a casadi.Function, made when it is asked for."""
+        return self._whole
+
+    @cached_property
+    def _whole(self) -> ca.Function:
         return self._unrolled(self._steps)
 
     def __reduce__(self) -> tuple[Any, ...]:

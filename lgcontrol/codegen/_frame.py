@@ -107,12 +107,14 @@ def bind_interpreter(
 ) -> Binding:
     """Evaluate with CasADi's virtual machine."""
     buffer, evaluate = function.buffer()
-    for i, memory in enumerate(arguments):
-        if memory.size:
-            buffer.set_arg(i, memoryview(memory))
-    for i, memory in enumerate(results):
-        if memory.size:
-            buffer.set_res(i, memoryview(memory))
+    registers: list[tuple[Any, list[np.ndarray]]] = [
+        (buffer.set_arg, arguments),
+        (buffer.set_res, results),
+    ]
+    for register, arrays in registers:
+        for i, memory in enumerate(arrays):
+            if memory.size:
+                register(i, memory.data)
     keep = (buffer, arguments, results)
     if function.is_a("SXFunction"):
         return Binding(evaluate, keep)

@@ -173,4 +173,5 @@ def _check(load: Load) -> str | None:
 
 
 def _pair(numbers: Sequence[int]) -> tuple[int, int]:
-    return (*numbers, 0, 0)[:2]
+    first, second, *_ = (*numbers, 0, 0)
+    return first, second

@@ -255,7 +255,12 @@ class ModelFunction:
         for value in values:
             if isinstance(value, _CASADI):
                 return self._symbolic(values)
-        arrays = [self._as_array(i, value) for i, value in enumerate(values)]
+        arrays = [
+            value
+            if value.__class__ is np.ndarray and value.dtype is _FLOAT
+            else self._as_array(i, value)
+            for i, value in enumerate(values)
+        ]
         batch: Shape = ()
         for i, (array, shape) in enumerate(zip(arrays, self.argument_shapes, strict=True)):
             lead = array.ndim - len(shape)
@@ -330,7 +335,7 @@ def _dense(function: ca.Function) -> ca.Function:
         return function
     symbol = ca.SX if function.is_a("SXFunction") else ca.MX
     names_in, names_out = function.name_in(), function.name_out()
-    symbols = [symbol.sym(n, *function.size_in(i)) for i, n in enumerate(names_in)]
+    symbols: list[Any] = [symbol.sym(n, *function.size_in(i)) for i, n in enumerate(names_in)]
     results = [ca.densify(result) for result in function.call(symbols, symbol is ca.SX, False)]
     return ca.Function(function.name(), symbols, results, names_in, names_out)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import casadi as ca
 
@@ -105,10 +105,7 @@ def casadi_code(function: ca.Function) -> str:
         raise NotImplementedError(
             f"it calls {solver}, whose failures compiled code would not report"
         )
-    symbol: Callable[..., Sequence] = (
-        function.sx_in if function.is_a("SXFunction") else (function.mx_in)
-    )
-    arguments = symbol()
+    arguments: Any = function.sx_in() if function.is_a("SXFunction") else function.mx_in()
     # A function keeps its name in C, where `step`, `index` or `y0` would clash with the C library.
     renamed = ca.Function("lg_function", arguments, function.call(arguments, True, False))
     generator = ca.CodeGenerator("lg_code")

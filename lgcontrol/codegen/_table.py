@@ -46,6 +46,6 @@ class Table:
 def address_of(array: np.ndarray) -> int:
     """Address of the first entry; quicker than ``array.ctypes.data`` where memory is writable."""
     try:
-        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+        return ctypes.addressof(ctypes.c_char.from_buffer(array.data))
     except (TypeError, ValueError, BufferError):  # read-only, or empty
         return array.ctypes.data

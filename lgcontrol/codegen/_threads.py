@@ -10,8 +10,9 @@ import numpy as np
 from ._kernel import Kernel, run_of
 from ._table import Table
 
-# A part of a batch shorter than this many operations (about 100 µs) is not worth a thread.
-_OPERATIONS_A_THREAD = 300_000
+# A part of a batch of fewer operations (about 100 µs, with vectors of so many more operations) is
+# not worth a thread: handing it over takes half as long.
+_OPERATIONS_A_THREAD = 500_000
 
 _count: list[int] = []
 _pool: list[ThreadPoolExecutor] = []
@@ -76,7 +77,9 @@ def run_batch(
     """
     items = len(results[0])
     total = operations * items * steps
-    parts = min(thread_count(), total // _OPERATIONS_A_THREAD, -(-items // kernel.width))
+    parts = min(
+        thread_count(), total // (_OPERATIONS_A_THREAD * kernel.width), -(-items // kernel.width)
+    )
     if parts <= 1:
         return Table(items, steps, arguments, results).run(run_of(kernel, total))
     groups = -(-items // kernel.width)

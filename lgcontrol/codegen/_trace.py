@@ -48,14 +48,14 @@ def trace(
     >>> float(dot([1, 2], [3, 4]))
     11.0
     """
-    symbols = [symbol.sym(key, *(shape or (1,))) for key, shape in arguments.items()]
+    symbols: list[Any] = [symbol.sym(key, *(shape or (1,))) for key, shape in arguments.items()]
     built = build(*symbols)
     built = list(built) if isinstance(built, list | tuple) else [built]
     if len(built) != len(results):
         raise ValueError(f"{name} returned {len(built)} values, expected {', '.join(results)}")
     built = [symbol(expression) for expression in built]
     if symbol is ca.SX:
-        built = ca.cse(built)
+        built = list(ca.cse(built))
     shapes = dict(arguments)
     if isinstance(results, Mapping):
         for key, expression in zip(results, built, strict=True):
