@@ -50,10 +50,9 @@ types: $(READY) ## check the packages' types
 notebooks: $(READY) ## execute every notebook, fail on the first error in each
 	$(BIN)/python tools/run_notebooks.py $(ARGS)
 
-bench: .venv/ready-bench ## run tests/benchmarks against the peers of the bench extra
-	@scripts=(tests/benchmarks/bench_*.py); \
-	[[ -e $${scripts[0]} ]] || { echo "no tests/benchmarks/bench_*.py yet"; exit 0; }; \
-	for script in "$${scripts[@]}"; do echo "== $$script"; $(BIN)/python "$$script" $(ARGS); done
+bench: .venv/ready-bench ## run the benchmarks against other programs (ONLY=speed for one)
+	@for script in tests/benchmarks/$(or $(ONLY),[!_]*).py; do echo "== $$script"; \
+	    $(BIN)/python -m tests.benchmarks.$$(basename "$$script" .py) $(ARGS); done
 
 clean: ## remove .venv, builds and caches
 	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache
