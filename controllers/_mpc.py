@@ -21,6 +21,7 @@ from lgcontrol.optimal import (
 from lgcontrol.systems import Parameter, System, Trajectory
 
 from ._base import ControlInfo, Controller
+from ._lqr import EARLY
 from ._start import starting_controllers
 
 
@@ -170,6 +171,7 @@ class MPC(Controller):
         self._p = nominal if p is None else check_shape("p", p, nominal.shape)
         self.info = MPCInfo()
         self._nodes: Nodes | None = None
+        self._sent: list[tuple[float, np.ndarray]] = []  # answers with the times of their effect
 
     @property
     def plan(self) -> Trajectory | None:
@@ -196,6 +198,7 @@ class MPC(Controller):
         super().reset()
         self.info = MPCInfo()
         self._nodes = None
+        self._sent = []
 
     def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
         started = time.perf_counter()
@@ -208,7 +211,10 @@ class MPC(Controller):
             self._first(state, times, reference, started)
         else:
             self._follow_up(state, times, reference, started)
-        return self._nodes.u[0, self._controls].copy()  # type: ignore[union-attr]
+        u = self._nodes.u[0, self._controls].copy()  # type: ignore[union-attr]
+        if self.delay:
+            self._sent.append((start, u))
+        return u
 
     def _first(self, x: np.ndarray, times: np.ndarray, reference: Any, started: float) -> None:
         """Plan anew: the best of the starts, iterated to convergence."""
@@ -274,15 +280,26 @@ class MPC(Controller):
         return Nodes(times, plan(times).x, plan(times[:-1]).u)
 
     def _predict(self, t: float, x: np.ndarray) -> np.ndarray:
-        """State after the delay, with the last answer in effect."""
-        u = self.system.nominal_input
-        u[self._controls] = self._fallback()
-        own = self._p[: self.system.n_parameters]
+        """State after the delay, with the answers that take effect until then."""
+        while len(self._sent) > 1 and self._sent[1][0] <= t + EARLY:
+            self._sent.pop(0)  # replaced by a later one
+        nominal = np.clip(self.system.nominal_input[self._controls], self._lower, self._upper)
+        pieces = [(t, nominal), *((max(when, t), v) for when, v in self._sent)]
+        ends = [start for start, _ in pieces[1:]] + [t + self.delay]
+        for (start, v), end in zip(pieces, ends, strict=True):
+            if end - start > EARLY:
+                x = self._move(start, x, self.system.full_input(v), end - start)
+        return x
+
+    def _move(self, t: float, x: np.ndarray, u: np.ndarray, seconds: float) -> np.ndarray:
+        """State after a time with a constant input."""
+        p = self._p[: self.system.n_parameters]
         if self.system.is_discrete:
-            for _ in range(round(self.delay / self.system.dt)):
-                x = self.system.step()(t, x, u, own)
+            for _ in range(round(seconds / self.system.dt)):
+                x = self.system.step()(t, x, u, p)
             return x
-        return self.system.step(self.problem.method, 2)(t, x, u, own, self.delay)
+        steps = self.problem.substeps * int(np.ceil(seconds / self.problem.dt - EARLY))
+        return self.system.step(self.problem.method, steps)(t, x, u, p, seconds)
 
     def _fallback(self) -> np.ndarray:
         """Input of the plan, if there is one."""

@@ -16,6 +16,7 @@ from ._thrust_vector import ThrustVectorPD
 
 # Natural frequencies [rad/s] to try: from a vessel's to a small robot's.
 FREQUENCIES = (0.1, 0.3, 1.0, 3.0, 10.0)
+TILTING = 10.0  # rad/s, of vehicles that tilt their thrust
 # Calls per radian of a controller's fastest motion: enough that sampling does not upset it.
 CALLS_PER_RADIAN = 10
 
@@ -61,7 +62,14 @@ def starting_controllers(
     point = sample_reference(system, reference, np.array([t]), p)
     attempts: list[Any] = [
         lambda: [LQR(system, system.linearize(point.x[0], point.u[0], t=t, p=p), dt=dt, p=p)],
-        lambda: [ThrustVectorPD(system, dt=min(dt, 0.1 / CALLS_PER_RADIAN), p=p)],
+        lambda: [
+            ThrustVectorPD(
+                system,
+                attitude_frequency=TILTING,
+                dt=min(dt, 1 / (TILTING * CALLS_PER_RADIAN)),
+                p=p,
+            )
+        ],
         lambda: [
             GeometricPD(system, frequency=f, dt=min(dt, 1 / (f * CALLS_PER_RADIAN)), p=p)
             for f in FREQUENCIES

@@ -46,6 +46,7 @@ def closed_loops(plant, count: int) -> list[dict]:
         ),
     }
     starts = np.vstack([problem_a.attitudes(count), problem_a.attitudes(count, seed=1)])
+    print(f"{'':45s}" + "".join(f"{name:>20s}" for name in COLUMNS[1:]))
     rows = []
     for name, (controller, options) in controllers.items():
         signs = [("canonical", 1, True), ("as drawn", 1, False), ("flipped", -1, False)]
@@ -85,6 +86,23 @@ def format_row(row: dict) -> str:
     """Values in columns."""
     cells = [f"{v:.3g}" if isinstance(v, float) else str(v) for v in list(row.values())[1:]]
     return f"{row['run']:45s}" + "".join(f"{cell:>20s}" for cell in cells)
+
+
+def step_times() -> dict:
+    """Median wall time [ms] of a real-time step near the goal, interpreted and compiled."""
+    quad = problem_a.quadrotor()
+    found = {}
+    for name in ("interpreted", "compiled"):
+        mpc = MPC(quad, horizon=40, dt=0.05, Q=STAGE, R=0.1, terminal=END)
+        if name == "compiled":
+            mpc.compiled()
+        x, times = quad.state.join(pose=[0, 0, 0, 1, 0, 0, 0]), []
+        for k in range(200):
+            x = quad.step()(0.0, x, mpc(0.05 * k, x, problem_a.GOAL), [], 0.05)
+            times.append(1e3 * mpc.info.solve_time)
+        found[name] = float(np.median(times[1:]))
+    print("real-time step [ms]:", json.dumps(found), flush=True)
+    return found
 
 
 def open_loops(plant, best: list[dict], count: int) -> dict:
@@ -143,8 +161,8 @@ def main() -> None:
         sys.exit(f"no reference data at {shared}; set LGCONTROL_SHARED to its folder")
     plant = problem_a.load_neutral(shared)
     best = json.loads((shared / "specs" / "best_known.json").read_text())
-    print(f"{'':45s}" + "".join(f"{name:>20s}" for name in COLUMNS[1:]))
     result = {
+        "step [ms]": step_times(),
         "closed loop": closed_loops(plant, options.attitudes),
         "open loop": open_loops(plant, best, options.open_loop),
     }

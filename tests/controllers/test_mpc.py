@@ -8,7 +8,7 @@ import pytest
 
 from lgcontrol.controllers import LQR, MPC, Adapted, ThrustVectorPD, allocate
 from lgcontrol.groups import SE3, SO2, SO3, Product, Rn
-from lgcontrol.optimal import Bound, lqr
+from lgcontrol.optimal import Bound, lqr, state_weight
 from lgcontrol.simulation import Cascade, simulate
 from lgcontrol.systems import Input, System, Trajectory
 
@@ -215,21 +215,34 @@ def test_calls_may_come_at_another_rate_than_the_steps():
         assert np.abs(body.state.minus(run.x[-1], body.state.identity)).max() < 0.02
 
 
-def test_a_known_delay_is_predicted_over():
-    """The same loop with a delay of a whole period, told and untold."""
-    errors = []
+@pytest.mark.parametrize("periods", [0.5, 1.0, 2.5])
+def test_a_known_delay_is_predicted_over(periods):
+    """The same loop with a delay, told and untold; told, the plan's start is what happens."""
+    quad, errors = quadrotor(), []
+    start = quad.state.plus(GOAL, [0.5, 0, 0, 0.3, 0.2, 0, 0, 0, 0, 1, 0, 0])
+    delay = 0.05 * periods
     for told in (True, False):
-        quad = quadrotor()
-        mpc = MPC(quad, horizon=20, dt=0.05, delay=0.05 if told else 0.0, **WEIGHTS)
-        x = quad.state.plus(GOAL, [0.5, 0, 0, 0.3, 0.2, 0, 0, 0, 0, 1, 0, 0])
-        waiting, total = HOVER, 0.0
-        for k in range(60):
-            u = mpc(0.05 * k, x, GOAL)
-            x = quad.step()(0.0, x, waiting, [], 0.05)
-            waiting = u
-            total += np.sum(quad.state.minus(x, GOAL) ** 2)
-        errors.append(total)
-    assert errors[0] < 0.8 * errors[1]
+        mpc = MPC(quad, horizon=20, dt=0.05, delay=delay, reference=GOAL, **WEIGHTS)
+        starts = {}
+
+        def answer(t, x, reference, mpc=mpc, told=told, starts=starts):
+            mpc.delay = delay if told else 0.0
+            u = mpc(t, x, reference)
+            starts[round(mpc.plan.t[0], 6)] = mpc.plan.x[0]
+            return u
+
+        answer.dt, answer.delay = 0.05, delay
+        run = simulate(quad, answer, x0=start, seconds=1.5, reference=GOAL)
+        weights = np.diag(state_weight("Q", WEIGHTS["Q"], quad.state))
+        errors.append(np.sum(weights * quad.state.minus(run.x, GOAL) ** 2))
+        if told:
+            when = {round(t, 6): x for t, x in zip(run.t, run.x, strict=True)}
+            shared = sorted(starts.keys() & when.keys())
+            assert len(shared) > 10
+            for t in shared:
+                # One RK4 step of the period against steps of 10 ms.
+                assert np.abs(quad.state.minus(starts[t], when[t])).max() < 1e-3
+    assert errors[0] < errors[1] if periods >= 1 else errors[0] < 1.1 * errors[1]
 
 
 def test_the_goal_may_jump():

@@ -333,3 +333,14 @@ def test_wrong_starts_are_refused():
         solver.problem.solve(DOWN, qp="ipopt")
     with pytest.raises(TypeError, match="tolerence"):
         solver.problem.solve(DOWN, tolerence=1.0)
+
+
+def test_solutions_plot_states_inputs_and_reference():
+    solution = swing_up().solve(DOWN)
+    figure = solution.plot()
+    titles = " ".join(ax.get_title(loc="left") for ax in figure.axes)
+    assert "angle" in titles and "inputs" in titles
+    assert any(line.get_linestyle() == "--" for ax in figure.axes for line in ax.lines)
+    failed = swing_up().solve(DOWN, max_iterations=1).plot()
+    shown = [text.get_text() for text in failed.findobj(lambda artist: hasattr(artist, "get_text"))]
+    assert any("after 1 iterations" in text for text in shown)
