@@ -6,6 +6,7 @@ import pickle
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import casadi as ca
 import numpy as np
@@ -219,6 +220,7 @@ def test_compiled_functions_in_other_processes(compiler, three_threads, monkeypa
     """Also after a fork of a process that has threads for batches."""
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"no {method} here")
+    monkeypatch.syspath_prepend(Path(__file__).parents[2])  # where the child finds `child`
     monkeypatch.setattr("lgcontrol.codegen._threads._OPERATIONS_A_THREAD", 10)
     function = pendulum_step().compiled()
     x = np.random.default_rng(1).normal(size=(100, 2))
@@ -338,3 +340,20 @@ def test_references_are_not_lost_or_kept(compiler):
     after = sys.getrefcount(x), sys.getrefcount(u), sys.getrefcount(float), len(gc.get_objects())
     assert before[:2] == after[:2]
     assert after[2] - before[2] < 100 and after[3] - before[3] < 100
+
+
+class Doubled(ca.Callback):
+    def __init__(self):
+        ca.Callback.__init__(self)
+        self.construct("doubled", {})
+
+    def eval(self, arguments):
+        return [2 * arguments[0]]
+
+
+def test_functions_that_call_back_into_python_stay_interpreted(fresh, notices):
+    doubled, x = Doubled(), ca.MX.sym("x")
+    function = compile(ca.Function("f", [x], [doubled(x) + 1], ["x"], ["y"]))
+    assert not function.is_compiled and function([3.0]) == 7.0
+    np.testing.assert_array_equal(function([[1.0], [2.0]]), [[3.0], [5.0]])
+    assert "f stays interpreted" in notices()[0]

@@ -1,7 +1,6 @@
 """Real robots: everything loads, agrees with other programs, and survives being written."""
 
 import json
-import time
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,6 @@ POSE_ERROR = 1e-9
 # Quoted inertias are rounded to ten digits as well, and sum to at most 100 kg m².
 INERTIA_ERROR = 1e-8
 # A tenth of this is typical; the margin is for machines that do other things at the same time.
-SECONDS = 0.05
 
 
 @pytest.fixture(params=sorted(REFERENCE))
@@ -128,16 +126,6 @@ def test_writing_and_reading_gives_the_same_robot(name, robots):
     again = parse_urdf(format_urdf(robot))
     assert again == robot
     assert format_urdf(again) == format_urdf(robot)
-
-
-@pytest.mark.parametrize("file", ["tiago.urdf", "talos_reduced.urdf"])
-def test_speed(file, robots):
-    seconds = []
-    for _ in range(5):
-        start = time.perf_counter()
-        read_urdf(robots / file)
-        seconds.append(time.perf_counter() - start)
-    assert min(seconds) < SECONDS
 
 
 @pytest.mark.parametrize(
