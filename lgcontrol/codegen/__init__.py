@@ -1,4 +1,21 @@
-"""Functions of models: traced once, called on NumPy or CasADi values, compiled when it pays."""
+"""Functions of models: traced once, called on NumPy or CasADi values, compiled when it pays.
+
+Every quantity of a model is a `ModelFunction`. How fast it is called is a choice:
+
+- ``f(q, v, a)`` works at once, interpreted by CasADi.
+- ``f.compiled()``, or ``compile([f, g, h])`` for several at once, builds machine code with the C
+  compiler of the machine, checks it against the interpreted function, and keeps it on disk for the
+  next time. Batches ``(N, n)`` then run several items an instruction and on all cores.
+- ``call = f.in_place()`` is for the inner loop of a controller: ``call.inputs["q"][:] = q``, then
+  ``call()``, without a copy.
+- ``chain(step, N, …)`` makes a whole simulation one call, for one start or thousands.
+
+Without a compiler everything works, slower. The toolkit's own loops (`simulate`, `rollout`) compile
+what they call often, and so does a large batch; for a loop of your own that must not wait, as on a
+robot, compile before it. Environment variables: ``LGCONTROL_COMPILE`` (auto, off, eager; see
+`set_compile_policy`), ``LGCONTROL_CACHE`` (folder of compiled functions), ``LGCONTROL_THREADS``
+(see `set_threads`), ``CC`` (the compiler).
+"""
 
 from ._cache import CacheInfo as CacheInfo
 from ._cache import CacheRemoval as CacheRemoval

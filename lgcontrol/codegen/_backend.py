@@ -111,6 +111,6 @@ def build(backends: Sequence[Backend]) -> None:
             backend.get(vector)
         return
     for backend, _ in jobs:
-        _ = backend.program.flat, backend.program.identity  # once, before several threads ask
+        _ = backend.program.flat  # once, before several threads ask
     with ThreadPoolExecutor(min(len(jobs), os.cpu_count() or 1)) as pool:
         list(pool.map(lambda job: job[0].get(job[1]), jobs))

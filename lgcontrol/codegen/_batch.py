@@ -54,7 +54,10 @@ def interpret(
 ) -> int:
     """Evaluate item after item with the means for single calls; returns the first failure."""
     frames = function._backend.frames
-    frame = frames.pop() if frames else function._make_frame()
+    try:
+        frame = frames.pop()
+    except IndexError:
+        frame = function._make_frame()
     given = [
         layout.view(memory) for layout, memory in zip(function._inputs, arguments, strict=True)
     ]

@@ -33,7 +33,7 @@ def compile(  # noqa: A001 - lgcontrol.codegen.compile, as re.compile
         a batch at once.
     contract : bool
         Whether ``a*b + c`` may be rounded once (fused multiply-add), a quarter faster. Without,
-        single calls return bit for bit what the interpreted function returns.
+        single calls on x86-64 return bit for bit what the interpreted function returns.
 
     Returns
     -------

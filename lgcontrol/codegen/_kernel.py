@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +50,6 @@ class Kernel:
 
 _loaded: dict[str, Kernel] = {}
 _failed: set[str] = set()
-_guard = threading.Lock()
 
 
 def get_kernel(program: Program, *, vector: bool, contract: bool = True) -> Kernel | None:
@@ -85,13 +83,16 @@ def get_kernel(program: Program, *, vector: bool, contract: bool = True) -> Kern
     longest = program.operations if program.flat is None else 0
     flags = compiler.flags(longest, contract)
     width = compiler.width if vector else 1
-    content = (ca.CasadiMeta.version(), str(width), program.identity)
+    try:
+        content = (ca.CasadiMeta.version(), str(width), program.identity)
+    except RuntimeError:
+        notice(
+            f"no code {name}", f"{name} stays interpreted: it calls what only this process knows"
+        )
+        return None
     key = key_of(compiler, flags, content)
-    with _guard:
-        if key in _loaded:
-            return _loaded[key]
-        if key in _failed:
-            return None
+    if key in _loaded or key in _failed:
+        return _loaded.get(key)
     try:
         about = {"function": name, "operations": program.operations, "width": width}
         entries, path = find_or_build(
@@ -111,16 +112,13 @@ def get_kernel(program: Program, *, vector: bool, contract: bool = True) -> Kern
     except NotImplementedError as error:
         if not vector:  # batches then run the scalar code
             notice(f"no code {name}", f"{name} stays interpreted, it cannot be compiled: {error}")
-        with _guard:
-            _failed.add(key)
+        _failed.add(key)
         return None
     except (BuildError, OSError, UnsafeFolder) as error:
         notice("build", f"{name} stays interpreted: {error}")
-        with _guard:
-            _failed.add(key)
+        _failed.add(key)
         return None
-    with _guard:
-        return _loaded.setdefault(key, kernel)
+    return _loaded.setdefault(key, kernel)
 
 
 def _load(path: Path) -> tuple[Run, Run]:

@@ -78,7 +78,13 @@ class Program:
 
     @cached_property
     def identity(self) -> str:
-        """Text that differs for programs that compute something different."""
+        """Text that differs for programs that compute something different.
+
+        Raises
+        ------
+        RuntimeError
+            If the function cannot be written down: it calls back into Python, say.
+        """
         return f"{self.chain} {self.function.serialize()}"
 
     @property

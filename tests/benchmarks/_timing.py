@@ -25,13 +25,20 @@ class Contender:
 
 
 def measure(
-    contenders: list[Contender], *, rounds: int = 15, seconds: float = 0.004
+    contenders: list[Contender],
+    *,
+    reference: str | None = None,
+    rounds: int = 15,
+    seconds: float = 0.004,
 ) -> dict[str, float]:
     """Median time of one evaluation in µs, by name.
 
     Parameters
     ----------
     contenders : list of Contender
+    reference : str, optional
+        Name of one whose time over that of each other, median over the rounds, is returned too, as
+        ``"reference / name"``: slow moments of the machine slow both.
     rounds : int
         How often each has its turn.
     seconds : float
@@ -49,7 +56,13 @@ def measure(
             samples[contender.name].append(
                 _timed(contender.call, count) / (count * contender.items) * 1e6
             )
-    return {name: statistics.median(values) for name, values in samples.items()}
+    results = {name: statistics.median(values) for name, values in samples.items()}
+    if reference in samples:
+        for name, values in samples.items():
+            if name != reference:
+                pairs = zip(samples[reference], values, strict=True)
+                results[f"{reference} / {name}"] = statistics.median(a / b for a, b in pairs)
+    return results
 
 
 def _timed(call: Callable[[], object], count: int) -> float:

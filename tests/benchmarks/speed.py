@@ -5,9 +5,10 @@
 Trees: time of one evaluation of ours in a batch of 256 (one thread), item after item without
 vectors, in a single call from Python with arrays and in place, and of Pinocchio called from Python
 into preallocated data; same random inputs, in turns, medians. The ratios are Pinocchio's time over
-ours. "generic" is code without ``-march=native``, as a wheel would hold it. Pinocchio and MuJoCo
-are left out where they are not installed (`pip install lgcontrol[bench]`). Robot files are those of
-``$LGCONTROL_SHARED/robots`` or ``../shared/robots``. Writes speed.json and speed.png.
+ours in the same turn. "generic" is code without ``-march=native``, as a wheel would hold it.
+Pinocchio and MuJoCo are left out where they are not installed (`pip install lgcontrol[bench]`).
+Robot files are those of ``$LGCONTROL_SHARED/robots`` or ``../shared/robots``. Writes speed.json and
+speed.png.
 """
 
 import argparse
@@ -141,7 +142,7 @@ def trees(folder: Path, pin: Any, rounds: int, names: list[str]) -> dict[str, An
             if peer is not None:
                 check_same(peer, function, arguments)
                 contenders.append(Contender("pinocchio", peer.call(name, arguments), BATCH))
-            row |= measure(contenders, rounds=rounds)
+            row |= measure(contenders, reference="pinocchio", rounds=rounds)
             rows[f"{robot} {name}"] = row
             print(f"  {robot} {name}", flush=True)
     return rows
@@ -175,7 +176,7 @@ def single_body(pin: Any, rounds: int) -> dict[str, Any]:
         rows[f"body {name}"] = {
             "nv": 6,
             "operations": function.function.n_instructions(),
-            **measure(contenders, rounds=rounds),
+            **measure(contenders, reference="pinocchio", rounds=rounds),
         }
     return rows
 

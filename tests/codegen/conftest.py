@@ -42,6 +42,15 @@ def compiler():
 
 
 @pytest.fixture
+def has_vectors(compiler):
+    """Says whether a function runs vector code, as far as this machine has vectors at all.
+
+    A wrong vector kernel is refused and the scalar one does its work: values alone do not tell.
+    """
+    return lambda function: compiler.width == 1 or function._backend.vector is not None
+
+
+@pytest.fixture
 def fresh(tmp_path, monkeypatch):
     """An empty cache and a process that has loaded and said nothing yet; returns the folder."""
     folder = tmp_path / "cache"

@@ -4,7 +4,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.codegen import ModelFunction, compile, trace
+from lgcontrol.codegen import ModelFunction, _emit, compile, trace
 from lgcontrol.codegen._emit import _EXPRESSIONS
 from lgcontrol.groups import SE3, SO3
 
@@ -128,9 +128,10 @@ def test_vector_code_computes_each_operation_like_the_interpreter(pairs, compile
 
 @pytest.mark.parametrize("operation", ["compose", "log", "exp", "minus", "Ad", "right_jacobian"])
 @pytest.mark.parametrize("group", [SO3, SE3], ids=str)
-def test_group_operations_agree(group, operation, rng):
+def test_group_operations_agree(group, operation, rng, has_vectors):
     function = group.function(operation).function
     interpreted, compiled = ModelFunction(function), compile(function)
+    assert has_vectors(compiled)
     kinds = {group.nq: group.random(1, (19,)), group.dim: rng.normal(size=(19, group.dim))}
     arguments = [kinds[shape[0]] for shape in interpreted.argument_shapes]
     want = interpreted(*arguments)
@@ -147,6 +148,35 @@ def test_without_contraction_single_calls_are_bit_for_bit_the_interpreted_ones(r
         np.testing.assert_array_equal(compiled(X, Y), interpreted(X, Y))
 
 
+@pytest.mark.parametrize("contract", [True, False])
+def test_long_functions_are_cut_into_pieces(fresh, monkeypatch, rng, has_vectors, contract):
+    """Every value that a later piece needs reaches it."""
+    monkeypatch.setattr(_emit, "_WHOLE", 50)
+    monkeypatch.setattr(_emit, "_PIECE", 23)
+    function = SE3.function("left_jacobian_inverse").function
+    body = _emit.emit_body(function, packed=True)
+    assert body.text.count("lg_part") > 10 and body.work > 10
+    compiled = compile(function, contract=contract)
+    assert compiled.is_compiled and has_vectors(compiled)
+    d = rng.normal(size=(19, 6))
+    want = ModelFunction(function)(d)
+    np.testing.assert_allclose(compiled(d), want, rtol=ROUNDING, atol=ROUNDING)
+    for k in range(3):
+        np.testing.assert_allclose(compiled(d[k]), want[k], rtol=ROUNDING, atol=ROUNDING)
+
+
+def test_equal_results_are_computed_once():
+    x = ca.SX.sym("x", 3)
+    M = ca.SX(3, 3)
+    for i in range(3):
+        for j in range(i):
+            M[i, j] = M[j, i] = x[i] * x[j]
+    function = ca.Function("symmetric", [x], [ca.densify(M), ca.densify(M[:2, :])])
+    body = _emit.emit_body(function, packed=True)
+    assert body.size == 4 and [len(slots) for slots in body.slots] == [9, 6]
+    assert len({body.slots[0][0], body.slots[0][4], body.slots[1][0]}) == 1  # the zeros
+
+
 @pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 31])
 def test_an_item_does_not_depend_on_its_place_in_the_batch(count, rng):
     compiled = compile(SE3.function("minus").function)
@@ -160,8 +190,9 @@ def test_an_item_does_not_depend_on_its_place_in_the_batch(count, rng):
 
 
 @pytest.mark.parametrize("batch", [(), (1,), (5,), (3, 4), (0,)])
-def test_matrices_rows_and_empty_arguments_keep_their_order(batch, rng):
+def test_matrices_rows_and_empty_arguments_keep_their_order(batch, rng, has_vectors):
     compiled = matrix_function().compiled()
+    assert has_vectors(compiled)
     A, b = rng.normal(size=(*batch, 2, 3)), rng.normal(size=(*batch, 3))
     rows, nothing = rng.normal(size=(*batch, 2, 3)), np.zeros((*batch, 0))
     result = compiled(A, b, rows, nothing)
@@ -215,11 +246,12 @@ def test_glue_that_solves_is_compiled_from_casadis_own_code(rng):
     np.testing.assert_allclose(have.x, interpreted(A, b).x, atol=1e-12)
 
 
-def test_small_glue_becomes_vector_code(rng):
+def test_small_glue_becomes_vector_code(rng, has_vectors):
     step = pendulum_step().function
     x, u = ca.MX.sym("x", 2), ca.MX.sym("u")
     function = ca.Function("two", [x, u], [step(step(x, u, 0.1)[0], u, 0.1)[0]], ["x", "u"], ["y"])
     compiled = compile(function)
+    assert has_vectors(compiled)
     X, U = rng.normal(size=(9, 2)), rng.normal(size=(9, 1))
     np.testing.assert_allclose(
         compiled(X, U), ModelFunction(function)(X, U), rtol=ROUNDING, atol=ROUNDING

@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.codegen import ModelFunction, compile, set_threads, thread_count
+from lgcontrol.codegen import ModelFunction, _threads, compile, set_threads, thread_count
 from lgcontrol.codegen._loader import NOT_PLAIN
 from lgcontrol.codegen._threads import run_batch
 
@@ -225,6 +225,7 @@ def test_compiled_functions_in_other_processes(compiler, three_threads, monkeypa
     function = pendulum_step().compiled()
     x = np.random.default_rng(1).normal(size=(100, 2))
     want = function(x, 0.5).x_next
+    assert _threads._pool and _threads._pool[0]._threads
     context = multiprocessing.get_context(method)
     queue = context.Queue()
     process = context.Process(target=child, args=(function, x, queue))

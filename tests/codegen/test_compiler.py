@@ -5,6 +5,7 @@ import shutil
 import stat
 import sys
 import time
+from pathlib import Path
 
 import casadi as ca
 import numpy as np
@@ -58,6 +59,14 @@ def test_a_compiler_named_by_cc_that_is_missing(fresh, tools, notices, monkeypat
     assert len(notices()) == 1 and "CC='no-such-compiler -O3' is not on PATH" in notices()[0]
 
 
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+        return b"Z" not in Path(f"/proc/{pid}/stat").read_bytes().split()[2]  # a dead child
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+
+
 def answers_the_probe(then: str) -> str:
     """A compiler that says what it is, and does something else than compiling."""
     return f'case "$*" in *-dM*) echo "#define __GNUC__ 12";; *) {then};; esac'
@@ -88,12 +97,17 @@ def test_a_compiler_that_writes_rubbish(fresh, tools, notices):
 
 
 def test_a_compiler_that_hangs_is_stopped_with_its_children(fresh, tools, notices, monkeypatch):
-    tools("gcc", answers_the_probe("sleep 60 & sleep 60"))
+    note = fresh.parent / "child"
+    tools("gcc", answers_the_probe(f"sleep 60 & echo $! > {note}; sleep 60"))
     monkeypatch.setattr(_compiler, "_BUILD_SECONDS", 0.3)
     started = time.monotonic()
     stays_interpreted(batch=False)
     assert time.monotonic() - started < 30  # it did not wait for the children
     assert "did not finish within 0.3 s" in notices()[0]
+    child, deadline = int(note.read_text()), time.monotonic() + 10
+    while is_running(child) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not is_running(child)
 
 
 def test_a_broken_compiler_is_passed_over_for_the_next(fresh, compiler, tools, notices):
