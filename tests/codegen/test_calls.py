@@ -5,6 +5,7 @@ import multiprocessing
 import pickle
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -226,11 +227,12 @@ def test_compiled_functions_in_other_processes(compiler, three_threads, monkeypa
     x = np.random.default_rng(1).normal(size=(100, 2))
     want = function(x, 0.5).x_next
     assert _threads._pool and _threads._pool[0]._threads
+    time.sleep(0.1)  # its threads wait for work now: a copy of the pool would count on them
     context = multiprocessing.get_context(method)
     queue = context.Queue()
     process = context.Process(target=child, args=(function, x, queue))
     process.start()
-    batch, single, is_compiled = queue.get(timeout=120)
+    batch, single, is_compiled = queue.get(timeout=60)
     process.join(60)
     assert process.exitcode == 0 and is_compiled
     np.testing.assert_array_equal(batch, want)
