@@ -9,6 +9,7 @@ import numpy as np
 from ..codegen import check_shape
 from ..systems import System, Trajectory
 from ._problem import OptimalControlProblem
+from ._solution import OptimalSolution
 from ._transcription import Nodes, Setting
 
 
@@ -33,7 +34,8 @@ def make_guess(
     if guess is None:
         states = np.repeat(x0[None], len(times), axis=0)
         return Nodes(times, states, np.clip(inputs, lower, upper))
-    guess = getattr(guess, "trajectory", guess)
+    if isinstance(guess, OptimalSolution):
+        guess = guess.trajectory
     if isinstance(guess, Trajectory):
         states = check_shape("states of the guess", guess(times).x, (len(times), system.state.nq))
         if guess.u.shape[-1]:

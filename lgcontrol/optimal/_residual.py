@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..codegen import ModelFunction, check_shape
+from ..codegen import ModelFunction
 from ._weights import check_definite, square
 
 
@@ -58,4 +58,4 @@ class Residual:
             return None
         label = f"weight of residual {self.name!r}"
         matrix = check_definite(label, square(label, value, size), strict=False)
-        return check_shape(label, matrix, (size, size)) if matrix.any() else None
+        return matrix if matrix.any() else None

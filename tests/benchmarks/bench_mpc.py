@@ -2,9 +2,9 @@
 
     python tests/benchmarks/bench_mpc.py [--attitudes 100] [--open-loop 101] [--out FILE.json]
 
-Runs the neutral plant, disturbances and judge of the reference data ($LGCONTROL_SHARED, else
-../shared): from the benchmark's random attitudes and as many more, with the quaternion's sign as
-drawn, flipped, and made canonical at each measurement. Prints a table, writes it as JSON.
+Runs the neutral plant, disturbances and judge of the reference data ($LGCONTROL_SHARED) from the
+benchmark's random attitudes and as many more, with the quaternion's sign as drawn, flipped, and
+made canonical at each measurement. Prints a table, writes it as JSON.
 """
 
 import argparse
