@@ -226,8 +226,9 @@ def test_compiled_functions_in_other_processes(compiler, three_threads, monkeypa
     function = pendulum_step().compiled()
     x = np.random.default_rng(1).normal(size=(100, 2))
     want = function(x, 0.5).x_next
-    assert _threads._pool and _threads._pool[0]._threads
-    time.sleep(0.1)  # its threads wait for work now: a copy of the pool would count on them
+    together = threading.Barrier(3)
+    list(_threads._executor().map(lambda _: together.wait(), range(3)))
+    time.sleep(0.1)  # three threads wait for work now: a copy of the pool would count on them
     context = multiprocessing.get_context(method)
     queue = context.Queue()
     process = context.Process(target=child, args=(function, x, queue))
