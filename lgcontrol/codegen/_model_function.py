@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from math import prod
 from typing import Any
 
 import casadi as ca
@@ -33,7 +34,8 @@ class ModelFunction:
         The function. Its input and output names become the argument and result names.
     shapes : mapping of str to tuple of int, optional
         NumPy shapes of arguments and results, where they are not the default. The default of
-        an n × 1 argument is ``(n,)``, of an m × n argument ``(m, n)``. A scalar is ``()``.
+        an n × 1 argument is ``(n,)``, of an m × n argument ``(m, n)``. A scalar is ``()``. A tensor
+        ``(m, n, k)`` is in CasADi the m × n k matrix of its slices ``[T[:, :, 0], T[:, :, 1], …]``.
     defaults : mapping of str to array_like, optional
         Values of arguments that may be left out. They must be the last ones.
     transposed : iterable of str, optional
@@ -89,6 +91,16 @@ class ModelFunction:
             shapes.get(name, self._default_shape(name, function.size_out(i)))
             for i, name in enumerate(self.results)
         )
+        sizes = [function.numel_in(i) for i in range(function.n_in())]
+        sizes += [function.numel_out(i) for i in range(function.n_out())]
+        named = zip(
+            self.arguments + self.results, self.argument_shapes + self.result_shapes, strict=True
+        )
+        for (name, shape), size in zip(named, sizes, strict=True):
+            if prod(shape) != size:
+                raise ValueError(
+                    f"{self.name}: {name!r} is to have shape {shape} but has {size} entries"
+                )
         self.defaults: dict[str, np.ndarray] = {
             name: np.asarray(value, dtype=np.float64) for name, value in (defaults or {}).items()
         }

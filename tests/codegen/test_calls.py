@@ -361,3 +361,27 @@ def test_functions_that_call_back_into_python_stay_interpreted(fresh, notices):
     assert not function.is_compiled and function([3.0]) == 7.0
     np.testing.assert_array_equal(function([[1.0], [2.0]]), [[3.0], [5.0]])
     assert "f stays interpreted" in notices()[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tensors_are_matrices_of_slices_in_casadi(kind):
+    x = ca.SX.sym("x", 4)
+    slices = [x[k] * ca.DM(np.arange(6.0).reshape(2, 3)) + k for k in range(4)]
+    function = ca.Function("slices", [x], [ca.horzcat(*slices), x], ["x"], ["T", "x_out"])
+    tensor = ModelFunction(function, shapes={"T": (2, 3, 4)})
+    if kind == "compiled":
+        tensor.compiled()
+    values = np.random.default_rng(3).normal(size=(7, 4))
+    want = np.einsum("nk,ij->nijk", values, np.arange(6.0).reshape(2, 3)) + np.arange(4.0)
+    np.testing.assert_allclose(tensor(values).T, want, rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose(tensor(values[0]).T, want[0], rtol=0, atol=ROUNDING)
+    call = tensor.in_place(7)
+    call.inputs["x"][:] = values
+    np.testing.assert_allclose(call().T, want, rtol=0, atol=ROUNDING)
+    assert tensor(ca.SX(values[0])).T.shape == (2, 12)
+
+
+def test_shapes_have_as_many_entries_as_the_function():
+    x = ca.SX.sym("x", 4)
+    with pytest.raises(ValueError, match=r"'y'.*\(3, 2\).*4"):
+        ModelFunction(ca.Function("same", [x], [x], ["x"], ["y"]), shapes={"y": (3, 2)})
