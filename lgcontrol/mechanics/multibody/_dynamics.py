@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-
 from ...codegen import unknown_name
 from ._frames import Acceleration, Reference
-from ._functions import TreeFunction
+from ._functions import FunctionSource, TreeFunction
 
 
-class TreeFunctions(ABC):
+class TreeFunctions(FunctionSource):
     """Everything a tree can compute, each a `ModelFunction` traced when first used.
 
     q are coordinates on `configuration`, v and a tangent (body-fixed) velocities and their rates,
@@ -257,16 +255,3 @@ class TreeFunctions(ABC):
         if kind not in ("classical", "spatial"):
             raise ValueError(unknown_name("kind of acceleration", kind, ("classical", "spatial")))
         return self._function("acceleration", frame, reference, kind)
-
-    # -- inside ---------------------------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def is_coupled(self) -> bool:
-        """Whether joints mimic others."""
-
-    @abstractmethod
-    def _function(
-        self, kind: str, frame: str = "", reference: str = "body", rate: str = "spatial"
-    ) -> TreeFunction:
-        """Make a function, or find the one made before."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
 from ...codegen import ModelFunction, Shape, Value
 from . import _derivatives as derivatives
-from . import _frames as frames
+from . import _frame_functions as frames
 from . import _kinematics as kinematics
 from . import _mass_matrix as mass
 from . import _momentum as momentum
@@ -21,43 +20,11 @@ from ._forward_dynamics import (
     forward_dynamics_by_recursion,
 )
 from ._inverse_dynamics import inverse_dynamics
+from ._recipe import Recipe
 from ._regressor import inverse_dynamics_regressor
 
 if TYPE_CHECKING:
     from ._tree import Multibody
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How a function is made.
-
-    Parameters
-    ----------
-    arguments : str
-        Letters of the arguments: q, v, a, tau.
-    results : tuple of (str, str)
-        Name and shape of each result: v (nv), vv (nv × nv), 3, 6, 6v, …, "" for a scalar.
-    build : callable
-        ``(plan, q, …) → expressions``.
-    is_reduced : bool
-        Whether regrouped inertias give the same result.
-    takes_wrenches : bool
-        Whether external wrenches may follow the arguments.
-    keep : str
-        Fixed joint through which the wrench is asked for.
-    """
-
-    arguments: str
-    results: tuple[tuple[str, str], ...]
-    build: Callable[..., Any]
-    is_reduced: bool = False
-    takes_wrenches: bool = False
-    keep: str = ""
-
-    @property
-    def divides_by_mass(self) -> bool:
-        """Whether a singular mass matrix spoils the results."""
-        return any(name in ("a", "D", "M_inverse", "d_a_d_q") for name, _ in self.results)
 
 
 def _gravity_forces(plan, q):
@@ -74,7 +41,7 @@ _A = (("a", "v"),)
 _SLOPES = ("d_tau_d_q", "vv"), ("d_tau_d_v", "vv"), ("d_tau_d_a", "vv")
 _RESPONSES = ("d_a_d_q", "vv"), ("d_a_d_v", "vv"), ("d_a_d_tau", "vv")
 
-RECIPES: dict[str, Recipe] = {
+RECIPES: dict[str, Recipe | Callable[..., Recipe]] = {
     "inverse_dynamics": Recipe("q v a", _TAU, inverse_dynamics, True, True),
     "bias_forces": Recipe("q v", _TAU, _bias_forces, True, True),
     "gravity_forces": Recipe("q", _TAU, _gravity_forces, True),
@@ -125,39 +92,7 @@ RECIPES: dict[str, Recipe] = {
         "q v a", (("wrenches_out", "b6"),), kinematics.joint_wrenches, False, True
     ),
 }
-
-
-def frame_recipe(kind: str, frame: str, reference: str = "body", rate: str = "spatial") -> Recipe:
-    """Recipe of a function of one frame."""
-    if kind == "placement":
-        return Recipe("q", (("T", "7"),), partial(_at_seat, frames.placement, frame))
-    if kind == "position":
-        return Recipe("q", (("position", "3"),), partial(_at_seat, _position, frame))
-    if kind == "jacobian":
-        build = partial(_at_seat, frames.jacobian, frame, reference=reference)
-        return Recipe("q", (("J", "6v"),), build)
-    if kind == "jacobian_rate":
-        build = partial(_at_seat, frames.jacobian_rate, frame, reference=reference)
-        return Recipe("q v", (("J_rate", "6v"),), build)
-    if kind == "joint_wrench":
-        build = partial(kinematics.joint_wrench, joint=frame)
-        return Recipe("q v a", (("wrench_out", "6"),), build, False, True, keep=frame)
-    if kind == "wrenches_at":
-        build = partial(_at_seat, frames.wrenches_at, frame, reference=reference)
-        return Recipe("q wrench", (("wrenches", "b6"),), build)
-    if kind == "velocity":
-        build = partial(_at_seat, frames.velocity, frame, reference=reference)
-        return Recipe("q v", (("twist", "6"),), build)
-    build = partial(_at_seat, frames.acceleration, frame, reference=reference, kind=rate)
-    return Recipe("q v a", (("acceleration", "6"),), build)
-
-
-def _position(plan, q, seat):
-    return frames.frame_pose(plan, q, seat).p
-
-
-def _at_seat(build, frame, plan, *values, **options):
-    return build(plan, *values, seat=plan.seats[frame], **options)
+RECIPES |= frames.RECIPES
 
 
 class TreeFunction(ModelFunction):
@@ -220,6 +155,19 @@ class TreeFunction(ModelFunction):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self._tree, self._key)
+
+
+class FunctionSource(ABC):
+    """What makes model functions and keeps them: the base of the rooms of a tree's functions."""
+
+    @property
+    @abstractmethod
+    def is_coupled(self) -> bool:
+        """Whether joints mimic others."""
+
+    @abstractmethod
+    def _function(self, kind: str, *options: Any) -> TreeFunction:
+        """Make a function, or find the one made before."""
 
 
 def trace_recipe(

@@ -16,13 +16,13 @@ from ...codegen import check_shape, unknown_name
 from ...groups import LieGroup, Product
 from .._inertia import SpatialInertia
 from ._dynamics import TreeFunctions
-from ._frames import check_reference
-from ._functions import RECIPES, TreeFunction, frame_recipe
+from ._functions import RECIPES, TreeFunction
 from ._joints import Joint
 from ._link import WORLD, Frame, JointProperties, Link, Mimic
 from ._parameters import expand_names, nominal_values
 from ._placement import as_placement
 from ._plan import Plan, make_plan
+from ._recipe import Recipe
 from ._singular import refuse_singular
 from ._spatial import Motion
 from ._system import multibody_system
@@ -583,30 +583,16 @@ class Multibody(TreeFunctions):
             plan.seats[frame.name] = k, T @ Motion.from_matrix(frame.placement)
         return plan
 
-    def _function(
-        self, kind: str, frame: str = "", reference: str = "body", rate: str = "spatial"
-    ) -> TreeFunction:
-        key = (kind, frame, reference, rate)
+    def _function(self, kind: str, *options: Any) -> TreeFunction:
+        key = (kind, *options)
         if key not in self._traced:
-            self._traced[key] = self._make(*key)
-        return self._traced[key]
-
-    def _make(self, kind: str, frame: str, reference: str, rate: str) -> TreeFunction:
-        key = (kind, frame, reference, rate)
-        if not frame:
-            if RECIPES[kind].divides_by_mass:
+            recipe = RECIPES[kind]
+            if not isinstance(recipe, Recipe):
+                recipe = recipe(self, *options)
+            if recipe.divides_by_mass:
                 self._is_regular  # noqa: B018  raises if not
-            return TreeFunction(self, kind, RECIPES[kind], key)
-        if kind == "joint_wrench":
-            joints = [link.joint_name for link in self.links]
-            if frame not in joints:
-                raise KeyError(unknown_name("joint", frame, joints))
-        elif frame not in self.frames:
-            raise KeyError(unknown_name("frame", frame, self.frames))
-        check_reference(reference)
-        word = re.sub(r"[^A-Za-z0-9]+", "_", frame).strip("_") or "frame"
-        recipe = frame_recipe(kind, frame, reference, rate)
-        return TreeFunction(self, f"{kind}_of_{word}", recipe, key)
+            self._traced[key] = TreeFunction(self, recipe.name(kind), recipe, key)
+        return self._traced[key]
 
     @cached_property
     def _is_regular(self) -> bool:
