@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,8 +17,20 @@ _EXPAND_LIMIT = 30_000
 # Their scalar operations grow with the cube of the size, and pivoting is lost.
 _GROWING = frozenset({ca.OP_SOLVE, ca.OP_INVERSE, ca.OP_DETERMINANT, ca.OP_MAP})
 
+# What the C code of CasADi says of the memory it works on.
+_WORK = {
+    name: re.compile(rf"if \(sz_{name}\) \*sz_{name} = (\d+);")
+    for name in ("arg", "res", "iw", "w")
+}
+
+_MAPS = {"Map", "OmpMap", "ThreadMap"}
+
 # Functions of other classes are solvers, or come from outside.
-_PLAIN = {"SXFunction", "MXFunction", "Map", "MapSum", "OmpMap", "ThreadMap", "Switch"} | {
+_PLAIN = _MAPS | {
+    "SXFunction",
+    "MXFunction",
+    "MapSum",
+    "Switch",
     "BSplineInterpolant",
     "LinearInterpolant",
 }
@@ -98,8 +111,26 @@ class Program:
         return [self.function.numel_out(i) for i in range(self.function.n_out())]
 
 
-def casadi_code(function: ca.Function) -> str:
+@dataclass(frozen=True)
+class CasadiCode:
     """C code by CasADi's generator, everything in it static; the entry is ``lg_function``.
+
+    Attributes
+    ----------
+    text : str
+    arguments, results, integers, numbers : int
+        Lengths of the arrays that the entry is called with.
+    """
+
+    text: str
+    arguments: int
+    results: int
+    integers: int
+    numbers: int
+
+
+def casadi_code(function: ca.Function) -> CasadiCode:
+    """Let CasADi write a function in C.
 
     Raises
     ------
@@ -124,7 +155,10 @@ def casadi_code(function: ca.Function) -> str:
         raise NotImplementedError(code.partition("#error")[2].partition("\n")[0].strip())
     if "lg_function_checkout(void) {\n  return 0;\n}" not in code:
         raise NotImplementedError("its C code would keep state between calls")
-    return code
+    # What the code works on is its own, other than what `function` needs when interpreted: calling
+    # a map from another function copies all it takes and returns.
+    sizes = (int(_WORK[name].findall(code)[-1]) for name in ("arg", "res", "iw", "w"))
+    return CasadiCode(code, *sizes)
 
 
 @dataclass(frozen=True)
@@ -138,6 +172,9 @@ class _Size:
 def _size(function: ca.Function) -> _Size:
     if function.is_a("SXFunction"):
         return _Size(function.n_instructions(), False)
+    if function.class_name() in _MAPS:
+        parts = function.info()
+        return _Size(parts["n"] * _size(parts["f"]).operations, True)
     if not function.is_a("MXFunction"):
         return _Size(function.nnz_in() + function.nnz_out(), True)
     operations, grows = 0, False

@@ -8,10 +8,12 @@ returns 0, 1 when the function failed (a solver inside it), 2 when memory ran ou
 
 from __future__ import annotations
 
+import casadi as ca
+
 from ._emit import Body
 from ._gather import gather_code
 from ._number import scalar_prelude, vector_prelude
-from ._program import Program, casadi_code
+from ._program import CasadiCode, Program, casadi_code
 
 _EXPORT = 'extern __attribute__((visibility("default"))) int lg_run(const int64_t *f)\n{\n'
 
@@ -34,7 +36,8 @@ def scalar_source(program: Program) -> str:
         raise NotImplementedError("the step of a chain must be an SX function")
     code = casadi_code(program.function)
     head = "#include <stdint.h>\n#include <stdlib.h>\n#define CASADI_SYMBOL_EXPORT static\n"
-    return "\n".join([head, code, _casadi_body(program), _scalar_entry(program, None)])
+    body = _casadi_body(program.function, code)
+    return "\n".join([head, code.text, body, _scalar_entry(program, None)])
 
 
 def vector_source(program: Program, width: int, machine: str) -> str:
@@ -52,27 +55,26 @@ def vector_source(program: Program, width: int, machine: str) -> str:
     return "\n".join([prelude, gather_code(width), body.text, _vector_entry(program, body)])
 
 
-def _casadi_body(program: Program) -> str:
+def _casadi_body(function: ca.Function, code: CasadiCode) -> str:
     """``lg_body`` around CasADi's calling convention; work memory lives during one call."""
-    function = program.function
     arguments = [f"const double *a{i}" for i in range(function.n_in())]
     results = [f"double *r{i}" for i in range(function.n_out())]
     fill = [f"  arg[{i}] = a{i};" for i in range(function.n_in())]
     fill += [f"  res[{i}] = r{i};" for i in range(function.n_out())]
-    small = function.sz_w() <= _STACK_DOUBLES and function.sz_iw() <= _STACK_DOUBLES
+    small = code.numbers <= _STACK_DOUBLES and code.integers <= _STACK_DOUBLES
     if small:
-        work = f"  casadi_int iw[{max(1, function.sz_iw())}];\n"
-        work += f"  double w[{max(1, function.sz_w())}];\n"
+        work = f"  casadi_int iw[{max(1, code.integers)}];\n"
+        work += f"  double w[{max(1, code.numbers)}];\n"
         call = "  return lg_function(arg, res, iw, w, 0) ? 1 : 0;\n"
     else:
-        work = f"  casadi_int *iw = malloc({max(1, function.sz_iw())} * sizeof(casadi_int));\n"
-        work += f"  double *w = malloc({max(1, function.sz_w())} * sizeof(double));\n"
+        work = f"  casadi_int *iw = malloc({max(1, code.integers)} * sizeof(casadi_int));\n"
+        work += f"  double *w = malloc({max(1, code.numbers)} * sizeof(double));\n"
         work += "  int failed = 2;\n"
         call = "  if (iw && w) failed = lg_function(arg, res, iw, w, 0) ? 1 : 0;\n"
         call += "  free(iw);\n  free(w);\n  return failed;\n"
     head = f"static int lg_body({', '.join(arguments + results)})\n{{\n"
-    head += f"  const double *arg[{max(1, function.sz_arg())}];\n"
-    head += f"  double *res[{max(1, function.sz_res())}];\n"
+    head += f"  const double *arg[{max(1, code.arguments)}];\n"
+    head += f"  double *res[{max(1, code.results)}];\n"
     return head + work + "\n".join(fill) + "\n" + call + "}\n"
 
 

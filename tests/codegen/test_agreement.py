@@ -258,6 +258,28 @@ def test_small_glue_becomes_vector_code(rng, has_vectors):
     )
 
 
+@pytest.mark.parametrize("kind", ["map", "mapaccum", "glue"])
+def test_maps_work_on_as_much_memory_as_their_code_needs(kind, rng):
+    """Some hundred thousand bytes more than a map takes when it is interpreted."""
+    x, u = ca.SX.sym("x", 50), ca.SX.sym("u", 50)
+    item = ca.Function("item", [x, u], [ca.sin(x) * u[0] + u, ca.cos(x)], ["x", "u"], ["y", "z"])
+    if kind == "glue":
+        X, U = ca.MX.sym("x", 50, 100), ca.MX.sym("u", 50, 100)
+        y, z = item.map(100)(X, U)
+        function = ca.Function("glue", [X, U], [y * z, y + z], ["x", "u"], ["y", "z"])
+    elif kind == "mapaccum":
+        function = item.mapaccum(100)
+    else:
+        function = item.map(100)
+    compiled = ModelFunction(function, transposed=["y", "z"]).compiled(batch=False)
+    assert compiled.is_compiled
+    assert compiled._backend.program.operations >= 100 * item.n_instructions()
+    arguments = [rng.normal(size=shape) for shape in compiled.argument_shapes]
+    want = ModelFunction(function, transposed=["y", "z"])(*arguments)
+    for have, expected in zip(compiled(*arguments), want, strict=True):
+        np.testing.assert_allclose(have, expected, rtol=ROUNDING, atol=ROUNDING)
+
+
 @pytest.mark.parametrize("name", ["step", "index", "y0", "exp", "main", "lg_body", "gamma"])
 def test_names_of_c_functions_do_no_harm(name):
     x = ca.SX.sym("x", 2)
