@@ -68,7 +68,7 @@ def compile(  # noqa: A001 - lgcontrol.codegen.compile, as re.compile
     return models[0] if single else models
 
 
-def prepare(*functions: ModelFunction, calls: int) -> None:
+def prepare(*functions: ModelFunction, calls: int, items: int = 1) -> None:
     """Compile functions where that pays for a number of calls to come; for the start of loops.
 
     Follows `set_compile_policy`: with ``"auto"``, functions are compiled whose interpretation over
@@ -79,6 +79,8 @@ def prepare(*functions: ModelFunction, calls: int) -> None:
     *functions : ModelFunction
     calls : int
         How often each will be called.
+    items : int
+        Length of the batch in each call; the code for batches alone is built if it is more than 1.
 
     Examples
     --------
@@ -88,8 +90,10 @@ def prepare(*functions: ModelFunction, calls: int) -> None:
     chosen = []
     for function in functions:
         backend = function._backend
-        if compile_policy() == "eager" or pays(backend.program.operations, calls * function._steps):
-            backend.request(batch=False, contract=backend.wanted.contract)
+        evaluations = calls * items * function._steps
+        if compile_policy() == "eager" or pays(backend.program.operations, evaluations):
+            many = items > 1
+            backend.request(scalar=not many, batch=many, contract=backend.wanted.contract)
             chosen.append(backend)
     build(chosen)
 

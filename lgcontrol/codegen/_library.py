@@ -11,8 +11,13 @@ from typing import Any, TypeVar
 
 from ._cache import LIBRARY, Cache
 from ._compiler import BuildError, Compiler
+from ._notice import notice
+from ._policy import build_seconds
 
 Loaded = TypeVar("Loaded")
+
+# Builds of more seconds are announced.
+_LONG = 3.0
 
 
 def find_or_build(
@@ -40,7 +45,7 @@ def find_or_build(
         Says what is wrong with what was loaded, None if it computes what it should; called once,
         after the build.
     about : dict
-        Kept with the library, for people.
+        Kept with the library, for people: ``function``, its name, and ``operations``.
 
     Raises
     ------
@@ -57,6 +62,13 @@ def find_or_build(
         found = _load_cached(store, key, load)  # built by another process meanwhile
         if found is not None:
             return found
+        expected = build_seconds(about.get("operations", 0))
+        if expected > _LONG:
+            notice(
+                f"building {key}",
+                f"compiling {about['function']} ({about['operations']} operations) takes about "
+                f"{expected:.0f} s, once: the code is kept on disk",
+            )
         source = write()
         with store.build_folder() as build:
             (build / "kernel.c").write_text(source, encoding="utf-8")

@@ -66,5 +66,10 @@ def compile_policy() -> Policy:
 
 def pays(operations: int, calls: int) -> bool:
     """Whether interpreting that many calls takes longer than a build, by operation counts."""
-    build = _BUILD_SECONDS + _BUILD_SECONDS_OPERATION * operations
-    return calls * (_CALL_SECONDS + _CALL_SECONDS_OPERATION * operations) > build
+    interpreted = calls * (_CALL_SECONDS + _CALL_SECONDS_OPERATION * operations)
+    return interpreted > build_seconds(operations)
+
+
+def build_seconds(operations: int) -> float:
+    """Time that a build takes, about, by operation count, s."""
+    return _BUILD_SECONDS + _BUILD_SECONDS_OPERATION * operations

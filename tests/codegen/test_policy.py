@@ -38,6 +38,14 @@ def test_loops_prepare_what_they_call_often(compiler):
     assert function.is_compiled
 
 
+def test_loops_over_batches_prepare_the_code_for_batches(compiler, has_vectors):
+    function = pendulum_step()
+    prepare(function, calls=1_000, items=1_000)
+    assert not function.is_compiled
+    function.in_place(1_000)
+    assert function._backend.kernel_for(1_000) is not None and has_vectors(function)
+
+
 def test_eager_compiles_at_the_first_call(compiler):
     set_compile_policy("eager")
     single, batch, place = pendulum_step(), pendulum_step(), pendulum_step()
