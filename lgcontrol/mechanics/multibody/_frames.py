@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 import casadi as ca
 
-from ...codegen import Value, unknown_name
+from ...codegen import Value
 from ...groups import SE3
+from .._reference import Reference as Reference
+from .._reference import check_reference as check_reference
 from ._plan import Plan
 from ._spatial import Motion, cross, hat, twist_cross
 
-Reference = Literal["body", "spatial", "hybrid", "mixed"]
-"""Frame a twist is expressed in.
-
-"body": point and axes of the frame; "spatial": world origin and axes; "hybrid": point of the
-frame, world axes; "mixed": linear part in world axes, angular part in the frame's axes.
-"""
-
 Acceleration = Literal["spatial", "classical"]
 """Rate of the twist, or the linear acceleration of the frame's origin on top of it."""
-
-
-def check_reference(reference: str) -> None:
-    """Refuse unknown references."""
-    if reference not in get_args(Reference):
-        raise ValueError(unknown_name("reference", reference, get_args(Reference)))
 
 
 def frame_pose(plan: Plan, q: Value, seat: tuple[int, Motion]) -> Motion:
