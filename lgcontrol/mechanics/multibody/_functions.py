@@ -14,6 +14,7 @@ from . import _frame_functions as frames
 from . import _kinematics as kinematics
 from . import _mass_matrix as mass
 from . import _momentum as momentum
+from . import _recursions as recursions
 from ._forward_dynamics import (
     forward_dynamics,
     forward_dynamics_by_factor,
@@ -93,6 +94,7 @@ RECIPES: dict[str, Recipe | Callable[..., Recipe]] = {
     ),
 }
 RECIPES |= frames.RECIPES
+RECIPES |= recursions.RECIPES
 
 
 class TreeFunction(ModelFunction):

@@ -23,6 +23,7 @@ from ._parameters import expand_names, nominal_values
 from ._placement import as_placement
 from ._plan import Plan, make_plan
 from ._recipe import Recipe
+from ._representation_functions import RepresentationFunctions
 from ._singular import refuse_singular
 from ._spatial import Motion
 from ._system import multibody_system
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 GRAVITY = (0.0, 0.0, -9.81)
 
 
-class Multibody(TreeFunctions):
+class Multibody(TreeFunctions, RepresentationFunctions):
     """A tree of rigid bodies, with every quantity of its mechanics as a model function.
 
     Trees do not change: `add_body` and its like return new ones. Start with an empty tree and add
