@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import casadi as ca
 
 # One C expression per operation; the number type's prelude (`_number.py`) defines the lg_ names.
-_EXPRESSIONS: dict[int, str] = {
+EXPRESSIONS: dict[int, str] = {
     ca.OP_ASSIGN: "{0}",
     ca.OP_ADD: "{0}+{1}",
     ca.OP_SUB: "{0}-{1}",
@@ -75,7 +75,8 @@ class Body:
         Its parameters are pointers to the arguments, to the results, and to memory for work.
     slots : list of list of int
         With packed results, there is one pointer for all of them, to the different values only: the
-        place of each entry of each result there. Empty otherwise.
+        place of each entry of each result there. Empty otherwise, and when the results follow each
+        other there.
     size : int
         Number of packed values.
     work : int
@@ -123,8 +124,24 @@ def emit_body(function: ca.Function, *, packed: bool) -> Body | None:
         slots[result][entry] = slot_of[expression]
     names = [f"a{i}" for i in range(function.n_in())]
     targets = ["r"] if packed else [f"r{i}" for i in range(function.n_out())]
-    text, work = _write(graph, writes, names, targets)
+    text, work = _write("lg_body", graph, writes, names, targets)
     return Body(text, slots if packed else [], len(slot_of), work)
+
+
+def emit_function(function: ca.Function, name: str) -> tuple[str, int] | None:
+    """C function of a given name, and the work memory that it takes as its last argument.
+
+    Its arguments and results may be sparse: their stored entries are passed.
+    """
+    graph = _read(function)
+    if graph is None:
+        return None
+    writes = [
+        (source, f"r{result}[{entry}]", graph.leaves.get(source, f"v{source}"))
+        for source, result, entry in graph.outputs
+    ]
+    names = [f"a{i}" for i in range(function.n_in())]
+    return _write(name, graph, writes, names, [f"r{i}" for i in range(function.n_out())])
 
 
 @dataclass(frozen=True)
@@ -158,9 +175,9 @@ def _read(function: ca.Function) -> _Graph | None:
         if operation == ca.OP_INPUT:
             leaves[k] = f"a{source[0]}[{source[1]}]"
         elif operation == ca.OP_CONST:
-            leaves[k] = f"lg_const({_literal(function.instruction_constant(k))})"
-        elif operation in _EXPRESSIONS:
-            operations.append((k, _EXPRESSIONS[operation], [held[i] for i in source]))
+            leaves[k] = f"lg_const({literal(function.instruction_constant(k))})"
+        elif operation in EXPRESSIONS:
+            operations.append((k, EXPRESSIONS[operation], [held[i] for i in source]))
         else:
             return None
         held[target[0]] = k
@@ -168,7 +185,11 @@ def _read(function: ca.Function) -> _Graph | None:
 
 
 def _write(
-    graph: _Graph, writes: list[tuple[int, str, str]], names: list[str], targets: list[str]
+    name: str,
+    graph: _Graph,
+    writes: list[tuple[int, str, str]],
+    names: list[str],
+    targets: list[str],
 ) -> tuple[str, int]:
     """One C function, or pieces and the function that calls them, and the work memory they need."""
     count = len(graph.operations)
@@ -203,18 +224,18 @@ def _write(
                 lines.append(f"m[{memory.take(value, last_use[value])}]=v{value};")
         pieces.append(lines)
         lines = []
-    parameters = [f"const V *restrict {name}" for name in names]
-    parameters += [f"V *restrict {name}" for name in [*targets, "m"]]
+    parameters = [f"const V *restrict {pointer}" for pointer in names]
+    parameters += [f"V *restrict {pointer}" for pointer in [*targets, "m"]]
     head = f"({', '.join(parameters)})\n{{\n"
     if len(pieces) == 1:
-        return f"static void lg_body{head}" + "\n".join(pieces[0]) + "\n}\n", 0
+        return f"static void {name}{head}" + "\n".join(pieces[0]) + "\n}\n", 0
     text = "".join(
-        f"static __attribute__((noinline)) void lg_part{i}{head}" + "\n".join(piece) + "\n}\n"
+        f"static __attribute__((noinline)) void {name}_part{i}{head}" + "\n".join(piece) + "\n}\n"
         for i, piece in enumerate(pieces)
     )
     arguments = ", ".join([*names, *targets, "m"])
-    calls = "".join(f"lg_part{i}({arguments});\n" for i in range(len(pieces)))
-    return f"{text}static void lg_body{head}{calls}}}\n", memory.size
+    calls = "".join(f"{name}_part{i}({arguments});\n" for i in range(len(pieces)))
+    return f"{text}static void {name}{head}{calls}}}\n", memory.size
 
 
 class _Memory:
@@ -241,7 +262,7 @@ class _Memory:
         self._free += self._ends.pop(piece - 1, [])
 
 
-def _literal(value: float) -> str:
+def literal(value: float) -> str:
     if math.isnan(value):
         return "NAN"
     if math.isinf(value):

@@ -32,13 +32,13 @@ static void lg_scatter(double *to, const V *from, const int32_t *slot, int64_t s
   int64_t j = 0;
   for (; j + W <= n; j += W) {
     V t[W];
-    for (int i = 0; i < W; i++) t[i] = from[slot[j + i]];
+    for (int i = 0; i < W; i++) t[i] = from[slot ? slot[j + i] : j + i];
     lg_transpose(t);
     for (int i = 0; i < W; i++)
       if (i < lanes) *(U *)(to + i * step + j) = t[i];
   }
   for (; j < n; j++)
-    for (int64_t i = 0; i < lanes; i++) to[i * step + j] = from[slot[j]][i];
+    for (int64_t i = 0; i < lanes; i++) to[i * step + j] = from[slot ? slot[j] : j][i];
 }
 """
 

@@ -10,6 +10,7 @@ from typing import Any
 import casadi as ca
 
 from ._emit import Body, emit_body
+from ._tape_code import emit_tape
 
 # Glue that calls SX functions is turned into one SX function up to this many instructions.
 _EXPAND_LIMIT = 30_000
@@ -82,7 +83,9 @@ class Program:
 
     def body(self, *, packed: bool) -> Body | None:
         """C function ``lg_body`` for any number type; None where only CasADi writes the code."""
-        return None if self.flat is None else emit_body(self.flat, packed=packed)
+        if self.flat is not None:
+            return emit_body(self.flat, packed=packed)
+        return emit_tape(self.function, packed=packed)
 
     @cached_property
     def operations(self) -> int:

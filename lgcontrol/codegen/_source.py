@@ -168,11 +168,13 @@ def _vector_entry(program: Program, body: Body) -> str:
     lines.append(f"{indent}lg_body({', '.join([*names, 'r', 'm'])});")
     for i, size in enumerate(sizes_out):
         to = f"r{i} + k * sr{i}" + ("" if chain is None else f" + j * {size}")
-        lines.append(f"{indent}lg_scatter({to}, r, lg_slot{i}, sr{i}, lanes, {size});")
+        found = f"r, lg_slot{i}" if body.slots else f"r + {sum(sizes_out[:i])}, 0"
+        lines.append(f"{indent}lg_scatter({to}, {found}, sr{i}, lanes, {size});")
     if chain is not None:
-        size, slots = sizes_out[chain.result], f"lg_slot{chain.result}"
+        i, size = chain.result, sizes_out[chain.result]
+        place = f"lg_slot{i}[i]" if body.slots else f"{sum(sizes_out[:i])} + i"
         lines.append(
-            f"{indent}for (int64_t i = 0; i < {size}; i++) va{chain.argument}[i] = r[{slots}[i]];"
+            f"{indent}for (int64_t i = 0; i < {size}; i++) va{chain.argument}[i] = r[{place}];"
         )
         lines.append("    }")
     return tables + _EXPORT + "\n".join([*lines, "  }", "  free(memory);", "  return 0;", "}", ""])

@@ -1,0 +1,181 @@
+"""C code that walks through a tape, for any number type V."""
+
+from __future__ import annotations
+
+import re
+
+import casadi as ca
+
+from ._emit import EXPRESSIONS, Body, emit_function, literal
+from ._tape import Tape, read_tape
+
+# One case of the switch for each kind of step. `t` points to the numbers of the step, the places in
+# memory `m` come first; a case leaves `t` at the next step.
+_CASES = {
+    "zero": """
+      for (int64_t i = 0; i < t[1]; i++) m[t[0] + i] = lg_const(0.0);
+      t += 2;""",
+    "constant": """
+      for (int64_t i = 0; i < t[2]; i++) m[t[0] + i] = lg_const(lg_constants[t[1] + i]);
+      t += 3;""",
+    "copy": """
+      lg_copy(m + t[0], m + t[1], t[2]);
+      t += 3;""",
+    "slice": """
+      for (int64_t k = 0; k < t[2]; k++)
+        for (int64_t i = 0; i < t[4]; i++)
+          m[t[0] + k * t[4] + i] = m[t[1] + k * t[3] + i * t[5]];
+      t += 6;""",
+    "gather": """
+      for (int64_t i = 0; i < t[2]; i++) m[t[0] + i] = m[t[1] + t[3 + i]];
+      t += 3 + t[2];""",
+    "runs": """
+      for (int64_t k = 0; k < t[2]; k++)
+        lg_copy(m + t[0] + t[3 + 3 * k], m + t[1] + t[4 + 3 * k], t[5 + 3 * k]);
+      t += 3 + 3 * t[2];""",
+    "transpose": """
+      lg_turn(m + t[0], m + t[1], t[2], t[3]);
+      t += 4;""",
+    "multiply": """
+      for (int64_t k = 0; k < t[5]; k++)
+        lg_combine(m + t[0] + k * t[3], m + t[1], t[3], t[3], m + t[2] + k * t[4], t[4]);
+      t += 6;""",
+    "multiply where": """
+      {
+        V *to = m + t[0];
+        const V *x = m + t[1], *y = m + t[2];
+        const int64_t rows = t[3], inner = t[4], columns = t[5];
+        t += 6;
+        for (int64_t k = 0; k < columns; k++)
+          for (int64_t runs = *t++; runs > 0; runs--, t += 2) {
+            lg_combine(to, x + t[0], t[1], rows, y + k * inner, inner);
+            to += t[1];
+          }
+      }""",
+}
+
+# Sums in the order in which CasADi's virtual machine takes them.
+_HELPERS = """\
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__TINYC__)
+#define lg_loops __attribute__((noinline, optimize("O3")))
+#else
+#define lg_loops
+#endif
+static lg_loops void lg_copy(V *restrict to, const V *restrict from, int64_t n)
+{
+  for (int64_t i = 0; i < n; i++) to[i] = from[i];
+}
+/* to += x y for a matrix x whose columns are `step` apart, and a column y */
+static lg_loops void lg_combine(V *restrict to, const V *restrict x, int64_t n, int64_t step,
+                                const V *restrict y, int64_t inner)
+{
+  int64_t j = 0;
+  for (; j + 3 <= inner; j += 3, x += 3 * step) {
+    const V a = y[j], b = y[j + 1], c = y[j + 2];
+    const V *restrict x1 = x + step, *restrict x2 = x + 2 * step;
+    for (int64_t i = 0; i < n; i++) to[i] = ((to[i] + x[i] * a) + x1[i] * b) + x2[i] * c;
+  }
+  for (; j < inner; j++, x += step)
+    for (int64_t i = 0; i < n; i++) to[i] = to[i] + x[i] * y[j];
+}
+/* transpose of a matrix of `rows` rows, by blocks that stay in the cache */
+static lg_loops void lg_turn(V *restrict to, const V *restrict from, int64_t rows, int64_t columns)
+{
+  enum { BLOCK = 16 };
+  for (int64_t k = 0; k < columns; k += BLOCK)
+    for (int64_t i = 0; i < rows; i += BLOCK)
+      for (int64_t c = k; c < columns && c < k + BLOCK; c++)
+        for (int64_t r = i; r < rows && r < i + BLOCK; r++)
+          to[r * columns + c] = from[c * rows + r];
+}
+"""
+
+
+def emit_tape(function: ca.Function, *, packed: bool) -> Body | None:
+    """C code that evaluates an MX function by walking through its tape.
+
+    Parameters
+    ----------
+    function : casadi.Function
+        A function of dense arguments and results.
+    packed : bool
+        Whether there is one pointer for all results, which follow each other.
+
+    Returns
+    -------
+    Body or None
+        None when the function holds something that there are no steps for.
+    """
+    tape = read_tape(function)
+    if tape is None:
+        return None
+    functions, work = [], 0
+    for i, called in enumerate(tape.functions):
+        emitted = emit_function(called, f"lg_call{i}")
+        if emitted is None:
+            return None
+        functions.append(emitted[0])
+        work = max(work, emitted[1])
+    kinds: dict[str, int] = {}
+    numbers: list[int] = []
+    for name, *rest in tape.steps:
+        numbers += [kinds.setdefault(name, len(kinds) + 1), *rest]
+    cases = []
+    for name, number in kinds.items():
+        code = _case(name, tape)
+        if code is None:
+            return None
+        cases.append(f"    case {number}:{code}\n      break;\n")
+    sizes = [function.numel_out(i) for i in range(function.n_out())]
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    names = [f"const V *restrict a{i}" for i in range(function.n_in())]
+    names += ["V *restrict r"] if packed else [f"V *restrict r{i}" for i in range(len(sizes))]
+    constants = ", ".join(map(literal, tape.constants or [0.0]))
+    lines = [
+        _HELPERS,
+        *functions,
+        f"static const int32_t lg_tape[] = {{{_table([*numbers, 0])}}};",
+        f"static const double lg_constants[] = {{{constants}}};",
+        f"static void lg_body({', '.join(names)}, V *restrict m)\n{{",
+    ]
+    lines += [f"  lg_copy(m + {place}, a{i}, {count});" for i, place, count in tape.loads if count]
+    lines.append("  for (const int32_t *t = lg_tape; *t;) {\n    switch (*t++) {")
+    lines.append("".join(cases) + "    }\n  }")
+    for i, first, place, count in tape.stores:
+        to = f"r + {starts[i] + first}" if packed else f"r{i} + {first}"
+        lines.append(f"  lg_copy({to}, m + {place}, {count});")
+    lines.append("}\n")
+    return Body("\n".join(lines), [], sum(sizes), tape.size + work)
+
+
+def _case(name: str, tape: Tape) -> str | None:
+    kind, _, rest = name.partition(" ")
+    if kind == "call":
+        function = tape.functions[int(rest)]
+        sizes = [function.nnz_in(i) for i in range(function.n_in())]
+        sizes += [function.nnz_out(i) for i in range(function.n_out())]
+        n = len(sizes)
+        arguments = [f"m + t[{i}] + k * {size}" for i, size in enumerate(sizes)]
+        call = f"lg_call{rest}({', '.join([*arguments, f'm + {tape.size}'])})"
+        return f"\n      for (int64_t k = 0; k < t[{n}]; k++) {call};\n      t += {n + 1};"
+    if kind in ("unary", "binary"):
+        template = EXPRESSIONS.get(int(rest))
+        if template is None:
+            return None
+        operands = (
+            ["m[t[1] + i]"] if kind == "unary" else ["m[t[1] + i * t[4]]", "m[t[2] + i * t[5]]"]
+        )
+        count, length = ("t[2]", 3) if kind == "unary" else ("t[3]", 6)
+        # A template may use its operand twice; the functions of `_number.py` are macros in part.
+        names = ["a", "b"][: len(operands)]
+        declared = "".join(f"const V {x} = {y}; " for x, y in zip(names, operands, strict=True))
+        value = template.format(*names)
+        return (
+            f"\n      for (int64_t i = 0; i < {count}; i++) {{ {declared}m[t[0] + i] = {value}; }}"
+            f"\n      t += {length};"
+        )
+    return _CASES[name]
+
+
+def _table(numbers: list[int]) -> str:
+    return re.sub(r"(.{80,96}?,) ", r"\1\n", ", ".join(map(str, numbers)))
