@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 
 from ...codegen import ModelFunction, Shape, Value
+from . import _closed_form_recipes as closed_forms
 from . import _derivatives as derivatives
 from . import _frame_functions as frames
 from . import _kinematics as kinematics
@@ -93,8 +94,11 @@ RECIPES: dict[str, Recipe | Callable[..., Recipe]] = {
         "q v a", (("wrenches_out", "b6"),), kinematics.joint_wrenches, False, True
     ),
 }
+RECIPES |= closed_forms.RECIPES
 RECIPES |= frames.RECIPES
 RECIPES |= recursions.RECIPES
+
+_ROWS = ("wrenches", "momenta")  # arguments with a row for each body
 
 
 class TreeFunction(ModelFunction):
@@ -183,11 +187,12 @@ def trace_recipe(
         "tau": (tree.nv,),
         "wrench": (6,),
         "wrenches": (len(tree.bodies), 6),
+        "momenta": (len(tree.bodies), 6),
         "p": (len(tree.parameters),),
     }
     names = recipe.arguments.split() + ["wrenches"] * wrenches
     symbols = {
-        key: ca.SX.sym(key, *sizes[key][::-1]) if key == "wrenches" else ca.SX.sym(key, *sizes[key])
+        key: ca.SX.sym(key, *sizes[key][::-1]) if key in _ROWS else ca.SX.sym(key, *sizes[key])
         for key in names
     }
     p = ca.SX.sym("p", len(tree.parameters))
@@ -197,7 +202,7 @@ def trace_recipe(
     built = ca.cse([ca.SX(expression) for expression in built])
     arguments = symbols | ({"p": p} if tree.parameters else {})
     shapes = {key: sizes[key] for key in arguments}
-    transposed = ["wrenches"] * wrenches
+    transposed = [key for key in names if key in _ROWS]
     for key, code in recipe.results:
         shapes[key] = _result_shape(code, tree)
         if code == "b6":

@@ -47,4 +47,4 @@ class Recipe:
     @property
     def divides_by_mass(self) -> bool:
         """Whether a singular mass matrix spoils the results."""
-        return any(name in ("a", "D", "M_inverse", "d_a_d_q") for name, _ in self.results)
+        return any(name in ("a", "L", "M_inverse", "d_a_d_q") for name, _ in self.results)

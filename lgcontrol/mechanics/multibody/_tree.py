@@ -15,6 +15,7 @@ import numpy as np
 from ...codegen import check_shape, unknown_name
 from ...groups import LieGroup, Product
 from .._inertia import SpatialInertia
+from ._closed_form_functions import ClosedFormFunctions
 from ._dynamics import TreeFunctions
 from ._functions import RECIPES, TreeFunction
 from ._joints import Joint
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 GRAVITY = (0.0, 0.0, -9.81)
 
 
-class Multibody(TreeFunctions, RepresentationFunctions):
+class Multibody(TreeFunctions, RepresentationFunctions, ClosedFormFunctions):
     """A tree of rigid bodies, with every quantity of its mechanics as a model function.
 
     Trees do not change: `add_body` and its like return new ones. Start with an empty tree and add
