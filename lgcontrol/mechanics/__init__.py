@@ -35,3 +35,16 @@ from .multibody import Joint as Joint
 from .multibody import JointProperties as JointProperties
 from .multibody import Mimic as Mimic
 from .multibody import Multibody as Multibody
+from .representations import conversion_matrix as conversion_matrix
+from .representations import convert_inertia as convert_inertia
+from .representations import convert_jacobian as convert_jacobian
+from .representations import convert_jacobian_rate as convert_jacobian_rate
+from .representations import convert_momentum as convert_momentum
+from .representations import convert_twist as convert_twist
+from .representations import convert_twist_rate as convert_twist_rate
+from .representations import convert_wrench as convert_wrench
+from .representations import inertia_matrix as inertia_matrix
+from .representations import newton_euler_wrench as newton_euler_wrench
+from .representations import newton_euler_wrench_in_frames as newton_euler_wrench_in_frames
+from .representations import rigid_body_momentum as rigid_body_momentum
+from .representations import rigid_body_momentum_rate as rigid_body_momentum_rate

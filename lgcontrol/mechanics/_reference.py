@@ -13,8 +13,21 @@ Reference = Literal["body", "spatial", "hybrid", "mixed"]
 frame, world axes; "mixed": linear part in world axes, angular part in the frame's axes.
 """
 
+_ELSEWHERE = {
+    "local": "body",
+    "world": "spatial",
+    "local_world_aligned": "hybrid",
+    "body_fixed_representation": "body",
+    "inertial_fixed_representation": "spatial",
+    "inertial": "spatial",
+    "mixed_representation": "hybrid",
+}
+
 
 def check_reference(reference: str) -> None:
-    """Refuse unknown references."""
-    if reference not in get_args(Reference):
-        raise ValueError(unknown_name("reference", reference, get_args(Reference)))
+    """Refuse unknown references; those of other libraries are translated in the message."""
+    if reference in get_args(Reference):
+        return
+    message = unknown_name("reference", reference, get_args(Reference))
+    here = _ELSEWHERE.get(str(reference).lower())
+    raise ValueError(f"{message} {reference!r} elsewhere is {here!r} here." if here else message)
