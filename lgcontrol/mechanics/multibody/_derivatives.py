@@ -123,7 +123,7 @@ def _position_and_velocity(
         rate = velocity.half(node.S) + inertia @ fast[k]
         dq.add(node.v, node.v, node.S.T @ position)
         dv.add(node.v, node.v, node.S.T @ rate)
-        position = position + _carried_along(node.S, W[k])
+        position = position + carried_along(node.S, W[k])
         i = k
         while plan.nodes[i].parent >= 0:
             T = state.motions[i]
@@ -139,6 +139,6 @@ def _position_and_velocity(
     return dq.matrix() + losses_q, dv.matrix() + losses_v
 
 
-def _carried_along(S: Value, W: Value) -> Value:
+def carried_along(S: Value, W: Value) -> Value:
     columns = [wrench_cross(S[:, j], W) for j in range(S.shape[1])]
     return ca.horzcat(ca.SX(6, 0), *columns)

@@ -56,7 +56,7 @@ def _joint_wrench(tree: Multibody, joint: str) -> Recipe:
         raise KeyError(unknown_name("joint", joint, joints))
     build = partial(kinematics.joint_wrench, joint=joint)
     results = (("wrench_out", "6"),)
-    return Recipe("q v a", results, build, takes_wrenches=True, keep=joint, about=joint)
+    return Recipe("q v a", results, build, takes_wrenches=True, keep=(joint,), about=joint)
 
 
 RECIPES: dict[str, Callable[..., Recipe]] = {

@@ -12,6 +12,7 @@ from ...codegen import ModelFunction, Shape, Value
 from . import _closed_form_recipes as closed_forms
 from . import _derivatives as derivatives
 from . import _frame_functions as frames
+from . import _higher_functions as higher
 from . import _kinematics as kinematics
 from . import _mass_matrix as mass
 from . import _momentum as momentum
@@ -96,6 +97,7 @@ RECIPES: dict[str, Recipe | Callable[..., Recipe]] = {
 }
 RECIPES |= closed_forms.RECIPES
 RECIPES |= frames.RECIPES
+RECIPES |= higher.RECIPES
 RECIPES |= recursions.RECIPES
 
 _ROWS = ("wrenches", "momenta")  # arguments with a row for each body
@@ -182,15 +184,14 @@ def trace_recipe(
     """The casadi.Function of a recipe and the options of its ModelFunction."""
     sizes: dict[str, Shape] = {
         "q": (tree.nq,),
-        "v": (tree.nv,),
-        "a": (tree.nv,),
-        "tau": (tree.nv,),
         "wrench": (6,),
         "wrenches": (len(tree.bodies), 6),
         "momenta": (len(tree.bodies), 6),
         "p": (len(tree.parameters),),
     }
     names = recipe.arguments.split() + ["wrenches"] * wrenches
+    for key in names:
+        sizes.setdefault(key, (tree.nv,))
     symbols = {
         key: ca.SX.sym(key, *sizes[key][::-1]) if key in _ROWS else ca.SX.sym(key, *sizes[key])
         for key in names
@@ -214,7 +215,7 @@ def trace_recipe(
     return function, {"shapes": shapes, "defaults": defaults, "transposed": transposed}
 
 
-def _result_shape(code: str, tree: Multibody) -> Shape:
+def _result_shape(code: str | tuple[str | int, ...], tree: Multibody) -> Shape:
     sizes = {"v": tree.nv, "b": len(tree.bodies), "p": 10 * len(tree.bodies)}
     return tuple(sizes[x] if x in sizes else int(x) for x in code)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -99,6 +99,30 @@ class Drive:
         return own if self.scale == 1.0 and self.shift == 0.0 else self.scale * own + self.shift
 
 
+class Rest(NamedTuple):
+    """Where a joint stands when it is displaced by nothing.
+
+    Attributes
+    ----------
+    node : int
+        Its first node, if it has one.
+    carrier : int
+        Node that carries it; −1 is the world.
+    axes : DM or SX, shape (3, 3)
+        Axes of the parent link in the carrier's frame.
+    frame : Motion
+        Joint frame before the joint's motion, in the carrier's frame.
+    turn : DM or SX, shape (3, 1)
+        Rotation vector by which parameters turn the joint frame in itself; else zero.
+    """
+
+    node: int
+    carrier: int
+    axes: Value
+    frame: Motion
+    turn: Value
+
+
 @dataclass
 class Plan:
     """Nodes in depth-first order, and where every link is on them.
@@ -116,6 +140,8 @@ class Plan:
     gravity : DM or SX, shape (3, 1)
     link_masses : dict of str to (mass, centre of mass)
         Of every link, in its own frame.
+    rests : dict of str to Rest
+        Frame at rest of every joint.
     """
 
     nq: int
@@ -127,6 +153,7 @@ class Plan:
     bodies: list[tuple[str, int]] = field(default_factory=list)
     drives: list[Drive] = field(default_factory=list)
     link_masses: dict[str, tuple[Value, Value]] = field(default_factory=dict)
+    rests: dict[str, Rest] = field(default_factory=dict)
 
     @property
     def is_coupled(self) -> bool:
@@ -187,10 +214,10 @@ class _Still:
         return ca.DM.eye(3), ca.DM(3, 1)
 
 
-def make_plan(tree: Multibody, number: Number, keep: str = "") -> Plan:
+def make_plan(tree: Multibody, number: Number, keep: tuple[str, ...] = ()) -> Plan:
     """Plan of a tree; `number` tells which of its numbers are symbols.
 
-    `keep` names a fixed joint that gets a node of its own, so that the wrench through it is known.
+    `keep` names fixed joints that get a node of their own, so that wrenches through them are known.
     """
     plan = Plan(
         tree.nq,
@@ -202,7 +229,9 @@ def make_plan(tree: Multibody, number: Number, keep: str = "") -> Plan:
     plan.seats["world"] = (-1, Motion.identity())
     for link in tree.links:
         k, T = plan.seats[link.parent]
-        T = T @ _placement(link, number)
+        axes, (own, turn) = T.R, _placement(link, number)
+        T = T @ own
+        plan.rests[link.joint_name] = Rest(len(plan.nodes), k, axes, T, turn)
         if not link.joint.is_fixed:
             q, v, scale, shift = tree._places[link.joint_name]
             plan.drives.append(_drive(link, q, v, scale, shift, number))
@@ -213,7 +242,7 @@ def make_plan(tree: Multibody, number: Number, keep: str = "") -> Plan:
                 )
                 q0, v0 = q0 + group.nq, v0 + group.dim
             plan.bodies.append((link.name, k))
-        elif link.joint_name == keep:
+        elif link.joint_name in keep:
             k, T = _add_node(plan, k, T, _Still(), 0, 0, 1.0, 0.0)  # type: ignore[arg-type]
         plan.joints[link.joint_name] = (k, T)
         plan.seats.setdefault(link.joint_name, (k, T))
@@ -260,14 +289,15 @@ def constant_or_symbols(values: list[Any]) -> Value:
     return constant(values)
 
 
-def _placement(link: Link, number: Number) -> Motion:
+def _placement(link: Link, number: Number) -> tuple[Motion, Value]:
+    """Joint frame in the parent link, and the turn by its parameters in it."""
     names = [f"{link.joint_name}.placement.{a}" for a in ("x", "y", "z", "rx", "ry", "rz")]
     position = [number(n, x) for n, x in zip(names[:3], link.placement[:3, 3], strict=True)]
     turn = [number(n, 0.0) for n in names[3:]]
     R: Value = constant_rotation(link.placement[:3, :3])
     if any(isinstance(x, ca.SX) for x in turn):
         R = R @ SO3._pose(SO3._exp(ca.SX(ca.vertcat(*turn))))[0]
-    return Motion(R, constant_or_symbols(position))
+    return Motion(R, constant_or_symbols(position)), constant_or_symbols(turn)
 
 
 def _add_node(

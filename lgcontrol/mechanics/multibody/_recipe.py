@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+_RATES = ("v", "a", "j", "s", "c")
+
+
+def rate_names(count: int) -> list[str]:
+    """Names of the velocity and its derivatives: v, a, j (jerk), s (snap), c (crackle), v5, ….
+
+    The sixth and later ones are called by how often the velocity is differentiated.
+    """
+    return [_RATES[i] if i < len(_RATES) else f"v{i}" for i in range(count)]
 
 
 @dataclass(frozen=True)
@@ -15,34 +25,39 @@ class Recipe:
     Parameters
     ----------
     arguments : str
-        Letters of the arguments: q, v, a, tau.
-    results : tuple of (str, str)
+        Letters of the arguments: q, v, a, tau; rates of a beyond (see `rate_names`).
+    results : tuple of (str, str or tuple)
         Name and shape of each result: v (nv), vv (nv × nv), vvv (the slices of a tensor side by
-        side), 3, 6, 6v, b6 (a row for each body), p (ten numbers for each body), "" for a scalar.
+        side), 3, 6, 6v, b6 (a row for each body), p (ten numbers for each body), "" for a scalar;
+        with other numbers a tuple: ("v", 36).
     build : callable
         ``(plan, q, …) → expressions``.
     is_reduced : bool
         Whether regrouped inertias give the same result.
     takes_wrenches : bool
         Whether external wrenches may follow the arguments.
-    keep : str
-        Fixed joint through which the wrench is asked for.
+    keep : tuple of str
+        Fixed joints that get a node of their own.
     about : str
         What the function is of, a frame for example, for its name.
     """
 
     arguments: str
-    results: tuple[tuple[str, str], ...]
+    results: tuple[tuple[str, str | tuple[str | int, ...]], ...]
     build: Callable[..., Any]
     is_reduced: bool = False
     takes_wrenches: bool = False
-    keep: str = ""
+    keep: tuple[str, ...] = ()
     about: str = ""
 
     def name(self, kind: str) -> str:
         """Name of the casadi.Function."""
         word = re.sub(r"[^A-Za-z0-9]+", "_", self.about).strip("_")
         return f"{kind}_of_{word or 'frame'}" if self.about else kind
+
+    def keeping(self, joints: tuple[str, ...]) -> Recipe:
+        """The recipe on a plan in which these joints have nodes of their own."""
+        return replace(self, keep=joints)
 
     @property
     def divides_by_mass(self) -> bool:

@@ -18,6 +18,7 @@ from .._inertia import SpatialInertia
 from ._closed_form_functions import ClosedFormFunctions
 from ._dynamics import TreeFunctions
 from ._functions import RECIPES, TreeFunction
+from ._higher_order import HigherOrderFunctions
 from ._joints import Joint
 from ._link import WORLD, Frame, JointProperties, Link, Mimic
 from ._parameters import expand_names, nominal_values
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 GRAVITY = (0.0, 0.0, -9.81)
 
 
-class Multibody(TreeFunctions, RepresentationFunctions, ClosedFormFunctions):
+class Multibody(TreeFunctions, RepresentationFunctions, HigherOrderFunctions, ClosedFormFunctions):
     """A tree of rigid bodies, with every quantity of its mechanics as a model function.
 
     Trees do not change: `add_body` and its like return new ones. Start with an empty tree and add
@@ -572,7 +573,7 @@ class Multibody(TreeFunctions, RepresentationFunctions, ClosedFormFunctions):
     def _numeric_reduced_plan(self) -> Plan:
         return self._numeric_plan.reduced()
 
-    def _plan_for(self, p: ca.SX, *, reduced: bool, keep: str = "") -> Plan:
+    def _plan_for(self, p: ca.SX, *, reduced: bool, keep: tuple[str, ...] = ()) -> Plan:
         if not self.parameters and not keep:
             return self._numeric_reduced_plan if reduced else self._numeric_plan
         symbols = {name: p[i] for i, name in enumerate(self.parameters)}

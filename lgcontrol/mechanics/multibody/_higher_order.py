@@ -1,0 +1,290 @@
+"""Derivatives of higher order and by the geometry, as attributes and methods of a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from ._frames import Reference
+from ._functions import FunctionSource, TreeFunction
+from ._higher_functions import DISPLACEMENTS, displaced_joints
+
+if TYPE_CHECKING:
+    from ._tree import Multibody
+
+
+class HigherOrderFunctions(FunctionSource):
+    """Kinematics of higher order, and sensitivities to the geometry, in closed form.
+
+    Arguments after q are the body-fixed velocities of the joints and their time derivatives: v,
+    a, j (jerk), s (snap), c (crackle), then v5, v6, … (the fifth, sixth derivative of v).
+    Derivatives by q are those of ``d ↦ f(plus(q, d))`` at 0. Frames and references are those of
+    `jacobian`.
+    """
+
+    # -- time -----------------------------------------------------------------------------------
+
+    def twist_derivative(
+        self, frame: str, reference: Reference = "body", order: int = 1
+    ) -> TreeFunction:
+        """(q, v, a, …) → time derivative of the components of `velocity`, shape (..., 6).
+
+        Parameters
+        ----------
+        frame : str
+        reference : {"body", "spatial", "hybrid", "mixed"}
+            The components are differentiated in it. In "hybrid" the linear part is therefore the
+            derivative of the position of the frame's origin, of order + 1; in the other ones it
+            is not.
+        order : int
+            At least 1. Order 1 takes (q, v, a), order 2 (q, v, a, j), and so on.
+
+        Returns
+        -------
+        TreeFunction
+
+        Raises
+        ------
+        KeyError, ValueError
+            If there is no such frame, reference or order.
+
+        References
+        ----------
+        Müller 2018, eq. 7, 14, 18, 22, 29, 32; recursively, as eq. 66 differentiated.
+
+        Examples
+        --------
+        A point on a wheel of radius 2 that turns at 3 rad/s:
+
+        >>> from lgcontrol.mechanics import Multibody
+        >>> wheel = Multibody().add_body("wheel", None, "revolute")
+        >>> wheel = wheel.add_frame("rim", "wheel", [2, 0, 0])
+        >>> wheel.twist_derivative("rim", "hybrid", 1)([0.0], [3.0], [0.0])[:1]
+        array([-18.])
+        >>> wheel.twist_derivative("rim", "hybrid", 2)([0.0], [3.0], [0.0], [0.0])[1:2]
+        array([-54.])
+        """
+        return self._function("twist_derivative", frame, reference, order)
+
+    def jerk(self, frame: str, reference: Reference = "hybrid") -> TreeFunction:
+        """(q, v, a, j) → second time derivative of `velocity`, shape (..., 6).
+
+        In the default reference: jerk of the frame's origin, the third derivative of its position
+        [m/s³], and second derivative of the angular velocity, both in world axes. In the others
+        the second derivative of the twist's components.
+        """
+        return self._function("twist_derivative", frame, reference, 2)
+
+    def jounce(self, frame: str, reference: Reference = "hybrid") -> TreeFunction:
+        """(q, v, a, j, s) → third time derivative of `velocity`, shape (..., 6).
+
+        In the default reference: jounce (snap) of the frame's origin, the fourth derivative of
+        its position [m/s⁴], and third derivative of the angular velocity, both in world axes.
+        """
+        return self._function("twist_derivative", frame, reference, 3)
+
+    def jacobian_time_derivative(
+        self, frame: str, reference: Reference = "body", order: int = 1
+    ) -> TreeFunction:
+        """(q, v, a, …) → time derivative of `jacobian`, shape (..., 6, nv).
+
+        Order 1 is `jacobian_rate` and takes (q, v), order 2 takes (q, v, a), and so on.
+
+        Parameters
+        ----------
+        frame : str
+        reference : {"body", "spatial", "hybrid", "mixed"}
+        order : int
+            At least 1.
+
+        References
+        ----------
+        Müller 2018, eq. 9, 17, 31.
+        """
+        return self._function("jacobian_time_derivative", frame, reference, order)
+
+    # -- coordinates ----------------------------------------------------------------------------
+
+    def jacobian_derivatives(
+        self, frame: str, reference: Reference = "body", order: int = 1
+    ) -> TreeFunction:
+        """``q`` → partial derivatives of `jacobian`, shape (..., 6, nv, nv[, nv …]).
+
+        ``dJ[:, j, k]`` is the derivative of column j by degree of freedom k;
+        ``dJ[:, j, k, l]`` that of ``dJ[:, j, k]`` by l: the last index is differentiated last.
+
+        Parameters
+        ----------
+        frame : str
+        reference : {"body", "spatial", "hybrid", "mixed"}
+        order : int
+            At least 1.
+
+        Returns
+        -------
+        TreeFunction
+
+        Raises
+        ------
+        KeyError, ValueError
+            If there is no such frame, reference or order, or the tensor has millions of entries.
+
+        Notes
+        -----
+        By joints with one degree of freedom these are ordinary partial derivatives, symmetric in
+        k, l, …. For joints with several, the derivative by k is that of ``d ↦ J(plus(q, d e_k))``
+        at 0: along a left-invariant field. Derivatives are nested one-sided ones,
+        ``∂²/∂s∂r J(q · exp(s e_l) · exp(r e_k))``. Those by two directions of the *same* joint do
+        not commute: they differ by the derivative along the bracket of the two.
+
+        References
+        ----------
+        Müller 2018, eq. 6, 13, 15 (body), 16, 21, 24 (spatial), 26 (hybrid). Eq. 26 holds for
+        joints k from j to the frame; for those before j the derivative is ``[ω_k, J_j]``.
+
+        Examples
+        --------
+        >>> from lgcontrol.mechanics import Multibody
+        >>> arm = Multibody().add_body("upper", None, "revolute")
+        >>> arm = arm.add_body("lower", None, "revolute", "upper", [1, 0, 0])
+        >>> arm.jacobian_derivatives("lower")([0.3, 0.0])[:1, 0, 1]
+        array([1.])
+        """
+        return self._function("jacobian_derivatives", frame, reference, order)
+
+    # -- geometry -------------------------------------------------------------------------------
+
+    def geometric_parameters(self, joints: Sequence[str] = ()) -> tuple[str, ...]:
+        """Names of the numbers that place joints, six for each, in the order of the derivatives.
+
+        They are numbers of `parametric`: ``joint.placement.x``, ``y``, ``z`` in the axes of the
+        parent link [m], ``rx``, ``ry``, ``rz`` about the axes of the joint frame [rad]. An offset
+        of a joint's angle or travel is among them, as a motion along its axis.
+
+        Parameters
+        ----------
+        joints : sequence of str
+            Names, fixed joints too. By default all joints that move.
+
+        Raises
+        ------
+        KeyError
+            If there is no such joint.
+
+        Examples
+        --------
+        >>> from lgcontrol.mechanics import Multibody
+        >>> Multibody().add_body("rod", None, "revolute").geometric_parameters()[:2]
+        ('rod.placement.x', 'rod.placement.y')
+        """
+        names = displaced_joints(cast("Multibody", self), _names(joints))
+        return tuple(f"{name}.placement.{key}" for name in names for key in DISPLACEMENTS)
+
+    def calibration_jacobian(
+        self, frame: str, reference: Reference = "body", joints: Sequence[str] = ()
+    ) -> TreeFunction:
+        """``q`` → displacement of a frame by the geometry, shape (..., 6, n_parameters).
+
+        Also called identification Jacobian. To first order, ``J π`` is how changes π of the
+        placements displace the frame, a small twist in the reference: in "body" it is
+        ``minus(T_changed, T)``, in "hybrid" the position and the rotation vector in the world.
+
+        Parameters
+        ----------
+        frame : str
+        reference : {"body", "spatial", "hybrid", "mixed"}
+        joints : sequence of str
+            Joints whose placements change, fixed ones too; by default all that move. The columns
+            are `geometric_parameters` of them.
+
+        Returns
+        -------
+        TreeFunction
+
+        Raises
+        ------
+        KeyError, ValueError
+            If there is no such frame, joint or reference.
+
+        Notes
+        -----
+        Not all parameters can be told apart by poses: the rank of the stacked Jacobians says how
+        many can. `numpy.linalg.lstsq` answers with the smallest change.
+
+        References
+        ----------
+        Müller 2018, section 6.2: ``B exp(U π)`` in the product of exponentials.
+
+        Examples
+        --------
+        A pendulum whose pivot is not where it is thought to be, found from four positions:
+
+        >>> import numpy as np
+        >>> from lgcontrol.mechanics import Multibody
+        >>> tree = Multibody().add_body("rod", None, "revolute").add_frame("tip", "rod", [1, 0, 0])
+        >>> real = Multibody().add_body("rod", None, "revolute", placement=[1e-3, 2e-3, 0])
+        >>> real = real.add_frame("tip", "rod", [1, 0, 0])
+        >>> q = np.array([[0.0], [1.0], [2.0], [3.0]])
+        >>> error = real.position("tip")(q) - tree.position("tip")(q)
+        >>> J = tree.calibration_jacobian("tip", "hybrid")(q)[:, :3].reshape(-1, 6)
+        >>> found = np.linalg.lstsq(J, error.ravel())[0]
+        >>> dict(zip(tree.geometric_parameters()[:2], found[:2].round(9).tolist()))
+        {'rod.placement.x': 0.001, 'rod.placement.y': 0.002}
+        """
+        return self._function("calibration_jacobian", frame, reference, _names(joints))
+
+    def jacobian_geometry_derivatives(
+        self, frame: str, reference: Reference = "body", joints: Sequence[str] = ()
+    ) -> TreeFunction:
+        """``q`` → derivatives of `jacobian` by the geometry, shape (..., 6, nv, n_parameters).
+
+        Parameters
+        ----------
+        frame : str
+        reference : {"body", "spatial", "hybrid", "mixed"}
+        joints : sequence of str
+            As in `calibration_jacobian`.
+
+        References
+        ----------
+        Müller 2018, section 6.2, with brackets as in eq. 6.
+        """
+        return self._function("jacobian_geometry_derivatives", frame, reference, _names(joints))
+
+    def inverse_dynamics_geometry_derivatives(self, joints: Sequence[str] = ()) -> TreeFunction:
+        """(q, v, a[, wrenches]) → derivatives of τ by the geometry, shape (..., nv, n_parameters).
+
+        Bodies keep their inertias and what acts on them in their own frames; drives, losses and
+        springs do not depend on the geometry. Forward dynamics change by ``−M⁻¹`` times this.
+
+        Parameters
+        ----------
+        joints : sequence of str
+            As in `calibration_jacobian`.
+
+        Returns
+        -------
+        TreeFunction
+
+        References
+        ----------
+        Müller 2018, section 6.2.
+
+        Examples
+        --------
+        A ball at 1 m on a level hinge: raising the pivot along the rod changes nothing, turning
+        it by an angle swings the weight.
+
+        >>> from lgcontrol.mechanics import Multibody, SpatialInertia
+        >>> ball = SpatialInertia.point_mass(2.0, [0, 0, -1])
+        >>> tree = Multibody().add_body("ball", ball, "revolute", axis="y")
+        >>> slope = tree.inverse_dynamics_geometry_derivatives()([0.0], [0.0], [0.0])
+        >>> dict(zip(tree.geometric_parameters(), slope[0].round(2).tolist()))["ball.placement.ry"]
+        19.62
+        """
+        return self._function("inverse_dynamics_geometry_derivatives", _names(joints))
+
+
+def _names(joints: Sequence[str]) -> Sequence[str]:
+    """Names as a key; a single string is refused later."""
+    return joints if isinstance(joints, str) else tuple(joints)
