@@ -74,36 +74,41 @@ class _PointMotion(NamedTuple):
     Attributes
     ----------
     w, dw : angular velocity and acceleration
+    U : ``ω̇^ + ω^ ω^``
     acc : acceleration of the origin, world axes, less gravity
     """
 
     w: Value
     dw: Value
+    U: Value
     acc: Value
+
+    @classmethod
+    def of_world(cls, plan: Plan) -> _PointMotion:
+        """The world, which accelerates upwards instead of the bodies being pulled down."""
+        return cls(ca.DM(3, 1), ca.DM(3, 1), ca.DM(3, 3), -plan.gravity)
 
 
 def _hybrid(plan: Plan, q: Value, v: Value, a: Value, wrenches: Value | None) -> list[Value]:
     """Forces of each node's joint with hybrid twists (eq. 76, 77).
 
-    With ``ṙ_i − ṙ_λ`` written as what the joint and the turning parent make of it (eq. 73), the
+    With ``ṙ_i − ṙ_λ`` written as what the turning parent and the joint make of it (eq. 73), the
     linear velocities themselves are not needed.
     """
-    world = plan.world_motions(q)
-    state = {-1: _PointMotion(ca.DM(3, 1), ca.DM(3, 1), -plan.gravity)}
+    motions, world = plan.motions(q), plan.world_motions(q)
+    state = {-1: _PointMotion.of_world(plan)}
     screws, force, moment, arms = [], [], [], []
     loads = node_wrenches(plan, wrenches)
-    for k, node in enumerate(plan.nodes):
+    for k, (node, T) in enumerate(zip(plan.nodes, motions, strict=True)):
         R, before = world[k].R, state[node.parent]
         X = ca.vertcat(R @ node.S[:3, :], R @ node.S[3:, :])
         joint, rate = X @ v[node.v], X @ a[node.v]
-        arm = world[k].p - world[node.parent].p
+        arm = world[node.parent].R @ T.p
         w = before.w + joint[3:]
         dw = before.dw + rate[3:] + cross(w, joint[3:])
-        moved = cross(before.w, arm) + joint[:3]
-        acc = before.acc + cross(before.dw, arm) + cross(before.w, moved)
-        acc = acc + cross(w, joint[:3]) + rate[:3]
-        state[k] = _PointMotion(w, dw, acc)
+        acc = before.acc + before.U @ arm + cross(before.w + w, joint[:3]) + rate[:3]
         U = point_accelerations(w, dw)
+        state[k] = _PointMotion(w, dw, U, acc)
         m, h, Sigma = node.inertia.moved(Motion(R, ca.DM(3, 1)))
         force.append(m * acc + U @ h)
         moment.append(couple(Sigma, U) + cross(h, acc))
@@ -122,8 +127,7 @@ def _hybrid(plan: Plan, q: Value, v: Value, a: Value, wrenches: Value | None) ->
 def _mixed(plan: Plan, q: Value, v: Value, a: Value, wrenches: Value | None) -> list[Value]:
     """Forces of each node's joint with mixed twists (eq. 57, 58 for each body)."""
     motions, world = plan.motions(q), plan.world_motions(q)
-    state = {-1: _PointMotion(ca.DM(3, 1), ca.DM(3, 1), -plan.gravity)}
-    U: dict[int, Value] = {-1: ca.DM(3, 3)}
+    state = {-1: _PointMotion.of_world(plan)}
     force, moment = [], []
     loads = node_wrenches(plan, wrenches)
     for k, (node, T) in enumerate(zip(plan.nodes, motions, strict=True)):
@@ -133,12 +137,12 @@ def _mixed(plan: Plan, q: Value, v: Value, a: Value, wrenches: Value | None) -> 
         w = carried + joint[3:]
         dw = T.R.T @ before.dw + rate[3:] + cross(carried, joint[3:])
         slid = cross(2 * carried + joint[3:], joint[:3]) + rate[:3]
-        acc = before.acc + world[node.parent].R @ (U[node.parent] @ T.p) + R @ slid
-        state[k] = _PointMotion(w, dw, acc)
-        U[k] = point_accelerations(w, dw)
+        acc = before.acc + world[node.parent].R @ (before.U @ T.p) + R @ slid
+        U = point_accelerations(w, dw)
+        state[k] = _PointMotion(w, dw, U, acc)
         m, h, Sigma = node.inertia
-        force.append(m * acc + R @ (U[k] @ h))
-        moment.append(couple(Sigma, U[k]) + cross(h, R.T @ acc))
+        force.append(m * acc + R @ (U @ h))
+        moment.append(couple(Sigma, U) + cross(h, R.T @ acc))
         load = loads[k]
         if load is not None:
             force[k] = force[k] - R @ load[:3]
