@@ -31,37 +31,38 @@ class Condensed(Form):
         """Eliminate the states forwards, assemble cost and gradient backwards."""
         horizon, n, m = qp.sizes
         total = horizon * m
-        G = np.zeros((horizon + 1, n, total))
-        h = np.empty((horizon + 1, n))
-        h[0] = qp.x0
-        for k in range(horizon):
-            past = k * m
-            np.matmul(qp.A[k], G[k, :, :past], out=G[k + 1, :, :past])
-            G[k + 1, :, past : past + m] = qp.B[k]
-            h[k + 1] = qp.A[k] @ h[k] + qp.c[k]
-        # The adjoint of each state is linear in all inputs: λ_k = L u + l.
-        H, g = np.empty((total, total)), np.empty((horizon, m))
-        L = qp.Q[-1] @ G[-1]
-        l_ = qp.Q[-1] @ h[-1] + qp.q[-1]
-        for k in range(horizon - 1, -1, -1):
-            own = slice(k * m, k * m + m)
-            row = qp.B[k].T @ L + qp.S[k] @ G[k]
-            row[:, own] += qp.R[k]
-            H[own] = row
-            g[k] = qp.r[k] + qp.S[k] @ h[k] + qp.B[k].T @ l_
-            L = qp.A[k].T @ L + qp.Q[k] @ G[k]
-            L[:, own] += qp.S[k].T
-            l_ = qp.Q[k] @ h[k] + qp.q[k] + qp.A[k].T @ l_
+        k, own = np.arange(horizon), np.arange(total).reshape(horizon, m)
+        # All is affine in the inputs; the last column is what does not depend on them.
+        G = np.zeros((horizon + 1, n, total + 1))
+        G[0, :, -1] = qp.x0
+        G[k[:, None] + 1, :, own] = qp.B.swapaxes(1, 2)
+        G[1:, :, -1] = qp.c
+        for i in range(horizon):
+            G[i + 1, :, : i * m] = qp.A[i] @ G[i, :, : i * m]
+            G[i + 1, :, -1] += qp.A[i] @ G[i, :, -1]
+        # Derivatives of the cost by each state and input alone, then those through later states.
+        by_x, by_u = qp.Q @ G, qp.S @ G[:-1]
+        by_x[:, :, -1] += qp.q
+        by_u[:, :, -1] += qp.r
+        by_x[k[:, None], :, own] += qp.S
+        by_u[k[:, None], :, own] += qp.R.swapaxes(1, 2)
+        back = np.concatenate([qp.A, qp.B], axis=2).swapaxes(1, 2)
+        for i in range(horizon - 1, -1, -1):
+            through = back[i] @ by_x[i + 1]
+            by_x[i] += through[:n]
+            by_u[i] += through[n:]
+        rows = by_u.reshape(total, total + 1)
+        H, g = rows[:, :-1], rows[:, -1]
         stage, row = np.nonzero(qp.active)
         A = np.einsum("ri,riz->rz", qp.C[stage, row], G[stage])
-        offset = np.einsum("ri,ri->r", qp.C[stage, row], h[stage])
+        A, offset = A[:, :-1], A[:, -1]
         inside = stage < horizon
         for j in range(m):
             A[inside, stage[inside] * m + j] += qp.D[stage[inside], row[inside], j]
         return FlatQP(
             (H + H.T).ravel() / 2,
             A.ravel(),
-            g.ravel(),
+            g.copy(),
             qp.u_lower.ravel(),
             qp.u_upper.ravel(),
             qp.lower[stage, row] - offset,

@@ -115,6 +115,27 @@ def test_daqp_agrees_with_a_general_optimiser(seed, shape):
     assert np.abs(found.u - reference(qp)).max() < OPTIMISER_TOLERANCE
 
 
+@pytest.mark.parametrize("soft", [np.inf, 5.0])
+def test_bounds_that_come_and_go_are_found(soft):
+    """One solver for problems in which none, some and all rows limit the solution."""
+    solver, exact, limiting = QPSolver(), QPSolver("daqp"), set()
+    for seed in range(12):
+        qp = random_qp(np.random.default_rng(seed), rows=4, width=np.inf)
+        free = exact.solve(replace(qp, active=qp.active & False))
+        values = qp.rows(free.x, free.u)
+        room = np.where(np.arange(4) < seed % 5, -0.1, 1.0)  # the first rows are in the way
+        qp = replace(
+            qp, lower=values - 3.0, upper=values + room, soft=np.full(4, soft), active=qp.active
+        )
+        found, wanted = solver.solve(qp), exact.solve(qp)
+        if not wanted.solved:
+            continue
+        assert found.solved
+        assert np.abs(found.u - wanted.u).max() < ANSWER_TOLERANCE
+        limiting.add(int((np.abs(wanted.row_multipliers) > 1e-9).any(axis=0).sum()))
+    assert {0, 4} <= limiting
+
+
 @pytest.mark.parametrize("name", BACKENDS)
 def test_back_ends_agree(name):
     solver, exact = QPSolver(name), QPSolver("daqp")
