@@ -43,7 +43,11 @@ class Product(LieGroup):
                 raise ValueError(f"block name {name!r} must be of letters, digits and underscores")
             if not isinstance(group, LieGroup):
                 raise TypeError(f"block {name!r} must be a LieGroup, not {type(group).__name__}")
-        self._items = tuple(blocks.items())
+        items = tuple(blocks.items())
+        self._dim = sum(group.dim for group in blocks.values())
+        self._nq = sum(group.nq for group in blocks.values())
+        self._hash = hash(items)
+        self._items = items
 
     def __eq__(self, other: object) -> bool:
         """Whether the other is a product of the same blocks with the same names."""
@@ -51,7 +55,7 @@ class Product(LieGroup):
 
     def __hash__(self) -> int:
         """Hash by value."""
-        return hash(self._items)
+        return self._hash
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse changes: groups are immutable."""
@@ -75,12 +79,12 @@ class Product(LieGroup):
     @property
     def dim(self) -> int:  # type: ignore[override]
         """Sum of the dimensions."""
-        return sum(group.dim for _, group in self._items)
+        return self._dim
 
     @property
     def nq(self) -> int:  # type: ignore[override]
         """Sum of the coordinate counts."""
-        return sum(group.nq for _, group in self._items)
+        return self._nq
 
     @property
     def matrix_size(self) -> int:  # type: ignore[override]
