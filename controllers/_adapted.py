@@ -46,10 +46,22 @@ class Adapted:
 
     def __call__(self, t: float, x: Any, reference: Any = None) -> Any:
         """Answer of the controller, translated."""
-        own = x if self._state is None else self._state(x)
-        goal = reference if self._reference is None else self._reference(reference)
-        u = self.controller(t, own, goal)
+        u = self.controller(t, *self._translated(x, reference))
         return u if self._answer is None else self._answer(t, x, u)
+
+    def prepare(self, t: float = 0.0, x: Any = None, reference: Any = None) -> None:
+        """Get the controller ready, if it knows how to; see `Controller.prepare`."""
+        prepare = getattr(self.controller, "prepare", None)
+        if prepare is not None:
+            prepare(t, *self._translated(x, reference))
+
+    def _translated(self, x: Any, reference: Any) -> tuple[Any, Any]:
+        """State and reference for the controller; what is not there stays None."""
+        if x is not None and self._state is not None:
+            x = self._state(x)
+        if self._reference is not None:
+            reference = self._reference(reference)
+        return x, reference
 
     def __getattr__(self, name: str) -> Any:
         """``dt``, ``offset``, ``delay``, ``info``, ``reset`` and all else are the controller's."""

@@ -115,6 +115,28 @@ class Controller(ABC):
         self._last = None
         self.info = ControlInfo()
 
+    def prepare(self, t: float = 0.0, x: Any = None, reference: Any = None) -> None:
+        """Get ready for a loop, so that its first call takes no longer than the others.
+
+        `simulate` calls this after `reset`. Most controllers have nothing to do.
+
+        Parameters
+        ----------
+        t : float
+            Time of the first call in s.
+        x : array_like, shape (nq,), optional
+            State that is expected then.
+        reference : optional
+            As in a call.
+
+        Raises
+        ------
+        ValueError
+            If the state has the wrong size.
+        """
+        if x is not None:
+            check_shape("x", x, (self.system.state.nq,), finite=False)
+
     @abstractmethod
     def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
         """Controls for a finite state; sets `info`."""

@@ -113,7 +113,14 @@ class GeometricPD(Controller):
 
 
 def _tracking(system: System, blocks: Blocks) -> ModelFunction:
-    """`tracking_acceleration` as a function."""
+    """`tracking_acceleration` as a function, kept with the system for the controllers to come."""
+    key = ("tracking", blocks.name)
+    if key not in system._cache:
+        system._cache[key] = _build_tracking(blocks)
+    return system._cache[key]
+
+
+def _build_tracking(blocks: Blocks) -> ModelFunction:
     n, nq = blocks.group.dim, blocks.group.nq
     names = {
         "q": nq, "v": n, "q_ref": nq, "v_ref": n, "rate_ref": n, "stiffness": n, "damping": n,

@@ -8,6 +8,7 @@ import numpy as np
 
 from lgcontrol.codegen import check_shape
 from lgcontrol.groups import LieGroup
+from lgcontrol.optimal._reference import moves
 
 
 class Goal(NamedTuple):
@@ -44,9 +45,8 @@ def goal_of(group: LieGroup, reference: Any, t: float, dt: float, name: str) -> 
     """
     if reference is None:
         raise ValueError(f"there is no {name}: give it to the controller or in the call")
-    moving = callable(reference) and np.any(getattr(reference, "rate", 1.0))
     still = np.zeros(group.dim)
-    if not moving:
+    if not moves(reference):
         X, velocity = _split(group, reference, name)
         return Goal(X, still if velocity is None else velocity, still)
     X, velocity = _split(group, reference(t), name)

@@ -54,10 +54,14 @@ class MPCInfo(ControlInfo):
 class MPC(Controller):
     """Solves an optimal control problem from the measured state at every call.
 
-    The first call starts from what simple controllers do, whichever costs least, and iterates to
-    convergence; every later one takes the plan of the call before, moved on by the time between
-    them, and makes one full Gauss-Newton step (a real-time iteration). Both signs of a quaternion
-    are the same state, and 180° is as good as any angle.
+    The first plan starts from what simple controllers do, whichever costs least, and is iterated to
+    convergence: by `prepare`, which `simulate` calls before its run, or else by the first call.
+    Every later call takes the plan of the call before, moved on by the time between them, and makes
+    one full Gauss-Newton step (a real-time iteration). Both signs of a quaternion are the same
+    state, and 180° is as good as any angle.
+
+    The constructor compiles nothing. A loop that begins (`prepare`, `reset`, `simulate`) compiles
+    the functions of the problem, unless `lgcontrol.codegen.set_compile_policy` says otherwise.
 
     Parameters
     ----------
@@ -76,9 +80,9 @@ class MPC(Controller):
     iterations : int
         Steps per call.
     first_iterations : int
-        Limit of the first call.
+        Limit of the first plan.
     initial : controller, Trajectory or "auto"
-        Where the first call starts. "auto" tries the controllers that fit the system.
+        Where the first plan starts. "auto" tries the controllers that fit the system.
     qp : str
         A back-end of `lgcontrol.optimal.QP_SOLVERS`, or "auto" for the one that fits the size.
     offset : float
@@ -180,32 +184,52 @@ class MPC(Controller):
             return None
         return Trajectory(self.system.state, *self._nodes)
 
-    def compiled(self) -> MPC:
-        """Compile the problem's functions to machine code, and return the controller.
-
-        Seconds the first time, milliseconds when the code is found on disk; a call is then two to
-        three times quicker.
-
-        Returns
-        -------
-        MPC
-        """
-        self.solver.compiled()
-        return self
-
     def reset(self) -> None:
-        """Forget the plan."""
+        """Forget the plan; a new loop begins, for which the problem's functions are compiled."""
         super().reset()
         self.info = MPCInfo()
         self._nodes = None
         self._sent = []
+        self.solver.qp.reset()
+        self.solver.prepare()
+
+    def prepare(self, t: float = 0.0, x: Any = None, reference: Any = None) -> None:
+        """Get ready for a loop: compile, and plan from a state to convergence.
+
+        Compiling takes seconds the first time (a notice says so if it is long) and milliseconds
+        when the code is found on disk, as it is for other weights, horizons and bounds. `simulate`
+        does all this before its run. Without `prepare` the first call plans, and calls stay
+        interpreted.
+
+        Parameters
+        ----------
+        t : float
+            Time of the first call in s.
+        x : array_like, shape (nq,), optional
+            State that is expected then; without it nothing is planned.
+        reference : optional
+            As in a call.
+
+        Raises
+        ------
+        ValueError
+            If the state or the reference has the wrong size.
+        """
+        super().prepare(t, x, reference)
+        self.solver.prepare()
+        goal = self.reference if reference is None else reference
+        if x is None or goal is None:
+            return
+        state = np.asarray(x, dtype=np.float64)
+        if not np.isfinite(state).all():
+            return
+        with np.errstate(over="ignore", invalid="ignore"):
+            start, state = self._start(float(t), state)
+            self._first(state, self.problem.times(start), goal, time.perf_counter())
 
     def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
         started = time.perf_counter()
-        x = self.system.state.normalize(x)
-        start, state = t, x
-        if self.delay:
-            start, state = t + self.delay, self._predict(t, x)
+        start, state = self._start(t, x)
         times = self.problem.times(start)
         if self._nodes is None or self.info.status == "qp failed":  # a plan that leads nowhere
             self._first(state, times, reference, started)
@@ -215,6 +239,11 @@ class MPC(Controller):
         if self.delay:
             self._sent.append((start, u))
         return u
+
+    def _start(self, t: float, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """Time at which an answer takes effect, and the state then."""
+        x = self.system.state.normalize(x)
+        return (t + self.delay, self._predict(t, x)) if self.delay else (t, x)
 
     def _first(self, x: np.ndarray, times: np.ndarray, reference: Any, started: float) -> None:
         """Plan anew: the best of the starts, iterated to convergence."""

@@ -114,7 +114,10 @@ class ThrustVectorPD(Controller):
         self._frame[1:, 3:] = np.vstack([across, self.axis])
         place = gains(position_frequency, damping_ratio, 3)
         turn = gains(attitude_frequency, damping_ratio, 3)
-        self._law = _build_law(self.axis, place, turn, tilt_limit)
+        key = ("thrust law", *map(bytes, (self.axis, *place, *turn)), tilt_limit)
+        if key not in system._cache:
+            system._cache[key] = _build_law(self.axis, place, turn, tilt_limit)
+        self._law = system._cache[key]
 
     def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
         goal = sample_reference(self.system, reference, np.array([t, t + self.dt]), self._p)

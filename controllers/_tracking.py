@@ -132,7 +132,17 @@ def tracking_acceleration(
 
 
 def actuation(system: System, blocks: Blocks) -> ModelFunction:
-    """``(t, x, u, p) → rate, effect``: velocity's rate, and its derivative by the controls."""
+    """``(t, x, u, p) → rate, effect``: velocity's rate, and its derivative by the controls.
+
+    Kept with the system for the controllers to come.
+    """
+    key = ("actuation", blocks.name)
+    if key not in system._cache:
+        system._cache[key] = _build_actuation(system, blocks)
+    return system._cache[key]
+
+
+def _build_actuation(system: System, blocks: Blocks) -> ModelFunction:
     sym = system.symbol.sym
     t, x = sym("t"), sym("x", system.state.nq)
     u, p = sym("u", system.n_inputs), sym("p", system.n_parameters)

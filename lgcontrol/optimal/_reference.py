@@ -65,8 +65,7 @@ def sample_reference(
             f"{system.name} has no reference to follow: give a state, a TrimPoint or a Trajectory"
         )
     times = np.asarray(times, dtype=np.float64)
-    moving = callable(reference) and np.any(getattr(reference, "rate", 1.0))
-    point = reference(times) if moving else reference
+    point = reference(times) if moves(reference) else reference
     x, u = getattr(point, "x", point), getattr(point, "u", None)
     x = check_shape("the reference's state", x, (system.state.nq,), batch=True)
     if u is None or np.shape(u)[-1:] == (0,):
@@ -78,6 +77,13 @@ def sample_reference(
     return ReferenceSamples(
         np.broadcast_to(x, (count, system.state.nq)), np.broadcast_to(u, (count, system.n_inputs))
     )
+
+
+def moves(reference: Any) -> bool:
+    """Whether a reference is a function of time, other than a point that stays where it is."""
+    if not callable(reference) or getattr(reference, "kind", None) == "equilibrium":
+        return False
+    return bool(np.any(getattr(reference, "rate", 1.0)))
 
 
 def _driving_inputs(system: System, times: np.ndarray, x: np.ndarray, p: np.ndarray) -> np.ndarray:

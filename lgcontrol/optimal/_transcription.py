@@ -6,10 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..codegen import compile
+from ..codegen import InPlaceCall, prepare
 from ._problem import OptimalControlProblem
 from ._stage_functions import build_functions
 from ._stage_qp import StageQP
+
+# What a build is weighed against: code on disk serves a loop of ten thousand calls, minutes on
+# a vehicle or a day of simulations, so that all but the shortest horizons are compiled.
+CALLS = 10_000
 
 
 class Nodes(NamedTuple):
@@ -88,47 +92,56 @@ class Transcription:
         bounds = [bound[self.controls] for bound in problem.system.input_bounds]
         self.u_lower, self.u_upper = bounds
         self._functions, self.rows = build_functions(problem)
+        self._calls: dict[str, InPlaceCall] = {}
 
-    def compiled(self) -> Transcription:
-        """Compile the functions to machine code: seconds once, then quicker by an order."""
-        compile([*self._functions, self.problem.system.state.function("plus")])
-        return self
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the calls, which are bound to memory."""
+        return self.__dict__ | {"_calls": {}}
+
+    def prepare(self) -> None:
+        """Compile the functions, as `set_compile_policy` says; for the start of a loop."""
+        stages, once = self.problem.horizon, self._functions
+        plus = self.problem.system.state.function("plus")
+        prepare(once.stage, once.stage_values, calls=CALLS, items=stages)
+        prepare(plus, calls=CALLS, items=stages + 1)
+        prepare(once.terminal, once.terminal_values, calls=CALLS * stages)
+        self._calls.clear()  # those made before go on interpreting
 
     def linearize(self, nodes: Nodes, setting: Setting, x0: np.ndarray) -> tuple[Values, StageQP]:
         """Cost and gaps of the nodes, and the QP in the steps from them."""
         n = self.problem.system.state.dim
-        stage = self._functions.stage(*self._stage_arguments(nodes, setting))
-        last = self._functions.terminal(*self._terminal_arguments(nodes, setting))
-        C, D = np.split(stage.G, [n], axis=2)
-        rows = np.concatenate([stage.rows, last.rows[None]])
+        stage = self._stages("stage", nodes, setting)
+        last = self._end("terminal", nodes, setting)
+        # The next evaluation overwrites the results; contiguous copies are quicker to work with.
+        rows, gaps = np.concatenate([stage.rows, last.rows[None]]), stage.gap.copy()
         controls = nodes.u[:, self.controls]
         qp = StageQP(
             x0=self.problem.system.state.minus(x0, nodes.x[0]),
-            A=stage.A,
-            B=stage.B,
-            c=stage.gap,
+            A=stage.A.copy(order="C"),
+            B=stage.B.copy(order="C"),
+            c=gaps,
             Q=np.concatenate([stage.H[:, :n, :n], last.H[None]]),
-            S=stage.H[:, n:, :n],
-            R=stage.H[:, n:, n:],
+            S=stage.H[:, n:, :n].copy(order="C"),
+            R=stage.H[:, n:, n:].copy(order="C"),
             q=np.concatenate([stage.g[:, :n], last.g[None]]),
-            r=stage.g[:, n:],
+            r=stage.g[:, n:].copy(),
             u_lower=self.u_lower - controls,
             u_upper=self.u_upper - controls,
-            C=np.concatenate([C, last.G[None]]),
-            D=D,
+            C=np.concatenate([stage.G[:, :, :n], last.G[None]]),
+            D=stage.G[:, :, n:].copy(order="C"),
             lower=self.rows.lower - rows,
             upper=self.rows.upper - rows,
             active=self.rows.active,
             soft=self.rows.soft * self.problem.dt,
         )
-        return Values(float(stage.cost.sum() + last.cost), stage.gap, rows), qp
+        return Values(float(stage.cost.sum() + last.cost), gaps, rows), qp
 
     def values(self, nodes: Nodes, setting: Setting) -> Values:
         """Cost and gaps alone."""
-        stage = self._functions.stage_values(*self._stage_arguments(nodes, setting))
-        last = self._functions.terminal_values(*self._terminal_arguments(nodes, setting))
+        stage = self._stages("stage_values", nodes, setting)
+        last = self._end("terminal_values", nodes, setting)
         rows = np.concatenate([stage.rows, last.rows[None]])
-        return Values(float(stage.cost.sum() + last.cost), stage.gap, rows)
+        return Values(float(stage.cost.sum() + last.cost), stage.gap.copy(), rows)
 
     def move(self, nodes: Nodes, x: np.ndarray, u: np.ndarray) -> Nodes:
         """Nodes displaced by tangent vectors x (N + 1, dim) and controls u (N, m)."""
@@ -147,12 +160,33 @@ class Transcription:
         s = self.excess(values)[:, finite]
         return float((soft[finite] * (s + s**2 / 2)).sum())
 
-    def _stage_arguments(self, nodes: Nodes, setting: Setting) -> tuple[np.ndarray, ...]:
-        return (
-            nodes.t[:-1], nodes.x[:-1], nodes.u, nodes.x[1:],
-            setting.x_ref[:-1], setting.u_ref[:-1], setting.p,
-        )  # fmt: skip
+    def _stages(self, name: str, nodes: Nodes, setting: Setting) -> Any:
+        """Results of a function for all stages, in memory that the next call overwrites."""
+        call = self._calls.get(name)
+        if call is None:
+            function = getattr(self._functions, name)
+            call = function.in_place(self.problem.horizon, shared=("p", "w", "dt"))
+            call.inputs["w"][:], call.inputs["dt"][()] = (
+                self._functions.path_weights,
+                self.problem.dt,
+            )
+            self._calls[name] = call
+        given = call.inputs
+        given["t"][:], given["x"][:], given["u"][:] = nodes.t[:-1], nodes.x[:-1], nodes.u
+        given["x_next"][:], given["p"][:] = nodes.x[1:], setting.p
+        given["x_ref"][:], given["u_ref"][:] = setting.x_ref[:-1], setting.u_ref[:-1]
+        return call()
 
-    def _terminal_arguments(self, nodes: Nodes, setting: Setting) -> tuple[Any, ...]:
-        end = (nodes.t[-1], nodes.x[-1], setting.x_ref[-1], setting.u_ref[-1])
-        return (*end, setting.p, setting.terminal)
+    def _end(self, name: str, nodes: Nodes, setting: Setting) -> Any:
+        """The same for the end of the horizon."""
+        call = self._calls.get(name)
+        if call is None:
+            call = getattr(self._functions, name).in_place()
+            call.inputs["w"][:] = self._functions.end_weights
+            self._calls[name] = call
+        given = call.inputs
+        given["t"][()], given["x"][:], given["u"][:] = nodes.t[-1], nodes.x[-1], setting.u_ref[-1]
+        given["x_ref"][:], given["p"][:], given["P"][:] = (
+            setting.x_ref[-1], setting.p, setting.terminal,
+        )  # fmt: skip
+        return call()

@@ -60,9 +60,12 @@ class Stage:
         """Period, offset and delay, with their names."""
         return check_times(self.name, self.controller, self.period)
 
-    def reset(self) -> None:
-        """Reset the controller, if it can be."""
+    def begin(self, x: np.ndarray, reference: Any) -> None:
+        """Reset the controller and prepare it, as far as it can be."""
         getattr(self.controller, "reset", _nothing)()
+        prepare = getattr(self.controller, "prepare", None)
+        if prepare is not None:
+            prepare(float(getattr(self.controller, "offset", 0.0)), x, reference)
 
 
 class Chain:
@@ -94,6 +97,12 @@ class Chain:
     ) -> None:
         self.stages, self.reference, self.count = stages, reference, count
         self._state, self._apply, self._blame = state, apply, blame
+
+    def begin(self) -> None:
+        """Reset and prepare every controller; the outermost is told what it is to follow."""
+        for i, stage in enumerate(self.stages):
+            self._blame(stage.name)
+            stage.begin(self._state(), None if i else self.reference)
 
     def schedule(self, agenda: Agenda, clock: Clock) -> None:
         """Put every call on the agenda."""

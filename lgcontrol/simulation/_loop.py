@@ -129,12 +129,10 @@ class Loop:
 
     def _run(self, progress: Callable[[float], None] | None) -> str:
         """Run to the end; what diverged, if anything did."""
-        for stage in self.chain.stages:
-            self._blame(stage.name)
-            stage.reset()
         if self.estimator is not None:
             self._blame("the estimator")
             getattr(self.estimator, "reset", lambda: None)()
+        self.chain.begin()
         now, shown = 0, 0
         while True:
             last, self.t = now >= self.end, self.clock.seconds(now)

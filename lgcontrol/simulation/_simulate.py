@@ -45,8 +45,10 @@ def simulate(
     plant : System
     controller : callable, optional
         ``controller(t, x, reference) → controls`` with ``dt``, and if it likes ``offset``,
-        ``delay`` (from call to effect), ``reset()`` and ``info``. A `Cascade` runs several in a
-        chain. Without one, and until the first answer takes effect, the controls are nominal.
+        ``delay`` (from call to effect), ``info``, ``reset()`` and ``prepare(t, x, reference)``:
+        before the run these two are called, the second with what the controller will see first,
+        so that no call has to compile or plan from nothing. A `Cascade` runs several in a chain.
+        Without one, and until the first answer takes effect, the controls are nominal.
     x0 : array_like, shape (nq,), or TrimPoint
     seconds : float
         Simulated time.

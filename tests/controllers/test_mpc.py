@@ -6,9 +6,10 @@ import casadi as ca
 import numpy as np
 import pytest
 
+from lgcontrol.codegen import set_compile_policy
 from lgcontrol.controllers import LQR, MPC, Adapted, ThrustVectorPD, allocate
 from lgcontrol.groups import SE3, SO2, SO3, Product, Rn
-from lgcontrol.optimal import Bound, lqr, state_weight
+from lgcontrol.optimal import Bound, Residual, lqr, state_weight
 from lgcontrol.simulation import Cascade, simulate
 from lgcontrol.systems import Input, System, Trajectory
 
@@ -185,10 +186,89 @@ def test_compiled_gives_the_same_answers():
     plain, quick = (
         MPC(body, horizon=10, dt=0.2, Q={"attitude": 5, "rate": 1}, R=0.1) for _ in range(2)
     )
-    assert quick.compiled() is quick
+    quick.prepare()
+    assert all(kernels(quick)) and not any(kernels(plain))
     x = body.state.join(attitude=SO3.exp([2.0, 1.5, -1.0]))
     for k in range(3):
         assert np.allclose(plain(0.2 * k, x, goal), quick(0.2 * k, x, goal), atol=1e-8)
+
+
+def kernels(mpc):
+    """What runs the derivatives of the stages and of the end: None where it is interpreted."""
+    functions = mpc.solver.transcription._functions
+    stages, end = functions.stage._backend, functions.terminal._backend
+    return stages.kernel_for(mpc.problem.horizon), end.kernel_for(1)
+
+
+def test_loops_compile_calls_do_not():
+    body = satellite(limit=1.0)
+    goal, options = body.state.identity, {"Q": {"attitude": 5, "rate": 1}, "R": 0.1}
+    start = body.state.join(attitude=SO3.exp([2.0, 1.5, -1.0]))
+    called, reset, run = (MPC(body, horizon=10, dt=0.2, **options) for _ in range(3))
+    called(0.0, start, goal)
+    assert not any(kernels(called))
+    reset.reset()
+    assert all(kernels(reset))
+    simulate(body, run, x0=start, seconds=0.4, reference=goal)
+    assert all(kernels(run))
+    set_compile_policy("off")
+    try:
+        off = MPC(body, horizon=11, dt=0.2, **options)
+        off.prepare(0.0, start, goal)
+        assert not any(kernels(off))
+    finally:
+        set_compile_policy("auto")
+
+
+def test_weights_steps_and_bounds_share_compiled_code():
+    body = satellite(limit=1.0)
+    programs = set()
+    for scale, dt, limit in ((1, 0.1, 0.4), (3, 0.2, 0.5)):
+        mpc = MPC(
+            body, horizon=10, dt=dt, Q={"attitude": 5 * scale, "rate": 1}, R=0.1 * scale,
+            residuals=[Residual(lambda t, x, u, p: x[4:], scale, terminal=2 * scale)],
+            bounds=[Bound("rate", -limit, limit, soft=scale)],
+        )  # fmt: skip
+        functions = mpc.solver.transcription._functions
+        programs.add(tuple(f._backend.program.identity for f in functions[:4]))
+    assert len(programs) == 1
+
+
+def test_a_prepared_controller_begins_with_a_plan():
+    body = satellite(limit=1.0)
+    goal = body.state.identity
+    start = body.state.join(attitude=SO3.exp([2.0, 1.5, -1.0]))
+    ready, fresh = (
+        MPC(body, horizon=20, dt=0.2, Q={"attitude": 5, "rate": 1}, R=0.1) for _ in range(2)
+    )
+    ready.prepare(0.0, start, goal)
+    planned = ready.info.cost
+    u = ready(0.0, start, goal)
+    assert ready.info.iterations == 1
+    assert ready.info.cost == pytest.approx(planned, rel=1e-3)
+    assert np.allclose(u, fresh(0.0, start, goal), atol=1e-3)  # both converged to 1e-4
+    assert fresh.info.iterations > 1
+    run = simulate(body, fresh, x0=start, seconds=1.0, reference=goal)
+    assert set(run.control["iterations"]) == {1}
+    ready.reset()
+    ready.prepare(0.0, np.full(7, np.nan), goal)  # nothing to plan from
+    ready.prepare(0.0, start)
+    assert ready.plan is None
+    with pytest.raises(ValueError, match=r"x has shape \(3,\), expected \(7,\)"):
+        ready.prepare(0.0, np.zeros(3), goal)
+
+
+def test_runs_repeat_bit_by_bit_with_the_same_controller():
+    body = satellite(limit=0.3)
+    start = body.state.join(attitude=SO3.exp([2.0, 1.5, -1.0]))
+    mpc = MPC(
+        body, horizon=20, dt=0.2, Q={"attitude": 5, "rate": 1}, R=0.1,
+        bounds=[Bound("rate", -0.3, 0.3, soft=100)],
+    )  # fmt: skip
+    first, second = (
+        simulate(body, mpc, x0=start, seconds=4.0, reference=body.state.identity) for _ in range(2)
+    )
+    assert np.array_equal(first.x, second.x)
 
 
 def test_a_trajectory_is_followed_with_preview(rng):
