@@ -55,7 +55,7 @@ class BodyEquations:
         if current is not None:
             named["current"] = Coefficient(current.velocity, "m/s")
         for force in forces:
-            named |= {f"{force.name}.{key}": value for key, value in force.coefficients.items()}
+            named |= {_full(force, key): value for key, value in force.coefficients.items()}
         return cls(
             group,
             inertia,
@@ -172,7 +172,12 @@ def solve_symmetric(M: Value, b: Value) -> Value:
 
 
 def _own(force: Force, c: Mapping[str, Value]) -> dict[str, Value]:
-    return {key: c[f"{force.name}.{key}"] for key in force.coefficients}
+    return {key: c[_full(force, key)] for key in force.coefficients}
+
+
+def _full(force: Force, key: str) -> str:
+    """Name of a coefficient with that of its force."""
+    return f"{force.name}.{key}" if key else force.name
 
 
 def _added_mass_coefficient(added_mass: np.ndarray, group: LieGroup) -> Coefficient:

@@ -89,7 +89,10 @@ class Force(ABC):
 
     @property
     def coefficients(self) -> Mapping[str, Coefficient]:
-        """Numbers that may be named in ``parametric``, by name without that of the force."""
+        """Numbers that may be named in ``parametric``, by name without that of the force.
+
+        The only one may have the name ``""``: the force's own.
+        """
         return {}
 
     @abstractmethod
@@ -127,15 +130,15 @@ class Gravity(Force):
     @property
     def coefficients(self) -> Mapping[str, Coefficient]:
         """The acceleration."""
-        return {"acceleration": Coefficient(self.acceleration, "m/s²")}
+        return {"": Coefficient(self.acceleration, "m/s²")}
 
     def _wrench(self, motion: BodyMotion, u: Value, c: Mapping[str, Value]) -> Value:
-        weight = motion.mass * c["acceleration"]
+        weight = motion.mass * c[""]
         return motion.wrench_of_world_force(weight, motion.center_of_mass)
 
     def _potential_energy(self, motion: BodyMotion, c: Mapping[str, Value]) -> Value:
         center = motion.world_point(motion.center_of_mass)
-        return -motion.mass * ca.dot(c["acceleration"], center)
+        return -motion.mass * ca.dot(c[""], center)
 
 
 @dataclass(frozen=True, eq=False)

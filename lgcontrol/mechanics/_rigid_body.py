@@ -53,8 +53,8 @@ class RigidBody:
         to it.
     parametric : sequence of str
         What stays symbolic, as parameters p: "mass", "center_of_mass", "inertia", "added_mass",
-        "current", forces such as "linear_drag", their coefficients such as "gravity.acceleration",
-        or single entries such as "inertia.xx" and "gravity.acceleration.z".
+        "current", forces such as "gravity", their coefficients such as "linear_drag.damping", or
+        single entries such as "inertia.xx" and "gravity.z".
 
     Raises
     ------

@@ -215,7 +215,7 @@ def test_attached_trees_move_as_one(rng):
 
 def test_parameters_are_symbols_with_nominal_values(rng):
     tree = zoo.pair("revolute_any", rng)
-    names = ("b.mass", "tool.inertia", "a.com", "b.placement", "gravity.z", "c.damping")
+    names = ("b.mass", "tool.inertia", "a.center_of_mass", "b.placement", "gravity.z", "c.damping")
     parametric = tree.parametric(*names)
     assert parametric.parameters[0] == "b.mass" and "tool.inertia.xz" in parametric.parameters
     same_dynamics(tree, parametric, rng)

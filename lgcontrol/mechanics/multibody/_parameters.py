@@ -13,8 +13,6 @@ from ._plan import property_names
 if TYPE_CHECKING:
     from ._tree import Multibody
 
-_COM = {"com.x": "m", "com.y": "m", "com.z": "m"}
-
 
 def named_values(tree: Multibody) -> dict[str, tuple[float, str]]:
     """Nominal value and unit of every number that may become a parameter."""
@@ -49,8 +47,8 @@ def _of_link(link: Link) -> dict[str, tuple[float, str]]:
     if own is None:
         return {}
     values: dict[str, tuple[float, str]] = {f"{link.name}.mass": (own.mass, "kg")}
-    for (key, unit), x in zip(_COM.items(), own.center_of_mass, strict=True):
-        values[f"{link.name}.{key}"] = float(x), unit
+    for axis, x in zip("xyz", own.center_of_mass, strict=True):
+        values[f"{link.name}.center_of_mass.{axis}"] = float(x), "m"
     for key in ("xx", "xy", "xz", "yy", "yz", "zz"):
         entry = own.inertia["xyz".index(key[0]), "xyz".index(key[1])]
         values[f"{link.name}.inertia.{key}"] = float(entry), "kg m²"

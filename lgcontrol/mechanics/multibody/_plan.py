@@ -260,7 +260,7 @@ def link_mass(link: Link, number: Number) -> tuple[Value, Value]:
     own = link.inertia
     if own is None:
         return ca.DM(1, 1), ca.DM(3, 1)
-    names = [f"{link.name}.com.{a}" for a in "xyz"]
+    names = [f"{link.name}.center_of_mass.{a}" for a in "xyz"]
     center = [number(n, float(x)) for n, x in zip(names, own.center_of_mass, strict=True)]
     mass = constant_or_symbols([number(f"{link.name}.mass", own.mass)])
     return mass, constant_or_symbols(center)

@@ -343,8 +343,8 @@ class Multibody(TreeFunctions, RepresentationFunctions, HigherOrderFunctions, Cl
         Parameters
         ----------
         *names : str
-            ``"link.mass"``, ``"link.com.x"``, ``"link.inertia.xy"`` (about the centre of mass),
-            ``"joint.damping"``, ``"joint.friction"``, ``"joint.armature"``,
+            ``"link.mass"``, ``"link.center_of_mass.x"``, ``"link.inertia.xy"`` (about the centre
+            of mass), ``"joint.damping"``, ``"joint.friction"``, ``"joint.armature"``,
             ``"joint.stiffness"``, ``"joint.placement.x"``, ``"joint.placement.rx"``
             (turn about the joint frame's axes), ``"gravity.z"``; or the beginning of several:
             ``"link.inertia"``, ``"link"``.
