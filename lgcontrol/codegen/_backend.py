@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 from ._kernel import Kernel, get_kernel
-from ._policy import compile_policy, pays
+from ._policy import compile_policy
 from ._program import Program
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Backend:
         A chain of many steps is a loop that begins.
         """
         policy = compile_policy()
-        is_loop = steps > 1 and policy == "auto" and pays(self.program.operations, steps)
+        is_loop = steps > 1 and policy == "auto" and self.program.pays(steps)
         if policy == "eager" or is_loop:
             self.request(batch=False, contract=self.wanted.contract)
         build([self])
@@ -87,7 +87,7 @@ class Backend:
         if self.vector is not None:
             return
         policy = compile_policy()
-        if policy == "eager" or (policy == "auto" and pays(self.program.operations, items)):
+        if policy == "eager" or (policy == "auto" and self.program.pays(items)):
             self.request(scalar=False, batch=True, contract=self.wanted.contract)
         build([self])
         if self.vector is None and self.wanted.vector and not self.wanted.scalar:
@@ -111,6 +111,6 @@ def build(backends: Sequence[Backend]) -> None:
             backend.get(vector)
         return
     for backend, _ in jobs:
-        _ = backend.program.flat  # once, before several threads ask
+        _ = backend.program.written  # once, before several threads ask
     with ThreadPoolExecutor(min(len(jobs), os.cpu_count() or 1)) as pool:
         list(pool.map(lambda job: job[0].get(job[1]), jobs))

@@ -8,7 +8,7 @@ import casadi as ca
 
 from ._backend import build
 from ._model_function import ModelFunction
-from ._policy import compile_policy, pays
+from ._policy import compile_policy
 
 
 def compile(  # noqa: A001 - lgcontrol.codegen.compile, as re.compile
@@ -91,7 +91,7 @@ def prepare(*functions: ModelFunction, calls: int, items: int = 1) -> None:
     for function in functions:
         backend = function._backend
         evaluations = calls * items * function._steps
-        if compile_policy() == "eager" or pays(backend.program.operations, evaluations):
+        if compile_policy() == "eager" or backend.program.pays(evaluations):
             many = items > 1
             backend.request(scalar=not many, batch=many, contract=backend.wanted.contract)
             chosen.append(backend)

@@ -105,11 +105,9 @@ def emit_body(function: ca.Function, *, packed: bool) -> Body | None:
     Body or None
         None when the function is no SX function or holds an operation without C equivalent here.
     """
-    if not function.is_a("SXFunction") or function.has_free():
+    if not is_emittable(function):
         return None
     graph = _read(function)
-    if graph is None:
-        return None
     slots = [[-1] * function.numel_out(i) for i in range(function.n_out())]
     slot_of: dict[str, int] = {}
     writes: list[tuple[int, str, str]] = []  # after which value, where to, what
@@ -128,20 +126,26 @@ def emit_body(function: ca.Function, *, packed: bool) -> Body | None:
     return Body(text, slots if packed else [], len(slot_of), work)
 
 
-def emit_function(function: ca.Function, name: str) -> tuple[str, int] | None:
+def emit_function(function: ca.Function, name: str) -> tuple[str, int]:
     """C function of a given name, and the work memory that it takes as its last argument.
 
     Its arguments and results may be sparse: their stored entries are passed.
     """
     graph = _read(function)
-    if graph is None:
-        return None
     writes = [
         (source, f"r{result}[{entry}]", graph.leaves.get(source, f"v{source}"))
         for source, result, entry in graph.outputs
     ]
     names = [f"a{i}" for i in range(function.n_in())]
     return _write(name, graph, writes, names, [f"r{i}" for i in range(function.n_out())])
+
+
+def is_emittable(function: ca.Function) -> bool:
+    """Whether there is C code here for each operation of an SX function."""
+    if not function.is_a("SXFunction") or function.has_free():
+        return False
+    known = {ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST, *EXPRESSIONS}
+    return all(function.instruction_id(k) in known for k in range(function.n_instructions()))
 
 
 @dataclass(frozen=True)
@@ -161,7 +165,7 @@ class _Graph:
     outputs: list[tuple[int, int, int]]
 
 
-def _read(function: ca.Function) -> _Graph | None:
+def _read(function: ca.Function) -> _Graph:
     operations: list[tuple[int, str, list[int]]] = []
     leaves: dict[int, str] = {}
     outputs: list[tuple[int, int, int]] = []
@@ -176,10 +180,8 @@ def _read(function: ca.Function) -> _Graph | None:
             leaves[k] = f"a{source[0]}[{source[1]}]"
         elif operation == ca.OP_CONST:
             leaves[k] = f"lg_const({literal(function.instruction_constant(k))})"
-        elif operation in EXPRESSIONS:
-            operations.append((k, EXPRESSIONS[operation], [held[i] for i in source]))
         else:
-            return None
+            operations.append((k, EXPRESSIONS[operation], [held[i] for i in source]))
         held[target[0]] = k
     return _Graph(operations, leaves, outputs)
 

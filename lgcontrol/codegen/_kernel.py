@@ -74,13 +74,13 @@ def get_kernel(program: Program, *, vector: bool, contract: bool = True) -> Kern
                 "functions are interpreted, which is some ten to thirty times slower",
             )
             return None
-        if vector and (compiler.width == 1 or program.flat is None):
+        if vector and (compiler.width == 1 or not program.suits_vectors(compiler.width)):
             return None
     except BuildError as error:
         notice("compiler", f"functions are interpreted: {error}")
         return None
     # What we write is cut into pieces; CasADi's functions are as long as they come.
-    longest = program.operations if program.flat is None else 0
+    longest = 0 if program.is_ours else program.operations
     flags = compiler.flags(longest, contract)
     width = compiler.width if vector else 1
     try:
@@ -94,7 +94,12 @@ def get_kernel(program: Program, *, vector: bool, contract: bool = True) -> Kern
     if key in _loaded or key in _failed:
         return _loaded.get(key)
     try:
-        about = {"function": name, "operations": program.operations, "width": width}
+        about = {
+            "function": name,
+            "operations": program.operations,
+            "written": program.written,
+            "width": width,
+        }
         entries, path = find_or_build(
             key,
             compiler,

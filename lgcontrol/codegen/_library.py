@@ -62,11 +62,11 @@ def find_or_build(
         found = _load_cached(store, key, load)  # built by another process meanwhile
         if found is not None:
             return found
-        expected = build_seconds(about.get("operations", 0))
+        expected = build_seconds(about.get("written", 0))
         if expected > _LONG:
             notice(
                 f"building {key}",
-                f"compiling {about['function']} ({about['operations']} operations) takes about "
+                f"compiling {about['function']} ({about['written']} operations) takes about "
                 f"{expected:.0f} s, once: the code is kept on disk",
             )
         source = write()

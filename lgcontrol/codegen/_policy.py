@@ -64,12 +64,21 @@ def compile_policy() -> Policy:
     return _chosen[0]
 
 
-def pays(operations: int, calls: int) -> bool:
-    """Whether interpreting that many calls takes longer than a build, by operation counts."""
+def pays(operations: int, written: int, calls: int) -> bool:
+    """Whether interpreting that many calls takes longer than a build, by operation counts.
+
+    Parameters
+    ----------
+    operations : int
+        Operations of one call.
+    written : int
+        Operations that the code consists of: fewer, where it has loops.
+    calls : int
+    """
     interpreted = calls * (_CALL_SECONDS + _CALL_SECONDS_OPERATION * operations)
-    return interpreted > build_seconds(operations)
+    return interpreted > build_seconds(written)
 
 
-def build_seconds(operations: int) -> float:
-    """Time that a build takes, about, by operation count, s."""
-    return _BUILD_SECONDS + _BUILD_SECONDS_OPERATION * operations
+def build_seconds(written: int) -> float:
+    """Time that a build takes, about, by the number of operations in the code, s."""
+    return _BUILD_SECONDS + _BUILD_SECONDS_OPERATION * written

@@ -10,10 +10,15 @@ from typing import Any
 import casadi as ca
 
 from ._emit import Body, emit_body
+from ._policy import pays
+from ._tape import Tape, read_tape
 from ._tape_code import emit_tape
 
 # Glue that calls SX functions is turned into one SX function up to this many instructions.
 _EXPAND_LIMIT = 30_000
+
+# What a vector kernel may work on, half of what current processors have for a core alone.
+_CACHE_BYTES = 2**20
 
 # Their scalar operations grow with the cube of the size, and pivoting is lost.
 _GROWING = frozenset({ca.OP_SOLVE, ca.OP_INVERSE, ca.OP_DETERMINANT, ca.OP_MAP})
@@ -85,7 +90,38 @@ class Program:
         """C function ``lg_body`` for any number type; None where only CasADi writes the code."""
         if self.flat is not None:
             return emit_body(self.flat, packed=packed)
-        return emit_tape(self.function, packed=packed)
+        return None if self.tape is None else emit_tape(self.function, self.tape, packed=packed)
+
+    @cached_property
+    def tape(self) -> Tape | None:
+        """The function as a table of steps; None where it is `flat`, or cannot become one."""
+        return None if self.flat is not None else read_tape(self.function)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the code is written here, in pieces of moderate length, and not by CasADi."""
+        return self.flat is not None or self.tape is not None
+
+    @cached_property
+    def written(self) -> int:
+        """Operations that the code consists of, about: those in loops count once."""
+        if self.tape is None:
+            return self.operations
+        return sum(function.n_instructions() for function in self.tape.functions)
+
+    def pays(self, calls: int) -> bool:
+        """Whether interpreting that many calls takes longer than a build."""
+        return pays(self.operations, self.written, calls)
+
+    def suits_vectors(self, width: int) -> bool:
+        """Whether that many items at once are quicker than one after the other.
+
+        The loops of a tape use vectors for a single item as well: what counts then is whether the
+        memory of several items stays in the cache.
+        """
+        if self.tape is None:
+            return self.flat is not None
+        return 8 * width * self.tape.size <= _CACHE_BYTES
 
     @cached_property
     def operations(self) -> int:

@@ -14,6 +14,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from ._emit import EXPRESSIONS, is_emittable
+
 _MAPS = ("Map", "OmpMap", "ThreadMap")
 
 # What only renames the numbers of its operand.
@@ -42,8 +44,6 @@ class Tape:
         What of the memory goes to results after the steps.
     size : int
         Numbers of memory.
-    operations : int
-        Scalar operations of one evaluation, about.
     """
 
     steps: list[tuple[Any, ...]] = field(default_factory=list)
@@ -150,6 +150,8 @@ class _Reader:
             self._add("zero", [out], 1)
             rows = given[0].sparsity.nnz()
             self._add("multiply", [out, given[0], given[1]], 1, rows, 1)
+        elif operation not in EXPRESSIONS:
+            raise Unsupported
         elif node.is_unary():
             self._add(f"unary {operation}", [out, given[0]], count)
         elif node.is_binary():
@@ -165,10 +167,10 @@ class _Reader:
         if function.class_name() in _MAPS:
             parts = function.info()
             function, count = parts["f"], parts["n"]
-        if not function.is_a("SXFunction") or function.has_free():
-            raise Unsupported
         name = function.serialize()
         if name not in self._numbers:
+            if not is_emittable(function):
+                raise Unsupported
             self._numbers[name] = len(self.tape.functions)
             self.tape.functions.append(function)
         for i, value in enumerate(given):
@@ -184,12 +186,10 @@ class _Reader:
         return list(results)
 
     def _split(self, node: ca.MX, value: _Value) -> list[_Value | None]:
-        bounds = node.info()["offset"]
-        starts = value.sparsity.colind()
-        parts = ca.horzsplit(value.sparsity, bounds)
+        info = node.info()
         return [
-            _Value(value.block, value.offset + starts[first], part)
-            for first, part in zip(bounds, parts, strict=False)
+            _Value(value.block, value.offset + start, info["output"].sparsity_out(i))
+            for i, start in enumerate(info["offset"][:-1])
         ]
 
     def _get(self, node: ca.MX, value: _Value) -> _Value:
@@ -220,12 +220,16 @@ class _Reader:
         return out
 
     def _constant(self, out: _Value, values: np.ndarray) -> None:
-        if not values.any() and not np.signbit(values).any():
-            self._add("zero", [out], values.size)
-            return
         start = len(self.tape.constants)
-        self.tape.constants += values.tolist()
-        self._add("constant", [out], start, values.size)
+        stored = np.flatnonzero((values != 0) | np.signbit(values))
+        if len(stored) > values.size // 4:
+            self.tape.constants += values.tolist()
+            self._add("constant", [out], start, values.size)
+            return
+        self._add("zero", [out], values.size)
+        if stored.size:
+            self.tape.constants += values[stored].tolist()
+            self._add("entries", [out], start, stored.size, *stored.tolist())
 
     def _transpose(self, value: _Value, out: _Value) -> None:
         if value.sparsity.is_vector():
@@ -291,12 +295,11 @@ class _Reader:
         place = [0] * len(self._sizes)
         free: dict[int, list[int]] = {}
         ending: dict[int, list[int]] = {}
-        order = sorted(range(len(self._sizes)), key=self._first.__getitem__)
-        loaded = {block for _, block, _ in self.tape.loads}
+        for _, block, _ in self.tape.loads:
+            self._first[block] = -1
         now = -1
-        for block in order:
-            start = -1 if block in loaded else self._first[block]
-            while now < start:
+        for block in sorted(range(len(self._sizes)), key=self._first.__getitem__):
+            while now < self._first[block]:
                 for done in ending.pop(now, []):
                     free.setdefault(self._sizes[done], []).append(place[done])
                 now += 1

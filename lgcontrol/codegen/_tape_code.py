@@ -7,7 +7,7 @@ import re
 import casadi as ca
 
 from ._emit import EXPRESSIONS, Body, emit_function, literal
-from ._tape import Tape, read_tape
+from ._tape import Tape
 
 # One case of the switch for each kind of step. `t` points to the numbers of the step, the places in
 # memory `m` come first; a case leaves `t` at the next step.
@@ -18,6 +18,9 @@ _CASES = {
     "constant": """
       for (int64_t i = 0; i < t[2]; i++) m[t[0] + i] = lg_const(lg_constants[t[1] + i]);
       t += 3;""",
+    "entries": """
+      for (int64_t i = 0; i < t[2]; i++) m[t[0] + t[3 + i]] = lg_const(lg_constants[t[1] + i]);
+      t += 3 + t[2];""",
     "copy": """
       lg_copy(m + t[0], m + t[1], t[2]);
       t += 3;""",
@@ -91,41 +94,32 @@ static lg_loops void lg_turn(V *restrict to, const V *restrict from, int64_t row
 """
 
 
-def emit_tape(function: ca.Function, *, packed: bool) -> Body | None:
+def emit_tape(function: ca.Function, tape: Tape, *, packed: bool) -> Body:
     """C code that evaluates an MX function by walking through its tape.
 
     Parameters
     ----------
     function : casadi.Function
         A function of dense arguments and results.
+    tape : Tape
+        Its own.
     packed : bool
         Whether there is one pointer for all results, which follow each other.
 
     Returns
     -------
-    Body or None
-        None when the function holds something that there are no steps for.
+    Body
     """
-    tape = read_tape(function)
-    if tape is None:
-        return None
     functions, work = [], 0
     for i, called in enumerate(tape.functions):
-        emitted = emit_function(called, f"lg_call{i}")
-        if emitted is None:
-            return None
-        functions.append(emitted[0])
-        work = max(work, emitted[1])
+        text, own_work = emit_function(called, f"lg_call{i}")
+        functions.append(text)
+        work = max(work, own_work)
     kinds: dict[str, int] = {}
     numbers: list[int] = []
     for name, *rest in tape.steps:
         numbers += [kinds.setdefault(name, len(kinds) + 1), *rest]
-    cases = []
-    for name, number in kinds.items():
-        code = _case(name, tape)
-        if code is None:
-            return None
-        cases.append(f"    case {number}:{code}\n      break;\n")
+    cases = [f"    case {i}:{_case(name, tape)}\n      break;\n" for name, i in kinds.items()]
     sizes = [function.numel_out(i) for i in range(function.n_out())]
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
     names = [f"const V *restrict a{i}" for i in range(function.n_in())]
@@ -148,7 +142,7 @@ def emit_tape(function: ca.Function, *, packed: bool) -> Body | None:
     return Body("\n".join(lines), [], sum(sizes), tape.size + work)
 
 
-def _case(name: str, tape: Tape) -> str | None:
+def _case(name: str, tape: Tape) -> str:
     kind, _, rest = name.partition(" ")
     if kind == "call":
         function = tape.functions[int(rest)]
@@ -159,9 +153,7 @@ def _case(name: str, tape: Tape) -> str | None:
         call = f"lg_call{rest}({', '.join([*arguments, f'm + {tape.size}'])})"
         return f"\n      for (int64_t k = 0; k < t[{n}]; k++) {call};\n      t += {n + 1};"
     if kind in ("unary", "binary"):
-        template = EXPRESSIONS.get(int(rest))
-        if template is None:
-            return None
+        template = EXPRESSIONS[int(rest)]
         operands = (
             ["m[t[1] + i]"] if kind == "unary" else ["m[t[1] + i * t[4]]", "m[t[2] + i * t[5]]"]
         )
