@@ -55,6 +55,33 @@ def force_rates(plan: Plan, q: Value, v: Value) -> tuple[Value, Value]:
     return dq, dv
 
 
+def force_curvatures(plan: Plan, q: Value, v: Value) -> list[tuple[slice, Value, Value]]:
+    """Second derivatives of every drive's forces: place in v, by tangent coordinates, by v.
+
+    Tensors dim × dim × dim as slices by the last index side by side.
+    """
+    found = []
+    for drive in plan.drives:
+        n = drive.group.dim
+        d, own = ca.SX.sym("d", n), ca.SX.sym("v", n)
+        moved = drive.group._plus(drive.coordinates(q), drive.scale * d)
+        bent, dry = ca.SX(n, n * n), ca.SX(n, n * n)
+        if drive.stiffness.nnz():
+            bent = _curvature(drive.scale * _spring_at(drive, moved), d, ca.DM.zeros(n))
+        if drive.friction.nnz():
+            loss = drive.scale * _loss(drive, drive.scale * own)
+            dry = _curvature(loss, own, v[drive.v])
+        found.append((drive.v, bent, dry))
+    return found
+
+
+def _curvature(f: Value, x: Value, at: Value) -> Value:
+    slope = ca.jacobian(f, x)
+    slices = [ca.jacobian(slope[:, j], x) for j in range(x.shape[0])]
+    # The slices are by the first variable; the tensor is symmetric in the two.
+    return ca.sparsify(ca.substitute(ca.horzcat(*slices), x, at))
+
+
 def spring_force(drive: Drive, q: Value) -> Value:
     """Force of a joint's spring in inverse dynamics: the gradient of its energy."""
     if drive.stiffness.nnz() == 0:

@@ -17,6 +17,7 @@ from . import _kinematics as kinematics
 from . import _mass_matrix as mass
 from . import _momentum as momentum
 from . import _recursions as recursions
+from . import _second_recipes as second_derivatives
 from ._forward_dynamics import (
     forward_dynamics,
     forward_dynamics_by_factor,
@@ -99,6 +100,7 @@ RECIPES |= closed_forms.RECIPES
 RECIPES |= frames.RECIPES
 RECIPES |= higher.RECIPES
 RECIPES |= recursions.RECIPES
+RECIPES |= second_derivatives.RECIPES
 
 _ROWS = ("wrenches", "momenta")  # arguments with a row for each body
 

@@ -18,6 +18,10 @@ def rate_names(count: int) -> list[str]:
     return [_RATES[i] if i < len(_RATES) else f"v{i}" for i in range(count)]
 
 
+# Results that only a regular mass matrix has.
+_BY_MASS = ("a", "L", "M_inverse", "d_a_d_q", "d2_a_d_q2", "H_qtau", "d_a_d_parameters")
+
+
 @dataclass(frozen=True)
 class Recipe:
     """How a function is made.
@@ -62,4 +66,4 @@ class Recipe:
     @property
     def divides_by_mass(self) -> bool:
         """Whether a singular mass matrix spoils the results."""
-        return any(name in ("a", "L", "M_inverse", "d_a_d_q") for name, _ in self.results)
+        return any(name in _BY_MASS for name, _ in self.results)

@@ -26,6 +26,7 @@ from ._placement import as_placement
 from ._plan import Plan, make_plan
 from ._recipe import Recipe
 from ._representation_functions import RepresentationFunctions
+from ._second_derivative_functions import SecondDerivativeFunctions
 from ._singular import refuse_singular
 from ._spatial import Motion
 from ._system import multibody_system
@@ -35,7 +36,13 @@ if TYPE_CHECKING:
 GRAVITY = (0.0, 0.0, -9.81)
 
 
-class Multibody(TreeFunctions, RepresentationFunctions, HigherOrderFunctions, ClosedFormFunctions):
+class Multibody(
+    TreeFunctions,
+    RepresentationFunctions,
+    HigherOrderFunctions,
+    ClosedFormFunctions,
+    SecondDerivativeFunctions,
+):
     """A tree of rigid bodies, with every quantity of its mechanics as a model function.
 
     Trees do not change: `add_body` and its like return new ones. Start with an empty tree and add
