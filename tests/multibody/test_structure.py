@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.groups import SE3, Helical, Rn
+from lgcontrol.groups import SE3, Helical, Rn, Translation
 from lgcontrol.mechanics import Joint, JointProperties, Mimic, Multibody, SpatialInertia
 
 from . import zoo
@@ -345,3 +345,33 @@ def test_joint_without_inertia_is_named():
     assert Multibody().add_body("ball", point, "translation").forward_dynamics(
         [0, 0, 0], [0, 0, 0], [0, 0, 0]
     ) == pytest.approx([0, 0, -9.81])
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "words"),
+    [
+        ("fixed", {}, "fixed"),
+        ("revolute", {"axis": "-y"}, "revolute about -y"),
+        ("revolute", {"axis": [3, 4, 0]}, "revolute about (0.6, 0.8, 0)"),
+        ("continuous", {}, "continuous about z"),
+        ("prismatic", {"axis": "x"}, "prismatic along x"),
+        ("helical", {"pitch": 0.1}, "helical about z, 0.1 m/rad"),
+        ("cylindrical", {}, "cylindrical about z"),
+        ("planar", {}, "planar about z"),
+        ("planar_helical", {"pitch": -0.2}, "planar_helical about z, -0.2 m/rad"),
+        ("spherical", {}, "spherical"),
+        ("translation", {}, "translation"),
+        ("schoenflies", {"axis": "y"}, "schoenflies about y"),
+        ("free", {}, "free"),
+        ("universal", {}, "universal about x and y"),
+        ("spherical_zyx", {}, "spherical_zyx"),
+        (SE3, {}, "free"),
+        (Joint.chain([Translation("xy"), ([0, 0, 1], Helical(0.0))]), {},
+         "Translation('xy'), then revolute about z"),
+    ],
+)  # fmt: skip
+def test_joints_are_called_what_users_call_them(kind, options, words):
+    joint = Joint.of(kind, **options)
+    assert repr(joint) == f"Joint({words})"
+    tree = Multibody().add_body("rod", SpatialInertia.sphere(2.0, 0.1), joint)
+    assert tree.summary().splitlines()[-1] == f"  rod: 2 kg, {words}"

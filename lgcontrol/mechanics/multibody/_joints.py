@@ -24,6 +24,7 @@ from ...groups import (
     Schoenflies,
     Translation,
 )
+from ._joint_names import name_of_steps
 from ._placement import as_placement, freeze
 from ._spatial import Motion, constant, twist_cross
 
@@ -92,6 +93,8 @@ class Joint:
     Examples
     --------
     >>> elbow = Joint.of("revolute", axis="y")
+    >>> elbow
+    Joint(revolute about y)
     >>> elbow.motion_subspace([0.3]).ravel()
     array([0., 0., 0., 0., 1., 0.])
     >>> Joint.of("universal", axis="x", axis2="y").group
@@ -244,10 +247,8 @@ class Joint:
         return S, rate
 
     def __repr__(self) -> str:
-        """Groups of the chain."""
-        if self.is_fixed:
-            return "Joint(fixed)"
-        return f"Joint({' · '.join(str(group) for _, group in self.steps)})"
+        """Kind and axis, those of each part of a chain."""
+        return f"Joint({name_of_steps(self.steps)})"
 
 
 def _columns(value: Value) -> tuple[bool, Value]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ._joint_names import name_of_steps
 from ._link import WORLD, Link
 
 if TYPE_CHECKING:
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def summary(tree: Multibody) -> str:
-    """One line for each link: joint, its group, mass."""
+    """One line for each link: mass, joint, its kind and axis."""
     depth = {WORLD: 0}
     lines = [repr(tree)]
     for link in tree.links:
@@ -22,10 +23,9 @@ def summary(tree: Multibody) -> str:
 
 def _line(link: Link) -> str:
     mass = f"{link.inertia.mass:.6g} kg" if link.inertia is not None else "no mass"
-    if link.joint.is_fixed:
-        return f"{link.name}: {mass}, fixed"
-    groups = " · ".join(str(group) for _, group in link.joint.steps)
-    text = f"{link.name}: {mass}, {link.joint_name} {groups}"
+    kind = name_of_steps(link.joint.steps)
+    own = link.joint_name != link.name and not link.joint.is_fixed
+    text = f"{link.name}: {mass}, {f'{link.joint_name} ' if own else ''}{kind}"
     if link.mimic is not None:
         text += f" = {link.mimic.multiplier:g} × {link.mimic.joint} + {link.mimic.offset:g}"
     return text
