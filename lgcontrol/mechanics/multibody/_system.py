@@ -59,7 +59,9 @@ def multibody_system(
         Forces on links: drag, buoyancy, thrusters, rotors, springs, … Their inputs follow the
         joints'. Weight is part of the tree.
     added_mass : mapping of str to array_like, shape (6, 6), optional
-        Added mass of links in a fluid.
+        Added mass of links in a fluid, as for `RigidBody`. Part of the system's equations and
+        kinetic energy; the tree's own functions (``tree.inverse_dynamics``, ``tree.mass_matrix``,
+        …) do not know of it.
     current : Current, optional
         Motion of the fluid.
     name : str, optional

@@ -73,6 +73,12 @@ class Multibody(
     parameters : tuple of str
         Names of the symbolic parameters (see `parametric`).
 
+    Notes
+    -----
+    A tree's functions are those of its bodies and joints alone. What surrounds it (forces on links,
+    added mass, a current) is given to `system` and known to that `System` only: in water
+    ``system.f`` has the accelerations, and controllers are given the system besides the tree.
+
     Examples
     --------
     A pendulum: a rod of 1 m on a hinge about y.
