@@ -299,7 +299,7 @@ class ModelFunction:
         if batch == ():
             # Copies with the type itself pass the quick test of `__call__` for certain.
             scalars = [a.item() if a.ndim == 0 else a.astype(_FLOAT) for a in arrays]
-            return self(*scalars)
+            return ModelFunction.__call__(self, *scalars)
         results = evaluate_batch(self, arrays, batch)
         return results[0] if self._result_type is None else self._result_type(*results)
 

@@ -231,6 +231,8 @@ def test_parameters_are_symbols_with_nominal_values(rng):
         other = other.add_body(link.name, inertia, link.joint, link.parent, link.placement)
     expected = other.inverse_dynamics(q, v, a)
     assert parametric.inverse_dynamics(q, v, a, p=p) == pytest.approx(expected, abs=1e-10)
+    lists = [list(x) for x in (q, v, a, p)]
+    assert parametric.inverse_dynamics(*lists[:3], p=lists[3]) == pytest.approx(expected, abs=1e-10)
     # Forces are linear in the mass: the derivative by it is a difference quotient.
     symbol = ca.SX.sym("p", len(p))
     slope = ca.jacobian(parametric.inverse_dynamics(q, v, a, p=symbol), symbol[0])
