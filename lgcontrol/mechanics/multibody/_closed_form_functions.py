@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ._base_parameters import base_parameters
 from ._frames import Reference
 from ._functions import FunctionSource, TreeFunction
+from ._normal_modes import normal_modes
 
 
 class ClosedFormFunctions(FunctionSource):
@@ -243,9 +245,9 @@ class ClosedFormFunctions(FunctionSource):
         Coefficients of the Levi-Civita connection of the bodies' kinetic energy in the frame of
         body-fixed joint velocities, first kind. j is the direction of differentiation, k the field:
         ``(∇_{e_j} e_k)·e_i``. By the frame's derivatives D_j (those of ``d ↦ f(plus(q, d))``) and
-        structure constants ``[e_j, e_k] = Σ_l c^l_jk e_l``,
-        ``2 Γ_ijk = D_j M_ik + D_k M_ij − D_i M_jk + Σ_l (c^l_jk M_li + c^l_ik M_lj + c^l_ij M_lk)``,
-        evaluated here without derivatives or structure constants.
+        structure constants ``[e_j, e_k] = Σ_l c^l_jk e_l``, twice Γ_ijk is
+        ``D_j M_ik + D_k M_ij − D_i M_jk + Σ_l (c^l_jk M_li + c^l_ik M_lj + c^l_ij M_lk)``;
+        here it is evaluated without derivatives or structure constants.
 
         - ``Γ v v`` are the velocity-dependent forces of bodies: ``M a + Γ v v + … = tau``.
         - ``C_ik = Σ_j Γ_ijk v_j`` is `coriolis_matrix`. For joints with one degree of freedom the
@@ -334,3 +336,9 @@ class ClosedFormFunctions(FunctionSource):
         ``δv = ε̇ + ad_v ε``, ``D + M ad_v`` and ``K + D ad_v + M ad_a`` take the places of D and K.
         """
         return self._function("linearized_error_equations")
+
+    normal_modes = normal_modes
+
+    # -- identification -----------------------------------------------------------------------
+
+    base_parameters = base_parameters

@@ -1,0 +1,207 @@
+"""Base parameters: counts known from the literature, predictions, identification of an arm."""
+
+import numpy as np
+import pytest
+
+from lgcontrol.mechanics import Joint, JointProperties, Multibody, SpatialInertia
+
+from . import zoo
+
+EXACT = 1e-10  # relative: least squares with condition numbers of a few hundred
+ROUNDING = 1e-11  # regressors against regressors
+
+
+def error(ours, theirs):
+    assert np.shape(ours) == np.shape(theirs)
+    return np.abs(ours - theirs).max(initial=0.0) / max(1.0, np.abs(theirs).max(initial=0.0))
+
+
+def arm(rng, axes, gravity=(0, 0, -9.81)):
+    """A chain with these joint axes, given in the world at rest, and bodies anywhere."""
+    tree, parent = Multibody("arm", gravity=gravity), "world"
+    for i, axis in enumerate(axes):
+        place = rng.normal(scale=0.4, size=3)
+        joint = Joint.of("revolute", axis=axis)
+        tree = tree.add_body(f"l{i}", zoo.random_inertia(rng), joint, parent, place)
+        parent = f"l{i}"
+    return tree
+
+
+# First joint along gravity: its weight does nothing, 1 parameter; others 7 each, unless all axes
+# so far are parallel (then 3). Joint axes at rest in the world; PUMA: z, y, y, z, y, z.
+# Mayeda, Yoshida and Osuka 1990; Khalil and Dombre 2002, section 9.4 (PUMA: 36 with gravity).
+COUNTS = {
+    "puma": ("zyyzyz", (0, 0, -9.81), 36),
+    "planar pendulum, level axes": ("yy", (0, 0, -9.81), 6),
+    "scara arm, upright axes": ("zz", (0, 0, -9.81), 4),
+    "one hinge, level": ("y", (0, 0, -9.81), 3),
+    "one hinge, upright": ("z", (0, 0, -9.81), 1),
+    "no weight": ("zy", (0, 0, 0), 8),
+    "seven joints": ("zyzyzyz", (0, 0, -9.81), 43),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_known_counts(name, rng):
+    axes, gravity, count = COUNTS[name]
+    base = arm(rng, axes, gravity).base_parameters()
+    assert len(base) == count
+    assert base.smallest_independent > 1e8 * base.largest_dependent
+
+
+@pytest.mark.parametrize("file, count", [("ur5_robot", 36), ("panda", 43)])
+def test_known_counts_of_robots(file, count, shared):
+    tree = Multibody.from_urdf(shared / "robots" / f"{file}.urdf", on_finding="ignore")
+    fingers = {name: 0.0 for name in tree.joints if "finger" in name}
+    assert len(tree.lock(**fingers).base_parameters()) == count
+
+
+def trees():
+    rng = np.random.default_rng(14)
+    kinds = ("revolute_any", "prismatic", "helical", "planar", "spherical", "free", "composite")
+    return {
+        **{kind: zoo.pair(kind, rng) for kind in kinds},
+        "driven": zoo.driven(rng),
+        "puma": arm(rng, "zyyzyz"),
+    }
+
+
+TREES = trees()
+
+
+@pytest.mark.parametrize("kind", TREES)
+def test_forces_by_base_parameters(kind, rng):
+    tree = TREES[kind]
+    base = tree.base_parameters()
+    q, v, a, _, _ = zoo.state(tree, rng, (30,))
+    Y, phi = tree.inverse_dynamics_regressor(q, v, a), tree.inertial_parameters
+    reduced = base.regressor(q, v, a)
+    assert error(reduced @ base.values, Y @ phi) < EXACT
+    assert error(reduced @ base.matrix, Y) < EXACT
+    # The rank by another route: singular values.
+    s = np.linalg.svd(Y.reshape(-1, len(phi)), compute_uv=False)
+    assert s[len(base) - 1] > 1e-6 * s[0] > 1e4 * s[len(base)]
+    again = tree.base_parameters(seed=8)
+    assert (again.columns == base.columns).all()
+    assert error(again.matrix, base.matrix) < EXACT
+
+
+# An inner node of a composite joint would get inertia, which is no parameter of a body.
+@pytest.mark.parametrize("kind", [kind for kind in TREES if kind != "composite"])
+def test_regrouped_inertias_have_the_same_base_parameters(kind):
+    """The structural regrouping of `Plan.reduced` moves nothing that forces reveal."""
+    from lgcontrol.mechanics.multibody._regressor import inertial_parameters
+
+    tree = TREES[kind]
+    base, plan = tree.base_parameters(), tree._numeric_reduced_plan
+    parts = []
+    for name, k in plan.bodies:
+        own = plan.nodes[k].inertia.moved(plan.seats[name][1].inverse())
+        parts.append(np.array(inertial_parameters(own)).ravel())
+    assert error(base.matrix @ np.concatenate(parts), base.values) < EXACT
+    stored = sum(
+        plan.nodes[k].inertia.m.nnz() + plan.nodes[k].inertia.h.nnz() + 6 for _, k in plan.bodies
+    )
+    assert len(base) <= stored
+
+
+def test_names_say_what_is_combined():
+    rod = SpatialInertia.rod(2.0, length=1.0, center_of_mass=[0, 0, -0.5])
+    tree = Multibody().add_body("a", rod, "revolute", axis="y")
+    tree = tree.add_body("b", rod, "revolute", "a", [0, 0, -1.5], axis="y")
+    base = tree.base_parameters()
+    assert base.names == (
+        "a.mc.x",
+        "a.mc.z − 1.5 b.mass",
+        "a.Iyy + 2.25 b.mass",
+        "b.mc.x",
+        "b.mc.z",
+        "b.Iyy",
+    )
+    assert base.identifiable == ("a.mc.x", "b.mc.x", "b.mc.z", "b.Iyy")
+    assert base.combined == ("a.mc.z", "a.Iyy", "b.mass")
+    assert "a.mass" in base.unidentifiable and "b.Ixz" in base.unidentifiable
+    assert len(base.identifiable + base.combined + base.unidentifiable) == 20
+    known = [0, -1.0 - 3.0, 2 / 3 + 4.5, 0, -1.0, 2 / 3]
+    assert base.values == pytest.approx(known)
+    assert "6 of 20" in repr(base) and "a.Iyy + 2.25 b.mass" in base.summary()
+
+
+def test_tree_without_joints_has_none():
+    assert len(Multibody().base_parameters()) == 0
+
+
+# -- identification -------------------------------------------------------------------------------
+
+
+def motion(tree, rng, n=1500):
+    """Sums of five sines for each joint, 20 s."""
+    t, w = np.linspace(0, 20, n), 2 * np.pi * 0.1 * np.arange(1, 6)
+    A, B = rng.normal(scale=0.5, size=(2, tree.nv, 5))
+    s, c = np.sin(np.outer(t, w)), np.cos(np.outer(t, w))
+    q = s @ (A / w).T - c @ (B / w).T
+    return q, c @ A.T + s @ B.T, -(s * w) @ A.T + (c * w) @ B.T
+
+
+NOISE = np.array([2.0, 2.0, 1.0, 0.3, 0.3, 0.1])  # N m
+
+
+def test_identification_of_an_arm_from_noisy_torques(shared, rng):
+    """Predictions on a fresh motion are off by far less than the noise: 36 of 9000 numbers."""
+    arm = Multibody.from_urdf(shared / "robots" / "ur5_robot.urdf", on_finding="ignore")
+    drives = JointProperties(damping=1.5, friction=2.0, armature=0.1)
+    arm = arm.with_properties(**{name: drives for name in arm.joints})
+    base = arm.base_parameters()
+    q, v, a = motion(arm, rng)
+    tau = arm.inverse_dynamics(q, v, a) + NOISE * rng.normal(size=q.shape)
+    found = base.identify(q, v, a, tau)
+    assert found.noise == pytest.approx(NOISE, rel=0.1)
+    assert found.condition < 100
+    fresh = motion(arm, rng)
+    true = arm.inverse_dynamics(*fresh)
+    off = np.sqrt(((found.inverse_dynamics(*fresh) - true) ** 2).mean(axis=0))
+    assert (off < 0.2 * NOISE).all()  # √(36 / 1500) of the noise is 0.15
+    measured = true + NOISE * rng.normal(size=true.shape)
+    rms = np.sqrt(((found.inverse_dynamics(*fresh) - measured) ** 2).mean(axis=0))
+    assert rms == pytest.approx(NOISE, rel=0.1)
+    # Errors are as large as they say: normalized squares are χ² with 36 degrees of freedom.
+    d = found.values - base.values
+    assert 36 - 5 * np.sqrt(72) < d @ np.linalg.solve(found.covariance, d) < 36 + 5 * np.sqrt(72)
+    assert "condition" in repr(found) and "shoulder_link.Izz" in found.summary()
+
+
+def test_identification_is_exact_without_noise(rng):
+    tree = TREES["puma"]
+    base = tree.base_parameters()
+    q, v, a = motion(tree, rng, 200)
+    wrenches = rng.normal(size=(200, len(tree.bodies), 6))
+    found = base.identify(q, v, a, tree.inverse_dynamics(q, v, a, wrenches), wrenches=wrenches)
+    assert error(found.values, base.values) < EXACT
+    # Data of an arm with other bodies: they count, not the description.
+    links = {name: zoo.random_inertia(rng) for name in tree.bodies}
+    other, parent = Multibody("other"), "world"
+    for link in tree.links:
+        place = link.placement[:3, 3]
+        other = other.add_body(link.name, links[link.name], link.joint, parent, place)
+        parent = link.name
+    found = base.identify(q, v, a, other.inverse_dynamics(q, v, a))
+    assert error(found.values, base.matrix @ other.inertial_parameters) < EXACT
+    predicted = found.inverse_dynamics(q, v, a, wrenches)
+    assert error(predicted, other.inverse_dynamics(q, v, a, wrenches)) < EXACT
+
+
+def test_identification_says_what_is_not_excited(rng):
+    tree = TREES["puma"]
+    q, v, a = motion(tree, rng, 200)
+    for moving in (q, v, a):
+        moving[:, 1:] = 0.0
+    tau = tree.inverse_dynamics(q, v, a)
+    base = tree.base_parameters()
+    with pytest.raises(ValueError, match=r"do not excite all 36.*l\d\."):
+        base.identify(q, v, a, tau)
+    with pytest.raises(ValueError, match="do not excite"):
+        base.identify(q[:3], v[:3], a[:3], tau[:3])
+    with pytest.raises(ValueError, match="tau"):
+        base.identify(q, v, a, tau[:, :3])
+    with pytest.raises(ValueError, match="positive"):
+        base.identify(q, v, a, tau, noise=np.zeros(6))

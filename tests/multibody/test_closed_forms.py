@@ -1,0 +1,201 @@
+"""Equations of motion as matrices, against the recursions and against definitions."""
+
+import numpy as np
+import pytest
+
+from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
+
+from . import zoo
+
+EXACT = 1e-11  # both routes are exact: rounding of sums of a few hundred products
+CONSERVED = 1e-13  # sums of momenta of order one, a few hundred additions
+SLOPE = 1e-8  # central differences with steps of 1e-5, errors of 1e-10 seen
+FAILS = 1e-2  # a wrong formula is off by more than this, relative
+REFERENCES = ("body", "spatial", "hybrid", "mixed")
+
+
+def trees():
+    rng = np.random.default_rng(11)
+    return {
+        **{kind: zoo.pair(kind, rng) for kind in zoo.JOINTS},
+        "branched": zoo.branched(rng),
+        "driven": zoo.driven(rng),
+    }
+
+
+TREES = trees()
+CHAINS = ("universal", "spherical_zyx", "composite", "branched")
+
+
+@pytest.fixture(params=TREES)
+def tree(request):
+    return TREES[request.param]
+
+
+def error(ours, theirs):
+    assert np.shape(ours) == np.shape(theirs)
+    return np.abs(ours - theirs).max(initial=0.0) / max(1.0, np.abs(theirs).max(initial=0.0))
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+def test_projection_gives_inverse_dynamics(tree, reference, rng):
+    q, v, a, _, wrenches = zoo.state(tree, rng, (3,))
+    project = tree.inverse_dynamics_by_projection(reference)
+    assert error(project(q, v, a, wrenches), tree.inverse_dynamics(q, v, a, wrenches)) < EXACT
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+def test_named_parts_make_up_the_projection(reference, rng):
+    tree = TREES["driven"]
+    q, v, a, _, wrenches = zoo.state(tree, rng)
+    e = tree.euler_jourdain_equations(reference)(q, v, wrenches)
+    tau = e.J.T @ (e.inertia @ (e.J @ a + e.J_rate @ v) + e.bias - e.applied)
+    tau = tau + e.armature * a + e.joint_forces
+    assert error(tau, tree.inverse_dynamics(q, v, a, wrenches)) < EXACT
+    bodies = len(tree.bodies)
+    blocks = e.inertia.reshape(bodies, 6, bodies, 6).swapaxes(1, 2)
+    off = blocks[~np.eye(bodies, dtype=bool)]
+    assert not off.any()
+
+
+def test_system_jacobian_stacks_the_bodies(tree, rng):
+    q, v, _, _, _ = zoo.state(tree, rng)
+    for reference in REFERENCES:
+        rows = [tree.jacobian(body, reference)(q) for body in tree.bodies]
+        assert error(tree.system_jacobian(reference)(q), np.vstack(rows)) == 0.0
+        rows = [tree.jacobian_rate(body, reference)(q, v) for body in tree.bodies]
+        assert error(tree.system_jacobian_rate(reference)(q, v), np.vstack(rows)) == 0.0
+
+
+def test_system_matrices_factor_jacobian_and_rate(tree, rng):
+    """Müller 2018, eq. 9, 82, 112."""
+    q, v, _, _, _ = zoo.state(tree, rng)
+    s = tree.system_matrices(q, v)
+    J, rate = tree.system_jacobian()(q), tree.system_jacobian_rate()(q, v)
+    assert error(s.A @ s.X, J) < EXACT
+    assert error(s.A @ (s.X_rate - s.ad_joints @ (J - s.X)), rate) < EXACT
+    # V̇ = J v̇ − A a V (eq. 11): on the product with v nothing needs to be left out.
+    assert error(s.A @ (s.X_rate - s.ad_joints @ J) @ v, rate @ v) < EXACT
+    bodies = tree.body_velocities(q, v).ravel()
+    assert error(s.ad_bodies @ bodies, np.zeros(len(bodies))) < EXACT
+    # A has an inverse with the relative motions alone: A⁻¹ V are the joints' own twists.
+    assert error(np.linalg.solve(s.A, bodies), s.X @ v) < EXACT
+    assert not np.triu(s.A, 6).any()
+
+
+def test_lagrange_equations(tree, rng):
+    q, v, a, _, wrenches = zoo.state(tree, rng)
+    e = tree.lagrange_equations(q, v, wrenches)
+    assert error(e.M, tree.mass_matrix(q)) < EXACT
+    assert error(e.C @ v, tree.coriolis_matrix(q, v) @ v) < EXACT
+    assert error(e.M @ a + e.C @ v - e.Q, tree.inverse_dynamics(q, v, a, wrenches)) < EXACT
+    still = tree.lagrange_equations(q, v).Q
+    assert error(e.C @ v - still, tree.bias_forces(q, v)) < EXACT
+
+
+@pytest.mark.parametrize("kind", [kind for kind in TREES if kind not in CHAINS])
+def test_both_matrices_of_the_paper_are_one(kind, rng):
+    """Müller 2018, eq. 84 and 85, as they are for joints that are one group."""
+    tree = TREES[kind]
+    q, v, _, _, _ = zoo.state(tree, rng)
+    s = tree.system_matrices(q, v)
+    J, rate = tree.system_jacobian()(q), tree.system_jacobian_rate()(q, v)
+    energy = (s.M @ s.A @ s.ad_bodies @ s.X).T @ J
+    C84 = rate.T @ s.M @ J + J.T @ s.M @ rate - energy
+    C85 = J.T @ (s.M @ rate - s.ad_bodies.T @ s.M @ J)
+    C = tree.lagrange_equations(q, v).C
+    assert error(C84, C) < EXACT
+    assert error(C85, C) < EXACT
+
+
+def test_which_coriolis_matrix_is_skew(tree, rng):
+    """Ṁ − 2 C is skew for `coriolis_matrix`, not for eq. 84 and 85; both conserve energy."""
+    q, v, _, _, _ = zoo.state(tree, rng)
+    M_rate = tree.mass_matrix_derivatives(q) @ v
+    ours = M_rate - 2 * tree.coriolis_matrix(q, v)
+    assert error(ours, -ours.T) < EXACT
+    theirs = M_rate - 2 * tree.lagrange_equations(q, v).C
+    assert error(theirs, -theirs.T) > FAILS
+    assert error(v @ theirs @ v - v @ (ours @ v), 0.0) < EXACT * np.abs(theirs).sum()
+
+
+def test_momenta_of_bodies(tree, rng):
+    q, v, _, _, _ = zoo.state(tree, rng)
+    s = tree.system_matrices(q, v)
+    rows = (-1, 6)
+    body = (s.M @ tree.system_jacobian()(q) @ v).reshape(rows)
+    assert error(tree.body_momenta("body")(q, v), body) < EXACT
+    for reference in REFERENCES:
+        # Momenta are dual to twists: their product is twice the energy in every reference.
+        twists = (tree.system_jacobian(reference)(q) @ v).reshape(rows)
+        energies = (tree.body_momenta(reference)(q, v) * twists).sum(axis=1)
+        assert error(energies, (body * tree.body_velocities(q, v)).sum(axis=1)) < EXACT
+    total = tree.body_momenta()(q, v).sum(axis=0)
+    c = tree.center_of_mass(q)
+    about_center = np.r_[total[:3], total[3:] - np.cross(c, total[:3])]
+    assert error(about_center, tree.centroidal_momentum(q, v)) < EXACT
+
+
+def test_momentum_dynamics(tree, rng):
+    """Müller 2018, eq. 80: v is found again, rates are the slope along the motion."""
+    q, v, _, tau, wrenches = zoo.state(tree, rng)
+    momenta = tree.body_momenta()
+    found, rates = tree.momentum_dynamics(q, momenta(q, v), tau, wrenches)
+    assert error(found, v) < EXACT
+    a, h = tree.forward_dynamics(q, v, tau, wrenches), 1e-5
+
+    def at(t):
+        return momenta(tree.configuration.plus(q, t * v + t * t / 2 * a), v + t * a)
+
+    assert error(rates, (at(h) - at(-h)) / (2 * h)) < SLOPE
+
+
+def test_free_tree_keeps_its_spatial_momentum(rng):
+    """A Runge–Kutta method on (q, Π): the sum stays, step for step, and so does that of v."""
+    tree = zoo.branched(rng)
+    free = Multibody("free", gravity=[0, 0, 0]).attach(tree, "world")
+    q, v, _, _, _ = zoo.state(free, rng)
+    momenta, group = free.body_momenta()(q, v), free.configuration
+    start = momenta.sum(axis=0)
+    tau, h = np.zeros(free.nv), 0.01
+    energies = [float(free.kinetic_energy(q, v))]
+    for _ in range(100):
+        v1, r1 = free.momentum_dynamics(q, momenta, tau)
+        middle = group.plus(q, h / 2 * v1)
+        v2, r2 = free.momentum_dynamics(middle, momenta + h / 2 * r1, tau)
+        q, momenta = group.plus(q, h * v2), momenta + h * r2
+    end, _ = free.momentum_dynamics(q, momenta, tau)
+    energies.append(float(free.kinetic_energy(q, end)))
+    assert error(momenta.sum(axis=0), start) < CONSERVED
+    assert error(free.body_momenta()(q, end).sum(axis=0), start) < 100 * CONSERVED
+    # The bodies moved, and momenta went from one to another.
+    assert abs(energies[1] / energies[0] - 1) < 0.05
+    assert np.abs(rates_of(free, q, momenta)).max() > 0.1
+
+
+def rates_of(tree, q, momenta):
+    return tree.momentum_dynamics(q, momenta, np.zeros(tree.nv)).momentum_rates
+
+
+def test_momentum_dynamics_needs_bodies_with_mass():
+    drive = JointProperties(armature=1.0)
+    ball = SpatialInertia.point_mass(1.0)
+    tree = Multibody().add_body("ball", ball, "revolute", properties=drive)
+    assert tree.forward_dynamics([0.0], [0.0], [2.0]) == pytest.approx([2.0])
+    with pytest.raises(ValueError, match="moves no inertia"):
+        tree.momentum_dynamics  # noqa: B018
+
+
+def test_parameters_and_empty_trees():
+    ball = SpatialInertia.point_mass(2.0, [0, 0, -1])
+    tree = Multibody().add_body("ball", ball, "revolute", axis="y").parametric("ball.mass")
+    e = tree.lagrange_equations([np.pi / 2], [0.0], p=[3.0])
+    assert e.M == pytest.approx(np.array([[3.0]])) and e.Q == pytest.approx([-3 * 9.81])
+    empty = Multibody()
+    assert empty.system_jacobian()([]).shape == (0, 0)
+    assert empty.lagrange_equations([], []).M.shape == (0, 0)
+
+
+def test_unknown_reference_lists_the_known():
+    with pytest.raises(ValueError, match="hybrid"):
+        TREES["free"].system_jacobian("inertial")
