@@ -1,11 +1,13 @@
-"""Misprints of Müller 2018, section 4: what is printed fails, what is meant holds."""
+"""Equations of Müller 2018, section 4; of misprints, the printed form fails, the mended holds."""
 
 import numpy as np
 import pytest
+from scipy.linalg import block_diag
 
+from lgcontrol.mechanics import convert_twist_rate
 from tests.benchmarks.representations import counted
 
-from .paper_recursions import Ad, ScrewChain, ad
+from .paper_recursions import Ad, ScrewChain, ad, shift
 
 EXACT = 1e-12  # rounding of sums of some thousand products, relative to the largest force
 FAILS = 0.05  # printed forms are wrong by more than this part of the largest force
@@ -83,3 +85,51 @@ def test_misprint_remark_3(case):
             found = X @ (first + rest) / (X @ X)
             assert (abs(found - a[i]) < EXACT * np.abs(A).max()) == is_right
             assert is_right or abs(found - a[i]) > FAILS * abs(a[i])
+
+
+def test_forms_of_the_acceleration_recursions(case):
+    """Eq. 66a–c, 70 (two forms) and 73–75 are the same, as printed."""
+    chain, (q, v, a, _), _ = case
+    tree, C = chain.tree, chain.poses(q)
+    motion = {
+        r: [
+            [
+                tree.velocity(body, r)(q, v),
+                convert_twist_rate(rate, V, tree.placement(body)(q), "body", r),
+            ]
+            for body, V, rate in zip(
+                tree.bodies,
+                tree.body_velocities(q, v),
+                tree.body_accelerations(q, v, a),
+                strict=True,
+            )
+        ]
+        for r in PAPER
+    }
+    none = np.zeros(3)
+    for i in range(1, chain.n):
+        X, carry = chain.X[i], Ad(np.linalg.inv(C[i]) @ C[i - 1])
+        (before, rate), (V, wanted) = motion["body"][i - 1 : i + 1]
+        for bracket in (
+            ad(carry @ before) @ X * v[i],
+            ad(carry @ before) @ V,
+            ad(V) @ X * v[i],
+        ):
+            assert error(carry @ rate + bracket + X * a[i], wanted) < EXACT
+
+        J = Ad(C[i]) @ X
+        (before, rate), (V, wanted) = motion["spatial"][i - 1 : i + 1]
+        for bracket in (ad(V) @ J * v[i], ad(before) @ V):
+            assert error(rate + bracket + J * a[i], wanted) < EXACT
+
+        X = block_diag(C[i][:3, :3], C[i][:3, :3]) @ chain.X[i]
+        carry = shift(C[i - 1][:3, 3] - C[i][:3, 3])
+        (before, rate), (V, wanted) = motion["hybrid"][i - 1 : i + 1]
+        last, own = ad(np.concatenate([before[:3], none])), ad(np.concatenate([V[:3], none]))
+        turn = ad(np.concatenate([none, V[3:]]))
+        for bracket in (
+            (last - own) @ before + turn @ X * v[i],
+            last @ before - own @ V + ad(V) @ X * v[i],
+            (last - own) @ V + (ad(V) - last) @ X * v[i],
+        ):
+            assert error(carry @ rate + bracket + X * a[i], wanted) < EXACT
