@@ -1,4 +1,4 @@
-"""README.md works as printed: its Python runs, its commands exist."""
+"""README.md and the pages in docs work as printed: Python runs, commands and links exist."""
 
 import re
 import shlex
@@ -11,6 +11,7 @@ import pytest
 from ._repository import ROOT
 
 README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def blocks(text: str, language: str) -> list[tuple[int, str]]:
@@ -54,9 +55,17 @@ def readme() -> str:
     return README.read_text()
 
 
-def test_python_blocks_run(readme, tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_python_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run_blocks(readme, str(README))
+    run_blocks(page.read_text(), str(page))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_links_to_files_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)#]+)", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL))
+    missing = [x for x in links if "://" not in x and not (page.parent / x).exists()]
+    assert not missing
 
 
 def test_make_targets_exist(readme):
