@@ -36,7 +36,7 @@ def accelerations_with(M: Value, forces: Value) -> Value:
 
 
 def _operations(expression: Value) -> int:
-    expression = ca.cse(expression)
+    expression = ca.cse(ca.SX(expression))  # a tree without joints has no symbols
     return ca.Function("count", ca.symvar(expression), [expression]).n_instructions()
 
 

@@ -19,31 +19,47 @@ from ._second_derivatives import inverse_dynamics_second_derivatives
 from ._second_order import first_derivatives
 
 
-def forward_dynamics_second_derivatives(
+def forward_dynamics_second_parts(
     plan: Plan, q: Value, v: Value, tau: Value, wrenches: Value | None = None
-) -> tuple[Value, Value, Value, Value]:
-    """∂²a/∂q², ∂²a/∂q∂v, ∂²a/∂v² and ∂²a/∂q∂τ, slices side by side, nv × nv² each."""
-    n = plan.nv
+) -> tuple[Value, ...]:
+    """Tensors of inverse dynamics, and ∂a/∂q, ∂a/∂v, ∂a/∂τ: for `forward_dynamics_tensors`."""
     L, D = factor(mass_matrix(plan, q))
     a = forward_dynamics_by_factor(plan, q, v, tau, wrenches)
-    tau_qq, tau_qv, tau_vv, tau_qa = inverse_dynamics_second_derivatives(plan, q, v, a, wrenches)
+    tensors = inverse_dynamics_second_derivatives(plan, q, v, a, wrenches)
     tau_q, tau_v = first_derivatives(plan, q, v, a, wrenches)
-    a_q, a_v, a_tau = solve(L, D, -tau_q), solve(L, D, -tau_v), inverse(L, D)
-    M_q = [tau_qa[:, j::n] for j in range(n)]
-    bent = [slope @ a_q for slope in M_q]
-    turned = [slope @ a_v for slope in M_q]
-    pushed = [slope @ a_tau for slope in M_q]
-    qq, qv, vv, qt = ([ca.SX(n, 1)] * n**2 for _ in range(4))
-    for k in range(n):
-        for j in range(n):
-            at = k * n + j
-            qv[at] = solve(L, D, -(tau_qv[:, at] + turned[j][:, k]))
-            qt[at] = solve(L, D, -pushed[j][:, k])
-            if j <= k:
-                both = tau_qq[:, at] + bent[k][:, j] + bent[j][:, k]
-                qq[at] = qq[j * n + k] = solve(L, D, -both)
-                vv[at] = vv[j * n + k] = solve(L, D, -tau_vv[:, at])
-    return ca.horzcat(*qq), ca.horzcat(*qv), ca.horzcat(*vv), ca.horzcat(*qt)
+    return *tensors, solve(L, D, -tau_q), solve(L, D, -tau_v), inverse(L, D)
+
+
+def forward_dynamics_tensors(
+    tau_qq: Value,
+    tau_qv: Value,
+    tau_vv: Value,
+    tau_qa: Value,
+    a_q: Value,
+    a_v: Value,
+    a_tau: Value,
+) -> tuple[Value, Value, Value, Value]:
+    """∂²a/∂q², ∂²a/∂q∂v, ∂²a/∂v² and ∂²a/∂q∂τ, slices side by side, nv × nv² each.
+
+    They are full: products of matrices, where entry by entry the code would be as long as the
+    number of operations.
+    """
+    n = a_q.shape[0]
+    # ∂M/∂q_j for all j, one below the other.
+    slopes = ca.vertcat(tau_qa[:0, :n], *(tau_qa[:, j::n] for j in range(n)))
+
+    def times_slopes(matrix: Value) -> Value:
+        return ca.reshape(slopes @ matrix, n, n * n)
+
+    bent = times_slopes(a_q)
+    halves = [k * n + j for k in range(n) for j in range(k + 1)]
+    swapped = [j * n + k for k in range(n) for j in range(k + 1)]
+    place = {column: at for at, column in enumerate(halves)}
+    whole = [place[max(j, k) * n + min(j, k)] for k in range(n) for j in range(n)]
+    qq = a_tau @ (tau_qq[:, halves] + bent[:, halves] + bent[:, swapped])
+    qv = a_tau @ (tau_qv + times_slopes(a_v))
+    vv = a_tau @ tau_vv[:, halves]
+    return -qq[:, whole], -qv, -vv[:, whole], -(a_tau @ times_slopes(a_tau))
 
 
 def forward_dynamics_hessian(

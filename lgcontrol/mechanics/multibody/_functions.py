@@ -210,9 +210,14 @@ def trace_recipe(
         shapes[key] = _result_shape(code, tree)
         if code == "b6":
             transposed.append(key)
-    function = ca.Function(
-        name, list(arguments.values()), built, list(arguments), [key for key, _ in recipe.results]
-    )
+    results = [key for key, _ in recipe.results]
+    if recipe.assemble is None:
+        function = ca.Function(name, list(arguments.values()), built, list(arguments), results)
+    else:
+        parts = ca.Function(f"{name}_parts", list(arguments.values()), built)
+        matrices = [ca.MX.sym(key, *arguments[key].shape) for key in arguments]
+        built = list(recipe.assemble(*parts.call(matrices)))
+        function = ca.Function(name, matrices, built, list(arguments), results)
     defaults = {"p": tree.parameter_values} if tree.parameters else {}
     return function, {"shapes": shapes, "defaults": defaults, "transposed": transposed}
 

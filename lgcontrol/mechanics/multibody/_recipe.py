@@ -44,6 +44,8 @@ class Recipe:
         Fixed joints that get a node of their own.
     about : str
         What the function is of, a frame for example, for its name.
+    assemble : callable, optional
+        ``(what build returns, …) → results``, in products of matrices.
     """
 
     arguments: str
@@ -53,6 +55,7 @@ class Recipe:
     takes_wrenches: bool = False
     keep: tuple[str, ...] = ()
     about: str = ""
+    assemble: Callable[..., Any] | None = None
 
     def name(self, kind: str) -> str:
         """Name of the casadi.Function."""

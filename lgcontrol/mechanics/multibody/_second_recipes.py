@@ -5,7 +5,8 @@ from __future__ import annotations
 from ._forward_second_derivatives import (
     forward_dynamics_hessian,
     forward_dynamics_parameter_derivatives,
-    forward_dynamics_second_derivatives,
+    forward_dynamics_second_parts,
+    forward_dynamics_tensors,
 )
 from ._hessians import inverse_dynamics_hessian
 from ._recipe import Recipe
@@ -33,9 +34,10 @@ RECIPES: dict[str, Recipe] = {
     "forward_dynamics_second_derivatives": Recipe(
         "q v tau",
         _all(_ACCELERATIONS, "vvv"),
-        forward_dynamics_second_derivatives,
+        forward_dynamics_second_parts,
         True,
         True,
+        assemble=forward_dynamics_tensors,
     ),
     "forward_dynamics_hessian": Recipe(
         "q v tau weights",
