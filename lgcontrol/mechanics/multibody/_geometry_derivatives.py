@@ -2,12 +2,14 @@
 
 A displacement U of a joint's frame is that of a joint that does not move: it turns all it carries,
 and on top of that the bodies see the twist and the acceleration of the carrying node change by
-``V_λ × U`` and ``A_λ × U + V_λ × (V_λ × U)``, as in the derivatives by coordinates.
+``V × U`` and ``A × U + V × (V × U)``, as in the derivatives by coordinates. Everything is told in
+the carrier's frame, where V and A are at hand and U is constant; a generalized force then has one
+covector for all six displacements of a joint.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import casadi as ca
@@ -19,16 +21,29 @@ from ._mass_matrix import Entries, composites
 from ._momentum import velocity_composites
 from ._path_screws import placement_directions
 from ._plan import Plan
-from ._spatial import twist_cross
+from ._spatial import Motion, cross, hat, point_accelerations
 
 
-class _Displacement(NamedTuple):
-    """Six displacements in a joint's first node, and what they do to twists and their rates."""
+class _Drag(NamedTuple):
+    """What a displaced composite sees of its carrier's motion.
 
-    parameters: slice
-    U: Value
-    first: Value
-    second: Value
+    ``V × U = [*; ω × u]`` and ``A × U + V × (V × U) = [X l + Y u; X u]`` for U = [l; u].
+    """
+
+    w: Value
+    X: Value
+    Y: Value
+
+    @classmethod
+    def of(cls, V: Value, A: Value) -> _Drag:
+        """For a carrier with the twist V and its rate A."""
+        v, w = hat(V[:3]), hat(V[3:])
+        return cls(V[3:], point_accelerations(V[3:], A[3:]), hat(A[:3]) + w @ v + v @ w)
+
+    def transposed(self, F: Value, G: Value) -> Value:
+        """Covectors of displacements for wrenches F = I S and couples G = 2 Bᵀ S (columns)."""
+        f, m = F[:3, :], F[3:, :]
+        return ca.vertcat(self.X.T @ f, self.Y.T @ f + self.X.T @ m - cross(self.w, G))
 
 
 def inverse_dynamics_geometry_derivatives(
@@ -47,34 +62,42 @@ def inverse_dynamics_geometry_derivatives(
     W = transmitted_wrenches(plan, motions, V, A, wrenches)
     inertias = composites(plan, motions)
     velocities = velocity_composites(plan, motions, V, 2.0)
-    world = ca.vertcat(-plan.gravity, ca.DM(3, 1))
-    at: dict[int, list[_Displacement]] = defaultdict(list)
+    world = ca.DM(6, 1), ca.vertcat(-plan.gravity, ca.DM(3, 1))
     tau = Entries(plan.nv, 6 * len(joints))
+    displaced: dict[int, tuple[slice, Value, _Drag]] = {}
     for number, joint in enumerate(joints):
-        k, parent, *_ = plan.rests[joint]
-        still = parent < 0
-        twist = ca.DM(6, 1) if still else motions[k].pull(V[parent])
-        rest = motions[k].pull(world if still else A[parent])
-        U = motions[k].pull(placement_directions(plan, joint))
-        first = twist_cross(twist, U)
-        second = twist_cross(rest, U) + twist_cross(twist, first)
-        own = _Displacement(slice(6 * number, 6 * number + 6), U, first, second)
-        at[k].append(own)
-        wrench = inertias[k] @ second + velocities[k].half(first) + carried_along(U, W[k])
-        i = k
-        while plan.nodes[i].parent >= 0:
-            wrench = motions[i].push_wrench(wrench)
-            i = plan.nodes[i].parent
-            tau.add(plan.nodes[i].v, own.parameters, plan.nodes[i].S.T @ wrench)
+        k, i, *_ = plan.rests[joint]
+        U, place = placement_directions(plan, joint), slice(6 * number, 6 * number + 6)
+        drag = _Drag.of(*(world if i < 0 else (V[i], A[i])))
+        displaced[k] = place, U, drag
+        if i < 0:
+            continue
+        T = motions[k]
+        inertia, velocity, wrench = (
+            inertias[k].moved(T),
+            velocities[k].moved(T),
+            T.push_wrench(W[k]),
+        )
+        for j, S in _seen_from(plan, motions, i):
+            D = drag.transposed(inertia @ S, velocity.half_transposed(S))
+            D = D - carried_along(S, wrench)
+            tau.add(plan.nodes[j].v, place, D.T @ U)
     for k, node in enumerate(plan.nodes):
         F, G = inertias[k] @ node.S, velocities[k].half_transposed(node.S)
         i = k
-        while True:
-            for own in at[i]:
-                block = G.T @ own.first[3:, :] + F.T @ own.second
-                tau.add(node.v, own.parameters, block)
-            if plan.nodes[i].parent < 0:
-                break
+        while i >= 0:
             F, G = motions[i].push_wrench(F), motions[i].R @ G
+            if i in displaced:
+                place, U, drag = displaced[i]
+                tau.add(node.v, place, drag.transposed(F, G).T @ U)
             i = plan.nodes[i].parent
     return tau.matrix()
+
+
+def _seen_from(plan: Plan, motions: list[Motion], k: int) -> Iterable[tuple[int, Value]]:
+    """Motion subspaces of a node and of all that carry it, in the node's frame."""
+    seen: dict[int, Value] = {}
+    for j in reversed(plan.path(k)):
+        seen = {i: motions[j].pull(S) for i, S in seen.items()}
+        seen[j] = plan.nodes[j].S
+    return seen.items()
