@@ -8,6 +8,7 @@ once, and what is done where becomes numbers in a table, which a loop of C code 
 
 from __future__ import annotations
 
+from bisect import bisect
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,9 @@ import casadi as ca
 import numpy as np
 
 from ._emit import EXPRESSIONS, is_emittable
+
+# Entries that lie side by side are copied one by one where there are fewer of them.
+_SHORT_RUN = 4
 
 _MAPS = ("Map", "OmpMap", "ThreadMap")
 
@@ -85,6 +89,8 @@ class _Reader:
         self._numbers: dict[str, int] = {}
         self._steps: list[tuple[str, list[tuple[int, int]], tuple[int, ...]]] = []
         self._stores: list[tuple[int, int, _Value]] = []
+        self._zeros: set[int] = set()  # blocks of zeros that are not written yet
+        self._shared: set[int] = set()  # blocks that several values, or results, are parts of
         held: dict[int, _Value] = {}
         for k in range(function.n_instructions()):
             slots = function.instruction_input(k)
@@ -110,17 +116,22 @@ class _Reader:
         if operation == ca.OP_OUTPUT:
             info = node.info()
             value = given[0]
+            self._fill([value])
             self._last[value.block] = 1 << 60
+            self._shared.add(value.block)
             self._stores.append((info["ind"], info["offset"], value))
             return []
         if operation == ca.OP_CALL:
             return self._call(node.which_function(), given)
         if operation in _SAME:
-            return [_Value(given[0].block, given[0].offset, node.sparsity())]
+            return [self._part(given[0], 0, node.sparsity())]
         if operation == ca.OP_HORZSPLIT:
             return self._split(node, given[0])
         if operation == ca.OP_GETNONZEROS:
             return [self._get(node, given[0])]
+        if operation == ca.OP_MTIMES:
+            slots = self._function.instruction_input(k), self._function.instruction_output(k)
+            return [self._multiply(*given, in_place=slots[0][0] == slots[1][0])]
         out = self._new(node.sparsity())
         self._write(operation, node, given, out)
         return [out]
@@ -144,12 +155,9 @@ class _Reader:
             self._transpose(given[0], out)
         elif operation == ca.OP_PROJECT:
             self._project(given[0], out)
-        elif operation == ca.OP_MTIMES:
-            self._multiply(*given, out)
         elif operation == ca.OP_DOT:
-            self._add("zero", [out], 1)
             rows = given[0].sparsity.nnz()
-            self._add("multiply", [out, given[0], given[1]], 1, rows, 1)
+            self._add("multiply fresh", [out, given[0], given[1]], 1, rows, 1)
         elif operation not in EXPRESSIONS:
             raise Unsupported
         elif node.is_unary():
@@ -188,7 +196,7 @@ class _Reader:
     def _split(self, node: ca.MX, value: _Value) -> list[_Value | None]:
         info = node.info()
         return [
-            _Value(value.block, value.offset + start, info["output"].sparsity_out(i))
+            self._part(value, start, info["output"].sparsity_out(i))
             for i, start in enumerate(info["offset"][:-1])
         ]
 
@@ -197,7 +205,7 @@ class _Reader:
         if "slice" in info:
             start, stop, step = (info["slice"][key] for key in ("start", "stop", "step"))
             if step == 1:
-                return _Value(value.block, value.offset + start, sparsity)
+                return self._part(value, start, sparsity)
             indices = list(range(start, stop, step))
         elif "nz" in info:
             indices = list(info["nz"])
@@ -207,19 +215,28 @@ class _Reader:
                 for key in ("outer", "inner")
             )
             out = self._new(sparsity)
-            moved = _Value(value.block, value.offset + outer.start + inner.start, sparsity)
+            moved = self._part(value, outer.start + inner.start, sparsity)
             numbers = len(outer), outer.step, len(inner), inner.step
             self._add("slice", [out, moved], *numbers)
             return out
         if not indices or min(indices) < 0:
             raise Unsupported
-        if indices == list(range(indices[0], indices[0] + len(indices))):
-            return _Value(value.block, value.offset + indices[0], sparsity)
+        starts = [0, *(np.flatnonzero(np.diff(indices) != 1) + 1).tolist(), len(indices)]
+        if len(starts) == 2:
+            return self._part(value, indices[0], sparsity)
         out = self._new(sparsity)
-        self._add("gather", [out, value], len(indices), *indices)
+        if len(indices) < _SHORT_RUN * (len(starts) - 1):
+            self._add("gather", [out, value], len(indices), *indices)
+        else:
+            bounds = zip(starts[:-1], starts[1:], strict=True)
+            runs = [x for i, j in bounds for x in (i, indices[i], j - i)]
+            self._add("runs", [out, value], len(starts) - 1, *runs)
         return out
 
     def _constant(self, out: _Value, values: np.ndarray) -> None:
+        if not values.any() and not np.signbit(values).any():
+            self._zeros.add(out.block)
+            return
         start = len(self.tape.constants)
         stored = np.flatnonzero((values != 0) | np.signbit(values))
         if len(stored) > values.size // 4:
@@ -227,9 +244,8 @@ class _Reader:
             self._add("constant", [out], start, values.size)
             return
         self._add("zero", [out], values.size)
-        if stored.size:
-            self.tape.constants += values[stored].tolist()
-            self._add("entries", [out], start, stored.size, *stored.tolist())
+        self.tape.constants += values[stored].tolist()
+        self._add("entries", [out], start, stored.size, *stored.tolist())
 
     def _transpose(self, value: _Value, out: _Value) -> None:
         if value.sparsity.is_vector():
@@ -253,15 +269,23 @@ class _Reader:
                 runs.append([int(part_i[0]), int(part_j[0]), len(part_i)])
         self._add("runs", [out, value], len(runs), *(x for run in runs for x in run))
 
-    def _multiply(self, z: _Value, x: _Value, y: _Value, out: _Value) -> None:
+    def _multiply(self, z: _Value, x: _Value, y: _Value, *, in_place: bool) -> _Value:
+        """``z + x y``; in place where z is not needed any more."""
         if not x.sparsity.is_dense() or not y.sparsity.is_dense():
             raise Unsupported
-        self._copy(out, 0, z, 0, z.sparsity.nnz())
         rows, inner = x.sparsity.shape
         columns = y.sparsity.size2()
-        if z.sparsity.is_dense():
-            self._add("multiply", [out, x, y], rows, inner, columns)
-            return
+        count = z.sparsity.nnz()
+        out, kind = z, "multiply"
+        is_dense = z.sparsity.is_dense()
+        if z.block in self._zeros and is_dense:
+            out, kind = self._new(z.sparsity), "multiply fresh"
+        elif not in_place or z.block in self._shared or z.block in self._zeros:
+            out = self._new(z.sparsity)
+            self._copy(out, 0, z, 0, count)
+        if is_dense:
+            self._add(kind, [out, x, y], rows, inner, columns)
+            return out
         numbers: list[int] = []
         starts, entries = np.array(z.sparsity.colind()), np.array(z.sparsity.row())
         for first, last in zip(starts[:-1], starts[1:], strict=True):
@@ -271,9 +295,12 @@ class _Reader:
             for part in parts:
                 numbers += [int(part[0]), len(part)]
         self._add("multiply where", [out, x, y], rows, inner, columns, *numbers)
+        return out
 
     def _copy(self, out: _Value, to: int, value: _Value, start: int, count: int) -> None:
-        if count:
+        if count and value.block in self._zeros:
+            self._add("zero", [_Value(out.block, out.offset + to, out.sparsity)], count)
+        elif count:
             target = _Value(out.block, out.offset + to, out.sparsity)
             source = _Value(value.block, value.offset + start, value.sparsity)
             self._add("copy", [target, source], count)
@@ -284,7 +311,23 @@ class _Reader:
         self._last.append(len(self._steps))
         return _Value(len(self._sizes) - 1, 0, sparsity)
 
+    def _part(self, value: _Value, start: int, sparsity: ca.Sparsity) -> _Value:
+        self._fill([value])
+        self._shared.add(value.block)
+        return _Value(value.block, value.offset + start, sparsity)
+
+    def _fill(self, values: list[_Value]) -> None:
+        """Write the zeros that are needed now."""
+        for value in values:
+            if value.block in self._zeros:
+                self._zeros.remove(value.block)
+                self._first[value.block] = len(self._steps)
+                self._add(
+                    "zero", [_Value(value.block, 0, value.sparsity)], self._sizes[value.block]
+                )
+
     def _add(self, name: str, values: list[_Value], *numbers: int) -> None:
+        self._fill(values)
         for value in values:
             self._last[value.block] = max(self._last[value.block], len(self._steps))
         places = [(value.block, value.offset) for value in values]
@@ -293,22 +336,20 @@ class _Reader:
     def _place(self) -> None:
         """Give blocks their places; the place of one that is needed no more is used again."""
         place = [0] * len(self._sizes)
-        free: dict[int, list[int]] = {}
-        ending: dict[int, list[int]] = {}
         for _, block, _ in self.tape.loads:
             self._first[block] = -1
+        memory = _Memory()
+        ending: dict[int, list[int]] = {}
         now = -1
         for block in sorted(range(len(self._sizes)), key=self._first.__getitem__):
             while now < self._first[block]:
                 for done in ending.pop(now, []):
-                    free.setdefault(self._sizes[done], []).append(place[done])
+                    memory.give_back(place[done], self._sizes[done])
                 now += 1
-            size = self._sizes[block]
-            if free.get(size):
-                place[block] = free[size].pop()
-            else:
-                place[block], self.tape.size = self.tape.size, self.tape.size + size
-            ending.setdefault(self._last[block], []).append(block)
+            if block not in self._zeros and self._sizes[block]:
+                place[block] = memory.take(self._sizes[block])
+                ending.setdefault(self._last[block], []).append(block)
+        self.tape.size = memory.size
         self.tape.steps = [
             (name, *(place[block] + offset for block, offset in places), *numbers)
             for name, places, numbers in self._steps
@@ -318,6 +359,38 @@ class _Reader:
             (i, first, place[value.block] + value.offset, value.sparsity.nnz())
             for i, first, value in self._stores
         ]
+
+
+class _Memory:
+    """Places in one block of memory; neighbours that are free grow together."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._free: list[tuple[int, int]] = []  # (start, length), sorted
+
+    def take(self, size: int) -> int:
+        """Return the start of the shortest free part that suffices, or grow."""
+        fitting = [(length, i) for i, (_, length) in enumerate(self._free) if length >= size]
+        if not fitting:
+            start, self.size = self.size, self.size + size
+            return start
+        length, i = min(fitting)
+        start = self._free[i][0]
+        if length == size:
+            del self._free[i]
+        else:
+            self._free[i] = start + size, length - size
+        return start
+
+    def give_back(self, start: int, size: int) -> None:
+        """Free a part."""
+        i = bisect(self._free, (start, 0))
+        if i < len(self._free) and self._free[i][0] == start + size:
+            size += self._free.pop(i)[1]
+        if i and sum(self._free[i - 1]) == start:
+            start, before = self._free.pop(i - 1)
+            i, size = i - 1, size + before
+        self._free.insert(i, (start, size))
 
 
 def _places(sparsity: ca.Sparsity) -> np.ndarray:

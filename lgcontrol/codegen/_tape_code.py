@@ -43,6 +43,13 @@ _CASES = {
       for (int64_t k = 0; k < t[5]; k++)
         lg_combine(m + t[0] + k * t[3], m + t[1], t[3], t[3], m + t[2] + k * t[4], t[4]);
       t += 6;""",
+    "multiply fresh": """
+      for (int64_t k = 0; k < t[5]; k++) {
+        V *to = m + t[0] + k * t[3];
+        for (int64_t i = 0; i < t[3]; i++) to[i] = lg_const(0.0);
+        lg_combine(to, m + t[1], t[3], t[3], m + t[2] + k * t[4], t[4]);
+      }
+      t += 6;""",
     "multiply where": """
       {
         V *to = m + t[0];
@@ -73,13 +80,29 @@ static lg_loops void lg_combine(V *restrict to, const V *restrict x, int64_t n, 
                                 const V *restrict y, int64_t inner)
 {
   int64_t j = 0;
+  if (n < 8) {
+    for (int64_t i = 0; i < n; i++) {
+      V sum = to[i];
+      for (j = 0; j < inner; j++) sum = sum + x[i + j * step] * y[j];
+      to[i] = sum;
+    }
+    return;
+  }
+  for (; j + 6 <= inner; j += 6, x += 6 * step) {
+    const V a = y[j], b = y[j + 1], c = y[j + 2], d = y[j + 3], e = y[j + 4], f = y[j + 5];
+    for (int64_t i = 0; i < n; i++)
+      to[i] = (((((to[i] + x[i] * a) + x[i + step] * b) + x[i + 2 * step] * c)
+                + x[i + 3 * step] * d) + x[i + 4 * step] * e) + x[i + 5 * step] * f;
+  }
   for (; j + 3 <= inner; j += 3, x += 3 * step) {
     const V a = y[j], b = y[j + 1], c = y[j + 2];
-    const V *restrict x1 = x + step, *restrict x2 = x + 2 * step;
-    for (int64_t i = 0; i < n; i++) to[i] = ((to[i] + x[i] * a) + x1[i] * b) + x2[i] * c;
+    for (int64_t i = 0; i < n; i++)
+      to[i] = ((to[i] + x[i] * a) + x[i + step] * b) + x[i + 2 * step] * c;
   }
-  for (; j < inner; j++, x += step)
-    for (int64_t i = 0; i < n; i++) to[i] = to[i] + x[i] * y[j];
+  for (; j < inner; j++, x += step) {
+    const V a = y[j];
+    for (int64_t i = 0; i < n; i++) to[i] = to[i] + x[i] * a;
+  }
 }
 /* transpose of a matrix of `rows` rows, by blocks that stay in the cache */
 static lg_loops void lg_turn(V *restrict to, const V *restrict from, int64_t rows, int64_t columns)
@@ -127,6 +150,7 @@ def emit_tape(function: ca.Function, tape: Tape, *, packed: bool) -> Body:
     constants = ", ".join(map(literal, tape.constants or [0.0]))
     lines = [
         _HELPERS,
+        *(_arithmetic(name) for name in kinds if name.startswith(("unary", "binary"))),
         *functions,
         f"static const int32_t lg_tape[] = {{{_table([*numbers, 0])}}};",
         f"static const double lg_constants[] = {{{constants}}};",
@@ -153,20 +177,29 @@ def _case(name: str, tape: Tape) -> str:
         call = f"lg_call{rest}({', '.join([*arguments, f'm + {tape.size}'])})"
         return f"\n      for (int64_t k = 0; k < t[{n}]; k++) {call};\n      t += {n + 1};"
     if kind in ("unary", "binary"):
-        template = EXPRESSIONS[int(rest)]
-        operands = (
-            ["m[t[1] + i]"] if kind == "unary" else ["m[t[1] + i * t[4]]", "m[t[2] + i * t[5]]"]
-        )
-        count, length = ("t[2]", 3) if kind == "unary" else ("t[3]", 6)
-        # A template may use its operand twice; the functions of `_number.py` are macros in part.
-        names = ["a", "b"][: len(operands)]
-        declared = "".join(f"const V {x} = {y}; " for x, y in zip(names, operands, strict=True))
-        value = template.format(*names)
-        return (
-            f"\n      for (int64_t i = 0; i < {count}; i++) {{ {declared}m[t[0] + i] = {value}; }}"
-            f"\n      t += {length};"
-        )
+        if kind == "unary":
+            return f"\n      lg_unary{rest}(m + t[0], m + t[1], t[2]);\n      t += 3;"
+        call = f"lg_binary{rest}(m + t[0], m + t[1], m + t[2], t[3], t[4], t[5])"
+        return f"\n      {call};\n      t += 6;"
     return _CASES[name]
+
+
+def _arithmetic(name: str) -> str:
+    """C function that applies an operation to all entries; a stride of 0 repeats a number."""
+    kind, _, number = name.partition(" ")
+    value = EXPRESSIONS[int(number)].format("a", "b")
+    head = f"static lg_loops void lg_{kind}{number}(V *restrict to, const V *restrict x, "
+    loop = "for (int64_t i = 0; i < n; i++)"
+    if kind == "unary":
+        return f"{head}int64_t n)\n{{\n  {loop} {{ const V a = x[i]; to[i] = {value}; }}\n}}\n"
+    one, first, second = (
+        f"    {loop} {{ const V a = {a}, b = {b}; to[i] = {value}; }}\n"
+        for a, b in (("x[i]", "y[i]"), ("x[i]", "y[0]"), ("x[0]", "y[i]"))
+    )
+    return (
+        f"{head}const V *restrict y, int64_t n, int dx, int dy)\n{{\n  if (dx && dy) {{\n{one}"
+        f"  }} else if (dx) {{\n{first}  }} else {{\n{second}  }}\n}}\n"
+    )
 
 
 def _table(numbers: list[int]) -> str:

@@ -153,8 +153,9 @@ def inverse_dynamics_derivatives(
     """∂τ/∂q (tangent coordinates), ∂τ/∂v and ∂τ/∂a = M; see `_derivatives`."""
     T = ca.horzsplit(table.motions(q))
     roots = _root_motions(table, T)
-    turned_q, turned_v, J, Ft = _slopes(table, q, v, a, wrenches, T, roots)
-    return turned_q.T, turned_v.T, _symmetric(table, J, Ft)
+    slopes, J, Ft = _slopes(table, q, v, a, wrenches, T, roots)
+    dq, dv = (ca.densify(below) + ca.densify(above).T for below, above in slopes)
+    return dq, dv, _symmetric(table, J, Ft)
 
 
 def _slopes(
@@ -165,8 +166,8 @@ def _slopes(
     wrenches: Value | None,
     T: list[Value],
     roots: Value,
-) -> tuple[Value, Value, Value, Value]:
-    """Transposes of ∂τ/∂q and ∂τ/∂v, and J and Fᵀ for the mass matrix."""
+) -> tuple[list[tuple[Value, Value]], Value, Value]:
+    """∂τ/∂q and ∂τ/∂v, each as ``below + aboveᵀ``, and J and Fᵀ for the mass matrix."""
     start = ca.vertcat(ca.MX(6, 1), table.gravity, ca.MX(12, 1))
     states = ca.horzcat(
         *_outwards(table, _twist_step(), start, T, table.joint_twists(v), table.joint_twists(a))
@@ -184,17 +185,13 @@ def _slopes(
         table.evaluate(f"losses_{i}", lambda q, v, i=i: force_rates(table.plan, q, v)[i], q, v)
         for i in range(2)
     )
-    found = []
-    for right, above, own, loss in zip(
+    slopes = []
+    for right, carried, own, loss in zip(
         (right_q, right_v), (position, rate), (alone, rate), losses, strict=True
     ):
-        below = _product(left, right, strict)
-        # Transposed: entry (k, i) of `over` belongs to row i of the carrying node, column k.
-        over = _product(above.T, J, strict) + _product(own.T, J, block)
-        if loss.nnz():
-            over = over + loss.T
-        found.append(ca.densify(over) + ca.densify(below).T)
-    return found[0], found[1], J, left[:, 3:]
+        above = _product(carried.T, J, strict) + _product(own.T, J, block)
+        slopes.append((_product(left, right, strict), above + loss.T if loss.nnz() else above))
+    return slopes, J, left[:, 3:]
 
 
 @cache
@@ -292,11 +289,13 @@ def forward_dynamics_derivatives(
     T = ca.horzsplit(table.motions(q))
     roots = _root_motions(table, T)
     a, gains, inverses = _articulated(table, q, v, tau, wrenches, T)
-    turned_q, turned_v, J, _ = _slopes(table, q, v, a, wrenches, T, roots)
+    slopes, J, _ = _slopes(table, q, v, a, wrenches, T, roots)
     gains = _columns(table, _gain_columns, gains, roots)[0]
-    forces = ca.horzcat(-turned_q.T, -turned_v.T, ca.MX(ca.densify(ca.DM.eye(n)))).T
-    found = _respond(table, J, gains, inverses, forces).T
-    return found[:, :n], found[:, n : 2 * n], found[:, 2 * n :]
+    # A row for each set of forces: what is needed are the transposes.
+    dq, dv = (ca.densify(-above) + ca.densify(-below).T for below, above in slopes)
+    unit = ca.MX(ca.densify(ca.DM.eye(n)))
+    answers = [_respond(table, J, gains, inverses, forces) for forces in (dq, dv, unit)]
+    return answers[0].T, answers[1].T, answers[2]
 
 
 def mass_matrix_inverse(table: LoopTable, q: Value) -> Value:
@@ -431,31 +430,30 @@ def _respond(
     The articulated-body recursion with everything in the root's frame: nothing changes frames.
     """
     nodes = table.plan.nodes
-    count = forces.shape[0]
+    opposite, losses = -J, -gains
     wrenches: dict[int, Value] = {}
     left: list[Any] = [None] * len(nodes)
     for k in reversed(range(len(nodes))):
         own, i = nodes[k].v, nodes[k].parent
-        wrench = wrenches.pop(k, None)
         left[k] = forces[:, own]
-        if wrench is not None:
-            left[k] = left[k] - wrench @ J[:, own]
+        if k in wrenches:
+            left[k] = ca.mac(wrenches[k], opposite[:, own], left[k])
         if i >= 0:
-            passed = left[k] @ gains[:, own].T
-            passed = passed if wrench is None else wrench + passed
+            passed, gain = wrenches.pop(k, None), gains[:, own].T
+            passed = left[k] @ gain if passed is None else ca.mac(left[k], gain, passed)
             wrenches[i] = wrenches[i] + passed if i in wrenches else passed
     rates: dict[int, Value] = {}
     found = []
     for k, node in enumerate(nodes):
-        answer = left[k] @ inverses[k]
+        answer, joint = left[k] @ inverses[k], J[:, node.v].T
         if node.parent >= 0:
             rate = rates[node.parent]
-            answer = answer - rate @ gains[:, node.v]
-            rates[k] = rate + answer @ J[:, node.v].T
+            answer = ca.mac(rate, losses[:, node.v], answer)
+            rates[k] = ca.mac(answer, joint, rate)
         else:
-            rates[k] = answer @ J[:, node.v].T
+            rates[k] = answer @ joint
         found.append(answer)
-    return ca.horzcat(*found) if found else ca.MX(count, 0)
+    return ca.horzcat(*found)
 
 
 # -- common -----------------------------------------------------------------------------------
