@@ -44,7 +44,6 @@ def design(seed: int = 0) -> Task:
             Bound("twist.vy", -SPEED, SPEED, soft=100),
             Bound("pose.y", upper=QUAY, soft=1000),
         ],
-        qp="piqp",  # with these bounds on the state the condensed problem is badly conditioned
     )
     rng = np.random.default_rng(seed)
     start = [rng.uniform(-3, 3), -4.0, *SO2.exp([rng.uniform(-np.pi, np.pi)])]

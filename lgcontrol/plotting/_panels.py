@@ -137,11 +137,13 @@ def input_panels(
     roles: Sequence[str],
     bounds: np.ndarray | None,
 ) -> Iterator[Panel]:
-    """Panels of the inputs by role and unit; disturbances and noise only where they act."""
+    """Panels of the inputs by role and unit; of disturbances and noise those that act."""
     kinds = list(zip(roles, units, strict=True))
     for role, unit in sorted(dict.fromkeys(kinds), key=lambda kind: list(roles).index(kind[0])):
         some = [i for i, kind in enumerate(kinds) if kind == (role, unit)]
-        if role != "control" and not u[:, some].any():
+        if role != "control":
+            some = [i for i in some if u[:, i].any()]
+        if not some:
             continue
         title = {"control": "inputs", "disturbance": "disturbances"}.get(role, role)
         several = len({other for kind, other in kinds if kind == role}) > 1

@@ -6,25 +6,31 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..groups import LieGroup, Product
+
 if TYPE_CHECKING:
     from ._logs import ControllerLog
     from ._result import SimulationResult
+
+# What a unit measures, for people.
+QUANTITIES = {
+    "m": "position",
+    "m/s": "velocity",
+    "rad/s": "angular velocity",
+    "m/s²": "acceleration",
+    "N": "force",
+    "N m": "torque",
+}
 
 
 def summary(result: SimulationResult) -> list[str]:
     """See `SimulationResult.summary`."""
     lines = [] if result.success else [f"{result.status}: {result.message}"]
     if result.reference is not None:
-        lines += [
-            f"final error: {norm:.4g} {unit}".rstrip()
-            for unit, norm in _norms(result.error[-1], result.group.tangent_units).items()
-        ]
+        lines += _by_block("final error", result.group, result.error[-1])
     if result.estimate is not None and result.estimate.shape == result.x.shape:
         root = np.sqrt(np.mean(result.estimation_error**2, axis=0))
-        lines += [
-            f"estimation error, root mean square: {norm:.4g} {unit}".rstrip()
-            for unit, norm in _norms(root, result.group.tangent_units).items()
-        ]
+        lines += _by_block("estimation error, root mean square,", result.group, root)
     effort = _effort(result)
     if effort:
         lines.append(f"effort, integral of u²: {effort}")
@@ -36,12 +42,29 @@ def summary(result: SimulationResult) -> list[str]:
     return lines
 
 
-def _norms(values: np.ndarray, units: tuple[str, ...]) -> dict[str, float]:
-    """Norm of the entries of each unit."""
-    return {
-        unit: float(np.linalg.norm([v for v, u in zip(values, units, strict=True) if u == unit]))
-        for unit in dict.fromkeys(units)
-    }
+def _by_block(what: str, group: LieGroup, error: np.ndarray) -> list[str]:
+    """A line for each block of the state: the norms of its parts of one unit."""
+    if not isinstance(group, Product):
+        return [f"{what}: {_norms(group, error)}"]
+    return [
+        f"{what} of {name}: {_norms(block, error[group.tangent_slice(name)])}"
+        for name, block in group.blocks.items()
+        if block.dim
+    ]
+
+
+def _norms(block: LieGroup, error: np.ndarray) -> str:
+    """Norm of the entries of each unit, with what they are where there are several."""
+    parts = []
+    units = dict.fromkeys(block.tangent_units)
+    for unit in units:
+        some = [v for v, u in zip(error, block.tangent_units, strict=True) if u == unit]
+        # Three angles of a pose are an attitude, one is a heading; those of joints are angles.
+        turns = "attitude" if len(some) == 3 else "heading" if len(some) == 1 else "angles"
+        quantity = turns if unit == "rad" else QUANTITIES.get(unit, "")
+        label = f"{quantity} " if quantity and len(units) > 1 else ""
+        parts.append(f"{label}{np.linalg.norm(some):.4g} {unit}".rstrip())
+    return ", ".join(parts)
 
 
 def _effort(result: SimulationResult) -> str:
@@ -55,7 +78,7 @@ def _effort(result: SimulationResult) -> str:
         return ""
     parts = [
         f"{sum(e for e, u in zip(result.effort(), units, strict=True) if u == unit):.4g} "
-        + (f"({unit})²·s" if unit else "s")
+        + (f"{f'({unit})' if ' ' in unit or '/' in unit else unit}²·s" if unit else "s")
         for unit in dict.fromkeys(units)
     ]
     return ", ".join(parts)

@@ -156,6 +156,11 @@ def test_disturbances_that_never_act_have_no_panel():
     assert acting == ["disturbances: force (wind_x)"]
     quiet[:, 4] = 0.0
     assert not any("disturbance" in t for t in titles(plot_run(flight(u=quiet))))
+    units = ("N",) * 6
+    assert names(panel(plot_run(flight(input_units=units)), "disturbances")) == ["wind_x", "push_z"]
+    quiet[:, 5] = 1.0
+    figure = plot_run(flight(input_units=units, u=quiet))
+    assert len(solid(panel(figure, "disturbances (push_z)"))) == 1
 
 
 def test_estimation_errors_come_with_their_band():

@@ -4,12 +4,14 @@ from collections import namedtuple
 from dataclasses import replace
 from types import SimpleNamespace
 
+import casadi as ca
 import control
 import numpy as np
 import pytest
 
-from lgcontrol.groups import SO3, Product, Rn
+from lgcontrol.groups import SE2, SE3, SO2, SO3, Product, Rn
 from lgcontrol.simulation import ControllerLog, SimulationResult, simulate
+from lgcontrol.systems import System
 
 from ._plants import Feedback, cart, drone, swinging
 
@@ -111,9 +113,9 @@ def test_summary_text():
     )
     assert run.summary() == [
         "diverged: gone",
-        "final error: 0.5 rad",
-        "final error: 0.5 m/s",
-        "effort, integral of u²: 2 (N)²·s, 32 (N m)²·s",
+        "final error of attitude: 0.5 rad",
+        "final error of speed: 0.5 m/s",
+        "effort, integral of u²: 2 N²·s, 32 (N m)²·s",
         "commands beyond the bounds: 50.0 %",
         "controller call: median 2.00 ms, 99 % 2.98 ms, longest 3.00 ms",
         "controller status: late 1, solved 1",
@@ -123,6 +125,27 @@ def test_summary_text():
         "plan: controller call: median 2.00 ms, 99 % 2.98 ms, longest 3.00 ms",
         "plan: controller status: late 1, solved 1",
     ]
+
+
+@pytest.mark.parametrize(
+    ("group", "error", "lines"),
+    [
+        (
+            Product(pose=SE3, twist=Rn(6, tuple("abcdef"), ("m/s",) * 3 + ("rad/s",) * 3)),
+            [3, 4, 0, 0, 0.3, 0.4, 0, 0, 2, 1, 0, 0],
+            [" of pose: position 5 m, attitude 0.5 rad",
+             " of twist: velocity 2 m/s, angular velocity 1 rad/s"],
+        ),
+        (Product(pose=SE2, fuel=Rn(1)), [0.3, 0.4, 0.1, 7],
+         [" of pose: position 0.5 m, heading 0.1 rad", " of fuel: 7"]),
+        (SO2, [0.25], [": 0.25 rad"]),
+    ],
+)  # fmt: skip
+def test_summary_says_what_the_error_is_of(group, error, lines):
+    toy = System("toy", group, lambda t, x, u, p: ca.SX(group.dim, 1))
+    start = group.plus(group.identity, np.array(error, dtype=float))
+    run = simulate(toy, x0=start, seconds=1, reference=group.identity)
+    assert run.summary()[: len(lines)] == [f"final error{line}" for line in lines]
 
 
 @pytest.mark.parametrize(
