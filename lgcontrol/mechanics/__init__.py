@@ -31,10 +31,13 @@ from ._wrenches import BodyWrench as BodyWrench
 from ._wrenches import Spring as Spring
 from ._wrenches import WorldWrench as WorldWrench
 from ._wrenches import WrenchInput as WrenchInput
+from .multibody import BaseParameters as BaseParameters
+from .multibody import Identification as Identification
 from .multibody import Joint as Joint
 from .multibody import JointProperties as JointProperties
 from .multibody import Mimic as Mimic
 from .multibody import Multibody as Multibody
+from .multibody import NormalModes as NormalModes
 from .representations import conversion_matrix as conversion_matrix
 from .representations import convert_inertia as convert_inertia
 from .representations import convert_jacobian as convert_jacobian

@@ -56,6 +56,16 @@ def test_known_counts_of_robots(file, count, shared):
     assert len(tree.lock(**fingers).base_parameters()) == count
 
 
+def test_floating_bases_reveal_ten_and_seven_for_each_joint(rng):
+    """Ayusawa, Venture and Nakamura 2014: 10 + 7 n."""
+    tree = Multibody().add_body("base", zoo.random_inertia(rng), "free")
+    for i, parent in enumerate(("base", "0", "1", "base")):
+        place = zoo.pose(rng)
+        joint = zoo.JOINTS["revolute_any"]
+        tree = tree.add_body(str(i), zoo.random_inertia(rng), joint, parent, place)
+    assert len(tree.base_parameters()) == 10 + 7 * 4
+
+
 def trees():
     rng = np.random.default_rng(14)
     kinds = ("revolute_any", "prismatic", "helical", "planar", "spherical", "free", "composite")

@@ -186,6 +186,45 @@ def test_momentum_dynamics_needs_bodies_with_mass():
         tree.momentum_dynamics  # noqa: B018
 
 
+FUNCTIONS = {
+    "q": ("connection_coefficients", "mass_matrix_derivatives", "mass_matrix_inverse_derivatives"),
+    "q v": ("lagrange_equations", "system_matrices"),
+    "q v a": ("linearized_equations", "linearized_error_equations"),
+    "q momenta tau": ("momentum_dynamics",),
+}
+STACKED = {"system_jacobian": 1, "euler_jourdain_equations": 2, "body_momenta": 2}
+
+
+def test_symbolic_parameters_mean_what_numbers_mean(rng):
+    """A tree with other numbers is the tree with these numbers as its parameters."""
+    tree = TREES["driven"]
+    parametric = tree.parametric("ball.mass", "ball.inertia", "a.placement", "follower.stiffness")
+    nominal = parametric.parameter_values
+    q, v, a, tau, _ = zoo.state(tree, rng)
+    values = {"q": q, "v": v, "a": a, "tau": tau}
+    values["momenta"] = tree.body_momenta()(q, v)
+    pairs = []
+    for arguments, names in FUNCTIONS.items():
+        given = [values[key] for key in arguments.split()]
+        pairs += [(getattr(tree, n), getattr(parametric, n), given) for n in names]
+    for name, count in STACKED.items():
+        pairs.append((getattr(tree, name)(), getattr(parametric, name)(), [q, v][:count]))
+    heavier = nominal.copy()
+    heavier[0] *= 2.0
+    changed = set()
+    for ours, theirs, given in pairs:
+        one, other = ours(*given), theirs(*given, p=nominal)
+        third = theirs(*given, p=heavier)
+        if not isinstance(one, tuple):
+            one, other, third = (one,), (other,), (third,)
+        for x, y, z in zip(one, other, third, strict=True):
+            assert error(y, x) < EXACT
+            if error(z, x) > FAILS:
+                changed.add(ours.name)
+    unmoved = {ours.name for ours, _, _ in pairs} - changed
+    assert unmoved == {"system_jacobian_of_body"}
+
+
 def test_parameters_and_empty_trees():
     ball = SpatialInertia.point_mass(2.0, [0, 0, -1])
     tree = Multibody().add_body("ball", ball, "revolute", axis="y").parametric("ball.mass")

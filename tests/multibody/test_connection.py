@@ -161,6 +161,22 @@ def bracket(X, Y):
     return np.r_[linear, np.cross(X[3:], Y[3:])]
 
 
+def test_mass_matrix_derivatives_by_brackets(rng):
+    """Müller 2018, eq. 6: ∂J_i/∂q_k = [J_i, J_k] where i < k on a chain, else zero."""
+    tree = chain(rng, at_center=False)
+    q = zoo.state(tree, rng)[0]
+    J, M = columns(tree, q)
+    n = tree.nv
+    slopes = np.zeros((n, n, n))
+    for i in range(n):
+        for k in range(i + 1, n):
+            for m, Jl in zip(M[k:], J[k:], strict=True):
+                change = bracket(Jl[:, i], Jl[:, k]) @ m @ Jl
+                slopes[i, :, k] += change
+                slopes[:, i, k] += change
+    assert error(tree.mass_matrix_derivatives(q), slopes) < EXACT
+
+
 def covered(n):
     """Index triples that eq. 87 and 88 are for."""
     every = [(i, j, k) for i in range(n) for j in range(n) for k in range(n)]

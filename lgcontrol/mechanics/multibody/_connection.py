@@ -4,96 +4,44 @@ The kinetic energy is a metric on the configurations: the one that the bodies' i
 SE(3) that are the same at all poses, induce on the motions the joints allow. Its connection is the
 bodies' own, projected: ``Γ(x, y) = Σ Jᵀ (I D_x (J y) + ∇_{J x} J y)`` with, for one body,
 ``∇_X Y = ∫ [1; r×] (ω_X × (v_Y + ω_Y × r)) dm``, the force on particles that turn with X while
-they move with Y. D_x J vanishes unless x moves a joint that y's joint carries; the other order then
-follows from the torsion, and the sums over bodies are composite inertias.
+they move with Y.
+
+D_x J y vanishes unless x moves a joint that y's joint carries; the other order then follows, as
+velocities of different joints commute. Sums over bodies are composites: all entries are
+``R_ijm = J_i · ∇_{J_j} S_m`` with m the deepest joint, for which `Velocity` has the matrix, or
+``−R_kjm = S_m · ∇_{J_j} J_k``, because turning keeps products.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import casadi as ca
 
 from ...codegen import Value
 from ._mass_matrix import Entries, composites, factor, inverse, mass_matrix
-from ._plan import Plan
-from ._spatial import Inertia, Motion, couple, cross, hat, twist_cross
+from ._plan import Node, Plan
 
-
-class _Tensor:
-    """Slices of an nv × nv × nv tensor side by side, the last index numbering the slices."""
-
-    def __init__(self, nv: int) -> None:
-        self._nv, self._entries = nv, Entries(nv, nv * nv)
-
-    def add(self, i: int, j: int, k: int, value: Value) -> None:
-        """Add to one entry, unless nothing is there to add."""
-        column = k * self._nv + j
-        self._entries.add(slice(i, i + 1), slice(column, column + 1), value)
-
-    def matrix(self) -> Value:
-        """The slices."""
-        return self._entries.matrix()
-
-
-_Column = tuple[int, int, Value]
-"""Depth of the node, degree of freedom, twist in the frame of the deepest node."""
-
-
-def connection_wrench(inertia: Inertia, X: Value, Y: Value) -> Value:
-    """``∇_X Y`` of a body, as a wrench: particles that turn with X while they move with Y."""
-    lift, U = cross(X[3:], Y[:3]), hat(X[3:]) @ hat(Y[3:])
-    force = inertia.m * lift + U @ inertia.h
-    return ca.vertcat(force, couple(inertia.Sigma, ca.SX(U)) + cross(inertia.h, lift))
+Triple = tuple[int, int, int]
 
 
 def connection_coefficients(plan: Plan, q: Value) -> Value:
-    """Γ_ijk of the bodies' kinetic energy in the frame of the joints' velocities."""
-    motions = plan.motions(q)
-    Gamma = _Tensor(plan.nv)
-    for inertia, columns in _paths(plan, motions, composites(plan, motions)):
-        for x in columns:
-            for y in columns:
-                if x[0] > y[0]:
-                    continue
-                _add_pair(Gamma, inertia, columns, x, y)
-    return Gamma.matrix()
-
-
-def _add_pair(
-    Gamma: _Tensor, inertia: Inertia, columns: list[_Column], x: _Column, y: _Column
-) -> None:
-    """Entries (i, x, y) and (i, y, x), where x's joint carries y's or is the same."""
-    (above, j, X), (below, k, Y) = x, y
-    deepest = max(depth for depth, _, _ in columns)
-    F = connection_wrench(inertia, X, Y)
-    for depth, i, Z in columns:
-        if deepest in (depth, below):
-            value = Z.T @ F
-            Gamma.add(i, j, k, value)
-            if above < below:
-                Gamma.add(i, k, j, value)
+    """Γ_ijk of the bodies' kinetic energy in the frame of the joints' velocities, as slices."""
+    return _slices(plan.nv, _coefficients(plan, q))
 
 
 def mass_matrix_derivatives(plan: Plan, q: Value) -> Value:
-    """∂M_ij/∂q_k in tangent coordinates, by brackets of body Jacobians.
+    """∂M_ij/∂q_k = Γ_ikj + Γ_jki in tangent coordinates, as slices.
 
-    ``∂J_i/∂q_k = [J_i, J_k]`` where joint i carries joint k, else zero (Müller 2018, eq. 6).
+    They are zero where joint k carries both i and j: the whole then turns as one.
     """
-    motions = plan.motions(q)
-    slopes = _Tensor(plan.nv)
-    for inertia, columns in _paths(plan, motions, composites(plan, motions)):
-        deepest = max(depth for depth, _, _ in columns)
-        momenta = [(depth, j, inertia @ Y) for depth, j, Y in columns]
-        for above, i, X in columns:
-            for below, k, Z in columns:
-                if above >= below:
-                    continue
-                bracket = twist_cross(X, Z)
-                for depth, j, F in momenta:
-                    if deepest in (depth, below):
-                        value = bracket.T @ F
-                        slopes.add(i, j, k, value)
-                        slopes.add(j, i, k, value)
-    return slopes.matrix()
+    slopes: dict[Triple, Value] = {}
+    carried = _carried(plan)
+    for (i, k, j), value in _coefficients(plan, q).items():
+        if plan.is_coupled or k in carried[i] or k in carried[j]:
+            _add(slopes, (i, j, k), value)
+            _add(slopes, (j, i, k), value)
+    return _slices(plan.nv, slopes)
 
 
 def mass_matrix_inverse_derivatives(plan: Plan, q: Value) -> tuple[Value, Value]:
@@ -105,14 +53,77 @@ def mass_matrix_inverse_derivatives(plan: Plan, q: Value) -> tuple[Value, Value]
     return inverted, ca.horzcat(ca.SX(n, 0), *slices)
 
 
-def _paths(plan: Plan, motions: list[Motion], total: list[Inertia]):
-    """Of every node: its composite inertia, and the columns of all joints that carry it."""
-    for m in range(len(plan.nodes)):
-        columns: list[_Column] = []
-        T = Motion.identity()
-        for k in plan.path(m):
-            node = plan.nodes[k]
-            S = T.pull(node.S)
-            columns += [(k, node.v.start + c, S[:, c]) for c in range(S.shape[1])]
-            T = motions[k] @ T
-        yield total[m], columns
+def _coefficients(plan: Plan, q: Value) -> dict[Triple, Value]:
+    """Entries of Γ that are not zero for every q."""
+    Gamma: dict[Triple, Value] = {}
+    for (i, at_i), (j, at_j), (m, deepest), value in _products(plan, q):
+        _add(Gamma, (i, j, m), value)
+        if at_j != deepest:
+            _add(Gamma, (i, m, j), value)
+        if at_j <= at_i != deepest:
+            _add(Gamma, (m, j, i), -value)
+            if at_j != at_i:
+                _add(Gamma, (m, i, j), -value)
+    return Gamma
+
+
+_Place = tuple[int, int]
+"""Degree of freedom and its node."""
+
+
+def _products(plan: Plan, q: Value) -> Iterator[tuple[_Place, _Place, _Place, Value]]:
+    """``R_ijm = J_i · ∇_{J_j} S_m`` for all i and j on the way from m to the root.
+
+    Where joint i is carried by joint j, it is a couple, turned upwards, times the axis of j; else
+    a wrench, pushed upwards, times the twist of i.
+    """
+    motions = plan.motions(q)
+    for deepest, inertia in enumerate(composites(plan, motions)):
+        for m, S in _freedoms(plan.nodes[deepest]):
+            velocity = inertia.velocity(S)
+            couples: list[tuple[_Place, Value]] = []
+            wrenches: list[tuple[_Place, Value]] = []
+            k = deepest
+            while k >= 0:
+                own = [((i, k), Z) for i, Z in _freedoms(plan.nodes[k])]
+                couples += [(place, velocity.half_transposed(Z)) for place, Z in own]
+                for place, Z in own:
+                    for other, couple in couples:
+                        yield other, place, (m, deepest), couple.T @ Z[3:]
+                    for other, wrench in wrenches:
+                        yield place, other, (m, deepest), Z.T @ wrench
+                wrenches += [(place, velocity.half(Z)) for place, Z in own]
+                T = motions[k]
+                velocity = velocity.moved(T)
+                couples = [(place, T.R @ couple) for place, couple in couples]
+                wrenches = [(place, T.push_wrench(wrench)) for place, wrench in wrenches]
+                k = plan.nodes[k].parent
+
+
+def _freedoms(node: Node) -> list[tuple[int, Value]]:
+    return [(node.v.start + c, node.S[:, c]) for c in range(node.S.shape[1])]
+
+
+def _carried(plan: Plan) -> list[set[int]]:
+    """For each degree of freedom: those of the joints that it carries."""
+    carried: list[set[int]] = [set() for _ in range(plan.nv)]
+    for k, node in enumerate(plan.nodes):
+        for above in plan.path(k)[1:]:
+            for i, _ in _freedoms(plan.nodes[above]):
+                carried[i].update(range(node.v.start, node.v.stop))
+    return carried
+
+
+def _add(entries: dict[Triple, Value], key: Triple, value: Value) -> None:
+    if value.nnz():
+        old = entries.get(key)
+        entries[key] = value if old is None else old + value
+
+
+def _slices(nv: int, entries: dict[Triple, Value]) -> Value:
+    """A tensor as the slices T[:, :, k] side by side."""
+    matrix = Entries(nv, nv * nv)
+    for (i, j, k), value in entries.items():
+        column = k * nv + j
+        matrix.add(slice(i, i + 1), slice(column, column + 1), value)
+    return matrix.matrix()

@@ -73,7 +73,12 @@ class TreeFunctions(FunctionSource):
 
     @property
     def coriolis_matrix(self) -> TreeFunction:
-        """(q, v) → C with ``C v`` the velocity-dependent forces of bodies, ``Ṁ − 2 C`` skew."""
+        """(q, v) → C with ``C v`` the velocity-dependent forces of bodies, ``Ṁ − 2 C`` skew.
+
+        Of the many such C it is the one of the kinetic energy's own connection:
+        ``C_ik = Σ_j Γ_ijk v_j`` with `connection_coefficients` Γ, `christoffel_symbols` for joints
+        with one degree of freedom.
+        """
         return self._function("coriolis_matrix")
 
     @property
