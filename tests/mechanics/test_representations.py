@@ -158,6 +158,20 @@ def test_named_representations_are_special_frames(body):
         assert relative_error(ours, newton_euler_wrench(*given, reference)) < EXACT
 
 
+def test_only_spatial_loses_digits_far_from_the_origin(rng):
+    inertia, pose = zoo.random_inertia(rng), SE3.random(rng)
+    pose[:3] *= 1e4  # m
+    V, A = rng.normal(size=(2, 6))
+    wanted = newton_euler_wrench(inertia, V, A, pose)
+    errors = {}
+    for reference in REFERENCES:
+        twist = convert_twist(V, pose, "body", reference)
+        rate = convert_twist_rate(A, V, pose, "body", reference)
+        wrench = newton_euler_wrench(inertia, twist, rate, pose, reference)
+        errors[reference] = relative_error(convert_wrench(wrench, pose, reference, "body"), wanted)
+    assert max(errors["hybrid"], errors["mixed"]) < EXACT < 1e3 * EXACT < errors["spatial"] < 1e-5
+
+
 @pytest.mark.parametrize("reference", REFERENCES)
 def test_batches_and_symbols(reference, rng):
     pose = SE3.random(rng, (2, 3))

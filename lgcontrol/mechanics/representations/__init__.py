@@ -60,6 +60,8 @@ misleads:
   "mixed".
 - *Spatial* in the names of RBDL, Drake and DART is Featherstone's word for any 6-vector; the
   quantities are "body" or "hybrid".
+- MuJoCo's ``mj_objectVelocity`` is that of the body's frame with ``mjOBJ_XBODY``; ``mjOBJ_BODY``
+  means the centre of mass.
 - MuJoCo's ``cvel``, ``cdof``, ``cfrc_int`` and ``cfrc_ext`` are a fifth kind: world axes, angular
   part first, about the centre of mass of the kinematic tree (``subtree_com`` of its root).
   ``xfrc_applied`` is [f; m] in world axes about the body's own centre of mass (``xipos``).
