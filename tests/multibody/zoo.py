@@ -94,6 +94,27 @@ def driven(rng) -> Multibody:
     )
 
 
+def two_roots(rng):
+    """Two branches from the world, and a ball on a driven arm."""
+    tree = pair("spherical", rng)
+    lossy = JointProperties(friction=0.3, damping=0.2, stiffness=2.0, friction_speed=0.5)
+    tree = tree.add_body(
+        "arm", random_inertia(rng), "revolute", "world", pose(rng), properties=lossy
+    )
+    springs = JointProperties(stiffness=[3.0, 2.0, 1.0, 0.5, 0.7, 0.9], friction=0.2)
+    return tree.add_body(
+        "floating", random_inertia(rng), "free", "arm", pose(rng), properties=springs
+    )
+
+
+def floating(rng):
+    """A floating base with two legs."""
+    tree = Multibody("floating").add_body("base", random_inertia(rng), "free")
+    tree = tree.add_body("a", random_inertia(rng), JOINTS["universal"], "base")
+    tree = tree.add_body("b", random_inertia(rng), "revolute", "base", pose(rng), axis="y")
+    return tree.add_body("c", random_inertia(rng), JOINTS["helical"], "b", pose(rng))
+
+
 def state(tree: Multibody, rng, batch=()):
     """Random q, v, a, tau and wrenches."""
     q = tree.configuration.random(rng, batch)

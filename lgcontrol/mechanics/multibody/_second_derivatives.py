@@ -108,7 +108,7 @@ def _add_products(
             vv.add_pair(b, c, a, by_speed[m, n])
             if a.node < c.node:
                 qv.add(b, c, a, force_qv[m, n])
-                qa.add(b, c, a, by_change[m, n])
+                qa.add(b, c, a, by_change[min(m, n), max(m, n)])  # symmetric
             if b.node < a.node:
                 qq.add_pair(b, c, a, -carried_q[m, n])
                 qv.add(b, a, c, -carried_v[m, n])
