@@ -13,14 +13,11 @@ from ._kinematics import accelerations, twists
 from ._mass_matrix import factor, mass_matrix, solve
 from ._plan import Plan
 from ._system_matrices import (
-    body_inertias,
-    body_poses,
-    body_twists,
+    BodyState,
+    body_states,
     bracket_matrix,
     gravity_wrench,
     inertial_bias,
-    system_jacobian,
-    system_jacobian_rate,
     twist_from,
     wrench_in,
 )
@@ -30,18 +27,23 @@ def euler_jourdain_equations(
     plan: Plan, q: Value, v: Value, wrenches: Value | None = None, *, reference: str
 ) -> tuple[Value, ...]:
     """Jacobian, its rate, inertias, bias wrenches, applied wrenches, armature, joint forces."""
-    inertias, poses, V = body_inertias(plan), body_poses(plan, q), body_twists(plan, q, v)
-    inertia, bias = [ca.SX(0, 0)], [ca.SX(0, 1)]
-    for body, T, twist in zip(inertias, poses, V, strict=True):
-        P = twist_from(T, reference)
-        inertia.append(P.T @ (body @ P))
-        bias.append(wrench_in(T, inertial_bias(body, twist, reference), reference))
+    J, rate = [ca.SX(0, plan.nv)], [ca.SX(0, plan.nv)]
+    inertia, bias, applied = [ca.SX(0, 0)], [ca.SX(0, 1)], [ca.SX(0, 1)]
+    for i, body in enumerate(body_states(plan, q, v)):
+        P = twist_from(body.pose, reference)
+        inertia.append(P.T @ (body.inertia @ P))
+        own = inertial_bias(body.inertia, body.twist, reference)
+        bias.append(wrench_in(body.pose, own, reference))
+        applied.append(wrench_in(body.pose, _applied(plan, body, wrenches, i), reference))
+        own, own_rate = body.jacobians(reference)
+        J.append(own)
+        rate.append(own_rate)
     return (
-        system_jacobian(plan, q, reference),
-        system_jacobian_rate(plan, q, v, reference),
+        ca.vertcat(*J),
+        ca.vertcat(*rate),
         ca.diagcat(*inertia),
         ca.vertcat(*bias),
-        _applied(plan, poses, wrenches, reference),
+        ca.vertcat(*applied),
         armature(plan),
         drive_forces(plan, q, v, ca.SX(plan.nv, 1)),
     )
@@ -65,26 +67,23 @@ def lagrange_equations(
     ``C = Jᵀ (𝖬 J̇ − 𝖻ᵀ 𝖬 J)``; of eq. 84 and 85 the matrices are equal, not only their products
     with v, once J̇ leaves out the joints' own brackets (zero for one degree of freedom).
     """
-    inertias, poses = body_inertias(plan), body_poses(plan, q)
-    J, rate = system_jacobian(plan, q, "body"), system_jacobian_rate(plan, q, v, "body")
     M: Value = ca.diag(armature(plan))
     C: Value = ca.SX(plan.nv, plan.nv)
-    for i, (inertia, V) in enumerate(zip(inertias, body_twists(plan, q, v), strict=True)):
-        at = slice(6 * i, 6 * i + 6)
-        momenta = inertia @ J[at, :]
-        M = M + J[at, :].T @ momenta
-        C = C + J[at, :].T @ (inertia @ rate[at, :] - bracket_matrix(V).T @ momenta)
-    Q = J.T @ _applied(plan, poses, wrenches, "body")
-    return M, C, Q - drive_forces(plan, q, v, ca.SX(plan.nv, 1))
+    Q = -drive_forces(plan, q, v, ca.SX(plan.nv, 1))
+    for i, body in enumerate(body_states(plan, q, v)):
+        momenta = body.inertia @ body.J
+        M = M + body.J.T @ momenta
+        turned = bracket_matrix(body.twist).T @ momenta
+        C = C + body.J.T @ (body.inertia @ body.J_rate - turned)
+        Q = Q + body.J.T @ _applied(plan, body, wrenches, i)
+    return M, C, Q
 
 
 def body_momenta(plan: Plan, q: Value, v: Value, *, reference: str) -> Value:
     """Momentum of every moving body in a reference, 6 × bodies."""
     columns = [
-        wrench_in(T, inertia @ V, reference)
-        for inertia, T, V in zip(
-            body_inertias(plan), body_poses(plan, q), body_twists(plan, q, v), strict=True
-        )
+        wrench_in(body.pose, body.inertia @ body.twist, reference)
+        for body in body_states(plan, q, v)
     ]
     return ca.horzcat(ca.SX(6, 0), *columns)
 
@@ -115,10 +114,7 @@ def momentum_dynamics(
     return v, ca.horzcat(ca.SX(6, 0), *rates)
 
 
-def _applied(plan: Plan, poses: list, wrenches: Value | None, reference: str) -> Value:
-    """Weight and external wrenches of all bodies on top of each other, in a reference."""
-    rows = [ca.SX(0, 1)]
-    for i, (inertia, T) in enumerate(zip(body_inertias(plan), poses, strict=True)):
-        W = gravity_wrench(plan, inertia, T)
-        rows.append(wrench_in(T, W if wrenches is None else W + wrenches[:, i], reference))
-    return ca.vertcat(*rows)
+def _applied(plan: Plan, body: BodyState, wrenches: Value | None, i: int) -> Value:
+    """Weight and external wrench of a body, in its frame."""
+    W = gravity_wrench(plan, body.inertia, body.pose)
+    return W if wrenches is None else W + wrenches[:, i]

@@ -10,8 +10,6 @@ from typing import NamedTuple
 import casadi as ca
 
 from ...codegen import Value
-from . import _frames as frames
-from ._kinematics import twists
 from ._plan import Plan
 from ._spatial import Inertia, Motion, cross, hat, twist_cross
 
@@ -27,47 +25,83 @@ class SystemMatrices(NamedTuple):
     M: Value
 
 
+class BodyState(NamedTuple):
+    """One moving body: inertia in its link frame, pose, body twist, body Jacobian and its rate."""
+
+    inertia: Inertia
+    pose: Motion
+    twist: Value
+    J: Value
+    J_rate: Value
+
+    def jacobians(self, reference: str) -> tuple[Value, Value]:
+        """Jacobian and rate in a reference."""
+        if reference == "body":
+            return self.J, self.J_rate
+        if reference == "spatial":
+            rate = self.J_rate + twist_cross(self.twist, self.J)
+            return self.pose.push(self.J), self.pose.push(rate)
+        R, J, turn = self.pose.R, self.J, hat(self.twist[3:])
+        linear, linear_rate = R @ J[:3, :], R @ (self.J_rate[:3, :] + turn @ J[:3, :])
+        if reference == "mixed":
+            return ca.vertcat(linear, J[3:, :]), ca.vertcat(linear_rate, self.J_rate[3:, :])
+        angular, angular_rate = R @ J[3:, :], R @ (self.J_rate[3:, :] + turn @ J[3:, :])
+        return ca.vertcat(linear, angular), ca.vertcat(linear_rate, angular_rate)
+
+
+class _Carried(NamedTuple):
+    """How a body moves on the one that carries it (−1: the world)."""
+
+    parent: int
+    motion: Motion
+    X: Value
+    X_rate: Value
+
+
+def body_states(plan: Plan, q: Value, v: Value) -> list[BodyState]:
+    """All moving bodies, by recursion from the root (Müller 2018, eq. 7 and 8)."""
+    states: list[BodyState] = []
+    for inertia, (i, T, X, X_rate) in zip(body_inertias(plan), _joints(plan, q, v), strict=True):
+        pose, own, J, rate = T, X @ v, X, X_rate
+        twist = own
+        if i >= 0:
+            parent = states[i]
+            carried = T.pull(parent.J)
+            pose, twist, J = parent.pose @ T, T.pull(parent.twist) + own, carried + X
+            rate = T.pull(parent.J_rate) - twist_cross(own, carried) + X_rate
+        states.append(BodyState(inertia, pose, twist, J, rate))
+    return states
+
+
 def system_jacobian(plan: Plan, q: Value, reference: str) -> Value:
     """Jacobians of all bodies on top of each other, 6 bodies × nv."""
-    seats = [plan.seats[name] for name, _ in plan.bodies]
-    return ca.vertcat(
-        ca.SX(0, plan.nv), *(frames.jacobian(plan, q, seat, reference) for seat in seats)
-    )
+    still = ca.SX(plan.nv, 1)
+    blocks = [state.jacobians(reference)[0] for state in body_states(plan, q, still)]
+    return ca.vertcat(ca.SX(0, plan.nv), *blocks)
 
 
 def system_jacobian_rate(plan: Plan, q: Value, v: Value, reference: str) -> Value:
     """Time derivative of `system_jacobian`."""
-    seats = [plan.seats[name] for name, _ in plan.bodies]
-    return ca.vertcat(
-        ca.SX(0, plan.nv), *(frames.jacobian_rate(plan, q, v, seat, reference) for seat in seats)
-    )
+    blocks = [state.jacobians(reference)[1] for state in body_states(plan, q, v)]
+    return ca.vertcat(ca.SX(0, plan.nv), *blocks)
 
 
 def system_matrices(plan: Plan, q: Value, v: Value) -> SystemMatrices:
-    """A, X, Ẋ, a, b and the inertias, body-fixed."""
-    number = {k: i for i, (_, k) in enumerate(plan.bodies)}
+    """A, X, Ẋ, the brackets and the inertias, body-fixed."""
+    joints, states = _joints(plan, q, v), body_states(plan, q, v)
     rows: list[list[Value]] = []
-    X, X_rate, V = [], [], []
-    for name, _ in plan.bodies:
-        parent, T, own, rate = _joint(plan, q, v, plan.seats[name], set(number))
-        i = number.get(parent, -1)
-        if i >= 0:
-            T = plan.seats[plan.bodies[i][0]][1].inverse() @ T
+    for i, T, _, _ in joints:
         row = [T.pull(block) for block in rows[i]] if i >= 0 else []
-        row += [ca.SX(6, 6)] * (len(rows) - len(row)) + [ca.DM.eye(6)]
-        rows.append(row)
-        V.append(own @ v + (T.pull(V[i]) if i >= 0 else 0))
-        X.append(own)
-        X_rate.append(rate)
-    count = len(rows)
-    full = [row + [ca.SX(6, 6)] * (count - len(row)) for row in rows]
+        rows.append(row + [ca.SX(6, 6)] * (len(rows) - len(row)) + [ca.DM.eye(6)])
+    full = [row + [ca.SX(6, 6)] * (len(rows) - len(row)) for row in rows]
+    none, empty = ca.SX(0, plan.nv), ca.SX(0, 0)
     return SystemMatrices(
-        ca.blockcat(full) if full else ca.SX(0, 0),
-        ca.vertcat(ca.SX(0, plan.nv), *X),
-        ca.vertcat(ca.SX(0, plan.nv), *X_rate),
-        ca.diagcat(ca.SX(0, 0), *(bracket_matrix(own @ v) for own in X)),
-        ca.diagcat(ca.SX(0, 0), *(bracket_matrix(twist) for twist in V)),
-        ca.diagcat(ca.SX(0, 0), *(inertia @ ca.DM.eye(6) for inertia in body_inertias(plan))),
+        ca.blockcat(full) if full else empty,
+        ca.vertcat(none, *(joint.X for joint in joints)),
+        ca.vertcat(none, *(joint.X_rate for joint in joints)),
+        ca.diagcat(empty, *(bracket_matrix(joint.X @ v) for joint in joints)),
+        ca.diagcat(empty, *(bracket_matrix(state.twist) for state in states)),
+        ca.diagcat(empty, *(state.inertia @ ca.DM.eye(6) for state in states)),
     )
 
 
@@ -79,18 +113,6 @@ def bracket_matrix(V: Value) -> Value:
 def body_inertias(plan: Plan) -> list[Inertia]:
     """Inertia of every moving body, with what is fixed to it, in its link frame."""
     return [plan.nodes[k].inertia.moved(plan.seats[name][1].inverse()) for name, k in plan.bodies]
-
-
-def body_poses(plan: Plan, q: Value) -> list[Motion]:
-    """T_world_body of every moving body."""
-    world = plan.world_motions(q)
-    return [world[k] @ plan.seats[name][1] for name, k in plan.bodies]
-
-
-def body_twists(plan: Plan, q: Value, v: Value) -> list[Value]:
-    """Body twist of every moving body, in its link frame."""
-    V = twists(plan, plan.motions(q), v)
-    return [plan.seats[name][1].pull(V[k]) for name, k in plan.bodies]
 
 
 def wrench_in(T: Motion, W: Value, reference: str) -> Value:
@@ -129,23 +151,29 @@ def gravity_wrench(plan: Plan, inertia: Inertia, T: Motion) -> Value:
     return ca.vertcat(inertia.m * g, hat(inertia.h) @ g)
 
 
-def _joint(
-    plan: Plan, q: Value, v: Value, seat: tuple[int, Motion], bodies: set[int]
-) -> tuple[int, Motion, Value, Value]:
-    """Of the joint that carries a body: the carrying node, the motion from it, X and Ẋ.
+def _joints(plan: Plan, q: Value, v: Value) -> list[_Carried]:
+    """Of every moving body: how its joint carries it.
 
     Ẋ is zero unless the joint is a chain: its first axes then turn in the body's frame.
     """
-    k, T = seat
-    X, rate, relative = ca.SX(6, plan.nv), ca.SX(6, plan.nv), ca.SX(6, 1)
-    while True:
-        node = plan.nodes[k]
-        column = T.pull(node.S)
-        X[:, node.v] += column
-        if relative.nnz():
-            rate[:, node.v] -= twist_cross(relative, column)
-        relative = relative + column @ v[node.v]
-        T = node.motion(q) @ T
-        k = node.parent
-        if k < 0 or k in bodies:
-            return k, T, X, rate
+    number = {k: i for i, (_, k) in enumerate(plan.bodies)}
+    joints = []
+    for name, _ in plan.bodies:
+        k, T = plan.seats[name]
+        X, rate, relative = ca.SX(6, plan.nv), ca.SX(6, plan.nv), ca.SX(6, 1)
+        while True:
+            node = plan.nodes[k]
+            column = T.pull(node.S)
+            X[:, node.v] += column
+            if relative.nnz():
+                rate[:, node.v] -= twist_cross(relative, column)
+            relative = relative + column @ v[node.v]
+            T = node.motion(q) @ T
+            k = node.parent
+            if k < 0 or k in number:
+                break
+        i = number.get(k, -1)
+        if i >= 0:
+            T = plan.seats[plan.bodies[i][0]][1].inverse() @ T
+        joints.append(_Carried(i, T, ca.sparsify(X), ca.sparsify(rate)))
+    return joints
