@@ -10,7 +10,8 @@ from ...codegen import unknown_name
 from . import _frames as frames
 from . import _kinematics as kinematics
 from ._frames import check_reference
-from ._recipe import Recipe
+from ._rates import jacobian_rate
+from ._recipe import Recipe, Results
 
 if TYPE_CHECKING:
     from ._tree import Multibody
@@ -19,14 +20,14 @@ _FRAME_FUNCTIONS = {
     "placement": ("q", "T", "7", frames.placement),
     "position": ("q", "position", "3", lambda plan, q, seat: frames.frame_pose(plan, q, seat).p),
     "jacobian": ("q", "J", "6v", frames.jacobian),
-    "jacobian_rate": ("q v", "J_rate", "6v", frames.jacobian_rate),
+    "jacobian_rate": ("q v", "J_rate", "6v", jacobian_rate),
     "velocity": ("q v", "twist", "6", frames.velocity),
     "wrenches_at": ("q wrench", "wrenches", "b6", frames.wrenches_at),
 }
 
 
 def frame_recipe(
-    build: Callable[..., Any], arguments: str, results: tuple[tuple[str, str], ...]
+    build: Callable[..., Any], arguments: str, results: Results
 ) -> Callable[..., Recipe]:
     """Recipe maker ``(tree, frame[, reference]) → Recipe`` for ``build(plan, q, …, seat=…)``."""
 

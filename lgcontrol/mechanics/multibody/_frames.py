@@ -1,4 +1,4 @@
-"""Kinematics of frames: placement, Jacobian and its rate, velocity, acceleration."""
+"""Kinematics of frames: placement, Jacobian, velocity, acceleration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...groups import SE3
 from .._reference import Reference as Reference
 from .._reference import check_reference as check_reference
 from ._plan import Plan
-from ._spatial import Motion, cross, hat, twist_cross
+from ._spatial import Motion, cross, twist_cross
 
 Acceleration = Literal["spatial", "classical"]
 """Rate of the twist, or the linear acceleration of the frame's origin on top of it."""
@@ -35,8 +35,15 @@ def homogeneous(T: Motion) -> Value:
 
 
 def body_jacobian(plan: Plan, q: Value, seat: tuple[int, Motion]) -> Value:
-    """Body Jacobian of a frame, sparse 6 × nv."""
-    return _columns(plan, q, None, seat)[0]
+    """Body Jacobian of a frame, sparse 6 × nv, walking from the frame to the root."""
+    k, T = seat
+    J = ca.SX(6, plan.nv)
+    while k >= 0:
+        node = plan.nodes[k]
+        J[:, node.v] += T.pull(node.S)
+        T = node.motion(q) @ T
+        k = node.parent
+    return J
 
 
 def frame_twist(plan: Plan, q: Value, v: Value, seat: tuple[int, Motion]) -> Value:
@@ -59,23 +66,6 @@ def jacobian(plan: Plan, q: Value, seat: tuple[int, Motion], reference: str) -> 
         return T.push(J)
     linear, angular = T.R @ J[:3, :], J[3:, :]
     return ca.vertcat(linear, T.R @ angular if reference == "hybrid" else angular)
-
-
-def jacobian_rate(
-    plan: Plan, q: Value, v: Value, seat: tuple[int, Motion], reference: str
-) -> Value:
-    """Time derivative of `jacobian` at the velocity v."""
-    J, rate = _columns(plan, q, v, seat)
-    if reference == "body":
-        return rate
-    T, V = frame_pose(plan, q, seat), frame_twist(plan, q, v, seat)
-    if reference == "spatial":
-        return T.push(rate + twist_cross(V, J))
-    turn = hat(V[3:])
-    linear = T.R @ (rate[:3, :] + turn @ J[:3, :])
-    if reference == "mixed":
-        return ca.vertcat(linear, rate[3:, :])
-    return ca.vertcat(linear, T.R @ (rate[3:, :] + turn @ J[3:, :]))
 
 
 def wrenches_at(
@@ -142,27 +132,3 @@ def _expressed(T: Motion, V: Value, reference: str) -> Value:
     if reference == "spatial":
         return T.push(V)
     return ca.vertcat(T.R @ V[:3], T.R @ V[3:] if reference == "hybrid" else V[3:])
-
-
-def _columns(
-    plan: Plan, q: Value, v: Value | None, seat: tuple[int, Motion]
-) -> tuple[Value, Value]:
-    """Body Jacobian and its rate ``[J_j, V_frame − V_j]``, walking from the frame to the root.
-
-    Joint j's column is ``Ad⁻¹ S_j`` and changes with the twist of the frame relative to node j
-    (Müller 2018, eq. 8, for any subgroup joint).
-    """
-    k, T = seat
-    J, rate = ca.SX(6, plan.nv), ca.SX(6, plan.nv)
-    relative = ca.SX(6, 1)
-    while k >= 0:
-        node = plan.nodes[k]
-        column = T.pull(node.S)
-        J[:, node.v] += column
-        if v is not None:
-            if relative.nnz():
-                rate[:, node.v] -= twist_cross(relative, column)
-            relative = relative + column @ v[node.v]
-        T = node.motion(q) @ T
-        k = node.parent
-    return J, rate

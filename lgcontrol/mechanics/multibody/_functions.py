@@ -24,7 +24,7 @@ from ._forward_dynamics import (
     forward_dynamics_by_recursion,
 )
 from ._inverse_dynamics import inverse_dynamics
-from ._recipe import Recipe
+from ._recipe import Code, Recipe
 from ._regressor import inverse_dynamics_regressor
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def trace_recipe(
     return function, {"shapes": shapes, "defaults": defaults, "transposed": transposed}
 
 
-def _result_shape(code: str | tuple[str | int, ...], tree: Multibody) -> Shape:
+def _result_shape(code: Code, tree: Multibody) -> Shape:
     sizes = {"v": tree.nv, "b": len(tree.bodies), "p": 10 * len(tree.bodies)}
     return tuple(sizes[x] if x in sizes else int(x) for x in code)
 

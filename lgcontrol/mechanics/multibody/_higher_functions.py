@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ def check_order(order: Any, zeroth: str) -> int:
     return order.__index__()
 
 
-def displaced_joints(tree: Multibody, joints: tuple[str, ...]) -> tuple[str, ...]:
+def displaced_joints(tree: Multibody, joints: Sequence[str]) -> tuple[str, ...]:
     """The named joints, or all that move."""
     links = {link.joint_name: link for link in tree.links}
     if isinstance(joints, str):
@@ -42,7 +42,7 @@ def displaced_joints(tree: Multibody, joints: tuple[str, ...]) -> tuple[str, ...
             raise KeyError(unknown_name("joint", name, links))
     if len(set(joints)) < len(joints):
         raise ValueError(f"a joint is named twice: {', '.join(joints)}")
-    return joints or tuple(name for name, link in links.items() if not link.joint.is_fixed)
+    return tuple(joints) or tuple(name for name, link in links.items() if not link.joint.is_fixed)
 
 
 def _of_order(build: Callable[..., Any], zeroth: str) -> Callable[..., Recipe]:

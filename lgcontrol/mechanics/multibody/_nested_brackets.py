@@ -71,7 +71,7 @@ def _tensor(
             continue
         at, stride = 0, 1
         for number, size in zip(key, sizes, strict=True):
-            at, stride = at + stride * screws[number].index, stride * size
+            at, stride = at + stride * screws[number].column, stride * size
         # Mimics share a degree of freedom: their columns add up.
         found[at] = found[at] + column if at in found else column
     return _side_by_side(found, prod(sizes))
@@ -82,7 +82,7 @@ def _side_by_side(found: dict[int, Value], total: int) -> Value:
     wide = ca.horzcat(ca.SX(6, 0), *(ca.SX(found[at]) for at in order))
     rows, within = wide.sparsity().get_triplet()
     pattern = ca.Sparsity.triplet(6, total, rows, [order[c] for c in within])
-    return ca.SX(pattern, ca.vertcat(*wide.nonzeros())) if wide.nnz() else ca.SX(6, total)
+    return ca.SX(pattern, wide.nz[:]) if wide.nnz() else ca.SX(6, total)
 
 
 def _rule(

@@ -24,14 +24,14 @@ class Screw(NamedTuple):
     position : int
         Place along the path from the root: the screw moves what is farther out. Screws of one
         joint share it.
-    index : int
+    column : int
         Degree of freedom, or number of the parameter.
     S : DM or SX, shape (6, 1)
     """
 
     node: int
     position: int
-    index: int
+    column: int
     S: Value
 
 

@@ -80,6 +80,13 @@ def jacobian_time_derivative(
     return ca.vertcat(linear, _body_jacobian(plan, q, rates, seat)[3:, :])
 
 
+def jacobian_rate(
+    plan: Plan, q: Value, v: Value, seat: tuple[int, Motion], reference: str
+) -> Value:
+    """Time derivative of a frame's Jacobian at the velocity v."""
+    return jacobian_time_derivative(plan, q, v, seat=seat, reference=reference)
+
+
 def _body_jacobian(plan: Plan, q: Value, rates: Sequence[Value], seat: tuple[int, Motion]) -> Value:
     """Highest derivative of the body Jacobian, walking from the frame to the root.
 

@@ -7,6 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+Code = str | tuple[str | int, ...]
+"""Shape of a result: see `Recipe`."""
+
+Results = tuple[tuple[str, Code], ...]
+
 _RATES = ("v", "a", "j", "s", "c")
 
 
@@ -49,7 +54,7 @@ class Recipe:
     """
 
     arguments: str
-    results: tuple[tuple[str, str | tuple[str | int, ...]], ...]
+    results: Results
     build: Callable[..., Any]
     is_reduced: bool = False
     takes_wrenches: bool = False

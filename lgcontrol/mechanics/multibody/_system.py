@@ -21,6 +21,7 @@ from ._mass_matrix import mass_matrix
 from ._momentum import kinetic_energy, potential_energy
 from ._parameters import named_values
 from ._plan import Plan
+from ._rates import jacobian_rate
 from ._spatial import wrench_cross
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def multibody_system(
     name: str | None = None,
     h: Any = None,
     output: LieGroup | None = None,
-) -> System:
+) -> System[Product]:
     """System of a tree: ``q̇ = v`` (body-fixed), ``v̇`` from forward dynamics.
 
     Parameters
@@ -215,7 +216,7 @@ class _Effects:
             seat = plan.seats[link]
             J = frames.body_jacobian(plan, q, seat)
             V = frames.frame_twist(plan, q, v, seat)
-            rate = frames.jacobian_rate(plan, q, v, seat, "body") @ v
+            rate = jacobian_rate(plan, q, v, seat, "body") @ v
             M += J.T @ A @ J
             bias += J.T @ (A @ rate + wrench_cross(V, A @ V))
         return M, bias
