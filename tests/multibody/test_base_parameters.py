@@ -1,5 +1,6 @@
 """Base parameters: counts known from the literature, predictions, identification of an arm."""
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -196,6 +197,10 @@ def test_identification_is_exact_without_noise(rng):
         parent = link.name
     found = base.identify(q, v, a, other.inverse_dynamics(q, v, a))
     assert error(found.values, base.matrix @ other.inertial_parameters) < EXACT
+    symbols = [ca.SX.sym(x, 6) for x in "qva"]
+    function = ca.Function("predict", symbols, [found.inverse_dynamics(*symbols)])
+    one = np.array(function(q[3], v[3], a[3])).ravel()
+    assert error(one, other.inverse_dynamics(q[3], v[3], a[3])) < EXACT
     predicted = found.inverse_dynamics(q, v, a, wrenches)
     assert error(predicted, other.inverse_dynamics(q, v, a, wrenches)) < EXACT
 

@@ -83,6 +83,16 @@ def test_system_matrices_factor_jacobian_and_rate(tree, rng):
     assert not np.triu(s.A, 6).any()
 
 
+@pytest.mark.parametrize("kind, holds", [("helical", True), ("spherical", False)])
+def test_rate_of_the_paper_is_for_one_degree_of_freedom(kind, holds, rng):
+    """Müller 2018, eq. 9 as a matrix: J̇ = −A a J."""
+    tree = TREES[kind]
+    q, v, _, _, _ = zoo.state(tree, rng)
+    s, J = tree.system_matrices(q, v), tree.system_jacobian()(q)
+    off = error(-s.A @ s.ad_joints @ J, tree.system_jacobian_rate()(q, v))
+    assert off < EXACT if holds else off > FAILS
+
+
 def test_lagrange_equations(tree, rng):
     q, v, a, _, wrenches = zoo.state(tree, rng)
     e = tree.lagrange_equations(q, v, wrenches)

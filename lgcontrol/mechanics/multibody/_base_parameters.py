@@ -94,9 +94,10 @@ class BaseParameters:
         other = {*self.identifiable, *self.unidentifiable}
         return tuple(name for name in self.parameter_names if name not in other)
 
-    def regressor(self, q: Any, v: Any, a: Any) -> np.ndarray:
-        """Matrix Y_b with forces of the bodies ``Y_b φ_b``, shape (..., nv, r)."""
-        return self.tree.inverse_dynamics_regressor(q, v, a)[..., self.columns]
+    def regressor(self, q: Any, v: Any, a: Any) -> Any:
+        """Matrix Y_b with forces of the bodies ``Y_b φ_b``, shape (..., nv, r); or symbols."""
+        Y = self.tree.inverse_dynamics_regressor(q, v, a)
+        return Y[..., self.columns] if isinstance(Y, np.ndarray) else Y[:, self.columns.tolist()]
 
     def identify(
         self, q: Any, v: Any, a: Any, tau: Any, *, wrenches: Any = None, noise: Any = None

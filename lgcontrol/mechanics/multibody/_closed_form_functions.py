@@ -47,7 +47,7 @@ class ClosedFormFunctions(FunctionSource):
 
         References
         ----------
-        Müller 2018, eq. 9 (body), 18 (spatial), 23 (hybrid).
+        Müller 2018, eq. 9 (body), 17 (spatial), 25 (hybrid).
         """
         return self._function("system_jacobian_rate", reference)
 
@@ -108,7 +108,7 @@ class ClosedFormFunctions(FunctionSource):
 
         References
         ----------
-        Müller 2018, eq. 78 and 79; the bodies' equations in the other references: eq. 39, 53, 57.
+        Müller 2018, eq. 78 and 79; a body's equations in the other references: eq. 39, 54, 57–58.
 
         Examples
         --------
@@ -143,9 +143,9 @@ class ClosedFormFunctions(FunctionSource):
         other forces but tau: weight, springs, losses, external wrenches. For joints with
         several degrees of freedom these are Lagrange's equations in quasi-velocities (Hamel's).
 
-        The two matrices of the paper are this same C. ``Ṁ − 2 C`` is not skew for it, only
-        ``vᵀ (Ṁ − 2 C) v`` vanishes: controllers that need a skew one take `coriolis_matrix`, which
-        has the same ``C v``.
+        The two matrices of the paper are this same C (the first as long as no joint is a chain).
+        ``Ṁ − 2 C`` is not skew for it, only ``vᵀ (Ṁ − 2 C) v`` vanishes: controllers that need a
+        skew one take `coriolis_matrix`, which has the same ``C v``.
 
         References
         ----------
@@ -173,7 +173,7 @@ class ClosedFormFunctions(FunctionSource):
 
         References
         ----------
-        Müller 2018, eq. 36, 37.
+        Müller 2018, eq. 36.
         """
         return self._function("body_momenta", reference)
 

@@ -64,7 +64,7 @@ def lagrange_equations(
 ) -> tuple[Value, Value, Value]:
     """M, C and Q with ``M v̇ + C v = Q + τ``, from the stacked Jacobian.
 
-    ``C = Jᵀ (𝖬 J̇ − 𝖻ᵀ 𝖬 J)``; of eq. 84 and 85 the matrices are equal, not only their products
+    ``C = Jᵀ (𝖬 J̇ − bᵀ 𝖬 J)``; of eq. 84 and 85 the matrices are equal, not only their products
     with v, once J̇ leaves out the joints' own brackets (zero for one degree of freedom).
     """
     M: Value = ca.diag(armature(plan))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import casadi as ca
 import numpy as np
 
 from ...codegen import check_shape
@@ -46,9 +47,13 @@ class Identification:
         """Standard deviation of each estimate, shape (r,)."""
         return np.sqrt(np.diag(self.covariance))
 
-    def inverse_dynamics(self, q: Any, v: Any, a: Any, wrenches: Any = None) -> np.ndarray:
-        """Forces that the identified parameters predict, with the tree's drives, (..., nv)."""
-        forces = self.base.regressor(q, v, a) @ (self.values - self.base.values)
+    def inverse_dynamics(self, q: Any, v: Any, a: Any, wrenches: Any = None) -> Any:
+        """Forces that the identified parameters predict, with the tree's drives, (..., nv).
+
+        Takes NumPy batches or CasADi, like `Multibody.inverse_dynamics`.
+        """
+        Y, change = self.base.regressor(q, v, a), self.values - self.base.values
+        forces = Y @ (change if isinstance(Y, np.ndarray) else ca.DM(change))
         extra = () if wrenches is None else (wrenches,)
         return self.base.tree.inverse_dynamics(q, v, a, *extra) + forces
 
