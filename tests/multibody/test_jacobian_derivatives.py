@@ -117,6 +117,10 @@ def test_casadi_has_the_slices_side_by_side(rng):
     assert wide.shape == (6, tree.nv**2)
     slices = np.split(np.array(wide), tree.nv, axis=1)
     close(np.stack(slices, axis=-1), tree.jacobian_derivatives("tip")(q))
+    several = np.stack([q, tree.configuration.random(rng)])
+    batch = tree.jacobian_derivatives("tip", "mixed", 2)(several)
+    assert batch.shape == (2, 6, *[tree.nv] * 3)
+    close(batch[1], tree.jacobian_derivatives("tip", "mixed", 2)(several[1]))
 
 
 def test_errors():

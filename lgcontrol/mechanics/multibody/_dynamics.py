@@ -224,11 +224,17 @@ class TreeFunctions(FunctionSource):
         return self._function("jacobian", frame, reference)
 
     def jacobian_rate(self, frame: str, reference: Reference = "body") -> TreeFunction:
-        """(q, v) → time derivative of `jacobian`, shape (..., 6, nv)."""
+        """(q, v) → time derivative of `jacobian`, shape (..., 6, nv).
+
+        Higher orders: `jacobian_time_derivative`; by coordinates: `jacobian_derivatives`.
+        """
         return self._function("jacobian_rate", frame, reference)
 
     def velocity(self, frame: str, reference: Reference = "body") -> TreeFunction:
-        """(q, v) → twist [v; ω] of a frame, shape (..., 6)."""
+        """(q, v) → twist [v; ω] of a frame, shape (..., 6).
+
+        Its derivatives: `twist_derivative`, `jerk`, `jounce`.
+        """
         return self._function("velocity", frame, reference)
 
     def wrenches_at(self, frame: str, reference: Reference = "body") -> TreeFunction:

@@ -9,7 +9,6 @@ covector for all six displacements of a joint.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import casadi as ca
@@ -64,6 +63,7 @@ def inverse_dynamics_geometry_derivatives(
     velocities = velocity_composites(plan, motions, V, 2.0)
     world = ca.DM(6, 1), ca.vertcat(-plan.gravity, ca.DM(3, 1))
     tau = Entries(plan.nv, 6 * len(joints))
+    subspaces = _Subspaces(plan, motions)
     displaced: dict[int, tuple[slice, Value, _Drag]] = {}
     for number, joint in enumerate(joints):
         k, i, *_ = plan.rests[joint]
@@ -78,7 +78,7 @@ def inverse_dynamics_geometry_derivatives(
             velocities[k].moved(T),
             T.push_wrench(W[k]),
         )
-        for j, S in _seen_from(plan, motions, i):
+        for j, S in subspaces[i].items():
             D = drag.transposed(inertia @ S, velocity.half_transposed(S))
             D = D - carried_along(S, wrench)
             tau.add(plan.nodes[j].v, place, D.T @ U)
@@ -94,10 +94,17 @@ def inverse_dynamics_geometry_derivatives(
     return tau.matrix()
 
 
-def _seen_from(plan: Plan, motions: list[Motion], k: int) -> Iterable[tuple[int, Value]]:
-    """Motion subspaces of a node and of all that carry it, in the node's frame."""
-    seen: dict[int, Value] = {}
-    for j in reversed(plan.path(k)):
-        seen = {i: motions[j].pull(S) for i, S in seen.items()}
-        seen[j] = plan.nodes[j].S
-    return seen.items()
+class _Subspaces:
+    """Motion subspaces of a node and of all that carry it, in the node's frame, each made once."""
+
+    def __init__(self, plan: Plan, motions: list[Motion]) -> None:
+        self._plan, self._motions = plan, motions
+        self._seen: dict[int, dict[int, Value]] = {-1: {}}
+
+    def __getitem__(self, k: int) -> dict[int, Value]:
+        for j in reversed(self._plan.path(k)):
+            if j not in self._seen:
+                node, T = self._plan.nodes[j], self._motions[j]
+                carried = self._seen[node.parent].items()
+                self._seen[j] = {i: T.pull(S) for i, S in carried} | {j: node.S}
+        return self._seen[k]
