@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lgcontrol.groups import SE3
+from lgcontrol.groups import SE3, Product
 from lgcontrol.mechanics import RigidBody, SpatialInertia
 from lgcontrol.systems import System
 
@@ -16,7 +16,7 @@ def free_box(
     mass: float = 141.3,
     inertia: Sequence[float] = (5.2988, 1.1775, 4.3568),
     parametric: Sequence[str] = (),
-) -> System:
+) -> System[Product]:
     """Free box on SE(3): nothing acts on it; turning about its third axis is unstable.
 
     The default is a steel box of 0.1 m × 0.6 m × 0.3 m. Its energy is an invariant of the system.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lgcontrol.groups import SO3
+from lgcontrol.groups import SO3, Product
 from lgcontrol.mechanics import Gravity, RigidBody, SpatialInertia, WrenchInput
 from lgcontrol.systems import System
 
@@ -19,7 +19,7 @@ def heavy_top(
     gravity: Sequence[float] = (0.0, 0.0, -9.81),
     torques: bool = False,
     parametric: Sequence[str] = (),
-) -> System:
+) -> System[Product]:
     """Heavy top on SO(3): a box that turns about a fixed point.
 
     The body frame sits at the pivot, a point of the box's x axis. Without torques the energy is an

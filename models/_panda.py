@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lgcontrol.groups import Product
 from lgcontrol.mechanics import Multibody
 from lgcontrol.systems import System
 
@@ -60,7 +61,7 @@ def panda(
     losses: bool = True,
     gravity: Sequence[float] = (0.0, 0.0, -9.81),
     parametric: Sequence[str] = (),
-) -> System:
+) -> System[Product]:
     """Panda arm driven by joint torques (Franka Emika).
 
     Parameters

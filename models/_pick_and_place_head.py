@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lgcontrol.groups import Schoenflies
+from lgcontrol.groups import Product, Schoenflies
 from lgcontrol.mechanics import Gravity, LinearDrag, RigidBody, SpatialInertia, WrenchInput
 from lgcontrol.systems import Input, System
 
@@ -21,7 +21,7 @@ def pick_and_place_head(
     max_torque: float = 5.0,
     friction: Sequence[float] = (2.0, 2.0, 2.0, 0.01),
     parametric: Sequence[str] = (),
-) -> System:
+) -> System[Product]:
     """Head of a pick-and-place robot on Schönflies motions, driven by forces and a torque.
 
     The arms' reflected masses are left out. The payload hangs off the axis, so turning the head

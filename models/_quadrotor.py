@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from lgcontrol.codegen import unknown_name
-from lgcontrol.groups import SE3
+from lgcontrol.groups import SE3, Product
 from lgcontrol.mechanics import (
     Actuators,
     Gravity,
@@ -34,7 +34,7 @@ def quadrotor(
     layout: Layout = "plus",
     drag: Sequence[float] | None = None,
     parametric: Sequence[str] = (),
-) -> System:
+) -> System[Product]:
     """Quadrotor on SE(3), driven by four rotors (AscTec Hummingbird).
 
     The body frame sits at the centre of mass, x forward, y left, z up along the thrusts. Rotors

@@ -21,7 +21,7 @@ def rover(
     payload: float = 0.0,
     max_speed: float = 2.0,
     max_turn_rate: float = 4.0,
-) -> System:
+) -> System[Product]:
     """Rover on SE(2) without sideslip, driven by its wheels (Clearpath Jackal).
 
     The pose is that of the middle between the wheels, x forward, y left; it moves with

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lgcontrol.groups import SO3
+from lgcontrol.groups import SO3, Product
 from lgcontrol.mechanics import GyroscopicWheels, Gyrostat, RigidBody, SpatialInertia, WrenchInput
 from lgcontrol.systems import System
 
@@ -22,7 +22,7 @@ def satellite(
     wheel_axes: Sequence[Sequence[float]] = ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
     wheel_inertia: float = 50.0 / (6000 * RPM),
     parametric: Sequence[str] = (),
-) -> System:
+) -> System[Product]:
     """Satellite on SO(3): its attitude, turned by torques or by reaction wheels.
 
     The wheels' speeds are states, their angles are not; body and wheels together keep their angular

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lgcontrol.groups import Product
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.systems import System
 
@@ -50,7 +51,7 @@ def scara_tree(
 
     Examples
     --------
-    >>> from lgcontrol.groups import Schoenflies
+    >>> from lgcontrol.groups import Product, Schoenflies
     >>> tree = scara_tree()
     >>> tree.nv, Schoenflies.dim
     (4, 4)
@@ -100,7 +101,7 @@ def scara(
     payload: float = 0.0,
     gravity: Sequence[float] = (0.0, 0.0, -9.81),
     parametric: Sequence[str] = (),
-) -> System:
+) -> System[Product]:
     """SCARA pick-and-place arm driven by joint torques and a vertical force.
 
     Parameters

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lgcontrol.groups import Product
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.systems import System
 
@@ -97,7 +98,7 @@ def space_arm(
     base_torque: float = 5.0,
     joint_torque: float = 3.0,
     parametric: Sequence[str] = (),
-) -> System:
+) -> System[Product]:
     """Free-flying base with a seven-joint arm, driven by base thrusters and joint torques.
 
     Parameters

@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from lgcontrol.groups import SE2
+from lgcontrol.groups import SE2, Product
 from lgcontrol.mechanics import (
     BodyMotion,
     Coefficient,
@@ -74,7 +74,7 @@ def surface_vessel(
     max_sway: float = 1.5,
     max_yaw: float = 1.5,
     parametric: Sequence[str] = (),
-) -> System:
+) -> System[Product]:
     """Surface vessel on SE(2), driven in surge, sway and yaw (CyberShip II).
 
     A supply ship in scale 1:70, 1.255 m long. The body frame is that of the source

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lgcontrol.groups import SE3
+from lgcontrol.groups import SE3, Product
 from lgcontrol.mechanics import (
     Actuators,
     Buoyancy,
@@ -55,7 +55,7 @@ def underwater_vehicle(
     max_thrust: float = 30.4,
     current: Sequence[float] = (0.0, 0.0, 0.0),
     parametric: Sequence[str] = (),
-) -> System:
+) -> System[Product]:
     """Underwater vehicle on SE(3), driven by eight thrusters (BlueROV2 Heavy).
 
     The body frame sits at the centre of mass, x forward, y left, z up. The published values have z

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lgcontrol.groups import Product
 from lgcontrol.mechanics import (
     Buoyancy,
     Current,
@@ -76,7 +77,7 @@ def underwater_vehicle_arm(
     *,
     density: float = 1000.0,
     current: Sequence[float] = (0.0, 0.0, 0.0),
-) -> System:
+) -> System[Product]:
     """Underwater vehicle with a four-joint arm, in water that drags, lifts and moves along.
 
     Parameters

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lgcontrol.groups import Product
 from lgcontrol.mechanics import Multibody
 from lgcontrol.systems import System
 
@@ -40,7 +41,9 @@ def ur5_tree(
     return tree.parametric(*parametric) if parametric else tree
 
 
-def ur5(*, gravity: Sequence[float] = (0.0, 0.0, -9.81), parametric: Sequence[str] = ()) -> System:
+def ur5(
+    *, gravity: Sequence[float] = (0.0, 0.0, -9.81), parametric: Sequence[str] = ()
+) -> System[Product]:
     """UR5 arm driven by joint torques (Universal Robots).
 
     Parameters

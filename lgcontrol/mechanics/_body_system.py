@@ -50,7 +50,7 @@ def body_system(
     generalized_force: bool,
     h: Callable[..., Any] | None,
     output: LieGroup | None,
-) -> System:
+) -> System[Product]:
     """``Ẋ = X v^``, ``v̇ = M⁻¹ (τ + Q + ad_vᵀ M v)``, as `RigidBody.system` describes it."""
     group, count = equations.group, len(equations.inputs)
     own = equations.inputs + (generalized_inputs(group) if generalized_force else ())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import InitVar, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -31,7 +31,7 @@ Check = Literal["raise", "warn", "ignore"]
 """What to do about an inertia that no body has."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class SpatialInertia:
     """Inertia of a rigid body: mass, centre of mass and inertia about the centre of mass.
 
@@ -72,15 +72,15 @@ pass check="warn" or check="ignore"
     mass: float
     center_of_mass: np.ndarray
     inertia: np.ndarray
-    check: InitVar[Check] = "raise"
 
-    def __post_init__(self, check: Check) -> None:
+    def __init__(
+        self, mass: Any, center_of_mass: Any, inertia: Any, check: Check = "raise"
+    ) -> None:
         if check not in get_args(Check):
             raise ValueError(f'check must be "raise", "warn" or "ignore", got {check!r}')
-        given = check_shape("inertia", self.inertia, (3, 3))
-        set_field(self, "mass", check_shape("mass", self.mass, ()))
-        center = check_shape("center_of_mass", self.center_of_mass, (3,))
-        set_field(self, "center_of_mass", center)
+        given = check_shape("inertia", inertia, (3, 3))
+        set_field(self, "mass", check_shape("mass", mass, ()))
+        set_field(self, "center_of_mass", check_shape("center_of_mass", center_of_mass, (3,)))
         set_field(self, "inertia", (given + given.T) / 2)
         found = () if check == "ignore" else inertia_findings(self.mass, self.center_of_mass, given)
         if found and check == "raise":
@@ -89,7 +89,7 @@ pass check="warn" or check="ignore"
                 'correct the values, or pass check="warn" or check="ignore"'
             )
         if found:
-            warnings.warn(f"not the inertia of a body: {'; '.join(found)}", stacklevel=3)
+            warnings.warn(f"not the inertia of a body: {'; '.join(found)}", stacklevel=2)
 
     def __eq__(self, other: object) -> bool:
         """Whether the other has the same mass, centre of mass and inertia."""

@@ -12,8 +12,7 @@ import numpy as np
 
 from ..codegen import ModelFunction, Shape, Value, trace, unknown_name
 from ..groups import LieGroup, Product
-from ..systems import Input, Parameter, System
-from ..systems._signals import check_name
+from ..systems import Input, Parameter, System, check_name
 from ._added_mass import Current, check_added_mass
 from ._body_equations import BodyEquations
 from ._body_system import body_state, body_system
@@ -327,7 +326,7 @@ class RigidBody:
         generalized_force: bool = False,
         h: Callable[..., Any] | None = None,
         output: LieGroup | None = None,
-    ) -> System:
+    ) -> System[Product]:
         """Field ``Ẋ = X v^``, ``v̇ = forward_dynamics`` as a System on `state`.
 
         Its quantities are the energies. Without inputs and with conservative forces only, the

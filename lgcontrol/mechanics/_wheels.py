@@ -167,7 +167,7 @@ class Gyrostat:
             "momentum", build, ("X", "v", "wheel_speed", "p"), {"momentum": (group.dim,)}
         )
 
-    def system(self, name: str | None = None) -> System:
+    def system(self, name: str | None = None) -> System[Product]:
         """Motion of body and wheels as a System on `state`, with `inputs`.
 
         Parameters

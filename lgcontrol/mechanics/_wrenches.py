@@ -10,8 +10,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import Value, unknown_name
-from ..systems import Input
-from ..systems._signals import Role
+from ..systems import Input, Role
 from ._coefficients import TWIST_AXES, Coefficient
 from ._fields import freeze, refuse_negative
 from ._forces import BodyMotion, Force, wrench_at

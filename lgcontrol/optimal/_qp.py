@@ -106,14 +106,15 @@ class QPSolver:
             return self._solve_with(self.name, qp)
         rows = qp.active.any(axis=0)
         chosen = self._watched & rows if self._watched.shape == rows.shape else rows & False
-        spent = 0.0
-        for attempt in range(ROUNDS):
-            result = self._solve_part(replace(qp, active=qp.active & chosen))
-            spent += result.time
+        result = self._solve_part(replace(qp, active=qp.active & chosen))
+        spent, solves = result.time, 1
+        while not np.array_equal(chosen, rows):
             missed = (qp.excess(result.x, result.u) > KEPT).any(axis=0) & ~chosen
-            if result.solved and not missed.any() or np.array_equal(chosen, rows):
+            if result.solved and not missed.any():
                 break
-            chosen = chosen | missed if result.solved and attempt + 2 < ROUNDS else rows
+            chosen = chosen | missed if result.solved and solves + 1 < ROUNDS else rows
+            result = self._solve_part(replace(qp, active=qp.active & chosen))
+            spent, solves = spent + result.time, solves + 1
         prices = np.abs(result.row_multipliers)
         self._watched = (prices > IDLE * prices.max(initial=0.0)).any(axis=0)
         return replace(result, time=spent)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ..codegen import ModelFunction
 from ._weights import check_definite, square
 
@@ -51,7 +53,7 @@ class Residual:
                 f"residual {self.name!r} must return a CasADi column ({system_symbol.__name__})"
             ) from None
 
-    def weight_matrix(self, size: int, *, at_end: bool) -> Any:
+    def weight_matrix(self, size: int, *, at_end: bool) -> np.ndarray | None:
         """W for a residual of the given length; None where it does not count."""
         value = self.terminal if at_end else self.weight
         if value is None:

@@ -41,11 +41,11 @@ class StageFunctions(NamedTuple):
 
 
 class _Term(NamedTuple):
-    """A term ``½ rᵀ W r`` of the cost; W is symmetric, None for nothing."""
+    """A term ``½ rᵀ W r`` of the cost; W is symmetric."""
 
     value: Any
     jacobian: Any
-    weight: np.ndarray | None
+    weight: np.ndarray
 
 
 def build_functions(problem: OptimalControlProblem) -> tuple[StageFunctions, BoundRows]:
@@ -85,8 +85,9 @@ def build_functions(problem: OptimalControlProblem) -> tuple[StageFunctions, Bou
     for residual in problem.residuals:
         value = residual.expression(system.symbol, t, x, u, p)
         size = value.shape[0]
-        path.append(_Term(value, by_both(value), residual.weight_matrix(size, at_end=False)))
-        end.append(_Term(value, by_state(value), residual.weight_matrix(size, at_end=True)))
+        along, last = (residual.weight_matrix(size, at_end=at_end) for at_end in (False, True))
+        path += [_Term(value, by_both(value), along)] if along is not None else []
+        end += [_Term(value, by_state(value), last)] if last is not None else []
 
     arguments = (t, x, u, p[: system.n_parameters], dt)
     after, A, B = step_derivatives(system, problem.method, problem.substeps).function(*arguments)
@@ -153,7 +154,6 @@ def _gauss_newton(symbol: Any, terms: list[_Term]) -> tuple[Any, Any, Any, Any, 
 
     Only entries that are not zero have a symbol, one for both sides of the diagonal.
     """
-    terms = [term for term in terms if term.weight is not None]
     # Column after column, as CasADi stores them.
     places = [np.nonzero(np.tril(term.weight).T)[::-1] for term in terms]
     values = [term.weight[place] for term, place in zip(terms, places, strict=True)]

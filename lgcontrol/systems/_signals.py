@@ -12,7 +12,10 @@ import numpy as np
 from ..codegen import unknown_name
 
 Role = Literal["control", "disturbance", "noise"]
+"""What an input is: commanded, acting from outside, or noise of sensors."""
+
 InputChoice = Literal["control", "disturbance", "noise", "all"]
+"""A role, or the inputs of all roles."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,26 @@ def control_name(name: str) -> str:
 
 
 def check_name(kind: str, name: object) -> None:
-    """Refuse names that are not text or are empty."""
+    """Refuse names that are not text or are empty.
+
+    Parameters
+    ----------
+    kind : str
+        What is named, for the message.
+    name : object
+
+    Raises
+    ------
+    ValueError
+        If the name is not text or is empty.
+
+    Examples
+    --------
+    >>> check_name("wheel", "front left")
+    >>> check_name("wheel", "")
+    Traceback (most recent call last):
+    ...
+    ValueError: wheel names must be non-empty text, got ''
+    """
     if not isinstance(name, str) or not name.strip():
         raise ValueError(f"{kind} names must be non-empty text, got {name!r}")

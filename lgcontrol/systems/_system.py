@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import casadi as ca
 import numpy as np
@@ -15,8 +15,8 @@ from ..integrators import Method
 from . import _augment, _linearize, _nlsys, _rollout, _trim
 from ._signals import (
     Input,
+    InputChoice,
     Parameter,
-    Role,
     as_signals,
     check_name,
     choose_inputs,
@@ -26,8 +26,10 @@ from ._signals import (
 from ._step import step_function
 from ._tracing import Field, trace_field, trace_static
 
+State = TypeVar("State", bound=LieGroup, covariant=True)
 
-class System:
+
+class System(Generic[State]):
     """A dynamic system whose state lives on a Lie group.
 
     Continuous systems (``dt = 0``) move with ``Ẋ = X f(t, X, u, p)``, discrete ones (``dt > 0``)
@@ -38,6 +40,7 @@ class System:
     name : str
     state : LieGroup
         Usually a Product with named blocks (pose, twist, …), used for weights, plots, signals.
+        Its type is that of the attribute: a ``System[Product]`` has ``state.join``.
     f : callable
         ``(t, x, u, p) → tangent`` on CasADi columns, traced once; a casadi.Function or
         ModelFunction with these four arguments will do.
@@ -92,7 +95,7 @@ class System:
     def __init__(
         self,
         name: str,
-        state: LieGroup,
+        state: State,
         f: Field,
         *,
         inputs: Iterable[Input | str] = (),
@@ -116,7 +119,7 @@ class System:
         if symbol not in (ca.SX, ca.MX):
             raise ValueError(f"symbol must be casadi.SX or casadi.MX, not {symbol!r}")
         self.name = name
-        self.state = state
+        self.state: State = state
         self.inputs: tuple[Input, ...] = as_signals(Input, inputs)
         self.parameters: tuple[Parameter, ...] = as_signals(Parameter, parameters)
         self.output: LieGroup = state if output is None else output
@@ -172,8 +175,8 @@ class System:
             np.array([entry.upper for entry in self.inputs]),
         )
 
-    def input_index(self, role: Role = "control") -> np.ndarray:
-        """Positions of the inputs with a role, integers of shape (k,)."""
+    def input_index(self, role: InputChoice = "control") -> np.ndarray:
+        """Positions of the inputs with a role, or of "all", integers of shape (k,)."""
         return choose_inputs(self.inputs, role)
 
     def full_input(self, control: Any, **named: float) -> np.ndarray:
@@ -239,7 +242,9 @@ class System:
         """
         return step_function(self, method, substeps)
 
-    def discretize(self, dt: float, method: str | Method = "rk4", substeps: int = 1) -> System:
+    def discretize(
+        self, dt: float, method: str | Method = "rk4", substeps: int = 1
+    ) -> System[State]:
         """Discrete system that makes the same step: ``f = minus(step(x), x)``.
 
         Parameters
@@ -271,7 +276,7 @@ class System:
 
     # Copies
 
-    def with_parameters(self, **values: float) -> System:
+    def with_parameters(self, **values: float) -> System[State]:
         """Return a copy with other nominal values of the named parameters.
 
         Examples
@@ -298,7 +303,7 @@ class System:
         """Functions that define the system only: derived ones are built again when needed."""
         return {key: value for key, value in self.__dict__.items() if key != "_cache"}
 
-    def _like(self, **changes: Any) -> System:
+    def _like(self, **changes: Any) -> System[State]:
         """Copy with some arguments of the constructor changed."""
         arguments: dict[str, Any] = {
             "name": self.name,
