@@ -1,8 +1,9 @@
-"""Hessians of weighted sums of generalized forces and of accelerations, without their tensors.
+"""Hessians of weighted sums of generalized forces, without the tensors.
 
-The weights act as the velocity of a test motion of the tree: ``Λ = Σ S λ`` along the path and, for
-what a joint carries, weighted composites. Every entry is then a few products of twists of one
-degree of freedom with wrenches of another one, in O(n d) for n bodies and paths of length d.
+The weights act as the velocity of a test motion of the tree, with twists ``Λ = Σ S λ`` along the
+path. The rows of what carries c and of what c carries then combine to the momenta of that motion.
+Every entry is a few products of twists of one degree of freedom with wrenches of another one, in
+O(n d) for n bodies and paths of length d.
 """
 
 from __future__ import annotations
@@ -90,7 +91,9 @@ def _test_motion(plan: Plan, state: States, weights: Value) -> _Test:
 def _maps(c: Freedom, state: States, test: _Test) -> tuple[Value, Value, Value]:
     """What, times 2 Ψ̇, Ψ̈ and 2 S of a degree of freedom, gives second derivatives.
 
-    The first and the last are couples.
+    ``bend = B(V)ᵀ (Λ × S) − B(Λ)ᵀ Ψ̇ + S ×* Σ B(V)ᵀ Λ`` and ``speed = −B(Λ)ᵀ S``, both couples,
+    and ``turn = S ×* P + I (Λ × S)`` with the momentum P of the test motion; sums over bodies and
+    matrices are those of what c carries, ``Λ × S`` is with the Λ of what carries c.
     """
     k = c.node
     velocity, moved = test.velocities[k], twist_cross(test.carriers[k], c.S)

@@ -99,7 +99,16 @@ class SecondDerivativeFunctions(FunctionSource):
         """(q, v, tau, weights[, wrenches]) → H_qq, H_qv, H_vv, H_qtau, (..., nv, nv) each.
 
         Second derivatives of ``weights @ forward_dynamics(q, v, tau)``; those by v and tau, and by
-        tau twice, vanish.
+        tau twice, vanish. The Hessian by (q, v, tau) together is
+        ``[[H_qq, H_qv, H_qtau], [H_qvᵀ, H_vv, 0], [H_qtauᵀ, 0, 0]]``.
+
+        Examples
+        --------
+        >>> from lgcontrol.mechanics import Multibody, SpatialInertia
+        >>> ball = SpatialInertia.point_mass(2.0, [0, 0, -1])
+        >>> pendulum = Multibody().add_body("ball", ball, "revolute", axis="y")
+        >>> pendulum.forward_dynamics_hessian([0.0], [0.0], [0.0], [1.0]).H_qtau
+        array([[0.]])
         """
         return self._function("forward_dynamics_hessian")
 

@@ -1,8 +1,13 @@
-"""Second derivatives of inverse and forward dynamics in closed form: whole tensors.
+"""Second derivatives of inverse dynamics in closed form: whole tensors.
 
 A tensor is the horizontal concatenation of its slices by the last index. Three degrees of freedom
-give an entry where they lie on one path from the root. With a ≤ b ≤ c on it, c the most distal, all
-entries are products of the twists of a with wrenches that c makes of the twists of b.
+give an entry where they lie on one path from the root. With c the most distal of the three, I its
+composite, ``2 B(Y) = Y×* I − I Y× + (I Y)×̄*`` and δ the change when c moves, all entries are
+products of the twists of one other degree of freedom a with what c makes of the twist of another b:
+
+- speeds ``B(S_c)ᵀ S_b`` and bends ``(δB(V) + B(Ψ̇_c))ᵀ S_b``, both couples,
+- change ``δI S_b = (B(S_c) + B(S_c)ᵀ) S_b``,
+- moved ``S_b ×* I S_c``.
 """
 
 from __future__ import annotations
