@@ -14,6 +14,7 @@ from . import _derivatives as derivatives
 from . import _frame_functions as frames
 from . import _higher_functions as higher
 from . import _kinematics as kinematics
+from . import _loop_choice as large
 from . import _mass_matrix as mass
 from . import _momentum as momentum
 from . import _recursions as recursions
@@ -46,15 +47,19 @@ _SLOPES = ("d_tau_d_q", "vv"), ("d_tau_d_v", "vv"), ("d_tau_d_a", "vv")
 _RESPONSES = ("d_a_d_q", "vv"), ("d_a_d_v", "vv"), ("d_a_d_tau", "vv")
 
 RECIPES: dict[str, Recipe | Callable[..., Recipe]] = {
-    "inverse_dynamics": Recipe("q v a", _TAU, inverse_dynamics, True, True),
-    "bias_forces": Recipe("q v", _TAU, _bias_forces, True, True),
-    "gravity_forces": Recipe("q", _TAU, _gravity_forces, True),
-    "forward_dynamics": Recipe("q v tau", _A, forward_dynamics, True, True),
+    "inverse_dynamics": Recipe(
+        "q v a", _TAU, inverse_dynamics, True, True, loops=large.INVERSE_DYNAMICS
+    ),
+    "bias_forces": Recipe("q v", _TAU, _bias_forces, True, True, loops=large.BIAS_FORCES),
+    "gravity_forces": Recipe("q", _TAU, _gravity_forces, True, loops=large.GRAVITY_FORCES),
+    "forward_dynamics": Recipe(
+        "q v tau", _A, forward_dynamics, True, True, loops=large.FORWARD_DYNAMICS
+    ),
     "forward_dynamics_by_factor": Recipe("q v tau", _A, forward_dynamics_by_factor, True, True),
     "forward_dynamics_by_recursion": Recipe(
-        "q v tau", _A, forward_dynamics_by_recursion, True, True
+        "q v tau", _A, forward_dynamics_by_recursion, True, True, loops=large.FORWARD_DYNAMICS
     ),
-    "mass_matrix": Recipe("q", (("M", "vv"),), mass.mass_matrix, True),
+    "mass_matrix": Recipe("q", (("M", "vv"),), mass.mass_matrix, True, loops=large.MASS_MATRIX),
     "mass_matrix_factor": Recipe(
         "q", (("L", "vv"), ("D", "v")), lambda plan, q: mass.factor(mass.mass_matrix(plan, q)), True
     ),
@@ -63,13 +68,24 @@ RECIPES: dict[str, Recipe | Callable[..., Recipe]] = {
         (("M_inverse", "vv"),),
         lambda plan, q: mass.inverse(*mass.factor(mass.mass_matrix(plan, q))),
         True,
+        loops=large.MASS_MATRIX_INVERSE,
     ),
     "coriolis_matrix": Recipe("q v", (("C", "vv"),), derivatives.coriolis_matrix, True),
     "inverse_dynamics_derivatives": Recipe(
-        "q v a", _SLOPES, derivatives.inverse_dynamics_derivatives, True, True
+        "q v a",
+        _SLOPES,
+        derivatives.inverse_dynamics_derivatives,
+        True,
+        True,
+        loops=large.INVERSE_DYNAMICS_DERIVATIVES,
     ),
     "forward_dynamics_derivatives": Recipe(
-        "q v tau", _RESPONSES, derivatives.forward_dynamics_derivatives, True, True
+        "q v tau",
+        _RESPONSES,
+        derivatives.forward_dynamics_derivatives,
+        True,
+        True,
+        loops=large.FORWARD_DYNAMICS_DERIVATIVES,
     ),
     "inverse_dynamics_regressor": Recipe("q v a", (("Y", "vp"),), inverse_dynamics_regressor),
     "kinetic_energy": Recipe("q v", (("energy", ""),), momentum.kinetic_energy, True),
@@ -200,9 +216,6 @@ def trace_recipe(
     }
     p = ca.SX.sym("p", len(tree.parameters))
     plan = tree._plan_for(p, reduced=recipe.is_reduced, keep=recipe.keep)
-    built = recipe.build(plan, *symbols.values())
-    built = list(built) if isinstance(built, tuple) else [built]
-    built = ca.cse([ca.SX(expression) for expression in built])
     arguments = symbols | ({"p": p} if tree.parameters else {})
     shapes = {key: sizes[key] for key in arguments}
     transposed = [key for key in names if key in _ROWS]
@@ -211,6 +224,13 @@ def trace_recipe(
         if code == "b6":
             transposed.append(key)
     results = [key for key, _ in recipe.results]
+    defaults = {"p": tree.parameter_values} if tree.parameters else {}
+    if recipe.loops is not None and recipe.loops.suit(plan):
+        function = recipe.loops.function(name, plan, p, arguments, results)
+        return function, {"shapes": shapes, "defaults": defaults, "transposed": transposed}
+    built = recipe.build(plan, *symbols.values())
+    built = list(built) if isinstance(built, tuple) else [built]
+    built = ca.cse([ca.SX(expression) for expression in built])
     if recipe.assemble is None:
         function = ca.Function(name, list(arguments.values()), built, list(arguments), results)
     else:
@@ -218,7 +238,6 @@ def trace_recipe(
         matrices = [ca.MX.sym(key, *arguments[key].shape) for key in arguments]
         built = list(recipe.assemble(*parts.call(matrices)))
         function = ca.Function(name, matrices, built, list(arguments), results)
-    defaults = {"p": tree.parameter_values} if tree.parameters else {}
     return function, {"shapes": shapes, "defaults": defaults, "transposed": transposed}
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._loop_choice import Loops
 
 Code = str | tuple[str | int, ...]
 """Shape of a result: see `Recipe`."""
@@ -51,6 +54,8 @@ class Recipe:
         What the function is of, a frame for example, for its name.
     assemble : callable, optional
         ``(what build returns, …) → results``, in products of matrices.
+    loops : Loops, optional
+        The same for large trees.
     """
 
     arguments: str
@@ -61,6 +66,7 @@ class Recipe:
     keep: tuple[str, ...] = ()
     about: str = ""
     assemble: Callable[..., Any] | None = None
+    loops: Loops | None = None
 
     def name(self, kind: str) -> str:
         """Name of the casadi.Function."""
