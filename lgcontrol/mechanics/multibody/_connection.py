@@ -38,7 +38,7 @@ def mass_matrix_derivatives(plan: Plan, q: Value) -> Value:
     slopes: dict[Triple, Value] = {}
     carried = _carried(plan)
     for (i, k, j), value in _coefficients(plan, q).items():
-        if plan.is_coupled or k in carried[i] or k in carried[j]:
+        if k in carried[i] or k in carried[j]:
             _add(slopes, (i, j, k), value)
             _add(slopes, (j, i, k), value)
     return _slices(plan.nv, slopes)
