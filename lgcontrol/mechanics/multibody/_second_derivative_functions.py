@@ -107,8 +107,8 @@ class SecondDerivativeFunctions(FunctionSource):
         >>> from lgcontrol.mechanics import Multibody, SpatialInertia
         >>> ball = SpatialInertia.point_mass(2.0, [0, 0, -1])
         >>> pendulum = Multibody().add_body("ball", ball, "revolute", axis="y")
-        >>> pendulum.forward_dynamics_hessian([0.0], [0.0], [0.0], [1.0]).H_qtau
-        array([[0.]])
+        >>> pendulum.forward_dynamics_hessian([1.5708], [0.0], [0.0], [2.0]).H_qq.round(2)
+        array([[19.62]])
         """
         return self._function("forward_dynamics_hessian")
 
