@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, check_shape
+from ..codegen import ModelFunction
+from ..groups import check_element
 from ._frame_task import FrameTask
 from ._random_configuration import random_configuration
 from .multibody import Multibody
@@ -153,7 +155,8 @@ class InverseKinematics:
         Raises
         ------
         ValueError
-            If a size does not fit or a number is not finite.
+            If a size does not fit, a number is not finite, or a target is no element of its
+            task's group, such as a quaternion of zeros.
         """
         goal = self._goal(target)
         rng = np.random.default_rng(seed)
@@ -161,7 +164,7 @@ class InverseKinematics:
         if start is None:
             q = group.exp(self._middle())
         else:
-            q = group.normalize(check_shape("start", start, (self.tree.nq,)))
+            q = check_element("start", start, group, tolerance=inf)
         best = self._from(self._within(q), goal)
         cost, iterations, starts = best.cost, best.iterations, 1
         while best.status != "converged" and starts <= restarts:
@@ -183,7 +186,7 @@ class InverseKinematics:
         parts = []
         for task, value in zip(self.tasks, targets, strict=True):
             name = f"target of the task on {task.frame!r}"
-            parts.append(task.group.normalize(check_shape(name, value, (task.group.nq,))))
+            parts.append(check_element(name, value, task.group))
         return np.concatenate(parts)
 
     def _from(self, q: np.ndarray, goal: np.ndarray) -> _Iterate:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
-import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from ..codegen import check_shape
 from ..groups import LieGroup, describe_group, group_from_description
+from ..io._archive import DAMAGE, damage_reason, read_archive, write_archive
+from ..systems._trajectory_file import read_group
 from ._logs import ControllerLog, Measurements
 from ._result import SimulationResult
 
@@ -23,80 +21,21 @@ _NAMES = ("input_names", "input_units", "input_roles")
 _ARRAYS = ("t", "x", "u", "input_bounds")
 _OPTIONAL = ("reference", "estimate", "estimate_std")
 
-# What reading a damaged archive raises, as found by cutting and flipping bytes.
-_DAMAGE = (
-    ValueError,  # also JSON, Unicode and pickled objects
-    KeyError,
-    TypeError,
-    AttributeError,
-    IndexError,
-    OSError,
-    EOFError,
-    MemoryError,  # a shape of absurd size
-    NotImplementedError,  # an unknown compression
-    OverflowError,
-    RecursionError,
-    RuntimeError,  # an encrypted member
-    SyntaxError,  # an array header
-    zipfile.BadZipFile,
-    zlib.error,
-)
-
 
 def save_result(result: SimulationResult, path: Path) -> Path:
     """See `SimulationResult.save`; the file appears complete or not at all."""
-    path = _with_suffix(path)
-    arrays, description = _to_plain(result)
-    arrays["description"] = np.array(json.dumps(description))
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(part, "wb") as file:
-            np.savez_compressed(file, **cast(dict[str, Any], arrays))
-        os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-    return path
+    return write_archive(path, SCHEMA, VERSION, *_to_plain(result))
 
 
 def load_result(path: Path, group: LieGroup | None) -> SimulationResult:
     """See `SimulationResult.load`."""
-    if not path.exists():
-        path = _with_suffix(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such file")
-    try:
-        with zipfile.ZipFile(path):  # NumPy would take a bare array or a pickle too
-            pass
-        with np.load(path, allow_pickle=False) as file:
-            arrays: dict[str, Any] = {key: file[key] for key in file.files}
-        description = json.loads(str(arrays.pop("description")))
-        schema, version = description["schema"], description["version"]
-    except _DAMAGE as error:
-        raise ValueError(f"{path} is no saved simulation result: {_reason(error)}") from None
-    if schema != SCHEMA:
-        raise ValueError(f"{path} holds {schema!r}, expected {SCHEMA!r}")
-    if not isinstance(version, int) or version > VERSION:
-        raise ValueError(
-            f"{path} has format version {version}, this lgcontrol reads up to {VERSION}: "
-            "install a newer one"
-        )
+    path, arrays, description = read_archive(path, SCHEMA, VERSION, "saved simulation result")
     if group is None:
-        group = _read_group(path, description.get("group"))
+        group = read_group(path, description.get("group"))
     try:
         return _from_plain(arrays, description, group)
-    except _DAMAGE as error:
-        raise ValueError(f"{path} is damaged: {_reason(error)}") from None
-
-
-def _read_group(path: Path, description: Any) -> LieGroup:
-    try:
-        return group_from_description(description)
-    except _DAMAGE:
-        name = description.get("type") if isinstance(description, dict) else description
-        raise ValueError(
-            f"{path} has a state on {name}, a group of your own: give it to load(path, group=...)"
-        ) from None
+    except DAMAGE as error:
+        raise ValueError(f"{path} is damaged: {damage_reason(error)}") from None
 
 
 def _to_plain(result: SimulationResult) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -112,8 +51,6 @@ def _to_plain(result: SimulationResult) -> tuple[dict[str, np.ndarray], dict[str
         for k, values in enumerate(log.info.values()):
             arrays[f"controller_{i}_info_{k}"] = values
     description = {
-        "schema": SCHEMA,
-        "version": VERSION,
         "group": describe_group(result.group),
         "units": {"t": "s", "x": result.group.coordinate_units, "u": result.input_units},
         "coordinate_names": result.group.coordinate_names,
@@ -186,12 +123,3 @@ def _controller(arrays: Mapping[str, np.ndarray], i: int, keys: list[str]) -> Co
         if values.shape != t.shape:
             raise ValueError(f"{key} of controller {i} has shape {values.shape}, not {t.shape}")
     return ControllerLog(t, command, info)
-
-
-def _with_suffix(path: Path) -> Path:
-    return path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
-
-
-def _reason(error: Exception) -> str:
-    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-    return f"{text} is missing" if isinstance(error, KeyError) else text or type(error).__name__

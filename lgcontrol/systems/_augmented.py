@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value, check_shape
-from ..groups import LieGroup, Product, Rn
+from ..codegen import Value
+from ..groups import LieGroup, Product, Rn, check_element
 from ._signals import Parameter
 from ._stages import Stage
 from ._trim_equations import blocks_of
@@ -161,7 +161,7 @@ class _Layout:
 
 def _reference(output: LieGroup, reference: Any) -> list[Parameter]:
     value = output.identity if reference is None else reference
-    value = output.normalize(check_shape("reference", value, (output.nq,)))
+    value = check_element("reference", value, output)
     return [
         Parameter(f"reference.{name}", unit, float(entry))
         for name, unit, entry in zip(

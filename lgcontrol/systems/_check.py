@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..codegen import check_shape
+from ..groups import check_element
 from ._check_items import CHECKS, Samples
+from ._complete_input import complete_input
 
 if TYPE_CHECKING:
     from ._system import System
@@ -85,7 +88,7 @@ def _sample(system: System, x: Any, u: Any, p: Any, samples: int, seed: int) -> 
     p = system.nominal_parameters if p is None else check_shape("p", p, (system.n_parameters,))
     if x is None:
         x = system.state.random(rng, (samples,))
-    x = system.state.normalize(np.atleast_2d(check_shape("x", x, (system.state.nq,), batch=True)))
+    x = np.atleast_2d(check_element("x", x, system.state, batch=True, tolerance=inf))
     if system.project is not None:
         x = system.project(x, p)
     if u is None:
@@ -94,6 +97,6 @@ def _sample(system: System, x: Any, u: Any, p: Any, samples: int, seed: int) -> 
         low = np.where(np.isfinite(lower), lower, nominal - 1)
         high = np.where(np.isfinite(upper), upper, nominal + 1)
         u = rng.uniform(np.minimum(low, high), high, size=(len(x), system.n_inputs))
-    u = check_shape("u", u, (system.n_inputs,), batch=True)
+    u = complete_input(system, "u", u, batch=True)
     t = rng.uniform(0.0, 10.0, size=len(x))
     return Samples(t, x, np.broadcast_to(u, (len(x), system.n_inputs)), p)

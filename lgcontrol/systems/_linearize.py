@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from ..codegen import check_shape
+from ..groups import check_element
+from ._complete_input import complete_input
 from ._derivatives import field_derivatives
 from ._linearization import Kind, Linearization, TrajectoryLinearization
 from ._trajectory import Trajectory
@@ -46,7 +49,7 @@ def linearize(
     x : array_like of shape (nq,), Trajectory, or a result with attributes x and u
         Where: a state, a trim point, or a whole trajectory.
     u : array_like, shape (n_inputs,), optional
-        All inputs; nominal if left out.
+        All inputs, or the controls alone; the others are nominal.
     t : float
         Time in s.
     p : array_like, shape (n_parameters,), optional
@@ -96,8 +99,8 @@ def read_point(
         x, u = x.x, x.u
     return (
         float(check_shape("t", t, ())),
-        system.state.normalize(check_shape("x", x, (system.state.nq,))),
-        system.nominal_input if u is None else check_shape("u", u, (system.n_inputs,)),
+        check_element("x", x, system.state, tolerance=inf),
+        system.nominal_input if u is None else complete_input(system, "u", u),
         system.nominal_parameters if p is None else check_shape("p", p, (system.n_parameters,)),
     )
 

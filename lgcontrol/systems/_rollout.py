@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..codegen import ModelFunction, chain, check_shape
+from ..groups import check_element
 from ..integrators import Method
+from ._complete_input import complete_input
 from ._trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -34,7 +38,8 @@ def rollout(
     x0 : array_like, shape (..., nq)
         Start, with batch axes for many starts at once.
     u : array_like, shape (..., N, n_inputs) or (n_inputs,), optional
-        Inputs of each step, or one that is held for `steps` steps (nominal if left out).
+        Inputs of each step, or one that is held for `steps` steps (nominal if left out). Controls
+        alone will do: disturbances are then nominal.
     dt : float
         Step in s; the sample time for discrete systems.
     steps : int, optional
@@ -49,7 +54,18 @@ def rollout(
     Returns
     -------
     Trajectory
-        With N + 1 states and N inputs; batch axes of x0, u and p broadcast.
+        With N + 1 states and N inputs; batch axes of x0, u and p broadcast. Where the motion
+        diverges, the states are NaN from then on (`Trajectory.diverged`).
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, or a start cannot be brought onto the group.
+
+    Warns
+    -----
+    RuntimeWarning
+        If a motion diverges: says which and when.
 
     Examples
     --------
@@ -61,13 +77,12 @@ def rollout(
     array([1.])
     """
     dt = _step_length(system, dt)
-    x0 = check_shape("x0", x0, (system.state.nq,), batch=True)
+    start = check_element("x0", x0, system.state, batch=True, tolerance=inf)
     u = _input_sequence(system, u, steps)
     count = u.shape[-2]
     p = system.nominal_parameters if p is None else p
     p = check_shape("p", p, (system.n_parameters,), batch=True)
     t = check_shape("t0", t0, ()) + dt * np.arange(count + 1)
-    start = system.state.normalize(x0)
     axes = {"x0": start.shape[:-1], "u": u.shape[:-2], "p": p.shape[:-1]}
     try:
         batch = np.broadcast_shapes(*axes.values())
@@ -78,7 +93,13 @@ def rollout(
     x[..., 0, :] = start
     run = rollout_function(system, count, method, substeps)
     x[..., 1:, :] = run(t[:-1, None], start, u, p, dt)
-    return Trajectory(system.state, t, x, np.broadcast_to(u, (*batch, count, system.n_inputs)))
+    gone = np.logical_or.accumulate(~np.isfinite(x).all(axis=-1), axis=-1)
+    x[gone] = np.nan
+    u = np.broadcast_to(u, (*batch, count, system.n_inputs))
+    made = Trajectory._of(system.state, t, x, u, system.inputs)
+    if gone.any():
+        warnings.warn(_divergence(system, made), RuntimeWarning, stacklevel=2)
+    return made
 
 
 def rollout_function(
@@ -92,6 +113,23 @@ def rollout_function(
     return system._cache[key]
 
 
+def _divergence(system: System, made: Trajectory) -> str:
+    """Say which motion came first to an end, and when."""
+    ends = made.diverged_at
+    first = tuple(int(i) for i in np.unravel_index(int(np.argmin(ends)), ends.shape))
+    remedy = "" if system.is_discrete else "; use a shorter dt or more substeps"
+    if not ends.shape:
+        text = f"the rollout diverged at t = {ends:g} s, its states are NaN from then on"
+    else:
+        index = first[0] if len(first) == 1 else first
+        text = (
+            f"{np.isfinite(ends).sum()} of {ends.size} rollouts diverged, the first, number "
+            f"{index}, at t = {ends[first]:g} s; their states are NaN from then on "
+            "(see Trajectory.diverged)"
+        )
+    return f"{system.name}: {text}{remedy}"
+
+
 def _input_sequence(system: System, u: Any, steps: int | None) -> np.ndarray:
     """Inputs of shape (..., N, n_inputs)."""
     u = system.nominal_input if u is None else np.asarray(u, dtype=np.float64)
@@ -102,7 +140,7 @@ def _input_sequence(system: System, u: Any, steps: int | None) -> np.ndarray:
                 f"a sequence has shape (..., N, {system.n_inputs})"
             )
         u = np.broadcast_to(u, (steps, *u.shape))
-    u = check_shape("u", u, (None, system.n_inputs), batch=True)
+    u = complete_input(system, "u", u, (None,), batch=True)
     if steps is not None and u.shape[-2] != steps:
         raise ValueError(f"u has {u.shape[-2]} rows for {steps} steps")
     if u.shape[-2] == 0:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..codegen import check_shape
-from ..groups import LieGroup
+from ..groups import LieGroup, check_element
+from ._signals import Input, as_signals
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class TrajectoryPoint(NamedTuple):
@@ -25,7 +30,7 @@ class TrajectoryPoint(NamedTuple):
     u: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:
     """States and inputs over time; callable at any time.
 
@@ -39,9 +44,22 @@ class Trajectory:
     t : array_like, shape (N + 1,)
         Increasing times in s.
     x : array_like, shape (..., N + 1, nq)
-        States.
+        States. Missing digits are made up for (see `lgcontrol.groups.check_element`), anything
+        else off the group is refused.
     u : array_like, shape (..., N, n_inputs) or (..., N + 1, n_inputs), optional
         Input held from each time on; the one at the last time may be left out.
+    inputs : iterable of Input or str, optional
+        What the columns of u are, for plots: ``system.inputs``, or names.
+
+    Notes
+    -----
+    A rollout that diverges keeps the states up to then: `diverged` and `diverged_at` tell which
+    of a batch and when, and its states from there on are NaN.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, times do not increase, or a state is no element of the group.
 
     Examples
     --------
@@ -55,8 +73,17 @@ class Trajectory:
     t: np.ndarray
     x: np.ndarray
     u: np.ndarray
+    inputs: tuple[Input, ...]
 
-    def __init__(self, group: LieGroup, t: Any, x: Any, u: Any = None) -> None:
+    def __init__(
+        self,
+        group: LieGroup,
+        t: Any,
+        x: Any,
+        u: Any = None,
+        *,
+        inputs: Iterable[Input | str] | None = None,
+    ) -> None:
         t = check_shape("t", t, (None,))
         x = check_shape("x", x, (None, group.nq), batch=True)
         if len(t) < 1 or (np.diff(t) <= 0).any():
@@ -69,8 +96,37 @@ class Trajectory:
             raise ValueError(
                 f"u has {u.shape[-2]} rows, expected {len(t) - 1} (one per step) or {len(t)}"
             )
-        for name, value in (("group", group), ("t", t), ("x", x), ("u", u)):
+        x = check_element("x", x, group, batch=True)
+        signals = () if inputs is None else as_signals(Input, inputs)
+        if inputs is not None and len(signals) != u.shape[-1]:
+            raise ValueError(f"inputs names {len(signals)} inputs, u has {u.shape[-1]}")
+        self._set(group, t, x, u, signals)
+
+    def _set(
+        self,
+        group: LieGroup,
+        t: np.ndarray,
+        x: np.ndarray,
+        u: np.ndarray,
+        inputs: tuple[Input, ...],
+    ) -> None:
+        values = {"group": group, "t": t, "x": x, "u": u, "inputs": inputs}
+        for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def _of(
+        cls,
+        group: LieGroup,
+        t: np.ndarray,
+        x: np.ndarray,
+        u: np.ndarray,
+        inputs: tuple[Input, ...] = (),
+    ) -> Trajectory:
+        """Trajectory of arrays that are known to fit; the states may end in NaN."""
+        made = object.__new__(cls)
+        made._set(group, t, x, u, inputs)
+        return made
 
     @classmethod
     def constant(cls, group: LieGroup, x: Any, u: Any = None, *, t: float = 0.0) -> Trajectory:
@@ -106,9 +162,9 @@ class Trajectory:
         t : array_like, shape (N + 1,)
             Times in s.
         x : callable
-            ``x(t) → coordinates`` of shape (nq,).
+            ``x(t) → coordinates`` of shape (nq,), called at one time after another.
         u : callable, optional
-            ``u(t) → input`` of shape (n_inputs,).
+            ``u(t) → input`` of shape (n_inputs,), called in the same way.
 
         Returns
         -------
@@ -153,7 +209,10 @@ class Trajectory:
             x.append(piece.x[..., :kept, :])
             u.append(piece.input_at_nodes[..., :kept, :])
             start += piece.duration
-        return cls(pieces[0].group, np.concatenate(t), np.concatenate(x, -2), np.concatenate(u, -2))
+        joined = (np.concatenate(t), np.concatenate(x, -2), np.concatenate(u, -2))
+        if np.isnan(joined[1][..., :-1, :]).any():
+            raise ValueError("cannot join anything to a rollout that diverged: slice it before")
+        return cls(pieces[0].group, *joined, inputs=pieces[0].inputs or None)
 
     def __call__(self, t: Any) -> TrajectoryPoint:
         """State and input at times t.
@@ -173,7 +232,8 @@ class Trajectory:
         held = np.searchsorted(self.t, t, side="right") - 1
         last = len(self.t) - 1
         k = np.clip(held, 0, max(last - 1, 0))
-        after = np.minimum(k + 1, last)
+        # A node counts for itself: what follows may have diverged.
+        after = np.where(t > self.t[k], np.minimum(k + 1, last), k)
         span = np.where(after > k, self.t[after] - self.t[k], 1.0)
         s = np.clip((t - self.t[k]) / span, 0.0, 1.0)
         x = self.group.interpolate(self.x[..., k, :], self.x[..., after, :], s)
@@ -187,9 +247,33 @@ class Trajectory:
         """Nodes of a slice, which keeps at least one: ``run[10:20]``, ``run[::5]``."""
         if not isinstance(nodes, slice):
             raise TypeError("index a trajectory with a slice of nodes, call it with a time")
-        return Trajectory(
-            self.group, self.t[nodes], self.x[..., nodes, :], self.input_at_nodes[..., nodes, :]
+        t = self.t[nodes]
+        if len(t) < 1 or (np.diff(t) <= 0).any():
+            raise ValueError(f"{nodes} keeps no node of {len(self)}, or turns time around")
+        return self._of(
+            self.group, t, self.x[..., nodes, :], self.input_at_nodes[..., nodes, :], self.inputs
         )
+
+    def __repr__(self) -> str:
+        """Group, number of nodes, span of time and what diverged."""
+        batch = f", batch {self.x.shape[:-2]}" if self.x.ndim > 2 else ""
+        gone = int(np.count_nonzero(self.diverged))
+        ended = "" if not gone else ", diverged" + (f" in {gone} cases" if batch else "")
+        return (
+            f"Trajectory({self.group}, {len(self)} nodes from {self.t[0]:g} to {self.t[-1]:g} s, "
+            f"{self.u.shape[-1]} inputs{batch}{ended})"
+        )
+
+    @property
+    def diverged(self) -> np.ndarray:
+        """Whether the motion came to an end before the last time, booleans of shape (...)."""
+        return ~np.isfinite(self.x[..., -1, :]).all(axis=-1)
+
+    @property
+    def diverged_at(self) -> np.ndarray:
+        """First time without a finite state in s, infinity where there is none, shape (...)."""
+        gone = ~np.isfinite(self.x).all(axis=-1)
+        return np.where(gone.any(axis=-1), self.t[np.argmax(gone, axis=-1)], np.inf)
 
     @property
     def duration(self) -> float:
@@ -205,7 +289,8 @@ class Trajectory:
 
     def shift(self, seconds: float) -> Trajectory:
         """Return the same motion later by a number of seconds."""
-        return Trajectory(self.group, self.t + seconds, self.x, self.u)
+        shift = check_shape("seconds", seconds, ())
+        return self._of(self.group, self.t + shift, self.x, self.u, self.inputs)
 
     def resample(self, t: Any) -> Trajectory:
         """Interpolate at other times.
@@ -221,7 +306,11 @@ class Trajectory:
         Trajectory
         """
         times = np.asarray(t, dtype=np.float64)
-        if times.ndim == 0:
+        if times.ndim:
+            times = check_shape("t", times, (None,))
+            if len(times) < 1 or (np.diff(times) <= 0).any():
+                raise ValueError("t must hold at least one time and increase")
+        else:
             if not (np.isfinite(times) and times > 0):
                 raise ValueError(f"resample needs a spacing > 0 in s, got {t}")
             whole = int(np.floor(self.duration / times * (1 + 1e-12)))
@@ -229,4 +318,45 @@ class Trajectory:
             if self.t[-1] - times[-1] > 1e-9 * self.duration:
                 times = np.append(times, self.t[-1])
         x, u = self(times)
-        return Trajectory(self.group, times, x, u)
+        return self._of(self.group, times, x, u, self.inputs)
+
+    # Files and figures
+
+    def plot(self, *, figure: Any = None) -> Figure:
+        """States and inputs over time; see `lgcontrol.plotting.plot_trajectory`."""
+        from ..plotting import plot_trajectory
+
+        return plot_trajectory(self, figure=figure)
+
+    def save(self, path: str | Path) -> Path:
+        """Write an ``.npz`` file: arrays and a JSON description, no pickled objects.
+
+        Returns
+        -------
+        Path
+            Where it is: with ``.npz`` appended if that was missing.
+        """
+        from ._trajectory_file import save_trajectory
+
+        return save_trajectory(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path, group: LieGroup | None = None) -> Trajectory:
+        """Read a file written by `save`.
+
+        Parameters
+        ----------
+        path : str or Path
+        group : LieGroup, optional
+            Needed only when the state lives on a group of your own.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        ValueError
+            If the file is no trajectory, damaged, or of a newer version.
+        """
+        from ._trajectory_file import load_trajectory
+
+        return load_trajectory(Path(path), group)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..codegen import check_shape
+from ..groups import check_element
+from ._complete_input import complete_input
 from ._linearize import classify
 from ._nearest import Nearest, solve_nearest
 from ._trim_equations import (
@@ -52,7 +55,8 @@ def trim(
     x : array_like, shape (nq,), optional
         Guess; the identity if left out. What nothing else decides stays as it is there.
     u : array_like, shape (n_inputs,), optional
-        Guess for the controls, and values of disturbances and noise; nominal if left out.
+        Guess for the controls, and values of disturbances and noise; nominal if left out, as are
+        the others where controls alone are given.
     where : mapping of str to float or array_like, optional
         Values of coordinates ("pose.z"), whole blocks ("twist") and inputs ("thrust").
     position : array_like, optional
@@ -98,11 +102,11 @@ def trim(
     t = float(check_shape("t", t, ()))
     p = system.nominal_parameters if p is None else check_shape("p", p, (system.n_parameters,))
     x = system.state.identity if x is None else check_shape("x", x, (system.state.nq,))
-    u = system.nominal_input if u is None else check_shape("u", u, (system.n_inputs,))
+    u = system.nominal_input if u is None else complete_input(system, "u", u)
     wishes = read_wishes(system, where or {}, position)
     x, u = x.copy(), u.copy()
     set_wishes(system, wishes, x, u)
-    x = system.state.normalize(x)
+    x = check_element("x", x, system.state, tolerance=inf)
     free = np.array([i for i in system.input_index() if i not in wishes.inputs], dtype=int)
     blocks = read_moving(system, moving, wishes, p)
     lower, upper = _bounds(system, wishes, free)

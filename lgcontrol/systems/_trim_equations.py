@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
 from ..codegen import check_shape, unknown_name
-from ..groups import LieGroup, Product
+from ..groups import LieGroup, Product, check_element
 from ._tracing import as_column, symbols_of
 
 if TYPE_CHECKING:
@@ -75,8 +76,7 @@ def read_wishes(system: System, where: Mapping[str, Any], position: Any) -> Wish
             wishes.coordinates[names.index(name)] = _number(f"where[{name!r}]", value)
         elif name in blocks:
             group = blocks[name][0]
-            block = check_shape(f"where[{name!r}]", value, (group.nq,))
-            wishes.blocks[name] = group.normalize(block)
+            wishes.blocks[name] = check_element(f"where[{name!r}]", value, group, tolerance=inf)
         elif name in system.input_names:
             wishes.inputs[system.input_names.index(name)] = _number(f"where[{name!r}]", value)
         else:

@@ -66,7 +66,7 @@ class TrimPoint:
             raise ValueError(f"needs 0 < dt <= seconds, got dt={dt}, seconds={seconds}")
         times = self.t + dt * np.arange(round(seconds / dt) + 1)
         x, u = self(times)
-        return Trajectory(self.system.state, times, x, u)
+        return Trajectory(self.system.state, times, x, u, inputs=self.system.inputs)
 
 
 class TrimError(RuntimeError):

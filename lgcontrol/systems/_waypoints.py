@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from ..codegen import check_shape, unknown_name
-from ..groups import LieGroup
+from ..groups import LieGroup, check_element
 
 Profile = Literal["smooth", "constant"]
 
@@ -67,12 +67,12 @@ class Waypoints:
 
     def __init__(self, group: LieGroup, t: Any, x: Any, profile: Profile = "smooth") -> None:
         t = check_shape("t", t, (None,))
-        x = check_shape("x", x, (len(t), group.nq))
+        x = check_element("x", check_shape("x", x, (len(t), group.nq)), group, batch=True)
         if len(t) < 2 or (np.diff(t) <= 0).any():
             raise ValueError("t must hold at least two times and increase")
         if profile not in get_args(Profile):
             raise ValueError(unknown_name("profile", profile, get_args(Profile)))
-        values = {"group": group, "t": t, "x": group.normalize(x), "profile": profile}
+        values = {"group": group, "t": t, "x": x, "profile": profile}
         for name, value in values.items():
             object.__setattr__(self, name, value)
 

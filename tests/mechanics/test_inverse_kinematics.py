@@ -200,3 +200,14 @@ def test_a_tree_without_limits_has_none():
     tree = Multibody().add_body("a", None, "revolute").add_frame("tip", "a", [1, 0, 0])
     solver = InverseKinematics(tree, FrameTask("tip", "position"))
     assert solver.solve([-1.0, 0.0, 0.0], start=[3.0]).is_converged
+
+
+def test_targets_that_are_no_poses_are_refused():
+    tree, frame = ARMS["ur5"]
+    solver = InverseKinematics(tree, frame)
+    for quaternion, message in (
+        ([0, 0, 0, 0], "target of the task on 'tool0' = .* cannot be normalised"),
+        ([0, 0, 0, 2], "target of the task on 'tool0' = .* qw = 2 should be 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            solver.solve([1.0, 0.0, 0.0, *quaternion])

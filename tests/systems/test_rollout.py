@@ -5,7 +5,7 @@ import pytest
 
 from lgcontrol.groups import SO2, Product, Rn
 from lgcontrol.integrators import METHODS
-from lgcontrol.systems import Parameter, System
+from lgcontrol.systems import Input, Parameter, System
 
 from ._examples import account, pendulum, quadrotor, satellite, underwater
 
@@ -91,6 +91,66 @@ def test_long_rollouts_are_the_same_motion():
     np.testing.assert_allclose(run.x[:, 0], expected, atol=1e-9)
 
 
+def test_a_start_that_diverges_leaves_the_others_alone():
+    """ẋ = x² + u from x₀ > 0 is at infinity when t = 1 / x₀."""
+    burst = System("burst", Rn(1), lambda t, x, u, p: x**2 + u, inputs=["push"])
+    starts = [[-1.0], [2.0], [0.1], [4.0]]
+    with pytest.warns(
+        RuntimeWarning,
+        match="burst: 2 of 4 rollouts diverged, the first, number 3, at t = 0.[23].* NaN from then "
+        "on .see Trajectory.diverged.; use a shorter dt or more substeps",
+    ) as caught:
+        run = burst.rollout(starts, dt=0.01, steps=100)
+    assert caught[0].filename == __file__
+    np.testing.assert_array_equal(run.diverged, [False, True, False, True])
+    assert 0.25 < run.diverged_at[3] < 0.3 and 0.5 < run.diverged_at[1] < 0.55
+    before = run.t < 0.2
+    np.testing.assert_allclose(run.x[3, before, 0], 1 / (0.25 - run.t[before]), rtol=1e-3)
+    assert np.isnan(run.x[3, run.t >= run.diverged_at[3]]).all()
+    alone = burst.rollout([0.1], dt=0.01, steps=100)
+    np.testing.assert_allclose(run.x[2], alone.x, rtol=SAME)
+    assert not alone.diverged
+
+
+def test_one_start_that_diverges_is_told_with_its_time():
+    doubling = System("doubling", Rn(1), lambda t, x, u, p: 1e30 * x, dt=1.0)
+    with pytest.warns(RuntimeWarning, match="doubling: the rollout diverged at t = 11 s, .* on$"):
+        run = doubling.rollout([1.0], steps=20)
+    assert run.diverged and run.diverged_at == 11.0
+
+
+def pushed_cart():
+    """A cart pushed by two motors, in wind and with noise."""
+    return System(
+        "cart",
+        Rn(1),
+        lambda t, x, u, p: u[0] + 2 * u[2] + 10 * u[1] + 100 * u[3],
+        inputs=[
+            Input("left"),
+            Input("wind", nominal=0.5, role="disturbance"),
+            Input("right"),
+            Input("hum", role="noise"),
+        ],
+    )
+
+
+def test_controls_alone_will_do(rng):
+    cart, u = pushed_cart(), rng.normal(size=(5, 4, 2))
+    run = cart.rollout([0.0], u, 0.1)
+    np.testing.assert_array_equal(run.u, cart.full_input(u))
+    np.testing.assert_allclose(run.x[..., -1, 0], 0.1 * (u @ [1, 2] + 5).sum(axis=-1), atol=SAME)
+    np.testing.assert_array_equal(cart.rollout([0.0], [1, 2], 0.1, steps=3).u[0], [1, 0.5, 2, 0])
+    np.testing.assert_array_equal(cart.linearize([0.0], [1.0, 2.0]).u, [1, 0.5, 2, 0])
+    with pytest.raises(
+        ValueError,
+        match=r"u has shape \(4, 3\), expected \(\.\.\., n, 4\): cart has 2 controls \+ 1 "
+        r"disturbance \+ 1 noise input; system\.full_input\(controls\) fills in the nominal others",
+    ):
+        cart.rollout([0.0], np.ones((4, 3)), 0.1)
+    with pytest.raises(ValueError, match=r"u has shape \(3,\), expected \(4,\): cart has 2 contr"):
+        cart.linearize([0.0], [1.0, 2.0, 3.0])
+
+
 def test_substeps_raise_the_accuracy():
     system = quadrotor()
     x, u = system.state.random(4), np.array([3.0, 2.0, 1.0, 3.0])
@@ -115,6 +175,7 @@ def test_projection_ends_every_step():
     ("arguments", "message"),
     [
         ({"x0": [1.0, 0.0]}, r"x0 has shape \(2,\), expected \(..., 3\)"),
+        ({"x0": [0.0, 0.0, 1.0]}, r"x0 = \[0. 0. 1.\] is no element of .* cannot be normalised"),
         ({"x0": [1.0, 0.0, np.nan]}, r"x0 is not finite: entry \(2,\) is nan"),
         ({"u": np.ones((4, 2))}, r"u has shape \(4, 2\), expected \(..., n, 1\)"),
         ({"u": [1.0], "steps": None}, r"needs steps=N; a sequence has shape \(..., N, 1\)"),

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SE3, SO2, SO3, Product, Rn
-from lgcontrol.systems import Trajectory, Waypoints
+from lgcontrol.simulation import simulate
+from lgcontrol.systems import Input, System, Trajectory, Waypoints
 
 SAME = 1e-12
 
@@ -114,6 +115,118 @@ def test_resampling_keeps_the_motion(rng):
 def test_faults_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         Trajectory(SO2, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("group", "x", "message"),
+    [
+        (
+            SO2,
+            [[1.0, 0.0], [2.0, 0.0]],
+            r"x\[1\] = \[2\. 0\.\] is no element of SO2: cos = 2 should",
+        ),
+        (
+            SO3,
+            [[0.0] * 4] * 2,
+            r"x\[0\] = .* is no element of SO3: the part with qx cannot be norm",
+        ),
+    ],
+)
+def test_states_off_the_group_are_refused(group, x, message):
+    with pytest.raises(ValueError, match=message):
+        Trajectory(group, [0.0, 1.0], x)
+    with pytest.raises(ValueError, match=r"x\[0\] = .* is no element of"):
+        Trajectory.constant(group, x[1])
+
+
+def test_states_printed_with_few_digits_are_brought_onto_the_group():
+    run = Trajectory(SO2, [0.0], [[0.707, 0.707]])
+    np.testing.assert_allclose(np.linalg.norm(run.x, axis=1), 1.0, atol=SAME)
+
+
+# A rollout that came to an end
+
+
+def burst():
+    """Three motions; the first diverges at 0.2 s, the last at 0.3 s."""
+    t, x = np.linspace(0.0, 0.4, 5), np.ones((3, 5, 1))
+    x[0, 2:], x[2, 3:] = np.nan, np.nan
+    return Trajectory._of(Rn(1), t, x, np.zeros((3, 4, 0)))
+
+
+def test_what_diverged_and_when():
+    run = burst()
+    np.testing.assert_array_equal(run.diverged, [True, False, True])
+    np.testing.assert_allclose(run.diverged_at, [0.2, np.inf, 0.3])
+    assert "batch (3,), diverged in 2 cases" in repr(run)
+
+
+def test_the_motion_before_it_can_be_used_and_later_parts_stay_marked():
+    run = burst()
+    assert not run[:2].diverged.any()
+    np.testing.assert_array_equal(run.resample(0.05)[2:].diverged, [True, False, True])
+    np.testing.assert_allclose(run.shift(1.0).diverged_at, [1.2, np.inf, 1.3])
+    assert np.isfinite(run(0.1).x).all() and np.isnan(run(0.25).x[0]).all()
+    with pytest.raises(ValueError, match="cannot join anything to a rollout that diverged"):
+        Trajectory.concatenate([run, run])
+
+
+# Files
+
+GROUPS = [SE3, Product(angle=SO2, rate=Rn(2)), Rn(0)]
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_files_keep_everything(group, tmp_path, rng):
+    inputs = (Input("thrust", "N", 0.0, np.inf), Input("gust", "m/s", role="disturbance"))
+    x, u = group.random(rng, (3, 5)), rng.normal(size=(3, 4, 2))
+    run = Trajectory(group, np.arange(5.0), x, u, inputs=inputs)
+    path = run.save(tmp_path / "run")
+    assert path.name == "run.npz"
+    back = Trajectory.load(tmp_path / "run")
+    assert back.group == group and back.inputs == inputs
+    for name in ("t", "x", "u"):
+        np.testing.assert_array_equal(getattr(back, name), getattr(run, name))
+
+
+def test_files_keep_what_diverged(tmp_path):
+    back = Trajectory.load(burst().save(tmp_path / "a"))
+    np.testing.assert_array_equal(back.x, burst().x)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"x": None}, "is damaged: x is missing"),
+        ({"x": np.full((5, 1), np.nan)}, "is damaged: x has states of NaN other than at its end"),
+        ({"x": np.array([[1.0], [np.nan], [1.0], [1.0], [1.0]])}, "NaN other than at its end"),
+        ({"t": np.zeros(5)}, "is damaged: t must hold at least one time and increase"),
+        ({"inputs": np.zeros((1, 3))}, r"is damaged: inputs has shape \(1, 3\), expected \(0, 3\)"),
+        ({"description": np.array("[]")}, "is no saved trajectory"),
+        ({"x": np.array([{}], dtype=object)}, "is no saved trajectory: Object arrays cannot be"),
+    ],
+)
+def test_damaged_files_are_told(changes, message, tmp_path):
+    path = Trajectory(Rn(1), np.arange(5.0), np.ones((5, 1))).save(tmp_path / "a")
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files} | changes
+    np.savez(path, **{name: value for name, value in arrays.items() if value is not None})
+    with pytest.raises(ValueError, match=message):
+        Trajectory.load(path)
+
+
+def test_results_are_no_trajectories(tmp_path):
+    still = System("still", Rn(1), lambda t, x, u, p: 0 * x)
+    path = simulate(still, x0=[1.0], seconds=0.1).save(tmp_path / "a")
+    with pytest.raises(
+        ValueError, match=r"holds 'lgcontrol\.simulation', expected 'lgcontrol\.tra"
+    ):
+        Trajectory.load(path)
+
+
+def test_names_of_inputs_are_counted():
+    with pytest.raises(ValueError, match="inputs names 1 inputs, u has 2"):
+        Trajectory(Rn(1), [0.0], [[1.0]], [[1.0, 2.0]], inputs=["force"])
 
 
 # Waypoints

@@ -1,0 +1,102 @@
+"""Arrays on disk: NumPy archives with a JSON description, no pickled objects."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+# What reading a damaged archive raises, as found by cutting and flipping bytes.
+DAMAGE = (
+    ValueError,  # also JSON, Unicode and pickled objects
+    KeyError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    OSError,
+    EOFError,
+    MemoryError,  # a shape of absurd size
+    NotImplementedError,  # an unknown compression
+    OverflowError,
+    RecursionError,
+    RuntimeError,  # an encrypted member
+    SyntaxError,  # an array header
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+def write_archive(
+    path: Path,
+    schema: str,
+    version: int,
+    arrays: Mapping[str, np.ndarray],
+    description: Mapping[str, Any],
+) -> Path:
+    """Write arrays and a description; the file appears complete or not at all.
+
+    Returns where it is: with ``.npz`` appended if that was missing.
+    """
+    path = _with_suffix(path)
+    text = json.dumps({"schema": schema, "version": version, **description})
+    members = {**arrays, "description": np.array(text)}
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(part, "wb") as file:
+            np.savez_compressed(file, **cast(dict[str, Any], members))
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def read_archive(
+    path: Path, schema: str, version: int, what: str
+) -> tuple[Path, dict[str, Any], dict[str, Any]]:
+    """Path with its ending, arrays and description of an archive of one schema.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file, with or without ``.npz``.
+    ValueError
+        If the file is not `what`, or of a newer version.
+    """
+    if not path.exists():
+        path = _with_suffix(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file")
+    try:
+        with zipfile.ZipFile(path):  # NumPy would take a bare array or a pickle too
+            pass
+        with np.load(path, allow_pickle=False) as file:
+            arrays: dict[str, Any] = {key: file[key] for key in file.files}
+        description = json.loads(str(arrays.pop("description")))
+        found, number = description["schema"], description["version"]
+    except DAMAGE as error:
+        raise ValueError(f"{path} is no {what}: {damage_reason(error)}") from None
+    if found != schema:
+        raise ValueError(f"{path} holds {found!r}, expected {schema!r}")
+    if not isinstance(number, int) or number > version:
+        raise ValueError(
+            f"{path} has format version {number}, this lgcontrol reads up to {version}: "
+            "install a newer one"
+        )
+    return path, arrays, description
+
+
+def damage_reason(error: Exception) -> str:
+    """What an error of `DAMAGE` says of the file."""
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    return f"{text} is missing" if isinstance(error, KeyError) else text or type(error).__name__
+
+
+def _with_suffix(path: Path) -> Path:
+    return path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
