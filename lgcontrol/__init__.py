@@ -1,4 +1,4 @@
-"""Control and estimation on Lie groups: models, linearization, MPC, simulation."""
+"""Control on Lie groups: models, trim, linearization, MPC, closed-loop simulation."""
 
 from __future__ import annotations
 
@@ -76,11 +76,13 @@ _HOME = {
 }
 _PACKAGES = (
     "codegen",
+    "controllers",
     "estimation",
     "groups",
     "integrators",
     "io",
     "mechanics",
+    "models",
     "optimal",
     "plotting",
     "simulation",
@@ -93,11 +95,22 @@ def __getattr__(name: str) -> Any:
     if name in _PACKAGES:
         return import_module(f".{name}", __name__)
     if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_hint(name)}")
     value = getattr(import_module(f".{_HOME[name]}", __name__), name)
     globals()[name] = value
     return value
 
 
+def _hint(name: str) -> str:
+    """Where a name is that is not at the top."""
+    if name.startswith("_"):
+        return ""  # what debuggers and notebooks ask of every object
+    for package in _PACKAGES:
+        if name in vars(import_module(f".{package}", __name__)):
+            return f"; {name} is in {__name__}.{package}"
+    return ""
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME, *_PACKAGES})
+    special = {name for name in globals() if name.startswith("__")}
+    return sorted({*special, *_HOME, *_PACKAGES})

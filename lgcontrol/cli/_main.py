@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="lgcontrol", description="Control and estimation on Lie groups."
+        prog="lgcontrol", description="Control on Lie groups."
     )
     parser.add_argument("--version", action="version", version=f"lgcontrol {_version()}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

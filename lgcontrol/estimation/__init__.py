@@ -1,1 +1,3 @@
-"""Filters, moving-horizon estimation and smoothing on Lie groups."""
+"""What an estimator is: the protocol that `lgcontrol.simulation` asks for. It brings no filters."""
+
+from ._estimator import Estimator as Estimator

@@ -34,6 +34,30 @@ def test_packages_are_there():
     assert lg.groups.SO3 is lg.SO3
 
 
+def test_every_folder_is_there():
+    assert lg.models.quadrotor().name == "quadrotor"
+    assert lg.controllers.MPC.__name__ == "MPC"
+
+
 def test_unknown_names_are_refused():
-    with pytest.raises(AttributeError, match="has no attribute 'Systems'"):
+    with pytest.raises(AttributeError, match="has no attribute 'Systems'$"):
         _ = lg.Systems
+
+
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [("MPC", "controllers"), ("quadrotor", "models"), ("InverseKinematics", "mechanics")],
+)
+def test_names_that_are_elsewhere_are_found(name, package):
+    with pytest.raises(AttributeError, match=f"'{name}'; {name} is in lgcontrol.{package}$"):
+        getattr(lg, name)
+
+
+def test_asking_for_private_names_loads_nothing():
+    probe = "import lgcontrol; hasattr(lgcontrol, '_repr_html_')"
+    assert not modules_after(probe) & {"casadi", "lgcontrol.models"}
+
+
+def test_only_what_is_of_use_is_listed():
+    assert not {"Any", "TYPE_CHECKING", "annotations", "import_module"} & {*dir(lg)}
+    assert {"models", "controllers", "System", "__doc__"} <= {*dir(lg)}
