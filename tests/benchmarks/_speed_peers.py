@@ -64,6 +64,22 @@ class PinocchioTree:
         model.appendBodyToJoint(joint, own, pin.SE3.Identity())
         return cls(pin, model, tree)
 
+    @classmethod
+    def chain(cls, pin: Any, tree: Multibody) -> "PinocchioTree":
+        """Make a model of a chain of revolute joints about coordinate axes."""
+        model, parent = pin.Model(), 0
+        for link in tree.links:
+            ((_, group),) = link.joint.steps
+            joint = (pin.JointModelRX, pin.JointModelRY, pin.JointModelRZ)[np.argmax(group.axis)]()
+            T = np.array(link.placement)
+            place = pin.SE3(T[:3, :3].copy(), T[:3, 3].copy())
+            parent = model.addJoint(parent, joint, place, link.joint_name)
+            own = link.inertia
+            assert own is not None
+            body = pin.Inertia(own.mass, np.array(own.center_of_mass), np.array(own.inertia))
+            model.appendBodyToJoint(parent, body, pin.SE3.Identity())
+        return cls(pin, model, tree)
+
     def call(self, function: str, arguments: list[np.ndarray]) -> Callable[[], None]:
         """Evaluate on every row of the arguments, one after the other."""
         routine = getattr(self.pin, _ROUTINES[function])

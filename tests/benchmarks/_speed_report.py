@@ -50,6 +50,7 @@ def print_tables(results: dict[str, Any]) -> None:
         aim = aim_of(name)
         missed = " missed" if theirs and ratio_of(row, "batch") < aim else ""
         print(f"{name:38s}{row['operations']:8d}{cells}{end}{aim:6.1f}{missed}")
+    print_large(results["large trees"])
     print("\nQuadrotor, steps of Munthe-Kaas order 4, million steps a second")
     for name, value in results["rollouts"].items():
         print(f"  {name:32s}{value / 1e6:9.3f}")
@@ -60,6 +61,20 @@ def print_tables(results: dict[str, Any]) -> None:
         print("\nSeconds")
         for name, value in results["builds"].items():
             print(f"  {name:32s}{value:9.3f}")
+
+
+def print_large(rows: dict[str, Any]) -> None:
+    """Print what the code of large trees grows by."""
+    print("\nLarge trees, code written out or (*) loops; in brackets Pinocchio's time over ours")
+    heads = ("operations", "written", "bytes", "trace s", "build s", "µs")
+    print(f"{'':42s}{heads[0]:>12s}" + "".join(f"{head:>9s}" for head in heads[1:]))
+    for name, row in rows.items():
+        ratio = f"({row['pinocchio / compiled']:5.1f})" if "pinocchio" in row else ""
+        print(
+            f"{name:41s}{'*' if row['loops'] else ' '}{row['operations']:12d}"
+            f"{row['operations written']:9d}{row['bytes']:9d}{row['trace s']:9.2f}"
+            f"{row['build s']:9.2f}{row['compiled']:9.1f} {ratio}"
+        )
 
 
 def plot(results: dict[str, Any], path: Path) -> None:

@@ -2,12 +2,14 @@
 
     python tests/benchmarks/bench_mpc.py [--attitudes 100] [--open-loop 101] [--out FILE.json]
 
-Runs the neutral plant, disturbances and judge of the reference data ($LGCONTROL_SHARED) from the
-benchmark's random attitudes and as many more, with the quaternion's sign as drawn, flipped, and
-made canonical at each measurement. Prints a table, writes it as JSON.
+Times the calls of the designs with predictive control, interpreted and compiled. Runs the neutral
+plant, disturbances and judge of the reference data ($LGCONTROL_SHARED) from the benchmark's random
+attitudes and as many more, with the quaternion's sign as drawn, flipped, and made canonical at each
+measurement. Prints a table, writes it as JSON.
 """
 
 import argparse
+import importlib
 import json
 import os
 import sys
@@ -22,6 +24,7 @@ sys.path.insert(0, str(ROOT / "tests" / "controllers"))
 
 import problem_a  # noqa: E402  # the path above makes it importable
 
+from lgcontrol.codegen import set_compile_policy  # noqa: E402
 from lgcontrol.controllers import MPC, ThrustVectorPD  # noqa: E402
 from lgcontrol.groups import SO3  # noqa: E402
 from lgcontrol.optimal import OptimalControlProblem, Residual, SQPSolver  # noqa: E402
@@ -95,13 +98,35 @@ def step_times() -> dict:
     for name in ("interpreted", "compiled"):
         mpc = MPC(quad, horizon=40, dt=0.05, Q=STAGE, R=0.1, terminal=END)
         if name == "compiled":
-            mpc.compiled()
+            mpc.prepare()
         x, times = quad.state.join(pose=[0, 0, 0, 1, 0, 0, 0]), []
         for k in range(200):
             x = quad.step()(0.0, x, mpc(0.05 * k, x, problem_a.GOAL), [], 0.05)
             times.append(1e3 * mpc.info.solve_time)
         found[name] = float(np.median(times[1:]))
     print("real-time step [ms]:", json.dumps(found), flush=True)
+    return found
+
+
+def design_times() -> dict:
+    """Wall times [ms] of the calls in each design's own loop, interpreted and compiled."""
+    found: dict[str, dict] = {}
+    for name in ("quadrotor_recovery", "vessel_docking", "auv_helix", "panda_mpc"):
+        module = importlib.import_module(f"lgcontrol.controllers.designs.{name}")
+        found[name] = {}
+        for kind, policy in (("interpreted", "off"), ("compiled", "auto")):
+            set_compile_policy(policy)
+            task = module.design()
+            log = task.run().control
+            calls, qp = 1e3 * log["call_time"], 1e3 * log["qp_time"]
+            found[name][kind] = {
+                "period": 1e3 * task.controller.dt,
+                "first": float(calls[0]),
+                "median": float(np.median(calls)),
+                "99%": float(np.percentile(calls, 99)),
+                "QP, median": float(np.median(qp)),
+            }
+            print(f"{name}, {kind} [ms]:", json.dumps(found[name][kind]), flush=True)
     return found
 
 
@@ -163,6 +188,7 @@ def main() -> None:
     best = json.loads((shared / "specs" / "best_known.json").read_text())
     result = {
         "step [ms]": step_times(),
+        "designs [ms]": design_times(),
         "closed loop": closed_loops(plant, options.attitudes),
         "open loop": open_loops(plant, best, options.open_loop),
     }

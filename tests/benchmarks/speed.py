@@ -6,6 +6,7 @@ Trees: time of one evaluation of ours in a batch of 256 (one thread), item after
 vectors, in a single call from Python with arrays and in place, and of Pinocchio called from Python
 into preallocated data; same random inputs, in turns, medians. The ratios are Pinocchio's time over
 ours in the same turn. "generic" is code without ``-march=native``, as a wheel would hold it.
+Trees of 16 to 256 bodies: operations, size of the library, times to trace, build and evaluate.
 Pinocchio and MuJoCo are left out where they are not installed (`pip install lgcontrol[bench]`).
 Robot files are those of ``$LGCONTROL_SHARED/robots`` or ``../shared/robots``. Writes speed.json and
 speed.png.
@@ -37,6 +38,7 @@ from lgcontrol.codegen._compiler import find_compiler  # noqa: E402
 from lgcontrol.groups import SE3  # noqa: E402
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia  # noqa: E402
 from lgcontrol.models import quadrotor  # noqa: E402
+from tests.benchmarks._speed_large import SIZES, large_trees  # noqa: E402
 from tests.benchmarks._speed_peers import (  # noqa: E402
     PinocchioTree,
     find,
@@ -314,6 +316,8 @@ def main() -> None:
         "rollouts": rollouts(mujoco, rounds, options.quick),
         "trees": single_body(pin, rounds),
     }
+    sizes = SIZES[:2] if options.quick else SIZES
+    results["large trees"] = large_trees(pin, max(5, rounds // 3), sizes)
     if options.robots.is_dir():
         names = ["ur5", "panda"] if options.quick else list(ROBOTS)
         results["trees"] |= trees(options.robots, pin, rounds, names)

@@ -126,11 +126,10 @@ def test_loops_compute_what_written_out_code_does(kind, looped, rng, monkeypatch
         have, want = getattr(loops, name), getattr(written, name)
         assert want.function.is_a("SXFunction")
         assert repr(have) == repr(want)
-        arguments = arguments_of(written, want, rng)
-        assert_same(name, have(*arguments), want(*arguments))
+        given = dict(zip(want.arguments, arguments_of(written, want, rng), strict=True))
+        assert_same(name, have(**given), want(**given))
         if want._recipe.takes_wrenches:
-            wrenches = rng.normal(size=(len(written.bodies), 6))
-            given = dict(zip(want.arguments, arguments, strict=True)) | {"wrenches": wrenches}
+            given["wrenches"] = rng.normal(size=(len(written.bodies), 6))
             assert_same(name, have(**given), want(**given))
 
 
