@@ -148,3 +148,11 @@ def test_whirling_frame_has_the_gyroscopic_terms():
     _, D, K, _ = tree.linearized_equations(tree.neutral, [speed, 0, 0], np.zeros(3))
     assert error(D[1:, 1:], 2 * 2.0 * speed * np.array([[0, -1], [1, 0]])) < KNOWN
     assert error(K[1:, 1:], np.diag([50.0, 80.0]) - 2.0 * speed**2 * np.eye(2)) < KNOWN
+
+
+def test_what_nothing_holds_has_frequency_zero(shared):
+    """Upright axes of a robot: weight does not act on them, and rounding of K must not either."""
+    arm = Multibody.from_urdf(shared / "robots" / "panda.urdf", on_finding="ignore")
+    squares = arm.normal_modes(arm.neutral).squared_frequencies
+    raw = arm.linearized_equations(arm.neutral, np.zeros(arm.nv), np.zeros(arm.nv))
+    assert (squares == 0.0).sum() == np.sum(np.linalg.svd(raw.K, compute_uv=False) < 1e-9)

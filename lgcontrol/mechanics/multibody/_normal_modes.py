@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 SYMMETRY = 1e-9  # of K, relative: what rounding of the linearization leaves
 
+ROUNDING = 32 * np.finfo(float).eps  # of entries of K, against its largest one
+
 
 @dataclass(frozen=True, eq=False)
 class NormalModes:
@@ -24,7 +26,7 @@ class NormalModes:
     ----------
     squared_frequencies : ndarray, shape (nv,)
         ω² of the undamped motion ``M ε̈ + K ε = 0``, ascending [rad²/s²]: zero for motions that
-        nothing holds, negative for unstable ones.
+        nothing holds (what rounding of K makes of zero is zero here), negative for unstable ones.
     shapes : ndarray, shape (nv, nv)
         Modes as columns, with ``shapesᵀ M shapes = 1`` and ``shapesᵀ K shapes = diag(ω²)``.
     poles : ndarray of complex, shape (2 nv,)
@@ -102,6 +104,8 @@ def normal_modes(tree: Multibody, q: Any, *, wrenches: Any = None, p: Any = None
         )
     M, K = (M + M.T) / 2, (K + K.T) / 2
     squares, shapes = scipy.linalg.eigh(K, M)
+    rounding = ROUNDING * np.abs(K).max(initial=0.0) * (shapes**2).sum(axis=0)
+    squares = np.where(np.abs(squares) <= rounding, 0.0, squares)
     damped = np.block(
         [
             [np.zeros_like(M), np.eye(tree.nv)],
