@@ -10,6 +10,7 @@ import numpy as np
 
 from lgcontrol.codegen import check_shape
 from lgcontrol.systems import System
+from lgcontrol.systems._system import not_a_system
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,8 @@ class ControlInfo:
     Parameters
     ----------
     status : str
-        "ok"; "saturated" when bounds changed the answer; "held" when the state was not finite and
-        the last input was returned; solvers have more.
+        "ok"; "saturated" when bounds changed the answer; "held" when the state was not finite or
+        no element of its group and the last input was returned; solvers have more.
     solve_time : float
         In s; zero for closed formulas.
     message : str
@@ -64,6 +65,8 @@ class Controller(ABC):
         delay: float = 0.0,
         reference: Any = None,
     ) -> None:
+        if not isinstance(system, System):
+            raise TypeError(not_a_system("system", system))
         for name, value in (("dt", dt), ("offset", offset), ("delay", delay)):
             if not check_shape(name, value, ()) >= 0 or (name == "dt" and value <= 0):
                 raise ValueError(f"{name} must be positive, got {value:g} s")
@@ -84,7 +87,7 @@ class Controller(ABC):
         t : float
             Time in s.
         x : array_like, shape (nq,)
-            State; when it is not finite the last controls are held.
+            State; when it is not finite or no element of the group the last controls are held.
         reference : optional
             Constant state, TrimPoint or Trajectory; that of the controller if left out.
 
@@ -100,6 +103,11 @@ class Controller(ABC):
         state = check_shape("x", x, (self.system.state.nq,), finite=False)
         if not np.isfinite(state).all():
             self.info = ControlInfo("held", message="the state is not finite")
+            return self._fallback()
+        state = self.system.state.normalize(state)
+        if not np.isfinite(state).all():
+            message = f"the state is no element of {self.system.state}"
+            self.info = ControlInfo("held", message=message)
             return self._fallback()
         goal = self.reference if reference is None else reference
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is held below

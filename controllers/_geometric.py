@@ -7,7 +7,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from lgcontrol.codegen import ModelFunction
+from lgcontrol.codegen import ModelFunction, check_shape
 from lgcontrol.optimal import sample_reference
 from lgcontrol.systems import System
 
@@ -77,7 +77,8 @@ class GeometricPD(Controller):
         self.blocks = find_blocks(system, configuration)
         self.stiffness, self.damping = gains(frequency, damping_ratio, self.blocks.group.dim)
         self.saturate = saturate
-        self._p = system.nominal_parameters if p is None else np.asarray(p, dtype=np.float64)
+        nominal = system.nominal_parameters
+        self._p = nominal if p is None else check_shape("p", p, nominal.shape)
         self._actuation = actuation(system, self.blocks)
         self._tracking = _tracking(system, self.blocks)
         effect = self._actuation(0.0, system.state.identity, system.nominal_input, self._p).effect

@@ -12,7 +12,7 @@ from lgcontrol.systems import System
 from ._base import Controller
 from ._goal import goal_of
 from ._spring import error_of, gain, spring_damper
-from ._tree_law import TreeLaw, bounded
+from ._tree_law import TreeLaw, bounded, system_of
 
 
 class GravityPD(Controller):
@@ -75,7 +75,7 @@ class GravityPD(Controller):
         offset: float = 0.0,
         delay: float = 0.0,
     ) -> None:
-        system = tree.system() if system is None else system
+        system = system_of(tree, system)
         super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference)
         self.tree, self.saturate = tree, saturate
         group, n = tree.configuration, tree.nv

@@ -14,7 +14,7 @@ from ._base import Controller
 from ._goal import goal_of
 from ._spring import error_of, gain, spring_damper
 from ._task_inverse import TaskInverse
-from ._tree_law import TreeLaw, bounded
+from ._tree_law import TreeLaw, bounded, system_of
 
 
 class Impedance(Controller):
@@ -103,7 +103,7 @@ class Impedance(Controller):
         offset: float = 0.0,
         delay: float = 0.0,
     ) -> None:
-        system = tree.system() if system is None else system
+        system = system_of(tree, system)
         super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference)
         self.tree, self.saturate = tree, saturate
         self.task: FrameTask = FrameTask(task) if isinstance(task, str) else task

@@ -220,7 +220,7 @@ class MPC(Controller):
         goal = self.reference if reference is None else reference
         if x is None or goal is None:
             return
-        state = np.asarray(x, dtype=np.float64)
+        state = self.system.state.normalize(np.asarray(x, dtype=np.float64))
         if not np.isfinite(state).all():
             return
         with np.errstate(over="ignore", invalid="ignore"):
@@ -242,7 +242,6 @@ class MPC(Controller):
 
     def _start(self, t: float, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Time at which an answer takes effect, and the state then."""
-        x = self.system.state.normalize(x)
         return (t + self.delay, self._predict(t, x)) if self.delay else (t, x)
 
     def _first(self, x: np.ndarray, times: np.ndarray, reference: Any, started: float) -> None:
@@ -263,11 +262,13 @@ class MPC(Controller):
             x, guess=best, max_iterations=self.first_iterations, tolerance=1e-4, **options
         )
         self._nodes = Nodes(times, solution.x, solution.u)
-        ended_well = solution.status in ("converged", "iteration limit", "stalled")
+        status = solution.status
+        if status in ("converged", "iteration limit", "stalled"):
+            status = "infeasible" if solution.violations else "ok"
         self.info = MPCInfo(
-            status="ok" if ended_well else solution.status,
+            status=status,
             solve_time=time.perf_counter() - started,
-            message="" if ended_well else solution.message,
+            message="" if status == "ok" else solution.message,
             iterations=solution.iterations[-1].number,
             cost=solution.cost,
             qp_time=solution.times["qp"],

@@ -13,7 +13,7 @@ from ._base import Controller
 from ._goal import goal_of
 from ._task_inverse import TaskInverse
 from ._tracking import gains, tracking_acceleration
-from ._tree_law import TreeLaw, bounded
+from ._tree_law import TreeLaw, bounded, system_of
 
 
 class OperationalSpace(Controller):
@@ -100,7 +100,7 @@ class OperationalSpace(Controller):
         offset: float = 0.0,
         delay: float = 0.0,
     ) -> None:
-        system = tree.system() if system is None else system
+        system = system_of(tree, system)
         super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference)
         self.tree, self.saturate = tree, saturate
         self.task: FrameTask = FrameTask(task) if isinstance(task, str) else task

@@ -7,7 +7,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from lgcontrol.codegen import ModelFunction
+from lgcontrol.codegen import ModelFunction, check_shape
 from lgcontrol.groups import SE3, SO3
 from lgcontrol.optimal import sample_reference
 from lgcontrol.systems import System
@@ -104,7 +104,8 @@ class ThrustVectorPD(Controller):
         if tilt_limit is not None and not 0 < tilt_limit < np.pi / 2:
             raise ValueError(f"tilt_limit must be between 0 and π/2, got {tilt_limit}")
         self.saturate = saturate
-        self._p = system.nominal_parameters if p is None else np.asarray(p, dtype=np.float64)
+        nominal = system.nominal_parameters
+        self._p = nominal if p is None else check_shape("p", p, nominal.shape)
         self._actuation = actuation(system, self.blocks)
         self.axis = self._find_axis()
         # Rows that turn accelerations into lift, two tilts and the turn about the thrust.

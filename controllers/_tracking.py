@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from lgcontrol.codegen import ModelFunction, unknown_name
+from lgcontrol.codegen import ModelFunction, check_shape, unknown_name
 from lgcontrol.groups import LieGroup, Product, Rn
 from lgcontrol.systems import System
 
@@ -161,8 +161,10 @@ def _build_actuation(system: System, blocks: Blocks) -> ModelFunction:
 
 def gains(frequency: Any, damping_ratio: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Diagonals ``ω²`` and ``2 ζ ω`` of stiffness and damping, shape (size,) each."""
-    omega = np.broadcast_to(np.asarray(frequency, dtype=np.float64), (size,))
-    zeta = np.broadcast_to(np.asarray(damping_ratio, dtype=np.float64), (size,))
+    omega, zeta = (
+        np.broadcast_to(check_shape(name, value, (size,) if np.ndim(value) else ()), (size,))
+        for name, value in (("frequency", frequency), ("damping_ratio", damping_ratio))
+    )
     if not ((omega > 0) & (zeta > 0)).all():
         raise ValueError(
             f"frequency and damping_ratio must be positive, got {frequency} and {damping_ratio}"

@@ -125,6 +125,16 @@ class TreeLaw:
             )
 
 
+def system_of(tree: Multibody, system: System | None) -> System:
+    """System that the controls act on: that of the tree unless another is given."""
+    if not isinstance(tree, Multibody):
+        raise TypeError(
+            f"tree must be a Multibody, not {type(tree).__name__}: the controller needs the "
+            "mechanics, and takes a System besides as system="
+        )
+    return tree.system() if system is None else system
+
+
 def bounded(
     terms: Sequence[np.ndarray], lower: np.ndarray, upper: np.ndarray, saturate: bool
 ) -> tuple[np.ndarray, ControlInfo]:

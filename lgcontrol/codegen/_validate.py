@@ -79,7 +79,8 @@ def check_shape(
         )
     if finite and not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise ValueError(f"{name} is not finite: entry {where} is {array[where]}")
+        place = f"entry {where} is" if where else "it is"
+        raise ValueError(f"{name} is not finite: {place} {array[where]}")
     return array
 
 

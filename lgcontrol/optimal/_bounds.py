@@ -12,6 +12,7 @@ import numpy as np
 from ..codegen import ModelFunction, check_shape, unknown_name
 from ..groups import Product
 from ..systems import System
+from ._residual import column_of
 
 Where = Literal["path", "terminal", "both"]
 
@@ -103,7 +104,10 @@ def build_rows(
         low = _limit(f"lower of bound {bound.label!r}", bound.lower, size)
         high = _limit(f"upper of bound {bound.label!r}", bound.upper, size)
         if not (low <= high).all():
-            raise ValueError(f"bound {bound.label!r}: needs lower <= upper, got {low}, {high}")
+            k = int(np.flatnonzero(~(low <= high))[0])
+            raise ValueError(
+                f"bound {labels[k]!r}: lower must not exceed upper, got {low[k]:g} and {high[k]:g}"
+            )
         needs_input = ca.which_depends(column, u, 1, True) if size else []
         for row in range(size):
             if np.isinf(low[row]) and np.isinf(high[row]):
@@ -143,7 +147,7 @@ def _expression(
     state = system.state
     if not isinstance(bound.of, str):
         function = bound.of.function if isinstance(bound.of, ModelFunction) else bound.of
-        column = system.symbol(function(t, x, u, p))
+        column = column_of(f"bound {bound.label!r}", function, system.symbol, (t, x, u, p))
         size = column.shape[0]
         return column, tuple(
             f"{bound.label}[{i}]" if size > 1 else bound.label for i in range(size)

@@ -11,6 +11,7 @@ import numpy as np
 from ..codegen import check_shape
 from ..integrators import Method, get_method
 from ..systems import Parameter, System
+from ..systems._system import not_a_system
 from ._bounds import Bound
 from ._residual import Residual
 from ._weights import input_weight, state_weight
@@ -90,9 +91,8 @@ class OptimalControlProblem:
     def __post_init__(self) -> None:
         system = self.system
         if not isinstance(system, System):
-            raise TypeError(f"system must be a System, not {type(system).__name__}")
-        if int(self.horizon) != self.horizon or self.horizon < 1:
-            raise ValueError(f"horizon must be a number of steps of at least 1, got {self.horizon}")
+            raise TypeError(not_a_system("system", system))
+        horizon = _check_horizon(self.horizon)
         if not len(system.input_index("control")):
             raise ValueError(f"{system.name} has no control inputs to optimise")
         dt = _check_step(system, self.dt)
@@ -100,7 +100,7 @@ class OptimalControlProblem:
         Q = state_weight("Q", self.Q, system.state)
         terminal = self.terminal
         if terminal is None:
-            terminal = self.horizon * dt * Q
+            terminal = horizon * dt * Q
         elif not isinstance(terminal, str):
             terminal = state_weight("terminal", terminal, system.state)
         elif terminal != "riccati":
@@ -111,13 +111,13 @@ class OptimalControlProblem:
         if twice:
             raise ValueError(f"parameters of the same name: {', '.join(sorted(twice))}")
         values = {
-            "horizon": int(self.horizon),
+            "horizon": horizon,
             "dt": dt,
             "Q": Q,
             "R": input_weight("R", self.R, system),
             "terminal": terminal,
-            "bounds": tuple(self.bounds),
-            "residuals": tuple(self.residuals),
+            "bounds": _all_of("bounds", self.bounds, Bound, "Bound('twist', -1.0, 1.0)"),
+            "residuals": _all_of("residuals", self.residuals, Residual, "Residual(function)"),
             "parameters": extra,
         }
         for name, value in values.items():
@@ -151,6 +151,24 @@ class OptimalControlProblem:
         from ._sqp import SQPSolver
 
         return SQPSolver(self, qp=qp).solve(x0, **options)
+
+
+def _check_horizon(value: Any) -> int:
+    is_number = isinstance(value, int | float | np.integer | np.floating)
+    if not is_number or value != value // 1 or value < 1:
+        raise ValueError(f"horizon must be a whole number of steps, at least 1, got {value!r}")
+    return int(value)
+
+
+def _all_of(name: str, values: Any, kind: type, example: str) -> tuple[Any, ...]:
+    """A sequence of one type."""
+    listed = isinstance(values, list | tuple)
+    wrong = [value for value in values if not isinstance(value, kind)] if listed else [values]
+    if wrong:
+        raise TypeError(
+            f"{name} must be a list of {kind.__name__}, as in {name}=[{example}]; got {wrong[0]!r}"
+        )
+    return tuple(values)
 
 
 def _check_step(system: System, dt: float | None) -> float:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..codegen import check_shape
-from ..systems import System, field_derivatives
+from ..systems import System, TrajectoryPoint, field_derivatives
 
 
 class ReferenceSamples(NamedTuple):
@@ -35,9 +36,9 @@ def sample_reference(
     ----------
     system : System
     reference : array_like, TrimPoint, Trajectory or callable
-        A constant state (nq,), an object with ``x`` and ``u``, or a callable of an array of times
-        that returns such an object. Inputs are all of the system's (n_inputs,) or its controls
-        only.
+        A constant state (nq,), an object with ``x`` and ``u``, a Trajectory or another callable
+        object that takes an array of times and returns such an object, or a plain function of one
+        time. Inputs are all of the system's (n_inputs,) or its controls only.
     times : ndarray, shape (k,)
         Increasing times in s.
     p : ndarray, optional
@@ -65,9 +66,9 @@ def sample_reference(
             f"{system.name} has no reference to follow: give a state, a TrimPoint or a Trajectory"
         )
     times = np.asarray(times, dtype=np.float64)
-    point = reference(times) if moves(reference) else reference
+    point = _at(reference, times) if moves(reference) else reference
     x, u = getattr(point, "x", point), getattr(point, "u", None)
-    x = check_shape("the reference's state", x, (system.state.nq,), batch=True)
+    x = _check_states(system, x)
     if u is None or np.shape(u)[-1:] == (0,):
         u = _driving_inputs(system, times, x, system.nominal_parameters if p is None else p)
     elif np.shape(u)[-1] == len(system.input_index("control")) != system.n_inputs:
@@ -77,6 +78,34 @@ def sample_reference(
     return ReferenceSamples(
         np.broadcast_to(x, (count, system.state.nq)), np.broadcast_to(u, (count, system.n_inputs))
     )
+
+
+def _at(reference: Any, times: np.ndarray) -> Any:
+    """A moving reference at times; plain functions are asked for one time after the other."""
+    if not isinstance(reference, FunctionType | MethodType):
+        return reference(times)
+    points = [reference(float(t)) for t in times]
+    if hasattr(points[0], "u"):
+        return TrajectoryPoint(np.array([e.x for e in points]), np.array([e.u for e in points]))
+    return np.array([getattr(point, "x", point) for point in points])
+
+
+def _check_states(system: System, x: Any) -> np.ndarray:
+    """States of a reference as floats; constant ones on the group."""
+    group = system.state
+    name = "the reference's state"
+    x = check_shape(name, x, (None,), batch=True, finite=False)
+    if x.shape[-1] != group.nq:
+        raise ValueError(
+            f"{name} has {x.shape[-1]} coordinates, expected {group.nq}: those of {group}"
+        )
+    x = check_shape(name, x, x.shape)
+    if x.ndim > 1:
+        return x
+    normal = group.normalize(x)
+    if not np.isfinite(normal).all():
+        raise ValueError(f"{name} {x} is no element of {group}")
+    return normal
 
 
 def moves(reference: Any) -> bool:

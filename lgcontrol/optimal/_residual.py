@@ -12,6 +12,23 @@ from ..codegen import ModelFunction
 from ._weights import check_definite, square
 
 
+def column_of(label: str, function: Any, symbol: type, values: tuple[Any, ...]) -> Any:
+    """What a function of (t, x, u, p) returns for symbols; what is wrong with it says its label."""
+    try:
+        value = function(*values)
+    except Exception as error:
+        sizes = ", ".join(
+            f"{name} of length {value.shape[0]}"
+            for name, value in zip(("x", "u", "p"), values[1:], strict=True)
+        )
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{label}, called with CasADi columns t, {sizes}: {error}") from error
+    try:
+        return symbol(value)
+    except NotImplementedError:
+        raise TypeError(f"{label} must return a CasADi column ({symbol.__name__})") from None
+
+
 @dataclass(frozen=True, eq=False)
 class Residual:
     """A term ``½ r(t, x, u, p)ᵀ W r(t, x, u, p)`` of the cost.
@@ -46,12 +63,7 @@ class Residual:
         function = (
             self.function.function if isinstance(self.function, ModelFunction) else self.function
         )
-        try:
-            return system_symbol(function(t, x, u, p))
-        except NotImplementedError:
-            raise TypeError(
-                f"residual {self.name!r} must return a CasADi column ({system_symbol.__name__})"
-            ) from None
+        return column_of(f"residual {self.name!r}", function, system_symbol, (t, x, u, p))
 
     def weight_matrix(self, size: int, *, at_end: bool) -> np.ndarray | None:
         """W for a residual of the given length; None where it does not count."""

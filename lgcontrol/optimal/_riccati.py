@@ -179,6 +179,8 @@ def tvlqr(
     >>> tvlqr(wheel, turn, Q=1, R=1).K.shape
     (20, 1, 1)
     """
+    if not isinstance(trajectory, Trajectory):
+        raise TypeError(f"trajectory must be a Trajectory, not {type(trajectory).__name__}")
     if len(trajectory) < 2:
         raise ValueError("the trajectory needs at least two nodes")
     if trajectory.u.shape[-1] == 0:

@@ -96,21 +96,36 @@ def _assemble(
         for key, value in weight.items():
             if key not in names:
                 raise ValueError(unknown_name(f"entry of {name}", key, names))
-            part = names[key]
-            matrix[part, part] = square(f"{name}[{key!r}]", value, part.stop - part.start)
+            part, label = names[key], f"{name}[{key!r}]"
+            own = square(label, value, part.stop - part.start)
+            matrix[part, part] = check_definite(label, own, strict=False)
+        missing = [key for key, part in names.items() if not matrix[part, part].any()]
+        if strict and missing:
+            raise ValueError(f"{name} gives no weight to {', '.join(missing)}: weigh every control")
+    elif isinstance(weight, str):
+        raise TypeError(
+            f"{name} must be a number, a diagonal, a matrix, or a mapping from names to these, as "
+            f"in {{{next(iter(names))!r}: 1.0}}; got {weight!r}"
+        )
     else:
-        matrix = square(name, weight, size)
+        matrix = square(name, weight, size, names)
     return check_definite(name, matrix, strict=strict)
 
 
-def square(name: str, value: Any, size: int) -> np.ndarray:
-    """Matrix of a number, a diagonal or a matrix."""
-    array = np.asarray(value, dtype=np.float64)
+def square(
+    name: str, value: Any, size: int, names: Mapping[str, slice] | None = None
+) -> np.ndarray:
+    """Matrix of a number, a diagonal or a matrix; names of its rows for messages."""
+    array = check_shape(name, value, [None] * np.ndim(value))
     if array.ndim == 0:
-        return check_shape(name, array, ()) * np.eye(size)
-    if array.ndim == 1:
-        return np.diag(check_shape(name, array, (size,)))
-    return check_shape(name, array, (size, size))
+        return array * np.eye(size)
+    if array.shape not in ((size,), (size, size)):
+        rows = [key for key, part in (names or {}).items() if part.stop - part.start == 1]
+        raise ValueError(
+            f"{name} has shape {array.shape}, expected a number, ({size},) or ({size}, {size})"
+            + (f": the rows are {', '.join(rows)}" if len(rows) == size else "")
+        )
+    return np.diag(array) if array.ndim == 1 else array
 
 
 def check_definite(name: str, matrix: np.ndarray, *, strict: bool) -> np.ndarray:
@@ -122,8 +137,8 @@ def check_definite(name: str, matrix: np.ndarray, *, strict: bool) -> np.ndarray
     smallest = np.linalg.eigvalsh(matrix).min(initial=np.inf)
     if strict and not smallest > 0:
         raise ValueError(
-            f"{name} must be positive definite (its smallest eigenvalue is {smallest:.3g}): "
-            "weigh every control"
+            f"{name} must be positive definite, every control must cost something; its smallest "
+            f"eigenvalue is {smallest:.3g}"
         )
     if smallest < -SEMIDEFINITE_TOLERANCE * scale:
         raise ValueError(

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..codegen import check_shape
+from ..groups import LieGroup, Product
+from ..systems import System
 from ._agenda import CONTROL, Agenda
 from ._clock import Clock, Timing, check_times
 from ._record import ControllerRecorder
@@ -149,6 +151,26 @@ class Chain:
         return controls
 
 
+def check_model(plant: System, controller: Any) -> None:
+    """Refuse a controller of another state; what adapts a controller has no system of its own."""
+    system = getattr(controller, "__dict__", {}).get("system")
+    if not isinstance(system, System):
+        return
+    if _parts(system.state) != _parts(plant.state):
+        raise ValueError(
+            f"{label_of(controller)} is a controller of {system.name}, with the state "
+            f"{system.state}; {plant.name} has {plant.state}. Adapted translates between them"
+        )
+
+
+def _parts(group: LieGroup) -> list[LieGroup | None]:
+    """Groups that a state is made of, whatever the names; None for each plain number."""
+    if isinstance(group, Product):
+        return [part for block in group.blocks.values() for part in _parts(block)]
+    is_vector = group.is_commutative and group.nq == group.dim
+    return [None] * group.dim if is_vector else [group]
+
+
 def make_stages(controller: Any, dt: float | None) -> list[Stage]:
     """Stages of a controller or a Cascade; dt is the period of those that have none."""
     if controller is None:
@@ -156,6 +178,10 @@ def make_stages(controller: Any, dt: float | None) -> list[Stage]:
     entries = controller.controllers if isinstance(controller, Cascade) else (controller,)
     stages: list[Stage] = []
     for entry in entries:
+        if isinstance(entry, type):
+            raise TypeError(
+                f"controller is the class {entry.__name__}: give an instance, {entry.__name__}(…)"
+            )
         if not callable(entry):
             raise TypeError(
                 f"controller must be a callable (t, x, reference) → controls, not "

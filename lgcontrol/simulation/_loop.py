@@ -11,9 +11,10 @@ import numpy as np
 from ..codegen import check_shape
 from ..integrators import Method
 from ..systems import System
+from ..systems._system import not_a_system
 from ._agenda import CONTROL, DELIVER, MEASURE, Agenda
 from ._clock import Timing, check_period, check_times
-from ._controllers import Chain, make_stages
+from ._controllers import Chain, check_model, make_stages
 from ._motion import Motion
 from ._random import check_seed
 from ._record import Recorder
@@ -58,6 +59,8 @@ class Loop:
         max_step: float,
         seed: int,
     ) -> None:
+        if not isinstance(plant, System):
+            raise TypeError(not_a_system("plant", plant))
         check_period("seconds", seconds)
         check_period("max_step", max_step)
         seed = check_seed(seed)
@@ -66,6 +69,8 @@ class Loop:
         p = plant.nominal_parameters if p is None else check_shape("p", p, (plant.n_parameters,))
         self.p = p
         stages = make_stages(controller, dt)
+        if stages and estimator is None:
+            check_model(plant, stages[-1].controller)
         self.disturbances = Disturbances(plant, disturbances, seed)
         self.sensors = bind_sensors(sensors, plant, seed)
         self.feedback = choose_feedback(feedback, plant, bool(stages), self.sensors, estimator)

@@ -25,6 +25,11 @@ class Disturbances:
     """
 
     def __init__(self, plant: System, disturbances: Sequence[Any], seed: int) -> None:
+        if not isinstance(disturbances, list | tuple):
+            raise TypeError(
+                f"disturbances must be a list, as in disturbances=[{type(disturbances).__name__}"
+                f"(…)]; got {disturbances!r}"
+            )
         self._index = {name: i for i, name in enumerate(plant.input_names)}
         self.total = np.zeros(plant.n_inputs)
         self._kicks = [(e.time, _tangent(plant, e)) for e in disturbances if isinstance(e, Kick)]
@@ -112,7 +117,13 @@ def _tangent(plant: System, kick: Kick) -> np.ndarray:
                 f"{plant.name} has the state {group}, without named blocks: give the Kick a "
                 f"tangent vector of shape ({group.dim},)"
             )
-        change = join(**{name: np.asarray(d, dtype=float) for name, d in change.items()})
+        unknown = [name for name in change if name not in group.blocks]
+        if unknown:
+            raise KeyError(f"Kick: {unknown_name('block', unknown[0], group.blocks)}")
+        try:
+            change = join(**{name: np.asarray(d, dtype=float) for name, d in change.items()})
+        except ValueError as error:
+            raise ValueError(f"change of a Kick: {error}") from None
     return check_shape("change of a Kick", change, (group.dim,))
 
 

@@ -26,6 +26,13 @@ from ._signals import (
 from ._step import step_function
 from ._tracing import Field, trace_field, trace_static
 
+
+def not_a_system(name: str, value: object) -> str:
+    """Message for something that should have been a System; trees and bodies make one."""
+    remedy = "; give its .system()" if callable(getattr(value, "system", None)) else ""
+    return f"{name} must be a System, not {type(value).__name__}{remedy}"
+
+
 State = TypeVar("State", bound=LieGroup, covariant=True)
 
 

@@ -5,7 +5,17 @@ import pickle
 import numpy as np
 import pytest
 
-from lgcontrol.controllers import LQR, MPC, TVLQR, Adapted, GeometricPD, ThrustVectorPD
+from lgcontrol.controllers import (
+    LQR,
+    MPC,
+    TVLQR,
+    Adapted,
+    ComputedTorque,
+    GeometricPD,
+    GravityPD,
+    ThrustVectorPD,
+)
+from lgcontrol.models import panda_tree, surface_vessel
 
 from ..optimal.examples import satellite
 from .problem_a import GOAL, HOVER, quadrotor
@@ -157,3 +167,21 @@ def test_a_saturated_answer_is_reported():
     free = LQR(quad, GOAL, {"pose": 10, "twist": 1}, 0.1, saturate=False)
     assert (free(0.0, far) < 0).any() or (free(0.0, far) > 6).any()
     assert free.info.status == "ok"
+
+
+def test_what_is_no_system_is_refused():
+    tree = panda_tree()
+    with pytest.raises(TypeError, match=r"system must be a System, not Multibody; give its .sys"):
+        GeometricPD(tree)
+    with pytest.raises(TypeError, match="tree must be a Multibody, not System"):
+        ComputedTorque(quadrotor())
+    with pytest.raises(TypeError, match="tree must be a Multibody, not System"):
+        GravityPD(quadrotor(), stiffness=1.0, damping=1.0)
+
+
+def test_gains_and_parameters_of_another_length_are_refused():
+    vessel = surface_vessel()
+    with pytest.raises(ValueError, match=r"frequency has shape \(2,\), expected \(3,\)"):
+        GeometricPD(vessel, frequency=[1.0, 2.0])
+    with pytest.raises(ValueError, match=r"p has shape \(1,\), expected \(0,\)"):
+        GeometricPD(vessel, p=[1.0])

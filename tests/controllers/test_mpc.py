@@ -416,3 +416,39 @@ def test_cascade_tracking_of_the_plan():
     run = simulate(quad, Cascade(outer, inner), x0=start, seconds=5.0, reference=GOAL)
     assert run.success
     assert np.abs(quad.state.minus(run.x[-1], GOAL)).max() < 0.05
+
+
+def test_an_end_that_cannot_be_reached_is_said_from_the_first_plan_on():
+    craft = vessel()
+    goal = craft.state.identity
+    berth = Bound("pose.x", -0.1, 0.1, at="terminal")
+    mpc = MPC(craft, 10, 0.5, R=0.1, bounds=[berth])
+    far = craft.state.plus(goal, [8, 3, 1, 0, 0, 0])
+    for k in range(2):
+        u = mpc(0.5 * k, far, goal)
+        assert mpc.info.status == "infeasible"
+        assert "pose.x exceeds its bound by" in mpc.info.message
+        assert np.isfinite(u).all() and (np.abs(u) <= [2, 1]).all()
+        far = mpc.plan.x[1]
+
+
+def test_bounds_that_contradict_each_other_are_named():
+    craft = vessel()
+    goal = craft.state.identity
+    west = Bound("pose.x", upper=-1.0)
+    east = Bound(lambda t, x, u, p: x[0], lower=1.0, name="east")
+    mpc = MPC(craft, 10, 0.5, R=0.1, bounds=[west, east])
+    for k in range(2):
+        mpc(0.5 * k, goal, goal)
+        assert mpc.info.status == "infeasible"
+        assert "pose.x exceeds" in mpc.info.message and "east exceeds" in mpc.info.message
+
+
+def test_a_state_off_the_group_is_answered_as_one_that_is_not_finite():
+    craft = vessel()
+    goal = craft.state.identity
+    mpc = MPC(craft, 10, 0.5, R=0.1)
+    u = mpc(0.0, craft.state.plus(goal, [1, 0, 0, 0, 0, 0]), goal)
+    assert np.array_equal(mpc(0.5, np.zeros(7), goal), u)
+    assert mpc.info.status == "held"
+    assert "no element of Product(pose=SE2, twist=Rn(3))" in mpc.info.message

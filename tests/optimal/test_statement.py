@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SE2, SE3, SO2, Product, Rn
+from lgcontrol.mechanics import Multibody, SpatialInertia
 from lgcontrol.optimal import (
     Bound,
     OptimalControlProblem,
@@ -12,6 +13,7 @@ from lgcontrol.optimal import (
     input_weight,
     sample_reference,
     state_weight,
+    tvlqr,
 )
 from lgcontrol.systems import Trajectory
 
@@ -46,9 +48,14 @@ def test_a_block_may_weigh_as_a_full_matrix():
     ("weight", "message"),
     [
         ({"pos": 1}, r"unknown entry of Q 'pos'; valid names are pose, twist, .*'pose'"),
-        ({"pose": [1, 2]}, r"Q\['pose'\] has shape \(2,\), expected \(3,\)"),
+        ({"pose": [1, 2]}, r"Q\['pose'\] has shape \(2,\), expected a number, \(3,\) or \(3, 3\)"),
+        (
+            [1, 2],
+            r"Q has shape \(2,\), expected .*\(6,\).* rows are pose.x, pose.y, pose.rz",
+        ),
         (-1.0, "Q must be positive semidefinite"),
-        (np.nan, "Q is not finite"),
+        ({"pose": 1, "twist": -2}, r"Q\['twist'\] must be positive semidefinite.* -2"),
+        (np.nan, "Q is not finite: it is nan"),
         (np.triu(np.ones((6, 6))), "Q must be symmetric"),
     ],
 )
@@ -57,11 +64,18 @@ def test_wrong_weights_are_refused(weight, message):
         state_weight("Q", weight, STATE)
 
 
+def test_weights_are_numbers():
+    with pytest.raises(TypeError, match="Q must be a number, a diagonal.*got 'large'"):
+        state_weight("Q", "large", STATE)
+
+
 def test_every_control_must_weigh_something():
     craft = vessel()
     assert np.array_equal(input_weight("R", {"surge": 1, "yaw": 2}, craft), np.diag([1, 2]))
-    with pytest.raises(ValueError, match="weigh every control"):
+    with pytest.raises(ValueError, match="R gives no weight to yaw: weigh every control"):
         input_weight("R", {"surge": 1}, craft)
+    with pytest.raises(ValueError, match="every control must cost something.* 0"):
+        input_weight("R", 0.0, craft)
     with pytest.raises(ValueError, match="unknown entry of R 'current'"):
         input_weight("R", {"surge": 1, "yaw": 1, "current": 1}, craft)
 
@@ -116,12 +130,31 @@ def test_a_steady_turn_moves_along():
     ("reference", "message"),
     [
         (None, "no reference to follow"),
-        (np.zeros(5), r"the reference's state has shape \(5,\), expected \(..., 13\)"),
+        (np.zeros(5), r"the reference's state has 5 coordinates, expected 13: those of Product"),
+        (lambda t: np.zeros(5), "the reference's state has 5 coordinates, expected 13"),
+        (np.zeros(13), "the reference's state .* is no element of Product"),
+        (np.full(13, np.nan), "the reference's state is not finite"),
     ],
 )
 def test_wrong_references_are_refused(reference, message):
     with pytest.raises(ValueError, match=message):
         sample_reference(quadrotor(), reference, np.zeros(1))
+
+
+def test_plain_functions_are_asked_for_one_time_after_the_other():
+    """``if`` on the time must work: users write references with it."""
+    craft, times = vessel(), np.linspace(0.0, 2.0, 5)
+    goal = craft.state.identity
+    away = craft.state.plus(goal, [1.0, 0, 0, 0, 0, 0])
+    found = sample_reference(craft, lambda t: away if t > 1 else goal, times)
+    assert np.array_equal(found.x[:, 0], [0, 0, 0, 1, 1])
+
+    def with_input(t):
+        return Trajectory(craft.state, [0.0, 2.0], [goal, away], [[t, 0, 0]])(t)
+
+    found = sample_reference(craft, with_input, times)
+    assert np.array_equal(found.u[:, 0], times)
+    assert np.allclose(found.x[2], craft.state.plus(goal, [0.5, 0, 0, 0, 0, 0]))
 
 
 def rows_of(system, *bounds, horizon=4):
@@ -160,10 +193,10 @@ def test_bounds_hold_where_they_can():
     ("options", "message"),
     [
         ({"of": "twits"}, "unknown bounded quantity 'twits'.*Did you mean 'twist'"),
-        ({"of": "twist", "lower": 2, "upper": 1}, "needs lower <= upper"),
+        ({"of": "twist", "lower": 2, "upper": 1}, "lower must not exceed upper, got 2 and 1"),
         ({"of": "twist", "upper": [1, 2]}, r"upper of bound 'twist' has shape \(2,\), expected"),
         ({"of": "twist", "soft": -1.0}, "soft must be a positive weight"),
-        ({"of": "twist", "upper": np.nan}, "needs lower <= upper"),
+        ({"of": "twist", "upper": np.nan}, "lower must not exceed upper, got -inf and nan"),
         ({"of": "twist", "at": "end"}, "unknown place of a bound 'end'"),
     ],
 )
@@ -214,3 +247,46 @@ def test_residuals_of_the_wrong_kind_are_named():
 def test_se3_blocks_have_their_own_names():
     state = Product(pose=SE3, twist=Rn(6))
     assert state_weight("Q", {"pose.rx": 2.0}, state)[3, 3] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"horizon": 0}, ValueError, "horizon must be a whole number of steps, at least 1, got 0"),
+        ({"horizon": 2.5}, ValueError, "horizon must be a whole number.*2.5"),
+        ({"horizon": "20"}, ValueError, "horizon must be a whole number.*'20'"),
+        ({"horizon": None}, ValueError, "horizon must be a whole number.*None"),
+        ({"dt": None}, ValueError, "give dt, the length of a step"),
+        ({"dt": -0.1}, ValueError, "dt must be positive"),
+        ({"terminal": "lqr"}, ValueError, "terminal must be a weight or 'riccati', not 'lqr'"),
+        ({"bounds": Bound("twist", -1, 1)}, TypeError, r"bounds must be a list of Bound, as in"),
+        ({"bounds": [("twist", -1, 1)]}, TypeError, r"list of Bound.*got \('twist', -1, 1\)"),
+        ({"residuals": [lambda t, x, u, p: x]}, TypeError, "list of Residual, as in residuals="),
+        ({"system": "vessel"}, TypeError, "system must be a System, not str"),
+    ],
+)
+def test_what_users_get_wrong_is_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        OptimalControlProblem(**({"system": vessel(), "horizon": 5, "dt": 0.1} | options))
+
+
+def test_functions_that_fail_are_named():
+    def short(t, x, u, p):
+        return x[50]
+
+    for part in ({"residuals": [Residual(short, name="far")]}, {"bounds": [Bound(short, 0)]}):
+        problem = OptimalControlProblem(vessel(), 5, 0.1, **part)
+        with pytest.raises(ValueError, match="'(far|short)', called with .* x of length 7, u of"):
+            SQPSolver(problem)
+
+
+def test_trees_are_told_to_make_a_system():
+    rod = SpatialInertia.rod(2.0, length=1.0)
+    tree = Multibody().add_body("rod", rod, "revolute", axis="y")
+    with pytest.raises(TypeError, match=r"not Multibody; give its .system\(\)"):
+        OptimalControlProblem(tree, 5, 0.1)
+
+
+def test_regulators_along_states_are_refused():
+    with pytest.raises(TypeError, match="trajectory must be a Trajectory, not ndarray"):
+        tvlqr(vessel(), np.zeros(7))

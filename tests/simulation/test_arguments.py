@@ -1,11 +1,13 @@
 """Arguments of simulate that do not fit: what was given, what was expected, what to do."""
 
+import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.groups import SO3
+from lgcontrol.groups import SE2, SO3, Product, Rn
+from lgcontrol.mechanics import Multibody, SpatialInertia
 from lgcontrol.simulation import Kick, Sensor, simulate
-from lgcontrol.systems import Trajectory
+from lgcontrol.systems import System, Trajectory
 
 from ._plants import Feedback, cart, drone, swinging
 
@@ -28,6 +30,8 @@ class Slow:
         ({"controller": 3.0}, TypeError, r"callable \(t, x, reference\) → controls, not float"),
         ({"controller": Slow(), "dt": 0.1}, ValueError,
          r"dt = 0.1 s is of no use: Slow has dt = 0.2 s of its own; .* give record_dt"),
+        ({"controller": Slow}, TypeError, r"is the class Slow: give an instance, Slow\("),
+        ({"disturbances": Kick(0.5, [0, 1])}, TypeError, r"a list, as in disturbances=\[Kick"),
         ({"x0": [0.0]}, ValueError, r"x0 has shape \(1,\), expected \(2,\)"),
         ({"x0": [0.0, np.inf]}, ValueError, r"x0 is not finite: entry \(1,\) is inf"),
         ({"x0": "home"}, TypeError, "x0 must be an array of numbers"),
@@ -44,6 +48,37 @@ def test_mistakes(options, error, text):
     arguments = {"x0": [0, 0], "seconds": 1} | options
     with pytest.raises(error, match=text):
         simulate(cart(), arguments.pop("controller", None), **arguments)
+
+
+def test_a_controller_of_another_state_is_refused():
+    """It would have as many coordinates and controls, and steer nonsense."""
+
+    def field(t, x, u, p):
+        return ca.vertcat(x[4:], u)
+
+    inputs = ["a", "b", "c"]
+    craft = System("craft", Product(pose=SE2, twist=Rn(3)), field, inputs=inputs)
+    body = System("body", Product(attitude=SO3, rate=Rn(3)), field, inputs=inputs)
+    alike = System("alike", Product(place=SE2, v=Rn(2), w=Rn(1)), field, inputs=inputs)
+
+    class Model(Slow):
+        def __init__(self, system):
+            self.system = system
+
+        def __call__(self, t, x, reference):
+            return [0.0, 0.0, 0.0]
+
+    start = craft.state.identity
+    with pytest.raises(ValueError, match="Model is a controller of body, .*SO3.*; craft has .*SE2"):
+        simulate(craft, Model(body), x0=start, seconds=1)
+    assert simulate(craft, Model(alike), x0=start, seconds=1).success
+
+
+def test_a_tree_is_no_plant():
+    rod = SpatialInertia.rod(2.0, length=1.0)
+    tree = Multibody().add_body("rod", rod, "revolute", axis="y")
+    with pytest.raises(TypeError, match=r"plant must be a System, not Multibody; give its .system"):
+        simulate(tree, x0=[0.0, 0.0], seconds=1)
 
 
 def test_a_start_that_cannot_be_normalised():
