@@ -1,5 +1,6 @@
 """Equations of motion as matrices, against the recursions and against definitions."""
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -245,3 +246,9 @@ def test_parameters_and_empty_trees():
 def test_unknown_reference_lists_the_known():
     with pytest.raises(ValueError, match="hybrid"):
         TREES["free"].system_jacobian("inertial")
+
+
+@pytest.mark.parametrize("q", [[0.0, 0.0], np.zeros(2), ca.SX.sym("q", 2)])
+def test_coordinates_in_place_of_a_reference_explain_the_two_steps(q):
+    with pytest.raises(TypeError, match="two steps"):
+        TREES["revolute"].system_jacobian(q)
