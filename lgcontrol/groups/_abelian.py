@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Shape, Value
+from ..codegen import Shape, Value, check_shape
 from ._axis import Z_AXIS, Axis, axis_frame, constant, rotation_about, unit_axis
 from ._base import LieGroup
 from ._se2 import angle_about, circle_about, twist_matrix
@@ -238,7 +238,7 @@ class Helical(LieGroup):
     is_commutative = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "pitch", float(self.pitch))
+        object.__setattr__(self, "pitch", float(check_shape("pitch", self.pitch, ())))
         object.__setattr__(self, "axis", unit_axis(self.axis))
 
     def about(self, axis: Any) -> Helical:

@@ -14,6 +14,7 @@ Axis = tuple[float, float, float]
 Z_AXIS: Axis = (0.0, 0.0, 1.0)
 
 
+LARGEST = 1e150  # numbers above it have squares that overflow
 ROUNDING = 1e-15  # what cosines and sums of doubles leave where a zero or a one is meant
 
 
@@ -24,6 +25,9 @@ def unit_axis(axis: Any) -> Axis:
     axis has one form, so that groups about it are equal.
     """
     vector = check_shape("axis", axis, (3,))
+    largest = np.abs(vector).max()
+    if largest > LARGEST:
+        vector = vector / largest
     length = np.linalg.norm(vector)
     if length < 1e-12:
         raise ValueError(f"axis must not be zero, got {vector.tolist()}")

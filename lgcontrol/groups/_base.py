@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from operator import index
 
 import casadi as ca
 import numpy as np
@@ -320,8 +322,8 @@ class LieGroup(ABC):
         -------
         ndarray, shape (*shape, nq)
         """
-        shape = (shape,) if isinstance(shape, int) else tuple(shape)
-        return self._random(np.random.default_rng(seed), shape)
+        axes = shape if isinstance(shape, Iterable) else (shape,)
+        return self._random(np.random.default_rng(seed), tuple(index(n) for n in axes))
 
     def function(self, operation: str) -> ModelFunction:
         """An operation as a ModelFunction; its ``.function`` is the casadi.Function.

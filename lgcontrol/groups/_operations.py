@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import casadi as ca
@@ -44,6 +44,9 @@ OPERATIONS: dict[str, tuple[str, str]] = {
     "homogeneous": ("X", "T"),
 }
 
+# A model uses some ten groups with ten operations each; sweeps over pitches or axes make new ones.
+MOST_FUNCTIONS = 2048
+
 
 def apply(group: LieGroup, operation: str, values: tuple[Value, ...]) -> Value:
     """Result of an operation, of the kind of its values.
@@ -61,9 +64,9 @@ def apply(group: LieGroup, operation: str, values: tuple[Value, ...]) -> Value:
     return ca.SX(getattr(group, f"_{operation}")(*columns))
 
 
-@cache
+@lru_cache(MOST_FUNCTIONS)
 def operation_function(group: LieGroup, operation: str) -> ModelFunction:
-    """Trace an operation once for each group."""
+    """Trace an operation once for each group, unless it was long out of use."""
     if operation not in OPERATIONS:
         raise ValueError(unknown_name(f"operation of {group.name}", operation, OPERATIONS))
     kinds, result = OPERATIONS[operation]

@@ -11,7 +11,8 @@ import numpy as np
 from ..codegen import Shape, Value, check_shape
 from . import _series
 from ._axis import cross_matrix
-from ._base import MATRIX_TOLERANCE, LieGroup
+from ._base import LieGroup
+from ._element import check_element
 from ._se2 import twist_matrix
 from ._so3 import (
     SO3,
@@ -142,7 +143,7 @@ class SE3Group(LieGroup):
         Parameters
         ----------
         rotation : array_like, shape (..., 4)
-            Unit quaternion [x, y, z, w].
+            Unit quaternion [x, y, z, w]; missing digits are made up for (see `check_element`).
         position : array_like, shape (..., 3)
 
         Returns
@@ -154,13 +155,7 @@ class SE3Group(LieGroup):
         ValueError
             If the quaternion is not of unit length; `from_quaternion` normalises.
         """
-        q = check_shape("rotation", rotation, (4,), batch=True)
-        off = np.abs(np.linalg.norm(q, axis=-1) - 1.0).max(initial=0.0)
-        if off > MATRIX_TOLERANCE:
-            raise ValueError(
-                f"rotation must be a unit quaternion, its length is off by {off:.2g}; "
-                "from_quaternion normalises"
-            )
+        q = check_element("rotation", rotation, SO3, batch=True)
         p = check_shape("position", position, (3,), batch=True)
         batch = np.broadcast_shapes(q.shape[:-1], p.shape[:-1])
         return np.concatenate(

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from ..codegen import Shape, Value, check_shape, unknown_name
 from . import _series
-from ._axis import cross_matrix
+from ._axis import LARGEST, cross_matrix
 from ._base import LieGroup
 
 QuaternionOrder = Literal["xyzw", "wxyz"]
@@ -113,6 +113,8 @@ class SO3Group(LieGroup):
         ndarray, shape (..., 4)
         """
         q = check_shape("quaternion", quaternion, (4,), batch=True)
+        if (np.abs(q) > LARGEST).any():
+            raise ValueError(f"quaternion is too large: {np.abs(q).max():g}, its square overflows")
         norm = np.linalg.norm(q, axis=-1, keepdims=True)
         if (norm < 1e-12).any():
             raise ValueError("quaternion must not be zero")

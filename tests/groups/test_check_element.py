@@ -52,3 +52,8 @@ def test_what_is_no_element_is_named(group, value, message):
 def test_zeros_are_refused_at_any_tolerance():
     with pytest.raises(ValueError, match="cannot be normalised"):
         check_element("x", [0.0, 0.0], SO2, tolerance=inf)
+
+
+def test_complex_numbers_are_refused():
+    with pytest.raises(TypeError, match="x must be an array of numbers: complex numbers would"):
+        check_element("x", [1.0, 1j], SO2)

@@ -16,6 +16,7 @@ def test_seeds_and_shapes(G):
     assert G.random(1).shape == (G.nq,)
     assert G.random(1, 3).shape == (3, G.nq)
     assert G.random(1, (2, 3)).shape == (2, 3, G.nq)
+    assert G.random(1, np.int64(3)).shape == (3, G.nq)
     np.testing.assert_array_equal(G.random(1, 4), G.random(np.random.default_rng(1), (4,)))
     if G.dim:
         assert not np.array_equal(G.random(1), G.random(2))

@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+from functools import lru_cache
 
 import casadi as ca
 import numpy as np
@@ -23,6 +24,7 @@ from lgcontrol.groups import (
     SE2Group,
     SO2Group,
     Translation,
+    _operations,
 )
 
 from ._samples import GROUPS, KINDS, MOTIONS, elements, name_of, samples
@@ -195,6 +197,10 @@ def test_names_and_missing_parts_are_told():
     ):
         with pytest.raises(ValueError, match=message):
             SE2.about(bad)
+    for group in (Helical, PlanarHelical):
+        for pitch in (np.nan, np.inf):
+            with pytest.raises(ValueError, match="pitch is not finite"):
+                group(pitch)
 
 
 def test_blocks():
@@ -239,6 +245,7 @@ def test_different_groups_differ():
         (SE2.about((1, 6e-17, 0)), SE2.about((1, 0, 0))),
         (SE2.about((1 - 4e-16, 0, 0)), SE2.about((1, 0, 0))),
         (Helical(0.1, (0, 0, 5)), Helical(0.1)),
+        (SO2.about((3e200, 4e200, 0)), SO2.about((3, 4, 0))),
     ],
 )
 def test_an_axis_has_one_form(direct):
@@ -246,6 +253,15 @@ def test_an_axis_has_one_form(direct):
     again = direct[0].about(direct[0].axis)
     assert again == direct[0]
     assert abs(np.linalg.norm(direct[0].axis) - 1) < 1e-15
+
+
+def test_functions_of_many_groups_do_not_pile_up(monkeypatch):
+    assert _operations.operation_function.cache_info().maxsize is not None
+    small = lru_cache(4)(_operations.operation_function.__wrapped__)
+    monkeypatch.setattr(_operations, "operation_function", small)
+    for pitch in np.linspace(0.1, 0.2, 20):
+        assert Helical(pitch).homogeneous([2.0])[2, 3] == pytest.approx(2 * pitch)
+    assert small.cache_info().currsize == 4
 
 
 def test_caller_arrays_stay_untouched_and_results_are_own():
