@@ -305,12 +305,15 @@ class ModelFunction:
 
     def _as_array(self, i: int, value: Any) -> np.ndarray:
         try:
-            return np.asarray(value, dtype=_FLOAT)
+            if not np.iscomplexobj(value):
+                return np.asarray(value, dtype=_FLOAT)
+            kind = "complex numbers"
         except (TypeError, ValueError):
-            raise TypeError(
-                f"{self.name}: argument {self.arguments[i]!r} must be numbers or a CasADi "
-                f"expression, not {type(value).__name__}"
-            ) from None
+            kind = type(value).__name__
+        raise TypeError(
+            f"{self.name}: argument {self.arguments[i]!r} must be numbers or a CasADi "
+            f"expression, not {kind}"
+        )
 
     def _layouts(self, names: Sequence[str], shapes: Sequence[Shape]) -> tuple[Layout, ...]:
         return tuple(

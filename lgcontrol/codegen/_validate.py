@@ -66,6 +66,8 @@ def check_shape(
     dtype('float64')
     """
     try:
+        if np.iscomplexobj(value):
+            raise TypeError("complex numbers would lose their imaginary parts")
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must be an array of numbers: {error}") from None

@@ -321,6 +321,8 @@ def test_numbers_of_numpy_are_plain(compiler):
 def test_wrong_shapes_and_types_are_refused_by_name(step):
     with pytest.raises(ValueError, match=r"argument 'x' has shape \(3,\), expected \(..., 2\)"):
         step(np.ones(3), 0.5)
+    with pytest.raises(TypeError, match="argument 'x' must be numbers .* not complex numbers"):
+        step(np.array([1.0, 1j]), 0.5)
     with pytest.raises(TypeError, match="argument 'u' must be numbers or a CasADi expression"):
         step(np.ones(2), "half")
 
