@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Kind = Literal["equilibrium", "relative equilibrium", "none"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Linearization:
     """``ε̇ = A ε + B δu, δy = C ε + D δu`` with ``X = X̄ exp(ε)``, ``Y = Ȳ exp(δy)``.
 
@@ -62,10 +62,31 @@ class Linearization:
     inputs: tuple[Input, ...]
     system: System
 
+    def __repr__(self) -> str:
+        """Where, what kind of motion, and sizes; A, B, C and D hold the numbers."""
+        (n, m), r = self.B.shape, len(self.C)
+        kind = "no equilibrium" if self.kind == "none" else self.kind
+        varying = f", varying: {', '.join(self.varying)}" if self.varying else ""
+        return (
+            f"Linearization({self.system.name!r}, {kind}, {n} states, {m} inputs, {r} outputs, "
+            f"t={self.t:g} s{varying})"
+        )
+
     @property
     def dt(self) -> float:
         """Sample time in s, 0 for continuous systems."""
         return self.system.dt
+
+    @property
+    def poles(self) -> np.ndarray:
+        """Eigenvalues of A, complex, shape (n,); the slowest ones last.
+
+        Those of a continuous system are in 1/s; a negative real part decays. Those of a discrete
+        one decay within the unit circle.
+        """
+        values = np.linalg.eigvals(self.A).astype(complex)
+        growth = np.abs(values) if self.system.is_discrete else values.real
+        return values[np.lexsort((values.imag, values.real, growth))]
 
     @property
     def state_names(self) -> tuple[str, ...]:
@@ -157,7 +178,7 @@ class Linearization:
         return observability(self, tolerance)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TrajectoryLinearization:
     """Linearizations at the nodes of a trajectory.
 
@@ -181,6 +202,14 @@ class TrajectoryLinearization:
     def __len__(self) -> int:
         """Count the nodes."""
         return len(self.A)
+
+    def __repr__(self) -> str:
+        """Nodes and sizes; A, B, C and D hold the numbers."""
+        (nodes, n, m), t = self.B.shape, self.trajectory.t
+        return (
+            f"TrajectoryLinearization({self.system.name!r}, {nodes} nodes from {t[0]:g} to "
+            f"{t[-1]:g} s, {n} states, {m} inputs)"
+        )
 
     def discrete(
         self, method: str | Method = "rk4", substeps: int = 1

@@ -129,9 +129,9 @@ def trim(
         return equations, min(tried, key=_size)
 
     def point(found: Nearest) -> TrimPoint:
-        x, u = found.x + 0.0, found.u + 0.0  # no negative zeros
-        kind = classify(system, t, x, u, p)[0] if found.solved else "none"
-        return TrimPoint(x, u, t, p, system.f(t, x, u, p), kind, system)
+        at, by = _cleared(found.x, x), _cleared(found.u, u)
+        kind = classify(system, t, at, by, p)[0] if found.solved else "none"
+        return TrimPoint(at, by, t, p, system.f(t, at, by, p), kind, system)
 
     equations, best = solve(symmetry=True)
     found = best if best.solved else solve(symmetry=False)[1]
@@ -143,6 +143,12 @@ def trim(
     result = point(best)
     message = infeasible(system, equations, best, result.u, free, blocks, STARTS)
     raise TrimError(message, "infeasible", result)
+
+
+def _cleared(value: np.ndarray, guess: np.ndarray) -> np.ndarray:
+    """Zeros where steps of the solver left less than rounding next to one, and none that are -0."""
+    left = (np.abs(value) < np.finfo(float).eps) & (value != guess)
+    return np.where(left, 0.0, value) + 0.0
 
 
 def _size(found: Nearest) -> float:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ._system import System
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TrimPoint:
     """A motion ``X(s) = x exp((s − t) rate)`` with constant input; callable like a trajectory.
 
@@ -41,6 +41,18 @@ class TrimPoint:
     rate: np.ndarray
     kind: Kind
     system: System
+
+    def __repr__(self) -> str:
+        """Kind, state and input to five digits, and the rate where it is not zero."""
+        kind = "no equilibrium" if self.kind == "none" else self.kind
+        values = {"x": self.x, "u": self.u}
+        if self.kind != "equilibrium":
+            values["rate"] = self.rate
+        shown = (
+            f"{name}={np.array2string(value, precision=5, suppress_small=True, max_line_width=10**6)}"
+            for name, value in values.items()
+        )
+        return f"TrimPoint({self.system.name!r}, {kind}, {', '.join(shown)})"
 
     def __call__(self, t: Any) -> TrajectoryPoint:
         """State and input at times t [s], a float or shape (k,)."""

@@ -232,3 +232,27 @@ def test_planar_groups_linearize():
     assert lin.kind == "relative equilibrium"
     assert lin.is_time_invariant
     np.testing.assert_allclose(lin.A, [[0, 0.5, 0], [-0.5, 0, 1], [0, 0, 0]], atol=1e-14)
+
+
+def test_poles_come_slowest_last():
+    """A pendulum of inertia 0.5 and damping 0.1: s² + 0.2 s ± 9.81 = 0, upright the plus is minus."""
+    system = pendulum()
+    hanging = system.linearize([1.0, 0.0, 0.0])
+    swing = np.sqrt(9.81 - 0.01)
+    np.testing.assert_allclose(hanging.poles, [-0.1 - 1j * swing, -0.1 + 1j * swing], rtol=1e-12)
+    upright = system.linearize([-1.0, 0.0, 0.0])
+    fall = np.sqrt(9.81 + 0.01)
+    np.testing.assert_allclose(upright.poles, [-0.1 - fall, -0.1 + fall], rtol=1e-12)
+    sampled = system.discretize(0.1).linearize([-1.0, 0.0, 0.0])
+    expected = np.exp(0.1 * np.array([-0.1 - fall, -0.1 + fall]))
+    np.testing.assert_allclose(sampled.poles, expected, rtol=1e-4)  # RK4: (0.1 · 3.2)⁵ / 5!
+
+
+def test_a_linearization_shows_in_a_line_what_it_is():
+    system = pendulum()
+    assert repr(system.linearize([1.0, 0.0, 0.0])) == (
+        "Linearization('pendulum', equilibrium, 2 states, 1 inputs, 2 outputs, t=0 s)"
+    )
+    assert "no equilibrium" in repr(system.linearize([0.0, 1.0, 0.0]))
+    along = system.linearize(system.rollout([1.0, 0.0, 0.0], dt=0.1, steps=4))
+    assert repr(along).startswith("TrajectoryLinearization('pendulum', 5 nodes from 0 to 0.4 s")

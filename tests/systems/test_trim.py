@@ -296,3 +296,26 @@ def test_systems_without_a_position_say_so():
         ValueError, match="no block with coordinates x, y, z; use where=.*angle.cos"
     ):
         pendulum().trim(position=[1, 2, 3])
+
+
+def test_what_the_solver_leaves_next_to_zero_is_zero():
+    """The guess of an identity plus steps: entries were 1e-97, and 7e-242 in the linearization."""
+    system = quadrotor()
+    hover = system.trim([0, 0, 0, 0.01, 0.02, 0, 1, *[0] * 6], position=[1.0, 2.0, 3.0])
+    small = np.abs(hover.x)
+    assert not ((small > 0) & (small < 1e-15)).any()
+    A = np.abs(system.linearize(hover).A)
+    assert not ((A > 0) & (A < 1e-15)).any()
+
+
+def test_small_values_of_the_guess_are_kept():
+    drift = System("drift", Rn(2), lambda t, x, u, p: [0 * x[0], x[1]])
+    np.testing.assert_array_equal(drift.trim([1e-20, 0.0]).x, [1e-20, 0.0])
+
+
+def test_a_trim_point_shows_in_a_line_what_it_is():
+    point = quadrotor().trim(position=[1.0, 2.0, 3.0])
+    assert repr(point) == (
+        "TrimPoint('quadrotor', equilibrium, x=[1. 2. 3. 0. 0. 0. 1. 0. 0. 0. 0. 0. 0.], "
+        "u=[2.943 2.943 2.943 2.943])"
+    )
