@@ -9,6 +9,7 @@ from ._joint import JointMimic as JointMimic
 from ._link import InertialDescription as InertialDescription
 from ._link import LinkDescription as LinkDescription
 from ._mesh_path import resolve_mesh as resolve_mesh
+from ._physics import find_faults as find_faults
 from ._pose import Pose as Pose
 from ._robot import RobotDescription as RobotDescription
 from ._shapes import Box as Box

@@ -1,4 +1,4 @@
-"""Masses and inertias that no body can have."""
+"""Masses, inertias, losses and limits that no robot can have."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ._findings import Report
+from ._findings import Finding, Report
+from ._joint import JointDynamics, JointLimits
 from ._link import InertialDescription
 from ._robot import RobotDescription
 
@@ -14,6 +15,70 @@ from ._robot import RobotDescription
 # the last of six printed digits can do.
 ZERO = 1e-12
 ROUNDING = 1e-9
+
+
+def find_faults(robot: RobotDescription) -> tuple[Finding, ...]:
+    """What no robot can have, and joints that cannot move: for descriptions made in code.
+
+    `read_urdf` and `parse_urdf` have it among their findings, with the lines of the file.
+
+    Parameters
+    ----------
+    robot : RobotDescription
+
+    Returns
+    -------
+    tuple of Finding
+
+    Examples
+    --------
+    >>> from lgcontrol.io import JointDescription, JointDynamics, LinkDescription
+    >>> from lgcontrol.io import RobotDescription, find_faults
+    >>> hinge = JointDescription(
+    ...     "hinge", "continuous", "post", "door", dynamics=JointDynamics(damping=-1.0)
+    ... )
+    >>> links = LinkDescription("post"), LinkDescription("door")
+    >>> robot = RobotDescription("gate", links, (hinge,))
+    >>> print(find_faults(robot)[-1])
+    warning: joint "hinge" <dynamics>: the damping -1 is negative and adds energy
+    """
+    report = Report(robot.source)
+    check_masses(robot, report)
+    for joint in robot.joints:
+        if joint.freedom == 0:
+            continue
+        label = f'joint "{joint.name}"'
+        for message in limit_faults(joint.limits):
+            report.add("warning", message, joint.line, f"{label} <limit>")
+        for message in dynamics_faults(joint.dynamics):
+            report.add("warning", message, joint.line, f"{label} <dynamics>")
+    return tuple(report.findings)
+
+
+def limit_faults(limits: JointLimits) -> Iterator[str]:
+    """Say which magnitudes are negative, or leave a joint no force or speed."""
+    for name in ("velocity", "effort", "acceleration", "deceleration", "jerk"):
+        value = getattr(limits, name)
+        if value is not None and value < 0.0:
+            yield f"{name}={value:g} is negative; it is the greatest magnitude"
+    if limits.effort == 0.0:
+        yield (
+            "effort=0 lets nothing drive the joint; many exporters write it where they know no "
+            "limit: give the greatest force or torque"
+        )
+    if limits.velocity == 0.0:
+        yield (
+            "velocity=0 lets the joint not move; many exporters write it where they know no "
+            "limit: give the greatest speed"
+        )
+
+
+def dynamics_faults(dynamics: JointDynamics) -> Iterator[str]:
+    """Say which losses are negative."""
+    for name in ("damping", "friction"):
+        value = getattr(dynamics, name)
+        if value < 0.0:
+            yield f"the {name} {value:g} is negative and adds energy"
 
 
 def check_masses(robot: RobotDescription, report: Report) -> None:

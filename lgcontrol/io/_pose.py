@@ -10,6 +10,10 @@ import numpy as np
 Vector3 = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]
 
+NORM_TOLERANCE = 1.5e-2  # few printed digits: (0, 0, 0.7, 0.7) has length 0.99
+# Up to this, the norm is 1 to the last bits and dividing by it would only move them.
+EXACT_NORM = 1e-15
+
 
 @dataclass(frozen=True, slots=True)
 class Pose:
@@ -23,7 +27,12 @@ class Pose:
         Roll, pitch, yaw in radians, about the fixed axes x, then y, then z of the parent frame.
     quaternion : tuple of float, shape (4,), optional
         Unit quaternion (x, y, z, w), where the file gives one; it then decides the rotation and
-        `rpy` is derived from it.
+        `rpy` is derived from it. Missing digits are made up for: it is normalised.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many numbers, one is not finite, or the quaternion has not length 1.
 
     Examples
     --------
@@ -40,6 +49,22 @@ class Pose:
     xyz: Vector3 = (0.0, 0.0, 0.0)
     rpy: Vector3 = (0.0, 0.0, 0.0)
     quaternion: Quaternion | None = None
+
+    def __post_init__(self) -> None:
+        """Check the numbers, normalise the quaternion and derive rpy from it."""
+        for name, count in (("xyz", 3), ("rpy", 3), ("quaternion", 4)):
+            given = getattr(self, name)
+            if name == "quaternion" and given is None:
+                continue
+            numbers = tuple(float(x) for x in given)
+            if len(numbers) != count or not all(map(math.isfinite, numbers)):
+                raise ValueError(f"Pose: {name} must be {count} finite numbers, got {given}")
+            object.__setattr__(self, name, numbers)
+        if self.quaternion is not None:
+            unit = _unit_quaternion(self.quaternion)
+            object.__setattr__(self, "quaternion", unit)
+            rpy = _rpy_from_rotation(_rotation_from_quaternion(unit))
+            object.__setattr__(self, "rpy", rpy)
 
     @property
     def position(self) -> np.ndarray:
@@ -83,7 +108,20 @@ class Pose:
         >>> Pose.from_quaternion((0.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0)).rpy[2]
         3.141592653589793
         """
-        return cls(xyz, _rpy_from_rotation(_rotation_from_quaternion(quaternion)), quaternion)
+        return cls(xyz, quaternion=quaternion)
+
+
+def _unit_quaternion(quaternion: Quaternion) -> Quaternion:
+    norm = math.hypot(*quaternion)
+    if abs(norm - 1.0) > NORM_TOLERANCE:
+        raise ValueError(
+            f"Pose: the quaternion {quaternion} has length {norm:.6g}, expected 1; divide by it if "
+            "the direction is meant"
+        )
+    if abs(norm - 1.0) <= EXACT_NORM:
+        return quaternion
+    x, y, z, w = (component / norm for component in quaternion)
+    return x, y, z, w
 
 
 def _rotation_from_rpy(rpy: Vector3) -> np.ndarray:

@@ -21,6 +21,8 @@ from ._xml import MAX_BYTES, Element, parse_xml
 # Drake writes joints that URDF does not have as <drake:joint>.
 _JOINT_TAGS = ("joint", "drake:joint")
 _VERSIONS = ("1", "1.0", "1.1", "1.2")
+SHOWN = 40  # characters of a text in a message
+
 _OTHER_FORMATS = {
     "sdf": "SDFormat",
     "world": "SDFormat",
@@ -81,6 +83,11 @@ def read_urdf(path: str | PathLike[str], *, strict: bool = False) -> RobotDescri
     >>> read_urdf(path).root
     'base'
     """
+    if isinstance(path, str) and path.lstrip().startswith("<"):
+        shown = path.strip()[:SHOWN]
+        raise UrdfError(
+            f"expected the name of a file, got the text of one ({shown!r} …): parse_urdf reads text"
+        )
     path = Path(path)
     report = Report(path)
     return _read_robot(_load(path, report), report, path, strict)

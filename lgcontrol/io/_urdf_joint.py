@@ -14,6 +14,7 @@ from ._joint import (
     JointMimic,
     JointType,
 )
+from ._physics import dynamics_faults, limit_faults
 from ._pose import Vector3
 from ._urdf_pose import read_origin, unit
 
@@ -139,9 +140,8 @@ def _read_dynamics(joint: Cursor) -> JointDynamics:
         damping=element.number("damping", "N s/m or N m s/rad") or 0.0,
         friction=element.number("friction", "N or N m") or 0.0,
     )
-    for name in ("damping", "friction"):
-        if getattr(dynamics, name) < 0.0:
-            element.warn(f"the {name} {getattr(dynamics, name):g} is negative and adds energy")
+    for message in dynamics_faults(dynamics):
+        element.warn(message)
     return dynamics
 
 
@@ -175,10 +175,8 @@ def _read_limits(joint: Cursor, type_name: str, kind: JointType) -> JointLimits:
         return JointLimits()
     element.check_attributes(*_LIMITS)
     values = {name: element.number(name, unit_name) for name, unit_name in _LIMITS.items()}
-    for name in ("velocity", "effort", "acceleration", "deceleration", "jerk"):
-        value = values[name]
-        if value is not None and value < 0.0:
-            element.warn(f"{name}={value:g} is negative; it is the greatest magnitude")
+    for message in limit_faults(JointLimits(**values)):
+        element.warn(message)
     absent = [name for name in ("effort", "velocity") if values[name] is None]
     if absent and kind.bounds == "required":
         element.warn(f"{' and '.join(absent)} missing; URDF asks for both; taken as unlimited")

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 
 from ._cursor import Cursor
-from ._pose import Pose
+from ._pose import EXACT_NORM, Pose
 
 # Above one turn an angle is more likely given in degrees; the margin admits a rounded 2π.
 LARGEST_ANGLE = 2.0 * math.pi * 1.001
 
 # A norm this close to 1 is the rounding of printed digits; further off, somebody meant something.
 ROUNDED_NORM = 1e-3
-# Up to this, the norm is 1 to the last bits and dividing by it would only move them.
-EXACT_NORM = 1e-15
 SMALLEST_NORM = 1e-9
 
 

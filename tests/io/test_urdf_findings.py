@@ -2,7 +2,15 @@
 
 import pytest
 
-from lgcontrol.io import Finding, JointLimits, UrdfError, parse_urdf
+from lgcontrol.io import (
+    Finding,
+    JointLimits,
+    RobotDescription,
+    UrdfError,
+    find_faults,
+    parse_urdf,
+    read_urdf,
+)
 
 BASE = """\
 <?xml version="1.0"?>
@@ -124,6 +132,8 @@ CASES = [
         ["both 0: the joint cannot move"],
     ),
     ("negative effort", 20, '"10"', '"-10"', 20, "warning", ["effort=-10 is negative"]),
+    ("no effort at all", 20, '"10"', '"0"', 20, "warning", ["effort=0 lets nothing drive"]),
+    ("no speed at all", 20, '"2"', '"0"', 20, "warning", ["velocity=0 lets the joint not move"]),
     ("negative damping", 21, '"0.1"', '"-0.1"', 21, "warning", ["damping -0.1 is negative"]),
     (
         *("bounds of a continuous joint", 15, "revolute", "continuous", 20, "note"),
@@ -259,6 +269,27 @@ def test_joint_that_moves_no_mass():
     # A joint that follows another adds no row to the mass matrix.
     follower = text.replace('<child link="c"/>', '<child link="c"/><mimic joint="j"/>')
     assert parse_urdf(follower).findings == ()
+
+
+def test_faults_of_descriptions_made_in_code_are_those_of_the_file():
+    faults = [('"2"/>', '"-2"/>'), ('0.1" friction', '-0.1" friction'), ('"10"', '"-10"')]
+    text = BASE
+    for old, new in faults:
+        assert text.count(old) >= 1
+        text = text.replace(old, new)
+    read = parse_urdf(text)
+    made = RobotDescription(read.name, read.links, read.joints)
+    assert made.findings == ()
+    told = {(finding.element, finding.message) for finding in find_faults(made)}
+    assert told == {(finding.element, finding.message) for finding in read.findings}
+    assert len(told) >= 3
+    assert find_faults(parse_urdf(BASE)) == ()
+
+
+def test_text_instead_of_a_file_name_is_not_repeated():
+    with pytest.raises(UrdfError, match="the text of one.*: parse_urdf reads text$") as caught:
+        read_urdf(BASE)
+    assert len(str(caught.value)) < 200
 
 
 def test_normalised_axis_and_bounds_as_understood():
