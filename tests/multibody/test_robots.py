@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SE2, SE3
-from lgcontrol.io import UrdfError, parse_urdf, read_urdf
+from lgcontrol.io import RobotDescription, UrdfError, parse_urdf, read_urdf
 from lgcontrol.mechanics import Joint, Multibody
 
 FILES = {
@@ -158,6 +158,37 @@ def test_inertias_no_body_has_are_reported_by_link():
     assert tree.mass == -1.0
     with pytest.raises(ValueError, match="unknown value of on_finding 'silent'"):
         Multibody.from_urdf(description, on_finding="silent")  # pyright: ignore
+
+
+def test_descriptions_made_in_code_are_judged_too():
+    """What the reader would have found is reported, and found once for those that were read."""
+    read = parse_urdf(BROKEN)
+    made = RobotDescription(read.name, read.links, read.joints)
+    assert made.findings == ()
+    with pytest.raises(UrdfError, match='link "arm" <inertial>: the mass -1 kg is negative'):
+        Multibody.from_urdf(made, on_finding="raise")
+    with pytest.warns(UserWarning, match="broken: 2 findings"):
+        Multibody.from_urdf(read)
+
+
+def test_signs_that_cannot_be_meant(recwarn):
+    """Reported; then losses count as none and magnitudes as what they measure."""
+    text = BROKEN.replace('"-1"', '"1"').replace('izz="5"', 'izz="1"')
+    limits = '<limit effort="-5" velocity="-2"/><dynamics damping="-0.1" friction="-1"/></joint>'
+    description = parse_urdf(text.replace("</joint>", limits), source="file.urdf")
+    with pytest.raises(UrdfError, match=r"^file\.urdf:4: 4 findings"):
+        Multibody.from_urdf(description, on_finding="raise")
+    with pytest.warns(UserWarning, match="damping -0.1 is negative and adds energy"):
+        Multibody.from_urdf(description)
+    tree = Multibody.from_urdf(description, on_finding="ignore")
+    assert tree.limits["effort"] == [5.0] and tree.limits["velocity"] == [2.0]
+    (drive,) = (link.properties for link in tree.moving_links)
+    assert drive.damping == 0.0 and drive.friction == 0.0
+
+
+def test_a_text_is_no_file_name():
+    with pytest.raises(UrdfError, match="parse_urdf reads text"):
+        Multibody.from_urdf(BROKEN)
 
 
 def test_massless_links_stay_massless():

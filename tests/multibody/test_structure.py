@@ -6,12 +6,13 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.groups import SE3, Helical, Rn, Translation
+from lgcontrol.groups import SE3, SO3, Helical, Rn, Translation
 from lgcontrol.mechanics import Joint, JointProperties, Mimic, Multibody, SpatialInertia
 
 from . import zoo
 
 EXACT = 1e-11  # rounding of a few hundred products
+HALF = np.sqrt(0.5)
 ROD = SpatialInertia.rod(2.0, length=1.0, center_of_mass=[0, 0, -0.5])
 
 
@@ -245,6 +246,93 @@ def test_parameters_are_symbols_with_nominal_values(rng):
         tree.parametric("b.weight")
 
 
+def test_parameters_accumulate():
+    tree = Multibody().add_body("a", ROD, "revolute").add_body("b", ROD, "revolute", "a")
+    both = tree.parametric("a.mass").parametric("b.mass", "a.mass")
+    assert both.parameters == ("a.mass", "b.mass")
+    assert both.mass_matrix([0.0, 0.3], p=[0.0, 0.0]) == pytest.approx(
+        _without_mass(tree).mass_matrix([0.0, 0.3])
+    )
+
+
+def _without_mass(tree):
+    bare = Multibody()
+    for link in tree.links:
+        own = SpatialInertia(0.0, [0, 0, 0], link.inertia.inertia, check="ignore")
+        bare = bare.add_body(link.name, own, link.joint, link.parent)
+    return bare
+
+
+def test_parameters_of_held_joints_are_gone():
+    drives = JointProperties(damping=0.1)
+    tree = Multibody().add_body("a", ROD, "revolute", axis="y", properties=drives)
+    tree = tree.add_body("b", ROD, "revolute", "a", [0, 0, -1], axis="y", properties=drives)
+    parametric = tree.parametric("b.damping", "a.damping", "b.mass", "b.placement.z")
+    held = parametric.lock(b=0.3)
+    assert held.parameters == ("a.damping", "b.mass", "b.placement.z")
+    assert held.mass_matrix([0.2]) == pytest.approx(tree.lock(b=0.3).mass_matrix([0.2]))
+    p = held.parameter_values
+    p[1] *= 2
+    assert not held.mass_matrix([0.2], p=p) == pytest.approx(held.mass_matrix([0.2]))
+
+
+def test_attached_trees_have_one_gravity():
+    base = Multibody("base").add_body("hull", ROD, "free")
+    arm = Multibody("arm", gravity=[0, 0, 0]).add_body("link", ROD, "revolute")
+    with pytest.raises(ValueError, match=r"arm has the gravity \(0.0, 0.0, 0.0\), base that"):
+        base.attach(arm, "hull")
+
+
+def test_every_joint_frame_has_a_name():
+    """A joint's frame is called after the joint, or "joint NAME" where a link has the name."""
+    tree = Multibody().add_body("a", ROD, "revolute", axis="y", joint_name="b")
+    tree = tree.add_body("b", ROD, "revolute", "a", [0, 0, 1], axis="y", joint_name="c")
+    tree = tree.add_body("d", ROD, "revolute", "b", [0, 0, 1], axis="y", offset=[1, 0, 0])
+    tree = tree.add_frame("c", "d", [0, 1, 0])
+    assert tree.frames == ("world", "a", "b", "d", "c", "joint b", "joint c", "joint d")
+    q = [0.3, 0.4, 0.5]
+
+    def same(one, other):
+        assert tree.placement(one)(q) == pytest.approx(tree.placement(other)(q), abs=1e-15)
+
+    same("joint b", "a")
+    same("joint c", "b")
+    away = SE3.compose(tree.placement("joint d")(q), SE3.from_position([1, 0, 0]))
+    assert SE3.distance(tree.placement("d")(q), away) < EXACT
+    assert SE3.distance(tree.placement("b")(q), tree.placement("joint b")(q)) > 0.5
+    plain = Multibody().add_body("a", ROD, "revolute").add_body("b", ROD, parent="a")
+    assert plain.frames == ("world", "a", "b")
+
+
+def test_springs_rest_on_the_group():
+    def hinge(joint, rest):
+        spring = JointProperties(stiffness=2.0, rest=rest)
+        return Multibody().add_body("door", ROD, joint, axis="z", properties=spring)
+
+    typed = hinge("continuous", [0.7, 0.7])
+    assert typed.gravity_forces([HALF, HALF]) == pytest.approx([0.0], abs=EXACT)
+    assert hinge("revolute", 0.5).gravity_forces([0.5]) == pytest.approx([0.0], abs=EXACT)
+    for joint, rest, message in (
+        ("continuous", [2.0, 0.0], "joint 'door': rest = .* is no element of SO2"),
+        ("continuous", [0.5], r"joint 'door': rest has shape \(1,\), expected \(2,\)"),
+        ("revolute", [np.nan], "joint 'door': rest is not finite"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            hinge(joint, rest)
+
+
+def test_placements_with_missing_digits_are_rotations():
+    typed = [0, 0, 1, 0, 0, 0.7, 0.7]
+    (link,) = Multibody().add_body("a", ROD, "revolute", placement=typed).links
+    R = link.placement[:3, :3]
+    assert R.T @ R == pytest.approx(np.eye(3), abs=1e-15)
+    rounded = np.eye(4)
+    rounded[:3, :3] = SO3.matrix([0.5, 0.5, 0.5, 0.5]) + 3e-7
+    (link,) = Multibody().add_body("a", ROD, "revolute", placement=rounded).links
+    R = link.placement[:3, :3]
+    assert R.T @ R == pytest.approx(np.eye(3), abs=1e-15)
+
+
 def test_calls_take_batches_symbols_and_wrenches(rng):
     tree = zoo.pair("spherical", rng)
     q, v, a, _, wrenches = zoo.state(tree, rng, (2, 3))
@@ -308,6 +396,28 @@ def test_unknown_names_list_the_valid_ones():
         (
             lambda: tree.add_body("b", None, mimic=Mimic("elbow"), joint="continuous"),
             "both need one coordinate",
+        ),
+        (lambda: tree.add_body("b", None, "floating"), "'floating' is called 'free' here"),
+        (lambda: tree.lock(elbow=[0.1, 0.2]), r"position of joint 'elbow' has shape \(2,\)"),
+        (lambda: tree.lock(elbow=np.inf), "position of joint 'elbow' is not finite"),
+        (
+            lambda: Multibody().add_body("a", None, "spherical").lock(a=[0, 0, 0, 0]),
+            "position of joint 'a' = .* is no element of SO3: .* cannot be normalised",
+        ),
+        (lambda: Mimic("a", np.nan), "multiplier of the mimic of 'a' is not finite"),
+        (lambda: Mimic("a", 1.0, np.inf), "offset of the mimic of 'a' is not finite"),
+        (
+            lambda: tree.add_body("b", None, "free", placement=[0, 0, 0, 0, 0, 2, 0]),
+            "placement of 'b' = .* is no element of SE3: qz = 2 should be 1",
+        ),
+        *(
+            (
+                lambda key=key: tree.add_body(
+                    "b", None, "revolute", properties=JointProperties(**{key: np.inf})
+                ),
+                f"joint 'b': {key} (is not finite|must be positive and finite)",
+            )
+            for key in ("armature", "damping", "friction", "stiffness", "friction_speed")
         ),
         (lambda: tree.add_body("b", None, placement=np.eye(3)), r"expected SE3 coordinates"),
         (lambda: tree.add_body("b", None, placement=[0, 0, np.nan]), "not finite"),

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...codegen import check_shape, unknown_name
+from ...codegen import unknown_name
 from ...groups import SE3
 from ._joints import Joint
 from ._link import WORLD, JointProperties, Link
-from ._placement import as_placement, freeze
+from ._parameters import named_values
+from ._placement import as_placement, as_position, freeze
 
 if TYPE_CHECKING:
     from ._tree import Multibody
@@ -30,7 +31,10 @@ def locked(tree: Multibody, positions: Mapping[str, Any]) -> Multibody:
     for link in tree._added_links:
         q = _locked_at(link, positions)
         links.append(link if q is None else _fixed_at(link, q))
-    return tree._with(links=links)
+    held = tree._with(links=links)
+    left = named_values(held)
+    held.parameters = tuple(name for name in tree.parameters if name in left)
+    return held
 
 
 def attached(
@@ -40,6 +44,11 @@ def attached(
     names = [WORLD, *(own.name for own in tree.links)]
     if link not in names:
         raise KeyError(unknown_name("link", link, names))
+    if other.gravity != tree.gravity:
+        raise ValueError(
+            f"{other.name} has the gravity {other.gravity}, {tree.name} that carries it has "
+            f"{tree.gravity}: build both with the same gravity=..."
+        )
 
     def renamed(name: str) -> str:
         return link if name == WORLD else prefix + name
@@ -110,14 +119,11 @@ def reframed(tree: Multibody, frames: Mapping[str, Any]) -> Multibody:
 
 
 def _locked_at(link: Link, positions: Mapping[str, Any]) -> np.ndarray | None:
-    if link.mimic is not None and link.mimic.joint in positions:
-        leader = np.atleast_1d(np.asarray(positions[link.mimic.joint], dtype=float))
-        return link.mimic.multiplier * leader + link.mimic.offset
-    if link.mimic is None and link.joint_name in positions:
-        value = np.atleast_1d(np.asarray(positions[link.joint_name], dtype=float))
-        q = check_shape(f"position of joint {link.joint_name!r}", value, (link.joint.nq,))
-        return link.joint.group.normalize(q)
-    return None
+    name = link.joint_name if link.mimic is None else link.mimic.joint
+    if name not in positions:
+        return None
+    q = as_position(f"position of joint {name!r}", positions[name], link.joint.group)
+    return q if link.mimic is None else link.mimic.multiplier * q + link.mimic.offset
 
 
 def _fixed_at(link: Link, q: np.ndarray) -> Link:

@@ -67,6 +67,17 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "spherical_zyx": lambda: Joint.chain([Helical(0.0).about(as_axis(a)) for a in "zyx"]),
 }
 
+# Names of kinds in URDF, MJCF and SDFormat.
+_ELSEWHERE = {
+    "floating": "free",
+    "freejoint": "free",
+    "hinge": "revolute",
+    "slide": "prismatic",
+    "slider": "prismatic",
+    "screw": "helical",
+    "ball": "spherical",
+}
+
 
 @dataclass(frozen=True, eq=False)
 class Joint:
@@ -130,7 +141,9 @@ class Joint:
         """
         if isinstance(kind, str):
             if kind not in _TABLE:
-                raise ValueError(unknown_name("kind of joint", kind, _TABLE))
+                elsewhere = _ELSEWHERE.get(kind)
+                hint = f" {kind!r} is called {elsewhere!r} here." if elsewhere else ""
+                raise ValueError(unknown_name("kind of joint", kind, _TABLE) + hint)
             try:
                 made = _TABLE[kind](**options)
             except TypeError as error:

@@ -9,10 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from ...codegen import check_shape
 from .._inertia import SpatialInertia
 from ._joints import Joint
+from ._placement import as_position
 
 WORLD = "world"
+
+_FINITE = ("armature", "damping", "friction", "stiffness")
 
 FRICTION_SPEED = 0.1  # m/s or rad/s: slow enough to resemble dry friction, not yet stiff
 
@@ -34,7 +38,8 @@ class JointProperties:
     stiffness : float or sequence
         Spring [N m/rad or N/m] towards `rest`.
     rest : sequence, optional
-        Coordinates at which the spring is slack, length nq; the identity by default.
+        Coordinates at which the spring is slack, length nq; the identity by default. Checked
+        where the joint is known (see `check_element`).
     lower, upper : float or sequence
         Position limits in tangent coordinates from the identity (angles, travels).
     velocity, effort : float or sequence
@@ -69,13 +74,15 @@ class JointProperties:
                     f"{where}: {entry.name} has shape {value.shape}, expected one number "
                     f"or {dim} (one for each degree of freedom)"
                 )
-            if np.isnan(value).any():
-                raise ValueError(f"{where}: {entry.name} is not a number")
+            if np.isnan(value).any() or entry.name in _FINITE and np.isinf(value).any():
+                raise ValueError(f"{where}: {entry.name} is not finite: {value.tolist()}")
             if entry.name not in ("lower", "upper") and (value < 0).any():
                 raise ValueError(f"{where}: {entry.name} is negative: {value.tolist()}")
             changes[entry.name] = tuple(float(x) for x in np.broadcast_to(value, (dim,)))
-        if not self.friction_speed > 0:
-            raise ValueError(f"{where}: friction_speed must be positive")
+        if not 0 < self.friction_speed < inf:
+            raise ValueError(
+                f"{where}: friction_speed must be positive and finite, got {self.friction_speed}"
+            )
         if any(a > b for a, b in zip(changes["lower"], changes["upper"], strict=True)):
             raise ValueError(
                 f"{where}: lower limit {changes['lower']} is above the upper {changes['upper']}"
@@ -128,6 +135,11 @@ class Mimic:
     multiplier: float = 1.0
     offset: float = 0.0
 
+    def __post_init__(self) -> None:
+        for key in ("multiplier", "offset"):
+            value = check_shape(f"{key} of the mimic of {self.joint!r}", getattr(self, key), ())
+            object.__setattr__(self, key, float(value))
+
 
 @dataclass(frozen=True, eq=False)
 class Link:
@@ -150,6 +162,11 @@ class Link:
     mimic : Mimic, optional
     offset : ndarray, shape (4, 4)
         Link frame in the joint frame after the motion; the identity for most descriptions.
+
+    Raises
+    ------
+    ValueError
+        If the properties do not fit the joint.
     """
 
     name: str
@@ -161,6 +178,14 @@ class Link:
     properties: JointProperties = field(default_factory=JointProperties)
     mimic: Mimic | None = None
     offset: np.ndarray = field(default_factory=lambda: np.eye(4))
+
+    def __post_init__(self) -> None:
+        where = f"joint {self.joint_name!r}"
+        self.properties.filled(self.joint.dim, where)
+        if self.properties.rest is not None:
+            rest = as_position(f"{where}: rest", self.properties.rest, self.joint.group)
+            checked = replace(self.properties, rest=tuple(rest.tolist()))
+            object.__setattr__(self, "properties", checked)
 
 
 @dataclass(frozen=True, eq=False)

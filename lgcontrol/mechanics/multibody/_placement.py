@@ -1,4 +1,4 @@
-"""Placements: constant poses, however the caller has them."""
+"""Placements and joint positions: constants, however the caller has them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ...groups import SE3
+from ...codegen import check_shape
+from ...groups import SE3, LieGroup, check_element
+
+ROUNDING = 1e-12  # what products of a few rotation matrices in doubles leave
 
 
 def as_placement(name: str, value: Any) -> np.ndarray:
@@ -22,30 +25,33 @@ def as_placement(name: str, value: Any) -> np.ndarray:
     Raises
     ------
     ValueError
-        If the shape is another, an entry is not finite or the rotation is none.
+        If the shape is another, an entry is not finite or the rotation is none (coordinates and
+        matrices with missing digits are taken: see `check_element` and `LieGroup.from_matrix`).
     """
     if value is None:
         return freeze(np.eye(4))
-    array = np.asarray(value, dtype=float)
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} is not finite: {array.tolist()}")
+    array = check_shape(name, value, (), batch=True)
     if array.shape == (3,):
         return freeze(SE3.homogeneous(SE3.from_position(array)))
     if array.shape == (7,):
-        norm = float(np.linalg.norm(array[3:]))
-        if abs(norm - 1.0) > 1e-6:
-            raise ValueError(f"{name}: the quaternion has length {norm:.6g}, expected 1")
-        return freeze(SE3.homogeneous(SE3.normalize(array)))
+        return freeze(SE3.homogeneous(SE3.normalize(check_element(name, array, SE3))))
     if array.shape == (4, 4):
         try:
-            SE3.from_matrix(array)
+            repaired = SE3.homogeneous(SE3.from_matrix(array))
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
-        return freeze(array.copy())
+        # Exact zeros and ones of a matrix that needs no repair make sparse expressions.
+        is_exact = np.abs(repaired - array).max() < ROUNDING
+        return freeze(array.copy() if is_exact else repaired)
     raise ValueError(
         f"{name} has shape {array.shape}, expected SE3 coordinates (7,), a homogeneous "
         "matrix (4, 4) or a position (3,)"
     )
+
+
+def as_position(name: str, value: Any, group: LieGroup) -> np.ndarray:
+    """Coordinates of a joint's group, shape (nq,); where there is one, a plain number will do."""
+    return check_element(name, [value] if np.ndim(value) == 0 else value, group)
 
 
 def freeze(array: np.ndarray) -> np.ndarray:

@@ -245,7 +245,6 @@ def make_plan(tree: Multibody, number: Number, keep: tuple[str, ...] = ()) -> Pl
         elif link.joint_name in keep:
             k, T = _add_node(plan, k, T, _Still(), 0, 0, 1.0, 0.0)  # type: ignore[arg-type]
         plan.joints[link.joint_name] = (k, T)
-        plan.seats.setdefault(link.joint_name, (k, T))
         T = T @ Motion.from_matrix(link.offset)
         plan.seats[link.name] = (k, T)
         plan.link_masses[link.name] = mass, center = link_mass(link, number)

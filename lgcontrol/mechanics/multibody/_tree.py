@@ -69,7 +69,8 @@ class Multibody(
     links : tuple of Link
         All links with the joints that carry them, fixed ones too.
     frames : tuple of str
-        Names that `placement`, `jacobian`, … take: "world", all links, added frames, joints.
+        Names that `placement`, `jacobian`, … take: "world", all links, added frames, joints. A
+        joint's frame is called "joint NAME" where NAME is that of another frame.
     parameters : tuple of str
         Names of the symbolic parameters (see `parametric`).
 
@@ -124,7 +125,9 @@ class Multibody(
         locked : mapping of str to coordinates, optional
             Joints to hold at a position.
         on_finding : {"warn", "raise", "ignore"}
-            What to do about suspicious content, among it inertias that no body has.
+            What to do about suspicious content, among it inertias that no body has. Unless it is
+            refused, negative damping and friction count as none, and a negative effort or velocity
+            as its magnitude; a largest effort of 0 stays: that joint cannot be driven.
         mimic : bool
             Whether joints that mimic follow their leader (they have no coordinate then); without,
             they move on their own.
@@ -307,6 +310,14 @@ class Multibody(
         Returns
         -------
         Multibody
+            With the symbolic parameters of both; those of the other tree's gravity are dropped.
+
+        Raises
+        ------
+        KeyError
+            If there is no such link.
+        ValueError
+            If the trees have different gravity, or a name is taken.
         """
         from ._compose import attached
 
@@ -314,6 +325,9 @@ class Multibody(
 
     def lock(self, **positions: Any) -> Multibody:
         """Tree with joints held at positions; joints that mimic them are held too.
+
+        Drives, losses, springs and limits of a held joint are gone, and with them the symbolic
+        parameters that stood for their numbers (see `parametric`).
 
         Parameters
         ----------
@@ -323,6 +337,13 @@ class Multibody(
         Returns
         -------
         Multibody
+
+        Raises
+        ------
+        KeyError
+            If there is no such joint.
+        ValueError
+            If coordinates are not on the joint's group (see `check_element`).
 
         Examples
         --------
@@ -353,6 +374,8 @@ class Multibody(
     def parametric(self, *names: str) -> Multibody:
         """Tree in which the named numbers are symbols: functions get an argument ``p``.
 
+        They are added to those that are symbols already, which stay first in ``p``.
+
         Parameters
         ----------
         *names : str
@@ -375,7 +398,7 @@ class Multibody(
         array([[3.]])
         """
         changed = self._with()
-        changed.parameters = expand_names(self, names)
+        changed.parameters = tuple(dict.fromkeys([*self.parameters, *expand_names(self, names)]))
         return changed
 
     def with_properties(self, **joints: JointProperties) -> Multibody:
@@ -405,7 +428,6 @@ class Multibody(
                 raise KeyError(
                     f"link {link.name!r}: " + unknown_name("parent link", link.parent, children)
                 )
-            link.properties.filled(link.joint.dim, f"joint {link.joint_name!r}")
             children[link.name] = []
             children[link.parent].append(link)
             taken_joints.add(link.joint_name)
@@ -437,7 +459,7 @@ class Multibody(
         """Names of all frames: "world", links, added ones, joints (the frame after the motion)."""
         names = [WORLD, *(link.name for link in self.links)]
         names += [frame.name for frame in self._added_frames]
-        return tuple(dict.fromkeys([*names, *(link.joint_name for link in self.links)]))
+        return (*names, *self._joint_frames)
 
     @cached_property
     def configuration(self) -> Product:
@@ -572,6 +594,22 @@ class Multibody(
             places[link.joint_name] = q_slice, v_slice, link.mimic.multiplier, link.mimic.offset
         return places
 
+    @cached_property
+    def _joint_frames(self) -> dict[str, str]:
+        """Joint of each joint frame that is not a link's own frame under the same name."""
+        taken = {WORLD, *(link.name for link in self.links)}
+        taken |= {frame.name for frame in self._added_frames}
+        found = {}
+        for link in self.links:
+            name = link.joint_name
+            if name == link.name and (link.offset == np.eye(4)).all():
+                continue
+            while name in taken:
+                name = f"joint {name}"
+            taken.add(name)
+            found[name] = link.joint_name
+        return found
+
     def _check_joints(self, names: Iterable[str]) -> None:
         known = [link.joint_name for link in self.links if not link.joint.is_fixed]
         for name in names:
@@ -597,6 +635,8 @@ class Multibody(
         for frame in self._added_frames:
             k, T = plan.seats[frame.link]
             plan.seats[frame.name] = k, T @ Motion.from_matrix(frame.placement)
+        for name, joint in self._joint_frames.items():
+            plan.seats[name] = plan.joints[joint]
         return plan
 
     def _function(self, kind: str, *options: Any) -> TreeFunction:

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from ...codegen import unknown_name
 from ...groups import LieGroup
-from ...io import JointDescription, LinkDescription, RobotDescription, UrdfError, read_urdf
+from ...io import (
+    JointDescription,
+    LinkDescription,
+    RobotDescription,
+    UrdfError,
+    find_faults,
+    read_urdf,
+)
 from .._inertia import SpatialInertia
 from ._joints import Joint
 from ._link import WORLD, JointProperties, Mimic
@@ -73,7 +80,10 @@ def tree_from_urdf(
 
 
 def _report(robot: RobotDescription, on_finding: str) -> None:
-    serious = [finding for finding in robot.findings if finding.severity == "warning"]
+    known = {(finding.element, finding.message) for finding in robot.findings}
+    # A description that was made or changed in code has not been judged by the reader.
+    new = [fault for fault in find_faults(robot) if (fault.element, fault.message) not in known]
+    serious = [entry for entry in (*robot.findings, *new) if entry.severity == "warning"]
     if not serious or on_finding == "ignore":
         return
     text = "\n".join(f"  {finding}" for finding in serious)
@@ -94,7 +104,7 @@ def _inertia(link: LinkDescription) -> SpatialInertia | None:
     if own is None:
         return None
     R = own.origin.rotation
-    # The reader has judged the values and said which link they belong to.
+    # `_report` has judged the values and said which link they belong to.
     return SpatialInertia(own.mass, own.origin.position, R @ own.inertia @ R.T, check="ignore")
 
 
@@ -119,13 +129,14 @@ def _properties(joint: JointDescription, losses: bool) -> JointProperties:
     def given(value: float | None, otherwise: float) -> float:
         return otherwise if value is None else value
 
+    # Signs that cannot be meant are among the findings.
     return JointProperties(
-        damping=dynamics.damping if losses else 0.0,
-        friction=dynamics.friction if losses else 0.0,
+        damping=max(dynamics.damping, 0.0) if losses else 0.0,
+        friction=max(dynamics.friction, 0.0) if losses else 0.0,
         lower=given(limits.lower, -inf) if one else -inf,
         upper=given(limits.upper, inf) if one else inf,
-        velocity=given(limits.velocity, inf),
-        effort=given(limits.effort, inf),
+        velocity=abs(given(limits.velocity, inf)),
+        effort=abs(given(limits.effort, inf)),
     )
 
 
