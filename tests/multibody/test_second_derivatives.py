@@ -30,6 +30,17 @@ def test_inverse_dynamics_against_ad(tree, rng):
         close(ours, theirs)
 
 
+def test_at_rest_at_the_identity(tree):
+    q, none = tree.configuration.identity, np.zeros(tree.nv)
+    for ours, theirs in zip(
+        tree.inverse_dynamics_second_derivatives(q, none, none),
+        by_ad(tree, tree.inverse_dynamics, (q, none, none), PAIRS),
+        strict=True,
+    ):
+        assert np.isfinite(ours).all()
+        close(ours, theirs)
+
+
 def test_forward_dynamics_against_ad(tree, rng):
     q, v, _, tau, wrenches = zoo.state(tree, rng)
 

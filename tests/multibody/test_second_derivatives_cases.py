@@ -67,10 +67,10 @@ def test_ill_conditioned_inertias(rng):
     """A gram at the end of an arm of a ton: forces and accelerations to the accuracy of AD."""
     tree = Multibody("whip")
     parent, scale = "world", 1e3
-    for i in range(4):
+    for i in range(3):
         body = SpatialInertia.cylinder(scale, 0.1, 0.5, center_of_mass=[0.01, 0, 0.2])
         tree = tree.add_body(f"b{i}", body, "spherical", parent, [0, 0, 0.5 * bool(i)])
-        parent, scale = f"b{i}", scale / 100
+        parent, scale = f"b{i}", scale / 1000
     q, v, a, tau, _ = zoo.state(tree, rng)
     exact = by_ad(tree, tree.inverse_dynamics, (q, v, a), PAIRS)
     for ours, theirs in zip(tree.inverse_dynamics_second_derivatives(q, v, a), exact, strict=True):
@@ -152,7 +152,9 @@ def rebuilt(tree, phi):
 
 
 def test_accelerations_by_inertial_parameters(rng):
-    tree = TREES["floating"]
+    tree = Multibody().add_body("a", zoo.random_inertia(rng), "spherical")
+    tree = tree.add_body("b", zoo.random_inertia(rng), "revolute", "a", zoo.pose(rng), axis="y")
+    tree = tree.add_body("c", zoo.random_inertia(rng), "cylindrical", "a", zoo.pose(rng))
     q, v, _, tau, wrenches = zoo.state(tree, rng)
     slope = tree.forward_dynamics_parameter_derivatives(q, v, tau, wrenches)
     phi, h = tree.inertial_parameters, 1e-4
@@ -161,7 +163,7 @@ def test_accelerations_by_inertial_parameters(rng):
         return rebuilt(tree, x).forward_dynamics_by_factor(q, v, tau, wrenches)
 
     close(accelerations(phi), tree.forward_dynamics(q, v, tau, wrenches))
-    for i in (0, 2, 7, 10, 13, 25, 31, 39):
+    for i in (0, 2, 7, 10, 13, 21, 29):
         step = h * np.eye(len(phi))[i]
         difference = (accelerations(phi + step) - accelerations(phi - step)) / (2 * h)
         close(slope[:, i], difference, 1e-4)  # of second order, where the third derivative is large
