@@ -8,11 +8,14 @@ from ._linearization import Linearization as Linearization
 from ._linearization import TrajectoryLinearization as TrajectoryLinearization
 from ._linearize import linearize as linearize
 from ._nlsys import to_nlsys as to_nlsys
+from ._sample_time import sample_time as sample_time
 from ._signals import Input as Input
 from ._signals import InputChoice as InputChoice
 from ._signals import Parameter as Parameter
 from ._signals import Role as Role
 from ._signals import check_name as check_name
+from ._stable_steps import stable_substeps as stable_substeps
+from ._stable_steps import step_factor as step_factor
 from ._subspaces import Controllability as Controllability
 from ._subspaces import Mode as Mode
 from ._subspaces import Observability as Observability
