@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen import check_shape
 from ..groups import check_element
 from ._check_items import CHECKS, Samples
-from ._complete_input import complete_input
+from ._complete import complete_input, complete_parameters
 
 if TYPE_CHECKING:
     from ._system import System
@@ -85,7 +84,7 @@ def check_system(
 
 def _sample(system: System, x: Any, u: Any, p: Any, samples: int, seed: int) -> Samples:
     rng = np.random.default_rng(seed)
-    p = system.nominal_parameters if p is None else check_shape("p", p, (system.n_parameters,))
+    p = complete_parameters(system, p)
     if x is None:
         x = system.state.random(rng, (samples,))
     x = np.atleast_2d(check_element("x", x, system.state, batch=True, tolerance=inf))

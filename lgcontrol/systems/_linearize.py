@@ -9,7 +9,7 @@ import numpy as np
 
 from ..codegen import check_shape
 from ..groups import check_element
-from ._complete_input import complete_input
+from ._complete import complete_input, complete_parameters
 from ._derivatives import field_derivatives
 from ._linearization import Kind, Linearization, TrajectoryLinearization
 from ._trajectory import Trajectory
@@ -101,7 +101,7 @@ def read_point(
         float(check_shape("t", t, ())),
         check_element("x", x, system.state, tolerance=inf),
         system.nominal_input if u is None else complete_input(system, "u", u),
-        system.nominal_parameters if p is None else check_shape("p", p, (system.n_parameters,)),
+        complete_parameters(system, p),
     )
 
 
@@ -113,7 +113,7 @@ def _along(system: System, nodes: Trajectory, p: Any) -> TrajectoryLinearization
             f"the trajectory has {nodes.group.nq} coordinates and {nodes.u.shape[-1]} inputs, "
             f"{system.name} has {system.state.nq} and {system.n_inputs}"
         )
-    p = system.nominal_parameters if p is None else check_shape("p", p, (system.n_parameters,))
+    p = complete_parameters(system, p)
     result = field_derivatives(system)(nodes.t, nodes.x, nodes.input_at_nodes, p)
     _refuse_non_finite(system, result)
     return TrajectoryLinearization(nodes, result.A, result.B, result.C, result.D, p, system)

@@ -11,7 +11,7 @@ import numpy as np
 from ..codegen import ModelFunction, chain, check_shape
 from ..groups import check_element
 from ..integrators import Method
-from ._complete_input import complete_input
+from ._complete import complete_input, complete_parameters
 from ._trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -80,8 +80,7 @@ def rollout(
     start = check_element("x0", x0, system.state, batch=True, tolerance=inf)
     u = _input_sequence(system, u, steps)
     count = u.shape[-2]
-    p = system.nominal_parameters if p is None else p
-    p = check_shape("p", p, (system.n_parameters,), batch=True)
+    p = complete_parameters(system, p, batch=True)
     t = check_shape("t0", t0, ()) + dt * np.arange(count + 1)
     axes = {"x0": start.shape[:-1], "u": u.shape[:-2], "p": p.shape[:-1]}
     try:

@@ -30,7 +30,8 @@ class Input:
     lower, upper : float
         Bounds; infinite by default.
     nominal : float
-        Value when nothing else is said, and about which linearizations are taken.
+        Value when nothing else is said, and about which linearizations are taken; within the
+        bounds.
     role : {"control", "disturbance", "noise"}
         Controllers see controls only; simulations feed the others.
 
@@ -60,6 +61,11 @@ class Input:
             )
         if not isfinite(self.nominal):
             raise ValueError(f"input {self.name!r}: nominal value {self.nominal} is not finite")
+        if not self.lower <= self.nominal <= self.upper:
+            raise ValueError(
+                f"input {self.name!r}: nominal value {self.nominal:g} is outside its bounds "
+                f"[{self.lower:g}, {self.upper:g}]; give nominal=…"
+            )
 
 
 @dataclass(frozen=True)
@@ -94,6 +100,9 @@ _Signal = TypeVar("_Signal", Input, Parameter)
 
 def as_signals(kind: type[_Signal], values: Iterable[_Signal | str]) -> tuple[_Signal, ...]:
     """Signals from a list of them or of plain names; names must differ."""
+    if isinstance(values, str | kind):
+        word = kind.__name__.lower()
+        raise TypeError(f"{word}s must be a list, got {values!r}: write {word}s=[{values!r}]")
     signals = tuple(kind(value) if isinstance(value, str) else value for value in values)
     seen: set[str] = set()
     for signal in signals:

@@ -6,8 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
+import numpy as np
 
 from ..codegen import ModelFunction, Shape, Value
+from ._complete import input_count, parameter_names
+from ._system_function import SystemFunction
+from ._user_code import call_with_symbols, refuse_nan
 
 if TYPE_CHECKING:
     from ._system import System
@@ -57,7 +61,8 @@ def _trace(
         )
     symbols = dict(zip("txup", symbols_of(system), strict=True))
     used = [symbols[key] for key in arguments]
-    column = as_column(system, name, build(*used), rows)
+    label = f"{system.name}: {name}"
+    column = as_column(system, name, call_with_symbols(label, build, used, arguments), rows)
     free = ca.Function("free", used, [column], {"allow_free": True})
     if free.has_free():
         raise ValueError(
@@ -65,11 +70,15 @@ def _trace(
             f"({', '.join(map(str, free.get_free()))}); make them parameters"
         )
     nominal = {"u": system.nominal_input, "p": system.nominal_parameters}
+    function = ca.Function(name, used, [column], list(arguments), [name])
+    somewhere = {"t": np.array(0.5), "x": system.state.random(0), **nominal}
+    refuse_nan(label, function, [somewhere[key] for key in arguments])
     shapes = shapes_of(system)
-    return ModelFunction(
-        ca.Function(name, used, [column], list(arguments), [name]),
+    return SystemFunction(
+        function,
         shapes={key: shapes[key] for key in arguments} | {name: (column.shape[0],)},
         defaults={key: value for key, value in nominal.items() if key in arguments},
+        advice={"u": input_count(system), "p": parameter_names(system)},
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..codegen import check_shape
 from ..groups import check_element
-from ._complete_input import complete_input
+from ._complete import complete_input, complete_parameters
 from ._linearize import classify
 from ._nearest import Nearest, solve_nearest
 from ._trim_equations import (
@@ -100,7 +100,7 @@ def trim(
     ('relative equilibrium', array([10.81]))
     """
     t = float(check_shape("t", t, ()))
-    p = system.nominal_parameters if p is None else check_shape("p", p, (system.n_parameters,))
+    p = complete_parameters(system, p)
     x = system.state.identity if x is None else check_shape("x", x, (system.state.nq,))
     u = system.nominal_input if u is None else complete_input(system, "u", u)
     wishes = read_wishes(system, where or {}, position)

@@ -48,10 +48,8 @@ class TrimPoint:
         values = {"x": self.x, "u": self.u}
         if self.kind != "equilibrium":
             values["rate"] = self.rate
-        shown = (
-            f"{name}={np.array2string(value, precision=5, suppress_small=True, max_line_width=10**6)}"
-            for name, value in values.items()
-        )
+        layout = {"precision": 5, "suppress_small": True, "max_line_width": 10**6}
+        shown = (f"{name}={np.array2string(value, **layout)}" for name, value in values.items())
         return f"TrimPoint({self.system.name!r}, {kind}, {', '.join(shown)})"
 
     def __call__(self, t: Any) -> TrajectoryPoint:

@@ -1,9 +1,12 @@
 """Inputs and parameters: names, bounds, roles, and messages that say what to do."""
 
+import pickle
+
 import numpy as np
 import pytest
 
-from lgcontrol.systems import Input, Parameter
+from lgcontrol.groups import Rn
+from lgcontrol.systems import Input, Parameter, System
 
 from ._examples import account, pendulum, satellite
 
@@ -15,6 +18,11 @@ from ._examples import account, pendulum, satellite
         ({"name": "u", "role": "command"}, "role must be one of control, disturbance, noise"),
         ({"name": "u", "lower": 2.0, "upper": 1.0}, r"bounds \[2.0, 1.0\] are not an interval"),
         ({"name": "u", "lower": np.nan}, "not an interval"),
+        (
+            {"name": "u", "lower": 1, "upper": 2},
+            r"value 0 is outside its bounds \[1, 2\]; give",
+        ),
+        ({"name": "u", "upper": 2.0, "nominal": 3.0}, r"value 3 is outside its bounds \[-inf, 2\]"),
         ({"name": "u", "nominal": np.inf}, "nominal value inf is not finite"),
     ],
 )
@@ -43,6 +51,40 @@ def test_full_input_takes_controls_and_names():
         system.full_input(np.ones(3), torque_yy=5.0)
     with pytest.raises(ValueError, match=r"control has shape \(6,\), expected \(..., 3\)"):
         system.full_input(np.ones(6))
+
+
+@pytest.mark.parametrize("given", ["force", Input("force")])
+def test_lists_are_not_made_of_letters(given):
+    with pytest.raises(TypeError, match=r"inputs must be a list, got .*'force'.*: write inputs=\["):
+        System("cart", Rn(1), lambda t, x, u, p: u, inputs=given)
+
+
+def test_functions_say_what_their_inputs_and_parameters_are():
+    """The advice comes along when a function is pickled."""
+    system = satellite()
+    for f in (system.f, pickle.loads(pickle.dumps(system.f))):
+        with pytest.raises(
+            ValueError,
+            match=r"'u' has shape \(3,\), expected \(\.\.\., 6\): satellite has 3 controls \+ 3 di"
+            r"sturbances; system\.full_input\(controls\)",
+        ):
+            f(0.0, system.state.identity, np.ones(3))
+    swing = pendulum()
+    with pytest.raises(
+        TypeError, match="'p' must be numbers .*, not dict: pendulum has the parameters inertia, da"
+    ):
+        swing.f(0.0, [1.0, 0.0, 0.0], [0.0], {"inertia": 1.0})
+
+
+def test_parameters_may_be_given_by_name_wherever_they_are_taken():
+    system, x = pendulum(), [0.6, 0.8, 1.0]
+    changed, p = system.with_parameters(damping=0.3), {"damping": 0.3}
+    run, other = (s.rollout(x, dt=0.1, steps=4, p=q) for s, q in ((system, p), (changed, None)))
+    np.testing.assert_array_equal(run.x, other.x)
+    np.testing.assert_array_equal(system.linearize(x, p=p).A, changed.linearize(x).A)
+    assert system.trim(p=p).p.tolist() == [0.5, 0.3]
+    with pytest.raises(KeyError, match="unknown parameter 'damp'"):
+        system.linearize(x, p={"damp": 0.3})
 
 
 def test_parameters_by_name():

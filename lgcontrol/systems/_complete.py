@@ -1,8 +1,9 @@
-"""Inputs of all roles from what was given: all of them, or the controls alone."""
+"""Inputs and parameters from what was given: all, the controls alone, values by name."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,3 +51,29 @@ def input_count(system: System) -> str:
     if len(counts) > 1 and counts["control"]:
         text += "; system.full_input(controls) fills in the nominal others"
     return text
+
+
+def complete_parameters(system: System, p: Any, *, batch: bool = False) -> np.ndarray:
+    """Parameters of shape (n_parameters,): nominal ones for None, or those of a mapping by name."""
+    if p is None:
+        return system.nominal_parameters
+    if isinstance(p, Mapping):
+        return system.parameter_values(**p)
+    given = check_shape("p", p, (None,), batch=batch)
+    if given.shape[-1] != system.n_parameters:
+        expected = format_shape((system.n_parameters,), batch)
+        raise ValueError(
+            f"p has shape {given.shape}, expected {expected}: {parameter_names(system)}"
+        )
+    return given
+
+
+def parameter_names(system: System) -> str:
+    """Say what the parameters of a system are, and how to get all from some."""
+    names = system.parameter_names
+    if not names:
+        return f"{system.name} has no parameters"
+    return (
+        f"{system.name} has the parameters {', '.join(names)}; "
+        "system.parameter_values(**{name: value}) fills in the nominal others"
+    )
