@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-# Blocks of W items by W numbers are transposed in registers; what is left over goes one by one.
+# Blocks of W items by W numbers are transposed in registers; what is left over is part of a block
+# that overlaps the one before, or reaches into the next item.
 _CODE = """\
 #ifdef __clang__
 #define lg_mix(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
@@ -14,31 +15,58 @@ static inline void lg_transpose(V *t)
 {
   V a, b;
 TRANSPOSE}
-static void lg_gather(V *restrict to, const double *from, const int64_t *at, int64_t n)
+static inline void lg_gather_block(V *restrict to, const double *from, const int64_t *at, int n)
+{
+  V t[W];
+  for (int i = 0; i < W; i++) t[i] = *(const U *)(from + at[i]);
+  lg_transpose(t);
+  for (int i = 0; i < n; i++) to[i] = t[i];
+}
+/* `end` is the length of all there is in `from` */
+static void lg_gather(V *restrict to, const double *from, const int64_t *at, int64_t n, int64_t end)
 {
   int64_t j = 0;
-  for (; j + W <= n; j += W) {
-    V t[W];
-    for (int i = 0; i < W; i++) t[i] = *(const U *)(from + at[i] + j);
-    lg_transpose(t);
-    for (int i = 0; i < W; i++) to[j + i] = t[i];
+  for (; j + W <= n; j += W) lg_gather_block(to + j, from + j, at, W);
+  if (j == n) return;
+  if (n > W) {
+    lg_gather_block(to + n - W, from + n - W, at, W);
+  } else if (at[W - 1] + W <= end) { /* reads on into the items that follow */
+    lg_gather_block(to, from, at, n);
+  } else {
+    for (j = 0; j < n; j++)
+      for (int i = 0; i < W; i++) to[j][i] = from[at[i] + j];
   }
-  for (; j < n; j++)
-    for (int i = 0; i < W; i++) to[j][i] = from[at[i] + j];
+}
+static inline void lg_scatter_block(double *to, const V *from, const int32_t *slot, int64_t step,
+                                    int64_t lanes)
+{
+  V t[W];
+  for (int i = 0; i < W; i++) t[i] = from[slot ? slot[i] : i];
+  lg_transpose(t);
+  for (int i = 0; i < W; i++)
+    if (i < lanes) *(U *)(to + i * step) = t[i];
 }
 static void lg_scatter(double *to, const V *from, const int32_t *slot, int64_t step, int64_t lanes,
                        int64_t n)
 {
   int64_t j = 0;
-  for (; j + W <= n; j += W) {
-    V t[W];
-    for (int i = 0; i < W; i++) t[i] = from[slot ? slot[j + i] : j + i];
-    lg_transpose(t);
-    for (int i = 0; i < W; i++)
-      if (i < lanes) *(U *)(to + i * step + j) = t[i];
+  for (; j + W <= n; j += W)
+    lg_scatter_block(to + j, slot ? from : from + j, slot ? slot + j : 0, step, lanes);
+  if (j == n) return;
+  if (n > W) {
+    j = n - W;
+    lg_scatter_block(to + j, slot ? from : from + j, slot ? slot + j : 0, step, lanes);
+    return;
   }
-  for (; j < n; j++)
-    for (int64_t i = 0; i < lanes; i++) to[i * step + j] = from[slot ? slot[j] : j][i];
+  int64_t i = 0;
+  if (step == n) { /* writes on into the items that follow, which are written next */
+    V t[W];
+    for (int k = 0; k < W; k++) t[k] = from[k < n ? (slot ? slot[k] : k) : 0];
+    lg_transpose(t);
+    for (; i * n + W <= lanes * n && i < W; i++) *(U *)(to + i * n) = t[i];
+  }
+  for (; i < lanes; i++)
+    for (j = 0; j < n; j++) to[i * step + j] = from[slot ? slot[j] : j][i];
 }
 """
 

@@ -151,17 +151,18 @@ def _vector_entry(program: Program, body: Body) -> str:
     ]
     for i, size in enumerate(sizes_in):
         lines.append(f"    int64_t at{i}[W];")
+        lines.append(f"    const int64_t end{i} = (items - 1) * sa{i} + {size};")
         lines.append(f"    for (int i = 0; i < W; i++) at{i}[i] = lane[i] * sa{i};")
         if i not in each:  # what all items share is spread over the lanes once
             is_carried = chain is not None and i == chain.argument
             condition = "" if is_carried else f"if (k == 0 || sa{i}) "
-            lines.append(f"    {condition}lg_gather(va{i}, a{i}, at{i}, {size});")
+            lines.append(f"    {condition}lg_gather(va{i}, a{i}, at{i}, {size}, end{i});")
     indent = "    "
     if chain is not None:
         lines.append("    for (int64_t j = 0; j < steps; j++) {")
         indent = "      "
         lines += [
-            f"{indent}lg_gather(va{i}, a{i} + j * {sizes_in[i]}, at{i}, {sizes_in[i]});"
+            f"{indent}lg_gather(va{i}, a{i} + j * {sizes_in[i]}, at{i}, {sizes_in[i]}, 0);"
             for i in each
         ]
     names = [f"va{i}" for i in range(len(sizes_in))]
