@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen import check_shape
-from ..groups import LieGroup
+from ..groups import LieGroup, check_element
 from ._embedded_step import EVALUATIONS, ORDER, EmbeddedStep, StepFunction, step_function
 from ._events import Crossing, Crossings, EventWatch, as_events
 from ._method import Field
@@ -60,7 +60,9 @@ def integrate(
     rtol, atol : float, and float or array_like of shape (dim,)
         Relative and absolute tolerance of a step.
     events : Event, callable, or sequence of these
-        Functions ``(t, x) → number`` whose zeros are located on the interpolated motion.
+        Functions ``(t, x) → number`` whose zeros are located on the interpolated motion. Two zeros
+        within a fifth of a step are missed: limit `max_step` for functions that change faster than
+        the motion. Jumps do not count (see `Event`).
     dense : bool
         Whether the solution can be called at any time.
     first_step, max_step : float, optional
@@ -95,9 +97,7 @@ def integrate(
     ('finished', array([0. , 0. , 0.5]))
     """
     t0, t1 = map(float, check_shape("span", span, (2,)))
-    x = group.normalize(check_shape("x0", x0, (group.nq,)))
-    if not np.isfinite(x).all():
-        raise ValueError(f"x0 cannot be normalised to an element of {group.name}: {x0}")
+    x = check_element("x0", x0, group, tolerance=np.inf)
     tolerance = Tolerance(group, rtol, atol)
     for name, value in (("first_step", first_step), ("max_step", max_step)):
         if value is not None and not value > 0:

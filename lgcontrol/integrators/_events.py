@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,15 +14,25 @@ from scipy.optimize import brentq
 # of these is missed.
 INTERIOR = tuple(np.linspace(0.0, 1.0, 6)[1:-1])
 
+# A function jumps where it changes by this part of its largest value in a step within a few
+# spacings of the time; a cube root, the steepest zero that is likely, changes by 1e-5.
+JUMP = 1e-3
+
 
 @dataclass(frozen=True)
 class Event:
     """A zero crossing of ``function(t, x)`` to be located.
 
+    Signs are compared at the ends of every step and at four times inside it, so an even number of
+    crossings between two of these is missed. Steps are as long as the motion allows: a function
+    that changes faster needs a ``max_step`` of `integrate` below five times the shortest time
+    between its zeros.
+
     Parameters
     ----------
     function : callable
-        ``(t, x) → number``, x in group coordinates (a NumPy vector).
+        ``(t, x) → number``, x in group coordinates (a NumPy vector). It must be continuous where it
+        crosses zero: jumps, as those of a rotation vector at π or of a sign, do not count.
     direction : int
         1 for rising, −1 for falling, 0 for both.
     terminal : bool
@@ -123,14 +134,15 @@ class EventWatch:
         nodes = [t0, *(t0 + s * (t1 - t0) for s in INTERIOR), t1]
         states = [state(t) for t in nodes[1:]]
         for i, event in enumerate(self.events):
-            left = self._values[i]
-            for a, b, x in zip(nodes[:-1], nodes[1:], states, strict=True):
-                right = event.value(b, x)
+            later = [event.value(t, x) for t, x in zip(nodes[1:], states, strict=True)]
+            values = [self._values[i], *later]
+            size = max(map(abs, values))
+            for (a, left), (b, right) in pairwise(zip(nodes, values, strict=True)):
                 if _crosses(left, right, event.direction):
-                    t = _locate(event, state, a, b, left, right)
-                    found.append(Crossing(i, t, state(t)))
-                left = right
-            self._values[i] = left
+                    t = _locate(event, state, a, b, left, right, size)
+                    if t is not None:
+                        found.append(Crossing(i, t, state(t)))
+            self._values[i] = values[-1]
         found.sort(key=lambda crossing: (crossing.t - t0) * np.sign(t1 - t0))
         for k, crossing in enumerate(found):
             if self.events[crossing.event].terminal:
@@ -151,15 +163,21 @@ def _locate(
     b: float,
     left: float,
     right: float,
-) -> float:
+    size: float,
+) -> float | None:
+    """Time of the zero between a and b; None where a function of that size jumps over it."""
     if right == 0.0:
         return b
     # the end values are known: brentq must not see them with another sign by rounding
     known = {a: left, b: right}
-    root: Any = brentq(
-        lambda t: known[t] if t in known else event.value(t, state(t)),
-        a,
-        b,
-        xtol=4 * np.spacing(max(abs(a), abs(b))),
-    )
-    return float(root)
+
+    def value(t: float) -> float:
+        return known[t] if t in known else event.value(t, state(t))
+
+    near = 4 * float(np.spacing(max(abs(a), abs(b))))
+    root = float(brentq(value, a, b, xtol=near))  # type: ignore[arg-type]
+    early, late = (min(max(root + s * near, min(a, b)), max(a, b)) for s in (-2, 2))
+    # In a short interval a steady function changes by a good part from one of these to the other.
+    steady = 10 * (late - early) / abs(b - a)
+    jumps = abs(value(late) - value(early)) > max(JUMP, steady) * size
+    return None if jumps else root

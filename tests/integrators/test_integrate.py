@@ -248,6 +248,57 @@ def test_two_crossings_within_a_step_are_seen():
     np.testing.assert_allclose(motion.events["event"].t, [0.4, 0.6], atol=1e-12)
 
 
+def test_fast_functions_of_time_need_short_steps():
+    """All zeros are found once steps are below five times the time between them."""
+    zeros = np.arange(1, 26) * np.pi / 40
+
+    def found(**options):
+        motion = integrate(
+            Rn(1),
+            lambda t, x: np.ones(1),
+            [0.0],
+            (0, 2),
+            events=lambda t, x: np.sin(40 * t),
+            **options,
+        )
+        return motion.events["event"].t
+
+    assert len(found()) < len(zeros)
+    np.testing.assert_allclose(found(max_step=4.5 * np.pi / 40), zeros, atol=1e-12)
+
+
+def test_jumps_are_no_zeros():
+    """The angle of a full turn jumps at π and is zero at 2π only; so it is for a saw and a sign."""
+    events = [
+        Event(lambda t, x: SO2.log(x)[0], name="angle"),
+        Event(lambda t, x: (10 * t) % 1 - 0.01, name="saw"),
+        Event(lambda t, x: 1.0 if t > 0.123 else -1.0, name="sign"),
+        Event(lambda t, x: np.cbrt(t - 0.3), name="steep"),
+    ]
+    motion = integrate(
+        SO2, lambda t, x: [1.0], SO2.exp([0.1]), (0, 13), events=events, max_step=0.2
+    )
+    turns = 2 * np.pi * np.arange(1, 3) - 0.1
+    np.testing.assert_allclose(motion.events["angle"].t, turns, atol=1e-12)
+    np.testing.assert_allclose(motion.events["steep"].t, [0.3], atol=1e-12)
+    saw = motion.events["saw"].t
+    np.testing.assert_allclose((10 * saw) % 1, 0.01, atol=1e-10)
+    assert len(motion.events["sign"].t) == 0
+
+
+def test_short_steps_at_late_times_are_no_jumps():
+    late, after = 1e6, 3e-8
+    motion = integrate(
+        Rn(1),
+        lambda t, x: np.ones(1),
+        [0.0],
+        (late, late + 1),
+        events=lambda t, x: t - late - after,
+        first_step=1e-7,
+    )
+    assert motion.events["event"].t == pytest.approx([late + after], abs=1e-9)
+
+
 def test_only_what_happens_before_a_terminal_event_counts():
     events = [
         Event(lambda t, x: t - 0.2, terminal=True, name="late"),
@@ -339,7 +390,7 @@ def test_without_dense_output():
     ("change", "message"),
     [
         ({"x0": [0, 0, 1]}, r"x0 has shape \(3,\), expected \(4,\)"),
-        ({"x0": [0, 0, 0, 0]}, "cannot be normalised to an element of SO3"),
+        ({"x0": [0, 0, 0, 0]}, "x0 = .* is no element of SO3: .* cannot be normalised"),
         ({"x0": [0, 0, 0, np.inf]}, "x0 is not finite"),
         ({"span": (0, np.nan)}, "span is not finite"),
         ({"span": (0, 1, 2)}, r"span has shape \(3,\)"),
