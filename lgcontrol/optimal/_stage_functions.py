@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
 
 from ..codegen import ModelFunction
-from ..systems import step_derivatives
+from ..systems import System, step_derivatives
 from ._bounds import BoundRows, build_rows
 from ._problem import OptimalControlProblem
 
@@ -123,10 +124,10 @@ def build_functions(problem: OptimalControlProblem) -> tuple[StageFunctions, Bou
         "G": by_state(rows),
     }
     functions = StageFunctions(
-        _function(system.symbol, "stage", inputs, values | {"gap": gap} | derivatives),
-        _function(system.symbol, "stage_values", inputs, values),
-        _function(system.symbol, "terminal", last_inputs, last | last_derivatives),
-        _function(system.symbol, "terminal_values", last_inputs, last),
+        _function(system, "stage", inputs, values | {"gap": gap} | derivatives),
+        _function(system, "stage_values", inputs, values),
+        _function(system, "terminal", last_inputs, last | last_derivatives),
+        _function(system, "terminal_values", last_inputs, last),
         path_weights,
         end_weights,
     )
@@ -134,9 +135,12 @@ def build_functions(problem: OptimalControlProblem) -> tuple[StageFunctions, Bou
 
 
 def _function(
-    symbol: type, name: str, inputs: dict[str, Any], results: dict[str, Any]
+    system: System, name: str, inputs: dict[str, Any], results: dict[str, Any]
 ) -> ModelFunction:
     """Dense results; scalars and matrices keep their shapes where a side has length one."""
+    symbol = system.symbol
+    # Notices of compilers say whose function it is.
+    name = "_".join([name, *re.findall(r"[A-Za-z0-9]+", system.name)])
     expressions: Any = [ca.densify(symbol(value)) for value in results.values()]
     if symbol is ca.SX:
         expressions = ca.cse(expressions)
