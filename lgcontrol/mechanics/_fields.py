@@ -41,7 +41,9 @@ def refuse_negative(owner: Any, **units: str) -> None:
 def unit_vector(name: str, value: Any) -> np.ndarray:
     """Direction of a vector of three that is not zero."""
     vector = check_shape(name, value, (3,))
-    length = float(np.linalg.norm(vector))
-    if length == 0.0:
+    largest = np.abs(vector).max()
+    if largest == 0.0:
         raise ValueError(f"{name} must not be zero")
-    return vector / length
+    if not 1e-150 < largest < 1e150:  # the squares would vanish or overflow
+        vector = vector / largest
+    return vector / np.linalg.norm(vector)

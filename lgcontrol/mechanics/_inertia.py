@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from ..codegen import check_shape
-from ..groups import SE3, SO3
+from ..groups import SE3, SO3, check_element
 from ._fields import set_field
 from ._inertia_checks import MATRIX_TOLERANCE, inertia_findings
 from ._inertia_matrix import (
@@ -100,6 +100,10 @@ pass check="warn" or check="ignore"
     def __hash__(self) -> int:
         """Hash by value."""
         return hash(tuple(self._numbers))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles are made as the original was: with arrays that cannot be changed."""
+        return type(self), (self.mass, self.center_of_mass, self.inertia, "ignore")
 
     # Other ways to make one
 
@@ -388,12 +392,17 @@ pass check="warn" or check="ignore"
         -------
         SpatialInertia
 
+        Raises
+        ------
+        ValueError
+            If these are no coordinates of a pose.
+
         Examples
         --------
         >>> SpatialInertia.point_mass(1.0).transformed(SE3.from_position([0, 0, 2])).center_of_mass
         array([0., 0., 2.])
         """
-        T = check_shape("T_new_old", T_new_old, (7,))
+        T = check_element("T_new_old", T_new_old, SE3)
         R = SO3.matrix(SE3.rotation(T))
         return SpatialInertia(
             self.mass,

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..codegen import check_shape
+from ..groups import check_element
 from ._descent import FIRST_PRICE, Descent, Limits
 from ._guess import make_guess
 from ._optimality import gradient_size
@@ -208,8 +209,7 @@ class SQPSolver:
         -------
         OptimalSolution
         """
-        group = self.problem.system.state
-        x0 = group.normalize(check_shape("x0", x0, (group.nq,)))
+        x0 = check_element("x0", x0, self.problem.system.state, tolerance=np.inf)
         times = self.problem.times(float(check_shape("t0", t0, ())))
         reference = self.problem.reference if reference is None else reference
         setting = self.setting(times, reference, p)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import check_shape
+from ..groups import check_element
 from ..systems import System
 from ._clock import Clock, as_fraction
 from ._sensor import BoundSensor, Sensor
@@ -17,11 +17,7 @@ FEEDBACKS = ("state", "measurement", "estimate")
 
 def start_state(plant: System, x0: Any) -> np.ndarray:
     """The start as coordinates on the group; a TrimPoint has them as ``x``."""
-    given = check_shape("x0", getattr(x0, "x", x0), (plant.state.nq,))
-    x = plant.state.normalize(given)
-    if not np.isfinite(x).all():
-        raise ValueError(f"x0 = {given} is no element of {plant.state}: it cannot be normalised")
-    return x
+    return check_element("x0", getattr(x0, "x", x0), plant.state, tolerance=np.inf)
 
 
 def bind_sensors(sensors: Sequence[Sensor], plant: System, seed: int) -> list[BoundSensor]:

@@ -1,5 +1,8 @@
 """Spatial inertias against sums over points and integrals over solids."""
 
+import copy
+import pickle
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -156,6 +159,30 @@ def test_arrays_cannot_be_changed():
     a = SpatialInertia.box(1.0, [1, 2, 3])
     with pytest.raises(ValueError, match="read-only"):
         a.inertia[0, 0] = 7.0
+
+
+def test_copies_equal_the_original_and_cannot_be_changed(rng):
+    body = random_inertia(rng)
+    for twin in (pickle.loads(pickle.dumps(body)), copy.copy(body), copy.deepcopy(body)):
+        assert twin == body and hash(twin) == hash(body)
+        with pytest.raises(ValueError, match="read-only"):
+            twin.center_of_mass[0] = 1.0
+    impossible = SpatialInertia(1.0, np.zeros(3), np.diag([1, 1, 5]), check="ignore")
+    assert pickle.loads(pickle.dumps(impossible)) == impossible
+
+
+def test_frames_that_are_none_are_refused(rng):
+    body = random_inertia(rng)
+    with pytest.raises(ValueError, match="T_new_old = .* is no element of SE3: qz = 2 should be 1"):
+        body.transformed([0, 0, 0, 0, 0, 2, 0])
+    typed = body.transformed([0, 0, 0, 0, 0, 0.7, 0.7])
+    close(np.linalg.eigvalsh(typed.inertia), np.linalg.eigvalsh(body.inertia))
+
+
+def test_axes_of_any_length():
+    rod = SpatialInertia.rod(12.0, 1.0, axis=[3, 4, 0])
+    for scale in (1e200, 1e-200):
+        same(SpatialInertia.rod(12.0, 1.0, axis=[3 * scale, 4 * scale, 0]), rod)
 
 
 def test_the_callers_arrays_stay_writable_and_apart():

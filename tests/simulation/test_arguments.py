@@ -82,7 +82,7 @@ def test_a_tree_is_no_plant():
 
 
 def test_a_start_that_cannot_be_normalised():
-    with pytest.raises(ValueError, match="is no element of .*: it cannot be normalised"):
+    with pytest.raises(ValueError, match="x0 = .* is no element of .* cannot be normalised"):
         simulate(drone(), x0=np.zeros(13), seconds=1)
 
 
