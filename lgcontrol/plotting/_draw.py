@@ -29,15 +29,24 @@ MANY = 8000  # points of a line
 def make_grid(figure: Any, count: int) -> list[Any]:
     """Axes for some panels, in two columns when there are many, with one time axis."""
     columns = 1 if count <= 3 else 2
-    rows = -(-count // columns)
+    grid = figure.add_gridspec(-(-count // columns), columns)
     axes: list[Any] = []
     for k in range(count):
         share = axes[0] if axes else None
-        axes.append(figure.add_subplot(rows, columns, k + 1, sharex=share))
-    for k, ax in enumerate(axes):
-        if k + columns < count:  # another one below shows the times
-            ax.tick_params(labelbottom=False)
+        row, column = divmod(k, columns)
+        # An odd one at the end takes its whole row.
+        place = grid[row, :] if k == count - 1 and column == 0 else grid[row, column]
+        axes.append(figure.add_subplot(place, sharex=share))
+        if not shows_times(k, count):  # the one below does
+            axes[-1].tick_params(labelbottom=False)
     return axes
+
+
+def shows_times(k: int, count: int) -> bool:
+    """Whether nothing is below panel k of some panels that has its time axis at the same place."""
+    if count <= 3:
+        return k == count - 1
+    return k + 2 + count % 2 >= count  # the row above a wide panel, and that one
 
 
 def grid_size(count: int) -> tuple[float, float]:

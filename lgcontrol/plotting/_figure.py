@@ -1,4 +1,4 @@
-"""Figures of our own: no pyplot, so nothing is kept alive and no window is needed.
+"""Figures of our own: not pyplot's, so nothing is kept alive and no window is needed.
 
 This module imports matplotlib; the public functions import it when they are called.
 """
@@ -7,11 +7,48 @@ from __future__ import annotations
 
 from io import BytesIO
 
+from matplotlib.backend_bases import FigureCanvasBase, FigureManagerBase
 from matplotlib.figure import Figure as MatplotlibFigure
 
 
 class Figure(MatplotlibFigure):
-    """A figure that notebooks show without pyplot or its backends."""
+    """A figure that notebooks show by themselves, and scripts with `show` or `savefig`."""
+
+    def show(self, warn: bool = True) -> None:
+        """Open a window and wait until it is closed; in a notebook, show the picture.
+
+        Parameters
+        ----------
+        warn : bool
+            Of no effect, as in matplotlib without a window.
+
+        Raises
+        ------
+        RuntimeError
+            If matplotlib has no window system to use.
+        """
+        from matplotlib import get_backend, pyplot
+
+        if "inline" in get_backend().lower():
+            from IPython.display import display  # pyright: ignore[reportMissingImports]
+
+            display(self)
+            return
+        # A window for a short time only: pyplot's own figure in it makes place for this one.
+        manager = pyplot.figure(figsize=self.get_size_inches()).canvas.manager
+        try:
+            if manager is None or type(manager) is FigureManagerBase:
+                raise RuntimeError(
+                    f"there is no window to show the figure in (matplotlib's backend is "
+                    f"{get_backend()}): write it to a file with .savefig(path)"
+                )
+            manager.canvas.figure = self
+            self.set_canvas(manager.canvas)
+            pyplot.show(block=True)
+        finally:
+            if manager is not None:
+                pyplot.close(manager.num)
+            FigureCanvasBase(self)  # takes the place of the window's canvas
 
     def _repr_png_(self) -> bytes:
         buffer = BytesIO()

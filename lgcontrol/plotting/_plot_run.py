@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..systems import System, Trajectory
-from ._draw import draw_calls, draw_panel, grid_size, make_grid
+from ..systems import Input, System, Trajectory
+from ._draw import draw_calls, draw_panel, grid_size, make_grid, shows_times
 from ._panels import Panel, error_panels, input_panels, state_panels
 from ._run import Run
 from ._style import INK, WARN, head
@@ -36,7 +36,7 @@ def plot_run(run: Run, *, figure: Any = None) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Notebooks show it; ``.savefig(path)`` writes it.
+        Notebooks show it, ``.show()`` opens a window, ``.savefig(path)`` writes it.
 
     Examples
     --------
@@ -73,7 +73,8 @@ def plot_trajectory(
     trajectory : Trajectory
         Without batch axes.
     system : System, optional
-        Whose inputs they are: gives names, units and bounds.
+        Whose inputs they are: gives names, units and bounds; the trajectory's ``inputs`` if left
+        out.
     figure : optional
         See `plot_run`.
 
@@ -95,18 +96,13 @@ def plot_trajectory(
         )
     panels = state_panels(trajectory.group, trajectory.t, trajectory.x, None)
     count = trajectory.u.shape[-1]
-    names, units = tuple(f"u{i}" for i in range(count)), ("",) * count
-    roles, bounds = ("control",) * count, None
-    if system is not None:
-        if system.n_inputs != count:
-            raise ValueError(
-                f"{system.name} has {system.n_inputs} inputs, the trajectory has {count}"
-            )
-        names = system.input_names
-        units = tuple(entry.unit for entry in system.inputs)
-        roles = tuple(entry.role for entry in system.inputs)
-        bounds = np.array(system.input_bounds)
+    if system is not None and system.n_inputs != count:
+        raise ValueError(f"{system.name} has {system.n_inputs} inputs, the trajectory has {count}")
+    inputs = trajectory.inputs if system is None else system.inputs
+    inputs = inputs or tuple(Input(f"u{i}") for i in range(count))
     if count:
+        names, units, roles = zip(*((e.name, e.unit, e.role) for e in inputs), strict=True)
+        bounds = np.array([[e.lower for e in inputs], [e.upper for e in inputs]])
         panels += input_panels(trajectory.t, trajectory.u, names, units, roles, bounds)
     return _draw(panels, {}, "" if system is None else system.name, INK, figure)
 
@@ -120,9 +116,8 @@ def _draw(
     if figure is None:
         figure = new_figure(*grid_size(count))
     axes = make_grid(figure, count)
-    below = 1 if count <= 3 else 2
     bounded = [
-        draw_panel(ax, panel, last=k + below >= count)
+        draw_panel(ax, panel, last=shows_times(k, count))
         for k, (ax, panel) in enumerate(zip(axes, panels, strict=False))
     ]
     limited = bool(calls) and draw_calls(axes[-1], calls, last=True)

@@ -7,11 +7,14 @@ import sys
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib import pyplot
 from matplotlib.figure import Figure
 from PIL import Image
 
 from lgcontrol.groups import SE2, SE3, SO2, SO3, Helical, Product, Rn, SO3Group, Translation
 from lgcontrol.plotting import plot_run, plot_trajectory
+from lgcontrol.plotting._draw import grid_size, make_grid, shows_times
+from lgcontrol.plotting._figure import new_figure
 from lgcontrol.systems import Input, System, Trajectory
 
 from ._runs import T, drive, flight, joints, result, turn
@@ -338,6 +341,63 @@ def test_notebooks_get_a_picture():
     assert image.format == "PNG" and image.width > 500
 
 
+@pytest.fixture
+def windows(tmp_path, monkeypatch):
+    """A backend with windows that note what they show."""
+    (tmp_path / "window_backend.py").write_text(
+        "from matplotlib._pylab_helpers import Gcf\n"
+        "from matplotlib.backend_bases import FigureManagerBase\n"
+        "from matplotlib.backends.backend_agg import FigureCanvasAgg\n"
+        "shown = []\n"
+        "class Manager(FigureManagerBase):\n"
+        "    @classmethod\n"
+        "    def pyplot_show(cls, *, block=None):\n"
+        "        for manager in Gcf.get_all_fig_managers():\n"
+        "            manager.canvas.draw()\n"
+        "            shown.append((manager.canvas.figure, block))\n"
+        "class FigureCanvas(FigureCanvasAgg):\n"
+        "    manager_class = Manager\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    before = matplotlib.get_backend()
+    pyplot.switch_backend("module://window_backend")
+    yield sys.modules["window_backend"].shown
+    pyplot.switch_backend(before)
+
+
+def test_a_script_can_show_a_figure_and_pyplot_keeps_nothing(windows, tmp_path):
+    figure = plot_run(drive())
+    figure.show()
+    assert windows == [(figure, True)]
+    assert not pyplot.get_fignums()
+    assert figure.savefig(tmp_path / "run.png") is None and (tmp_path / "run.png").exists()
+    figure.show()
+    assert len(windows) == 2
+
+
+def test_without_windows_a_file_is_proposed():
+    pyplot.switch_backend("agg")
+    with pytest.raises(RuntimeError, match=r"no window .* is agg\): .* \.savefig\(path\)"):
+        plot_run(drive()).show()
+    assert not pyplot.get_fignums()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 7, 8])
+def test_panels_fill_the_figure_and_times_stand_below_each_column(count):
+    figure = new_figure(*grid_size(count))
+    axes = make_grid(figure, count)
+    places = [ax.get_subplotspec() for ax in axes]
+    grid = places[0].get_gridspec()
+    filled = [(r, c) for p in places for r in p.rowspan for c in p.colspan]
+    assert sorted(filled) == [(r, c) for r in range(grid.nrows) for c in range(grid.ncols)]
+    shown = [ax.xaxis.get_tick_params()["labelbottom"] for ax in axes]
+    below = [
+        any(b.rowspan.start > a.rowspan.start and b.colspan == a.colspan for b in places)
+        for a in places
+    ]
+    assert shown == [not other for other in below] == [shows_times(k, count) for k in range(count)]
+
+
 def test_labels_do_not_overlap_the_axes_of_others():
     figure = plot_run(flight())
     figure.draw_without_rendering()
@@ -368,6 +428,9 @@ def test_trajectory():
     figure = plot_trajectory(path, system=body)
     assert names(panel(figure, "inputs")) == ["a", "b"]
     assert figure.get_suptitle() == "body" and panel(figure, "inputs").get_ylabel() == "[N m]"
+
+    figure = body.rollout(SO3.identity, [1.0, 0.0], 0.1, steps=4).plot()
+    assert names(panel(figure, "inputs")) == ["a", "b"]
 
     with pytest.raises(ValueError, match="body has 2 inputs, the trajectory has 0"):
         plot_trajectory(Trajectory(SO3, T, turn().x), system=body)
