@@ -6,21 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import matrix_balance, null_space
+from scipy.linalg import null_space
+
+from ._scaling import DUST, Spectrum, balanced, balancing_units, spectrum
 
 if TYPE_CHECKING:
     from ._linearization import Linearization
     from ._signals import InputChoice
 
-# Eigenvalues this near to the stability boundary, next to the size of A, count as on it: rounding
-# moves those of a chain of three integrators by the cube root of 1e-16.
-BOUNDARY = 1e-5
-
 LARGE = 0.2  # share in a mode, next to the largest one, from which on a state is named
 
 SHOWN = 6  # modes in the printed summary
-
-DUST = 1e-12  # entries and eigenvalues of A this small next to the largest entry are rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,13 +32,16 @@ class Mode:
     states : tuple of str
         Error states with a large share in it, the largest first.
     is_stable : bool
-        Whether it dies out by itself.
+        Whether it clearly dies out by itself, rounding considered.
+    is_growing : bool
+        Whether it clearly grows.
     """
 
     eigenvalue: complex
     direction: np.ndarray
     states: tuple[str, ...]
     is_stable: bool
+    is_growing: bool
 
     def __str__(self) -> str:
         """Eigenvalue and states."""
@@ -162,12 +161,9 @@ def controllability(
     size = len(A)
     modes = []
     if outside.shape[1]:
-        values, vectors = np.linalg.eig((outside.T @ A @ outside).T)
         # Of wᴴ z with z = ε / scale: left vectors transform with the inverse.
-        modes = [
-            _mode(linearization, value, (outside @ vector).conj(), 1 / scale)
-            for value, vector in zip(values, vectors.T, strict=True)
-        ]
+        found = _spectrum((outside.T @ A @ outside).T, A)
+        modes = _modes(linearization, found, (outside @ found.vectors).conj(), 1 / scale)
     basis = np.linalg.qr(scale[:, None] * inside)[0] if inside.shape[1] else inside
     states = _shares(linearization, outside)
     return Controllability(inside.shape[1], size, tuple(modes), states, basis)
@@ -201,11 +197,8 @@ def observability(linearization: Linearization, tolerance: float = 1e-9) -> Obse
     size = len(A)
     modes = []
     if hidden.shape[1]:
-        values, vectors = np.linalg.eig(hidden.T @ A.T @ hidden)
-        modes = [
-            _mode(linearization, value, hidden @ vector, 1 / scale)
-            for value, vector in zip(values, vectors.T, strict=True)
-        ]
+        found = _spectrum(hidden.T @ A.T @ hidden, A)
+        modes = _modes(linearization, found, hidden @ found.vectors, 1 / scale)
     basis = np.linalg.qr(hidden / scale[:, None])[0] if hidden.shape[1] else hidden
     states = _shares(linearization, hidden)
     return Observability(shown.shape[1], size, tuple(modes), states, basis)
@@ -218,35 +211,19 @@ def _reached(
 
     Also the scale, and A in those coordinates.
     """
-    scale = _scale(A, B)
-    balanced = A * scale / scale[:, None]
+    scale = balancing_units(A, B)
+    A = balanced(A, scale)
     B = B / scale[:, None]
     length = np.linalg.norm(B, axis=0)
     B = B[:, length > 0] / length[length > 0]
-    size = np.linalg.norm(balanced, 2) if len(A) else 0.0
+    size = np.linalg.norm(A, 2) if len(A) else 0.0
     inside = np.zeros((len(A), 0))
     new = _directions(B, inside, tolerance)
     while new.shape[1]:
         inside = np.hstack([inside, new])
-        new = _directions(balanced @ new, inside, tolerance * float(size))
+        new = _directions(A @ new, inside, tolerance * float(size))
     outside = null_space(inside.T) if inside.shape[1] else np.eye(len(A))
-    return inside, outside, scale, balanced
-
-
-def _scale(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Units of the states in which rows and columns of ``[A B]`` are about equal in length.
-
-    Entries that are rounding errors must not decide them, and no unit changes beyond a thousandth
-    or a thousand: balancing would push chains of integrators arbitrarily far apart.
-    """
-    n, size = len(A), np.abs(A).max(initial=0.0)
-    length = np.abs(B).max(axis=0, initial=0.0)
-    matrix = np.zeros((n + B.shape[1],) * 2)
-    matrix[:n, :n] = np.where(np.abs(A) > DUST * size, A, 0.0)
-    matrix[:n, n:] = np.where(np.abs(B) > DUST * length, B, 0.0) / np.where(length, length, 1.0)
-    matrix[:n, n:] *= size or 1.0
-    _, (scale, _) = matrix_balance(matrix, permute=False, separate=True)
-    return np.clip(scale[:n], 1e-3, 1e3)
+    return inside, outside, scale, A
 
 
 def _directions(vectors: np.ndarray, inside: np.ndarray, threshold: float) -> np.ndarray:
@@ -259,15 +236,34 @@ def _directions(vectors: np.ndarray, inside: np.ndarray, threshold: float) -> np
     return U[:, s > max(threshold, np.finfo(float).tiny)]
 
 
+def _spectrum(part: np.ndarray, A: np.ndarray) -> Spectrum:
+    """Eigenvalues of a part of A, which has the rounding errors of all of it."""
+    return spectrum(part, float(np.linalg.norm(A, 2)))
+
+
+def _modes(
+    linearization: Linearization, found: Spectrum, vectors: np.ndarray, scale: np.ndarray
+) -> list[Mode]:
+    growth = found.growth(is_discrete=bool(linearization.dt))
+    dust = DUST * np.abs(found.values).max(initial=0.0) + found.error
+    return [
+        _mode(linearization, value, vector, scale, small, sign)
+        for value, vector, small, sign in zip(found.values, vectors.T, dust, growth, strict=True)
+    ]
+
+
 def _mode(
-    linearization: Linearization, value: complex, vector: np.ndarray, scale: np.ndarray
+    linearization: Linearization,
+    value: complex,
+    vector: np.ndarray,
+    scale: np.ndarray,
+    small: float,
+    growth: int,
 ) -> Mode:
-    size = float(np.linalg.norm(linearization.A, 2))
-    margin = 1 - abs(value) if linearization.dt else -value.real
     share = np.abs(vector)
     large = [int(i) for i in np.argsort(-share, kind="stable") if share[i] > LARGE * share.max()]
     real, imaginary = (
-        0.0 if abs(part) <= DUST * size else float(part) for part in (value.real, value.imag)
+        0.0 if abs(part) <= small else float(part) for part in (value.real, value.imag)
     )
     direction: Any = vector * scale
     if np.abs(direction.imag).max() <= DUST * np.abs(direction).max():
@@ -277,7 +273,8 @@ def _mode(
         complex(real, imaginary),
         direction / np.linalg.norm(direction),
         tuple(names[i] for i in large),
-        bool(margin > BOUNDARY * size),
+        bool(growth < 0),
+        bool(growth > 0),
     )
 
 
