@@ -11,19 +11,12 @@ from ..codegen import check_shape
 from ..groups import check_element
 from ._complete import complete_input, complete_parameters
 from ._derivatives import field_derivatives
-from ._linearization import Kind, Linearization, TrajectoryLinearization
+from ._linearization import Linearization, TrajectoryLinearization
+from ._steadiness import classify
 from ._trajectory import Trajectory
 
 if TYPE_CHECKING:
     from ._system import System
-
-# Field and derivatives count as unchanged when they differ by this much next to the entries of A:
-# a trim solver reaches 1e-10, a point typed with four digits should not pass.
-SYMMETRY_TOLERANCE = 1e-7
-
-# When the motion is looked at again, in s (continuous) or samples (discrete): spread over decades,
-# without a common period.
-LATER = {False: (0.013, 0.1, 0.7, 1.9, 4.3), True: (1.0, 2.0, 3.0, 5.0)}
 
 
 @overload
@@ -32,10 +25,10 @@ def linearize(  # type: ignore[overload-overlap]  # Any stands for points
 ) -> TrajectoryLinearization: ...
 @overload
 def linearize(
-    system: System, x: Any, u: Any = None, *, t: float = 0.0, p: Any = None
+    system: System, x: Any, u: Any = None, *, t: float | None = None, p: Any = None
 ) -> Linearization: ...
 def linearize(
-    system: System, x: Any, u: Any = None, *, t: float = 0.0, p: Any = None
+    system: System, x: Any, u: Any = None, *, t: float | None = None, p: Any = None
 ) -> Linearization | TrajectoryLinearization:
     """Linearize exactly about the nominal solution through a point, or along a trajectory.
 
@@ -50,9 +43,10 @@ def linearize(
         Where: a state, a trim point, or a whole trajectory.
     u : array_like, shape (n_inputs,), optional
         All inputs, or the controls alone; the others are nominal.
-    t : float
-        Time in s.
+    t : float, optional
+        Time in s; that of the point, or 0, if left out.
     p : array_like, shape (n_parameters,), optional
+        Parameters; those of the point, or nominal, if left out.
 
     Returns
     -------
@@ -88,17 +82,17 @@ def linearize(
 
 
 def read_point(
-    system: System, t: float, x: Any, u: Any, p: Any
+    system: System, t: float | None, x: Any, u: Any, p: Any
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
     """Check t, x, u, p; x may be a point that has some of the others."""
     if hasattr(x, "x") and hasattr(x, "u"):
         if u is not None:
             raise TypeError("got a point, which has its own input, and u as well")
         p = getattr(x, "p", None) if p is None else p
-        t = getattr(x, "t", t)
+        t = getattr(x, "t", None) if t is None else t
         x, u = x.x, x.u
     return (
-        float(check_shape("t", t, ())),
+        0.0 if t is None else float(check_shape("t", t, ())),
         check_element("x", x, system.state, tolerance=inf),
         system.nominal_input if u is None else complete_input(system, "u", u),
         complete_parameters(system, p),
@@ -117,45 +111,6 @@ def _along(system: System, nodes: Trajectory, p: Any) -> TrajectoryLinearization
     result = field_derivatives(system)(nodes.t, nodes.x, nodes.input_at_nodes, p)
     _refuse_non_finite(system, result)
     return TrajectoryLinearization(nodes, result.A, result.B, result.C, result.D, p, system)
-
-
-def classify(
-    system: System, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray
-) -> tuple[Kind, tuple[str, ...]]:
-    """Follow the motion with the present rate and see what changes.
-
-    Returns the kind of motion, and the inputs and outputs whose derivatives vary along it.
-    """
-    derivatives = field_derivatives(system)
-    here = derivatives(t, x, u, p)
-    later, then = follow(system, t, x, here.rate)
-    there = derivatives(later, then, u, p)
-    scale = SYMMETRY_TOLERANCE * (1.0 + np.abs(here.A).max(initial=0.0))
-
-    def changes(name: str, axes: tuple[int, ...]) -> np.ndarray:
-        off = getattr(there, name) - getattr(here, name)
-        return np.abs(off).max(axis=axes, initial=0.0) > scale
-
-    if changes("rate", (0, 1)) or changes("A", (0, 1, 2)):
-        return "none", ()
-    inputs = changes("B", (0, 1)) | changes("D", (0, 1))
-    outputs = changes("C", (0, 2)) | changes("D", (0, 2))
-    named = [
-        *zip(system.input_names, inputs, strict=True),
-        *zip(system.output.tangent_names, outputs, strict=True),
-    ]
-    still = np.abs(here.rate).max(initial=0.0) <= scale
-    kind: Kind = "equilibrium" if still else "relative equilibrium"
-    return kind, tuple(name for name, varies in named if varies)
-
-
-def follow(
-    system: System, t: float, x: np.ndarray, rate: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Times and states later on the motion ``X exp((s − t) rate)``, shapes (k,) and (k, nq)."""
-    steps = np.array(LATER[system.is_discrete])
-    states = system.state.compose(x, system.state.exp(steps[:, None] * rate))
-    return t + steps * (system.dt or 1.0), states
 
 
 def _refuse_non_finite(system: System, result: Any) -> None:

@@ -10,8 +10,9 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import ModelFunction, unknown_name
-from ._linearize import classify, read_point
+from ._linearize import read_point
 from ._signals import InputChoice, choose_inputs, control_name
+from ._steadiness import classify
 from ._tracing import Field, symbols_of
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def to_nlsys(
         u, p = system.nominal_input, system.nominal_parameters
         states, outputs = system.state.coordinate_names, system.output.coordinate_names
     else:
-        t, x, u, p = read_point(system, 0.0, about, None, None)
+        t, x, u, p = read_point(system, None, about, None, None)
         update, output = _error_functions(system, t, x, u, p)
         u = np.zeros(system.n_inputs)
         states, outputs = system.state.tangent_names, system.output.tangent_names

@@ -11,8 +11,8 @@ import numpy as np
 from ..codegen import check_shape
 from ..groups import check_element
 from ._complete import complete_input, complete_parameters
-from ._linearize import classify
 from ._nearest import Nearest, solve_nearest
+from ._steadiness import classify
 from ._trim_equations import (
     Equations,
     Wishes,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ._derivatives import field_derivatives
-from ._linearize import SYMMETRY_TOLERANCE, follow
 from ._nearest import Nearest
+from ._steadiness import follow
 from ._trim_equations import Equations, blocks_of
 from ._trim_point import TrimPoint
 
@@ -46,19 +46,17 @@ def infeasible(
 
 def not_a_symmetry(system: System, point: TrimPoint) -> str:
     """Say what changes along the motion."""
-    derivatives = field_derivatives(system)
-    later, then = follow(system, point.t, point.x, point.rate)
-    there = derivatives(later, then, point.u, point.p)
-    here = derivatives(point.t, point.x, point.u, point.p)
+    later = follow(system, point.t, point.x, point.u, point.p)
+    here = field_derivatives(system)(point.t, point.x, point.u, point.p)
     names, units = system.state.tangent_names, system.state.tangent_units
-    off = np.abs(there.rate - here.rate)
-    k, i = np.unravel_index(int(np.argmax(off)), off.shape)
+    off = np.nan_to_num(np.abs(later.there.rate - here.rate), nan=np.inf)
+    k, i = np.unravel_index(int(np.argmax(off / later.tolerance)), off.shape)
     what = f"the rate of {names[i]} changes by {off[k, i]:.3g} {units[i] or '1'} per s"
-    slopes = np.abs(there.A - here.A)
-    if off[k, i] <= SYMMETRY_TOLERANCE * slopes.max():
+    if off[k, i] <= later.tolerance[k, i]:
+        slopes = np.abs(later.there.A - here.A)
         k, i, j = np.unravel_index(int(np.argmax(slopes)), slopes.shape)
         what = f"the rate of {names[i]} answers differently to {names[j]}"
     return (
         f"{system.name}: the motion with the wished values is not a symmetry of the system, so it "
-        f"is no relative equilibrium: {what} within {later[k] - point.t:.3g} s"
+        f"is no relative equilibrium: {what} within {later.t[k] - point.t:.3g} s"
     )

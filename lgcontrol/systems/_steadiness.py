@@ -1,0 +1,157 @@
+"""Whether a motion is steady: equilibrium, relative equilibrium or neither, and what varies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ._derivatives import field_derivatives
+from ._linearization import Kind
+from ._scaling import balanced, balancing_units
+
+if TYPE_CHECKING:
+    from ._system import System
+
+# A rate counts as zero, and as unchanged, where displacements of the state and the inputs by these
+# shares of their values, or amounts in SI units, would explain it: a point typed with four digits
+# should not pass, what a trim solver leaves should.
+SHARE = 1e-7
+AMOUNT = 1e-9
+
+# Rows without any larger entry depend on nothing; a rate in them is zero up to rounding.
+NO_ENTRY = 1e-15
+ZERO_RATE = 1e-12
+
+NOISE = 1e-14  # share of the largest entry of a matrix that rounding may leave of a zero
+
+# When the motion is looked at again, in s (continuous) or samples (discrete): spread over decades,
+# without a common period. Then, if it is slow, when its fastest part has come these many m, rad.
+LATER = {False: (0.013, 0.1, 0.7, 1.9, 4.3), True: (1.0, 2.0, 3.0, 5.0)}
+FARTHER = (0.3, 1.1, 2.7)
+
+
+class Steadiness(NamedTuple):
+    """What stays the same along the motion with the present rate.
+
+    Attributes
+    ----------
+    kind : str
+    columns_of_B, inputs, outputs : ndarray of bool
+        Which columns of B change; which columns of B or D; which rows of C or D.
+    """
+
+    kind: Kind
+    columns_of_B: np.ndarray
+    inputs: np.ndarray
+    outputs: np.ndarray
+
+
+class Later(NamedTuple):
+    """The motion and its linearization at later times, one row a time.
+
+    Attributes
+    ----------
+    t, x : ndarray
+        Shapes (k,) and (k, nq).
+    there : results of `field_derivatives`
+    tolerance : ndarray, shape (k, dim)
+        Changes of the rate that do not count.
+    """
+
+    t: np.ndarray
+    x: np.ndarray
+    there: Any
+    tolerance: np.ndarray
+
+
+def classify(
+    system: System, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray
+) -> tuple[Kind, tuple[str, ...]]:
+    """Kind of motion, and names of the inputs and outputs whose derivatives vary along it."""
+    found = steadiness(system, t, x, u, p)
+    if found.kind == "none":
+        return "none", ()
+    named = [
+        *zip(system.input_names, found.inputs, strict=True),
+        *zip(system.output.tangent_names, found.outputs, strict=True),
+    ]
+    return found.kind, tuple(name for name, varies in named if varies)
+
+
+def steadiness(system: System, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray) -> Steadiness:
+    """Follow the motion with the present rate and see what changes; what is not finite does."""
+    here = field_derivatives(system)(t, x, u, p)
+    everything = Steadiness(
+        "none",
+        np.ones(system.n_inputs, dtype=bool),
+        np.ones(system.n_inputs, dtype=bool),
+        np.ones(system.output.dim, dtype=bool),
+    )
+    if not all(np.isfinite(value).all() for value in (here.rate, here.A, here.B)):
+        return everything
+    later = follow(system, t, x, u, p)
+    there = later.there
+    units = balancing_units(here.A, here.B)
+    slopes = _changes(balanced(here.A, units), balanced(there.A, units), axis=-1)
+    moved = ~(np.abs(there.rate - here.rate) <= later.tolerance)
+    if moved.any() or slopes.any():
+        return everything
+    columns = _changes(here.B / units[:, None], there.B / units[:, None], axis=-2).any(axis=0)
+    rows = _changes(here.C * units, there.C * units, axis=-1).any(axis=1)
+    through = _changes(here.D, there.D, axis=-2)
+    still = (np.abs(here.rate) <= rate_tolerance(system, x, u, here)).all()
+    return Steadiness(
+        "equilibrium" if still else "relative equilibrium",
+        columns,
+        columns | through.any(axis=0),
+        rows | through.any(axis=1),
+    )
+
+
+def follow(system: System, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray) -> Later:
+    """Look at the motion ``X exp((s − t) rate)`` later on."""
+    derivatives = field_derivatives(system)
+    here = derivatives(t, x, u, p)
+    limit = rate_tolerance(system, x, u, here)
+    # What a solver left of a zero must not add up over a long time.
+    rate = np.where(np.abs(here.rate) <= limit, 0.0, here.rate)
+    steps = np.array(LATER[system.is_discrete])
+    speed = np.abs(rate).max(initial=0.0)
+    if speed:
+        far = np.array(FARTHER) / speed
+        steps = np.append(steps, far[far > steps[-1]])
+    if system.is_discrete:
+        steps = np.ceil(steps)
+    states = system.state.compose(x, system.state.exp(steps[:, None] * rate))
+    times = t + steps * (system.dt or 1.0)
+    there = derivatives(times, states, u, p)
+    return Later(times, states, there, np.maximum(limit, rate_tolerance(system, states, u, there)))
+
+
+def rate_tolerance(system: System, x: np.ndarray, u: np.ndarray, at: Any) -> np.ndarray:
+    """Size of a rate that a small displacement explains, shape (..., dim).
+
+    Each row has its own: a fast state says nothing about how steady a slow one is.
+    """
+    state = system.state
+    if system.is_discrete:  # what the increment f depends on, not the next state
+        slope = at.A - state.Ad(state.exp(-at.rate))
+    else:
+        slope = at.A + state.ad(at.rate)
+    size = np.abs(state.log(x))
+    is_angle = np.array([unit == "rad" for unit in state.tangent_units], dtype=bool)
+    size = np.where(is_angle, np.maximum(size, 1.0), size)
+    slope, B = np.abs(slope), np.abs(at.B)
+    tolerance = (slope @ (SHARE * size + AMOUNT)[..., None])[..., 0]
+    tolerance = tolerance + B @ (SHARE * np.abs(u) + AMOUNT)
+    largest = np.maximum(slope.max(axis=-1, initial=0.0), B.max(axis=-1, initial=0.0))
+    return np.where(largest <= NO_ENTRY, ZERO_RATE, tolerance)
+
+
+def _changes(here: np.ndarray, there: np.ndarray, axis: int) -> np.ndarray:
+    """Entries that change at some time, next to the largest of their row (-1) or column (-2)."""
+    size = np.maximum(np.abs(here), np.abs(there))
+    line = size.max(axis=axis, keepdims=True, initial=0.0)
+    limit = SHARE * line + NOISE * np.abs(here).max(initial=0.0)
+    return (~(np.abs(there - here) <= limit)).any(axis=0)
