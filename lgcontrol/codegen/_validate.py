@@ -130,6 +130,9 @@ def unknown_name(kind: str, name: object, valid: Iterable[str]) -> str:
     "unknown method 'rk5'; valid names are euler, rk4. Did you mean 'rk4'?"
     """
     names = list(valid)
-    near = get_close_matches(str(name), names, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    given, lower = str(name).lower(), {entry.lower(): entry for entry in reversed(names)}
+    # One letter in three, four or five may be wrong: long words that share more are other words.
+    cutoff = 0.6 if len(given) <= 3 else 0.75 if len(given) <= 6 else 0.8
+    near = get_close_matches(given, lower, n=1, cutoff=cutoff)
+    hint = f" Did you mean {lower[near[0]]!r}?" if near else ""
     return f"unknown {kind} {name!r}; valid names are {', '.join(names) or '(none)'}.{hint}"

@@ -12,7 +12,8 @@ from ..codegen import Shape, Value, check_shape
 from . import _series
 from ._axis import Z_AXIS, Axis, axis_frame, constant, rotation_about, unit_axis
 from ._base import LieGroup
-from ._so2 import axis_name, compose_circle, normalize_circle, random_circle
+from ._element import check_element
+from ._so2 import axis_name, circle, compose_circle, normalize_circle, random_circle
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,6 +47,44 @@ class SE2Group(LieGroup):
     def about(self, axis: Any) -> SE2Group:
         """The same group in the plane normal to another axis, shape (3,)."""
         return replace(self, axis=axis)
+
+    def from_angle(
+        self, angle: Any, position: Any = (0.0, 0.0), *, degrees: bool = False
+    ) -> np.ndarray:
+        """Coordinates of poses from headings and positions.
+
+        Parameters
+        ----------
+        angle : array_like, shape (...)
+            In rad, or in degrees.
+        position : array_like, shape (..., 2)
+            In the plane, in m.
+        degrees : bool
+
+        Returns
+        -------
+        ndarray, shape (..., 4)
+
+        Examples
+        --------
+        >>> SE2.from_angle(90, [1, 2], degrees=True).round(12)
+        array([1., 2., 0., 1.])
+        """
+        turn = circle(angle, degrees)
+        position = check_shape("position", position, (2,), batch=True)
+        batch = np.broadcast_shapes(turn.shape[:-1], position.shape[:-1])
+        parts = (np.broadcast_to(part, (*batch, 2)) for part in (position, turn))
+        return np.concatenate(list(parts), axis=-1)
+
+    def from_position(self, position: Any) -> np.ndarray:
+        """Coordinates of poses that are not turned, from positions of shape (..., 2) in m."""
+        return self.from_angle(0.0, position)
+
+    def as_angle(self, X: Any, *, degrees: bool = False) -> np.ndarray:
+        """Headings of poses, shape (...), in (−π, π] rad or in degrees."""
+        X = check_element("X", X, self, batch=True)
+        angle = np.arctan2(X[..., 3], X[..., 2])
+        return np.degrees(angle) if degrees else angle
 
     @property
     def name(self) -> str:  # type: ignore[override]

@@ -8,9 +8,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Shape, Value
+from ..codegen import Shape, Value, check_shape
 from ._axis import Z_AXIS, Axis, constant, rotation_about, unit_axis
 from ._base import LieGroup
+from ._element import check_element
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,6 +44,31 @@ class SO2Group(LieGroup):
     def about(self, axis: Any) -> SO2Group:
         """The same group about another axis, shape (3,)."""
         return replace(self, axis=axis)
+
+    def from_angle(self, angle: Any, *, degrees: bool = False) -> np.ndarray:
+        """Coordinates of rotations by angles.
+
+        Parameters
+        ----------
+        angle : array_like, shape (...)
+            In rad, or in degrees.
+        degrees : bool
+
+        Returns
+        -------
+        ndarray, shape (..., 2)
+
+        Examples
+        --------
+        >>> SO2.from_angle(90, degrees=True).round(12)
+        array([0., 1.])
+        """
+        return circle(angle, degrees)
+
+    def as_angle(self, X: Any, *, degrees: bool = False) -> np.ndarray:
+        """Angles of rotations, shape (...), in (−π, π] rad or in degrees."""
+        angle = self.log(check_element("X", X, self, batch=True))[..., 0]
+        return np.degrees(angle) if degrees else angle
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -104,6 +130,13 @@ def compose_circle(X: Value, Y: Value) -> Value:
 def normalize_circle(X: Value) -> Value:
     """[cos, sin] scaled to unit length."""
     return X / ca.sqrt(ca.sumsqr(X))
+
+
+def circle(angle: Any, degrees: bool) -> np.ndarray:
+    """Angles (...) as [cos, sin], shape (..., 2)."""
+    angle = check_shape("angle", angle, (), batch=True)
+    angle = np.radians(angle) if degrees else angle
+    return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
 
 
 def random_circle(rng: np.random.Generator, shape: Shape) -> np.ndarray:

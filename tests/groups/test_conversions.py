@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from lgcontrol.groups import SE3, SO3
+from lgcontrol.groups import SE2, SE3, SO2, SO3
 
 ROUNDING = 1e-14
 ANGLES = 1e-13  # Euler angles lose a digit where the middle one is 0.3 rad from gimbal lock
@@ -146,3 +146,38 @@ def test_gimbal_lock_warns_and_keeps_the_rotation():
     np.testing.assert_allclose(
         SO3.matrix(SO3.from_euler("ZYX", angles)), SO3.matrix(X), rtol=0, atol=1e-7
     )
+
+
+# Angles in the plane
+
+
+def test_angles_make_rotations_and_poses(rng):
+    angles, places = rng.uniform(-3, 3, size=(4, 1)), rng.normal(size=(5, 2))
+    turns, poses = SO2.from_angle(angles), SE2.from_angle(angles, places)
+    assert turns.shape == (4, 1, 2) and poses.shape == (4, 5, 4)
+    np.testing.assert_allclose(turns, SO2.exp(angles[..., None]), atol=ROUNDING)
+    # A pose is a shift, then a turn.
+    shift = SE2.from_position(places)
+    turn = SE2.exp(np.concatenate([np.zeros((4, 1, 2)), angles[..., None]], axis=-1))
+    np.testing.assert_allclose(poses, SE2.compose(shift, turn), atol=ROUNDING)
+    np.testing.assert_allclose(SO2.as_angle(turns), angles, atol=ROUNDING)
+    np.testing.assert_allclose(SE2.as_angle(poses), angles + np.zeros(5), atol=ROUNDING)
+
+
+def test_angles_in_degrees_and_at_half_a_turn():
+    np.testing.assert_allclose(SE2.from_angle(-90, [1, 2], degrees=True), [1, 2, 0, -1], atol=1e-15)
+    assert SO2.as_angle([0.0, -1.0], degrees=True) == -90
+    assert SE2.as_angle([1.0, 2.0, -1.0, 0.0]) == np.pi
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: SO2.as_angle([3.0, 0.0]), "X = .* is no element of SO2: cos = 3 should be 1"),
+        (lambda: SE2.from_angle(0.0, [1, 2, 3]), r"position has shape \(3,\), expected \(..., 2\)"),
+        (lambda: SO2.from_angle(np.nan), "angle is not finite"),
+    ],
+)
+def test_faults_in_the_plane_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
+from lgcontrol.codegen import unknown_name
 from lgcontrol.groups import Rn
 from lgcontrol.systems import Input, Parameter, System
 
@@ -104,3 +105,22 @@ def test_bounds_and_nominal_values_come_in_order():
     lower, upper = pendulum().input_bounds
     assert (lower.tolist(), upper.tolist()) == ([-2.0], [2.0])
     assert account().nominal_parameters.tolist() == [0.5]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("twits", "twist"),
+        ("POSE", "pose"),
+        ("tau1", "tau"),
+        ("rk5", "rk4"),
+        ("floating", None),
+        ("mass", None),
+        ("velocity", None),
+    ],
+)
+def test_only_near_names_are_proposed(name, hint):
+    text = unknown_name(
+        "name", name, ["pose", "twist", "tau", "rk4", "rotating", "mode", "veracious"]
+    )
+    assert text.endswith(f"Did you mean {hint!r}?" if hint else "veracious.")
