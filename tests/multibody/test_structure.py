@@ -177,6 +177,20 @@ def test_limits_of_a_mimic_bind_its_leader():
     assert limits["velocity"] == pytest.approx([2.0]) and limits["effort"] == pytest.approx([5.0])
 
 
+def test_followers_of_followers_are_refused():
+    """Their leader's multiplier would be lost; a description that is read has them resolved."""
+    tree = Multibody().add_body("a", ROD, "revolute")
+    tree = tree.add_body("b", ROD, "revolute", "a", mimic=Mimic("a", 2.0))
+    with pytest.raises(KeyError, match="joint 'c' mimics 'b': unknown leading joint 'b'; .* are a"):
+        tree.add_body("c", ROD, "revolute", "b", mimic=Mimic("b", 2.0))
+
+
+def test_frames_stand_on_frames():
+    tree = Multibody().add_body("a", ROD, "revolute", axis="y").add_frame("wrist", "a", [0, 0, 1])
+    tree = tree.add_frame("tip", "wrist", [0, 0, 0.5])
+    assert tree.position("tip")([0.0]) == pytest.approx([0, 0, 1.5])
+
+
 def test_locking_holds_joints_and_their_followers(rng):
     tree = zoo.branched(rng)
     held = tree.configuration.split(tree.configuration.random(rng))["leg00"]

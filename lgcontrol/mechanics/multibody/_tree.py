@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -29,6 +28,15 @@ from ._representation_functions import RepresentationFunctions
 from ._second_derivative_functions import SecondDerivativeFunctions
 from ._singular import refuse_singular
 from ._spatial import Motion
+from ._structure import (
+    Place,
+    check_frames,
+    configuration_space,
+    coordinate_places,
+    depth_first,
+    joint_frames,
+    moves_alone,
+)
 from ._system import multibody_system
 
 if TYPE_CHECKING:
@@ -269,18 +277,26 @@ class Multibody(
         return self._with(links=(*self._added_links, link))
 
     def add_frame(self, name: str, link: str, placement: Any = None) -> Multibody:
-        """Tree with one more named frame on a link (or on "world").
+        """Tree with one more named frame.
 
         Parameters
         ----------
         name : str
         link : str
+            Link or added frame on which it stands, or "world".
         placement : array_like, optional
             T_link_frame: SE3 coordinates (7,), homogeneous matrix (4, 4) or position (3,) [m].
 
         Returns
         -------
         Multibody
+
+        Raises
+        ------
+        ValueError
+            If the name is that of another frame.
+        KeyError
+            If there is no such link.
 
         Examples
         --------
@@ -417,32 +433,12 @@ class Multibody(
     @cached_property
     def links(self) -> tuple[Link, ...]:
         """All links in depth-first order, children in the order they were added."""
-        children: dict[str, list[Link]] = {WORLD: []}
-        taken_joints: set[str] = set()
-        for link in self._added_links:
-            if link.name in children:
-                raise ValueError(f"two links are called {link.name!r}; names must differ")
-            if link.joint_name in taken_joints:
-                raise ValueError(f"two joints are called {link.joint_name!r}; names must differ")
-            if link.parent not in children:
-                raise KeyError(
-                    f"link {link.name!r}: " + unknown_name("parent link", link.parent, children)
-                )
-            children[link.name] = []
-            children[link.parent].append(link)
-            taken_joints.add(link.joint_name)
-        ordered: list[Link] = []
-        waiting = list(reversed(children[WORLD]))
-        while waiting:
-            link = waiting.pop()
-            ordered.append(link)
-            waiting.extend(reversed(children[link.name]))
-        return tuple(ordered)
+        return depth_first(self._added_links)
 
     @cached_property
     def moving_links(self) -> tuple[Link, ...]:
         """Links whose joints have coordinates of their own, in the order of q and v."""
-        return tuple(link for link in self.links if not link.joint.is_fixed and link.mimic is None)
+        return tuple(link for link in self.links if moves_alone(link))
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -467,13 +463,7 @@ class Multibody(
 
         Blocks have the joints' names, with an underscore for what is no letter or digit.
         """
-        blocks: dict[str, LieGroup] = {}
-        for link in self.moving_links:
-            name = re.sub(r"\W", "_", link.joint_name)
-            while name in blocks:
-                name += "_"
-            blocks[name] = link.joint.group
-        return Product(**blocks)
+        return configuration_space(self.links)
 
     @property
     def nq(self) -> int:
@@ -555,60 +545,16 @@ class Multibody(
         return changed
 
     def _check(self) -> None:
-        names = [link.name for link in self.links]
-        for frame in self._added_frames:
-            if frame.name in names or frame.name == WORLD:
-                raise ValueError(f"two frames are called {frame.name!r}; names must differ")
-            if frame.link not in (WORLD, *names):
-                raise KeyError(
-                    f"frame {frame.name!r}: " + unknown_name("link", frame.link, [WORLD, *names])
-                )
-            names.append(frame.name)
+        check_frames(self._added_frames, self.links)
         self._places  # noqa: B018  checks the leaders of mimics
 
     @cached_property
-    def _places(self) -> dict[str, tuple[slice, slice, float, float]]:
-        """Of each joint: slices of q and v, multiplier and offset."""
-        places: dict[str, tuple[slice, slice, float, float]] = {}
-        q = v = 0
-        for link in self.moving_links:
-            joint = link.joint
-            places[link.joint_name] = slice(q, q + joint.nq), slice(v, v + joint.dim), 1.0, 0.0
-            q, v = q + joint.nq, v + joint.dim
-        for link in self.links:
-            if link.mimic is None or link.joint.is_fixed:
-                continue
-            leader = link.mimic.joint
-            if leader not in places:
-                raise KeyError(
-                    f"joint {link.joint_name!r} mimics {leader!r}: "
-                    + unknown_name("leading joint", leader, self.joints)
-                )
-            q_slice, v_slice, _, _ = places[leader]
-            sizes = link.joint.nq, link.joint.dim, q_slice.stop - q_slice.start
-            if sizes != (1, 1, 1):
-                raise ValueError(
-                    f"joint {link.joint_name!r} cannot mimic {leader!r}: both need one coordinate "
-                    "(a revolute joint with an unwrapped angle, not a continuous one)"
-                )
-            places[link.joint_name] = q_slice, v_slice, link.mimic.multiplier, link.mimic.offset
-        return places
+    def _places(self) -> dict[str, Place]:
+        return coordinate_places(self.links)
 
     @cached_property
     def _joint_frames(self) -> dict[str, str]:
-        """Joint of each joint frame that is not a link's own frame under the same name."""
-        taken = {WORLD, *(link.name for link in self.links)}
-        taken |= {frame.name for frame in self._added_frames}
-        found = {}
-        for link in self.links:
-            name = link.joint_name
-            if name == link.name and (link.offset == np.eye(4)).all():
-                continue
-            while name in taken:
-                name = f"joint {name}"
-            taken.add(name)
-            found[name] = link.joint_name
-        return found
+        return joint_frames(self.links, self._added_frames)
 
     def _check_joints(self, names: Iterable[str]) -> None:
         known = [link.joint_name for link in self.links if not link.joint.is_fixed]
