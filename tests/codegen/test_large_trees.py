@@ -61,16 +61,16 @@ GROWING = ("inverse_dynamics", "mass_matrix", "forward_dynamics_derivatives")
 COMPILED = ("inverse_dynamics", "forward_dynamics_derivatives")
 TREES = {
     "small": lambda: tree_of(6, lambda k: (k - 1) // 2, KINDS[1:4]),
-    "chain": lambda: tree_of(10, lambda k: k - 1),
-    "branched": lambda: tree_of(14, lambda k: (k - 1) // 2),
-    "forest": lambda: tree_of(12, lambda k: k - 3),
+    "chain": lambda: tree_of(6, lambda k: k - 1, KINDS[4:]),
+    "branched": lambda: tree_of(7, lambda k: (k - 1) // 2),
+    "forest": lambda: tree_of(6, lambda k: k - 3, KINDS[1:]),
     "one": lambda: tree_of(1, lambda k: -1),
-    "properties": lambda: tree_of(10, lambda k: k - 2 if k > 1 else k - 1).with_properties(
+    "properties": lambda: tree_of(8, lambda k: k - 2 if k > 1 else k - 1).with_properties(
         b1=JointProperties(armature=0.3, damping=0.2, stiffness=3.0, friction=0.1),
         b3=JointProperties(damping=[0.1, 0.2, 0.3], stiffness=[1.0, 2.0, 3.0]),
         b7=JointProperties(armature=0.1, friction=0.4),
     ),
-    "parameters": lambda: tree_of(6, lambda k: (k - 1) // 2).parametric(
+    "parameters": lambda: tree_of(5, lambda k: (k - 1) // 2).parametric(
         "b1.mass", "b2.center_of_mass.x", "b3.placement.z", "b4.inertia.xy", "gravity.z"
     ),
 }
@@ -166,14 +166,14 @@ def test_mimics_stay_written_out():
 @pytest.mark.parametrize(
     "name", ["mass_matrix", *(f"{x}_dynamics_derivatives" for x in ("inverse", "forward"))]
 )
-@pytest.mark.parametrize("make", [lambda: chain(16), lambda: TREES["branched"]()])
+@pytest.mark.parametrize("make", [lambda: chain(12), lambda: tree_of(12, lambda k: (k - 1) // 2)])
 def test_estimates_of_written_out_operations_are_about_right(make, name, monkeypatch):
-    """Within a factor of two: the choice needs no more."""
+    """Within a factor of 2.5: the choice needs no more."""
     limited(monkeypatch, 1e9)
     tree = make()
     loops = getattr(_loop_choice, name.upper())
     ratio = loops.operations(tree._numeric_reduced_plan) / getattr(tree, name).instructions
-    assert 0.5 < ratio < 2
+    assert 0.4 < ratio < 2.5
 
 
 def test_chains_of_256_bodies_move_by_their_own_equations(rng):

@@ -67,7 +67,7 @@ def forward_dynamics_by_recursion(
         joint = node.S @ v[node.v]
         V[k] = T.pull(V[node.parent]) + joint
         bias.append(twist_cross(V[k], joint) if node.parent >= 0 else zero)
-        inertia.append(_blocks(node.inertia))
+        inertia.append(single_body_blocks(node.inertia))
         force.append(wrench_cross(V[k], node.inertia @ V[k]))
         if loads[k] is not None:
             force[k] = force[k] - loads[k]
@@ -75,13 +75,13 @@ def forward_dynamics_by_recursion(
     for k in reversed(range(len(nodes))):
         node, T = nodes[k], motions[k]
         own = tau[node.v] - node.S.T @ force[k]
-        step = _eliminate(node, inertia[k], drives[node.v])
+        step = eliminate(node, inertia[k], drives[node.v])
         eliminated.append((step, own))
         if node.parent >= 0:
             i = node.parent
             f = force[k] + step.rest @ bias[k] + step.gain.T @ own
             force[i] = force[i] + T.push_wrench(f)
-            inertia[i] = _joined(inertia[i], step.rest, T)
+            inertia[i] = join_blocks(inertia[i], step.rest, T)
     eliminated.reverse()
     acceleration: dict[int, Value] = {-1: ca.vertcat(-plan.gravity, ca.DM(3, 1))}
     a = ca.SX(plan.nv, 1)
@@ -96,14 +96,14 @@ def forward_dynamics_by_recursion(
 def pivots(plan: Plan, q: Value) -> Value:
     """Articulated inertia of every degree of freedom, column of nv: zero where nothing resists."""
     nodes, motions, drives = plan.nodes, plan.motions(q), armature(plan)
-    inertia = [_blocks(node.inertia) for node in nodes]
+    inertia = [single_body_blocks(node.inertia) for node in nodes]
     D = ca.SX(plan.nv, 1)
     for k in reversed(range(len(nodes))):
-        step = _eliminate(nodes[k], inertia[k], drives[nodes[k].v])
+        step = eliminate(nodes[k], inertia[k], drives[nodes[k].v])
         D[nodes[k].v] = step.D
         i = nodes[k].parent
         if i >= 0:
-            inertia[i] = _joined(inertia[i], step.rest, motions[k])
+            inertia[i] = join_blocks(inertia[i], step.rest, motions[k])
     return D
 
 
@@ -120,11 +120,11 @@ _Blocks = tuple[Value, Value, Value]
 """Blocks A, B, C of an articulated inertia [[A, B], [Bᵀ, C]]."""
 
 
-def _blocks(inertia: Inertia) -> _Blocks:
+def single_body_blocks(inertia: Inertia) -> _Blocks:
     return inertia.m * ca.DM.eye(3), -hat(inertia.h), inertia.J
 
 
-def _eliminate(node: Node, inertia: _Blocks, drive: Value) -> _Step:
+def eliminate(node: Node, inertia: _Blocks, drive: Value) -> _Step:
     A, B, C = inertia
     whole = ca.blockcat([[A, B], [B.T, C]])
     columns = whole @ node.S
@@ -133,7 +133,7 @@ def _eliminate(node: Node, inertia: _Blocks, drive: Value) -> _Step:
     return _Step(gain, L, D, ca.DM(6, 6) if node.parent < 0 else whole - columns @ gain)
 
 
-def _joined(inertia: _Blocks, rest: Value, T: Motion) -> _Blocks:
+def join_blocks(inertia: _Blocks, rest: Value, T: Motion) -> _Blocks:
     A, B, C = _moved(symmetric(rest[:3, :3]), rest[:3, 3:], symmetric(rest[3:, 3:]), T)
     return inertia[0] + A, inertia[1] + B, inertia[2] + C
 

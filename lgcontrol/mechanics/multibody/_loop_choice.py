@@ -9,6 +9,8 @@ from typing import Any
 import casadi as ca
 
 from ...codegen import Value
+from . import _loop_derivatives as derivatives
+from . import _loop_forward as forward
 from . import _loops as loops
 from ._loop_table import LoopTable
 from ._plan import Plan
@@ -93,8 +95,8 @@ def _gravity_forces(table: LoopTable, q: Value) -> Value:
 INVERSE_DYNAMICS = Loops(loops.inverse_dynamics, _of_nodes(140))
 BIAS_FORCES = Loops(_bias_forces, _of_nodes(120))
 GRAVITY_FORCES = Loops(_gravity_forces, _of_nodes(60))
-FORWARD_DYNAMICS = Loops(loops.forward_dynamics, _of_nodes(430))
+FORWARD_DYNAMICS = Loops(forward.forward_dynamics, _of_nodes(430))
 MASS_MATRIX = Loops(loops.mass_matrix, _of_pairs(35))
-MASS_MATRIX_INVERSE = Loops(loops.mass_matrix_inverse, _of_pairs(35, 3))
-INVERSE_DYNAMICS_DERIVATIVES = Loops(loops.inverse_dynamics_derivatives, _of_pairs(107))
-FORWARD_DYNAMICS_DERIVATIVES = Loops(loops.forward_dynamics_derivatives, _of_pairs(107, 9))
+MASS_MATRIX_INVERSE = Loops(forward.mass_matrix_inverse, _of_pairs(35, 3))
+INVERSE_DYNAMICS_DERIVATIVES = Loops(derivatives.inverse_dynamics_derivatives, _of_pairs(107))
+FORWARD_DYNAMICS_DERIVATIVES = Loops(forward.forward_dynamics_derivatives, _of_pairs(107, 9))
