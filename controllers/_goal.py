@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lgcontrol.codegen import check_shape
-from lgcontrol.groups import LieGroup
-from lgcontrol.optimal._reference import moves
+from lgcontrol.groups import LieGroup, check_element
+from lgcontrol.optimal import moves
 
 
 class Goal(NamedTuple):
@@ -41,7 +41,7 @@ def goal_of(group: LieGroup, reference: Any, t: float, dt: float, name: str) -> 
     Raises
     ------
     ValueError
-        If there is no reference, or it has another size.
+        If there is no reference, it has another size, or is no element of the group.
     """
     if reference is None:
         raise ValueError(f"there is no {name}: give it to the controller or in the call")
@@ -65,5 +65,5 @@ def _split(group: LieGroup, point: Any, name: str) -> tuple[np.ndarray, np.ndarr
             f"or ({group.nq + group.dim},), with the velocity"
         )
     value = check_shape(name, value, value.shape)
-    X = group.normalize(value[: group.nq])
+    X = check_element(name, value[: group.nq], group)
     return X, value[group.nq :] if len(value) > group.nq else None

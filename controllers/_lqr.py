@@ -85,7 +85,8 @@ class LQR(Controller):
 class TVLQR(Controller):
     """Finite-horizon feedback along a trajectory: ``u = u_ref − K(t) minus(x, x_ref)``.
 
-    After the end of the trajectory its last state, input and gain are held.
+    After the end of the trajectory its last state and gain are held, with the inputs that come
+    nearest to holding the system there.
 
     Parameters
     ----------

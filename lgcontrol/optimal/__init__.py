@@ -4,6 +4,8 @@ from ._bounds import Bound as Bound
 from ._problem import OptimalControlProblem as OptimalControlProblem
 from ._qp import QP_SOLVERS as QP_SOLVERS
 from ._qp import QPSolver as QPSolver
+from ._reference import moves as moves
+from ._reference import points_of as points_of
 from ._reference import sample_reference as sample_reference
 from ._residual import Residual as Residual
 from ._riccati import Regulator as Regulator

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..codegen import check_shape
-from ..systems import System, TrajectoryPoint, field_derivatives
+from ..groups import check_element
+from ..systems import System, Trajectory, TrajectoryPoint, TrimPoint, field_derivatives
+
+# A time that misses the end of a trajectory by rounding [s] is the end.
+ROUNDING = 1e-9
 
 
 class ReferenceSamples(NamedTuple):
@@ -30,15 +33,16 @@ def sample_reference(
     """States and inputs of a reference at times.
 
     A reference without inputs gets those that come nearest to moving the system along it: hover
-    thrusts for a state at rest.
+    thrusts for a state at rest. A Trajectory stays where it ends, and from there on has the inputs
+    that come nearest to holding the system there, not those that brought it there.
 
     Parameters
     ----------
     system : System
     reference : array_like, TrimPoint, Trajectory or callable
-        A constant state (nq,), an object with ``x`` and ``u``, a Trajectory or another callable
-        object that takes an array of times and returns such an object, or a plain function of one
-        time. Inputs are all of the system's (n_inputs,) or its controls only.
+        A constant state (nq,), an object with ``x`` and ``u``, a Trajectory, or a function of one
+        time that returns a state or such an object; it is called at one time after the other.
+        Inputs are all of the system's (n_inputs,) or its controls only.
     times : ndarray, shape (k,)
         Increasing times in s.
     p : ndarray, optional
@@ -51,7 +55,7 @@ def sample_reference(
     Raises
     ------
     ValueError
-        If there is no reference or it has the wrong size.
+        If there is no reference, it has the wrong size, or a state is no element of the group.
 
     Examples
     --------
@@ -66,23 +70,38 @@ def sample_reference(
             f"{system.name} has no reference to follow: give a state, a TrimPoint or a Trajectory"
         )
     times = np.asarray(times, dtype=np.float64)
-    point = _at(reference, times) if moves(reference) else reference
+    p = system.nominal_parameters if p is None else p
+    point = points_of(reference, times)
     x, u = getattr(point, "x", point), getattr(point, "u", None)
     x = _check_states(system, x)
     if u is None or np.shape(u)[-1:] == (0,):
-        u = _driving_inputs(system, times, x, system.nominal_parameters if p is None else p)
+        u = _driving_inputs(system, times, x, p)
     elif np.shape(u)[-1] == len(system.input_index("control")) != system.n_inputs:
         u = system.full_input(u)
     u = check_shape("the reference's input", u, (system.n_inputs,), batch=True)
+    if isinstance(reference, Trajectory):
+        u = _at_rest_after(system, reference, times, u, p)
     count = len(times)
     return ReferenceSamples(
         np.broadcast_to(x, (count, system.state.nq)), np.broadcast_to(u, (count, system.n_inputs))
     )
 
 
-def _at(reference: Any, times: np.ndarray) -> Any:
-    """A moving reference at times; plain functions are asked for one time after the other."""
-    if not isinstance(reference, FunctionType | MethodType):
+def points_of(reference: Any, times: np.ndarray) -> Any:
+    """What a reference is at times: one value for those that stay, one row a time for others.
+
+    Parameters
+    ----------
+    reference : array_like, object with ``x``, TrimPoint, Trajectory or function of time
+    times : ndarray, shape (k,)
+
+    Returns
+    -------
+    object with ``x`` (and ``u``), or coordinates
+    """
+    if not moves(reference):
+        return reference
+    if isinstance(reference, Trajectory | TrimPoint):
         return reference(times)
     points = [reference(float(t)) for t in times]
     if hasattr(points[0], "u"):
@@ -91,21 +110,30 @@ def _at(reference: Any, times: np.ndarray) -> Any:
 
 
 def _check_states(system: System, x: Any) -> np.ndarray:
-    """States of a reference as floats; constant ones on the group."""
-    group = system.state
-    name = "the reference's state"
+    """States of a reference as elements of the group."""
+    group, name = system.state, "the reference's state"
     x = check_shape(name, x, (None,), batch=True, finite=False)
     if x.shape[-1] != group.nq:
         raise ValueError(
             f"{name} has {x.shape[-1]} coordinates, expected {group.nq}: those of {group}"
         )
-    x = check_shape(name, x, x.shape)
-    if x.ndim > 1:
-        return x
-    normal = group.normalize(x)
-    if not np.isfinite(normal).all():
-        raise ValueError(f"{name} {x} is no element of {group}")
-    return normal
+    return check_element(name, x, group, batch=True)
+
+
+def _at_rest_after(
+    system: System, trajectory: Trajectory, times: np.ndarray, u: np.ndarray, p: np.ndarray
+) -> np.ndarray:
+    """Inputs u along a trajectory, from its end on those that hold its last state.
+
+    One node alone is a point with its input.
+    """
+    end = trajectory.t[-1]
+    has_own = trajectory.u.shape[-2] == len(trajectory)  # the input at the last time itself
+    after = times > end + ROUNDING if has_own else times > end - ROUNDING
+    if len(trajectory) < 2 or not after.any():
+        return u
+    held = _driving_inputs(system, np.array([end]), trajectory.x[-1:], p)
+    return np.where(after[:, None], held, u)
 
 
 def moves(reference: Any) -> bool:

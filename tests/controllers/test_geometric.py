@@ -135,7 +135,7 @@ def test_blocks_are_found_by_what_the_field_says():
     with pytest.raises(ValueError, match="no block of the state is the body-fixed velocity"):
         find_blocks(still)
     with pytest.raises(ValueError, match=r"Product\(pose=SE3, twist=Rn\(6\)\)"):
-        find_blocks(System("bare", SO3, lambda t, x, u, p: u, inputs="xyz"))
+        find_blocks(System("bare", SO3, lambda t, x, u, p: u, inputs=["x", "y", "z"]))
     with pytest.raises(ValueError, match="unknown block 'attitude'"):
         find_blocks(body(SE2), "attitude")
 

@@ -1,5 +1,7 @@
 """Weights, references, bounds, residuals: what a problem accepts and what it refuses."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -155,6 +157,42 @@ def test_plain_functions_are_asked_for_one_time_after_the_other():
     found = sample_reference(craft, with_input, times)
     assert np.array_equal(found.u[:, 0], times)
     assert np.allclose(found.x[2], craft.state.plus(goal, [0.5, 0, 0, 0, 0, 0]))
+
+
+def test_any_callable_gets_one_time_after_the_other():
+    craft = vessel()
+
+    class Motion:
+        def __call__(self, t):
+            return self.at(away=float(t), goal=craft.state.identity)
+
+        def at(self, goal, away):
+            return craft.state.plus(goal, [away, 0, 0, 0, 0, 0]) if away > 0.5 else goal
+
+    times = np.array([0.0, 0.5, 1.0])
+    for reference in (Motion(), Motion().__call__, functools.partial(Motion.__call__, Motion())):
+        assert np.allclose(sample_reference(craft, reference, times).x[:, 0], [0, 0, 1])
+
+
+def test_references_off_the_group_are_refused():
+    doubled = GOAL.copy()
+    doubled[3:7] *= 2
+    for reference in (doubled, lambda t: doubled):
+        with pytest.raises(ValueError, match="normalize brings coordinates onto the group"):
+            sample_reference(quadrotor(), reference, np.zeros(1))
+
+
+def test_after_the_end_of_a_trajectory_its_inputs_are_those_that_hold_it():
+    body = satellite()
+    run = body.rollout(body.state.identity, [0.5, 0, 0], dt=0.1, steps=10)
+    assert (run.x[-1, 4:] != 0).any()
+    times = np.array([0.9, 1.0 - 1e-12, 1.0, 5.0])
+    found = sample_reference(body, run, times)
+    assert np.allclose(found.u[:, 0], [0.5, 0.0, 0.0, 0.0])
+    with_last = Trajectory(body.state, run.t, run.x, run.input_at_nodes)
+    assert np.allclose(sample_reference(body, with_last, times).u[:, 0], [0.5, 0.5, 0.5, 0.0])
+    always = Trajectory.constant(body.state, run.x[0], [0.5, 0, 0])
+    assert np.allclose(sample_reference(body, always, times).u[:, 0], 0.5)
 
 
 def rows_of(system, *bounds, horizon=4):
