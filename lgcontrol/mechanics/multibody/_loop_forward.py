@@ -105,9 +105,7 @@ def _articulated_own() -> ca.Function:
 
     def build(own, V, twist):
         own = inertia(own)
-        blocks = ca.vertcat(
-            *(ca.vec(ca.densify(ca.SX(block))) for block in single_body_blocks(own))
-        )
+        blocks = [ca.vec(ca.densify(ca.SX(x))) for x in single_body_blocks(own)]
         return ca.vertcat(*blocks, wrench_cross(V, own @ V)), twist_cross(V, twist)
 
     return atom("articulated_own", {"own": INERTIA, "V": 6, "twist": 6}, build)
