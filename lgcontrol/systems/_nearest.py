@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,10 @@ from ..groups import LieGroup
 WEIGHTS = (0.3, 0.03, 1e-3, 1e-5, 0.0)
 MAX_STEPS = 40  # each weight starts where the one before ended, and most take three
 SOLVED = 1e-9  # scaled residual; quadratic convergence leaves 1e-14 where the equations are regular
+
+# Entries of gradients (SI) below this are rounding: the row does not depend on that variable. The
+# slowest orbits about the earth have 1e-9, a constraint force that cancels leaves 1e-13.
+NO_GRADIENT = 1e-11
 
 Evaluate = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 """``(x, u) → r, J`` with columns of J for a displacement of x, then for the free inputs."""
@@ -53,6 +57,7 @@ def solve_nearest(
     free: np.ndarray,
     bounds: tuple[np.ndarray, np.ndarray],
     scale: np.ndarray,
+    row_scale: np.ndarray,
 ) -> Nearest:
     """Solve ``r(x, u) = 0`` near a target, the free inputs within bounds.
 
@@ -69,22 +74,54 @@ def solve_nearest(
         Of the free inputs.
     scale : ndarray
         Size of a change of each free input that counts like one rad, m, m/s of the state.
+    row_scale : ndarray
+        Factor of each equation; see `row_scales`.
 
     Returns
     -------
     Nearest
     """
-    problem = _Problem(group, equations, target, free, bounds, scale)
+    problem = _Problem(group, equations, target, free, bounds, scale, row_scale)
     x, u = start[0], start[1].copy()
     u[free] = np.clip(u[free], *bounds)
     residual, jacobian = equations(x, u)
     if not (np.isfinite(residual).all() and np.isfinite(jacobian).all()):
         return Nearest(x, u, residual, np.full(residual.shape, np.inf))
-    problem.scale_rows(x, u)
     for weight in WEIGHTS:
         x, u = problem.descend(x, u, weight)
     residual, _ = equations(x, u)
     return Nearest(x, u, residual, residual * problem.row_scale)
+
+
+def row_scales(
+    equations: Evaluate, points: Sequence[tuple[np.ndarray, np.ndarray]], scale: np.ndarray
+) -> np.ndarray:
+    """One over the length of each equation's gradient, the longest at some points.
+
+    Each row has its own, so that a fast state does not loosen the equations of the others. At
+    several points, because a gradient may vanish at one of them; where it does at all of them, 1.
+
+    Parameters
+    ----------
+    equations : callable
+    points : sequence of (x, u)
+    scale : ndarray
+        See `solve_nearest`.
+
+    Returns
+    -------
+    ndarray
+    """
+    gradients = [in_scaled_variables(equations(x, u)[1], scale) for x, u in points]
+    lengths = np.linalg.norm(gradients, axis=-1)
+    length = np.where(np.isfinite(lengths), lengths, 0.0).max(axis=0)
+    return 1.0 / np.where(length > NO_GRADIENT, length, 1.0)
+
+
+def in_scaled_variables(jacobian: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Derivatives with respect to the free inputs, in the last columns, times their scale."""
+    states = jacobian.shape[1] - len(scale)
+    return np.hstack([jacobian[:, :states], jacobian[:, states:] * scale])
 
 
 @dataclass
@@ -95,14 +132,7 @@ class _Problem:
     free: np.ndarray
     bounds: tuple[np.ndarray, np.ndarray]
     scale: np.ndarray
-    row_scale: np.ndarray | float = 1.0
-
-    def scale_rows(self, x: np.ndarray, u: np.ndarray) -> None:
-        """Divide each equation by the length of its gradient (a thousandth of the longest one)."""
-        _, jacobian = self._scaled_equations(x, u)
-        length = np.linalg.norm(jacobian, axis=1)
-        floor = 1e-3 * length.max(initial=0.0)
-        self.row_scale = 1.0 / np.where(length > floor, length, floor or 1.0)
+    row_scale: np.ndarray
 
     def descend(self, x: np.ndarray, u: np.ndarray, weight: float) -> tuple[np.ndarray, np.ndarray]:
         """Levenberg–Marquardt steps for one weight of the distance."""
@@ -128,14 +158,11 @@ class _Problem:
 
     def _scaled_equations(self, x: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         residual, jacobian = self.equations(x, u)
-        return residual, np.hstack(
-            [jacobian[:, : self.group.dim], jacobian[:, self.group.dim :] * self.scale]
-        )
+        return residual, in_scaled_variables(jacobian, self.scale)
 
     def _rows(self, x: np.ndarray, u: np.ndarray, weight: float) -> tuple[np.ndarray, np.ndarray]:
         residual, jacobian = self._scaled_equations(x, u)
-        row_scale = np.broadcast_to(self.row_scale, residual.shape)
-        residual, jacobian = residual * row_scale, jacobian * row_scale[:, None]
+        residual, jacobian = residual * self.row_scale, jacobian * self.row_scale[:, None]
         if not weight:
             return residual, jacobian
         away = self.group.minus(x, self.target[0])

@@ -8,6 +8,7 @@ import numpy as np
 
 from ._derivatives import field_derivatives
 from ._linearization import Kind
+from ._nearest import NO_GRADIENT
 from ._scaling import balanced, balancing_units
 
 if TYPE_CHECKING:
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 SHARE = 1e-7
 AMOUNT = 1e-9
 
-# Rows without any larger entry depend on nothing; a rate in them is zero up to rounding.
-NO_ENTRY = 1e-15
-ZERO_RATE = 1e-12
+ZERO_RATE = 1e-11  # rate that counts as zero in a row that depends on nothing
+
+SLOWEST = 1e-18  # rate that takes thirty years for a nanometre: zero in any row
 
 NOISE = 1e-14  # share of the largest entry of a matrix that rounding may leave of a zero
 
@@ -146,7 +147,7 @@ def rate_tolerance(system: System, x: np.ndarray, u: np.ndarray, at: Any) -> np.
     tolerance = (slope @ (SHARE * size + AMOUNT)[..., None])[..., 0]
     tolerance = tolerance + B @ (SHARE * np.abs(u) + AMOUNT)
     largest = np.maximum(slope.max(axis=-1, initial=0.0), B.max(axis=-1, initial=0.0))
-    return np.where(largest <= NO_ENTRY, ZERO_RATE, tolerance)
+    return np.maximum(np.where(largest <= NO_GRADIENT, ZERO_RATE, tolerance), SLOWEST)
 
 
 def _changes(here: np.ndarray, there: np.ndarray, axis: int) -> np.ndarray:

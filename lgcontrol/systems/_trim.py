@@ -11,7 +11,7 @@ import numpy as np
 from ..codegen import check_shape
 from ..groups import check_element
 from ._complete import complete_input, complete_parameters
-from ._nearest import Nearest, solve_nearest
+from ._nearest import Nearest, row_scales, solve_nearest
 from ._steadiness import classify
 from ._trim_equations import (
     Equations,
@@ -120,9 +120,12 @@ def trim(
             return rows.full().ravel(), np.hstack([by_x.full(), by_u.full()[:, free]])
 
         scale, tried = _scales(lower, upper, u[free]), []
+        rows = row_scales(evaluate, starts, scale)
         for start in starts:
             tried.append(
-                solve_nearest(system.state, evaluate, start, (x, u), free, (lower, upper), scale)
+                solve_nearest(
+                    system.state, evaluate, start, (x, u), free, (lower, upper), scale, rows
+                )
             )
             if tried[-1].solved:
                 break
