@@ -6,6 +6,7 @@ import pytest
 
 from lgcontrol.codegen import ModelFunction, _emit, compile, trace
 from lgcontrol.codegen._emit import EXPRESSIONS
+from lgcontrol.codegen._table import Table
 from lgcontrol.groups import SE3, SO3
 
 from ._functions import glue_with_solve, matrix_function, pendulum_step
@@ -295,3 +296,23 @@ def test_symbols_still_go_through_the_original_function():
     compiled = pendulum_step().compiled()
     x = ca.SX.sym("x", 2)
     assert isinstance(compiled(x, 0.0, 0.1).x_next, ca.SX)
+
+
+@pytest.mark.parametrize("size", [1, 3, 6, 7, 8, 9, 12, 17])
+def test_vector_code_stays_within_its_arrays(size, rng, compiler):
+    """Blocks reach into neighbouring items, never beyond the first and the last."""
+    if compiler.width == 1:
+        pytest.skip("no vectors here")
+    x, y = ca.SX.sym("x", size), ca.SX.sym("y", size)
+    compiled = compile(ca.Function(f"shifted_{size}", [x, y], [x + y, x - y]))
+    kernel = compiled._backend.vector
+    for items in (1, 2, kernel.width - 1, kernel.width, kernel.width + 1, 3 * kernel.width - 2):
+        around = 3 * kernel.width * size
+        memory = [np.full(around * 2 + items * size, 7.0) for _ in range(2)]
+        results = [m[around:-around].reshape(items, size) for m in memory]
+        arguments = [rng.normal(size=(items, size)), rng.normal(size=(1, size))]
+        assert Table(items, 1, arguments, results).run(kernel.run) == 0
+        np.testing.assert_array_equal(results[0], arguments[0] + arguments[1])
+        np.testing.assert_array_equal(results[1], arguments[0] - arguments[1])
+        for m in memory:
+            assert np.all(m[:around] == 7.0) and np.all(m[-around:] == 7.0)
