@@ -83,15 +83,17 @@ def quadrotor(
     """
     if layout not in get_args(Layout):
         raise ValueError(f"quadrotor: {unknown_name('layout', layout, get_args(Layout))}")
-    angles = FIRST_ROTOR[layout] + np.pi / 2 * np.arange(4)
+    cos, sin = np.cos(FIRST_ROTOR[layout]), np.sin(FIRST_ROTOR[layout])
+    # Quarter turns of the first one, exact: no moments of 1e-15 N m at hover.
+    directions = [(cos, sin, 0.0), (-sin, cos, 0.0), (-cos, -sin, 0.0), (sin, -cos, 0.0)]
     rotors = [
         Rotor(
-            arm * np.array([np.cos(angle), np.sin(angle), 0.0]),
+            arm * np.array(direction),
             torque_coefficient=torque_coefficient,
             spin=spin,
             upper=max_thrust,
         )
-        for angle, spin in zip(angles, (-1, 1, -1, 1), strict=True)
+        for direction, spin in zip(directions, (-1, 1, -1, 1), strict=True)
     ]
     body = RigidBody(
         "quadrotor",

@@ -76,9 +76,8 @@ def linearize(
     here = field_derivatives(system)(t, x, u, p)
     _refuse_non_finite(system, here)
     kind, varying = classify(system, t, x, u, p)
-    return Linearization(
-        here.A, here.B, here.C, here.D, x, u, p, t, here.rate, kind, varying, system.inputs, system
-    )
+    A, B, C, D = (matrix + 0.0 for matrix in (here.A, here.B, here.C, here.D))  # no negative zeros
+    return Linearization(A, B, C, D, x, u, p, t, here.rate, kind, varying, system.inputs, system)
 
 
 def read_point(

@@ -68,6 +68,24 @@ def test_links_to_files_lead_somewhere(page):
     assert not missing
 
 
+def calls_in_tables(text: str) -> list[str]:
+    """Return what stands as code in the last column of tables and is a call or an argument."""
+    rows = re.findall(r"^\|.*\|([^|]+)\|$", text, re.MULTILINE)
+    return [code for row in rows for code in re.findall(r"`([^`]+)`", row) if set(code) & set("(=")]
+
+
+def without_spaces(text: str) -> str:
+    return re.sub(r"\s", "", text)
+
+
+def test_every_call_in_the_table_of_tasks_is_run():
+    text = (ROOT / "docs" / "tasks.md").read_text()
+    run = without_spaces("".join(block for _, block in blocks(text, "python")))
+    calls = calls_in_tables(text)
+    assert len(calls) > 15
+    assert not [call for call in calls if without_spaces(call) not in run]
+
+
 def test_make_targets_exist(readme):
     named = {word for call in commands(readme, "make") for word in call if "=" not in word}
     assert not {n for n in named if not n.startswith("-")} - make_targets()
@@ -104,6 +122,11 @@ def test_the_page_is_read_as_a_person_reads_it():
     assert commands(PLANTED, "lgcontrol") == [["run", "quad", "--seconds", "3"], ["demo"]]
     assert {"test", "demo"} <= make_targets()
     assert "setup" not in make_targets()
+
+
+def test_calls_are_found_in_tables():
+    table = "| a task | call |\n|---|---|\n| x(1) | `f(2)`, then `g`, `p={3: 4}` |\n"
+    assert calls_in_tables(table) == ["f(2)", "p={3: 4}"]
 
 
 def test_a_wrong_block_fails_with_its_line():
