@@ -63,8 +63,8 @@ def limit_faults(limits: JointLimits) -> Iterator[str]:
             yield f"{name}={value:g} is negative; it is the greatest magnitude"
     if limits.effort == 0.0:
         yield (
-            "effort=0 keeps the joint from being driven; many exporters write it where they know no "
-            "limit: give the greatest force or torque"
+            "effort=0 keeps the joint from being driven; many exporters write it where they know "
+            "no limit: give the greatest force or torque"
         )
     if limits.velocity == 0.0:
         yield (
