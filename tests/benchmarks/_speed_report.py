@@ -78,32 +78,58 @@ def print_large(rows: dict[str, Any]) -> None:
 
 
 def plot(results: dict[str, Any], path: Path) -> None:
-    """Ratios to Pinocchio as bars with the aims, and the rollouts; needs both peers."""
+    """Ratios to Pinocchio with the aims (needs it), rollouts, and what large trees grow by."""
     rows = {name: row for name, row in results["trees"].items() if "pinocchio" in row}
-    if not rows:
-        return
-    figure, (left, right) = plt.subplots(
-        1, 2, figsize=(14, 0.34 * len(rows) + 2), width_ratios=(2, 1), layout="constrained"
-    )
+    figure = plt.figure(figsize=(15, 0.34 * max(20, len(rows)) + 2), layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=(3, 2))
+    if rows:
+        _plot_ratios(left.subplots(), rows)
+    top, middle, bottom = right.subplots(3, 1)
+    names = list(results["rollouts"])
+    speeds = [results["rollouts"][name] / 1e6 for name in names]
+    top.barh(names[::-1], speeds[::-1], color="C0")
+    top.set_xscale("log")
+    top.set_title("quadrotor, order 4")
+    top.set_xlabel("million steps a second")
+    top.set_xlim(min(speeds) / 3)
+    top.xaxis.set_major_formatter(ScalarFormatter())
+    _plot_growth(middle, results["large trees"], "bytes", 1e-3, "library, kB")
+    _plot_growth(bottom, results["large trees"], "compiled", 1.0, "evaluation, µs")
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def _plot_ratios(axes: Any, rows: dict[str, Any]) -> None:
     place = np.arange(len(rows))[::-1]
     shown = (("batch", "C0", 0.28), ("scalar batch", "C1", 0), ("call", "C2", -0.28))
     for column, colour, shift in shown:
         ratio = [ratio_of(row, column) for row in rows.values()]
-        left.barh(place + shift, ratio, 0.27, color=colour, label=column)
-    left.plot([aim_of(name) for name in rows], place, "k|", markersize=16, label="aim (batch)")
-    left.axvline(1, color="0.6", linewidth=1)
-    left.set_yticks(place, [name.replace("_", " ") for name in rows])
-    left.set_xscale("log")
-    left.set_xlabel("Pinocchio's time over ours")
-    left.legend(loc="lower right", framealpha=1)
-    names = list(results["rollouts"])
-    speeds = [results["rollouts"][name] / 1e6 for name in names]
-    right.barh(names[::-1], speeds[::-1], color="C0")
-    right.set_xscale("log")
-    right.set_title("quadrotor, order 4")
-    right.set_xlabel("million steps a second")
-    right.set_xlim(min(speeds) / 3)
-    for axes in (left, right):
-        axes.xaxis.set_major_formatter(ScalarFormatter())
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+        axes.barh(place + shift, ratio, 0.27, color=colour, label=column)
+    axes.plot([aim_of(name) for name in rows], place, "k|", markersize=16, label="aim (batch)")
+    axes.axvline(1, color="0.6", linewidth=1)
+    axes.set_yticks(place, [name.replace("_", " ") for name in rows])
+    axes.set_xscale("log")
+    axes.set_xlabel("Pinocchio's time over ours")
+    axes.legend(loc="lower right", framealpha=1)
+    axes.xaxis.set_major_formatter(ScalarFormatter())
+
+
+def _plot_growth(axes: Any, rows: dict[str, Any], key: str, unit: float, label: str) -> None:
+    """A line for each function of the chains; dots are loops, rings written-out code."""
+    lines: dict[str, list[tuple[int, float, bool]]] = {}
+    for name, row in rows.items():
+        kind, count, function = name.split()
+        if kind == "chain":
+            lines.setdefault(function, []).append((int(count), row[key] * unit, row["loops"]))
+    for i, (function, points) in enumerate(lines.items()):
+        counts, values, loops = zip(*points, strict=True)
+        faces = [f"C{i}" if looped else "white" for looped in loops]
+        axes.plot(counts, values, color=f"C{i}", linewidth=1, label=function.replace("_", " "))
+        axes.scatter(counts, values, s=24, c=faces, edgecolors=f"C{i}", zorder=3)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xlabel("bodies of a chain (dots: loops, rings: written out)")
+    axes.set_ylabel(label)
+    axes.legend(fontsize=7)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(ScalarFormatter())

@@ -139,7 +139,7 @@ def trees(folder: Path, pin: Any, rounds: int, names: list[str]) -> dict[str, An
         for name in FUNCTIONS:
             function = getattr(tree, name)
             arguments = random_arguments(function, tree, BATCH)
-            row = {"nv": tree.nv, "operations": function.function.n_instructions()}
+            row = {"nv": tree.nv, "operations": function._backend.program.operations}
             contenders = contenders_for(function.function, arguments)
             if peer is not None:
                 check_same(peer, function, arguments)
@@ -177,7 +177,7 @@ def single_body(pin: Any, rounds: int) -> dict[str, Any]:
             contenders.append(Contender("pinocchio", peer.call(name, arguments), BATCH))
         rows[f"body {name}"] = {
             "nv": 6,
-            "operations": function.function.n_instructions(),
+            "operations": function._backend.program.operations,
             **measure(contenders, reference="pinocchio", rounds=rounds),
         }
     return rows

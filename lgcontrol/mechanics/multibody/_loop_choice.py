@@ -15,10 +15,11 @@ from . import _loops as loops
 from ._loop_table import LoopTable
 from ._plan import Plan
 
-# Written out, code runs two to three times as quick as loops up to some 150 000 operations (Talos'
-# derivatives of forward dynamics, 20 s to compile), and no quicker above. Up to 30 000 it compiles
-# in seconds; from there to the end, robots (fewer than 48 nodes) are worth the wait, once.
-_SMALL, _LARGE, _ROBOT = 30_000, 150_000, 48
+# Written out, code runs two to three times as quick as loops up to some 200 000 operations by the
+# estimates below (Talos' derivatives of forward dynamics, 20 s to compile), and no quicker above.
+# Up to 30 000 it compiles in seconds; from there on, it is worth the wait, once, for robots (fewer
+# than 48 nodes).
+_SMALL, _LARGE, _ROBOT = 30_000, 200_000, 48
 
 
 @dataclass(frozen=True)
