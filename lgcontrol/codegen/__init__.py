@@ -10,6 +10,9 @@ Every quantity of a model is a `ModelFunction`. How fast it is called is a choic
   ``call()``, without a copy.
 - ``chain(step, N, …)`` makes a whole simulation one call, for one start or thousands.
 
+Functions that are large because they repeat themselves (maps, MX functions that call SX functions,
+such as the dynamics of trees of many bodies) become loops over tables instead of long code.
+
 Without a compiler everything works, slower. The toolkit's own loops (`simulate`, `rollout`) compile
 what they call often, and so does a large batch; for a loop of your own that must not wait, as on a
 robot, compile before it. Environment variables: ``LGCONTROL_COMPILE`` (auto, off, eager; see

@@ -161,10 +161,10 @@ def _vector_entry(program: Program, body: Body) -> str:
     if chain is not None:
         lines.append("    for (int64_t j = 0; j < steps; j++) {")
         indent = "      "
-        lines += [
-            f"{indent}lg_gather(va{i}, a{i} + j * {sizes_in[i]}, at{i}, {sizes_in[i]}, 0);"
-            for i in each
-        ]
+        for i in each:
+            size = sizes_in[i]
+            left = f"end{i} - j * {size}"
+            lines.append(f"{indent}lg_gather(va{i}, a{i} + j * {size}, at{i}, {size}, {left});")
     names = [f"va{i}" for i in range(len(sizes_in))]
     lines.append(f"{indent}lg_body({', '.join([*names, 'r', 'm'])});")
     for i, size in enumerate(sizes_out):
