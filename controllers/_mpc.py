@@ -251,7 +251,7 @@ class MPC(Controller):
         if isinstance(self.initial, str):
             own = self._p[: self.system.n_parameters]
             step = float(times[1] - times[0])
-            starts = [*starting_controllers(self.system, reference, times[0], step, own)]
+            starts = [None, *starting_controllers(self.system, reference, times[0], step, own)]
         if self._nodes is not None:
             starts.append(self.plan)
         solutions = [

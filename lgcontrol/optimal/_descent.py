@@ -21,6 +21,10 @@ from ._transcription import Nodes, Setting, Transcription, Values
 FIRST_PRICE, LAST_PRICE = 1e2, 1e5
 # Levenberg's weight: where it starts once a step fails, and where a solve gives up.
 FIRST_DAMPING, LAST_DAMPING = 1e-3, 1e8
+# A solve has stalled when in so many iterations neither the residual nor the cost fell to these
+# shares of what they were: curvature that Gauss-Newton leaves out allows tiny steps only.
+PATIENCE, LEAST_PROGRESS = 40, 0.7
+OTHER_START = "start elsewhere: guess=… takes a Trajectory, a solution or a controller"
 
 
 class Limits(NamedTuple):
@@ -77,6 +81,8 @@ class Descent:
                 return "converged"
             if stop:
                 return "stopped"
+            if self._crawls():
+                return self._why_stuck("stalled")
             if number >= self.limits.max_iterations:
                 return "iteration limit"
             if self.log[-1].time > self.limits.time_limit:
@@ -130,6 +136,18 @@ class Descent:
             else otherwise
         )
 
+    def _crawls(self) -> bool:
+        """Whether many iterations of damped steps have led nowhere."""
+        if len(self.log) <= 2 * PATIENCE:
+            return False
+        before, recent = self.log[-PATIENCE - 1], self.log[-PATIENCE:]
+        residual = min(entry.kkt for entry in self.log[:-PATIENCE])
+        return (
+            min(entry.damping for entry in recent) > FIRST_DAMPING
+            and min(entry.kkt for entry in recent) > LEAST_PROGRESS * residual
+            and recent[-1].cost > LEAST_PROGRESS * before.cost
+        )
+
     def _adapt(self, agreement: float) -> None:
         """Damp more where the QP promised too much: Gauss-Newton leaves out some curvature."""
         if agreement < 0.25:
@@ -174,10 +192,12 @@ class Descent:
         )
         message = {
             "converged": f"optimal to {last.kkt:.1e} after {last.number} iterations",
-            "iteration limit": f"residual {last.kkt:.1e} after {last.number} iterations",
+            "iteration limit": f"residual {last.kkt:.1e} after {last.number} iterations"
+            + (f"; {OTHER_START}" if last.number >= PATIENCE else ""),
             "time limit": f"residual {last.kkt:.1e} after {last.time:.3g} s",
             "infeasible": "no step reduces the violation of the hard bounds",
-            "stalled": f"no step lowers the cost any further: residual {last.kkt:.1e}",
+            "stalled": "steps hardly lower the cost any further: residual "
+            f"{last.kkt:.1e} after {last.number} iterations; {OTHER_START}",
             "qp failed": f"the QP solver {self.qp_solver.name!r} found no step",
             "stopped": "stopped by the callback",
         }[status]

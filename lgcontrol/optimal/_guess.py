@@ -1,4 +1,4 @@
-"""Where a solve starts: a constant, a trajectory, or what a controller does."""
+"""Where a solve starts: what is known without asking, a trajectory, or what a controller does."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ from typing import Any
 import numpy as np
 
 from ..codegen import check_shape
-from ..systems import System, Trajectory
+from ..systems import Trajectory
 from ._problem import OptimalControlProblem
 from ._solution import OptimalSolution
-from ._transcription import Nodes, Setting
+from ._stage_qp import StageQP
+from ._transcription import Nodes, Setting, Transcription
+
+# How much dearer controls are to the regulators of a first guess: far off, where a linear one errs
+# and its controls are at their bounds, slow ones get on better.
+CAUTIONS = (1.0, 1e2, 1e4)
 
 
 def make_guess(
-    problem: OptimalControlProblem,
+    transcription: Transcription,
     guess: Any,
     x0: np.ndarray,
     times: np.ndarray,
@@ -28,12 +33,12 @@ def make_guess(
     ValueError
         If a trajectory does not fit the system.
     """
+    problem = transcription.problem
     system = problem.system
     inputs = setting.u_ref[:-1].copy()
     lower, upper = system.input_bounds
     if guess is None:
-        states = np.repeat(x0[None], len(times), axis=0)
-        return Nodes(times, states, np.clip(inputs, lower, upper))
+        return _best_start(transcription, x0, times, setting)
     if isinstance(guess, OptimalSolution):
         guess = guess.trajectory
     if isinstance(guess, Trajectory):
@@ -44,11 +49,73 @@ def make_guess(
             inputs[:, controls] = given[:, controls]
         return Nodes(times, states.copy(), np.clip(inputs, lower, upper))
     p = setting.p[: system.n_parameters]
-    return follow(system, guess, x0, times, inputs, p, reference)
+    return follow(problem, guess, x0, times, inputs, p, reference)
+
+
+def _best_start(
+    transcription: Transcription, x0: np.ndarray, times: np.ndarray, setting: Setting
+) -> Nodes:
+    """The cheapest of some: staying at x0, the reference's inputs, regulators about it.
+
+    All but the first are motions of the system. States that stay at x0 are none, but all there is
+    where motions run away.
+    """
+    inputs = np.clip(setting.u_ref[:-1], *transcription.problem.system.input_bounds)
+    starts = [Nodes(times, np.repeat(x0[None], len(times), axis=0), inputs)]
+    here = Nodes(times, setting.x_ref.copy(), setting.u_ref[:-1].copy())
+    _, qp = transcription.linearize(here, setting, setting.x_ref[0])
+    starts += [
+        _regulated(transcription, x0, times, setting, gains)
+        for gains in (None, *(_gains(qp, caution) for caution in CAUTIONS))
+    ]
+    costs = []
+    for nodes in starts:
+        values = transcription.values(nodes, setting)
+        costs.append(values.cost + transcription.penalty(values, transcription.rows.soft))
+    return starts[int(np.argmin(np.nan_to_num(costs, nan=np.inf)))]
+
+
+def _gains(qp: StageQP, caution: float) -> np.ndarray:
+    """Gains (N, m, n) of the linear-quadratic regulator, controls costing more by a factor."""
+    horizon, n, m = qp.sizes
+    gains, P = np.zeros((horizon, m, n)), qp.Q[-1]
+    for k in range(horizon - 1, -1, -1):
+        A, B = qp.A[k], qp.B[k]
+        own, cross = caution * qp.R[k] + B.T @ P @ B, B.T @ P @ A + qp.S[k]
+        if not (np.isfinite(own).all() and np.isfinite(cross).all()):
+            break  # the reference is where the model is singular: no feedback before it
+        gains[k] = np.linalg.solve(own, cross)
+        P = qp.Q[k] + A.T @ P @ A - gains[k].T @ cross
+        P = (P + P.T) / 2
+    return gains
+
+
+def _regulated(
+    transcription: Transcription,
+    x0: np.ndarray,
+    times: np.ndarray,
+    setting: Setting,
+    gains: np.ndarray | None,
+) -> Nodes:
+    """Motion from x0 with ``u = u_ref − K minus(x, x_ref)`` within the bounds."""
+    problem = transcription.problem
+    system, controls = problem.system, transcription.controls
+    step = system.step(problem.method, problem.substeps)
+    p = setting.p[: system.n_parameters]
+    states, inputs = [x0], np.clip(setting.u_ref[:-1], *system.input_bounds)
+    for k in range(len(times) - 1):
+        x = states[-1]
+        if gains is not None:
+            correction = gains[k] @ system.state.minus(x, setting.x_ref[k])
+            u = setting.u_ref[k, controls] - correction
+            inputs[k, controls] = np.clip(u, transcription.u_lower, transcription.u_upper)
+        x = step(times[k], x, inputs[k], p, problem.dt)
+        states.append(x if np.isfinite(x).all() else states[-1])
+    return Nodes(times, np.array(states), inputs)
 
 
 def follow(
-    system: System,
+    problem: OptimalControlProblem,
     controller: Any,
     x0: np.ndarray,
     times: np.ndarray,
@@ -63,7 +130,7 @@ def follow(
 
     Parameters
     ----------
-    system : System
+    problem : OptimalControlProblem
     controller : callable
         ``controller(t, x, reference) → controls``; its ``dt`` is the step length if it has none.
     x0 : ndarray, shape (nq,)
@@ -80,12 +147,14 @@ def follow(
     Nodes
     """
     getattr(controller, "reset", lambda: None)()
+    system = problem.system
     controls = system.input_index("control")
     lower, upper = (bound[controls] for bound in system.input_bounds)
     span = times[1] - times[0]
     period = getattr(controller, "dt", None) or span
     substeps = 1 if system.is_discrete else max(1, round(span / period))
-    step, h = system.step(), span / substeps
+    finer = max(1, -(-problem.substeps // substeps))
+    step, h = system.step(problem.method, finer), span / substeps
     states, inputs = [x0], inputs.copy()
     for k in range(len(times) - 1):
         x, total = states[-1], np.zeros(len(controls))

@@ -189,8 +189,10 @@ class SQPSolver:
         x0 : array_like, shape (nq,)
             Start.
         guess : Trajectory, OptimalSolution or controller, optional
-            A controller is followed from x0. Without a guess the state stays at x0 under the
-            inputs of the reference.
+            A controller is followed from x0. Without a guess the solve starts from the cheapest of
+            some: the motion under the inputs of the reference, those with linear-quadratic
+            regulators about it, and a state that stays at x0. Vehicles that start far off, upside
+            down for example, converge sooner from a controller made for them.
         reference : optional
             Instead of the problem's: a constant state, a TrimPoint or a Trajectory.
         t0 : float
@@ -213,7 +215,7 @@ class SQPSolver:
         times = self.problem.times(float(check_shape("t0", t0, ())))
         reference = self.problem.reference if reference is None else reference
         setting = self.setting(times, reference, p)
-        nodes = make_guess(self.problem, guess, x0, times, setting, reference)
+        nodes = make_guess(self.transcription, guess, x0, times, setting, reference)
         nodes.x[0] = x0
         limits = Limits(tolerance, max_iterations, time_limit, callback)
         descent = Descent(self.transcription, self.qp, x0, nodes, setting, limits)

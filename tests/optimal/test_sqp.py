@@ -6,11 +6,12 @@ import pytest
 from scipy.linalg import solve_discrete_are
 from scipy.optimize import minimize
 
+from lgcontrol.controllers import ThrustVectorPD
 from lgcontrol.groups import SO2, SO3
 from lgcontrol.optimal import Bound, Nodes, OptimalControlProblem, Residual, SQPSolver, lqr
 from lgcontrol.systems import Parameter, System, Trajectory
 
-from ..controllers.problem_a import GOAL, quadrotor
+from ..controllers.problem_a import GOAL, HOVER, quadrotor
 from .examples import double_integrator, pendulum, satellite, vessel
 
 UP = np.array([-1.0, 0.0, 0.0])
@@ -48,7 +49,8 @@ def test_linear_problems_take_one_step_and_agree_with_riccati(rng):
         system, 30, 0.1, Q=[1, 2, 0.1, 0.1], R=0.5, terminal="riccati", reference=np.zeros(4)
     )
     x0 = rng.normal(size=4)
-    solution = problem.solve(x0)
+    assert len(problem.solve(x0).iterations) == 1  # the start is the regulator's motion already
+    solution = problem.solve(x0, guess=Trajectory.constant(system.state, x0, [0.0, 0.0]))
     assert solution.success
     assert len(solution.iterations) == 2
     discrete = system.discretize(0.1).linearize(np.zeros(4))
@@ -140,8 +142,6 @@ def test_exactly_half_a_turn_is_like_nearly_half_a_turn(axis):
 
 
 def test_converges_to_the_best_known_cost_from_a_followed_controller():
-    from lgcontrol.controllers import ThrustVectorPD
-
     system = quadrotor()
     problem = OptimalControlProblem(
         system, 40, 0.05, Q={"pose": 10, "twist": 1}, R=0.1, reference=GOAL
@@ -296,6 +296,33 @@ def test_limits_and_callbacks_end_a_solve_with_its_best_iterate():
     assert np.isfinite(short.x).all()
     assert not short.success
     assert "iteration limit" in repr(short)
+
+
+@pytest.mark.parametrize("turn", [0.5, 0.9, 1.0])
+@pytest.mark.parametrize("axis", [[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.0, 0.0, 1.0]])
+def test_tilted_starts_need_no_guess(turn, axis):
+    quad = quadrotor()
+    problem = OptimalControlProblem(
+        quad, 60, 0.05, Q={"pose": 1, "twist": 0.1}, R=0.01, terminal=1000.0,
+        reference=quad.trim(position=[2, 0, 0]),
+    )  # fmt: skip
+    x0 = quad.state.join(pose=np.r_[0, 0, 0, SO3.exp(turn * np.pi * np.array(axis))])
+    solution = problem.solve(x0, max_iterations=40)
+    assert solution.success
+    followed = problem.solve(x0, guess=ThrustVectorPD(quad))
+    assert solution.cost == pytest.approx(followed.cost, rel=1e-5)
+
+
+def test_steps_that_lead_nowhere_end_a_solve_with_a_hint():
+    quad = quadrotor()
+    problem = OptimalControlProblem(
+        quad, 60, 0.05, Q={"pose": 1, "twist": 0.1}, R=0.01, terminal=1000.0,
+        reference=quad.trim(position=[2, 0, 0]),
+    )  # fmt: skip
+    x0 = quad.state.join(pose=np.r_[0, 0, 0, SO3.exp([0.9 * np.pi, 0, 0])])
+    solution = problem.solve(x0, guess=Trajectory.constant(quad.state, x0, HOVER))
+    assert solution.status == "stalled"
+    assert "guess=" in solution.message
 
 
 def test_one_real_time_step_is_one_iteration(rng):
