@@ -35,6 +35,9 @@ WEIGHTS = {
 }
 
 
+ROUNDING = 1e-10  # of a few thousand operations on numbers of order ten
+
+
 @pytest.fixture(scope="module")
 def recovery():
     return MPC(quadrotor(), horizon=40, dt=0.05, **WEIGHTS)
@@ -108,7 +111,8 @@ def test_near_the_goal_it_is_the_linear_regulator():
         x = quad.state.plus(GOAL, size * direction)
         linear = -gain @ quad.state.minus(x, GOAL)
         errors.append(np.abs(mpc(0.0, x) - HOVER - linear).max() / np.abs(linear).max())
-    assert errors[1] < 0.3 * errors[0]
+    # Of second order, unless the plan starts from that regulator and has nothing to add.
+    assert errors[1] < 0.3 * errors[0] or max(errors) < ROUNDING
     assert errors[1] < 1e-2
 
 
