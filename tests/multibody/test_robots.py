@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SE2, SE3
-from lgcontrol.io import RobotDescription, UrdfError, parse_urdf, read_urdf
+from lgcontrol.io import (
+    JointDescription,
+    LinkDescription,
+    RobotDescription,
+    UrdfError,
+    parse_urdf,
+    read_urdf,
+)
 from lgcontrol.mechanics import Joint, Multibody
 
 FILES = {
@@ -169,6 +176,13 @@ def test_descriptions_made_in_code_are_judged_too():
         Multibody.from_urdf(made, on_finding="raise")
     with pytest.warns(UserWarning, match="broken: 2 findings"):
         Multibody.from_urdf(read)
+
+
+def test_a_joint_made_in_code_is_named_where_it_is_none():
+    links = LinkDescription("base"), LinkDescription("arm")
+    hinge = JointDescription("hinge", "continuous", "base", "arm", axis=(0.0, 0.0, 0.0))
+    with pytest.raises(ValueError, match="joint 'hinge': axis must not be zero"):
+        Multibody.from_urdf(RobotDescription("r", links, (hinge,)), on_finding="ignore")
 
 
 def test_signs_that_cannot_be_meant(recwarn):

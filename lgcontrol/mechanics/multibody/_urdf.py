@@ -117,7 +117,10 @@ def _joint(joint: JointDescription, is_coupled: bool) -> Joint:
         options["axis"] = joint.axis
     if joint.pitch is not None:
         options["pitch"] = joint.pitch
-    return Joint.of(kind, **options)
+    try:
+        return Joint.of(kind, **options)
+    except ValueError as error:
+        raise ValueError(f"joint {joint.name!r}: {error}") from None
 
 
 def _properties(joint: JointDescription, losses: bool) -> JointProperties:
