@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from lgcontrol.codegen import check_shape
+from lgcontrol.optimal import points_of, sample_reference
 from lgcontrol.systems import System
 from lgcontrol.systems._system import not_a_system
 
@@ -21,7 +22,8 @@ class ControlInfo:
     ----------
     status : str
         "ok"; "saturated" when bounds changed the answer; "held" when the state was not finite or
-        no element of its group and the last input was returned; solvers have more.
+        no element of its group and the last input was returned, or that of the reference before
+        there was one; solvers have more.
     solve_time : float
         In s; zero for closed formulas.
     message : str
@@ -87,7 +89,8 @@ class Controller(ABC):
         t : float
             Time in s.
         x : array_like, shape (nq,)
-            State; when it is not finite or no element of the group the last controls are held.
+            State; when it is not finite or no element of the group the last controls are held,
+            those of the reference if there are none.
         reference : optional
             Constant state, TrimPoint or Trajectory; that of the controller if left out.
 
@@ -101,20 +104,16 @@ class Controller(ABC):
             If the state or the reference has the wrong size, or there is no reference.
         """
         state = check_shape("x", x, (self.system.state.nq,), finite=False)
+        goal = self.reference if reference is None else reference
         if not np.isfinite(state).all():
-            self.info = ControlInfo("held", message="the state is not finite")
-            return self._fallback()
+            return self._hold(float(t), goal, "the state is not finite")
         state = self.system.state.normalize(state)
         if not np.isfinite(state).all():
-            message = f"the state is no element of {self.system.state}"
-            self.info = ControlInfo("held", message=message)
-            return self._fallback()
-        goal = self.reference if reference is None else reference
+            return self._hold(float(t), goal, f"the state is no element of {self.system.state}")
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is held below
             u = self._control(float(t), state, goal)
         if not np.isfinite(u).all():
-            self.info = ControlInfo("held", message="the feedback is not finite")
-            return self._fallback()
+            return self._hold(float(t), goal, "the feedback is not finite")
         self._last = u
         return u.copy()
 
@@ -149,10 +148,56 @@ class Controller(ABC):
     def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
         """Controls for a finite state; sets `info`."""
 
-    def _fallback(self) -> np.ndarray:
-        """Last controls, nominal ones before the first call."""
-        held = self.system.nominal_input[self._controls] if self._last is None else self._last
-        return np.clip(held, self._lower, self._upper)
+    def reference_states(self, times: np.ndarray, reference: Any = None) -> np.ndarray | None:
+        """States of the system that a reference stands for, for the record of a run.
+
+        Parameters
+        ----------
+        times : ndarray, shape (k,)
+            In s.
+        reference : optional
+            As in a call.
+
+        Returns
+        -------
+        ndarray, shape (k, nq), or None
+            None where the reference is no state: the pose of a frame, or none at all.
+        """
+        goal = self._state_reference(self.reference if reference is None else reference)
+        if goal is None:
+            return None
+        point = points_of(goal, times)
+        states = np.asarray(getattr(point, "x", point), dtype=np.float64)
+        nq = self.system.state.nq
+        return np.broadcast_to(states, (len(times), nq)) if states.shape[-1:] == (nq,) else None
+
+    def _state_reference(self, reference: Any) -> Any:
+        """A reference as one of the system's state, None if it is none."""
+        return reference
+
+    def _rest_reference(self, reference: Any) -> Any:
+        """Where the system is held as long as nothing else is known, None for nowhere."""
+        return self._state_reference(reference)
+
+    def _hold(self, t: float, reference: Any, message: str) -> np.ndarray:
+        """Controls to go on with when there is no answer."""
+        self.info = ControlInfo("held", message=message)
+        return np.clip(self._fallback(t, reference), self._lower, self._upper)
+
+    def _fallback(self, t: float, reference: Any) -> np.ndarray:
+        """Last controls; before there are any those of the reference, or nominal ones."""
+        return self._resting_input(t, reference) if self._last is None else self._last
+
+    def _resting_input(self, t: float, reference: Any) -> np.ndarray:
+        """Controls that hold the system at the reference; nominal ones where that says nothing."""
+        goal = self._rest_reference(reference)
+        p = getattr(self, "_p", None)
+        p = None if p is None else np.asarray(p)[: self.system.n_parameters]
+        try:
+            held = sample_reference(self.system, goal, np.array([t]), p).u[0]
+        except ValueError:
+            held = self.system.nominal_input
+        return held[self._controls]
 
     def _saturate(self, u: np.ndarray) -> np.ndarray:
         """Controls within their bounds; notes in `info` when that changed them."""

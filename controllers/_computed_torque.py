@@ -10,7 +10,7 @@ from lgcontrol.mechanics import Multibody
 from lgcontrol.systems import System
 
 from ._base import Controller
-from ._goal import goal_of
+from ._goal import goal_of, state_reference
 from ._tracking import gains, tracking_acceleration
 from ._tree_law import TreeLaw, bounded, system_of
 
@@ -87,3 +87,6 @@ class ComputedTorque(Controller):
         terms = self.law(t, x, *goal, self.stiffness, self.damping)
         u, self.info = bounded(terms, self._lower, self._upper, self.saturate)
         return u
+
+    def _state_reference(self, reference: Any) -> Any:
+        return state_reference(self.tree.configuration, reference, self.dt)

@@ -57,6 +57,31 @@ def goal_of(group: LieGroup, reference: Any, t: float, dt: float, name: str) -> 
     return Goal(X, (group.minus(after, X) - group.minus(before, X)) / (2 * dt), still)
 
 
+def state_reference(group: LieGroup, reference: Any, dt: float) -> Any:
+    """A reference of configurations, with or without velocities, as one of states; None for None.
+
+    Parameters
+    ----------
+    group : LieGroup
+    reference : optional
+        As for `goal_of`.
+    dt : float
+        Period in s.
+
+    Returns
+    -------
+    ndarray, shape (nq + dim,), or a function of time that returns it, or None
+    """
+    if reference is None:
+        return None
+
+    def at(t: float) -> np.ndarray:
+        goal = goal_of(group, reference, t, dt, "reference")
+        return np.concatenate([goal.X, goal.velocity])
+
+    return at if moves(reference) else at(0.0)
+
+
 def _split(group: LieGroup, point: Any, name: str) -> tuple[np.ndarray, np.ndarray | None]:
     value = np.asarray(getattr(point, "x", point), dtype=np.float64)
     if value.shape not in ((group.nq,), (group.nq + group.dim,)):

@@ -10,7 +10,7 @@ from lgcontrol.mechanics import Multibody
 from lgcontrol.systems import System
 
 from ._base import Controller
-from ._goal import goal_of
+from ._goal import goal_of, state_reference
 from ._spring import error_of, gain, spring_damper
 from ._tree_law import TreeLaw, bounded, system_of
 
@@ -94,3 +94,6 @@ class GravityPD(Controller):
         terms = self.law(t, x, goal.X, goal.velocity, self.stiffness, self.damping)
         u, self.info = bounded(terms, self._lower, self._upper, self.saturate)
         return u
+
+    def _state_reference(self, reference: Any) -> Any:
+        return state_reference(self.tree.configuration, reference, self.dt)

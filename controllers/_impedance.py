@@ -11,7 +11,7 @@ from lgcontrol.mechanics import FrameTask, Multibody
 from lgcontrol.systems import System
 
 from ._base import Controller
-from ._goal import goal_of
+from ._goal import goal_of, state_reference
 from ._spring import error_of, gain, spring_damper
 from ._task_inverse import TaskInverse
 from ._tree_law import TreeLaw, bounded, system_of
@@ -147,3 +147,9 @@ class Impedance(Controller):
         )  # fmt: skip
         u, self.info = bounded(terms, self._lower, self._upper, self.saturate)
         return u
+
+    def _state_reference(self, reference: Any) -> Any:
+        """None: the reference is the frame's."""
+
+    def _rest_reference(self, reference: Any) -> Any:
+        return state_reference(self.tree.configuration, self.posture, self.dt)

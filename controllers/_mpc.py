@@ -159,6 +159,9 @@ class MPC(Controller):
             delay=delay,
             reference=reference,
         )
+        if system.is_discrete:
+            for name, value in (("period", self.dt), ("delay", self.delay)):
+                _check_multiple(system, name, value)
         if iterations < 1 or first_iterations < 1:
             raise ValueError(
                 f"iterations and first_iterations must be at least 1, got {iterations} and "
@@ -225,17 +228,26 @@ class MPC(Controller):
             return
         with np.errstate(over="ignore", invalid="ignore"):
             start, state = self._start(float(t), state)
+            if not np.isfinite(state).all():
+                return
             self._first(state, self.problem.times(start), goal, time.perf_counter())
 
     def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
         started = time.perf_counter()
         start, state = self._start(t, x)
+        if not np.isfinite(state).all():
+            u = self._hold(t, reference, f"the state predicted for t = {start:g} s is not finite")
+            return self._noted(start, u)
         times = self.problem.times(start)
         if self._nodes is None or self.info.status == "qp failed":  # a plan that leads nowhere
             self._first(state, times, reference, started)
         else:
             self._follow_up(state, times, reference, started)
-        u = self._nodes.u[0, self._controls].copy()  # type: ignore[union-attr]
+        assert self._nodes is not None
+        return self._noted(start, self._nodes.u[0, self._controls].copy())
+
+    def _noted(self, start: float, u: np.ndarray) -> np.ndarray:
+        """An answer, kept in mind until it has taken effect."""
         if self.delay:
             self._sent.append((start, u))
         return u
@@ -325,14 +337,24 @@ class MPC(Controller):
         """State after a time with a constant input."""
         p = self._p[: self.system.n_parameters]
         if self.system.is_discrete:
-            for _ in range(round(seconds / self.system.dt)):
-                x = self.system.step()(t, x, u, p)
+            for k in range(round(seconds / self.system.dt)):
+                x = self.system.step()(t + k * self.system.dt, x, u, p)
             return x
         steps = self.problem.substeps * int(np.ceil(seconds / self.problem.dt - EARLY))
         return self.system.step(self.problem.method, steps)(t, x, u, p, seconds)
 
-    def _fallback(self) -> np.ndarray:
+    def _fallback(self, t: float, reference: Any) -> np.ndarray:
         """Input of the plan, if there is one."""
         if self._last is None and self._nodes is not None:
             return self._nodes.u[0, self._controls].copy()
-        return super()._fallback()
+        return super()._fallback(t, reference)
+
+
+def _check_multiple(system: System, name: str, seconds: float) -> None:
+    """Refuse times that a discrete system does not know."""
+    samples = seconds / system.dt
+    if abs(samples - round(samples)) > EARLY / system.dt:
+        raise ValueError(
+            f"{name} = {seconds:g} s is no multiple of {system.dt:g} s, the sample time of "
+            f"{system.name}"
+        )

@@ -13,6 +13,7 @@ from lgcontrol.controllers import (
     ComputedTorque,
     GeometricPD,
     GravityPD,
+    OperationalSpace,
     ThrustVectorPD,
 )
 from lgcontrol.models import panda_tree, surface_vessel
@@ -75,8 +76,14 @@ def test_a_state_that_is_not_finite_holds_the_last_controls(name, rng):
     system = controller.system
     broken = np.full(system.state.nq, np.nan)
     first = controller(0.0, broken, goal)
-    assert np.isfinite(first).all()
+    resting = np.zeros(3) if name == "GeometricPD" else HOVER
+    assert np.allclose(first, resting, atol=1e-6)  # that of the reference, before any other
     assert controller.info.status == "held"
+    nowhere = system.state.identity
+    nowhere[3:7] = nowhere[:4] = 0.0
+    assert np.array_equal(controller(0.0, nowhere, goal), first)
+    assert "is no element of" in controller.info.message
+    controller(0.0, broken, goal)
     assert "not finite" in controller.info.message
     x = system.state.plus(goal, 0.1 * rng.normal(size=system.state.dim))
     last = controller(0.0, x, goal)
@@ -185,3 +192,25 @@ def test_gains_and_parameters_of_another_length_are_refused():
         GeometricPD(vessel, frequency=[1.0, 2.0])
     with pytest.raises(ValueError, match=r"p has shape \(1,\), expected \(0,\)"):
         GeometricPD(vessel, p=[1.0])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_references_that_are_no_elements_of_the_group_are_refused(name):
+    controller, goal = make(name)
+    if name == "TVLQR":  # has its own
+        return
+    doubled = goal.copy()
+    doubled[-10:-6] = doubled[:4] = 2.0
+    with pytest.raises(ValueError, match="the reference's state .* is no element of"):
+        controller(0.0, goal, doubled)
+
+
+def test_arms_are_held_where_they_are_to_go_before_anything_is_known():
+    tree, broken = panda_tree(), np.full(14, np.nan)
+    q = np.array([0.0, -0.6, 0.0, -2.0, 0.0, 1.6, 0.8])
+    weight = tree.gravity_forces(q)
+    for controller in (ComputedTorque(tree), GravityPD(tree, stiffness=50.0, damping=5.0)):
+        for reference in (q, np.r_[q, np.zeros(7)], lambda t: q):
+            assert np.allclose(controller(0.0, broken, reference), weight, atol=1e-8)
+    frame = OperationalSpace(tree, "panda_link8", posture=q)
+    assert np.allclose(frame(0.0, broken, tree.placement("panda_link8")(q)), weight, atol=1e-8)

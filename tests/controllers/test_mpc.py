@@ -456,3 +456,22 @@ def test_a_state_off_the_group_is_answered_as_one_that_is_not_finite():
     assert np.array_equal(mpc(0.5, np.zeros(7), goal), u)
     assert mpc.info.status == "held"
     assert "no element of Product(pose=SE2, twist=Rn(3))" in mpc.info.message
+
+
+def test_a_model_that_changes_with_time_is_predicted_at_its_times():
+    ramp = System("ramp", Rn(1), lambda t, x, u, p: 0.1 * t + 0.0 * u, inputs=["push"], dt=0.1)
+    mpc = MPC(ramp, horizon=5, delay=0.3, reference=[0.0])
+    mpc(1.0, [0.0])
+    assert mpc.plan.t[0] == pytest.approx(1.3)
+    assert mpc.plan.x[0] == pytest.approx(0.1 * (1.0 + 1.1 + 1.2))
+    for wrong in ({"delay": 0.25}, {"period": 0.15}):
+        with pytest.raises(ValueError, match="is no multiple of 0.1 s, the sample time of ramp"):
+            MPC(ramp, horizon=5, **wrong)
+
+
+def test_a_prediction_that_runs_away_holds():
+    escape = System("escape", Rn(1), lambda t, x, u, p: x * x + u, inputs=["push"])
+    mpc = MPC(escape, horizon=5, dt=0.1, delay=0.5, reference=[0.0])
+    assert np.isfinite(mpc(0.0, [1e200])).all()
+    assert mpc.info.status == "held"
+    assert "predicted for t = 0.5 s is not finite" in mpc.info.message
