@@ -8,7 +8,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
-from matplotlib.ticker import ScalarFormatter  # noqa: E402
+from matplotlib.ticker import NullFormatter, ScalarFormatter  # noqa: E402
 
 # Ratio to Pinocchio that we aim at, by function: arms, quadrupeds, humanoid.
 AIMS = {
@@ -107,6 +107,7 @@ def _plot_ratios(axes: Any, rows: dict[str, Any]) -> None:
         axes.barh(place + shift, ratio, 0.27, color=colour, label=column)
     axes.plot([aim_of(name) for name in rows], place, "k|", markersize=16, label="aim (batch)")
     axes.axvline(1, color="0.6", linewidth=1)
+    axes.margins(y=0.01)
     axes.set_yticks(place, [name.replace("_", " ") for name in rows])
     axes.set_xscale("log")
     axes.set_xlabel("Pinocchio's time over ours")
@@ -133,3 +134,4 @@ def _plot_growth(axes: Any, rows: dict[str, Any], key: str, unit: float, label: 
     axes.legend(fontsize=7)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(ScalarFormatter())
+        axis.set_minor_formatter(NullFormatter())

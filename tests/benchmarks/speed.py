@@ -312,6 +312,7 @@ def main() -> None:
         "compiler": compiler.kind,
         "doubles in a vector": compiler.width,
         "threads": thread_count(),
+        "load of the machine": os.getloadavg()[0],  # above 1, others compute at the same time
         "calls": calls(rounds),
         "rollouts": rollouts(mujoco, rounds, options.quick),
         "trees": single_body(pin, rounds),
