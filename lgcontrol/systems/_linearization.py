@@ -6,10 +6,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from scipy.linalg import expm
 
 from ..integrators import Method
 from ._derivatives import step_derivatives
-from ._signals import Input, InputChoice, choose_inputs, control_name, names_of
+from ._sample_time import sample_time
+from ._signals import (
+    Input,
+    InputChoice,
+    choose_inputs,
+    control_name,
+    control_names,
+    names_of,
+)
+from ._stable_steps import substeps_for
 from ._trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -17,6 +27,10 @@ if TYPE_CHECKING:
 
     from ._subspaces import Controllability, Observability
     from ._system import System
+    from ._trim_point import TrimPoint
+
+ACCURACY = 1e-5  # of the factors of modes over a step between nodes
+MOST_SUBSTEPS = 2000  # a second or so for a trajectory of a hundred nodes
 
 Kind = Literal["equilibrium", "relative equilibrium", "none"]
 
@@ -108,6 +122,57 @@ class Linearization:
         """Whether A, B, C and D all stay the same along the nominal motion."""
         return self.kind != "none" and not self.varying
 
+    @property
+    def motion(self) -> TrimPoint:
+        """Nominal motion through the point, at its present rate and with its input."""
+        from ._trim_point import TrimPoint
+
+        return TrimPoint(self.x, self.u, self.t, self.p, self.rate, self.kind, self.system)
+
+    def varying_columns(self) -> tuple[str, ...]:
+        """Names of the inputs whose columns of B change along the motion (`varying` has D too)."""
+        if not self.varying:
+            return ()
+        from ._steadiness import steadiness
+
+        changes = steadiness(self.system, self.t, self.x, self.u, self.p).columns_of_B
+        names = names_of(self.system.inputs)
+        return tuple(name for name in self.input_names if changes[names.index(name)])
+
+    def discrete(self, dt: float) -> tuple[np.ndarray, np.ndarray]:
+        """``ε_{k+1} = A_d ε_k + B_d δu_k`` with the input held over steps of dt.
+
+        Exact (a matrix exponential) where A and B stay the same along the motion; elsewhere those
+        of the point are frozen. Fast modes are no obstacle. A discrete system has its own step.
+
+        Parameters
+        ----------
+        dt : float
+            In s; the sample time for discrete systems.
+
+        Returns
+        -------
+        A : ndarray, shape (n, n)
+        B : ndarray, shape (n, m)
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import Rn
+        >>> from lgcontrol.systems import System
+        >>> motor = System("motor", Rn(1), lambda t, x, u, p: 100 * (u - x), inputs=["u"])
+        >>> A, B = motor.linearize([0.0]).discrete(0.1)  # after ten time constants
+        >>> A.round(6), B.round(6)
+        (array([[4.5e-05]]), array([[0.999955]]))
+        """
+        dt = sample_time(self.system, dt)
+        if self.system.is_discrete:
+            return self.A, self.B
+        n, m = self.B.shape
+        matrix = np.zeros((n + m, n + m))
+        matrix[:n] = dt * np.hstack([self.A, self.B])
+        held = expm(matrix)
+        return held[:n, :n], held[:n, n:]
+
     def controls(self) -> Linearization:
         """Keep the control inputs only."""
         return self.with_inputs("control")
@@ -147,10 +212,21 @@ class Linearization:
         Returns
         -------
         control.StateSpace
+
+        Raises
+        ------
+        ValueError
+            If there are no inputs of the choice or no outputs, or two names become the same.
         """
         import control
 
         kept = self.with_inputs(inputs)
+        for kind, names in (("inputs", kept.input_names), ("outputs", kept.output_names)):
+            if not names:
+                choice = f" of the choice {inputs!r}" if kind == "inputs" else ""
+                raise ValueError(
+                    f"{self.system.name} has no {kind}{choice}, which a control.StateSpace needs"
+                )
         return control.StateSpace(
             kept.A,
             kept.B,
@@ -159,8 +235,8 @@ class Linearization:
             self.dt,
             name=control_name(self.system.name),
             states=list(self.state_names),
-            inputs=[control_name(name) for name in kept.input_names],
-            outputs=[control_name(name) for name in self.output_names],
+            inputs=control_names("inputs", kept.input_names),
+            outputs=control_names("outputs", self.output_names),
         )
 
     def controllability(
@@ -212,7 +288,7 @@ class TrajectoryLinearization:
         )
 
     def discrete(
-        self, method: str | Method = "rk4", substeps: int = 1
+        self, method: str | Method = "rk4", substeps: int | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """``ε_{k+1} = A_k ε_k + B_k δu_k`` between the nodes, the inputs held.
 
@@ -221,17 +297,50 @@ class TrajectoryLinearization:
 
         Parameters
         ----------
-        method, substeps
+        method : str or Method
             See `System.step`.
+        substeps : int, optional
+            Equal steps between two nodes. If left out, as many as keep the factor of every mode of
+            the linearizations within 1e-5 of the exact one (next to the larger of the two and 1).
 
         Returns
         -------
         A : ndarray, shape (N, n, n)
         B : ndarray, shape (N, n, m)
+
+        Raises
+        ------
+        ValueError
+            If more than 2000 substeps are needed, or a discrete system has another sample time.
         """
-        nodes = self.trajectory
-        derivatives = step_derivatives(self.system, method, substeps)
-        result = derivatives(
-            nodes.t[:-1], nodes.x[:-1], nodes.u[: len(nodes) - 1], self.p, np.diff(nodes.t)
-        )
-        return result.A, result.B
+        nodes, system = self.trajectory, self.system
+        steps = np.diff(nodes.t)
+        if system.is_discrete:
+            for step in steps[[int(np.argmin(steps)), int(np.argmax(steps))]]:
+                sample_time(system, step, "spacing of the nodes")
+        if substeps is None:
+            substeps = self._enough_substeps(method, steps)
+        derivatives = step_derivatives(system, method)
+        count = 1 if system.is_discrete else substeps
+        u, h = nodes.u[: len(nodes) - 1], steps / count
+        t, x = nodes.t[:-1], nodes.x[:-1]
+        result = derivatives(t, x, u, self.p, h)
+        A, B = result.A, result.B
+        for k in range(1, count):
+            result = derivatives(t + k * h, result.x_next, u, self.p, h)
+            A, B = result.A @ A, result.A @ B + result.B
+        return A, B
+
+    def _enough_substeps(self, method: str | Method, steps: np.ndarray) -> int:
+        if self.system.is_discrete:
+            return 1
+        z = steps[:, None] * np.linalg.eigvals(self.A[:-1])
+        found = substeps_for(z.ravel(), method, ACCURACY)
+        if found > MOST_SUBSTEPS:
+            k, i = np.unravel_index(int(np.argmax(np.abs(z))), z.shape)
+            raise ValueError(
+                f"{self.system.name}: the step of {steps[k]:g} s at node {k} needs {found} "
+                f"substeps for the mode of {np.abs(z[k, i]) / steps[k]:.3g} 1/s there: leave out "
+                "the states that are so fast, give substeps, or put the nodes closer together"
+            )
+        return found

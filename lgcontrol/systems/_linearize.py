@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from ..codegen import check_shape
-from ..groups import check_element
+from ..groups import LieGroup, Product, check_element
 from ._complete import complete_input, complete_parameters
 from ._derivatives import field_derivatives
 from ._linearization import Linearization, TrajectoryLinearization
@@ -101,15 +101,31 @@ def read_point(
 def _along(system: System, nodes: Trajectory, p: Any) -> TrajectoryLinearization:
     if nodes.x.ndim != 2:
         raise ValueError(f"linearize one trajectory at a time: x has shape {nodes.x.shape}")
-    if nodes.group.nq != system.state.nq or nodes.u.shape[-1] != system.n_inputs:
+    if nodes.u.shape[-1] != system.n_inputs or nodes.group.nq != system.state.nq:
         raise ValueError(
             f"the trajectory has {nodes.group.nq} coordinates and {nodes.u.shape[-1]} inputs, "
             f"{system.name} has {system.state.nq} and {system.n_inputs}"
+        )
+    if _factors(nodes.group) != _factors(system.state):
+        raise ValueError(
+            f"the trajectory is on {nodes.group}, the state of {system.name} on {system.state}: "
+            "their coordinates mean different things"
         )
     p = complete_parameters(system, p)
     result = field_derivatives(system)(nodes.t, nodes.x, nodes.input_at_nodes, p)
     _refuse_non_finite(system, result)
     return TrajectoryLinearization(nodes, result.A, result.B, result.C, result.D, p, system)
+
+
+def _factors(group: LieGroup) -> list[LieGroup | None]:
+    """Groups that the coordinates belong to, None for one that adds; names and units are left out.
+
+    A trajectory may have been stored, or made by another program, without the names of its blocks.
+    """
+    if isinstance(group, Product):
+        return [factor for block in group.blocks.values() for factor in _factors(block)]
+    adds = group.is_commutative and group.nq == group.dim
+    return [None] * group.dim if adds else [group]
 
 
 def _refuse_non_finite(system: System, result: Any) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..codegen import ModelFunction, unknown_name
 from ._linearize import read_point
-from ._signals import InputChoice, choose_inputs, control_name
+from ._signals import InputChoice, choose_inputs, control_name, control_names
 from ._steadiness import classify
 from ._tracing import Field, symbols_of
 
@@ -96,8 +96,8 @@ def to_nlsys(
     return control.nlsys(
         _Callback(update, kept, u, names, p),
         _Callback(output, kept, u, names, p),
-        inputs=[control_name(system.input_names[i]) for i in kept],
-        outputs=[control_name(name) for name in outputs],
+        inputs=control_names("inputs", [system.input_names[i] for i in kept]),
+        outputs=control_names("outputs", outputs),
         states=list(states),
         params=dict(zip(names, map(float, p), strict=True)),
         dt=system.dt,

@@ -145,6 +145,19 @@ def control_name(name: str) -> str:
     return name.replace(".", "_")
 
 
+def control_names(kind: str, names: Sequence[str]) -> list[str]:
+    """Names of signals as python-control allows them; two that become the same are refused."""
+    made = [control_name(name) for name in names]
+    for i, name in enumerate(made):
+        if name in made[:i]:
+            first = names[made.index(name)]
+            raise ValueError(
+                f"{kind} {first!r} and {names[i]!r} are both {name!r} in python-control, which "
+                "reserves the dot: rename one of them"
+            )
+    return made
+
+
 def check_name(kind: str, name: object) -> None:
     """Refuse names that are not text or are empty.
 

@@ -235,7 +235,7 @@ def test_planar_groups_linearize():
 
 
 def test_poles_come_slowest_last():
-    """A pendulum of inertia 0.5 and damping 0.1: s² + 0.2 s ± 9.81 = 0, upright the plus is minus."""
+    """Inertia 0.5 and damping 0.1: s² + 0.2 s + 9.81 = 0, upright s² + 0.2 s − 9.81 = 0."""
     system = pendulum()
     hanging = system.linearize([1.0, 0.0, 0.0])
     swing = np.sqrt(9.81 - 0.01)
@@ -256,3 +256,69 @@ def test_a_linearization_shows_in_a_line_what_it_is():
     assert "no equilibrium" in repr(system.linearize([0.0, 1.0, 0.0]))
     along = system.linearize(system.rollout([1.0, 0.0, 0.0], dt=0.1, steps=4))
     assert repr(along).startswith("TrajectoryLinearization('pendulum', 5 nodes from 0 to 0.4 s")
+
+
+def test_the_held_step_is_exact():
+    """Against a very fine integration; a single step of rk4 is beyond its interval here."""
+    quick = pendulum().augment(lag=2e-3)
+    lin = quick.linearize(np.append(pendulum().state.identity, 0.0))
+    A, B = lin.discrete(0.02)
+    fine = step_derivatives(quick, "rk4", 400)(0.0, lin.x, lin.u, dt=0.02)
+    np.testing.assert_allclose(A, fine.A, atol=1e-8)
+    np.testing.assert_allclose(B, fine.B, atol=1e-8)
+    coarse = step_derivatives(quick, "rk4")(0.0, lin.x, lin.u, dt=0.02)
+    assert np.abs(coarse.A).max() > 100 > 2 * np.abs(A).max()
+    sampled = account().linearize([0.0, 0.0])
+    np.testing.assert_array_equal(sampled.discrete(0.1)[0], sampled.A)
+    with pytest.raises(ValueError, match="sample time 0.1 s, not dt = 0.2 s"):
+        sampled.discrete(0.2)
+
+
+def test_the_held_step_is_exact_along_a_steady_turn():
+    system = underwater()
+    turning = system.trim(where={"twist.vx": 1.0, "twist.wz": 0.3})
+    A, B = system.linearize(turning).discrete(0.1)
+    fine = step_derivatives(system, "rk4", 50)(0.0, turning.x, turning.u, dt=0.1)
+    np.testing.assert_allclose(A, fine.A, atol=1e-7)
+    np.testing.assert_allclose(B, fine.B, atol=1e-7)
+
+
+def test_an_explicit_time_counts_before_that_of_a_point():
+    wave = System("wave", Rn(1), lambda t, x, u, p: ca.sin(t) * x)
+    point = SimpleNamespace(x=[0.0], u=[], t=0.5)
+    assert wave.linearize(point).t == 0.5
+    assert wave.linearize(point, t=2.0).A == pytest.approx(np.sin(2.0))
+    assert wave.linearize([0.0]).t == 0.0
+
+
+def test_columns_of_b_are_told_from_those_of_d():
+    sled = System(
+        "sled",
+        SE2,
+        lambda t, x, u, p: [1.0, 0.0, 0.5 + u[0]],
+        inputs=["turn", "push"],
+        h=lambda t, x, u, p: [x[2] * u[1]],
+        output=Rn(1),
+    )
+    lin = sled.linearize(SE2.identity)
+    assert "push" in lin.varying and lin.varying_columns() == ()
+    pushed = System(
+        "pushed",
+        SE2,
+        lambda t, x, u, p: [1 + x[2] * u[0] + x[3] * u[1], x[2] * u[1] - x[3] * u[0], 0.5],
+        inputs=["fx", "fy"],
+    )
+    assert pushed.linearize(SE2.identity).varying_columns() == ("fx", "fy")
+    assert pushed.linearize(SE2.identity).with_inputs("noise").varying_columns() == ()
+
+
+def test_what_a_state_space_cannot_hold_is_said():
+    free = System("free", Rn(1), lambda t, x, u, p: -x, inputs=[Input("w", role="disturbance")])
+    with pytest.raises(ValueError, match="free has no inputs of the choice 'control'"):
+        free.linearize([0.0]).to_control()
+    assert free.linearize([0.0]).to_control("all").ninputs == 1
+    twins = System("twins", Rn(1), lambda t, x, u, p: u[0] + u[1], inputs=["x.y", "x_y"])
+    with pytest.raises(ValueError, match="inputs 'x.y' and 'x_y' are both 'x_y'"):
+        twins.linearize([0.0]).to_control()
+    with pytest.raises(ValueError, match="rename one of them"):
+        twins.to_nlsys()

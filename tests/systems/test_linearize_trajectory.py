@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from lgcontrol.groups import SO3
+from lgcontrol.groups import SO3, Product, Rn
 from lgcontrol.systems import Trajectory
 
 from ._examples import account, pendulum, quadrotor, satellite, underwater
@@ -75,3 +75,41 @@ def test_other_trajectories_are_refused():
         pendulum().linearize(batch)
     with pytest.raises(TypeError, match="its own inputs, and u as well"):
         pendulum().linearize(batch, [0.0])
+
+
+def test_trajectories_on_other_groups_with_as_many_coordinates_are_refused():
+    body = satellite()
+    numbers = Rn(body.state.nq)
+    x = np.tile(body.state.identity, (3, 1))
+    u = np.zeros((2, body.n_inputs))
+    with pytest.raises(ValueError, match=r"is on Rn\(10\), the state of satellite on Product"):
+        body.linearize(Trajectory(numbers, [0, 1, 2], x, u))
+    unnamed = Product(SO3, Rn(3), Rn(3))  # the same group, with other names
+    along = body.linearize(Trajectory(unnamed, [0, 1, 2], x, u))
+    np.testing.assert_array_equal(along.A[0], body.linearize(body.state.identity).A)
+
+
+def test_fast_modes_get_as_many_substeps_as_they_need():
+    base = pendulum()
+    quick = base.augment(lag=2e-3)
+    x = np.append(base.state.identity, 0.0)
+    still = Trajectory(quick.state, [0.0, 0.02, 0.05], np.tile(x, (3, 1)), np.zeros((2, 1)))
+    A, B = quick.linearize(still).discrete()
+    for k, dt in enumerate((0.02, 0.03)):
+        exact = quick.linearize(x).discrete(dt)
+        np.testing.assert_allclose(A[k], exact[0], atol=1e-5)
+        np.testing.assert_allclose(B[k], exact[1], atol=1e-5)
+    one, _ = quick.linearize(still).discrete(substeps=1)
+    assert np.abs(np.linalg.eigvals(one[0])).max() > 100  # what one step of rk4 makes of it
+    with pytest.raises(
+        ValueError, match="pendulum.*the step of 0.03 s at node 1 needs .* 1e.09 1/s"
+    ):
+        quicker = base.augment(lag=1e-9)
+        quicker.linearize(Trajectory(quicker.state, still.t, still.x, still.u)).discrete()
+
+
+def test_nodes_of_a_discrete_system_are_its_samples_apart():
+    system = account()
+    late = Trajectory(system.state, [0.0, 0.1, 0.3], np.ones((3, 2)), np.ones((2, 1)))
+    with pytest.raises(ValueError, match="sample time 0.1 s, not spacing of the nodes = 0.2 s"):
+        system.linearize(late).discrete()
