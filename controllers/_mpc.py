@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lgcontrol.codegen import check_shape
+from lgcontrol.codegen import check_shape, unknown_name
 from lgcontrol.integrators import Method
 from lgcontrol.optimal import (
     Bound,
@@ -17,6 +17,7 @@ from lgcontrol.optimal import (
     OptimalControlProblem,
     Residual,
     SQPSolver,
+    sample_reference,
 )
 from lgcontrol.systems import Parameter, System, Trajectory
 
@@ -49,6 +50,32 @@ class MPCInfo(ControlInfo):
     iterations: int = 0
     cost: float = np.nan
     qp_time: float = 0.0
+
+
+# What is built into an MPC's functions, and what may be changed between calls.
+_FIXED = (
+    "system", "problem", "solver", "horizon", "Q", "R", "terminal", "bounds", "residuals",
+    "parameters", "method", "substeps", "qp", "p", "plan",
+)  # fmt: skip
+_CHANGEABLE = ("reference", "iterations", "first_iterations", "initial", "dt", "offset", "delay")
+
+
+def _of_problem(name: str, doc: str) -> property:
+    return property(lambda self: getattr(self.problem, name), doc=doc)
+
+
+def _diagonal(weight: Any) -> str:
+    """A weight in a few characters: its diagonal, equal entries once."""
+    if isinstance(weight, str):
+        return repr(weight)
+    entries = np.diag(weight)
+    if (entries == entries[:1]).all():
+        text = f"{entries[0]:g}"
+    else:
+        runs = np.split(entries, np.flatnonzero(np.diff(entries)) + 1)
+        parts = (f"{run[0]:g}" + (f"×{len(run)}" if len(run) > 1 else "") for run in runs)
+        text = f"diag({', '.join(parts)})"
+    return text + (" and more" if np.count_nonzero(weight - np.diag(entries)) else "")
 
 
 class MPC(Controller):
@@ -95,7 +122,10 @@ class MPC(Controller):
     Attributes
     ----------
     problem : OptimalControlProblem
+        What is solved: weights, horizon and bounds are fixed when the controller is made.
     solver : SQPSolver
+    horizon, Q, R, terminal, substeps
+        Of the problem, weights as matrices.
     plan : Trajectory
         What the last call intends: N + 1 states and N inputs. None before the first.
     info : MPCInfo
@@ -128,7 +158,7 @@ class MPC(Controller):
         residuals: Sequence[Residual] = (),
         parameters: Sequence[Parameter | str] = (),
         method: str | Method = "rk4",
-        substeps: int = 1,
+        substeps: int | None = None,
         reference: Any = None,
         period: float | None = None,
         iterations: int = 1,
@@ -150,7 +180,7 @@ class MPC(Controller):
             residuals=residuals,
             parameters=parameters,
             method=method,
-            substeps=substeps,
+            substeps=substeps,  # type: ignore[arg-type]
         )
         super().__init__(
             system,
@@ -179,6 +209,40 @@ class MPC(Controller):
         self.info = MPCInfo()
         self._nodes: Nodes | None = None
         self._sent: list[tuple[float, np.ndarray]] = []  # answers with the times of their effect
+        self._is_made = True
+
+    horizon = _of_problem("horizon", "Number of steps.")
+    Q = _of_problem("Q", "Weight on the error, per s, shape (dim, dim).")
+    R = _of_problem("R", "Weight on the controls, per s, shape (m, m).")
+    terminal = _of_problem("terminal", "Weight on the last error, shape (dim, dim), or 'riccati'.")
+    substeps = _of_problem("substeps", "Steps of the integrator in a step of the plan.")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse what would have no effect: the problem is fixed, other names are mistakes."""
+        if type(self) is MPC and self.__dict__.get("_is_made") and not name.startswith("_"):
+            if name in _FIXED:
+                raise AttributeError(
+                    f"{name} is fixed when an MPC is made, its functions are built for it: make a "
+                    f"new one, MPC(…, {name}=…)"
+                )
+            if name not in self.__dict__:
+                raise AttributeError(unknown_name("attribute of MPC", name, _CHANGEABLE))
+        super().__setattr__(name, value)
+
+    def __repr__(self) -> str:
+        """System, horizon, period, weights on the diagonal and bounds."""
+        problem, n = self.problem, self.problem.horizon
+        period = "" if self.dt == problem.dt else f"called every {self.dt:g} s, "
+        substeps = "" if problem.substeps == 1 else f"{problem.substeps} substeps, "
+        bounds = ", ".join(bound.label for bound in problem.bounds)
+        return (
+            f"MPC({self.system.name!r}, {n} steps of {problem.dt:g} s, {period}{substeps}"
+            f"Q={_diagonal(problem.Q)}, R={_diagonal(problem.R)}, "
+            f"terminal={_diagonal(problem.terminal)}"
+            + (f", bounds=[{bounds}]" if bounds else "")
+            + (f", {len(problem.residuals)} residuals" if problem.residuals else "")
+            + f", {self.info.status})"
+        )
 
     @property
     def plan(self) -> Trajectory | None:
@@ -258,6 +322,7 @@ class MPC(Controller):
 
     def _first(self, x: np.ndarray, times: np.ndarray, reference: Any, started: float) -> None:
         """Plan anew: the best of the starts, iterated to convergence."""
+        self._keep_up(x, times, reference)
         options = {"reference": reference, "t0": times[0], "p": self._p}
         starts: list[Any] = [self.initial]
         if isinstance(self.initial, str):
@@ -285,6 +350,19 @@ class MPC(Controller):
             cost=solution.cost,
             qp_time=solution.times["qp"],
         )
+
+    def _keep_up(self, x: np.ndarray, times: np.ndarray, reference: Any) -> None:
+        """Take more substeps where modes at the start or the reference are too fast."""
+        own = self._p[: self.system.n_parameters]
+        goal = sample_reference(self.system, reference, times, own)
+        states, inputs = np.vstack([x[None], goal.x]), np.vstack([goal.u[:1], goal.u])
+        finer = self.problem.keeping_up(states, inputs, np.r_[times[0], times], own)
+        if finer is not self.problem:
+            ready = self.solver.is_prepared
+            solver = SQPSolver(finer, qp=self.solver.qp.name)
+            self.__dict__ |= {"problem": finer, "solver": solver}
+            if ready:
+                self.solver.prepare()
 
     def _follow_up(self, x: np.ndarray, times: np.ndarray, reference: Any, started: float) -> None:
         """Move the plan on and improve it."""

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..codegen import check_shape
+from ..groups import check_element
 from ..integrators import Method, get_method
-from ..systems import Parameter, System
+from ..systems import Parameter, System, stable_substeps
 from ..systems._system import not_a_system
 from ._bounds import Bound
+from ._reference import sample_reference
 from ._residual import Residual
 from ._weights import input_weight, state_weight
 
 if TYPE_CHECKING:
     from ._solution import OptimalSolution
+
+# Share by which the steps of a plan may miss what a mode does in dt.
+MODE_ACCURACY = 0.1
+# Substeps are written out one after the other: with more, a model of its own is due.
+MOST_SUBSTEPS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,13 +60,20 @@ class OptimalControlProblem:
         Parameters of residuals and bounds, after those of the system.
     method : str or Method
         Integrator of the steps.
-    substeps : int
-        Steps of the integrator in dt.
+    substeps : int, optional
+        Steps of the integrator in dt. If left out, as many as the fastest modes of the system at
+        the reference need, actuators for example (see `lgcontrol.systems.stable_substeps`).
 
     Raises
     ------
     ValueError
-        If a name, a size or a weight does not fit the system.
+        If a name, a size or a weight does not fit the system, or its fastest modes need more than
+        20 substeps.
+
+    Warns
+    -----
+    RuntimeWarning
+        If the substeps given are too few.
 
     Examples
     --------
@@ -86,7 +101,7 @@ class OptimalControlProblem:
     residuals: Sequence[Residual] = ()
     parameters: Sequence[Parameter | str] = ()
     method: str | Method = "rk4"
-    substeps: int = 1
+    substeps: int = None  # type: ignore[assignment]  # what the modes need
 
     def __post_init__(self) -> None:
         system = self.system
@@ -120,8 +135,16 @@ class OptimalControlProblem:
             "residuals": _all_of("residuals", self.residuals, Residual, "Residual(function)"),
             "parameters": extra,
         }
+        is_automatic = self.substeps is None
+        values["substeps"] = 1 if is_automatic else _check_substeps(self.substeps)
         for name, value in values.items():
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "_is_automatic", is_automatic)
+        needed = self._needed_substeps(*self._typical_states())
+        if is_automatic:
+            object.__setattr__(self, "substeps", needed)
+        elif needed > self.substeps:
+            warnings.warn(self._too_few(needed), RuntimeWarning, stacklevel=3)
 
     @property
     def nominal_parameters(self) -> np.ndarray:
@@ -132,6 +155,60 @@ class OptimalControlProblem:
     def times(self, t0: float = 0.0) -> np.ndarray:
         """Times of the nodes in s, shape (N + 1,)."""
         return t0 + self.dt * np.arange(self.horizon + 1)
+
+    def keeping_up(self, x: Any, u: Any, t: Any = 0.0, p: Any = None) -> OptimalControlProblem:
+        """The problem with as many substeps as the fastest modes at some states need.
+
+        Parameters
+        ----------
+        x : array_like, shape (..., nq)
+        u : array_like, shape (..., n_inputs)
+        t : float or array_like
+            In s.
+        p : array_like, optional
+            The system's parameters.
+
+        Returns
+        -------
+        OptimalControlProblem
+            Itself where its steps keep up, or where the substeps were given by the user.
+        """
+        if not self._is_automatic:  # type: ignore[attr-defined]
+            return self
+        needed = self._needed_substeps(x, u, t, p)
+        if needed <= self.substeps:
+            return self
+        finer = replace(self, substeps=needed)
+        object.__setattr__(finer, "_is_automatic", True)
+        return finer
+
+    def _typical_states(self) -> tuple[Any, ...]:
+        """States, inputs and times at which steps have to keep up in any case."""
+        x, u = [self.system.state.identity], [self.system.nominal_input]
+        t = self.times()
+        if self.reference is not None:
+            samples = sample_reference(self.system, self.reference, t)
+            x, u = [*x, *samples.x], [*u, *samples.u]
+            t = np.concatenate([[0.0], t])
+        return np.array(x), np.array(u), t[: len(x)]
+
+    def _needed_substeps(self, x: Any, u: Any, t: Any = 0.0, p: Any = None) -> int:
+        needed = stable_substeps(
+            self.system, x, u, self.dt, self.method, accuracy=MODE_ACCURACY, p=p, t=t
+        )
+        if needed > MOST_SUBSTEPS and self._is_automatic:  # type: ignore[attr-defined]
+            raise ValueError(
+                f"{self._too_few(needed)}. That makes large code: leave the fastest parts out of "
+                f"the model, shorten dt, or give substeps=… nevertheless"
+            )
+        return needed
+
+    def _too_few(self, needed: int) -> str:
+        return (
+            f"{self.system.name}: the fastest modes need {needed} substeps of "
+            f"{get_method(self.method).name} in dt = {self.dt:g} s, else plans are far from what "
+            "the system does"
+        )
 
     def solve(self, x0: Any, *, qp: str = "auto", **options: Any) -> OptimalSolution:
         """Solve for one start; for many, keep an `SQPSolver`.
@@ -150,13 +227,23 @@ class OptimalControlProblem:
         """
         from ._sqp import SQPSolver
 
-        return SQPSolver(self, qp=qp).solve(x0, **options)
+        start = check_element("x0", x0, self.system.state, tolerance=np.inf)
+        p = options.get("p")
+        own = None if p is None else np.asarray(p, dtype=np.float64)[: self.system.n_parameters]
+        finer = self.keeping_up(start, self.system.nominal_input, options.get("t0", 0.0), own)
+        return SQPSolver(finer, qp=qp).solve(start, **options)
 
 
 def _check_horizon(value: Any) -> int:
     is_number = isinstance(value, int | float | np.integer | np.floating)
     if not is_number or value != value // 1 or value < 1:
         raise ValueError(f"horizon must be a whole number of steps, at least 1, got {value!r}")
+    return int(value)
+
+
+def _check_substeps(value: Any) -> int:
+    if not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"substeps must be a whole number, at least 1, got {value!r}")
     return int(value)
 
 

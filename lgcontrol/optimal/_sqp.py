@@ -56,6 +56,11 @@ class SQPSolver:
     qp : str
         A back-end of `QP_SOLVERS`, or "auto" for the one that fits the problem's size.
 
+    Attributes
+    ----------
+    is_prepared : bool
+        Whether the functions are compiled, as far as they are to be.
+
     Examples
     --------
     >>> import casadi as ca
@@ -77,6 +82,7 @@ class SQPSolver:
         self.problem = problem
         self.qp = QPSolver(qp)
         self.transcription = Transcription(problem)
+        self.is_prepared = False
         self._terminal: tuple[Any, np.ndarray, np.ndarray] | None = None
 
     def prepare(self) -> SQPSolver:
@@ -92,6 +98,7 @@ class SQPSolver:
         SQPSolver
         """
         self.transcription.prepare()
+        self.is_prepared = True
         return self
 
     # -- what is given -----------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from lgcontrol.codegen import set_compile_policy
 from lgcontrol.controllers import LQR, MPC, Adapted, ThrustVectorPD, allocate
 from lgcontrol.groups import SE3, SO2, SO3, Product, Rn
-from lgcontrol.optimal import Bound, Residual, lqr, state_weight
+from lgcontrol.optimal import Bound, OptimalControlProblem, Residual, lqr, state_weight
 from lgcontrol.simulation import Cascade, simulate
 from lgcontrol.systems import Input, System, Trajectory
 
@@ -475,3 +475,44 @@ def test_a_prediction_that_runs_away_holds():
     assert np.isfinite(mpc(0.0, [1e200])).all()
     assert mpc.info.status == "held"
     assert "predicted for t = 0.5 s is not finite" in mpc.info.message
+
+
+def test_actuators_faster_than_the_steps_get_substeps():
+    quad = quadrotor().augment(lag=0.01)
+    hover = quad.trim(position=GOAL[:3])
+    start = quad.state.plus(hover.x, np.r_[1, 0, 0, 0.5, np.zeros(12)])
+    weights = {"Q": {"pose": 10, "twist": 1}, "R": 0.1}
+    mpc = MPC(quad, horizon=20, dt=0.05, **weights)
+    assert mpc.substeps > 1
+    assert f"{mpc.substeps} substeps" in repr(mpc)
+    run = simulate(quad, mpc, x0=start, reference=hover, seconds=3)
+    assert np.abs(run.block_error("pose")[-1]).max() < 0.01
+    with pytest.warns(RuntimeWarning, match=f"need {mpc.substeps} substeps of rk4 in dt = 0.05"):
+        MPC(quad, horizon=20, dt=0.05, substeps=1, **weights)
+    with pytest.raises(ValueError, match="leave the fastest parts out of the model"):
+        MPC(quadrotor().augment(lag=1e-4), horizon=20, dt=0.05, **weights)
+
+
+def test_modes_that_are_fast_only_at_the_start_get_substeps():
+    drag = System("drag", Rn(1), lambda t, x, u, p: u - x * ca.fabs(x), inputs=["push"])
+    mpc = MPC(drag, horizon=10, dt=0.1, reference=[0.0])
+    assert mpc.substeps == 1
+    mpc(0.0, [60.0])
+    assert mpc.substeps > 2
+    solution = OptimalControlProblem(drag, 10, 0.1, R=1e6, reference=[0.0]).solve([60.0])
+    assert solution.success
+    assert solution.problem.substeps == mpc.substeps
+    # x' = −x² from 60, without a push: 60 / 7 after 0.1 s, to the accuracy asked of modes.
+    assert solution.x[1, 0] == pytest.approx(60 / 7, rel=0.05)
+
+
+def test_what_is_built_in_cannot_be_changed_afterwards():
+    mpc = MPC(double_integrator(), horizon=20, dt=0.1, Q=2.0, reference=np.zeros(4))
+    assert (mpc.horizon, mpc.Q[0, 0], mpc.R[0, 0], mpc.substeps) == (20, 2.0, 1.0, 1)
+    for name in ("horizon", "Q", "problem", "p"):
+        with pytest.raises(AttributeError, match=f"make a new one, MPC.*{name}="):
+            setattr(mpc, name, 50)
+    with pytest.raises(AttributeError, match="unknown attribute of MPC 'iteration'.*iterations"):
+        mpc.iteration = 3
+    mpc.iterations, mpc.delay = 2, 0.1
+    assert repr(mpc) == "MPC('carts', 20 steps of 0.1 s, Q=2, R=1, terminal=4, ok)"
