@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from lgcontrol.optimal import lqr, sample_reference, tvlqr
-from lgcontrol.systems import System, Trajectory
+from lgcontrol.systems import System, Trajectory, sample_time
 
 from ._base import Controller
 
 # A call that comes a rounding error early [s] belongs to the node it was meant for.
 EARLY = 1e-9
+
+PERIOD = 0.01  # of feedback of continuous systems unless given, s
 
 
 class LQR(Controller):
@@ -22,11 +24,13 @@ class LQR(Controller):
     ----------
     system : System
     point : array_like, TrimPoint or Linearization
-        Where the gain is designed, and the reference unless a call brings another.
+        Where the gain is designed; the steady motion through it, which moves on where its rate is
+        not zero, is the reference unless a call brings another.
     Q, R : float, array_like or mapping
         Weights on the error and on the controls, per s, by name: ``Q={"pose": 10, "twist": 1}``.
-    dt : float
-        Period in s; the gain is that of the sampled system.
+    dt : float, optional
+        Period in s; the gain is that of the system sampled with it, exactly. If left out, 0.01 s,
+        or the sample time of a discrete system.
     offset, delay : float
         See `Controller`.
     saturate : bool
@@ -42,7 +46,8 @@ class LQR(Controller):
     Raises
     ------
     ValueError
-        If no feedback stabilises the point; the message names the modes.
+        If no feedback stabilises the point (the message names the modes), or for any other reason
+        `lgcontrol.optimal.lqr` has.
 
     Examples
     --------
@@ -69,11 +74,21 @@ class LQR(Controller):
         saturate: bool = True,
         p: Any = None,
     ) -> None:
-        period = (system.dt or 0.01) if dt is None else dt
-        super().__init__(system, dt=period, offset=offset, delay=delay, reference=point)
+        period = sample_time(system, PERIOD if dt is None and not system.is_discrete else dt)
         self.regulator = lqr(system, point, Q, R, dt=period, p=p)
+        super().__init__(
+            system, dt=period, offset=offset, delay=delay, reference=self.regulator.motion
+        )
         self.saturate = saturate
         self._p = p
+
+    def __repr__(self) -> str:
+        """System, period, what it keeps to, and the slowest pole."""
+        slowest = np.abs(self.regulator.poles).max(initial=0.0)
+        return (
+            f"LQR({self.system.name!r}, dt={self.dt:g} s, about an "
+            f"{self.regulator.motion.kind}, largest pole {slowest:.4g} per sample)"
+        ).replace("an relative", "a relative")
 
     def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
         goal = sample_reference(self.system, reference, np.array([t]), self._p)
@@ -98,7 +113,8 @@ class TVLQR(Controller):
     terminal : float, array_like or mapping, optional
         Weight on the last error; see `lgcontrol.optimal.tvlqr`.
     dt : float, optional
-        Period in s; the spacing of the trajectory's first nodes if left out.
+        Period in s; the spacing of the trajectory's first nodes if left out. The gains are those
+        for inputs held between nodes, so another period should not be longer.
     offset, delay : float
         See `Controller`.
     saturate : bool
@@ -136,9 +152,18 @@ class TVLQR(Controller):
         p: Any = None,
     ) -> None:
         self.regulator = tvlqr(system, trajectory, Q, R, terminal=terminal, p=p)
-        period = float(trajectory.t[1] - trajectory.t[0]) if dt is None else dt
+        spacing = float(trajectory.t[1] - trajectory.t[0])
+        period = sample_time(system, spacing if dt is None else dt)
         super().__init__(system, dt=period, offset=offset, delay=delay, reference=trajectory)
         self.saturate = saturate
+
+    def __repr__(self) -> str:
+        """System, period, and the time it covers."""
+        t = self.regulator.trajectory.t
+        return (
+            f"TVLQR({self.system.name!r}, dt={self.dt:g} s, {len(self.regulator.K)} gains from "
+            f"{t[0]:g} to {t[-1]:g} s)"
+        )
 
     def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
         trajectory = self.regulator.trajectory

@@ -8,16 +8,12 @@ from typing import Any
 import numpy as np
 from scipy.linalg import LinAlgError, solve_continuous_are, solve_discrete_are
 
-from ..codegen import check_shape
 from ..integrators import Method
-from ..systems import Linearization, Mode, System, Trajectory, step_derivatives
+from ..systems import Linearization, System, Trajectory, TrimPoint, sample_time
+from ..systems._scaling import balanced, balancing_units
 from ._problem import OptimalControlProblem
 from ._reference import sample_reference
 from ._weights import input_weight, state_weight
-
-# Growth this small next to the size of A counts as none: rounding moves eigenvalues of chains of
-# integrators by the roots of 1e-16.
-BOUNDARY = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +32,8 @@ class Regulator:
         Point it belongs to; u holds all inputs.
     dt : float
         Sample time in s, 0 for continuous feedback.
+    motion : TrimPoint
+        The steady motion through the point: what the feedback keeps to.
     """
 
     K: np.ndarray
@@ -44,6 +42,7 @@ class Regulator:
     x: np.ndarray
     u: np.ndarray
     dt: float
+    motion: TrimPoint
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,14 +69,15 @@ def lqr(
     R: Any = 1.0,
     *,
     dt: float | None = None,
-    method: str | Method = "rk4",
     p: Any = None,
-    t: float = 0.0,
+    t: float | None = None,
 ) -> Regulator:
     """Linear-quadratic regulator about a point that the motion stays at, or moves along steadily.
 
     Minimises ``∫ ½ (eᵀ Q e + δuᵀ R δu) dt``; with dt (and for discrete systems) the sum of the same
-    terms times dt, with the input held over each sample.
+    terms times dt, with the input held over each sample. The sampled model is exact (the matrix
+    exponential of the linearization, which does not change along the motion), so that modes may be
+    fast next to dt.
 
     Parameters
     ----------
@@ -87,13 +87,11 @@ def lqr(
     Q, R : float, array_like or mapping
         Weights on the error and the controls, by name as in `OptimalControlProblem`.
     dt : float, optional
-        Sample time in s; continuous feedback without it.
-    method : str or Method
-        Integrator of the sampled step.
+        Sample time in s; continuous feedback without it. Discrete systems have their own.
     p : array_like, optional
-        The system's parameters.
-    t : float
-        Time in s.
+        The system's parameters; those of the point, or nominal, if left out.
+    t : float, optional
+        Time in s; that of the point, or 0, if left out.
 
     Returns
     -------
@@ -102,8 +100,9 @@ def lqr(
     Raises
     ------
     ValueError
-        If the linearization changes along the motion, or if no feedback stabilises it: the message
-        names the modes that the controls do not reach.
+        If A or a control's column of B changes along the motion, if no feedback stabilises it (the
+        message names the modes that the controls do not reach), if there are no controls, or if dt
+        is not that of a discrete system.
 
     Examples
     --------
@@ -116,19 +115,23 @@ def lqr(
     >>> lqr(satellite, satellite.state.identity).K[0].round(3)
     array([1.   , 0.   , 0.   , 1.732, 0.   , 0.   ])
     """
+    _needs_controls(system)
+    sample = 0.0 if dt is None and not system.is_discrete else sample_time(system, dt)
     lin = point if isinstance(point, Linearization) else _linearize(system, point, t, p)
     if lin.kind == "none":
         raise ValueError(
             f"{system.name} does not stay at this point nor moves along a symmetry: its "
             "linearization changes; use a TrimPoint, or tvlqr along a trajectory"
         )
-    sample = system.dt
-    if not system.is_discrete and dt is not None:
-        sample = float(check_shape("dt", dt, ()))
-        if sample <= 0:
-            raise ValueError(f"dt must be positive, got {sample:g} s")
+    turning = lin.controls().varying_columns()
+    if turning:
+        raise ValueError(
+            f"{system.name}: what {', '.join(turning)} do changes along this motion (controls "
+            "fixed in the world on a body that turns?), so no constant gain is the best one: use "
+            "tvlqr along a trajectory, or controls in body axes"
+        )
     Q, R = state_weight("Q", Q, system.state), input_weight("R", R, system)
-    return _design(lin, Q, R, sample, method, 1)
+    return _design(lin, Q, R, sample)
 
 
 def tvlqr(
@@ -157,7 +160,8 @@ def tvlqr(
     terminal : float, array_like or mapping, optional
         P at the end; Q times 1 s if left out.
     method : str or Method
-        Integrator of the steps.
+        Integrator of the steps, each divided as often as the fastest mode there needs; see
+        `TrajectoryLinearization.discrete`.
     p : array_like, optional
         The system's parameters.
 
@@ -168,7 +172,8 @@ def tvlqr(
     Raises
     ------
     ValueError
-        If the trajectory has no inputs or too few nodes.
+        If the trajectory has no inputs or too few nodes, its nodes are not one sample of a discrete
+        system apart, or a mode is too fast for them.
 
     Examples
     --------
@@ -185,6 +190,7 @@ def tvlqr(
         raise ValueError("the trajectory needs at least two nodes")
     if trajectory.u.shape[-1] == 0:
         raise ValueError("the trajectory has no inputs: roll the system out, or solve for them")
+    _needs_controls(system)
     Q, R = state_weight("Q", Q, system.state), input_weight("R", R, system)
     P = Q if terminal is None else state_weight("terminal", terminal, system.state)
     along = system.linearize(trajectory, p=p)
@@ -205,29 +211,57 @@ def tvlqr(
 def cost_to_go(
     problem: OptimalControlProblem, x: np.ndarray, u: np.ndarray, t: float, p: np.ndarray
 ) -> np.ndarray:
-    """Cost of an infinite horizon after a problem's end, with its own steps and weights."""
+    """Cost of an infinite horizon after a problem's end, with its own step and weights."""
     lin = problem.system.linearize(x, u, t=t, p=p[: problem.system.n_parameters])
-    return _design(lin, problem.Q, problem.R, problem.dt, problem.method, problem.substeps).P
+    return _design(lin, problem.Q, problem.R, problem.dt).P
 
 
-def _linearize(system: System, point: Any, t: float, p: Any) -> Linearization:
+def _needs_controls(system: System) -> None:
+    if not len(system.input_index("control")):
+        others = ", ".join(system.input_names) or "none"
+        raise ValueError(f"{system.name} has no control inputs to regulate with (inputs: {others})")
+
+
+def _linearize(system: System, point: Any, t: float | None, p: Any) -> Linearization:
     if not (hasattr(point, "x") and hasattr(point, "u")):
         own = system.nominal_parameters if p is None else np.asarray(p, dtype=np.float64)
+        t = 0.0 if t is None else t
         x, u = sample_reference(system, point, np.array([t]), own)
         return system.linearize(x[0], u[0], t=t, p=p)  # type: ignore[return-value]
-    return system.linearize(point, p=p)  # type: ignore[return-value]
+    return system.linearize(point, t=t, p=p)  # type: ignore[return-value]
 
 
-def _design(
-    lin: Linearization, Q: np.ndarray, R: np.ndarray, dt: float, method: str | Method, substeps: int
-) -> Regulator:
+def _design(lin: Linearization, Q: np.ndarray, R: np.ndarray, dt: float) -> Regulator:
     system = lin.system
+    motion = lin.motion
     lin = lin.controls()
     _check(lin, Q)
-    A, B = lin.A, lin.B
-    if dt and not system.is_discrete:
-        sampled = step_derivatives(system, method, substeps)(lin.t, lin.x, lin.u, lin.p, dt)
-        A, B = sampled.A, sampled.B[:, system.input_index("control")]
+    A, B = lin.discrete(dt) if dt else (lin.A, lin.B)
+    K, P = _solve(system, A, B, Q, R, balancing_units(lin.A, lin.B), dt)
+    poles = np.linalg.eigvals(A - B @ K)
+    if not (np.abs(poles) < 1 if dt else poles.real < 0).all():
+        worst = poles[np.argmax(np.abs(poles) if dt else poles.real)]
+        raise ValueError(
+            f"the Riccati equation of {system.name} was not solved: its feedback leaves a pole at "
+            f"{worst:.6g}. Weigh states and controls less unequally"
+            + (", or sample otherwise" if dt else "")
+        )
+    return Regulator(K, P, poles, lin.x, lin.u, dt, motion)
+
+
+def _solve(
+    system: System,
+    A: np.ndarray,
+    B: np.ndarray,
+    Q: np.ndarray,
+    R: np.ndarray,
+    units: np.ndarray,
+    dt: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gain and cost to go, found in units in which the states are about equal in size."""
+    effort = 1 / np.sqrt(np.diag(R))
+    A, B = balanced(A, units), B / units[:, None] * effort
+    Q, R = Q * units * units[:, None], R * effort * effort[:, None]
     try:
         if dt:
             P = solve_discrete_are(A, B, dt * Q, dt * R)
@@ -239,7 +273,7 @@ def _design(
         raise ValueError(
             f"the Riccati equation of {system.name} has no solution: {error}"
         ) from error
-    return Regulator(K, P, np.linalg.eigvals(A - B @ K), lin.x, lin.u, dt)
+    return effort[:, None] * K / units, P / units / units[:, None]
 
 
 def _check(lin: Linearization, Q: np.ndarray) -> None:
@@ -253,14 +287,9 @@ def _check(lin: Linearization, Q: np.ndarray) -> None:
     seen = replace(lin, C=Q, D=np.zeros((len(Q), lin.B.shape[1])))
     hidden = [mode for mode in seen.observability().unobservable if not mode.is_stable]
     # What grows unseen is no obstacle: it is stabilised with the least effort.
-    steady = [mode for mode in hidden if not _grows(lin, mode)]
+    steady = [mode for mode in hidden if not mode.is_growing]
     if steady:
         raise ValueError(
             f"the regulator of {lin.system.name} would not settle: Q gives no weight to "
             f"{'; '.join(map(str, steady))}"
         )
-
-
-def _grows(lin: Linearization, mode: Mode) -> bool:
-    growth = abs(mode.eigenvalue) - 1 if lin.dt else mode.eigenvalue.real
-    return bool(growth > BOUNDARY * np.linalg.norm(lin.A, 2))

@@ -51,7 +51,7 @@ def sample_time(system: System, dt: float | None = None, name: str = "dt") -> fl
         raise ValueError(f"{system.name} is continuous: give {name} > 0 in s, got None")
     value = float(check_shape(name, dt, ()))
     if value <= 0:
-        raise ValueError(f"{system.name}: {name} must be a positive time in s, got {value:g}")
+        raise ValueError(f"{system.name}: {name} must be positive, got {value:g} s")
     if not system.is_discrete:
         return value
     if abs(value - system.dt) > AGREEMENT * system.dt:

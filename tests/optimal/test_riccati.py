@@ -5,9 +5,9 @@ import control
 import numpy as np
 import pytest
 
-from lgcontrol.groups import SE3, SO2, SO3, Product, Rn
+from lgcontrol.groups import SE2, SE3, SO2, SO3, Product, Rn
 from lgcontrol.optimal import lqr, tvlqr
-from lgcontrol.systems import System, Trajectory
+from lgcontrol.systems import Input, System, Trajectory
 
 from ..controllers.problem_a import GOAL, HOVER, quadrotor
 from .examples import double_integrator, pendulum, satellite, vessel
@@ -37,8 +37,8 @@ def test_agrees_with_python_control(system, x, dt):
         K, P, poles = control.lqr(lin.A, lin.B, Q, R)
         assert (poles.real < 0).all()
     else:
-        lin = system.discretize(dt).linearize(x)
-        K, P, poles = control.dlqr(lin.A, lin.B, dt * Q, dt * R)
+        sampled = control.c2d(system.linearize(x).to_control(), dt)
+        K, P, poles = control.dlqr(sampled.A, sampled.B, dt * Q, dt * R)
         assert (np.abs(poles) < 1).all()
     assert np.allclose(found.K, K, rtol=RICCATI_TOLERANCE, atol=1e-7)
     assert np.allclose(found.P, P, rtol=RICCATI_TOLERANCE, atol=1e-7)
@@ -207,3 +207,72 @@ def test_a_state_comes_with_the_inputs_that_hold_it():
     assert np.allclose(found.u, np.sin(0.4))
     with pytest.raises(ValueError, match="does not stay at this point"):
         lqr(pendulum(0.1), aside)  # the motor is too weak for it
+
+
+@pytest.mark.parametrize("lag", [0.002, 1e-4, 1e-6])
+def test_modes_that_are_fast_next_to_the_period_do_no_harm(lag):
+    """The gain is that without the actuator, but for the lag itself."""
+    slow = System("mass", Rn(2), lambda t, x, u, p: [x[1], u], inputs=["force"])
+    quick = slow.augment(lag=lag)
+    found = lqr(quick, np.zeros(3), Q=[1, 1, 0], dt=0.02)
+    assert np.allclose(found.K[0, :2], lqr(slow, np.zeros(2), dt=0.02).K, rtol=4 * lag, atol=1e-6)
+    x, exact = (
+        np.array([1.0, 0.0, 0.0]),
+        control.c2d(quick.linearize(np.zeros(3)).to_control(), 0.02),
+    )
+    for _ in range(1000):
+        x = exact.A @ x - exact.B @ found.K @ x
+    assert np.abs(x).max() < 1e-4
+    if lag > 1e-5:
+        rest = Trajectory(
+            quick.state, 0.02 * np.arange(801), np.zeros((801, 3)), np.zeros((800, 1))
+        )
+        along = tvlqr(quick, rest, Q=[1, 1, 0])
+        assert np.allclose(along.K[0], found.K, atol=2e-5)  # its substeps are as accurate
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-5])
+def test_units_do_not_decide_whether_there_is_a_regulator(unit):
+    """A hydraulic cylinder with its pressure in Pa and in bar: the same feedback."""
+    A = np.array([[0, 1, 0], [0, -0.5, 1e-5], [0, -1.5e10, 0]])
+    scale = np.array([1.0, 1.0, unit])
+    A, B = A * scale[:, None] / scale, 1.5e13 * unit * np.eye(3)[:, 2:]
+    cylinder = System("cylinder", Rn(3), lambda t, x, u, p: A @ x + B @ u, inputs=["valve"])
+    found = lqr(cylinder, np.zeros(3), [1.0, 1.0, 1e-14 / unit**2], 1e6)
+    expected = [1e-3, 4.16333913e-04, 1.02738074e-10 / unit]  # K1 = sqrt(Q1 / R)
+    assert np.allclose(found.K[0], expected, rtol=1e-6)
+    assert np.isclose(found.K[0, 0], np.sqrt(1.0 / 1e6), rtol=1e-9)
+
+
+def test_periods_of_discrete_systems_are_theirs():
+    sampled = double_integrator().discretize(0.02)
+    expected = lqr(sampled, np.zeros(4))
+    assert np.array_equal(lqr(sampled, np.zeros(4), dt=0.02).K, expected.K)
+    with pytest.raises(ValueError, match="has the sample time 0.02 s, not dt = 0.2 s"):
+        lqr(sampled, np.zeros(4), dt=0.2)
+    sparse = Trajectory(sampled.state, [0.0, 0.2, 0.4], np.zeros((3, 4)), np.zeros((2, 2)))
+    with pytest.raises(ValueError, match="sample time 0.02 s, not spacing of the nodes = 0.2 s"):
+        tvlqr(sampled, sparse)
+
+
+def test_controls_fixed_in_the_world_are_refused_on_a_body_that_turns():
+    def field(t, x, u, p):
+        cos, sin = x[2], x[3]
+        force = ca.vertcat(cos * u[0] + sin * u[1], -sin * u[0] + cos * u[1], u[2])
+        twist = x[4:]
+        return ca.vertcat(twist, force - ca.vertcat(-twist[2] * twist[1], twist[2] * twist[0], 0))
+
+    puck = System("puck", Product(pose=SE2, twist=Rn(3)), field, inputs=["fx", "fy", "torque"])
+    spin = puck.trim(where={"twist.x2": 1.0})
+    assert puck.linearize(spin).varying == ("fx", "fy")
+    with pytest.raises(ValueError, match="puck: what fx, fy do changes along this motion"):
+        lqr(puck, spin)
+    assert (lqr(puck, puck.trim()).poles.real < 0).all()
+
+
+def test_systems_without_controls_are_refused():
+    free = System("free", Rn(1), lambda t, x, u, p: -x + u, inputs=[Input("w", role="disturbance")])
+    with pytest.raises(ValueError, match=r"free has no control inputs .*\(inputs: w\)"):
+        lqr(free, [0.0])
+    with pytest.raises(ValueError, match="free has no control inputs"):
+        tvlqr(free, free.rollout([1.0], [0.0], 0.1, steps=3))

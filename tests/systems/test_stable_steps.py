@@ -97,7 +97,7 @@ def test_sample_times_must_agree():
     with pytest.raises(ValueError, match="motor is continuous: give dt > 0 in s, got None"):
         sample_time(motor(1.0))
     for wrong in (0.0, -1.0):
-        with pytest.raises(ValueError, match="motor: dt must be a positive time in s"):
+        with pytest.raises(ValueError, match="motor: dt must be positive"):
             sample_time(motor(1.0), wrong)
     with pytest.raises(ValueError, match="dt is not finite"):
         sample_time(motor(1.0), np.nan)
