@@ -98,9 +98,10 @@ class Linearization:
         Those of a continuous system are in 1/s; a negative real part decays. Those of a discrete
         one decay within the unit circle.
         """
-        values = np.linalg.eigvals(self.A).astype(complex)
-        growth = np.abs(values) if self.system.is_discrete else values.real
-        return values[np.lexsort((values.imag, values.real, growth))]
+        values = np.linalg.eigvals(self.A).astype(np.complex128)
+        real, imaginary = np.real(values), np.imag(values)
+        growth = np.abs(values) if self.system.is_discrete else real
+        return values[np.lexsort((imaginary, real, growth))]
 
     @property
     def state_names(self) -> tuple[str, ...]:

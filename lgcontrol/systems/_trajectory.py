@@ -267,7 +267,7 @@ class Trajectory:
     @property
     def diverged(self) -> np.ndarray:
         """Whether the motion came to an end before the last time, booleans of shape (...)."""
-        return ~np.isfinite(self.x[..., -1, :]).all(axis=-1)
+        return np.asarray(~np.isfinite(self.x[..., -1, :]).all(axis=-1))
 
     @property
     def diverged_at(self) -> np.ndarray:

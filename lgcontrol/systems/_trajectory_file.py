@@ -69,7 +69,7 @@ def _from_plain(arrays: dict[str, Any], description: dict[str, Any], group: LieG
     )  # fmt: skip
     x = check_shape("x", arrays["x"], (None, group.nq), batch=True, finite=False)
     # The states of a rollout that diverged end in NaN; there may be none in between.
-    gone = np.isnan(x).any(axis=-1)
+    gone = np.asarray(np.isnan(x).any(axis=-1))
     if (gone[..., :-1] & ~gone[..., 1:]).any() or gone[..., :1].any():
         raise ValueError("x has states of NaN other than at its end")
     filled = np.where(gone[..., None], group.identity, x)
