@@ -12,6 +12,7 @@ from ..codegen import ModelFunction, chain, check_shape
 from ..groups import check_element
 from ..integrators import Method
 from ._complete import complete_input, complete_parameters
+from ._sample_time import sample_time
 from ._trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def rollout(
     >>> SO2.log(run.x[-1]).round(12)
     array([1.])
     """
-    dt = _step_length(system, dt)
+    dt = sample_time(system, dt)
     start = check_element("x0", x0, system.state, batch=True, tolerance=inf)
     u = _input_sequence(system, u, steps)
     count = u.shape[-2]
@@ -145,13 +146,3 @@ def _input_sequence(system: System, u: Any, steps: int | None) -> np.ndarray:
     if u.shape[-2] == 0:
         raise ValueError("u holds no step: give at least one row, or steps=N with a constant u")
     return u
-
-
-def _step_length(system: System, dt: float | None) -> float:
-    if system.is_discrete:
-        if dt is not None and abs(dt - system.dt) > 1e-12 * system.dt:
-            raise ValueError(f"{system.name} has the sample time {system.dt:g} s, not {dt:g} s")
-        return system.dt
-    if dt is None or not (np.isfinite(dt) and dt > 0):
-        raise ValueError(f"{system.name} is continuous: give dt > 0 in s, got {dt}")
-    return float(dt)

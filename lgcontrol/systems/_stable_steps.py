@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -115,6 +116,19 @@ def stable_substeps(
     A = field_derivatives(system)(t, x, u, p).A.reshape(-1, system.state.dim, system.state.dim)
     z = dt * np.linalg.eigvals(A[np.isfinite(A).all(axis=(1, 2))]).ravel()
     return substeps_for(z, method, accuracy)
+
+
+def warn_if_unstable(system: System, dt: float, method: str | Method, substeps: int) -> None:
+    """Warn (twice removed from the caller) if a step is not stable at the identity."""
+    needed = stable_substeps(system, system.state.identity, None, dt, method)
+    if needed > substeps:
+        warnings.warn(
+            f"{system.name}: {substeps} step{'s' * (substeps > 1)} of {get_method(method).name} in "
+            f"{dt:g} s let modes grow that do not, about the identity; give substeps={needed}, or "
+            "a shorter dt",
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
 
 def substeps_for(z: np.ndarray, method: str | Method, accuracy: float | None = None) -> int:

@@ -23,6 +23,7 @@ from ._signals import (
     names_of,
     set_by_name,
 )
+from ._stable_steps import warn_if_unstable
 from ._step import step_function
 from ._tracing import Field, trace_field, trace_static
 
@@ -264,11 +265,18 @@ class System(Generic[State]):
         Returns
         -------
         System
+
+        Warns
+        -----
+        RuntimeWarning
+            If the step lets modes grow that do not, judged at the identity with nominal inputs;
+            says how many substeps suffice. `stable_substeps` judges at other states.
         """
         if self.is_discrete:
             raise ValueError(f"{self.name} is discrete already, with dt = {self.dt:g} s")
         if not (np.isfinite(dt) and dt > 0):
             raise ValueError(f"dt must be a positive sample time in s, got {dt}")
+        warn_if_unstable(self, dt, method, substeps)
         step = self.step(method, substeps)
         return self._like(
             f=lambda t, x, u, p: self.state.minus(step(t, x, u, p, dt), x),

@@ -182,7 +182,7 @@ def test_projection_ends_every_step():
         ({"u": np.ones((4, 1))}, "u has 4 rows for 5 steps"),
         ({"u": np.zeros((0, 1)), "steps": None}, "u holds no step"),
         ({"dt": None}, "pendulum is continuous: give dt > 0 in s, got None"),
-        ({"dt": -0.1}, "give dt > 0"),
+        ({"dt": -0.1}, "pendulum: dt must be positive, got -0.1 s"),
         ({"p": [1.0]}, r"p has shape \(1,\), expected \(..., 2\)"),
         ({"method": "rk5"}, "unknown integration method 'rk5'; valid names are euler"),
         ({"substeps": 0}, "substeps must be at least 1, got 0"),
@@ -200,7 +200,7 @@ def test_wrong_arguments_are_named(arguments, message):
 
 
 def test_discrete_systems_refuse_another_sample_time():
-    with pytest.raises(ValueError, match="account has the sample time 0.1 s, not 0.2 s"):
+    with pytest.raises(ValueError, match="account has the sample time 0.1 s, not dt = 0.2 s"):
         account().rollout([0.0, 0.0], [1.0], 0.2, steps=1)
     with pytest.raises(ValueError, match="account is discrete already"):
         account().discretize(0.1)

@@ -1,5 +1,7 @@
 """Stable steps: factors against exponentials, counted substeps against the steps themselves."""
 
+import warnings
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -101,3 +103,16 @@ def test_sample_times_must_agree():
             sample_time(motor(1.0), wrong)
     with pytest.raises(ValueError, match="dt is not finite"):
         sample_time(motor(1.0), np.nan)
+
+
+def test_unstable_discretizations_are_warned_of():
+    """The integrator behind a lag of 2 ms: one step of rk4 in 20 ms multiplies it by 291."""
+    mass = System("mass", Rn(2), lambda t, x, u, p: [x[1], u], inputs=["force"]).augment(lag=0.002)
+    with pytest.warns(RuntimeWarning, match=r"mass: 1 step of rk4 in 0.02 s .* give substeps=4"):
+        bad = mass.discretize(0.02)
+    assert np.abs(np.linalg.eigvals(bad.linearize(np.zeros(3)).A)).max() == pytest.approx(291)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        good = mass.discretize(0.02, substeps=4)
+        quadrotor().discretize(0.05)
+    assert np.abs(np.linalg.eigvals(good.linearize(np.zeros(3)).A)).max() < 1 + 1e-9
