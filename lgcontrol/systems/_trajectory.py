@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..codegen import check_shape
-from ..groups import LieGroup, check_element
+from ..groups import LieGroup, Product, check_element
 from ._signals import Input, as_signals
 
 if TYPE_CHECKING:
@@ -255,12 +255,14 @@ class Trajectory:
         )
 
     def __repr__(self) -> str:
-        """Group, number of nodes, span of time and what diverged."""
+        """Group or its blocks, number of nodes, span of time and how many diverged."""
+        group = self.group
+        what = ", ".join(group.blocks) if isinstance(group, Product) else str(group)
         batch = f", batch {self.x.shape[:-2]}" if self.x.ndim > 2 else ""
         gone = int(np.count_nonzero(self.diverged))
-        ended = "" if not gone else ", diverged" + (f" in {gone} cases" if batch else "")
+        ended = "" if not gone else f", {gone} diverged" if batch else ", diverged"
         return (
-            f"Trajectory({self.group}, {len(self)} nodes from {self.t[0]:g} to {self.t[-1]:g} s, "
+            f"Trajectory({what}: {len(self)} nodes from {self.t[0]:g} to {self.t[-1]:g} s, "
             f"{self.u.shape[-1]} inputs{batch}{ended})"
         )
 

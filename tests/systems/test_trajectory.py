@@ -158,7 +158,11 @@ def test_what_diverged_and_when():
     run = burst()
     np.testing.assert_array_equal(run.diverged, [True, False, True])
     np.testing.assert_allclose(run.diverged_at, [0.2, np.inf, 0.3])
-    assert "batch (3,), diverged in 2 cases" in repr(run)
+    assert repr(run) == (
+        "Trajectory(Rn(1): 5 nodes from 0 to 0.4 s, 0 inputs, batch (3,), 2 diverged)"
+    )
+    still = Trajectory.constant(Product(pose=SE3, twist=Rn(6)), [0.0] * 6 + [1.0] + [0.0] * 6)
+    assert repr(still) == "Trajectory(pose, twist: 1 nodes from 0 to 0 s, 0 inputs)"
 
 
 def test_the_motion_before_it_can_be_used_and_later_parts_stay_marked():
