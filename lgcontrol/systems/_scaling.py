@@ -83,7 +83,7 @@ class Spectrum:
 
     def growth(self, *, is_discrete: bool) -> np.ndarray:
         """Sign of the growth of each mode: -1 dies out, 1 grows, 0 if that cannot be told."""
-        rate = np.abs(self.values) - 1 if is_discrete else self.values.real
+        rate = np.abs(self.values) - 1 if is_discrete else np.real(self.values)
         unclear = np.abs(rate) <= np.maximum(self.error, DAMPING * np.abs(self.values))
         return np.where(unclear, 0, np.sign(rate)).astype(int)
 
@@ -111,7 +111,7 @@ def spectrum(A: np.ndarray, size: float | None = None) -> Spectrum:
     if not A.size:
         return Spectrum(np.zeros(0, complex), np.zeros((0, 0), complex), np.zeros(0))
     size = float(np.linalg.norm(A, 2)) if size is None else size
-    values, left, right = eig(A, left=True, right=True)
+    values, left, right = eig(A, left=True, right=True)  # type: ignore  # SciPy states too few results
     overlap = np.abs((left.conj() * right).sum(axis=0))  # of vectors of length one
     with np.errstate(divide="ignore"):
         simple = ROUNDING * size / overlap

@@ -149,9 +149,9 @@ def substeps_for(z: np.ndarray, method: str | Method, accuracy: float | None = N
 
 
 def _holds(z: np.ndarray, method: Method, substeps: int, accuracy: float | None) -> bool:
-    factor = step_factor(method, z / substeps)
-    undamped = z.real > -UNDAMPED * np.abs(z)
-    limit = np.exp(np.maximum(z.real / substeps, 0.0)) + UNDAMPED_GROWTH * undamped
+    factor, real = step_factor(method, z / substeps), np.real(z)
+    undamped = real > -UNDAMPED * np.abs(z)
+    limit = np.exp(np.maximum(real / substeps, 0.0)) + UNDAMPED_GROWTH * undamped
     if not (np.abs(factor) <= limit).all():
         return False
     if accuracy is None:

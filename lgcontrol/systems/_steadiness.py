@@ -98,15 +98,15 @@ def steadiness(system: System, t: float, x: np.ndarray, u: np.ndarray, p: np.nda
     moved = ~(np.abs(there.rate - here.rate) <= later.tolerance)
     if moved.any() or slopes.any():
         return everything
-    columns = _changes(here.B / units[:, None], there.B / units[:, None], axis=-2).any(axis=0)
-    rows = _changes(here.C * units, there.C * units, axis=-1).any(axis=1)
+    columns = np.any(_changes(here.B / units[:, None], there.B / units[:, None], axis=-2), axis=0)
+    rows = np.any(_changes(here.C * units, there.C * units, axis=-1), axis=1)
     through = _changes(here.D, there.D, axis=-2)
     still = (np.abs(here.rate) <= rate_tolerance(system, x, u, here)).all()
     return Steadiness(
         "equilibrium" if still else "relative equilibrium",
         columns,
-        columns | through.any(axis=0),
-        rows | through.any(axis=1),
+        columns | np.any(through, axis=0),
+        rows | np.any(through, axis=1),
     )
 
 

@@ -63,7 +63,8 @@ def trim(
         Values of the coordinates x, y, z of the first block that has them, in m.
     moving : str, sequence of str, or bool
         Blocks that may keep a constant rate; True for all. A block whose rate is fixed by `where`
-        at other values than zero moves without being named.
+        at other values than zero moves without being named, but in discrete systems, whose
+        increments hide it: name their moving blocks.
     conditions : mapping of str to callable, optional
         Further equations by name, ``(t, x, u, p) → column`` that vanishes.
     p : array_like, shape (n_parameters,), optional

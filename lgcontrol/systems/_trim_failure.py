@@ -41,6 +41,8 @@ def infeasible(
     still = [name for name in blocks_of(system.state) if name not in moving]
     if still:
         text += f"; blocks that had to stay still: {', '.join(still)} (see moving=)"
+        if system.is_discrete:
+            text += "; in a discrete system blocks that move have to be named there"
     return text
 
 

@@ -189,6 +189,8 @@ def test_discrete_systems_trim_as_the_continuous_ones():
     assert climb.kind == "relative equilibrium"
     np.testing.assert_allclose(climb.rate, [0.2, 0.0], atol=SOLVED)
     np.testing.assert_allclose(climb(1.0).x, [2.0, 2.0])
+    with pytest.raises(TrimError, match="height.*in a discrete system blocks that move have to be"):
+        lift().discretize(0.1).trim(where={"speed.v": 2.0})  # which moves the continuous one
 
 
 def test_other_parameters_and_disturbances():
