@@ -11,6 +11,7 @@ from scipy.linalg import LinAlgError, solve_continuous_are, solve_discrete_are
 from ..integrators import Method
 from ..systems import Linearization, System, Trajectory, TrimPoint, sample_time
 from ..systems._scaling import balanced, balancing_units
+from ..systems._subspaces import is_stabilizable_when_sampled
 from ._problem import OptimalControlProblem
 from ._reference import sample_reference
 from ._weights import input_weight, state_weight
@@ -237,6 +238,11 @@ def _design(lin: Linearization, Q: np.ndarray, R: np.ndarray, dt: float) -> Regu
     lin = lin.controls()
     _check(lin, Q)
     A, B = lin.discrete(dt) if dt else (lin.A, lin.B)
+    if dt and not is_stabilizable_when_sampled(A, B):
+        raise ValueError(
+            f"sampled every {dt:g} s the controls of {system.name} do not reach a mode that they "
+            "reach continuously: dt is a multiple of half its period; sample otherwise"
+        )
     K, P = _solve(system, A, B, Q, R, balancing_units(lin.A, lin.B), dt)
     poles = np.linalg.eigvals(A - B @ K)
     if not (np.abs(poles) < 1 if dt else poles.real < 0).all():

@@ -204,6 +204,16 @@ def observability(linearization: Linearization, tolerance: float = 1e-9) -> Obse
     return Observability(shown.shape[1], size, tuple(modes), states, basis)
 
 
+def is_stabilizable_when_sampled(A: np.ndarray, B: np.ndarray, tolerance: float = 1e-9) -> bool:
+    """Whether what B does not reach dies out in ``ε⁺ = A ε + B δu``.
+
+    Sampled at a multiple of its half period, an oscillation is out of reach of its input.
+    """
+    _, outside, _, A = _reached(A, B, tolerance)
+    left = _spectrum(outside.T @ A @ outside, A).growth(is_discrete=True)
+    return bool((left < 0).all())
+
+
 def _reached(
     A: np.ndarray, B: np.ndarray, tolerance: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

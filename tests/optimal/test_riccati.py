@@ -276,3 +276,14 @@ def test_systems_without_controls_are_refused():
         lqr(free, [0.0])
     with pytest.raises(ValueError, match="free has no control inputs"):
         tvlqr(free, free.rollout([1.0], [0.0], 0.1, steps=3))
+
+
+def test_sampling_in_step_with_an_oscillation_is_refused():
+    rate = 2 * np.pi
+    swing = System(
+        "swing", Rn(2), lambda t, x, u, p: [rate * x[1], u - rate * x[0]], inputs=["force"]
+    )
+    for dt in (0.5, 1.0):
+        with pytest.raises(ValueError, match="sampled every .* swing do not reach a mode"):
+            lqr(swing, np.zeros(2), dt=dt)
+    assert (np.abs(lqr(swing, np.zeros(2), dt=0.3).poles) < 0.9).all()
