@@ -9,7 +9,14 @@ import numpy as np
 from scipy.linalg import LinAlgError, solve_continuous_are, solve_discrete_are
 
 from ..integrators import Method
-from ..systems import Linearization, System, Trajectory, TrimPoint, sample_time
+from ..systems import (
+    Linearization,
+    System,
+    Trajectory,
+    TrimPoint,
+    sample_time,
+    step_derivatives,
+)
 from ..systems._scaling import balanced, balancing_units
 from ..systems._subspaces import is_stabilizable_when_sampled
 from ._problem import OptimalControlProblem
@@ -212,9 +219,15 @@ def tvlqr(
 def cost_to_go(
     problem: OptimalControlProblem, x: np.ndarray, u: np.ndarray, t: float, p: np.ndarray
 ) -> np.ndarray:
-    """Cost of an infinite horizon after a problem's end, with its own step and weights."""
-    lin = problem.system.linearize(x, u, t=t, p=p[: problem.system.n_parameters])
-    return _design(lin, problem.Q, problem.R, problem.dt).P
+    """Cost of an infinite horizon after a problem's end, with its own steps and weights."""
+    system = problem.system
+    lin = system.linearize(x, u, t=t, p=p[: system.n_parameters])
+    step = None
+    if not system.is_discrete:  # the model that the problem plans with, not the exact step
+        derivatives = step_derivatives(system, problem.method, problem.substeps)
+        made = derivatives(lin.t, lin.x, lin.u, lin.p, problem.dt)
+        step = made.A, made.B[:, system.input_index("control")]
+    return _design(lin, problem.Q, problem.R, problem.dt, step).P
 
 
 def _needs_controls(system: System) -> None:
@@ -232,12 +245,19 @@ def _linearize(system: System, point: Any, t: float | None, p: Any) -> Lineariza
     return system.linearize(point, t=t, p=p)  # type: ignore[return-value]
 
 
-def _design(lin: Linearization, Q: np.ndarray, R: np.ndarray, dt: float) -> Regulator:
+def _design(
+    lin: Linearization,
+    Q: np.ndarray,
+    R: np.ndarray,
+    dt: float,
+    step: tuple[np.ndarray, np.ndarray] | None = None,
+) -> Regulator:
+    """Regulator for a linearization, sampled exactly unless its step is given."""
     system = lin.system
     motion = lin.motion
     lin = lin.controls()
     _check(lin, Q)
-    A, B = lin.discrete(dt) if dt else (lin.A, lin.B)
+    A, B = step or (lin.discrete(dt) if dt else (lin.A, lin.B))
     if dt and not is_stabilizable_when_sampled(A, B):
         raise ValueError(
             f"sampled every {dt:g} s the controls of {system.name} do not reach a mode that they "
