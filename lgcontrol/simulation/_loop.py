@@ -24,6 +24,10 @@ from ._setup import bind_sensors, choose_feedback, make_clock, start_state
 from ._sources import Disturbances
 
 
+# States beyond have nothing to do with what was to be simulated; doubles have no digits left there.
+LARGEST = 1e15
+
+
 class SimulationError(RuntimeError):
     """A controller, an estimator or a disturbance failed in the loop.
 
@@ -84,6 +88,7 @@ class Loop:
         self.clock = make_clock(plant, times)
         self.end = self.clock.ticks("seconds", seconds)
         self.record_period = self.clock.ticks("record_dt", record_dt) if record_dt else 0
+        self.max_step = float(max_step)
         self.motion = Motion(plant, self.clock, self.end, p, method, max_step)
         self.acting, self.t = "the set-up", 0.0  # who to blame when something raises, and when
         self.known = plant.nominal_input.copy()  # inputs without disturbances
@@ -146,14 +151,36 @@ class Loop:
             if last:
                 return ""
             now = self._move(now, self.agenda.next(self.end))
-            if not np.isfinite(self.x).all():
-                return f"the state is not finite after t = {self.record.last_time:g} s"
+            trouble = self._trouble()
+            if trouble:
+                return trouble
             if self.estimator is not None and not np.isfinite(self.estimator.x).all():
                 return f"the estimate is not finite after t = {self.record.last_time:g} s"
             if progress is not None and 100 * now // self.end > shown:
                 shown = 100 * now // self.end
                 self._blame("progress")
                 progress(now / self.end)
+
+    def _trouble(self) -> str:
+        """What is wrong with the state, if anything is."""
+        after = f"after t = {self.record.last_time:g} s"
+        if not np.isfinite(self.x).all():
+            return f"the state is not finite {after}"
+        if np.abs(self.x).max(initial=0.0) > LARGEST:
+            name = self.plant.state.coordinate_names[int(np.abs(self.x).argmax())]
+            return f"{name} is beyond {LARGEST:g} {after}"
+        if self.motion.fails:
+            return (
+                f"{self.plant.name} moves too fast for steps of {self.shortest_step:.2g} s {after}: "
+                "leave its fastest modes out of the plant (stiff springs, short lags, dry friction "
+                f"on small inertias), or give max_step below {self.max_step:g} s"
+            )
+        return ""
+
+    @property
+    def shortest_step(self) -> float:
+        """Shortest integration steps of the run so far, in s."""
+        return self.max_step / self.motion.finer
 
     def _move(self, now: int, target: int) -> int:
         """Move the plant towards the next event, at most to the next time to record."""
@@ -176,6 +203,7 @@ class Loop:
     def _move_far(self, now: int, period: int, count: int) -> int:
         """Several recorded intervals in one call; the last state is left to the caller."""
         states = self.motion.states(self.x, self.u, now, period, count)
+        count = 1 if self.motion.fails else count
         for k, x in enumerate(states, start=1):
             self.record.input(self.u)
             self.x = x
@@ -199,6 +227,7 @@ class Loop:
             self.estimator = None  # it may be what failed
             self._keep()
         logs = {stage.name: stage.record.finish() for stage in self.chain.stages}
+        self.settings["shortest_step"] = self.shortest_step
         return self.record.finish(self.reference, logs, self.settings, status, message)
 
     # Events

@@ -49,10 +49,10 @@ class SimulationResult:
     controllers : dict of str to ControllerLog
         From the outer to the inner.
     settings : dict of str to value
-        What else made the run: seed, method, max_step, p, feedback.
+        What else made the run: seed, method, max_step, shortest_step, p, feedback.
     status : str
-        "completed", "diverged" (state or estimate were no longer finite), "interrupted" (Ctrl-C)
-        or "failed" (in `SimulationError.result`).
+        "completed", "diverged" (state or estimate were no longer finite, or the plant moves too
+        fast for the steps), "interrupted" (Ctrl-C) or "failed" (in `SimulationError.result`).
     message : str
         What happened, if not completed.
     """

@@ -26,6 +26,11 @@ QUANTITIES = {
 def summary(result: SimulationResult) -> list[str]:
     """See `SimulationResult.summary`."""
     lines = [] if result.success else [f"{result.status}: {result.message}"]
+    longest, shortest = (result.settings.get(key) for key in ("max_step", "shortest_step"))
+    if longest is not None and shortest is not None and shortest < longest:
+        lines.append(
+            f"integration steps: {shortest:.3g} s, {longest:g} s was too long for the fastest modes"
+        )
     if result.reference is not None:
         lines += _by_block("final error", result.group, result.error[-1])
     if result.estimate is not None and result.estimate.shape == result.x.shape:

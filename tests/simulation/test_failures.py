@@ -119,7 +119,46 @@ def test_divergence_keeps_the_finite_part():
         assert 0.95 < run.t[-1] < 1.1
         assert run.message == f"the state is not finite after t = {run.t[-1]:g} s"
         assert run.x[50, 0] == pytest.approx(2.0, rel=1e-6)
-    np.testing.assert_allclose(free.x, held.x, rtol=1e-9)
+    # Where steps become shorter depends on how many are made at once; both stay with 1 / (1 − t).
+    for run in (free, held):
+        np.testing.assert_allclose(run.x[:80, 0], 1 / (1 - run.t[:80]), rtol=1e-5)
+
+
+def test_modes_faster_than_the_steps_get_shorter_ones():
+    carts = System("cart", Rn(2), lambda t, x, u, p: [x[1], u], inputs=["push"]).augment(lag=0.001)
+    run = simulate(carts, x0=[1.0, 0.0, 0.1], seconds=1)
+    assert run.status == "completed"
+    # The lag leaves a speed of 0.1 · 0.001.
+    assert run.x[-1] == pytest.approx([1.0001, 1e-4, 0.0], abs=1e-6)
+    shortest = run.settings["shortest_step"]
+    assert shortest < 0.0028
+    assert any(f"{shortest:.3g} s, 0.01 s was too long" in line for line in run.summary())
+    same = simulate(carts, x0=[1.0, 0.0, 0.1], seconds=1, max_step=1e-4)
+    assert same.settings["shortest_step"] == 1e-4
+    pushed = simulate(carts, Feedback([[-1.0, -1.0, 0.0]], 0.1), x0=[1.0, 0.0, 0.0], seconds=1)
+    finely = simulate(
+        carts, Feedback([[-1.0, -1.0, 0.0]], 0.1), x0=[1.0, 0, 0], seconds=1, max_step=1e-4
+    )
+    assert np.abs(pushed.x[-1] - finely.x[-1]).max() < 1e-4
+    literal = simulate(carts, x0=[1.0, 0.0, 0.1], seconds=1, method="euler")
+    assert literal.status == "diverged"
+    assert "is beyond 1e+15" in literal.message
+
+
+def test_friction_that_no_step_resolves_ends_a_run():
+    """A rotor of 1.6e-5 kg m² under 1 N m of dry friction stops within 16 microseconds."""
+
+    def brake(inertia):
+        return System("brake", Rn(2), lambda t, x, u, p: [x[1], -ca.tanh(100 * x[1]) / inertia])
+
+    run = simulate(brake(1.6e-5), x0=[0.0, 1.0], seconds=1)
+    assert run.status == "diverged"
+    assert "moves too fast for steps of 9.8e-06 s after t = 0 s" in run.message
+    assert "leave its fastest modes out" in run.message
+    assert len(run.t) <= 2
+    slower = simulate(brake(0.016), x0=[0.0, 1.0], seconds=1)
+    # Stops after 16 ms; what is left below the 5 % that count as gross may go to and fro.
+    assert slower.x[-1] == pytest.approx([0.008, 0.0], abs=0.01)
 
 
 @pytest.mark.parametrize("time", [0.0, 0.4])
