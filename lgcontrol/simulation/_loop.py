@@ -23,7 +23,6 @@ from ._sensor import BoundSensor, Sensor
 from ._setup import bind_sensors, choose_feedback, make_clock, start_state
 from ._sources import Disturbances
 
-
 # States beyond have nothing to do with what was to be simulated; doubles have no digits left there.
 LARGEST = 1e15
 
@@ -171,9 +170,9 @@ class Loop:
             return f"{name} is beyond {LARGEST:g} {after}"
         if self.motion.fails:
             return (
-                f"{self.plant.name} moves too fast for steps of {self.shortest_step:.2g} s {after}: "
-                "leave its fastest modes out of the plant (stiff springs, short lags, dry friction "
-                f"on small inertias), or give max_step below {self.max_step:g} s"
+                f"{self.plant.name} moves too fast for steps of {self.shortest_step:.2g} s "
+                f"{after}: leave its fastest modes out of the plant (stiff springs, short lags, "
+                f"dry friction on small inertias), or give max_step below {self.max_step:g} s"
             )
         return ""
 
@@ -203,7 +202,8 @@ class Loop:
     def _move_far(self, now: int, period: int, count: int) -> int:
         """Several recorded intervals in one call; the last state is left to the caller."""
         states = self.motion.states(self.x, self.u, now, period, count)
-        count = 1 if self.motion.fails else count
+        if self.motion.fails and np.isfinite(states).all():
+            count = 1  # what follows is not what happens
         for k, x in enumerate(states, start=1):
             self.record.input(self.u)
             self.x = x
