@@ -171,8 +171,8 @@ class Loop:
         if self.motion.fails:
             return (
                 f"{self.plant.name} moves too fast for steps of {self.shortest_step:.2g} s "
-                f"{after}: leave its fastest modes out of the plant (stiff springs, short lags, "
-                f"dry friction on small inertias), or give max_step below {self.max_step:g} s"
+                f"{after}: it runs away, or has modes to leave out of the plant (stiff springs, "
+                f"short lags, dry friction on small inertias); else give a shorter max_step"
             )
         return ""
 

@@ -117,7 +117,7 @@ def test_divergence_keeps_the_finite_part():
         assert np.isfinite(run.x).all() and len(run.u) == len(run.t) - 1
         # RK4 overtakes infinity within a few steps of 10 ms.
         assert 0.95 < run.t[-1] < 1.1
-        assert run.message == f"the state is not finite after t = {run.t[-1]:g} s"
+        assert f"after t = {run.t[-1]:g} s" in run.message
         assert run.x[50, 0] == pytest.approx(2.0, rel=1e-6)
     # Where steps become shorter depends on how many are made at once; both stay with 1 / (1 − t).
     for run in (free, held):
@@ -154,7 +154,7 @@ def test_friction_that_no_step_resolves_ends_a_run():
     run = simulate(brake(1.6e-5), x0=[0.0, 1.0], seconds=1)
     assert run.status == "diverged"
     assert "moves too fast for steps of 9.8e-06 s after t = 0 s" in run.message
-    assert "leave its fastest modes out" in run.message
+    assert "modes to leave out of the plant" in run.message
     assert len(run.t) <= 2
     slower = simulate(brake(0.016), x0=[0.0, 1.0], seconds=1)
     # Stops after 16 ms; what is left below the 5 % that count as gross may go to and fro.
