@@ -181,6 +181,7 @@ def test_identification_of_an_arm_from_noisy_torques(shared, rng):
     assert "condition" in repr(found) and "shoulder_link.Izz" in found.summary()
 
 
+@pytest.mark.filterwarnings("ignore:identification")  # clean data need no good condition
 def test_identification_is_exact_without_noise(rng):
     tree = TREES["puma"]
     base = tree.base_parameters()
@@ -214,7 +215,7 @@ def test_identification_says_what_is_not_excited(rng):
     base = tree.base_parameters()
     with pytest.raises(ValueError, match=r"do not excite all 36.*l\d\."):
         base.identify(q, v, a, tau)
-    with pytest.raises(ValueError, match="do not excite"):
+    with pytest.raises(ValueError, match="too few samples: 3 .* 18 equations for 36.* 6 samples"):
         base.identify(q[:3], v[:3], a[:3], tau[:3])
     with pytest.raises(ValueError, match="tau"):
         base.identify(q, v, a, tau[:, :3])

@@ -239,3 +239,14 @@ def test_misprint_eq_88_binets_tensor(rng):
     for factor in (2.0, -1.0, -2.0):
         wrong = np.array([factor * printed(*t) - true[t] for t in triples])
         assert np.abs(wrong).max() > FAILS * scale
+
+
+def test_derivatives_of_the_inverse_are_those_of_forward_dynamics(tree, rng):
+    q, v, _, tau, _ = zoo.state(tree, rng)
+    if tree.nv > 8:
+        pytest.skip("the other tensors take long to trace")
+    by_force = tree.forward_dynamics_second_derivatives(q, v, tau).d2_a_d_q_d_tau
+    function = tree.mass_matrix_inverse_derivatives
+    assert error(function(q).d_M_inverse_d_q, by_force.swapaxes(1, 2)) < EXACT
+    # The tensor is full: it is multiplied out by matrices, whatever the size of the tree.
+    assert function.function.n_instructions() < 10

@@ -99,10 +99,44 @@ class BaseParameters:
         Y = self.tree.inverse_dynamics_regressor(q, v, a)
         return Y[..., self.columns] if isinstance(Y, np.ndarray) else Y[:, self.columns.tolist()]
 
+    @property
+    def scales(self) -> np.ndarray:
+        """Size of each combination by the sizes of what is in it, shape (r,).
+
+        A first moment counts as mass times radius of gyration about the link's origin, an entry of
+        an inertia tensor as mass times its square: zeros and cancelled sums have a size too.
+        """
+        return np.linalg.norm(self.prior_deviations(1.0), axis=1)
+
+    def prior_deviations(self, share: float) -> np.ndarray:
+        """Root L of the covariance ``L Lᵀ`` of φ_b where bodies are known to a share, (r, 10 n).
+
+        Mass, first moment and inertia of every body have independent errors of that share of their
+        sizes (see `scales`).
+        """
+        sizes = []
+        for m, *h, Ixx, _, Iyy, _, _, Izz in self.tree.inertial_parameters.reshape(-1, 10):
+            gyration = np.sqrt(max(Ixx + Iyy + Izz, 0.0) / (2 * m)) if m > 0 else 0.0
+            radius = max(gyration, float(np.linalg.norm(h)) / m) if m > 0 else 0.0
+            sizes += [m, *[m * radius] * 3, *[m * radius**2] * 6]
+        return self.matrix * (share * np.abs(sizes))
+
     def identify(
-        self, q: Any, v: Any, a: Any, tau: Any, *, wrenches: Any = None, noise: Any = None
+        self,
+        q: Any,
+        v: Any,
+        a: Any,
+        tau: Any,
+        *,
+        wrenches: Any = None,
+        noise: Any = None,
+        prior: Any = None,
     ) -> Identification:
         """Weighted least squares for φ_b from measured motion and joint forces.
+
+        Motion counts as exact: noise in v and a, which differentiation makes, biases the estimate
+        towards zero forces for joints that hardly move. Filter (without delay) before, and move all
+        joints.
 
         Parameters
         ----------
@@ -114,6 +148,10 @@ class BaseParameters:
             Known external wrenches.
         noise : array_like, shape (nv,), optional
             Standard deviation of each joint's force; estimated from the residuals if left out.
+        prior : float, or array_like of shape (r,) or (r, r), optional
+            How well the tree's own numbers are known beforehand, so that what the motion hardly
+            excites stays near them: a share (0.3: masses, first moments and inertias to 30 % of
+            their size, see `prior_deviations`), standard deviations of φ_b, or their covariance.
 
         Returns
         -------
@@ -122,9 +160,31 @@ class BaseParameters:
         Raises
         ------
         ValueError
-            If the motion does not excite all parameters; the message names some that are not.
+            If, without a prior, samples are too few, or the motion does not excite all parameters;
+            the message names some that are not.
+
+        Warns
+        -----
+        UserWarning
+            If, without a prior, the condition is above 100, or errors are larger than the sizes of
+            the tree's numbers; the message names the worst.
+
+        Examples
+        --------
+        A weighed pendulum: measured at rest, it says nothing of the inertia.
+
+        >>> from lgcontrol.mechanics import Multibody, SpatialInertia
+        >>> rod = SpatialInertia.rod(2.0, length=1.0, center_of_mass=[0, 0, -0.5])
+        >>> tree = Multibody().add_body("rod", rod, "revolute", axis="y")
+        >>> q = np.linspace(-1, 1, 50)[:, None]
+        >>> measured = 1.2 * tree.gravity_forces(q)
+        >>> found = tree.base_parameters().identify(q, 0 * q, 0 * q, measured, prior=0.3)
+        >>> dict(zip(found.base.names, found.values.round(3)))["rod.mc.z"]
+        np.float64(-1.2)
+        >>> dict(zip(found.base.names, found.values.round(3)))["rod.Iyy"]  # as described
+        np.float64(0.667)
         """
-        return identify_parameters(self, q, v, a, tau, wrenches, noise)
+        return identify_parameters(self, q, v, a, tau, wrenches, noise, prior)
 
     def summary(self) -> str:
         """Counts, and every combination with the tree's value."""
@@ -159,7 +219,8 @@ def base_parameters(
     """Which combinations of inertial parameters motion and joint forces reveal, by name.
 
     The regressor at random states is decomposed column by column: a column in the span of those
-    before it is explained by them.
+    before it is explained by them. Symbols of `parametric` count with their nominal values: for
+    others, ``tree.with_parameters(p).base_parameters()``.
 
     Parameters
     ----------

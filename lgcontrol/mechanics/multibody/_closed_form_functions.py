@@ -47,7 +47,7 @@ class ClosedFormFunctions(FunctionSource):
 
         References
         ----------
-        Müller 2018, eq. 9 (body), 17 (spatial), 25 (hybrid).
+        Müller 2018, eq. 9 (body), 17 (spatial), 27 and 28 (hybrid; misprints mended).
         """
         return self._function("system_jacobian_rate", reference)
 
@@ -292,7 +292,10 @@ class ClosedFormFunctions(FunctionSource):
     def mass_matrix_inverse_derivatives(self) -> TreeFunction:
         """``q`` → M_inverse (..., nv, nv), and its derivatives by q[k], shape (..., nv, nv, nv).
 
-        ``∂M⁻¹/∂q_k = −M⁻¹ ∂M/∂q_k M⁻¹``: how the answer to a force changes with the pose.
+        ``∂M⁻¹/∂q_k = −M⁻¹ ∂M/∂q_k M⁻¹``: how the answer to a force changes with the pose. The same
+        tensor, with its last two indices exchanged, is the ``d2_a_d_q_d_tau`` of
+        `forward_dynamics_second_derivatives`: take that one where other second derivatives are
+        needed too, and `forward_dynamics_hessian` where only a weighted sum is.
 
         References
         ----------

@@ -107,7 +107,11 @@ RECIPES: dict[str, Recipe | Maker] = {
         "q", (("d_M_d_q", "vvv"),), connection.mass_matrix_derivatives, True
     ),
     "mass_matrix_inverse_derivatives": Recipe(
-        "q", _INVERSE, connection.mass_matrix_inverse_derivatives, True
+        "q",
+        _INVERSE,
+        connection.mass_matrix_inverse_parts,
+        True,
+        assemble=connection.mass_matrix_inverse_tensors,
     ),
     "linearized_equations": Recipe(
         "q v a", (*_BLOCKS, ("ad_v", "vv")), linearized.linearized_equations, True, True

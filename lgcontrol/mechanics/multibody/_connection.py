@@ -44,13 +44,34 @@ def mass_matrix_derivatives(plan: Plan, q: Value) -> Value:
     return _slices(plan.nv, slopes)
 
 
-def mass_matrix_inverse_derivatives(plan: Plan, q: Value) -> tuple[Value, Value]:
-    """M⁻¹ and ``∂M⁻¹/∂q_k = −M⁻¹ ∂M/∂q_k M⁻¹``."""
-    n = plan.nv
-    inverted = inverse(*factor(mass_matrix(plan, q)))
-    slopes = mass_matrix_derivatives(plan, q)
-    slices = [-(inverted @ slopes[:, k * n : (k + 1) * n] @ inverted) for k in range(n)]
-    return inverted, ca.horzcat(ca.SX(n, 0), *slices)
+def mass_matrix_inverse_parts(plan: Plan, q: Value) -> tuple[Value, Value]:
+    """M⁻¹ and ∂M/∂q, for `mass_matrix_inverse_tensors`."""
+    return inverse(*factor(mass_matrix(plan, q))), mass_matrix_derivatives(plan, q)
+
+
+def mass_matrix_inverse_tensors(M_inverse: Value, slices: Value) -> tuple[Value, Value]:
+    """M⁻¹ and ``∂M⁻¹/∂q_k = −M⁻¹ ∂M/∂q_k M⁻¹``, in products of matrices."""
+    n = M_inverse.shape[0]
+    slopes = ca.vertcat(slices[:0, :n], *(slices[:, k * n : (k + 1) * n] for k in range(n)))
+    by_force = [m * n + k for k in range(n) for m in range(n)]
+    return M_inverse, inverse_slopes(M_inverse, slopes)[:, by_force]
+
+
+def inverse_slopes(M_inverse: Value, slopes: Value) -> Value:
+    """Derivatives of ``M⁻¹ τ`` by q and then τ, as slices by τ.
+
+    Parameters
+    ----------
+    slopes : matrix, shape (nv², nv)
+        ∂M/∂q_k for all k, one below the other.
+    """
+    return -(M_inverse @ times_slopes(slopes, M_inverse))
+
+
+def times_slopes(slopes: Value, matrix: Value) -> Value:
+    """``∂M/∂q_k matrix`` for all k, as slices by the columns of the matrix."""
+    n = slopes.shape[1]
+    return ca.reshape(slopes @ matrix, n, n * n)
 
 
 def _coefficients(plan: Plan, q: Value) -> dict[Triple, Value]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import comb
+
 import casadi as ca
 
 from ...codegen import Value
@@ -80,6 +83,49 @@ def _curvature(f: Value, x: Value, at: Value) -> Value:
     slices = [ca.jacobian(slope[:, j], x) for j in range(x.shape[0])]
     # The slices are by the first variable; the tensor is symmetric in the two.
     return ca.sparsify(ca.substitute(ca.horzcat(*slices), x, at))
+
+
+def drive_force_derivatives(plan: Plan, q: Value, rates: Sequence[Value]) -> list[Value]:
+    """Time derivatives 0, 1, … of `drive_forces`, for the rates v, a, … (one more than these)."""
+    order = len(rates) - 2
+    totals = [ca.SX(plan.nv, 1) for _ in range(order + 1)]
+    for drive in plan.drives:
+        own = [drive.scale * rate[drive.v] for rate in rates]
+        dry, springs = _friction_derivatives(drive, own), _spring_derivatives(drive, q, own)
+        for n, total in enumerate(totals):
+            force = drive.armature * own[n + 1] + drive.damping * own[n] + dry[n] + springs[n]
+            total[drive.v] += drive.scale * force
+    return totals
+
+
+def _friction_derivatives(drive: Drive, own: Sequence[Value]) -> list[Value]:
+    """Of ``f tanh(v / speed)``: the slope of y = tanh x is z = 1 − y²; both by Leibniz' rule."""
+    if drive.friction.nnz() == 0:
+        return [ca.SX(drive.group.dim, 1) for _ in own[1:]]
+    x = [rate / drive.link.properties.friction_speed for rate in own[:-1]]
+    y, z = [ca.tanh(x[0])], []
+    for n in range(len(x) - 1):
+        square = sum(comb(n, i) * y[i] * y[n - i] for i in range(n + 1))
+        z.append((1 if n == 0 else 0) - square)
+        y.append(sum(comb(n, i) * z[i] * x[n + 1 - i] for i in range(n + 1)))
+    return [drive.friction * value for value in y]
+
+
+def _spring_derivatives(drive: Drive, q: Value, own: Sequence[Value]) -> list[Value]:
+    """Of a spring's force, a function of the stretch d, whose rate is ``Jr⁻¹(d) v``."""
+    dim = drive.group.dim
+    if drive.stiffness.nnz() == 0:
+        return [ca.SX(dim, 1) for _ in own[1:]]
+    d, rates = ca.SX.sym("d", dim), [ca.SX.sym("v", dim) for _ in own]
+    slope = drive.group._right_jacobian_inverse(d)
+    forces = [slope.T @ (drive.stiffness * d)]
+    for n in range(len(own) - 2):
+        force = ca.jtimes(forces[n], d, slope @ rates[0])
+        for i in range(n):
+            force += ca.jtimes(forces[n], rates[i], rates[i + 1])
+        forces.append(force)
+    stretch = _stretch(drive, drive.coordinates(q))
+    return ca.substitute(forces, [d, *rates], [stretch, *own])
 
 
 def spring_force(drive: Drive, q: Value) -> Value:

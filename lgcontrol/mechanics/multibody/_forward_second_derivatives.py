@@ -10,6 +10,7 @@ from __future__ import annotations
 import casadi as ca
 
 from ...codegen import Value
+from ._connection import inverse_slopes, times_slopes
 from ._forward_dynamics import forward_dynamics_by_factor
 from ._hessians import Blocks, inverse_dynamics_hessian
 from ._mass_matrix import factor, inverse, mass_matrix, solve
@@ -47,19 +48,15 @@ def forward_dynamics_tensors(
     n = a_q.shape[0]
     # ∂M/∂q_j for all j, one below the other.
     slopes = ca.vertcat(tau_qa[:0, :n], *(tau_qa[:, j::n] for j in range(n)))
-
-    def times_slopes(matrix: Value) -> Value:
-        return ca.reshape(slopes @ matrix, n, n * n)
-
-    bent = times_slopes(a_q)
+    bent = times_slopes(slopes, a_q)
     halves = [k * n + j for k in range(n) for j in range(k + 1)]
     swapped = [j * n + k for k in range(n) for j in range(k + 1)]
     place = {column: at for at, column in enumerate(halves)}
     whole = [place[max(j, k) * n + min(j, k)] for k in range(n) for j in range(n)]
     qq = a_tau @ (tau_qq[:, halves] + bent[:, halves] + bent[:, swapped])
-    qv = a_tau @ (tau_qv + times_slopes(a_v))
+    qv = a_tau @ (tau_qv + times_slopes(slopes, a_v))
     vv = a_tau @ tau_vv[:, halves]
-    return -qq[:, whole], -qv, -vv[:, whole], -(a_tau @ times_slopes(a_tau))
+    return -qq[:, whole], -qv, -vv[:, whole], inverse_slopes(a_tau, slopes)
 
 
 def forward_dynamics_hessian(

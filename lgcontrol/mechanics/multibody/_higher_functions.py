@@ -11,6 +11,7 @@ from . import _nested_brackets as brackets
 from . import _rates as rates
 from ._frame_functions import frame_recipe
 from ._geometry_derivatives import inverse_dynamics_geometry_derivatives
+from ._inverse_dynamics_rates import inverse_dynamics_time_derivatives
 from ._recipe import Recipe, rate_names
 
 if TYPE_CHECKING:
@@ -95,11 +96,20 @@ def _inverse_dynamics_geometry_derivatives(tree: Multibody, joints: tuple[str, .
     return Recipe("q v a", results, build, takes_wrenches=True, keep=joints)
 
 
+def _inverse_dynamics_time_derivatives(tree: Multibody, order: int) -> Recipe:
+    order = check_order(order, "tree.inverse_dynamics")
+    build = partial(inverse_dynamics_time_derivatives, order=order)
+    names = ["tau", "tau_dot", "tau_ddot", *(f"tau_{n}" for n in range(3, order + 1))]
+    results = tuple((name, "v") for name in names[: order + 1])
+    return Recipe(" ".join(["q", *rate_names(order + 2)]), results, build, True, True)
+
+
 RECIPES: dict[str, Callable[..., Recipe]] = {
     "twist_derivative": _of_order(rates.twist_derivative, "velocity"),
     "jacobian_time_derivative": _of_order(rates.jacobian_time_derivative, "jacobian"),
     "jacobian_derivatives": _jacobian_derivatives,
     "calibration_jacobian": _calibration_jacobian,
     "jacobian_geometry_derivatives": _jacobian_geometry_derivatives,
+    "inverse_dynamics_time_derivatives": _inverse_dynamics_time_derivatives,
     "inverse_dynamics_geometry_derivatives": _inverse_dynamics_geometry_derivatives,
 }

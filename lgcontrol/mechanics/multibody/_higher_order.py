@@ -103,6 +103,13 @@ class HigherOrderFunctions(FunctionSource):
         """
         return self._function("jacobian_time_derivative", frame, reference, order)
 
+    def inverse_dynamics_time_derivatives(self, order: int = 1) -> TreeFunction:
+        """(q, v, a, j, …[, wrenches]) → tau, tau_dot, tau_ddot, …, shape (..., nv) each.
+
+        TEXT
+        """
+        return self._function("inverse_dynamics_time_derivatives", order)
+
     # -- coordinates ----------------------------------------------------------------------------
 
     def jacobian_derivatives(

@@ -28,14 +28,21 @@ def carried(components: Sequence[Value], bracket: Callable[[int, Value], Value])
     bracket : callable
         ``(i, y) →`` what the i-th derivative of A's rate does to y.
     """
-    table = [[x] for x in components]  # table[k][m]: m-th derivative of A x^(k)
-    for m in range(1, len(components)):
-        for k in range(len(components) - m):
-            total = table[k + 1][m - 1]
+    known: dict[tuple[int, int], Value] = {}
+
+    def derivative(k: int, m: int) -> Value:
+        """m-th derivative of ``A x^(k)``, with one bracket for each derivative of A's rate."""
+        if (k, m) not in known:
+            total = components[k + m]
             for i in range(m):
-                total = total + comb(m - 1, i) * bracket(m - 1 - i, table[k][i])
-            table[k].append(total)
-    return table[0]
+                terms = [
+                    comb(m - 1 - n, i) * derivative(k + n, m - 1 - i - n) for n in range(m - i)
+                ]
+                total = total + bracket(i, sum(terms[1:], terms[0]))
+            known[k, m] = total
+        return known[k, m]
+
+    return [derivative(0, m) for m in range(len(components))]
 
 
 def body_twists(plan: Plan, q: Value, rates: Sequence[Value], seat: tuple[int, Motion]) -> list:
@@ -157,24 +164,25 @@ def _joined(V: list[Value], J: list[Value], rates: list[Value]) -> list[Value]:
 def _in_reference(pose: Motion, V: Sequence[Value], reference: str) -> Value:
     """Highest derivative of a twist in a reference, from those of its body components."""
     if reference == "spatial":
-        return pose.push(_seen_at_rest(V[1:], lambda m, x: twist_cross(V[m], x)))
+        return pose.push(seen_at_rest(V[1:], lambda m, x: twist_cross(V[m], x))[-1])
     spin = [rate[3:] for rate in V]
-    linear = pose.R @ _seen_at_rest([x[:3] for x in V], lambda m, x: cross(spin[m], x))
+    linear = pose.R @ seen_at_rest([x[:3] for x in V], lambda m, x: cross(spin[m], x))[-1]
     if reference == "mixed":
         return ca.vertcat(linear, spin[-1])
-    angular = pose.R @ _seen_at_rest(spin[1:], lambda m, x: cross(spin[m], x))
+    angular = pose.R @ seen_at_rest(spin[1:], lambda m, x: cross(spin[m], x))[-1]
     return ca.vertcat(linear, angular)
 
 
-def _seen_at_rest(components: Sequence[Value], bracket: Callable[[int, Value], Value]) -> Value:
-    """Highest derivative of ``A(t) x(t)`` in moving axes, for ``(A x)˙ = A (ẋ + bracket(0, x))``.
+def seen_at_rest(components: Sequence[Value], bracket: Callable[[int, Value], Value]) -> list[Value]:
+    """Derivatives 0 … n of ``A(t) x(t)`` in moving axes, for ``(A x)˙ = A (ẋ + bracket(0, x))``.
 
     For the rate of A itself the first bracket vanishes: it may start with its derivative.
     """
-    row = list(components)
+    row, found = list(components), list(components[:1])
     while len(row) > 1:
         row = [
             sum((comb(k, i) * bracket(i, row[k - i]) for i in range(k + 1)), row[k + 1])
             for k in range(len(row) - 1)
         ]
-    return row[0]
+        found.append(row[0])
+    return found

@@ -150,6 +150,7 @@ def multibody_system(
         h=h,
         output=output,
         quantities={"kinetic_energy": kinetic, "potential_energy": potential},
+        limits=_state_limits(tree),
     )
 
 
@@ -159,6 +160,24 @@ def state_of(tree: Multibody) -> Product:
     names = tuple(q.tangent_names)
     units = tuple(f"{unit}/s" for unit in q.tangent_units)
     return Product(configuration=q, velocity=Rn(tree.nv, names, units))
+
+
+def _state_limits(tree: Multibody) -> dict[str, tuple[float, float]]:
+    """Limits of the joints by the names of the state's coordinates, where a joint has any."""
+    state, limits, group = state_of(tree), tree.limits, tree.configuration
+    names = state.coordinate_names
+    lower, upper = np.full(state.nq, -np.inf), np.full(state.nq, np.inf)
+    lower[tree.nq :], upper[tree.nq :] = -limits["velocity"], limits["velocity"]
+    blocks = group.blocks if isinstance(group, Product) else {}
+    for name, block in blocks.items():
+        if block.nq == block.dim:  # else coordinates are not those of v
+            at, own = group.coordinate_slice(name), group.tangent_slice(name)
+            lower[at], upper[at] = limits["lower"][own], limits["upper"][own]
+    return {
+        name: (float(low), float(high))
+        for name, low, high in zip(names, lower, upper, strict=True)
+        if np.isfinite(low) or np.isfinite(high)
+    }
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from ._functions import RECIPES, TreeFunction
 from ._higher_order import HigherOrderFunctions
 from ._joints import Joint
 from ._link import WORLD, Frame, JointProperties, Link, Mimic
-from ._parameters import expand_names, nominal_values
+from ._parameters import expand_names, given_values, nominal_values, with_values
 from ._placement import as_placement
 from ._plan import Plan, make_plan
 from ._recipe import Recipe
@@ -416,6 +416,43 @@ class Multibody(
         changed = self._with()
         changed.parameters = tuple(dict.fromkeys([*self.parameters, *expand_names(self, names)]))
         return changed
+
+    def with_parameters(self, values: Any) -> Multibody:
+        """Tree whose numbers are the given ones; those are symbols no longer.
+
+        The way from `parametric` back: ``tree.with_parameters(p).f(q)`` is ``tree.f(q, p=p)``, with
+        functions specialised to the numbers, and results (`base_parameters`, limits, summaries)
+        that belong to them.
+
+        Parameters
+        ----------
+        values : array_like, shape (n_parameters,), or mapping of str to float
+            One number for each of `parameters`; or any numbers by the names that `parametric`
+            takes in full, symbols or not. Symbols that are not named stay symbols.
+
+        Returns
+        -------
+        Multibody
+            Turns ``joint.placement.rx`` are in its placements: from there they count from zero.
+
+        Raises
+        ------
+        KeyError
+            If there is no such parameter.
+        ValueError
+            If a count is wrong, a number not finite or a property of a joint negative. Inertias
+            that no body has are taken, with a warning.
+
+        Examples
+        --------
+        >>> ball = SpatialInertia.point_mass(2.0, [0, 0, -1])
+        >>> tree = Multibody().add_body("ball", ball, "revolute", axis="y").parametric("ball.mass")
+        >>> tree.with_parameters([3.0]).mass_matrix([0.0])
+        array([[3.]])
+        >>> tree.with_parameters({"ball.damping": 0.5}).parameters
+        ('ball.mass',)
+        """
+        return with_values(self, given_values(self, values))
 
     def with_properties(self, **joints: JointProperties) -> Multibody:
         """Tree with other drives, losses, springs or limits of the named joints."""
