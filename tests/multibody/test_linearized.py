@@ -11,6 +11,7 @@ from . import zoo
 EXACT = 1e-10  # both routes are exact: rounding of products with the inverse of M
 SECOND_ORDER = 1e-3  # what is left of an error when the perturbation shrinks a thousandfold: 1e-6
 KNOWN = 1e-10  # closed forms
+SOLVERS = 1e-9  # relative to the fastest: the state matrix squares the spread of frequencies
 G = 9.81
 
 
@@ -101,6 +102,42 @@ def test_modes_of_known_pendulums():
     assert error(np.sort(modes.poles.imag), np.r_[-known[::-1], known]) < KNOWN
     up = tree.normal_modes([np.pi, 0.0])
     assert (up.squared_frequencies < 0).all() and np.isnan(up.frequencies).all()
+
+
+def test_stiff_neighbours_do_not_hide_light_and_slow_modes():
+    """A bob of 0.1 g on 1 cm, a stiff slide of 1 kg, and a slide of a ton that nothing holds."""
+    bob = SpatialInertia.point_mass(1e-4, [0, 0, -0.01])
+    stiff = JointProperties(stiffness=1e10)
+    tree = Multibody().add_body("bob", bob, "revolute", axis="y")
+    tree = tree.add_body(
+        "slide", SpatialInertia.point_mass(1.0), "prismatic", properties=stiff, axis="x"
+    )
+    tree = tree.add_body("cart", SpatialInertia.point_mass(1e3), "prismatic", axis="x")
+    modes = tree.normal_modes([0.0, 0.0, 0.0])
+    assert modes.squared_frequencies[0] == 0.0
+    assert modes.squared_frequencies[1:] == pytest.approx([G / 0.01, 1e10], rel=KNOWN)
+    assert error(modes.shapes.T @ modes.M @ modes.shapes, np.eye(3)) < KNOWN
+
+
+@pytest.mark.parametrize("kind", ["revolute", "cylindrical", "composite", "light", "chain"])
+def test_poles_are_the_frequencies_where_nothing_damps(kind):
+    """By another solver: the eigenvalues ±i ω of the state matrix."""
+    rng = np.random.default_rng(3)
+    joints = zoo.JOINTS
+    tree, parent, scale = Multibody(gravity=[0, 0, -0.1]), "world", {"light": 1e-4}.get(kind, 1.0)
+    for i in range(4):
+        spring = 10.0 ** rng.uniform(1, 5) * scale
+        body = SpatialInertia.point_mass(scale, rng.normal(scale=0.2, size=3)) + SpatialInertia(
+            scale, [0, 0, 0], 0.01 * scale * np.eye(3)
+        )
+        joint = joints[kind] if kind in joints else joints["revolute"]
+        where = parent if kind == "chain" else "world"
+        properties = JointProperties(stiffness=spring)
+        tree = tree.add_body(str(i), body, joint, where, zoo.pose(rng), properties=properties)
+        parent = str(i)
+    modes = tree.normal_modes(tree.neutral)
+    assert (modes.squared_frequencies > 0).all()
+    assert error(np.sort(np.abs(modes.poles.imag))[::2], modes.frequencies) < SOLVERS
 
 
 def test_damped_oscillator_and_spring():

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SYMMETRY = 1e-9  # of K, relative: what rounding of the linearization leaves
 
-ROUNDING = 32 * np.finfo(float).eps  # of entries of K, against its largest one
+ROUNDING = 32 * np.finfo(float).eps  # of entries of K per mass, against the largest one
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,21 +95,30 @@ def normal_modes(tree: Multibody, q: Any, *, wrenches: Any = None, p: Any = None
     if p is not None:
         named["p"] = p
     M, D, K, _ = tree.linearized_equations(q, still, still, **named)
-    skew = np.abs(K - K.T).max(initial=0.0)
-    if skew > SYMMETRY * np.abs(K).max(initial=0.0):
+    # In units of each coordinate's own mass stiffnesses are squared frequencies: comparable between
+    # metres and radians, grams and tons.
+    unit = 1 / np.sqrt(np.diag(M))
+    M_own, D_own, K_own = (unit[:, None] * matrix * unit for matrix in (M, D, K))
+    largest = np.abs(K_own).max(initial=0.0)
+    skew = np.abs(K_own - K_own.T)
+    if skew.max(initial=0.0) > SYMMETRY * largest:
+        i, j = np.unravel_index(skew.argmax(), skew.shape)
         raise ValueError(
-            f"normal_modes: the stiffness is not symmetric (by {skew:.3g}): forces that turn with "
-            "a body, or a joint of several degrees of freedom held by a torque, have no potential. "
+            f"normal_modes: the stiffness is not symmetric (K[{i}, {j}] is {K[i, j]:.6g}, "
+            f"K[{j}, {i}] is {K[j, i]:.6g}): forces that turn with a body, or a joint of several "
+            "degrees of freedom held by a torque, have no potential. "
             "Use an equilibrium, or the eigenvalues of tree.system().linearize(...)"
         )
     M, K = (M + M.T) / 2, (K + K.T) / 2
-    squares, shapes = scipy.linalg.eigh(K, M)
-    rounding = ROUNDING * np.abs(K).max(initial=0.0) * (shapes**2).sum(axis=0)
+    M_own, K_own = (M_own + M_own.T) / 2, (K_own + K_own.T) / 2
+    squares, shapes = scipy.linalg.eigh(K_own, M_own)
+    rounding = ROUNDING * largest * (shapes**2).sum(axis=0)
     squares = np.where(np.abs(squares) <= rounding, 0.0, squares)
+    shapes = unit[:, None] * shapes
     damped = np.block(
         [
             [np.zeros_like(M), np.eye(tree.nv)],
-            [-scipy.linalg.solve(M, K, assume_a="pos"), -scipy.linalg.solve(M, D, assume_a="pos")],
+            [-scipy.linalg.solve(M_own, X, assume_a="pos") for X in (K_own, D_own)],
         ]
     )
     poles = np.linalg.eigvals(damped)
