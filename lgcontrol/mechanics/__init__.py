@@ -32,6 +32,7 @@ from ._wrenches import Spring as Spring
 from ._wrenches import WorldWrench as WorldWrench
 from ._wrenches import WrenchInput as WrenchInput
 from .multibody import BaseParameters as BaseParameters
+from .multibody import Calibration as Calibration
 from .multibody import Identification as Identification
 from .multibody import Joint as Joint
 from .multibody import JointProperties as JointProperties

@@ -1,6 +1,7 @@
 """Trees of rigid bodies with Lie-group joints."""
 
 from ._base_parameters import BaseParameters as BaseParameters
+from ._calibration import Calibration as Calibration
 from ._functions import TreeFunction as TreeFunction
 from ._identification import Identification as Identification
 from ._joints import Joint as Joint

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from ._calibration import Calibration, calibrate
 from ._frames import Reference
 from ._functions import FunctionSource, TreeFunction
 from ._higher_functions import DISPLACEMENTS, displaced_joints
@@ -216,7 +217,7 @@ class HigherOrderFunctions(FunctionSource):
         Notes
         -----
         Not all parameters can be told apart by poses: the rank of the stacked Jacobians says how
-        many can. `numpy.linalg.lstsq` answers with the smallest change.
+        many can. `calibrate` finds placements from poses.
 
         References
         ----------
@@ -239,6 +240,71 @@ class HigherOrderFunctions(FunctionSource):
         {'rod.placement.x': 0.001, 'rod.placement.y': 0.002}
         """
         return self._function("calibration_jacobian", frame, reference, _names(joints))
+
+    def calibrate(
+        self,
+        frame: str,
+        q: Any,
+        poses: Any,
+        *,
+        joints: Sequence[str] = (),
+        noise: Any = None,
+        prior: Any = None,
+    ) -> Calibration:
+        """Placements of joints from measured poses or positions of a frame.
+
+        Damped Gauss–Newton steps of ``Σ |minus(measured, predicted) / noise|²``, and with a prior
+        ``+ |change / prior|²``, with `calibration_jacobian` as derivative.
+
+        Parameters
+        ----------
+        frame : str
+        q : array_like, shape (n, nq)
+            Configurations as the encoders tell them.
+        poses : array_like, shape (n, 7) or (n, 3)
+            Measured pose of the frame in the world, SE3 coordinates, or its position [m].
+        joints : sequence of str
+            Joints whose placements are looked for, fixed ones too; by default all that move. For a
+            tracker that stands anywhere or a probe mounted anyhow, name fixed joints before the
+            first or after the last one.
+        noise : array_like, shape (2,), (6,) for poses or (1,), (3,) for positions, optional
+            Standard deviations of position [m] and rotation [rad], of what is measured, in the
+            frame's axes (positions: world's). Left out, they are estimated from the residuals.
+        prior : array_like, shape (2,) or (n_parameters,), optional
+            Standard deviations of the placements [m], [rad] before the measurement, such as
+            tolerances of manufacture. Without, combinations that poses do not tell do not change;
+            with parallel axes some are told hardly, and the prior keeps them small.
+
+        Returns
+        -------
+        Calibration
+            `tree` is the calibrated tree.
+
+        Raises
+        ------
+        KeyError, ValueError
+            If there is no such frame or joint, or numbers do not fit.
+
+        References
+        ----------
+        Müller 2018, section 6.2; Hollerbach and Wampler, "The calibration index and taxonomy for
+        robot kinematic calibration methods", Int. J. Robotics Research 15 (1996), 573–591.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from lgcontrol.mechanics import Multibody
+        >>> drawing = Multibody().add_body("rod", None, "revolute")
+        >>> drawing = drawing.add_frame("tip", "rod", [1, 0, 0])
+        >>> real = drawing.with_parameters({"rod.placement.x": 1e-3, "rod.placement.rz": 2e-3})
+        >>> q = np.linspace(-1, 1, 9)[:, None]
+        >>> found = drawing.calibrate("tip", q, real.placement("tip")(q))
+        >>> dict(zip(found.parameters, found.changes.round(9) + 0.0))["rod.placement.rz"]
+        np.float64(0.002)
+        >>> found.rank, found.tree.position("tip")([0.0]).round(6).tolist()
+        (6, [1.000998, 0.002, 0.0])
+        """
+        return calibrate(cast("Multibody", self), frame, q, poses, _names(joints), noise, prior)
 
     def jacobian_geometry_derivatives(
         self, frame: str, reference: Reference = "body", joints: Sequence[str] = ()
