@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # them grow however short they are, by the given share a step at most.
 UNDAMPED = 1e-3
 UNDAMPED_GROWTH = 0.01
+# More substeps are as good as none: the search ends there, for absurd states where none will do.
+COUNTLESS = 2**30
 
 
 def step_factor(method: str | Method, z: Any) -> np.ndarray:
@@ -139,6 +141,8 @@ def substeps_for(z: np.ndarray, method: str | Method, accuracy: float | None = N
     short, enough = 1, 2
     while not _holds(z, method, enough, accuracy):
         short, enough = enough, 2 * enough
+        if enough >= COUNTLESS:
+            return enough
     while enough - short > 1:
         middle = (short + enough) // 2
         if _holds(z, method, middle, accuracy):

@@ -82,6 +82,12 @@ def test_slow_systems_need_one_step_and_growing_ones_are_no_obstacle():
     assert stable_substeps(account(), [0.0, 0.0], None, 0.1) == 1
 
 
+def test_no_number_of_substeps_is_enough_for_absurd_states():
+    drag = System("drag", Rn(1), lambda t, x, u, p: -x * ca.fabs(x))
+    for x in (1e300, -1e300):
+        assert stable_substeps(drag, [x], None, 0.1, accuracy=0.1) >= 2**30
+
+
 def test_the_fastest_state_of_a_motion_counts():
     drag = System("drag", Rn(1), lambda t, x, u, p: -x * ca.fabs(x))
     assert stable_substeps(drag, [[1.0], [100.0]], None, 0.1) == stable_substeps(
