@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from lgcontrol.codegen import check_shape
+from lgcontrol.groups import LieGroup
 from lgcontrol.optimal import points_of, sample_reference
 from lgcontrol.systems import System
 from lgcontrol.systems._system import not_a_system
@@ -170,6 +171,27 @@ class Controller(ABC):
         states = np.asarray(getattr(point, "x", point), dtype=np.float64)
         nq = self.system.state.nq
         return np.broadcast_to(states, (len(times), nq)) if states.shape[-1:] == (nq,) else None
+
+    def task_errors(
+        self, times: np.ndarray, x: np.ndarray, reference: Any = None
+    ) -> dict[str, tuple[np.ndarray, LieGroup]]:
+        """Errors of what is tracked besides the state, for the record of a run.
+
+        Parameters
+        ----------
+        times : ndarray, shape (k,)
+            In s.
+        x : ndarray, shape (k, nq)
+            States then.
+        reference : optional
+            As in a call.
+
+        Returns
+        -------
+        dict of str to (ndarray, LieGroup)
+            By name, tangent vectors of shape (k, dim) on a group.
+        """
+        return {}
 
     def _state_reference(self, reference: Any) -> Any:
         """A reference as one of the system's state, None if it is none."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import casadi as ca
 import numpy as np
 
 from lgcontrol.codegen import check_shape
 from lgcontrol.groups import LieGroup, check_element
+from lgcontrol.mechanics import FrameTask, Multibody
 from lgcontrol.optimal import moves
 
 
@@ -92,3 +94,26 @@ def _split(group: LieGroup, point: Any, name: str) -> tuple[np.ndarray, np.ndarr
     value = check_shape(name, value, value.shape)
     X = check_element(name, value[: group.nq], group)
     return X, value[group.nq :] if len(value) > group.nq else None
+
+
+def frame_errors(
+    tree: Multibody, task: FrameTask, blocks: slice, times: np.ndarray, x: np.ndarray, goal: Any
+) -> dict[str, tuple[np.ndarray, LieGroup]]:
+    """``minus(frame, goal)`` of a task at times and states, by the name of its frame.
+
+    Parameters
+    ----------
+    tree : Multibody
+    task : FrameTask
+    blocks : slice
+        Where the configuration is in a state.
+    times : ndarray, shape (k,)
+    x : ndarray, shape (k, nq)
+    goal : optional
+        As for `goal_of`.
+    """
+    q = ca.SX.sym("q", tree.nq)
+    place = ca.Function("place", [q], [ca.densify(task.kinematics(tree, q).X)], ["q"], ["X"])
+    found = np.array(place(x[:, blocks].T)).T
+    wanted = np.array([goal_of(task.group, goal, float(t), 1.0, "reference").X for t in times])
+    return {task.frame: (task.group.minus(found, wanted), task.group)}

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from lgcontrol.codegen import check_shape, unknown_name
+from lgcontrol.codegen import check_shape, trace, unknown_name
+from lgcontrol.groups import LieGroup
 from lgcontrol.integrators import Method
 from lgcontrol.optimal import (
     Bound,
@@ -295,6 +296,26 @@ class MPC(Controller):
             if not np.isfinite(state).all():
                 return
             self._first(state, self.problem.times(start), goal, time.perf_counter())
+
+    def task_errors(
+        self, times: np.ndarray, x: np.ndarray, reference: Any = None
+    ) -> dict[str, tuple[np.ndarray, LieGroup]]:
+        """Residuals that say the group of their error; see `Residual`."""
+        system, found = self.system, {}
+        shapes = {"t": (), "x": (system.state.nq,), "u": (system.n_inputs,), "p": self._p.shape}
+        for residual in self.problem.residuals:
+            group = residual.group
+            if group is None:
+                continue
+
+            def build(t: Any, x: Any, u: Any, p: Any, residual: Residual = residual) -> Any:
+                return residual.expression(system.symbol, t, x, u, p)
+
+            error = trace(
+                "task_error", build, shapes, {"error": (group.dim,)}, symbol=system.symbol
+            )
+            found[residual.name] = (error(times, x, system.nominal_input, self._p), group)
+        return found
 
     def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
         started = time.perf_counter()

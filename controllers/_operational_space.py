@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from lgcontrol.groups import LieGroup
 from lgcontrol.mechanics import FrameTask, Multibody
 from lgcontrol.systems import System
 
 from ._base import Controller
-from ._goal import goal_of, state_reference
+from ._goal import frame_errors, goal_of, state_reference
 from ._task_inverse import TaskInverse
 from ._tracking import gains, tracking_acceleration
 from ._tree_law import TreeLaw, bounded, system_of
@@ -138,3 +139,9 @@ class OperationalSpace(Controller):
 
     def _rest_reference(self, reference: Any) -> Any:
         return state_reference(self.tree.configuration, self.posture, self.dt)
+
+    def task_errors(
+        self, times: np.ndarray, x: np.ndarray, reference: Any = None
+    ) -> dict[str, tuple[np.ndarray, LieGroup]]:
+        goal = self.reference if reference is None else reference
+        return frame_errors(self.tree, self.task, self.law.configuration, times, x, goal)

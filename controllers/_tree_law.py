@@ -45,6 +45,8 @@ class TreeLaw:
     Attributes
     ----------
     function : ModelFunction
+    configuration : slice
+        Where the tree's configuration is in the system's state.
 
     Raises
     ------
@@ -69,7 +71,7 @@ class TreeLaw:
                 f"the state of {system.name} has the configuration {blocks.group}, "
                 f"expected that of {tree.name}: {tree.configuration}"
             )
-        self._q, self._v = blocks.q, blocks.v
+        self.configuration, self._v = blocks.q, blocks.v
         self._p = system.nominal_parameters
         self._actuation = actuation(system, blocks)
         B = _input_matrix(tree, system, blocks, self._actuation)
@@ -103,7 +105,7 @@ class TreeLaw:
 
     def __call__(self, t: float, x: np.ndarray, *values: Any) -> list[np.ndarray]:
         """Controls of all terms, the one that the others are added to first."""
-        terms = self.function(x[self._q], x[self._v], *values)
+        terms = self.function(x[self.configuration], x[self._v], *values)
         terms = [terms] if self._single else list(terms)
         if self._is_direct:
             return terms

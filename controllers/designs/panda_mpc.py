@@ -83,7 +83,9 @@ def design(seed: int = 0) -> Task:
         Q={"configuration": 0.1, "velocity": 0.1},
         R=1e-3,
         terminal={"configuration": 0.1, "velocity": 1.0},
-        residuals=[Residual(pose_error, weight=300.0, terminal=100.0, name="pose of the hand")],
+        residuals=[
+            Residual(pose_error, weight=300.0, terminal=100.0, name="pose of the hand", group=SE3)
+        ],
         bounds=[
             Bound("configuration", limits["lower"], limits["upper"], soft=100.0),
             Bound("velocity", -limits["velocity"], limits["velocity"], soft=30.0),

@@ -46,6 +46,8 @@ def write_archive(
     path = _with_suffix(path)
     text = json.dumps({"schema": schema, "version": version, **description})
     members = {**arrays, "description": np.array(text)}
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}")
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with open(part, "wb") as file:

@@ -51,6 +51,21 @@ class Bound:
     name: str | None = None
 
     def __post_init__(self) -> None:
+        for name in ("lower", "upper"):
+            try:
+                np.asarray(getattr(self, name), dtype=np.float64)
+            except (TypeError, ValueError):
+                raise TypeError(
+                    f"bound {self.label!r}: {name} must be a number or a list of numbers, not "
+                    f"{getattr(self, name)!r}"
+                ) from None
+        low, high = (np.asarray(v, dtype=np.float64) for v in (self.lower, self.upper))
+        if low.shape == high.shape or not (low.shape and high.shape):  # else sizes are told later
+            if not (low <= high).all():
+                raise ValueError(
+                    f"bound {self.label!r}: lower must not exceed upper, got {self.lower} and "
+                    f"{self.upper}"
+                )
         if self.at not in get_args(Where):
             raise ValueError(unknown_name("place of a bound", self.at, get_args(Where)))
         if self.soft is not None and not (np.isfinite(self.soft) and self.soft > 0):

@@ -141,6 +141,11 @@ class OptimalControlProblem:
             object.__setattr__(self, name, value)
         object.__setattr__(self, "_is_automatic", is_automatic)
         needed = self._needed_substeps(*self._typical_states())
+        if is_automatic and needed > MOST_SUBSTEPS:
+            raise ValueError(
+                f"{self._too_few(needed)}. That makes large code: leave the fastest parts out of "
+                f"the model, shorten dt, or give substeps=… nevertheless"
+            )
         if is_automatic:
             object.__setattr__(self, "substeps", needed)
         elif needed > self.substeps:
@@ -171,12 +176,13 @@ class OptimalControlProblem:
         Returns
         -------
         OptimalControlProblem
-            Itself where its steps keep up, or where the substeps were given by the user.
+            Itself where its steps keep up, where the substeps were given by the user, and where
+            states are so far off that no reasonable number would do.
         """
         if not self._is_automatic:  # type: ignore[attr-defined]
             return self
         needed = self._needed_substeps(x, u, t, p)
-        if needed <= self.substeps:
+        if not self.substeps < needed <= MOST_SUBSTEPS:
             return self
         finer = replace(self, substeps=needed)
         object.__setattr__(finer, "_is_automatic", True)
@@ -193,15 +199,9 @@ class OptimalControlProblem:
         return np.array(x), np.array(u), t[: len(x)]
 
     def _needed_substeps(self, x: Any, u: Any, t: Any = 0.0, p: Any = None) -> int:
-        needed = stable_substeps(
+        return stable_substeps(
             self.system, x, u, self.dt, self.method, accuracy=MODE_ACCURACY, p=p, t=t
         )
-        if needed > MOST_SUBSTEPS and self._is_automatic:  # type: ignore[attr-defined]
-            raise ValueError(
-                f"{self._too_few(needed)}. That makes large code: leave the fastest parts out of "
-                f"the model, shorten dt, or give substeps=… nevertheless"
-            )
-        return needed
 
     def _too_few(self, needed: int) -> str:
         return (

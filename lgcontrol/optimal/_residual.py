@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen import ModelFunction
+from ..groups import LieGroup
 from ._weights import check_definite, square
 
 
@@ -45,6 +46,9 @@ class Residual:
         W at the end of the horizon, where u is the reference's; nothing if left out.
     name : str
         What messages call it.
+    group : LieGroup, optional
+        Where the residual is ``minus(…)`` of two elements of a group, that group: runs then show
+        it as the error of a task, with the group's units.
 
     Examples
     --------
@@ -57,6 +61,7 @@ class Residual:
     weight: Any = 1.0
     terminal: Any = None
     name: str = "residual"
+    group: LieGroup | None = None
 
     def expression(self, system_symbol: type, t: Any, x: Any, u: Any, p: Any) -> Any:
         """Column of the residual for symbols."""

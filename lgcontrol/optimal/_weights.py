@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..codegen import check_shape, unknown_name
-from ..groups import LieGroup, Product
-from ..systems import System
+from ..groups import LieGroup
+from ..systems import System, block_slices
 
 # Eigenvalues of a semidefinite matrix from data come out negative by this share of the largest.
 SEMIDEFINITE_TOLERANCE = 1e-10
@@ -24,7 +24,8 @@ def state_weight(name: str, weight: Any, group: LieGroup) -> np.ndarray:
         What messages call it, for example ``"Q"``.
     weight : float, array_like or mapping
         A number (times the identity), a diagonal (dim,), a matrix (dim, dim), or a mapping from
-        blocks or tangent coordinates to any of these; what is not named weighs nothing.
+        blocks (joints, too) or tangent coordinates to any of these; what is not named weighs
+        nothing.
     group : LieGroup
 
     Returns
@@ -54,7 +55,8 @@ def input_weight(name: str, weight: Any, system: System) -> np.ndarray:
     ----------
     name : str
     weight : float, array_like or mapping
-        As in `state_weight`, with the names of controls.
+        As in `state_weight`, with the names of controls, or what comes before the dot in them:
+        ``{"rotor": 0.1}`` for rotor.0 to rotor.3.
     system : System
 
     Returns
@@ -77,15 +79,17 @@ def input_weight(name: str, weight: Any, system: System) -> np.ndarray:
     """
     controls = system.input_index("control")
     names = {system.input_names[i]: slice(k, k + 1) for k, i in enumerate(controls)}
+    for prefix in dict.fromkeys(name.split(".")[0] for name in names if "." in name):
+        own = [k for k, name in enumerate(names) if name.startswith(f"{prefix}.")]
+        if prefix not in names and own[-1] - own[0] == len(own) - 1:
+            names[prefix] = slice(own[0], own[-1] + 1)
     return _assemble(name, weight, names, len(controls), strict=True)
 
 
 def state_names(group: LieGroup) -> dict[str, slice]:
-    """Where blocks and tangent coordinates are in a tangent vector."""
+    """Where blocks, blocks in blocks and tangent coordinates are in a tangent vector."""
     names = {key: slice(i, i + 1) for i, key in enumerate(group.tangent_names)}
-    if isinstance(group, Product):
-        names = {block: group.tangent_slice(block) for block in group.blocks} | names
-    return names
+    return block_slices(group)[1] | names
 
 
 def _assemble(
@@ -99,7 +103,11 @@ def _assemble(
             part, label = names[key], f"{name}[{key!r}]"
             own = square(label, value, part.stop - part.start)
             matrix[part, part] = check_definite(label, own, strict=False)
-        missing = [key for key, part in names.items() if not matrix[part, part].any()]
+        missing = [
+            key
+            for key, part in names.items()
+            if part.stop - part.start == 1 and not matrix[part, part].any()
+        ]
         if strict and missing:
             raise ValueError(f"{name} gives no weight to {', '.join(missing)}: weigh every control")
     elif isinstance(weight, str):

@@ -159,9 +159,13 @@ def input_panels(
 
 
 def error_panels(
-    group: LieGroup, t: np.ndarray, error: np.ndarray, deviation: np.ndarray | None
+    group: LieGroup,
+    t: np.ndarray,
+    error: np.ndarray,
+    deviation: np.ndarray | None,
+    what: str = "estimation error",
 ) -> list[Panel]:
-    """Panels of estimation errors with twice their standard deviation."""
+    """Panels of errors, those of estimates with twice their standard deviation."""
     if deviation is not None and deviation.shape != error.shape:
         deviation = None
     panels: list[Panel] = []
@@ -172,7 +176,7 @@ def error_panels(
             some = [start + i for i, u in enumerate(units) if u == unit]
             panels.append(
                 Panel(
-                    _title(name, unit, several=len(set(units)) > 1, what="estimation error"),
+                    _title(name, unit, several=len(set(units)) > 1, what=what),
                     unit,
                     tuple(block.tangent_names[i - start] for i in some),
                     t,

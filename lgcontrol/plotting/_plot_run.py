@@ -50,6 +50,8 @@ def plot_run(run: Run, *, figure: Any = None) -> Figure:
     ['position (level)']
     """
     panels = state_panels(run.group, run.t, run.x, run.reference)
+    for name, task in getattr(run, "tasks", {}).items():
+        panels += error_panels(task.group, run.t, task.error, None, what=f"error of {name}")
     if len(run.u):
         panels += input_panels(
             run.t, run.u, run.input_names, run.input_units, run.input_roles, run.input_bounds

@@ -9,6 +9,7 @@ from ._disturbances import Pulse as Pulse
 from ._disturbances import WhiteNoise as WhiteNoise
 from ._logs import ControllerLog as ControllerLog
 from ._logs import Measurements as Measurements
+from ._logs import TaskError as TaskError
 from ._loop import SimulationError as SimulationError
 from ._result import SimulationResult as SimulationResult
 from ._sensor import Sensor as Sensor

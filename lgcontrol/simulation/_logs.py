@@ -46,3 +46,22 @@ class ControllerLog:
     t: np.ndarray
     command: np.ndarray | None
     info: Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TaskError:
+    """Error of something a controller tracks that is no state, at all times of a run.
+
+    Attributes
+    ----------
+    error : ndarray, shape (N + 1, dim)
+        Tangent vectors on the task's group.
+    group : LieGroup
+    """
+
+    error: np.ndarray
+    group: LieGroup
+
+    def __repr__(self) -> str:
+        """Group, number of times and the last error."""
+        return f"TaskError({self.group}, {len(self.error)} times, last={self.error[-1].round(5)})"

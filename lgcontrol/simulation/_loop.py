@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,10 @@ from ._clock import Timing, check_period, check_times
 from ._controllers import Chain, check_model, make_stages
 from ._motion import Motion
 from ._random import check_seed
-from ._record import Recorder
+from ._record import Recorder, reference_of
 from ._result import SimulationResult
 from ._sensor import BoundSensor, Sensor
-from ._setup import bind_sensors, choose_feedback, make_clock, start_state
+from ._setup import bind_sensors, choose_feedback, make_clock, start_state, warn_beyond_limits
 from ._sources import Disturbances
 
 # States beyond have nothing to do with what was to be simulated; doubles have no digits left there.
@@ -117,6 +118,14 @@ class Loop:
             measure = partial(self._measure, sensor, what, timing.delay)
             self.agenda.every(timing.period, timing.offset, MEASURE, measure)
         self.chain.schedule(self.agenda, self.clock)
+        self.disturbances.warn_of_late_ones(float(seconds))
+        warn_beyond_limits(plant, "x0", self.x)
+        if reference is not None and not isinstance(reference, FunctionType | MethodType):
+            leader = stages[0].controller if stages else None
+            times = getattr(reference, "t", np.zeros(1))
+            goal = reference_of(plant, leader, reference, np.atleast_1d(times).astype(float))
+            if goal is not None:
+                warn_beyond_limits(plant, "reference", goal)
 
     # The run
 
@@ -228,7 +237,8 @@ class Loop:
             self._keep()
         logs = {stage.name: stage.record.finish() for stage in self.chain.stages}
         self.settings["shortest_step"] = self.shortest_step
-        return self.record.finish(self.reference, logs, self.settings, status, message)
+        leader = self.chain.stages[0].controller if self.chain.stages else None
+        return self.record.finish(self.reference, logs, self.settings, status, message, leader)
 
     # Events
 

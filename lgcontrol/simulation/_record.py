@@ -10,7 +10,7 @@ import numpy as np
 
 from ..groups import LieGroup
 from ..systems import System, Trajectory, TrimPoint
-from ._logs import ControllerLog, Measurements
+from ._logs import ControllerLog, Measurements, TaskError
 from ._result import SimulationResult
 
 
@@ -81,21 +81,32 @@ class Recorder:
         settings: Mapping[str, Any],
         status: str,
         message: str,
+        leader: Any = None,
     ) -> SimulationResult:
-        """Everything as arrays; the input of an interval that was not finished is left out."""
+        """Everything as arrays; the input of an interval that was not finished is left out.
+
+        `leader` is the outermost controller, which may know what the reference means.
+        """
         plant, count = self.plant, len(self._rows)
         t = np.array([row[0] for row in self._rows])
+        x = np.array([row[1] for row in self._rows])
+        u = np.array(self._inputs[: count - 1]).reshape(count - 1, plant.n_inputs)
         return SimulationResult(
             name=plant.name,
             group=plant.state,
             t=t,
-            x=np.array([row[1] for row in self._rows]),
-            u=np.array(self._inputs[: count - 1]).reshape(count - 1, plant.n_inputs),
+            x=x,
+            u=u,
             input_names=plant.input_names,
             input_units=tuple(entry.unit for entry in plant.inputs),
             input_roles=tuple(entry.role for entry in plant.inputs),
             input_bounds=np.array(plant.input_bounds).reshape(2, plant.n_inputs),
-            reference=reference_states(plant.state, reference, t),
+            reference=reference_of(plant, leader, reference, t),
+            state_limits=np.array(plant.state_limits) if plant.limits else None,
+            tasks={
+                name: TaskError(error, group)
+                for name, (error, group) in task_errors(plant, leader, t, x, reference).items()
+            },
             estimate=_rows([row[2] for row in self._rows]),
             estimate_std=_rows([row[3] for row in self._rows]),
             measurements={
@@ -111,6 +122,38 @@ class Recorder:
             status=status,
             message=message,
         )
+
+
+def reference_of(plant: System, leader: Any, reference: Any, t: np.ndarray) -> np.ndarray | None:
+    """States that a reference stands for, as far as it or the controller says them."""
+    states = reference_states(plant.state, reference, t)
+    if states is None and _is_of(plant, leader, "reference_states"):
+        try:
+            states = leader.reference_states(t, reference)
+        except Exception:  # as below: the run is worth more than this record
+            return None
+        if states is not None and states.shape != (len(t), plant.state.nq):
+            return None
+    return states
+
+
+def task_errors(
+    plant: System, leader: Any, t: np.ndarray, x: np.ndarray, reference: Any
+) -> Mapping[str, tuple[np.ndarray, LieGroup]]:
+    """Errors of what a controller tracks besides the state, by name, with their groups."""
+    if not _is_of(plant, leader, "task_errors"):
+        return {}
+    try:
+        return leader.task_errors(t, x, reference)
+    except Exception:  # as below
+        return {}
+
+
+def _is_of(plant: System, leader: Any, method: str) -> bool:
+    """Whether a controller has a method itself (adapters hand theirs on) and the plant's state."""
+    own = getattr(type(leader), method, None)
+    system = getattr(leader, "system", None)
+    return own is not None and getattr(system, "state", None) == plant.state
 
 
 def reference_states(group: LieGroup, reference: Any, t: np.ndarray) -> np.ndarray | None:

@@ -11,9 +11,9 @@ import numpy as np
 
 from ..codegen import unknown_name
 from ..groups import LieGroup, Product
-from ..systems import Trajectory
+from ..systems import Trajectory, block_slices
 from ..systems._signals import control_name
-from ._logs import ControllerLog, Measurements
+from ._logs import ControllerLog, Measurements, TaskError
 
 if TYPE_CHECKING:
     import control
@@ -40,7 +40,12 @@ class SimulationResult:
     input_roles : tuple of str
     input_bounds : ndarray, shape (2, n_inputs)
     reference : ndarray, shape (N + 1, nq), or None
-        If the reference was a state, or a function of time that gives states.
+        If the reference was a state, a function of time that gives states, or something that the
+        controller says the states of (`Controller.reference_states`).
+    state_limits : ndarray, shape (2, nq), or None
+        Limits of the state's coordinates, as the plant knows them; infinite where there are none.
+    tasks : dict of str to TaskError
+        Errors of what the controller tracks besides the state: the pose of a hand.
     estimate : ndarray, shape (N + 1, nq), or None
         The estimator's ``x``, after the measurements delivered at each time.
     estimate_std : ndarray, shape (N + 1, dim), or None
@@ -67,6 +72,8 @@ class SimulationResult:
     input_roles: tuple[str, ...]
     input_bounds: np.ndarray
     reference: np.ndarray | None = None
+    state_limits: np.ndarray | None = None
+    tasks: Mapping[str, TaskError] = field(default_factory=dict)
     estimate: np.ndarray | None = None
     estimate_std: np.ndarray | None = None
     measurements: Mapping[str, Measurements] = field(default_factory=dict)
@@ -117,12 +124,12 @@ class SimulationResult:
         return self.group.minus(self.x, self.estimate)
 
     def block(self, name: str) -> np.ndarray:
-        """Coordinates of a block of the state, shape (N + 1, nq of the block)."""
-        return self._blocks().split(self.x)[self._checked(name)]
+        """Coordinates of a block of the state, or of a joint, shape (N + 1, nq of the block)."""
+        return self.x[:, self._slices(name)[0]]
 
     def block_error(self, name: str) -> np.ndarray:
         """Error of a block of the state, shape (N + 1, dim of the block)."""
-        return self._blocks().split_tangent(self.error)[self._checked(name)]
+        return self.error[:, self._slices(name)[1]]
 
     def input(self, name: str) -> np.ndarray:
         """One input as applied, held over each interval, shape (N,)."""
@@ -148,20 +155,31 @@ class SimulationResult:
         return np.diff(self.t) @ self.u[:, self._controls] ** 2
 
     def saturation(self, tolerance: float = 1e-6) -> float:
-        """Fraction of the controller's calls that asked for more than the bounds allow.
+        """Fraction of the controller's calls that met a bound or asked for more.
+
+        Controllers that keep the bounds themselves end at them.
 
         Parameters
         ----------
         tolerance : float
-            What a command may be beyond a bound, relative to its size: solvers touch bounds.
+            What a command may be away from a bound, relative to its size.
         """
         command = self.command
         if command.size == 0:
             return 0.0
         lower, upper = self.input_bounds[:, self._controls]
         slack = tolerance * (1 + np.abs(command))
-        outside = (command < lower - slack) | (command > upper + slack)
-        return float(outside.any(axis=1).mean())
+        at_bound = (command <= lower + slack) | (command >= upper - slack)
+        return float(at_bound.any(axis=1).mean())
+
+    def beyond_limits(self) -> dict[str, float]:
+        """By how much coordinates exceed their limits at worst, by name; those that do."""
+        if self.state_limits is None:
+            return {}
+        lower, upper = self.state_limits
+        excess = np.maximum(self.x - upper, lower - self.x).max(axis=0)
+        names = self.group.coordinate_names
+        return {names[i]: float(excess[i]) for i in np.flatnonzero(excess > 0)}
 
     def summary(self) -> list[str]:
         """Lines of text: status, final error, effort, saturation, time per controller call."""
@@ -241,12 +259,11 @@ class SimulationResult:
     def _controls(self) -> list[int]:
         return [i for i, role in enumerate(self.input_roles) if role == "control"]
 
-    def _blocks(self) -> Product:
+    def _slices(self, block: str) -> tuple[slice, slice]:
+        """Where a block is in coordinates and in tangent vectors."""
         if not isinstance(self.group, Product):
             raise TypeError(f"the state {self.group} has no blocks: use x and error")
-        return self.group
-
-    def _checked(self, block: str) -> str:
-        if block not in self._blocks().blocks:
-            raise KeyError(unknown_name("block", block, self._blocks().blocks))
-        return block
+        coordinates, tangents = block_slices(self.group)
+        if block not in coordinates:
+            raise KeyError(unknown_name("block", block, coordinates))
+        return coordinates[block], tangents[block]

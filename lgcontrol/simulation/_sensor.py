@@ -66,6 +66,9 @@ class Sensor:
         if not isinstance(self.name, str) or not self.name.strip():
             raise ValueError(f"the name of a sensor must be a non-empty text, got {self.name!r}")
         check_times(f"sensor {self.name!r}", self)
+        for what in ("std_discrete", "density"):
+            value = getattr(self, what)
+            check_deviation(f"{what} of sensor {self.name!r}", value, np.shape(value))
         if not 0 <= self.dropout <= 1:
             raise ValueError(
                 f"dropout of sensor {self.name!r} is a probability from 0 to 1, got {self.dropout}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,22 @@ FEEDBACKS = ("state", "measurement", "estimate")
 def start_state(plant: System, x0: Any) -> np.ndarray:
     """The start as coordinates on the group; a TrimPoint has them as ``x``."""
     return check_element("x0", getattr(x0, "x", x0), plant.state, tolerance=np.inf)
+
+
+def warn_beyond_limits(plant: System, name: str, states: np.ndarray) -> None:
+    """Warn of states, shape (..., nq), beyond limits of the plant, which nothing keeps."""
+    if not plant.limits:
+        return
+    x = np.atleast_2d(states)
+    lower, upper = plant.state_limits
+    for i in np.flatnonzero(((x < lower) | (x > upper)).any(axis=0)):
+        worst = x[np.argmax(np.maximum(x[:, i] - upper[i], lower[i] - x[:, i])), i]
+        warnings.warn(
+            f"{name} is beyond the limits of {plant.state.coordinate_names[i]}: {worst:g}, allowed "
+            f"are {lower[i]:g} … {upper[i]:g}; the simulation does not stop there",
+            RuntimeWarning,
+            stacklevel=4,
+        )
 
 
 def bind_sensors(sensors: Sequence[Sensor], plant: System, seed: int) -> list[BoundSensor]:

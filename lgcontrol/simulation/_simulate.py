@@ -70,7 +70,7 @@ def simulate(
         What the controllers see: the estimate (the default with an estimator), the last delivery of
         a single sensor of the whole state (the default with sensors alone; x0 until the first one),
         or the true state.
-    disturbances : sequence
+    disturbances : sequence, or a single one
         `HeldNoise`, `WhiteNoise`, `InputSignal`, `Pulse`, `Kick`, or objects of your own with
         ``dt`` and ``sample(t, rng) → {input: value}``. Those on the same input add up, to its
         nominal value or, on a control, to what the controller says, after saturation.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -25,6 +26,10 @@ class Disturbances:
     """
 
     def __init__(self, plant: System, disturbances: Sequence[Any], seed: int) -> None:
+        if isinstance(disturbances, Kick | Pulse) or callable(
+            getattr(disturbances, "sample", None)
+        ):
+            disturbances = [disturbances]
         if not isinstance(disturbances, list | tuple):
             raise TypeError(
                 f"disturbances must be a list, as in disturbances=[{type(disturbances).__name__}"
@@ -61,6 +66,17 @@ class Disturbances:
         for time, _ in self._kicks:
             yield "time of a Kick", time
 
+    def warn_of_late_ones(self, seconds: float) -> None:
+        """Warn of what would happen after the end of a run, or push from there on."""
+        late = [("Kick", time) for time, _ in self._kicks if time > seconds]
+        late += [("Pulse", pulse.start) for pulse in self._pulses if pulse.start >= seconds]
+        for what, time in late:
+            warnings.warn(
+                f"the {what} at {time:g} s has no effect: the run ends at {seconds:g} s",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+
     def schedule(
         self,
         agenda: Agenda,
@@ -90,6 +106,11 @@ class Disturbances:
         self._set(part, label_of(source), source.sample(clock.seconds(now), rng), now)
 
     def _set(self, part: np.ndarray, what: str, values: Mapping[str, float], now: int) -> None:
+        if not isinstance(values, Mapping):
+            raise TypeError(
+                f"{what} must give a mapping from inputs to values, as in "
+                f"{{{next(iter(self._index), 'input')!r}: 1.0}}, not {values!r}"
+            )
         part[:] = 0.0
         part[self._positions(values, what)] = [float(value) for value in values.values()]
         if not np.isfinite(part).all():

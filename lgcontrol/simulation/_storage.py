@@ -12,14 +12,14 @@ from ..codegen import check_shape
 from ..groups import LieGroup, describe_group, group_from_description
 from ..io._archive import DAMAGE, damage_reason, read_archive, write_archive
 from ..systems._trajectory_file import read_group
-from ._logs import ControllerLog, Measurements
+from ._logs import ControllerLog, Measurements, TaskError
 from ._result import SimulationResult
 
 SCHEMA, VERSION = "lgcontrol.simulation", 1
 _TEXTS = ("name", "status", "message")
 _NAMES = ("input_names", "input_units", "input_roles")
 _ARRAYS = ("t", "x", "u", "input_bounds")
-_OPTIONAL = ("reference", "estimate", "estimate_std")
+_OPTIONAL = ("reference", "state_limits", "estimate", "estimate_std")
 
 
 def save_result(result: SimulationResult, path: Path) -> Path:
@@ -44,6 +44,8 @@ def _to_plain(result: SimulationResult) -> tuple[dict[str, np.ndarray], dict[str
     arrays |= {k: getattr(result, k) for k in _OPTIONAL if getattr(result, k) is not None}
     for i, entry in enumerate(result.measurements.values()):
         arrays |= {f"measurement_{i}_t": entry.t, f"measurement_{i}_y": entry.y}
+    for i, task in enumerate(result.tasks.values()):
+        arrays[f"task_{i}_error"] = task.error
     for i, log in enumerate(result.controllers.values()):
         arrays[f"controller_{i}_t"] = log.t
         if log.command is not None:
@@ -55,6 +57,7 @@ def _to_plain(result: SimulationResult) -> tuple[dict[str, np.ndarray], dict[str
         "units": {"t": "s", "x": result.group.coordinate_units, "u": result.input_units},
         "coordinate_names": result.group.coordinate_names,
         "measurements": {n: describe_group(e.group) for n, e in result.measurements.items()},
+        "tasks": {name: describe_group(task.group) for name, task in result.tasks.items()},
         "controllers": {name: list(log.info) for name, log in result.controllers.items()},
         "settings": dict(result.settings),
     }
@@ -73,6 +76,7 @@ def _from_plain(
         "u": (max(n - 1, 0), m),
         "input_bounds": (2, m),
         "reference": (n, group.nq),
+        "state_limits": (2, group.nq),
         "estimate": (n, None),
         "estimate_std": (n, None),
     }
@@ -89,6 +93,10 @@ def _from_plain(
         measurements={
             name: _measurements(arrays, i, kind, group)
             for i, (name, kind) in enumerate(description["measurements"].items())
+        },
+        tasks={
+            name: _task(arrays, i, kind, n)
+            for i, (name, kind) in enumerate(description.get("tasks", {}).items())
         },
         controllers={
             name: _controller(arrays, i, keys)
@@ -111,6 +119,13 @@ def _measurements(
     t = check_shape(f"times of measurement {i}", arrays[f"measurement_{i}_t"], (None,))
     y = arrays[f"measurement_{i}_y"]
     return Measurements(t, check_shape(f"measurement {i}", y, (len(t), group.nq)), group)
+
+
+def _task(arrays: Mapping[str, np.ndarray], i: int, kind: dict[str, Any], n: int) -> TaskError:
+    group = group_from_description(kind)
+    return TaskError(
+        check_shape(f"error of task {i}", arrays[f"task_{i}_error"], (n, group.dim)), group
+    )
 
 
 def _controller(arrays: Mapping[str, np.ndarray], i: int, keys: list[str]) -> ControllerLog:

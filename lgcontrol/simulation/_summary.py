@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from ._logs import ControllerLog
     from ._result import SimulationResult
 
+# Of coordinates beyond their limits so many have a line of their own.
+MOST_NAMED = 3
 # What a unit measures, for people.
 QUANTITIES = {
     "m": "position",
@@ -33,6 +35,9 @@ def summary(result: SimulationResult) -> list[str]:
         )
     if result.reference is not None:
         lines += _by_block("final error", result.group, result.error[-1])
+    for name, task in result.tasks.items():
+        lines += _by_block(f"final error of {name}", task.group, task.error[-1])
+    lines += _beyond_limits(result)
     if result.estimate is not None and result.estimate.shape == result.x.shape:
         root = np.sqrt(np.mean(result.estimation_error**2, axis=0))
         lines += _by_block("estimation error, root mean square,", result.group, root)
@@ -40,7 +45,7 @@ def summary(result: SimulationResult) -> list[str]:
     if effort:
         lines.append(f"effort, integral of u²: {effort}")
     if result.command.size:
-        lines.append(f"commands beyond the bounds: {100 * result.saturation():.1f} %")
+        lines.append(f"commands at or beyond the bounds: {100 * result.saturation():.1f} %")
     several = len(result.controllers) > 1
     for name, log in result.controllers.items():
         lines += [f"{name}: {line}" if several else line for line in _controller(log)]
@@ -72,6 +77,26 @@ def _norms(block: LieGroup, error: np.ndarray) -> str:
     return ", ".join(parts)
 
 
+def _beyond_limits(result: SimulationResult) -> list[str]:
+    """A line for each of the coordinates that exceed their limits most."""
+    found = sorted(result.beyond_limits().items(), key=lambda entry: -entry[1])
+    lines = []
+    for name, _ in found[:MOST_NAMED]:
+        i = result.group.coordinate_names.index(name)
+        assert result.state_limits is not None
+        lower, upper = result.state_limits[:, i]
+        x, unit = result.x[:, i], result.group.coordinate_units[i]
+        worst = x[np.argmax(np.maximum(x - upper, lower - x))]
+        first = result.t[np.argmax((x > upper) | (x < lower))]
+        lines.append(
+            f"beyond the limits of {name} from {first:g} s on: {worst:.4g} {unit}".rstrip()
+            + f", allowed are {lower:.4g} … {upper:.4g}"
+        )
+    if len(found) > MOST_NAMED:
+        lines.append(f"beyond the limits of {len(found) - MOST_NAMED} more coordinates")
+    return lines
+
+
 def _effort(result: SimulationResult) -> str:
     """Effort of the controls by unit."""
     units = [
@@ -91,12 +116,18 @@ def _effort(result: SimulationResult) -> str:
 
 def _controller(log: ControllerLog) -> list[str]:
     lines = []
+    period = float(np.diff(log.t).min()) if len(log.t) > 1 else 0.0
     if len(log.t):
         ms = 1e3 * log.info["call_time"]
         lines.append(
             f"controller call: median {np.median(ms):.2f} ms, "
             f"99 % {np.percentile(ms, 99):.2f} ms, longest {ms.max():.2f} ms"
         )
+        late = np.mean(ms > 1e3 * period) if period else 0.0
+        if late:
+            lines.append(
+                f"calls longer than the sample time of {1e3 * period:g} ms: {100 * late:.2g} %"
+            )
     if "status" in log.info:
         names, counts = np.unique(log.info["status"].astype(str), return_counts=True)
         pairs = (f"{name} {count}" for name, count in zip(names, counts, strict=True))

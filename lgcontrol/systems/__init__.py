@@ -1,6 +1,7 @@
 """Systems on Lie groups: fields, steps, rollouts, linearization, trajectories."""
 
 from ._augment import augment as augment
+from ._block_names import block_slices as block_slices
 from ._check import check_system as check_system
 from ._derivatives import field_derivatives as field_derivatives
 from ._derivatives import step_derivatives as step_derivatives

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 
 from ..codegen import unknown_name
+from ..groups import LieGroup
 
 Role = Literal["control", "disturbance", "noise"]
 """What an input is: commanded, acting from outside, or noise of sensors."""
@@ -182,3 +183,18 @@ def check_name(kind: str, name: object) -> None:
     """
     if not isinstance(name, str) or not name.strip():
         raise ValueError(f"{kind} names must be non-empty text, got {name!r}")
+
+
+def check_limits(
+    state: LieGroup, limits: Mapping[str, tuple[float, float]]
+) -> dict[str, tuple[float, float]]:
+    """Limits of coordinates by name as pairs of floats, checked."""
+    found = {}
+    for name, pair in limits.items():
+        if name not in state.coordinate_names:
+            raise KeyError(unknown_name("limited coordinate", name, state.coordinate_names))
+        lower, upper = (float(value) for value in pair)
+        if not lower <= upper:
+            raise ValueError(f"limits of {name!r}: [{lower}, {upper}] is not an interval")
+        found[name] = (lower, upper)
+    return found

@@ -18,6 +18,7 @@ from ._signals import (
     InputChoice,
     Parameter,
     as_signals,
+    check_limits,
     check_name,
     choose_inputs,
     names_of,
@@ -65,6 +66,9 @@ class System(Generic[State]):
         constraints, energy, momentum.
     project : callable, optional
         ``(x, p) → x`` back onto the constraints, applied after each step.
+    limits : mapping of str to (float, float), optional
+        Lower and upper limits of coordinates of the state by name, such as those of joints. Nothing
+        keeps them; simulations say where they are exceeded.
     dt : float
         Sample time in s; 0 for continuous systems.
     symbol : type
@@ -113,6 +117,7 @@ class System(Generic[State]):
         quantities: Mapping[str, Field] | None = None,
         invariants: Callable[..., Any] | None = None,
         project: Callable[..., Any] | None = None,
+        limits: Mapping[str, tuple[float, float]] | None = None,
         dt: float = 0.0,
         symbol: type = ca.SX,
     ) -> None:
@@ -132,6 +137,7 @@ class System(Generic[State]):
         self.parameters: tuple[Parameter, ...] = as_signals(Parameter, parameters)
         self.output: LieGroup = state if output is None else output
         self.dt = float(dt)
+        self.limits: dict[str, tuple[float, float]] = check_limits(state, limits or {})
         self.symbol: Any = symbol
         self.f: ModelFunction = trace_field(self, "f", f, state.dim)
         self.h: ModelFunction = trace_field(
@@ -214,6 +220,14 @@ class System(Generic[State]):
     def parameter_values(self, **values: float) -> np.ndarray:
         """Parameter vector with some values changed by name, shape (n_parameters,)."""
         return set_by_name("parameter", self.parameter_names, self.nominal_parameters, values)
+
+    @property
+    def state_limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper limits of the state's coordinates, infinite without, shape (nq,) each."""
+        none = (-np.inf, np.inf)
+        pairs = [self.limits.get(name, none) for name in self.state.coordinate_names]
+        lower, upper = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
+        return lower, upper
 
     @property
     def is_discrete(self) -> bool:
@@ -331,7 +345,11 @@ class System(Generic[State]):
             "quantities": self.quantities,
             "invariants": self.invariants,
             "project": self.project,
+            "limits": self.limits,
             "dt": self.dt,
             "symbol": self.symbol,
         }
-        return System(**(arguments | changes))
+        arguments |= changes
+        known = arguments["state"].coordinate_names
+        arguments["limits"] = {k: v for k, v in arguments["limits"].items() if k in known}
+        return System(**arguments)

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..codegen import check_shape, unknown_name
 from ..groups import LieGroup, Product, check_element
+from ._block_names import block_slices
 from ._tracing import as_column, symbols_of
 
 if TYPE_CHECKING:
@@ -68,6 +69,12 @@ def read_wishes(system: System, where: Mapping[str, Any], position: Any) -> Wish
     wishes = Wishes()
     names = list(system.state.coordinate_names)
     blocks = blocks_of(system.state)
+    # Joints of one coordinate by their own names, where these are not those of inputs.
+    inner = {
+        name: part.start
+        for name, part in block_slices(system.state)[0].items()
+        if part.stop - part.start == 1
+    }
     for name, value in where.items():
         places = (name in names) + (name in blocks) + (name in system.input_names)
         if places > 1:
@@ -77,6 +84,8 @@ def read_wishes(system: System, where: Mapping[str, Any], position: Any) -> Wish
         elif name in blocks:
             group = blocks[name][0]
             wishes.blocks[name] = check_element(f"where[{name!r}]", value, group, tolerance=inf)
+        elif name in inner and name not in system.input_names:
+            wishes.coordinates[inner[name]] = _number(f"where[{name!r}]", np.squeeze(value))
         elif name in system.input_names:
             wishes.inputs[system.input_names.index(name)] = _number(f"where[{name!r}]", value)
         else:

@@ -17,7 +17,7 @@ from lgcontrol.optimal import (
     state_weight,
     tvlqr,
 )
-from lgcontrol.systems import Trajectory
+from lgcontrol.systems import System, Trajectory
 
 from ..controllers.problem_a import GOAL, HOVER, quadrotor
 from .examples import double_integrator, pendulum, satellite, vessel
@@ -328,3 +328,26 @@ def test_trees_are_told_to_make_a_system():
 def test_regulators_along_states_are_refused():
     with pytest.raises(TypeError, match="trajectory must be a Trajectory, not ndarray"):
         tvlqr(vessel(), np.zeros(7))
+
+
+def test_bounds_that_leave_no_room_are_refused_at_once():
+    with pytest.raises(
+        ValueError, match="'height': lower must not exceed upper, got 2 and 1"
+    ):
+        Bound("height", lower=2, upper=1)
+    with pytest.raises(ValueError, match="lower must not exceed upper"):
+        Bound("twist", [0, np.nan], 1)
+    with pytest.raises(TypeError, match="bound 'twist': upper must be a number or a list of numb"):
+        Bound("twist", 0, "one")
+
+
+def test_weights_go_by_joints_and_by_what_inputs_have_in_common():
+    joints = Product(configuration=Product(a=SO2, b=SO2), velocity=Rn(2))
+    assert np.diag(state_weight("Q", {"b": 3, "velocity": 1}, joints)).tolist() == [0, 3, 1, 1]
+    assert np.diag(state_weight("Q", {"configuration.a": 2}, joints)).tolist() == [2, 0, 0, 0]
+    inputs = ["rotor.0", "rotor.1", "flap"]
+    craft = System("craft", Rn(3), lambda t, x, u, p: u, inputs=inputs)
+    weight = input_weight("R", {"rotor": 0.1, "rotor.1": 0.5, "flap": 2}, craft)
+    assert np.diag(weight).tolist() == [0.1, 0.5, 2.0]
+    with pytest.raises(ValueError, match="R gives no weight to flap: weigh"):
+        input_weight("R", {"rotor": 0.1}, craft)

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import Rn
-from lgcontrol.simulation import HeldNoise, InputSignal, Kick, Pulse, WhiteNoise, simulate
+from lgcontrol.simulation import (
+    HeldNoise,
+    InputSignal,
+    Kick,
+    Pulse,
+    Sensor,
+    SimulationError,
+    WhiteNoise,
+    simulate,
+)
 from lgcontrol.systems import Input, System
 
 from ._plants import Feedback, cart, drone, swinging
@@ -91,7 +100,12 @@ def test_the_controller_sees_the_state_after_a_kick():
 
 def test_kicks_and_pulses_after_the_end_do_not_matter():
     late = [Kick(2.0, {"speed": [1.0]}), Pulse({"wind": 1.0}, start=1.5)]
-    run = simulate(cart(), x0=[0, 0], seconds=1, disturbances=late, dt=0.5)
+    with pytest.warns(RuntimeWarning) as told:
+        run = simulate(cart(), x0=[0, 0], seconds=1, disturbances=late, dt=0.5)
+    assert [str(entry.message) for entry in told] == [
+        "the Kick at 2 s has no effect: the run ends at 1 s",
+        "the Pulse at 1.5 s has no effect: the run ends at 1 s",
+    ]
     assert not run.x.any()
 
 
@@ -123,3 +137,28 @@ def test_mistakes_are_refused_before_the_run(make, error, text):
 def test_blocks_of_a_state_without_blocks_are_refused():
     with pytest.raises(TypeError, match=r"without named blocks: give the Kick a tangent vector"):
         simulate(swinging(), x0=[0, 0], seconds=1, disturbances=[Kick(0.1, {"rate": [1.0]})])
+
+
+def test_a_single_disturbance_needs_no_list():
+    for one in (
+        Kick(0.5, {"speed": [1.0]}),
+        Pulse({"wind": 1.0}, 0.5),
+        HeldNoise({"wind": 1}, 0.1),
+    ):
+        runs = [
+            simulate(cart(), x0=[0, 0], seconds=1, disturbances=given, dt=0.5)
+            for given in (one, [one])
+        ]
+        assert np.array_equal(runs[0].x, runs[1].x) and runs[0].x[-1].any()
+
+
+def test_what_a_signal_gives_must_name_inputs():
+    with pytest.raises(SimulationError, match="must give a mapping from inputs to values.*not 1.0"):
+        simulate(cart(), x0=[0, 0], seconds=1, disturbances=InputSignal(lambda t: 1.0, 0.1))
+
+
+def test_deviations_are_checked_where_they_are_given():
+    with pytest.raises(ValueError, match="std_discrete of sensor 'gps' must not be negative"):
+        Sensor("gps", 0.1, std_discrete=-1)
+    with pytest.raises(ValueError, match="density of sensor 'gps' is not finite"):
+        Sensor("gps", 0.1, density=[0.1, np.nan])

@@ -1,5 +1,6 @@
 """What a result offers: errors, blocks, text, python-control."""
 
+import time
 from collections import namedtuple
 from dataclasses import replace
 from types import SimpleNamespace
@@ -82,9 +83,14 @@ def test_effort_is_the_integral_of_the_squared_controls():
     np.testing.assert_allclose(run.effort(), [4 * 0.5 + 1 * 0.5])
 
 
-def test_saturation_counts_calls_beyond_the_bounds():
-    run = simulate(cart(), lambda t, x, r: 5.0 + (t > 0.6), x0=[0, 0], seconds=1, dt=0.25)
-    assert run.saturation() == 0.25
+def test_saturation_counts_calls_that_meet_the_bounds():
+    """Controllers that clip themselves end at the bounds, others beyond."""
+    for most in (5.0, 6.0):
+        run = simulate(
+            cart(), lambda t, x, r, most=most: most if t > 0.6 else 4.9, x0=[0, 0], seconds=1,
+            dt=0.25,
+        )  # fmt: skip
+        assert run.saturation() == 0.25
     assert simulate(cart(), x0=[0, 0], seconds=1).saturation() == 0.0
 
 
@@ -116,7 +122,7 @@ def test_summary_text():
         "final error of attitude: 0.5 rad",
         "final error of speed: 0.5 m/s",
         "effort, integral of u²: 2 N²·s, 32 (N m)²·s",
-        "commands beyond the bounds: 50.0 %",
+        "commands at or beyond the bounds: 50.0 %",
         "controller call: median 2.00 ms, 99 % 2.98 ms, longest 3.00 ms",
         "controller status: late 1, solved 1",
     ]
@@ -168,3 +174,76 @@ def test_states_of_an_enumeration_are_kept_by_name():
     run = simulate(cart(), control, x0=[0, 0], seconds=1)
     assert run.control["status"].tolist() == ["SOLVED", "SOLVED"]
     assert run.control["ok"].tolist() == [1.0, 1.0]
+
+
+def lift():
+    places = Product(car=Rn(1, ("height",), ("m",)), door=Rn(1))
+    return System(
+        "lift", Product(configuration=places, rate=Rn(2)),
+        lambda t, x, u, p: [x[2], x[3], u, 0.0], inputs=["push"],
+        limits={"configuration.car.height": (0.0, 1.0)},
+    )  # fmt: skip
+
+
+def test_states_beyond_their_limits_are_told(tmp_path):
+    push = lambda t, x, reference: 4.0  # noqa: E731
+    run = simulate(lift(), push, x0=np.zeros(4), seconds=1.0, dt=0.1)
+    assert run.beyond_limits() == pytest.approx({"configuration.car.height": 1.0})
+    text = "beyond the limits of configuration.car.height from 0.8 s on: 2 m, allowed are 0 … 1"
+    assert text in run.summary()
+    again = SimulationResult.load(run.save(tmp_path / "lift"))
+    assert again.beyond_limits() == run.beyond_limits()
+    assert simulate(lift(), x0=np.zeros(4), seconds=0.1).beyond_limits() == {}
+    with pytest.warns(RuntimeWarning, match="x0 is beyond the limits of .*height: -1, allowed"):
+        simulate(lift(), x0=[-1.0, 0, 0, 0], seconds=0.1)
+    with pytest.warns(RuntimeWarning, match="reference is beyond the limits of .*height: 3, all"):
+        simulate(lift(), push, x0=np.zeros(4), reference=[3.0, 0, 0, 0], seconds=0.1, dt=0.1)
+
+
+def test_blocks_in_blocks_go_by_their_own_names():
+    run = simulate(lift(), x0=[0.5, 0.25, 0, 0], reference=np.zeros(4), seconds=0.1)
+    for name in ("car", "configuration.car"):
+        assert np.array_equal(run.block(name), run.x[:, :1])
+        assert np.allclose(run.block_error(name), 0.5)
+    assert run.block("configuration").shape[1] == 2
+    with pytest.raises(KeyError, match="unknown block 'cab'.*car"):
+        run.block("cab")
+
+
+def test_calls_longer_than_the_sample_time_are_counted():
+    def slow(t, x, reference):
+        time.sleep(0.004 if t > 0.003 else 0.0)
+        return 0.0
+
+    run = simulate(cart(), slow, x0=[0, 0], seconds=0.008, dt=0.002)
+    assert "calls longer than the sample time of 2 ms: 50 %" in run.summary()
+
+
+class Commander:
+    """A controller with a task of its own, whose reference is no state."""
+
+    dt = 0.1
+
+    def __init__(self, system):
+        self.system = system
+
+    def __call__(self, t, x, reference):
+        return 0.0
+
+    def reference_states(self, times, reference):
+        return np.outer(np.ones(len(times)), [reference, 0.0])
+
+    def task_errors(self, times, x, reference):
+        return {"tip": (x[:, :1] - reference, Rn(1, ("height",), ("m",)))}
+
+
+def test_controllers_say_what_they_follow(tmp_path):
+    plant = cart()
+    run = simulate(plant, Commander(plant), x0=[1.0, 0.0], reference=0.25, seconds=0.5)
+    assert np.allclose(run.error, [0.75, 0.0])
+    assert np.allclose(run.tasks["tip"].error, 0.75)
+    assert "final error of tip: 0.75 m" in run.summary()
+    assert any("error of tip" in ax.get_title(loc="left") for ax in run.plot().axes)
+    again = SimulationResult.load(run.save(tmp_path / "tip"))
+    assert np.array_equal(again.tasks["tip"].error, run.tasks["tip"].error)
+    assert repr(again.tasks["tip"]) == "TaskError(Rn(1), 6 times, last=[0.75])"

@@ -17,6 +17,7 @@ from lgcontrol.simulation import (
     Kick,
     Sensor,
     SimulationResult,
+    TaskError,
     simulate,
 )
 from lgcontrol.systems import System
@@ -53,10 +54,11 @@ class Guess:
 
 def rich_run() -> SimulationResult:
     plant = drone()
+    low = plant._like(limits={plant.state.coordinate_names[2]: (0.0, 1.0)})
     outer = Talkative(np.zeros((13, 13)), 0.1)
     inner = Feedback(0.01 * np.ones((4, 13)), 0.05)
-    return simulate(
-        plant,
+    run = simulate(
+        low,
         Cascade(outer, inner),
         x0=plant.state.random(1),
         reference=plant.state.identity,
@@ -66,6 +68,7 @@ def rich_run() -> SimulationResult:
         disturbances=[HeldNoise({"wind_x": 1.0}, 0.05), Kick(0.1, {"twist": [1] * 6})],
         seed=4,
     )
+    return replace(run, tasks={"tip": TaskError(np.ones((len(run.t), 3)), SO3)})
 
 
 @pytest.fixture(scope="module")

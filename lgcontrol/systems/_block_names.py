@@ -1,0 +1,54 @@
+"""Blocks of a state by name, those within blocks as well."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from ..groups import LieGroup, Product
+
+
+def block_slices(group: LieGroup) -> tuple[dict[str, slice], dict[str, slice]]:
+    """Where blocks are in coordinates and in tangent vectors, by name.
+
+    Blocks in blocks have their path, ``"configuration.panda_joint1"``, and their own name where no
+    other has it.
+
+    Parameters
+    ----------
+    group : LieGroup
+
+    Returns
+    -------
+    coordinates, tangents : dict of str to slice
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SO2, Product, Rn
+    >>> arm = Product(configuration=Product(shoulder=SO2, elbow=SO2), velocity=Rn(2))
+    >>> coordinates, tangents = block_slices(arm)
+    >>> coordinates["elbow"], tangents["configuration.elbow"]
+    (slice(2, 4, None), slice(1, 2, None))
+    """
+    found = list(_visit("", group, 0, 0))
+    counts = Counter(path.rsplit(".")[-1] for path, _, _ in found)
+    paths = {path for path, _, _ in found}
+    coordinates: dict[str, slice] = {}
+    tangents: dict[str, slice] = {}
+    for path, q, d in found:
+        own = path.rsplit(".")[-1]
+        names = {path, own} if counts[own] == 1 and own not in paths - {path} else {path}
+        for name in sorted(names, key=len, reverse=True):
+            coordinates[name], tangents[name] = q, d
+    return coordinates, tangents
+
+
+def _visit(path: str, group: LieGroup, q: int, d: int) -> Iterator[tuple[str, slice, slice]]:
+    """Blocks at every depth with their paths, the outer ones first."""
+    if not isinstance(group, Product):
+        return
+    for name, block in group.blocks.items():
+        own = f"{path}.{name}" if path else name
+        yield own, slice(q, q + block.nq), slice(d, d + block.dim)
+        yield from _visit(own, block, q, d)
+        q, d = q + block.nq, d + block.dim
