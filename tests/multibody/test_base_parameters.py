@@ -4,7 +4,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.mechanics import Joint, JointProperties, Multibody, SpatialInertia
+from lgcontrol.mechanics import Joint, JointProperties, Mimic, Multibody, SpatialInertia
 
 from . import zoo
 
@@ -95,6 +95,52 @@ def test_forces_by_base_parameters(kind, rng):
     again = tree.base_parameters(seed=8)
     assert (again.columns == base.columns).all()
     assert error(again.matrix, base.matrix) < EXACT
+
+
+def test_too_few_states_are_refused(rng):
+    tree = arm(rng, "zyyzyz")
+    Y = tree.inverse_dynamics_regressor(*zoo.state(tree, rng, (20,))[:3]).reshape(-1, 60)
+    least = -(-int((np.abs(Y).max(axis=0) > 0).sum()) // tree.nv)
+    with pytest.raises(ValueError, match=f"at least {least},"):
+        tree.base_parameters(samples=least - 1)
+    for wrong in (0, -1, 2.5, True):
+        with pytest.raises(ValueError, match="positive number of states"):
+            tree.base_parameters(samples=wrong)
+    # What is not refused is right.
+    for samples in (least, least + 1, 100):
+        base = tree.base_parameters(samples=samples)
+        assert len(base) == 36
+        assert error(base.matrix, tree.base_parameters().matrix) < 100 * EXACT
+
+
+def test_combinations_are_confirmed_at_other_states(rng, monkeypatch):
+    """States that do not differ hide what moves: the fresh ones tell."""
+    from lgcontrol.mechanics.multibody import _base_parameters as module
+
+    tree, drawn = arm(rng, "zyy"), module._random_regressor
+
+    def first_alike(tree, rng, shape):
+        if shape[0] == module.CONFIRMING:
+            return drawn(tree, rng, shape)
+        return np.repeat(drawn(tree, rng, (1,)), shape[0], axis=0)
+
+    monkeypatch.setattr(module, "_random_regressor", first_alike)
+    with pytest.raises(ArithmeticError, match="do not give the forces at others.*Give more"):
+        tree.base_parameters()
+
+
+def test_no_gap_between_dependent_and_independent_is_refused():
+    """A body that follows its carrier by 1e-9 of the angle tells just so much of itself."""
+    rod = SpatialInertia.rod(2.0, length=1.0, center_of_mass=[0, 0, -0.5])
+    for follow, count in ((1e-4, 5), (1e-9, None), (1e-12, 3)):
+        tree = Multibody("gap").add_body("a", rod, "revolute", axis="y")
+        mimic = Mimic("a", follow)
+        tree = tree.add_body("b", rod, "revolute", "a", [0, 0, -1.5], axis="y", mimic=mimic)
+        if count is not None:
+            assert len(tree.base_parameters()) == count
+            continue
+        with pytest.raises(ArithmeticError, match="cannot be told apart"):
+            tree.base_parameters()
 
 
 # An inner node of a composite joint would get inertia, which is no parameter of a body.

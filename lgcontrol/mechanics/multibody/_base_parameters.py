@@ -20,6 +20,13 @@ about 1e-13, the shortest independent ones of robots are above 1e-5."""
 NEGLIGIBLE = 1e-8
 """Coefficients that names leave out: what angles of 3.14159 instead of π make of zeros."""
 
+CONFIRMING = 5
+"""Fresh random states at which combinations must give the same forces as all parameters."""
+
+UNEXPLAINED = 1e-6
+"""Largest share of a column's entries that combinations may miss there: rounding leaves 1e-11 of
+arms and 1e-8 next to the threshold of `DEPENDENT`, combinations of too few states miss 1e-2."""
+
 _OF_BODY = ("mass", "mc.x", "mc.y", "mc.z", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 # Which of several parameters stands for their combination: tensors before moments before masses,
 # carrying bodies before carried ones (Khalil and Dombre 2002, section 9.4).
@@ -227,7 +234,7 @@ def base_parameters(
     seed : int or numpy.random.Generator
         For the random states; the result depends on it by rounding only.
     samples : int, optional
-        Number of states; by default three times as many rows as parameters.
+        Number of states; by default three times as many equations as parameters.
 
     Returns
     -------
@@ -235,8 +242,11 @@ def base_parameters(
 
     Raises
     ------
+    ValueError
+        If samples give fewer equations than there are parameters that act.
     ArithmeticError
-        If rounding hides which columns are independent.
+        If rounding hides which columns are independent, or the combinations do not give the forces
+        at other random states.
 
     References
     ----------
@@ -262,10 +272,19 @@ def base_parameters(
     bodies = tree.bodies
     names = tuple(f"{body}.{part}" for body in bodies for part in _OF_BODY)
     count = len(names)
-    n = samples or 10 + -(-3 * count // max(tree.nv, 1))
+    n = 10 + -(-3 * count // max(tree.nv, 1)) if samples is None else samples
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+        raise ValueError(f"samples must be a positive number of states, not {samples!r}")
     Y = _random_regressor(tree, rng, (n,)).reshape(n * tree.nv, count)
     size = np.linalg.norm(Y, axis=0)
     acting = size > DEPENDENT * size.max(initial=0.0)
+    least_samples = -(-int(acting.sum()) // max(tree.nv, 1))
+    if n < least_samples:  # fewer rows than columns: some would depend on others whatever they are
+        raise ValueError(
+            f"base_parameters of {tree.name!r}: {n} random states give {n * tree.nv} equations for "
+            f"{acting.sum()} parameters that act. Give samples of at least {least_samples}, or "
+            "none for three times as many equations as parameters"
+        )
     scaled = Y / np.where(acting, size, 1.0)
     order = [10 * b + k for b in range(len(bodies)) for k in _PREFERENCE if acting[10 * b + k]]
     kept, least, most = _independent(scaled, order)
@@ -281,6 +300,15 @@ def base_parameters(
         matrix[:] = np.linalg.lstsq(scaled[:, columns], scaled, rcond=None)[0]
         matrix *= np.where(acting, size, 0.0) / size[columns, None]
         matrix[:, columns] = np.eye(len(columns))
+    fresh = _random_regressor(tree, rng, (CONFIRMING,)).reshape(CONFIRMING * tree.nv, count)
+    missed = np.abs(fresh[:, columns] @ matrix - fresh).max(axis=0, initial=0.0)
+    missed = missed > UNEXPLAINED * np.abs(fresh).max(axis=0, initial=0.0)
+    if missed[acting].any():
+        worst = ", ".join(names[k] for k in np.flatnonzero(missed & acting)[:3])
+        raise ArithmeticError(
+            f"base_parameters of {tree.name!r}: the combinations found at {n} random states do not "
+            f"give the forces at others ({worst}). Give more samples"
+        )
     return BaseParameters(tree, names, columns, matrix, least, most)
 
 
