@@ -9,6 +9,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+SHOWN = 20  # names that a message lists at most
+
 
 def is_symbolic(*values: Any) -> bool:
     """Whether any value is a CasADi expression (SX or MX).
@@ -111,6 +113,8 @@ def format_shape(shape: Sequence[int | None], batch: bool = False) -> str:
 def unknown_name(kind: str, name: object, valid: Iterable[str]) -> str:
     """Message for an unknown name: lists the valid ones and suggests the nearest.
 
+    Of more than 20 the nearest 20 are listed, after the suggestion.
+
     Parameters
     ----------
     kind : str
@@ -128,6 +132,8 @@ def unknown_name(kind: str, name: object, valid: Iterable[str]) -> str:
     --------
     >>> unknown_name("method", "rk5", ["euler", "rk4"])
     "unknown method 'rk5'; valid names are euler, rk4. Did you mean 'rk4'?"
+    >>> unknown_name("joint", "joint_7", [f"joint{k}" for k in range(100)])[:71]
+    "unknown joint 'joint_7'. Did you mean 'joint7'? Valid names (100, the n"
     """
     names = list(valid)
     given, lower = str(name).lower(), {entry.lower(): entry for entry in reversed(names)}
@@ -135,4 +141,14 @@ def unknown_name(kind: str, name: object, valid: Iterable[str]) -> str:
     cutoff = 0.6 if len(given) <= 3 else 0.75 if len(given) <= 6 else 0.8
     near = get_close_matches(given, lower, n=1, cutoff=cutoff)
     hint = f" Did you mean {lower[near[0]]!r}?" if near else ""
-    return f"unknown {kind} {name!r}; valid names are {', '.join(names) or '(none)'}.{hint}"
+    if len(names) <= SHOWN:
+        return f"unknown {kind} {name!r}; valid names are {', '.join(names) or '(none)'}.{hint}"
+    stem, dot, _ = given.rpartition(".")
+    of_same = [entry for entry in reversed(lower) if dot and entry.startswith(stem + dot)]
+    near_by = get_close_matches(given, lower, n=SHOWN, cutoff=0.0)
+    nearest = list(dict.fromkeys([*near, *of_same, *near_by]))[:SHOWN]
+    listed = ", ".join(lower[entry] for entry in nearest)
+    return (
+        f"unknown {kind} {name!r}.{hint} Valid names ({len(names)}, the nearest {len(nearest)} "
+        f"are listed): {listed}"
+    )

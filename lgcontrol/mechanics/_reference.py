@@ -17,6 +17,7 @@ _ELSEWHERE = {
     "local": "body",
     "world": "spatial",
     "local_world_aligned": "hybrid",
+    "lwa": "hybrid",
     "body_fixed_representation": "body",
     "inertial_fixed_representation": "spatial",
     "inertial": "spatial",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
+import numpy as np
 
 from ...codegen import ModelFunction, Shape, Value
 from . import _closed_form_recipes as closed_forms
@@ -121,6 +123,31 @@ RECIPES |= second_derivatives.RECIPES
 _ROWS = ("wrenches", "momenta")  # arguments with a row for each body
 
 
+def _taking_names(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method, with an error that explains the two steps to who calls it with numbers."""
+
+    @wraps(method)
+    def checked(self: Any, *options: Any, **named: Any) -> Any:
+        given = (*options, *named.values())
+        if any(_is_numeric(value) for value in given):
+            name = method.__name__
+            names = [repr(value) for value in given if isinstance(value, str)]
+            raise TypeError(
+                f"{name}(...) makes a function and takes names, got an array: call it in two "
+                f"steps, function = tree.{name}({', '.join(names) or '...'}), then function(q, ...)"
+            )
+        return method(self, *options, **named)
+
+    return checked
+
+
+def _is_numeric(value: Any) -> bool:
+    """Whether a value is for the function, not for the method that makes it."""
+    if isinstance(value, list | tuple):
+        return any(_is_numeric(entry) or isinstance(entry, int) for entry in value)
+    return isinstance(value, np.ndarray | np.floating | float | ca.SX | ca.MX | ca.DM)
+
+
 class TreeFunction(ModelFunction):
     """A model function of a tree, with external wrenches as an argument that may be left out.
 
@@ -176,15 +203,38 @@ class TreeFunction(ModelFunction):
         if self._recipe.takes_wrenches:
             own = len(self.arguments) - ("p" in self.arguments)
             if "wrenches" in named or len(values) > own:
+                if len(values) > own:
+                    self._refuse_parameters(values[own])
                 return self.with_wrenches(*values, **named)
         return super().__call__(*values, **named)
+
+    def _refuse_parameters(self, value: Any) -> None:
+        """Refuse a row of numbers in the place of wrenches that is one for the parameters."""
+        count = len(self._tree.parameters)
+        shape = np.shape(value) if not isinstance(value, ca.SX | ca.MX | ca.DM) else value.shape
+        is_row = len(shape) == 1 or len(shape) == 2 and shape[1] == 1 < len(self._tree.bodies)
+        if count and is_row and shape[0] == count:
+            raise ValueError(
+                f"{self.name}: {count} numbers stand where wrenches would, shape "
+                f"({len(self._tree.bodies)}, 6); parameters are given by name: p=…"
+            )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self._tree, self._key)
 
 
 class FunctionSource(ABC):
-    """What makes model functions and keeps them: the base of the rooms of a tree's functions."""
+    """What makes model functions and keeps them: the base of the rooms of a tree's functions.
+
+    Methods that return a function take names; one that is given numbers says so.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name, method in list(vars(cls).items()):
+            returns = getattr(method, "__annotations__", {}).get("return")
+            if returns == "TreeFunction" and not name.startswith("_"):
+                setattr(cls, name, _taking_names(method))
 
     @property
     @abstractmethod

@@ -165,6 +165,8 @@ class Link:
 
     Raises
     ------
+    TypeError
+        If inertia, properties or mimic are something else.
     ValueError
         If the properties do not fit the joint.
     """
@@ -181,11 +183,22 @@ class Link:
 
     def __post_init__(self) -> None:
         where = f"joint {self.joint_name!r}"
+        self._check_kind("inertia", self.inertia, SpatialInertia, "SpatialInertia.point_mass(…)")
+        self._check_kind("properties", self.properties, JointProperties, "JointProperties(…)")
+        self._check_kind("mimic", self.mimic, Mimic, "Mimic(joint, …)")
         self.properties.filled(self.joint.dim, where)
         if self.properties.rest is not None:
             rest = as_position(f"{where}: rest", self.properties.rest, self.joint.group)
             checked = replace(self.properties, rest=tuple(rest.tolist()))
             object.__setattr__(self, "properties", checked)
+
+    def _check_kind(self, key: str, value: Any, kind: type, example: str) -> None:
+        if value is None and key != "properties" or isinstance(value, kind):
+            return
+        raise TypeError(
+            f"link {self.name!r}: {key} must be a {kind.__name__}, for example {example}, not "
+            f"{value!r} of type {type(value).__name__}"
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -623,11 +623,6 @@ class Multibody(
         return plan
 
     def _function(self, kind: str, *options: Any) -> TreeFunction:
-        if any(isinstance(x, np.ndarray | list | ca.SX | ca.MX | ca.DM) for x in options):
-            raise TypeError(
-                f"{kind}(...) makes a function and takes names, got an array: call it in two "
-                f"steps, function = tree.{kind}(...), then function(q, ...)"
-            )
         key = (kind, *options)
         if key not in self._traced:
             recipe = RECIPES[kind]
