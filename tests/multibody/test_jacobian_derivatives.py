@@ -15,6 +15,7 @@ from .test_reference import SYNTHETIC
 from .test_twist_derivatives import REFERENCES, TREES, close, tip
 
 STATED = 5e-12  # the reference states about 1e-13; small entries carry the rounding of large ones
+FAR = 1e-13  # relative: rounding of brackets of screws one metre away; 1e6 m times it is 1e-10
 NAMES = {"local": "body", "world": "spatial", "lwa": "hybrid"}
 
 
@@ -135,3 +136,32 @@ def test_errors():
         ValueError, match="order 5 .* 16 columns have 100663296 entries.*lower order"
     ):
         tree.jacobian_derivatives("base", order=5)
+
+
+def vessel_with_an_arm(rng, place):
+    """A floating base at rest at a place in the world, an arm on it."""
+    tree = Multibody().add_body("vessel", zoo.random_inertia(rng), "free", "world", place)
+    parent = "vessel"
+    for joint in ("revolute_any", "spherical", "prismatic", "helical"):
+        body = zoo.random_inertia(rng)
+        tree = tree.add_body(joint, body, zoo.JOINTS[joint], parent, zoo.pose(rng))
+        parent = joint
+    return tree.add_frame("tip", parent, [0.1, 0.2, 0.3])
+
+
+@pytest.mark.parametrize("reference", ["body", "hybrid", "mixed"])
+def test_no_digit_is_lost_far_from_the_worlds_origin(reference):
+    """What does not depend on the place is the same a thousand kilometres away, to rounding."""
+    far = [1e6, -1e6, 0.0]
+    near, away = (vessel_with_an_arm(np.random.default_rng(4), p) for p in ([0, 0, 0], far))
+    rng = np.random.default_rng(5)
+    q, v, a, *_ = zoo.state(near, rng)
+    sailed = q.copy()
+    sailed[:3] += far
+    for tree, there in ((away, q), (near, sailed)):
+        for order, arguments in ((1, (v,)), (2, (v, a))):
+            pair = [t.jacobian_time_derivative("tip", reference, order) for t in (near, tree)]
+            close(pair[1](there, *arguments), pair[0](q, *arguments), FAR)
+        for function in ("jacobian", "jacobian_derivatives"):
+            pair = [getattr(t, function)("tip", reference) for t in (near, tree)]
+            close(pair[1](there), pair[0](q), FAR)

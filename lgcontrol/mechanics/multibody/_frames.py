@@ -23,6 +23,25 @@ def frame_pose(plan: Plan, q: Value, seat: tuple[int, Motion]) -> Motion:
     return plan.world_motions(q, [k])[k] @ T if k >= 0 else T
 
 
+def poses_seen_from(plan: Plan, q: Value, seat: tuple[int, Motion]) -> dict[int, Motion]:
+    """Poses of the nodes that carry a frame in world axes, relative to the frame's origin.
+
+    Positions are walked from the frame, not taken as differences: those lose digits far from the
+    world's origin.
+    """
+    k, T = seat
+    path = plan.path(k)
+    motions = {i: plan.nodes[i].motion(q) for i in path}
+    R: dict[int, Value] = {-1: ca.DM.eye(3)}
+    for i in reversed(path):
+        R[i] = R[plan.nodes[i].parent] @ motions[i].R
+    seen = {k: Motion(R[k], -(R[k] @ T.p))}
+    for i in path:
+        parent = plan.nodes[i].parent
+        seen[parent] = Motion(R[parent], seen[i].p - R[parent] @ motions[i].p)
+    return seen
+
+
 def placement(plan: Plan, q: Value, seat: tuple[int, Motion]) -> Value:
     """SE3 coordinates of a frame."""
     T = frame_pose(plan, q, seat)

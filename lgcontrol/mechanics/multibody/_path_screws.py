@@ -9,7 +9,7 @@ import casadi as ca
 
 from ...codegen import Value
 from ...groups import SO3
-from ._frames import frame_pose
+from ._frames import poses_seen_from
 from ._plan import Plan
 from ._spatial import Motion
 
@@ -87,8 +87,8 @@ def columns(
             relative[node.parent] = node.motion(q) @ relative[k]
             k = node.parent
         return [relative[screw.node].pull(screw.S) for screw in screws]
-    world = plan.world_motions(q, [k] if k >= 0 else [])
     if axes == "hybrid":
-        p = frame_pose(plan, q, seat).p
-        world = {i: Motion(pose.R, pose.p - p) for i, pose in world.items()}
+        world = poses_seen_from(plan, q, seat)
+    else:
+        world = plan.world_motions(q, [k] if k >= 0 else [])
     return [world[screw.node].push(screw.S) for screw in screws]

@@ -13,7 +13,7 @@ from math import comb
 import casadi as ca
 
 from ...codegen import Value
-from ._frames import frame_pose
+from ._frames import frame_pose, poses_seen_from
 from ._plan import Plan
 from ._spatial import Motion, cross, twist_cross
 
@@ -76,12 +76,15 @@ def jacobian_time_derivative(
     """Derivative of a frame's Jacobian in a reference, of as high an order as there are rates."""
     if reference == "body":
         return _body_jacobian(plan, q, rates, seat)
-    J, p = _world_jacobians(plan, q, rates, seat)
     if reference == "spatial":
-        return J[-1]
-    order = len(rates)
-    shift = [-comb(order, i) * cross(p[order - i], J[i][3:, :]) for i in range(order + 1)]
-    linear = sum(shift, J[-1][:3, :])
+        world = plan.world_motions(q, [seat[0]] if seat[0] >= 0 else [])
+        return _world_jacobians(plan, rates, seat[0], world)[0][-1]
+    # About the point of the world where the frame's origin is now: exact however far that is.
+    J, V = _world_jacobians(plan, rates, seat[0], poses_seen_from(plan, q, seat))
+    order, p = len(rates), _displacements(V)
+    linear = J[-1][:3, :]
+    for i in range(order):
+        linear = linear - comb(order, i) * cross(p[order - i], J[i][3:, :])
     if reference == "hybrid":
         return ca.vertcat(linear, J[-1][3:, :])
     return ca.vertcat(linear, _body_jacobian(plan, q, rates, seat)[3:, :])
@@ -117,16 +120,16 @@ def _body_jacobian(plan: Plan, q: Value, rates: Sequence[Value], seat: tuple[int
 
 
 def _world_jacobians(
-    plan: Plan, q: Value, rates: Sequence[Value], seat: tuple[int, Motion]
+    plan: Plan, rates: Sequence[Value], k: int, world: dict[int, Motion]
 ) -> tuple[list[Value], list[Value]]:
-    """Derivatives of the spatial Jacobian and of the frame's origin, walking from the root.
+    """Derivatives of the Jacobian and of the twist of node k about a fixed point, in world axes.
 
-    A column changes by its bracket with the twist of its node (Müller 2018, eq. 17).
+    A column changes by its bracket with the twist of its node (Müller 2018, eq. 17). `world` has
+    the poses of the nodes relative to the point.
     """
-    (k, T), order = seat, len(rates)
+    order = len(rates)
     J = [ca.SX(6, plan.nv) for _ in range(order + 1)]
     V: list[Value] = [ca.SX(6, 1) for _ in rates]
-    world = plan.world_motions(q, [k] if k >= 0 else [])
     for i in reversed(plan.path(k)):
         node = plan.nodes[i]
         columns: list[Value] = [world[i].push(node.S)]
@@ -139,11 +142,16 @@ def _world_jacobians(
         V = _joined(V, columns, own)
         for total, column in zip(J, columns, strict=True):
             total[:, node.v] += column
-    p: list[Value] = [(world[k] @ T).p]
-    for m in range(order):
-        turns = [comb(m, i) * cross(V[i][3:], p[m - i]) for i in range(m + 1)]
-        p.append(sum(turns, V[m][:3]))
-    return J, p
+    return J, V
+
+
+def _displacements(V: list[Value]) -> list[Value]:
+    """Derivatives 0 … n of a point that V carries and that is at the point V is about."""
+    p: list[Value] = [ca.SX(3, 1)]
+    for m, own in enumerate(V):
+        turns = [comb(m, i) * cross(V[i][3:], p[m - i]) for i in range(m)]
+        p.append(sum(turns, own[:3]))
+    return p
 
 
 def _leibniz(m: int, V: list[Value], X: list[Value], shape: tuple[int, int]) -> Value:
@@ -173,7 +181,9 @@ def _in_reference(pose: Motion, V: Sequence[Value], reference: str) -> Value:
     return ca.vertcat(linear, angular)
 
 
-def seen_at_rest(components: Sequence[Value], bracket: Callable[[int, Value], Value]) -> list[Value]:
+def seen_at_rest(
+    components: Sequence[Value], bracket: Callable[[int, Value], Value]
+) -> list[Value]:
     """Derivatives 0 … n of ``A(t) x(t)`` in moving axes, for ``(A x)˙ = A (ẋ + bracket(0, x))``.
 
     For the rate of A itself the first bracket vanishes: it may start with its derivative.
