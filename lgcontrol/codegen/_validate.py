@@ -9,7 +9,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-SHOWN = 20  # names that a message lists at most
+WHOLE = 30  # names that a message lists completely
+SHOWN = 20  # names that it lists of more
 
 
 def is_symbolic(*values: Any) -> bool:
@@ -113,7 +114,7 @@ def format_shape(shape: Sequence[int | None], batch: bool = False) -> str:
 def unknown_name(kind: str, name: object, valid: Iterable[str]) -> str:
     """Message for an unknown name: lists the valid ones and suggests the nearest.
 
-    Of more than 20 the nearest 20 are listed, after the suggestion.
+    Of more than 30 the nearest 20 are listed, after the suggestion.
 
     Parameters
     ----------
@@ -141,7 +142,7 @@ def unknown_name(kind: str, name: object, valid: Iterable[str]) -> str:
     cutoff = 0.6 if len(given) <= 3 else 0.75 if len(given) <= 6 else 0.8
     near = get_close_matches(given, lower, n=1, cutoff=cutoff)
     hint = f" Did you mean {lower[near[0]]!r}?" if near else ""
-    if len(names) <= SHOWN:
+    if len(names) <= WHOLE:
         return f"unknown {kind} {name!r}; valid names are {', '.join(names) or '(none)'}.{hint}"
     stem, dot, _ = given.rpartition(".")
     of_same = [entry for entry in reversed(lower) if dot and entry.startswith(stem + dot)]

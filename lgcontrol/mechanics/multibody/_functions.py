@@ -144,8 +144,8 @@ def _taking_names(method: Callable[..., Any]) -> Callable[..., Any]:
 def _is_numeric(value: Any) -> bool:
     """Whether a value is for the function, not for the method that makes it."""
     if isinstance(value, list | tuple):
-        return any(_is_numeric(entry) or isinstance(entry, int) for entry in value)
-    return isinstance(value, np.ndarray | np.floating | float | ca.SX | ca.MX | ca.DM)
+        return any(_is_numeric(entry) or isinstance(entry, int | float) for entry in value)
+    return isinstance(value, np.ndarray | ca.SX | ca.MX | ca.DM)
 
 
 class TreeFunction(ModelFunction):
