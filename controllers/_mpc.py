@@ -381,7 +381,7 @@ class MPC(Controller):
         if finer is not self.problem:
             ready = self.solver.is_prepared
             solver = SQPSolver(finer, qp=self.solver.qp.name)
-            self.__dict__ |= {"problem": finer, "solver": solver}
+            self.__dict__.update(problem=finer, solver=solver)
             if ready:
                 self.solver.prepare()
 

@@ -143,5 +143,6 @@ class OperationalSpace(Controller):
     def task_errors(
         self, times: np.ndarray, x: np.ndarray, reference: Any = None
     ) -> dict[str, tuple[np.ndarray, LieGroup]]:
+        """Error of the frame, by its name; see `Controller.task_errors`."""
         goal = self.reference if reference is None else reference
         return frame_errors(self.tree, self.task, self.law.configuration, times, x, goal)

@@ -1,5 +1,7 @@
 """Controllers of trees, each against what it promises, computed another way."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from lgcontrol.controllers import ComputedTorque, GravityPD, Impedance, Operatio
 from lgcontrol.groups import SE3, Schoenflies
 from lgcontrol.mechanics import FrameTask, Multibody, SpatialInertia
 from lgcontrol.models import (
+    panda,
     panda_tree,
     scara_tree,
     space_arm,
@@ -416,3 +419,43 @@ def test_trajectories_of_states_are_followed():
     )
     assert np.abs(tree.configuration.minus(run.x[:, :7], path(run.t).x[:, :7])).max() < 1e-3
     np.testing.assert_allclose(run.x[-1], np.concatenate([READY + 0.3, np.zeros(7)]), atol=1e-3)
+
+
+REST = np.array([0.0, -0.6, 0.0, -2.0, 0.0, 1.6, 0.8])
+
+
+def test_runs_of_arms_have_errors_and_tell_limits():
+    """Joint 1 ends at ±2.9 rad and 2.175 rad/s, and nothing holds it there."""
+    tree = panda_tree()
+    goal = np.r_[4.0, REST[1:]]
+    for reference in (goal, lambda t: goal):
+        warned = isinstance(reference, np.ndarray)
+        expected = pytest.warns(RuntimeWarning, match="reference is beyond the limits of .*joint1")
+        with expected if warned else nullcontext():
+            run = simulate(
+                panda(), ComputedTorque(tree), x0=np.r_[REST, np.zeros(7)], reference=reference,
+                seconds=0.5,
+            )  # fmt: skip
+        assert np.allclose(run.error[0, :7], np.r_[-4.0, np.zeros(6)])
+        beyond = run.beyond_limits()
+        assert beyond["configuration.panda_joint1.angle"] > 0.5
+        assert beyond["velocity.panda_joint1.rz"] > 0.5
+        assert any(
+            line.startswith("beyond the limits of configuration.panda_joint1.angle from ")
+            for line in run.summary()
+        )
+        assert np.array_equal(run.block("panda_joint1")[:, 0], run.x[:, 0])
+
+
+def test_runs_with_frame_tasks_have_the_error_of_the_frame():
+    tree, frame = panda_tree(), "panda_link8"
+    place = tree.placement(frame)
+    target = SE3.plus(place(REST), [0.05, 0.0, 0.02, 0.0, 0.1, 0.0])
+    for control in (
+        OperationalSpace(tree, frame, posture=REST),
+        Impedance(tree, frame, stiffness=200.0, posture=REST),
+    ):
+        run = simulate(panda(), control, x0=np.r_[REST, np.zeros(7)], reference=target, seconds=0.1)
+        assert run.reference is None
+        assert np.allclose(run.tasks[frame].error, SE3.minus(place(run.x[:, :7]), target))
+        assert any(line.startswith(f"final error of {frame}: position") for line in run.summary())

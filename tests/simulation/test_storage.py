@@ -270,3 +270,8 @@ def test_infinite_bounds_and_states_that_are_not_finite_can_be_saved(run, tmp_pa
     assert not np.isfinite(run.input_bounds).all()
     broken = replace(run, estimate=np.full_like(run.estimate, np.nan))
     assert np.isnan(SimulationResult.load(broken.save(tmp_path / "a")).estimate).all()
+
+
+def test_folders_that_do_not_exist_are_named(run, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"cannot write .*run.npz: there is no folder .*no"):
+        run.save(tmp_path / "no" / "run")

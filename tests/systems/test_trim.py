@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.groups import SE3, SO3, Rn
+from lgcontrol.groups import SE3, SO3, Product, Rn
 from lgcontrol.systems import Input, System, Trajectory, TrimError
 
 from ._examples import (
@@ -321,3 +321,15 @@ def test_a_trim_point_shows_in_a_line_what_it_is():
         "TrimPoint('quadrotor', equilibrium, x=[1. 2. 3. 0. 0. 0. 1. 0. 0. 0. 0. 0. 0.], "
         "u=[2.943 2.943 2.943 2.943])"
     )
+
+
+def test_joints_go_by_their_own_names():
+    state = Product(configuration=Product(arm=Rn(1), hand=Rn(1)), velocity=Rn(2))
+    system = System(
+        "arm", state, lambda t, x, u, p: [x[2], x[3], u[0] - x[0], u[1] - x[1]],
+        inputs=["shoulder", "hand"],
+    )  # fmt: skip
+    found = system.trim(where={"arm": 0.5, "configuration.hand": [0.25]})
+    assert found.x == pytest.approx([0.5, 0.25, 0, 0])
+    # The name of an input is that input's.
+    assert system.trim(where={"hand": 0.75, "arm": 0.0}).u == pytest.approx([0.0, 0.75])
