@@ -54,7 +54,8 @@ def simulate(
         Simulated time.
     reference : optional
         Handed to the controller as it is: a constant state, a TrimPoint, a Trajectory, a function
-        of time.
+        of one time. A Trajectory stays where it ends; what controllers feed forward from then on
+        holds the plant there.
     dt : float, optional
         Period in s of controllers that have none of their own; without a controller, of the record.
     record_dt : float, optional
@@ -103,6 +104,12 @@ def simulate(
         else than finite controls; its ``result`` is the run up to then.
     TypeError, ValueError, KeyError
         If the arguments do not fit together.
+
+    Warns
+    -----
+    RuntimeWarning
+        If the start or the reference is beyond limits that the plant knows, as those of joints, or
+        a `Kick` or `Pulse` comes after the end.
 
     Examples
     --------
