@@ -85,7 +85,7 @@ def test_values_of_every_kind_agree(G):
             for row in range(2):
                 values = [value[row] for value in batch]
                 alone = method(*values)
-                close(alone, together[row], operation)  # either may run compiled, with fused products
+                close(alone, together[row], operation)  # one may run compiled, with fused sums
                 expected = alone.reshape((alone.shape + (1, 1))[:2])
                 columns = [ca.DM(value) for value in values]
                 result = method(*columns)
