@@ -23,7 +23,10 @@ class TreeFunctions(FunctionSource):
 
     @property
     def inverse_dynamics(self) -> TreeFunction:
-        """(q, v, a[, wrenches]) → tau: forces that the accelerations need, shape (..., nv)."""
+        """(q, v, a[, wrenches]) → tau: forces that the accelerations need, shape (..., nv).
+
+        Their time derivatives: `inverse_dynamics_time_derivatives`.
+        """
         return self._function("inverse_dynamics")
 
     @property

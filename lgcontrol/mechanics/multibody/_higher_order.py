@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ._calibration import Calibration, calibrate
 from ._frames import Reference
 from ._functions import FunctionSource, TreeFunction
-from ._higher_functions import DISPLACEMENTS, displaced_joints
+from ._higher_functions import DISPLACEMENTS, check_order, displaced_joints
 
 if TYPE_CHECKING:
     from ._tree import Multibody
@@ -65,7 +65,9 @@ class HigherOrderFunctions(FunctionSource):
         >>> wheel.twist_derivative("rim", "hybrid", 2)([0.0], [3.0], [0.0], [0.0])[1:2]
         array([-54.])
         """
-        return self._function("twist_derivative", frame, reference, order)
+        return self._function(
+            "twist_derivative", frame, reference, check_order(order, "tree.velocity")
+        )
 
     def jerk(self, frame: str, reference: Reference = "hybrid") -> TreeFunction:
         """(q, v, a, j) → second time derivative of `velocity`, shape (..., 6).
@@ -102,14 +104,62 @@ class HigherOrderFunctions(FunctionSource):
         ----------
         Müller 2018, eq. 9, 17, 31.
         """
-        return self._function("jacobian_time_derivative", frame, reference, order)
+        return self._function(
+            "jacobian_time_derivative", frame, reference, check_order(order, "tree.jacobian")
+        )
 
     def inverse_dynamics_time_derivatives(self, order: int = 1) -> TreeFunction:
         """(q, v, a, j, …[, wrenches]) → tau, tau_dot, tau_ddot, …, shape (..., nv) each.
 
-        TEXT
+        Forces that a motion needs and how they change along it, all orders in one call because
+        they share their work. Flatness-based control of series-elastic arms takes order 2: motors
+        of inertias B behind springs K stand at ``θ = q + K⁻¹ tau`` and give ``B θ̈ + tau``, with
+        ``θ̈ = a + K⁻¹ tau_ddot``.
+
+        Parameters
+        ----------
+        order : int
+            At least 1. Order 1 takes (q, v, a, j), order 2 (q, v, a, j, s), and so on.
+
+        Returns
+        -------
+        TreeFunction
+            Results are a named tuple: tau (that of `inverse_dynamics`), tau_dot, tau_ddot, then
+            tau_3, tau_4, ….
+
+        Raises
+        ------
+        ValueError
+            If the order is not an integer of at least 1.
+
+        Notes
+        -----
+        Weight, drives, losses (smooth dry friction, too) and springs are in. External wrenches
+        are constant in their bodies' frames; those that change are added by Leibniz' rule with
+        `jacobian_time_derivative`. Dry friction over a small `friction_speed` gives large
+        derivatives where a joint turns back.
+
+        For the UR5, orders up to 1 take 784 operations and up to 2 take 1424 (378 for tau alone);
+        automatic differentiation along the motion 1340 and 4446. For the Panda 1459 and 2530
+        (705) instead of 2567 and 8555.
+
+        References
+        ----------
+        Müller 2018, section 6.3: Newton–Euler recursion (eq. 67, 68) differentiated in time.
+
+        Examples
+        --------
+        A ball of 2 kg on a level hinge, 1 m below it, at jerk 1:
+
+        >>> from lgcontrol.mechanics import Multibody, SpatialInertia
+        >>> ball = SpatialInertia.point_mass(2.0, [0, 0, -1])
+        >>> tree = Multibody().add_body("ball", ball, "revolute", axis="y")
+        >>> tree.inverse_dynamics_time_derivatives()([0.0], [3.0], [0.0], [1.0]).tau_dot.round(2)
+        array([60.86])
         """
-        return self._function("inverse_dynamics_time_derivatives", order)
+        return self._function(
+            "inverse_dynamics_time_derivatives", check_order(order, "tree.inverse_dynamics")
+        )
 
     # -- coordinates ----------------------------------------------------------------------------
 
@@ -158,7 +208,9 @@ class HigherOrderFunctions(FunctionSource):
         >>> arm.jacobian_derivatives("lower")([0.3, 0.0])[:1, 0, 1]
         array([1.])
         """
-        return self._function("jacobian_derivatives", frame, reference, order)
+        return self._function(
+            "jacobian_derivatives", frame, reference, check_order(order, "tree.jacobian")
+        )
 
     # -- geometry -------------------------------------------------------------------------------
 

@@ -1,9 +1,9 @@
 """Time derivatives of inverse dynamics of any order: Newton–Euler recursion and Leibniz' rule.
 
 Inertial wrenches are linear in the acceleration p̈ of a body's origin and in the field of
-accelerations about it, ``U = ω̇^ + ω^ ω^``, with constant numbers in body axes. Their derivatives are
-the same wrenches of derivatives of p̈ and U; those of ω and p̈ follow from the parent's, and those
-of the wrenches from the children's, by the brackets with the joint's own twist (`carried`).
+accelerations about it, ``U = ω̇^ + ω^ ω^``, with constant numbers in body axes. Their derivatives
+are the same wrenches of derivatives of p̈ and U; those of ω and p̈ follow from the parent's, and
+those of the wrenches from the children's, by brackets with the joint's own twist (`carried`).
 """
 
 from __future__ import annotations
