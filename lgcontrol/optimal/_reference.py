@@ -12,6 +12,8 @@ from ..systems import System, Trajectory, TrajectoryPoint, TrimPoint, field_deri
 
 # A time that misses the end of a trajectory by rounding [s] is the end.
 ROUNDING = 1e-9
+# A coordinate counts as the rate of another when the field says so to this accuracy.
+SAME_RATE = 1e-9
 
 
 class ReferenceSamples(NamedTuple):
@@ -33,8 +35,8 @@ def sample_reference(
     """States and inputs of a reference at times.
 
     A reference without inputs gets those that come nearest to moving the system along it: hover
-    thrusts for a state at rest. A Trajectory stays where it ends, and from there on has the inputs
-    that come nearest to holding the system there, not those that brought it there.
+    thrusts for a state at rest. A Trajectory keeps its last state, and has from there on the inputs
+    that come nearest to holding the system at rest there, not those that brought it there.
 
     Parameters
     ----------
@@ -132,8 +134,18 @@ def _at_rest_after(
     after = times > end + ROUNDING if has_own else times > end - ROUNDING
     if len(trajectory) < 2 or not after.any():
         return u
-    held = _driving_inputs(system, np.array([end]), trajectory.x[-1:], p)
+    rest = trajectory.x[-1:].copy()
+    rest[:, _velocities(system)] = 0.0
+    held = _driving_inputs(system, np.array([end]), rest, p)
     return np.where(after[:, None], held, u)
+
+
+def _velocities(system: System) -> np.ndarray:
+    """Coordinates of the state that are rates of others, positions of shape (k,)."""
+    x = system.state.random(0, (3,))
+    rates = system.f(0.0, x) / (system.dt or 1.0)
+    same = np.abs(rates[:, :, None] - x[:, None, :]).max(axis=0) < SAME_RATE
+    return np.flatnonzero(same.any(axis=0))
 
 
 def moves(reference: Any) -> bool:

@@ -22,8 +22,9 @@ def plot_run(run: Run, *, figure: Any = None) -> Figure:
     Positions, angles and speeds come with their reference dashed; attitudes in space as the
     rotation vector of ``minus(x, reference)`` (without a reference: of the attitude itself). What a
     controller tracks besides, the pose of a hand, comes as its error. Inputs are steps with their
-    bounds dotted; disturbances that act have panels of their own. Estimation errors come with a band of twice the standard deviation the estimator claims; controller calls
-    with their wall time by status, the sample time dotted.
+    bounds dotted; disturbances that act have panels of their own. Estimation errors come with a
+    band of twice the standard deviation the estimator claims; controller calls with their wall time
+    by status, the sample time dotted.
 
     Parameters
     ----------

@@ -331,14 +331,21 @@ def test_regulators_along_states_are_refused():
 
 
 def test_bounds_that_leave_no_room_are_refused_at_once():
-    with pytest.raises(
-        ValueError, match="'height': lower must not exceed upper, got 2 and 1"
-    ):
+    with pytest.raises(ValueError, match="'height': lower must not exceed upper, got 2 and 1"):
         Bound("height", lower=2, upper=1)
     with pytest.raises(ValueError, match="lower must not exceed upper"):
         Bound("twist", [0, np.nan], 1)
     with pytest.raises(TypeError, match="bound 'twist': upper must be a number or a list of numb"):
         Bound("twist", 0, "one")
+
+
+def test_what_overcomes_drag_is_not_fed_forward_after_the_end():
+    boat = System("boat", Rn(2), lambda t, x, u, p: [x[1], u - 3.0 * x[1]], inputs=["push"])
+    run = boat.rollout([0.0, 1.0], [3.0], dt=0.1, steps=10)
+    assert run.x[-1, 1] == pytest.approx(1.0)
+    found = sample_reference(boat, run, np.array([0.5, 2.0]))
+    assert found.u[:, 0] == pytest.approx([3.0, 0.0])
+    assert np.array_equal(found.x[1], run.x[-1])
 
 
 def test_weights_go_by_joints_and_by_what_inputs_have_in_common():
