@@ -159,8 +159,8 @@ def test_no_digit_is_lost_far_from_the_worlds_origin(reference):
     sailed = q.copy()
     sailed[:3] += far
     for tree, there in ((away, q), (near, sailed)):
-        for order, arguments in ((1, (v,)), (2, (v, a))):
-            pair = [t.jacobian_time_derivative("tip", reference, order) for t in (near, tree)]
+        for n, arguments in ((1, (v,)), (2, (v, a))):
+            pair = [t.jacobian_time_derivative("tip", reference, n) for t in (near, tree)]
             close(pair[1](there, *arguments), pair[0](q, *arguments), FAR)
         for function in ("jacobian", "jacobian_derivatives"):
             pair = [getattr(t, function)("tip", reference) for t in (near, tree)]
