@@ -142,10 +142,13 @@ def _at_rest_after(
 
 def _velocities(system: System) -> np.ndarray:
     """Coordinates of the state that are rates of others, positions of shape (k,)."""
-    x = system.state.random(0, (3,))
-    rates = system.f(0.0, x) / (system.dt or 1.0)
-    same = np.abs(rates[:, :, None] - x[:, None, :]).max(axis=0) < SAME_RATE
-    return np.flatnonzero(same.any(axis=0))
+    kept: dict[Any, Any] = system._cache
+    if "velocities" not in kept:
+        x = system.state.random(0, (3,))
+        rates = system.f(0.0, x) / (system.dt or 1.0)
+        same = np.abs(rates[:, :, None] - x[:, None, :]).max(axis=0) < SAME_RATE
+        kept["velocities"] = np.flatnonzero(same.any(axis=0))
+    return kept["velocities"]
 
 
 def moves(reference: Any) -> bool:
