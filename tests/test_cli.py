@@ -269,7 +269,7 @@ def test_a_state_without_poses_has_no_path_and_no_animation(installed, capsys):
     ("name", "text"),
     [
         ("too-strict", "at most 0 m/s  FAILED"),
-        ("diverging", "  diverged: the state is not finite after t = "),
+        ("diverging", "  diverged: burst moves too fast for steps of "),
         ("unbuildable", "  FAILED: ValueError: no such boat\n  (raised in "),
     ],
 )
