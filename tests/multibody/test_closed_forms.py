@@ -119,6 +119,23 @@ def test_both_matrices_of_the_paper_are_one(kind, rng):
     assert error(C85, C) < EXACT
 
 
+@pytest.mark.parametrize(
+    "kind, matrix, product",
+    [("helical", True, True), ("spherical", False, True), ("free", False, True)]
+    + [(kind, False, False) for kind in ("universal", "spherical_zyx", "composite")],
+)
+def test_misprint_85_for_joints_with_several_degrees_of_freedom(kind, matrix, product, rng):
+    """Müller 2018, eq. 85 with −A a J for the rate of J, as printed."""
+    tree = TREES[kind]
+    q, v, _, _, _ = zoo.state(tree, rng)
+    s, C = tree.system_matrices(q, v), tree.lagrange_equations(q, v).C
+    J = s.A @ s.X
+    printed = -J.T @ (s.M @ s.A @ s.ad_joints + s.ad_bodies.T @ s.M) @ J
+    for ours, theirs, holds in ((C, printed, matrix), (C @ v, printed @ v, product)):
+        off = error(theirs, ours)
+        assert off < EXACT if holds else off > FAILS
+
+
 def test_which_coriolis_matrix_is_skew(tree, rng):
     """Ṁ − 2 C is skew for `coriolis_matrix`, not for eq. 84 and 85; both conserve energy."""
     q, v, _, _, _ = zoo.state(tree, rng)

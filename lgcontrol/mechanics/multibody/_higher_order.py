@@ -34,9 +34,9 @@ class HigherOrderFunctions(FunctionSource):
         ----------
         frame : str
         reference : {"body", "spatial", "hybrid", "mixed"}
-            The components are differentiated in it. In "hybrid" the linear part is therefore the
-            derivative of the position of the frame's origin, of order + 1; in the other ones it
-            is not.
+            The components are differentiated in it. In "hybrid" and "mixed" the linear part is
+            therefore the derivative of the position of the frame's origin, of order + 1; in "body"
+            and "spatial" it is not.
         order : int
             At least 1. Order 1 takes (q, v, a), order 2 (q, v, a, j), and so on.
 

@@ -88,6 +88,13 @@ class Multibody(
     added mass, a current) is given to `system` and known to that `System` only: in water
     ``system.f`` has the accelerations, and controllers are given the system besides the tree.
 
+    Values are not checked in a tree's functions, which are made for loops: coordinates that are off
+    their group (a quaternion of length 2 or 0) give wrong numbers without notice.
+    ``configuration.normalize(q)`` brings them back, `lgcontrol.groups.check_element` refuses them.
+
+    CasADi has no tensors: where NumPy has the shape (nv, nv, nv), symbols give the nv × nv² matrix
+    of its slices ``[T[:, :, 0], T[:, :, 1], …]``.
+
     Examples
     --------
     A pendulum: a rod of 1 m on a hinge about y.

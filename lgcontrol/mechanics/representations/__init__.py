@@ -72,7 +72,12 @@ misleads:
 - Simscape's *Follower* (and *Base*) measure as seen from a turning frame, which is no twist.
 
 To bring a 6-vector with the angular part first here, move its last three entries to the front:
-``np.roll(x, 3, axis=-1)``; for a 6 × 6 matrix roll both axes.
+``np.roll(x, 3, axis=-1)``. Of a Jacobian the rows move, ``np.roll(J, 3, axis=-2)``; of a 6 × 6
+matrix (inertia, adjoint) rows and columns, ``np.roll(M, 3, axis=(-2, -1))``.
+
+Poses are SE3 coordinates with a unit quaternion. The converters are fast functions and do not
+check it: other quaternions, zeros among them, give wrong numbers without notice.
+``SE3.normalize(pose)`` repairs them, `lgcontrol.groups.check_element` refuses them.
 """
 
 from ._convert import conversion_matrix as conversion_matrix
