@@ -381,7 +381,8 @@ class MPC(Controller):
         if finer is not self.problem:
             ready = self.solver.is_prepared
             solver = SQPSolver(finer, qp=self.solver.qp.name)
-            self.__dict__.update(problem=finer, solver=solver)
+            self._is_made = False
+            self.problem, self.solver, self._is_made = finer, solver, True
             if ready:
                 self.solver.prepare()
 

@@ -100,6 +100,12 @@ def points_of(reference: Any, times: np.ndarray) -> Any:
     Returns
     -------
     object with ``x`` (and ``u``), or coordinates
+
+    Examples
+    --------
+    >>> points_of(lambda t: [t, 0.0], np.array([1.0, 2.0]))
+    array([[1., 0.],
+           [2., 0.]])
     """
     if not moves(reference):
         return reference
@@ -152,7 +158,22 @@ def _velocities(system: System) -> np.ndarray:
 
 
 def moves(reference: Any) -> bool:
-    """Whether a reference is a function of time, other than a point that stays where it is."""
+    """Whether a reference is a function of time, other than a point that stays where it is.
+
+    Parameters
+    ----------
+    reference : object
+        As for `sample_reference`.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> moves([1.0, 0.0]), moves(lambda t: [t, 0.0])
+    (False, True)
+    """
     if not callable(reference) or getattr(reference, "kind", None) == "equilibrium":
         return False
     return bool(np.any(getattr(reference, "rate", 1.0)))
