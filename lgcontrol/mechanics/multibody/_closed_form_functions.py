@@ -196,8 +196,8 @@ class ClosedFormFunctions(FunctionSource):
         v comes from ``(Jᵀ 𝖬 J) v = Jᵀ Π``, solved in the order of the tree. Momenta that no
         velocity has (an integrator drifts there) are read as the nearest ones that some has; the
         sum over a free-floating tree is untouched by that. Project after each step, by
-        `body_momenta` of v, so that they stay momenta of a velocity. Armatures are no momenta of bodies: they
-        count in the rates only, and bodies alone must have a regular mass matrix.
+        `body_momenta` of v. Armatures are no momenta of bodies: they count in the rates only, and
+        bodies alone must have a regular mass matrix.
 
         References
         ----------
