@@ -124,7 +124,7 @@ def test_both_matrices_of_the_paper_are_one(kind, rng):
     [("helical", True, True), ("spherical", False, True), ("free", False, True)]
     + [(kind, False, False) for kind in ("universal", "spherical_zyx", "composite")],
 )
-def test_misprint_85_for_joints_with_several_degrees_of_freedom(kind, matrix, product, rng):
+def test_eq_85_is_for_joints_with_one_degree_of_freedom(kind, matrix, product, rng):
     """Müller 2018, eq. 85 with −A a J for the rate of J, as printed."""
     tree = TREES[kind]
     q, v, _, _, _ = zoo.state(tree, rng)

@@ -69,6 +69,17 @@ def test_orders_belong_together(reference, rng):
         close(J[1], tree.jacobian_rate(tip(tree), reference)(q, rates[0]))
 
 
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_which_linear_parts_are_derivatives_of_the_position(order, rng):
+    tree = TREES["branched"]
+    q, rates = tree.configuration.random(rng), rng.normal(size=(order + 1, tree.nv))
+    position = time_derivative(tree, tree.position(tip(tree)), order + 1)(q, *rates)
+    for reference in REFERENCES:
+        ours = tree.twist_derivative(tip(tree), reference, order)(q, *rates)[:3]
+        agrees = np.allclose(ours, np.array(position).ravel(), rtol=EXACT, atol=EXACT)
+        assert agrees == (reference in ("hybrid", "mixed"))
+
+
 def test_jerk_and_jounce_of_a_point_in_high_precision(rng):
     """Taylor coefficients of the position, 40 digits, of the product of exponentials."""
     chain, c = Chain(rng), rng.normal(size=(5, 5))

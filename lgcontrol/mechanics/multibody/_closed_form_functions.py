@@ -18,7 +18,8 @@ class ClosedFormFunctions(FunctionSource):
     They are for small trees: matrices of stacked bodies grow with the square of the number of
     bodies (`system_matrices` of a chain of 64: 0.75 million operations), tensors with its cube:
     tracing takes 0.2 ms an entry, which is announced through logging above 5 s and refused with a
-    ValueError above 2 million entries.
+    ValueError above 2 million entries. CasADi has no tensors: there T is the nv × nv² matrix of
+    slices ``[T[:, :, 0], T[:, :, 1], …]``, ``T[i, k * nv + j]``.
     """
 
     # -- stacked bodies -----------------------------------------------------------------------
