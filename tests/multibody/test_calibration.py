@@ -88,7 +88,9 @@ def test_prior_against_another_solver(columns, arm, rng):
         )
         return np.append(left.ravel(), z)
 
-    other = least_squares(residuals, np.zeros(36), jac="3-point", xtol=1e-15, ftol=1e-15, gtol=1e-12)
+    other = least_squares(
+        residuals, np.zeros(36), jac="3-point", xtol=1e-15, ftol=1e-15, gtol=1e-12
+    )
     assert np.allclose(found.changes, known * other.x, rtol=0, atol=1e-8)
     normal = other.jac.T @ other.jac  # by finite differences, in units of the prior
     assert np.allclose(found.covariance, known[:, None] * np.linalg.inv(normal) * known, atol=1e-9)
