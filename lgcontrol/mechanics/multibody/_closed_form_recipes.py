@@ -53,7 +53,7 @@ def _christoffel(tree: Multibody) -> Recipe:
                     "connection_coefficients, which are the same thing in the frame of the "
                     "velocities"
                 )
-    return Recipe("q", (("Gamma", "vvv"),), connection.connection_coefficients, True)
+    return _CONNECTION
 
 
 def _momentum_dynamics(tree: Multibody) -> Recipe:
@@ -79,6 +79,14 @@ _EULER_JOURDAIN = (
 _MATRICES = (("A", "ww"), ("X", "wv"), ("X_rate", "wv"))
 _MATRICES += (("ad_joints", "ww"), ("ad_bodies", "ww"), ("M", "ww"))
 _BLOCKS = ("M", "vv"), ("D", "vv"), ("K", "vv")
+_CONNECTION = Recipe(
+    "q",
+    (("Gamma", "vvv"),),
+    connection.connection_coefficients,
+    True,
+    instead="coriolis_matrix has their products with a velocity for a fraction of that",
+)
+_WEIGHTED = "{}_dynamics_hessian has weighted sums over the first index ({}) for a fraction of that"
 _INVERSE = ("M_inverse", "vv"), ("d_M_inverse_d_q", "vvv")
 
 RECIPES: dict[str, Recipe | Maker] = {
@@ -99,12 +107,14 @@ RECIPES: dict[str, Recipe | Maker] = {
     ),
     "body_momenta": _stacked(closed.body_momenta, "q v", (("momenta", "b6"),)),
     "momentum_dynamics": _momentum_dynamics,
-    "connection_coefficients": Recipe(
-        "q", (("Gamma", "vvv"),), connection.connection_coefficients, True
-    ),
+    "connection_coefficients": _CONNECTION,
     "christoffel_symbols": _christoffel,
     "mass_matrix_derivatives": Recipe(
-        "q", (("d_M_d_q", "vvv"),), connection.mass_matrix_derivatives, True
+        "q",
+        (("d_M_d_q", "vvv"),),
+        connection.mass_matrix_derivatives,
+        True,
+        instead=_WEIGHTED.format("inverse", "H_qa"),
     ),
     "mass_matrix_inverse_derivatives": Recipe(
         "q",
@@ -112,6 +122,7 @@ RECIPES: dict[str, Recipe | Maker] = {
         connection.mass_matrix_inverse_parts,
         True,
         assemble=connection.mass_matrix_inverse_tensors,
+        instead=_WEIGHTED.format("forward", "H_qtau"),
     ),
     "linearized_equations": Recipe(
         "q v a", (*_BLOCKS, ("ad_v", "vv")), linearized.linearized_equations, True, True

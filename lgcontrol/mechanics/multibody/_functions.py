@@ -29,6 +29,7 @@ from ._forward_dynamics import (
 from ._inverse_dynamics import inverse_dynamics
 from ._recipe import Code, Recipe
 from ._regressor import inverse_dynamics_regressor
+from ._sizes import check_size
 
 if TYPE_CHECKING:
     from ._tree import Multibody
@@ -278,6 +279,7 @@ def trace_recipe(
     if recipe.loops is not None and recipe.loops.suit(plan):
         function = recipe.loops.function(name, plan, p, arguments, results)
         return function, {"shapes": shapes, "defaults": defaults, "transposed": transposed}
+    check_size(plan, name, recipe)
     built = recipe.build(plan, *symbols.values())
     built = list(built) if isinstance(built, tuple) else [built]
     built = ca.cse([ca.SX(expression) for expression in built])

@@ -13,12 +13,10 @@ from ._frame_functions import frame_recipe
 from ._geometry_derivatives import inverse_dynamics_geometry_derivatives
 from ._inverse_dynamics_rates import inverse_dynamics_time_derivatives
 from ._recipe import Recipe, rate_names
+from ._sizes import LARGEST
 
 if TYPE_CHECKING:
     from ._tree import Multibody
-
-LARGEST = 2_000_000
-"""Entries of a tensor that is still traced: beyond it takes gigabytes."""
 
 DISPLACEMENTS = ("x", "y", "z", "rx", "ry", "rz")
 
@@ -93,7 +91,8 @@ def _inverse_dynamics_geometry_derivatives(tree: Multibody, joints: tuple[str, .
     joints = displaced_joints(tree, joints)
     build = partial(inverse_dynamics_geometry_derivatives, joints=joints)
     results = (("d_tau_d_placement", ("v", 6 * len(joints))),)
-    return Recipe("q v a", results, build, takes_wrenches=True, keep=joints)
+    instead = "name fewer joints"
+    return Recipe("q v a", results, build, takes_wrenches=True, keep=joints, instead=instead)
 
 
 def _inverse_dynamics_time_derivatives(tree: Multibody, order: int) -> Recipe:

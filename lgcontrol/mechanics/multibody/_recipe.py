@@ -56,6 +56,8 @@ class Recipe:
         ``(what build returns, …) → results``, in products of matrices.
     loops : Loops, optional
         The same for large trees.
+    instead : str
+        What to do where tensors are too large (see `check_size`); empty: they never are.
     """
 
     arguments: str
@@ -67,6 +69,7 @@ class Recipe:
     about: str = ""
     assemble: Callable[..., Any] | None = None
     loops: Loops | None = None
+    instead: str = ""
 
     def name(self, kind: str) -> str:
         """Name of the casadi.Function."""

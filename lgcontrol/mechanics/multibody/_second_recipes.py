@@ -14,6 +14,7 @@ from ._second_derivatives import inverse_dynamics_second_derivatives
 
 _FORCES = ("d2_tau_d_q2", "d2_tau_d_q_d_v", "d2_tau_d_v2", "d2_tau_d_q_d_a")
 _ACCELERATIONS = ("d2_a_d_q2", "d2_a_d_q_d_v", "d2_a_d_v2", "d2_a_d_q_d_tau")
+_WEIGHTED = "{}_dynamics_hessian has weighted sums over the first index for a fraction of that"
 
 
 def _all(names: tuple[str, ...], code: str) -> tuple[tuple[str, str], ...]:
@@ -22,7 +23,12 @@ def _all(names: tuple[str, ...], code: str) -> tuple[tuple[str, str], ...]:
 
 RECIPES: dict[str, Recipe] = {
     "inverse_dynamics_second_derivatives": Recipe(
-        "q v a", _all(_FORCES, "vvv"), inverse_dynamics_second_derivatives, True, True
+        "q v a",
+        _all(_FORCES, "vvv"),
+        inverse_dynamics_second_derivatives,
+        True,
+        True,
+        instead=_WEIGHTED.format("inverse"),
     ),
     "inverse_dynamics_hessian": Recipe(
         "q v a weights",
@@ -38,6 +44,7 @@ RECIPES: dict[str, Recipe] = {
         True,
         True,
         assemble=forward_dynamics_tensors,
+        instead=_WEIGHTED.format("forward"),
     ),
     "forward_dynamics_hessian": Recipe(
         "q v tau weights",
