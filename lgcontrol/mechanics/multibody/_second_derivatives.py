@@ -18,7 +18,7 @@ from ...codegen import Value
 from ._drives import force_curvatures
 from ._mass_matrix import Entries
 from ._plan import Plan
-from ._second_order import Freedom, States, couple, freedoms, states
+from ._second_order import Freedom, States, freedoms, pure_couple, states
 from ._spatial import Velocity, cross, hat
 
 
@@ -86,7 +86,7 @@ def _add_products(
     turning, twice = 2 * S[3:, :].T, 2 * first[3:, :].T
     # Columns: what c makes of b. Products with rows, the twists of a, are matrices [a, b].
     speeds = own.half_transposed(S)
-    change = own.half(S) + couple(speeds)
+    change = own.half(S) + pure_couple(speeds)
     bends = bent.half_transposed(S)
     moved = _times(c.momentum, S)
     own_bends = cross(-half, S[3:, :]) - own.half_transposed(first)

@@ -138,7 +138,7 @@ def sum_up(plan: Plan, values: list) -> None:
             values[i] = values[i] + values[k]
 
 
-def couple(moment: Value) -> Value:
+def pure_couple(moment: Value) -> Value:
     """A wrench without force."""
     return ca.vertcat(ca.DM(3, moment.shape[1]), moment)
 
