@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import casadi as ca
 import numpy as np
-from scipy.spatial.transform import Rotation
+import scipy
 
 from ..codegen import Shape, Value, check_shape, unknown_name
 from . import _series
@@ -143,7 +143,9 @@ class SO3Group(LieGroup):
         ndarray, shape (..., 4)
         """
         angles = check_shape("angles", angles, (len(sequence),), batch=True)
-        flat = Rotation.from_euler(sequence, angles.reshape(-1, len(sequence)), degrees=degrees)
+        flat = scipy.spatial.transform.Rotation.from_euler(
+            sequence, angles.reshape(-1, len(sequence)), degrees=degrees
+        )
         return flat.as_quat().reshape(*angles.shape[:-1], 4)
 
     def as_euler(self, X: Any, sequence: str, *, degrees: bool = False) -> np.ndarray:
@@ -152,7 +154,9 @@ class SO3Group(LieGroup):
         In gimbal lock SciPy warns and sets the third angle to zero.
         """
         q = check_shape("rotation", X, (4,), batch=True)
-        angles = Rotation.from_quat(q.reshape(-1, 4)).as_euler(sequence, degrees=degrees)
+        angles = scipy.spatial.transform.Rotation.from_quat(q.reshape(-1, 4)).as_euler(
+            sequence, degrees=degrees
+        )
         return angles.reshape(*q.shape[:-1], 3)
 
     def from_rotation_vector(self, vector: Any) -> np.ndarray:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 
 # Besides the ends of a step, looked at inside it: a function that crosses zero twice between two
 # of these is missed.
@@ -175,7 +175,7 @@ def _locate(
         return known[t] if t in known else event.value(t, state(t))
 
     near = 4 * float(np.spacing(max(abs(a), abs(b))))
-    root = float(brentq(value, a, b, xtol=near))  # type: ignore[arg-type]
+    root = float(scipy.optimize.brentq(value, a, b, xtol=near))  # type: ignore[arg-type]
     early, late = (min(max(root + s * near, min(a, b)), max(a, b)) for s in (-2, 2))
     # In a short interval a steady function changes by a good part from one of these to the other.
     steady = 10 * (late - early) / abs(b - a)

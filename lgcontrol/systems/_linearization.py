@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from scipy.linalg import expm
+import scipy
 
 from ..integrators import Method
 from ._derivatives import step_derivatives
@@ -171,7 +171,7 @@ class Linearization:
         n, m = self.B.shape
         matrix = np.zeros((n + m, n + m))
         matrix[:n] = dt * np.hstack([self.A, self.B])
-        held = expm(matrix)
+        held = scipy.linalg.expm(matrix)
         return held[:n, :n], held[:n, n:]
 
     def controls(self) -> Linearization:

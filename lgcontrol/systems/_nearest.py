@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import lsq_linear
+import scipy
 
 from ..groups import LieGroup
 
@@ -191,7 +191,7 @@ class _Problem:
             # An input that is at its bound cannot move at all: bounds of zero width.
             still = upper - lower <= 0
             move = np.zeros(count)
-            move[~still] = lsq_linear(
+            move[~still] = scipy.optimize.lsq_linear(
                 jacobian[:, ~still], -rows, (lower[~still], upper[~still]), method="bvls"
             ).x
         return move

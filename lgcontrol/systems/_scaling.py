@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eig, matrix_balance
+import scipy
 
 # Entries this small next to the largest ones of their row and column are what rounding left of a
 # zero: they must not decide units.
@@ -61,7 +61,7 @@ def balanced(A: np.ndarray, units: np.ndarray) -> np.ndarray:
 def _balance(matrix: np.ndarray) -> np.ndarray:
     if not matrix.size:
         return np.ones(len(matrix))
-    _, (units, _) = matrix_balance(matrix, permute=False, separate=True)
+    _, (units, _) = scipy.linalg.matrix_balance(matrix, permute=False, separate=True)
     return units
 
 
@@ -111,7 +111,7 @@ def spectrum(A: np.ndarray, size: float | None = None) -> Spectrum:
     if not A.size:
         return Spectrum(np.zeros(0, complex), np.zeros((0, 0), complex), np.zeros(0))
     size = float(np.linalg.norm(A, 2)) if size is None else size
-    values, left, right = eig(A, left=True, right=True)  # type: ignore  # SciPy states too few results
+    values, left, right = scipy.linalg.eig(A, left=True, right=True)  # type: ignore  # SciPy states too few results
     overlap = np.abs((left.conj() * right).sum(axis=0))  # of vectors of length one
     with np.errstate(divide="ignore"):
         simple = ROUNDING * size / overlap

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import null_space
+import scipy
 
 from ._scaling import DUST, Spectrum, balanced, balancing_units, spectrum
 
@@ -232,7 +232,7 @@ def _reached(
     while new.shape[1]:
         inside = np.hstack([inside, new])
         new = _directions(A @ new, inside, tolerance * float(size))
-    outside = null_space(inside.T) if inside.shape[1] else np.eye(len(A))
+    outside = scipy.linalg.null_space(inside.T) if inside.shape[1] else np.eye(len(A))
     return inside, outside, scale, A
 
 

@@ -14,10 +14,12 @@ def modules_after(statements: str) -> set[str]:
     return set(done.stdout.split())
 
 
-def test_importing_loads_neither_plots_nor_python_control():
-    loaded = modules_after("import lgcontrol as lg; lg.System; lg.Trajectory; lg.SE3")
+def test_importing_loads_neither_plots_nor_python_control_nor_solvers():
+    loaded = modules_after("import lgcontrol as lg; lg.System; lg.Trajectory; lg.SE3; lg.simulate")
     assert "lgcontrol.systems" in loaded
     assert not loaded & {"matplotlib", "control"}
+    # Together they take longer than everything else.
+    assert not loaded & {"scipy.linalg", "scipy.optimize", "scipy.spatial"}
 
 
 def test_importing_alone_loads_nothing_heavy():
