@@ -46,11 +46,13 @@ class Backend:
         self.vector: Kernel | None = None
         self.frames: list[Frame] = []
         self._tried: set[bool] = set()
+        self._announced: set[bool] = set()
 
     def request(self, *, scalar: bool = True, batch: bool, contract: bool) -> None:
         """Note what is wanted from now on; `build` gets it."""
         if contract != self.wanted.contract:
             self._tried.clear()
+            self._announced.clear()
             self.scalar = self.vector = None
             self.frames = []
         before = self.wanted
@@ -63,7 +65,11 @@ class Backend:
 
     def get(self, vector: bool) -> None:
         """Get one kernel from disk or by building it."""
-        kernel = get_kernel(self.program, vector=vector, contract=self.wanted.contract)
+        pending = {vector, *self.missing()} - self._announced  # one notice for all that is wanted
+        builds = 0 if vector in self._announced else len(pending)
+        self._announced |= pending
+        contract = self.wanted.contract
+        kernel = get_kernel(self.program, vector=vector, contract=contract, builds=builds)
         self._tried.add(vector)
         if vector:
             self.vector = kernel

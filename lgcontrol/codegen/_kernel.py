@@ -52,7 +52,9 @@ _loaded: dict[str, Kernel] = {}
 _failed: set[str] = set()
 
 
-def get_kernel(program: Program, *, vector: bool, contract: bool = True) -> Kernel | None:
+def get_kernel(
+    program: Program, *, vector: bool, contract: bool = True, builds: int = 1
+) -> Kernel | None:
     """Kernel of a program, None (with a notice) where it cannot be had.
 
     Parameters
@@ -63,6 +65,8 @@ def get_kernel(program: Program, *, vector: bool, contract: bool = True) -> Kern
         the function do not allow it, which is not worth a notice.
     contract : bool
         Whether a product and a sum may be rounded once (fused multiply-add).
+    builds : int
+        See `find_or_build`.
     """
     name = program.function.name()
     try:
@@ -112,6 +116,7 @@ def get_kernel(program: Program, *, vector: bool, contract: bool = True) -> Kern
             load=_load,
             check=lambda entries: _difference(program, entries[0], width),
             about=about,
+            builds=builds,
         )
         kernel = Kernel(*entries, width, path)
     except NotImplementedError as error:

@@ -28,6 +28,7 @@ def find_or_build(
     load: Callable[[Path], Loaded],
     check: Callable[[Loaded], str | None],
     about: dict[str, Any],
+    builds: int = 1,
 ) -> tuple[Loaded, Path]:
     """Return what `load` makes of the library with this key.
 
@@ -46,6 +47,8 @@ def find_or_build(
         after the build.
     about : dict
         Kept with the library, for people: ``function``, its name, and ``operations``.
+    builds : int
+        Builds of about the same length that the announcement speaks of; 0 if there was one.
 
     Raises
     ------
@@ -62,7 +65,7 @@ def find_or_build(
         found = _load_cached(store, key, load)  # built by another process meanwhile
         if found is not None:
             return found
-        expected = build_seconds(about.get("written", 0))
+        expected = builds * build_seconds(about.get("written", 0))
         if expected > _LONG:
             notice(
                 f"building {key}",

@@ -455,3 +455,15 @@ def test_a_library_removed_between_check_and_load_is_built_again(unloaded, monke
     with monkeypatch.context() as patch:
         patch.setattr(Cache, "find", find_and_lose)
         assert compiles(patch)
+
+
+def test_one_notice_for_single_and_batched_code(fresh, notices, monkeypatch):
+    """It speaks of both builds together."""
+    from lgcontrol.codegen import ModelFunction, _library
+
+    monkeypatch.setattr(_library, "_LONG", 0.0)
+    monkeypatch.setattr(_library, "build_seconds", lambda written: 10.0)
+    x = ca.SX.sym("x", 7)
+    ModelFunction(ca.Function("announced_once", [x], [ca.sin(x) * x[0]], ["x"], ["y"])).compiled()
+    said = [text for text in notices() if "compiling announced_once" in text]
+    assert len(said) == 1 and ("about 20 s" in said[0] or "about 10 s" in said[0])
