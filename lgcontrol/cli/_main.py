@@ -66,9 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="lgcontrol", description="Control on Lie groups."
-    )
+    parser = argparse.ArgumentParser(prog="lgcontrol", description="Control on Lie groups.")
     parser.add_argument("--version", action="version", version=f"lgcontrol {_version()}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 

@@ -31,9 +31,7 @@ def test_decisions_by_symbols_are_told_with_their_line(field, symbol):
 
 
 def test_numpy_functions_are_told_in_a_line():
-    with pytest.warns(
-        FutureWarning, match="^toy: f calls NumPy functions .* casadi.cos"
-    ) as told:
+    with pytest.warns(FutureWarning, match="^toy: f calls NumPy functions .* casadi.cos") as told:
         system = System("toy", Rn(2), lambda t, x, u, p: [np.cos(x[0]), np.sin(x[1])])
     assert len(told) == 1 and told[0].filename == __file__
     np.testing.assert_allclose(system.f(0.0, [0.3, 0.4]), [np.cos(0.3), np.sin(0.4)])
