@@ -6,7 +6,7 @@ import pytest
 
 from lgcontrol.groups import SO2, Translation
 from lgcontrol.mechanics import Joint, JointProperties, Multibody, SpatialInertia
-from lgcontrol.mechanics.multibody import _loop_choice
+from lgcontrol.mechanics.multibody.loops import _choice as _loop_choice
 
 FUNCTIONS = (
     "inverse_dynamics",

@@ -115,7 +115,7 @@ def test_too_few_states_are_refused(rng):
 
 def test_combinations_are_confirmed_at_other_states(rng, monkeypatch):
     """States that do not differ hide what moves: the fresh ones tell."""
-    from lgcontrol.mechanics.multibody import _base_parameters as module
+    from lgcontrol.mechanics.multibody.parameters import _base_parameters as module
 
     tree, drawn = arm(rng, "zyy"), module._random_regressor
 
@@ -147,7 +147,7 @@ def test_no_gap_between_dependent_and_independent_is_refused():
 @pytest.mark.parametrize("kind", [kind for kind in TREES if kind != "composite"])
 def test_regrouped_inertias_have_the_same_base_parameters(kind):
     """The structural regrouping of `Plan.reduced` moves nothing that forces reveal."""
-    from lgcontrol.mechanics.multibody._regressor import inertial_parameters
+    from lgcontrol.mechanics.multibody.parameters._regressor import inertial_parameters
 
     tree = TREES[kind]
     base, plan = tree.base_parameters(), tree._numeric_reduced_plan

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from lgcontrol.mechanics import Multibody, SpatialInertia
-from lgcontrol.mechanics.multibody import _sizes as sizes
+from lgcontrol.mechanics.multibody.plan import _sizes as sizes
 
 BALL = SpatialInertia.sphere(1.0, 0.1)
 TENSORS = {

@@ -1,0 +1,1 @@
+"""Equations of motion as matrices, and the geometry of the kinetic energy."""

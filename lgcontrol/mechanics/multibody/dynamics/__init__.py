@@ -1,0 +1,1 @@
+"""Inverse and forward dynamics, mass matrix, momenta and energies."""

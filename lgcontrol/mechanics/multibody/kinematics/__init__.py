@@ -1,0 +1,1 @@
+"""Poses, twists and Jacobians of frames, with their derivatives of any order."""

@@ -1,0 +1,1 @@
+"""Dynamics of large trees as loops over nodes instead of written-out code."""

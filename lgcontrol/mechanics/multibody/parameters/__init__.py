@@ -1,0 +1,1 @@
+"""Regressors, base parameters, identification, and sensitivity to the geometry."""

@@ -1,0 +1,338 @@
+"""Base parameters: the combinations of inertial parameters that motion and forces reveal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ....codegen import Shape
+from ._identification import Identification, identify_parameters
+
+if TYPE_CHECKING:
+    from ..tree._tree import Multibody
+
+DEPENDENT = 1e-9
+"""Share of a column outside the span of others below which it depends on them: rounding leaves
+about 1e-13, the shortest independent ones of robots are above 1e-5."""
+
+NEGLIGIBLE = 1e-8
+"""Coefficients that names leave out: what angles of 3.14159 instead of π make of zeros."""
+
+CONFIRMING = 5
+"""Fresh random states at which combinations must give the same forces as all parameters."""
+
+UNEXPLAINED = 1e-6
+"""Largest share of a column's entries that combinations may miss there: rounding leaves 1e-11 of
+arms and 1e-8 next to the threshold of `DEPENDENT`, combinations of too few states miss 1e-2."""
+
+_OF_BODY = ("mass", "mc.x", "mc.y", "mc.z", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+# Which of several parameters stands for their combination: tensors before moments before masses,
+# carrying bodies before carried ones (Khalil and Dombre 2002, section 9.4).
+_PREFERENCE = (4, 5, 7, 8, 9, 6, 1, 2, 3, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class BaseParameters:
+    """Identifiable combinations ``φ_b = matrix φ`` of the inertial parameters φ.
+
+    φ are `Multibody.inertial_parameters`: of each body the mass, the moments m c and the inertia
+    tensor about the origin of the link frame (not about the centre of mass), in the axes of that
+    frame, with all that is fixed to the body. Forces of the bodies are ``Y φ = Y_b φ_b`` with Y_b
+    the columns of Y at `columns`, at every state; no two different φ_b give the same forces. Forces
+    of drives (armature, losses, springs) are no part of it.
+
+    Attributes
+    ----------
+    tree : Multibody
+    parameter_names : tuple of str
+        Names of φ: ``"link.mass"`` [kg], ``"link.mc.x"`` [kg m], ``"link.Ixy"`` [kg m²].
+    columns : ndarray of int, shape (r,)
+        Entries of φ that stand for the combinations; each has the coefficient 1 in its own.
+    matrix : ndarray, shape (r, 10 n_bodies)
+        Coefficients of the combinations.
+    smallest_independent, largest_dependent : float
+        Share of a column that others do not explain: the least of those kept and the largest of
+        those that were explained. The gap between them says how certain the rank is.
+    """
+
+    tree: Multibody
+    parameter_names: tuple[str, ...]
+    columns: np.ndarray
+    matrix: np.ndarray
+    smallest_independent: float
+    largest_dependent: float
+
+    def __len__(self) -> int:
+        """Number of base parameters: the rank of the regressor."""
+        return len(self.columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Each base parameter as a sum: ``"b.Ixx − b.Iyy"``, coefficients to six digits.
+
+        Coefficients below 1e-8 are left out.
+        """
+        return tuple(
+            self._sum(row, int(first)) for row, first in zip(self.matrix, self.columns, strict=True)
+        )
+
+    @property
+    def values(self) -> np.ndarray:
+        """Base parameters of the tree as it is described, shape (r,)."""
+        return self.matrix @ self.tree.inertial_parameters
+
+    @property
+    def identifiable(self) -> tuple[str, ...]:
+        """Parameters that are revealed on their own."""
+        alone = (np.abs(self.matrix) > NEGLIGIBLE).sum(axis=1) == 1
+        return tuple(self.parameter_names[k] for k in self.columns[alone])
+
+    @property
+    def unidentifiable(self) -> tuple[str, ...]:
+        """Parameters that act on nothing."""
+        idle = ~(np.abs(self.matrix) > NEGLIGIBLE).any(axis=0)
+        return tuple(np.array(self.parameter_names, dtype=object)[idle])
+
+    @property
+    def combined(self) -> tuple[str, ...]:
+        """Parameters that are revealed in combinations only."""
+        other = {*self.identifiable, *self.unidentifiable}
+        return tuple(name for name in self.parameter_names if name not in other)
+
+    def regressor(self, q: Any, v: Any, a: Any) -> Any:
+        """Matrix Y_b with forces of the bodies ``Y_b φ_b``, shape (..., nv, r); or symbols."""
+        Y = self.tree.inverse_dynamics_regressor(q, v, a)
+        return Y[..., self.columns] if isinstance(Y, np.ndarray) else Y[:, self.columns.tolist()]
+
+    @property
+    def scales(self) -> np.ndarray:
+        """Size of each combination by the sizes of what is in it, shape (r,).
+
+        A first moment counts as mass times radius of gyration about the link's origin, an entry of
+        an inertia tensor as mass times its square: zeros and cancelled sums have a size too.
+        """
+        return np.linalg.norm(self.prior_deviations(1.0), axis=1)
+
+    def prior_deviations(self, share: float) -> np.ndarray:
+        """Root L of the covariance ``L Lᵀ`` of φ_b where bodies are known to a share, (r, 10 n).
+
+        Mass, first moment and inertia of every body have independent errors of that share of their
+        sizes (see `scales`).
+        """
+        sizes = []
+        for m, *h, Ixx, _, Iyy, _, _, Izz in self.tree.inertial_parameters.reshape(-1, 10):
+            gyration = np.sqrt(max(Ixx + Iyy + Izz, 0.0) / (2 * m)) if m > 0 else 0.0
+            radius = max(gyration, float(np.linalg.norm(h)) / m) if m > 0 else 0.0
+            sizes += [m, *[m * radius] * 3, *[m * radius**2] * 6]
+        return self.matrix * (share * np.abs(sizes))
+
+    def identify(
+        self,
+        q: Any,
+        v: Any,
+        a: Any,
+        tau: Any,
+        *,
+        wrenches: Any = None,
+        noise: Any = None,
+        prior: Any = None,
+    ) -> Identification:
+        """Weighted least squares for φ_b from measured motion and joint forces.
+
+        Motion counts as exact: noise in v and a, which differentiation makes, biases the estimate
+        towards zero forces for joints that hardly move. Filter (without delay) before, and move all
+        joints.
+
+        Parameters
+        ----------
+        q, v, a : array_like, shapes (n, nq), (n, nv), (n, nv)
+            Measured states and accelerations.
+        tau : array_like, shape (n, nv)
+            Measured forces. What drives, losses and springs of the tree take is subtracted.
+        wrenches : array_like, shape (n, n_bodies, 6), optional
+            Known external wrenches.
+        noise : array_like, shape (nv,), optional
+            Standard deviation of each joint's force; estimated from the residuals if left out.
+        prior : float, or array_like of shape (r,) or (r, r), optional
+            How well the tree's own numbers are known beforehand, so that what the motion hardly
+            excites stays near them: a share (0.3: masses, first moments and inertias to 30 % of
+            their size, see `prior_deviations`), standard deviations of φ_b, or their covariance.
+
+        Returns
+        -------
+        Identification
+
+        Raises
+        ------
+        ValueError
+            If, without a prior, samples are too few, or the motion does not excite all parameters;
+            the message names some that are not.
+
+        Warns
+        -----
+        UserWarning
+            If, without a prior, the condition is above 100, or errors are larger than the sizes of
+            the tree's numbers; the message names the worst.
+
+        Examples
+        --------
+        A weighed pendulum: measured at rest, it says nothing of the inertia.
+
+        >>> from lgcontrol.mechanics import Multibody, SpatialInertia
+        >>> rod = SpatialInertia.rod(2.0, length=1.0, center_of_mass=[0, 0, -0.5])
+        >>> tree = Multibody().add_body("rod", rod, "revolute", axis="y")
+        >>> q = np.linspace(-1, 1, 50)[:, None]
+        >>> measured = 1.2 * tree.gravity_forces(q)
+        >>> found = tree.base_parameters().identify(q, 0 * q, 0 * q, measured, prior=0.3)
+        >>> dict(zip(found.base.names, found.values.round(3)))["rod.mc.z"]
+        np.float64(-1.2)
+        >>> dict(zip(found.base.names, found.values.round(3)))["rod.Iyy"]  # as described
+        np.float64(0.667)
+        """
+        return identify_parameters(self, q, v, a, tau, wrenches, noise, prior)
+
+    def summary(self) -> str:
+        """Counts, and every combination with the tree's value."""
+        lines = [
+            repr(self),
+            f"  on their own: {len(self.identifiable)}, without effect: "
+            f"{len(self.unidentifiable)}, in combinations: {len(self.combined)}",
+        ]
+        values = zip(self.names, self.values, strict=True)
+        return "\n".join([*lines, *(f"  {value:12.6g}  {name}" for name, value in values)])
+
+    def __repr__(self) -> str:
+        """Counts."""
+        return (
+            f"BaseParameters({self.tree.name!r}, {len(self)} of "
+            f"{len(self.parameter_names)} inertial parameters)"
+        )
+
+    def _sum(self, row: np.ndarray, first: int) -> str:
+        text = self.parameter_names[first]
+        for k in np.flatnonzero(np.abs(row) > NEGLIGIBLE):
+            if k != first:
+                size = f"{abs(row[k]):.6g} "
+                sign = "−" if row[k] < 0 else "+"
+                text += f" {sign} {'' if size == '1 ' else size}{self.parameter_names[k]}"
+        return text
+
+
+def base_parameters(
+    tree: Multibody, *, seed: int | np.random.Generator = 0, samples: int | None = None
+) -> BaseParameters:
+    """Which combinations of inertial parameters motion and joint forces reveal, by name.
+
+    The regressor at random states is decomposed column by column: a column in the span of those
+    before it is explained by them. Symbols of `parametric` count with their nominal values: for
+    others, ``tree.with_parameters(p).base_parameters()``.
+
+    Parameters
+    ----------
+    seed : int or numpy.random.Generator
+        For the random states; the result depends on it by rounding only.
+    samples : int, optional
+        Number of states; by default three times as many equations as parameters.
+
+    Returns
+    -------
+    BaseParameters
+
+    Raises
+    ------
+    ValueError
+        If samples give fewer equations than there are parameters that act.
+    ArithmeticError
+        If rounding hides which columns are independent, or the combinations do not give the forces
+        at other random states.
+
+    References
+    ----------
+    Gautier, "Numerical calculation of the base inertial parameters of robots", Journal of Robotic
+    Systems 8 (1991), 485–506: rank and combinations by a QR decomposition.
+
+    Examples
+    --------
+    >>> from lgcontrol.mechanics import Multibody, SpatialInertia
+    >>> rod = SpatialInertia.rod(2.0, length=1.0, center_of_mass=[0, 0, -0.5])
+    >>> arm = Multibody().add_body("a", rod, "revolute", axis="y")
+    >>> arm = arm.add_body("b", rod, "revolute", "a", [0, 0, -1.5], axis="y")
+    >>> for name in arm.base_parameters().names:
+    ...     print(name)
+    a.mc.x
+    a.mc.z − 1.5 b.mass
+    a.Iyy + 2.25 b.mass
+    b.mc.x
+    b.mc.z
+    b.Iyy
+    """
+    rng = np.random.default_rng(seed)
+    bodies = tree.bodies
+    names = tuple(f"{body}.{part}" for body in bodies for part in _OF_BODY)
+    count = len(names)
+    n = 10 + -(-3 * count // max(tree.nv, 1)) if samples is None else samples
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+        raise ValueError(f"samples must be a positive number of states, not {samples!r}")
+    Y = _random_regressor(tree, rng, (n,)).reshape(n * tree.nv, count)
+    size = np.linalg.norm(Y, axis=0)
+    acting = size > DEPENDENT * size.max(initial=0.0)
+    least_samples = -(-int(acting.sum()) // max(tree.nv, 1))
+    if n < least_samples:  # fewer rows than columns: some would depend on others whatever they are
+        raise ValueError(
+            f"base_parameters of {tree.name!r}: {n} random states give {n * tree.nv} equations for "
+            f"{acting.sum()} parameters that act. Give samples of at least {least_samples}, or "
+            "none for three times as many equations as parameters"
+        )
+    scaled = Y / np.where(acting, size, 1.0)
+    order = [10 * b + k for b in range(len(bodies)) for k in _PREFERENCE if acting[10 * b + k]]
+    kept, least, most = _independent(scaled, order)
+    if least < 1e3 * most:
+        raise ArithmeticError(
+            f"base_parameters of {tree.name!r}: independent and dependent parameters cannot be "
+            f"told apart (shares {least:.2g} and {most:.2g}): bodies of very different size? "
+            "Try more samples"
+        )
+    columns = np.array(sorted(kept), dtype=int)
+    matrix = np.zeros((len(columns), count))
+    if len(columns):
+        matrix[:] = np.linalg.lstsq(scaled[:, columns], scaled, rcond=None)[0]
+        matrix *= np.where(acting, size, 0.0) / size[columns, None]
+        matrix[:, columns] = np.eye(len(columns))
+    fresh = _random_regressor(tree, rng, (CONFIRMING,)).reshape(CONFIRMING * tree.nv, count)
+    missed = np.abs(fresh[:, columns] @ matrix - fresh).max(axis=0, initial=0.0)
+    missed = missed > UNEXPLAINED * np.abs(fresh).max(axis=0, initial=0.0)
+    if missed[acting].any():
+        worst = ", ".join(names[k] for k in np.flatnonzero(missed & acting)[:3])
+        raise ArithmeticError(
+            f"base_parameters of {tree.name!r}: the combinations found at {n} random states do not "
+            f"give the forces at others ({worst}). Give more samples"
+        )
+    return BaseParameters(tree, names, columns, matrix, least, most)
+
+
+def _random_regressor(tree: Multibody, rng: np.random.Generator, shape: Shape) -> np.ndarray:
+    """Regressors at states where weight, velocities and accelerations matter alike."""
+    q = tree.configuration.random(rng, shape)
+    v, a = rng.normal(scale=(2.0, 5.0), size=(*shape, tree.nv, 2)).T
+    return tree.inverse_dynamics_regressor(q, v.T, a.T)
+
+
+def _independent(Y: np.ndarray, order: list[int]) -> tuple[list[int], float, float]:
+    """Columns that those before them do not explain, and the shares next to the threshold."""
+    basis = np.zeros_like(Y)
+    kept: list[int] = []
+    least, most = 1.0, 0.0
+    for k in order:
+        Q, rest = basis[:, : len(kept)], Y[:, k]
+        for _ in range(2):  # once more, for what the first projection lost to rounding
+            rest = rest - Q @ (Q.T @ rest)
+        share = float(np.linalg.norm(rest))
+        if share > DEPENDENT:
+            least = min(least, share)
+            basis[:, len(kept)] = rest / share
+            kept.append(k)
+        else:
+            most = max(most, share)
+    return kept, least, most

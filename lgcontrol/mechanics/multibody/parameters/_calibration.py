@@ -1,0 +1,251 @@
+"""Placements of joints from measured poses of a frame: least squares on the group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from ....codegen import check_shape
+from ....groups import SE3, check_element
+from ..kinematics._recipes import displaced_joints
+
+if TYPE_CHECKING:
+    from ..tree._tree import Multibody
+
+RANK = 1e-7  # ratio of singular values in weighted units below which poses say nothing
+FIRST_DAMPING = 1e-9  # of the largest squared singular value: placements are nearly right
+SUFFICIENT = 1e-4  # share of the predicted decrease that a step must bring
+FINISHED = 1e-12  # predicted decrease as a share of the cost at which nothing is left to gain
+MAX_ITERATIONS = 50
+ROUNDS = 10  # of weighting position against rotation by what is left
+WEIGHTS_SETTLE = 1e-3
+EXACT = 1e-12  # m and rad: noise of measurements that are exact but for rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Estimated placements of joints.
+
+    Attributes
+    ----------
+    tree : Multibody
+        The tree with these placements.
+    parameters : tuple of str
+        Their names: `Multibody.geometric_parameters` of the joints.
+    values : ndarray, shape (n_parameters,)
+        Displacements by their names: places in the parent link [m], and turns of the joint frame
+        from where it was [rad].
+    changes : ndarray, shape (n_parameters,)
+        Values minus those of the tree before.
+    covariance : ndarray, shape (n_parameters, n_parameters)
+        Without a prior, combinations that poses do not tell keep their values and count as certain.
+    rank : int
+        Number of combinations that the poses tell.
+    residuals : ndarray, shape (n, 6) or (n, 3)
+        Measured minus predicted: ``minus(measured, predicted)``, or positions in the world.
+    noise : ndarray, shape (6,) or (3,)
+        Standard deviations [m, rad]: as given, or of the residuals.
+    status : {"converged", "iteration limit"}
+    iterations : int
+    """
+
+    tree: Multibody
+    parameters: tuple[str, ...]
+    values: np.ndarray
+    changes: np.ndarray
+    covariance: np.ndarray
+    rank: int
+    residuals: np.ndarray
+    noise: np.ndarray
+    status: Literal["converged", "iteration limit"]
+    iterations: int
+
+    @property
+    def standard_errors(self) -> np.ndarray:
+        """Standard deviation of each value, shape (n_parameters,)."""
+        return np.sqrt(np.diag(self.covariance))
+
+    def summary(self) -> str:
+        """Each parameter: change and standard error."""
+        lines = [repr(self), f"  {'change':>12} {'± error':>12}  parameter"]
+        rows = zip(self.changes, self.standard_errors, self.parameters, strict=True)
+        return "\n".join([*lines, *(f"  {x:12.4g} {s:12.3g}  {name}" for x, s, name in rows)])
+
+    def __repr__(self) -> str:
+        """Counts and root mean squares."""
+        square = np.sqrt((self.residuals**2).mean(axis=0).reshape(-1, 3).mean(axis=1))
+        rms = " and ".join(f"{x:.3g} {u}" for x, u in zip(square, ("m", "rad"), strict=False))
+        return (
+            f"Calibration({self.tree.name!r}, {self.rank} of {len(self.values)} displacements from "
+            f"{len(self.residuals)} poses, residuals {rms}, {self.status})"
+        )
+
+
+def calibrate(
+    tree: Multibody,
+    frame: str,
+    q: Any,
+    poses: Any,
+    joints: Sequence[str],
+    noise: Any,
+    prior: Any,
+) -> Calibration:
+    """See `Multibody.calibrate`."""
+    names = displaced_joints(tree, joints)
+    parameters = tree.geometric_parameters(names)
+    q = check_shape("q", q, (None, tree.nq))
+    measured = check_shape("poses", poses, (len(q), None))
+    if measured.shape[1] not in (3, 7):
+        raise ValueError(
+            f"poses has shape {measured.shape}, expected ({len(q)}, 7), SE3 coordinates, or "
+            f"({len(q)}, 3), positions"
+        )
+    if measured.shape[1] == 7:
+        measured = SE3.normalize(check_element("poses", measured, SE3, batch=True))
+    problem = _Problem(tree, frame, names, parameters, q, measured)
+    given = None if noise is None else _deviations("noise", noise, problem.rows)
+    root = np.eye(len(parameters)) if prior is None else _prior_root(prior, len(parameters))
+    weights = np.ones(problem.rows) if given is None else given
+    start = problem.start
+    fit = _minimise(problem, start, weights, root, prior is not None)
+    iterations = fit.iterations
+    for _ in range(ROUNDS if given is None else 0):
+        before = weights
+        weights = _spread(problem.residuals(fit.values), fit.rank)
+        fit = _minimise(problem, start, weights, root, prior is not None)
+        iterations += fit.iterations
+        if np.abs(weights / before - 1).max() < WEIGHTS_SETTLE:
+            break
+    return Calibration(
+        tree.with_parameters(dict(zip(parameters, fit.values.tolist(), strict=True))),
+        parameters,
+        fit.values,
+        fit.values - start,
+        fit.covariance,
+        fit.rank,
+        problem.residuals(fit.values),
+        weights,
+        fit.status,
+        iterations,
+    )
+
+
+class _Fit(NamedTuple):
+    values: np.ndarray
+    covariance: np.ndarray
+    rank: int
+    status: Literal["converged", "iteration limit"]
+    iterations: int
+
+
+class _Problem:
+    """Residuals of poses or positions and their derivatives by the placements."""
+
+    def __init__(
+        self,
+        tree: Multibody,
+        frame: str,
+        joints: tuple[str, ...],
+        parameters: tuple[str, ...],
+        q: np.ndarray,
+        measured: np.ndarray,
+    ) -> None:
+        numeric = tree.with_parameters(tree.parameter_values).parametric(*parameters)
+        self.start = numeric.parameter_values
+        self.rows = 6 if measured.shape[1] == 7 else 3
+        self._q, self._measured = q, measured
+        self._pose = numeric.placement(frame)
+        reference = "body" if self.rows == 6 else "hybrid"
+        self._jacobian = numeric.calibration_jacobian(frame, reference, joints)
+
+    def residuals(self, p: np.ndarray) -> np.ndarray:
+        """(n, rows)."""
+        predicted = self._pose(self._q, p)
+        if self.rows == 3:
+            return self._measured - predicted[:, :3]
+        return SE3.minus(self._measured, predicted)
+
+    def slope(self, p: np.ndarray, residuals: np.ndarray) -> np.ndarray:
+        """Derivatives of minus the residuals, (n, rows, n_parameters)."""
+        J = self._jacobian(self._q, p)
+        return J[:, :3] if self.rows == 3 else SE3.left_jacobian_inverse(residuals) @ J
+
+
+def _minimise(
+    problem: _Problem, start: np.ndarray, noise: np.ndarray, root: np.ndarray, with_prior: bool
+) -> _Fit:
+    """Damped Gauss–Newton steps in z, ``p = start + root z``, of ``|r|² (+ |z|²)``."""
+    z = np.zeros(root.shape[1])
+
+    def at(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        p = start + root @ z
+        left = problem.residuals(p)
+        return p, left, float(np.sum((left / noise) ** 2) + with_prior * (z @ z))
+
+    p, left, cost = at(z)
+    damping = FIRST_DAMPING
+    status: Literal["converged", "iteration limit"] = "iteration limit"
+    iterations = 0
+    while True:
+        A = (problem.slope(p, left) / noise[:, None]).reshape(-1, len(p)) @ root
+        r = (left / noise).ravel()
+        if with_prior:
+            A, r = np.concatenate([A, np.eye(len(z))]), np.concatenate([r, -z])
+        U, s, Vt = np.linalg.svd(A, full_matrices=False)
+        told = s > RANK * s[0] if len(s) else s > 0
+        pull = U.T @ r
+        while iterations < MAX_ITERATIONS:
+            gain = np.where(told, s / (s**2 + damping * s[0] ** 2 + (~told)), 0.0)
+            step = gain * pull
+            predicted = float(pull @ pull - np.sum((pull - s * step) ** 2))
+            if predicted <= FINISHED * cost or cost <= len(r) * FINISHED**2:
+                status = "converged"
+                break
+            iterations += 1
+            trial = at(z + Vt.T @ step)
+            if cost - trial[2] > SUFFICIENT * predicted:
+                z = z + Vt.T @ step
+                p, left, cost = trial
+                damping = max(damping / 10, FIRST_DAMPING)
+                break
+            damping *= 10
+        if status == "converged" or iterations >= MAX_ITERATIONS:
+            break
+    back = root @ Vt.T
+    covariance = (back * np.where(told, 1 / np.where(told, s, 1.0) ** 2, 0.0)) @ back.T
+    own = np.linalg.svd(A[: left.size], compute_uv=False) if with_prior else s
+    rank = int(np.sum(own > RANK * own[0])) if len(own) else 0
+    return _Fit(p, covariance, rank, status, iterations)
+
+
+def _spread(residuals: np.ndarray, rank: int) -> np.ndarray:
+    """Standard deviation of position and of rotation, what was fitted taken off."""
+    parts = np.sum(residuals**2, axis=0).reshape(-1, 3).sum(axis=1)
+    freedom = max(residuals.size - rank, 1) * 3 / residuals.shape[1]
+    return np.repeat(np.maximum(np.sqrt(parts / freedom), EXACT), 3)
+
+
+def _deviations(name: str, value: Any, rows: int) -> np.ndarray:
+    """Positive numbers for each row, from as many or one for positions and one for rotations."""
+    array = check_shape(name, value, (), batch=True)
+    kinds = rows // 3
+    if array.shape not in ((rows,), (kinds,)) or not (array > 0).all():
+        raise ValueError(
+            f"{name} must be positive standard deviations, {rows} of them or "
+            f"{'two, [m] and [rad]' if kinds == 2 else 'one [m]'}, got {np.asarray(value).tolist()}"
+        )
+    return array if array.shape == (rows,) else np.repeat(array, 3)
+
+
+def _prior_root(prior: Any, count: int) -> np.ndarray:
+    """Root of the covariance: of two standard deviations [m] and [rad], or one for each."""
+    array = check_shape("prior", prior, (), batch=True)
+    if array.shape not in ((2,), (count,)) or not (array >= 0).all():
+        raise ValueError(
+            f"prior must be standard deviations of the placements before the measurement, two, [m] "
+            f"and [rad], or {count}, got {np.asarray(prior).tolist()}"
+        )
+    return np.diag(array if array.shape == (count,) else np.tile(np.repeat(array, 3), count // 6))

@@ -1,0 +1,1 @@
+"""A tree prepared for recursions, and model functions made from it."""

@@ -1,0 +1,1 @@
+"""The tree: links, joints, frames, parameters, and the ways to build one."""

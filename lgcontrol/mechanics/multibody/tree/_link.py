@@ -1,0 +1,218 @@
+"""What a tree is made of: links, each with the joint that carries it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from ....codegen import check_shape
+from ..._inertia import SpatialInertia
+from ._joints import Joint
+from ._placement import as_position
+
+WORLD = "world"
+
+_FINITE = ("armature", "damping", "friction", "stiffness")
+
+FRICTION_SPEED = 0.1  # m/s or rad/s: slow enough to resemble dry friction, not yet stiff
+
+
+@dataclass(frozen=True)
+class JointProperties:
+    """Drive, losses, spring and limits of a joint: one number, or one for each degree of freedom.
+
+    Parameters
+    ----------
+    armature : float or sequence
+        Inertia of the drive seen at the joint [kg m² or kg]: gear ratio² × rotor inertia.
+    damping : float or sequence
+        Viscous friction [N m s/rad or N s/m].
+    friction : float or sequence
+        Dry friction [N m or N], smoothed as ``friction · tanh(v / friction_speed)``.
+    friction_speed : float
+        Speed over which dry friction changes sign [rad/s or m/s].
+    stiffness : float or sequence
+        Spring [N m/rad or N/m] towards `rest`.
+    rest : sequence, optional
+        Coordinates at which the spring is slack, length nq; the identity by default. Checked
+        where the joint is known (see `check_element`).
+    lower, upper : float or sequence
+        Position limits in tangent coordinates from the identity (angles, travels).
+    velocity, effort : float or sequence
+        Largest speed and largest force or torque; infinite by default.
+
+    Examples
+    --------
+    >>> JointProperties(damping=0.1, effort=87.0).filled(1).effort
+    (87.0,)
+    """
+
+    armature: float | Sequence[float] = 0.0
+    damping: float | Sequence[float] = 0.0
+    friction: float | Sequence[float] = 0.0
+    friction_speed: float = FRICTION_SPEED
+    stiffness: float | Sequence[float] = 0.0
+    rest: Sequence[float] | None = None
+    lower: float | Sequence[float] = -inf
+    upper: float | Sequence[float] = inf
+    velocity: float | Sequence[float] = inf
+    effort: float | Sequence[float] = inf
+
+    def filled(self, dim: int, where: str = "joint") -> JointProperties:
+        """The same with one number for each degree of freedom, checked."""
+        changes: dict[str, Any] = {}
+        for entry in fields(self):
+            if entry.name in ("friction_speed", "rest"):
+                continue
+            value = np.asarray(getattr(self, entry.name), dtype=float)
+            if value.shape not in ((), (dim,)):
+                raise ValueError(
+                    f"{where}: {entry.name} has shape {value.shape}, expected one number "
+                    f"or {dim} (one for each degree of freedom)"
+                )
+            if np.isnan(value).any() or entry.name in _FINITE and np.isinf(value).any():
+                raise ValueError(f"{where}: {entry.name} is not finite: {value.tolist()}")
+            if entry.name not in ("lower", "upper") and (value < 0).any():
+                raise ValueError(f"{where}: {entry.name} is negative: {value.tolist()}")
+            changes[entry.name] = tuple(float(x) for x in np.broadcast_to(value, (dim,)))
+        if not 0 < self.friction_speed < inf:
+            raise ValueError(
+                f"{where}: friction_speed must be positive and finite, got {self.friction_speed}"
+            )
+        if any(a > b for a, b in zip(changes["lower"], changes["upper"], strict=True)):
+            raise ValueError(
+                f"{where}: lower limit {changes['lower']} is above the upper {changes['upper']}"
+            )
+        return replace(self, **changes)
+
+    @classmethod
+    def geared(cls, rotor_inertia: float, gear_ratio: float, **others: Any) -> JointProperties:
+        """With the armature of a rotor behind a gear: ``gear_ratio² · rotor_inertia``.
+
+        The rotor's mass belongs to the link that carries the motor; its gyroscopic moment is
+        neglected, which is right for fast gears.
+
+        Parameters
+        ----------
+        rotor_inertia : float
+            Inertia of the rotor about its axis [kg m²].
+        gear_ratio : float
+            Motor turns per joint turn (rad/m for a slide).
+        **others
+            Remaining properties.
+
+        Examples
+        --------
+        >>> JointProperties.geared(1e-4, 100.0).armature
+        1.0
+        """
+        return cls(armature=gear_ratio**2 * rotor_inertia, **others)
+
+
+@dataclass(frozen=True)
+class Mimic:
+    """Exact linear coupling of a joint with one coordinate: ``q = multiplier · q_leader + offset``.
+
+    Parameters
+    ----------
+    joint : str
+        Name of the leader, a joint with one coordinate that follows none.
+    multiplier : float
+    offset : float
+        In rad or m.
+
+    Examples
+    --------
+    >>> Mimic("finger_joint1", multiplier=-1.0).offset
+    0.0
+    """
+
+    joint: str
+    multiplier: float = 1.0
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        for key in ("multiplier", "offset"):
+            value = check_shape(f"{key} of the mimic of {self.joint!r}", getattr(self, key), ())
+            object.__setattr__(self, key, float(value))
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """A link and the joint by which its parent carries it.
+
+    ``T_parent_link(q) = placement · joint.transform(q) · offset``.
+
+    Parameters
+    ----------
+    name : str
+    joint : Joint
+    parent : str
+        Name of the link that carries it, or "world".
+    placement : ndarray, shape (4, 4)
+        Joint frame at rest in the parent link's frame.
+    inertia : SpatialInertia, optional
+        None for a link without mass.
+    joint_name : str
+    properties : JointProperties
+    mimic : Mimic, optional
+    offset : ndarray, shape (4, 4)
+        Link frame in the joint frame after the motion; the identity for most descriptions.
+
+    Raises
+    ------
+    TypeError
+        If inertia, properties or mimic are something else.
+    ValueError
+        If the properties do not fit the joint.
+    """
+
+    name: str
+    joint: Joint
+    parent: str
+    placement: np.ndarray
+    inertia: SpatialInertia | None
+    joint_name: str
+    properties: JointProperties = field(default_factory=JointProperties)
+    mimic: Mimic | None = None
+    offset: np.ndarray = field(default_factory=lambda: np.eye(4))
+
+    def __post_init__(self) -> None:
+        where = f"joint {self.joint_name!r}"
+        self._check_kind("inertia", self.inertia, SpatialInertia, "SpatialInertia.point_mass(…)")
+        self._check_kind("properties", self.properties, JointProperties, "JointProperties(…)")
+        self._check_kind("mimic", self.mimic, Mimic, "Mimic(joint, …)")
+        self.properties.filled(self.joint.dim, where)
+        if self.properties.rest is not None:
+            rest = as_position(f"{where}: rest", self.properties.rest, self.joint.group)
+            checked = replace(self.properties, rest=tuple(rest.tolist()))
+            object.__setattr__(self, "properties", checked)
+
+    def _check_kind(self, key: str, value: Any, kind: type, example: str) -> None:
+        if value is None and key != "properties" or isinstance(value, kind):
+            return
+        raise TypeError(
+            f"link {self.name!r}: {key} must be a {kind.__name__}, for example {example}, not "
+            f"{value!r} of type {type(value).__name__}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A named frame on a link.
+
+    Parameters
+    ----------
+    name : str
+    link : str
+    placement : ndarray, shape (4, 4)
+        T_link_frame.
+    """
+
+    name: str
+    link: str
+    placement: np.ndarray

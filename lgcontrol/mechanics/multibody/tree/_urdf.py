@@ -1,0 +1,156 @@
+"""Trees from URDF descriptions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from math import inf
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from ....codegen import unknown_name
+from ....groups import LieGroup
+from ....io import (
+    JointDescription,
+    LinkDescription,
+    RobotDescription,
+    UrdfError,
+    find_faults,
+    read_urdf,
+)
+from ..._inertia import SpatialInertia
+from ._joints import Joint
+from ._link import WORLD, JointProperties, Mimic
+
+if TYPE_CHECKING:
+    from ._tree import Multibody
+
+ROOT_JOINT = "root_joint"
+
+_KINDS = {"floating": "free"}
+_WITHOUT_LIMITS = JointProperties()
+
+
+def tree_from_urdf(
+    kind: type[Multibody],
+    source: str | PathLike[str] | RobotDescription,
+    *,
+    base: str | LieGroup | Joint,
+    locked: Mapping[str, Any],
+    on_finding: str,
+    mimic: bool,
+    losses: bool,
+    gravity: Any,
+) -> Multibody:
+    """See `Multibody.from_urdf`."""
+    if on_finding not in ("warn", "raise", "ignore"):
+        raise ValueError(
+            unknown_name("value of on_finding", on_finding, ("warn", "raise", "ignore"))
+        )
+    robot = source if isinstance(source, RobotDescription) else read_urdf(source)
+    _report(robot, on_finding)
+    tree = kind(robot.name or "robot", gravity)
+    if robot.root != WORLD:
+        tree = tree.add_body(
+            robot.root, _inertia(robot.link(robot.root)), base, joint_name=_free_name(robot)
+        )
+    elif not Joint.of(base).is_fixed:
+        raise ValueError(
+            f"{robot.source or robot.name}: the root link is called {WORLD!r}, so it cannot move: "
+            'use base="fixed", or rename the link in the file'
+        )
+    coupled = {j.name for j in robot.joints if j.mimic} | {
+        j.mimic.joint for j in robot.joints if j.mimic
+    }
+    waiting = list(reversed(robot.children(robot.root)))
+    while waiting:
+        joint = waiting.pop()
+        tree = tree.add_body(
+            joint.child,
+            _inertia(robot.link(joint.child)),
+            _joint(joint, mimic and joint.name in coupled),
+            joint.parent,
+            joint.origin.matrix,
+            joint_name=joint.name,
+            properties=_properties(joint, losses),
+            mimic=_mimic(joint) if mimic else None,
+        )
+        waiting.extend(reversed(robot.children(joint.child)))
+    return tree.lock(**locked) if locked else tree
+
+
+def _report(robot: RobotDescription, on_finding: str) -> None:
+    known = {(finding.element, finding.message) for finding in robot.findings}
+    # A description that was made or changed in code has not been judged by the reader.
+    new = [fault for fault in find_faults(robot) if (fault.element, fault.message) not in known]
+    serious = [entry for entry in (*robot.findings, *new) if entry.severity == "warning"]
+    if not serious or on_finding == "ignore":
+        return
+    text = "\n".join(f"  {finding}" for finding in serious)
+    where = robot.source or robot.name
+    if on_finding == "raise":
+        first = serious[0]
+        raise UrdfError(
+            f"{len(serious)} findings, refused by on_finding='raise':\n{text}",
+            robot.source,
+            first.line,
+            first.element,
+        )
+    warnings.warn(f"{where}: {len(serious)} findings\n{text}", stacklevel=4)
+
+
+def _inertia(link: LinkDescription) -> SpatialInertia | None:
+    own = link.inertial
+    if own is None:
+        return None
+    R = own.origin.rotation
+    # `_report` has judged the values and said which link they belong to.
+    return SpatialInertia(own.mass, own.origin.position, R @ own.inertia @ R.T, check="ignore")
+
+
+def _joint(joint: JointDescription, is_coupled: bool) -> Joint:
+    kind = _KINDS.get(joint.type, joint.type)
+    if kind == "continuous" and is_coupled:
+        kind = "revolute"  # a ratio of angles needs to count turns
+    options: dict[str, Any] = {}
+    if joint.axis is not None:
+        options["axis"] = joint.axis
+    if joint.pitch is not None:
+        options["pitch"] = joint.pitch
+    try:
+        return Joint.of(kind, **options)
+    except ValueError as error:
+        raise ValueError(f"joint {joint.name!r}: {error}") from None
+
+
+def _properties(joint: JointDescription, losses: bool) -> JointProperties:
+    if joint.freedom == 0:
+        return _WITHOUT_LIMITS
+    limits, dynamics = joint.limits, joint.dynamics
+    one = joint.freedom == 1
+
+    def given(value: float | None, otherwise: float) -> float:
+        return otherwise if value is None else value
+
+    # Signs that cannot be meant are among the findings.
+    return JointProperties(
+        damping=max(dynamics.damping, 0.0) if losses else 0.0,
+        friction=max(dynamics.friction, 0.0) if losses else 0.0,
+        lower=given(limits.lower, -inf) if one else -inf,
+        upper=given(limits.upper, inf) if one else inf,
+        velocity=abs(given(limits.velocity, inf)),
+        effort=abs(given(limits.effort, inf)),
+    )
+
+
+def _mimic(joint: JointDescription) -> Mimic | None:
+    own = joint.mimic
+    return None if own is None else Mimic(own.joint, own.multiplier, own.offset)
+
+
+def _free_name(robot: RobotDescription) -> str:
+    names = {joint.name for joint in robot.joints}
+    name = ROOT_JOINT
+    while name in names:
+        name += "_"
+    return name
