@@ -6,7 +6,7 @@ import pytest
 
 from lgcontrol.groups import SO2, Translation
 from lgcontrol.mechanics import Joint, JointProperties, Multibody, SpatialInertia
-from lgcontrol.mechanics.multibody.loops import _choice as _loop_choice
+from lgcontrol.mechanics.multibody.loops import _choice as choice
 
 FUNCTIONS = (
     "inverse_dynamics",
@@ -77,8 +77,8 @@ TREES = {
 
 
 def limited(monkeypatch, limit):
-    monkeypatch.setattr(_loop_choice, "_SMALL", limit)
-    monkeypatch.setattr(_loop_choice, "_LARGE", limit)
+    monkeypatch.setattr(choice, "_SMALL", limit)
+    monkeypatch.setattr(choice, "_LARGE", limit)
 
 
 @pytest.fixture
@@ -159,8 +159,8 @@ def test_loops_take_symbols_and_differentiate(looped, rng):
 
 def test_mimics_stay_written_out():
     arm = tree_of(3, lambda k: k - 1, [("revolute", {})])
-    assert _loop_choice.MASS_MATRIX.suit(chain(256)._numeric_reduced_plan)
-    assert not _loop_choice.MASS_MATRIX.suit(arm._numeric_reduced_plan)
+    assert choice.MASS_MATRIX.suit(chain(256)._numeric_reduced_plan)
+    assert not choice.MASS_MATRIX.suit(arm._numeric_reduced_plan)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_estimates_of_written_out_operations_are_about_right(make, name, monkeyp
     """Within a factor of 2.5: the choice needs no more."""
     limited(monkeypatch, 1e9)
     tree = make()
-    loops = getattr(_loop_choice, name.upper())
+    loops = getattr(choice, name.upper())
     ratio = loops.operations(tree._numeric_reduced_plan) / getattr(tree, name).instructions
     assert 0.4 < ratio < 2.5
 
