@@ -31,7 +31,7 @@ def error_at_end(
         last = run.t >= run.t[-1] - over
         return float(_length(run, block, part)[last].mean())
 
-    return Criterion(name, value, limit, unit)
+    return Criterion(f"{name}, mean of the last {over:g} s", value, limit, unit)
 
 
 def largest_error(

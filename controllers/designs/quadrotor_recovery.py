@@ -55,8 +55,8 @@ def design(seed: int = 0) -> Task:
         reference=hover,
         options={"disturbances": [GUSTS, PUSH]},
         criteria=(
-            error_at_end("position error at the end", "pose", POSITION, "m", 0.3),
-            error_at_end("attitude error at the end", "pose", ATTITUDE, "rad", 0.3),
+            error_at_end("position error", "pose", POSITION, "m", 0.3),
+            error_at_end("attitude error", "pose", ATTITUDE, "rad", 0.3),
             failed_calls(),
         ),
     )

@@ -41,7 +41,7 @@ def design(seed: int = 0) -> Task:
         reference=goal,
         options={"max_step": 0.5},
         criteria=(
-            error_at_end("attitude error at the end", "pose", slice(0, 3), "rad", 0.01, over=10),
+            error_at_end("attitude error", "pose", slice(0, 3), "rad", 0.01, over=10),
             Criterion("highest wheel speed", _highest_wheel_speed, TOP_SPEED, "rad/s"),
             Criterion("wheel speed at the end", _final_wheel_speed, 1.0, "rad/s"),
             failed_calls(),

@@ -57,8 +57,8 @@ def design(seed: int = 0) -> Task:
             "disturbances": [HeldNoise({"force.x": 0.1, "force.y": 0.1, "torque.rz": 0.02}, dt=2.0)]
         },
         criteria=(
-            error_at_end("position error at the end", "pose", slice(0, 2), "m", 0.1, over=5),
-            error_at_end("heading error at the end", "pose", slice(2, 3), "rad", 0.1, over=5),
+            error_at_end("position error", "pose", slice(0, 2), "m", 0.1, over=5),
+            error_at_end("heading error", "pose", slice(2, 3), "rad", 0.1, over=5),
             Criterion("nearest to the quay, beyond the berth", _side, QUAY, "m"),
             failed_calls(),
         ),

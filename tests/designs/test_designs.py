@@ -99,7 +99,7 @@ def test_runs_from_the_command_line(tmp_path, capsys):
     assert main(["run", "satellite-slew", "--out", str(tmp_path)]) == 0
     written = {path.name for path in tmp_path.iterdir()}
     assert {"satellite-slew.npz", "satellite-slew.png"} <= written
-    assert "attitude error at the end" in capsys.readouterr().out
+    assert "attitude error, mean of the last" in capsys.readouterr().out
 
 
 def test_the_quadrotor_starts_upside_down():
