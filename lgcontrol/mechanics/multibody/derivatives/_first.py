@@ -20,7 +20,7 @@ from ..dynamics._momentum import velocity_composites
 from ..kinematics._kinematics import accelerations, transmitted_wrenches, twists
 from ..plan._drives import drive_forces, force_rates
 from ..plan._plan import Plan
-from ..plan._spatial import Inertia, Motion, Velocity, twist_cross, wrench_cross
+from ..plan._spatial import Inertia, Motion, Velocity, carried_along, twist_cross
 
 
 class _Motionless(NamedTuple):
@@ -137,8 +137,3 @@ def _position_and_velocity(
             dv.add(node.v, other.v, G.T @ other.S[3:, :] + F.T @ fast[i])
     losses_q, losses_v = force_rates(plan, q, v)
     return dq.matrix() + losses_q, dv.matrix() + losses_v
-
-
-def carried_along(S: Value, W: Value) -> Value:
-    columns = [wrench_cross(S[:, j], W) for j in range(S.shape[1])]
-    return ca.horzcat(ca.SX(6, 0), *columns)

@@ -8,7 +8,7 @@ from ....codegen import Value
 from ..kinematics._kinematics import accelerations, transmitted_wrenches, twists
 from ..plan._drives import armature, spring_energy
 from ..plan._plan import Plan
-from ..plan._spatial import Inertia, Motion, Velocity, cross, twist_cross, wrench_cross
+from ..plan._spatial import Inertia, Motion, Velocity, carried_along, cross, twist_cross
 from ._mass_matrix import composites
 
 
@@ -81,7 +81,7 @@ def centroidal_momentum_matrix_rate(plan: Plan, q: Value, v: Value) -> Value:
     for k, node in enumerate(plan.nodes):
         momentum = ca.vertcat(velocity[k].p, velocity[k].angular_momentum)
         # İ S + I Ṡ with İ = 2 B − (I V)×̄*, everything resolved in the node's frame.
-        F = 2 * velocity[k].half(node.S) - _each(wrench_cross, node.S, momentum)
+        F = 2 * velocity[k].half(node.S) - carried_along(node.S, momentum)
         F = F + inertias[k] @ twist_cross(V[k], node.S)
         rate[:, node.v] += world[k].push_wrench(F)
     c, speed = total.h / total.m, A[:3, :] @ v / total.m
@@ -181,8 +181,3 @@ def _world(plan: Plan, motions: list[Motion]) -> list[Motion]:
 def _at(W: Value, point: Value) -> Value:
     """Wrenches (columns) about another point."""
     return ca.vertcat(W[:3, :], W[3:, :] - cross(point, W[:3, :]))
-
-
-def _each(operation, columns: Value, W: Value) -> Value:
-    parts = [operation(columns[:, j], W) for j in range(columns.shape[1])]
-    return ca.horzcat(ca.SX(6, 0), *parts)

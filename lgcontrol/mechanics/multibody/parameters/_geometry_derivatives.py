@@ -14,13 +14,12 @@ from typing import NamedTuple
 import casadi as ca
 
 from ....codegen import Value
-from ..derivatives._first import carried_along
 from ..dynamics._mass_matrix import Entries, composites
 from ..dynamics._momentum import velocity_composites
 from ..kinematics._kinematics import accelerations, transmitted_wrenches, twists
 from ..kinematics._path_screws import placement_directions
 from ..plan._plan import Plan
-from ..plan._spatial import Motion, cross, hat, point_accelerations
+from ..plan._spatial import Motion, carried_along, cross, hat, point_accelerations
 
 
 class _Drag(NamedTuple):

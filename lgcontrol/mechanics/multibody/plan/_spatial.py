@@ -38,6 +38,12 @@ def wrench_cross(V: Value, W: Value) -> Value:
     return ca.vertcat(cross(w, W[:3, :]), cross(w, W[3:, :]) + cross(v, W[:3, :]))
 
 
+def carried_along(S: Value, W: Value) -> Value:
+    """`wrench_cross` of each column of S with one wrench."""
+    columns = [wrench_cross(S[:, j], W) for j in range(S.shape[1])]
+    return ca.horzcat(ca.SX(6, 0), *columns)
+
+
 def symmetric(matrix: Value) -> Value:
     """The symmetric matrix with this upper triangle (the lower one is then never computed)."""
     return ca.triu2symm(ca.triu(matrix))
