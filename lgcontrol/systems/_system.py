@@ -11,8 +11,9 @@ import numpy as np
 
 from ..codegen import ModelFunction, check_shape
 from ..groups import LieGroup
-from ..integrators import Method
+from ..integrators import Mechanical, Method, Problem
 from . import _augment, _linearize, _nlsys, _rollout, _trim
+from ._derivatives import derivatives_function, trace_derivatives
 from ._signals import (
     Input,
     InputChoice,
@@ -69,6 +70,12 @@ class System(Generic[State]):
     limits : mapping of str to (float, float), optional
         Lower and upper limits of coordinates of the state by name, such as those of joints. Nothing
         keeps them; simulations say where they are exceeded.
+    derivatives : callable, optional
+        ``(t, x, u, p) → Df, Bf`` where they are known in closed form: ``∂f(x exp d)/∂d`` at d = 0,
+        shape (dim, dim), and ``∂f/∂u``, shape (dim, n_inputs). If left out they follow from the
+        structure, or from automatic differentiation.
+    structure : Mechanical, optional
+        What a mechanical system is made of; its members are model functions.
     dt : float
         Sample time in s; 0 for continuous systems.
     symbol : type
@@ -118,6 +125,8 @@ class System(Generic[State]):
         invariants: Callable[..., Any] | None = None,
         project: Callable[..., Any] | None = None,
         limits: Mapping[str, tuple[float, float]] | None = None,
+        derivatives: Field | None = None,
+        structure: Mechanical | None = None,
         dt: float = 0.0,
         symbol: type = ca.SX,
     ) -> None:
@@ -152,6 +161,10 @@ class System(Generic[State]):
         )
         self.project: ModelFunction | None = (
             None if project is None else trace_static(self, "project", project, state.nq)
+        )
+        self.structure: Mechanical | None = structure
+        self._given_derivatives: ModelFunction | None = (
+            None if derivatives is None else trace_derivatives(self, derivatives)
         )
 
     # What it is
@@ -228,6 +241,20 @@ class System(Generic[State]):
         pairs = [self.limits.get(name, none) for name in self.state.coordinate_names]
         lower, upper = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
         return lower, upper
+
+    @property
+    def derivatives(self) -> ModelFunction:
+        """``(t, x, u, p) → Df, Bf`` of f: ``∂f(x exp d)/∂d`` at d = 0, and ``∂f/∂u``.
+
+        In closed form where the maker of the system or its structure knows one. For discrete
+        systems those of the increment f. `linearize` has ``Df − ad_f``.
+        """
+        return derivatives_function(self)
+
+    @property
+    def problem(self) -> Problem:
+        """The motion as integrators see it."""
+        return Problem(self.state, self.f, self.derivatives, self.structure)
 
     @property
     def is_discrete(self) -> bool:
@@ -346,6 +373,8 @@ class System(Generic[State]):
             "invariants": self.invariants,
             "project": self.project,
             "limits": self.limits,
+            "derivatives": self._given_derivatives,
+            "structure": self.structure,
             "dt": self.dt,
             "symbol": self.symbol,
         }

@@ -24,11 +24,11 @@ LAYERS = {
     "systems": {"codegen", "groups", "integrators"} | SERVICES,
     "plotting": KERNEL,
     "optimal": KERNEL | SERVICES,
-    "estimation": KERNEL | SERVICES,
+    "estimation": KERNEL | SERVICES | {"optimal", "simulation"},
     "simulation": KERNEL | SERVICES,
     "mechanics": KERNEL | SERVICES,
     "models": KERNEL | SERVICES | USER | {"mechanics"},
-    "controllers": KERNEL | SERVICES | USER | {"mechanics", "optimal"},
+    "controllers": KERNEL | SERVICES | USER | {"mechanics", "optimal", "estimation", "simulation"},
 }
 TOOLKIT = set(LAYERS) - {"models", "controllers"}
 LAYERS["lgcontrol"] = TOOLKIT  # lgcontrol/__init__.py
