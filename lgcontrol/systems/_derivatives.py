@@ -1,4 +1,4 @@
-"""Exact derivatives of fields, outputs and steps in left-invariant error coordinates."""
+"""Exact derivatives of fields and outputs in left-invariant error coordinates."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 
 from ..codegen import ModelFunction, Value
-from ..groups import LieGroup, Product
-from ..integrators import Mechanical, Method
+from ..groups import Product
+from ..integrators import Mechanical
+from ._step import step_derivatives
 from ._tracing import shapes_of, symbols_of
 from ._user_code import call_with_symbols
 
@@ -90,7 +91,7 @@ def field_derivatives(system: System) -> ModelFunction:
         t, x, u, p = symbols_of(system)
         rate, y = system.f(t, x, u, p), system.h(t, x, u, p)
         if system.is_discrete:
-            A, B = _map_derivatives(system.state, x, u, system.step()(t, x, u, p, system.dt))
+            _, A, B = step_derivatives(system).function(t, x, u, p, system.dt)
         else:
             Df, B = derivatives_function(system)(t, x, u, p)
             A = Df - system.state.ad(rate)
@@ -102,42 +103,9 @@ def field_derivatives(system: System) -> ModelFunction:
     return system._cache[key]
 
 
-def step_derivatives(
-    system: System, method: str | Method = "rk4", substeps: int = 1
-) -> ModelFunction:
-    """``(t, x, u, p, dt) → x_next, A, B`` of one step: ``ε⁺ = A ε + B δu``.
-
-    Parameters
-    ----------
-    system : System
-    method, substeps
-        See `System.step`.
-
-    Returns
-    -------
-    ModelFunction
-    """
-    step = system.step(method, substeps)
-    key = ("step_derivatives", step)
-    if key not in system._cache:
-        t, x, u, p = symbols_of(system)
-        dt = system.symbol.sym("dt")
-        after = step(t, x, u, p, dt)
-        A, B = _map_derivatives(system.state, x, u, after)
-        results = {"x_next": after, "A": A, "B": B}
-        system._cache[key] = _function(system, "step_derivatives", [t, x, u, p, dt], results)
-    return system._cache[key]
-
-
 def solve_symmetric(M: Value, b: Value) -> Value:
     """``M⁻¹ b`` for a symmetric positive definite M, by its sparse factors."""
     return ca.ldl_solve(b, *ca.ldl(M)) if isinstance(M, ca.SX) else ca.solve(M, b)
-
-
-def _map_derivatives(group: LieGroup, x: Value, u: Value, after: Value) -> tuple[Value, Value]:
-    """Derivatives of a map x → after between tangent spaces, and with respect to u."""
-    drop = group.tangent_matrix(after)
-    return drop @ (ca.jacobian(after, x) @ group.rate_matrix(x)), drop @ ca.jacobian(after, u)
 
 
 def _function(
@@ -148,7 +116,6 @@ def _function(
         expressions = ca.cse(expressions)
     n, m, r = system.state.dim, system.n_inputs, system.output.dim
     shapes = shapes_of(system) | {
-        "dt": (),
         "A": (n, n),
         "B": (n, m),
         "C": (r, n),
@@ -156,7 +123,7 @@ def _function(
         "Df": (n, n),
         "Bf": (n, m),
     }
-    names = ["t", "x", "u", "p", "dt"][: len(symbols)]
+    names = ["t", "x", "u", "p"]
     used = {key: value for key, value in shapes.items() if key in names or key in results}
     return ModelFunction(
         ca.Function(name, symbols, expressions, names, list(results)),
