@@ -5,6 +5,7 @@ from ._block_names import block_slices as block_slices
 from ._check import check_system as check_system
 from ._derivatives import field_derivatives as field_derivatives
 from ._derivatives import step_derivatives as step_derivatives
+from ._errors import ErrorCoordinates as ErrorCoordinates
 from ._linearization import Linearization as Linearization
 from ._linearization import TrajectoryLinearization as TrajectoryLinearization
 from ._linearize import linearize as linearize

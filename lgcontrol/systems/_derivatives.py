@@ -73,7 +73,8 @@ def _of_structure(
 def field_derivatives(system: System) -> ModelFunction:
     """``(t, x, u, p) → A, B, C, D, rate`` of the exact linearization.
 
-    With ``X = X̄ exp(ε)`` and ``Y = Ȳ exp(δy)``: continuous ``A = Df − ad_f``, ``B = ∂f/∂u``;
+    In tangent coordinates of the whole group, constrained or not: `linearize` and
+    `step_derivatives` are in the error coordinates of the system. With ``X = X̄ exp(ε)`` and ``Y = Ȳ exp(δy)``: continuous ``A = Df − ad_f``, ``B = ∂f/∂u``;
     discrete ``A, B`` of ``ε⁺ = A ε + B δu``, projection included.
 
     Parameters
@@ -105,7 +106,7 @@ def field_derivatives(system: System) -> ModelFunction:
 def step_derivatives(
     system: System, method: str | Method = "rk4", substeps: int = 1
 ) -> ModelFunction:
-    """``(t, x, u, p, dt) → x_next, A, B`` of one step: ``ε⁺ = A ε + B δu``.
+    """``(t, x, u, p, dt) → x_next, A, B`` of one step: ``z⁺ = A z + B δu``, in error coordinates.
 
     Parameters
     ----------
@@ -124,6 +125,9 @@ def step_derivatives(
         dt = system.symbol.sym("dt")
         after = step(t, x, u, p, dt)
         A, B = _map_derivatives(system.state, x, u, after)
+        if system.errors is not None:
+            E = ca.DM(system.errors.selection)
+            A, B = E @ A @ system.errors.basis(x, p), E @ B
         results = {"x_next": after, "A": A, "B": B}
         system._cache[key] = _function(system, "step_derivatives", [t, x, u, p, dt], results)
     return system._cache[key]
@@ -146,18 +150,12 @@ def _function(
     expressions: Any = [system.symbol(value) for value in results.values()]
     if system.symbol is ca.SX:
         expressions = ca.cse(expressions)
-    n, m, r = system.state.dim, system.n_inputs, system.output.dim
-    shapes = shapes_of(system) | {
-        "dt": (),
-        "A": (n, n),
-        "B": (n, m),
-        "C": (r, n),
-        "D": (r, m),
-        "Df": (n, n),
-        "Bf": (n, m),
-    }
+    matrices = ("A", "B", "C", "D", "Df", "Bf")
     names = ["t", "x", "u", "p", "dt"][: len(symbols)]
-    used = {key: value for key, value in shapes.items() if key in names or key in results}
+    shapes = {**shapes_of(system), "dt": ()}
+    used = {key: shapes[key] for key in names} | {
+        key: value.shape for key, value in zip(results, expressions, strict=True) if key in matrices
+    }
     return ModelFunction(
         ca.Function(name, symbols, expressions, names, list(results)),
         shapes=used,
