@@ -9,6 +9,8 @@ from ._errors import ErrorCoordinates as ErrorCoordinates
 from ._linearization import Linearization as Linearization
 from ._linearization import TrajectoryLinearization as TrajectoryLinearization
 from ._linearize import linearize as linearize
+from ._measurement import BoundMeasurement as BoundMeasurement
+from ._measurement import Measurement as Measurement
 from ._nlsys import to_nlsys as to_nlsys
 from ._sample_time import sample_time as sample_time
 from ._signals import Input as Input
