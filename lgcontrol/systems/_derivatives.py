@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
-from ..codegen import ModelFunction, Shape, Value
+from ..codegen import ModelFunction, Value
 from ..groups import LieGroup, Product
 from ..integrators import Mechanical, Method
 from ._tracing import shapes_of, symbols_of
