@@ -82,3 +82,11 @@ def test_wrong_numbers_are_refused():
         tree.parametric("rod.mass").with_parameters([1.0, 2.0])
     with pytest.warns(UserWarning, match="mass"):
         tree.with_parameters({"rod.mass": -1.0})
+
+
+def test_old_spellings_name_the_new_ones():
+    tree = Multibody().add_body("rod", SpatialInertia.sphere(1.0, 0.1), "revolute")
+    with pytest.raises(KeyError, match="'rod.com.x' is called 'rod.center_of_mass.x' here"):
+        tree.parametric("rod.com.x")
+    with pytest.raises(KeyError, match="'gravity.acceleration.z' is called 'gravity.z' here"):
+        tree.with_parameters({"gravity.acceleration.z": -1.6})
