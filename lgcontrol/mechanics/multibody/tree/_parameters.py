@@ -25,7 +25,7 @@ def named_values(tree: Multibody) -> dict[str, tuple[float, str]]:
     values: dict[str, tuple[float, str]] = {}
     for axis, x in zip("xyz", tree.gravity, strict=True):
         values[f"gravity.{axis}"] = x, "m/s²"
-    for link in tree.links:
+    for link in tree._links:
         values |= _of_link(link) | _of_joint(link)
     return values
 
