@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ....codegen import Value
+from ...codegen import Value
 
 ROUNDING = 1e-15  # entries of rotation matrices below this are rounding of cos(π/2)
 
@@ -85,29 +85,29 @@ def couple(Sigma: Value, U: Value) -> Value:
     return ca.vertcat(x - s[2, 2] * U[1, 2], y - s[0, 0] * U[2, 0], z - s[1, 1] * U[0, 1])
 
 
-class Motion(NamedTuple):
+class Pose(NamedTuple):
     """Pose of a frame b in a frame a: ``x_a = R x_b + p``."""
 
     R: Value
     p: Value
 
     @classmethod
-    def identity(cls) -> Motion:
+    def identity(cls) -> Pose:
         """No motion."""
         return cls(ca.DM.eye(3), ca.DM(3, 1))
 
     @classmethod
-    def from_matrix(cls, T: np.ndarray) -> Motion:
+    def from_matrix(cls, T: np.ndarray) -> Pose:
         """From a numeric homogeneous matrix, shape (4, 4)."""
         return cls(constant_rotation(T[:3, :3]), constant(T[:3, 3]))
 
-    def __matmul__(self, other: Motion) -> Motion:
+    def __matmul__(self, other: Pose) -> Pose:
         """T_a_c = T_a_b T_b_c."""
-        return Motion(self.R @ other.R, self.p + self.R @ other.p)
+        return Pose(self.R @ other.R, self.p + self.R @ other.p)
 
-    def inverse(self) -> Motion:
+    def inverse(self) -> Pose:
         """T_b_a."""
-        return Motion(self.R.T, -(self.R.T @ self.p))
+        return Pose(self.R.T, -(self.R.T @ self.p))
 
     def pull(self, V: Value) -> Value:
         """Twist (columns) in b of a twist in a: ``Ad⁻¹ V``."""
@@ -118,6 +118,36 @@ class Motion(NamedTuple):
         """Twist (columns) in a of a twist in b: ``Ad V``."""
         w = self.R @ V[3:, :]
         return ca.vertcat(self.R @ V[:3, :] + cross(self.p, w), w)
+
+    def twists_in(self, V: Value, reference: str) -> Value:
+        """Twists (columns) of b in a reference, a being the world."""
+        if reference == "body":
+            return V
+        if reference == "spatial":
+            return self.push(V)
+        return ca.vertcat(
+            self.R @ V[:3, :], self.R @ V[3:, :] if reference == "hybrid" else V[3:, :]
+        )
+
+    def wrenches_in(self, W: Value, reference: str) -> Value:
+        """Wrenches (columns) of b in a reference, a being the world."""
+        if reference == "body":
+            return W
+        if reference == "spatial":
+            return self.push_wrench(W)
+        return ca.vertcat(
+            self.R @ W[:3, :], self.R @ W[3:, :] if reference == "hybrid" else W[3:, :]
+        )
+
+    def wrenches_from(self, W: Value, reference: str) -> Value:
+        """Wrenches (columns) in axes and about the origin of b, given in a reference."""
+        if reference == "body":
+            return W
+        if reference == "spatial":
+            return self.pull_wrench(W)
+        return ca.vertcat(
+            self.R.T @ W[:3, :], self.R.T @ W[3:, :] if reference == "hybrid" else W[3:, :]
+        )
 
     def push_wrench(self, W: Value) -> Value:
         """Wrench (columns) in a of a wrench in b: ``Ad⁻ᵀ W``."""
@@ -171,7 +201,7 @@ class Inertia(NamedTuple):
         """One body taken out of another."""
         return Inertia(*(ca.sparsify(a - b) for a, b in zip(self, other, strict=True)))
 
-    def moved(self, T: Motion) -> Inertia:
+    def moved(self, T: Pose) -> Inertia:
         """The same body seen from the frame a of ``T = T_a_b``."""
         R, p = T
         h = R @ self.h
@@ -213,7 +243,7 @@ class Velocity(NamedTuple):
         """Two bodies in one frame taken together."""
         return Velocity(self.p + other.p, self.Q + other.Q)
 
-    def moved(self, T: Motion) -> Velocity:
+    def moved(self, T: Pose) -> Velocity:
         """The same composite seen from the frame a of ``T = T_a_b``."""
         p = T.R @ self.p
         return Velocity(p, T.R @ self.Q @ T.R.T + p @ T.p.T)

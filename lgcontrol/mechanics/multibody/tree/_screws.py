@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,18 +11,52 @@ from ....codegen import check_shape, unknown_name
 from ....groups import Helical, LieGroup, Translation
 from ..._inertia import SpatialInertia
 from ._link import WORLD
-
-if TYPE_CHECKING:
-    from ._tree import Multibody
+from ._tree import GRAVITY, AnyTree
 
 
 def tree_from_screws(
-    tree: Multibody,
+    kind: type[AnyTree],
     screws: Mapping[str, Any],
     inertias: Mapping[str, SpatialInertia],
-    parents: Mapping[str, str] | None,
-) -> Multibody:
-    """Add a body for each screw."""
+    *,
+    parents: Mapping[str, str] | None = None,
+    name: str = "multibody",
+    gravity: Any = GRAVITY,
+) -> AnyTree:
+    """Tree without joint frames: screw axes in the world at the reference configuration.
+
+    All body frames coincide with the world frame at q = 0, and every joint is the product
+    factor ``exp(Y q)`` of its screw Y.
+
+    Parameters
+    ----------
+    screws : mapping of str to array_like, shape (6,)
+        Screw ``[v; ω]`` of the joint of each body, in world coordinates: for an axis along the
+        unit vector n through the point r, ``[r × n + pitch n; n]``; for a slide, ``[n; 0]``.
+    inertias : mapping of str to SpatialInertia
+        Inertias in world coordinates at the reference configuration.
+    parents : mapping of str to str, optional
+        Body that carries each body; by default the one before it.
+    name : str
+    gravity : array_like, shape (3,)
+
+    Returns
+    -------
+    Multibody
+
+    References
+    ----------
+    Müller 2018, section 4.4.
+
+    Examples
+    --------
+    >>> from lgcontrol.mechanics import Multibody, SpatialInertia
+    >>> rod = SpatialInertia.rod(2.0, length=1.0, center_of_mass=[0, 0, 1.5])
+    >>> tree = Multibody.from_screws({"rod": [-2, 0, 0, 0, 1, 0]}, {"rod": rod})
+    >>> tree.mass_matrix([0.0])
+    array([[0.66666667]])
+    """
+    tree = kind(name, gravity)
     for body in (*inertias, *(parents or {})):
         if body not in screws:
             raise KeyError(unknown_name("body", body, screws))

@@ -1,8 +1,8 @@
-"""Joints: chains of subgroups of SE(3), each with a constant motion subspace."""
+"""Joints: chains of subgroups of SE(3), each with a constant motion subspace; kinds and names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +24,7 @@ from ....groups import (
     Schoenflies,
     Translation,
 )
-from ..plan._spatial import Motion, constant, twist_cross
-from ._joint_names import name_of_steps
+from .._spatial import Pose, constant, twist_cross
 from ._placement import as_placement, freeze
 
 Axis = Any
@@ -50,7 +49,7 @@ def _universal(axis: Axis, axis2: Axis) -> Joint:
 
 
 # A subgroup of SE(3) becomes a joint by its line here (or by being passed to `Joint.of`).
-_TABLE: dict[str, Callable[..., Any]] = {
+_KINDS: dict[str, Callable[..., Any]] = {
     "fixed": lambda: Joint(()),
     "revolute": lambda axis="z": Helical(0.0).about(as_axis(axis)),
     "continuous": lambda axis="z": SO2.about(as_axis(axis)),
@@ -68,7 +67,7 @@ _TABLE: dict[str, Callable[..., Any]] = {
 }
 
 # Names of kinds in URDF, MJCF and SDFormat.
-_ELSEWHERE = {
+_NAMES_ELSEWHERE = {
     "floating": "free",
     "freejoint": "free",
     "hinge": "revolute",
@@ -140,14 +139,14 @@ class Joint:
             If an option does not belong to the kind, or the group has no embedding in SE(3).
         """
         if isinstance(kind, str):
-            if kind not in _TABLE:
-                elsewhere = _ELSEWHERE.get(kind)
+            if kind not in _KINDS:
+                elsewhere = _NAMES_ELSEWHERE.get(kind)
                 hint = f" {kind!r} is called {elsewhere!r} here." if elsewhere else ""
-                raise ValueError(unknown_name("kind of joint", kind, _TABLE) + hint)
+                raise ValueError(unknown_name("kind of joint", kind, _KINDS) + hint)
             try:
-                made = _TABLE[kind](**options)
+                made = _KINDS[kind](**options)
             except TypeError as error:
-                taken = _TABLE[kind].__code__.co_varnames
+                taken = _KINDS[kind].__code__.co_varnames
                 raise TypeError(
                     f"a {kind} joint takes {', '.join(taken) or 'no options'}; {error}"
                 ) from None
@@ -219,7 +218,7 @@ class Joint:
     def transform(self, q: Value) -> Value:
         """Homogeneous matrix T_joint_child(q), shape (4, 4)."""
         symbolic, q = _columns(q)
-        T = Motion.identity()
+        T = Pose.identity()
         for motion in self._motions(q):
             T = T @ motion
         T = ca.densify(ca.blockcat([[T.R, T.p], [ca.DM(1, 3), ca.DM(1)]]))
@@ -238,11 +237,11 @@ class Joint:
         rate = ca.densify(self._subspace(q, v)[1])
         return rate if symbolic or also else np.array(ca.evalf(rate))
 
-    def _motions(self, q: Value) -> list[Motion]:
+    def _motions(self, q: Value) -> list[Pose]:
         motions, start = [], 0
         for placement, group in self.steps:
             motions.append(
-                Motion.from_matrix(placement) @ Motion(*group._pose(q[start : start + group.nq]))
+                Pose.from_matrix(placement) @ Pose(*group._pose(q[start : start + group.nq]))
             )
             start += group.nq
         return motions
@@ -267,3 +266,60 @@ class Joint:
 def _columns(value: Value) -> tuple[bool, Value]:
     symbolic = isinstance(value, ca.SX | ca.MX | ca.DM)
     return symbolic, value if symbolic else ca.DM(np.asarray(value, dtype=float))
+
+
+# Axes that agree to this many digits have one name.
+_SAME_AXIS = 1e-12
+
+
+_ABOUT_AN_AXIS = {
+    type(SO2): "continuous",
+    type(SE2): "planar",
+    type(Cylindrical): "cylindrical",
+    type(Schoenflies): "schoenflies",
+}
+
+
+_WITHOUT_AXIS = {SO3: "spherical", SE3: "free", Translation("xyz"): "translation"}
+
+
+def name_of_steps(steps: Sequence[tuple[np.ndarray, LieGroup]]) -> str:
+    """Kind and axis of a joint; for a chain those of its parts."""
+    if not steps:
+        return "fixed"
+    at_once = all(np.array_equal(placement, np.eye(4)) for placement, _ in steps)
+    axes = [
+        name_of_axis(group.axis)
+        for _, group in steps
+        if isinstance(group, Helical) and group.pitch == 0
+    ]
+    if at_once and len(steps) == len(axes) == 2:
+        return f"universal about {axes[0]} and {axes[1]}"
+    if at_once and len(steps) == 3 and axes == ["z", "y", "x"]:
+        return "spherical_zyx"
+    return ", then ".join(name_of_group(group) for _, group in steps)
+
+
+def name_of_group(group: LieGroup) -> str:
+    """Kind and axis of a joint that moves on a group; the group's own name if it has no kind."""
+    if group in _WITHOUT_AXIS:
+        return _WITHOUT_AXIS[group]
+    axis = name_of_axis(getattr(group, "axis", (0.0, 0.0, 1.0)))
+    if isinstance(group, Helical | PlanarHelical):
+        kind = "helical" if isinstance(group, Helical) else "planar_helical"
+        if kind == "helical" and group.pitch == 0:
+            return f"revolute about {axis}"
+        return f"{kind} about {axis}, {group.pitch:g} m/rad"
+    if isinstance(group, Translation) and group.axes == "z":
+        return f"prismatic along {axis}"
+    kind = _ABOUT_AN_AXIS.get(type(group))
+    return str(group) if kind is None else f"{kind} about {axis}"
+
+
+def name_of_axis(axis: Sequence[float]) -> str:
+    """A letter with its sign where there is one, else three numbers."""
+    for i, letter in enumerate("xyz"):
+        for sign, text in ((1.0, letter), (-1.0, f"-{letter}")):
+            if np.abs(np.asarray(axis) - sign * np.eye(3)[i]).max() < _SAME_AXIS:
+                return text
+    return f"({', '.join(f'{entry:.4g}' for entry in axis)})"
