@@ -341,7 +341,7 @@ class LiftedMotion(Motion):
         return self._derivative(balance, 3, t, x, self.u, self.p, a)
 
     def _along(self, build: Callable[..., Value], t: Value, x: Lifted, *fixed: Value) -> Value:
-        """Derivatives of ``build(t, x, u, p, *fixed)`` by the seeds, by automatic differentiation."""
+        """Derivatives of ``build(t, x, u, p, *fixed)`` by the seeds, automatically."""
         at = (t, x.value, self.u, self.p, *fixed)
         slope = self._derivative(build, 1, *at) @ (self.group.rate_matrix(x.value) @ x.slope)
         for k, own in ((2, self.u_slope), (3, self.p_slope)):

@@ -1,4 +1,4 @@
-"""Rosenbrock–W methods: linear solves with one matrix a step, which need not be the exact Jacobian."""
+"""Rosenbrock–W methods: linear solves with one matrix a step, perhaps not the exact Jacobian."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 
 from ..codegen import ModelFunction, Value
-from ..groups import Product
+from ..groups import LieGroup, Product
 from ..integrators import Mechanical
-from ._step import step_derivatives
+from ._step import group_derivatives
 from ._tracing import shapes_of, symbols_of
 from ._user_code import call_with_symbols
 
@@ -30,7 +30,9 @@ def derivatives_function(system: System) -> ModelFunction:
             Df, Bf = ca.jacobian(rate, x) @ system.state.rate_matrix(x), ca.jacobian(rate, u)
         else:
             Df, Bf = _of_structure(system, structure, rate, (t, x, u, p))
-        system._cache[key] = _function(system, "derivatives", [t, x, u, p], {"Df": Df, "Bf": Bf})
+        system._cache[key] = matrix_function(
+            system, "derivatives", [t, x, u, p], {"Df": Df, "Bf": Bf}
+        )
     return system._cache[key]
 
 
@@ -43,7 +45,7 @@ def trace_derivatives(system: System, build: Callable[..., Any]) -> ModelFunctio
     for name, value, shape in (("Df", Df, (n, n)), ("Bf", Bf, (n, m))):
         if value.shape != shape:
             raise ValueError(f"{label} returned {name} of shape {value.shape}, expected {shape}")
-    return _function(system, "derivatives", list(symbols), {"Df": Df, "Bf": Bf})
+    return matrix_function(system, "derivatives", list(symbols), {"Df": Df, "Bf": Bf})
 
 
 def _of_structure(
@@ -74,8 +76,10 @@ def _of_structure(
 def field_derivatives(system: System) -> ModelFunction:
     """``(t, x, u, p) → A, B, C, D, rate`` of the exact linearization.
 
-    With ``X = X̄ exp(ε)`` and ``Y = Ȳ exp(δy)``: continuous ``A = Df − ad_f``, ``B = ∂f/∂u``;
-    discrete ``A, B`` of ``ε⁺ = A ε + B δu``, projection included.
+    In tangent coordinates of the whole group, constrained or not: `linearize` and
+    `step_derivatives` are in the error coordinates of the system. With ``X = X̄ exp(ε)`` and
+    ``Y = Ȳ exp(δy)``: continuous ``A = Df − ad_f``, ``B = ∂f/∂u``; discrete ``A, B`` of
+    ``ε⁺ = A ε + B δu``, projection included.
 
     Parameters
     ----------
@@ -91,15 +95,13 @@ def field_derivatives(system: System) -> ModelFunction:
         t, x, u, p = symbols_of(system)
         rate, y = system.f(t, x, u, p), system.h(t, x, u, p)
         if system.is_discrete:
-            _, A, B = step_derivatives(system).function(t, x, u, p, system.dt)
+            A, B = group_derivatives(system, t, x, u, p)
         else:
             Df, B = derivatives_function(system)(t, x, u, p)
             A = Df - system.state.ad(rate)
-        drop = system.output.tangent_matrix(y)
-        C = drop @ (ca.jacobian(y, x) @ system.state.rate_matrix(x))
-        D = drop @ ca.jacobian(y, u)
+        C, D = output_derivatives(system.state, system.output, x, u, y)
         results = {"A": A, "B": B, "C": C, "D": D, "rate": rate}
-        system._cache[key] = _function(system, "linearization", [t, x, u, p], results)
+        system._cache[key] = matrix_function(system, "linearization", [t, x, u, p], results)
     return system._cache[key]
 
 
@@ -108,23 +110,28 @@ def solve_symmetric(M: Value, b: Value) -> Value:
     return ca.ldl_solve(b, *ca.ldl(M)) if isinstance(M, ca.SX) else ca.solve(M, b)
 
 
-def _function(
+def output_derivatives(
+    state: LieGroup, output: LieGroup, x: Value, u: Value, y: Value
+) -> tuple[Value, Value]:
+    """Derivatives of y between tangent spaces for displacements of x, and with respect to u."""
+    drop = output.tangent_matrix(y)
+    return drop @ (ca.jacobian(y, x) @ state.rate_matrix(x)), drop @ ca.jacobian(y, u)
+
+
+def matrix_function(
     system: System, name: str, symbols: list[Value], results: dict[str, Any]
 ) -> ModelFunction:
+    """Named results of t, x, u, p; those of a capital letter are matrices."""
     expressions: Any = [system.symbol(value) for value in results.values()]
     if system.symbol is ca.SX:
         expressions = ca.cse(expressions)
-    n, m, r = system.state.dim, system.n_inputs, system.output.dim
-    shapes = shapes_of(system) | {
-        "A": (n, n),
-        "B": (n, m),
-        "C": (r, n),
-        "D": (r, m),
-        "Df": (n, n),
-        "Bf": (n, m),
-    }
     names = ["t", "x", "u", "p"]
-    used = {key: value for key, value in shapes.items() if key in names or key in results}
+    shapes = shapes_of(system)
+    used = {key: shapes[key] for key in names} | {
+        key: value.shape
+        for key, value in zip(results, expressions, strict=True)
+        if key[0].isupper()
+    }
     return ModelFunction(
         ca.Function(name, symbols, expressions, names, list(results)),
         shapes=used,

@@ -52,7 +52,7 @@ def step_derivatives(
     *,
     parameters: bool = False,
 ) -> ModelFunction:
-    """``(t, x, u, p, dt) → x_next, A, B`` of one step: ``ε⁺ = A ε + B δu``.
+    """``(t, x, u, p, dt) → x_next, A, B`` of one step: ``z⁺ = A z + B δu``, in error coordinates.
 
     The derivatives of the field (`System.derivatives`) go through the stages of the method, as its
     variational equations; equations that a step solves are differentiated at their solution.
@@ -64,7 +64,7 @@ def step_derivatives(
         See `System.step`.
     parameters : bool
         Whether to differentiate by the parameters, too: a further result P, shape
-        (dim, n_parameters), with ``ε⁺ = A ε + B δu + P δp``.
+        (n_errors, n_parameters), with ``z⁺ = A z + B δu + P δp``.
 
     Returns
     -------
@@ -86,12 +86,24 @@ def step_derivatives(
         t, x, u, p, dt = _symbols(system, scheme)
         motion, start = LiftedMotion.start(system.problem, x, u, p, parameters=parameters)
         after, _ = _steps(system, scheme, substeps, motion, t, start, dt)
-        results = {"x_next": after.value} | dict(zip("ABP", motion.split(after), strict=True))
-        if not parameters:
-            del results["P"]
+        A, B, P = motion.split(after)
+        if system.errors is not None:
+            E = ca.DM(system.errors.selection)
+            A, B, P = E @ A @ system.errors.basis(x, p), E @ B, E @ P
+        results = {"x_next": after.value, "A": A, "B": B} | ({"P": P} if parameters else {})
         symbols = [t, x, u, p, dt]
         system._cache[key] = _function(system, "step_derivatives", symbols, results)
     return system._cache[key]
+
+
+def group_derivatives(
+    system: System, t: Value, x: Value, u: Value, p: Value
+) -> tuple[Value, Value]:
+    """A and B of a discrete system between tangent spaces of the whole group."""
+    motion, start = LiftedMotion.start(system.problem, x, u, p)
+    after, _ = _steps(system, get_method("euler"), 1, motion, t, start, system.dt)
+    A, B, _ = motion.split(after)
+    return A, B
 
 
 def _method_for(system: System, method: str | Method, substeps: int) -> Method:
@@ -137,7 +149,7 @@ def _function(
     expressions: Any = [kind(value) for value in results.values()]
     if kind is ca.SX:
         expressions = ca.cse(expressions)
-    n, m = system.state.dim, system.n_inputs
+    n, m = system.n_errors, system.n_inputs
     shapes = {
         "x_next": (system.state.nq,),
         "residual": (),
