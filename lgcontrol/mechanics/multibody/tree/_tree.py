@@ -528,7 +528,8 @@ class Tree:
         grown = type(self)(self.name, self.gravity)
         grown.parameters = self.parameters
         grown._added_links, grown._added_frames = self._added_links, self._added_frames
-        index = _Index(*(names.copy() for names in self._index))
+        own = self._index
+        index = _Index(own.links.copy(), own.joints.copy(), own.frames.copy())
         if isinstance(new, Link):
             grown._added_links += (new,)
             index.add_link(new)
