@@ -12,7 +12,7 @@ import pytest
 from ._repository import module_name, python_files
 from .test_house_rules import layer_of
 
-# Files in the largest circle that still stands in a room, and its rooms; what is not named has none.
+# Files in the largest circle that still stands in a room; rooms that are not named have none.
 # Whoever opens one lowers the number.
 STANDING = {"codegen": 3, "groups": 3, "optimal": 9, "simulation": 3, "systems": 19}
 BETWEEN_ROOMS = {"plotting", "systems"}
