@@ -238,7 +238,7 @@ def test_identification_is_exact_without_noise(rng):
     # Data of an arm with other bodies: they count, not the description.
     links = {name: zoo.random_inertia(rng) for name in tree.bodies}
     other, parent = Multibody("other"), "world"
-    for link in tree.links:
+    for link in map(tree.link, tree.links):
         place = link.placement[:3, 3]
         other = other.add_body(link.name, links[link.name], link.joint, parent, place)
         parent = link.name

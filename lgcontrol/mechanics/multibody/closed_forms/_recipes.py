@@ -44,7 +44,7 @@ def _with_rows(code: str, rows: int) -> str | tuple[str | int, ...]:
 
 
 def _christoffel(tree: Multibody) -> Recipe:
-    for link in tree.moving_links:
+    for link in tree._moving_links:
         for _, group in link.joint.steps:
             if not group.is_commutative:
                 raise ValueError(
@@ -59,7 +59,7 @@ def _christoffel(tree: Multibody) -> Recipe:
 def _momentum_dynamics(tree: Multibody) -> Recipe:
     bare = {
         link.joint_name: replace(link.properties, armature=0.0)
-        for link in tree.links
+        for link in tree._links
         if not link.joint.is_fixed
     }
     refuse_singular(tree.with_properties(**bare))

@@ -52,7 +52,7 @@ def _acceleration(tree: Multibody, frame: str, reference: str, kind: str) -> Rec
 
 
 def _joint_wrench(tree: Multibody, joint: str) -> Recipe:
-    joints = [link.joint_name for link in tree.links]
+    joints = [link.joint_name for link in tree._links]
     if joint not in joints:
         raise KeyError(unknown_name("joint", joint, joints))
     build = partial(kinematics.joint_wrench, joint=joint)

@@ -33,7 +33,7 @@ def check_order(order: Any, zeroth: str) -> int:
 
 def displaced_joints(tree: Multibody, joints: Sequence[str]) -> tuple[str, ...]:
     """The named joints, or all that move."""
-    links = {link.joint_name: link for link in tree.links}
+    links = {link.joint_name: link for link in tree._links}
     if isinstance(joints, str):
         raise TypeError(f"joints must be a sequence of names: ({joints!r},), not {joints!r}")
     for name in joints:

@@ -227,7 +227,7 @@ def make_plan(tree: Multibody, number: Number, keep: tuple[str, ...] = ()) -> Pl
         ),
     )
     plan.seats["world"] = (-1, Motion.identity())
-    for link in tree.links:
+    for link in tree._links:
         k, T = plan.seats[link.parent]
         axes, (own, turn) = T.R, _placement(link, number)
         T = T @ own

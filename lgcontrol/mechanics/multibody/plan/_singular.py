@@ -42,7 +42,7 @@ def refuse_singular(tree: Multibody) -> None:
     k = bad[-1]
     link = next(
         link
-        for link in tree.moving_links
+        for link in tree._moving_links
         if tree._places[link.joint_name][1].start <= k < tree._places[link.joint_name][1].stop
     )
     raise ValueError(

@@ -23,7 +23,7 @@ _FIXED = Joint(())
 
 def locked(tree: Multibody, positions: Mapping[str, Any]) -> Multibody:
     """Joints replaced by fixed ones at a position; followers of a leader too."""
-    known = [link.joint_name for link in tree.moving_links]
+    known = [link.joint_name for link in tree._moving_links]
     for name in positions:
         if name not in known:
             raise KeyError(unknown_name("joint", name, known))
@@ -41,7 +41,7 @@ def attached(
     tree: Multibody, other: Multibody, link: str, placement: np.ndarray, prefix: str
 ) -> Multibody:
     """The links and frames of another tree, its world on a link."""
-    names = [WORLD, *(own.name for own in tree.links)]
+    names = [WORLD, *(own.name for own in tree._links)]
     if link not in names:
         raise KeyError(unknown_name("link", link, names))
     if other.gravity != tree.gravity:
@@ -87,7 +87,7 @@ def attached(
 
 def reframed(tree: Multibody, frames: Mapping[str, Any]) -> Multibody:
     """Links with other frames; joints, inertias and everything on them stay where they are."""
-    known = [link.name for link in tree.links]
+    known = [link.name for link in tree._links]
     moves = {}
     for name, value in frames.items():
         if name not in known:

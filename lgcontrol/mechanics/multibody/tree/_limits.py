@@ -22,7 +22,7 @@ def limits_of(tree: Multibody) -> dict[str, np.ndarray]:
         "velocity": np.full(tree.nv, np.inf),
         "effort": np.full(tree.nv, np.inf),
     }
-    for link in tree.links:
+    for link in tree._links:
         if link.joint.is_fixed:
             continue
         own = link.properties.filled(link.joint.dim)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ....codegen import check_shape, unknown_name
+from ....codegen import check_shape
 from ....groups import SO3
+from ..._coefficients import unknown_parameter
 from ..._inertia import SpatialInertia
 from ..plan._plan import property_names
 from ._link import Link
@@ -24,7 +25,7 @@ def named_values(tree: Multibody) -> dict[str, tuple[float, str]]:
     values: dict[str, tuple[float, str]] = {}
     for axis, x in zip("xyz", tree.gravity, strict=True):
         values[f"gravity.{axis}"] = x, "m/s²"
-    for link in tree.links:
+    for link in tree._links:
         values |= _of_link(link) | _of_joint(link)
     return values
 
@@ -36,7 +37,7 @@ def expand_names(tree: Multibody, names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         matches = [name] if name in known else [k for k in known if k.startswith(f"{name}.")]
         if not matches:
-            raise KeyError(unknown_name("parameter", name, known))
+            raise KeyError(unknown_parameter(name, known))
         found |= dict.fromkeys(matches)
     return tuple(found)
 
@@ -53,7 +54,7 @@ def given_values(tree: Multibody, values: Any) -> dict[str, float]:
         known = named_values(tree)
         for name in values:
             if name not in known:
-                raise KeyError(unknown_name("parameter", name, known))
+                raise KeyError(unknown_parameter(name, known))
         return {name: float(check_shape(name, x, ())) for name, x in values.items()}
     p = check_shape("parameter values", values, (len(tree.parameters),))
     return dict(zip(tree.parameters, p.tolist(), strict=True))

@@ -15,7 +15,7 @@ def summary(tree: Multibody) -> str:
     """One line for each link: mass, joint, its kind and axis."""
     depth = {WORLD: 0}
     lines = [repr(tree)]
-    for link in tree.links:
+    for link in tree._links:
         depth[link.name] = depth[link.parent] + 1
         lines.append("  " * depth[link.name] + _line(link))
     return "\n".join(lines)

@@ -196,7 +196,7 @@ class _Effects:
         added_mass: Mapping[str, Any],
         current: Current | None,
     ) -> _Effects:
-        names = [link.name for link in tree.links]
+        names = [link.name for link in tree._links]
         for link in (*forces, *added_mass):
             if link not in names:
                 raise KeyError(unknown_name("link", link, names))
@@ -308,7 +308,7 @@ def _drives(
                 f"{len(named)} inputs named for an input_matrix with {B.shape[1]} columns"
             )
         return [x if isinstance(x, Input) else Input(x) for x in named], B
-    links = {link.joint_name: link for link in tree.moving_links}
+    links = {link.joint_name: link for link in tree._moving_links}
     if inputs is None:
         driven = [name for name, link in links.items() if link.joint.group != SE3]
     else:

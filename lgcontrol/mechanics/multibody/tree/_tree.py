@@ -75,8 +75,9 @@ class Multibody(
     bodies : tuple of str
         Links that a joint moves; what is fixed to a link belongs to its body. External wrenches,
         `body_velocities` and the like have one row for each.
-    links : tuple of Link
-        All links with the joints that carry them, fixed ones too.
+    links, moving_links : tuple of str
+        All links, fixed ones too, and those that move on their own; `link` gives one with its
+        joint.
     frames : tuple of str
         Names that `placement`, `jacobian`, … take: "world", all links, added frames, joints. A
         joint's frame is called "joint NAME" where NAME is that of another frame.
@@ -475,30 +476,58 @@ class Multibody(
 
     # -- what it is ---------------------------------------------------------------------------
 
-    @cached_property
-    def links(self) -> tuple[Link, ...]:
-        """All links in depth-first order, children in the order they were added."""
-        return depth_first(self._added_links)
+    @property
+    def links(self) -> tuple[str, ...]:
+        """Names of all links in depth-first order, children in the order they were added."""
+        return tuple(link.name for link in self._links)
 
-    @cached_property
-    def moving_links(self) -> tuple[Link, ...]:
-        """Links whose joints have coordinates of their own, in the order of q and v."""
-        return tuple(link for link in self.links if moves_alone(link))
+    @property
+    def moving_links(self) -> tuple[str, ...]:
+        """Names of the links whose joints have coordinates of their own, in the order of q."""
+        return tuple(link.name for link in self._moving_links)
+
+    def link(self, name: str) -> Link:
+        """A link, with the joint that carries it.
+
+        Parameters
+        ----------
+        name : str
+            One of `links`.
+
+        Returns
+        -------
+        Link
+            With ``joint``, ``parent``, ``placement``, ``inertia``, ``properties`` and the like.
+
+        Raises
+        ------
+        KeyError
+            If there is no such link; the message lists them.
+
+        Examples
+        --------
+        >>> tree = Multibody().add_body("rod", None, "revolute", axis="y")
+        >>> tree.link("rod").joint
+        Joint(revolute about y)
+        """
+        if name not in self._link_by_name:
+            raise KeyError(unknown_name("link", name, self._link_by_name))
+        return self._link_by_name[name]
 
     @property
     def joints(self) -> tuple[str, ...]:
         """Names of the joints with coordinates of their own, in the order of q and v."""
-        return tuple(link.joint_name for link in self.moving_links)
+        return tuple(link.joint_name for link in self._moving_links)
 
     @property
     def bodies(self) -> tuple[str, ...]:
         """Names of the links that joints move."""
-        return tuple(link.name for link in self.links if not link.joint.is_fixed)
+        return tuple(link.name for link in self._links if not link.joint.is_fixed)
 
     @property
     def frames(self) -> tuple[str, ...]:
         """Names of all frames: "world", links, added ones, joints (the frame after the motion)."""
-        names = [WORLD, *(link.name for link in self.links)]
+        names = [WORLD, *(link.name for link in self._links)]
         names += [frame.name for frame in self._added_frames]
         return (*names, *self._joint_frames)
 
@@ -508,22 +537,22 @@ class Multibody(
 
         Blocks have the joints' names, with an underscore for what is no letter or digit.
         """
-        return configuration_space(self.links)
+        return configuration_space(self._links)
 
     @property
     def nq(self) -> int:
         """Number of coordinates."""
-        return sum(link.joint.nq for link in self.moving_links)
+        return sum(link.joint.nq for link in self._moving_links)
 
     @property
     def nv(self) -> int:
         """Degrees of freedom."""
-        return sum(link.joint.dim for link in self.moving_links)
+        return sum(link.joint.dim for link in self._moving_links)
 
     @property
     def is_coupled(self) -> bool:
         """Whether joints mimic others."""
-        return any(link.mimic is not None for link in self.links if not link.joint.is_fixed)
+        return any(link.mimic is not None for link in self._links if not link.joint.is_fixed)
 
     @property
     def neutral(self) -> np.ndarray:
@@ -590,19 +619,31 @@ class Multibody(
         return changed
 
     def _check(self) -> None:
-        check_frames(self._added_frames, self.links)
+        check_frames(self._added_frames, self._links)
         self._places  # noqa: B018  checks the leaders of mimics
 
     @cached_property
+    def _links(self) -> tuple[Link, ...]:
+        return depth_first(self._added_links)
+
+    @cached_property
+    def _moving_links(self) -> tuple[Link, ...]:
+        return tuple(link for link in self._links if moves_alone(link))
+
+    @cached_property
+    def _link_by_name(self) -> dict[str, Link]:
+        return {link.name: link for link in self._links}
+
+    @cached_property
     def _places(self) -> dict[str, Place]:
-        return coordinate_places(self.links)
+        return coordinate_places(self._links)
 
     @cached_property
     def _joint_frames(self) -> dict[str, str]:
-        return joint_frames(self.links, self._added_frames)
+        return joint_frames(self._links, self._added_frames)
 
     def _check_joints(self, names: Iterable[str]) -> None:
-        known = [link.joint_name for link in self.links if not link.joint.is_fixed]
+        known = [link.joint_name for link in self._links if not link.joint.is_fixed]
         for name in names:
             if name not in known:
                 raise KeyError(unknown_name("joint", name, known))
