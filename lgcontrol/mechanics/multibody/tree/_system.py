@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -12,16 +12,21 @@ import numpy as np
 from ....codegen import Value, check_shape, unknown_name
 from ....groups import SE3, LieGroup, Product, Rn
 from ....systems import Input, Parameter, System
-from ..._added_mass import Current, check_added_mass, current_wrench
+from ..._added_mass import Current, check_added_mass
+from ..._coefficients import Coefficients
 from ..._forces import BodyMotion, Force
+from ..._mechanical import mechanical
+from ..._surroundings import Surroundings, check_forces, full_name
+from ..derivatives._first import inverse_dynamics_derivatives
 from ..dynamics._forward_dynamics import accelerations_with, forward_dynamics
 from ..dynamics._inverse_dynamics import inverse_dynamics
 from ..dynamics._mass_matrix import mass_matrix
 from ..dynamics._momentum import kinetic_energy, potential_energy
 from ..kinematics import _frames as frames
-from ..kinematics._time_derivatives import jacobian_rate
+from ..plan._drives import force_rates
 from ..plan._plan import Plan
-from ..plan._spatial import wrench_cross
+from ..plan._spatial import Motion, carried_along, wrench_cross
+from ._frame_motion import FrameMotion, frame_motion
 from ._parameters import named_values
 
 if TYPE_CHECKING:
@@ -39,6 +44,7 @@ def multibody_system(
     forces: Mapping[str, Iterable[Force]] | None = None,
     added_mass: Mapping[str, Any] | None = None,
     current: Current | None = None,
+    parametric: Iterable[str] = (),
     name: str | None = None,
     h: Any = None,
     output: LieGroup | None = None,
@@ -65,6 +71,10 @@ def multibody_system(
         …) do not know of it.
     current : Current, optional
         Motion of the fluid.
+    parametric : iterable of str
+        Numbers of these forces, added masses and of the current that are parameters of the system,
+        after those of the tree: "link.linear_drag.damping", "link.added_mass.xx", "current.x", or
+        the beginning of several.
     name : str, optional
     h : callable, optional
         Output ``(t, x, u, p) → coordinates on output``.
@@ -73,7 +83,8 @@ def multibody_system(
     Returns
     -------
     System
-        State ``Product(configuration, velocity)``; parameters are the tree's.
+        State ``Product(configuration, velocity)``; its structure knows derivatives in closed form,
+        with those of all that acts on links.
 
     Raises
     ------
@@ -95,63 +106,239 @@ def multibody_system(
     array([1., 1.])
     """
     tree._is_regular  # noqa: B018  raises if not
-    drive, B = _drives(tree, inputs, input_matrix)
-    effects = _Effects.create(tree, forces or {}, added_mass or {}, current)
-    if not isinstance(wrenches, Mapping):
-        wrenches = dict.fromkeys(wrenches, "body")
-    references = dict(wrenches)
+    drives, B = _drives(tree, inputs, input_matrix)
+    surroundings = _surroundings(tree, forces or {}, added_mass or {}, current, wrenches)
+    coefficients = Coefficients(surroundings.coefficients, parametric)
+    mechanics = TreeMechanics(
+        tree, tuple(drives), ca.sparsify(ca.DM(B)), surroundings, coefficients
+    )
+    state = state_of(tree)
+    return System(
+        name or tree.name,
+        state,
+        mechanics.field,
+        inputs=mechanics.inputs,
+        parameters=mechanics.parameters,
+        h=h,
+        output=output,
+        quantities={
+            "kinetic_energy": mechanics.kinetic_energy,
+            "potential_energy": mechanics.potential_energy,
+        },
+        limits=_state_limits(tree),
+        structure=mechanical(
+            mechanics,
+            state,
+            mechanics.inputs,
+            mechanics.parameters,
+            loss_jacobian=mechanics.loss_jacobian if mechanics.has_losses else None,
+            model=tree,
+            is_plain=not surroundings.bodies,
+        ),
+    )
+
+
+class _Loaded(NamedTuple):
+    """A link or frame that something acts on."""
+
+    seat: tuple[int, Motion]
+    moving: FrameMotion
+    motion: BodyMotion
+    wrench: Value
+
+
+@dataclass(frozen=True, eq=False)
+class TreeMechanics:
+    """Equations of a tree on ``x = (q, v)`` with what acts on its links.
+
+    Inputs are those of the joints, with their matrix B, then those of the surroundings; parameters
+    are those of the tree, then coefficients of the surroundings.
+    """
+
+    tree: Multibody
+    drives: tuple[Input, ...]
+    B: ca.DM
+    surroundings: Surroundings
+    coefficients: Coefficients
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """All inputs."""
+        return self.drives + self.surroundings.inputs
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """All parameters."""
+        known = named_values(self.tree)
+        own = [Parameter(name, known[name][1], known[name][0]) for name in self.tree.parameters]
+        return (*own, *self.coefficients.parameters)
+
+    @property
+    def has_losses(self) -> bool:
+        """Whether joints have damping or friction, or symbols for them."""
+        drives = self._plan(ca.SX.sym("p", len(self.parameters))).drives
+        return any(drive.damping.nnz() or drive.friction.nnz() for drive in drives)
+
+    def field(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """``v, v̇``."""
+        if self.surroundings.added_mass:
+            a = accelerations_with(self.mass_matrix(x, p), self.force(t, x, u, p))
+        else:
+            (q, v), plan = self._split(x), self._plan(p)
+            loads = _on_bodies(plan, self._loaded(plan, q, v, ca.SX(plan.nv, 1), u, p))
+            a = forward_dynamics(plan, q, v, self.B @ u[: len(self.drives)], loads)
+        return ca.vertcat(self._split(x)[1], a)
+
+    def mass_matrix(self, x: Value, p: Value) -> Value:
+        """``M + Σ Jᵀ A J`` with the added masses A of links."""
+        (q, _), plan, c = self._split(x), self._plan(p), self._bind(p)
+        M = mass_matrix(plan, q)
+        for link in self.surroundings.added_mass:
+            J = frames.body_jacobian(plan, q, plan.seats[link])
+            M += J.T @ c[full_name(link, "added_mass")] @ J
+        return M
+
+    def force(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """``B u − τ`` with the inverse dynamics τ(q, v, 0) under the wrenches on the links."""
+        (q, v), plan = self._split(x), self._plan(p)
+        still = ca.SX(plan.nv, 1)
+        loads = _on_bodies(plan, self._loaded(plan, q, v, still, u, p))
+        return self.B @ u[: len(self.drives)] - inverse_dynamics(plan, q, v, still, loads)
+
+    def balance_derivatives(
+        self, t: Value, x: Value, a: Value, u: Value, p: Value
+    ) -> tuple[Value, Value]:
+        """Derivatives of ``B u − τ(q, v, a)``.
+
+        Those of inverse dynamics hold for wrenches that stay what they are in their bodies. How
+        they change with pose, twist and acceleration comes through the Jacobians of their links.
+        """
+        (q, v), plan, c = self._split(x), self._plan(p), self._bind(p)
+        loaded = self._loaded(plan, q, v, a, u, p)
+        by_q, by_v, _ = inverse_dynamics_derivatives(plan, q, v, a, _on_bodies(plan, loaded))
+        by_q, by_v = -by_q, -by_v
+        own, by_own = u[len(self.drives) :], ca.SX(plan.nv, len(self.surroundings.inputs))
+        for body, (_, moving, motion, _) in loaded.items():
+            by_pose, by_twist, by_input = self.surroundings.derivatives(body, motion, own, c)
+            A = c.get(full_name(body, "added_mass"), ca.DM(6, 6))
+            V, J = moving.twist, moving.J
+            by_twist = by_twist - wrench_cross(V, A) - carried_along(ca.DM.eye(6), A @ V)
+            by_q += J.T @ (by_pose @ J + by_twist @ moving.twist_by_q - A @ moving.rate_by_q)
+            by_v += J.T @ (by_twist @ J - A @ moving.rate_by_v)
+            by_own += J.T @ by_input
+        return ca.horzcat(by_q, by_v), ca.horzcat(self.B, by_own)
+
+    def input_map(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """Derivative of the force by the inputs."""
+        return self.balance_derivatives(t, x, ca.SX(self.tree.nv, 1), u, p)[1]
+
+    def loss_jacobian(self, x: Value, p: Value) -> Value:
+        """Slopes of damping and friction in the joints."""
+        return force_rates(self._plan(p), *self._split(x))[1]
+
+    def kinetic_energy(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """Of the tree and of the added masses."""
+        (q, v), plan, c = self._split(x), self._plan(p), self._bind(p)
+        energy = kinetic_energy(plan, q, v)
+        for link in self.surroundings.added_mass:
+            V = frames.frame_twist(plan, q, v, plan.seats[link])
+            energy += ca.dot(V, c[full_name(link, "added_mass")] @ V) / 2
+        return energy
+
+    def potential_energy(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """Of weight, springs, and the forces that have one."""
+        q, plan = self._split(x)[0], self._plan(p, reduced=False)
+        still, u, c = ca.SX(plan.nv, 1), ca.SX(len(self.inputs), 1), self._bind(p)
+        energy = potential_energy(plan, q)
+        for body, (_, _, motion, _) in self._loaded(plan, q, still, still, u, p).items():
+            for own in self.surroundings.potential_energies(body, motion, c).values():
+                energy += 0 if own is None else own
+        return energy
+
+    def _split(self, x: Value) -> tuple[Value, Value]:
+        nq = self.tree.nq
+        return x[:nq], x[nq:]
+
+    def _plan(self, p: Value, *, reduced: bool = True) -> Plan:
+        return self.tree._plan_for(p[: len(self.tree.parameters)], reduced=reduced)
+
+    def _bind(self, p: Value) -> dict[str, Value]:
+        return self.coefficients.bind(p[len(self.tree.parameters) :])
+
+    def _loaded(
+        self, plan: Plan, q: Value, v: Value, a: Value, u: Value, p: Value
+    ) -> dict[str, _Loaded]:
+        """What acts on each body, with the inertial wrench of its added mass."""
+        c, own = self._bind(p), u[len(self.drives) :]
+        found = {}
+        for body in self.surroundings.bodies:
+            seat = plan.seats[body]
+            moving = frame_motion(plan, q, v, a, seat)
+            inertia = plan.link_masses.get(body, (ca.DM(1, 1), ca.DM(3, 1)))
+            motion = self.surroundings.motion(moving.pose, moving.twist, inertia, own, c)
+            wrench = self.surroundings.wrench(body, motion, own, c)
+            if body in self.surroundings.added_mass:
+                A, V = c[full_name(body, "added_mass")], moving.twist
+                wrench = wrench - A @ moving.rate - wrench_cross(V, A @ V)
+            found[body] = _Loaded(seat, moving, motion, wrench)
+        return found
+
+
+def _on_bodies(plan: Plan, loaded: Mapping[str, _Loaded]) -> Value | None:
+    """Wrenches on the moving bodies, 6 × bodies, or None if nothing acts on them."""
+    columns: dict[int, Value] = {}
+    for (k, T), _, _, wrench in loaded.values():
+        if k >= 0:  # on the world nothing moves
+            columns[k] = columns.get(k, ca.SX(6, 1)) + T.push_wrench(wrench)
+    if not columns:
+        return None
+    return ca.horzcat(
+        *(plan.seats[name][1].pull_wrench(columns.get(k, ca.SX(6, 1))) for name, k in plan.bodies)
+    )
+
+
+def _surroundings(
+    tree: Multibody,
+    forces: Mapping[str, Iterable[Force]],
+    added_mass: Mapping[str, Any],
+    current: Current | None,
+    wrenches: Iterable[str] | Mapping[str, str],
+) -> Surroundings:
+    for link in (*forces, *added_mass):
+        if link not in tree.links:
+            raise KeyError(unknown_name("link", link, tree.links))
+    references = wrenches if isinstance(wrenches, Mapping) else dict.fromkeys(wrenches, "body")
     for frame, reference in references.items():
         if frame not in tree.frames:
             raise KeyError(unknown_name("frame", frame, tree.frames))
         frames.check_reference(reference)
-    pushes = [
-        Input(f"{frame}.{part}", unit, role="disturbance")
-        for frame in references
-        for part, unit in _WRENCH
-    ]
-    n_drive, n_effect = len(drive), len(effects.inputs)
-    nq = tree.nq
-    B = ca.sparsify(ca.DM(B))
-
-    def f(t: Value, x: Value, u: Value, p: Value) -> Value:
-        q, v = x[:nq], x[nq:]
-        plan = tree._plan_for(p, reduced=True)
-        loads = _Loads(plan)
-        effects.add(loads, q, v, u[n_drive : n_drive + n_effect])
-        for i, (frame, reference) in enumerate(references.items()):
-            start = n_drive + n_effect + 6 * i
-            pose = frames.frame_pose(plan, q, plan.seats[frame])
-            loads.add(frame, frames.in_frame(pose, u[start : start + 6], reference))
-        tau = B @ u[:n_drive]
-        if not effects.added_mass:
-            return ca.vertcat(v, forward_dynamics(plan, q, v, tau, loads.wrenches))
-        M, bias = effects.added(plan, q, v)
-        bias = bias + inverse_dynamics(plan, q, v, ca.SX(plan.nv, 1), loads.wrenches)
-        return ca.vertcat(v, accelerations_with(mass_matrix(plan, q) + M, tau - bias))
-
-    def kinetic(t: Value, x: Value, u: Value, p: Value) -> Value:
-        plan = tree._plan_for(p, reduced=True)
-        energy = kinetic_energy(plan, x[:nq], x[nq:])
-        for link, A in effects.added_mass.items():
-            V = frames.frame_twist(plan, x[:nq], x[nq:], plan.seats[link])
-            energy += ca.dot(V, ca.DM(A) @ V) / 2
-        return energy
-
-    def potential(t: Value, x: Value, u: Value, p: Value) -> Value:
-        plan = tree._plan_for(p, reduced=False)
-        return potential_energy(plan, x[:nq]) + effects.potential_energy(plan, x[:nq])
-
-    return System(
-        name or tree.name,
-        state_of(tree),
-        f,
-        inputs=[*drive, *effects.inputs, *pushes],
-        parameters=_parameters(tree),
-        h=h,
-        output=output,
-        quantities={"kinetic_energy": kinetic, "potential_energy": potential},
-        limits=_state_limits(tree),
+    return Surroundings(
+        {link: check_forces(link, some) for link, some in forces.items()},
+        {link: check_added_mass(link, A, SE3) for link, A in added_mass.items()},
+        current,
+        pushes={frame: _Push(frame, reference) for frame, reference in references.items()},
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Push(Force):
+    """A disturbance wrench on a frame, given in a reference."""
+
+    frame: str
+    reference: str
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """No name that a force has."""
+        return f"push on {self.frame}"
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """Components of the wrench."""
+        return tuple(Input(f"{self.frame}.{x}", unit, role="disturbance") for x, unit in _WRENCH)
+
+    def _wrench(self, motion: BodyMotion, u: Value, c: Mapping[str, Value]) -> Value:
+        return frames.in_frame(Motion(motion.rotation, motion.position), u, self.reference)
 
 
 def state_of(tree: Multibody) -> Product:
@@ -178,122 +365,6 @@ def _state_limits(tree: Multibody) -> dict[str, tuple[float, float]]:
         for name, low, high in zip(names, lower, upper, strict=True)
         if np.isfinite(low) or np.isfinite(high)
     }
-
-
-@dataclass(frozen=True)
-class _Effects:
-    """Forces, added masses and the current, checked."""
-
-    forces: tuple[tuple[str, Force], ...]
-    added_mass: Mapping[str, np.ndarray]
-    current: Current | None
-
-    @classmethod
-    def create(
-        cls,
-        tree: Multibody,
-        forces: Mapping[str, Iterable[Force]],
-        added_mass: Mapping[str, Any],
-        current: Current | None,
-    ) -> _Effects:
-        names = [link.name for link in tree._links]
-        for link in (*forces, *added_mass):
-            if link not in names:
-                raise KeyError(unknown_name("link", link, names))
-        return cls(
-            tuple((link, force) for link, some in forces.items() for force in some),
-            {link: check_added_mass(link, A, SE3) for link, A in added_mass.items()},
-            current,
-        )
-
-    @property
-    def inputs(self) -> tuple[Input, ...]:
-        """Inputs of the forces, then of the current."""
-        own = [entry for _, force in self.forces for entry in force.inputs]
-        return (*own, *(self.current.inputs if self.current is not None else ()))
-
-    def add(self, loads: _Loads, q: Value, v: Value, u: Value) -> None:
-        """Add all wrenches to the loads of the bodies."""
-        flow = self._flow(u)
-        start = 0
-        motions: dict[str, BodyMotion] = {}
-        for link in dict.fromkeys([*(link for link, _ in self.forces), *self.added_mass]):
-            motions[link] = _motion(loads.plan, q, v, link, flow)
-        for link, force in self.forces:
-            stop = start + len(force.inputs)
-            loads.add(link, force._wrench(motions[link], u[start:stop], _numbers(force)))
-            start = stop
-        if self.current is not None:
-            for link, A in self.added_mass.items():
-                loads.add(link, current_wrench(ca.sparsify(ca.DM(A)), motions[link]))
-
-    def added(self, plan: Plan, q: Value, v: Value) -> tuple[Value, Value]:
-        """What added masses in fluid at rest add to M and to the bias forces."""
-        M, bias = ca.SX(plan.nv, plan.nv), ca.SX(plan.nv, 1)
-        for link, matrix in self.added_mass.items():
-            A = ca.sparsify(ca.DM(matrix))
-            seat = plan.seats[link]
-            J = frames.body_jacobian(plan, q, seat)
-            V = frames.frame_twist(plan, q, v, seat)
-            rate = jacobian_rate(plan, q, v, seat, "body") @ v
-            M += J.T @ A @ J
-            bias += J.T @ (A @ rate + wrench_cross(V, A @ V))
-        return M, bias
-
-    def potential_energy(self, plan: Plan, q: Value) -> Value:
-        """Of the forces that have one."""
-        energy = ca.SX(1, 1)
-        for link, force in self.forces:
-            motion = _motion(plan, q, ca.SX(plan.nv, 1), link, None)
-            own = force._potential_energy(motion, _numbers(force))
-            energy += 0 if own is None else own
-        return energy
-
-    def _flow(self, u: Value) -> Value | None:
-        if self.current is None:
-            return None
-        velocity = ca.DM(np.asarray(self.current.velocity))
-        return velocity + u[-3:] if self.current.is_input else velocity
-
-
-class _Loads:
-    """External wrenches on the bodies, gathered from frames."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self._columns: dict[int, Value] = {}
-
-    def add(self, frame: str, wrench: Value) -> None:
-        """Add a wrench in a frame's own axes and about its origin."""
-        k, T = self.plan.seats[frame]
-        if k >= 0:  # on the world nothing moves
-            pushed = T.push_wrench(wrench)
-            self._columns[k] = self._columns[k] + pushed if k in self._columns else pushed
-
-    @property
-    def wrenches(self) -> Value | None:
-        """6 × bodies, or None if there are none."""
-        if not self._columns:
-            return None
-        plan = self.plan
-        return ca.horzcat(
-            *(
-                plan.seats[name][1].pull_wrench(self._columns.get(k, ca.SX(6, 1)))
-                for name, k in plan.bodies
-            )
-        )
-
-
-def _motion(plan: Plan, q: Value, v: Value, link: str, flow: Value | None) -> BodyMotion:
-    seat = plan.seats[link]
-    T, V = frames.frame_pose(plan, q, seat), frames.frame_twist(plan, q, v, seat)
-    relative = V if flow is None else V - ca.vertcat(T.R.T @ flow, ca.DM(3, 1))
-    mass, center = plan.link_masses[link]
-    return BodyMotion(ca.SX(T.R), ca.SX(T.p), V, relative, mass, center)
-
-
-def _numbers(force: Force) -> dict[str, Value]:
-    return {name: ca.DM(entry.value) for name, entry in force.coefficients.items()}
 
 
 def _drives(
@@ -328,8 +399,3 @@ def _drives(
             found.append(Input(label, "N" if unit == "m" else "N m", -bound, bound))
             columns.append(i)
     return found, np.eye(tree.nv)[:, columns]
-
-
-def _parameters(tree: Multibody) -> list[Parameter]:
-    known = named_values(tree)
-    return [Parameter(name, known[name][1], known[name][0]) for name in tree.parameters]
