@@ -53,7 +53,9 @@ def test_file_gives_the_tree_it_describes(name, shared, rng):
         standing += description.link("world").mass
     assert tree.mass + standing == pytest.approx(description.mass)
     limits = tree.limits
-    for joint, at in ((j, tree._places[j][1].start) for j in tree.joints):
+    velocities = tree.configuration.tangent_slice
+    for joint, block in zip(tree.joints, tree.configuration.blocks, strict=True):
+        at = velocities(block).start
         own = description.joint(joint).limits
         if own.effort is not None:
             assert limits["effort"][at] == own.effort
@@ -89,7 +91,8 @@ def _motion(joint, tree, q):
     if joint.freedom == 0:
         return np.eye(4)
     mimic = joint.mimic
-    at = tree._places[mimic.joint if mimic else joint.name][0]
+    blocks = dict(zip(tree.joints, tree.configuration.blocks, strict=True))
+    at = tree.configuration.coordinate_slice(blocks[mimic.joint if mimic else joint.name])
     value = q[at]
     if mimic:
         value = mimic.multiplier * value + mimic.offset

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -16,27 +16,24 @@ from ..._added_mass import Current, check_added_mass
 from ..._coefficients import Coefficients
 from ..._forces import BodyMotion, Force
 from ..._mechanical import mechanical
+from ..._reference import check_reference
 from ..._surroundings import Surroundings, check_forces, full_name
+from .._spatial import Pose, carried_along, wrench_cross
+from ..compiled._compiled_tree import CompiledTree, compiled
+from ..compiled._joint_forces import joint_force_rates
 from ..derivatives._first import inverse_dynamics_derivatives
 from ..dynamics._forward_dynamics import accelerations_with, forward_dynamics
 from ..dynamics._inverse_dynamics import inverse_dynamics
-from ..dynamics._mass_matrix import mass_matrix
+from ..dynamics._mass_matrix import mass_matrix, refuse_singular
 from ..dynamics._momentum import kinetic_energy, potential_energy
-from ..kinematics import _frames as frames
-from ..plan._drives import force_rates
-from ..plan._plan import Plan
-from ..plan._spatial import Motion, carried_along, wrench_cross
-from ._frame_motion import FrameMotion, frame_motion
-from ._parameters import named_values
-
-if TYPE_CHECKING:
-    from ._tree import Multibody
+from ..kinematics._node_motion import NodeMotion, node_motion
+from ._tree import Tree
 
 _WRENCH = (("fx", "N"), ("fy", "N"), ("fz", "N"), ("mx", "N m"), ("my", "N m"), ("mz", "N m"))
 
 
 def multibody_system(
-    tree: Multibody,
+    tree: Tree,
     inputs: Iterable[str | Input] | None = None,
     *,
     input_matrix: Any = None,
@@ -105,7 +102,7 @@ def multibody_system(
     >>> system.f(0.0, [0.0, 1.0], [2.0 / 3.0])
     array([1., 1.])
     """
-    tree._is_regular  # noqa: B018  raises if not
+    refuse_singular(tree)
     drives, B = _drives(tree, inputs, input_matrix)
     surroundings = _surroundings(tree, forces or {}, added_mass or {}, current, wrenches)
     coefficients = Coefficients(surroundings.coefficients, parametric)
@@ -139,12 +136,30 @@ def multibody_system(
 
 
 class _Loaded(NamedTuple):
-    """A link or frame that something acts on."""
+    """Nodes that something acts on.
 
-    seat: tuple[int, Motion]
-    moving: FrameMotion
-    motion: BodyMotion
-    wrench: Value
+    Attributes
+    ----------
+    moving : dict of int to NodeMotion
+    wrenches : dict of int to CasADi column, shape (6,)
+        On every node, about its origin and in its axes.
+    bodies : dict of str to (int, Pose, BodyMotion)
+        Each link or frame with its node and place on it.
+    added_mass : dict of int to CasADi matrix, shape (6, 6)
+    """
+
+    moving: dict[int, NodeMotion]
+    wrenches: dict[int, Value]
+    bodies: dict[str, tuple[int, Pose, BodyMotion]]
+    added_mass: dict[int, Value]
+
+    def on_bodies(self, made: CompiledTree) -> Value | None:
+        """Wrenches on the moving bodies, 6 × bodies, or None where nothing acts."""
+        columns = [
+            made.frames[name].pose.pull_wrench(self.wrenches.get(k, ca.SX(6, 1)))
+            for name, k in made.bodies
+        ]
+        return ca.horzcat(*columns) if any(k >= 0 for k in self.moving) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +170,7 @@ class TreeMechanics:
     are those of the tree, then coefficients of the surroundings.
     """
 
-    tree: Multibody
+    tree: Tree
     drives: tuple[Input, ...]
     B: ca.DM
     surroundings: Surroundings
@@ -169,41 +184,43 @@ class TreeMechanics:
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """All parameters."""
-        known = named_values(self.tree)
+        known = self.tree.named_numbers
         own = [Parameter(name, known[name][1], known[name][0]) for name in self.tree.parameters]
         return (*own, *self.coefficients.parameters)
 
     @property
     def has_losses(self) -> bool:
         """Whether joints have damping or friction, or symbols for them."""
-        drives = self._plan(ca.SX.sym("p", len(self.parameters))).drives
-        return any(drive.damping.nnz() or drive.friction.nnz() for drive in drives)
+        made = self._compiled(ca.SX.sym("p", len(self.parameters)))
+        return any(x.damping.nnz() or x.friction.nnz() for x in made.impedances)
 
     def field(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """``v, v̇``."""
+        q, v = self._split(x)
         if self.surroundings.added_mass:
             a = accelerations_with(self.mass_matrix(x, p), self.force(t, x, u, p))
         else:
-            (q, v), plan = self._split(x), self._plan(p)
-            loads = _on_bodies(plan, self._loaded(plan, q, v, ca.SX(plan.nv, 1), u, p))
-            a = forward_dynamics(plan, q, v, self.B @ u[: len(self.drives)], loads)
-        return ca.vertcat(self._split(x)[1], a)
+            made = self._compiled(p)
+            loads = self._loaded(made, q, v, ca.SX(made.nv, 1), u, p).on_bodies(made)
+            a = forward_dynamics(made, q, v, self.B @ u[: len(self.drives)], loads)
+        return ca.vertcat(v, a)
 
     def mass_matrix(self, x: Value, p: Value) -> Value:
-        """``M + Σ Jᵀ A J`` with the added masses A of links."""
-        (q, _), plan, c = self._split(x), self._plan(p), self._bind(p)
-        M = mass_matrix(plan, q)
-        for link in self.surroundings.added_mass:
-            J = frames.body_jacobian(plan, q, plan.seats[link])
-            M += J.T @ c[full_name(link, "added_mass")] @ J
+        """``M + Σ Jᵀ A J`` with the added masses A."""
+        (q, v), made, u = self._split(x), self._compiled(p), ca.SX(len(self.inputs), 1)
+        M = mass_matrix(made, q)
+        if self.surroundings.added_mass:
+            loaded = self._loaded(made, q, v, ca.SX(made.nv, 1), u, p)
+            for k, A in loaded.added_mass.items():
+                M += loaded.moving[k].J.T @ A @ loaded.moving[k].J
         return M
 
     def force(self, t: Value, x: Value, u: Value, p: Value) -> Value:
-        """``B u − τ`` with the inverse dynamics τ(q, v, 0) under the wrenches on the links."""
-        (q, v), plan = self._split(x), self._plan(p)
-        still = ca.SX(plan.nv, 1)
-        loads = _on_bodies(plan, self._loaded(plan, q, v, still, u, p))
-        return self.B @ u[: len(self.drives)] - inverse_dynamics(plan, q, v, still, loads)
+        """``B u − τ(q, v, 0)`` with the inverse dynamics τ under the wrenches on the links."""
+        (q, v), made = self._split(x), self._compiled(p)
+        still = ca.SX(made.nv, 1)
+        loads = self._loaded(made, q, v, still, u, p).on_bodies(made)
+        return self.B @ u[: len(self.drives)] - inverse_dynamics(made, q, v, still, loads)
 
     def balance_derivatives(
         self, t: Value, x: Value, a: Value, u: Value, p: Value
@@ -211,21 +228,25 @@ class TreeMechanics:
         """Derivatives of ``B u − τ(q, v, a)``.
 
         Those of inverse dynamics hold for wrenches that stay what they are in their bodies. How
-        they change with pose, twist and acceleration comes through the Jacobians of their links.
+        they change with pose, twist and acceleration comes through the Jacobians of the nodes.
         """
-        (q, v), plan, c = self._split(x), self._plan(p), self._bind(p)
-        loaded = self._loaded(plan, q, v, a, u, p)
-        by_q, by_v, _ = inverse_dynamics_derivatives(plan, q, v, a, _on_bodies(plan, loaded))
-        by_q, by_v = -by_q, -by_v
-        own, by_own = u[len(self.drives) :], ca.SX(plan.nv, len(self.surroundings.inputs))
-        for body, (_, moving, motion, _) in loaded.items():
-            by_pose, by_twist, by_input = self.surroundings.derivatives(body, motion, own, c)
-            A = c.get(full_name(body, "added_mass"), ca.DM(6, 6))
-            V, J = moving.twist, moving.J
-            by_twist = by_twist - wrench_cross(V, A) - carried_along(ca.DM.eye(6), A @ V)
-            by_q += J.T @ (by_pose @ J + by_twist @ moving.twist_by_q - A @ moving.rate_by_q)
-            by_v += J.T @ (by_twist @ J - A @ moving.rate_by_v)
-            by_own += J.T @ by_input
+        (q, v), made, c = self._split(x), self._compiled(p), self._bind(p)
+        loaded = self._loaded(made, q, v, a, u, p)
+        by_q, by_v, _ = inverse_dynamics_derivatives(made, q, v, a, loaded.on_bodies(made))
+        by_q, by_v, by_own = -by_q, -by_v, ca.SX(made.nv, len(self.surroundings.inputs))
+        by_pose = dict.fromkeys(loaded.moving, ca.SX(6, 6))
+        by_twist = dict.fromkeys(loaded.moving, ca.SX(6, 6))
+        for body, (k, T, motion) in loaded.bodies.items():
+            W = self.surroundings.derivatives(body, motion, u[len(self.drives) :], c)
+            pull = T.pull(ca.DM.eye(6))
+            by_pose[k] += T.push_wrench(W.by_pose) @ pull
+            by_twist[k] += T.push_wrench(W.by_twist) @ pull
+            by_own += loaded.moving[k].J.T @ T.push_wrench(W.by_inputs)
+        for k, node in loaded.moving.items():
+            A, V, J = loaded.added_mass.get(k, ca.SX(6, 6)), node.twist, node.J
+            K = by_twist[k] - wrench_cross(V, A) - carried_along(ca.DM.eye(6), A @ V)
+            by_q += J.T @ (by_pose[k] @ J + K @ node.twist_by_q - A @ node.rate_by_q)
+            by_v += J.T @ (K @ J - A @ node.rate_by_v)
         return ca.horzcat(by_q, by_v), ca.horzcat(self.B, by_own)
 
     def input_map(self, t: Value, x: Value, u: Value, p: Value) -> Value:
@@ -234,23 +255,25 @@ class TreeMechanics:
 
     def loss_jacobian(self, x: Value, p: Value) -> Value:
         """Slopes of damping and friction in the joints."""
-        return force_rates(self._plan(p), *self._split(x))[1]
+        return joint_force_rates(self._compiled(p), *self._split(x))[1]
 
     def kinetic_energy(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """Of the tree and of the added masses."""
-        (q, v), plan, c = self._split(x), self._plan(p), self._bind(p)
-        energy = kinetic_energy(plan, q, v)
-        for link in self.surroundings.added_mass:
-            V = frames.frame_twist(plan, q, v, plan.seats[link])
-            energy += ca.dot(V, c[full_name(link, "added_mass")] @ V) / 2
+        (q, v), made = self._split(x), self._compiled(p)
+        energy = kinetic_energy(made, q, v)
+        loaded = self._loaded(made, q, v, ca.SX(made.nv, 1), u, p)
+        for k, A in loaded.added_mass.items():
+            V = loaded.moving[k].twist
+            energy += ca.dot(V, A @ V) / 2
         return energy
 
     def potential_energy(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """Of weight, springs, and the forces that have one."""
-        q, plan = self._split(x)[0], self._plan(p, reduced=False)
-        still, u, c = ca.SX(plan.nv, 1), ca.SX(len(self.inputs), 1), self._bind(p)
-        energy = potential_energy(plan, q)
-        for body, (_, _, motion, _) in self._loaded(plan, q, still, still, u, p).items():
+        q, made, c = self._split(x)[0], self._compiled(p, regrouped=False), self._bind(p)
+        still = ca.SX(made.nv, 1)
+        energy = potential_energy(made, q)
+        loaded = self._loaded(made, q, still, still, ca.SX(len(self.inputs), 1), p)
+        for body, (_, _, motion) in loaded.bodies.items():
             for own in self.surroundings.potential_energies(body, motion, c).values():
                 energy += 0 if own is None else own
         return energy
@@ -259,46 +282,39 @@ class TreeMechanics:
         nq = self.tree.nq
         return x[:nq], x[nq:]
 
-    def _plan(self, p: Value, *, reduced: bool = True) -> Plan:
-        return self.tree._plan_for(p[: len(self.tree.parameters)], reduced=reduced)
+    def _compiled(self, p: Value, *, regrouped: bool = True) -> CompiledTree:
+        return compiled(self.tree, p[: len(self.tree.parameters)], regrouped=regrouped)
 
     def _bind(self, p: Value) -> dict[str, Value]:
         return self.coefficients.bind(p[len(self.tree.parameters) :])
 
     def _loaded(
-        self, plan: Plan, q: Value, v: Value, a: Value, u: Value, p: Value
-    ) -> dict[str, _Loaded]:
-        """What acts on each body, with the inertial wrench of its added mass."""
+        self, made: CompiledTree, q: Value, v: Value, a: Value, u: Value, p: Value
+    ) -> _Loaded:
+        """What acts on each node, with the inertial wrench of its added mass."""
         c, own = self._bind(p), u[len(self.drives) :]
-        found = {}
+        loaded = _Loaded({}, {}, {}, {})
         for body in self.surroundings.bodies:
-            seat = plan.seats[body]
-            moving = frame_motion(plan, q, v, a, seat)
-            inertia = plan.link_masses.get(body, (ca.DM(1, 1), ca.DM(3, 1)))
-            motion = self.surroundings.motion(moving.pose, moving.twist, inertia, own, c)
-            wrench = self.surroundings.wrench(body, motion, own, c)
+            k, T = made.frames[body]
+            if k not in loaded.moving:
+                loaded.moving[k] = node_motion(made, q, v, a, k)
+                loaded.wrenches[k] = ca.SX(6, 1)
+            node = loaded.moving[k]
+            inertia = made.link_masses.get(body, (ca.DM(1, 1), ca.DM(3, 1)))
+            motion = self.surroundings.motion(node.pose @ T, T.pull(node.twist), inertia, own, c)
+            loaded.bodies[body] = k, T, motion
+            loaded.wrenches[k] += T.push_wrench(self.surroundings.wrench(body, motion, own, c))
             if body in self.surroundings.added_mass:
-                A, V = c[full_name(body, "added_mass")], moving.twist
-                wrench = wrench - A @ moving.rate - wrench_cross(V, A @ V)
-            found[body] = _Loaded(seat, moving, motion, wrench)
-        return found
-
-
-def _on_bodies(plan: Plan, loaded: Mapping[str, _Loaded]) -> Value | None:
-    """Wrenches on the moving bodies, 6 × bodies, or None if nothing acts on them."""
-    columns: dict[int, Value] = {}
-    for (k, T), _, _, wrench in loaded.values():
-        if k >= 0:  # on the world nothing moves
-            columns[k] = columns.get(k, ca.SX(6, 1)) + T.push_wrench(wrench)
-    if not columns:
-        return None
-    return ca.horzcat(
-        *(plan.seats[name][1].pull_wrench(columns.get(k, ca.SX(6, 1))) for name, k in plan.bodies)
-    )
+                A = T.push_wrench(c[full_name(body, "added_mass")]) @ T.pull(ca.DM.eye(6))
+                loaded.added_mass[k] = loaded.added_mass.get(k, ca.SX(6, 6)) + ca.sparsify(A)
+        for k, A in loaded.added_mass.items():
+            V, rate = loaded.moving[k].twist, loaded.moving[k].rate
+            loaded.wrenches[k] -= A @ rate + wrench_cross(V, A @ V)
+        return loaded
 
 
 def _surroundings(
-    tree: Multibody,
+    tree: Tree,
     forces: Mapping[str, Iterable[Force]],
     added_mass: Mapping[str, Any],
     current: Current | None,
@@ -311,7 +327,7 @@ def _surroundings(
     for frame, reference in references.items():
         if frame not in tree.frames:
             raise KeyError(unknown_name("frame", frame, tree.frames))
-        frames.check_reference(reference)
+        check_reference(reference)
     return Surroundings(
         {link: check_forces(link, some) for link, some in forces.items()},
         {link: check_added_mass(link, A, SE3) for link, A in added_mass.items()},
@@ -338,10 +354,10 @@ class _Push(Force):
         return tuple(Input(f"{self.frame}.{x}", unit, role="disturbance") for x, unit in _WRENCH)
 
     def _wrench(self, motion: BodyMotion, u: Value, c: Mapping[str, Value]) -> Value:
-        return frames.in_frame(Motion(motion.rotation, motion.position), u, self.reference)
+        return Pose(motion.rotation, motion.position).wrenches_from(u, self.reference)
 
 
-def state_of(tree: Multibody) -> Product:
+def state_of(tree: Tree) -> Product:
     """Configuration and velocity, with the names and units of the joints."""
     q = tree.configuration
     names = tuple(q.tangent_names)
@@ -349,7 +365,7 @@ def state_of(tree: Multibody) -> Product:
     return Product(configuration=q, velocity=Rn(tree.nv, names, units))
 
 
-def _state_limits(tree: Multibody) -> dict[str, tuple[float, float]]:
+def _state_limits(tree: Tree) -> dict[str, tuple[float, float]]:
     """Limits of the joints by the names of the state's coordinates, where a joint has any."""
     state, limits, group = state_of(tree), tree.limits, tree.configuration
     names = state.coordinate_names
@@ -368,7 +384,7 @@ def _state_limits(tree: Multibody) -> dict[str, tuple[float, float]]:
 
 
 def _drives(
-    tree: Multibody, inputs: Iterable[str | Input] | None, input_matrix: Any
+    tree: Tree, inputs: Iterable[str | Input] | None, input_matrix: Any
 ) -> tuple[list[Input], np.ndarray]:
     """Inputs that act on the joints, and their matrix, shape (nv, m)."""
     if input_matrix is not None:
@@ -390,7 +406,7 @@ def _drives(
     for name in driven:
         if name not in links:
             raise KeyError(unknown_name("joint", name, links))
-        group, at = links[name].joint.group, tree._places[name][1]
+        group, at = links[name].joint.group, tree._coordinates[name].v
         for i, axis, unit in zip(
             range(at.start, at.stop), group.tangent_names, group.tangent_units, strict=True
         ):
