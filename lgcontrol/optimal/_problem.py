@@ -20,7 +20,7 @@ from ..codegen import check_shape, unknown_name
 from ..groups import check_element
 from ..integrators import Method, get_method
 from ..plotting import plot_run
-from ..systems import Parameter, System, Trajectory, stable_substeps
+from ..systems import Parameter, System, Trajectory, block_slices, stable_substeps
 from ..systems._system import not_a_system
 from ._reference import sample_reference
 from ._statement import Bound, Residual, input_weight, state_weight
@@ -243,6 +243,23 @@ class OptimalControlProblem:
         """Copy; substeps that were chosen are chosen again."""
         kept = {} if not self._is_automatic else {"substeps": None}  # type: ignore[attr-defined]
         return replace(self, **(kept | changes))
+
+    @property
+    def ignored_limits(self) -> tuple[str, ...]:
+        """Coordinates whose limits the system knows and no bound mentions.
+
+        Empty as soon as a bound is a function: it may be what keeps them.
+        """
+        if any(not isinstance(bound.of, str) for bound in self.bounds):
+            return ()
+        state, bounded = self.system.state, {bound.of for bound in self.bounds}
+        blocks = block_slices(state)[0]
+        covered = {
+            name
+            for of in bounded
+            for name in (of, *(state.coordinate_names[blocks[of]] if of in blocks else ()))
+        }
+        return tuple(name for name in self.system.limits if name not in covered)
 
     def times(self, t0: float = 0.0) -> np.ndarray:
         """Times of the nodes in s, shape (N + 1,)."""

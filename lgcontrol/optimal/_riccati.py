@@ -18,8 +18,8 @@ from ..systems import (
     step_derivatives,
 )
 from ..systems._scaling import balanced, balancing_units
-from ..systems._system import not_a_system
 from ..systems._subspaces import is_stabilizable_when_sampled
+from ..systems._system import not_a_system
 from ._problem import OptimalControlProblem
 from ._reference import sample_reference
 from ._statement import input_weight, state_weight

@@ -497,7 +497,7 @@ class Descent:
         )
         message = {
             SolveStatus.CONVERGED: f"optimal to {last.kkt:.1e} after {last.number} iterations",
-            SolveStatus.ACCEPTABLE: f"optimal to {last.kkt:.1e} after {last.number} iterations, and no "
+            SolveStatus.ACCEPTABLE: f"optimal to {last.kkt:.1e} after {last.number} iterations; no "
             f"step improves it to {self.limits.tolerance:.1e}",
             SolveStatus.ITERATION_LIMIT: f"residual {last.kkt:.1e} after {last.number} iterations"
             + (f"; {OTHER_START}" if last.number >= PATIENCE else ""),
