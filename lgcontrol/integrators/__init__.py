@@ -10,6 +10,9 @@ from ._method import Method as Method
 from ._methods import METHODS as METHODS
 from ._methods import get_method as get_method
 from ._munthe_kaas import MuntheKaas as MuntheKaas
+from ._problem import Mechanical as Mechanical
+from ._problem import Problem as Problem
+from ._problem import Step as Step
 from ._solution import Solution as Solution
 from ._solution import Statistics as Statistics
 from ._tableau import Tableau as Tableau

@@ -1,6 +1,8 @@
 """Closed loops: plant, controllers, sensors and disturbances, each at its own rate."""
 
 from ._clock import Clock as Clock
+from ._contract import CallStatus as CallStatus
+from ._contract import RunStatus as RunStatus
 from ._controllers import Cascade as Cascade
 from ._disturbances import HeldNoise as HeldNoise
 from ._disturbances import InputSignal as InputSignal

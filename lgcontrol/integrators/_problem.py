@@ -1,0 +1,102 @@
+"""Problem: what a method may know of the motion it steps; Step: what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..codegen import Value
+from ..groups import LieGroup
+
+Field = Callable[[Value, Value, Value, Value], Value]
+"""``field(t, x, u, p) → d``: the body-fixed velocity of ``Ẋ = X d^`` at coordinates x."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanical:
+    """What is known of a mechanical system: ``q̇ = v``, ``M(q, p) v̇ = F(t, x, u, p)``.
+
+    The state is a Product that begins with the configuration and the velocity; further blocks
+    (wheels, motors, actuators) move as the field says. All members are callables on CasADi columns,
+    in a System model functions.
+
+    Attributes
+    ----------
+    configuration, velocity : str
+        Blocks of the state.
+    mass_matrix : callable
+        ``(x, p) → M``, shape (nv, nv), symmetric positive definite.
+    force : callable
+        ``(t, x, u, p) → F``, shape (nv,): weight, inputs, Coriolis forces, losses, everything but
+        ``M v̇`` itself.
+    balance_derivatives : callable
+        ``(t, x, a, u, p) → by_x, by_u``: derivatives of ``F(t, x, u, p) − M(q, p) a`` at a fixed
+        acceleration a, by the tangent of the state (nv, dim) and by the inputs (nv, n_inputs).
+        With ``a = v̇`` they are ``M Df`` and ``M Bf`` of the velocity rows.
+    loss_jacobian : callable or None
+        ``(x, p) → D``, shape (nv, nv), symmetric and not negative: what losses in joints resist,
+        ``−∂F/∂v`` of friction and damping alone. None where there are none.
+    model : object
+        The tree or body that it was made of.
+    is_plain : bool
+        Whether nothing acts besides weight, losses in the joints and the inputs, and these are
+        generalized forces ``B u`` with a constant matrix ``input_map``.
+    input_map : callable
+        ``(t, x, u, p) → ∂F/∂u``, shape (nv, n_inputs).
+    """
+
+    configuration: str
+    velocity: str
+    mass_matrix: Callable[..., Any]
+    force: Callable[..., Any]
+    balance_derivatives: Callable[..., Any]
+    input_map: Callable[..., Any]
+    loss_jacobian: Callable[..., Any] | None = None
+    model: Any = None
+    is_plain: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A motion ``Ẋ = X f(t, X, u, p)`` as methods see it.
+
+    Attributes
+    ----------
+    group : LieGroup
+    field : callable
+        ``(t, x, u, p) → tangent``.
+    derivatives : callable or None
+        ``(t, x, u, p) → Df, Bf``: ``Df = ∂f(x exp d)/∂d`` at d = 0 and ``∂f/∂u``. Where it is None,
+        methods differentiate the field themselves.
+    mechanical : Mechanical or None
+        Its structure, where it has one.
+    """
+
+    group: LieGroup
+    field: Field
+    derivatives: Callable[..., Any] | None = None
+    mechanical: Mechanical | None = None
+
+
+class Step(NamedTuple):
+    """What one step of a method returns.
+
+    Attributes
+    ----------
+    state : value
+        Coordinates at ``t + dt``.
+    memory : value
+        What the next step needs besides the state (multipliers, accelerations, history); empty for
+        one-step methods.
+    residual : value
+        Largest residual of the equations the step solved, next to what is tolerated; 0 where there
+        were none. Who runs the step makes a status of it.
+    error : value or None
+        Estimate of the error of the state as a tangent vector, where the method has one.
+    """
+
+    state: Any
+    memory: Any
+    residual: Any
+    error: Any
