@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
+import numpy as np
 
 from ..codegen import ModelFunction, Value
 from ..groups import LieGroup, Product
@@ -112,7 +113,9 @@ def field_derivatives(system: System) -> ModelFunction:
 
 
 def solve_symmetric(M: Value, b: Value) -> Value:
-    """``M⁻¹ b`` for a symmetric positive definite M, by its sparse factors."""
+    """``M⁻¹ b`` for a symmetric positive definite M: by its sparse factors, or inverse if constant."""
+    if isinstance(M, ca.DM) or M.is_constant():
+        return ca.sparsify(ca.DM(np.linalg.inv(ca.evalf(ca.SX(M)).full()))) @ b
     return ca.ldl_solve(b, *ca.ldl(M)) if isinstance(M, ca.SX) else ca.solve(M, b)
 
 
