@@ -352,24 +352,34 @@ class LiftedMotion(Motion):
 
 
 class Factors:
-    """``b ↦ K⁻¹ b``: factors of a matrix, made once.
+    """``b ↦ K⁻¹ b``: factors of a matrix, made once; the inverse of one that is constant.
 
     Parameters
     ----------
     K : matrix
     symmetric : bool
         Whether K is symmetric and positive definite.
+
+    Examples
+    --------
+    >>> Factors(ca.DM([[2, 0], [0, 4]]))(ca.DM([2, 2]))
+    DM([1, 0.5])
     """
 
     def __init__(self, K: Value, *, symmetric: bool = False) -> None:
         self._K: Any = sparse(K)
         self._factors: Any = None
-        if isinstance(self._K, ca.SX):
+        self._inverse: Any = None
+        if not isinstance(self._K, ca.MX) and self._K.is_constant():
+            self._inverse = sparse(ca.DM(np.linalg.inv(ca.evalf(ca.SX(self._K)).full())))
+        elif isinstance(self._K, ca.SX):
             self._factors = ca.ldl(self._K) if symmetric else ca.qr(self._K)
         self._symmetric = symmetric
 
     def __call__(self, b: Any) -> Any:
         """``K⁻¹ b`` for a column, or a matrix of columns."""
+        if self._inverse is not None:
+            return self._inverse @ sparse(b)
         if self._factors is None:
             return ca.solve(self._K, b, "qr")
         if self._symmetric:

@@ -11,6 +11,8 @@ from ._linearize import linearize as linearize
 from ._measurement import BoundMeasurement as BoundMeasurement
 from ._measurement import Measurement as Measurement
 from ._nlsys import to_nlsys as to_nlsys
+from ._rollout import RolloutDerivatives as RolloutDerivatives
+from ._rollout import rollout_derivatives as rollout_derivatives
 from ._sample_time import sample_time as sample_time
 from ._signals import Input as Input
 from ._signals import InputChoice as InputChoice

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
-import numpy as np
 
 from ..codegen import ModelFunction, Value
 from ..groups import LieGroup, Product
-from ..integrators import Mechanical
+from ..integrators import Factors, Mechanical
 from ._step import IncrementDerivatives, group_derivatives
 from ._tracing import shapes_of, symbols_of
 from ._user_code import call_with_symbols
@@ -66,7 +65,7 @@ def _of_structure(
     speeds = state.tangent_slice(structure.velocity)
     by_x, by_u = structure.balance_derivatives(t, x, rate[speeds], u, p)
     M = ca.sparsify(structure.mass_matrix(x, p))
-    solved = solve_symmetric(M, ca.sparsify(ca.horzcat(by_x, by_u)))
+    solved = Factors(M, symmetric=True)(ca.horzcat(by_x, by_u))
     rest = slice(speeds.stop, state.dim)
     Df = ca.vertcat(
         ca.DM.eye(state.dim)[speeds, :],
@@ -110,13 +109,6 @@ def field_derivatives(system: System) -> ModelFunction:
         results = {"A": A, "B": B, "C": C, "D": D, "rate": rate}
         system._cache[key] = matrix_function(system, "linearization", [t, x, u, p], results)
     return system._cache[key]
-
-
-def solve_symmetric(M: Value, b: Value) -> Value:
-    """``M⁻¹ b`` for a symmetric positive definite M: by its sparse factors, or inverse if constant."""
-    if isinstance(M, ca.DM) or M.is_constant():
-        return ca.sparsify(ca.DM(np.linalg.inv(ca.evalf(ca.SX(M)).full()))) @ b
-    return ca.ldl_solve(b, *ca.ldl(M)) if isinstance(M, ca.SX) else ca.solve(M, b)
 
 
 def output_derivatives(
