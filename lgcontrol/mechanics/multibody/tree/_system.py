@@ -188,6 +188,7 @@ class _Effects:
     forces: tuple[tuple[str, Force], ...]
     added_mass: Mapping[str, np.ndarray]
     current: Current | None
+    known_to_tree: Mapping[str, np.ndarray]
 
     @classmethod
     def create(
@@ -205,6 +206,7 @@ class _Effects:
             tuple((link, force) for link, some in forces.items() for force in some),
             {link: check_added_mass(link, A, SE3) for link, A in added_mass.items()},
             current,
+            {link.name: link.added_mass for link in tree._links if link.added_mass is not None},
         )
 
     @property
@@ -218,14 +220,16 @@ class _Effects:
         flow = self._flow(u)
         start = 0
         motions: dict[str, BodyMotion] = {}
-        for link in dict.fromkeys([*(link for link, _ in self.forces), *self.added_mass]):
+        for link in dict.fromkeys(
+            [*(link for link, _ in self.forces), *self.added_mass, *self.known_to_tree]
+        ):
             motions[link] = _motion(loads.compiled_tree, q, v, link, flow)
         for link, force in self.forces:
             stop = start + len(force.inputs)
             loads.add(link, force._wrench(motions[link], u[start:stop], _numbers(force)))
             start = stop
         if self.current is not None:
-            for link, A in self.added_mass.items():
+            for link, A in (*self.added_mass.items(), *self.known_to_tree.items()):
                 loads.add(link, current_wrench(ca.sparsify(ca.DM(A)), motions[link]))
 
     def added(self, compiled_tree: CompiledTree, q: Value, v: Value) -> tuple[Value, Value]:
