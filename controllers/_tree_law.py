@@ -110,7 +110,8 @@ class TreeLaw:
                 ca.cse([ca.SX(term) for term in terms]),
                 ["t", "x", "p", *arguments],
                 [f"term{i}" for i in range(len(terms))],
-            )
+            ),
+            shapes={"t": ()} | ({"term0": B.shape} if self._inverts else {}),
         )
 
     def __call__(self, t: float, x: np.ndarray, p: np.ndarray, *values: Any) -> list[np.ndarray]:
