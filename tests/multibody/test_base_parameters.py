@@ -230,7 +230,7 @@ def test_identification_of_an_arm_from_noisy_torques(shared, rng):
 
 @pytest.mark.filterwarnings("ignore:identification")  # so few samples need no good condition
 def test_spread_of_few_samples_counts_the_estimated_parameters(rng):
-    """Ten samples of six joints leave 24 of 60 residuals free, and these have the noise's spread."""
+    """Ten samples of six joints leave 24 of 60 residuals free: these spread as the noise does."""
     tree = TREES["puma"]
     base = tree.base_parameters()
     squares = []
