@@ -1,3 +1,3 @@
 """What an estimator is: the protocol that `lgcontrol.simulation` asks for. It brings no filters."""
 
-from ._estimator import Estimator as Estimator
+from ..simulation import Estimator as Estimator

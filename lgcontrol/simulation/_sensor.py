@@ -11,7 +11,7 @@ import numpy as np
 from ..codegen import ModelFunction, check_shape, trace, unknown_name
 from ..groups import LieGroup
 from ..systems import System
-from ._clock import check_times
+from ._clock import Times
 from ._random import check_deviation, stream
 
 
@@ -65,7 +65,7 @@ class Sensor:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise ValueError(f"the name of a sensor must be a non-empty text, got {self.name!r}")
-        check_times(f"sensor {self.name!r}", self)
+        _ = self.times
         for what in ("std_discrete", "density"):
             value = getattr(self, what)
             check_deviation(f"{what} of sensor {self.name!r}", value, np.shape(value))
@@ -78,6 +78,11 @@ class Sensor:
                 f"sensor {self.name!r}: a function h and output, the group of what it returns, "
                 "go together"
             )
+
+    @property
+    def times(self) -> Times:
+        """Period, first time and delay."""
+        return Times(f"sensor {self.name!r}", self.dt, self.offset, self.delay)
 
     def bind(self, system: System, seed: int) -> BoundSensor:
         """The sensor on a system: its function traced, its noise checked, its streams found."""
@@ -110,6 +115,11 @@ class BoundSensor:
     bias: np.ndarray
     noise: np.random.Generator
     losses: np.random.Generator
+
+    @property
+    def times(self) -> Times:
+        """Period, first time and delay."""
+        return self.sensor.times
 
     def measure(self, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray) -> np.ndarray | None:
         """One measurement, or None if it is lost; both draws are made in any case."""

@@ -15,7 +15,9 @@ ROUNDING = 1e-12
 def test_one_controller_each_period():
     plant, dt, count = swinging(), 0.05, 40
     control = Feedback([3.0, 1.0], dt)
-    run = simulate(plant, control, x0=[1.0, 0.0], seconds=count * dt, reference=[0.2, 0.0])
+    run = simulate(
+        plant, control, x0=[1.0, 0.0], seconds=count * dt, reference=[0.2, 0.0], method="rk4"
+    )
 
     step, x, states, inputs = plant.step("rk4"), np.array([1.0, 0.0]), [], []
     for k in range(count):
