@@ -42,7 +42,7 @@ class BodyEquations:
         forces: Sequence[Force],
         added_mass: np.ndarray | None,
         current: Current | None,
-        parametric: Sequence[str],
+        symbolic: Sequence[str],
     ) -> BodyEquations:
         """Collect the coefficients of a body and its forces."""
         named = {
@@ -55,14 +55,14 @@ class BodyEquations:
         if current is not None:
             named["current"] = Coefficient(current.velocity, "m/s")
         for force in forces:
-            named |= {_full(force, key): value for key, value in force.coefficients.items()}
+            named |= {full_name(force, key): value for key, value in force.coefficients.items()}
         return cls(
             group,
             inertia,
             forces,
             added_mass,
             current,
-            Coefficients(named, parametric),
+            Coefficients(named, symbolic),
             ca.sparsify(ca.DM(group.selection)),
         )
 
@@ -172,10 +172,10 @@ def solve_symmetric(M: Value, b: Value) -> Value:
 
 
 def _own(force: Force, c: Mapping[str, Value]) -> dict[str, Value]:
-    return {key: c[_full(force, key)] for key in force.coefficients}
+    return {key: c[full_name(force, key)] for key in force.coefficients}
 
 
-def _full(force: Force, key: str) -> str:
+def full_name(force: Force, key: str) -> str:
     """Name of a coefficient with that of its force."""
     return f"{force.name}.{key}" if key else force.name
 

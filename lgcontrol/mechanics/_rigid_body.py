@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import casadi as ca
 import numpy as np
@@ -14,7 +14,7 @@ from ..codegen import ModelFunction, Shape, Value, trace, unknown_name
 from ..groups import LieGroup, Product
 from ..systems import Input, Parameter, System, check_name
 from ._added_mass import Current, check_added_mass
-from ._body_equations import BodyEquations
+from ._body_equations import BodyEquations, full_name
 from ._body_system import body_state, body_system
 from ._coriolis import ad_tilde_matrix, boltzmann_hamel_matrix
 from ._forces import Force
@@ -50,10 +50,11 @@ class RigidBody:
     current : Current or array_like of shape (3,), optional
         Velocity of the fluid in world axes [m/s]; drag and added mass see the motion relative
         to it.
-    parametric : sequence of str
+    symbolic : sequence of str
         What stays symbolic, as parameters p: "mass", "center_of_mass", "inertia", "added_mass",
         "current", forces such as "gravity", their coefficients such as "linear_drag.damping", or
-        single entries such as "inertia.xx" and "gravity.z".
+        single entries such as "inertia.xx" and "gravity.z". `parametric` adds to them,
+        `with_parameters` gives them values.
 
     Raises
     ------
@@ -63,7 +64,7 @@ class RigidBody:
     TypeError
         If the group is no group of motions.
     KeyError
-        If `parametric` names something unknown.
+        If `symbolic` names something unknown.
 
     References
     ----------
@@ -86,7 +87,24 @@ class RigidBody:
     forces: Sequence[Force] = ()
     added_mass: Any = None
     current: Any = None
-    parametric: Sequence[str] = ()
+    symbolic: Sequence[str] = ()
+
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *args: Any, **fields: Any) -> RigidBody:
+            if "parametric" in fields:
+                raise TypeError(
+                    "RigidBody: `parametric` is the method; the field is called `symbolic`: "
+                    f"RigidBody(…, symbolic={fields['parametric']!r})"
+                )
+            return super().__new__(cls)
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "with_parametric":
+                raise AttributeError(
+                    "RigidBody has no `with_parametric`: it is called `parametric`"
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __post_init__(self) -> None:
         check_name("body", self.name)
@@ -104,10 +122,8 @@ class RigidBody:
                     f"{self.name}: two forces are called {force.name!r}; name one otherwise"
                 )
             names.append(force.name)
-        is_text = isinstance(self.parametric, str)
-        object.__setattr__(
-            self, "parametric", (self.parametric,) if is_text else tuple(self.parametric)
-        )
+        is_text = isinstance(self.symbolic, str)
+        object.__setattr__(self, "symbolic", (self.symbolic,) if is_text else tuple(self.symbolic))
         if self.current is not None and not isinstance(self.current, Current):
             object.__setattr__(self, "current", Current(self.current))
         if self.added_mass is not None:
@@ -128,7 +144,7 @@ class RigidBody:
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """Parameters p: what `parametric` chose."""
+        """Parameters p: what stays symbolic."""
         return self.equations.coefficients.parameters
 
     @property
@@ -155,9 +171,77 @@ class RigidBody:
         """Return the body with further forces."""
         return replace(self, forces=(*self.forces, *forces))
 
-    def with_parametric(self, *names: str) -> RigidBody:
-        """Return the body with further symbolic parameters."""
-        return replace(self, parametric=(*self.parametric, *names))
+    def parametric(self, *names: str) -> RigidBody:
+        """Return the body with further symbolic parameters.
+
+        Parameters
+        ----------
+        *names : str
+            As in `symbolic`.
+
+        Raises
+        ------
+        KeyError
+            If a name is unknown.
+        """
+        return replace(self, symbolic=(*self.symbolic, *names))
+
+    def with_parameters(self, values: Any) -> RigidBody:
+        """Return the body whose numbers are the given ones; those are symbols no longer.
+
+        Parameters
+        ----------
+        values : array_like, shape (n_parameters,), or mapping of str to float
+            One number for each of `parameters`; or any numbers by their names in full, symbols or
+            not ("mass", "center_of_mass.x", "inertia.xy", "gravity.z"). Symbols that are not named
+            stay symbols.
+
+        Returns
+        -------
+        RigidBody
+
+        Raises
+        ------
+        KeyError
+            If there is no such number.
+        ValueError
+            If a count is wrong, a number not finite, or impossible for what it belongs to. Inertias
+            that no body has are taken, with a warning.
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import SE3
+        >>> body = RigidBody("ball", SE3, SpatialInertia.sphere(2.0, 0.1), symbolic=["mass"])
+        >>> body.with_parameters({"mass": 3.0, "inertia.xx": 0.009}).parameters
+        ()
+        >>> body.with_parameters([3.0]).inertia.mass
+        3.0
+        """
+        changed, left = self.equations.coefficients.with_values(self.name, values)
+        inertia = self.inertia
+        if changed.keys() & {"mass", "center_of_mass", "inertia"}:
+            own = {"mass": inertia.mass, "inertia": inertia.inertia} | changed
+            center = changed.get("center_of_mass", inertia.center_of_mass)
+            inertia = SpatialInertia(own["mass"], center, own["inertia"], check="warn")
+        current = self.current
+        if "current" in changed:
+            current = replace(current, velocity=changed["current"])
+        return replace(
+            self,
+            inertia=inertia,
+            forces=[self._with_coefficients(force, changed) for force in self.forces],
+            added_mass=changed.get("added_mass", self.added_mass),
+            current=current,
+            symbolic=left,
+        )
+
+    def _with_coefficients(self, force: Force, changed: Mapping[str, np.ndarray]) -> Force:
+        own = {
+            key: changed[full_name(force, key)]
+            for key in force.coefficients
+            if full_name(force, key) in changed
+        }
+        return force._with_coefficients(own) if own else force
 
     # Equations of motion
 
@@ -367,7 +451,7 @@ class RigidBody:
     def equations(self) -> BodyEquations:
         """The equations on CasADi columns, for use in expressions."""
         return BodyEquations.create(
-            self.group, self.inertia, self.forces, self.added_mass, self.current, self.parametric
+            self.group, self.inertia, self.forces, self.added_mass, self.current, self.symbolic
         )
 
     def _mass_matrix(self, p: Value) -> Value:

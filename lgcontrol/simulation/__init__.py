@@ -5,6 +5,7 @@ from ._contract import CallStatus as CallStatus
 from ._contract import ControlLaw as ControlLaw
 from ._contract import Disturbance as Disturbance
 from ._contract import Estimator as Estimator
+from ._contract import FullEstimator as FullEstimator
 from ._contract import RunStatus as RunStatus
 from ._controllers import Cascade as Cascade
 from ._disturbances import HeldNoise as HeldNoise

@@ -119,7 +119,7 @@ def bind_sensors(sensors: Sequence[Sensor], plant: System, seed: int) -> tuple[B
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"two sensors are called {name!r}; names are {', '.join(names)}")
-    return tuple(sensor.bind(plant, seed) for sensor in sensors)
+    return tuple(BoundSensor(sensor, plant, seed) for sensor in sensors)
 
 
 def check_estimator(estimator: object, sensors: Sequence[BoundSensor]) -> None:

@@ -348,7 +348,7 @@ class Loop:
 
     def _deliver(self, now: int) -> None:
         for sensor, taken, y in self.deliveries.due(now):
-            late = sensor.sensor.delay > sensor.sensor.dt
+            late = sensor.times.delay > sensor.times.dt
             self.record.measurement(sensor.sensor.name, taken, y, late=late)
             self.measured, self.measured_at = y, taken
             if self.run.estimator is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..groups import LieGroup, Product
+from ._contract import RunStatus
 from ._logs import ControllerLog, Measurements
 
 if TYPE_CHECKING:
@@ -28,11 +29,11 @@ QUANTITIES = {
 
 def summary(result: SimulationResult) -> list[str]:
     """See `SimulationResult.summary`."""
-    lines = [f"{result.status}: {result.message}"] if result.message else []
+    ended = result.status != RunStatus.COMPLETED
+    lines = [f"{result.status}: {result.message}"] if ended else []
     for name, message in result.unanswered.items():
         statuses = " or ".join(result.controllers[name].calls)
         lines.append(f"{name} was {statuses} at every call" + (f": {message}" if message else ""))
-    lines += _steps(result.settings)
     ends = result.settings.get("reference_ends")
     if ends is not None and result.t[-1] > ends:
         lines.append(
@@ -56,7 +57,7 @@ def summary(result: SimulationResult) -> list[str]:
     several = len(result.controllers) > 1
     for name, log in result.controllers.items():
         lines += [f"{name}: {line}" if several else line for line in _controller(log)]
-    return lines
+    return lines + _steps(result.settings)
 
 
 def _steps(settings: Mapping[str, Any]) -> list[str]:

@@ -5,9 +5,12 @@ from ._block_names import block_slices as block_slices
 from ._check import check_system as check_system
 from ._derivatives import field_derivatives as field_derivatives
 from ._derivatives import step_derivatives as step_derivatives
+from ._errors import ErrorCoordinates as ErrorCoordinates
 from ._linearization import Linearization as Linearization
 from ._linearization import TrajectoryLinearization as TrajectoryLinearization
 from ._linearize import linearize as linearize
+from ._measurement import BoundMeasurement as BoundMeasurement
+from ._measurement import Measurement as Measurement
 from ._nlsys import to_nlsys as to_nlsys
 from ._sample_time import sample_time as sample_time
 from ._signals import Input as Input

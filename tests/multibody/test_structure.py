@@ -70,7 +70,7 @@ def test_screws_and_joint_frames_give_the_same_model(rng):
 def test_screws_of_a_tree_and_their_errors():
     screws = {"a": [0, 0, 0, 0, 0, 1], "b": [0, 0, 0, 0, 1, 0], "c": [1, 0, 0, 0, 0, 0]}
     tree = Multibody.from_screws(screws, {}, parents={"b": "a", "c": "a"})
-    assert [link.parent for link in tree.links] == ["world", "a", "a"]
+    assert [link.parent for link in map(tree.link, tree.links)] == ["world", "a", "a"]
     with pytest.raises(ValueError, match="unit vector"):
         Multibody.from_screws({"a": [0, 0, 0, 0, 0, 2]}, {})
     with pytest.raises(ValueError, match="unit direction"):
@@ -82,7 +82,7 @@ def test_screws_of_a_tree_and_their_errors():
 def test_moving_all_reference_frames_changes_nothing(rng):
     """Frame invariance: dynamics, momentum and the frames that did not move."""
     for tree in (zoo.branched(rng), zoo.pair("composite", rng)):
-        moved = tree.move_frames(**{link.name: zoo.pose(rng) for link in tree.links})
+        moved = tree.move_frames(**{link: zoo.pose(rng) for link in tree.links})
         same_dynamics(tree, moved, rng)
         q, v, a, tau, _ = zoo.state(tree, rng)
         for function in ("forward_dynamics", "inverse_dynamics_derivatives"):
@@ -238,10 +238,10 @@ def test_parameters_are_symbols_with_nominal_values(rng):
     p = parametric.parameter_values
     p[parametric.parameters.index("b.mass")] *= 3
     p[parametric.parameters.index("gravity.z")] = -1.6
-    own = next(link.inertia for link in tree.links if link.name == "b")
+    own = next(link.inertia for link in map(tree.link, tree.links) if link.name == "b")
     heavier = SpatialInertia(3 * own.mass, own.center_of_mass, own.inertia)
     other = Multibody(gravity=[0.3, -0.5, -1.6])
-    for link in tree.links:
+    for link in map(tree.link, tree.links):
         inertia = heavier if link.name == "b" else link.inertia
         other = other.add_body(link.name, inertia, link.joint, link.parent, link.placement)
     expected = other.inverse_dynamics(q, v, a)
@@ -271,7 +271,7 @@ def test_parameters_accumulate():
 
 def _without_mass(tree):
     bare = Multibody()
-    for link in tree.links:
+    for link in map(tree.link, tree.links):
         own = SpatialInertia(0.0, [0, 0, 0], link.inertia.inertia, check="ignore")
         bare = bare.add_body(link.name, own, link.joint, link.parent)
     return bare
@@ -337,12 +337,12 @@ def test_springs_rest_on_the_group():
 
 def test_placements_with_missing_digits_are_rotations():
     typed = [0, 0, 1, 0, 0, 0.7, 0.7]
-    (link,) = Multibody().add_body("a", ROD, "revolute", placement=typed).links
+    link = Multibody().add_body("a", ROD, "revolute", placement=typed).link("a")
     R = link.placement[:3, :3]
     assert R.T @ R == pytest.approx(np.eye(3), abs=1e-15)
     rounded = np.eye(4)
     rounded[:3, :3] = SO3.matrix([0.5, 0.5, 0.5, 0.5]) + 3e-7
-    (link,) = Multibody().add_body("a", ROD, "revolute", placement=rounded).links
+    link = Multibody().add_body("a", ROD, "revolute", placement=rounded).link("a")
     R = link.placement[:3, :3]
     assert R.T @ R == pytest.approx(np.eye(3), abs=1e-15)
 
@@ -501,3 +501,12 @@ def test_joints_are_called_what_users_call_them(kind, options, words):
     assert repr(joint) == f"Joint({words})"
     tree = Multibody().add_body("rod", SpatialInertia.sphere(2.0, 0.1), joint)
     assert tree.summary().splitlines()[-1] == f"  rod: 2 kg, {words}"
+
+
+def test_links_are_names(rng):
+    tree = zoo.branched(rng)
+    assert set(tree.bodies) <= set(tree.links) <= set(tree.frames)
+    assert [tree.link(name).name for name in tree.links] == list(tree.links)
+    assert [tree.link(name).joint_name for name in tree.moving_links] == list(tree.joints)
+    with pytest.raises(KeyError, match="unknown link 'bas'.*Did you mean 'base'"):
+        tree.link("bas")

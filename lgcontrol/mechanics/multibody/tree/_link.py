@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from ....codegen import check_shape
+from ....groups import LieGroup
 from ..._inertia import SpatialInertia
-from ._joints import Joint
-from ._placement import as_position
+from ._joint import Joint
+from ._placement import as_placement, as_position
 
 WORLD = "world"
 
@@ -192,6 +193,16 @@ class Link:
             checked = replace(self.properties, rest=tuple(rest.tolist()))
             object.__setattr__(self, "properties", checked)
 
+    @property
+    def moves_alone(self) -> bool:
+        """Whether the joint has coordinates of its own."""
+        return not self.joint.is_fixed and self.mimic is None
+
+    def numbers_of(self, key: str) -> list[str]:
+        """Names of a joint property's numbers: with an index where there are several."""
+        dim, base = self.joint.dim, f"{self.joint_name}.{key}"
+        return [base] if dim == 1 else [f"{base}.{i}" for i in range(dim)]
+
     def _check_kind(self, key: str, value: Any, kind: type, example: str) -> None:
         if value is None and key != "properties" or isinstance(value, kind):
             return
@@ -202,8 +213,8 @@ class Link:
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
-    """A named frame on a link.
+class AddedFrame:
+    """A named frame on a link, besides the link's own and its joint's.
 
     Parameters
     ----------
@@ -216,3 +227,30 @@ class Frame:
     name: str
     link: str
     placement: np.ndarray
+
+
+def make_link(
+    name: str,
+    inertia: SpatialInertia | None = None,
+    joint: str | LieGroup | Joint = "fixed",
+    parent: str = WORLD,
+    placement: Any = None,
+    *,
+    joint_name: str | None = None,
+    properties: JointProperties | None = None,
+    mimic: Mimic | None = None,
+    offset: Any = None,
+    **options: Any,
+) -> Link:
+    """Link from what `Multibody.add_body` takes."""
+    return Link(
+        name,
+        Joint.of(joint, **options),
+        parent,
+        as_placement(f"placement of {name!r}", placement),
+        inertia,
+        joint_name or name,
+        properties or JointProperties(),
+        mimic,
+        as_placement(f"offset of {name!r}", offset),
+    )

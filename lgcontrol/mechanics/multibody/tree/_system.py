@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -14,24 +14,21 @@ from ....groups import SE3, LieGroup, Product, Rn
 from ....systems import Input, Parameter, System
 from ..._added_mass import Current, check_added_mass, current_wrench
 from ..._forces import BodyMotion, Force
+from ..._reference import check_reference
+from .._spatial import wrench_cross
+from ..compiled._compiled_tree import CompiledTree, compiled
 from ..dynamics._forward_dynamics import accelerations_with, forward_dynamics
 from ..dynamics._inverse_dynamics import inverse_dynamics
-from ..dynamics._mass_matrix import mass_matrix
+from ..dynamics._mass_matrix import mass_matrix, refuse_singular
 from ..dynamics._momentum import kinetic_energy, potential_energy
 from ..kinematics import _frames as frames
-from ..kinematics._time_derivatives import jacobian_rate
-from ..plan._plan import Plan
-from ..plan._spatial import wrench_cross
-from ._parameters import named_values
-
-if TYPE_CHECKING:
-    from ._tree import Multibody
+from ._tree import Tree
 
 _WRENCH = (("fx", "N"), ("fy", "N"), ("fz", "N"), ("mx", "N m"), ("my", "N m"), ("mz", "N m"))
 
 
 def multibody_system(
-    tree: Multibody,
+    tree: Tree,
     inputs: Iterable[str | Input] | None = None,
     *,
     input_matrix: Any = None,
@@ -94,7 +91,7 @@ def multibody_system(
     >>> system.f(0.0, [0.0, 1.0], [2.0 / 3.0])
     array([1., 1.])
     """
-    tree._is_regular  # noqa: B018  raises if not
+    refuse_singular(tree)
     drive, B = _drives(tree, inputs, input_matrix)
     effects = _Effects.create(tree, forces or {}, added_mass or {}, current)
     if not isinstance(wrenches, Mapping):
@@ -103,7 +100,7 @@ def multibody_system(
     for frame, reference in references.items():
         if frame not in tree.frames:
             raise KeyError(unknown_name("frame", frame, tree.frames))
-        frames.check_reference(reference)
+        check_reference(reference)
     pushes = [
         Input(f"{frame}.{part}", unit, role="disturbance")
         for frame in references
@@ -115,31 +112,35 @@ def multibody_system(
 
     def f(t: Value, x: Value, u: Value, p: Value) -> Value:
         q, v = x[:nq], x[nq:]
-        plan = tree._plan_for(p, reduced=True)
-        loads = _Loads(plan)
+        compiled_tree = compiled(tree, p, regrouped=True)
+        loads = _Loads(compiled_tree)
         effects.add(loads, q, v, u[n_drive : n_drive + n_effect])
         for i, (frame, reference) in enumerate(references.items()):
             start = n_drive + n_effect + 6 * i
-            pose = frames.frame_pose(plan, q, plan.seats[frame])
-            loads.add(frame, frames.in_frame(pose, u[start : start + 6], reference))
+            pose = frames.frame_pose(compiled_tree, q, compiled_tree.frames[frame])
+            loads.add(frame, pose.wrenches_from(u[start : start + 6], reference))
         tau = B @ u[:n_drive]
         if not effects.added_mass:
-            return ca.vertcat(v, forward_dynamics(plan, q, v, tau, loads.wrenches))
-        M, bias = effects.added(plan, q, v)
-        bias = bias + inverse_dynamics(plan, q, v, ca.SX(plan.nv, 1), loads.wrenches)
-        return ca.vertcat(v, accelerations_with(mass_matrix(plan, q) + M, tau - bias))
+            return ca.vertcat(v, forward_dynamics(compiled_tree, q, v, tau, loads.wrenches))
+        M, bias = effects.added(compiled_tree, q, v)
+        bias = bias + inverse_dynamics(
+            compiled_tree, q, v, ca.SX(compiled_tree.nv, 1), loads.wrenches
+        )
+        return ca.vertcat(v, accelerations_with(mass_matrix(compiled_tree, q) + M, tau - bias))
 
     def kinetic(t: Value, x: Value, u: Value, p: Value) -> Value:
-        plan = tree._plan_for(p, reduced=True)
-        energy = kinetic_energy(plan, x[:nq], x[nq:])
+        compiled_tree = compiled(tree, p, regrouped=True)
+        energy = kinetic_energy(compiled_tree, x[:nq], x[nq:])
         for link, A in effects.added_mass.items():
-            V = frames.frame_twist(plan, x[:nq], x[nq:], plan.seats[link])
+            V = frames.frame_twist(compiled_tree, x[:nq], x[nq:], compiled_tree.frames[link])
             energy += ca.dot(V, ca.DM(A) @ V) / 2
         return energy
 
     def potential(t: Value, x: Value, u: Value, p: Value) -> Value:
-        plan = tree._plan_for(p, reduced=False)
-        return potential_energy(plan, x[:nq]) + effects.potential_energy(plan, x[:nq])
+        compiled_tree = compiled(tree, p)
+        return potential_energy(compiled_tree, x[:nq]) + effects.potential_energy(
+            compiled_tree, x[:nq]
+        )
 
     return System(
         name or tree.name,
@@ -154,7 +155,7 @@ def multibody_system(
     )
 
 
-def state_of(tree: Multibody) -> Product:
+def state_of(tree: Tree) -> Product:
     """Configuration and velocity, with the names and units of the joints."""
     q = tree.configuration
     names = tuple(q.tangent_names)
@@ -162,7 +163,7 @@ def state_of(tree: Multibody) -> Product:
     return Product(configuration=q, velocity=Rn(tree.nv, names, units))
 
 
-def _state_limits(tree: Multibody) -> dict[str, tuple[float, float]]:
+def _state_limits(tree: Tree) -> dict[str, tuple[float, float]]:
     """Limits of the joints by the names of the state's coordinates, where a joint has any."""
     state, limits, group = state_of(tree), tree.limits, tree.configuration
     names = state.coordinate_names
@@ -191,12 +192,12 @@ class _Effects:
     @classmethod
     def create(
         cls,
-        tree: Multibody,
+        tree: Tree,
         forces: Mapping[str, Iterable[Force]],
         added_mass: Mapping[str, Any],
         current: Current | None,
     ) -> _Effects:
-        names = [link.name for link in tree.links]
+        names = tree.links
         for link in (*forces, *added_mass):
             if link not in names:
                 raise KeyError(unknown_name("link", link, names))
@@ -218,7 +219,7 @@ class _Effects:
         start = 0
         motions: dict[str, BodyMotion] = {}
         for link in dict.fromkeys([*(link for link, _ in self.forces), *self.added_mass]):
-            motions[link] = _motion(loads.plan, q, v, link, flow)
+            motions[link] = _motion(loads.compiled_tree, q, v, link, flow)
         for link, force in self.forces:
             stop = start + len(force.inputs)
             loads.add(link, force._wrench(motions[link], u[start:stop], _numbers(force)))
@@ -227,24 +228,24 @@ class _Effects:
             for link, A in self.added_mass.items():
                 loads.add(link, current_wrench(ca.sparsify(ca.DM(A)), motions[link]))
 
-    def added(self, plan: Plan, q: Value, v: Value) -> tuple[Value, Value]:
+    def added(self, compiled_tree: CompiledTree, q: Value, v: Value) -> tuple[Value, Value]:
         """What added masses in fluid at rest add to M and to the bias forces."""
-        M, bias = ca.SX(plan.nv, plan.nv), ca.SX(plan.nv, 1)
+        M, bias = ca.SX(compiled_tree.nv, compiled_tree.nv), ca.SX(compiled_tree.nv, 1)
         for link, matrix in self.added_mass.items():
             A = ca.sparsify(ca.DM(matrix))
-            seat = plan.seats[link]
-            J = frames.body_jacobian(plan, q, seat)
-            V = frames.frame_twist(plan, q, v, seat)
-            rate = jacobian_rate(plan, q, v, seat, "body") @ v
+            place = compiled_tree.frames[link]
+            J = frames.body_jacobian(compiled_tree, q, place)
+            V = frames.frame_twist(compiled_tree, q, v, place)
+            rate = frames.frame_jacobian_rate(compiled_tree, q, v, place, "body") @ v
             M += J.T @ A @ J
             bias += J.T @ (A @ rate + wrench_cross(V, A @ V))
         return M, bias
 
-    def potential_energy(self, plan: Plan, q: Value) -> Value:
+    def potential_energy(self, compiled_tree: CompiledTree, q: Value) -> Value:
         """Of the forces that have one."""
         energy = ca.SX(1, 1)
         for link, force in self.forces:
-            motion = _motion(plan, q, ca.SX(plan.nv, 1), link, None)
+            motion = _motion(compiled_tree, q, ca.SX(compiled_tree.nv, 1), link, None)
             own = force._potential_energy(motion, _numbers(force))
             energy += 0 if own is None else own
         return energy
@@ -259,13 +260,13 @@ class _Effects:
 class _Loads:
     """External wrenches on the bodies, gathered from frames."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, compiled_tree: CompiledTree) -> None:
+        self.compiled_tree = compiled_tree
         self._columns: dict[int, Value] = {}
 
     def add(self, frame: str, wrench: Value) -> None:
         """Add a wrench in a frame's own axes and about its origin."""
-        k, T = self.plan.seats[frame]
+        k, T = self.compiled_tree.frames[frame]
         if k >= 0:  # on the world nothing moves
             pushed = T.push_wrench(wrench)
             self._columns[k] = self._columns[k] + pushed if k in self._columns else pushed
@@ -275,20 +276,25 @@ class _Loads:
         """6 × bodies, or None if there are none."""
         if not self._columns:
             return None
-        plan = self.plan
+        compiled_tree = self.compiled_tree
         return ca.horzcat(
             *(
-                plan.seats[name][1].pull_wrench(self._columns.get(k, ca.SX(6, 1)))
-                for name, k in plan.bodies
+                compiled_tree.frames[name].pose.pull_wrench(self._columns.get(k, ca.SX(6, 1)))
+                for name, k in compiled_tree.bodies
             )
         )
 
 
-def _motion(plan: Plan, q: Value, v: Value, link: str, flow: Value | None) -> BodyMotion:
-    seat = plan.seats[link]
-    T, V = frames.frame_pose(plan, q, seat), frames.frame_twist(plan, q, v, seat)
+def _motion(
+    compiled_tree: CompiledTree, q: Value, v: Value, link: str, flow: Value | None
+) -> BodyMotion:
+    place = compiled_tree.frames[link]
+    T, V = (
+        frames.frame_pose(compiled_tree, q, place),
+        frames.frame_twist(compiled_tree, q, v, place),
+    )
     relative = V if flow is None else V - ca.vertcat(T.R.T @ flow, ca.DM(3, 1))
-    mass, center = plan.link_masses[link]
+    mass, center = compiled_tree.link_masses[link]
     return BodyMotion(ca.SX(T.R), ca.SX(T.p), V, relative, mass, center)
 
 
@@ -297,7 +303,7 @@ def _numbers(force: Force) -> dict[str, Value]:
 
 
 def _drives(
-    tree: Multibody, inputs: Iterable[str | Input] | None, input_matrix: Any
+    tree: Tree, inputs: Iterable[str | Input] | None, input_matrix: Any
 ) -> tuple[list[Input], np.ndarray]:
     """Inputs that act on the joints, and their matrix, shape (nv, m)."""
     if input_matrix is not None:
@@ -308,7 +314,7 @@ def _drives(
                 f"{len(named)} inputs named for an input_matrix with {B.shape[1]} columns"
             )
         return [x if isinstance(x, Input) else Input(x) for x in named], B
-    links = {link.joint_name: link for link in tree.moving_links}
+    links = {link.joint_name: link for link in tree._moving_links}
     if inputs is None:
         driven = [name for name, link in links.items() if link.joint.group != SE3]
     else:
@@ -319,7 +325,7 @@ def _drives(
     for name in driven:
         if name not in links:
             raise KeyError(unknown_name("joint", name, links))
-        group, at = links[name].joint.group, tree._places[name][1]
+        group, at = links[name].joint.group, tree._coordinates[name].v
         for i, axis, unit in zip(
             range(at.start, at.stop), group.tangent_names, group.tangent_units, strict=True
         ):
@@ -330,6 +336,6 @@ def _drives(
     return found, np.eye(tree.nv)[:, columns]
 
 
-def _parameters(tree: Multibody) -> list[Parameter]:
-    known = named_values(tree)
+def _parameters(tree: Tree) -> list[Parameter]:
+    known = tree.named_numbers
     return [Parameter(name, known[name][1], known[name][0]) for name in tree.parameters]
