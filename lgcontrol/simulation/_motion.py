@@ -8,10 +8,10 @@ from math import ceil, inf
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, chain, prepare
+from ..codegen import ModelFunction, Value, chain, prepare, trace
 from ..groups import LieGroup, Product, Rn
-from ..integrators import Method, get_method
-from ..integrators._embedded_step import ORDER, embedded_step
+from ..integrators import Method, embedded_step, get_method
+from ..integrators._stiffness import decay_rate
 from ..systems import System
 from ._contract import RunStatus
 
@@ -20,10 +20,15 @@ LARGEST = 1e12
 # A state that has grown by this much where steps become too short runs away; else it is stiff.
 RUNAWAY = 1e9
 # Errors of single steps add up over a run: each may have this part of the tolerance.
-SHARE = 0.1
+SHARE = 0.01
 SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0
+EXPLICIT, STIFF = get_method("dormand_prince5"), get_method("ros34pw2")
+# Explicit steps are as long as stability allows from about half of 3.3 over the fastest decay on;
+# steps of the stiff method cost about four of them, and pay from so many decay times on.
+STABLE, MANY_STABLE = 0.6, 15.0
+LOOK_EVERY = 25  # steps between looks at the fastest decay
 MIN_ROUNDINGS = 10  # a step is at least this many spacings of the time
-MOST_STEPS = 1_000_000  # between two events: a run that needs more does not end
+MOST_STEPS = 100_000  # in 0.01 s, or between two events: a run that needs more does not end
 LONGEST_CALL = 256  # equal steps in one call: more save nothing, and Ctrl-C waits for it
 FIXED_STEP = 0.01  # s, of equal steps unless asked otherwise
 
@@ -123,11 +128,15 @@ class EqualSteps(Motion):
 
 
 class Adaptive(Motion):
-    """Steps of Dormand and Prince whose errors stay within a tolerance.
+    """Steps whose errors stay within a tolerance, explicit or, where the plant is stiff, implicit.
 
-    Each entry of the error of a step, a tangent vector, may be as large as a tenth of the tolerance
+    Each entry of the error of a step, a tangent vector, may be as large as a hundredth of the tolerance
     times the magnitude of the entry in Rn blocks, but at least one of its unit, and 1 m or 1 rad
     for motions: the steps do not depend on where the origin of the world is.
+
+    A plant is stiff where stability keeps explicit steps shorter than errors do: its fastest decay
+    is looked at in the beginning, when a step was rejected, and now and then. Steps of the stiff
+    method that are not much longer than the explicit ones could be do not pay.
 
     Parameters
     ----------
@@ -140,14 +149,23 @@ class Adaptive(Motion):
         Of the whole run.
     """
 
-    method = "dormand_prince5"
-
     def __init__(self, plant: System, tolerance: float, max_step: float, seconds: float) -> None:
         self.plant, self.tolerance, self._max_step = plant, tolerance, max_step
-        self._function = error_step(plant)
-        prepare(self._function, calls=ceil(seconds / min(max_step, FIXED_STEP)))
+        self._calls = ceil(seconds / min(max_step, FIXED_STEP))
         self._h = min(max_step, FIXED_STEP)
         self._start = LARGEST
+        self._choose(EXPLICIT)
+        self._look_at, self._patience = 0, LOOK_EVERY  # number of steps of the next look
+
+    @property
+    def method(self) -> str:  # type: ignore[override]
+        """Names of the methods used."""
+        return " and ".join(self._used)
+
+    def _choose(self, scheme: Method) -> None:
+        self._scheme, self._function = scheme, error_step(self.plant, scheme)
+        self._used = list(dict.fromkeys([*getattr(self, "_used", []), scheme.name]))
+        prepare(self._function, calls=self._calls)
 
     def advance(
         self, x: np.ndarray, u: np.ndarray, p: np.ndarray, t: float, seconds: float
@@ -155,33 +173,52 @@ class Adaptive(Motion):
         """State after an interval, in steps as long as the tolerance lets them be."""
         allowed = SHARE * self.tolerance
         least = MIN_ROUNDINGS * np.spacing(t + seconds)
+        most = MOST_STEPS * max(1.0, seconds / FIXED_STEP)
         h, done, count = self._h, 0.0, 0
         self._start = min(self._start, max(1.0, float(np.abs(x).max(initial=0.0))))
         while done < seconds:
+            if self.steps >= self._look_at and seconds > 2 * h:
+                h = self._look(t + done, x, u, p, h, seconds)
             rest = seconds - done
             parts = ceil(rest / h * (1 - 1e-9))  # equal parts: no tiny step at the end
             dt = rest / parts
             with np.errstate(over="ignore", invalid="ignore"):
                 after, error = self._function(t + done, x, u, p, dt)
-            ratio = error / allowed
+            ratio, power = error / allowed, -1 / self._scheme.order
             if ratio <= 1.0:
                 x, done, count = after, (seconds if parts == 1 else done + dt), count + 1
                 self.took(dt)
-                factor = min(GROW, SAFETY * max(ratio, 1e-12) ** (-1 / ORDER))
+                factor = min(GROW, SAFETY * max(ratio, 1e-12) ** power)
                 # A step that the end of the interval made short says little of longer ones.
                 h = min(dt * factor if factor < 1.0 else max(h, dt * factor), self._max_step)
             else:  # or it is not finite
                 self.rejected += 1
-                h = dt * (max(SHRINK, SAFETY * ratio ** (-1 / ORDER)) if ratio < inf else SHRINK)
+                self._look_at = min(self._look_at, self.steps + 1)
+                h = dt * (max(SHRINK, SAFETY * ratio**power) if ratio < inf else SHRINK)
                 if h < least:
                     self._give_up(x, dt)
                     return x
-            if count > MOST_STEPS:
+            if count > most:
                 self._give_up(x, dt)
                 return x
         self._h = h
         self.check(self.plant, x)
         return x
+
+    def _look(
+        self, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray, h: float, seconds: float
+    ) -> float:
+        """Choose the method for the steps to come; the length of the next one."""
+        self._look_at = self.steps + self._patience
+        rate = decay_rate(self.plant.problem, t, x, u, p)
+        if self._scheme is EXPLICIT:
+            if STABLE * h * rate > 1.0 and seconds * rate > MANY_STABLE:
+                self._choose(STIFF)
+        elif h * rate < MANY_STABLE:
+            self._choose(EXPLICIT)
+            self._patience *= 4  # what did not pay is tried more rarely
+            h = min(h, 1.0 / rate) if rate else h
+        return h
 
     def _give_up(self, x: np.ndarray, dt: float) -> None:
         """Say whether the state runs away, or moves too fast for any step."""
@@ -214,47 +251,44 @@ def make_motion(
     return Adaptive(plant, tolerance, inf if max_step is None else max_step, seconds)
 
 
-def error_step(plant: System) -> ModelFunction:
+def error_step(plant: System, method: Method) -> ModelFunction:
     """``(t, x, u, p, dt) → x_next, error``: a step and its largest error in units of magnitudes.
 
     Kept with the plant for the runs to come.
     """
-    kept, key = plant._cache, ("error step",)
+    kept, key = plant._cache, ("error step", method)
     if key not in kept:
-        kept[key] = _build(plant)
+        kept[key] = _build(plant, method)
     return kept[key]
 
 
-def _build(plant: System) -> ModelFunction:
-    sym, group = plant.symbol.sym, plant.state
-    t, x, dt = sym("t"), sym("x", group.nq), sym("dt")
-    u, p = sym("u", plant.n_inputs), sym("p", plant.n_parameters)
+def _build(plant: System, method: Method) -> ModelFunction:
+    group, step = plant.state, embedded_step(plant.problem, method)
+    symbol = ca.SX if step.function.is_a("SXFunction") else ca.MX
 
-    def field(s: ca.SX, y: ca.SX) -> ca.SX:
-        return plant.f(s, y, u, p)
+    def build(t: Value, x: Value, u: Value, p: Value, dt: Value) -> list[Value]:
+        after, error, _ = step(t, x, u, p, dt)
+        scales = _magnitudes(group, x, after)
+        ratios = [ca.fabs(error[i]) / scale for i, scale in enumerate(scales)]
+        # Comparisons lose NaN, sums keep it.
+        largest = ca.mmax(ca.vertcat(*ratios)) + 0 * ca.sum1(error) if ratios else symbol(0)
+        if plant.project is not None:
+            after = plant.project(after, p)
+        results = [after, largest]
+        return ca.cse(results) if symbol is ca.SX else results
 
-    after, _, error, _ = embedded_step(group, field, t, x, field(t, x), dt)
-    ratios = [ca.fabs(error[i]) / scale for i, scale in enumerate(_magnitudes(group, x, after))]
-    # Comparisons lose NaN, sums keep it.
-    largest = ca.mmax(ca.vertcat(*ratios)) + 0 * ca.sum1(error) if ratios else ca.DM(0.0)
-    if plant.project is not None:
-        after = plant.project(after, p)
-    results = [after, largest]
-    if plant.symbol is ca.SX:
-        results = ca.cse(results)
-    return ModelFunction(
-        ca.Function(
-            "error_step", [t, x, u, p, dt], results, ["t", "x", "u", "p", "dt"], ["x_next", "error"]
-        ),
-        shapes={
+    return trace(
+        "error_step",
+        build,
+        {
             "t": (),
             "x": (group.nq,),
             "u": (plant.n_inputs,),
             "p": (plant.n_parameters,),
             "dt": (),
-            "x_next": (group.nq,),
-            "error": (),
         },
+        {"x_next": (group.nq,), "error": ()},
+        symbol=symbol,
     )
 
 

@@ -130,7 +130,7 @@ def simulate(
     tolerance : float
         Largest error of the motion between events: relative for coordinates of Rn blocks, but not
         less than this part of their unit, and in m and rad for motions. Steps are as long as it
-        allows; each may have a tenth of it. A run whose steps cannot be made to keep it ends as
+        allows; each may have a hundredth of it. A run whose steps cannot be made to keep it ends as
         ``UNRESOLVED``.
     method : str or Method, optional
         An integrator, for equal steps no longer than `max_step`, whose errors nothing watches. Left
