@@ -120,6 +120,7 @@ class Multibody(Tree):
     --------
     A pendulum: a rod of 1 m on a hinge about y.
 
+    >>> import numpy as np
     >>> from lgcontrol.mechanics import SpatialInertia
     >>> rod = SpatialInertia.rod(2.0, length=1.0, center_of_mass=[0, 0, -0.5])
     >>> pendulum = Multibody("pendulum").add_body("rod", rod, "revolute", axis="y")
