@@ -6,7 +6,6 @@ from functools import cached_property
 
 from .closed_forms import _connection as connection
 from .closed_forms import _equations as equations
-from .compiled._compiled_tree import compiled
 from .derivatives import _first as derivatives
 from .derivatives import _normal_modes as modes
 from .derivatives import _second as second_derivatives
@@ -212,15 +211,3 @@ class Multibody(Tree):
     calibration_jacobian = jacobians.calibration_jacobian
     jacobian_geometry_derivatives = jacobians.jacobian_geometry_derivatives
     inverse_dynamics_geometry_derivatives = geometry.inverse_dynamics_geometry_derivatives
-
-    @cached_property
-    def mass(self) -> float:
-        """Mass of everything that joints move [kg]."""
-        return float(sum(float(node.inertia.m) for node in compiled(self).nodes))
-
-    def __repr__(self) -> str:
-        """Name, sizes and mass."""
-        return (
-            f"Multibody({self.name!r}, {len(self.bodies)} bodies, {self.nv} degrees of freedom, "
-            f"{self.mass:.6g} kg)"
-        )

@@ -18,6 +18,7 @@ from ....codegen import Value
 from ....groups import SE2, SO2, SO3, Cylindrical, Helical, LieGroup, PlanarHelical, Translation
 from .._spatial import Inertia, Pose, constant, constant_rotation
 from ..tree._link import WORLD, Link
+from ..tree._placement import IDENTITY
 from ..tree._tree import JointCoordinates, Tree
 
 # Groups about an axis whose coordinates do not depend on the frame's other two directions.
@@ -284,7 +285,7 @@ def _compile(tree: Tree, number: Number, keep: tuple[str, ...]) -> CompiledTree:
             nowhere = JointCoordinates(slice(0, 0), slice(0, 0))
             k, T = _add_node(made, k, T, _Still(), nowhere)  # type: ignore[arg-type]
         made.joints[link.joint_name] = NodeFrame(k, T)
-        T = T @ Pose.from_matrix(link.offset)
+        T = T if link.offset is IDENTITY else T @ Pose.from_matrix(link.offset)
         made.frames[link.name] = NodeFrame(k, T)
         made.link_masses[link.name] = mass, center = _link_mass(link, number)
         if k >= 0:
@@ -375,7 +376,7 @@ def _axis_turn(group: LieGroup) -> Pose | None:
 
 
 def _impedance(link: Link, coordinates: JointCoordinates, number: Number) -> JointImpedance:
-    own = link.properties.filled(link.joint.dim, f"joint {link.joint_name!r}")
+    own = link.filled
     values = {
         key: _column(
             [

@@ -24,7 +24,7 @@ from ._composition import (
 from ._joint import Joint, name_of_steps
 from ._link import WORLD, AddedFrame, JointProperties, Link, Mimic, make_link
 from ._parameters import Number, changed_link, numbers_of
-from ._placement import as_placement
+from ._placement import IDENTITY, as_placement
 
 GRAVITY = (0.0, 0.0, -9.81)
 
@@ -443,6 +443,17 @@ class Tree:
         return Product(**blocks)
 
     @cached_property
+    def mass(self) -> float:
+        """Mass of everything that joints move [kg]."""
+        moved: set[str] = set()
+        total = 0.0
+        for link in self._links:
+            if not link.joint.is_fixed or link.parent in moved:
+                moved.add(link.name)
+                total += 0.0 if link.inertia is None else link.inertia.mass
+        return total
+
+    @cached_property
     def nq(self) -> int:
         """Number of coordinates."""
         return sum(link.joint.nq for link in self._moving_links)
@@ -474,7 +485,7 @@ class Tree:
         for link in self._links:
             if link.joint.is_fixed:
                 continue
-            own = link.properties.filled(link.joint.dim)
+            own = link.filled
             _, at, scale, shift = self._coordinates[link.joint_name]
             if scale == 0.0:
                 continue
@@ -503,6 +514,13 @@ class Tree:
         known = self.named_numbers
         return np.array([known[name][0] for name in self.parameters])
 
+    def __repr__(self) -> str:
+        """Name, sizes and mass."""
+        return (
+            f"{type(self).__name__}({self.name!r}, {len(self.bodies)} bodies, "
+            f"{self.nv} degrees of freedom, {self.mass:.6g} kg)"
+        )
+
     def summary(self) -> str:
         """The tree as text: a line for each link, with joint and mass."""
         depth, lines = {WORLD: 0}, [repr(self)]
@@ -528,7 +546,8 @@ class Tree:
         grown = type(self)(self.name, self.gravity)
         grown.parameters = self.parameters
         grown._added_links, grown._added_frames = self._added_links, self._added_frames
-        index = _Index(*(names.copy() for names in self._index))
+        own = self._index
+        index = _Index(own.links.copy(), own.joints.copy(), own.frames.copy())
         if isinstance(new, Link):
             grown._added_links += (new,)
             index.add_link(new)
@@ -591,7 +610,7 @@ class Tree:
         found = {}
         for link in self._links:
             name = link.joint_name
-            if name == link.name and (link.offset == np.eye(4)).all():
+            if name == link.name and (link.offset is IDENTITY or (link.offset == IDENTITY).all()):
                 continue
             while name in taken:
                 name = f"joint {name}"
