@@ -57,28 +57,24 @@ def solve_factored(L: Value, D: Value, B: Value) -> Value:
     -------
     SX, shape (n, m)
     """
-    n, m = B.shape
+    n = B.shape[0]
     rows = [{j: L[i, j] for j in range(i) if L.has_nz(i, j)} for i in range(n)]
-    columns = []
-    for c in range(m):
-        x: list[Value | None] = [B[i, c] if B.has_nz(i, c) else None for i in range(n)]
-        for k in reversed(range(n)):  # Lᵀ y = b
-            if x[k] is not None:
-                for j, entry in rows[k].items():
-                    x[j] = -entry * x[k] if x[j] is None else x[j] - entry * x[k]
-        x = [None if y is None else y / D[i] for i, y in enumerate(x)]
-        for k in range(n):  # L x = D⁻¹ y
-            for j, entry in rows[k].items():
-                if x[j] is not None:
-                    x[k] = -entry * x[j] if x[k] is None else x[k] - entry * x[j]
-        columns.append([ca.SX(1, 1) if y is None else y for y in x])
-    units = {_unit_row(B[:, c]): c for c in range(m)}
+    x = ca.vertsplit(ca.SX(B)) if n else []  # sparse rows of all columns
+    for k in reversed(range(n)):  # Lᵀ y = B
+        for j, entry in rows[k].items():
+            x[j] = x[j] - entry * x[k]
+    x = [row / D[i] for i, row in enumerate(x)]
+    for k in range(n):  # L x = D⁻¹ y
+        for j, entry in rows[k].items():
+            x[k] = x[k] - entry * x[j]
+    X = ca.vertcat(*x) if n else ca.SX(*B.shape)
+    units = {_unit_row(B[:, c]): c for c in range(B.shape[1])}
     units.pop(None, None)
-    for i, c in units.items():  # M⁻¹ is symmetric
-        for k, other in units.items():
-            if k < i:
-                columns[other][i] = columns[c][k]
-    return ca.horzcat(*(ca.vertcat(*x) for x in columns)) if columns else ca.SX(n, 0)
+    if units:  # M⁻¹ is symmetric
+        order = sorted(units)
+        columns = [units[i] for i in order]
+        X[order, columns] = ca.triu2symm(ca.triu(X[order, columns]))
+    return X
 
 
 def solve_symmetric(M: Value, B: Value) -> Value:
