@@ -63,9 +63,8 @@ def multibody_system(
         Forces on links: drag, buoyancy, thrusters, rotors, springs, … Their inputs follow the
         joints'. Weight is part of the tree.
     added_mass : mapping of str to array_like, shape (6, 6), optional
-        Added mass of links in a fluid, as for `RigidBody`. Part of the system's equations and
-        kinetic energy; the tree's own functions (``tree.inverse_dynamics``, ``tree.mass_matrix``,
-        …) do not know of it.
+        Added mass of links in a fluid, as for `RigidBody`, in place of what the tree has
+        (`Multibody.with_added_mass`, which its own functions know as well).
     current : Current, optional
         Motion of the fluid.
     parametric : iterable of str
@@ -103,8 +102,12 @@ def multibody_system(
     array([1., 1.])
     """
     refuse_singular(tree)
+    model, own = tree, {x.name: x.added_mass for x in tree._links if x.added_mass is not None}
+    if own:  # in a current the fluid's motion counts too: the surroundings know all added mass
+        tree = tree.with_added_mass(dict.fromkeys(own))
+    added_mass = own | dict(added_mass or {})
     drives, B = _drives(tree, inputs, input_matrix)
-    surroundings = _surroundings(tree, forces or {}, added_mass or {}, current, wrenches)
+    surroundings = _surroundings(tree, forces or {}, added_mass, current, wrenches)
     coefficients = Coefficients(surroundings.coefficients, parametric)
     mechanics = TreeMechanics(
         tree, tuple(drives), ca.sparsify(ca.DM(B)), surroundings, coefficients
@@ -129,7 +132,7 @@ def multibody_system(
             mechanics.inputs,
             mechanics.parameters,
             loss_jacobian=mechanics.loss_jacobian if mechanics.has_losses else None,
-            model=tree,
+            model=model,
             is_plain=not surroundings.bodies,
         ),
     )

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 
 from ....codegen import Value, check_shape, unknown_name
-from ....groups import LieGroup, Product
+from ....groups import SE3, LieGroup, Product
+from ..._added_mass import check_added_mass
 from ..._coefficients import unknown_parameter
 from ..._inertia import SpatialInertia
 from ._composition import (
@@ -368,6 +369,54 @@ class Tree:
                 raise KeyError(unknown_name("joint", name, moving))
         return self._with(
             replace(link, properties=joints.get(link.joint_name, link.properties))
+            for link in self._added_links
+        )
+
+    def with_added_mass(self, added_mass: Mapping[str, Any]) -> Self:
+        """Tree whose links move in a fluid at rest, which adds to their inertia.
+
+        Dynamics, their first derivatives, kinetic energy and momentum have it; weight acts on the
+        masses of links alone. What knows inertias of rigid bodies only (regressors, closed forms,
+        second derivatives, …) refuses such a tree. A current is given to `Multibody.system`.
+
+        Parameters
+        ----------
+        added_mass : mapping of str to array_like of shape (6, 6), or None
+            For each named link the symmetric matrix A of the fluid's kinetic energy ``½ Vᵀ A V``
+            at the body twist V = [v; ω], linear part first, in the link's frame and about its
+            origin; None for none. Other links keep what they have.
+
+        Returns
+        -------
+        Multibody
+
+        Raises
+        ------
+        KeyError
+            If there is no such link.
+        ValueError
+            If a matrix is not symmetric, or negative.
+
+        References
+        ----------
+        Fossen, "Handbook of Marine Craft Hydrodynamics and Motion Control", 2nd ed., section 8.1.
+
+        Examples
+        --------
+        >>> from lgcontrol.mechanics import Multibody, SpatialInertia
+        >>> ball = SpatialInertia.sphere(2.0, 0.1)
+        >>> tree = Multibody().add_body("ball", ball, "prismatic", axis="z")
+        >>> wet = tree.with_added_mass({"ball": np.diag([1.0, 1.0, 1.0, 0, 0, 0])})
+        >>> wet.mass_matrix([0.0]).round(12).tolist(), wet.gravity_forces([0.0]).round(6).tolist()
+        ([[3.0]], [19.62])
+        """
+        checked: dict[str, np.ndarray | None] = {}
+        for name, A in added_mass.items():
+            self.link(name)
+            A = None if A is None else check_added_mass(f"link {name!r}", A, SE3)
+            checked[name] = A if A is not None and A.any() else None
+        return self._with(
+            replace(link, added_mass=checked.get(link.name, link.added_mass))
             for link in self._added_links
         )
 
