@@ -78,7 +78,7 @@ class GoalMemory:
             if abs(time - t) < SAME_TIME:
                 return point
         point = _split(self.group, self._reference(t), self.name)
-        self._asked = [*self._asked[-2:], (t, point)]
+        self._asked = [*self._asked[-3:], (t, point)]
         return point
 
 

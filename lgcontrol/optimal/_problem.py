@@ -254,20 +254,25 @@ class OptimalControlProblem:
 
     @property
     def ignored_limits(self) -> tuple[str, ...]:
-        """Coordinates whose limits the system knows and no bound mentions.
+        """Coordinates of the configuration whose limits the system knows and no bound mentions.
 
-        Empty as soon as a bound is a function: it may be what keeps them.
+        Of the whole state where the system has no structure. Empty as soon as a bound is a
+        function: it may be what keeps them.
         """
+        system, state = self.system, self.system.state
         if any(not isinstance(bound.of, str) for bound in self.bounds):
             return ()
-        state, bounded = self.system.state, {bound.of for bound in self.bounds}
         blocks = block_slices(state)[0]
+        configuration = None if system.structure is None else system.structure.configuration
+        own = state.coordinate_names[blocks[configuration]] if configuration in blocks else None
         covered = {
             name
-            for of in bounded
-            for name in (of, *(state.coordinate_names[blocks[of]] if of in blocks else ()))
+            for bound in self.bounds
+            for name in (bound.of, *state.coordinate_names[blocks.get(str(bound.of), slice(0))])
         }
-        return tuple(name for name in self.system.limits if name not in covered)
+        return tuple(
+            name for name in system.limits if name not in covered and (own is None or name in own)
+        )
 
     def times(self, t0: float = 0.0) -> np.ndarray:
         """Times of the nodes in s, shape (N + 1,)."""
