@@ -10,7 +10,7 @@ import numpy as np
 from lgcontrol.codegen import check_shape
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.mechanics import FrameTask, Multibody
-from lgcontrol.optimal import moves
+from lgcontrol.optimal import moves, points_of
 
 
 class Goal(NamedTuple):
@@ -51,12 +51,12 @@ def goal_of(group: LieGroup, reference: Any, t: float, dt: float, name: str) -> 
     if not moves(reference):
         X, velocity = _split(group, reference, name)
         return Goal(X, still if velocity is None else velocity, still)
-    X, velocity = _split(group, reference(t), name)
-    after, velocity_after = _split(group, reference(t + dt), name)
-    if velocity is not None and velocity_after is not None:
-        return Goal(X, velocity, (velocity_after - velocity) / dt)
-    before, _ = _split(group, reference(t - dt), name)
-    return Goal(X, (group.minus(after, X) - group.minus(before, X)) / (2 * dt), still)
+    X, velocity = _split(group, points_of(reference, np.array([t, t + dt])), name)
+    if velocity is not None:
+        return Goal(X[0], velocity[0], (velocity[1] - velocity[0]) / dt)
+    before, _ = _split(group, points_of(reference, np.array([t - dt])), name)
+    change = group.minus(np.stack([X[1], before[0]]), X[0])
+    return Goal(X[0], (change[0] - change[1]) / (2 * dt), still)
 
 
 def state_reference(group: LieGroup, reference: Any, dt: float) -> Any:
@@ -84,16 +84,18 @@ def state_reference(group: LieGroup, reference: Any, dt: float) -> Any:
     return at if moves(reference) else at(0.0)
 
 
-def _split(group: LieGroup, point: Any, name: str) -> tuple[np.ndarray, np.ndarray | None]:
-    value = np.asarray(getattr(point, "x", point), dtype=np.float64)
-    if value.shape not in ((group.nq,), (group.nq + group.dim,)):
+def _split(group: LieGroup, points: Any, name: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """Coordinates (..., nq) and, where they are there, velocities (..., dim)."""
+    value = np.asarray(getattr(points, "x", points), dtype=np.float64)
+    if value.shape[-1:] not in ((group.nq,), (group.nq + group.dim,)):
+        shape = value.shape[-1:] if value.ndim > 1 else value.shape
         raise ValueError(
-            f"{name} has shape {value.shape}, expected ({group.nq},), coordinates on {group.name}, "
+            f"{name} has shape {shape}, expected ({group.nq},), coordinates on {group.name}, "
             f"or ({group.nq + group.dim},), with the velocity"
         )
     value = check_shape(name, value, value.shape)
-    X = check_element(name, value[: group.nq], group)
-    return X, value[group.nq :] if len(value) > group.nq else None
+    X = check_element(name, value[..., : group.nq], group, batch=True)
+    return X, value[..., group.nq :] if value.shape[-1] > group.nq else None
 
 
 def frame_errors(
@@ -115,5 +117,7 @@ def frame_errors(
     q = ca.SX.sym("q", tree.nq)
     place = ca.Function("place", [q], [ca.densify(task.kinematics(tree, q).X)], ["q"], ["X"])
     found = np.array(place(x[:, blocks].T)).T
-    wanted = np.array([goal_of(task.group, goal, float(t), 1.0, "reference").X for t in times])
+    if goal is None:
+        raise ValueError("there is no reference: give it to the controller or in the call")
+    wanted, _ = _split(task.group, points_of(goal, times), "reference")
     return {task.frame: (task.group.minus(found, wanted), task.group)}
