@@ -134,16 +134,18 @@ def state_reference(group: LieGroup, reference: Any, dt: float) -> Any:
     return at if moves(reference) else at(0.0)
 
 
-def _split(group: LieGroup, point: Any, name: str) -> tuple[np.ndarray, np.ndarray | None]:
-    value = np.asarray(getattr(point, "x", point), dtype=np.float64)
-    if value.shape not in ((group.nq,), (group.nq + group.dim,)):
+def _split(group: LieGroup, points: Any, name: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """Coordinates (..., nq) and, where they are there, velocities (..., dim)."""
+    value = np.asarray(getattr(points, "x", points), dtype=np.float64)
+    if value.shape[-1:] not in ((group.nq,), (group.nq + group.dim,)):
+        shape = value.shape[-1:] if value.ndim > 1 else value.shape
         raise ValueError(
-            f"{name} has shape {value.shape}, expected ({group.nq},), coordinates on {group.name}, "
+            f"{name} has shape {shape}, expected ({group.nq},), coordinates on {group.name}, "
             f"or ({group.nq + group.dim},), with the velocity"
         )
     value = check_shape(name, value, value.shape)
-    X = check_element(name, value[: group.nq], group)
-    return X, value[group.nq :] if len(value) > group.nq else None
+    X = check_element(name, value[..., : group.nq], group, batch=True)
+    return X, value[..., group.nq :] if value.shape[-1] > group.nq else None
 
 
 def frame_errors(
@@ -165,5 +167,7 @@ def frame_errors(
     q = ca.SX.sym("q", tree.nq)
     place = ca.Function("place", [q], [ca.densify(task.kinematics(tree, q).X)], ["q"], ["X"])
     found = np.array(place(x[:, blocks].T)).T
-    wanted = np.array([goal_of(task.group, goal, float(t), 1.0, "reference").X for t in times])
+    if goal is None:
+        raise ValueError("there is no reference: give it to the controller or in the call")
+    wanted, _ = _split(task.group, points_of(goal, times), "reference")
     return {task.frame: (task.group.minus(found, wanted), task.group)}

@@ -182,9 +182,8 @@ class Adaptive(Motion):
             rest = seconds - done
             parts = ceil(rest / h * (1 - 1e-9))  # equal parts: no tiny step at the end
             dt = rest / parts
-            with np.errstate(over="ignore", invalid="ignore"):
-                after, error = self._function(t + done, x, u, p, dt)
-            ratio, power = error / allowed, -1 / self._scheme.order
+            after, error = self._function(t + done, x, u, p, dt)
+            ratio, power = float(error) / allowed, -1 / self._scheme.order
             if ratio <= 1.0:
                 x, done, count = after, (seconds if parts == 1 else done + dt), count + 1
                 self.took(dt)

@@ -14,7 +14,7 @@ from ..codegen import ModelFunction, check_shape
 from ..groups import LieGroup
 from ..systems import BoundMeasurement, Measurement, System
 from ._clock import Times
-from ._random import stream
+from ._random import check_deviation, stream
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -90,6 +90,8 @@ class Sensor(Measurement):
             delay=delay,
             validity=validity,
         )
+        for what, value in (("std_discrete", std_discrete), ("density", density)):
+            check_deviation(f"{what} of sensor {name!r}", value, np.shape(value))
         if not 0 <= dropout <= 1:
             raise ValueError(
                 f"dropout of sensor {name!r} is a probability from 0 to 1, got {dropout}"

@@ -149,7 +149,7 @@ def test_a_moving_reference_that_ends_says_so():
         warnings.simplefilter("error")
         run = simulate(plant, control, seconds=1, **options)
         resting = Trajectory(plant.state, [0.0, 1.0, 1.5], [[0, 0], [2, 0], [2, 0]])
-        simulate(plant, control, seconds=2, x0=[0, 0], reference=resting)
+        simulate(plant, control, seconds=2, dt=0.1, x0=[0, 0], reference=resting)
     assert not any("ends" in line for line in run.summary())
 
 
@@ -203,3 +203,17 @@ def test_only_what_the_user_wrote_wrong_raises_out_of_a_run():
             return gain * x  # noqa: F821
 
         simulate(plant, law, x0=[0.0], seconds=1, dt=0.1)
+
+
+def test_a_controller_is_free_again_after_ctrl_c():
+    class Stopped(Feedback):
+        def __call__(self, t, x, reference):
+            if self.stops:
+                raise KeyboardInterrupt
+            return [0.0]
+
+    control = Stopped([0.0, 0.0], 0.1)
+    control.stops = True
+    assert simulate(cart(), control, x0=[1, 0], seconds=1).status == RunStatus.INTERRUPTED
+    control.stops = False
+    assert simulate(cart(), control, x0=[1, 0], seconds=1).success
