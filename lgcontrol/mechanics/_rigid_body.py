@@ -14,11 +14,12 @@ from ..codegen import ModelFunction, Shape, Value, trace, unknown_name
 from ..groups import LieGroup, Product
 from ..systems import Input, Parameter, System, check_name
 from ._added_mass import Current, check_added_mass
-from ._body_equations import BodyEquations, full_name
+from ._body_equations import BodyEquations
 from ._body_system import body_state, body_system
 from ._coriolis import ad_tilde_matrix, boltzmann_hamel_matrix
 from ._forces import Force
 from ._inertia import SpatialInertia
+from ._surroundings import Surroundings, check_forces, coefficient_name
 
 CoriolisForm = Literal["ad_tilde", "ad", "boltzmann_hamel"]
 MomentumFrame = Literal["body", "spatial"]
@@ -112,16 +113,7 @@ class RigidBody:
             if not isinstance(getattr(self, field), kind):
                 given = type(getattr(self, field)).__name__
                 raise TypeError(f"{self.name}: {field} must be a {kind.__name__}, not {given}")
-        object.__setattr__(self, "forces", tuple(self.forces))
-        names = []
-        for force in self.forces:
-            if not isinstance(force, Force):
-                raise TypeError(f"{self.name}: {force!r} is not a Force")
-            if force.name in names:
-                raise ValueError(
-                    f"{self.name}: two forces are called {force.name!r}; name one otherwise"
-                )
-            names.append(force.name)
+        object.__setattr__(self, "forces", check_forces(self.name, self.forces))
         is_text = isinstance(self.symbolic, str)
         object.__setattr__(self, "symbolic", (self.symbolic,) if is_text else tuple(self.symbolic))
         if self.current is not None and not isinstance(self.current, Current):
@@ -237,9 +229,9 @@ class RigidBody:
 
     def _with_coefficients(self, force: Force, changed: Mapping[str, np.ndarray]) -> Force:
         own = {
-            key: changed[full_name(force, key)]
+            key: changed[coefficient_name("", force, key)]
             for key in force.coefficients
-            if full_name(force, key) in changed
+            if coefficient_name("", force, key) in changed
         }
         return force._with_coefficients(own) if own else force
 
@@ -349,14 +341,13 @@ class RigidBody:
         KeyError
             If no force has this name.
         """
-        by_name = {entry.name: entry for entry in self.forces}
-        if force not in by_name:
-            raise KeyError(f"{self.name}: {unknown_name('force', force, by_name)}")
+        names = [entry.name for entry in self.forces]
+        if force not in names:
+            raise KeyError(f"{self.name}: {unknown_name('force', force, names)}")
 
         def build(X: Value, v: Value, u: Value, p: Value) -> Value:
             c = self.equations.bind(p)
-            motion = self.equations.motion(X, v, u, c)
-            return self.equations.wrench(by_name[force], motion, u, c)
+            return self.equations.wrench(force, X, v, u, c)
 
         return self._trace("wrench", build, "X v u p", "W")
 
@@ -438,7 +429,7 @@ class RigidBody:
         """
         return body_system(
             name or self.name,
-            self.equations,
+            self,
             inputs=inputs,
             generalized_force=generalized_force,
             h=h,
@@ -450,9 +441,9 @@ class RigidBody:
     @cached_property
     def equations(self) -> BodyEquations:
         """The equations on CasADi columns, for use in expressions."""
-        return BodyEquations.create(
-            self.group, self.inertia, self.forces, self.added_mass, self.current, self.symbolic
-        )
+        added = {} if self.added_mass is None else {"": self.added_mass}
+        surroundings = Surroundings({"": self.forces}, added, self.current, self.group)
+        return BodyEquations.create(self.inertia, surroundings, self.symbolic)
 
     def _mass_matrix(self, p: Value) -> Value:
         return self.equations.mass_matrix(self.equations.bind(p))

@@ -1,4 +1,4 @@
-"""Exact derivatives of fields, outputs and steps in left-invariant error coordinates."""
+"""Exact derivatives of fields and outputs in left-invariant error coordinates."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
+import numpy as np
 
 from ..codegen import ModelFunction, Value
 from ..groups import LieGroup, Product
-from ..integrators import Mechanical, Method
+from ..integrators import Mechanical
+from ._step import group_derivatives
 from ._tracing import shapes_of, symbols_of
 from ._user_code import call_with_symbols
 
@@ -94,9 +96,7 @@ def field_derivatives(system: System) -> ModelFunction:
         t, x, u, p = symbols_of(system)
         rate, y = system.f(t, x, u, p), system.h(t, x, u, p)
         if system.is_discrete:
-            A, B = output_derivatives(
-                system.state, system.state, x, u, system.step()(t, x, u, p, system.dt)
-            )
+            A, B = group_derivatives(system, t, x, u, p)
         else:
             Df, B = derivatives_function(system)(t, x, u, p)
             A = Df - system.state.ad(rate)
@@ -106,38 +106,10 @@ def field_derivatives(system: System) -> ModelFunction:
     return system._cache[key]
 
 
-def step_derivatives(
-    system: System, method: str | Method = "rk4", substeps: int = 1
-) -> ModelFunction:
-    """``(t, x, u, p, dt) → x_next, A, B`` of one step: ``z⁺ = A z + B δu``, in error coordinates.
-
-    Parameters
-    ----------
-    system : System
-    method, substeps
-        See `System.step`.
-
-    Returns
-    -------
-    ModelFunction
-    """
-    step = system.step(method, substeps)
-    key = ("step_derivatives", step)
-    if key not in system._cache:
-        t, x, u, p = symbols_of(system)
-        dt = system.symbol.sym("dt")
-        after = step(t, x, u, p, dt)
-        A, B = output_derivatives(system.state, system.state, x, u, after)
-        if system.errors is not None:
-            E = ca.DM(system.errors.selection)
-            A, B = E @ A @ system.errors.basis(x, p), E @ B
-        results = {"x_next": after, "A": A, "B": B}
-        system._cache[key] = matrix_function(system, "step_derivatives", [t, x, u, p, dt], results)
-    return system._cache[key]
-
-
 def solve_symmetric(M: Value, b: Value) -> Value:
-    """``M⁻¹ b`` for a symmetric positive definite M, by its sparse factors."""
+    """``M⁻¹ b`` for a symmetric positive definite M: by its sparse factors, or inverse if constant."""
+    if isinstance(M, ca.DM) or M.is_constant():
+        return ca.sparsify(ca.DM(np.linalg.inv(ca.evalf(ca.SX(M)).full()))) @ b
     return ca.ldl_solve(b, *ca.ldl(M)) if isinstance(M, ca.SX) else ca.solve(M, b)
 
 
@@ -152,12 +124,12 @@ def output_derivatives(
 def matrix_function(
     system: System, name: str, symbols: list[Value], results: dict[str, Any]
 ) -> ModelFunction:
-    """Named results of t, x, u, p, and dt if given; those of a capital letter are matrices."""
+    """Named results of t, x, u, p; those of a capital letter are matrices."""
     expressions: Any = [system.symbol(value) for value in results.values()]
     if system.symbol is ca.SX:
         expressions = ca.cse(expressions)
-    names = ["t", "x", "u", "p", "dt"][: len(symbols)]
-    shapes = {**shapes_of(system), "dt": ()}
+    names = ["t", "x", "u", "p"]
+    shapes = shapes_of(system)
     used = {key: shapes[key] for key in names} | {
         key: value.shape
         for key, value in zip(results, expressions, strict=True)

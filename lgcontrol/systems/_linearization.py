@@ -9,7 +9,6 @@ import numpy as np
 import scipy
 
 from ..integrators import Method
-from ._derivatives import step_derivatives
 from ._sample_time import sample_time
 from ._signals import (
     Input,
@@ -20,6 +19,7 @@ from ._signals import (
     names_of,
 )
 from ._stable_steps import substeps_for
+from ._step import step_derivatives
 from ._trajectory import Trajectory
 
 if TYPE_CHECKING:

@@ -315,7 +315,18 @@ class System(Generic[State]):
     @property
     def problem(self) -> Problem:
         """The motion as integrators see it."""
-        return Problem(self.state, self.f, self.derivatives, self.structure)
+        key = ("problem",)
+        if key not in self._cache:
+            self._cache[key] = Problem(
+                self.state,
+                self.f,
+                lambda t, x, u, p: self.derivatives(t, x, u, p),  # made when first needed
+                self.structure,
+                self.n_inputs,
+                self.n_parameters,
+                self.symbol,
+            )
+        return self._cache[key]
 
     @property
     def is_discrete(self) -> bool:
@@ -412,7 +423,7 @@ class System(Generic[State]):
         return self._like(parameters=changed)
 
     @cached_property
-    def _cache(self) -> dict[tuple[Any, ...], ModelFunction]:
+    def _cache(self) -> dict[tuple[Any, ...], Any]:
         """Functions derived from f and h, built when first needed."""
         return {}
 

@@ -21,9 +21,9 @@ Field = Callable[..., Any]
 """A callable (t, x, u, p) → column, on CasADi columns."""
 
 
-def symbols_of(system: System) -> tuple[Value, Value, Value, Value]:
-    """Fresh symbols t, x, u, p."""
-    sym = system.symbol.sym
+def symbols_of(system: System, symbol: Any = None) -> tuple[Value, Value, Value, Value]:
+    """Fresh symbols t, x, u, p, of the system's kind unless told."""
+    sym = (symbol or system.symbol).sym
     return (
         sym("t"),
         sym("x", system.state.nq),
