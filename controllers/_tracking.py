@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from lgcontrol.codegen import ModelFunction, check_shape, unknown_name
+from lgcontrol.codegen import ModelFunction, UnknownNameError, check_shape, unknown_name
 from lgcontrol.groups import LieGroup, Product, Rn
 from lgcontrol.systems import System
 
@@ -66,7 +66,7 @@ def find_blocks(system: System, configuration: str | None = None) -> Blocks:
             "of a configuration and its velocity, such as Product(pose=SE3, twist=Rn(6))"
         )
     if configuration is not None and configuration not in state.blocks:
-        raise ValueError(unknown_name("block", configuration, state.blocks))
+        raise UnknownNameError(unknown_name("block", configuration, state.blocks))
     x = state.random(0, (3,))
     rates = system.f(0.0, x)
     for name in state.blocks if configuration is None else [configuration]:

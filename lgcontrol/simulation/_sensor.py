@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, check_shape, trace, unknown_name
+from ..codegen import ModelFunction, UnknownNameError, check_shape, trace, unknown_name
 from ..groups import LieGroup
 from ..systems import System
 from ._clock import check_times
@@ -127,7 +127,7 @@ def _measured(sensor: Sensor, system: System) -> tuple[ModelFunction, LieGroup]:
     if isinstance(h, str):
         blocks = getattr(system.state, "blocks", {})
         if h not in blocks:
-            raise KeyError(f"{who}: {unknown_name('block of the state', h, blocks)}")
+            raise UnknownNameError(f"{who}: {unknown_name('block of the state', h, blocks)}")
         where = system.state.coordinate_slice(h)  # type: ignore[attr-defined]
         h, group = (lambda t, x, u, p: x[where]), blocks[h]
     if not isinstance(group, LieGroup):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import check_shape, unknown_name
+from ..codegen import UnknownNameError, check_shape, unknown_name
 from ..systems import System
 from ._agenda import DISTURB, KICK, Agenda
 from ._clock import Clock, Timing, check_times
@@ -124,7 +124,7 @@ class Disturbances:
     def _positions(self, names: Iterable[str], what: str) -> list[int]:
         for name in names:
             if name not in self._index:
-                raise KeyError(f"{what}: {unknown_name('input', name, self._index)}")
+                raise UnknownNameError(f"{what}: {unknown_name('input', name, self._index)}")
         return [self._index[name] for name in names]
 
 
@@ -140,7 +140,7 @@ def _tangent(plant: System, kick: Kick) -> np.ndarray:
             )
         unknown = [name for name in change if name not in group.blocks]
         if unknown:
-            raise KeyError(f"Kick: {unknown_name('block', unknown[0], group.blocks)}")
+            raise UnknownNameError(f"Kick: {unknown_name('block', unknown[0], group.blocks)}")
         try:
             change = join(**{name: np.asarray(d, dtype=float) for name, d in change.items()})
         except ValueError as error:

@@ -9,7 +9,7 @@ from math import inf
 from os import PathLike
 from typing import Any, Literal
 
-from ....codegen import unknown_name
+from ....codegen import UnknownNameError, unknown_name
 from ....groups import LieGroup
 from ....io import (
     JointDescription,
@@ -84,7 +84,7 @@ def tree_from_urdf(
     Multibody.system : ``system(["root_joint", …])`` makes the wrench on a free base an input.
     """
     if on_finding not in ("warn", "raise", "ignore"):
-        raise ValueError(
+        raise UnknownNameError(
             unknown_name("value of on_finding", on_finding, ("warn", "raise", "ignore"))
         )
     robot = source if isinstance(source, RobotDescription) else read_urdf(source)
