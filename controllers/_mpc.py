@@ -192,7 +192,7 @@ class MPC(Controller):
         bounds: Sequence[Bound] = (),
         residuals: Sequence[Residual] = (),
         parameters: Sequence[Parameter | str] = (),
-        method: str | Method = "rk4",
+        method: str | Method = "auto",
         substeps: int | None = None,
         reference: Any = None,
         period: float | None = None,

@@ -51,6 +51,27 @@ def state_weight(name: str, weight: Any, group: LieGroup) -> np.ndarray:
     return _assemble(name, weight, state_names(group), group.dim, strict=False)
 
 
+def error_weight(name: str, weight: Any, system: System) -> np.ndarray:
+    """Weight on the error coordinates of a system.
+
+    Parameters
+    ----------
+    name : str
+    weight : float, array_like or mapping
+        As in `state_weight`; with the system's own names of error coordinates where constraints
+        leave fewer of them than its group has.
+    system : System
+
+    Returns
+    -------
+    ndarray, shape (n_errors, n_errors)
+    """
+    if system.errors is None:
+        return state_weight(name, weight, system.state)
+    names = {key: slice(i, i + 1) for i, key in enumerate(system.error_names)}
+    return _assemble(name, weight, names, system.n_errors, strict=False)
+
+
 def input_weight(name: str, weight: Any, system: System) -> np.ndarray:
     """Weight on the controls of a system.
 

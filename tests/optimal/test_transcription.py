@@ -117,10 +117,10 @@ def test_at_a_zero_residual_gauss_newton_is_the_exact_hessian(rng):
 
 
 def test_moving_stays_on_the_group_and_within_the_bounds(case):
-    solver, nodes, _, rng = case
+    solver, nodes, setting, rng = case
     x = rng.normal(size=(6, solver.problem.system.state.dim))
     u = 100 * rng.normal(size=(5, len(solver.transcription.controls)))
-    found = solver.transcription.move(nodes, x, u)
+    found = solver.transcription.move(nodes, x, u, setting)
     lower, upper = solver.problem.system.input_bounds
     assert (found.u >= lower).all() and (found.u <= upper).all()
     group = solver.problem.system.state

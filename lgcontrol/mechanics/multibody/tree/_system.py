@@ -102,10 +102,10 @@ def multibody_system(
     array([1., 1.])
     """
     refuse_singular(tree)
-    model, own = tree, {link.name: link.added_mass for link in tree._links}
-    # In a current the fluid's motion counts too: here the surroundings know all added mass.
-    tree = tree.with_added_mass(dict.fromkeys(own))
-    added_mass = {link: A for link, A in own.items() if A is not None} | dict(added_mass or {})
+    model, own = tree, {x.name: x.added_mass for x in tree._links if x.added_mass is not None}
+    if own:  # in a current the fluid's motion counts too: the surroundings know all added mass
+        tree = tree.with_added_mass(dict.fromkeys(own))
+    added_mass = own | dict(added_mass or {})
     drives, B = _drives(tree, inputs, input_matrix)
     surroundings = _surroundings(tree, forces or {}, added_mass, current, wrenches)
     coefficients = Coefficients(surroundings.coefficients, parametric)
