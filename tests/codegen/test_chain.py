@@ -97,7 +97,7 @@ def test_munthe_kaas_steps_on_se3(compiler, rng):
     problem = Problem(SE3, lambda t, X, V, p: V, n_inputs=6)
     step = trace(
         "step",
-        lambda X, V, dt: method.step(problem, 0.0, X, V, (), dt).x,
+        lambda X, V, dt: method.step(problem, 0.0, X, V, (), dt).state,
         {"X": (7,), "V": (6,), "dt": ()},
         ["X_next"],
     )
