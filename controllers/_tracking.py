@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from lgcontrol.codegen import ModelFunction, check_shape, unknown_name
+from lgcontrol.codegen import ModelFunction, UnknownNameError, check_shape, unknown_name
 from lgcontrol.groups import LieGroup, Product, Rn
 from lgcontrol.systems import System
 
@@ -66,7 +66,7 @@ def blocks_of(
         )
     for name in (configuration, velocity):
         if name is not None and name not in state.blocks:
-            raise ValueError(unknown_name("block", name, state.blocks))
+            raise UnknownNameError(unknown_name("block", name, state.blocks))
     if configuration is None and velocity is None and structure is not None:
         configuration, velocity = structure.configuration, structure.velocity
     if configuration is None or velocity is None:

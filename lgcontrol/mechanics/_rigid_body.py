@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Shape, Value, trace, unknown_name
+from ..codegen import ModelFunction, Shape, UnknownNameError, Value, trace, unknown_name
 from ..groups import LieGroup, Product
 from ..systems import Input, Parameter, System, check_name
 from ._added_mass import Current, check_added_mass
@@ -288,7 +288,7 @@ class RigidBody:
             "boltzmann_hamel": lambda M, v: boltzmann_hamel_matrix(self.group, M @ v),
         }
         if form not in forms:
-            raise ValueError(f"{self.name}: {unknown_name('Coriolis form', form, forms)}")
+            raise UnknownNameError(f"{self.name}: {unknown_name('Coriolis form', form, forms)}")
         return self._trace(
             "coriolis_matrix", lambda X, v, p: forms[form](self._mass_matrix(p), v), "X v p", "C"
         )
@@ -337,7 +337,7 @@ class RigidBody:
         """
         names = [entry.name for entry in self.forces]
         if force not in names:
-            raise KeyError(f"{self.name}: {unknown_name('force', force, names)}")
+            raise UnknownNameError(f"{self.name}: {unknown_name('force', force, names)}")
 
         def build(X: Value, v: Value, u: Value, p: Value) -> Value:
             c = self.equations.bind(p)
@@ -473,4 +473,4 @@ class RigidBody:
 def check_momentum_frame(body: str, frame: str) -> None:
     """Refuse unknown frames of a momentum."""
     if frame not in get_args(MomentumFrame):
-        raise ValueError(f"{body}: {unknown_name('frame', frame, get_args(MomentumFrame))}")
+        raise UnknownNameError(f"{body}: {unknown_name('frame', frame, get_args(MomentumFrame))}")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import check_shape, unknown_name
+from ..codegen import UnknownNameError, check_shape, unknown_name
 from ..groups import check_element
 from ..integrators import Method, get_method
 from ..plotting import plot_run
@@ -240,7 +240,7 @@ class OptimalControlProblem:
         }
         for name in names:
             if name not in places:
-                raise ValueError(unknown_name("limit", name, places))
+                raise UnknownNameError(unknown_name("limit", name, places))
             i, side = places[name]
             made.append(Parameter(name, "", float(getattr(bounds[i], side))))
             bounds[i] = replace(bounds[i], **{side: name})
@@ -646,7 +646,7 @@ def make_solver(solver: Solver | str | None, problem: OptimalControlProblem) -> 
     if solver is None or isinstance(solver, str):
         name = DEFAULT_SOLVER if solver is None else solver
         if name not in SOLVERS:
-            raise ValueError(unknown_name("solver", name, SOLVERS))
+            raise UnknownNameError(unknown_name("solver", name, SOLVERS))
         solver = SOLVERS[name]()
     if isinstance(solver, type) or not hasattr(solver, "for_problem"):
         raise TypeError(
@@ -682,7 +682,7 @@ def values_by_name(
     values = nominal.copy()
     for name, value in p.items():
         if name not in names:
-            raise ValueError(unknown_name("parameter", name, names))
+            raise UnknownNameError(unknown_name("parameter", name, names))
         values[names.index(name)] = check_shape(f"parameter {name!r}", value, ())
     return values
 

@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import ModelFunction, check_shape, unknown_name
+from ..codegen import ModelFunction, UnknownNameError, check_shape, unknown_name
 from ..groups import LieGroup, Product
 from ..systems import System, block_slices
 
@@ -123,7 +123,7 @@ def _assemble(
         matrix = np.zeros((size, size))
         for key, value in weight.items():
             if key not in names:
-                raise ValueError(unknown_name(f"entry of {name}", key, names))
+                raise UnknownNameError(unknown_name(f"entry of {name}", key, names))
             part, label = names[key], f"{name}[{key!r}]"
             own = square(label, value, part.stop - part.start)
             matrix[part, part] = check_definite(label, own, strict=False)
@@ -294,7 +294,7 @@ class Bound:
                     f"{self.upper}"
                 )
         if self.at not in get_args(Where):
-            raise ValueError(unknown_name("place of a bound", self.at, get_args(Where)))
+            raise UnknownNameError(unknown_name("place of a bound", self.at, get_args(Where)))
         if self.soft is not None and not (np.isfinite(self.soft) and self.soft > 0):
             raise ValueError(
                 f"bound {self.label!r}: soft must be a positive weight, not {self.soft}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen import unknown_name
+from ..codegen import UnknownNameError, unknown_name
 from ..groups import LieGroup, Product
 from ..systems import Trajectory, block_slices
 from ..systems._signals import control_name
@@ -147,7 +147,7 @@ class SimulationResult:
     def input(self, name: str) -> np.ndarray:
         """One input as applied, held over each interval, shape (N,)."""
         if name not in self.input_names:
-            raise KeyError(unknown_name("input", name, self.input_names))
+            raise UnknownNameError(unknown_name("input", name, self.input_names))
         return self.u[:, self.input_names.index(name)]
 
     @property
@@ -276,5 +276,5 @@ class SimulationResult:
             raise TypeError(f"the state {self.group} has no blocks: use x and error")
         coordinates, tangents = block_slices(self.group)
         if block not in coordinates:
-            raise KeyError(unknown_name("block", block, coordinates))
+            raise UnknownNameError(unknown_name("block", block, coordinates))
         return coordinates[block], tangents[block]

@@ -18,7 +18,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 import casadi as ca
 import numpy as np
 
-from ....codegen import ModelFunction, Shape, Value, unknown_name
+from ....codegen import ModelFunction, Shape, UnknownNameError, Value, unknown_name
 from ..._reference import check_reference
 from ..tree._tree import Tree
 from ._compiled_tree import CompiledTree, compiled
@@ -407,7 +407,7 @@ def frame_function(
     if (name, given) in tree._made:
         return tree._made[name, given]
     if frame not in tree.frames:
-        raise KeyError(unknown_name("frame", frame, tree.frames))
+        raise UnknownNameError(unknown_name("frame", frame, tree.frames))
     if reference is not None:
         check_reference(reference)
         settings["reference"] = reference

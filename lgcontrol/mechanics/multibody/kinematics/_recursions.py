@@ -6,7 +6,7 @@ from functools import partial
 
 import casadi as ca
 
-from ....codegen import Value, unknown_name
+from ....codegen import UnknownNameError, Value, unknown_name
 from .._spatial import (
     Pose,
     twist_cross,
@@ -126,7 +126,7 @@ def joint_wrench(tree: Tree, joint: str) -> TreeFunction:
     """
     joints = [link.joint_name for link in tree._links]
     if joint not in joints:
-        raise KeyError(unknown_name("joint", joint, joints))
+        raise UnknownNameError(unknown_name("joint", joint, joints))
     declaration = Declaration(
         "joint_wrench",
         "q v a",

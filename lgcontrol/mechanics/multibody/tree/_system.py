@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ....codegen import Value, check_shape, unknown_name
+from ....codegen import UnknownNameError, Value, check_shape, unknown_name
 from ....groups import SE3, LieGroup, Product, Rn
 from ....systems import Input, Parameter, System
 from ..._added_mass import Current, check_added_mass
@@ -325,11 +325,11 @@ def _surroundings(
 ) -> Surroundings:
     for link in (*forces, *added_mass):
         if link not in tree.links:
-            raise KeyError(unknown_name("link", link, tree.links))
+            raise UnknownNameError(unknown_name("link", link, tree.links))
     references = wrenches if isinstance(wrenches, Mapping) else dict.fromkeys(wrenches, "body")
     for frame, reference in references.items():
         if frame not in tree.frames:
-            raise KeyError(unknown_name("frame", frame, tree.frames))
+            raise UnknownNameError(unknown_name("frame", frame, tree.frames))
         check_reference(reference)
     return Surroundings(
         {link: check_forces(link, some) for link, some in forces.items()},
@@ -408,7 +408,7 @@ def _drives(
     efforts = tree.limits["effort"]
     for name in driven:
         if name not in links:
-            raise KeyError(unknown_name("joint", name, links))
+            raise UnknownNameError(unknown_name("joint", name, links))
         group, at = links[name].joint.group, tree._coordinates[name].v
         for i, axis, unit in zip(
             range(at.start, at.stop), group.tangent_names, group.tangent_units, strict=True

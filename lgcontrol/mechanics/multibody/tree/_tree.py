@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from ....codegen import Value, check_shape, unknown_name
+from ....codegen import UnknownNameError, Value, check_shape, unknown_name
 from ....groups import SE3, LieGroup, Product
 from ..._added_mass import check_added_mass
 from ..._coefficients import unknown_parameter
@@ -199,7 +199,7 @@ class Tree:
             If the trees have different gravity, or a name is taken.
         """
         if link != WORLD and link not in self._index.links:
-            raise KeyError(unknown_name("link", link, [WORLD, *self.links]))
+            raise UnknownNameError(unknown_name("link", link, [WORLD, *self.links]))
         if tree.gravity != self.gravity:
             raise ValueError(
                 f"{tree.name} has the gravity {tree.gravity}, {self.name} that carries it has "
@@ -245,7 +245,7 @@ class Tree:
         """
         for name in positions:
             if name not in self._coordinates or self._index.joints[name].mimic is not None:
-                raise KeyError(unknown_name("joint", name, self.joints))
+                raise UnknownNameError(unknown_name("joint", name, self.joints))
         held = self._with(locked_links(self._added_links, positions))
         left = held.named_numbers
         held.parameters = tuple(name for name in self.parameters if name in left)
@@ -366,7 +366,7 @@ class Tree:
         for name in joints:
             if name not in self._coordinates:
                 moving = [link.joint_name for link in self._links if not link.joint.is_fixed]
-                raise KeyError(unknown_name("joint", name, moving))
+                raise UnknownNameError(unknown_name("joint", name, moving))
         return self._with(
             replace(link, properties=joints.get(link.joint_name, link.properties))
             for link in self._added_links
@@ -458,7 +458,7 @@ class Tree:
         Joint(revolute about y)
         """
         if name not in self._index.links:
-            raise KeyError(unknown_name("link", name, self._index.links))
+            raise UnknownNameError(unknown_name("link", name, self._index.links))
         return self._index.links[name]
 
     @property
@@ -693,7 +693,7 @@ class _Index(NamedTuple):
             raise ValueError(f"two joints are called {link.joint_name!r}; names must differ")
         if link.parent != WORLD and link.parent not in self.links:
             known = [WORLD, *self.links]
-            raise KeyError(
+            raise UnknownNameError(
                 f"link {link.name!r}: " + unknown_name("parent link", link.parent, known)
             )
         if link.name in self.frames:
@@ -706,7 +706,9 @@ class _Index(NamedTuple):
             raise ValueError(f"two frames are called {frame.name!r}; names must differ")
         if frame.link != WORLD and frame.link not in self.links and frame.link not in self.frames:
             known = [WORLD, *self.links, *self.frames]
-            raise KeyError(f"frame {frame.name!r}: " + unknown_name("link", frame.link, known))
+            raise UnknownNameError(
+                f"frame {frame.name!r}: " + unknown_name("link", frame.link, known)
+            )
         self.frames[frame.name] = frame
 
 
@@ -716,7 +718,7 @@ def _check_leader(link: Link, joints: Mapping[str, Link]) -> None:
     leader = joints.get(name)
     if leader is None or not leader.moves_alone:
         alone = [key for key, other in joints.items() if other.moves_alone]
-        raise KeyError(
+        raise UnknownNameError(
             f"joint {link.joint_name!r} mimics {name!r}: "
             + unknown_name("leading joint", name, alone)
         )
