@@ -10,7 +10,7 @@ import numpy as np
 from lgcontrol.codegen import check_shape
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.mechanics import FrameTask, Multibody
-from lgcontrol.optimal import moves
+from lgcontrol.optimal import moves, points_of
 
 # Times this close [s] are the same time, reached by another sum.
 SAME_TIME = 1e-9
