@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
-from ..codegen import ModelFunction, Value
+from ..codegen import ModelFunction, Value, solve_symmetric
 from ..groups import LieGroup, Product
 from ..integrators import Factors, Mechanical
 from ._step import IncrementDerivatives, group_derivatives
