@@ -13,7 +13,6 @@ from ._method import Method as Method
 from ._method import Trial as Trial
 from ._methods import METHODS as METHODS
 from ._methods import get_method as get_method
-from ._motion import Factors as Factors
 from ._motion import Lifted as Lifted
 from ._motion import LiftedMotion as LiftedMotion
 from ._motion import Motion as Motion

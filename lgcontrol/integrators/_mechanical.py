@@ -9,7 +9,7 @@ import numpy as np
 
 from ..codegen import Value
 from ._method import Method
-from ._motion import Factors, Motion
+from ._motion import Motion, solver
 from ._problem import Step
 
 
@@ -83,7 +83,7 @@ class LinearlyImplicitEuler(Method):
 
         at, p = motion.value(x), motion.p
         K = structure.mass_matrix(at, p)
-        solve = Factors(K if loss is None else K + dt * loss(at, p), symmetric=True)
+        solve = solver(K if loss is None else K + dt * loss(at, p), symmetric=True)
 
         def residual(a: Any) -> Any:
             left = motion.balance(t, x, a)

@@ -9,7 +9,7 @@ import casadi as ca
 
 from ..codegen import ModelFunction, Value, solve_symmetric
 from ..groups import LieGroup, Product
-from ..integrators import Factors, Mechanical
+from ..integrators import Mechanical
 from ._step import IncrementDerivatives, group_derivatives
 from ._tracing import shapes_of, symbols_of
 from ._user_code import call_with_symbols
@@ -65,7 +65,7 @@ def _of_structure(
     speeds = state.tangent_slice(structure.velocity)
     by_x, by_u = structure.balance_derivatives(t, x, rate[speeds], u, p)
     M = ca.sparsify(structure.mass_matrix(x, p))
-    solved = Factors(M, symmetric=True)(ca.horzcat(by_x, by_u))
+    solved = solve_symmetric(M, ca.sparsify(ca.horzcat(by_x, by_u)))
     rest = slice(speeds.stop, state.dim)
     Df = ca.vertcat(
         ca.DM.eye(state.dim)[speeds, :],

@@ -146,11 +146,11 @@ def wrist(torque: float) -> Problem:
 def test_a_wrist_with_losses_to_tolerance():
     """Fast losses (poles to −9e4 1/s): adaptive steps against Radau at short ones."""
     problem = wrist(2.5)
-    steps = (16_000, 32_000)
+    steps = (8_000, 16_000)
     coarse, exact = (
         run_problem(METHODS["radau_iia5"], problem, [0.0, 0.0], 0.05, n) for n in steps
     )
-    np.testing.assert_allclose(coarse, exact, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(coarse, exact, rtol=0, atol=2e-9)
     made = integrators.integrate(problem, [0.0, 0.0], (0.0, 0.05))
     assert made.status == "finished" and made.statistics.method == "ros34pw2"
     np.testing.assert_allclose(made.x[-1], exact, rtol=0, atol=5e-6)
