@@ -10,15 +10,14 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import ModelFunction, unknown_name
-from ._linearize import read_point
+from ._definition import SystemDefinition
 from ._signals import InputChoice, choose_inputs, control_name, control_names
 from ._steadiness import classify
-from ._tracing import Field, symbols_of
+from ._step import step_function
+from ._tracing import Field, read_point, symbols_of
 
 if TYPE_CHECKING:
     import control
-
-    from ._system import System
 
 Coordinates = Literal["group", "error"]
 
@@ -27,7 +26,7 @@ REFINEMENTS = 3
 
 
 def to_nlsys(
-    system: System,
+    system: SystemDefinition,
     coordinates: Coordinates = "group",
     *,
     about: Any = None,
@@ -128,11 +127,11 @@ class _Callback:
         return self.function(t, x, full, p)
 
 
-def _group_functions(system: System) -> tuple[ModelFunction, ModelFunction]:
+def _group_functions(system: SystemDefinition) -> tuple[ModelFunction, ModelFunction]:
     def update(t, x, u, p):
         x = system.state.normalize(x)  # solvers let the norm drift
         if system.is_discrete:
-            return system.step()(t, x, u, p, system.dt)
+            return step_function(system)(t, x, u, p, system.dt)
         return system.state.rate_matrix(x) @ system.f(t, x, u, p)
 
     def output(t, x, u, p):
@@ -144,7 +143,7 @@ def _group_functions(system: System) -> tuple[ModelFunction, ModelFunction]:
 
 
 def _error_functions(
-    system: System, t0: float, x0: np.ndarray, u0: np.ndarray, p0: np.ndarray
+    system: SystemDefinition, t0: float, x0: np.ndarray, u0: np.ndarray, p0: np.ndarray
 ) -> tuple[ModelFunction, ModelFunction]:
     kind = classify(system, t0, x0, u0, p0)
     if kind == "none":
@@ -170,7 +169,7 @@ def _error_functions(
     def update(t, z, du, p):
         x = displaced(t, z, p)
         if system.is_discrete:
-            after = system.step()(t, x, u0 + du, p, system.dt)
+            after = step_function(system)(t, x, u0 + du, p, system.dt)
             return system.error(after, state.plus(nominal(t), rate))
         e = z if system.errors is None else state.minus(x, nominal(t))
         moved = state.Ad(state.exp(-e)) @ rate
@@ -185,7 +184,7 @@ def _error_functions(
     return _trace(system, "update", update, count), _trace(system, "output", output, count)
 
 
-def _trace(system: System, name: str, build: Field, states: int) -> ModelFunction:
+def _trace(system: SystemDefinition, name: str, build: Field, states: int) -> ModelFunction:
     t, _, u, p = symbols_of(system)
     x = system.symbol.sym("x", states)
     result = system.symbol(build(t, x, u, p))

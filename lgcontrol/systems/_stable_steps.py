@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import warnings
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..codegen import ModelFunction, trace
 from ..groups import Rn
 from ..integrators import Method, get_method
+from ._definition import SystemDefinition
 from ._derivatives import field_derivatives
-from ._sample_time import sample_time
-
-if TYPE_CHECKING:
-    from ._system import System
+from ._tracing import complete_parameters, sample_time
 
 # Modes with less damping than this, next to their size, count as undamped: steps of low order let
 # them grow however short they are, by the given share a step at most.
@@ -57,7 +55,7 @@ def step_factor(method: str | Method, z: Any) -> np.ndarray:
 
 
 def stable_substeps(
-    system: System,
+    system: SystemDefinition,
     x: Any,
     u: Any,
     dt: float,
@@ -114,13 +112,15 @@ def stable_substeps(
         return 1
     dt = sample_time(system, dt)
     u = system.nominal_input if u is None else u
-    p = system.nominal_parameters if p is None else p
+    p = complete_parameters(system, p, batch=True)
     A = field_derivatives(system)(t, x, u, p).A.reshape(-1, system.state.dim, system.state.dim)
     z = dt * np.linalg.eigvals(A[np.isfinite(A).all(axis=(1, 2))]).ravel()
     return substeps_for(z, method, accuracy)
 
 
-def warn_if_unstable(system: System, dt: float, method: str | Method, substeps: int) -> None:
+def warn_if_unstable(
+    system: SystemDefinition, dt: float, method: str | Method, substeps: int
+) -> None:
     """Warn (twice removed from the caller) if a step is not stable at the identity."""
     needed = stable_substeps(system, system.state.identity, None, dt, method)
     if needed > substeps:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import casadi as ca
 
 from ..codegen import ModelFunction
 from ..integrators import Method, get_method
-from ._tracing import shapes_of, symbols_of
-
-if TYPE_CHECKING:
-    from ._system import System
+from ._definition import SystemDefinition
+from ._tracing import SystemFunction, shapes_of, symbols_of
 
 
-def step_function(system: System, method: str | Method, substeps: int) -> ModelFunction:
+def step_function(
+    system: SystemDefinition, method: str | Method = "rk4", substeps: int = 1
+) -> ModelFunction:
     """See `System.step`."""
     scheme = get_method(method)
     if substeps < 1:
@@ -25,7 +25,7 @@ def step_function(system: System, method: str | Method, substeps: int) -> ModelF
     return system._cache[key]
 
 
-def _build(system: System, scheme: Method, substeps: int) -> ModelFunction:
+def _build(system: SystemDefinition, scheme: Method, substeps: int) -> ModelFunction:
     t, x, u, p = symbols_of(system)
     dt = system.symbol.sym("dt")
     if system.is_discrete:
@@ -43,8 +43,9 @@ def _build(system: System, scheme: Method, substeps: int) -> ModelFunction:
     defaults: dict[str, Any] = {"p": system.nominal_parameters}
     if system.is_discrete:
         defaults["dt"] = system.dt
-    return ModelFunction(
+    return SystemFunction(
+        system,
         ca.Function("step", [t, x, u, p, dt], [after], ["t", "x", "u", "p", "dt"], ["x_next"]),
-        shapes=shapes_of(system) | {"dt": (), "x_next": (system.state.nq,)},
-        defaults=defaults,
+        shapes_of(system) | {"x_next": (system.state.nq,)},
+        defaults,
     )
