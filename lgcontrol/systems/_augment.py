@@ -12,8 +12,10 @@ import numpy as np
 
 from ..codegen import Value, unknown_name
 from ..groups import LieGroup, Product, Rn, check_element
+from ..integrators import Mechanical
 from ._blocks import blocks_of
 from ._definition import SystemDefinition
+from ._errors import ErrorCoordinates
 from ._signals import Input, Parameter
 
 Plant = TypeVar("Plant", bound=SystemDefinition)
@@ -293,7 +295,64 @@ class Augmented:
             project=None
             if project is None
             else lambda x, p: ca.vertcat(project(x, p), x[system.state.nq :]),
+            derivatives=self._derivatives if system._given_derivatives else None,
+            structure=None if system.structure is None else self._structure(system.structure),
+            errors=None if system.errors is None else self._errors(system.errors),
         )
+
+    def _structure(self, inner: Mechanical) -> Mechanical:
+        """The structure inside, with the input that arrives there."""
+        nq, count = self.system.state.nq, self.system.n_parameters
+
+        def balance_derivatives(t: Value, x: Value, a: Value, u: Value, p: Value) -> Any:
+            arrives, by_x, by_u = self._arrival(x, u, p)
+            inside = inner.balance_derivatives(t, x[:nq], a, arrives, p[:count])
+            return ca.horzcat(inside[0], inside[1] @ by_x), inside[1] @ by_u
+
+        def input_map(t: Value, x: Value, u: Value, p: Value) -> Value:
+            arrives, _, by_u = self._arrival(x, u, p)
+            return inner.input_map(t, x[:nq], arrives, p[:count]) @ by_u
+
+        return replace(
+            inner,
+            mass_matrix=self._static(inner.mass_matrix),
+            force=self._inside(inner.force),
+            balance_derivatives=balance_derivatives,
+            input_map=input_map,
+            loss_jacobian=self._static(inner.loss_jacobian),
+            is_plain=inner.is_plain and not self.stages,
+        )
+
+    def _derivatives(self, t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value]:
+        """Closed forms of the field inside by the chain rule; AD for the further states."""
+        system, nq, count = self.system, self.system.state.nq, self.system.n_parameters
+        arrives, by_x, by_u = self._arrival(x, u, p)
+        Df, Bf = system.derivatives(t, x[:nq], arrives, p[:count])
+        own = self._field(t, x, u, p)[system.state.dim :]
+        return (
+            ca.vertcat(ca.horzcat(Df, Bf @ by_x), ca.jacobian(own, x) @ self.state.rate_matrix(x)),
+            ca.vertcat(Bf @ by_u, ca.jacobian(own, u)),
+        )
+
+    def _arrival(self, x: Value, u: Value, p: Value) -> tuple[Value, Value, Value]:
+        """Input that arrives inside, its derivatives by the further states and by the commands."""
+        arrives = self._arriving(x, u, p)[0]
+        by_x = ca.jacobian(arrives, x)[:, self.system.state.nq :]
+        return arrives, by_x, ca.jacobian(arrives, u)
+
+    def _errors(self, inner: ErrorCoordinates) -> ErrorCoordinates:
+        """The further states are error coordinates of their own."""
+        state, inside, count = self.state, self.system.state, self.system.n_parameters
+        own = state.dim - inside.dim
+        E = np.zeros((len(inner.names) + own, state.dim))
+        E[: len(inner.names), : inside.dim] = inner.selection
+        E[len(inner.names) :, inside.dim :] = np.eye(own)
+
+        def basis(x: Value, p: Value) -> Value:
+            return ca.diagcat(inner.basis(x[: inside.nq], p[:count]), ca.DM.eye(own))
+
+        names = [*inner.names, *state.tangent_names[inside.dim :]]
+        return ErrorCoordinates(E, basis, names, [*inner.units, *state.tangent_units[inside.dim :]])
 
     def _static(self, function: Callable[..., Value] | None) -> Callable[..., Value] | None:
         """Function of the state and parameters inside, for those of the whole."""

@@ -50,7 +50,8 @@ def check_system(
     dict of str to float
         Violation of each check that applies, by name: distinct names; finite field, output and
         quantities; output on its group; the same answer for both signs of a quaternion; exact
-        derivatives against central differences on the group (give x away from kinks); integration
+        derivatives against central differences on the group (give x away from kinks); a structure
+        that gives f; error coordinates that fit the constraints; integration
         that converges with its order; invariants constant for the nominal input; idempotent
         projection; pickling.
 
@@ -179,14 +180,14 @@ def _both_signs(system: SystemDefinition, at: Samples) -> Finding:
         y, z = (system.h(at.t, x, at.u, at.p) for x in (at.x, other))
         found = max(
             found or _FINE,
-            _worst(there - here, 1 + np.abs(here).max(), _prefixed("f", state)),
-            _worst(system.output.minus(z, y), 1.0, _prefixed("h", system.output)),
+            _worst(there - here, 1 + np.abs(here).max(), _prefixed("f", state.tangent_names)),
+            _worst(system.output.minus(z, y), 1.0, _prefixed("h", system.output.tangent_names)),
         )
     return found
 
 
-def _prefixed(function: str, group: LieGroup) -> tuple[str, ...]:
-    return tuple(f"{function}: {name}" for name in group.tangent_names)
+def _prefixed(what: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{what}: {name}" for name in names)
 
 
 def _derivatives(system: SystemDefinition, at: Samples) -> Finding:
@@ -226,6 +227,78 @@ def _derivatives(system: SystemDefinition, at: Samples) -> Finding:
             ("D", D, exact.D, output),
         )
     )
+
+
+def _structure(system: SystemDefinition, at: Samples) -> Finding:
+    """``q̇ = v``, ``M v̇ = F``, M and D symmetric; derivatives of the balance against differences."""
+    known, state = system.structure, system.state
+    if known is None:
+        return None
+    q, v = (state.tangent_slice(b) for b in (known.configuration, known.velocity))  # type: ignore
+    speeds = at.x[..., state.coordinate_slice(known.velocity)]  # type: ignore[attr-defined]
+    names = state.tangent_names
+    rate = system.f(at.t, at.x, at.u, at.p)
+    a, M = rate[..., v], known.mass_matrix(at.x, at.p)
+    F = known.force(at.t, at.x, at.u, at.p)
+    size = 1 + np.abs(M).max() * (1 + np.abs(a).max()) + np.abs(F).max()
+    slopes = known.balance_derivatives(at.t, at.x, a, at.u, at.p)
+    B = known.input_map(at.t, at.x, at.u, at.p)
+    found = [
+        _worst(rate[..., q] - speeds, 1 + np.abs(speeds).max(), _prefixed("rate", names[q])),
+        _worst((M @ a[..., None])[..., 0] - F, size, _prefixed("M v̇ - F", names[v])),
+        _symmetric("mass matrix", M, names[v], definite=True),
+        _worst(
+            np.abs(B - slopes.by_u).max(axis=-1, initial=0.0),
+            1 + np.abs(B).max(initial=0.0),
+            _prefixed("input map and by_u", names[v]),
+        ),
+    ]
+    if known.loss_jacobian is not None:
+        losses = known.loss_jacobian(at.x, at.p)
+        found.append(_symmetric("loss Jacobian", losses, names[v], definite=False))
+
+    def balance(x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        inertia = (known.mass_matrix(x, at.p) @ a[..., None])[..., 0]
+        return known.force(at.t, x, u, at.p) - inertia
+
+    moves = [(step, np.zeros(system.n_inputs)) for step in STEP * np.eye(state.dim)]
+    moves += [(np.zeros(state.dim), step) for step in STEP * np.eye(system.n_inputs)]
+    exact = np.concatenate([slopes.by_x, slopes.by_u], axis=-1)
+    for k, (dx, du) in enumerate(moves):
+        ahead, back = (balance(state.plus(at.x, s * dx), at.u + s * du) for s in (1.0, -1.0))
+        off = (ahead - back) / (2 * STEP) - exact[..., k]
+        scale = 1 + np.abs(exact).max() + size / 100  # rounding of a difference over its step
+        found.append(_worst(off, scale, _prefixed("balance derivatives", names[v])))
+    return max(found)
+
+
+def _symmetric(what: str, matrix: np.ndarray, names: tuple[str, ...], *, definite: bool) -> Any:
+    """Largest asymmetry; infinite where an eigenvalue has the wrong sign."""
+    size = np.abs(matrix).max(initial=0.0)
+    off = np.abs(matrix - np.swapaxes(matrix, -1, -2)).max(axis=-1, initial=0.0)
+    lowest = np.linalg.eigvalsh(matrix).min(axis=-1, initial=np.inf)
+    wrong = lowest <= 0 if definite else lowest < -1e-9 * size
+    off = np.where(wrong[..., None], np.inf, off)
+    kind = f"{what} symmetric and {'positive' if definite else 'not negative'}"
+    return _worst(off, 1 + size, _prefixed(kind, names))
+
+
+def _errors(system: SystemDefinition, at: Samples) -> Finding:
+    """``E N = 1``, and retractions that have the errors asked for, to first order."""
+    if system.errors is None:
+        return None
+    E, N = system.errors.selection, system.errors.basis(at.x, at.p)
+    names = system.error_names
+    found = [_worst((np.abs(E @ N - np.eye(len(E)))).max(axis=-1), 1.0, _prefixed("E N", names))]
+    for z in STEP * np.eye(len(E)):
+        ahead, back = (system.retract(at.x, sign * z, at.p) for sign in (1.0, -1.0))
+        off = (system.error(ahead, at.x) - system.error(back, at.x)) / (2 * STEP) - z / STEP
+        off_basis = system.state.minus(ahead, back) / (2 * STEP) - (N @ (z / STEP))
+        found.append(_worst(off, 1.0, _prefixed("retraction", names)))
+        scale = 1 + np.abs(N).max()
+        tangent = _prefixed("N and the projection", system.state.tangent_names)
+        found.append(_worst(off_basis, scale, tangent))
+    return max(found)
 
 
 def _converges(system: SystemDefinition, at: Samples) -> Finding:
@@ -285,6 +358,8 @@ CHECKS: dict[str, Callable[[SystemDefinition, Samples], Finding]] = {
     "h is on the output group": _on_group,
     "f and h do not see a quaternion's sign": _both_signs,
     "derivatives equal central differences": _derivatives,
+    "structure is that of f": _structure,
+    "error coordinates fit the constraints": _errors,
     "steps converge with their order": _converges,
     "invariants are constant": _invariants,
     "projection is idempotent": _projection,

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..codegen import ModelFunction, Value, check_shape, is_symbolic
 from ..groups import LieGroup, Product
-from ..integrators import Mechanical, Problem
+from ..integrators import Mechanical, Method, Problem
 from ._errors import ErrorCoordinates
 from ._signals import (
     Input,
@@ -98,6 +98,8 @@ class SystemDefinition(Generic[State]):
             None if structure is None else _trace_structure(self, structure)
         )
         self.errors: ErrorCoordinates | None = None if errors is None else trace_basis(self, errors)
+        # What a discretized system makes steps of: (system, method, substeps).
+        self._sampled: tuple[SystemDefinition, str | Method, int] | None = None
         self._given_derivatives: ModelFunction | None = (
             None if derivatives is None else _trace_derivatives(self, derivatives)
         )
@@ -194,11 +196,7 @@ class SystemDefinition(Generic[State]):
 
     @property
     def derivatives(self) -> ModelFunction:
-        """``(t, x, u, p) → Df, Bf`` of f: ``∂f(x exp d)/∂d`` at d = 0, and ``∂f/∂u``.
-
-        In closed form where the maker of the system or its structure knows one. For discrete
-        systems those of the increment f. `linearize` has ``Df − ad_f``.
-        """
+        """``(t, x, u, p) → Df, Bf`` of f, as given, from the structure, or by AD."""
         if self._given_derivatives is not None:
             return self._given_derivatives
         key = ("derivatives",)
@@ -349,7 +347,10 @@ class SystemDefinition(Generic[State]):
         arguments |= changes
         known = arguments["state"].coordinate_names
         arguments["limits"] = {k: v for k, v in arguments["limits"].items() if k in known}
-        return type(self)(**arguments)
+        made = type(self)(**arguments)
+        if "f" not in changes:
+            made._sampled = self._sampled
+        return made
 
 
 def _trace_structure(system: SystemDefinition, structure: Mechanical) -> Mechanical:

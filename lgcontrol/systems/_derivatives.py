@@ -33,10 +33,17 @@ def field_derivatives(system: SystemDefinition) -> ModelFunction:
     if key not in system._cache:
         t, x, u, p = symbols_of(system)
         rate, y = system.f(t, x, u, p), system.h(t, x, u, p)
-        if system.is_discrete:
-            A, B = output_derivatives(
-                system.state, system.state, x, u, step_function(system)(t, x, u, p, system.dt)
-            )
+        if system._sampled is not None and system.errors is None:
+            continuous, method, substeps = system._sampled
+            derivatives = step_derivatives(continuous, method, substeps)
+            _, A, B = derivatives(t, x, u, p, system.dt)
+        elif system.is_discrete and system._given_derivatives is not None and not system.project:
+            Df, Bf = system.derivatives(t, x, u, p)  # exp(ε⁺) = exp(−f) exp(ε) exp(f + Df ε)
+            J = system.state.right_jacobian(rate)
+            A, B = system.state.Ad(system.state.exp(-rate)) + J @ Df, J @ Bf
+        elif system.is_discrete:
+            after = step_function(system)(t, x, u, p, system.dt)
+            A, B = output_derivatives(system.state, system.state, x, u, after)
         else:
             Df, B = system.derivatives(t, x, u, p)
             A = Df - system.state.ad(rate)

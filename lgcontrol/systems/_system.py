@@ -8,8 +8,10 @@ from ..codegen import ModelFunction
 from ..integrators import Method
 from . import _augment, _linearize, _nlsys, _rollout, _trim
 from ._definition import State, SystemDefinition
+from ._derivatives import step_derivatives
 from ._stable_steps import warn_if_unstable
 from ._step import step_function
+from ._tracing import matrix_function, symbols_of
 
 
 def not_a_system(name: str, value: object) -> str:
@@ -118,6 +120,9 @@ class System(SystemDefinition[State]):
     ) -> System[State]:
         """Discrete system that makes the same step: ``f = minus(step(x), x)``.
 
+        It has the errors and the derivatives of the step, and no structure: ``M v̇ = F`` is of the
+        continuous one.
+
         Parameters
         ----------
         dt : float
@@ -141,10 +146,33 @@ class System(SystemDefinition[State]):
             raise ValueError(f"dt must be a positive sample time in s, got {dt}")
         warn_if_unstable(self, dt, method, substeps)
         step = self.step(method, substeps)
-        return self._like(
-            f=lambda t, x, u, p: self.state.minus(step(t, x, u, p, dt), x),
-            dt=dt,
+        made = self._like(
+            f=lambda t, x, u, p: self.state.minus(step(t, x, u, p, dt), x), dt=dt, structure=None
         )
+        made._sampled = (self, method, substeps)
+        return made
+
+    @property
+    def derivatives(self) -> ModelFunction:
+        """``(t, x, u, p) → Df, Bf`` of f: ``∂f(x exp d)/∂d`` at d = 0, and ``∂f/∂u``.
+
+        In closed form where the maker of the system or its structure knows one. For discrete
+        systems those of the increment f; `discretize` leads them back to those of the field.
+        `linearize` has ``Df − ad_f``.
+        """
+        if self._sampled is None or self.errors is not None:
+            return super().derivatives
+        key = ("derivatives",)
+        if key not in self._cache:
+            t, x, u, p = symbols_of(self)
+            system, method, substeps = self._sampled
+            after = step_derivatives(system, method, substeps)(t, x, u, p, self.dt)
+            d = self.state.minus(after.x_next, x)
+            J = self.state.right_jacobian_inverse(d)
+            Df, Bf = J @ after.A - self.state.left_jacobian_inverse(d), J @ after.B
+            results = {"Df": Df, "Bf": Bf}
+            self._cache[key] = matrix_function(self, "derivatives", [t, x, u, p], results)
+        return self._cache[key]
 
     rollout = _rollout.rollout
     linearize = _linearize.linearize

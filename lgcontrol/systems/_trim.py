@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
@@ -18,6 +19,9 @@ from ._definition import SystemDefinition
 from ._derivatives import field_derivatives
 from ._steadiness import NO_GRADIENT, TrimPoint, classify, follow
 from ._tracing import as_column, complete_input, complete_parameters, symbols_of
+
+# A force whose size varies by no more than this share is the same in every configuration.
+CONSTANT = 1e-9
 
 STARTS = 8  # the first from the guess, the others from random states around it
 
@@ -36,6 +40,10 @@ def trim(
 ) -> TrimPoint:
     """Find the equilibrium or relative equilibrium that is nearest to a guess.
 
+    A state that an input within its bounds holds is returned as it is, bit by bit. Otherwise the
+    nearest one on the group counts, whatever inputs it takes within their bounds; limits of the
+    state that the system knows are kept.
+
     An equilibrium has ``f(t, x, u, p) = 0`` at all times. A relative equilibrium moves with a
     constant body-fixed rate ξ and a constant input (hover with a spin, straight flight, steady
     turn, helix): ``f(X exp(τ ξ)) = f(X)``, so the motion must be a symmetry of the system, and its
@@ -45,7 +53,8 @@ def trim(
     ----------
     system : System
     x : array_like, shape (nq,), optional
-        Guess; the identity if left out. What nothing else decides stays as it is there.
+        Guess; the identity, put within the limits, if left out. What nothing else decides stays as
+        it is there.
     u : array_like, shape (n_inputs,), optional
         Guess for the controls, and values of disturbances and noise; nominal if left out, as are
         the others where controls alone are given.
@@ -94,7 +103,10 @@ def trim(
     """
     t = float(check_shape("t", t, ()))
     p = complete_parameters(system, p)
-    x = system.state.identity if x is None else check_shape("x", x, (system.state.nq,))
+    is_given = x is not None
+    if hasattr(x, "x"):
+        raise TypeError(f"x must be a state of {system.name}; give the point's .x")
+    x = check_shape("x", x, (system.state.nq,)) if is_given else system.state.identity
     u = system.nominal_input if u is None else complete_input(system, "u", u)
     wishes = read_wishes(system, where or {}, position)
     x, u = x.copy(), u.copy()
@@ -102,42 +114,55 @@ def trim(
     x = check_element("x", x, system.state, tolerance=inf)
     free = np.array([i for i in system.input_index() if i not in wishes.inputs], dtype=int)
     blocks = read_moving(system, moving, wishes, p)
-    lower, upper = _bounds(system, wishes, free)
-    starts = list(_starts(system, x, u, free, (lower, upper)))
+    bounds = _bounds(system, wishes, free)
+    limits = Limits.of(system, wishes)
+    if is_given:
+        _warn_beyond(system, x)
+    else:
+        limits.clip(x)
+    starts = list(_starts(system, x, u, free, bounds, limits))
+    if not (blocks or conditions):
+        _refuse_without_support(system, t, [at for at, _ in starts], u, p)
 
-    def solve(symmetry: bool) -> tuple[Equations, Nearest]:
+    def solve(symmetry: bool, limits: Limits, hold: bool = False) -> tuple[Equations, Nearest]:
         equations = trim_equations(system, wishes, blocks, conditions or {}, symmetry=symmetry)
 
         def evaluate(x: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             rows, by_x, by_u = equations.function(t, x, u, p)
             return rows.full().ravel(), np.hstack([by_x.full(), by_u.full()[:, free]])
 
-        scale, tried = _scales(lower, upper, u[free]), []
+        scale, tried = _scales(*bounds, u[free]), []
         rows = row_scales(evaluate, starts, scale)
-        for start in starts:
-            tried.append(
-                solve_nearest(
-                    system.state, evaluate, start, (x, u), free, (lower, upper), scale, rows
-                )
-            )
+        problem = Descent(system.state, evaluate, (x, u), free, bounds, limits, scale, rows, hold)
+        for start in starts[:1] if hold else starts:
+            tried.append(problem.solve(start))
             if tried[-1].solved:
                 break
         return equations, min(tried, key=_size)
 
-    def point(found: Nearest) -> TrimPoint:
-        at, by = _cleared(found.x, x), _cleared(found.u, u)
+    def point(found: Nearest, at: np.ndarray) -> TrimPoint:
+        by = _cleared(found.u, u)
         kind = classify(system, t, at, by, p) if found.solved else "none"
         return TrimPoint(at, by, t, p, system.f(t, at, by, p), kind, system)
 
-    equations, best = solve(symmetry=True)
-    found = best if best.solved else solve(symmetry=False)[1]
-    result = point(found)
+    held = point(solve(True, limits, hold=True)[1], x)
+    if held.kind != "none":
+        return held
+    equations, best = solve(True, limits)
+    found = best if best.solved else solve(False, limits)[1]
+    result = point(found, _cleared(found.x, x))
     if result.kind != "none":
         return result
     if found.solved:  # without the equations of a symmetry, or they do not suffice
-        raise TrimError(not_a_symmetry(system, result), "not a symmetry", result)
-    result = point(best)
-    message = infeasible(system, equations, best, result.u, free, blocks, STARTS)
+        raise TrimError(_not_a_symmetry(system, result), "not a symmetry", result)
+    if len(limits):
+        beyond = solve(True, Limits.none())[1]
+        result = point(beyond, _cleared(beyond.x, x))
+        if result.kind != "none":
+            names = _beyond(system, result.x)
+            raise TrimError(f"{system.name}: trim points are beyond {names}", "limits", result)
+    result = point(best, _cleared(best.x, x))
+    message = _infeasible(system, equations, best, result.u, free, blocks, STARTS)
     raise TrimError(message, "infeasible", result)
 
 
@@ -177,6 +202,7 @@ def _starts(
     u: np.ndarray,
     free: np.ndarray,
     bounds: tuple[np.ndarray, np.ndarray],
+    limits: Limits,
 ) -> Iterable[tuple[np.ndarray, np.ndarray]]:
     yield x, u
     rng = np.random.default_rng(0)
@@ -186,7 +212,112 @@ def _starts(
     for size in np.geomspace(0.1, 1.5, STARTS - 1):
         other = u.copy()
         other[free] = rng.uniform(low, high)
-        yield system.state.plus(x, size * rng.normal(size=system.state.dim)), other
+        moved = system.state.plus(x, size * rng.normal(size=system.state.dim))
+        limits.clip(moved)
+        yield moved, other
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Limits of coordinates that are entries of the tangent vector as well, such as joints.
+
+    Attributes
+    ----------
+    coordinates, tangents : ndarray of int
+    lower, upper : ndarray
+    """
+
+    coordinates: np.ndarray
+    tangents: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+    @classmethod
+    def none(cls) -> Limits:
+        """No limits."""
+        return cls(np.zeros(0, int), np.zeros(0, int), np.zeros(0), np.zeros(0))
+
+    @classmethod
+    def of(cls, system: SystemDefinition, wishes: Wishes) -> Limits:
+        """Those of a system; a wish for a coordinate counts before its limits."""
+        lower, upper = system.state_limits
+        E, other = (system.state.rate_matrix(system.state.random(seed)) for seed in (0, 1))
+        # A coordinate that is an entry: its rate is that entry, wherever the state is.
+        is_entry = ((E == 1).sum(axis=1) == 1) & ((E != 0).sum(axis=1) == 1)
+        is_entry &= (E == other).all(axis=1) & (np.isfinite(lower) | np.isfinite(upper))
+        found = [i for i in np.flatnonzero(is_entry) if i not in wishes.coordinates]
+        return cls(np.array(found, int), E[found].argmax(axis=1), lower[found], upper[found])
+
+    def __len__(self) -> int:
+        """Count them."""
+        return len(self.coordinates)
+
+    def clip(self, x: np.ndarray) -> None:
+        """Put the limited coordinates of x within, in place."""
+        x[self.coordinates] = np.clip(x[self.coordinates], self.lower, self.upper)
+
+
+def _beyond(system: SystemDefinition, x: np.ndarray) -> str:
+    """Limits that a state exceeds, with its values."""
+    values = dict(zip(system.state.coordinate_names, x, strict=True))
+    return ", ".join(
+        f"the limits of {name} ({values[name]:.5g} is outside [{low:.5g}, {high:.5g}])"
+        for name, (low, high) in system.limits.items()
+        if not low <= values[name] <= high
+    )
+
+
+def _warn_beyond(system: SystemDefinition, x: np.ndarray) -> None:
+    beyond = _beyond(system, x)
+    if beyond:
+        warnings.warn(
+            f"{system.name}: the given state is beyond {beyond}; it is trimmed there if it can be",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+def _refuse_without_support(
+    system: SystemDefinition, t: float, states: list[np.ndarray], u: np.ndarray, p: np.ndarray
+) -> None:
+    """Refuse at once where no configuration can help: nothing carries the weight.
+
+    Forces along rows that no input reaches, whose size is the same in every configuration, never
+    vanish: the weight of a free base, in its own axes.
+    """
+    known, state = system.structure, system.state
+    if known is None or len(states) < 2:
+        return
+    at = state.coordinate_slice(known.velocity)  # type: ignore[attr-defined]
+    rows = state.tangent_slice(known.velocity)  # type: ignore[attr-defined]
+    blocks = block_slices(state)[1]
+    still = [np.array(x) for x in states]
+    for x in still:
+        x[at] = 0.0
+    forces = np.array([known.force(t, x, u, p) for x in still])
+    reach = np.max([np.abs(known.input_map(t, x, u, p)) for x in still], axis=0)
+    idle = ~reach.any(axis=1)
+    q = state.tangent_slice(known.configuration).start  # type: ignore[attr-defined]
+    units = np.array(state.tangent_units[q : q + len(idle)])
+    for block in blocks.values():
+        inside = np.zeros(len(idle), bool)
+        inside[slice(max(block.start - q, 0), max(block.stop - q, 0))] = True
+        carried = inside & idle & (units == "m")
+        if block.start < q or not carried.any():
+            continue
+        size = np.linalg.norm(forces[:, carried], axis=1)
+        if size.min() > 0 and np.ptp(size) <= CONSTANT * size.max():
+            names = [state.tangent_names[rows][i] for i in np.flatnonzero(inside & idle)]
+            x, n = states[0], system.n_inputs
+            point = TrimPoint(x, u, t, p, system.f(t, x, u, p), "none", system)
+            raise TrimError(
+                f"{system.name} cannot be at rest: none of its {n} inputs reaches "
+                f"{', '.join(names)} ({len(names)} rows of M v̇ = F), where a force of "
+                f"{size[0]:.5g} N, its weight, is the same in every configuration; fix the base, "
+                "add inputs that carry it, or name what may move (moving=)",
+                "infeasible",
+                point,
+            )
 
 
 class TrimError(RuntimeError):
@@ -195,7 +326,7 @@ class TrimError(RuntimeError):
     Attributes
     ----------
     status : str
-        "infeasible" or "not a symmetry".
+        "infeasible", "not a symmetry" or "limits".
     best : TrimPoint
         Best iterate.
     """
@@ -353,13 +484,14 @@ def trim_equations(
     units = [f"{unit or '1'} {per}" for unit in state.tangent_units]
     rate = system.f(t, x, u, p)
     rows: list[tuple[Any, str, str]] = []
+    rates: list[int] = []
     keep = np.zeros(state.dim)
     for name, (group, at, part) in blocks_of(state).items():
         indices = range(part.start, part.stop)
         if name in moving:
             keep[part] = 1.0
         else:
-            rows += [(rate[i], f"rate of {state.tangent_names[i]}", units[i]) for i in indices]
+            rates += indices
         if name in wishes.blocks:
             away = group.minus(x[at], wishes.blocks[name])
             rows += [
@@ -386,12 +518,22 @@ def trim_equations(
         column = as_column(system, name, condition(t, x, u, p), None)
         rows += [(column[k], f"condition {name}", "") for k in range(column.shape[0])]
     column = ca.vertcat(*(row for row, _, _ in rows))
-    derivative_x = ca.jacobian(column, x) @ state.rate_matrix(x)
-    results = [ca.densify(r) for r in (column, derivative_x, ca.jacobian(column, u))]
+    Df, Bf = system.derivatives(t, x, u, p)
+    results = [
+        ca.vertcat(rate[rates], column),
+        ca.vertcat(Df[rates, :], ca.jacobian(column, x) @ state.rate_matrix(x)),
+        ca.vertcat(Bf[rates, :], ca.jacobian(column, u)),
+    ]
     return Equations(
-        [name for _, name, _ in rows],
-        [unit for _, _, unit in rows],
-        ca.Function("trim_equations", [*symbols], results, [*"txup"], ["rows", "D_x", "D_u"]),
+        [f"rate of {state.tangent_names[i]}" for i in rates] + [name for _, name, _ in rows],
+        [units[i] for i in rates] + [unit for _, _, unit in rows],
+        ca.Function(
+            "trim_equations",
+            [*symbols],
+            [ca.densify(system.symbol(result)) for result in results],
+            [*"txup"],
+            ["rows", "D_x", "D_u"],
+        ),
     )
 
 
@@ -410,6 +552,8 @@ def _change(system: SystemDefinition, keep: ca.DM) -> ca.Function:
 # Weights of the distance from the given point, decreasing: the last equations are solved alone,
 # with the shortest steps, so that the solution is nearest up to the square of the one before.
 WEIGHTS = (0.3, 0.03, 1e-3, 1e-5, 0.0)
+# Inputs are near to those given only as far as the state leaves them free: they are not traded.
+EFFORT = 1e-4
 MAX_STEPS = 40  # each weight starts where the one before ended, and most take three
 SOLVED = 1e-9  # scaled residual; quadratic convergence leaves 1e-14 where the equations are regular
 
@@ -442,50 +586,6 @@ class Nearest:
         return bool(np.abs(self.scaled).max(initial=0.0) <= SOLVED)
 
 
-def solve_nearest(
-    group: LieGroup,
-    equations: Evaluate,
-    start: tuple[np.ndarray, np.ndarray],
-    target: tuple[np.ndarray, np.ndarray],
-    free: np.ndarray,
-    bounds: tuple[np.ndarray, np.ndarray],
-    scale: np.ndarray,
-    row_scale: np.ndarray,
-) -> Nearest:
-    """Solve ``r(x, u) = 0`` near a target, the free inputs within bounds.
-
-    Parameters
-    ----------
-    group : LieGroup
-        Of x.
-    equations : callable
-    start, target : pair of ndarray
-        x and u to start from, and to stay near to.
-    free : ndarray of int
-        Positions of the free inputs in u.
-    bounds : pair of ndarray
-        Of the free inputs.
-    scale : ndarray
-        Size of a change of each free input that counts like one rad, m, m/s of the state.
-    row_scale : ndarray
-        Factor of each equation; see `row_scales`.
-
-    Returns
-    -------
-    Nearest
-    """
-    problem = _Descent(group, equations, target, free, bounds, scale, row_scale)
-    x, u = start[0], start[1].copy()
-    u[free] = np.clip(u[free], *bounds)
-    residual, jacobian = equations(x, u)
-    if not (np.isfinite(residual).all() and np.isfinite(jacobian).all()):
-        return Nearest(x, u, residual, np.full(residual.shape, np.inf))
-    for weight in WEIGHTS:
-        x, u = problem.descend(x, u, weight)
-    residual, _ = equations(x, u)
-    return Nearest(x, u, residual, residual * problem.row_scale)
-
-
 def row_scales(
     equations: Evaluate, points: Sequence[tuple[np.ndarray, np.ndarray]], scale: np.ndarray
 ) -> np.ndarray:
@@ -499,7 +599,7 @@ def row_scales(
     equations : callable
     points : sequence of (x, u)
     scale : ndarray
-        See `solve_nearest`.
+        See `Descent`.
 
     Returns
     -------
@@ -518,14 +618,50 @@ def in_scaled_variables(jacobian: np.ndarray, scale: np.ndarray) -> np.ndarray:
 
 
 @dataclass
-class _Descent:
+class Descent:
+    """Solve ``r(x, u) = 0`` near a target, inputs within bounds, coordinates within limits.
+
+    Attributes
+    ----------
+    group : LieGroup
+        Of x.
+    equations : callable
+    target : pair of ndarray
+        x and u to stay near to; u only where x leaves it free.
+    free : ndarray of int
+        Positions of the free inputs in u.
+    bounds : pair of ndarray
+        Of the free inputs.
+    limits : Limits
+    scale : ndarray
+        Size of a change of each free input that counts like one rad, m, m/s of the state.
+    row_scale : ndarray
+        Factor of each equation; see `row_scales`.
+    holds : bool
+        Whether x stays what it is, bit by bit.
+    """
+
     group: LieGroup
     equations: Evaluate
     target: tuple[np.ndarray, np.ndarray]
     free: np.ndarray
     bounds: tuple[np.ndarray, np.ndarray]
+    limits: Limits
     scale: np.ndarray
     row_scale: np.ndarray
+    holds: bool = False
+
+    def solve(self, start: tuple[np.ndarray, np.ndarray]) -> Nearest:
+        """Descend with one weight of the distance after the other."""
+        x, u = start[0], start[1].copy()
+        u[self.free] = np.clip(u[self.free], *self.bounds)
+        residual, jacobian = self.equations(x, u)
+        if not (np.isfinite(residual).all() and np.isfinite(jacobian).all()):
+            return Nearest(x, u, residual, np.full(residual.shape, np.inf))
+        for weight in WEIGHTS:
+            x, u = self.descend(x, u, weight)
+        residual, _ = self.equations(x, u)
+        return Nearest(x, u, residual, residual * self.row_scale)
 
     def descend(self, x: np.ndarray, u: np.ndarray, weight: float) -> tuple[np.ndarray, np.ndarray]:
         """Levenberg–Marquardt steps for one weight of the distance."""
@@ -533,7 +669,7 @@ class _Descent:
         rows, jacobian = self._rows(x, u, weight)
         cost = rows @ rows
         for _ in range(MAX_STEPS):
-            move = self._move(rows, jacobian, u, damping)
+            move = self._move(rows, jacobian, x, u, damping)
             new_x, new_u = self._moved(x, u, move)
             new_rows, new_jacobian = self._rows(new_x, new_u, weight)
             new_cost = new_rows @ new_rows
@@ -560,8 +696,8 @@ class _Descent:
             return residual, jacobian
         away = self.group.minus(x, self.target[0])
         n, k = self.group.dim, len(self.free)
-        distance = np.concatenate([away, (u - self.target[1])[self.free] / self.scale])
-        slope = np.eye(n + k)
+        distance = np.concatenate([away, EFFORT * (u - self.target[1])[self.free] / self.scale])
+        slope = np.diag(np.r_[np.ones(n), np.full(k, EFFORT)])
         slope[:n, :n] = self.group.right_jacobian_inverse(away)
         return (
             np.concatenate([residual, weight * distance]),
@@ -569,23 +705,29 @@ class _Descent:
         )
 
     def _move(
-        self, rows: np.ndarray, jacobian: np.ndarray, u: np.ndarray, damping: float
+        self, rows: np.ndarray, jacobian: np.ndarray, x: np.ndarray, u: np.ndarray, damping: float
     ) -> np.ndarray:
-        """Damped Gauss–Newton step in scaled variables, the inputs kept within their bounds."""
-        count = jacobian.shape[1]
+        """Damped Gauss–Newton step in scaled variables, within bounds and limits."""
+        n, count, limits = self.group.dim, jacobian.shape[1], self.limits
         if damping:
             jacobian = np.vstack([jacobian, np.sqrt(damping) * np.eye(count)])
             rows = np.concatenate([rows, np.zeros(count)])
-        move = np.linalg.lstsq(jacobian, -rows, rcond=1e-12)[0]
         lower, upper = (np.full(count, sign * np.inf) for sign in (-1.0, 1.0))
-        lower[self.group.dim :] = (self.bounds[0] - u[self.free]) / self.scale
-        upper[self.group.dim :] = (self.bounds[1] - u[self.free]) / self.scale
+        lower[limits.tangents] = limits.lower - x[limits.coordinates]
+        upper[limits.tangents] = limits.upper - x[limits.coordinates]
+        if self.holds:
+            lower[:n] = upper[:n] = 0.0
+        lower[n:] = (self.bounds[0] - u[self.free]) / self.scale
+        upper[n:] = (self.bounds[1] - u[self.free]) / self.scale
+        # What is at bounds of zero width cannot move at all.
+        moves, move = upper - lower > 0, np.zeros(count)
+        if not moves.any():
+            return move
+        move[moves] = np.linalg.lstsq(jacobian[:, moves], -rows, rcond=1e-12)[0]
         if (move < lower).any() or (move > upper).any():
-            # An input that is at its bound cannot move at all: bounds of zero width.
-            still = upper - lower <= 0
-            move = np.zeros(count)
-            move[~still] = scipy.optimize.lsq_linear(
-                jacobian[:, ~still], -rows, (lower[~still], upper[~still]), method="bvls"
+            within = (lower[moves], upper[moves])
+            move[moves] = scipy.optimize.lsq_linear(
+                jacobian[:, moves], -rows, within, method="bvls"
             ).x
         return move
 
@@ -595,13 +737,17 @@ class _Descent:
         n = self.group.dim
         moved = u.copy()
         moved[self.free] = np.clip(u[self.free] + move[n:] * self.scale, *self.bounds)
-        return self.group.normalize(self.group.plus(x, move[:n])), moved
+        if self.holds:
+            return x, moved
+        at = self.group.normalize(self.group.plus(x, move[:n]))
+        self.limits.clip(at)
+        return at, moved
 
 
 # Why there is none
 
 
-def infeasible(
+def _infeasible(
     system: SystemDefinition,
     equations: Equations,
     best: Nearest,
@@ -631,7 +777,7 @@ def infeasible(
     return text
 
 
-def not_a_symmetry(system: SystemDefinition, point: TrimPoint) -> str:
+def _not_a_symmetry(system: SystemDefinition, point: TrimPoint) -> str:
     """Say what changes along the motion."""
     here = field_derivatives(system)(point.t, point.x, point.u, point.p)
     later = follow(system, point.t, point.x, point.u, point.p, here)
