@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import numpy as np
 
-from ..groups import LieGroup, check_element
+from ..groups import LieGroup
 from ._definition import SystemDefinition
 from ._derivatives import field_derivatives
 from ._signals import control_name
 from ._step import step_function
-from ._tracing import complete_input, complete_parameters
+from ._tracing import check_state, complete_input, complete_parameters
 
 
 def check_system(
@@ -91,7 +90,7 @@ def _sample(system: SystemDefinition, x: Any, u: Any, p: Any, samples: int, seed
     p = complete_parameters(system, p)
     if x is None:
         x = system.state.random(rng, (samples,))
-    x = np.atleast_2d(check_element("x", x, system.state, batch=True, tolerance=inf))
+    x = np.atleast_2d(check_state(system, "x", x, batch=True))
     if system.project is not None:
         x = system.project(x, p)
     if u is None:

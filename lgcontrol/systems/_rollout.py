@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from math import inf
 from typing import Any
 
 import numpy as np
 
 from ..codegen import ModelFunction, chain, check_shape
-from ..groups import check_element
 from ..integrators import Method
 from ._definition import SystemDefinition
 from ._step import step_function
-from ._tracing import complete_input, complete_parameters, sample_time
+from ._tracing import check_state, complete_input, complete_parameters, sample_time
 from ._trajectory import Trajectory
 
 
@@ -76,7 +74,7 @@ def rollout(
     array([1.])
     """
     dt = sample_time(system, dt)
-    start = check_element("x0", x0, system.state, batch=True, tolerance=inf)
+    start = check_state(system, "x0", x0, batch=True)
     u = _input_sequence(system, u, steps)
     count = u.shape[-2]
     p = complete_parameters(system, p, batch=True)

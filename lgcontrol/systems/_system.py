@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..codegen import ModelFunction
@@ -17,6 +19,8 @@ from ._tracing import matrix_function, symbols_of
 def not_a_system(name: str, value: object) -> str:
     """Message for something that should have been a System; trees and bodies make one."""
     remedy = "; give its .system()" if callable(getattr(value, "system", None)) else ""
+    if type(value).__module__.startswith("control."):
+        remedy = "; System.from_control(model) makes one"
     return f"{name} must be a System, not {type(value).__name__}{remedy}"
 
 
@@ -173,6 +177,30 @@ class System(SystemDefinition[State]):
             results = {"Df": Df, "Bf": Bf}
             self._cache[key] = matrix_function(self, "derivatives", [t, x, u, p], results)
         return self._cache[key]
+
+    @classmethod
+    def from_control(cls, model: Any) -> System[Any]:
+        """System on Rn that moves as a model of python-control.
+
+        Parameters
+        ----------
+        model : control.StateSpace or control.NonlinearIOSystem
+            Functions of the latter are traced with CasADi columns, so they must be arithmetic,
+            NumPy's elementary functions or CasADi's; its ``params`` become parameters.
+
+        Returns
+        -------
+        System
+            With the names and the sample time of the model; no bounds.
+
+        Examples
+        --------
+        >>> import control
+        >>> cart = control.ss([[0, 1], [0, -0.5]], [[0], [2]], [[1, 0]], 0, inputs=["force"])
+        >>> System.from_control(cart).linearize([0.0, 0.0]).poles.real
+        array([-0.5,  0. ])
+        """
+        return cls(**_nlsys.from_control(model))
 
     rollout = _rollout.rollout
     linearize = _linearize.linearize

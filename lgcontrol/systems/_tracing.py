@@ -83,12 +83,13 @@ class SystemFunction(ModelFunction):
         super().__init__(function, shapes=shapes, defaults=defaults)
         self._names = names_of(system.parameters)
         self._nominal = nominal_of(system.parameters)
+        self._dim = system.state.dim
         self._advice = {"u": input_count(system), "p": parameter_names(system)}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """As for a ModelFunction, with what is known of the system."""
         _, (function, shapes, defaults, _, wanted) = super().__reduce__()
-        known = {key: getattr(self, key) for key in ("_names", "_nominal", "_advice")}
+        known = {key: getattr(self, key) for key in ("_names", "_nominal", "_dim", "_advice")}
         return _rebuild, (function, shapes, defaults, known, wanted)
 
     def _general(self, values: tuple[Value, ...]) -> Any:
@@ -104,10 +105,18 @@ class SystemFunction(ModelFunction):
             order = self._swapped(values)
             if order:
                 raise type(error)(f"{error}: {order}") from None
-            for name, advice in self._advice.items():
+            for name, advice in {**self._advice, **self._of_state(values)}.items():
                 if f"argument {name!r}" in str(error):
                     raise type(error)(f"{error}: {advice}") from None
             raise
+
+    def _of_state(self, values: Sequence[Any]) -> dict[str, str]:
+        """What to say of an x that is no state."""
+        x = values[self.arguments.index("x")] if "x" in self.arguments else 0.0
+        if hasattr(x, "x") and hasattr(x, "u"):
+            return {"x": "give the point's .x"}
+        size = np.shape(x)[-1:]
+        return {"x": tangent_advice(self._dim)} if size == (self._dim,) else {}
 
     def _swapped(self, values: Sequence[Any]) -> str:
         """Say the order of arguments where those given would fit in another one."""
@@ -487,6 +496,23 @@ def parameter_names(system: Signature) -> str:
     )
 
 
+def tangent_advice(dim: int) -> str:
+    """What to do with a tangent vector that was given for a state."""
+    return f"{dim} is the tangent dimension: state.plus(x, d) moves a state by a tangent vector"
+
+
+def check_state(system: Signature, name: str, x: Any, *, batch: bool = False) -> np.ndarray:
+    """State from outside, normalised; a point or a tangent vector is told from it."""
+    if hasattr(x, "x") and hasattr(x, "u"):
+        raise TypeError(f"{name} must be a state of {system.name}: give the point's .x")
+    try:
+        return check_element(name, x, system.state, batch=batch, tolerance=inf)
+    except ValueError as error:
+        if np.shape(x)[-1:] == (system.state.dim,) != (system.state.nq,):
+            raise ValueError(f"{error}: {tangent_advice(system.state.dim)}") from None
+        raise
+
+
 def read_point(
     system: Signature, t: float | None, x: Any, u: Any, p: Any
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
@@ -499,7 +525,7 @@ def read_point(
         x, u = x.x, x.u
     return (
         0.0 if t is None else float(check_shape("t", t, ())),
-        check_element("x", x, system.state, tolerance=inf),
+        check_state(system, "x", x),
         nominal_of(system.inputs) if u is None else complete_input(system, "u", u),
         complete_parameters(system, p),
     )

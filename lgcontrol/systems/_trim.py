@@ -18,7 +18,7 @@ from ._blocks import block_slices, blocks_of
 from ._definition import SystemDefinition
 from ._derivatives import field_derivatives
 from ._steadiness import NO_GRADIENT, TrimPoint, classify, follow
-from ._tracing import as_column, complete_input, complete_parameters, symbols_of
+from ._tracing import as_column, check_state, complete_input, complete_parameters, symbols_of
 
 # A force whose size varies by no more than this share is the same in every configuration.
 CONSTANT = 1e-9
@@ -104,9 +104,7 @@ def trim(
     t = float(check_shape("t", t, ()))
     p = complete_parameters(system, p)
     is_given = x is not None
-    if hasattr(x, "x"):
-        raise TypeError(f"x must be a state of {system.name}; give the point's .x")
-    x = check_shape("x", x, (system.state.nq,)) if is_given else system.state.identity
+    x = check_state(system, "x", x) if is_given else system.state.identity
     u = system.nominal_input if u is None else complete_input(system, "u", u)
     wishes = read_wishes(system, where or {}, position)
     x, u = x.copy(), u.copy()
