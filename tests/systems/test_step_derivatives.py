@@ -105,6 +105,11 @@ def test_all_methods(name, method):
     assert error(system, method, substeps=1 if name == "arm" else 2) < EXACT
 
 
+@pytest.mark.parametrize("method", ["rk4", "linearly_implicit_euler", "ros34pw2"])
+def test_actuators_before_an_arm(method):
+    assert error(arm().augment(lag=0.05), method) < EXACT
+
+
 def test_discrete_systems():
     assert error(account()) < EXACT
     held = constrained().discretize(0.02)
