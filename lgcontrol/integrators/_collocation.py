@@ -60,7 +60,7 @@ class ImplicitRungeKutta(Method):
     c: Row
     stiff_order: int = 1
     iterations: int = 5
-    solves: bool = True
+    solves = True
 
     @property
     def stages(self) -> int:  # type: ignore[override]

@@ -27,10 +27,10 @@ class SemiImplicitEuler(Method):
     True
     """
 
-    name: str = "semi_implicit_euler"
-    order: int = 1
-    stages: int = 1
-    needs_structure: bool = True
+    name = "semi_implicit_euler"
+    order = 1
+    stages = 1
+    needs_structure = True
 
     def advance(
         self, motion: Motion, t: Value, x: Any, dt: Value, memory: Any = (), estimate: bool = False
@@ -63,12 +63,12 @@ class LinearlyImplicitEuler(Method):
     True
     """
 
-    name: str = "linearly_implicit_euler"
-    order: int = 1
-    stages: int = 1
-    stiff_order: int = 1
-    uses_losses: bool = True
-    needs_structure: bool = True
+    name = "linearly_implicit_euler"
+    order = 1
+    stages = 1
+    stiff_order = 1
+    uses_losses = True
+    needs_structure = True
 
     def advance(
         self, motion: Motion, t: Value, x: Any, dt: Value, memory: Any = (), estimate: bool = False

@@ -186,6 +186,8 @@ class LiftedMotion(Motion):
     ----------
     problem : Problem
     u, p : column
+    seeds : int
+        Number of them.
     u_slope, p_slope : matrix or None
         Derivatives of u and p by the seeds; None where they do not depend on them.
     """

@@ -58,7 +58,7 @@ class RosenbrockW(Method):
     b: Row
     b_embedded: Row = ()
     stiff_order: int = 1
-    uses_losses: bool = True
+    uses_losses = True
 
     @property
     def stages(self) -> int:  # type: ignore[override]
