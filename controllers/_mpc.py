@@ -192,7 +192,7 @@ class MPC(Controller):
         bounds: Sequence[Bound] = (),
         residuals: Sequence[Residual] = (),
         parameters: Sequence[Parameter | str] = (),
-        method: str | Method = "rk4",
+        method: str | Method = "auto",
         substeps: int | None = None,
         reference: Any = None,
         period: float | None = None,
@@ -245,10 +245,11 @@ class MPC(Controller):
         self._sent: list[tuple[float, np.ndarray]] = []  # answers with the times of their effect
         ignored = self.problem.ignored_limits
         if ignored:
+            several = f" and {len(ignored) - 1} more" if len(ignored) > 1 else ""
             warnings.warn(
-                f"plans of {system.name} do not know the limits of {', '.join(ignored)}: give "
-                f"bounds=[Bound({ignored[0]!r}, lower, upper, soft=100), …]; {system.name}.limits "
-                "holds their numbers",
+                f"plans of {system.name} know nothing of the limits of {ignored[0]}{several}: give "
+                f"bounds=[Bound({ignored[0].split('.')[0]!r}, lower, upper, soft=100)]; "
+                f"{system.name}.limits holds the numbers",
                 RuntimeWarning,
                 stacklevel=2,
             )

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..codegen import unknown_name
+from ..codegen import UnknownNameError, unknown_name
 from ._stage_qp import StageQP, StageQPSolution, gradient_size, qp_residual
 
 Backend = Callable[[StageQP], StageQPSolution]
@@ -62,7 +62,7 @@ class QPSolver:
     def __init__(self, backend: str | Backend = "auto") -> None:
         if isinstance(backend, str):
             if backend != "auto" and backend not in QP_SOLVERS:
-                raise ValueError(unknown_name("QP solver", backend, ("auto", *QP_SOLVERS)))
+                raise UnknownNameError(unknown_name("QP solver", backend, ("auto", *QP_SOLVERS)))
             used = ("daqp", "piqp") if backend == "auto" else (backend,)
             self.name = backend
             self._backends: dict[str, Backend] = {name: QP_SOLVERS[name]() for name in used}

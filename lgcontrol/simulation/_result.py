@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen import unknown_name
+from ..codegen import UnknownNameError, unknown_name
 from ..groups import LieGroup, Product
 from ..systems import Trajectory, block_slices
 from ..systems._signals import control_name
+from ._contract import RunStatus
 from ._logs import ControllerLog, Measurements, TaskError
+from ._storage import read_result, write_result
+from ._summary import summary
 
 if TYPE_CHECKING:
     import control
@@ -54,10 +57,11 @@ class SimulationResult:
     controllers : dict of str to ControllerLog
         From the outer to the inner.
     settings : dict of str to value
-        What else made the run: seed, method, max_step, shortest_step, p, feedback.
-    status : str
-        "completed", "diverged" (state or estimate were no longer finite, or the plant moves too
-        fast for the steps), "interrupted" (Ctrl-C) or "failed" (in `SimulationError.result`).
+        What else made the run: seed, feedback, p (at the start), method, tolerance (None for equal
+        steps), max_step, the lengths of the shortest_step and the longest_step taken in s, the
+        number of steps and of rejected_steps, and when the reference_ends, if that is on its way.
+    status : RunStatus
+        How it ended; those that did not complete have a message.
     message : str
         What happened, if not completed.
     """
@@ -79,7 +83,7 @@ class SimulationResult:
     measurements: Mapping[str, Measurements] = field(default_factory=dict)
     controllers: Mapping[str, ControllerLog] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
-    status: str = "completed"
+    status: RunStatus = RunStatus.COMPLETED
     message: str = ""
 
     def __repr__(self) -> str:
@@ -95,8 +99,17 @@ class SimulationResult:
 
     @property
     def success(self) -> bool:
-        """Whether the run reached its end."""
-        return self.status == "completed"
+        """Whether the run reached its end, and no controller was without an answer all the time."""
+        return self.status == RunStatus.COMPLETED and not self.unanswered
+
+    @property
+    def unanswered(self) -> dict[str, str]:
+        """Controllers that did not vouch for any of their answers, with their last message."""
+        return {
+            name: log.last_message
+            for name, log in self.controllers.items()
+            if log.calls and not any(status.is_answered for status in log.calls)
+        }
 
     @property
     def trajectory(self) -> Trajectory:
@@ -134,7 +147,7 @@ class SimulationResult:
     def input(self, name: str) -> np.ndarray:
         """One input as applied, held over each interval, shape (N,)."""
         if name not in self.input_names:
-            raise KeyError(unknown_name("input", name, self.input_names))
+            raise UnknownNameError(unknown_name("input", name, self.input_names))
         return self.u[:, self.input_names.index(name)]
 
     @property
@@ -183,8 +196,6 @@ class SimulationResult:
 
     def summary(self) -> list[str]:
         """Lines of text: status, final error, effort, saturation, time per controller call."""
-        from ._summary import summary
-
         return summary(self)
 
     def plot(self, *, figure: Any = None) -> Figure:
@@ -210,9 +221,7 @@ class SimulationResult:
 
     def save(self, path: str | Path) -> Path:
         """Write an ``.npz`` file: arrays and a JSON description, no pickled objects."""
-        from ._storage import save_result
-
-        return save_result(self, Path(path))
+        return write_result({f.name: getattr(self, f.name) for f in fields(self)}, Path(path))
 
     @classmethod
     def load(
@@ -233,9 +242,7 @@ class SimulationResult:
         ValueError
             If the file is not a result, damaged, too large, or of a newer version.
         """
-        from ._storage import load_result
-
-        return load_result(Path(path), group, largest)
+        return cls(**read_result(Path(path), group, largest))
 
     def to_control(self) -> control.TimeResponseData:
         """As `control.TimeResponseData`: outputs are the error coordinates, or the states."""
@@ -269,5 +276,5 @@ class SimulationResult:
             raise TypeError(f"the state {self.group} has no blocks: use x and error")
         coordinates, tangents = block_slices(self.group)
         if block not in coordinates:
-            raise KeyError(unknown_name("block", block, coordinates))
+            raise UnknownNameError(unknown_name("block", block, coordinates))
         return coordinates[block], tangents[block]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..groups import LieGroup, Product
+from ._contract import RunStatus
+from ._logs import ControllerLog, Measurements
 
 if TYPE_CHECKING:
-    from ._logs import ControllerLog
     from ._result import SimulationResult
 
 # Of coordinates beyond their limits so many have a line of their own.
@@ -27,11 +29,15 @@ QUANTITIES = {
 
 def summary(result: SimulationResult) -> list[str]:
     """See `SimulationResult.summary`."""
-    lines = [] if result.success else [f"{result.status}: {result.message}"]
-    longest, shortest = (result.settings.get(key) for key in ("max_step", "shortest_step"))
-    if longest is not None and shortest is not None and shortest < longest:
+    ended = result.status != RunStatus.COMPLETED
+    lines = [f"{result.status}: {result.message}"] if ended else []
+    for name, message in result.unanswered.items():
+        statuses = " or ".join(result.controllers[name].calls)
+        lines.append(f"{name} was {statuses} at every call" + (f": {message}" if message else ""))
+    ends = result.settings.get("reference_ends")
+    if ends is not None and result.t[-1] > ends:
         lines.append(
-            f"integration steps: {shortest:.3g} s, {longest:g} s was too long for the fastest modes"
+            f"the reference ends at {ends:g} s while it moves, and stays there from then on"
         )
     if result.reference is not None:
         lines += _by_block("final error", result.group, result.error[-1])
@@ -46,10 +52,31 @@ def summary(result: SimulationResult) -> list[str]:
         lines.append(f"effort, integral of u²: {effort}")
     if result.command.size:
         lines.append(f"commands at or beyond the bounds: {100 * result.saturation():.1f} %")
+    for name, entry in result.measurements.items():
+        lines += _sensor(name, entry)
     several = len(result.controllers) > 1
     for name, log in result.controllers.items():
         lines += [f"{name}: {line}" if several else line for line in _controller(log)]
-    return lines
+    return lines + _steps(result.settings)
+
+
+def _steps(settings: Mapping[str, Any]) -> list[str]:
+    """How the plant was moved."""
+    shortest, longest = (settings.get(key) for key in ("shortest_step", "longest_step"))
+    if shortest is None or longest is None:
+        return []
+    span = f"{shortest:.3g} s" if longest < 1.01 * shortest else f"{shortest:.3g} … {longest:.3g} s"
+    tolerance = settings.get("tolerance")
+    kind = "not watched" if tolerance is None else f"tolerance {tolerance:g}"
+    return [f"integration: {settings['method']}, steps of {span}, errors: {kind}"]
+
+
+def _sensor(name: str, entry: Measurements) -> list[str]:
+    """What became of measurements that did not all come in time."""
+    under_way = entry.taken - entry.lost - len(entry.t)
+    parts = [(entry.lost, "lost"), (entry.late, "late"), (under_way, "still under way at the end")]
+    told = ", ".join(f"{count} {what}" for count, what in parts if count > 0)
+    return [f"{name}: {entry.taken} measurements, {told}"] if told else []
 
 
 def _by_block(what: str, group: LieGroup, error: np.ndarray) -> list[str]:
@@ -128,8 +155,20 @@ def _controller(log: ControllerLog) -> list[str]:
             lines.append(
                 f"calls longer than the sample time of {1e3 * period:g} ms: {100 * late:.2g} %"
             )
+    age = log.info.get("measurement_age")
+    if age is not None and len(age):
+        unseen, stale = int(np.isnan(age).sum()), int((age > period + 1e-9).sum())
+        if unseen:
+            lines.append(f"calls before any measurement: {unseen} of {len(age)}")
+        if stale and period:
+            lines.append(
+                f"calls with a measurement older than the sample time of {1e3 * period:g} ms: "
+                f"{stale} of {len(age)}, the oldest {np.nanmax(age):.3g} s"
+            )
     if "status" in log.info:
         names, counts = np.unique(log.info["status"].astype(str), return_counts=True)
         pairs = (f"{name} {count}" for name, count in zip(names, counts, strict=True))
         lines.append(f"controller status: {', '.join(pairs)}")
+    if log.last_message and any(not status.is_answered for status in log.calls):
+        lines.append(f"last message of the controller: {log.last_message}")
     return lines

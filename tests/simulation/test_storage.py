@@ -44,7 +44,7 @@ class Guess:
     def __init__(self):
         self.x, self.P = drone().state.identity, np.eye(12)
 
-    def predict(self, u, dt):
+    def predict(self, t, u, dt):
         self.P = self.P + dt
 
     def update(self, sensor, y):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ....codegen import Value, check_shape, unknown_name
+from ....codegen import UnknownNameError, Value, check_shape, unknown_name
 from ....groups import SE3, LieGroup, Product, Rn
 from ....systems import Input, Parameter, System
 from ..._added_mass import Current, check_added_mass
@@ -63,9 +63,8 @@ def multibody_system(
         Forces on links: drag, buoyancy, thrusters, rotors, springs, … Their inputs follow the
         joints'. Weight is part of the tree.
     added_mass : mapping of str to array_like, shape (6, 6), optional
-        Added mass of links in a fluid, as for `RigidBody`. Part of the system's equations and
-        kinetic energy; the tree's own functions (``tree.inverse_dynamics``, ``tree.mass_matrix``,
-        …) do not know of it.
+        Added mass of links in a fluid, as for `RigidBody`, in place of what the tree has
+        (`Multibody.with_added_mass`, which its own functions know as well).
     current : Current, optional
         Motion of the fluid.
     parametric : iterable of str
@@ -103,8 +102,12 @@ def multibody_system(
     array([1., 1.])
     """
     refuse_singular(tree)
+    model, own = tree, {x.name: x.added_mass for x in tree._links if x.added_mass is not None}
+    if own:  # in a current the fluid's motion counts too: the surroundings know all added mass
+        tree = tree.with_added_mass(dict.fromkeys(own))
+    added_mass = own | dict(added_mass or {})
     drives, B = _drives(tree, inputs, input_matrix)
-    surroundings = _surroundings(tree, forces or {}, added_mass or {}, current, wrenches)
+    surroundings = _surroundings(tree, forces or {}, added_mass, current, wrenches)
     coefficients = Coefficients(surroundings.coefficients, parametric)
     mechanics = TreeMechanics(
         tree, tuple(drives), ca.sparsify(ca.DM(B)), surroundings, coefficients
@@ -129,7 +132,7 @@ def multibody_system(
             mechanics.inputs,
             mechanics.parameters,
             loss_jacobian=mechanics.loss_jacobian if mechanics.has_losses else None,
-            model=tree,
+            model=model,
             is_plain=not surroundings.bodies,
         ),
     )
@@ -322,11 +325,11 @@ def _surroundings(
 ) -> Surroundings:
     for link in (*forces, *added_mass):
         if link not in tree.links:
-            raise KeyError(unknown_name("link", link, tree.links))
+            raise UnknownNameError(unknown_name("link", link, tree.links))
     references = wrenches if isinstance(wrenches, Mapping) else dict.fromkeys(wrenches, "body")
     for frame, reference in references.items():
         if frame not in tree.frames:
-            raise KeyError(unknown_name("frame", frame, tree.frames))
+            raise UnknownNameError(unknown_name("frame", frame, tree.frames))
         check_reference(reference)
     return Surroundings(
         {link: check_forces(link, some) for link, some in forces.items()},
@@ -405,7 +408,7 @@ def _drives(
     efforts = tree.limits["effort"]
     for name in driven:
         if name not in links:
-            raise KeyError(unknown_name("joint", name, links))
+            raise UnknownNameError(unknown_name("joint", name, links))
         group, at = links[name].joint.group, tree._coordinates[name].v
         for i, axis, unit in zip(
             range(at.start, at.stop), group.tangent_names, group.tangent_units, strict=True
