@@ -84,7 +84,6 @@ def test_symbolic_numbers_of_trees_and_of_what_acts_on_them(rng, closed_form_err
     tree = zoo.driven(rng).parametric("a.mass", "a.damping", "ball.center_of_mass", "gravity")
     numbers = (
         "follower.linear_drag.damping",
-        "follower.added_mass",
         "current",
         "a.linear_drag.damping.x.x",
     )
@@ -105,6 +104,12 @@ def test_symbolic_numbers_of_trees_and_of_what_acts_on_them(rng, closed_form_err
     )
     x, u = system.state.random(rng), rng.normal(size=system.n_inputs)
     np.testing.assert_allclose(system.f(0.0, x, u), fixed.f(0.0, x, u), rtol=1e-11, atol=1e-11)
+    with pytest.raises(KeyError, match="unknown parameter .follower.added_mass.x.x"):
+        tree.system(
+            added_mass={"follower": np.eye(6)},
+            current=Current(),
+            parametric=["follower.added_mass.x.x"],
+        )
     with pytest.raises(KeyError, match="follower.linear_drag"):
         tree.system(forces={"follower": forces()}, parametric=["follower.drag"])
 
