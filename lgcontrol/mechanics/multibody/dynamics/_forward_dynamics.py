@@ -118,11 +118,6 @@ def forward_dynamics_by_recursion(
     return a
 
 
-def accelerations_with(M: Value, forces: Value) -> Value:
-    """``M⁻¹ forces`` for a symmetric sparse M."""
-    return solve(*factor(M), forces)
-
-
 def _operations(expression: Value) -> int:
     expression = ca.cse(ca.SX(expression))  # a tree without joints has no symbols
     return ca.Function("count", ca.symvar(expression), [expression]).n_instructions()
