@@ -180,7 +180,7 @@ class MPC(Controller):
     array([0.5])
     """
 
-    info: MPCInfo  # type: ignore[assignment]  # says more than that of other controllers
+    info: MPCInfo
 
     def __init__(
         self,

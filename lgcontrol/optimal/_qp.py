@@ -95,7 +95,8 @@ class QPSolver:
         chosen: np.ndarray = self._watched & rows if is_same else np.zeros_like(rows)
         result, solves = self._solve_part(qp, chosen), 1
         while not np.array_equal(chosen, rows):
-            missed: np.ndarray = (qp.excess(result.x, result.u) > KEPT).any(axis=0) & ~chosen
+            exceeded = np.asarray((qp.excess(result.x, result.u) > KEPT).any(axis=0))
+            missed = np.logical_and(exceeded, ~chosen)
             if result.solved and not missed.any():
                 break
             more = np.logical_or(chosen, missed)
