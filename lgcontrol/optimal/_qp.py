@@ -90,7 +90,7 @@ class QPSolver:
         started = time.perf_counter()
         if not _has_numbers(qp):
             return _no_solution(qp, time.perf_counter() - started)
-        rows = qp.active.any(axis=0)
+        rows = np.asarray(qp.active.any(axis=0))
         is_same = self._watched.shape == rows.shape
         chosen: np.ndarray = self._watched & rows if is_same else np.zeros_like(rows)
         result, solves = self._solve_part(qp, chosen), 1
