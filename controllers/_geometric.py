@@ -7,13 +7,14 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from lgcontrol.codegen import ModelFunction, check_shape
+from lgcontrol.codegen import ModelFunction
 from lgcontrol.optimal import sample_reference
+from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import System
 
 from ._allocation import allocate
-from ._base import ControlInfo, Controller
-from ._tracking import Blocks, actuation, find_blocks, gains, tracking_acceleration
+from ._base import ControlInfo, Controller, Values
+from ._tracking import Blocks, actuation, blocks_of, gains, tracking_acceleration
 
 
 class GeometricPD(Controller):
@@ -32,15 +33,16 @@ class GeometricPD(Controller):
     damping_ratio : float or array_like
     dt : float
         Period in s.
-    configuration : str, optional
-        Block to control; the first that has a velocity if left out.
+    configuration, velocity : str, optional
+        Block to control and its body-fixed velocity; those of the system's structure, which trees
+        and bodies bring, if left out.
     reference : optional
         See `Controller`; the velocity and acceleration of a Trajectory are fed forward.
     saturate : bool
         Whether the controls stay within their bounds.
     offset, delay : float
         See `Controller`.
-    p : array_like, optional
+    p : mapping or array_like, optional
         The system's parameters.
 
     Raises
@@ -54,7 +56,9 @@ class GeometricPD(Controller):
     >>> satellite = System(
     ...     "satellite", Product(attitude=SO3, rate=Rn(3)),
     ...     lambda t, x, u, p: ca.vertcat(x[4:], u / 5), inputs=["tx", "ty", "tz"])
-    >>> control = GeometricPD(satellite, frequency=0.5, reference=satellite.state.identity)
+    >>> control = GeometricPD(
+    ...     satellite, configuration="attitude", velocity="rate", frequency=0.5,
+    ...     reference=satellite.state.identity)
     >>> control(0.0, [1, 0, 0, 0, 0, 0, 0]).round(3)  # turned by 180° about x
     array([-3.927,  0.   ,  0.   ])
     """
@@ -67,18 +71,17 @@ class GeometricPD(Controller):
         damping_ratio: Any = 1.0,
         dt: float = 0.01,
         configuration: str | None = None,
+        velocity: str | None = None,
         reference: Any = None,
         saturate: bool = True,
         offset: float = 0.0,
         delay: float = 0.0,
-        p: Any = None,
+        p: Values | None = None,
     ) -> None:
-        super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference)
-        self.blocks = find_blocks(system, configuration)
+        super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference, p=p)
+        self.blocks = blocks_of(system, configuration, velocity)
         self.stiffness, self.damping = gains(frequency, damping_ratio, self.blocks.group.dim)
         self.saturate = saturate
-        nominal = system.nominal_parameters
-        self._p = nominal if p is None else check_shape("p", p, nominal.shape)
         self._actuation = actuation(system, self.blocks)
         self._tracking = _tracking(system, self.blocks)
         effect = self._actuation(0.0, system.state.identity, system.nominal_input, self._p).effect
@@ -109,7 +112,7 @@ class GeometricPD(Controller):
             return free
         bounds = (self._lower - start, self._upper - start)
         u = start + allocate(now.effect, missing, *bounds)
-        self.info = ControlInfo("ok" if np.allclose(u, free) else "saturated")
+        self.info = ControlInfo(CallStatus.OK if np.allclose(u, free) else CallStatus.SATURATED)
         return np.clip(u, self._lower, self._upper)
 
 

@@ -12,6 +12,9 @@ from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.mechanics import FrameTask, Multibody
 from lgcontrol.optimal import moves, points_of
 
+# Times this close [s] are the same time, reached by another sum.
+SAME_TIME = 1e-9
+
 
 class Goal(NamedTuple):
     """Coordinates, body-fixed velocity and its rate, shapes (nq,), (dim,), (dim,)."""
@@ -19,6 +22,64 @@ class Goal(NamedTuple):
     X: np.ndarray
     velocity: np.ndarray
     rate: np.ndarray
+
+
+class GoalMemory:
+    """`goal_of` for calls one period after another: each time is asked for once.
+
+    A reference over time is asked for the next period, what was asked before is remembered; one
+    that stays is checked when it changes.
+
+    Parameters
+    ----------
+    group : LieGroup
+    dt : float
+        Period in s.
+    name : str
+        What messages call it.
+    """
+
+    def __init__(self, group: LieGroup, dt: float, name: str) -> None:
+        self.group, self.dt, self.name = group, dt, name
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._reference: Any = None
+        self._value: np.ndarray | None = None
+        self._constant: Goal | None = None
+        self._asked: list[tuple[float, tuple[np.ndarray, np.ndarray | None]]] = []
+
+    def __call__(self, reference: Any, t: float) -> Goal:
+        """Motion of a reference at time t."""
+        group, name, dt = self.group, self.name, self.dt
+        if reference is None:
+            raise ValueError(f"there is no {name}: give it to the controller or in the call")
+        if reference is not self._reference:
+            self.clear()
+            self._reference = reference
+        still = np.zeros(group.dim)
+        if not moves(reference):
+            value = np.asarray(getattr(reference, "x", reference), dtype=np.float64)
+            if self._constant is None or not np.array_equal(value, self._value):
+                X, velocity = _split(group, reference, name)
+                self._constant = Goal(X, still if velocity is None else velocity, still)
+                self._value = value.copy()
+            return self._constant
+        X, velocity = self._at(t)
+        after, velocity_after = self._at(t + dt)
+        if velocity is not None and velocity_after is not None:
+            return Goal(X, velocity, (velocity_after - velocity) / dt)
+        before, _ = self._at(t - dt)
+        return Goal(X, (group.minus(after, X) - group.minus(before, X)) / (2 * dt), still)
+
+    def _at(self, t: float) -> tuple[np.ndarray, np.ndarray | None]:
+        for time, point in self._asked:
+            if abs(time - t) < SAME_TIME:
+                return point
+        point = _split(self.group, self._reference(t), self.name)
+        self._asked = [*self._asked[-3:], (t, point)]
+        return point
 
 
 def goal_of(group: LieGroup, reference: Any, t: float, dt: float, name: str) -> Goal:
@@ -45,18 +106,7 @@ def goal_of(group: LieGroup, reference: Any, t: float, dt: float, name: str) -> 
     ValueError
         If there is no reference, it has another size, or is no element of the group.
     """
-    if reference is None:
-        raise ValueError(f"there is no {name}: give it to the controller or in the call")
-    still = np.zeros(group.dim)
-    if not moves(reference):
-        X, velocity = _split(group, reference, name)
-        return Goal(X, still if velocity is None else velocity, still)
-    X, velocity = _split(group, points_of(reference, np.array([t, t + dt])), name)
-    if velocity is not None:
-        return Goal(X[0], velocity[0], (velocity[1] - velocity[0]) / dt)
-    before, _ = _split(group, points_of(reference, np.array([t - dt])), name)
-    change = group.minus(np.stack([X[1], before[0]]), X[0])
-    return Goal(X[0], (change[0] - change[1]) / (2 * dt), still)
+    return GoalMemory(group, dt, name)(reference, t)
 
 
 def state_reference(group: LieGroup, reference: Any, dt: float) -> Any:

@@ -7,14 +7,15 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from lgcontrol.codegen import ModelFunction, check_shape
+from lgcontrol.codegen import ModelFunction
 from lgcontrol.groups import SE3, SO3
 from lgcontrol.optimal import sample_reference
+from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import System
 
 from ._allocation import allocate
-from ._base import ControlInfo, Controller
-from ._tracking import actuation, find_blocks, gains, tracking_acceleration
+from ._base import ControlInfo, Controller, Values
+from ._tracking import actuation, blocks_of, gains, tracking_acceleration
 
 # Share of its largest singular value above which a thrust along another axis is not ignored.
 ONE_AXIS = 1e-6
@@ -45,13 +46,15 @@ class ThrustVectorPD(Controller):
         None sets no limit, for aerobatic references.
     dt : float
         Period in s.
+    configuration, velocity : str, optional
+        Blocks of the pose and its twist; those of the system's structure if left out.
     reference : optional
         See `Controller`; velocity and acceleration of a Trajectory are fed forward.
     saturate : bool
         Whether the controls stay within their bounds.
     offset, delay : float
         See `Controller`.
-    p : array_like, optional
+    p : mapping or array_like, optional
         The system's parameters.
 
     Attributes
@@ -77,7 +80,8 @@ class ThrustVectorPD(Controller):
     ...     push = ca.vertcat(0, 0, u[0]) + SO3.matrix(x[3:7]).T @ ca.vertcat(0, 0, -9.81)
     ...     return ca.vertcat(x[7:], push - ca.cross(x[10:], x[7:10]), u[1:])
     >>> drone = System("drone", Product(pose=SE3, twist=Rn(6)), field, inputs=["T", "l", "m", "n"])
-    >>> control = ThrustVectorPD(drone, reference=drone.state.identity)
+    >>> control = ThrustVectorPD(
+    ...     drone, configuration="pose", velocity="twist", reference=drone.state.identity)
     >>> control(0.0, drone.state.identity).round(6)
     array([9.81, 0.  , 0.  , 0.  ])
     """
@@ -91,21 +95,21 @@ class ThrustVectorPD(Controller):
         damping_ratio: float = 1.0,
         tilt_limit: float | None = np.pi / 3,
         dt: float = 0.01,
+        configuration: str | None = None,
+        velocity: str | None = None,
         reference: Any = None,
         saturate: bool = True,
         offset: float = 0.0,
         delay: float = 0.0,
-        p: Any = None,
+        p: Values | None = None,
     ) -> None:
-        super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference)
-        self.blocks = find_blocks(system)
+        super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference, p=p)
+        self.blocks = blocks_of(system, configuration, velocity)
         if self.blocks.group != SE3:
             raise ValueError(f"{system.name}: {self.blocks.name!r} must be a pose on SE3")
         if tilt_limit is not None and not 0 < tilt_limit < np.pi / 2:
             raise ValueError(f"tilt_limit must be between 0 and π/2, got {tilt_limit}")
         self.saturate = saturate
-        nominal = system.nominal_parameters
-        self._p = nominal if p is None else check_shape("p", p, nominal.shape)
         self._actuation = actuation(system, self.blocks)
         self.axis = self._find_axis()
         # Rows that turn accelerations into lift, two tilts and the turn about the thrust.
@@ -134,14 +138,13 @@ class ThrustVectorPD(Controller):
             self.info = ControlInfo()
             return free
         u = allocate(effect, wanted, self._lower, self._upper, PRIORITY)
-        self.info = ControlInfo("ok" if np.allclose(u, free) else "saturated")
+        self.info = ControlInfo(CallStatus.OK if np.allclose(u, free) else CallStatus.SATURATED)
         return u
 
     def _find_axis(self) -> np.ndarray:
         """Body axis along which all controls push, signed so that they push forward together."""
         system, state = self.system, self.system.state
-        samples = np.vstack([state.identity, state.random(0, (2,))])
-        effects = self._actuation(0.0, samples, system.nominal_input, self._p).effect
+        effects = self._actuation(0.0, state.identity[None], system.nominal_input, self._p).effect
         left, sizes, _ = np.linalg.svd(effects[:, :3].swapaxes(0, 1).reshape(3, -1))
         if not sizes[0] > 0 or sizes[1] > ONE_AXIS * sizes[0]:
             raise ValueError(

@@ -98,7 +98,7 @@ def find_compiler() -> Compiler | None:
     Raises
     ------
     BuildError
-        If CC names a program that is missing or does not answer.
+        If CC cannot be read, or names a program that is missing or does not answer.
     """
     return _find(os.environ.get("CC", ""), os.environ.get("PATH", ""))
 
@@ -108,7 +108,13 @@ def _find(named: str, path: str) -> Compiler | None:
     if os.name != "posix":
         return None
     if named.strip():
-        command = shlex.split(named)
+        try:
+            command = shlex.split(named)
+        except ValueError as error:  # quotes that do not end
+            raise BuildError(
+                f"the environment variable CC={named!r} cannot be read ({error}); "
+                "unset CC or mend its quotes"
+            ) from None
         program = shutil.which(command[0], path=path)
         if program is None:
             raise BuildError(f"the compiler CC={named!r} is not on PATH; unset CC or mend it")

@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Shape, Value, unknown_name
+from ..codegen import Shape, UnknownNameError, Value, unknown_name
 from ._base import LieGroup
 
 
@@ -97,6 +97,16 @@ class Product(LieGroup):
         return sum(group.point_size for _, group in self._items)
 
     @property
+    def unit_parts(self) -> tuple[slice, ...]:  # type: ignore[override]
+        """Those of the blocks."""
+        starts = np.cumsum([0, *(group.nq for _, group in self._items)]).tolist()
+        return tuple(
+            slice(start + part.start, start + part.stop)
+            for start, (_, group) in zip(starts, self._items, strict=False)
+            for part in group.unit_parts
+        )
+
+    @property
     def is_commutative(self) -> bool:  # type: ignore[override]
         """Whether all blocks are."""
         return all(group.is_commutative for _, group in self._items)
@@ -157,12 +167,12 @@ class Product(LieGroup):
             if name == block:
                 return slice(start, start + length)
             start += length
-        raise KeyError(unknown_name("block", block, self.blocks))
+        raise UnknownNameError(unknown_name("block", block, self.blocks))
 
     def _join(self, values: Mapping[str, Value], defaults: dict[str, np.ndarray]) -> Value:
         for name in values:
             if name not in defaults:
-                raise KeyError(unknown_name("block", name, defaults))
+                raise UnknownNameError(unknown_name("block", name, defaults))
         parts = [values.get(name, default) for name, default in defaults.items()]
         for (name, default), part in zip(defaults.items(), parts, strict=True):
             symbolic = isinstance(part, ca.SX | ca.MX | ca.DM)

@@ -67,6 +67,7 @@ class LinearlyImplicitEuler(Method):
     order: int = 1
     stages: int = 1
     stiff_order: int = 1
+    uses_losses: bool = True
     needs_structure: bool = True
 
     def advance(

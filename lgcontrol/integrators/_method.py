@@ -58,6 +58,8 @@ class Method(ABC):
         not stable there.
     has_error : bool
         Whether steps come with an estimate of their error, which adaptive integration needs.
+    uses_losses : bool
+        Whether it treats the losses of mechanical systems apart from other forces.
     needs_structure : bool
         Whether it is for mechanical systems that know their structure.
     solves : bool
@@ -71,6 +73,7 @@ class Method(ABC):
     stages: int
     stiff_order: int = 0
     has_error: bool = False
+    uses_losses: bool = False
     needs_structure: bool = False
     solves: bool = False
     memory: str = ""

@@ -133,7 +133,8 @@ class Motion:
         """Block of velocities of a state, as a tangent vector."""
         structure = self.problem.mechanical
         assert structure is not None and isinstance(self.group, Product)
-        return self.rows(x, self.group.coordinate_slice(structure.velocity))
+        where = self.group.coordinate_slice(structure.velocity)
+        return x[where] if _is_casadi(x) else x[..., where]
 
     def mechanics(self, method: str) -> tuple[Mechanical, slice, slice, slice]:
         """Structure, and where configuration, velocity and the rest are in tangent vectors."""

@@ -58,6 +58,7 @@ class RosenbrockW(Method):
     b: Row
     b_embedded: Row = ()
     stiff_order: int = 1
+    uses_losses: bool = True
 
     @property
     def stages(self) -> int:  # type: ignore[override]

@@ -10,20 +10,23 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Shape, Value, trace, unknown_name
+from ..codegen import ModelFunction, Shape, UnknownNameError, Value, trace, unknown_name
 from ..groups import LieGroup, Product
 from ..systems import Input, Parameter, System, check_name
 from ._added_mass import Current, check_added_mass
-from ._body_equations import BodyEquations, full_name
+from ._body_equations import BodyEquations
 from ._body_system import body_state, body_system
 from ._coriolis import ad_tilde_matrix, boltzmann_hamel_matrix
+from ._fields import renamed_field
 from ._forces import Force
 from ._inertia import SpatialInertia
+from ._surroundings import Surroundings, check_forces, coefficient_name
 
 CoriolisForm = Literal["ad_tilde", "ad", "boltzmann_hamel"]
 MomentumFrame = Literal["body", "spatial"]
 
 
+@renamed_field(parametric="symbolic")
 @dataclass(frozen=True, eq=False)
 class RigidBody:
     """A rigid body that moves on a subgroup of SE(3): ``M v̇ − ad_vᵀ M v = τ + Hᵀ Σ W``.
@@ -91,14 +94,6 @@ class RigidBody:
 
     if not TYPE_CHECKING:
 
-        def __new__(cls, *args: Any, **fields: Any) -> RigidBody:
-            if "parametric" in fields:
-                raise TypeError(
-                    "RigidBody: `parametric` is the method; the field is called `symbolic`: "
-                    f"RigidBody(…, symbolic={fields['parametric']!r})"
-                )
-            return super().__new__(cls)
-
         def __getattr__(self, name: str) -> Any:
             if name == "with_parametric":
                 raise AttributeError(
@@ -112,16 +107,7 @@ class RigidBody:
             if not isinstance(getattr(self, field), kind):
                 given = type(getattr(self, field)).__name__
                 raise TypeError(f"{self.name}: {field} must be a {kind.__name__}, not {given}")
-        object.__setattr__(self, "forces", tuple(self.forces))
-        names = []
-        for force in self.forces:
-            if not isinstance(force, Force):
-                raise TypeError(f"{self.name}: {force!r} is not a Force")
-            if force.name in names:
-                raise ValueError(
-                    f"{self.name}: two forces are called {force.name!r}; name one otherwise"
-                )
-            names.append(force.name)
+        object.__setattr__(self, "forces", check_forces(self.name, self.forces))
         is_text = isinstance(self.symbolic, str)
         object.__setattr__(self, "symbolic", (self.symbolic,) if is_text else tuple(self.symbolic))
         if self.current is not None and not isinstance(self.current, Current):
@@ -212,7 +198,7 @@ class RigidBody:
         --------
         >>> from lgcontrol.groups import SE3
         >>> body = RigidBody("ball", SE3, SpatialInertia.sphere(2.0, 0.1), symbolic=["mass"])
-        >>> body.with_parameters({"mass": 3.0, "inertia.xx": 0.009}).parameters
+        >>> body.with_parameters({"mass": 3.0, "inertia.xx": 0.01}).parameters
         ()
         >>> body.with_parameters([3.0]).inertia.mass
         3.0
@@ -237,9 +223,9 @@ class RigidBody:
 
     def _with_coefficients(self, force: Force, changed: Mapping[str, np.ndarray]) -> Force:
         own = {
-            key: changed[full_name(force, key)]
+            key: changed[coefficient_name("", force, key)]
             for key in force.coefficients
-            if full_name(force, key) in changed
+            if coefficient_name("", force, key) in changed
         }
         return force._with_coefficients(own) if own else force
 
@@ -302,7 +288,7 @@ class RigidBody:
             "boltzmann_hamel": lambda M, v: boltzmann_hamel_matrix(self.group, M @ v),
         }
         if form not in forms:
-            raise ValueError(f"{self.name}: {unknown_name('Coriolis form', form, forms)}")
+            raise UnknownNameError(f"{self.name}: {unknown_name('Coriolis form', form, forms)}")
         return self._trace(
             "coriolis_matrix", lambda X, v, p: forms[form](self._mass_matrix(p), v), "X v p", "C"
         )
@@ -349,14 +335,13 @@ class RigidBody:
         KeyError
             If no force has this name.
         """
-        by_name = {entry.name: entry for entry in self.forces}
-        if force not in by_name:
-            raise KeyError(f"{self.name}: {unknown_name('force', force, by_name)}")
+        names = [entry.name for entry in self.forces]
+        if force not in names:
+            raise UnknownNameError(f"{self.name}: {unknown_name('force', force, names)}")
 
         def build(X: Value, v: Value, u: Value, p: Value) -> Value:
             c = self.equations.bind(p)
-            motion = self.equations.motion(X, v, u, c)
-            return self.equations.wrench(by_name[force], motion, u, c)
+            return self.equations.wrench(force, X, v, u, c)
 
         return self._trace("wrench", build, "X v u p", "W")
 
@@ -438,7 +423,7 @@ class RigidBody:
         """
         return body_system(
             name or self.name,
-            self.equations,
+            self,
             inputs=inputs,
             generalized_force=generalized_force,
             h=h,
@@ -450,9 +435,9 @@ class RigidBody:
     @cached_property
     def equations(self) -> BodyEquations:
         """The equations on CasADi columns, for use in expressions."""
-        return BodyEquations.create(
-            self.group, self.inertia, self.forces, self.added_mass, self.current, self.symbolic
-        )
+        added = {} if self.added_mass is None else {"": self.added_mass}
+        surroundings = Surroundings({"": self.forces}, added, self.current, self.group)
+        return BodyEquations.create(self.inertia, surroundings, self.symbolic)
 
     def _mass_matrix(self, p: Value) -> Value:
         return self.equations.mass_matrix(self.equations.bind(p))
@@ -488,4 +473,4 @@ class RigidBody:
 def check_momentum_frame(body: str, frame: str) -> None:
     """Refuse unknown frames of a momentum."""
     if frame not in get_args(MomentumFrame):
-        raise ValueError(f"{body}: {unknown_name('frame', frame, get_args(MomentumFrame))}")
+        raise UnknownNameError(f"{body}: {unknown_name('frame', frame, get_args(MomentumFrame))}")

@@ -7,13 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..codegen import check_shape
-from ..groups import check_element
+from ..groups import Product, check_element
 from ..systems import System, Trajectory, TrajectoryPoint, TrimPoint, field_derivatives
 
 # A time that misses the end of a trajectory by rounding [s] is the end.
 ROUNDING = 1e-9
-# A coordinate counts as the rate of another when the field says so to this accuracy.
-SAME_RATE = 1e-9
 
 
 class ReferenceSamples(NamedTuple):
@@ -141,20 +139,10 @@ def _at_rest_after(
     if len(trajectory) < 2 or not after.any():
         return u
     rest = trajectory.x[-1:].copy()
-    rest[:, _velocities(system)] = 0.0
+    if system.structure is not None and isinstance(system.state, Product):
+        rest[:, system.state.coordinate_slice(system.structure.velocity)] = 0.0
     held = _driving_inputs(system, np.array([end]), rest, p)
     return np.where(after[:, None], held, u)
-
-
-def _velocities(system: System) -> np.ndarray:
-    """Coordinates of the state that are rates of others, positions of shape (k,)."""
-    kept: dict[Any, Any] = system._cache
-    if "velocities" not in kept:
-        x = system.state.random(0, (3,))
-        rates = system.f(0.0, x) / (system.dt or 1.0)
-        same = np.abs(rates[:, :, None] - x[:, None, :]).max(axis=0) < SAME_RATE
-        kept["velocities"] = np.flatnonzero(same.any(axis=0))
-    return kept["velocities"]
 
 
 def moves(reference: Any) -> bool:

@@ -19,9 +19,10 @@ from ..systems import (
 )
 from ..systems._scaling import balanced, balancing_units
 from ..systems._subspaces import is_stabilizable_when_sampled
+from ..systems._system import not_a_system
 from ._problem import OptimalControlProblem
 from ._reference import sample_reference
-from ._weights import input_weight, state_weight
+from ._statement import error_weight, input_weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +139,7 @@ def lqr(
             "fixed in the world on a body that turns?), so no constant gain is the best one: use "
             "tvlqr along a trajectory, or controls in body axes"
         )
-    Q, R = state_weight("Q", Q, system.state), input_weight("R", R, system)
+    Q, R = error_weight("Q", Q, system), input_weight("R", R, system)
     return _design(lin, Q, R, sample)
 
 
@@ -199,8 +200,8 @@ def tvlqr(
     if trajectory.u.shape[-1] == 0:
         raise ValueError("the trajectory has no inputs: roll the system out, or solve for them")
     _needs_controls(system)
-    Q, R = state_weight("Q", Q, system.state), input_weight("R", R, system)
-    P = Q if terminal is None else state_weight("terminal", terminal, system.state)
+    Q, R = error_weight("Q", Q, system), input_weight("R", R, system)
+    P = Q if terminal is None else error_weight("terminal", terminal, system)
     along = system.linearize(trajectory, p=p)
     A, B = along.discrete(method)  # type: ignore[union-attr]
     B = B[:, :, system.input_index("control")]
@@ -231,6 +232,9 @@ def cost_to_go(
 
 
 def _needs_controls(system: System) -> None:
+    if not isinstance(system, System):
+        remedy = "; control.lqr is for those of python-control" if hasattr(system, "A") else ""
+        raise TypeError(not_a_system("system", system) + remedy)
     if not len(system.input_index("control")):
         others = ", ".join(system.input_names) or "none"
         raise ValueError(f"{system.name} has no control inputs to regulate with (inputs: {others})")

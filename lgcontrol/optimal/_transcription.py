@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
+import casadi as ca
 import numpy as np
 
-from ..codegen import InPlaceCall, prepare
+from ..codegen import InPlaceCall, ModelFunction, prepare
+from ..systems import System, step_derivatives
 from ._problem import OptimalControlProblem
-from ._stage_functions import build_functions
 from ._stage_qp import StageQP
+from ._statement import BoundRows, build_rows
 
 # What a build is weighed against: code on disk serves a loop of ten thousand calls, minutes on
 # a vehicle or a day of simulations, so that all but the shortest horizons are compiled.
@@ -40,7 +43,7 @@ class Setting(NamedTuple):
         Shapes (N + 1, nq), (N + 1, n_inputs).
     p : ndarray
         Parameters of the system and of the problem.
-    terminal : ndarray, shape (dim, dim)
+    terminal : ndarray, shape (n, n)
         Weight on the last error.
     """
 
@@ -57,8 +60,8 @@ class Values(NamedTuple):
     ----------
     cost : float
         Without penalties on soft bounds.
-    gaps : ndarray, shape (N, dim)
-        Tangent vectors from each node to where the step before it ends.
+    gaps : ndarray, shape (N, n)
+        Error coordinates from each node to where the step before it ends.
     rows : ndarray, shape (N + 1, rows)
         Values of the bounded quantities.
     """
@@ -71,10 +74,11 @@ class Values(NamedTuple):
 class Transcription:
     """Functions of one problem, evaluated for all stages of its horizon at once.
 
-    Around nodes ``x̄_k`` on the group the unknowns are tangent vectors ε_k with
-    ``x_k = plus(x̄_k, ε_k)``. With the gap ``c = minus(step(x̄_k, ū_k), x̄_{k+1})`` the dynamics are
-    ``ε_{k+1} = c + J_r(c)⁻¹ (A ε_k + B δu_k)`` to first order, A and B being the exact derivatives
-    of the step; the cost is that of Gauss and Newton.
+    Around nodes ``x̄_k`` on the group the unknowns are error coordinates ε_k of the system, with
+    ``x_k = retract(x̄_k, ε_k)``: tangent vectors where nothing constrains it. With the gap
+    ``c = minus(step(x̄_k, ū_k), x̄_{k+1})`` the dynamics are
+    ``ε_{k+1} = E (c + J_r(c)⁻¹ N (A ε_k + B δu_k))`` to first order, A and B being the exact
+    derivatives of the step; the cost is that of Gauss and Newton.
 
     Parameters
     ----------
@@ -109,14 +113,14 @@ class Transcription:
 
     def linearize(self, nodes: Nodes, setting: Setting, x0: np.ndarray) -> tuple[Values, StageQP]:
         """Cost and gaps of the nodes, and the QP in the steps from them."""
-        n = self.problem.system.state.dim
+        n = self.problem.system.n_errors
         stage = self._stages("stage", nodes, setting)
         last = self._end("terminal", nodes, setting)
         # The next evaluation overwrites the results; contiguous copies are quicker to work with.
         rows, gaps = np.concatenate([stage.rows, last.rows[None]]), stage.gap.copy()
         controls = nodes.u[:, self.controls]
         qp = StageQP(
-            x0=self.problem.system.state.minus(x0, nodes.x[0]),
+            x0=self.problem.system.error(x0, nodes.x[0]),
             A=stage.A.copy(order="C"),
             B=stage.B.copy(order="C"),
             c=gaps,
@@ -143,16 +147,27 @@ class Transcription:
         rows = np.concatenate([stage.rows, last.rows[None]])
         return Values(float(stage.cost.sum() + last.cost), stage.gap.copy(), rows)
 
-    def move(self, nodes: Nodes, x: np.ndarray, u: np.ndarray) -> Nodes:
-        """Nodes displaced by tangent vectors x (N + 1, dim) and controls u (N, m)."""
+    def move(self, nodes: Nodes, x: np.ndarray, u: np.ndarray, setting: Setting) -> Nodes:
+        """Nodes displaced by error coordinates x (N + 1, n) and controls u (N, m)."""
+        system = self.problem.system
         inputs = nodes.u.copy()
         moved = np.clip(inputs[:, self.controls] + u, self.u_lower, self.u_upper)
         inputs[:, self.controls] = moved
-        return Nodes(nodes.t, self.problem.system.state.plus(nodes.x, x), inputs)
+        own = setting.p[: system.n_parameters]
+        return Nodes(nodes.t, system.retract(nodes.x, x, own), inputs)
 
     def excess(self, values: Values) -> np.ndarray:
         """How far bounded quantities are outside of their limits, shape (N + 1, rows)."""
         return self.rows.excess(values.rows)
+
+    def not_finite(self, values: Values) -> str:
+        """Which bounded quantity is not a number first, as a message; empty where all are."""
+        bad = self.rows.active & np.isnan(values.rows)
+        if not bad.any():
+            return ""
+        k, i = np.argwhere(bad)[0]
+        when = f"{k * self.problem.dt:g} s after the start of the plan"
+        return f"the bounded quantity {self.rows.names[i]} is not a number {when}"
 
     def penalty(self, values: Values, soft: np.ndarray) -> float:
         """Price of exceeding rows with finite weights."""
@@ -190,3 +205,172 @@ class Transcription:
             setting.x_ref[-1], setting.p, setting.terminal,
         )  # fmt: skip
         return call()
+
+
+class StageFunctions(NamedTuple):
+    """What a transcription evaluates.
+
+    Attributes
+    ----------
+    stage : ModelFunction
+        ``(t, x, u, x_next, x_ref, u_ref, p, w, dt) → cost, gap, rows, A, B, g, H, G``; g, H and G
+        belong to error coordinates of x, then controls.
+    stage_values : ModelFunction
+        The same arguments; cost, gap and rows alone.
+    terminal : ModelFunction
+        ``(t, x, u, x_ref, p, w, P) → cost, rows, g, H, G`` with the weight P on the last error.
+    terminal_values : ModelFunction
+        Cost and rows alone.
+    path_weights, end_weights : ndarray
+        Values of w, of stages and of the end. Weights and dt are arguments so that a problem with
+        other ones has the same code, compiled once.
+    """
+
+    stage: ModelFunction
+    stage_values: ModelFunction
+    terminal: ModelFunction
+    terminal_values: ModelFunction
+    path_weights: np.ndarray
+    end_weights: np.ndarray
+
+
+class _Term(NamedTuple):
+    """A term ``½ rᵀ W r`` of the cost; W is symmetric."""
+
+    value: Any
+    jacobian: Any
+    weight: np.ndarray
+
+
+def build_functions(problem: OptimalControlProblem) -> tuple[StageFunctions, BoundRows]:
+    """Functions of a problem, and what its rows mean.
+
+    Parameters
+    ----------
+    problem : OptimalControlProblem
+
+    Returns
+    -------
+    StageFunctions
+    BoundRows
+    """
+    system, group = problem.system, problem.system.state
+    controls = system.input_index("control").tolist()
+    derivatives = step_derivatives(system, problem.method, problem.substeps).function
+    # Steps that solve equations are MX.
+    symbol = ca.MX if derivatives.is_a("MXFunction") else system.symbol
+    sym, n, m = symbol.sym, system.n_errors, len(controls)
+    t, x, u, x_ref = sym("t"), sym("x", group.nq), sym("u", system.n_inputs), sym("x_ref", group.nq)
+    x_next, u_ref = sym("x_next", group.nq), sym("u_ref", system.n_inputs)
+    p, P, dt = sym("p", len(problem.nominal_parameters)), sym("P", n, n), sym("dt")
+    own = p[: system.n_parameters]
+    E, N = ca.DM(system.error_selection), system.error_basis(x, own)
+    lift = group.rate_matrix(x) @ N
+
+    def by_state(value: Any) -> Any:
+        return ca.jacobian(value, x) @ lift
+
+    def by_both(value: Any) -> Any:
+        return ca.horzcat(by_state(value), ca.jacobian(value, u)[:, controls])
+
+    away = group.minus(x, x_ref)
+    error = E @ away
+    by_error = E @ group.right_jacobian_inverse(away) @ N
+    effort = (u - u_ref)[controls]
+    path = [
+        _Term(error, ca.horzcat(by_error, ca.DM(n, m)), problem.Q),
+        _Term(effort, ca.horzcat(ca.DM(m, n), ca.DM.eye(m)), problem.R),
+    ]
+    end: list[_Term] = []
+    for residual in problem.residuals:
+        value = residual.expression(symbol, t, x, u, p)
+        size = value.shape[0]
+        along, last = (residual.weight_matrix(size, at_end=at_end) for at_end in (False, True))
+        path += [_Term(value, by_both(value), along)] if along is not None else []
+        end += [_Term(value, by_state(value), last)] if last is not None else []
+
+    arguments = (t, x, u, own, dt)
+    after, A, B = derivatives(*arguments)
+    gap = group.minus(after, x_next)
+    correction = E @ group.right_jacobian_inverse(gap) @ system.error_basis(after, own)
+    rows, meaning = build_rows(
+        system, problem.bounds, problem.horizon, (t, x, u, p, x_ref), problem.parameter_names
+    )
+    cost, g, H, w, path_weights = _gauss_newton(symbol, path)
+    # Without derivatives the gap comes from the step itself, a tenth of the work.
+    step = system.step(problem.method, problem.substeps).function
+    values = {
+        "cost": dt * cost,
+        "gap": E @ group.minus(step(*arguments), x_next),
+        "rows": rows,
+    }
+    slopes = {
+        "A": correction @ A,
+        "B": (correction @ B)[:, controls],
+        "g": dt * g,
+        "H": dt * H,
+        "G": by_both(rows),
+    }
+    inputs = {
+        "t": t, "x": x, "u": u, "x_next": x_next, "x_ref": x_ref, "u_ref": u_ref, "p": p,
+        "w": w, "dt": dt,
+    }  # fmt: skip
+    cost, g, H, w, end_weights = _gauss_newton(symbol, end)
+    pull = P @ error
+    last = {"cost": cost + ca.dot(error, pull) / 2, "rows": rows}
+    last_inputs = {"t": t, "x": x, "u": u, "x_ref": x_ref, "p": p, "w": w, "P": P}
+    last_derivatives = {
+        "g": g + by_error.T @ pull,
+        "H": H + by_error.T @ P @ by_error,
+        "G": by_state(rows),
+    }
+    functions = StageFunctions(
+        _function(system, symbol, "stage", inputs, values | {"gap": E @ gap} | slopes),
+        _function(system, symbol, "stage_values", inputs, values),
+        _function(system, symbol, "terminal", last_inputs, last | last_derivatives),
+        _function(system, symbol, "terminal_values", last_inputs, last),
+        path_weights,
+        end_weights,
+    )
+    return functions, meaning
+
+
+def _function(
+    system: System, symbol: Any, name: str, inputs: dict[str, Any], results: dict[str, Any]
+) -> ModelFunction:
+    """Dense results; scalars and matrices keep their shapes where a side has length one."""
+    # Notices of compilers say whose function it is.
+    name = "_".join([name, *re.findall(r"[A-Za-z0-9]+", system.name)])
+    expressions: Any = [ca.densify(symbol(value)) for value in results.values()]
+    if symbol is ca.SX:
+        expressions = ca.cse(expressions)
+    function = ca.Function(name, [*inputs.values()], expressions, [*inputs], [*results])
+    shapes: dict[str, tuple[int, ...]] = {"t": (), "dt": (), "cost": ()}
+    shapes = {key: shape for key, shape in shapes.items() if key in inputs or key in results}
+    for key, value in zip((*inputs, *results), (*inputs.values(), *expressions), strict=True):
+        if key in ("P", "A", "B", "H", "G"):
+            shapes[key] = value.shape
+    return ModelFunction(function, shapes=shapes)
+
+
+def _gauss_newton(symbol: Any, terms: list[_Term]) -> tuple[Any, Any, Any, Any, np.ndarray]:
+    """Cost, gradient and Hessian of ``½ Σ rᵀ W r``, a symbol for the entries of all W, and those.
+
+    Only entries that are not zero have a symbol, one for both sides of the diagonal.
+    """
+    # Column after column, as CasADi stores them.
+    places = [np.nonzero(np.tril(term.weight).T)[::-1] for term in terms]
+    values = [term.weight[place] for term, place in zip(terms, places, strict=True)]
+    values = np.concatenate([np.zeros(0), *values])
+    w, start = symbol.sym("w", len(values)), 0
+    cost, gradient, hessian = ca.DM(0), ca.DM(0), ca.DM(0)
+    for term, (rows, columns) in zip(terms, places, strict=True):
+        size, stop = term.value.shape[0], start + len(rows)
+        pattern = ca.Sparsity.triplet(size, size, rows.tolist(), columns.tolist())
+        lower, start = symbol(pattern, w[start:stop]), stop
+        W = lower + lower.T - ca.diag(ca.diag(lower))
+        weighted = W @ term.jacobian
+        cost = cost + ca.dot(term.value, W @ term.value) / 2
+        gradient = gradient + weighted.T @ term.value
+        hessian = hessian + term.jacobian.T @ weighted
+    return cost, gradient, hessian, w, values

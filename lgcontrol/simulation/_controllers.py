@@ -72,7 +72,7 @@ class Stage:
         """Make the controller forget earlier runs, if it remembers any."""
         getattr(self.law, "reset", _nothing)()
 
-    def prepare(self, x: np.ndarray, reference: object) -> None:
+    def prepare(self, x: np.ndarray | None, reference: object) -> None:
         """Get the controller ready for its first call, if it knows how to."""
         getattr(self.law, "prepare", _nothing)(self.times.offset, x, reference)
 

@@ -12,7 +12,7 @@ from math import inf
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import check_shape, unknown_name
+from ..codegen import UnknownNameError, check_shape, unknown_name
 from ..groups import Product
 from ..systems import System
 from ._clock import Clock, Times, Timing, check_period, check_time
@@ -321,7 +321,7 @@ class Disturbances:
     def _positions(self, names: Iterable[str], what: str) -> list[int]:
         for name in names:
             if name not in self._index:
-                raise KeyError(f"{what}: {unknown_name('input', name, self._index)}")
+                raise UnknownNameError(f"{what}: {unknown_name('input', name, self._index)}")
         return [self._index[name] for name in names]
 
 
@@ -340,7 +340,7 @@ def _tangent(plant: System, kick: Kick) -> np.ndarray:
             )
         unknown = [name for name in change if name not in group.blocks]
         if unknown:
-            raise KeyError(f"Kick: {unknown_name('block', unknown[0], group.blocks)}")
+            raise UnknownNameError(f"Kick: {unknown_name('block', unknown[0], group.blocks)}")
         try:
             change = group.join_tangent(**{k: np.asarray(d, float) for k, d in change.items()})
         except ValueError as error:

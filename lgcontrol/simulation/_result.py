@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen import unknown_name
+from ..codegen import UnknownNameError, unknown_name
 from ..groups import LieGroup, Product
 from ..systems import Trajectory, block_slices
 from ..systems._signals import control_name
@@ -147,7 +147,7 @@ class SimulationResult:
     def input(self, name: str) -> np.ndarray:
         """One input as applied, held over each interval, shape (N,)."""
         if name not in self.input_names:
-            raise KeyError(unknown_name("input", name, self.input_names))
+            raise UnknownNameError(unknown_name("input", name, self.input_names))
         return self.u[:, self.input_names.index(name)]
 
     @property
@@ -224,7 +224,9 @@ class SimulationResult:
         return write_result({f.name: getattr(self, f.name) for f in fields(self)}, Path(path))
 
     @classmethod
-    def load(cls, path: str | Path, group: LieGroup | None = None) -> SimulationResult:
+    def load(
+        cls, path: str | Path, group: LieGroup | None = None, *, largest: int = 2**30
+    ) -> SimulationResult:
         """Read a file written by `save`.
 
         Parameters
@@ -232,13 +234,15 @@ class SimulationResult:
         path : str or Path
         group : LieGroup, optional
             Needed only when the state lives on a group of your own.
+        largest : int
+            Bytes that the file may take unpacked; larger ones are refused.
 
         Raises
         ------
         ValueError
-            If the file is not a result, damaged, or of a newer version.
+            If the file is not a result, damaged, too large, or of a newer version.
         """
-        return cls(**read_result(Path(path), group))
+        return cls(**read_result(Path(path), group, largest))
 
     def to_control(self) -> control.TimeResponseData:
         """As `control.TimeResponseData`: outputs are the error coordinates, or the states."""
@@ -272,5 +276,5 @@ class SimulationResult:
             raise TypeError(f"the state {self.group} has no blocks: use x and error")
         coordinates, tangents = block_slices(self.group)
         if block not in coordinates:
-            raise KeyError(unknown_name("block", block, coordinates))
+            raise UnknownNameError(unknown_name("block", block, coordinates))
         return coordinates[block], tangents[block]

@@ -301,7 +301,9 @@ class Loop:
         for i, stage in enumerate(self.run.stages):
             self.acting = stage.name
             stage.reset()
-            stage.prepare(self._seen(), None if i else self.run.reference)
+            # What an inner controller is to follow comes with the first answer of the outer one.
+            state, reference = (None, None) if i else (self._seen(), self.run.reference)
+            stage.prepare(state, reference)
 
     def _go(self, progress: Callable[[float], None] | None) -> None:
         """All that happens, in its order."""

@@ -17,6 +17,7 @@ from ._signals import InputChoice as InputChoice
 from ._signals import Parameter as Parameter
 from ._signals import Role as Role
 from ._signals import check_name as check_name
+from ._stable_steps import choose_method as choose_method
 from ._stable_steps import stable_substeps as stable_substeps
 from ._stable_steps import step_factor as step_factor
 from ._step import step_derivatives as step_derivatives

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..codegen import unknown_name
+from ..codegen import UnknownNameError, unknown_name
 from . import _stages
 from ._augmented import Augmented
 from ._signals import Input
@@ -101,7 +101,7 @@ def _times(
         values = {system.input_names[i]: values for i in system.input_index("control")}
     for name in values:
         if name not in system.input_names:
-            raise KeyError(unknown_name("input", name, system.input_names))
+            raise UnknownNameError(unknown_name("input", name, system.input_names))
     indices = [system.input_names.index(name) for name in values]
     return [(i, system.inputs[i], value) for i, value in zip(indices, values.values(), strict=True)]
 
@@ -120,12 +120,12 @@ def _is_input(system: System, name: str) -> bool:
     if name in inputs and name in outputs:
         raise ValueError(f"bias: {name!r} names an input and an output error of {system.name}")
     if name not in inputs and name not in outputs:
-        raise KeyError(unknown_name("input or output error", name, [*inputs, *outputs]))
+        raise UnknownNameError(unknown_name("input or output error", name, [*inputs, *outputs]))
     return name in inputs
 
 
 def _output_index(system: System, name: str) -> int:
     names = system.output.tangent_names
     if name not in names:
-        raise KeyError(unknown_name("output error", name, names))
+        raise UnknownNameError(unknown_name("output error", name, names))
     return names.index(name)

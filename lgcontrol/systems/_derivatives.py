@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
-from ..codegen import ModelFunction, Value
+from ..codegen import ModelFunction, Value, solve_symmetric
 from ..groups import LieGroup, Product
 from ..integrators import Mechanical
-from ._step import group_derivatives
+from ._step import IncrementDerivatives, group_derivatives
 from ._tracing import shapes_of, symbols_of
 from ._user_code import call_with_symbols
 
@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 
 def derivatives_function(system: System) -> ModelFunction:
     """``(t, x, u, p) → Df, Bf`` of the field; see `System.derivatives`."""
-    if system._given_derivatives is not None:
-        return system._given_derivatives
-    key = ("derivatives",)
+    given, key = system._given_derivatives, ("derivatives",)
+    if isinstance(given, ModelFunction):
+        return given
     if key not in system._cache:
         t, x, u, p = symbols_of(system)
         structure, rate = system.structure, system.f(t, x, u, p)
-        if structure is None:
+        if given is not None:
+            Df, Bf = given(t, x, u, p)
+        elif structure is None or system.is_discrete:
             Df, Bf = ca.jacobian(rate, x) @ system.state.rate_matrix(x), ca.jacobian(rate, u)
         else:
             Df, Bf = _of_structure(system, structure, rate, (t, x, u, p))
@@ -36,8 +38,12 @@ def derivatives_function(system: System) -> ModelFunction:
     return system._cache[key]
 
 
-def trace_derivatives(system: System, build: Callable[..., Any]) -> ModelFunction:
-    """Closed forms of a system's maker as a model function."""
+def trace_derivatives(
+    system: System, build: Callable[..., Any] | IncrementDerivatives
+) -> ModelFunction | IncrementDerivatives:
+    """Closed forms of a system's maker as a model function; those of steps wait until asked for."""
+    if isinstance(build, IncrementDerivatives):
+        return build
     symbols = symbols_of(system)
     label = f"{system.name}: derivatives"
     Df, Bf = call_with_symbols(label, build, symbols, ("t", "x", "u", "p"))
@@ -103,11 +109,6 @@ def field_derivatives(system: System) -> ModelFunction:
         results = {"A": A, "B": B, "C": C, "D": D, "rate": rate}
         system._cache[key] = matrix_function(system, "linearization", [t, x, u, p], results)
     return system._cache[key]
-
-
-def solve_symmetric(M: Value, b: Value) -> Value:
-    """``M⁻¹ b`` for a symmetric positive definite M, by its sparse factors."""
-    return ca.ldl_solve(b, *ca.ldl(M)) if isinstance(M, ca.SX) else ca.solve(M, b)
 
 
 def output_derivatives(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen import ModelFunction, check_shape, unknown_name
+from ..codegen import ModelFunction, UnknownNameError, check_shape, unknown_name
 from ..groups import LieGroup
 from ._derivatives import matrix_function, output_derivatives
 from ._signals import check_name
@@ -115,7 +115,9 @@ class Measurement:
         if isinstance(self.h, str):
             blocks: dict[str, LieGroup] = getattr(system.state, "blocks", {})
             if self.h not in blocks:
-                raise KeyError(f"{self._who}: {unknown_name('block of the state', self.h, blocks)}")
+                raise UnknownNameError(
+                    f"{self._who}: {unknown_name('block of the state', self.h, blocks)}"
+                )
             where = system.state.coordinate_slice(self.h)  # type: ignore[attr-defined]
             group = blocks[self.h]
             return trace_field(system, "measure", lambda t, x, u, p: x[where], group.nq), group

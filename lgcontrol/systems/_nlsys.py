@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, unknown_name
+from ..codegen import ModelFunction, UnknownNameError, unknown_name
 from ._linearize import read_point
 from ._signals import InputChoice, choose_inputs, control_name, control_names
 from ._steadiness import classify
@@ -78,7 +78,7 @@ def to_nlsys(
     import control
 
     if coordinates not in get_args(Coordinates):
-        raise ValueError(unknown_name("coordinates", coordinates, get_args(Coordinates)))
+        raise UnknownNameError(unknown_name("coordinates", coordinates, get_args(Coordinates)))
     if (about is None) == (coordinates == "error"):
         raise ValueError(
             "error coordinates need about: a trim point or a state"

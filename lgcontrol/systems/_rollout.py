@@ -10,9 +10,10 @@ import numpy as np
 
 from ..codegen import ModelFunction, chain, check_shape
 from ..groups import check_element
-from ..integrators import Method
+from ..integrators import Method, get_method
 from ._complete import complete_input, complete_parameters
 from ._sample_time import sample_time
+from ._step import resolved_step
 from ._trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ def rollout(
     Warns
     -----
     RuntimeWarning
-        If a motion diverges: says which and when.
+        If a motion diverges: says which and when. If a step does not solve its equations: says
+        which and how far it is off.
 
     Examples
     --------
@@ -92,25 +94,44 @@ def rollout(
     x = np.empty((*batch, count + 1, system.state.nq))
     x[..., 0, :] = start
     run = rollout_function(system, count, method, substeps)
-    x[..., 1:, :] = run(t[:-1, None], start, u, p, dt)
+    made = run(t[:-1, None], start, u, p, dt)
+    residual = None if isinstance(made, np.ndarray) else made.residual[..., 0]
+    x[..., 1:, :] = made if isinstance(made, np.ndarray) else made.x_next
     gone = np.logical_or.accumulate(~np.isfinite(x).all(axis=-1), axis=-1)
     x[gone] = np.nan
     u = np.broadcast_to(u, (*batch, count, system.n_inputs))
     made = Trajectory._of(system.state, t, x, u, system.inputs)
     if gone.any():
         warnings.warn(_divergence(system, made), RuntimeWarning, stacklevel=2)
+    elif residual is not None and not (residual <= 1).all():
+        warnings.warn(_unsolved(system, method, residual), RuntimeWarning, stacklevel=2)
     return made
 
 
 def rollout_function(
     system: System, count: int, method: str | Method = "rk4", substeps: int = 1
 ) -> ModelFunction:
-    """``(t, x, u, p, dt) → x_next`` with one row a step in t, u and x_next."""
-    step = system.step(method, substeps)
+    """``(t, x, u, p, dt) → x_next`` with one row a step in t, u and x_next.
+
+    Methods that solve equations have a second result, ``residual``.
+    """
+    step = resolved_step(system, method, substeps) or system.step(method, substeps)
     key = ("rollout", count, step)
     if key not in system._cache:
         system._cache[key] = chain(step, count, carry=("x", "x_next"), each=["t", "u"])
     return system._cache[key]
+
+
+def _unsolved(system: System, method: str | Method, residual: np.ndarray) -> str:
+    """Say where the equations of a step were not solved."""
+    first = int(np.argmax((~(residual <= 1)).any(axis=tuple(range(residual.ndim - 1)))))
+    name = get_method(method).name
+    return (
+        f"{system.name}: {(~(residual <= 1)).sum()} of {residual.size} steps of {name} did not "
+        f"solve their equations, the first is step {first}; the largest residual is "
+        f"{residual.max():.2g} times what is tolerated; use a shorter dt, more substeps, or "
+        "dataclasses.replace(method, iterations=…)"
+    )
 
 
 def _divergence(system: System, made: Trajectory) -> str:

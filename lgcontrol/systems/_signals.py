@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
-from ..codegen import unknown_name
+from ..codegen import UnknownNameError, unknown_name
 from ..groups import LieGroup
 
 Role = Literal["control", "disturbance", "noise"]
@@ -123,7 +123,7 @@ def names_of(signals: Sequence[Any]) -> tuple[str, ...]:
 def choose_inputs(inputs: Sequence[Input], choice: InputChoice) -> np.ndarray:
     """Positions of the inputs with a role, or of all; integers of shape (k,)."""
     if choice not in get_args(InputChoice):
-        raise ValueError(unknown_name("choice of inputs", choice, get_args(InputChoice)))
+        raise UnknownNameError(unknown_name("choice of inputs", choice, get_args(InputChoice)))
     chosen = [i for i, entry in enumerate(inputs) if choice in (entry.role, "all")]
     return np.array(chosen, dtype=int)
 
@@ -134,7 +134,7 @@ def set_by_name(
     """Put values into a vector (..., n) by name, in place; unknown names are refused."""
     for name, value in values.items():
         if name not in names:
-            raise KeyError(unknown_name(kind, name, names))
+            raise UnknownNameError(unknown_name(kind, name, names))
         if not np.isfinite(value).all():
             raise ValueError(f"{kind} {name!r} is not finite: {value}")
         vector[..., names.index(name)] = value
@@ -192,7 +192,7 @@ def check_limits(
     found = {}
     for name, pair in limits.items():
         if name not in state.coordinate_names:
-            raise KeyError(unknown_name("limited coordinate", name, state.coordinate_names))
+            raise UnknownNameError(unknown_name("limited coordinate", name, state.coordinate_names))
         lower, upper = (float(value) for value in pair)
         if not lower <= upper:
             raise ValueError(f"limits of {name!r}: [{lower}, {upper}] is not an interval")

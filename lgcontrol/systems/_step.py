@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -26,7 +27,7 @@ def step_function(system: System, method: str | Method, substeps: int) -> ModelF
     return system._cache[key]
 
 
-def residual_function(system: System, method: str | Method, substeps: int) -> ModelFunction | None:
+def resolved_step(system: System, method: str | Method, substeps: int) -> ModelFunction | None:
     """``(t, x, u, p, dt) → x_next, residual`` for methods that solve equations, None for others.
 
     The residual is the largest of the substeps, next to what is tolerated (see
@@ -104,6 +105,36 @@ def group_derivatives(
     after, _ = _steps(system, get_method("euler"), 1, motion, t, start, system.dt)
     A, B, _ = motion.split(after)
     return A, B
+
+
+@dataclass(frozen=True, eq=False)
+class IncrementDerivatives:
+    """``(t, x, u, p) → Df, Bf`` of the increment ``f = minus(step(x), x)`` of a continuous system.
+
+    From A, B of the step: ``A = Ad(exp(−f)) + J_r(f) Df``, ``B = J_r(f) Bf``.
+
+    Parameters
+    ----------
+    system : System
+    method : Method
+    substeps : int
+    dt : float
+    """
+
+    system: System
+    method: Method
+    substeps: int
+    dt: float
+
+    def __call__(self, t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value]:
+        """Derivatives at a point."""
+        system, state = self.system, self.system.state
+        motion, start = LiftedMotion.start(system.problem, x, u, p)
+        after, _ = _steps(system, self.method, self.substeps, motion, t, start, self.dt)
+        A, B, _ = motion.split(after)
+        f = state.minus(after.value, x)
+        inverse = state.right_jacobian_inverse(f)
+        return inverse @ (A - state.Ad(state.exp(-f))), inverse @ B
 
 
 def _method_for(system: System, method: str | Method, substeps: int) -> Method:

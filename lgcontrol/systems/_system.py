@@ -11,7 +11,7 @@ import numpy as np
 
 from ..codegen import ModelFunction, check_shape, is_symbolic
 from ..groups import LieGroup
-from ..integrators import Mechanical, Method, Problem
+from ..integrators import Mechanical, Method, Problem, get_method
 from . import _augment, _linearize, _nlsys, _rollout, _trim
 from ._derivatives import derivatives_function, trace_derivatives
 from ._errors import ErrorCoordinates
@@ -26,8 +26,8 @@ from ._signals import (
     names_of,
     set_by_name,
 )
-from ._stable_steps import warn_if_unstable
-from ._step import step_function
+from ._stable_steps import choose_method, warn_if_unstable
+from ._step import IncrementDerivatives, step_function
 from ._tracing import Field, trace_basis, trace_field, trace_static
 
 
@@ -168,7 +168,7 @@ class System(Generic[State]):
         )
         self.structure: Mechanical | None = structure
         self.errors: ErrorCoordinates | None = None if errors is None else trace_basis(self, errors)
-        self._given_derivatives: ModelFunction | None = (
+        self._given_derivatives: ModelFunction | IncrementDerivatives | None = (
             None if derivatives is None else trace_derivatives(self, derivatives)
         )
 
@@ -321,7 +321,7 @@ class System(Generic[State]):
                 self.state,
                 self.f,
                 lambda t, x, u, p: self.derivatives(t, x, u, p),  # made when first needed
-                self.structure,
+                None if self.is_discrete else self.structure,
                 self.n_inputs,
                 self.n_parameters,
                 self.symbol,
@@ -364,7 +364,7 @@ class System(Generic[State]):
         return step_function(self, method, substeps)
 
     def discretize(
-        self, dt: float, method: str | Method = "rk4", substeps: int = 1
+        self, dt: float, method: str | Method = "auto", substeps: int = 1
     ) -> System[State]:
         """Discrete system that makes the same step: ``f = minus(step(x), x)``.
 
@@ -373,11 +373,13 @@ class System(Generic[State]):
         dt : float
             Sample time in s; the inputs are held over it.
         method, substeps
-            See `step`.
+            See `step`; "auto" is rk4, or linearly_implicit_euler where losses in joints are too
+            fast for it (`choose_method`).
 
         Returns
         -------
         System
+            With the derivatives of the step.
 
         Warns
         -----
@@ -389,11 +391,15 @@ class System(Generic[State]):
             raise ValueError(f"{self.name} is discrete already, with dt = {self.dt:g} s")
         if not (np.isfinite(dt) and dt > 0):
             raise ValueError(f"dt must be a positive sample time in s, got {dt}")
+        if method == "auto":
+            method = choose_method(self, dt)
         warn_if_unstable(self, dt, method, substeps)
         step = self.step(method, substeps)
         return self._like(
             f=lambda t, x, u, p: self.state.minus(step(t, x, u, p, dt), x),
             dt=dt,
+            derivatives=IncrementDerivatives(self, get_method(method), substeps, dt),
+            symbol=self.symbol if step.function.is_a("SXFunction") else ca.MX,
         )
 
     rollout = _rollout.rollout

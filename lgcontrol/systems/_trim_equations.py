@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import check_shape, unknown_name
+from ..codegen import UnknownNameError, check_shape, unknown_name
 from ..groups import LieGroup, Product, check_element
 from ._block_names import block_slices
 from ._tracing import as_column, symbols_of
@@ -90,7 +90,7 @@ def read_wishes(system: System, where: Mapping[str, Any], position: Any) -> Wish
             wishes.inputs[system.input_names.index(name)] = _number(f"where[{name!r}]", value)
         else:
             valid = [*names, *blocks, *system.input_names]
-            raise KeyError(unknown_name("state, block or input", name, valid))
+            raise UnknownNameError(unknown_name("state, block or input", name, valid))
     if position is not None:
         for index, value in _position(system, position).items():
             if index in wishes.coordinates:
@@ -130,7 +130,7 @@ def read_moving(
         asked = [moving] if isinstance(moving, str) else list(moving)
     for name in asked:
         if name not in blocks:
-            raise KeyError(unknown_name("block", name, blocks))
+            raise UnknownNameError(unknown_name("block", name, blocks))
     x = np.full(system.state.nq, np.nan)
     u = np.full(system.n_inputs, np.nan)
     set_wishes(system, wishes, x, u)

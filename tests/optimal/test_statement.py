@@ -2,6 +2,7 @@
 
 import functools
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -20,7 +21,7 @@ from lgcontrol.optimal import (
 from lgcontrol.systems import System, Trajectory
 
 from ..controllers.problem_a import GOAL, HOVER, quadrotor
-from .examples import double_integrator, pendulum, satellite, vessel
+from .examples import double_integrator, mechanical, pendulum, satellite, vessel
 
 STATE = Product(pose=SE2, twist=Rn(3))
 
@@ -247,7 +248,7 @@ def test_wrong_bounds_are_refused(options, message):
     ("options", "error", "message"),
     [
         ({"horizon": 0}, ValueError, "at least 1, got 0"),
-        ({"horizon": 2.5}, ValueError, "at least 1, got 2.5"),
+        ({"horizon": 2.5}, ValueError, "at least 1, got 2.5; 2.5 s are 25 steps of 0.1 s"),
         ({"dt": None}, ValueError, "give dt"),
         ({"dt": -0.1}, ValueError, "dt must be positive"),
         ({"terminal": "lqr"}, ValueError, "'riccati', not 'lqr'"),
@@ -335,12 +336,21 @@ def test_bounds_that_leave_no_room_are_refused_at_once():
         Bound("height", lower=2, upper=1)
     with pytest.raises(ValueError, match="lower must not exceed upper"):
         Bound("twist", [0, np.nan], 1)
-    with pytest.raises(TypeError, match="bound 'twist': upper must be a number or a list of numb"):
-        Bound("twist", 0, "one")
+    with pytest.raises(TypeError, match="bound 'twist': upper must be a number, a list of numb"):
+        Bound("twist", 0, ["one"])
+    with pytest.raises(ValueError, match="bound 'twist': unknown parameter 'one'"):
+        rows_of(vessel(), Bound("twist", 0, "one"))
+    with pytest.raises(ValueError, match="The rate of 'surge' is no state.*with its rate as the"):
+        rows_of(vessel(), Bound("surge.rate", -1, 1))
 
 
 def test_what_overcomes_drag_is_not_fed_forward_after_the_end():
-    boat = System("boat", Rn(2), lambda t, x, u, p: [x[1], u - 3.0 * x[1]], inputs=["push"])
+    def field(t, x, u, p):
+        return ca.vertcat(x[1], u - 3.0 * x[1])
+
+    state = Product(place=Rn(1), speed=Rn(1))
+    structure = mechanical(state, field, 1)
+    boat = System("boat", state, field, inputs=["push"], structure=structure)
     run = boat.rollout([0.0, 1.0], [3.0], dt=0.1, steps=10)
     assert run.x[-1, 1] == pytest.approx(1.0)
     found = sample_reference(boat, run, np.array([0.5, 2.0]))

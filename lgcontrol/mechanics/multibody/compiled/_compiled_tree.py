@@ -16,8 +16,9 @@ import numpy as np
 
 from ....codegen import Value
 from ....groups import SE2, SO2, SO3, Cylindrical, Helical, LieGroup, PlanarHelical, Translation
-from .._spatial import Inertia, Pose, constant, constant_rotation
+from .._spatial import Inertia, Pose, constant, constant_rotation, moved_matrix
 from ..tree._link import WORLD, Link
+from ..tree._placement import IDENTITY
 from ..tree._tree import JointCoordinates, Tree
 
 # Groups about an axis whose coordinates do not depend on the frame's other two directions.
@@ -44,6 +45,8 @@ class Node:
         Where the coordinates and the velocity are among the tree's.
     inertia : Inertia
         Of everything that moves with the node, in its frame.
+    added_mass : DM or SX, shape (6, 6)
+        Of the fluid around it, in its frame; structurally zero without.
     """
 
     parent: int
@@ -52,6 +55,7 @@ class Node:
     S: ca.DM
     coordinates: JointCoordinates
     inertia: Inertia = field(default_factory=Inertia.zero)
+    added_mass: Value = field(default_factory=lambda: ca.DM(6, 6))
 
     @property
     def q(self) -> slice:
@@ -165,6 +169,11 @@ class CompiledTree:
         """Whether joints share a coordinate (mimics)."""
         starts = [node.v.start for node in self.nodes]
         return len(set(starts)) < len(starts)
+
+    @property
+    def has_added_mass(self) -> bool:
+        """Whether a fluid adds to the inertia of a node."""
+        return any(node.added_mass.nnz() for node in self.nodes)
 
     def path(self, k: int) -> list[int]:
         """Nodes from k (included) to the root."""
@@ -284,12 +293,15 @@ def _compile(tree: Tree, number: Number, keep: tuple[str, ...]) -> CompiledTree:
             nowhere = JointCoordinates(slice(0, 0), slice(0, 0))
             k, T = _add_node(made, k, T, _Still(), nowhere)  # type: ignore[arg-type]
         made.joints[link.joint_name] = NodeFrame(k, T)
-        T = T @ Pose.from_matrix(link.offset)
+        T = T if link.offset is IDENTITY else T @ Pose.from_matrix(link.offset)
         made.frames[link.name] = NodeFrame(k, T)
         made.link_masses[link.name] = mass, center = _link_mass(link, number)
         if k >= 0:
             own = _link_inertia(link, mass, center, number).moved(T)
             made.nodes[k].inertia = made.nodes[k].inertia + own
+            if link.added_mass is not None:
+                A = moved_matrix(ca.sparsify(ca.DM(link.added_mass)), T)
+                made.nodes[k].added_mass = ca.sparsify(made.nodes[k].added_mass + A)
     for frame in tree._added_frames:
         k, T = made.frames[frame.link]
         made.frames[frame.name] = NodeFrame(k, T @ Pose.from_matrix(frame.placement))
@@ -375,7 +387,7 @@ def _axis_turn(group: LieGroup) -> Pose | None:
 
 
 def _impedance(link: Link, coordinates: JointCoordinates, number: Number) -> JointImpedance:
-    own = link.properties.filled(link.joint.dim, f"joint {link.joint_name!r}")
+    own = link.filled
     values = {
         key: _column(
             [

@@ -22,6 +22,7 @@ from .._spatial import (
     carried_along,
     twist_cross,
 )
+from ..compiled._added_mass import add_coriolis_matrix, add_derivatives
 from ..compiled._compiled_tree import CompiledTree
 from ..compiled._functions import (
     declared,
@@ -121,6 +122,8 @@ def coriolis_matrix(tree: CompiledTree, q: Value, v: Value) -> Value:
             other = tree.nodes[i]
             C.add(other.v, node.v, other.S.T @ H)
             C.add(node.v, other.v, G.T @ other.S[3:, :] + F.T @ rates[i])
+    if tree.has_added_mass:
+        add_coriolis_matrix(C, tree, state.poses, state.V)
     return C.matrix()
 
 
@@ -226,5 +229,7 @@ def _position_and_velocity(
             dv.add(other.v, node.v, other.S.T @ rate)
             dq.add(node.v, other.v, G.T @ first[i][3:, :] + F.T @ second[i])
             dv.add(node.v, other.v, G.T @ other.S[3:, :] + F.T @ fast[i])
+    if tree.has_added_mass:
+        add_derivatives(dq, dv, tree, state.poses, state.V, A)
     losses_q, losses_v = joint_force_rates(tree, q, v)
     return dq.matrix() + losses_q, dv.matrix() + losses_v

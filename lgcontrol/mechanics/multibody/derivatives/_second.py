@@ -66,6 +66,7 @@ _INSTEAD = "{}_dynamics_hessian has weighted sums over the first index for a fra
     regrouped=True,
     wrenches=True,
     instead=_INSTEAD.format("inverse"),
+    is_rigid=True,
 )
 def inverse_dynamics_second_derivatives(
     tree: CompiledTree, q: Value, v: Value, a: Value, wrenches: Value | None = None
@@ -111,6 +112,7 @@ def inverse_dynamics_second_derivatives(
     {"H_qq": "vv", "H_qv": "vv", "H_vv": "vv", "H_qa": "vv"},
     regrouped=True,
     wrenches=True,
+    is_rigid=True,
 )
 def inverse_dynamics_hessian(
     tree: CompiledTree,
@@ -203,6 +205,7 @@ def _forward_tensors(
     check=refuse_singular,
     assemble=_forward_tensors,
     instead=_INSTEAD.format("forward"),
+    is_rigid=True,
 )
 def forward_dynamics_second_derivatives(
     tree: CompiledTree, q: Value, v: Value, tau: Value, wrenches: Value | None = None
@@ -242,6 +245,7 @@ def forward_dynamics_second_derivatives(
     regrouped=True,
     wrenches=True,
     check=refuse_singular,
+    is_rigid=True,
 )
 def forward_dynamics_hessian(
     tree: CompiledTree,

@@ -91,6 +91,7 @@ def inverse_dynamics_by_recursion(tree: Tree, reference: Reference = "body") -> 
         regrouped=True,
         wrenches=True,
         about=f"{reference} twists",
+        is_rigid=True,
     )
     return function_of(tree, declaration, reference)
 

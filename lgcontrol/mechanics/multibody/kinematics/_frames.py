@@ -13,7 +13,7 @@ from typing import Literal
 
 import casadi as ca
 
-from ....codegen import Value, unknown_name
+from ....codegen import UnknownNameError, Value, unknown_name
 from ....groups import SE3
 from ..._reference import Reference
 from .._spatial import (
@@ -161,7 +161,7 @@ def acceleration(
         about the point of the reference.
     """
     if kind not in ("classical", "spatial"):
-        raise ValueError(unknown_name("kind of acceleration", kind, ("classical", "spatial")))
+        raise UnknownNameError(unknown_name("kind of acceleration", kind, ("classical", "spatial")))
     return frame_function(
         tree,
         "acceleration",

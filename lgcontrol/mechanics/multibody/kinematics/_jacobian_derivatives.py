@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import casadi as ca
 
-from ....codegen import Value, unknown_name
+from ....codegen import UnknownNameError, Value, unknown_name
 from ....groups import SO3
 from ..._reference import Reference
 from .._spatial import (
@@ -238,7 +238,7 @@ def displaced_joints(tree: Tree, joints: Sequence[str]) -> tuple[str, ...]:
         raise TypeError(f"joints must be a sequence of names: ({joints!r},), not {joints!r}")
     for name in joints:
         if name not in links:
-            raise KeyError(unknown_name("joint", name, links))
+            raise UnknownNameError(unknown_name("joint", name, links))
     if len(set(joints)) < len(joints):
         raise ValueError(f"a joint is named twice: {', '.join(joints)}")
     return tuple(joints) or tuple(name for name, link in links.items() if not link.joint.is_fixed)

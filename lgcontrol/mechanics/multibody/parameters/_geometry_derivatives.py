@@ -79,6 +79,7 @@ def inverse_dynamics_geometry_derivatives(tree: Tree, joints: Sequence[str] = ()
         wrenches=True,
         keep=names,
         instead="name fewer joints",
+        is_rigid=True,
     )
     return function_of(tree, declaration, names)
 

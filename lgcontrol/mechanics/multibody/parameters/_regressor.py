@@ -22,7 +22,7 @@ from ..kinematics._recursions import accelerations, twists
 from ..tree._tree import Tree
 
 
-@declared("q v a", {"Y": "vp"})
+@declared("q v a", {"Y": "vp"}, is_rigid=True)
 def inverse_dynamics_regressor(tree: CompiledTree, q: Value, v: Value, a: Value) -> Value:
     """(q, v, a) → Y with ``tau = Y inertial_parameters`` for the bodies, (..., nv, 10 n)."""
     poses = tree.poses(q)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from math import inf
 from typing import Any
 
@@ -69,7 +70,11 @@ class JointProperties:
         for entry in fields(self):
             if entry.name in ("friction_speed", "rest"):
                 continue
-            value = np.asarray(getattr(self, entry.name), dtype=float)
+            given = getattr(self, entry.name)
+            if type(given) is float and given == _DEFAULTS[entry.name]:
+                changes[entry.name] = (given,) * dim
+                continue
+            value = np.asarray(given, dtype=float)
             if value.shape not in ((), (dim,)):
                 raise ValueError(
                     f"{where}: {entry.name} has shape {value.shape}, expected one number "
@@ -112,6 +117,10 @@ class JointProperties:
         1.0
         """
         return cls(armature=gear_ratio**2 * rotor_inertia, **others)
+
+
+# What needs no check.
+_DEFAULTS = {entry.name: entry.default for entry in fields(JointProperties)}
 
 
 @dataclass(frozen=True)
@@ -163,6 +172,8 @@ class Link:
     mimic : Mimic, optional
     offset : ndarray, shape (4, 4)
         Link frame in the joint frame after the motion; the identity for most descriptions.
+    added_mass : ndarray, shape (6, 6), optional
+        Inertia of the fluid that moves along, in the link's frame; see `Multibody.with_added_mass`.
 
     Raises
     ------
@@ -181,17 +192,23 @@ class Link:
     properties: JointProperties = field(default_factory=JointProperties)
     mimic: Mimic | None = None
     offset: np.ndarray = field(default_factory=lambda: np.eye(4))
+    added_mass: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         where = f"joint {self.joint_name!r}"
         self._check_kind("inertia", self.inertia, SpatialInertia, "SpatialInertia.point_mass(…)")
         self._check_kind("properties", self.properties, JointProperties, "JointProperties(…)")
         self._check_kind("mimic", self.mimic, Mimic, "Mimic(joint, …)")
-        self.properties.filled(self.joint.dim, where)
+        self.filled  # noqa: B018  refuses what does not fit the joint
         if self.properties.rest is not None:
             rest = as_position(f"{where}: rest", self.properties.rest, self.joint.group)
             checked = replace(self.properties, rest=tuple(rest.tolist()))
             object.__setattr__(self, "properties", checked)
+
+    @cached_property
+    def filled(self) -> JointProperties:
+        """Properties with one number for each degree of freedom."""
+        return self.properties.filled(self.joint.dim, f"joint {self.joint_name!r}")
 
     @property
     def moves_alone(self) -> bool:

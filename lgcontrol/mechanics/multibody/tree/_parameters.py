@@ -39,7 +39,7 @@ def changed_link(link: Link, changed: Mapping[str, float]) -> Link:
         turn = np.array([changed.get(key, 0.0) for key in placed[3:]])
         placement[:3, :3] = placement[:3, :3] @ SO3.matrix(SO3.exp(turn))
         changes["placement"] = freeze(placement)
-    filled = link.properties.filled(link.joint.dim)
+    filled = link.filled
     numbers = {
         key: tuple(
             changed.get(full, x)
@@ -79,13 +79,13 @@ def _of_link(link: Link) -> dict[str, tuple[float, str]]:
 
 
 def _of_joint(link: Link) -> dict[str, tuple[float, str]]:
-    name, dim = link.joint_name, link.joint.dim
+    name = link.joint_name
     values: dict[str, tuple[float, str]] = {}
     for axis, x in zip("xyz", link.placement[:3, 3], strict=True):
         values[f"{name}.placement.{axis}"] = float(x), "m"
     for axis in ("rx", "ry", "rz"):
         values[f"{name}.placement.{axis}"] = 0.0, "rad"
-    own = link.properties.filled(dim)
+    own = link.filled
     for key in ("armature", "damping", "friction", "stiffness"):
         for full, x in zip(link.numbers_of(key), getattr(own, key), strict=True):
             values[full] = x, ""
