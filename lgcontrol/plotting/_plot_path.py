@@ -154,7 +154,9 @@ def _draw_plane(
     style_axes(ax, xlabel="x [m]", ylabel="y [m]")
     length = 0.06 * extent_of(_everything(poses, goal, spheres)[:, :2])
     for center, radius in spheres:
-        ax.add_patch(Circle(center[:2], radius, facecolor=GRID, edgecolor=FAINT, lw=1.0))
+        ax.add_patch(
+            Circle((center[0], center[1]), radius, facecolor=GRID, edgecolor=FAINT, lw=1.0)
+        )
     if goal is not None:
         _draw_reference(ax, goal, length, 2)
     for k, color in enumerate(_path_colors(poses)):

@@ -94,7 +94,7 @@ class Stage:
         return getattr(self.law, method) if hasattr(type(self.law), method) else None
 
 
-def make_stages(controller: object, dt: float | None) -> tuple[Stage, ...]:
+def make_stages(controller: ControlLaw | Cascade | None, dt: float | None) -> tuple[Stage, ...]:
     """Stages of a controller or a Cascade; dt is the period of those that have none."""
     if controller is None:
         return ()
