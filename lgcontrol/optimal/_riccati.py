@@ -12,6 +12,7 @@ from ..integrators import Method
 from ..systems import (
     Linearization,
     System,
+    SystemDefinition,
     Trajectory,
     TrimPoint,
     sample_time,
@@ -280,7 +281,7 @@ def _design(
 
 
 def _solve(
-    system: System,
+    system: SystemDefinition,
     A: np.ndarray,
     B: np.ndarray,
     Q: np.ndarray,

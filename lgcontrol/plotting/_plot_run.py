@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..codegen import unknown_name
-from ..systems import Input, System, Trajectory
 from ._draw import draw_calls, draw_panel, grid_size, make_grid, shows_times
 from ._panels import Panel, error_panels, input_panels, state_panels
-from ._run import Run
+from ._run import Nodes, Plant, Run
 from ._style import INK, WARN, head
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ def _limits(run: Run, limits: Mapping[str, tuple[float, float]]) -> np.ndarray |
 
 
 def plot_trajectory(
-    trajectory: Trajectory, *, system: System | None = None, figure: Any = None
+    trajectory: Nodes, *, system: Plant | None = None, figure: Any = None
 ) -> Figure:
     """States and inputs of a trajectory over time.
 
@@ -110,6 +109,7 @@ def plot_trajectory(
     Examples
     --------
     >>> from lgcontrol.groups import SO2
+    >>> from lgcontrol.systems import Trajectory
     >>> turn = Trajectory(SO2, [0.0, 1.0, 2.0], SO2.exp([[0.0], [1.0], [3.0]]))
     >>> figure = plot_trajectory(turn)
     >>> [ax.get_title(loc="left") for ax in figure.axes]
@@ -121,14 +121,14 @@ def plot_trajectory(
         )
     panels = state_panels(trajectory.group, trajectory.t, trajectory.x, None)
     count = trajectory.u.shape[-1]
-    if system is not None and system.n_inputs != count:
-        raise ValueError(f"{system.name} has {system.n_inputs} inputs, the trajectory has {count}")
     inputs = trajectory.inputs if system is None else system.inputs
-    inputs = inputs or tuple(Input(f"u{i}") for i in range(count))
+    if len(inputs) != count and system is not None:
+        raise ValueError(f"{system.name} has {len(inputs)} inputs, the trajectory has {count}")
     if count:
-        names, units, roles = zip(*((e.name, e.unit, e.role) for e in inputs), strict=True)
-        bounds = np.array([[e.lower for e in inputs], [e.upper for e in inputs]])
-        panels += input_panels(trajectory.t, trajectory.u, names, units, roles, bounds)
+        known = [(e.name, e.unit, e.role, e.lower, e.upper) for e in inputs]
+        known = known or [(f"u{i}", "", "control", -np.inf, np.inf) for i in range(count)]
+        names, units, roles, *bounds = zip(*known, strict=True)
+        panels += input_panels(trajectory.t, trajectory.u, names, units, roles, np.array(bounds))
     return _draw(panels, {}, "" if system is None else system.name, INK, figure)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..groups import LieGroup, Product
 from ..systems import System, Trajectory
-from ..systems._complete import complete_parameters
+from ..systems._tracing import complete_parameters
 from ._clock import Clock, as_fraction
 from ._contract import Estimator, Parameters
 from ._controllers import Stage

@@ -11,7 +11,7 @@ import numpy as np
 from ..codegen import check_shape
 from ..groups import LieGroup, check_element, describe_group, group_from_description
 from ..io._archive import DAMAGE, LARGEST, damage_reason, read_archive, write_archive
-from ..systems._trajectory_file import read_group
+from ..systems._trajectory import read_group
 from ._contract import RunStatus
 from ._logs import ControllerLog, Measurements, TaskError
 

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..codegen import ModelFunction, chain, check_shape
-from ..groups import check_element
 from ..integrators import Method, get_method
-from ._complete import complete_input, complete_parameters
-from ._sample_time import sample_time
-from ._step import resolved_step
+from ._definition import SystemDefinition
+from ._step import resolved_step, step_function
+from ._tracing import check_state, complete_input, complete_parameters, sample_time
 from ._trajectory import Trajectory
-
-if TYPE_CHECKING:
-    from ._system import System
 
 
 def rollout(
-    system: System,
+    system: SystemDefinition,
     x0: Any,
     u: Any = None,
     dt: float | None = None,
@@ -80,7 +75,7 @@ def rollout(
     array([1.])
     """
     dt = sample_time(system, dt)
-    start = check_element("x0", x0, system.state, batch=True, tolerance=inf)
+    start = check_state(system, "x0", x0, batch=True)
     u = _input_sequence(system, u, steps)
     count = u.shape[-2]
     p = complete_parameters(system, p, batch=True)
@@ -109,20 +104,20 @@ def rollout(
 
 
 def rollout_function(
-    system: System, count: int, method: str | Method = "rk4", substeps: int = 1
+    system: SystemDefinition, count: int, method: str | Method = "rk4", substeps: int = 1
 ) -> ModelFunction:
     """``(t, x, u, p, dt) → x_next`` with one row a step in t, u and x_next.
 
     Methods that solve equations have a second result, ``residual``.
     """
-    step = resolved_step(system, method, substeps) or system.step(method, substeps)
+    step = resolved_step(system, method, substeps) or step_function(system, method, substeps)
     key = ("rollout", count, step)
     if key not in system._cache:
         system._cache[key] = chain(step, count, carry=("x", "x_next"), each=["t", "u"])
     return system._cache[key]
 
 
-def _unsolved(system: System, method: str | Method, residual: np.ndarray) -> str:
+def _unsolved(system: SystemDefinition, method: str | Method, residual: np.ndarray) -> str:
     """Say where the equations of a step were not solved."""
     first = int(np.argmax((~(residual <= 1)).any(axis=tuple(range(residual.ndim - 1)))))
     name = get_method(method).name
@@ -134,7 +129,7 @@ def _unsolved(system: System, method: str | Method, residual: np.ndarray) -> str
     )
 
 
-def _divergence(system: System, made: Trajectory) -> str:
+def _divergence(system: SystemDefinition, made: Trajectory) -> str:
     """Say which motion came first to an end, and when."""
     ends = made.diverged_at
     first = tuple(int(i) for i in np.unravel_index(int(np.argmin(ends)), ends.shape))
@@ -151,7 +146,7 @@ def _divergence(system: System, made: Trajectory) -> str:
     return f"{system.name}: {text}{remedy}"
 
 
-def _input_sequence(system: System, u: Any, steps: int | None) -> np.ndarray:
+def _input_sequence(system: SystemDefinition, u: Any, steps: int | None) -> np.ndarray:
     """Inputs of shape (..., N, n_inputs)."""
     u = system.nominal_input if u is None else np.asarray(u, dtype=np.float64)
     if u.ndim == 1:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from math import inf, isfinite, isnan
 from typing import Any, Literal, TypeVar, get_args
 
+import casadi as ca
 import numpy as np
 
-from ..codegen import UnknownNameError, unknown_name
+from ..codegen import UnknownNameError, is_symbolic, unknown_name
 from ..groups import LieGroup
 
 Role = Literal["control", "disturbance", "noise"]
@@ -120,6 +121,11 @@ def names_of(signals: Sequence[Any]) -> tuple[str, ...]:
     return tuple(signal.name for signal in signals)
 
 
+def nominal_of(signals: Sequence[Any]) -> np.ndarray:
+    """Nominal values of signals, shape (n,)."""
+    return np.array([signal.nominal for signal in signals], dtype=np.float64)
+
+
 def choose_inputs(inputs: Sequence[Input], choice: InputChoice) -> np.ndarray:
     """Positions of the inputs with a role, or of all; integers of shape (k,)."""
     if choice not in get_args(InputChoice):
@@ -130,15 +136,23 @@ def choose_inputs(inputs: Sequence[Input], choice: InputChoice) -> np.ndarray:
 
 def set_by_name(
     kind: str, names: Sequence[str], vector: np.ndarray, values: Mapping[str, Any]
-) -> np.ndarray:
-    """Put values into a vector (..., n) by name, in place; unknown names are refused."""
+) -> Any:
+    """Vector (..., n) with values put in by name; unknown names are refused.
+
+    Values with batch axes give the vector these axes, symbols make it a CasADi column.
+    """
     for name, value in values.items():
         if name not in names:
             raise UnknownNameError(unknown_name(kind, name, names))
-        if not np.isfinite(value).all():
+        if not is_symbolic(value) and not np.isfinite(value).all():
             raise ValueError(f"{kind} {name!r} is not finite: {value}")
-        vector[..., names.index(name)] = value
-    return vector
+    if is_symbolic(*values.values()):
+        return ca.vertcat(*(values.get(name, float(vector[i])) for i, name in enumerate(names)))
+    batch = np.broadcast_shapes(vector.shape[:-1], *(np.shape(v) for v in values.values()))
+    made = np.broadcast_to(vector, (*batch, len(names))).copy()
+    for name, value in values.items():
+        made[..., names.index(name)] = value
+    return made
 
 
 def control_name(name: str) -> str:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..integrators import Method, get_method
+from ._definition import SystemDefinition
 from ._derivatives import field_derivatives
-from ._sample_time import sample_time
 from ._step import step_derivatives
-
-if TYPE_CHECKING:
-    from ._system import System
+from ._tracing import complete_parameters, sample_time
 
 # Modes with less damping than this, next to their size, count as undamped: steps of low order let
 # them grow however short they are, by the given share a step at most.
@@ -53,7 +51,7 @@ def step_factor(method: str | Method, z: Any) -> np.ndarray:
 
 
 def stable_substeps(
-    system: System,
+    system: SystemDefinition,
     x: Any,
     u: Any,
     dt: float,
@@ -113,14 +111,20 @@ def stable_substeps(
         return _substeps_of_split(system, x, u, sample_time(system, dt), method, p, t)
     dt = sample_time(system, dt)
     u = system.nominal_input if u is None else u
-    p = system.nominal_parameters if p is None else p
+    p = complete_parameters(system, p, batch=True)
     A = field_derivatives(system)(t, x, u, p).A.reshape(-1, system.state.dim, system.state.dim)
     z = dt * np.linalg.eigvals(A[np.isfinite(A).all(axis=(1, 2))]).ravel()
     return substeps_for(z, method, accuracy)
 
 
 def choose_method(
-    system: System, dt: float, x: Any = None, u: Any = None, *, p: Any = None, t: Any = 0.0
+    system: SystemDefinition,
+    dt: float,
+    x: Any = None,
+    u: Any = None,
+    *,
+    p: Any = None,
+    t: Any = 0.0,
 ) -> str:
     """Method for steps of a given length: rk4, or linearly_implicit_euler for fast losses.
 
@@ -158,7 +162,9 @@ def choose_method(
     return "linearly_implicit_euler" if needed > MOST_EXPLICIT else "rk4"
 
 
-def warn_if_unstable(system: System, dt: float, method: str | Method, substeps: int) -> None:
+def warn_if_unstable(
+    system: SystemDefinition, dt: float, method: str | Method, substeps: int
+) -> None:
     """Warn (twice removed from the caller) if a step is not stable at the identity."""
     needed = stable_substeps(system, system.state.identity, None, dt, method)
     if needed > substeps:
@@ -195,7 +201,7 @@ def _fewest(holds: Callable[[int], bool]) -> int:
     return enough
 
 
-def _splits(system: System, method: Method) -> bool:
+def _splits(system: SystemDefinition, method: Method) -> bool:
     """Whether a method treats some modes apart, so that no one factor R(z) is that of all."""
     structure = system.structure
     has_losses = structure is not None and structure.loss_jacobian is not None
@@ -203,7 +209,7 @@ def _splits(system: System, method: Method) -> bool:
 
 
 def _substeps_of_split(
-    system: System, x: Any, u: Any, dt: float, method: Method, p: Any, t: Any
+    system: SystemDefinition, x: Any, u: Any, dt: float, method: Method, p: Any, t: Any
 ) -> int:
     """Fewest substeps with which the matrix of the step itself lets no mode grow that does not."""
     u = system.nominal_input if u is None else u
