@@ -211,6 +211,29 @@ class SystemDefinition(Generic[State]):
             self._cache[key] = matrix_function(self, "derivatives", [t, x, u, p], results)
         return self._cache[key]
 
+    @property
+    def velocities(self) -> dict[int, int]:
+        """Coordinates of x that are rates of others: ``f[entry] = x[coordinate]`` identically.
+
+        By the entry of the tangent vector. From the structure; without one from the expressions of
+        f, where these are of SX. References at rest have zeros there.
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import SO2, Product, Rn
+        >>> from lgcontrol.systems import System
+        >>> wheel = System("wheel", Product(angle=SO2, rate=Rn(1)), lambda t, x, u, p: [x[2], u],
+        ...                inputs=["torque"])
+        >>> wheel.velocities
+        {0: 2}
+        """
+        key = ("velocities",)
+        kept: dict[Any, Any] = self._cache
+        if key not in kept:
+            source = self if self._sampled is None else self._sampled[0]
+            kept[key] = _velocities(source)
+        return dict(kept[key])
+
     # Errors: what tells two states apart
 
     @property
@@ -351,6 +374,23 @@ class SystemDefinition(Generic[State]):
         if "f" not in changes:
             made._sampled = self._sampled
         return made
+
+
+def _velocities(system: SystemDefinition) -> dict[int, int]:
+    known, state = system.structure, system.state
+    if known is not None:
+        assert isinstance(state, Product)
+        first = state.tangent_slice(known.configuration).start
+        place = state.coordinate_slice(known.velocity)
+        return {first + k: i for k, i in enumerate(range(place.start, place.stop))}
+    if system.is_discrete or system.symbol is not ca.SX:
+        return {}
+    t, x, u, p = symbols_of(system)
+    rate = system.f(t, x, u, p)
+    found = [
+        [k for k in range(state.nq) if ca.is_equal(row, x[k], 2)] for row in ca.vertsplit(rate)
+    ]
+    return {entry: places[0] for entry, places in enumerate(found) if places}
 
 
 def _trace_structure(system: SystemDefinition, structure: Mechanical) -> Mechanical:
