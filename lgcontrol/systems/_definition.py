@@ -279,6 +279,7 @@ class SystemDefinition(Generic[State]):
         Examples
         --------
         >>> from lgcontrol.groups import SO2
+        >>> from lgcontrol.systems import System
         >>> clock = System("clock", SO2, lambda t, x, u, p: u, inputs=["speed"])
         >>> clock.error(clock.retract(SO2.identity, [0.5]), SO2.identity)
         array([0.5])
