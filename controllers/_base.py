@@ -95,7 +95,7 @@ class Controller(ABC):
         self._controls = system.input_index("control")
         lower, upper = system.input_bounds
         self._lower, self._upper = lower[self._controls], upper[self._controls]
-        self.info: ControlInfo = ControlInfo()
+        self.info: Any = ControlInfo()  # subclasses say more, in a class of their own
         self._goals: tuple[GoalMemory, ...] = ()
         self._last: np.ndarray | None = None
         self._time = self.offset  # of the last call with a clock that can be read

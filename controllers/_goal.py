@@ -46,8 +46,7 @@ class GoalMemory:
     def clear(self) -> None:
         """Forget all."""
         self._reference: Any = None
-        self._value: np.ndarray | None = None
-        self._constant: Goal | None = None
+        self._constant: tuple[np.ndarray, Goal] | None = None
         self._asked: list[tuple[float, tuple[np.ndarray, np.ndarray | None]]] = []
 
     def __call__(self, reference: Any, t: float) -> Goal:
@@ -61,11 +60,11 @@ class GoalMemory:
         still = np.zeros(group.dim)
         if not moves(reference):
             value = np.asarray(getattr(reference, "x", reference), dtype=np.float64)
-            if self._constant is None or not np.array_equal(value, self._value):
+            if self._constant is None or not np.array_equal(value, self._constant[0]):
                 X, velocity = _split(group, reference, name)
-                self._constant = Goal(X, still if velocity is None else velocity, still)
-                self._value = value.copy()
-            return self._constant
+                goal = Goal(X, still if velocity is None else velocity, still)
+                self._constant = value.copy(), goal
+            return self._constant[1]
         X, velocity = self._at(t)
         after, velocity_after = self._at(t + dt)
         if velocity is not None and velocity_after is not None:

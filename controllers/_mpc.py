@@ -180,6 +180,8 @@ class MPC(Controller):
     array([0.5])
     """
 
+    info: MPCInfo
+
     def __init__(
         self,
         system: System,
@@ -240,15 +242,16 @@ class MPC(Controller):
         self.iterations, self.first_iterations = int(iterations), int(first_iterations)
         self.initial = initial
         self.solver: Solver = make_solver(solver, self.problem)
-        self.info: MPCInfo = MPCInfo()
+        self.info = MPCInfo()
         self._found: OptimalSolution | None = None
         self._sent: list[tuple[float, np.ndarray]] = []  # answers with the times of their effect
         ignored = self.problem.ignored_limits
         if ignored:
-            several = f" and {len(ignored) - 1} more" if len(ignored) > 1 else ""
+            first, others = ignored[0], len(ignored) - 1
+            several = f" and {others} more" if others else ""
             warnings.warn(
-                f"plans of {system.name} know nothing of the limits of {ignored[0]}{several}: give "
-                f"bounds=[Bound({ignored[0].split('.')[0]!r}, lower, upper, soft=100)]; "
+                f"plans of {system.name} know nothing of the limits of {first}{several}: give "
+                f"bounds=[Bound({first.split('.')[0]!r}, lower, upper, soft=100)]; "
                 f"{system.name}.limits holds the numbers",
                 RuntimeWarning,
                 stacklevel=2,

@@ -68,11 +68,10 @@ def solve_factored(L: Value, D: Value, B: Value) -> Value:
         for j, entry in rows[k].items():
             x[k] = x[k] - entry * x[j]
     X = ca.vertcat(*x) if n else ca.SX(*B.shape)
-    units = {_unit_row(B[:, c]): c for c in range(B.shape[1])}
-    units.pop(None, None)
+    rows = ((_unit_row(B[:, c]), c) for c in range(B.shape[1]))
+    units = sorted({row: c for row, c in rows if row is not None}.items())
     if units:  # M⁻¹ is symmetric
-        order = sorted(units)
-        columns = [units[i] for i in order]
+        order, columns = (list(numbers) for numbers in zip(*units, strict=True))
         X[order, columns] = ca.triu2symm(ca.triu(X[order, columns]))
     return X
 

@@ -285,7 +285,8 @@ class _Mechanics:
 
     def force(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """Everything but the inertia."""
-        return self.gyrostat._force(*self.gyrostat.state.split(x).values(), u, p)
+        X, v, speed = self.gyrostat.state.split(x).values()
+        return self.gyrostat._force(X, v, speed, u, p)
 
     def balance_derivatives(
         self, t: Value, x: Value, a: Value, u: Value, p: Value

@@ -674,7 +674,19 @@ def _is_limit(value: Any) -> bool:
 def values_by_name(
     names: Sequence[str], nominal: np.ndarray, p: Mapping[str, float] | ArrayLike | None
 ) -> np.ndarray:
-    """Parameters of a mapping (others nominal) or of an array, shape (n,)."""
+    """Values of parameters of a mapping or of an array.
+
+    Parameters
+    ----------
+    names : sequence of str
+    nominal : ndarray, shape (n,)
+        Values of those that a mapping does not name.
+    p : mapping of str to float, array_like or None
+
+    Returns
+    -------
+    ndarray, shape (n,)
+    """
     if p is None:
         return nominal
     if not isinstance(p, Mapping):

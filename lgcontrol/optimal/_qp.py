@@ -90,14 +90,17 @@ class QPSolver:
         started = time.perf_counter()
         if not _has_numbers(qp):
             return _no_solution(qp, time.perf_counter() - started)
-        rows = qp.active.any(axis=0)
-        chosen = self._watched & rows if self._watched.shape == rows.shape else rows & False
+        rows = np.asarray(qp.active.any(axis=0))
+        is_same = self._watched.shape == rows.shape
+        chosen: np.ndarray = self._watched & rows if is_same else np.zeros_like(rows)
         result, solves = self._solve_part(qp, chosen), 1
         while not np.array_equal(chosen, rows):
-            missed = (qp.excess(result.x, result.u) > KEPT).any(axis=0) & ~chosen
+            exceeded = np.asarray((qp.excess(result.x, result.u) > KEPT).any(axis=0))
+            missed = np.logical_and(exceeded, ~chosen)
             if result.solved and not missed.any():
                 break
-            chosen = chosen | missed if result.solved and solves + 1 < ROUNDS else rows
+            more = np.logical_or(chosen, missed)
+            chosen = more if result.solved and solves + 1 < ROUNDS else rows
             result, solves = self._solve_part(qp, chosen), solves + 1
         prices = np.abs(result.row_multipliers)
         self._watched = (prices > IDLE * prices.max(initial=0.0)).any(axis=0)

@@ -12,12 +12,12 @@ from ..integrators import Method
 from ..systems import (
     Linearization,
     System,
-    SystemDefinition,
     Trajectory,
     TrimPoint,
     sample_time,
     step_derivatives,
 )
+from ..systems._definition import SystemDefinition
 from ..systems._scaling import balanced, balancing_units
 from ..systems._subspaces import is_stabilizable_when_sampled
 from ..systems._system import not_a_system

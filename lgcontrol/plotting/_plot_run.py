@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..codegen import unknown_name
 from ._draw import draw_calls, draw_panel, grid_size, make_grid, shows_times
 from ._panels import Panel, error_panels, input_panels, state_panels
 from ._run import Nodes, Plant, Run
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def plot_run(run: Run, *, figure: Any = None) -> Figure:
+def plot_run(
+    run: Run, *, limits: Mapping[str, tuple[float, float]] | None = None, figure: Any = None
+) -> Figure:
     """Everything a run produced over time, one panel for each block of the state and unit.
 
     Positions, angles and speeds come with their reference dashed; attitudes in space as the
@@ -23,12 +27,16 @@ def plot_run(run: Run, *, figure: Any = None) -> Figure:
     controller tracks besides, the pose of a hand, comes as its error. Inputs are steps with their
     bounds dotted; disturbances that act have panels of their own. Estimation errors come with a
     band of twice the standard deviation the estimator claims; controller calls with their wall time
-    by status, the sample time dotted.
+    by status, the sample time dotted. Signals whose ranges are so unlike that some would look like
+    zero have panels of their own.
 
     Parameters
     ----------
     run : SimulationResult
         Or anything with its fields.
+    limits : mapping of str to (float, float), optional
+        Bounds of coordinates of the state by name, dotted like those that the plant knows (joint
+        limits): what a controller was told to keep, say.
     figure : matplotlib.figure.Figure or SubFigure, optional
         Where to draw, such as ``pyplot.figure(layout="constrained")`` for a window; a new figure
         that pyplot does not know if left out.
@@ -49,7 +57,7 @@ def plot_run(run: Run, *, figure: Any = None) -> Figure:
     >>> [ax.get_title(loc="left") for ax in figure.axes]
     ['position (level)']
     """
-    panels = state_panels(run.group, run.t, run.x, run.reference)
+    panels = state_panels(run.group, run.t, run.x, run.reference, _limits(run, limits or {}))
     for name, task in getattr(run, "tasks", {}).items():
         panels += error_panels(task.group, run.t, task.error, None, what=f"error of {name}")
     if len(run.u):
@@ -63,6 +71,20 @@ def plot_run(run: Run, *, figure: Any = None) -> Figure:
     title = run.name if run.status == "completed" else f"{run.name}: {run.message or run.status}"
     color = INK if run.status == "completed" else WARN
     return _draw(panels, called, title, color, figure)
+
+
+def _limits(run: Run, limits: Mapping[str, tuple[float, float]]) -> np.ndarray | None:
+    """Lower and upper limits of all coordinates, infinite without, shape (2, nq)."""
+    known = getattr(run, "state_limits", None)
+    if known is None and not limits:
+        return None
+    names = run.group.coordinate_names
+    bounds = np.tile([[-np.inf], [np.inf]], len(names)) if known is None else known.copy()
+    for name, pair in limits.items():
+        if name not in names:
+            raise KeyError(unknown_name("coordinate of the state", name, names))
+        bounds[:, names.index(name)] = pair
+    return bounds
 
 
 def plot_trajectory(

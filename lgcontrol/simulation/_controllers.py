@@ -94,7 +94,7 @@ class Stage:
         return getattr(self.law, method) if hasattr(type(self.law), method) else None
 
 
-def make_stages(controller: object, dt: float | None) -> tuple[Stage, ...]:
+def make_stages(controller: ControlLaw | Cascade | None, dt: float | None) -> tuple[Stage, ...]:
     """Stages of a controller or a Cascade; dt is the period of those that have none."""
     if controller is None:
         return ()
@@ -176,10 +176,10 @@ class AskedOnce:
 
     Examples
     --------
-    >>> ramp = AskedOnce(lambda t: [print("asked"), 2 * t][1])
-    >>> ramp(0.1 + 0.2), ramp(0.3)
-    asked
-    (0.6, 0.6)
+    >>> asked = []
+    >>> ramp = AskedOnce(lambda t: asked.append(t) or 2 * t)
+    >>> ramp(0.3), ramp(0.1 + 0.2), asked
+    (0.6, 0.6, [0.3])
     """
 
     def __init__(self, function: Callable[[float], Any]) -> None:

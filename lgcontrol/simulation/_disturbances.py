@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -233,6 +234,7 @@ class Disturbances:
         self._pulses = [entry for entry in disturbances if isinstance(entry, Pulse)]
         self._periodic: list[tuple[Disturbance, Times, np.random.Generator]] = []
         seen: Counter[str] = Counter()
+        source: Any
         for source in disturbances:
             label, inputs = label_of(source), getattr(source, "inputs", ())
             self._positions(inputs, label)

@@ -131,8 +131,8 @@ class Adaptive(Motion):
     """Steps whose errors stay within a tolerance, explicit or, where the plant is stiff, implicit.
 
     Each entry of the error of a step, a tangent vector, may be as large as a hundredth of the
-    tolerance times the magnitude of the entry in Rn blocks, but at least one of its unit, and
-    1 m or 1 rad for motions: the steps do not depend on where the origin of the world is.
+    tolerance times the magnitude of the entry in Rn blocks, but at least one of its unit, and 1 m
+    or 1 rad for motions: the steps do not depend on where the origin of the world is.
 
     A plant is stiff where stability keeps explicit steps shorter than errors do: its fastest decay
     is looked at in the beginning, when a step was rejected, and now and then. Steps of the stiff
@@ -273,8 +273,7 @@ def _build(plant: System, method: Method) -> ModelFunction:
         largest = ca.mmax(ca.vertcat(*ratios)) + 0 * ca.sum1(error) if ratios else symbol(0)
         if plant.project is not None:
             after = plant.project(after, p)
-        results = [after, largest]
-        return ca.cse(results) if symbol is ca.SX else results
+        return list(ca.cse([after, largest])) if symbol is ca.SX else [after, largest]
 
     return trace(
         "error_step",

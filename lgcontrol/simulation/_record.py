@@ -85,6 +85,11 @@ class Recorder:
         """Time of the last recorded state in s."""
         return self._rows[-1][0] if self._rows else 0.0
 
+    @property
+    def last_state(self) -> np.ndarray:
+        """The last recorded state, shape (nq,)."""
+        return self._rows[-1][1]
+
     def state(
         self,
         t: float,
@@ -199,10 +204,12 @@ def _rows(values: list[np.ndarray | None]) -> np.ndarray | None:
 
 def _plain(info: object) -> dict[str, Any]:
     """Numbers and texts of a mapping, named tuple or object."""
-    if not isinstance(info, Mapping):
+    if isinstance(info, Mapping):
+        named: Mapping[Any, Any] = info
+    else:
         as_dict = getattr(info, "_asdict", None)
-        info = as_dict() if as_dict is not None else getattr(info, "__dict__", {})
-    plain = {key: _value(value) for key, value in info.items()}
+        named = as_dict() if as_dict is not None else getattr(info, "__dict__", {})
+    plain = {key: _value(value) for key, value in named.items()}
     kinds = bool | int | float | str | np.number | np.bool_
     return {str(key): value for key, value in plain.items() if isinstance(value, kinds)}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..groups import LieGroup
+from ..groups import LieGroup, Product
 from ..systems import System, Trajectory
 from ..systems._tracing import complete_parameters
 from ._clock import Clock, as_fraction
@@ -207,3 +207,23 @@ def early_end(reference: object, seconds: float) -> float | None:
     steps = group.minus(reference.x[1:], reference.x[:-1]) / np.diff(reference.t)[:, None]
     speeds = np.linalg.norm(steps, axis=1)
     return end if speeds[-1] > AT_REST * speeds.mean() else None
+
+
+def fast_losses(plant: System, t: float, x: np.ndarray, p: np.ndarray, period: float) -> str:
+    """Name the joint whose losses settle fastest, if that is within a period; empty otherwise."""
+    structure = plant.structure
+    if structure is None or structure.loss_jacobian is None or not isinstance(plant.state, Product):
+        return ""
+    M, D = (np.asarray(f(x, p)) for f in (structure.mass_matrix, structure.loss_jacobian))
+    inertia = 1.0 / np.diagonal(np.linalg.inv(M))
+    rates = np.diagonal(D) / inertia
+    worst = int(np.argmax(rates))
+    if not rates[worst] * period > 1.0:
+        return ""
+    name = plant.state.blocks[structure.velocity].tangent_names[worst]
+    return (
+        f"joint {name!r} has losses of {D[worst, worst]:.3g} N m s/rad (damping and friction) on "
+        f"an inertia of {inertia[worst]:.3g} kg m²: they settle within {1 / rates[worst]:.2g} s, "
+        f"the loop runs every {period:g} s; leave them out (Multibody.from_urdf(…, losses=False)), "
+        "add the motor's inertia (JointProperties(armature=…)), or run the loop faster"
+    )

@@ -39,6 +39,7 @@ from ._run import (
     check_estimator,
     choose_feedback,
     early_end,
+    fast_losses,
     make_clock,
     warn_beyond_limits,
 )
@@ -262,6 +263,7 @@ class Loop:
         self.run = run
         self.t, self.x, self.p = 0.0, run.start, run.parameters.at(0.0)
         self.acting = "the set-up"  # who to blame when something raises
+        self.has_begun = False
         self.known = plant.nominal_input.copy()  # inputs without disturbances
         self.u = self.known
         self.measured, self.measured_at = self.x, np.nan  # the start is what is known at first
@@ -277,11 +279,14 @@ class Loop:
         """Carry the run out to its end, divergence or an interruption."""
         try:
             self._prepare()
+            self.has_begun = True
             self._go(progress)
             status, message = self._trouble() or (RunStatus.COMPLETED, "")
         except KeyboardInterrupt:
             status, message = RunStatus.INTERRUPTED, f"stopped at t = {self.t:g} s"
         except Exception as cause:
+            if not self.has_begun and isinstance(cause, ValueError | TypeError):
+                raise  # what does not fit together is refused before the run
             message = f"{self.acting} failed at t = {self.t:g} s: {type(cause).__name__}: {cause}"
             error = SimulationError(message)
             error.result = self._result(RunStatus.FAILED, message)
@@ -333,10 +338,18 @@ class Loop:
         motion, estimator = self.run.motion, self.run.estimator
         after = f"after t = {self.record.last_time:g} s"
         if motion.status != RunStatus.COMPLETED:
-            return motion.status, f"{motion.trouble} {after}"
+            return motion.status, f"{motion.trouble} {after}{self._hint()}"
         if estimator is not None and not np.isfinite(estimator.x).all():
             return RunStatus.DIVERGED, f"the estimate is not finite {after}"
         return None
+
+    def _hint(self) -> str:
+        """What may be behind trouble: losses that controllers are too slow for."""
+        if not self.run.stages:
+            return ""
+        period, rows = self.run.stages[-1].times.dt, self.record
+        found = fast_losses(self.run.plant, self.t, rows.last_state, self.p, period)
+        return f"; {found}" if found else ""
 
     def _measure(self, now: int) -> None:
         for sensor, timing in zip(self.run.sensors, self._samples, strict=True):

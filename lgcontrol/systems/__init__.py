@@ -3,7 +3,6 @@
 from ._augment import augment as augment
 from ._blocks import block_slices as block_slices
 from ._check import check_system as check_system
-from ._definition import SystemDefinition as SystemDefinition
 from ._derivatives import field_derivatives as field_derivatives
 from ._errors import ErrorCoordinates as ErrorCoordinates
 from ._linearize import Linearization as Linearization

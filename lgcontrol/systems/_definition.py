@@ -99,7 +99,7 @@ class SystemDefinition(Generic[State]):
         )
         self.errors: ErrorCoordinates | None = None if errors is None else trace_basis(self, errors)
         # What a discretized system makes steps of: (system, method, substeps).
-        self._later_derivatives: Callable[..., Any] | None = None  # traced when asked for
+        self._later_derivatives: Any = None  # traced when asked for
         self._given_derivatives: ModelFunction | None = (
             None if derivatives is None else _trace_derivatives(self, derivatives)
         )
@@ -223,6 +223,29 @@ class SystemDefinition(Generic[State]):
         """Whether derivatives were given, apart from those of the structure."""
         return self._given_derivatives is not None or self._later_derivatives is not None
 
+    @property
+    def velocities(self) -> dict[int, int]:
+        """Coordinates of x that are rates of others: ``f[entry] = x[coordinate]`` identically.
+
+        By the entry of the tangent vector. From the structure; without one from the expressions of
+        f, where these are of SX. References at rest have zeros there.
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import SO2, Product, Rn
+        >>> from lgcontrol.systems import System
+        >>> wheel = System("wheel", Product(angle=SO2, rate=Rn(1)), lambda t, x, u, p: [x[2], u],
+        ...                inputs=["torque"])
+        >>> wheel.velocities
+        {0: 2}
+        """
+        key = ("velocities",)
+        kept: dict[Any, Any] = self._cache
+        if key not in kept:
+            later = self._later_derivatives  # of a discretized system: it has the continuous one
+            kept[key] = _velocities(self if later is None else later.system)
+        return dict(kept[key])
+
     # Errors: what tells two states apart
 
     @property
@@ -268,6 +291,7 @@ class SystemDefinition(Generic[State]):
         Examples
         --------
         >>> from lgcontrol.groups import SO2
+        >>> from lgcontrol.systems import System
         >>> clock = System("clock", SO2, lambda t, x, u, p: u, inputs=["speed"])
         >>> clock.error(clock.retract(SO2.identity, [0.5]), SO2.identity)
         array([0.5])
@@ -374,6 +398,23 @@ class SystemDefinition(Generic[State]):
         if "f" not in changes:
             made._later_derivatives = self._later_derivatives
         return made
+
+
+def _velocities(system: SystemDefinition) -> dict[int, int]:
+    known, state = system.structure, system.state
+    if known is not None:
+        assert isinstance(state, Product)
+        first = state.tangent_slice(known.configuration).start
+        place = state.coordinate_slice(known.velocity)
+        return {first + k: i for k, i in enumerate(range(place.start, place.stop))}
+    if system.is_discrete or system.symbol is not ca.SX:
+        return {}
+    t, x, u, p = symbols_of(system)
+    rate = system.f(t, x, u, p)
+    found = [
+        [k for k in range(state.nq) if ca.is_equal(row, x[k], 2)] for row in ca.vertsplit(rate)
+    ]
+    return {entry: places[0] for entry, places in enumerate(found) if places}
 
 
 def _trace_structure(system: SystemDefinition, structure: Mechanical) -> Mechanical:

@@ -53,6 +53,8 @@ class Linearization:
     inputs : tuple of Input
         Those the columns of B and D belong to.
     system : System
+    steadiness : Steadiness
+        What stays the same along the motion, found when asked: `kind` and `varying` say it.
     """
 
     A: np.ndarray

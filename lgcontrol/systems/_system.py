@@ -86,7 +86,9 @@ class System(SystemDefinition[State]):
 
     Examples
     --------
+    >>> import casadi as ca
     >>> from lgcontrol.groups import SO2, Product, Rn
+    >>> from lgcontrol.systems import Input, Parameter
     >>> def swing(t, x, u, p):
     ...     cos, sin, rate = ca.vertsplit(x)
     ...     return ca.vertcat(rate, u - p * sin)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import Rn
+from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.simulation import (
     CallStatus,
     Cascade,
@@ -217,3 +218,32 @@ def test_a_controller_is_free_again_after_ctrl_c():
     assert simulate(cart(), control, x0=[1, 0], seconds=1).status == RunStatus.INTERRUPTED
     control.stops = False
     assert simulate(cart(), control, x0=[1, 0], seconds=1).success
+
+
+def test_a_controller_without_a_reference_is_refused_before_the_run():
+    class Follower(Feedback):
+        def prepare(self, t, x, reference):
+            if reference is None:
+                raise ValueError("cart has no reference to follow")
+
+    control = Follower([1.0, 1.0], 0.1)
+    with pytest.raises(ValueError, match="no reference to follow"):
+        simulate(cart(), control, x0=[1, 0], seconds=1)
+    assert control.calls == []
+
+
+def test_losses_too_fast_for_the_loop_are_named():
+    """The joint, what it loses, its inertia, and what to do."""
+    inertia = SpatialInertia(1.0, [0, 0, 0], np.diag([1e-4] * 3))
+    losses = JointProperties(damping=2.0)
+    tree = Multibody(gravity=[0, 0, 0]).add_body("hand", inertia, "revolute", axis="z",
+                                                 joint_name="wrist", properties=losses)  # fmt: skip
+
+    def fling(t, x, reference):
+        return [1e15]
+
+    run = simulate(tree.system(), fling, x0=[0.0, 0.0], seconds=1, dt=0.1)
+    assert run.status == RunStatus.DIVERGED
+    for part in ("joint 'wrist", "losses of 2 N m s/rad", "inertia of 0.0001 kg m²",
+                 "settle within 5e-05 s", "every 0.1 s", "losses=False", "armature"):  # fmt: skip
+        assert part in run.message

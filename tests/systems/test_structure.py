@@ -12,7 +12,7 @@ from lgcontrol.groups import SE3, SO2, Product, Rn
 from lgcontrol.integrators import Mechanical
 from lgcontrol.systems import Input, Parameter, System, check_system
 
-from ._examples import GRAVITY, RIGID, TWIST, to_body
+from ._examples import GRAVITY, RIGID, TWIST, account, satellite, to_body
 
 EXACT = 1e-11  # two exact routes: rounding of entries of about a hundred
 INERTIA = ca.diag(ca.DM([2.0, 2.0, 2.0, 0.02, 0.03, 0.04]))
@@ -153,3 +153,13 @@ def test_a_structure_that_does_not_fit_the_state_is_refused():
     bad = replace(known, configuration="angle", velocity="rate", mass_matrix=lambda x, p: x)
     with pytest.raises(ValueError, match=r"mass_matrix returned M of shape \(3, 1\), expected"):
         System("s", two, lambda t, x, u, p: x[:2], structure=bad)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_coordinates_that_are_rates_of_others_are_found_without_probing(known):
+    system = rigid(known)
+    expected = {k: 7 + k for k in range(6)}
+    for made in (system, system.discretize(0.01), system.augment(lag=0.1)):
+        assert made.velocities == expected
+    assert satellite().velocities == {0: 4, 1: 5, 2: 6}  # wheels have speeds without angles
+    assert account().velocities == {}

@@ -20,9 +20,7 @@ import casadi as ca
 
 from ....codegen import Value
 from ..compiled._compiled_tree import CompiledTree, Node
-from ..compiled._functions import (
-    declared,
-)
+from ..compiled._functions import declared
 from ..compiled._sparse import Entries, factor, inverse
 from ..dynamics._mass_matrix import composites, mass_matrix, refuse_singular
 from ..tree._tree import Tree

@@ -16,25 +16,10 @@ import casadi as ca
 
 from ....codegen import Value
 from ..._reference import Reference, check_reference
-from .._spatial import (
-    Inertia,
-    Pose,
-    cross,
-    hat,
-    twist_cross,
-)
+from .._spatial import Inertia, Pose, cross, hat, twist_cross
 from ..compiled._compiled_tree import CompiledTree
-from ..compiled._functions import (
-    Declaration,
-    TreeFunction,
-    declared,
-    function_of,
-    takes_names,
-)
-from ..compiled._joint_forces import (
-    armature,
-    joint_forces,
-)
+from ..compiled._functions import Declaration, TreeFunction, declared, function_of, takes_names
+from ..compiled._joint_forces import armature, joint_forces
 from ..compiled._sparse import factor, solve
 from ..dynamics._forward_dynamics import forward_dynamics
 from ..dynamics._mass_matrix import mass_matrix, refuse_singular

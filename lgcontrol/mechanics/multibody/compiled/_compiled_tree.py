@@ -356,24 +356,14 @@ def _placement(link: Link, number: Number) -> tuple[Pose, Value]:
 
 
 def _add_node(
-    made: CompiledTree,
-    parent: int,
-    T: Pose,
-    group: LieGroup,
-    coordinates: JointCoordinates,
+    made: CompiledTree, parent: int, T: Pose, group: LieGroup, coordinates: JointCoordinates
 ) -> tuple[int, Pose]:
     """Append a node; returns its index and the frame after the motion in the node's frame."""
     turn = _axis_turn(group)
     if turn is not None:
         group = group.about((0.0, 0.0, 1.0))  # type: ignore[attr-defined]
         T = T @ turn
-    node = Node(
-        parent,
-        T,
-        group,
-        constant(coordinates.scale * group.selection),
-        coordinates,
-    )
+    node = Node(parent, T, group, constant(coordinates.scale * group.selection), coordinates)
     made.nodes.append(node)
     return len(made.nodes) - 1, Pose.identity() if turn is None else turn.inverse()
 

@@ -15,22 +15,11 @@ from typing import NamedTuple
 import casadi as ca
 
 from ....codegen import Value
-from .._spatial import (
-    Inertia,
-    Pose,
-    Velocity,
-    carried_along,
-    twist_cross,
-)
+from .._spatial import Inertia, Pose, Velocity, carried_along, twist_cross
 from ..compiled._added_mass import add_coriolis_matrix, add_derivatives
 from ..compiled._compiled_tree import CompiledTree
-from ..compiled._functions import (
-    declared,
-)
-from ..compiled._joint_forces import (
-    joint_force_rates,
-    joint_forces,
-)
+from ..compiled._functions import declared
+from ..compiled._joint_forces import joint_force_rates, joint_forces
 from ..compiled._sparse import Entries, factor, inverse, solve
 from ..dynamics._mass_matrix import composites, mass_matrix_of, refuse_singular
 from ..dynamics._momentum import velocity_composites
@@ -189,11 +178,7 @@ def _prepare(tree: CompiledTree, q: Value, v: Value, factor: float) -> _Velociti
         for node, T in zip(tree.nodes, poses, strict=True)
     ]
     return _Velocities(
-        poses,
-        composites(tree, poses),
-        V,
-        carried,
-        velocity_composites(tree, poses, V, factor),
+        poses, composites(tree, poses), V, carried, velocity_composites(tree, poses, V, factor)
     )
 
 

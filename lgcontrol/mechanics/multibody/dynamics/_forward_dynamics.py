@@ -5,21 +5,13 @@ from __future__ import annotations
 import casadi as ca
 
 from ....codegen import Value
-from .._spatial import (
-    twist_cross,
-    wrench_cross,
-)
+from .._spatial import twist_cross, wrench_cross
 from ..compiled._added_mass import force as added_mass_force
 from ..compiled._added_mass import weights
 from ..compiled._articulated import eliminate, join_blocks, node_blocks
 from ..compiled._compiled_tree import CompiledTree
-from ..compiled._functions import (
-    declared,
-)
-from ..compiled._joint_forces import (
-    armature,
-    joint_forces,
-)
+from ..compiled._functions import declared
+from ..compiled._joint_forces import armature, joint_forces
 from ..compiled._sparse import factor, solve
 from ..large_trees import _recursions as large
 from ..tree._tree import Tree
@@ -124,11 +116,6 @@ def forward_dynamics_by_recursion(
         a[node.v] = solve(step.L, step.D, own) - step.gain @ carried
         acceleration[k] = carried + node.S @ a[node.v]
     return a
-
-
-def accelerations_with(M: Value, forces: Value) -> Value:
-    """``M⁻¹ forces`` for a symmetric sparse M."""
-    return solve(*factor(M), forces)
 
 
 def _operations(expression: Value) -> int:

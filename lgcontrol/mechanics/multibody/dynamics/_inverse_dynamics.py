@@ -15,13 +15,7 @@ from math import comb
 import casadi as ca
 
 from ....codegen import Value
-from .._spatial import (
-    Pose,
-    couple,
-    cross,
-    point_accelerations,
-    wrench_cross,
-)
+from .._spatial import Pose, couple, cross, point_accelerations, wrench_cross
 from ..compiled._added_mass import force as added_mass_force
 from ..compiled._compiled_tree import CompiledTree, Node
 from ..compiled._functions import (
@@ -33,10 +27,7 @@ from ..compiled._functions import (
     rate_names,
     takes_names,
 )
-from ..compiled._joint_forces import (
-    joint_force_derivatives,
-    joint_forces,
-)
+from ..compiled._joint_forces import joint_force_derivatives, joint_forces
 from ..kinematics._frames import carried, seen_at_rest
 from ..kinematics._recursions import accelerations, twists
 from ..large_trees import _recursions as large

@@ -6,19 +6,12 @@ import casadi as ca
 import numpy as np
 
 from ....codegen import Value
-from .._spatial import (
-    Inertia,
-    Pose,
-)
+from .._spatial import Inertia, Pose
 from ..compiled._added_mass import added_composites
 from ..compiled._articulated import eliminate, join_blocks, node_blocks
 from ..compiled._compiled_tree import CompiledTree, compiled
-from ..compiled._functions import (
-    declared,
-)
-from ..compiled._joint_forces import (
-    armature,
-)
+from ..compiled._functions import declared
+from ..compiled._joint_forces import armature
 from ..compiled._sparse import Entries, factor, inverse
 from ..large_trees import _recursions as large
 from ..tree._tree import Tree

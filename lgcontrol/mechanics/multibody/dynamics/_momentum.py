@@ -5,27 +5,11 @@ from __future__ import annotations
 import casadi as ca
 
 from ....codegen import Value
-from .._spatial import (
-    Inertia,
-    Pose,
-    Velocity,
-    carried_along,
-    cross,
-    twist_cross,
-)
-from ..compiled._added_mass import (
-    added_composites,
-    momentum_composites,
-    velocity_products,
-)
+from .._spatial import Inertia, Pose, Velocity, carried_along, cross, twist_cross
+from ..compiled._added_mass import added_composites, momentum_composites, velocity_products
 from ..compiled._compiled_tree import CompiledTree
-from ..compiled._functions import (
-    declared,
-)
-from ..compiled._joint_forces import (
-    armature,
-    spring_energy,
-)
+from ..compiled._functions import declared
+from ..compiled._joint_forces import armature, spring_energy
 from ..kinematics._recursions import accelerations, transmitted_wrenches, twists
 from ._mass_matrix import composites
 

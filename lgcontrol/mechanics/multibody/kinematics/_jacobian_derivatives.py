@@ -21,18 +21,9 @@ import casadi as ca
 from ....codegen import UnknownNameError, Value, unknown_name
 from ....groups import SO3
 from ..._reference import Reference
-from .._spatial import (
-    cross,
-    twist_cross,
-)
+from .._spatial import cross, twist_cross
 from ..compiled._compiled_tree import CompiledTree, NodeFrame
-from ..compiled._functions import (
-    LARGEST,
-    TreeFunction,
-    check_order,
-    frame_function,
-    takes_names,
-)
+from ..compiled._functions import LARGEST, TreeFunction, check_order, frame_function, takes_names
 from ..tree._tree import Tree
 from ._frames import frame_pose, poses_seen_from
 

@@ -7,19 +7,10 @@ from functools import partial
 import casadi as ca
 
 from ....codegen import UnknownNameError, Value, unknown_name
-from .._spatial import (
-    Pose,
-    twist_cross,
-)
+from .._spatial import Pose, twist_cross
 from ..compiled._added_mass import force, weights
 from ..compiled._compiled_tree import CompiledTree
-from ..compiled._functions import (
-    Declaration,
-    TreeFunction,
-    declared,
-    function_of,
-    takes_names,
-)
+from ..compiled._functions import Declaration, TreeFunction, declared, function_of, takes_names
 from ..tree._tree import Tree
 
 

@@ -6,15 +6,9 @@ import casadi as ca
 import numpy as np
 
 from ....codegen import Value
-from .._spatial import (
-    Inertia,
-    cross,
-    hat,
-)
+from .._spatial import Inertia, cross, hat
 from ..compiled._compiled_tree import CompiledTree, compiled
-from ..compiled._functions import (
-    declared,
-)
+from ..compiled._functions import declared
 from ..compiled._sparse import factor, solve
 from ..dynamics._forward_dynamics import forward_dynamics_by_factor
 from ..dynamics._mass_matrix import mass_matrix, refuse_singular
