@@ -13,6 +13,9 @@ from ._transcription import CALLS, Nodes, Setting, Transcription
 
 # Second derivatives by AD of a step of more operations than this cost more than they save.
 LARGEST_CURVATURE = 60_000
+# Second derivatives are those of this step: as many iterations as with a method of higher order,
+# at less than half of the operations.
+CURVATURE_METHOD = "midpoint"
 
 
 class Sides(NamedTuple):
@@ -137,11 +140,11 @@ class StageModel:
     def curvature(self) -> ModelFunction | None:
         """``(…, prices, row_prices) → W``, the Hessian of the Lagrangian of one stage.
 
-        That of ``d ↦ cost + pricesᵀ gap + row_pricesᵀ rows`` at ``plus(x, ε), u + δ``. None where
-        it would cost more than it saves.
+        That of ``d ↦ cost + pricesᵀ minus(step, x_next) + row_pricesᵀ rows`` at ``plus(x, ε)`` and
+        ``u + δ``. None where it would cost more than it saves.
         """
         values = self.transcription._functions.stage_values
-        if values.function.n_instructions() * (self.n + self.m) > LARGEST_CURVATURE * 8:
+        if values.function.n_instructions() * (self.n + self.m) > LARGEST_CURVATURE:
             return None
         return self._hessian(values, "curvature", with_controls=True)
 
@@ -159,25 +162,24 @@ class StageModel:
             return None
         inputs = _symbols(values)
         d = ca.SX.sym("d", self.n + (self.m if with_controls else 0))
+        here = ca.DM.zeros(*d.shape)
         moved = dict(inputs)
         moved["x"] = self.group.plus(inputs["x"], d[: self.n])
         if with_controls:
-            spread = ca.SX(self.problem.system.n_inputs, self.m)
+            spread = ca.DM(self.problem.system.n_inputs, self.m)
             for k, i in enumerate(self.controls.tolist()):
                 spread[i, k] = 1
             moved["u"] = inputs["u"] + spread @ d[self.n :]
         outcome = dict(
             zip(values.results, values.function.call(list(moved.values())), strict=True)
         )
-        prices = {}
-        if with_controls:
-            prices["prices"] = ca.SX.sym("prices", self.n)
-        prices["row_prices"] = ca.SX.sym("row_prices", len(self.transcription.rows.names))
+        prices = {"row_prices": ca.SX.sym("row_prices", len(self.transcription.rows.names))}
         lagrangian = outcome["cost"] + ca.dot(prices["row_prices"], outcome["rows"])
+        hessian = ca.substitute(ca.hessian(lagrangian, d)[0], d, here)
         if with_controls:
-            lagrangian += ca.dot(prices["prices"], outcome["gap"])
-        hessian = ca.hessian(lagrangian, d)[0]
-        hessian = ca.densify(ca.substitute(hessian, d, ca.DM.zeros(*d.shape)))
+            prices = {"prices": ca.SX.sym("prices", self.n)} | prices
+            hessian += self._bend(inputs, moved, d, prices["prices"])
+        hessian = ca.densify(hessian)
         function = ca.Function(
             values.name.replace("stage_values", name).replace("terminal_values", name),
             [*inputs.values(), *prices.values()],
@@ -193,6 +195,28 @@ class StageModel:
         else:
             shapes["P"] = (self.n, self.n)
         return ModelFunction(function, shapes=shapes)
+
+    def _bend(self, inputs: dict[str, Any], moved: dict[str, Any], d: Any, prices: Any) -> Any:
+        """Hessian of ``pricesᵀ minus(step(d), step(0))``.
+
+        With y the coordinates of the step's end, T the map from their changes to tangent vectors
+        and ``w = Tᵀ prices``: that of ``wᵀ y(d)``, less what the coordinates of
+        ``plus(y, η)`` bend by themselves.
+        """
+        system, group = self.problem.system, self.group
+        method = self.problem.method if system.is_discrete else CURVATURE_METHOD
+        step = system.step(method, self.problem.substeps).function
+        own = inputs["p"][: system.n_parameters]
+        y = step(inputs["t"], inputs["x"], inputs["u"], own, inputs["dt"])
+        after = step(inputs["t"], moved["x"], moved["u"], own, inputs["dt"])
+        here = ca.DM.zeros(*d.shape)
+        T = group.tangent_matrix(y)
+        F = T @ ca.substitute(ca.jacobian(after, d), d, here)
+        w = T.T @ prices
+        eta = ca.SX.sym("eta", self.n)
+        own_bend = ca.hessian(ca.dot(w, group.plus(y, eta)), eta)[0]
+        own_bend = ca.sparsify(ca.substitute(own_bend, eta, ca.DM.zeros(self.n)))
+        return ca.substitute(ca.hessian(ca.dot(w, after), d)[0], d, here) - F.T @ own_bend @ F
 
     # -- evaluation --------------------------------------------------------------------------------
 
