@@ -15,10 +15,16 @@
 #ifndef LG_EXPORT
 #define LG_EXPORT extern __attribute__((visibility("default")))
 #endif
-#if defined(__GNUC__) && !defined(__clang__)
-#define LG_FAST __attribute__((optimize("O3")))
+#ifndef LG_W
+#define LG_W 1 /* doubles in a vector */
+#endif
+#ifdef __GNUC__
+#define LG_INLINE static inline __attribute__((always_inline))
 #else
-#define LG_FAST
+#define LG_INLINE static inline
+#endif
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3")
 #endif
 
 enum { LG_CONVERGED = 0, LG_ITERATIONS = 1, LG_STALLED = 2, LG_NOT_FINITE = 3 };
@@ -256,47 +262,83 @@ static void barrier_terms(const lg_problem *q, lg_state *s)
   }
 }
 
+/* Vectors along columns that are padded to whole ones. */
+#if LG_W > 1
+typedef double lg_v __attribute__((vector_size(8 * LG_W), may_alias));
+static const lg_v lg_zero = {0};
+#else
+typedef double lg_v;
+static const lg_v lg_zero = 0;
+#endif
+enum { XV = (NX + LG_W - 1) / LG_W, ZV = (NZ + LG_W - 1) / LG_W, XP = XV * LG_W, ZP = ZV * LG_W };
+
+/* C += L R for `rows` vectors a column, two columns of R and C at once */
+LG_INLINE void product(int rows, int inner, int columns, const lg_v *L, const double *R, int apart,
+                       lg_v *C)
+{
+  int j = 0;
+  for (; j + 2 <= columns; j += 2) {
+    lg_v one[ZV], two[ZV];
+    for (int i = 0; i < rows; i++) one[i] = C[i + j * rows], two[i] = C[i + (j + 1) * rows];
+    for (int l = 0; l < inner; l++) {
+      const double a = R[l + j * apart], b = R[l + (j + 1) * apart];
+      for (int i = 0; i < rows; i++) one[i] += L[i + l * rows] * a, two[i] += L[i + l * rows] * b;
+    }
+    for (int i = 0; i < rows; i++) C[i + j * rows] = one[i], C[i + (j + 1) * rows] = two[i];
+  }
+  if (j < columns) {
+    lg_v one[ZV];
+    for (int i = 0; i < rows; i++) one[i] = C[i + j * rows];
+    for (int l = 0; l < inner; l++) {
+      const double a = R[l + j * apart];
+      for (int i = 0; i < rows; i++) one[i] += L[i + l * rows] * a;
+    }
+    for (int i = 0; i < rows; i++) C[i + j * rows] = one[i];
+  }
+}
+
 /* Backward sweep; 0 if a stage is concave in its controls. */
-LG_FAST static int riccati(const lg_problem *q, lg_state *s, const double *H_all,
+static int riccati(const lg_problem *q, lg_state *s, const double *H_all,
                            const double *H_end)
 {
-  double P[NX * NX], p[NX];
+  lg_v P_[XV * NX];
+  double *P = (double *)P_, p[NX];
   const int64_t N = q->horizon;
   for (int j = 0; j < NX; j++) {
     for (int i = 0; i < NX; i++) {
       double sum = H_end[i + j * NX];
       for (int r = 0; r < NR; r++)
         sum += s->G_end[r + i * NR] * s->weight[N * NR + r] * s->G_end[r + j * NR];
-      P[i + j * NX] = sum;
+      P[i + j * XP] = sum;
     }
+    for (int i = NX; i < XP; i++) P[i + j * XP] = 0;
     p[j] = s->g_end[j];
     for (int r = 0; r < NR; r++) p[j] += s->G_end[r + j * NR] * s->force[N * NR + r];
   }
   for (int64_t k = N - 1; k >= 0; k--) {
     const double *A = s->A + k * NX * NX, *B = s->B + k * NX * NV, *H = H_all + k * NZ * NZ;
     const double *G = s->G + k * NR * NZ, *c = s->gap + k * NX;
-    double T[NZ * NX], M[NZ * NZ], g[NZ], pull[NX];
+    lg_v T_[ZV * NX], M_[ZV * NZ], PF_[XV * NZ];
+    double *T = (double *)T_, *M = (double *)M_, g[NZ], pull[NX];
     for (int i = 0; i < NX; i++) { /* T = Fᵀ, so that all inner loops run along memory */
-      for (int j = 0; j < NX; j++) T[j + i * NZ] = A[i + j * NX];
-      for (int j = 0; j < NV; j++) T[NX + j + i * NZ] = B[i + j * NX];
+      for (int j = 0; j < NX; j++) T[j + i * ZP] = A[i + j * NX];
+      for (int j = 0; j < NV; j++) T[NX + j + i * ZP] = B[i + j * NX];
+      for (int j = NZ; j < ZP; j++) T[j + i * ZP] = 0;
     }
     for (int i = 0; i < NX; i++) pull[i] = p[i];
     for (int j = 0; j < NX; j++)
-      for (int i = 0; i < NX; i++) pull[i] += P[i + j * NX] * c[j];
+      for (int i = 0; i < NX; i++) pull[i] += P[i + j * XP] * c[j];
+    for (int i = 0; i < XV * NZ; i++) PF_[i] = lg_zero;
+    product(XV, NX, NX, P_, A, NX, PF_);
+    product(XV, NX, NV, P_, B, NX, PF_ + XV * NX);
     for (int j = 0; j < NZ; j++) {
-      const double *F = j < NX ? A + j * NX : B + (j - NX) * NX;
-      double PF[NX], column[NZ];
-      for (int i = 0; i < NX; i++) PF[i] = 0;
-      for (int l = 0; l < NX; l++)
-        for (int i = 0; i < NX; i++) PF[i] += P[i + l * NX] * F[l];
-      for (int i = 0; i < NZ; i++) column[i] = H[i + j * NZ];
-      for (int l = 0; l < NX; l++)
-        for (int i = 0; i < NZ; i++) column[i] += T[i + l * NZ] * PF[l];
-      for (int i = 0; i < NZ; i++) M[i + j * NZ] = column[i];
+      for (int i = 0; i < NZ; i++) M[i + j * ZP] = H[i + j * NZ];
+      for (int i = NZ; i < ZP; i++) M[i + j * ZP] = 0;
     }
+    product(ZV, NX, NZ, T_, (const double *)PF_, XP, M_);
     for (int i = 0; i < NZ; i++) g[i] = s->g[k * NZ + i];
     for (int l = 0; l < NX; l++)
-      for (int i = 0; i < NZ; i++) g[i] += T[i + l * NZ] * pull[l];
+      for (int i = 0; i < NZ; i++) g[i] += T[i + l * ZP] * pull[l];
     for (int r = 0; r < NR; r++) {
       const double weight = s->weight[k * NR + r], force = s->force[k * NR + r];
       if (weight == 0 && force == 0) continue;
@@ -304,25 +346,25 @@ LG_FAST static int riccati(const lg_problem *q, lg_state *s, const double *H_all
         const double own = G[r + j * NR];
         if (own == 0) continue;
         g[j] += own * force;
-        for (int i = 0; i < NZ; i++) M[i + j * NZ] += G[r + i * NR] * weight * own;
+        for (int i = 0; i < NZ; i++) M[i + j * ZP] += G[r + i * NR] * weight * own;
       }
     }
     for (int j = 0; j < NV; j++) {
       const double v = q->u[k * NU + lg_controls[j]];
       const double down = v - q->lower[j], up = q->upper[j] - v;
       g[NX + j] += -s->mu / down + s->mu / up;
-      M[(NX + j) * (NZ + 1)] +=
+      M[(NX + j) * (ZP + 1)] +=
           q->below[k * NV + j] / down + q->above[k * NV + j] / up + s->damping;
     }
     /* L Lᵀ = M_uu; the right sides are M_ux and g_u */
     double L[NV * NV], Y[NV * (NX + 1)];
     for (int j = 0; j < NV; j++) {
-      double pivot = M[(NX + j) * (NZ + 1)];
+      double pivot = M[(NX + j) * (ZP + 1)];
       for (int l = 0; l < j; l++) pivot -= L[j + l * NV] * L[j + l * NV];
       if (!(pivot > 0) || !isfinite(pivot)) return 0;
       L[j + j * NV] = sqrt(pivot);
       for (int i = j + 1; i < NV; i++) {
-        double sum = M[NX + i + (NX + j) * NZ];
+        double sum = M[NX + i + (NX + j) * ZP];
         for (int l = 0; l < j; l++) sum -= L[i + l * NV] * L[j + l * NV];
         L[i + j * NV] = sum / L[j + j * NV];
       }
@@ -330,7 +372,7 @@ LG_FAST static int riccati(const lg_problem *q, lg_state *s, const double *H_all
     for (int j = 0; j <= NX; j++) {
       double *y = Y + j * NV;
       for (int i = 0; i < NV; i++) {
-        double sum = j < NX ? M[NX + i + j * NZ] : g[NX + i];
+        double sum = j < NX ? M[NX + i + j * ZP] : g[NX + i];
         for (int l = 0; l < i; l++) sum -= L[i + l * NV] * y[l];
         y[i] = sum / L[i + i * NV];
       }
@@ -341,10 +383,10 @@ LG_FAST static int riccati(const lg_problem *q, lg_state *s, const double *H_all
       for (int j = 0; j < NX; j++) R[j + i * NX] = Y[i + j * NV];
     for (int j = 0; j < NX; j++) {
       double column[NX];
-      for (int i = 0; i < NX; i++) column[i] = 0.5 * (M[i + j * NZ] + M[j + i * NZ]);
+      for (int i = 0; i < NX; i++) column[i] = 0.5 * (M[i + j * ZP] + M[j + i * ZP]);
       for (int l = 0; l < NV; l++)
         for (int i = 0; i < NX; i++) column[i] -= R[i + l * NX] * Y[l + j * NV];
-      for (int i = 0; i < NX; i++) P[i + j * NX] = column[i];
+      for (int i = 0; i < NX; i++) P[i + j * XP] = column[i];
     }
     for (int i = 0; i < NX; i++) p[i] = g[i];
     for (int l = 0; l < NV; l++)

@@ -80,7 +80,8 @@ def parts_of(model: StageModel) -> list[Part]:
 def write(model: StageModel, compiler: Compiler | None) -> str:
     """C source of the kernel; plain C99 without a compiler."""
     functions, scratch = unit_source(parts_of(model), compiler)
-    return "\n".join([functions, _sizes(model, scratch), SOURCE.read_text(encoding="utf-8")])
+    width = "" if compiler is None else f"#define LG_W {compiler.width}\n"
+    return "\n".join([functions, width, _sizes(model, scratch), SOURCE.read_text(encoding="utf-8")])
 
 
 def _sizes(model: StageModel, scratch: int) -> str:

@@ -13,9 +13,6 @@ from ._transcription import CALLS, Nodes, Setting, Transcription
 
 # Second derivatives by AD of a step of more operations than this cost more than they save.
 LARGEST_CURVATURE = 60_000
-# Second derivatives are those of this step: as many iterations as with a method of higher order,
-# at less than half of the operations.
-CURVATURE_METHOD = "midpoint"
 
 
 class Sides(NamedTuple):
@@ -203,12 +200,8 @@ class StageModel:
         and ``w = Tᵀ prices``: that of ``wᵀ y(d)``, less what the coordinates of
         ``plus(y, η)`` bend by themselves.
         """
-        system, group = self.problem.system, self.group
-        method = self.problem.method if system.is_discrete else CURVATURE_METHOD
-        step = system.step(method, self.problem.substeps).function
-        own = inputs["p"][: system.n_parameters]
-        y = step(inputs["t"], inputs["x"], inputs["u"], own, inputs["dt"])
-        after = step(inputs["t"], moved["x"], moved["u"], own, inputs["dt"])
+        group = self.group
+        y, after = self._step(inputs), self._step(moved)
         here = ca.DM.zeros(*d.shape)
         T = group.tangent_matrix(y)
         F = T @ ca.substitute(ca.jacobian(after, d), d, here)
@@ -217,6 +210,31 @@ class StageModel:
         own_bend = ca.hessian(ca.dot(w, group.plus(y, eta)), eta)[0]
         own_bend = ca.sparsify(ca.substitute(own_bend, eta, ca.DM.zeros(self.n)))
         return ca.substitute(ca.hessian(ca.dot(w, after), d)[0], d, here) - F.T @ own_bend @ F
+
+    def _step(self, inputs: dict[str, Any]) -> Any:
+        """Coordinates after a step, of the classical Runge-Kutta method in coordinates.
+
+        To the order of that method the same as on the group, at half of the operations; second
+        derivatives need no more.
+        """
+        problem, system = self.problem, self.problem.system
+        t, x, u, dt = (inputs[name] for name in ("t", "x", "u", "dt"))
+        p = inputs["p"][: system.n_parameters]
+        if system.is_discrete:
+            return system.step().function(t, x, u, p, dt)
+        h = dt / problem.substeps
+
+        def rate(s: Any, y: Any) -> Any:
+            return self.group.rate_matrix(y) @ system.f(s, y, u, p)
+
+        for k in range(problem.substeps):
+            s = t + k * h
+            k1 = rate(s, x)
+            k2 = rate(s + h / 2, x + h / 2 * k1)
+            k3 = rate(s + h / 2, x + h / 2 * k2)
+            k4 = rate(s + h, x + h * k3)
+            x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        return x
 
     # -- evaluation --------------------------------------------------------------------------------
 
