@@ -44,9 +44,9 @@ class Adapted:
         self.controller = controller
         self._state, self._reference, self._answer = state, reference, answer
 
-    def __call__(self, t: float, x: Any, reference: Any = None) -> Any:
-        """Answer of the controller, translated."""
-        u = self.controller(t, *self._translated(x, reference))
+    def __call__(self, t: float, x: Any, reference: Any = None, **options: Any) -> Any:
+        """Answer of the controller, translated; options such as ``p`` are handed on."""
+        u = self.controller(t, *self._translated(x, reference), **options)
         return u if self._answer is None else self._answer(t, x, u)
 
     def prepare(self, t: float = 0.0, x: Any = None, reference: Any = None) -> None:

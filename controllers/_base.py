@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import check_shape
-from lgcontrol.groups import LieGroup
-from lgcontrol.optimal import points_of, sample_reference
+from lgcontrol.groups import LieGroup, check_element
+from lgcontrol.optimal import points_of, sample_reference, values_by_name
+from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import System
 from lgcontrol.systems._system import not_a_system
+
+# Values of parameters: by name, the others as they are; or all of them in order.
+Values = Mapping[str, float] | ArrayLike
+# Share of a period by which the numbers near a time may be apart: later clocks tell no periods.
+CLOCK_ROUNDING = 1e-3
 
 
 @dataclass(frozen=True)
@@ -21,16 +30,15 @@ class ControlInfo:
 
     Parameters
     ----------
-    status : str
-        "ok"; "saturated" when bounds changed the answer; "held" when the state was not finite or
-        no element of its group and the last input was returned, or that of the reference before
-        there was one; solvers have more.
+    status : CallStatus
+        ``HELD`` when the state was not finite or no element of its group, or the time none of this
+        clock, and the last input was returned, or that of the reference before there was one.
     solve_time : float
         In s; zero for closed formulas.
     message : str
     """
 
-    status: str = "ok"
+    status: CallStatus = CallStatus.OK
     solve_time: float = 0.0
     message: str = ""
 
@@ -52,9 +60,14 @@ class Controller(ABC):
         Time from a call to its effect in s.
     reference : optional
         Followed when a call brings none: a constant state, a TrimPoint or a Trajectory.
+    p : mapping or array_like, optional
+        The system's parameters, nominal if left out.
 
     Attributes
     ----------
+    parameters : dict of str to float
+        Values by name. Assign a mapping to change some of them between calls; nothing is built or
+        compiled again.
     info : ControlInfo
         Of the last call.
     """
@@ -67,6 +80,7 @@ class Controller(ABC):
         offset: float = 0.0,
         delay: float = 0.0,
         reference: Any = None,
+        p: Values | None = None,
     ) -> None:
         if not isinstance(system, System):
             raise TypeError(not_a_system("system", system))
@@ -79,10 +93,42 @@ class Controller(ABC):
         self._controls = system.input_index("control")
         lower, upper = system.input_bounds
         self._lower, self._upper = lower[self._controls], upper[self._controls]
-        self.info: Any = ControlInfo()
+        self.info: ControlInfo = ControlInfo()
         self._last: np.ndarray | None = None
+        self._time = self.offset  # of the last call with a clock that can be read
+        self._p = self._parameters_of(p, self._nominal_parameters)
 
-    def __call__(self, t: float, x: Any, reference: Any = None) -> np.ndarray:
+    @property
+    def _parameter_names(self) -> tuple[str, ...]:
+        return self.system.parameter_names
+
+    @property
+    def _nominal_parameters(self) -> np.ndarray:
+        return self.system.nominal_parameters
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Values of the parameters by name; assign a mapping to change some."""
+        return dict(zip(self._parameter_names, map(float, self._p), strict=True))
+
+    @parameters.setter
+    def parameters(self, values: Values) -> None:
+        self._p = self._parameters_of(values, self._p)
+
+    def with_parameters(self, values: Values) -> Self:
+        """Copy with other values of the named parameters, at the start of its loop."""
+        other = copy.copy(self)
+        other.parameters = values
+        other._last, other._time = None, other.offset
+        return other
+
+    def _parameters_of(self, values: Values | None, others: np.ndarray) -> np.ndarray:
+        """Values of all parameters; those that a mapping does not name are the others'."""
+        return values_by_name(self._parameter_names, others, values)
+
+    def __call__(
+        self, t: float, x: ArrayLike, reference: Any = None, *, p: Values | None = None
+    ) -> np.ndarray:
         """Controls for the measured state.
 
         Parameters
@@ -94,6 +140,8 @@ class Controller(ABC):
             those of the reference if there are none.
         reference : optional
             Constant state, TrimPoint or Trajectory; that of the controller if left out.
+        p : mapping or array_like, optional
+            Values of parameters in this call.
 
         Returns
         -------
@@ -106,24 +154,39 @@ class Controller(ABC):
         """
         state = check_shape("x", x, (self.system.state.nq,), finite=False)
         goal = self.reference if reference is None else reference
-        if not np.isfinite(state).all():
-            return self._hold(float(t), goal, "the state is not finite")
-        state = self.system.state.normalize(state)
-        if not np.isfinite(state).all():
-            return self._hold(float(t), goal, f"the state is no element of {self.system.state}")
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is held below
-            u = self._control(float(t), state, goal)
+        own = self._p
+        if p is not None:
+            self._p = self._parameters_of(p, own)
+        try:
+            return self._answer(float(t), state, goal)
+        finally:
+            self._p = own
+
+    def _answer(self, t: float, x: np.ndarray, goal: Any) -> np.ndarray:
+        """Controls where there is a state and a time, earlier ones where there is none."""
+        if not np.spacing(abs(t)) < CLOCK_ROUNDING * self.dt:  # nor is NaN, nor infinity
+            return self._hold(self._time, goal, f"{t:g} s is no time of a clock")
+        self._time = t
+        with np.errstate(all="ignore"):  # what is not finite is held
+            try:
+                state = check_element("the state", x, self.system.state)
+            except ValueError as error:
+                return self._hold(t, goal, str(error))
+            try:
+                u = self._control(t, state, goal)
+            except np.linalg.LinAlgError as error:
+                return self._hold(t, goal, f"the feedback is not finite: {error}")
         if not np.isfinite(u).all():
-            return self._hold(float(t), goal, "the feedback is not finite")
+            return self._hold(t, goal, "the feedback is not finite")
         self._last = u
         return u.copy()
 
     def reset(self) -> None:
         """Forget earlier calls."""
-        self._last = None
+        self._last, self._time = None, self.offset
         self.info = ControlInfo()
 
-    def prepare(self, t: float = 0.0, x: Any = None, reference: Any = None) -> None:
+    def prepare(self, t: float = 0.0, x: ArrayLike | None = None, reference: Any = None) -> None:
         """Get ready for a loop, so that its first call takes no longer than the others.
 
         `simulate` calls this after `reset`. Most controllers have nothing to do.
@@ -203,8 +266,9 @@ class Controller(ABC):
 
     def _hold(self, t: float, reference: Any, message: str) -> np.ndarray:
         """Controls to go on with when there is no answer."""
-        self.info = ControlInfo("held", message=message)
-        return np.clip(self._fallback(t, reference), self._lower, self._upper)
+        self.info = ControlInfo(CallStatus.HELD, message=message)
+        u, nominal = self._fallback(t, reference), self.system.nominal_input[self._controls]
+        return np.clip(np.where(np.isfinite(u), u, nominal), self._lower, self._upper)
 
     def _fallback(self, t: float, reference: Any) -> np.ndarray:
         """Last controls; before there are any those of the reference, or nominal ones."""
@@ -212,17 +276,22 @@ class Controller(ABC):
 
     def _resting_input(self, t: float, reference: Any) -> np.ndarray:
         """Controls that hold the system at the reference; nominal ones where that says nothing."""
-        goal = self._rest_reference(reference)
-        p = getattr(self, "_p", None)
-        p = None if p is None else np.asarray(p)[: self.system.n_parameters]
         try:
-            held = sample_reference(self.system, goal, np.array([t]), p).u[0]
+            goal = self._rest_reference(reference)
+            held = sample_reference(self.system, goal, np.array([t]), self._own).u[0]
         except ValueError:
             held = self.system.nominal_input
         return held[self._controls]
 
+    @property
+    def _own(self) -> np.ndarray:
+        """Values of the system's parameters."""
+        return self._p[: self.system.n_parameters]
+
     def _saturate(self, u: np.ndarray) -> np.ndarray:
         """Controls within their bounds; notes in `info` when that changed them."""
         limited = np.clip(u, self._lower, self._upper)
-        self.info = ControlInfo("ok" if np.array_equal(limited, u) else "saturated")
+        self.info = ControlInfo(
+            CallStatus.OK if np.array_equal(limited, u) else CallStatus.SATURATED
+        )
         return limited

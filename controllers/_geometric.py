@@ -7,12 +7,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from lgcontrol.codegen import ModelFunction, check_shape
+from lgcontrol.codegen import ModelFunction
 from lgcontrol.optimal import sample_reference
+from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import System
 
 from ._allocation import allocate
-from ._base import ControlInfo, Controller
+from ._base import ControlInfo, Controller, Values
 from ._tracking import Blocks, actuation, find_blocks, gains, tracking_acceleration
 
 
@@ -40,7 +41,7 @@ class GeometricPD(Controller):
         Whether the controls stay within their bounds.
     offset, delay : float
         See `Controller`.
-    p : array_like, optional
+    p : mapping or array_like, optional
         The system's parameters.
 
     Raises
@@ -71,14 +72,12 @@ class GeometricPD(Controller):
         saturate: bool = True,
         offset: float = 0.0,
         delay: float = 0.0,
-        p: Any = None,
+        p: Values | None = None,
     ) -> None:
-        super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference)
+        super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference, p=p)
         self.blocks = find_blocks(system, configuration)
         self.stiffness, self.damping = gains(frequency, damping_ratio, self.blocks.group.dim)
         self.saturate = saturate
-        nominal = system.nominal_parameters
-        self._p = nominal if p is None else check_shape("p", p, nominal.shape)
         self._actuation = actuation(system, self.blocks)
         self._tracking = _tracking(system, self.blocks)
         effect = self._actuation(0.0, system.state.identity, system.nominal_input, self._p).effect
@@ -109,7 +108,7 @@ class GeometricPD(Controller):
             return free
         bounds = (self._lower - start, self._upper - start)
         u = start + allocate(now.effect, missing, *bounds)
-        self.info = ControlInfo("ok" if np.allclose(u, free) else "saturated")
+        self.info = ControlInfo(CallStatus.OK if np.allclose(u, free) else CallStatus.SATURATED)
         return np.clip(u, self._lower, self._upper)
 
 

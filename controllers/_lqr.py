@@ -6,10 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from lgcontrol.optimal import lqr, sample_reference, tvlqr
+from lgcontrol.optimal import (
+    Regulator,
+    TrajectoryRegulator,
+    lqr,
+    sample_reference,
+    tvlqr,
+    values_by_name,
+)
 from lgcontrol.systems import System, Trajectory, sample_time
 
-from ._base import Controller
+from ._base import Controller, Values
 
 # A call that comes a rounding error early [s] belongs to the node it was meant for.
 EARLY = 1e-9
@@ -35,8 +42,9 @@ class LQR(Controller):
         See `Controller`.
     saturate : bool
         Whether controls are clipped to their bounds.
-    p : array_like, optional
-        The system's parameters.
+    p : mapping or array_like, optional
+        The system's parameters, for which the gains are designed. Where they change later the
+        inputs of the reference follow; the gains stay.
 
     Attributes
     ----------
@@ -72,15 +80,17 @@ class LQR(Controller):
         offset: float = 0.0,
         delay: float = 0.0,
         saturate: bool = True,
-        p: Any = None,
+        p: Values | None = None,
     ) -> None:
+        if not isinstance(system, System):
+            lqr(system, point)  # which says what was given
+        values = values_by_name(system.parameter_names, system.nominal_parameters, p)
         period = sample_time(system, PERIOD if dt is None and not system.is_discrete else dt)
-        self.regulator = lqr(system, point, Q, R, dt=period, p=p)
+        self.regulator: Regulator = lqr(system, point, Q, R, dt=period, p=values)
         super().__init__(
-            system, dt=period, offset=offset, delay=delay, reference=self.regulator.motion
+            system, dt=period, offset=offset, delay=delay, reference=self.regulator.motion, p=p
         )
         self.saturate = saturate
-        self._p = p
 
     def __repr__(self) -> str:
         """System, period, what it keeps to, and the slowest pole."""
@@ -91,8 +101,8 @@ class LQR(Controller):
         ).replace("an relative", "a relative")
 
     def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
-        goal = sample_reference(self.system, reference, np.array([t]), self._p)
-        error = self.system.state.minus(x, goal.x[0])
+        goal = sample_reference(self.system, reference, np.array([t]), self._own)
+        error = self.system.error(x, goal.x[0])
         u = goal.u[0, self._controls] - self.regulator.K @ error
         return self._saturate(u) if self.saturate else u
 
@@ -119,8 +129,9 @@ class TVLQR(Controller):
         See `Controller`.
     saturate : bool
         Whether controls are clipped to their bounds.
-    p : array_like, optional
-        The system's parameters.
+    p : mapping or array_like, optional
+        The system's parameters, for which the gains are designed. Where they change later the
+        inputs of the reference follow; the gains stay.
 
     Attributes
     ----------
@@ -149,12 +160,17 @@ class TVLQR(Controller):
         offset: float = 0.0,
         delay: float = 0.0,
         saturate: bool = True,
-        p: Any = None,
+        p: Values | None = None,
     ) -> None:
-        self.regulator = tvlqr(system, trajectory, Q, R, terminal=terminal, p=p)
+        if not isinstance(system, System):
+            tvlqr(system, trajectory)  # which says what was given
+        values = values_by_name(system.parameter_names, system.nominal_parameters, p)
+        self.regulator: TrajectoryRegulator = tvlqr(
+            system, trajectory, Q, R, terminal=terminal, p=values
+        )
         spacing = float(trajectory.t[1] - trajectory.t[0])
         period = sample_time(system, spacing if dt is None else dt)
-        super().__init__(system, dt=period, offset=offset, delay=delay, reference=trajectory)
+        super().__init__(system, dt=period, offset=offset, delay=delay, reference=trajectory, p=p)
         self.saturate = saturate
 
     def __repr__(self) -> str:
@@ -168,8 +184,8 @@ class TVLQR(Controller):
     def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
         trajectory = self.regulator.trajectory
         now = t + EARLY
-        goal = sample_reference(self.system, trajectory, np.array([now]))
+        goal = sample_reference(self.system, trajectory, np.array([now]), self._own)
         node = np.searchsorted(trajectory.t, now, side="right") - 1
         gain = self.regulator.K[np.clip(node, 0, len(self.regulator.K) - 1)]
-        u = goal.u[0, self._controls] - gain @ self.system.state.minus(x, goal.x[0])
+        u = goal.u[0, self._controls] - gain @ self.system.error(x, goal.x[0])
         return self._saturate(u) if self.saturate else u

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import copy
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import check_shape, trace, unknown_name
-from lgcontrol.groups import LieGroup
+from lgcontrol.codegen import trace, unknown_name
+from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.integrators import Method
 from lgcontrol.optimal import (
     Bound,
-    Nodes,
     OptimalControlProblem,
+    OptimalSolution,
     Residual,
-    SQPSolver,
+    Solver,
+    SolveStatus,
+    make_solver,
     sample_reference,
 )
+from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import Parameter, System, Trajectory
 
-from ._base import ControlInfo, Controller
+from ._base import ControlInfo, Controller, Values
 from ._lqr import EARLY
 from ._start import starting_controllers
 
@@ -33,9 +39,9 @@ class MPCInfo(ControlInfo):
 
     Parameters
     ----------
-    status : str
-        "ok"; "infeasible" when bounds on the state cannot all be kept (they are exceeded as little
-        as possible); "qp failed" when the input is that of the last plan; "held" as in
+    status : CallStatus
+        ``INFEASIBLE`` when bounds on the state cannot all be kept (they are exceeded as little as
+        possible); ``UNSOLVED`` when the input is that of the last plan; ``HELD`` as in
         `ControlInfo`.
     solve_time : float
         In s.
@@ -46,19 +52,43 @@ class MPCInfo(ControlInfo):
         Of the plan before the last step.
     qp_time : float
         Part of the solve time that the QP solver took, s.
+    solve : SolveStatus or None
+        What the solver says; None where it was not asked.
     """
 
     iterations: int = 0
     cost: float = np.nan
     qp_time: float = 0.0
+    solve: SolveStatus | None = None
+
+    @classmethod
+    def of(cls, solution: OptimalSolution, seconds: float) -> MPCInfo:
+        """What a solution means for the call."""
+        if solution.status is SolveStatus.FAILED:
+            status = CallStatus.UNSOLVED
+        elif solution.status is SolveStatus.INFEASIBLE or solution.violations:
+            status = CallStatus.INFEASIBLE
+        else:
+            status = CallStatus.OK
+        return cls(
+            status=status,
+            solve_time=seconds,
+            message="" if status is CallStatus.OK else solution.message,
+            iterations=solution.iterations[-1].number,
+            cost=float(solution.cost),
+            qp_time=solution.times.get("qp", 0.0),
+            solve=solution.status,
+        )
 
 
 # What is built into an MPC's functions, and what may be changed between calls.
 _FIXED = (
     "system", "problem", "solver", "horizon", "Q", "R", "terminal", "bounds", "residuals",
-    "parameters", "method", "substeps", "qp", "p", "plan",
+    "method", "substeps", "plan",
 )  # fmt: skip
-_CHANGEABLE = ("reference", "iterations", "first_iterations", "initial", "dt", "offset", "delay")
+_CHANGEABLE = (
+    "parameters", "reference", "iterations", "first_iterations", "initial", "dt", "offset", "delay",
+)  # fmt: skip
 
 
 def _of_problem(name: str, doc: str) -> property:
@@ -111,20 +141,24 @@ class MPC(Controller):
         Limit of the first plan.
     initial : controller, Trajectory or "auto"
         Where the first plan starts. "auto" tries the controllers that fit the system.
-    qp : str
-        A back-end of `lgcontrol.optimal.QP_SOLVERS`, or "auto" for the one that fits the size.
+    solver : Solver or str, optional
+        A name of `lgcontrol.optimal.SOLVERS` or a solver whose settings to take, as in
+        ``solver=SQPSolver(qp="daqp")``.
     offset : float
         See `Controller`.
     delay : float
         Time from call to effect in s, which the model predicts over before it plans.
-    p : array_like, optional
-        Parameters of the system and of the problem.
+    p : mapping or array_like, optional
+        Parameters of the system and of the problem, nominal if left out. They may change while it
+        runs: a call brings some (``mpc(t, x, reference, p={"payload.mass": 2.0})``), or
+        ``mpc.parameters = {…}`` sets them. Goals, obstacles and (by `parametric`) limits that are
+        parameters change without anything being compiled again.
 
     Attributes
     ----------
     problem : OptimalControlProblem
         What is solved: weights, horizon and bounds are fixed when the controller is made.
-    solver : SQPSolver
+    solver : Solver
     horizon, Q, R, terminal, substeps
         Of the problem, weights as matrices.
     plan : Trajectory
@@ -164,13 +198,13 @@ class MPC(Controller):
         period: float | None = None,
         iterations: int = 1,
         first_iterations: int = 50,
-        initial: Any = "auto",
-        qp: str = "auto",
+        initial: Controller | Trajectory | Literal["auto"] = "auto",
+        solver: Solver | str | None = None,
         offset: float = 0.0,
         delay: float = 0.0,
-        p: Any = None,
+        p: Values | None = None,
     ) -> None:
-        self.problem = OptimalControlProblem(
+        self.problem: OptimalControlProblem = OptimalControlProblem(
             system,
             horizon,
             dt,  # type: ignore[arg-type]
@@ -189,6 +223,7 @@ class MPC(Controller):
             offset=offset,
             delay=delay,
             reference=reference,
+            p=p,
         )
         if system.is_discrete:
             for name, value in (("period", self.dt), ("delay", self.delay)):
@@ -204,12 +239,49 @@ class MPC(Controller):
             )
         self.iterations, self.first_iterations = int(iterations), int(first_iterations)
         self.initial = initial
-        self.solver = SQPSolver(self.problem, qp=qp)
-        nominal = self.problem.nominal_parameters
-        self._p = nominal if p is None else check_shape("p", p, nominal.shape)
-        self.info = MPCInfo()
-        self._nodes: Nodes | None = None
+        self.solver: Solver = make_solver(solver, self.problem)
+        self.info: MPCInfo = MPCInfo()
+        self._found: OptimalSolution | None = None
         self._sent: list[tuple[float, np.ndarray]] = []  # answers with the times of their effect
+        ignored = self.problem.ignored_limits
+        if ignored:
+            warnings.warn(
+                f"plans of {system.name} do not know the limits of {', '.join(ignored)}: give "
+                f"bounds=[Bound({ignored[0]!r}, lower, upper, soft=100), …]; {system.name}.limits "
+                "holds their numbers",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        self._is_made = True
+
+    @property
+    def _parameter_names(self) -> tuple[str, ...]:
+        return self.problem.parameter_names
+
+    @property
+    def _nominal_parameters(self) -> np.ndarray:
+        return self.problem.nominal_parameters
+
+    def with_parameters(self, values: Values) -> Self:
+        """Copy with other values of the named parameters, at the start of its loop."""
+        other = super().with_parameters(values)
+        other._take(self.problem)
+        return other
+
+    def parametric(self, *names: str) -> Self:
+        """Copy in which limits of bounds are parameters; see `OptimalControlProblem.parametric`."""
+        other = copy.copy(self)
+        other._take(self.problem.parametric(*names))
+        more = other._nominal_parameters[len(self._p) :]
+        other._p = np.concatenate([self._p, more])
+        return other
+
+    def _take(self, problem: OptimalControlProblem) -> None:
+        """Solve this problem from now on, from nothing."""
+        solver = self.solver.for_problem(problem)
+        self._is_made = False
+        self.problem, self.solver = problem, solver
+        self._found, self._sent, self._last, self.info = None, [], None, MPCInfo()
         self._is_made = True
 
     horizon = _of_problem("horizon", "Number of steps.")
@@ -226,7 +298,7 @@ class MPC(Controller):
                     f"{name} is fixed when an MPC is made, its functions are built for it: make a "
                     f"new one, MPC(…, {name}=…)"
                 )
-            if name not in self.__dict__:
+            if name not in self.__dict__ and name not in _CHANGEABLE:
                 raise AttributeError(unknown_name("attribute of MPC", name, _CHANGEABLE))
         super().__setattr__(name, value)
 
@@ -248,20 +320,17 @@ class MPC(Controller):
     @property
     def plan(self) -> Trajectory | None:
         """States and inputs that the last call intends."""
-        if self._nodes is None:
-            return None
-        return Trajectory(self.system.state, *self._nodes)
+        return None if self._found is None else self._found.trajectory
 
     def reset(self) -> None:
         """Forget the plan; a new loop begins, for which the problem's functions are compiled."""
         super().reset()
         self.info = MPCInfo()
-        self._nodes = None
-        self._sent = []
-        self.solver.qp.reset()
+        self._found, self._sent = None, []
+        self.solver.reset()
         self.solver.prepare()
 
-    def prepare(self, t: float = 0.0, x: Any = None, reference: Any = None) -> None:
+    def prepare(self, t: float = 0.0, x: ArrayLike | None = None, reference: Any = None) -> None:
         """Get ready for a loop: compile, and plan from a state to convergence.
 
         Compiling takes seconds the first time (a notice says so if it is long) and milliseconds
@@ -281,21 +350,24 @@ class MPC(Controller):
         Raises
         ------
         ValueError
-            If the state or the reference has the wrong size.
+            If the state or the reference has the wrong size, or there is a state and no reference.
         """
         super().prepare(t, x, reference)
-        self.solver.prepare()
         goal = self.reference if reference is None else reference
-        if x is None or goal is None:
+        if x is not None:
+            sample_reference(self.system, goal, np.array([float(t)]), self._own)
+        self.solver.prepare()
+        if x is None:
             return
-        state = self.system.state.normalize(np.asarray(x, dtype=np.float64))
-        if not np.isfinite(state).all():
-            return
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
+            try:
+                state = check_element("x", x, self.system.state)
+            except ValueError:  # the first call will say so
+                return
             start, state = self._start(float(t), state)
             if not np.isfinite(state).all():
                 return
-            self._first(state, self.problem.times(start), goal, time.perf_counter())
+            self._first(state, start, goal, time.perf_counter())
 
     def task_errors(
         self, times: np.ndarray, x: np.ndarray, reference: Any = None
@@ -323,13 +395,16 @@ class MPC(Controller):
         if not np.isfinite(state).all():
             u = self._hold(t, reference, f"the state predicted for t = {start:g} s is not finite")
             return self._noted(start, u)
-        times = self.problem.times(start)
-        if self._nodes is None or self.info.status == "qp failed":  # a plan that leads nowhere
-            self._first(state, times, reference, started)
+        found = self._found
+        if found is None or found.status is SolveStatus.FAILED:  # a plan that leads nowhere
+            found = self._first(state, start, reference, started)
         else:
-            self._follow_up(state, times, reference, started)
-        assert self._nodes is not None
-        return self._noted(start, self._nodes.u[0, self._controls].copy())
+            found = self.solver.step(
+                state, reference=reference, t0=start, p=self._p, iterations=self.iterations
+            )
+            self._found = found
+            self.info = MPCInfo.of(found, time.perf_counter() - started)
+        return self._noted(start, found.u[0, self._controls].copy())
 
     def _noted(self, start: float, u: np.ndarray) -> np.ndarray:
         """An answer, kept in mind until it has taken effect."""
@@ -341,85 +416,37 @@ class MPC(Controller):
         """Time at which an answer takes effect, and the state then."""
         return (t + self.delay, self._predict(t, x)) if self.delay else (t, x)
 
-    def _first(self, x: np.ndarray, times: np.ndarray, reference: Any, started: float) -> None:
+    def _first(self, x: np.ndarray, start: float, reference: Any, began: float) -> OptimalSolution:
         """Plan anew: the best of the starts, iterated to convergence."""
-        self._keep_up(x, times, reference)
-        options = {"reference": reference, "t0": times[0], "p": self._p}
+        self._keep_up(x, self.problem.times(start), reference)
+        options: dict[str, Any] = {"reference": reference, "t0": start, "p": self._p}
         starts: list[Any] = [self.initial]
         if isinstance(self.initial, str):
-            own = self._p[: self.system.n_parameters]
-            step = float(times[1] - times[0])
-            starts = [None, *starting_controllers(self.system, reference, times[0], step, own)]
-        if self._nodes is not None:
-            starts.append(self.plan)
+            found = starting_controllers(self.system, reference, start, self.problem.dt, self._own)
+            starts = [None, *found]
+        if self._found is not None:
+            starts.append(self._found)
         solutions = [
             self.solver.solve(x, guess=guess, max_iterations=0, **options) for guess in starts
         ]
         best = min(solutions, key=lambda solution: np.nan_to_num(solution.cost, nan=np.inf))
-        solution = self.solver.solve(
+        self._found = self.solver.solve(
             x, guess=best, max_iterations=self.first_iterations, tolerance=1e-4, **options
         )
-        self._nodes = Nodes(times, solution.x, solution.u)
-        status = solution.status
-        if status in ("converged", "iteration limit", "stalled"):
-            status = "infeasible" if solution.violations else "ok"
-        self.info = MPCInfo(
-            status=status,
-            solve_time=time.perf_counter() - started,
-            message="" if status == "ok" else solution.message,
-            iterations=solution.iterations[-1].number,
-            cost=solution.cost,
-            qp_time=solution.times["qp"],
-        )
+        self.info = MPCInfo.of(self._found, time.perf_counter() - began)
+        return self._found
 
     def _keep_up(self, x: np.ndarray, times: np.ndarray, reference: Any) -> None:
         """Take more substeps where modes at the start or the reference are too fast."""
-        own = self._p[: self.system.n_parameters]
-        goal = sample_reference(self.system, reference, times, own)
+        goal = sample_reference(self.system, reference, times, self._own)
         states, inputs = np.vstack([x[None], goal.x]), np.vstack([goal.u[:1], goal.u])
-        finer = self.problem.keeping_up(states, inputs, np.r_[times[0], times], own)
+        finer = self.problem.keeping_up(states, inputs, np.r_[times[0], times], self._own)
         if finer is not self.problem:
-            ready = self.solver.is_prepared
-            solver = SQPSolver(finer, qp=self.solver.qp.name)
-            self._is_made = False
-            self.problem, self.solver, self._is_made = finer, solver, True
+            ready, found = getattr(self.solver, "is_prepared", False), self._found
+            self._take(finer)
+            self._found = found
             if ready:
                 self.solver.prepare()
-
-    def _follow_up(self, x: np.ndarray, times: np.ndarray, reference: Any, started: float) -> None:
-        """Move the plan on and improve it."""
-        self._nodes = self._shifted(times)
-        setting = self.solver.setting(times, reference, self._p)
-        status, message, cost, qp_time, done = "ok", "", np.nan, 0.0, 0
-        for _ in range(self.iterations):
-            step = self.solver.step(x, self._nodes, setting)
-            self._nodes, cost, message = step.nodes, step.cost, step.message
-            status = "ok" if step.status == "solved" else step.status
-            qp_time += step.qp_time
-            done += 1
-            if status == "qp failed":
-                break
-        self.info = MPCInfo(
-            status, time.perf_counter() - started, message, done, float(cost), qp_time
-        )
-
-    def _shifted(self, times: np.ndarray) -> Nodes:
-        """The plan at later times; beyond its end the last input is held."""
-        old = self._nodes
-        assert old is not None
-        steps = (times[0] - old.t[0]) / self.problem.dt
-        whole = round(steps)
-        if abs(steps - whole) < 1e-6 and 0 <= whole <= 1:
-            x, u = old.x, old.u
-            if whole == 1:
-                own = self._p[: self.system.n_parameters]
-                step = self.system.step(self.problem.method, self.problem.substeps)
-                end = step(old.t[-1], x[-1], u[-1], own, self.problem.dt)
-                x, u = np.vstack([x[1:], end]), np.vstack([u[1:], u[-1]])
-            return Nodes(times, x, u)
-        plan = self.plan
-        assert plan is not None
-        return Nodes(times, plan(times).x, plan(times[:-1]).u)
 
     def _predict(self, t: float, x: np.ndarray) -> np.ndarray:
         """State after the delay, with the answers that take effect until then."""
@@ -435,7 +462,7 @@ class MPC(Controller):
 
     def _move(self, t: float, x: np.ndarray, u: np.ndarray, seconds: float) -> np.ndarray:
         """State after a time with a constant input."""
-        p = self._p[: self.system.n_parameters]
+        p = self._own
         if self.system.is_discrete:
             for k in range(round(seconds / self.system.dt)):
                 x = self.system.step()(t + k * self.system.dt, x, u, p)
@@ -445,8 +472,8 @@ class MPC(Controller):
 
     def _fallback(self, t: float, reference: Any) -> np.ndarray:
         """Input of the plan, if there is one."""
-        if self._last is None and self._nodes is not None:
-            return self._nodes.u[0, self._controls].copy()
+        if self._last is None and self._found is not None:
+            return self._found.u[0, self._controls].copy()
         return super()._fallback(t, reference)
 
 

@@ -7,13 +7,14 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from lgcontrol.codegen import ModelFunction, check_shape
+from lgcontrol.codegen import ModelFunction
 from lgcontrol.groups import SE3, SO3
 from lgcontrol.optimal import sample_reference
+from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import System
 
 from ._allocation import allocate
-from ._base import ControlInfo, Controller
+from ._base import ControlInfo, Controller, Values
 from ._tracking import actuation, find_blocks, gains, tracking_acceleration
 
 # Share of its largest singular value above which a thrust along another axis is not ignored.
@@ -51,7 +52,7 @@ class ThrustVectorPD(Controller):
         Whether the controls stay within their bounds.
     offset, delay : float
         See `Controller`.
-    p : array_like, optional
+    p : mapping or array_like, optional
         The system's parameters.
 
     Attributes
@@ -95,17 +96,15 @@ class ThrustVectorPD(Controller):
         saturate: bool = True,
         offset: float = 0.0,
         delay: float = 0.0,
-        p: Any = None,
+        p: Values | None = None,
     ) -> None:
-        super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference)
+        super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference, p=p)
         self.blocks = find_blocks(system)
         if self.blocks.group != SE3:
             raise ValueError(f"{system.name}: {self.blocks.name!r} must be a pose on SE3")
         if tilt_limit is not None and not 0 < tilt_limit < np.pi / 2:
             raise ValueError(f"tilt_limit must be between 0 and π/2, got {tilt_limit}")
         self.saturate = saturate
-        nominal = system.nominal_parameters
-        self._p = nominal if p is None else check_shape("p", p, nominal.shape)
         self._actuation = actuation(system, self.blocks)
         self.axis = self._find_axis()
         # Rows that turn accelerations into lift, two tilts and the turn about the thrust.
@@ -134,7 +133,7 @@ class ThrustVectorPD(Controller):
             self.info = ControlInfo()
             return free
         u = allocate(effect, wanted, self._lower, self._upper, PRIORITY)
-        self.info = ControlInfo("ok" if np.allclose(u, free) else "saturated")
+        self.info = ControlInfo(CallStatus.OK if np.allclose(u, free) else CallStatus.SATURATED)
         return u
 
     def _find_axis(self) -> np.ndarray:

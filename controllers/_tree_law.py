@@ -10,6 +10,7 @@ import numpy as np
 
 from lgcontrol.codegen import ModelFunction, Value
 from lgcontrol.mechanics import Multibody
+from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import System
 
 from ._base import ControlInfo
@@ -144,7 +145,7 @@ def bounded(
     if not saturate:
         return np.sum(terms, axis=0), ControlInfo()
     u, is_whole = within_bounds(terms, lower, upper)
-    return u, ControlInfo("ok" if is_whole else "saturated")
+    return u, ControlInfo(CallStatus.OK if is_whole else CallStatus.SATURATED)
 
 
 def within_bounds(

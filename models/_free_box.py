@@ -53,6 +53,6 @@ def free_box(
         "free_box",
         SE3,
         SpatialInertia(mass, np.zeros(3), np.diag(inertia)),
-        parametric=parametric,
+        symbolic=parametric,
     )
     return body.system()

@@ -62,6 +62,6 @@ def heavy_top(
         SO3,
         SpatialInertia(mass, np.array(center_of_mass), np.diag(inertia)),
         [Gravity(gravity), *([WrenchInput(("rx", "ry", "rz"), name="torque")] if torques else [])],
-        parametric=parametric,
+        symbolic=parametric,
     )
     return body.system()

@@ -76,7 +76,7 @@ def pick_and_place_head(
             Gravity(),
             LinearDrag([*friction[:3], 0.0, 0.0, friction[3]], name="friction"),
         ],
-        parametric=parametric,
+        symbolic=parametric,
     )
     bound = loaded.mass * max_acceleration
     forces = [Input(f"drive.{axis}", "N", -bound, bound) for axis in "xyz"]

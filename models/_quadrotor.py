@@ -106,6 +106,6 @@ def quadrotor(
             WrenchInput(("x", "y", "z"), frame="world", role="disturbance", name="force"),
             WrenchInput(("rx", "ry", "rz"), role="disturbance", name="torque"),
         ],
-        parametric=parametric,
+        symbolic=parametric,
     )
     return body.system()

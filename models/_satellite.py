@@ -72,7 +72,7 @@ def satellite(
         SO3,
         SpatialInertia(mass, np.zeros(3), np.diag(inertia)),
         [disturbance] if wheels else [torque, disturbance],
-        parametric=parametric,
+        symbolic=parametric,
     )
     if not wheels:
         return body.system()

@@ -124,7 +124,7 @@ def surface_vessel(
             ManeuveringDrag(),
         ],
         added_mass=ADDED_MASS,
-        parametric=parametric,
+        symbolic=parametric,
     )
     controls = [
         Input("surge", "N", -max_surge, max_surge),

@@ -155,5 +155,5 @@ def _body(
         ],
         added_mass=np.diag(added_mass),
         current=Current(current, is_input=True),
-        parametric=parametric,
+        symbolic=parametric,
     )

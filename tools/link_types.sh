@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 rm -rf build/types
-find lgcontrol models controllers -name '*.py' | while read -r file; do
+find lgcontrol models controllers -name '*.py' -o -name '*.pyi' | while read -r file; do
     link=build/types/lgcontrol/${file#lgcontrol/}
     mkdir -p "${link%/*}"
     ln -s "$PWD/$file" "$link"

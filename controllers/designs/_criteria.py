@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lgcontrol.simulation import Criterion, SimulationResult
+from lgcontrol.simulation import CallStatus, Criterion, SimulationResult
 
 POSITION, ATTITUDE = slice(0, 3), slice(3, 6)  # of the tangent vector of a pose on SE3
 
@@ -57,7 +57,7 @@ def failed_calls() -> Criterion:
     """Number of calls from which the controller had no answer of its own."""
 
     def value(run: SimulationResult) -> float:
-        return float(np.isin(run.control["status"], ("qp failed", "held")).sum())
+        return float(np.isin(run.control["status"], (CallStatus.UNSOLVED, CallStatus.HELD)).sum())
 
     return Criterion("controller calls without an answer", value, 0.0)
 

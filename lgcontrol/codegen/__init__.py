@@ -29,6 +29,7 @@ from ._chain import chain as chain
 from ._compile import compile as compile
 from ._compile import prepare as prepare
 from ._in_place import InPlaceCall as InPlaceCall
+from ._linear import solve_linear as solve_linear
 from ._model_function import ModelFunction as ModelFunction
 from ._policy import compile_policy as compile_policy
 from ._policy import set_compile_policy as set_compile_policy

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
+from ._compiler import Stop
 from ._kernel import Kernel, get_kernel
 from ._policy import compile_policy
 from ._program import Program
@@ -69,7 +70,11 @@ class Backend:
         builds = 0 if vector in self._announced else len(pending)
         self._announced |= pending
         contract = self.wanted.contract
-        kernel = get_kernel(self.program, vector=vector, contract=contract, builds=builds)
+        try:
+            kernel = get_kernel(self.program, vector=vector, contract=contract, builds=builds)
+        except BaseException:
+            self._announced -= pending
+            raise
         self._tried.add(vector)
         if vector:
             self.vector = kernel
@@ -108,7 +113,10 @@ class Backend:
 
 
 def build(backends: Sequence[Backend]) -> None:
-    """Get all kernels that are wanted and were not tried yet, on all cores."""
+    """Get all kernels that are wanted and were not tried yet, on all cores.
+
+    An interrupt (Ctrl-C) ends it at once; what was not built is wanted still.
+    """
     if compile_policy() == "off":
         return
     jobs = [(backend, vector) for backend in backends for vector in backend.missing()]
@@ -118,5 +126,18 @@ def build(backends: Sequence[Backend]) -> None:
         return
     for backend, _ in jobs:
         _ = backend.program.written  # once, before several threads ask
-    with ThreadPoolExecutor(min(len(jobs), os.cpu_count() or 1)) as pool:
-        list(pool.map(lambda job: job[0].get(job[1]), jobs))
+    stop = Stop()
+
+    def get(backend: Backend, vector: bool) -> None:
+        with stop.inside():
+            backend.get(vector)
+
+    pool = ThreadPoolExecutor(min(len(jobs), os.cpu_count() or 1))
+    try:
+        for made in [pool.submit(get, *job) for job in jobs]:
+            made.result()
+    except BaseException:
+        stop.now()
+        raise
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)

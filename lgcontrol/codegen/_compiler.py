@@ -8,6 +8,10 @@ import shlex
 import shutil
 import signal
 import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -94,7 +98,7 @@ def find_compiler() -> Compiler | None:
     Raises
     ------
     BuildError
-        If CC names a program that is missing or does not answer.
+        If CC cannot be read, or names a program that is missing or does not answer.
     """
     return _find(os.environ.get("CC", ""), os.environ.get("PATH", ""))
 
@@ -104,7 +108,13 @@ def _find(named: str, path: str) -> Compiler | None:
     if os.name != "posix":
         return None
     if named.strip():
-        command = shlex.split(named)
+        try:
+            command = shlex.split(named)
+        except ValueError as error:  # quotes that do not end
+            raise BuildError(
+                f"the environment variable CC={named!r} cannot be read ({error}); "
+                "unset CC or mend its quotes"
+            ) from None
         program = shutil.which(command[0], path=path)
         if program is None:
             raise BuildError(f"the compiler CC={named!r} is not on PATH; unset CC or mend it")
@@ -163,16 +173,19 @@ def _run(
     Its own temporary files go to `folder`, its messages come in English.
     """
     environment = os.environ | {"LC_ALL": "C"} | ({"TMPDIR": str(folder)} if folder else {})
+    stop = _stop_here.get()
     try:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            env=environment,
-            start_new_session=True,
+        process = stop.start(
+            lambda: subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                env=environment,
+                start_new_session=True,
+            )
         )
     except OSError as error:
         raise BuildError(f"{command[0]} cannot be run: {error}") from None
@@ -180,11 +193,70 @@ def _run(
         try:
             out, err = process.communicate(timeout=seconds)
         except BaseException as error:
-            os.killpg(process.pid, signal.SIGKILL)
+            _kill(process)
+            process.wait()  # leaving the block with KeyboardInterrupt does not
             if isinstance(error, subprocess.TimeoutExpired):
                 raise BuildError(f"{command[0]} did not finish within {seconds:g} s") from None
             raise
+        finally:
+            stop.ended(process)
+    stop.check()
     return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+class Stop:
+    """Ends the compilers that run in several threads, and keeps further ones from starting.
+
+    Work goes on below `inside`, in any thread; `now` lets it end with `KeyboardInterrupt`.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: set[subprocess.Popen[str]] = set()
+        self._is_set = False
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """Make the compilers that this thread runs meanwhile ones that are stopped."""
+        token = _stop_here.set(self)
+        try:
+            yield
+        finally:
+            _stop_here.reset(token)
+
+    def now(self) -> None:
+        """Stop."""
+        with self._lock:
+            self._is_set = True
+            for process in self._running:
+                _kill(process)
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt once stopped: a compiler that was killed has not failed."""
+        if self._is_set:
+            raise KeyboardInterrupt
+
+    def start(self, make: Callable[[], subprocess.Popen[str]]) -> subprocess.Popen[str]:
+        """Start a compiler, unless stopped."""
+        with self._lock:
+            self.check()
+            process = make()
+            self._running.add(process)
+        return process
+
+    def ended(self, process: subprocess.Popen[str]) -> None:
+        """Forget a compiler that has ended."""
+        with self._lock:
+            self._running.discard(process)
+
+
+_stop_here: ContextVar[Stop] = ContextVar("stop", default=Stop())  # noqa: B039 - never stopped
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    """Kill a compiler with all its children; it may have ended by itself meanwhile."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _first_lines(text: str, count: int = 3) -> str:

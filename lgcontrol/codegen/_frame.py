@@ -13,6 +13,7 @@ import numpy as np
 from ._kernel import Kernel, run_of
 from ._layout import Layout
 from ._loader import NOT_PLAIN, Loader, find_loader
+from ._program import solver_in
 from ._table import Table
 
 _FLOAT = np.dtype(np.float64)
@@ -118,10 +119,16 @@ def bind_interpreter(
     keep = (buffer, arguments, results)
     if function.is_a("SXFunction"):
         return Binding(evaluate, keep)
+    can_fail = solver_in(function) is not None
 
     def evaluate_checked() -> int:
         evaluate()
-        return buffer.ret()
+        status = buffer.ret()
+        if status == 0 or can_fail:
+            return status
+        for memory in results:  # linear equations are singular: no numbers, as in compiled code
+            memory.fill(np.nan)
+        return 0
 
     return Binding(evaluate_checked, keep)
 

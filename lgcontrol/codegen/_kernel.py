@@ -85,7 +85,11 @@ def get_kernel(
         return None
     # What we write is cut into pieces; CasADi's functions are as long as they come.
     longest = 0 if program.is_ours else program.operations
-    flags = compiler.flags(longest, contract)
+    flags = [compiler.flags(longest, contract)]
+    if contract and compiler.kind != "tcc":
+        # Where sums cancel exactly, fused operations leave a rounding that a guarded square root or
+        # a singular matrix blows up: such functions do without them.
+        flags.append(compiler.flags(longest, False))
     width = compiler.width if vector else 1
     try:
         content = (ca.CasadiMeta.version(), str(width), program.identity)
@@ -94,7 +98,7 @@ def get_kernel(
             f"no code {name}", f"{name} stays interpreted: it calls what only this process knows"
         )
         return None
-    key = key_of(compiler, flags, content)
+    key = key_of(compiler, flags[0], content)
     if key in _loaded or key in _failed:
         return _loaded.get(key)
     try:

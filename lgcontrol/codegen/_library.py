@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,7 +23,7 @@ _LONG = 3.0
 def find_or_build(
     key: str,
     compiler: Compiler,
-    flags: list[str],
+    flags: Sequence[list[str]],
     write: Callable[[], str],
     load: Callable[[Path], Loaded],
     check: Callable[[Loaded], str | None],
@@ -37,14 +37,15 @@ def find_or_build(
     key : str
         See `key_of`.
     compiler : Compiler
-    flags : list of str
+    flags : sequence of list of str
+        Flags to build with; the later ones are taken where the code of those before is not right.
     write : callable
         Returns the C source; not called when the library is in the cache.
     load : callable
         Opens the library.
     check : callable
-        Says what is wrong with what was loaded, None if it computes what it should; called once,
-        after the build.
+        Says what is wrong with what was loaded, None if it computes what it should; called once
+        after each build.
     about : dict
         Kept with the library, for people: ``function``, its name, and ``operations``.
     builds : int
@@ -76,18 +77,22 @@ def find_or_build(
         with store.build_folder() as build:
             (build / "kernel.c").write_text(source, encoding="utf-8")
             started = time.perf_counter()
-            compiler.build(build / "kernel.c", build / LIBRARY, flags)
-            seconds = time.perf_counter() - started
-            loaded = load(build / LIBRARY)
-            wrong = check(loaded)
-            if wrong is not None:
-                raise BuildError(f"the code compiled by {compiler.command[0]} {wrong}")
-            about = about | {
-                "compiler": " ".join(compiler.command),
-                "flags": flags,
-                "seconds": round(seconds, 3),
-            }
-            return loaded, store.publish(key, build, about)
+            wrong: str | None = None
+            for k, chosen in enumerate(flags):
+                library = build / f"{k}-{LIBRARY}"  # a library of one name is loaded once
+                compiler.build(build / "kernel.c", library, chosen)
+                loaded = load(library)
+                again = check(loaded)
+                if again is None:
+                    library.rename(build / LIBRARY)
+                    about = about | {
+                        "compiler": " ".join(compiler.command),
+                        "flags": chosen,
+                        "seconds": round(time.perf_counter() - started, 3),
+                    }
+                    return loaded, store.publish(key, build, about)
+                wrong = wrong or again
+            raise BuildError(f"the code compiled by {compiler.command[0]} {wrong}")
 
 
 def key_of(compiler: Compiler, flags: list[str], content: Iterable[str]) -> str:

@@ -142,7 +142,7 @@ def find_loader() -> Load | None:
         load, _ = find_or_build(
             key_of(compiler, flags, [_SOURCE]),
             compiler,
-            flags,
+            [flags],
             write=lambda: _SOURCE,
             load=_open,
             check=_check,

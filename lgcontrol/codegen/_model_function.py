@@ -16,8 +16,9 @@ from ._batch import evaluate_batch, interpret
 from ._frame import Binding, Frame, bind_interpreter, bind_kernel
 from ._in_place import InPlaceCall
 from ._layout import Layout
+from ._linear import check_serial
 from ._loader import NOT_PLAIN
-from ._program import Program
+from ._program import Program, solver_in
 from ._types import Shape, Value
 from ._validate import format_shape, unknown_name
 
@@ -151,6 +152,7 @@ class ModelFunction:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Compiled code is found or built again where the copy is first called."""
+        check_serial(self.function)
         state = (self.function, self._shapes, self.defaults, self.transposed)
         return _rebuild, (*state, self._backend.wanted)
 
@@ -224,7 +226,10 @@ class ModelFunction:
     @property
     def instructions(self) -> int:
         """Number of CasADi instructions: the operation count of the function."""
-        return self.function.n_instructions()
+        function = self.function
+        if function.is_a("SXFunction") or function.is_a("MXFunction"):
+            return function.n_instructions()
+        return self._backend.program.operations  # of a map, say
 
     def _default_shape(self, name: str, size: tuple[int, int]) -> Shape:
         return size[::-1] if name in self.transposed else _default_shape(size)
@@ -336,9 +341,9 @@ class ModelFunction:
         return bind_interpreter(self.function, arguments, results)
 
     def _failure(self) -> RuntimeError:
-        return RuntimeError(
-            f"{self.name} could not be evaluated: a solver inside it failed, or memory ran out"
-        )
+        solver = solver_in(self._backend.program.function)
+        cause = "memory ran out" if solver is None else f"{solver} inside it failed"
+        return RuntimeError(f"{self.name} could not be evaluated: {cause}")
 
 
 def _default_shape(size: tuple[int, int]) -> Shape:

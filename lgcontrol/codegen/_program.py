@@ -29,10 +29,13 @@ _WORK = {
     for name in ("arg", "res", "iw", "w")
 }
 
-_MAPS = {"Map", "OmpMap", "ThreadMap"}
+# Stands where there is no code for something; that on threads is not reached.
+_ERROR = re.compile(r'#error +(?!"Unknown CASADI_THREAD_TYPE)(.*)')
+
+MAPS = {"Map", "OmpMap", "ThreadMap"}
 
 # Functions of other classes are solvers, or come from outside.
-_PLAIN = _MAPS | {
+_PLAIN = MAPS | {
     "SXFunction",
     "MXFunction",
     "MapSum",
@@ -176,7 +179,7 @@ def casadi_code(function: ca.Function) -> CasadiCode:
     NotImplementedError
         If the function holds something CasADi has no C code for, or keeps state between calls.
     """
-    solver = _solver_in(function)
+    solver = solver_in(function)
     if solver is not None:
         raise NotImplementedError(
             f"it calls {solver}, whose failures compiled code would not report"
@@ -190,8 +193,9 @@ def casadi_code(function: ca.Function) -> CasadiCode:
         code = generator.dump()
     except RuntimeError as error:
         raise NotImplementedError(str(error).strip().splitlines()[-1]) from None
-    if "#error" in code:
-        raise NotImplementedError(code.partition("#error")[2].partition("\n")[0].strip())
+    errors = _ERROR.findall(code)
+    if errors:
+        raise NotImplementedError(errors[0])
     if "lg_function_checkout(void) {\n  return 0;\n}" not in code:
         raise NotImplementedError("its C code would keep state between calls")
     # What the code works on is its own, other than what `function` needs when interpreted: calling
@@ -211,7 +215,7 @@ class _Size:
 def _size(function: ca.Function) -> _Size:
     if function.is_a("SXFunction"):
         return _Size(function.n_instructions(), False)
-    if function.class_name() in _MAPS:
+    if function.class_name() in MAPS:
         parts = function.info()
         return _Size(parts["n"] * _size(parts["f"]).operations, True)
     if not function.is_a("MXFunction"):
@@ -231,14 +235,17 @@ def _size(function: ca.Function) -> _Size:
     return _Size(operations, grows)
 
 
-def _solver_in(function: ca.Function) -> str | None:
-    """Name and class of an iterative solver that the function calls, however deep."""
+def solver_in(function: ca.Function) -> str | None:
+    """Name and class of a solver, or of foreign code, that the function calls, however deep.
+
+    Linear equations are none: where they are singular the result is not a number.
+    """
     if function.class_name() not in _PLAIN:
         return f"{function.name()} ({function.class_name()})"
     if function.is_a("MXFunction"):
         for k in range(function.n_instructions()):
             if function.instruction_id(k) == ca.OP_CALL:
-                found = _solver_in(function.instruction_MX(k).which_function())
+                found = solver_in(function.instruction_MX(k).which_function())
                 if found is not None:
                     return found
     return None

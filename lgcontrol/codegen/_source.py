@@ -17,6 +17,20 @@ from ._program import CasadiCode, Program, casadi_code
 
 _EXPORT = 'extern __attribute__((visibility("default"))) int lg_run(const int64_t *f)\n{\n'
 
+# Maps over threads run one part after the other: batches and separate functions take the cores.
+_CASADI_HEAD = """\
+#include <stdint.h>
+#include <stdlib.h>
+#define CASADI_SYMBOL_EXPORT static
+#define CASADI_THREAD_TYPE 0
+#define CASADI_THREAD_HANDLE int
+#define CASADI_THREAD_CREATE(t, f, a) ((t) = 0, (void)f(a))
+#define CASADI_THREAD_JOIN(t) ((void)(t))
+#define CASADI_THREAD_WORKER_RETURN void *
+#define CASADI_THREAD_WORKER_ARG void *
+#define CASADI_THREAD_RETURN_VALUE 0
+"""
+
 # Work memory up to this many numbers lies on the stack.
 _STACK_DOUBLES = 4096
 
@@ -32,12 +46,9 @@ def scalar_source(program: Program) -> str:
     body = program.body(packed=False)
     if body is not None:
         return "\n".join([scalar_prelude(), body.text, _scalar_entry(program, body.work)])
-    if program.chain is not None:
-        raise NotImplementedError("the step of a chain must be an SX function")
     code = casadi_code(program.function)
-    head = "#include <stdint.h>\n#include <stdlib.h>\n#define CASADI_SYMBOL_EXPORT static\n"
     body = _casadi_body(program.function, code)
-    return "\n".join([head, code.text, body, _scalar_entry(program, None)])
+    return "\n".join([_CASADI_HEAD, code.text, body, _scalar_entry(program, None)])
 
 
 def vector_source(program: Program, width: int, machine: str) -> str:
@@ -110,19 +121,18 @@ def _scalar_entry(program: Program, work: int | None) -> str:
         lines.append(f"  double *m = malloc({work} * sizeof(double));\n  if (!m) return 2;")
     elif work is not None:
         lines.append(f"  double m[{max(1, work)}];")
-    last = [] if work is None else ["m"]
     lines.append("  for (int64_t k = 0; k < items; k++) {")
-    if chain is None:
-        call = f"lg_body({', '.join(arguments + results + last)})"
-        checked = f"    const int failed = {call};\n    if (failed) return failed;"
-        lines.append(checked if work is None else f"    {call};")
-    else:
+    if chain is not None:
         lines.append(f"    const double *x = {arguments[chain.argument]};")
         arguments[chain.argument] = "x"
         lines.append("    for (int64_t j = 0; j < steps; j++) {")
-        lines.append(f"      lg_body({', '.join(arguments + results + last)});")
-        lines.append(f"      x = {results[chain.result]};")
-        lines.append("    }")
+    if work is None:
+        call = f"lg_body({', '.join(arguments + results)})"
+        lines.append(f"    const int failed = {call};\n    if (failed) return failed;")
+    else:
+        lines.append(f"    lg_body({', '.join([*arguments, *results, 'm'])});")
+    if chain is not None:
+        lines.append(f"      x = {results[chain.result]};\n    }}")
     lines.append("  }\n  free(m);" if on_heap else "  }")
     return _EXPORT + "\n".join([*lines, "  return 0;", "}", ""])
 

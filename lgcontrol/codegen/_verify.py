@@ -14,6 +14,8 @@ from ._table import Table
 _ITEMS = 11  # more than one vector and a remainder, for every width
 _STEPS = 3
 
+Sample = Callable[[tuple[int, int]], np.ndarray]  # of the shape of an argument: that of all items
+
 # Compiled and interpreted code differ by the rounding of each operation: fused multiply-adds,
 # vector functions within 4 ulp. A wrong library is off by the values themselves.
 _TOLERANCE = 1e-8
@@ -37,9 +39,12 @@ def disagreement(program: Program, run: Callable[[int], int], width: int) -> str
         Items it evaluates at once.
     """
     rng = np.random.default_rng(zlib.crc32(program.function.name().encode()))
-    samples = (
-        lambda size: rng.normal(size=size),
-        lambda size: rng.uniform(0.1, 0.9, size=size),  # inside the domain of acos, log, sqrt
+    samples: tuple[Sample, ...] = (
+        lambda shape: rng.normal(size=(_ITEMS, *shape)),
+        # inside the domain of acos, log, sqrt
+        lambda shape: rng.uniform(0.1, 0.9, size=(_ITEMS, *shape)),
+        # square matrices that are masses, covariances: symmetric, definite and well-conditioned
+        lambda shape: _definite(rng.uniform(0.1, 0.9, size=(_ITEMS, *shape))),
     )
     names = program.function.name_out()
     compared = False
@@ -53,18 +58,28 @@ def disagreement(program: Program, run: Callable[[int], int], width: int) -> str
         compared = compared or bool(evaluated.any())
         finite = False
         for name, want, near, have in zip(names, expected, changed, found, strict=True):
-            if np.any(np.isnan(want[evaluated]) & np.isfinite(have[evaluated])):
+            undefined = np.isnan(want) & np.isnan(near)  # not by the last digit of an input
+            if np.any(undefined[evaluated] & np.isfinite(have[evaluated])):
                 return f"{name} has numbers where the function is undefined"
             usable = evaluated & np.isfinite(want).all(axis=1) & np.isfinite(near).all(axis=1)
-            finite = finite or bool(usable.any())
             want, near, have = want[usable], near[usable], have[usable]
             if not want.size:
+                finite = finite or bool(usable.any())
                 continue
-            allowed = (
-                _FLOOR
-                + _TOLERANCE * np.abs(want).max(axis=1)
-                + _AMPLIFICATION * np.abs(near - want).max(axis=1)
+            size = np.abs(want).max(axis=1)
+            rounding = _AMPLIFICATION * np.abs(near - want).max(axis=1)
+            # Without a digit that an input's last one does not change there is nothing to compare.
+            certain = rounding < np.maximum(size, _FLOOR)
+            want, have, size, rounding = (
+                want[certain],
+                have[certain],
+                size[certain],
+                rounding[certain],
             )
+            if not want.size:
+                continue
+            finite = True
+            allowed = _FLOOR + _TOLERANCE * size + rounding
             off = np.abs(have - want).max(axis=1)
             if not np.all(off <= allowed):
                 worst = int(np.argmax(np.where(np.isfinite(off), off - allowed, np.inf)))
@@ -76,13 +91,21 @@ def disagreement(program: Program, run: Callable[[int], int], width: int) -> str
     return None if compared else "it could not be evaluated on any random input to compare with"
 
 
-def _random_arguments(program: Program, sample) -> list[np.ndarray]:
+def _random_arguments(program: Program, sample: Sample) -> list[np.ndarray]:
     chain = program.chain
     arguments = []
-    for i, size in enumerate(program.sizes_in):
+    for i in range(program.function.n_in()):
+        rows, columns = program.function.size_in(i)
         steps = _STEPS if chain is not None and i in chain.each else 1
-        arguments.append(sample((_ITEMS, steps * size)))
+        arguments.append(sample((rows, columns * steps)).reshape(_ITEMS, -1))
     return arguments
+
+
+def _definite(values: np.ndarray) -> np.ndarray:
+    rows, columns = values.shape[1:]
+    if rows != columns or rows == 1:
+        return values
+    return np.eye(rows) + values @ np.swapaxes(values, 1, 2) / rows
 
 
 def _interpreted(

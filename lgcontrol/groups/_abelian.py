@@ -312,6 +312,7 @@ class CylindricalGroup(LieGroup):
     dim, nq = 2, 3
     coordinate_names, coordinate_units = ("z", "cos", "sin"), ("m", "", "")
     tangent_names, tangent_units = ("z", "rz"), ("m", "rad")
+    unit_parts = (slice(1, 3),)
     is_commutative = True
 
     def __post_init__(self) -> None:
@@ -363,9 +364,6 @@ class CylindricalGroup(LieGroup):
     def _from_matrix(self, M: Value) -> Value:
         circle = normalize_circle(ca.vertcat(*circle_about(self.axis, M)))
         return ca.vertcat(constant(np.array(self.axis)).T @ M[:3, 3], circle)
-
-    def _normalize(self, X: Value) -> Value:
-        return ca.vertcat(X[0], normalize_circle(X[1:]))
 
     def _pose(self, X: Value) -> tuple[Value, Value]:
         return rotation_about(self.axis, X[1], X[2]), constant(np.array(self.axis)) * X[0]

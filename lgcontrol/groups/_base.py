@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from operator import index
 
 import casadi as ca
@@ -11,7 +11,9 @@ import numpy as np
 
 from ..codegen import ModelFunction, Shape, Value, check_shape
 from . import _series
+from ._axis import LARGEST
 from ._operations import apply, operation_function
+from ._quaternion import quaternion_from_rotation
 
 MATRIX_TOLERANCE = 1e-6  # what single-precision data and printed rotation matrices need
 
@@ -38,6 +40,8 @@ class LieGroup(ABC):
     coordinate_names, coordinate_units : tuple of str
     tangent_names, tangent_units : tuple of str
         Units are ``"m"``, ``"rad"`` or empty; those of rates carry ``/s`` in addition.
+    unit_parts : tuple of slice
+        Where coordinates are unit vectors: quaternions, [cos, sin].
     is_commutative : bool
         Whether ``X Y = Y X``: adjoints and Jacobians are then identities, brackets zero.
     matrix_size : int
@@ -53,6 +57,7 @@ class LieGroup(ABC):
     coordinate_units: tuple[str, ...]
     tangent_names: tuple[str, ...]
     tangent_units: tuple[str, ...]
+    unit_parts: tuple[slice, ...] = ()
     is_commutative: bool = False
     matrix_size: int = 4
     point_size: int = 3
@@ -138,7 +143,24 @@ class LieGroup(ABC):
         )
 
     def _normalize(self, X: Value) -> Value:
-        return X
+        return self._unit_parts_by(X, lambda part: part / ca.sqrt(ca.sumsqr(part)))
+
+    def _normalize_any(self, X: Value) -> Value:
+        """`_normalize` of numbers whose squares overflow or vanish."""
+
+        def tame(part: Value) -> Value:
+            largest = ca.mmax(ca.fabs(part))
+            is_extreme = ca.logic_or(largest > LARGEST, largest < 1 / LARGEST)
+            return part / ca.if_else(is_extreme, largest, 1.0)
+
+        return self._normalize(self._unit_parts_by(X, tame))
+
+    def _unit_parts_by(self, X: Value, change: Callable[[Value], Value]) -> Value:
+        pieces, start = [], 0
+        for part in self.unit_parts:
+            pieces += [X[start : part.start], change(X[part])]
+            start = part.stop
+        return ca.vertcat(*pieces, X[start:]) if pieces else X
 
     def _project_matrix(self, M: np.ndarray) -> np.ndarray:
         """Nearest group matrix, for a matrix that is slightly off; shape (..., n, n)."""
@@ -269,7 +291,10 @@ class LieGroup(ABC):
         return self._apply("left_jacobian_inverse", d)
 
     def normalize(self, X: Value) -> Value:
-        """Coordinates brought back onto the group (unit quaternion, unit [cos, sin])."""
+        """Coordinates brought back onto the group (unit quaternion, unit [cos, sin]).
+
+        Numbers may be of any size but zero; in SX, their squares must not overflow.
+        """
         return self._apply("normalize", X)
 
     def distance(self, X: Value, Y: Value, length: Value = 1.0) -> Value:
@@ -385,8 +410,6 @@ class LieGroup(ABC):
         return ca.blockcat([[rotation, translation], [ca.DM(1, 3), ca.DM(1)]])
 
     def _embed(self, X: Value) -> Value:
-        from ._so3 import quaternion_from_rotation
-
         rotation, translation = self._pose(X)
         return ca.vertcat(translation, quaternion_from_rotation(rotation))
 

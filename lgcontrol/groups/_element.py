@@ -10,8 +10,8 @@ import numpy as np
 from ..codegen import check_shape
 from ._base import LieGroup
 
-# Two printed digits of a quaternion: [0, 0, 0.7, 0.7] is off by 7e-3 in each entry.
-ELEMENT_TOLERANCE = 1e-2
+# Single precision and printed files have six digits; what is further off was not meant to be.
+ELEMENT_TOLERANCE = 1e-6
 # What many steps of arithmetic leave: such elements stay as they are, bit by bit.
 ROUNDING = 1e-9
 
@@ -24,7 +24,7 @@ def check_element(
     batch: bool = False,
     tolerance: float = ELEMENT_TOLERANCE,
 ) -> np.ndarray:
-    """`value` as coordinates on a group, brought onto it where digits are missing.
+    """`value` as coordinates on a group, brought onto it where the seventh digit is missing.
 
     Parameters
     ----------
@@ -53,13 +53,13 @@ def check_element(
     Examples
     --------
     >>> from lgcontrol.groups import SO2
-    >>> check_element("heading", [0.6, 0.79], SO2).round(3)
-    array([0.605, 0.796])
+    >>> check_element("heading", [0.6, 0.8000001], SO2).round(9)
+    array([0.59999995, 0.80000004])
     >>> check_element("heading", [2.0, 0.0], SO2)
     Traceback (most recent call last):
     ...
-    ValueError: heading = [2. 0.] is no element of SO2: cos = 2 should be 1 (normalize brings \
-coordinates onto the group)
+    ValueError: heading = [2. 0.] is no element of SO2: (cos, sin) has norm 2, not 1 (normalize \
+brings coordinates onto the group)
     """
     given = check_shape(name, value, (group.nq,), batch=batch)
     X = np.asarray(group.normalize(given))
@@ -81,11 +81,17 @@ def _complaint(
     element, there = given[first], X[first]
     shown = np.array2string(element, precision=4, threshold=20, max_line_width=10**6)
     text = f"{where} = {shown} is no element of {group}: "
+    worst = np.where(np.isfinite(there), np.abs(there - element), np.inf)
+    i = int(np.argmax(worst))
+    part = next((p for p in group.unit_parts if p.start <= i < p.stop), slice(i, i + 1))
+    names = f"({', '.join(group.coordinate_names[part])})"
     if not np.isfinite(there).all():
-        i = int(np.flatnonzero(~np.isfinite(there))[0])
-        return f"{text}the part with {group.coordinate_names[i]} cannot be normalised"
-    i = int(np.argmax(np.abs(there - element)))
-    return (
-        f"{text}{group.coordinate_names[i]} = {element[i]:.4g} should be {there[i]:.4g} "
-        "(normalize brings coordinates onto the group)"
-    )
+        return f"{text}{names} cannot be normalised"
+    if part not in group.unit_parts:
+        return (
+            f"{text}{group.coordinate_names[i]} = {element[i]:.7g} should be {there[i]:.7g} "
+            "(normalize brings coordinates onto the group)"
+        )
+    largest = float(np.abs(element[part]).max())
+    norm = largest * np.linalg.norm(element[part] / largest)
+    return f"{text}{names} has norm {norm:.7g}, not 1 (normalize brings coordinates onto the group)"

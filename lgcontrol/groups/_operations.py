@@ -70,13 +70,14 @@ def operation_function(group: LieGroup, operation: str) -> ModelFunction:
     if operation not in OPERATIONS:
         raise ValueError(unknown_name(f"operation of {group.name}", operation, OPERATIONS))
     kinds, result = OPERATIONS[operation]
+    build = "normalize_any" if operation == "normalize" else operation
     names = [*kinds]
     if kinds.startswith("XX"):
         names[1] = "Y"
     label = "_".join(re.findall(r"[A-Za-z0-9]+", group.name))
     return trace(
         f"{label}_{operation}",
-        getattr(group, f"_{operation}"),
+        getattr(group, f"_{build}"),
         {name: _shape(group, kind) for name, kind in zip(names, kinds, strict=True)},
         {"result": _shape(group, result)},
     )

@@ -97,6 +97,16 @@ class Product(LieGroup):
         return sum(group.point_size for _, group in self._items)
 
     @property
+    def unit_parts(self) -> tuple[slice, ...]:  # type: ignore[override]
+        """Those of the blocks."""
+        starts = np.cumsum([0, *(group.nq for _, group in self._items)]).tolist()
+        return tuple(
+            slice(start + part.start, start + part.stop)
+            for start, (_, group) in zip(starts, self._items, strict=False)
+            for part in group.unit_parts
+        )
+
+    @property
     def is_commutative(self) -> bool:  # type: ignore[override]
         """Whether all blocks are."""
         return all(group.is_commutative for _, group in self._items)

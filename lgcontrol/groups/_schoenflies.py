@@ -40,6 +40,7 @@ class SchoenfliesGroup(LieGroup):
     coordinate_names = ("x", "y", "z", "cos", "sin")
     coordinate_units = ("m", "m", "m", "", "")
     tangent_names, tangent_units = ("x", "y", "z", "rz"), ("m", "m", "m", "rad")
+    unit_parts = (slice(3, 5),)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axis", unit_axis(self.axis))
@@ -108,9 +109,6 @@ class SchoenfliesGroup(LieGroup):
 
     def _rotation_squared(self, d: Value) -> Value:
         return d[3] ** 2
-
-    def _normalize(self, X: Value) -> Value:
-        return ca.vertcat(X[:3], normalize_circle(X[3:]))
 
     def _pose(self, X: Value) -> tuple[Value, Value]:
         return rotation_about(self.axis, X[3], X[4]), X[:3]

@@ -38,6 +38,7 @@ class SE2Group(LieGroup):
 
     dim, nq = 3, 4
     coordinate_names, coordinate_units = ("x", "y", "cos", "sin"), ("m", "m", "", "")
+    unit_parts = (slice(2, 4),)
     tangent_names, tangent_units = ("x", "y", "rz"), ("m", "m", "rad")
     matrix_size, point_size = 3, 2
 
@@ -137,9 +138,6 @@ class SE2Group(LieGroup):
 
     def _rotation_squared(self, d: Value) -> Value:
         return d[2] ** 2
-
-    def _normalize(self, X: Value) -> Value:
-        return ca.vertcat(X[:2], normalize_circle(X[2:]))
 
     def _pose(self, X: Value) -> tuple[Value, Value]:
         plane = constant(axis_frame(self.axis)[:, :2])

@@ -13,10 +13,7 @@ from . import _series
 from ._axis import cross_matrix
 from ._base import LieGroup
 from ._element import check_element
-from ._se2 import twist_matrix
-from ._so3 import (
-    SO3,
-    QuaternionOrder,
+from ._quaternion import (
     compose_quaternions,
     nearest_rotation,
     quaternion_exp,
@@ -25,6 +22,8 @@ from ._so3 import (
     rotate,
     rotation_from_quaternion,
 )
+from ._se2 import twist_matrix
+from ._so3 import SO3, QuaternionOrder
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,6 +44,7 @@ class SE3Group(LieGroup):
     coordinate_units = ("m", "m", "m", "", "", "", "")
     tangent_names = ("x", "y", "z", "rx", "ry", "rz")
     tangent_units = ("m", "m", "m", "rad", "rad", "rad")
+    unit_parts = (slice(3, 7),)
 
     @property
     def identity(self) -> np.ndarray:
@@ -124,9 +124,6 @@ class SE3Group(LieGroup):
         turn = ca.DM.eye(3) + w / 2 + c * square
         shift = v / 2 + c * both + ds * dc * square
         return ca.blockcat([[turn, shift], [ca.DM(3, 3), turn]])
-
-    def _normalize(self, X: Value) -> Value:
-        return ca.vertcat(X[:3], X[3:] / ca.sqrt(ca.sumsqr(X[3:])))
 
     def _pose(self, X: Value) -> tuple[Value, Value]:
         return rotation_from_quaternion(X[3:]), X[:3]

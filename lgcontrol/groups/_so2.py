@@ -36,6 +36,7 @@ class SO2Group(LieGroup):
     coordinate_names, coordinate_units = ("cos", "sin"), ("", "")
     tangent_names, tangent_units = ("rz",), ("rad",)
     matrix_size, point_size = 2, 2
+    unit_parts = (slice(0, 2),)
     is_commutative = True
 
     def __post_init__(self) -> None:
@@ -111,9 +112,6 @@ class SO2Group(LieGroup):
 
     def _act(self, X: Value, p: Value) -> Value:
         return self._matrix(X) @ p
-
-    def _normalize(self, X: Value) -> Value:
-        return normalize_circle(X)
 
     def _pose(self, X: Value) -> tuple[Value, Value]:
         return rotation_about(self.axis, X[0], X[1]), ca.DM(3, 1)

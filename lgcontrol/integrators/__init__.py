@@ -1,19 +1,30 @@
-"""Integrators on Lie groups: one-step maps for any tangent field."""
+"""Integrators on Lie groups: one-step maps for any tangent field, explicit and implicit."""
 
 from ._adaptive import integrate as integrate
+from ._collocation import ImplicitRungeKutta as ImplicitRungeKutta
 from ._commutator_free import CommutatorFree as CommutatorFree
 from ._commutator_free import crouch_grossman as crouch_grossman
+from ._embedded_step import embedded_step as embedded_step
 from ._events import Crossings as Crossings
 from ._events import Event as Event
-from ._method import Field as Field
+from ._mechanical import LinearlyImplicitEuler as LinearlyImplicitEuler
+from ._mechanical import SemiImplicitEuler as SemiImplicitEuler
 from ._method import Method as Method
+from ._method import Trial as Trial
 from ._methods import METHODS as METHODS
 from ._methods import get_method as get_method
+from ._motion import Lifted as Lifted
+from ._motion import LiftedMotion as LiftedMotion
+from ._motion import Motion as Motion
 from ._munthe_kaas import MuntheKaas as MuntheKaas
+from ._problem import Field as Field
 from ._problem import Mechanical as Mechanical
 from ._problem import Problem as Problem
 from ._problem import Step as Step
+from ._rosenbrock import RosenbrockW as RosenbrockW
+from ._solution import IntegrationStatus as IntegrationStatus
 from ._solution import Solution as Solution
 from ._solution import Statistics as Statistics
 from ._tableau import Tableau as Tableau
 from ._tableau import check_tableau as check_tableau
+from ._tolerance import Tolerance as Tolerance

@@ -1,4 +1,4 @@
-"""integrate: adaptive Runge–Kutta–Munthe-Kaas of order 5(4) with dense output and events."""
+"""integrate: adaptive steps, explicit or stiff, with dense output and events."""
 
 from __future__ import annotations
 
@@ -8,28 +8,37 @@ from typing import Any
 import numpy as np
 
 from ..codegen import check_shape
-from ..groups import LieGroup, check_element
-from ._embedded_step import EVALUATIONS, ORDER, EmbeddedStep, StepFunction, step_function
+from ..groups import check_element
+from ._embedded_step import trial_function
 from ._events import Crossing, Crossings, EventWatch, as_events
-from ._method import Field
-from ._solution import Solution, Statistics, Status, polynomial
+from ._method import Method, Trial
+from ._methods import METHODS, get_method
+from ._problem import Problem
+from ._solution import IntegrationStatus, Solution, Statistics, polynomial
+from ._stiffness import decay_rate
 from ._tolerance import Tolerance
 
 SAFETY = 0.9
 SHRINK, GROW = 0.2, 10.0  # limits on the change of the step
-INTEGRAL, PROPORTIONAL = 0.7 / ORDER, 0.4 / ORDER  # Gustafsson's controller: smooth step sequences
+INTEGRAL, PROPORTIONAL = 0.7, 0.4  # Gustafsson's controller: smooth step sequences
 MIN_ROUNDINGS = 10  # a step is at least this many spacings of the time
+
+EXPLICIT, STIFF = METHODS["dormand_prince5"], METHODS["ros34pw2"]
+# The explicit pair is stable for real modes up to 3.3 / dt: steps that long are held back by
+# stability, not by the error. Whether they are is looked at after rejections, and this often.
+STABLE, LOOK = 2.8, 25
 
 
 def integrate(
-    group: LieGroup,
-    field: Callable[..., Any],
+    problem: Problem,
     x0: Any,
     span: Sequence[float],
     *,
-    args: Sequence[Any] = (),
-    rtol: float = 1e-8,
-    atol: Any = 1e-10,
+    u: Any = (),
+    p: Any = (),
+    method: str | Method = "auto",
+    rtol: float = 1e-6,
+    atol: Any = 1e-6,
     events: Any = (),
     dense: bool = True,
     first_step: float | None = None,
@@ -37,7 +46,7 @@ def integrate(
     max_steps: int = 1_000_000,
     progress: Callable[[float], Any] | None = None,
 ) -> Solution:
-    """Integrate ``Ẋ = X · f(t, X)`` with error control, for accurate simulation.
+    """Integrate ``Ẋ = X · f(t, X, u, p)`` with error control, for accurate simulation.
 
     The error of a step is a tangent vector. Each entry may be as large as ``atol + rtol · s``,
     where s is the magnitude of the entry in Rn blocks (speeds, loads), and 1 for motions (1 m,
@@ -46,17 +55,21 @@ def integrate(
 
     Parameters
     ----------
-    group : LieGroup
-    field : callable
-        ``f(t, x, *args) → d``, body-fixed velocity, shape (dim,). A ModelFunction (see
-        `lgcontrol.codegen.trace`) or casadi.Function runs about ten times faster than a Python
-        function.
+    problem : Problem
+        ``system.problem``, or ``Problem.of(group, f)`` for ``f(t, x) → d``, body-fixed velocity of
+        shape (dim,). A ModelFunction (see `lgcontrol.codegen.trace`) or casadi.Function runs about
+        ten times faster than a Python function.
     x0 : array_like, shape (nq,)
         State at the start; it is normalised.
     span : (float, float)
         Times [s] of start and end; the end may be the earlier one.
-    args : sequence
-        Constant further arguments of the field: inputs, parameters.
+    u, p : array_like
+        Inputs, which are held, and parameters.
+    method : str or Method
+        One that estimates errors: "dormand_prince5", or "ros34pw2" for stiff problems. "auto"
+        begins with the explicit one and changes to the other where steps are held back by decaying
+        modes, judged at the start, when steps are rejected and now and then; fields that are plain
+        NumPy functions stay with the explicit one.
     rtol, atol : float, and float or array_like of shape (dim,)
         Relative and absolute tolerance of a step.
     events : Event, callable, or sequence of these
@@ -85,25 +98,28 @@ def integrate(
     References
     ----------
     Munthe-Kaas 1999; Dormand, Prince 1980; Hairer, Nørsett, Wanner: Solving Ordinary Differential
-    Equations I, sections II.4 and II.6.
+    Equations I, sections II.4 and II.6; Rang, Angermann 2005.
 
     Examples
     --------
     A body that turns about z at a growing rate:
 
     >>> from lgcontrol.groups import SO3
-    >>> motion = integrate(SO3, lambda t, x: np.array([0, 0, t]), SO3.identity, (0, 2))
-    >>> motion.status, SO3.log(motion(1.0)).round(9)
+    >>> turn = Problem.of(SO3, lambda t, x: np.array([0, 0, t]))
+    >>> motion = integrate(turn, SO3.identity, (0, 2))
+    >>> motion.status.value, SO3.log(motion(1.0)).round(9)
     ('finished', array([0. , 0. , 0.5]))
     """
+    group = problem.group
     t0, t1 = map(float, check_shape("span", span, (2,)))
     x = check_element("x0", x0, group, tolerance=np.inf)
     tolerance = Tolerance(group, rtol, atol)
     for name, value in (("first_step", first_step), ("max_step", max_step)):
         if value is not None and not value > 0:
             raise ValueError(f"{name} must be positive, got {value}")
-    velocity_at, step = step_function(group, field, tuple(args))
-    run = _Run(group, tolerance, velocity_at, step, t0, t1, x, dense, as_events(events))
+    u = check_shape("u", u, (problem.n_inputs,))
+    p = check_shape("p", p, (problem.n_parameters,))
+    run = _Run(problem, u, p, method, tolerance, t0, t1, x, dense, as_events(events))
     run.advance(first_step, float(max_step), max_steps, progress)
     return run.solution()
 
@@ -113,18 +129,21 @@ class _Run:
 
     def __init__(
         self,
-        group: LieGroup,
+        problem: Problem,
+        u: np.ndarray,
+        p: np.ndarray,
+        method: str | Method,
         tolerance: Tolerance,
-        velocity_at: Field,
-        step: StepFunction,
         t0: float,
         t1: float,
         x: np.ndarray,
         dense: bool,
         events: tuple[Any, ...],
     ) -> None:
-        self.group, self.tolerance = group, tolerance
-        self.velocity_at, self.step = velocity_at, step
+        self.problem, self.u, self.p = problem, u, p
+        self.group, self.tolerance = problem.group, tolerance
+        self.may_change = method == "auto" and problem.is_symbolic
+        self._use(EXPLICIT if method == "auto" else get_method(method))
         self.t, self.end, self.x = t0, t1, x
         self.forward = 1.0 if t1 >= t0 else -1.0
         self.times, self.states = [t0], [x]
@@ -133,8 +152,28 @@ class _Run:
         self.lengths: list[float] = []
         self.watch = EventWatch(events, t0, x)
         self.crossings: list[Crossing] = []
-        self.status: Status = "finished"
+        self.status = IntegrationStatus.FINISHED
         self.rejected = self.evaluations = 0
+
+    def _use(self, method: Method) -> None:
+        """Go on with a method."""
+        if not method.has_error:
+            known = ", ".join(name for name, one in METHODS.items() if one.has_error)
+            raise ValueError(
+                f"{method.name} does not estimate errors, which adaptive steps need; take {known}"
+            )
+        self.method = method
+        self.velocity_at, self.step = trial_function(self.problem, method, self.u, self.p)
+
+    def _change_if_stiff(self, dt: float) -> bool:
+        """Change where a step is longer than decaying modes let it be; whether it did."""
+        if not self.may_change or not self.forward > 0:
+            return False
+        if not dt * decay_rate(self.problem, self.t, self.x, self.u, self.p) > STABLE:
+            return False
+        self.may_change = False
+        self._use(STIFF)
+        return True
 
     def advance(
         self,
@@ -146,13 +185,14 @@ class _Run:
         start, percent = self.t, 0
         velocity = self._velocity(self.t, self.x)
         if not np.isfinite(velocity).all():
-            self.status = "not_finite"
+            self.status = IntegrationStatus.NOT_FINITE
             return
         h = min(first_step or self._first_step(velocity), max_step)
+        self._change_if_stiff(h)
         last_error = 1.0
         while self.forward * (self.end - self.t) > 0:
             if len(self.times) - 1 + self.rejected >= max_steps:
-                self.status = "max_steps"
+                self.status = IntegrationStatus.MAX_STEPS
                 return
             shortest = MIN_ROUNDINGS * np.spacing(max(abs(self.t), abs(self.end)))
             remaining = abs(self.end - self.t)
@@ -160,24 +200,32 @@ class _Run:
             dt = self.forward * (remaining if last else h)
             with np.errstate(over="ignore", invalid="ignore"):  # a trial may overflow: rejected
                 trial = self.step(self.t, self.x, velocity, dt)
-            self.evaluations += EVALUATIONS
+            self.evaluations += self.method.stages
+            order = self.method.order
             error = self.tolerance.norm(trial.error, self.x, trial.x)
-            if not error <= 1.0:
+            if not (error <= 1.0 and trial.residual <= 1.0):
                 self.rejected += 1
-                finite = np.isfinite(error)
-                h = abs(dt) * (max(SHRINK, SAFETY * error ** (-1 / ORDER)) if finite else SHRINK)
-                if h < shortest:
-                    self.status = "step_too_small" if finite else "not_finite"
-                    return
                 last_error = 1.0
+                if self._change_if_stiff(abs(dt)):
+                    continue
+                finite = np.isfinite(error)
+                factor = SAFETY * error ** (-1 / order) if error > 1.0 else SHRINK
+                h = abs(dt) * (max(SHRINK, factor) if finite else SHRINK)
+                if h < shortest:
+                    status = IntegrationStatus
+                    self.status = status.STEP_TOO_SMALL if finite else status.NOT_FINITE
+                    return
                 continue
             velocity = trial.velocity
             if self._accept(trial, dt, self.end if last else self.t + dt):
-                self.status = "event"
+                self.status = IntegrationStatus.EVENT
                 return
-            factor = SAFETY * max(error, 1e-10) ** -INTEGRAL * last_error**PROPORTIONAL
+            factor = SAFETY * max(error, 1e-10) ** (-INTEGRAL / order)
+            factor *= last_error ** (PROPORTIONAL / order)
             last_error = max(error, 1e-4)
             h = min(abs(dt) * min(GROW, max(SHRINK, factor)), max_step)
+            if len(self.lengths) % LOOK == 0:
+                self._change_if_stiff(h)
             done = int(100 * (self.t - start) / (self.end - start))
             if progress is not None and done > percent:
                 percent = done
@@ -197,10 +245,10 @@ class _Run:
         after = self._velocity(self.t + dt, self.group.plus(self.x, dt * velocity))
         change = self.tolerance.norm(after - velocity, self.x) / short if short > 0 else 0.0
         fastest = max(speed, change) if np.isfinite(change) else np.inf
-        guess = (0.01 / fastest) ** (1 / ORDER) if fastest > 1e-15 else 1e-3 * span
+        guess = (0.01 / fastest) ** (1 / self.method.order) if fastest > 1e-15 else 1e-3 * span
         return max(min(100 * short, guess, span), MIN_ROUNDINGS * np.spacing(abs(self.t)))
 
-    def _accept(self, trial: EmbeddedStep, dt: float, t: float) -> bool:
+    def _accept(self, trial: Trial, dt: float, t: float) -> bool:
         """Record a step; whether a terminal event ends the integration."""
         start, x_start, x_end = self.t, self.x, trial.x
 
@@ -237,18 +285,27 @@ class _Run:
             events,
             self.status,
             self._message(),
-            Statistics(count, self.rejected, self.evaluations),
+            Statistics(count, self.rejected, self.evaluations, self._shortest(), self.method.name),
             np.array(self.dense).reshape(count, dim, 4) if self.keep_dense else None,
             np.array(self.lengths) if self.keep_dense else None,
         )
 
+    def _shortest(self) -> float:
+        lengths = np.abs(self.lengths)
+        if len(lengths) > 1 and self.status is IntegrationStatus.FINISHED:
+            lengths = lengths[:-1]
+        return float(lengths.min()) if len(lengths) else np.nan
+
     def _message(self) -> str:
         t = f"t = {self.t:.6g}"
-        if self.status == "event":
+        if self.status is IntegrationStatus.EVENT:
             return f"the event {self.watch.events[self.crossings[-1].event].name!r} ended it at {t}"
+        status = IntegrationStatus
         return {
-            "finished": f"the end was reached at {t}",
-            "step_too_small": f"at {t} no step meets the tolerances: a singularity, or loosen them",
-            "max_steps": f"the limit of steps was reached at {t}: stiff, or raise max_steps",
-            "not_finite": f"the field is not finite at or just after {t}",
+            status.FINISHED: f"the end was reached at {t}",
+            status.STEP_TOO_SMALL: f"at {t} no step meets the tolerances: a singularity, or loosen "
+            "them",
+            status.MAX_STEPS: f"the limit of steps was reached at {t}: raise max_steps, or the "
+            "problem is stiff",
+            status.NOT_FINITE: f"the field is not finite at or just after {t}",
         }[self.status]

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..codegen import Value
-from ..groups import LieGroup
-from ._method import Field, Method, combine
+from ._method import Method, combine
+from ._motion import Motion
+from ._problem import Step
 
 Exponentials = tuple[tuple[float, ...], ...]
 
@@ -66,13 +67,16 @@ class CommutatorFree(Method):
         """Evaluations of the field in a step."""
         return len(self.A)
 
-    def _step(self, group: LieGroup, field: Field, t: Value, x: Value, dt: Value) -> Value:
+    def advance(
+        self, motion: Motion, t: Value, x: Any, dt: Value, memory: Any = (), estimate: bool = False
+    ) -> Step:
+        """Exponentials of the stages, then those of the step."""
         slopes: list[Any] = []
         reached: dict[Exponentials, Any] = {(): x}  # stages may start with the same exponentials
         for stage in self.A:
             c = sum(map(sum, stage))
-            slopes.append(field(t + c * dt, _reach(group, reached, stage, slopes, dt)))
-        return _reach(group, reached, self.b, slopes, dt)
+            slopes.append(motion.field(t + c * dt, _reach(motion, reached, stage, slopes, dt)))
+        return Step(_reach(motion, reached, self.b, slopes, dt))
 
 
 def crouch_grossman(
@@ -105,9 +109,9 @@ def _exponentials(rows: Sequence[Sequence[float]]) -> Exponentials:
 
 
 def _reach(
-    group: LieGroup, reached: dict[Exponentials, Any], rows: Exponentials, slopes: list, dt: Value
+    motion: Motion, reached: dict[Exponentials, Any], rows: Exponentials, slopes: list, dt: Value
 ) -> Any:
     if rows not in reached:
-        start = _reach(group, reached, rows[:-1], slopes, dt)
-        reached[rows] = group.plus(start, combine(rows[-1], slopes, dt))
+        start = _reach(motion, reached, rows[:-1], slopes, dt)
+        reached[rows] = motion.plus(start, combine(rows[-1], slopes, dt))
     return reached[rows]

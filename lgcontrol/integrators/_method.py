@@ -4,20 +4,47 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value
-from ..groups import LieGroup
+from ..codegen import ModelFunction, Value, is_symbolic, trace
+from ..groups import LieGroup, Rn
+from ._motion import Motion
+from ._problem import Problem, Step
 
-Field = Callable[[Value, Value], Value]
-"""``field(t, x) → d``: the body-fixed velocity of ``Ẋ = X d^`` at coordinates x."""
+
+class Trial(NamedTuple):
+    """A step with all that error control and interpolation need.
+
+    Attributes
+    ----------
+    x : column (nq)
+        State at the end.
+    velocity : column (dim)
+        Field there: the first slope of the next step.
+    error : column (dim)
+        Estimate of the error, as a tangent vector.
+    dense : list of 4 columns (dim)
+        Coefficients of the interpolated tangent vector from the start (`polynomial`).
+    residual : scalar
+        As in `Step`.
+    """
+
+    x: Any
+    velocity: Any
+    error: Any
+    dense: Any
+    residual: Any
 
 
 class Method(ABC):
-    """One explicit step of ``Ẋ = X · f(t, X)`` that stays on the group.
+    """One step of ``Ẋ = X · f(t, X, u, p)`` that stays on the group.
+
+    An algorithm of your own is a subclass with `advance`, written in the operations of `Motion`;
+    then steps, their derivatives and compiled rollouts follow.
 
     Attributes
     ----------
@@ -26,17 +53,115 @@ class Method(ABC):
         Order p: the error after a fixed time falls like ``dt^p``.
     stages : int
         Evaluations of the field in a step.
+    stiff_order : int
+        Order on stiff problems, where dt is long next to the fastest modes; 0 for methods that are
+        not stable there.
+    has_error : bool
+        Whether steps come with an estimate of their error, which adaptive integration needs.
+    needs_structure : bool
+        Whether it is for mechanical systems that know their structure.
+    solves : bool
+        Whether a step solves equations by iteration: it is then for MX, DM and NumPy values.
+    memory : str
+        What a step hands on to the next besides the state; empty for one-step methods.
     """
 
     name: str
     order: int
     stages: int
+    stiff_order: int = 0
+    has_error: bool = False
+    needs_structure: bool = False
+    solves: bool = False
+    memory: str = ""
 
     @abstractmethod
-    def _step(self, group: LieGroup, field: Field, t: Value, x: Value, dt: Value) -> Value: ...
+    def advance(
+        self, motion: Motion, t: Value, x: Any, dt: Value, memory: Any = (), estimate: bool = False
+    ) -> Step:
+        """One step on the values of a motion, plain or lifted, not normalised."""
 
-    def step(self, group: LieGroup, field: Field, t: Value, x: Value, dt: Value) -> Value:
-        """One step of ``Ẋ = X · f(t, X)``, normalised once at its end.
+    def start(self, problem: Problem, t: Value, x: Value, u: Value = (), p: Value = ()) -> Any:
+        """Memory before the first step; empty for one-step methods."""
+        return ()
+
+    def step(
+        self,
+        problem: Problem,
+        t: Value,
+        x: Value,
+        u: Value,
+        p: Value,
+        dt: Value,
+        memory: Any = (),
+        *,
+        estimate: bool = False,
+    ) -> Step:
+        """One step, normalised once at its end.
+
+        Parameters
+        ----------
+        problem : Problem
+        t : scalar
+            Time [s] at the start of the step.
+        x : CasADi column (nq), or ndarray of shape (..., nq)
+            State at the start.
+        u, p : column or ndarray
+            Inputs, which are held, and parameters.
+        dt : scalar
+            Step [s]; may be symbolic or negative.
+        memory : value
+            From `start` or the step before.
+        estimate : bool
+            Whether to estimate the error, where the method can (`has_error`).
+
+        Returns
+        -------
+        Step
+            State at ``t + dt`` of the same kind and shape as x, memory, residual, error. Nothing
+            is raised where equations are not solved: the residual tells.
+
+        Raises
+        ------
+        ValueError
+            If the field returns anything but a tangent vector of the group, or the method needs
+            what the problem has not.
+        """
+        if estimate and not self.has_error:
+            raise ValueError(f"{self.name} does not estimate errors")
+        if self.solves and any(isinstance(value, ca.SX) for value in (t, x, u, p, dt)):
+            raise TypeError(
+                f"{self.name} solves equations in a step: give MX, DM or NumPy values, not SX"
+            )
+        if self.stiff_order and not is_symbolic(t, x, u, p, dt):
+            columns = (ca.DM(np.asarray(value, dtype=np.float64)) for value in (x, u, p))
+            made = self._stepped(problem, t, *columns, dt, memory, estimate)
+            if isinstance(x, ca.DM):
+                return made
+            error = None if made.error is None else np.asarray(made.error).ravel()
+            state = np.asarray(made.state).ravel()
+            return Step(state, made.memory, float(made.residual), error)
+        return self._stepped(problem, t, x, u, p, dt, memory, estimate)
+
+    def _stepped(
+        self,
+        problem: Problem,
+        t: Value,
+        x: Value,
+        u: Value,
+        p: Value,
+        dt: Value,
+        memory: Any,
+        estimate: bool,
+    ) -> Step:
+        motion = Motion(problem, u, p)
+        made = self.advance(motion, t, x, dt, memory, estimate)
+        return made._replace(state=motion.normalize(made.state))
+
+    def move(
+        self, group: LieGroup, field: Callable[..., Any], t: Value, x: Value, dt: Value
+    ) -> Any:
+        """State after one step of a plain field ``f(t, x) → d``.
 
         Parameters
         ----------
@@ -44,32 +169,41 @@ class Method(ABC):
             Group of the states.
         field : callable
             ``field(t, x) → d``, the body-fixed velocity, for values of the same kind as x.
-        t : scalar
-            Time [s] at the start of the step.
-        x : CasADi column (nq), or ndarray of shape (..., nq)
-            State at the start.
-        dt : scalar
-            Step [s]; may be symbolic or negative.
+        t, x, dt
+            As for `step`.
 
         Returns
         -------
         CasADi column or ndarray
-            State at ``t + dt``, the same kind and shape as x.
-
-        Raises
-        ------
-        ValueError
-            If the field returns anything but a tangent vector of the group.
 
         Examples
         --------
         >>> from lgcontrol.groups import SO2
         >>> from lgcontrol.integrators import get_method
-        >>> x = get_method("rk4").step(SO2, lambda t, x: [2.0 * t], 0.0, SO2.identity, 0.5)
+        >>> x = get_method("rk4").move(SO2, lambda t, x: [2.0 * t], 0.0, SO2.identity, 0.5)
         >>> SO2.log(x)
         array([0.25])
         """
-        return group.normalize(self._step(group, tangent_field(group, field), t, x, dt))
+        return self.step(Problem.of(group, field), t, x, (), (), dt).state
+
+    def trial(self, motion: Motion, t: Value, x: Value, velocity: Value, dt: Value) -> Trial:
+        """Step with an error estimate and interpolation, from the velocity at (t, x)."""
+        raise ValueError(f"{self.name} does not estimate errors")
+
+    def stability(self, z: np.ndarray) -> np.ndarray:
+        """``R(z)``: factor by which a step of 1 s changes ``ẇ = z w``.
+
+        Parameters
+        ----------
+        z : ndarray of complex
+
+        Returns
+        -------
+        ndarray of complex
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            after = _plane_step(self)(np.stack([z.real, z.imag], axis=-1))
+        return after[..., 0] + 1j * after[..., 1]
 
 
 def combine(coefficients: Sequence[float], slopes: Sequence[Any], dt: Value) -> Any:
@@ -79,20 +213,18 @@ def combine(coefficients: Sequence[float], slopes: Sequence[Any], dt: Value) -> 
     return dt * sum(terms[1:], terms[0]) if terms else None
 
 
-def tangent_field(group: LieGroup, field: Field) -> Field:
-    """Return the field with its values checked to be tangent vectors of the group."""
+@cache
+def _plane_step(method: Method) -> ModelFunction:
+    """One step of 1 s of ``ẇ = z w`` from w = 1, in real and imaginary parts."""
 
-    def checked(t: Value, x: Value) -> Any:
-        value = field(t, x)
-        if isinstance(value, list | tuple):
-            symbolic = any(isinstance(entry, ca.SX | ca.MX | ca.DM) for entry in value)
-            value = ca.vertcat(*value) if symbolic else np.asarray(value, dtype=np.float64)
-        shape = value.shape[-1:] if isinstance(value, np.ndarray) else value.shape
-        if shape not in ((group.dim,), (group.dim, 1)):
-            raise ValueError(
-                f"the field returned shape {value.shape}, "
-                f"expected a tangent vector of {group.name}: {group.dim} numbers"
-            )
-        return value
+    def field(t: Value, w: Value, u: Value, z: Value) -> Value:
+        return ca.vertcat(z[0] * w[0] - z[1] * w[1], z[1] * w[0] + z[0] * w[1])
 
-    return checked
+    problem = Problem(Rn(2), field, n_parameters=2)
+    symbol: Any = ca.MX if method.solves else ca.SX
+
+    def build(z: Value) -> Value:
+        none = symbol(0, 1)
+        return method.step(problem, 0.0, symbol(ca.DM([1.0, 0.0])), none, z, 1.0).state
+
+    return trace("stability", build, {"z": (2,)}, {"factor": (2,)}, symbol=symbol)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from ..codegen import unknown_name
+from ._collocation import RADAU_IIA5
 from ._commutator_free import CommutatorFree, crouch_grossman
+from ._mechanical import LinearlyImplicitEuler, SemiImplicitEuler
 from ._method import Method
 from ._munthe_kaas import MuntheKaas
+from ._rosenbrock import ROS34PW2
 from ._tableau import Tableau
 
 EULER = Tableau(A=[()], b=(1,))
@@ -36,6 +39,18 @@ DORMAND_PRINCE = Tableau(
     ),
 )
 
+# Weights of the part of the interpolation that is not fixed by values and slopes at both ends
+# (Hairer, Nørsett, Wanner, section II.6): the interpolation is then of order 4.
+DENSE = (
+    -12715105075 / 11282082432,
+    0.0,
+    87487479700 / 32700410799,
+    -10690763975 / 1880347072,
+    701980252875 / 199316789632,
+    -1453857185 / 822651844,
+    69997945 / 29380423,
+)
+
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
@@ -43,7 +58,7 @@ METHODS: dict[str, Method] = {
         MuntheKaas("midpoint", MIDPOINT),
         MuntheKaas("heun", HEUN),
         MuntheKaas("rk4", RK4),
-        MuntheKaas("dormand_prince5", DORMAND_PRINCE),
+        MuntheKaas("dormand_prince5", DORMAND_PRINCE, DENSE),
         crouch_grossman("crouch_grossman2", 2, A=[(), (1,)], b=(1 / 2, 1 / 2)),
         crouch_grossman(
             "crouch_grossman3",
@@ -57,6 +72,10 @@ METHODS: dict[str, Method] = {
             A=((), ((1 / 2,),), ((0, 1 / 2),), ((1 / 2,), (-1 / 2, 0, 1))),
             b=((1 / 4, 1 / 6, 1 / 6, -1 / 12), (-1 / 12, 1 / 6, 1 / 6, 1 / 4)),
         ),
+        SemiImplicitEuler(),
+        LinearlyImplicitEuler(),
+        ROS34PW2,
+        RADAU_IIA5,
     )
 }
 """Fixed-step methods by name."""

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-import casadi as ca
-
-from ..codegen import ModelFunction, Value, trace
-from ..groups import LieGroup
-from ._method import Field, Method, combine
-from ._tableau import Tableau
-
-# J_r(Θ)⁻¹ = Σ (−1)ⁿ Bₙ/n! ad_Θⁿ with the Bernoulli numbers Bₙ, as far as order 8 needs it.
-_BERNOULLI = (1.0, 1 / 2, 1 / 12, 0.0, -1 / 720, 0.0, 1 / 30240)
+from ..codegen import Value
+from ._method import Method, Trial, combine
+from ._motion import Motion
+from ._problem import Step
+from ._tableau import Row, Tableau
 
 
 @dataclass(frozen=True)
@@ -30,7 +24,11 @@ class MuntheKaas(Method):
     ----------
     name : str
     tableau : Tableau
-        Its order must not exceed 8.
+        Its order must not exceed 8. With embedded weights steps come with an estimate of their
+        error.
+    dense : tuple of float
+        Weights of the part of the interpolation that is not fixed by values and slopes at both
+        ends; without them the interpolation is cubic.
 
     References
     ----------
@@ -47,6 +45,7 @@ class MuntheKaas(Method):
 
     name: str
     tableau: Tableau
+    dense: Row = ()
 
     @property
     def order(self) -> int:  # type: ignore[override]
@@ -63,68 +62,55 @@ class MuntheKaas(Method):
         """Highest power of ``ad_Θ`` that the order needs."""
         return max(self.order - 2, 0)
 
-    def slopes(
-        self,
-        group: LieGroup,
-        field: Field,
-        t: Value,
-        x: Value,
-        dt: Value,
-        stages: int,
-        *,
-        first: Any = None,
-    ) -> list[Any]:
-        """Velocities ``kᵢ = J_r(Θᵢ)⁻¹ f(t + cᵢ dt, X exp Θᵢ)`` of the first stages.
+    @property
+    def has_error(self) -> bool:  # type: ignore[override]
+        """Whether the tableau has embedded weights."""
+        return bool(self.tableau.b_embedded)
 
-        ``first`` is the velocity at (t, x) where it is known already.
+    def advance(
+        self, motion: Motion, t: Value, x: Any, dt: Value, memory: Any = (), estimate: bool = False
+    ) -> Step:
+        """``X exp(dt Σ bᵢ kᵢ)``."""
+        count = len(self.tableau.b) if estimate else self.stages
+        slopes = self._slopes(motion, t, x, dt, count, motion.field(t, x))
+        end = motion.plus(x, combine(self.tableau.b, slopes, dt))
+        return Step(end, error=self._error(slopes, dt) if estimate else None)
+
+    def trial(self, motion: Motion, t: Value, x: Value, velocity: Value, dt: Value) -> Trial:
+        """Step with an error estimate and interpolation, from the velocity at (t, x).
+
+        In the algebra the step is the classical one, so its error estimate and its interpolation
+        are the classical ones as well; the end point is where they return to the group.
         """
-        found: list[Any] = [field(t, x) if first is None else first]
+        tableau, group = self.tableau, motion.group
+        # Where the last row is b, its slope is the first of the next step.
+        shared = (*tableau.A[-1], 0.0) == tableau.b
+        slopes = self._slopes(motion, t, x, dt, len(tableau.b) - shared, velocity)
+        theta = combine(tableau.b, slopes, dt)
+        end = group.normalize(group.plus(x, theta))
+        velocity_end = motion.field(t + dt, end)
+        last = motion.algebra_rate(self.brackets, theta, velocity_end)
+        if shared:
+            slopes.append(last)
+        bend = dt * slopes[0] - theta
+        rest = combine(self.dense, slopes, dt) if self.dense else 0 * theta
+        dense = [theta, bend, theta - dt * last - bend, rest]
+        return Trial(end, velocity_end, self._error(slopes, dt), dense, 0.0)
+
+    def _error(self, slopes: list[Any], dt: Value) -> Any:
+        pairs = zip(self.tableau.b, self.tableau.b_embedded, strict=True)
+        return combine([b - other for b, other in pairs], slopes, dt)
+
+    def _slopes(
+        self, motion: Motion, t: Value, x: Any, dt: Value, stages: int, first: Any
+    ) -> list[Any]:
+        """Velocities ``kᵢ = J_r(Θᵢ)⁻¹ f(t + cᵢ dt, X exp Θᵢ)`` of the first stages."""
+        found: list[Any] = [first]
         for row, c in zip(self.tableau.A[1:stages], self.tableau.c[1:stages], strict=True):
             theta = combine(row, found, dt)
             if theta is None:  # a stage without weights is at the start
-                found.append(field(t + c * dt, x))
+                found.append(motion.field(t + c * dt, x))
                 continue
-            velocity = field(t + c * dt, group.plus(x, theta))
-            found.append(algebra_rate(group, self.brackets, theta, velocity))
+            velocity = motion.field(t + c * dt, motion.plus(x, theta))
+            found.append(motion.algebra_rate(self.brackets, theta, velocity))
         return found
-
-    def _step(self, group: LieGroup, field: Field, t: Value, x: Value, dt: Value) -> Value:
-        slopes = self.slopes(group, field, t, x, dt, self.stages)
-        return group.plus(x, combine(self.tableau.b, slopes, dt))
-
-
-def algebra_rate(group: LieGroup, brackets: int, theta: Value, velocity: Value) -> Value:
-    """``Θ̇ = J_r(Θ)⁻¹ d`` up to a power of ``ad_Θ``."""
-    if group.is_commutative or brackets == 0:
-        return velocity
-    if isinstance(theta, ca.SX) and isinstance(velocity, ca.SX):
-        return _series(group, brackets, theta, velocity)
-    return _rate_function(group, brackets)(theta, velocity)
-
-
-def _series(group: LieGroup, brackets: int, theta: Value, velocity: Value) -> Value:
-    ad = group._ad(theta)  # structural zeros of commutative blocks make their brackets free
-    rate, power = velocity, velocity
-    for coefficient in _needed(brackets):
-        power = ad @ power
-        if coefficient:
-            rate = rate + coefficient * power
-    return rate
-
-
-def _needed(brackets: int) -> Sequence[float]:
-    """Coefficients of the powers 1, 2, … without zeros at the end."""
-    coefficients = list(_BERNOULLI[1 : brackets + 1])
-    while coefficients and not coefficients[-1]:
-        coefficients.pop()
-    return coefficients
-
-
-@cache
-def _rate_function(group: LieGroup, brackets: int) -> ModelFunction:
-    return trace(
-        "algebra_rate",
-        lambda theta, velocity: _series(group, brackets, theta, velocity),
-        {"theta": (group.dim,), "velocity": (group.dim,)},
-        {"rate": (group.dim,)},
-    )

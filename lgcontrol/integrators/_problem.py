@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..codegen import Value
+import casadi as ca
+
+from ..codegen import ModelFunction, Value
 from ..groups import LieGroup
 
 Field = Callable[[Value, Value, Value, Value], Value]
@@ -71,12 +73,40 @@ class Problem:
         methods differentiate the field themselves.
     mechanical : Mechanical or None
         Its structure, where it has one.
+    n_inputs, n_parameters : int
+        Lengths of u and p.
+    symbol : type
+        ``casadi.SX``, or ``casadi.MX`` for fields that need it.
+    is_symbolic : bool
+        Whether the field takes CasADi values; false for plain NumPy functions.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SO2
+    >>> Problem(SO2, lambda t, x, u, p: [u], n_inputs=1).group.name
+    'SO2'
     """
 
     group: LieGroup
     field: Field
     derivatives: Callable[..., Any] | None = None
     mechanical: Mechanical | None = None
+    n_inputs: int = 0
+    n_parameters: int = 0
+    symbol: type = ca.SX
+    is_symbolic: bool = True
+
+    @classmethod
+    def of(cls, group: LieGroup, field: Callable[..., Any], args: Sequence[Any] = ()) -> Problem:
+        """Problem of a field ``(t, x, *args) → d``, whose further arguments are constant."""
+        symbol, symbolic = ca.SX, isinstance(field, ca.Function | ModelFunction)
+        if isinstance(field, ca.Function):
+            field = ModelFunction(field, shapes={field.name_in(0): ()})  # the time is a number
+        if isinstance(field, ModelFunction) and not field.function.is_a("SXFunction"):
+            symbol = ca.MX
+        return cls(
+            group, lambda t, x, u, p: field(t, x, *args), symbol=symbol, is_symbolic=symbolic
+        )
 
 
 class Step(NamedTuple):
@@ -90,13 +120,14 @@ class Step(NamedTuple):
         What the next step needs besides the state (multipliers, accelerations, history); empty for
         one-step methods.
     residual : value
-        Largest residual of the equations the step solved, next to what is tolerated; 0 where there
-        were none. Who runs the step makes a status of it.
+        Largest residual of the equations the step solved, next to what is tolerated: above 1 they
+        are not solved; 0 where there were none. Who runs the step makes a status of it.
     error : value or None
-        Estimate of the error of the state as a tangent vector, where the method has one.
+        Estimate of the error of the state as a tangent vector, where the method has one and it was
+        asked for.
     """
 
     state: Any
-    memory: Any
-    residual: Any
-    error: Any
+    memory: Any = ()
+    residual: Any = 0.0
+    error: Any = None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from enum import StrEnum
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,19 @@ from ..codegen import check_shape
 from ..groups import LieGroup
 from ._events import Crossings
 
-Status = Literal["finished", "event", "step_too_small", "max_steps", "not_finite"]
+
+class IntegrationStatus(StrEnum):
+    """How an integration ended: the first two are successes.
+
+    "finished" at the end, "event" at a terminal event; "step_too_small" where no step meets the
+    tolerances, "max_steps" at the limit of steps, "not_finite" where the field is not.
+    """
+
+    FINISHED = "finished"
+    EVENT = "event"
+    STEP_TOO_SMALL = "step_too_small"
+    MAX_STEPS = "max_steps"
+    NOT_FINITE = "not_finite"
 
 
 class Statistics(NamedTuple):
@@ -24,11 +37,18 @@ class Statistics(NamedTuple):
         Steps that met the tolerance, and that did not.
     evaluations : int
         Evaluations of the field.
+    shortest : float
+        Shortest step made [s]; the remainder before the end does not count, unless it is the only
+        step. NaN if there was no step.
+    method : str
+        Method at the end; "auto" may have changed it on the way.
     """
 
     steps: int
     rejected: int
     evaluations: int
+    shortest: float
+    method: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +64,8 @@ class Solution:
         States there.
     events : mapping of str to Crossings
         Times and states of each event.
-    status : str
-        "finished", "event" (a terminal event stopped it), or what went wrong: "step_too_small",
-        "max_steps", "not_finite". What was reached is kept in every case.
+    status : IntegrationStatus
+        How it ended. What was reached is kept in every case.
     message : str
         The status in a sentence.
     statistics : Statistics
@@ -56,7 +75,7 @@ class Solution:
     t: np.ndarray
     x: np.ndarray
     events: Mapping[str, Crossings]
-    status: Status
+    status: IntegrationStatus
     message: str
     statistics: Statistics
     _dense: np.ndarray | None = field(default=None, repr=False)
@@ -65,7 +84,7 @@ class Solution:
     @property
     def success(self) -> bool:
         """Whether the end or a terminal event was reached."""
-        return self.status in ("finished", "event")
+        return self.status in (IntegrationStatus.FINISHED, IntegrationStatus.EVENT)
 
     def __call__(self, t: Any) -> np.ndarray:
         """State at times between the first and the last, interpolated on the group.

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
+import time
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,9 +31,16 @@ DAMAGE = (
     RecursionError,
     RuntimeError,  # an encrypted member
     SyntaxError,  # an array header
+    tokenize.TokenError,  # one that does not end
     zipfile.BadZipFile,
     zlib.error,
 )
+
+
+LARGEST = 2**30
+"""Bytes that the arrays of an archive may take in memory, unless more is asked for."""
+
+_ABANDONED = 3600.0  # seconds after which a part has lost its writer
 
 
 def write_archive(
@@ -41,6 +52,9 @@ def write_archive(
 ) -> Path:
     """Write arrays and a description; the file appears complete or not at all.
 
+    Whoever is last of several writers has written it. What writers that were killed left beside it
+    an hour ago and longer is removed.
+
     Returns where it is: with ``.npz`` appended if that was missing.
     """
     path = _with_suffix(path)
@@ -48,9 +62,11 @@ def write_archive(
     members = {**arrays, "description": np.array(text)}
     if not path.parent.is_dir():
         raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}")
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    _remove_abandoned(path)
+    # Threads and processes of several machines may write at once: each to a part of its own.
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
-        with open(part, "wb") as file:
+        with open(part, "xb") as file:
             np.savez_compressed(file, **cast(dict[str, Any], members))
         os.replace(part, path)
     except BaseException:
@@ -60,7 +76,7 @@ def write_archive(
 
 
 def read_archive(
-    path: Path, schema: str, version: int, what: str
+    path: Path, schema: str, version: int, what: str, largest: int = LARGEST
 ) -> tuple[Path, dict[str, Any], dict[str, Any]]:
     """Path with its ending, arrays and description of an archive of one schema.
 
@@ -69,19 +85,29 @@ def read_archive(
     FileNotFoundError
         If there is no such file, with or without ``.npz``.
     ValueError
-        If the file is not `what`, or of a newer version.
+        If the file is not `what`, of a newer version, or takes more than `largest` bytes unpacked.
     """
     if not path.exists():
         path = _with_suffix(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file")
     try:
-        with zipfile.ZipFile(path):  # NumPy would take a bare array or a pickle too
-            pass
+        with zipfile.ZipFile(path) as members:  # NumPy would take a bare array or a pickle too
+            # None yields more than the size that stands in its directory entry.
+            size = sum(member.file_size for member in members.infolist())
+        if size > largest:
+            raise _TooLarge
         with np.load(path, allow_pickle=False) as file:
             arrays: dict[str, Any] = {key: file[key] for key in file.files}
         description = json.loads(str(arrays.pop("description")))
         found, number = description["schema"], description["version"]
+    except _TooLarge:
+        raise ValueError(
+            f"{path} takes {size / 2**20:,.0f} MiB unpacked "
+            f"({path.stat().st_size / 2**20:,.1f} MiB on disk), more than the "
+            f"{largest / 2**20:,.0f} MiB that are read unasked; if you trust it, "
+            f"load(path, largest={size}) reads it"
+        ) from None
     except DAMAGE as error:
         raise ValueError(f"{path} is no {what}: {damage_reason(error)}") from None
     if found != schema:
@@ -94,10 +120,23 @@ def read_archive(
     return path, arrays, description
 
 
+class _TooLarge(Exception):
+    """An archive is larger than what its reader allows."""
+
+
 def damage_reason(error: Exception) -> str:
     """What an error of `DAMAGE` says of the file."""
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     return f"{text} is missing" if isinstance(error, KeyError) else text or type(error).__name__
+
+
+def _remove_abandoned(path: Path) -> None:
+    with suppress(OSError):
+        for part in path.parent.iterdir():
+            name = part.name
+            if name.startswith(f".{path.name}.") and name.endswith(".part"):
+                if time.time() - part.lstat().st_mtime > _ABANDONED:
+                    part.unlink()
 
 
 def _with_suffix(path: Path) -> Path:

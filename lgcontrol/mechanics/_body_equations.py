@@ -11,11 +11,13 @@ import numpy as np
 from ..codegen import Value
 from ..groups import LieGroup
 from ..systems import Input
-from ._added_mass import Current, check_generalized_inertia, current_wrench
+from ._added_mass import check_generalized_inertia
 from ._coefficients import Coefficient, Coefficients
-from ._forces import BodyMotion, Force
+from ._coriolis import ad_tilde_matrix
+from ._forces import BodyMotion, Gravity
 from ._inertia import SpatialInertia
 from ._inertia_matrix import spatial_inertia_matrix
+from ._surroundings import Surroundings
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,49 +30,33 @@ class BodyEquations:
 
     group: LieGroup
     inertia: SpatialInertia
-    forces: Sequence[Force]
-    added_mass: np.ndarray | None
-    current: Current | None
+    surroundings: Surroundings
     coefficients: Coefficients
     selection: ca.DM
 
     @classmethod
     def create(
-        cls,
-        group: LieGroup,
-        inertia: SpatialInertia,
-        forces: Sequence[Force],
-        added_mass: np.ndarray | None,
-        current: Current | None,
-        parametric: Sequence[str],
+        cls, inertia: SpatialInertia, surroundings: Surroundings, symbolic: Sequence[str]
     ) -> BodyEquations:
-        """Collect the coefficients of a body and its forces."""
+        """Collect the coefficients of a body and what acts on it, under the name ""."""
         named = {
             "mass": Coefficient(np.array(inertia.mass), "kg"),
             "center_of_mass": Coefficient(inertia.center_of_mass, "m"),
             "inertia": Coefficient(inertia.inertia, "kg m²", is_symmetric=True),
         }
-        if added_mass is not None:
-            named["added_mass"] = _added_mass_coefficient(added_mass, group)
-        if current is not None:
-            named["current"] = Coefficient(current.velocity, "m/s")
-        for force in forces:
-            named |= {_full(force, key): value for key, value in force.coefficients.items()}
+        group = surroundings.group
         return cls(
             group,
             inertia,
-            forces,
-            added_mass,
-            current,
-            Coefficients(named, parametric),
+            surroundings,
+            Coefficients(named | surroundings.coefficients, symbolic),
             ca.sparsify(ca.DM(group.selection)),
         )
 
     @property
     def inputs(self) -> tuple[Input, ...]:
         """Inputs of the forces, then those of the current."""
-        current = () if self.current is None else self.current.inputs
-        return (*(entry for force in self.forces for entry in force.inputs), *current)
+        return self.surroundings.inputs
 
     def check_inertia(self, name: str, reduction: float | np.ndarray = 0.0) -> None:
         """Refuse a generalized inertia, less a reduction (dim, dim), that is not positive."""
@@ -78,8 +64,8 @@ class BodyEquations:
         M = np.array(ca.DM(self.mass_matrix(self.bind(nominal)))) - reduction
         H = np.abs(self.group.selection)
         magnitude = H.T @ np.abs(self.inertia.matrix) @ H
-        if self.added_mass is not None:
-            added = np.abs(self.added_mass)
+        if "added_mass" in self.coefficients.values:
+            added = np.abs(self.coefficients.values["added_mass"])
             magnitude = magnitude + (H.T @ added @ H if added.shape == (6, 6) else added)
         check_generalized_inertia(name, self.group, M, magnitude)
 
@@ -91,7 +77,7 @@ class BodyEquations:
         """``Hᵀ (I + A) H``."""
         H = self.selection
         M = H.T @ spatial_inertia_matrix(c["mass"], c["center_of_mass"], c["inertia"]) @ H
-        if self.added_mass is not None:
+        if "added_mass" in c:
             added = c["added_mass"]
             M += H.T @ added @ H if added.shape == (6, 6) else added
         return M if isinstance(M, ca.MX) else ca.sparsify(M)
@@ -100,64 +86,76 @@ class BodyEquations:
         """``−ad_vᵀ M v``."""
         return -(self.group._ad(v).T @ (self.mass_matrix(c) @ v))
 
+    def force(self, X: Value, v: Value, tau: Value, u: Value, c: Mapping[str, Value]) -> Value:
+        """``τ + Q + ad_vᵀ M v``."""
+        return tau + self.generalized_force(X, v, u, c) - self.bias(v, c)
+
     def acceleration(
         self, X: Value, v: Value, tau: Value, u: Value, c: Mapping[str, Value]
     ) -> Value:
         """``M⁻¹ (τ + Q + ad_vᵀ M v)``."""
-        force = tau + self.generalized_force(X, v, u, c) - self.bias(v, c)
-        return solve_symmetric(self.mass_matrix(c), force)
+        return solve_symmetric(self.mass_matrix(c), self.force(X, v, tau, u, c))
 
     def generalized_force(self, X: Value, v: Value, u: Value, c: Mapping[str, Value]) -> Value:
         """``Hᵀ Σ W`` of all forces and of the added mass in the current."""
-        motion = self.motion(X, v, u, c)
-        total = ca.DM(6, 1)
-        for force in self.forces:
-            total += self.wrench(force, motion, u, c)
-        if self.current is not None and self.added_mass is not None:
-            total += current_wrench(c["added_mass"], motion)
-        return self.selection.T @ total
+        return self.selection.T @ self.surroundings.wrench("", self.motion(X, v, u, c), u, c)
 
-    def wrench(self, force: Force, motion: BodyMotion, u: Value, c: Mapping[str, Value]) -> Value:
+    def force_derivatives(
+        self, X: Value, v: Value, u: Value, c: Mapping[str, Value], momentum: Value
+    ) -> tuple[Value, Value, Value]:
+        """Derivatives of ``Q + ad_vᵀ P`` by pose, velocity and inputs, with ``∂P/∂v = M``."""
+        H, group = self.selection, self.group
+        W = self.surroundings.derivatives("", self.motion(X, v, u, c), u, c)
+        turning = ca.sparsify(group._ad(v)).T @ self.mass_matrix(c)
+        by_v = H.T @ W.by_twist @ H + turning - ad_tilde_matrix(group, momentum)
+        return H.T @ W.by_pose @ H, by_v, H.T @ W.by_inputs
+
+    def wrench(self, force: str, X: Value, v: Value, u: Value, c: Mapping[str, Value]) -> Value:
         """Body wrench of one force."""
-        start = 0
-        for other in self.forces:
-            if other is force:
-                break
-            start += len(other.inputs)
-        return force._wrench(motion, u[start : start + len(force.inputs)], _own(force, c))
+        return self.surroundings.wrenches("", self.motion(X, v, u, c), u, c)[force]
 
     def conservative_force(self, X: Value, c: Mapping[str, Value]) -> Value:
         """``Hᵀ Σ W`` of the forces with a potential energy."""
         motion, u = self._at_rest(X, c)
+        energies = self.surroundings.potential_energies("", motion, c)
         total = ca.DM(6, 1)
-        for force in self.forces:
-            if force._potential_energy(motion, _own(force, c)) is not None:
-                total += self.wrench(force, motion, u, c)
+        for name, wrench in self.surroundings.wrenches("", motion, u, c).items():
+            if energies[name] is not None:
+                total += wrench
         return self.selection.T @ total
 
     def potential_energy(self, X: Value, c: Mapping[str, Value]) -> Value:
         """Sum over the forces that have one."""
-        motion, _ = self._at_rest(X, c)
-        energies = [force._potential_energy(motion, _own(force, c)) for force in self.forces]
-        return sum((energy for energy in energies if energy is not None), ca.DM(0))
+        energies = self.surroundings.potential_energies("", self._at_rest(X, c)[0], c)
+        return sum((energy for energy in energies.values() if energy is not None), ca.DM(0))
 
     def is_conservative(self, c: Mapping[str, Value]) -> bool:
         """Whether all forces have a potential energy."""
         motion, _ = self._at_rest(ca.SX.sym("X", self.group.nq), c)
-        return self.current is None and all(
-            force._potential_energy(motion, _own(force, c)) is not None for force in self.forces
+        energies = self.surroundings.potential_energies("", motion, c)
+        return self.surroundings.current is None and None not in energies.values()
+
+    def is_plain(self, c: Mapping[str, Value]) -> bool:
+        """Whether nothing acts but weight and inputs, these through a constant matrix."""
+        X, v, u = (
+            ca.SX.sym(name, size)
+            for name, size in (("X", self.group.nq), ("v", self.group.dim), ("u", len(self.inputs)))
         )
+        wrenches = self.surroundings.wrenches("", self.motion(X, v, u, c), u, c)
+        for force in self.surroundings.forces[""]:
+            if isinstance(force, Gravity):
+                del wrenches[force.name]
+        Q = ca.SX(self.group.dim, 1)
+        for wrench in wrenches.values():
+            Q += self.selection.T @ wrench
+        is_linear = ca.substitute(Q, u, ca.DM.zeros(*u.shape)).is_zero()
+        is_constant = not ca.symvar(ca.jacobian(Q, u))
+        return self.surroundings.current is None and is_linear and is_constant
 
     def motion(self, X: Value, v: Value, u: Value, c: Mapping[str, Value]) -> BodyMotion:
         """Where the body is and how it moves."""
-        rotation, position = self.group._pose(X)
-        twist = relative = self.selection @ v
-        if self.current is not None:
-            flow = c["current"]
-            if self.current.inputs:
-                flow = flow + u[len(self.inputs) - 3 :]
-            relative = twist - ca.vertcat(rotation.T @ flow, ca.DM(3, 1))
-        return BodyMotion(rotation, position, twist, relative, c["mass"], c["center_of_mass"])
+        inertia = c["mass"], c["center_of_mass"]
+        return self.surroundings.motion(self.group._pose(X), self.selection @ v, inertia, u, c)
 
     def _at_rest(self, X: Value, c: Mapping[str, Value]) -> tuple[BodyMotion, Value]:
         u = ca.DM.zeros(len(self.inputs))
@@ -169,22 +167,3 @@ def solve_symmetric(M: Value, b: Value) -> Value:
     if isinstance(M, ca.DM):
         return ca.sparsify(ca.DM(np.linalg.inv(M.full()))) @ b
     return ca.ldl_solve(b, *ca.ldl(M))
-
-
-def _own(force: Force, c: Mapping[str, Value]) -> dict[str, Value]:
-    return {key: c[_full(force, key)] for key in force.coefficients}
-
-
-def _full(force: Force, key: str) -> str:
-    """Name of a coefficient with that of its force."""
-    return f"{force.name}.{key}" if key else force.name
-
-
-def _added_mass_coefficient(added_mass: np.ndarray, group: LieGroup) -> Coefficient:
-    is_twist = added_mass.shape == (6, 6)
-    lengths = ["m"] * 3 + ["rad"] * 3 if is_twist else list(group.tangent_units)
-    names = {0: "kg", 1: "kg m", 2: "kg m²"}
-    units = np.array(
-        [[names[(row == "rad") + (column == "rad")] for column in lengths] for row in lengths]
-    )
-    return Coefficient(added_mass, units, True, () if is_twist else group.tangent_names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
@@ -11,6 +12,7 @@ from ..codegen import Value
 from ..groups import LieGroup, Product, Rn
 from ..systems import Input, System
 from ._body_equations import BodyEquations
+from ._mechanical import mechanical
 
 
 def body_state(group: LieGroup, **others: LieGroup) -> Product:
@@ -42,9 +44,58 @@ def declared_inputs(
     return tuple(inputs)
 
 
+@dataclass(frozen=True, eq=False)
+class BodyMechanics:
+    """Equations of a body on ``x = (X, v)``, with inputs that may end with a force τ."""
+
+    equations: BodyEquations
+    takes_force: bool = False
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """Inputs of the body, and τ."""
+        own = self.equations.inputs
+        return own + generalized_inputs(self.equations.group) if self.takes_force else own
+
+    def mass_matrix(self, x: Value, p: Value) -> Value:
+        """``Hᵀ (I + A) H``."""
+        return self.equations.mass_matrix(self.equations.bind(p))
+
+    def force(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """``τ + Q + ad_vᵀ M v``."""
+        X, v, own, tau = self._split(x, u)
+        return self.equations.force(X, v, tau, own, self.equations.bind(p))
+
+    def field(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """``v, M⁻¹ (τ + Q + ad_vᵀ M v)``."""
+        X, v, own, tau = self._split(x, u)
+        return ca.vertcat(v, self.equations.acceleration(X, v, tau, own, self.equations.bind(p)))
+
+    def balance_derivatives(
+        self, t: Value, x: Value, a: Value, u: Value, p: Value
+    ) -> tuple[Value, Value]:
+        """Those of the force: M is the same everywhere."""
+        (X, v, own, tau), c = self._split(x, u), self.equations.bind(p)
+        by_X, by_v, by_u = self.equations.force_derivatives(
+            X, v, own, c, self.equations.mass_matrix(c) @ v
+        )
+        n = tau.shape[0] if self.takes_force else 0
+        return ca.horzcat(by_X, by_v), ca.horzcat(by_u, ca.DM.eye(tau.shape[0])[:, :n])
+
+    def input_map(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """Derivative of the force by the inputs."""
+        return self.balance_derivatives(t, x, ca.DM(), u, p)[1]
+
+    def _split(self, x: Value, u: Value) -> tuple[Value, Value, Value, Value]:
+        group, count = self.equations.group, len(self.equations.inputs)
+        tau = u[count:] if self.takes_force else ca.DM(group.dim, 1)
+        nq = group.nq
+        return x[:nq], x[nq : nq + group.dim], u[:count], tau
+
+
 def body_system(
     name: str,
-    equations: BodyEquations,
+    body: Any,
     *,
     inputs: Sequence[Input] | None,
     generalized_force: bool,
@@ -52,13 +103,10 @@ def body_system(
     output: LieGroup | None,
 ) -> System[Product]:
     """``Ẋ = X v^``, ``v̇ = M⁻¹ (τ + Q + ad_vᵀ M v)``, as `RigidBody.system` describes it."""
-    group, count = equations.group, len(equations.inputs)
-    own = equations.inputs + (generalized_inputs(group) if generalized_force else ())
-
-    def f(t: Value, x: Value, u: Value, p: Value) -> Value:
-        X, v = x[: group.nq], x[group.nq :]
-        tau = u[count:] if generalized_force else ca.DM(group.dim, 1)
-        return ca.vertcat(v, equations.acceleration(X, v, tau, u[:count], equations.bind(p)))
+    equations: BodyEquations = body.equations
+    group, parameters = equations.group, equations.coefficients.parameters
+    mechanics = BodyMechanics(equations, generalized_force)
+    declared = declared_inputs(name, mechanics.inputs, inputs)
 
     def kinetic_energy(t: Value, x: Value, u: Value, p: Value) -> Value:
         v = x[group.nq :]
@@ -70,16 +118,19 @@ def body_system(
     def energy(x: Value, p: Value) -> Value:
         return kinetic_energy(0, x, 0, p) + potential_energy(0, x, 0, p)
 
-    p = ca.SX.sym("p", len(equations.coefficients.parameters))
-    is_constant = not own and equations.is_conservative(equations.bind(p))
+    c = equations.bind(ca.SX.sym("p", len(parameters)))
+    state = body_state(group)
     return System(
         name,
-        body_state(group),
-        f,
-        inputs=declared_inputs(name, own, inputs),
-        parameters=equations.coefficients.parameters,
+        state,
+        mechanics.field,
+        inputs=declared,
+        parameters=parameters,
         h=h,
         output=output,
         quantities={"kinetic_energy": kinetic_energy, "potential_energy": potential_energy},
-        invariants=energy if is_constant else None,
+        invariants=energy if not declared and equations.is_conservative(c) else None,
+        structure=mechanical(
+            mechanics, state, declared, parameters, model=body, is_plain=equations.is_plain(c)
+        ),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value, unknown_name
+from ..codegen import Value, check_shape, unknown_name
 from ..systems import Parameter
 
 AXES = ("x", "y", "z")
@@ -80,13 +81,13 @@ class _Entry(NamedTuple):
 
 
 class Coefficients:
-    """All coefficients of a model; those named in `parametric` become parameters.
+    """All coefficients of a model; those named in `symbolic` become parameters.
 
     Parameters
     ----------
     coefficients : mapping of str to Coefficient
         By name.
-    parametric : iterable of str
+    symbolic : iterable of str
         Names of entries, or beginnings of several up to a dot: "inertia.xx", "inertia".
 
     Raises
@@ -96,23 +97,52 @@ class Coefficients:
     """
 
     def __init__(
-        self, coefficients: Mapping[str, Coefficient], parametric: Iterable[str] = ()
+        self, coefficients: Mapping[str, Coefficient], symbolic: Iterable[str] = ()
     ) -> None:
         entries = [entry for name, c in coefficients.items() for entry in _entries(name, c)]
-        for name in parametric:
+        for name in symbolic:
             if not any(_is_part(entry, name) for entry in entries):
                 valid = [entry.parameter.name for entry in entries]
-                raise KeyError(unknown_name("parameter", name, valid))
+                raise KeyError(unknown_parameter(name, valid))
         self.values = {name: c.value for name, c in coefficients.items()}
+        self._entries = entries
         self._symmetric = {name for name, c in coefficients.items() if c.is_symmetric}
         self._chosen = [
-            entry for entry in entries if any(_is_part(entry, name) for name in parametric)
+            entry for entry in entries if any(_is_part(entry, name) for name in symbolic)
         ]
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """Parameters of the chosen entries, in the order of the coefficients."""
         return tuple(entry.parameter for entry in self._chosen)
+
+    def with_values(self, where: str, values: Any) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+        """New numbers: the coefficients that change, and the names that stay symbolic.
+
+        Parameters
+        ----------
+        where : str
+            Whose coefficients they are, for messages.
+        values : array_like, shape (n,), or mapping of str to float
+            One for each of `parameters`, or by name.
+        """
+        chosen = [entry.parameter.name for entry in self._chosen]
+        if isinstance(values, Mapping):
+            given = {key: float(check_shape(key, x, ())) for key, x in values.items()}
+        else:
+            p = check_shape(f"{where}: parameter values", values, (len(chosen),))
+            given = dict(zip(chosen, p.tolist(), strict=True))
+        known = {entry.parameter.name: entry for entry in self._entries}
+        changed: dict[str, np.ndarray] = {}
+        for name, x in given.items():
+            if name not in known:
+                raise KeyError(f"{where}: {unknown_parameter(name, known)}")
+            _, coefficient, place = known[name]
+            new = changed.setdefault(coefficient, np.array(self.values[coefficient], dtype=float))
+            new[place] = x
+            if coefficient in self._symmetric:
+                new[place[::-1]] = x
+        return changed, tuple(name for name in chosen if name not in given)
 
     def bind(self, p: Value) -> dict[str, Value]:
         """Coefficients as CasADi values: constants without stored zeros, or with entries of p."""
@@ -139,3 +169,16 @@ def _entries(name: str, coefficient: Coefficient) -> Iterator[_Entry]:
 
 def _is_part(entry: _Entry, name: str) -> bool:
     return entry.parameter.name == name or entry.parameter.name.startswith(f"{name}.")
+
+
+# What numbers were called elsewhere, and are called here.
+_RENAMED = ((r"(^|\.)com(?=\.|$)", r"\1center_of_mass"), (r"\bgravity\.acceleration\b", "gravity"))
+
+
+def unknown_parameter(name: str, known: Iterable[str]) -> str:
+    """Message for a name that no number has; a name from elsewhere is translated."""
+    here = name
+    for pattern, new in _RENAMED:
+        here = re.sub(pattern, new, here)
+    message = unknown_name("parameter", name, known)
+    return message if here == name else f"{name!r} is called {here!r} here; {message}"

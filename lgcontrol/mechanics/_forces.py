@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import casadi as ca
@@ -69,7 +69,7 @@ class Force(ABC):
     Attributes
     ----------
     name : str
-        Leads the names of its coefficients in ``parametric``; differs between forces of a body.
+        Leads the names of its coefficients' names; differs between forces of a body.
 
     Examples
     --------
@@ -89,11 +89,22 @@ class Force(ABC):
 
     @property
     def coefficients(self) -> Mapping[str, Coefficient]:
-        """Numbers that may be named in ``parametric``, by name without that of the force.
+        """Numbers that may stay symbolic, by name without that of the force.
 
         The only one may have the name ``""``: the force's own.
         """
         return {}
+
+    def _with_coefficients(self, values: Mapping[str, np.ndarray]) -> Force:
+        """The force with other numbers, by the keys of `coefficients`: fields of those names."""
+        own = {entry.name for entry in fields(self)} if is_dataclass(self) else set()
+        for key in values:
+            if key not in own:
+                raise KeyError(
+                    f"force {self.name!r} has no field for {key or 'its coefficient'!r}: keep it "
+                    "symbolic, or give _with_coefficients to the force"
+                )
+        return replace(self, **values)  # type: ignore[type-var]
 
     @abstractmethod
     def _wrench(self, motion: BodyMotion, u: Value, c: Mapping[str, Value]) -> Value:
@@ -131,6 +142,9 @@ class Gravity(Force):
     def coefficients(self) -> Mapping[str, Coefficient]:
         """The acceleration."""
         return {"": Coefficient(self.acceleration, "m/s²")}
+
+    def _with_coefficients(self, values: Mapping[str, np.ndarray]) -> Gravity:
+        return replace(self, acceleration=values[""])
 
     def _wrench(self, motion: BodyMotion, u: Value, c: Mapping[str, Value]) -> Value:
         weight = motion.mass * c[""]

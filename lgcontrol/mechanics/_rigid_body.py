@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import casadi as ca
 import numpy as np
@@ -19,6 +19,7 @@ from ._body_system import body_state, body_system
 from ._coriolis import ad_tilde_matrix, boltzmann_hamel_matrix
 from ._forces import Force
 from ._inertia import SpatialInertia
+from ._surroundings import Surroundings, check_forces, coefficient_name
 
 CoriolisForm = Literal["ad_tilde", "ad", "boltzmann_hamel"]
 MomentumFrame = Literal["body", "spatial"]
@@ -50,10 +51,11 @@ class RigidBody:
     current : Current or array_like of shape (3,), optional
         Velocity of the fluid in world axes [m/s]; drag and added mass see the motion relative
         to it.
-    parametric : sequence of str
+    symbolic : sequence of str
         What stays symbolic, as parameters p: "mass", "center_of_mass", "inertia", "added_mass",
         "current", forces such as "gravity", their coefficients such as "linear_drag.damping", or
-        single entries such as "inertia.xx" and "gravity.z".
+        single entries such as "inertia.xx" and "gravity.z". `parametric` adds to them,
+        `with_parameters` gives them values.
 
     Raises
     ------
@@ -63,7 +65,7 @@ class RigidBody:
     TypeError
         If the group is no group of motions.
     KeyError
-        If `parametric` names something unknown.
+        If `symbolic` names something unknown.
 
     References
     ----------
@@ -86,7 +88,24 @@ class RigidBody:
     forces: Sequence[Force] = ()
     added_mass: Any = None
     current: Any = None
-    parametric: Sequence[str] = ()
+    symbolic: Sequence[str] = ()
+
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *args: Any, **fields: Any) -> RigidBody:
+            if "parametric" in fields:
+                raise TypeError(
+                    "RigidBody: `parametric` is the method; the field is called `symbolic`: "
+                    f"RigidBody(…, symbolic={fields['parametric']!r})"
+                )
+            return super().__new__(cls)
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "with_parametric":
+                raise AttributeError(
+                    "RigidBody has no `with_parametric`: it is called `parametric`"
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __post_init__(self) -> None:
         check_name("body", self.name)
@@ -94,20 +113,9 @@ class RigidBody:
             if not isinstance(getattr(self, field), kind):
                 given = type(getattr(self, field)).__name__
                 raise TypeError(f"{self.name}: {field} must be a {kind.__name__}, not {given}")
-        object.__setattr__(self, "forces", tuple(self.forces))
-        names = []
-        for force in self.forces:
-            if not isinstance(force, Force):
-                raise TypeError(f"{self.name}: {force!r} is not a Force")
-            if force.name in names:
-                raise ValueError(
-                    f"{self.name}: two forces are called {force.name!r}; name one otherwise"
-                )
-            names.append(force.name)
-        is_text = isinstance(self.parametric, str)
-        object.__setattr__(
-            self, "parametric", (self.parametric,) if is_text else tuple(self.parametric)
-        )
+        object.__setattr__(self, "forces", check_forces(self.name, self.forces))
+        is_text = isinstance(self.symbolic, str)
+        object.__setattr__(self, "symbolic", (self.symbolic,) if is_text else tuple(self.symbolic))
         if self.current is not None and not isinstance(self.current, Current):
             object.__setattr__(self, "current", Current(self.current))
         if self.added_mass is not None:
@@ -128,7 +136,7 @@ class RigidBody:
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """Parameters p: what `parametric` chose."""
+        """Parameters p: what stays symbolic."""
         return self.equations.coefficients.parameters
 
     @property
@@ -155,9 +163,77 @@ class RigidBody:
         """Return the body with further forces."""
         return replace(self, forces=(*self.forces, *forces))
 
-    def with_parametric(self, *names: str) -> RigidBody:
-        """Return the body with further symbolic parameters."""
-        return replace(self, parametric=(*self.parametric, *names))
+    def parametric(self, *names: str) -> RigidBody:
+        """Return the body with further symbolic parameters.
+
+        Parameters
+        ----------
+        *names : str
+            As in `symbolic`.
+
+        Raises
+        ------
+        KeyError
+            If a name is unknown.
+        """
+        return replace(self, symbolic=(*self.symbolic, *names))
+
+    def with_parameters(self, values: Any) -> RigidBody:
+        """Return the body whose numbers are the given ones; those are symbols no longer.
+
+        Parameters
+        ----------
+        values : array_like, shape (n_parameters,), or mapping of str to float
+            One number for each of `parameters`; or any numbers by their names in full, symbols or
+            not ("mass", "center_of_mass.x", "inertia.xy", "gravity.z"). Symbols that are not named
+            stay symbols.
+
+        Returns
+        -------
+        RigidBody
+
+        Raises
+        ------
+        KeyError
+            If there is no such number.
+        ValueError
+            If a count is wrong, a number not finite, or impossible for what it belongs to. Inertias
+            that no body has are taken, with a warning.
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import SE3
+        >>> body = RigidBody("ball", SE3, SpatialInertia.sphere(2.0, 0.1), symbolic=["mass"])
+        >>> body.with_parameters({"mass": 3.0, "inertia.xx": 0.009}).parameters
+        ()
+        >>> body.with_parameters([3.0]).inertia.mass
+        3.0
+        """
+        changed, left = self.equations.coefficients.with_values(self.name, values)
+        inertia = self.inertia
+        if changed.keys() & {"mass", "center_of_mass", "inertia"}:
+            own = {"mass": inertia.mass, "inertia": inertia.inertia} | changed
+            center = changed.get("center_of_mass", inertia.center_of_mass)
+            inertia = SpatialInertia(own["mass"], center, own["inertia"], check="warn")
+        current = self.current
+        if "current" in changed:
+            current = replace(current, velocity=changed["current"])
+        return replace(
+            self,
+            inertia=inertia,
+            forces=[self._with_coefficients(force, changed) for force in self.forces],
+            added_mass=changed.get("added_mass", self.added_mass),
+            current=current,
+            symbolic=left,
+        )
+
+    def _with_coefficients(self, force: Force, changed: Mapping[str, np.ndarray]) -> Force:
+        own = {
+            key: changed[coefficient_name("", force, key)]
+            for key in force.coefficients
+            if coefficient_name("", force, key) in changed
+        }
+        return force._with_coefficients(own) if own else force
 
     # Equations of motion
 
@@ -265,14 +341,13 @@ class RigidBody:
         KeyError
             If no force has this name.
         """
-        by_name = {entry.name: entry for entry in self.forces}
-        if force not in by_name:
-            raise KeyError(f"{self.name}: {unknown_name('force', force, by_name)}")
+        names = [entry.name for entry in self.forces]
+        if force not in names:
+            raise KeyError(f"{self.name}: {unknown_name('force', force, names)}")
 
         def build(X: Value, v: Value, u: Value, p: Value) -> Value:
             c = self.equations.bind(p)
-            motion = self.equations.motion(X, v, u, c)
-            return self.equations.wrench(by_name[force], motion, u, c)
+            return self.equations.wrench(force, X, v, u, c)
 
         return self._trace("wrench", build, "X v u p", "W")
 
@@ -354,7 +429,7 @@ class RigidBody:
         """
         return body_system(
             name or self.name,
-            self.equations,
+            self,
             inputs=inputs,
             generalized_force=generalized_force,
             h=h,
@@ -366,9 +441,9 @@ class RigidBody:
     @cached_property
     def equations(self) -> BodyEquations:
         """The equations on CasADi columns, for use in expressions."""
-        return BodyEquations.create(
-            self.group, self.inertia, self.forces, self.added_mass, self.current, self.parametric
-        )
+        added = {} if self.added_mass is None else {"": self.added_mass}
+        surroundings = Surroundings({"": self.forces}, added, self.current, self.group)
+        return BodyEquations.create(self.inertia, surroundings, self.symbolic)
 
     def _mass_matrix(self, p: Value) -> Value:
         return self.equations.mass_matrix(self.equations.bind(p))

@@ -1,4 +1,4 @@
-"""Where a solve starts: what is known without asking, a trajectory, or what a controller does."""
+"""Where a solve starts: what is known without asking, a trajectory, a controller, the last plan."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import numpy as np
 
 from ..codegen import check_shape
 from ..systems import Trajectory
-from ._problem import OptimalControlProblem
-from ._solution import OptimalSolution
+from ._problem import OptimalControlProblem, OptimalSolution
 from ._stage_qp import StageQP
 from ._transcription import Nodes, Setting, Transcription
 
 # How much dearer controls are to the regulators of a first guess: far off, where a linear one errs
 # and its controls are at their bounds, slow ones get on better.
 CAUTIONS = (1.0, 1e2, 1e4)
+# Share of a step by which times may miss a node and still mean it.
+SAME_NODE = 1e-6
 
 
 def make_guess(
@@ -71,7 +72,8 @@ def _best_start(
     costs = []
     for nodes in starts:
         values = transcription.values(nodes, setting)
-        costs.append(values.cost + transcription.penalty(values, transcription.rows.soft))
+        cost = values.cost + transcription.penalty(values, transcription.rows.soft)
+        costs.append(np.inf if transcription.not_finite(values) else cost)
     return starts[int(np.argmin(np.nan_to_num(costs, nan=np.inf)))]
 
 
@@ -167,3 +169,33 @@ def follow(
         inputs[k, controls] = total / substeps if alive else inputs[max(k - 1, 0), controls]
         states.append(x if alive else states[-1])
     return Nodes(times, np.array(states), inputs)
+
+
+def moved_on(
+    problem: OptimalControlProblem, last: Nodes, times: np.ndarray, p: np.ndarray
+) -> Nodes:
+    """What was found last at the times of new nodes; beyond its end the last input is held.
+
+    Parameters
+    ----------
+    problem : OptimalControlProblem
+    last : Nodes
+    times : ndarray, shape (N + 1,)
+    p : ndarray
+        The system's parameters.
+
+    Returns
+    -------
+    Nodes
+    """
+    steps = (times[0] - last.t[0]) / problem.dt
+    whole = round(steps)
+    if abs(steps - whole) < SAME_NODE and 0 <= whole <= 1:
+        x, u = last.x, last.u
+        if whole == 1:
+            step = problem.system.step(problem.method, problem.substeps)
+            end = step(last.t[-1], x[-1], u[-1], p, problem.dt)
+            x, u = np.vstack([x[1:], end]), np.vstack([u[1:], u[-1]])
+        return Nodes(times, x.copy(), u.copy())
+    plan = Trajectory._of(problem.system.state, *last)
+    return Nodes(times, plan(times).x, plan(times[:-1]).u)

@@ -1,26 +1,32 @@
-"""OptimalControlProblem: what is to be solved, apart from any solver."""
+"""OptimalControlProblem: what is to be solved; Solver: what solves it; OptimalSolution: the result.
+
+The problem knows no solver: each enters itself in `SOLVERS`, where names are looked up.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from enum import StrEnum
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..codegen import check_shape
+from ..codegen import check_shape, unknown_name
 from ..groups import check_element
 from ..integrators import Method, get_method
-from ..systems import Parameter, System, stable_substeps
+from ..plotting import plot_run
+from ..systems import Parameter, System, Trajectory, block_slices, stable_substeps
 from ..systems._system import not_a_system
-from ._bounds import Bound
 from ._reference import sample_reference
-from ._residual import Residual
-from ._weights import input_weight, state_weight
+from ._statement import Bound, Residual, input_weight, state_weight
 
 if TYPE_CHECKING:
-    from ._solution import OptimalSolution
+    from matplotlib.figure import Figure
 
 # Share by which the steps of a plan may miss what a mode does in dt.
 MODE_ACCURACY = 0.1
@@ -107,7 +113,7 @@ class OptimalControlProblem:
         system = self.system
         if not isinstance(system, System):
             raise TypeError(not_a_system("system", system))
-        horizon = _check_horizon(self.horizon)
+        horizon = _check_horizon(self.horizon, self.dt)
         if not len(system.input_index("control")):
             raise ValueError(f"{system.name} has no control inputs to optimise")
         dt = _check_step(system, self.dt)
@@ -156,6 +162,104 @@ class OptimalControlProblem:
         """Nominal values of the system's parameters, then of the problem's own."""
         own = [entry.nominal for entry in self.parameters if isinstance(entry, Parameter)]
         return np.concatenate([self.system.nominal_parameters, own])
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the system's parameters, then of the problem's own."""
+        own = [entry.name for entry in self.parameters if isinstance(entry, Parameter)]
+        return (*self.system.parameter_names, *own)
+
+    def parameter_values(self, p: Mapping[str, float] | ArrayLike | None = None) -> np.ndarray:
+        """Values of all parameters, the system's first.
+
+        Parameters
+        ----------
+        p : mapping or array_like, optional
+            Values by name, the others nominal; or all of them in order.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+        """
+        return values_by_name(self.parameter_names, self.nominal_parameters, p)
+
+    def with_parameters(self, values: Mapping[str, float]) -> OptimalControlProblem:
+        """Copy with other nominal values of the named parameters; compiled code serves both.
+
+        Parameters
+        ----------
+        values : mapping of str to float
+        """
+        nominal = self.parameter_values(values)
+        count = self.system.n_parameters
+        names = self.system.parameter_names
+        own = tuple(
+            replace(entry, nominal=float(value))
+            for entry, value in zip(self.parameters, nominal[count:], strict=True)
+            if isinstance(entry, Parameter)
+        )
+        system = self.system
+        if any(name in names for name in values):
+            system = system.with_parameters(**dict(zip(names, nominal[:count], strict=True)))
+        return self._like(system=system, parameters=own)
+
+    def parametric(self, *names: str) -> OptimalControlProblem:
+        """Copy in which limits of bounds are parameters, so that they may change at run time.
+
+        Parameters
+        ----------
+        *names : str
+            ``"label.lower"`` or ``"label.upper"`` of bounds whose limit there is one number.
+
+        Returns
+        -------
+        OptimalControlProblem
+            With parameters of these names, the limits their nominal values.
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import Rn
+        >>> cart = System("cart", Rn(1), lambda t, x, u, p: u, inputs=["push"])
+        >>> problem = OptimalControlProblem(cart, 5, 0.1, bounds=[Bound("x0", upper=2.0)])
+        >>> problem.parametric("x0.upper").with_parameters({"x0.upper": 3.0}).nominal_parameters
+        array([3.])
+        """
+        bounds, made = list(self.bounds), []
+        places = {
+            f"{bound.label}.{side}": (i, side)
+            for i, bound in enumerate(bounds)
+            for side in ("lower", "upper")
+            if _is_limit(getattr(bound, side))
+        }
+        for name in names:
+            if name not in places:
+                raise ValueError(unknown_name("limit", name, places))
+            i, side = places[name]
+            made.append(Parameter(name, "", float(getattr(bounds[i], side))))
+            bounds[i] = replace(bounds[i], **{side: name})
+        return self._like(bounds=tuple(bounds), parameters=(*self.parameters, *made))
+
+    def _like(self, **changes: Any) -> OptimalControlProblem:
+        """Copy; substeps that were chosen are chosen again."""
+        kept = {} if not self._is_automatic else {"substeps": None}  # type: ignore[attr-defined]
+        return replace(self, **(kept | changes))
+
+    @property
+    def ignored_limits(self) -> tuple[str, ...]:
+        """Coordinates whose limits the system knows and no bound mentions.
+
+        Empty as soon as a bound is a function: it may be what keeps them.
+        """
+        if any(not isinstance(bound.of, str) for bound in self.bounds):
+            return ()
+        state, bounded = self.system.state, {bound.of for bound in self.bounds}
+        blocks = block_slices(state)[0]
+        covered = {
+            name
+            for of in bounded
+            for name in (of, *(state.coordinate_names[blocks[of]] if of in blocks else ()))
+        }
+        return tuple(name for name in self.system.limits if name not in covered)
 
     def times(self, t0: float = 0.0) -> np.ndarray:
         """Times of the nodes in s, shape (N + 1,)."""
@@ -210,35 +314,356 @@ class OptimalControlProblem:
             "the system does"
         )
 
-    def solve(self, x0: Any, *, qp: str = "auto", **options: Any) -> OptimalSolution:
-        """Solve for one start; for many, keep an `SQPSolver`.
+    def solve(
+        self, x0: ArrayLike, *, solver: Solver | str | None = None, **options: Any
+    ) -> OptimalSolution:
+        """Solve for one start; for many, keep a solver such as `SQPSolver`.
 
         Parameters
         ----------
         x0 : array_like, shape (nq,)
-        qp : str
-            QP back-end, see `SQPSolver`.
+        solver : Solver or str, optional
+            A key of `SOLVERS` or a solver, whose settings are used; "sqp" if left out.
         **options
-            Of `SQPSolver.solve`: ``guess``, ``t0``, ``tolerance``, …
+            Of `Solver.solve`: ``guess``, ``t0``, ``tolerance``, …
 
         Returns
         -------
         OptimalSolution
         """
-        from ._sqp import SQPSolver
-
         start = check_element("x0", x0, self.system.state, tolerance=np.inf)
-        p = options.get("p")
-        own = None if p is None else np.asarray(p, dtype=np.float64)[: self.system.n_parameters]
+        own = self.parameter_values(options.get("p"))[: self.system.n_parameters]
         finer = self.keeping_up(start, self.system.nominal_input, options.get("t0", 0.0), own)
-        return SQPSolver(finer, qp=qp).solve(start, **options)
+        return make_solver(solver, finer).solve(start, **options)
 
 
-def _check_horizon(value: Any) -> int:
+class SolveStatus(StrEnum):
+    """How a solve ended; every solver uses these words and no others.
+
+    ``CONVERGED``: the residual is within the tolerance. ``ACCEPTABLE``: nothing gets it lower, and
+    it is below `ACCEPTABLE_RESIDUAL`. ``ITERATION_LIMIT`` and ``TIME_LIMIT``: what was allowed is
+    used up, as after each real-time step. ``INFEASIBLE``: hard bounds cannot all be kept; the
+    result exceeds them as little as was found. ``STALLED``: steps lead nowhere. ``FAILED``: there
+    is no step, or the numbers are not finite. ``STOPPED``: by the callback.
+    """
+
+    CONVERGED = "converged"
+    ACCEPTABLE = "acceptable"
+    ITERATION_LIMIT = "iteration limit"
+    TIME_LIMIT = "time limit"
+    INFEASIBLE = "infeasible"
+    STALLED = "stalled"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+# Residual up to which a solve that gets no further is good enough to use.
+ACCEPTABLE_RESIDUAL = 1e-4
+
+
+class Iteration(NamedTuple):
+    """One iterate of a solve, as callbacks get it.
+
+    Attributes
+    ----------
+    number : int
+    cost : float
+        With the prices of soft bounds.
+    gap : float
+        Largest gap in the dynamics.
+    violation : float
+        Largest excess over a hard bound.
+    kkt : float
+        Optimality residual; infinite before the first step.
+    step : float
+        Share of the last step that was taken.
+    damping : float
+        Levenberg's weight in the last step.
+    time : float
+        Since the start of the solve, s.
+    """
+
+    number: int
+    cost: float
+    gap: float
+    violation: float
+    kkt: float
+    step: float
+    damping: float
+    time: float
+
+
+class Violation(NamedTuple):
+    """Where a bound is exceeded most.
+
+    Attributes
+    ----------
+    name : str
+        Of the bounded quantity.
+    time : float
+        In s.
+    node : int
+    amount : float
+        Excess, in the unit of the quantity.
+    """
+
+    name: str
+    time: float
+    node: int
+    amount: float
+
+    def __str__(self) -> str:
+        """Name, amount and time."""
+        return f"{self.name} exceeds its bound by {self.amount:.3g} at t = {self.time:g} s"
+
+
+def worst_violations(
+    names: tuple[str, ...], excess: np.ndarray, times: np.ndarray
+) -> tuple[Violation, ...]:
+    """Of each row the largest excess, if any, from the worst row on.
+
+    Parameters
+    ----------
+    names : tuple of str
+    excess : ndarray, shape (N + 1, rows)
+    times : ndarray, shape (N + 1,)
+
+    Returns
+    -------
+    tuple of Violation
+    """
+    found = [
+        Violation(names[i], float(times[k]), int(k), float(excess[k, i]))
+        for i, k in enumerate(excess.argmax(axis=0) if excess.size else ())
+        if excess[k, i] > 0
+    ]
+    return tuple(sorted(found, key=lambda entry: -entry.amount))
+
+
+@dataclass(frozen=True, eq=False)
+class OptimalSolution:
+    """Result of solving an `OptimalControlProblem`.
+
+    Attributes
+    ----------
+    status : SolveStatus
+    message : str
+        The same in a sentence, with the bounds that are violated.
+    trajectory : Trajectory
+        Best iterate: N + 1 states and N inputs.
+    reference : Trajectory
+        What was to be followed.
+    cost : float
+        Of the problem, with the prices of soft bounds; of a real-time step, that before its last
+        iteration.
+    kkt : float
+        Optimality residual: largest of the scaled gradient of the Lagrangian, the gaps, the
+        violations and the complementarity. NaN after real-time steps, which do not ask for it.
+    gap : float
+        Largest gap in the dynamics.
+    violations : tuple of Violation
+        Hard bounds that are exceeded, each where it is worst.
+    iterations : tuple of Iteration
+    times : dict
+        Seconds in "total", "model" (functions and derivatives) and "qp".
+    problem : OptimalControlProblem
+    """
+
+    status: SolveStatus
+    message: str
+    trajectory: Trajectory
+    reference: Trajectory
+    cost: float
+    kkt: float
+    gap: float
+    violations: tuple[Violation, ...]
+    iterations: tuple[Iteration, ...]
+    times: dict[str, float]
+    problem: OptimalControlProblem
+
+    @property
+    def success(self) -> bool:
+        """Whether the solve converged, at least to `ACCEPTABLE_RESIDUAL`."""
+        return self.status in (SolveStatus.CONVERGED, SolveStatus.ACCEPTABLE)
+
+    @property
+    def t(self) -> np.ndarray:
+        """Times of the nodes, s."""
+        return self.trajectory.t
+
+    @property
+    def x(self) -> np.ndarray:
+        """States of the nodes, shape (N + 1, nq)."""
+        return self.trajectory.x
+
+    @property
+    def u(self) -> np.ndarray:
+        """Inputs, shape (N, n_inputs)."""
+        return self.trajectory.u
+
+    def plot(self, **options: Any) -> Figure:
+        """Plot states and inputs over time, the reference dashed.
+
+        Parameters
+        ----------
+        **options
+            Of `lgcontrol.plotting.plot_run`.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        system = self.problem.system
+        run: Any = SimpleNamespace(
+            name=system.name,
+            group=system.state,
+            t=self.t,
+            x=self.x,
+            u=self.u,
+            input_names=system.input_names,
+            input_units=tuple(entry.unit for entry in system.inputs),
+            input_roles=tuple(entry.role for entry in system.inputs),
+            input_bounds=np.array(system.input_bounds),
+            reference=self.reference.x,
+            estimate=None,
+            estimate_std=None,
+            controllers={},
+            status="completed" if self.success else self.status,
+            message=self.message,
+        )
+        return plot_run(run, **options)
+
+    def __repr__(self) -> str:
+        """Status, cost, residual and effort."""
+        return (
+            f"OptimalSolution({self.status}, cost={self.cost:.6g}, kkt={self.kkt:.1e}, "
+            f"iterations={len(self.iterations) - 1}, {self.times.get('total', 0.0):.3f} s)"
+        )
+
+
+class Solver(Protocol):
+    """What solves an `OptimalControlProblem`, to convergence or one step a call.
+
+    A solver holds settings, one problem, and what it found last. Without a problem it is good for
+    its settings: ``MPC(…, solver=SQPSolver(qp="daqp"))``. It never raises because a problem is
+    hard: the status says how it went, and the result is the best iterate.
+
+    Attributes
+    ----------
+    problem : OptimalControlProblem
+    """
+
+    @property
+    def problem(self) -> OptimalControlProblem:
+        """What is solved; refused by a solver that has none yet."""
+        ...
+
+    def for_problem(self, problem: OptimalControlProblem) -> Solver:
+        """A solver with the same settings for a problem, which has found nothing yet."""
+        ...
+
+    def prepare(self) -> Solver:
+        """Compile what a loop calls, and return the solver."""
+        ...
+
+    def solve(
+        self,
+        x0: ArrayLike,
+        *,
+        guess: Any = None,
+        reference: Any = None,
+        t0: float = 0.0,
+        p: Mapping[str, float] | ArrayLike | None = None,
+        tolerance: float = 1e-6,
+        max_iterations: int = 200,
+        time_limit: float = np.inf,
+        callback: Callable[[Iteration], bool | None] | None = None,
+    ) -> OptimalSolution:
+        """Iterate to convergence, or to a limit."""
+        ...
+
+    def step(
+        self,
+        x0: ArrayLike,
+        *,
+        reference: Any = None,
+        t0: float = 0.0,
+        p: Mapping[str, float] | ArrayLike | None = None,
+        iterations: int = 1,
+    ) -> OptimalSolution:
+        """Some full steps from what was found last, moved on to t0: for control in real time."""
+        ...
+
+    def reset(self) -> None:
+        """Forget what was found: the next solve is as the first."""
+        ...
+
+    def export(self, folder: str | Path) -> Path:
+        """Write the solver as C99 that needs nothing else; or refuse by name."""
+        ...
+
+
+SOLVERS: dict[str, Callable[[], Solver]] = {}
+"""Makers of solvers without a problem, by name. Each solver enters itself; so may your own."""
+
+DEFAULT_SOLVER = "sqp"
+
+
+def make_solver(solver: Solver | str | None, problem: OptimalControlProblem) -> Solver:
+    """A solver for a problem.
+
+    Parameters
+    ----------
+    solver : Solver or str or None
+        A key of `SOLVERS`, a solver whose settings to take, or None for the default.
+    problem : OptimalControlProblem
+
+    Returns
+    -------
+    Solver
+    """
+    if solver is None or isinstance(solver, str):
+        name = DEFAULT_SOLVER if solver is None else solver
+        if name not in SOLVERS:
+            raise ValueError(unknown_name("solver", name, SOLVERS))
+        solver = SOLVERS[name]()
+    if isinstance(solver, type) or not hasattr(solver, "for_problem"):
+        raise TypeError(
+            f"solver must be a name ({', '.join(SOLVERS)}) or a solver such as SQPSolver(qp='daqp')"
+            f", not {solver!r}"
+        )
+    return solver.for_problem(problem)
+
+
+def _check_horizon(value: Any, dt: float | None) -> int:
     is_number = isinstance(value, int | float | np.integer | np.floating)
     if not is_number or value != value // 1 or value < 1:
-        raise ValueError(f"horizon must be a whole number of steps, at least 1, got {value!r}")
+        text = f"horizon must be a whole number of steps, at least 1, got {value!r}"
+        if isinstance(value, float | np.floating) and value > 0 and dt:
+            text += f"; {value:g} s are {max(1, round(value / dt))} steps of {dt:g} s"
+        raise ValueError(text)
     return int(value)
+
+
+def _is_limit(value: Any) -> bool:
+    """Whether a limit is one finite number."""
+    return not isinstance(value, str) and np.ndim(value) == 0 and bool(np.isfinite(value))
+
+
+def values_by_name(
+    names: Sequence[str], nominal: np.ndarray, p: Mapping[str, float] | ArrayLike | None
+) -> np.ndarray:
+    """Parameters of a mapping (others nominal) or of an array, shape (n,)."""
+    if p is None:
+        return nominal
+    if not isinstance(p, Mapping):
+        return check_shape("p", p, nominal.shape)
+    values = nominal.copy()
+    for name, value in p.items():
+        if name not in names:
+            raise ValueError(unknown_name("parameter", name, names))
+        values[names.index(name)] = check_shape(f"parameter {name!r}", value, ())
+    return values
 
 
 def _check_substeps(value: Any) -> int:

@@ -19,9 +19,10 @@ from ..systems import (
 )
 from ..systems._scaling import balanced, balancing_units
 from ..systems._subspaces import is_stabilizable_when_sampled
+from ..systems._system import not_a_system
 from ._problem import OptimalControlProblem
 from ._reference import sample_reference
-from ._weights import input_weight, state_weight
+from ._statement import input_weight, state_weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,6 +232,9 @@ def cost_to_go(
 
 
 def _needs_controls(system: System) -> None:
+    if not isinstance(system, System):
+        remedy = "; control.lqr is for those of python-control" if hasattr(system, "A") else ""
+        raise TypeError(not_a_system("system", system) + remedy)
     if not len(system.input_index("control")):
         others = ", ".join(system.input_names) or "none"
         raise ValueError(f"{system.name} has no control inputs to regulate with (inputs: {others})")

@@ -2,45 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..codegen import check_shape
 from ..groups import check_element
-from ._descent import FIRST_PRICE, Descent, Limits
-from ._guess import make_guess
-from ._optimality import gradient_size
-from ._problem import OptimalControlProblem
-from ._qp import QPSolver
+from ..systems import Trajectory
+from ._guess import make_guess, moved_on
+from ._problem import (
+    ACCEPTABLE_RESIDUAL,
+    SOLVERS,
+    Iteration,
+    OptimalControlProblem,
+    OptimalSolution,
+    SolveStatus,
+    Violation,
+    worst_violations,
+)
+from ._qp import Backend, QPSolver
 from ._reference import sample_reference
 from ._riccati import cost_to_go
-from ._solution import Iteration, OptimalSolution, worst_violations
-from ._transcription import Nodes, Setting, Transcription
+from ._stage_qp import StageQP, StageQPSolution, gradient_size, optimality_residual
+from ._transcription import Nodes, Setting, Transcription, Values
 
-
-class RealTimeStep(NamedTuple):
-    """Result of one real-time iteration.
-
-    Attributes
-    ----------
-    nodes : Nodes
-        After the step; those given when the QP failed.
-    status : str
-        "solved", "infeasible" (hard bounds exceeded as little as possible) or "qp failed".
-    cost : float
-        Of the nodes before the step.
-    message : str
-    qp_time : float
-        In s.
-    """
-
-    nodes: Nodes
-    status: str
-    cost: float
-    message: str
-    qp_time: float
+SUFFICIENT_DECREASE = 1e-4
+SMALLEST_STEP = 2.0**-12
+# A weight on violations exceeds what the descent condition asks for by this share.
+SAFETY = 0.5
+# Rounding in a sum over the horizon: differences below this share of the merit say nothing.
+ROUNDING = 1e-14
+# Hard bounds that no step can keep are given prices, raised from the first to the last of these
+# (times the size of the gradient) before the problem counts as infeasible.
+FIRST_PRICE, LAST_PRICE = 1e2, 1e5
+# Levenberg's weight: where it starts once a step fails, and where a solve gives up.
+FIRST_DAMPING, LAST_DAMPING = 1e-3, 1e8
+# A solve has stalled when in so many iterations neither the residual nor the cost fell to these
+# shares of what they were: curvature that Gauss-Newton leaves out allows tiny steps only.
+PATIENCE, LEAST_PROGRESS = 40, 0.7
+OTHER_START = "start elsewhere: guess=… takes a Trajectory, a solution or a controller"
 
 
 class SQPSolver:
@@ -48,13 +52,15 @@ class SQPSolver:
 
     Each iteration linearizes about the nodes, solves a QP for tangent vectors and moves the nodes
     along the group. `solve` safeguards the steps by a line search on an ℓ₁ merit function and by
-    Levenberg's damping; `step` takes one full step, for control in real time.
+    Levenberg's damping; `step` takes full steps, for control in real time.
 
     Parameters
     ----------
-    problem : OptimalControlProblem
-    qp : str
-        A back-end of `QP_SOLVERS`, or "auto" for the one that fits the problem's size.
+    problem : OptimalControlProblem, optional
+        Without it the solver stands for its settings: ``MPC(…, solver=SQPSolver(qp="daqp"))``.
+    qp : str or callable
+        A back-end of `QP_SOLVERS`, "auto" for the one that fits the problem's size, or your own,
+        ``StageQP → StageQPSolution``; see `QPSolver`.
 
     Attributes
     ----------
@@ -74,16 +80,39 @@ class SQPSolver:
     >>> up = [-1.0, 0.0, 0.0]
     >>> solver = SQPSolver(OptimalControlProblem(
     ...     pendulum, 60, 0.1, Q={"angle": 1, "rate": 0.1}, R=0.01, reference=up))
-    >>> solver.solve([1.0, 0.0, 0.0]).status
-    'converged'
+    >>> print(solver.solve([1.0, 0.0, 0.0]).status)
+    converged
     """
 
-    def __init__(self, problem: OptimalControlProblem, *, qp: str = "auto") -> None:
-        self.problem = problem
-        self.qp = QPSolver(qp)
-        self.transcription = Transcription(problem)
+    def __init__(
+        self, problem: OptimalControlProblem | None = None, *, qp: str | Backend = "auto"
+    ) -> None:
+        self.qp, self._backend = QPSolver(qp), qp
         self.is_prepared = False
+        self._found: Nodes | None = None
         self._terminal: tuple[Any, np.ndarray, np.ndarray] | None = None
+        self._transcription = None if problem is None else Transcription(problem)
+
+    def __repr__(self) -> str:
+        """Back-end, and the system of its problem."""
+        of = "" if self._transcription is None else f"{self.problem.system.name!r}, "
+        return f"SQPSolver({of}qp={self.qp.name!r})"
+
+    @property
+    def transcription(self) -> Transcription:
+        """Functions of the problem."""
+        if self._transcription is None:
+            raise ValueError(f"{self!r} has no problem yet: SQPSolver(problem, …)")
+        return self._transcription
+
+    @property
+    def problem(self) -> OptimalControlProblem:
+        """What is solved."""
+        return self.transcription.problem
+
+    def for_problem(self, problem: OptimalControlProblem) -> SQPSolver:
+        """A solver with the same settings for a problem."""
+        return SQPSolver(problem, qp=self._backend)
 
     def prepare(self) -> SQPSolver:
         """Compile the problem's functions to machine code, and return the solver.
@@ -101,9 +130,29 @@ class SQPSolver:
         self.is_prepared = True
         return self
 
-    # -- what is given -----------------------------------------------------------------------------
+    def reset(self) -> None:
+        """Forget what was found; the next solve is as the first."""
+        self._found = None
+        self.qp.reset()
 
-    def setting(self, times: np.ndarray, reference: Any = None, p: Any = None) -> Setting:
+    def export(self, folder: str | Path) -> Path:
+        """Not there yet.
+
+        Raises
+        ------
+        NotImplementedError
+            SQPSolver has no C99 export.
+        """
+        raise NotImplementedError(
+            "SQPSolver does not export C99: its QP back-ends are libraries of their own"
+        )
+
+    def setting(
+        self,
+        times: np.ndarray,
+        reference: Any = None,
+        p: Mapping[str, float] | ArrayLike | None = None,
+    ) -> Setting:
         """Reference, parameters and terminal weight for the times of the nodes.
 
         Parameters
@@ -111,7 +160,7 @@ class SQPSolver:
         times : ndarray, shape (N + 1,)
         reference : optional
             That of the problem if left out.
-        p : array_like, optional
+        p : mapping or array_like, optional
             Parameters of the system and of the problem; nominal if left out.
 
         Returns
@@ -120,12 +169,11 @@ class SQPSolver:
         """
         problem = self.problem
         reference = problem.reference if reference is None else reference
-        nominal = problem.nominal_parameters
-        p = nominal if p is None else check_shape("p", p, nominal.shape)
-        own = p[: problem.system.n_parameters]
+        values = problem.parameter_values(p)
+        own = values[: problem.system.n_parameters]
         x_ref, u_ref = sample_reference(problem.system, reference, times, own)
-        weight = self._terminal_weight(reference, x_ref[-1], u_ref[-1], times[-1], p)
-        return Setting(x_ref, u_ref, p, weight)
+        weight = self._terminal_weight(reference, x_ref[-1], u_ref[-1], times[-1], values)
+        return Setting(x_ref, u_ref, values, weight)
 
     def _terminal_weight(
         self, reference: Any, x_ref: np.ndarray, u_ref: np.ndarray, t: float, p: np.ndarray
@@ -133,57 +181,106 @@ class SQPSolver:
         """That of the problem; a Riccati solution is kept until there is another reference."""
         if not isinstance(self.problem.terminal, str):
             return self.problem.terminal
-        end = np.concatenate([x_ref, u_ref, p])
+        own = p[: self.problem.system.n_parameters]
+        end = np.concatenate([own, x_ref, u_ref])
         kept = self._terminal
-        if kept is None or not (kept[0] is reference or np.array_equal(kept[1], end)):
+        if kept is not None and kept[0] is reference:  # as it moves on the weight stays
+            end = end if not np.array_equal(kept[1][: len(own)], own) else kept[1]
+        if kept is None or not np.array_equal(kept[1], end):
             weight = cost_to_go(self.problem, x_ref, u_ref, t, p)
             self._terminal = kept = (reference, end, weight)
         return kept[2]
 
-    # -- one step ----------------------------------------------------------------------------------
-
     @np.errstate(over="ignore", invalid="ignore")  # a diverged guess: the QP is refused then
-    def step(self, x0: np.ndarray, nodes: Nodes, setting: Setting) -> RealTimeStep:
-        """One full Gauss-Newton step from the nodes towards the problem that starts at x0.
+    def step(
+        self,
+        x0: ArrayLike,
+        *,
+        reference: Any = None,
+        t0: float = 0.0,
+        p: Mapping[str, float] | ArrayLike | None = None,
+        iterations: int = 1,
+    ) -> OptimalSolution:
+        """Full Gauss-Newton steps from what was found last, moved on to t0.
 
         Parameters
         ----------
-        x0 : ndarray, shape (nq,)
-        nodes : Nodes
-        setting : Setting
+        x0 : array_like, shape (nq,)
+            An element of the group.
+        reference, t0, p
+            As for `solve`.
+        iterations : int
 
         Returns
         -------
-        RealTimeStep
-        """
-        transcription = self.transcription
-        values, qp = transcription.linearize(nodes, setting, x0)
-        cost = values.cost + transcription.penalty(values, qp.soft)
-        result = self.qp.solve(qp)
-        status, message, spent = "solved", "", result.time
-        if not result.solved and np.isinf(qp.soft).any():
-            result = self.qp.solve(qp.softened(FIRST_PRICE * gradient_size(qp)))
-            spent += result.time
-            excess = np.where(np.isinf(qp.soft), qp.excess(result.x, result.u), 0.0)
-            worst = worst_violations(transcription.rows.names, excess, nodes.t)
-            status, message = "infeasible", "; ".join(map(str, worst))
-        if not result.solved:
-            return RealTimeStep(nodes, "qp failed", cost, "the QP has no finite solution", spent)
-        return RealTimeStep(
-            transcription.move(nodes, result.x, result.u), status, cost, message, spent
-        )
+        OptimalSolution
+            "iteration limit" where steps were taken; "infeasible" where hard bounds are exceeded,
+            as little as possible, by the linear model; "failed" where there is no step: then with
+            what was found last.
 
-    # -- to convergence ----------------------------------------------------------------------------
+        Raises
+        ------
+        ValueError
+            If nothing was found yet: `solve` comes first.
+        """
+        if self._found is None:
+            raise ValueError("there is nothing to go on from: solve first")
+        started, problem, transcription = time.perf_counter(), self.problem, self.transcription
+        times = problem.times(t0)
+        setting = self.setting(times, reference, p)
+        x0 = np.asarray(x0, dtype=np.float64)
+        nodes = moved_on(problem, self._found, times, setting.p[: problem.system.n_parameters])
+        status, message, spent = SolveStatus.ITERATION_LIMIT, "", 0.0
+        log: list[Iteration] = []
+        violations: tuple[Violation, ...] = ()
+        for number in range(1, iterations + 1):
+            values, qp = transcription.linearize(nodes, setting, x0)
+            cost = values.cost + transcription.penalty(values, qp.soft)
+            result, violations = self.qp.solve(qp), ()
+            spent += result.time
+            if not result.solved and np.isinf(qp.soft).any():
+                result = self.qp.solve(qp.softened(FIRST_PRICE * gradient_size(qp)))
+                spent += result.time
+                if result.solved:
+                    excess = np.where(np.isinf(qp.soft), qp.excess(result.x, result.u), 0.0)
+                    violations = worst_violations(transcription.rows.names, excess, nodes.t)
+            gap = float(np.abs(values.gaps).max(initial=0.0))
+            amount = max((entry.amount for entry in violations), default=0.0)
+            elapsed = time.perf_counter() - started
+            log.append(Iteration(number, cost, gap, amount, np.nan, 1.0, 0.0, elapsed))
+            if not result.solved:
+                status = SolveStatus.FAILED
+                message = transcription.not_finite(values) or "the QP has no finite solution"
+                break
+            nodes = transcription.move(nodes, result.x, result.u)
+            status = SolveStatus.INFEASIBLE if violations else SolveStatus.ITERATION_LIMIT
+            message = "; ".join(map(str, violations))
+        self._found = nodes
+        total = time.perf_counter() - started
+        group = problem.system.state
+        return OptimalSolution(
+            status=status,
+            message=message,
+            trajectory=Trajectory._of(group, nodes.t, nodes.x, nodes.u),
+            reference=Trajectory._of(group, nodes.t, setting.x_ref, setting.u_ref),
+            cost=log[-1].cost,
+            kkt=np.nan,
+            gap=log[-1].gap,
+            violations=violations,
+            iterations=tuple(log),
+            times={"total": total, "model": total - spent, "qp": spent},
+            problem=problem,
+        )
 
     @np.errstate(over="ignore", invalid="ignore")  # a diverged guess: the QP is refused then
     def solve(
         self,
-        x0: Any,
+        x0: ArrayLike,
         *,
         guess: Any = None,
         reference: Any = None,
         t0: float = 0.0,
-        p: Any = None,
+        p: Mapping[str, float] | ArrayLike | None = None,
         tolerance: float = 1e-6,
         max_iterations: int = 200,
         time_limit: float = np.inf,
@@ -204,8 +301,8 @@ class SQPSolver:
             Instead of the problem's: a constant state, a TrimPoint or a Trajectory.
         t0 : float
             Time of the start, s.
-        p : array_like, optional
-            Parameters of the system and of the problem.
+        p : mapping or array_like, optional
+            Parameters of the system and of the problem, by name or all of them.
         tolerance : float
             Largest optimality residual that counts as converged.
         max_iterations : int
@@ -226,4 +323,308 @@ class SQPSolver:
         nodes.x[0] = x0
         limits = Limits(tolerance, max_iterations, time_limit, callback)
         descent = Descent(self.transcription, self.qp, x0, nodes, setting, limits)
-        return descent.finish(descent.iterate())
+        solution = descent.finish(descent.iterate())
+        self._found = Nodes(solution.t, solution.x, solution.u)
+        return solution
+
+
+SOLVERS["sqp"] = SQPSolver
+
+
+class Limits(NamedTuple):
+    """What ends a solve; see `SQPSolver.solve`.
+
+    Attributes
+    ----------
+    tolerance : float
+    max_iterations : int
+    time_limit : float
+        In s.
+    callback : callable or None
+    """
+
+    tolerance: float
+    max_iterations: int
+    time_limit: float
+    callback: Callable[[Iteration], bool | None] | None
+
+
+class Descent:
+    """State of one solve."""
+
+    def __init__(
+        self,
+        transcription: Transcription,
+        qp_solver: QPSolver,
+        x0: np.ndarray,
+        nodes: Nodes,
+        setting: Setting,
+        limits: Limits,
+    ) -> None:
+        self.transcription, self.qp_solver = transcription, qp_solver
+        self.x0, self.nodes, self.setting, self.limits = x0, nodes, setting, limits
+        self.started = time.perf_counter()
+        self.qp_time = 0.0
+        self.model_time = 0.0
+        self.prices: StageQPSolution | None = None
+        self.price = np.inf  # of hard bounds; finite once they cannot all be kept
+        self.step_length, self.damping = 1.0, 0.0
+        self.weight = 0.0  # on violations in the merit
+        self.log: list[Iteration] = []
+        self.values: Values
+        self.qp: StageQP
+
+    def iterate(self) -> SolveStatus:
+        """Step until something ends the solve."""
+        self._linearize()
+        while True:
+            number = len(self.log)
+            self.log.append(self._report(number))
+            stop = self.limits.callback is not None and self.limits.callback(self.log[-1])
+            if self.transcription.not_finite(self.values):
+                return SolveStatus.FAILED
+            if self.log[-1].kkt <= self.limits.tolerance:
+                return SolveStatus.CONVERGED
+            if stop:
+                return SolveStatus.STOPPED
+            if self._crawls():
+                return self._why_stuck(SolveStatus.STALLED)
+            if number >= self.limits.max_iterations:
+                return SolveStatus.ITERATION_LIMIT
+            if self.log[-1].time > self.limits.time_limit:
+                return SolveStatus.TIME_LIMIT
+            end = self._advance()
+            if end is not None:
+                return end
+            self._linearize()
+
+    def _advance(self) -> SolveStatus | None:
+        """One step that lowers the merit; otherwise why there is none, or no need for one."""
+        while True:
+            qp = self.qp.softened(self.price) if np.isfinite(self.price) else self.qp
+            result = self.qp_solver.solve(qp.damped(self.damping))
+            self.qp_time += result.time
+            if not result.solved:
+                if np.isinf(self.price) and self.qp.active[:, np.isinf(self.qp.soft)].any():
+                    self.price = FIRST_PRICE * gradient_size(self.qp)
+                elif not self._damp():
+                    return self._why_stuck(SolveStatus.FAILED)
+                continue
+            # The new multipliers may show that there is nothing left to do.
+            kkt = optimality_residual(self.qp, result)
+            if kkt <= self.limits.tolerance:
+                self.log[-1] = self.log[-1]._replace(kkt=kkt)
+                return SolveStatus.CONVERGED
+            if np.isfinite(self.price) and optimality_residual(qp, result) <= self.limits.tolerance:
+                if not self._raise_price():
+                    return self._why_stuck(SolveStatus.STALLED)
+                continue
+            began = time.perf_counter()
+            merit = Merit(self.transcription, self.setting, qp, self.values)
+            found = search(merit, self.nodes, result, self.weight)
+            self.model_time += time.perf_counter() - began
+            if found is not None:
+                self.nodes, self.step_length, self.weight, agreement = found
+                self.prices = result
+                self._adapt(agreement)
+                return None
+            if not self._damp():
+                return self._why_stuck(SolveStatus.STALLED)
+
+    def _raise_price(self) -> bool:
+        self.price *= 10
+        return self.price <= LAST_PRICE * gradient_size(self.qp)
+
+    def _why_stuck(self, otherwise: SolveStatus) -> SolveStatus:
+        excess = self._hard_excess().max(initial=0.0)
+        if self.log[-1].kkt <= ACCEPTABLE_RESIDUAL and excess <= ACCEPTABLE_RESIDUAL:
+            return SolveStatus.ACCEPTABLE
+        return SolveStatus.INFEASIBLE if excess > self.limits.tolerance else otherwise
+
+    def _crawls(self) -> bool:
+        """Whether many iterations of damped steps have led nowhere."""
+        if len(self.log) <= 2 * PATIENCE:
+            return False
+        before, recent = self.log[-PATIENCE - 1], self.log[-PATIENCE:]
+        residual = min(entry.kkt for entry in self.log[:-PATIENCE])
+        return (
+            min(entry.damping for entry in recent) > FIRST_DAMPING
+            and min(entry.kkt for entry in recent) > LEAST_PROGRESS * residual
+            and recent[-1].cost > LEAST_PROGRESS * before.cost
+        )
+
+    def _adapt(self, agreement: float) -> None:
+        """Damp more where the QP promised too much: Gauss-Newton leaves out some curvature."""
+        if agreement < 0.25:
+            self.damping = max(FIRST_DAMPING, 4 * self.damping)
+        elif agreement > 0.75:
+            self.damping = 0.0 if self.damping <= FIRST_DAMPING else self.damping / 4
+
+    def _damp(self) -> bool:
+        self.damping = max(FIRST_DAMPING, 10 * self.damping)
+        return self.damping <= LAST_DAMPING
+
+    def _linearize(self) -> None:
+        began = time.perf_counter()
+        self.values, self.qp = self.transcription.linearize(self.nodes, self.setting, self.x0)
+        self.model_time += time.perf_counter() - began
+
+    def _hard_excess(self) -> np.ndarray:
+        return np.where(np.isinf(self.qp.soft), self.transcription.excess(self.values), 0.0)
+
+    def _report(self, number: int) -> Iteration:
+        cost = self.values.cost + self.transcription.penalty(self.values, self.qp.soft)
+        return Iteration(
+            number,
+            cost,
+            float(np.abs(self.values.gaps).max(initial=0.0)),
+            float(self._hard_excess().max(initial=0.0)),
+            np.inf if self.prices is None else optimality_residual(self.qp, self.prices),
+            self.step_length,
+            self.damping,
+            time.perf_counter() - self.started,
+        )
+
+    def finish(self, status: SolveStatus) -> OptimalSolution:
+        """Put the result together."""
+        problem, last = self.transcription.problem, self.log[-1]
+        group, nodes = problem.system.state, self.nodes
+        excess = self._hard_excess()
+        violations = worst_violations(
+            self.transcription.rows.names,
+            np.where(excess > self.limits.tolerance, excess, 0.0),
+            nodes.t,
+        )
+        message = {
+            SolveStatus.CONVERGED: f"optimal to {last.kkt:.1e} after {last.number} iterations",
+            SolveStatus.ACCEPTABLE: f"optimal to {last.kkt:.1e} after {last.number} iterations; no "
+            f"step improves it to {self.limits.tolerance:.1e}",
+            SolveStatus.ITERATION_LIMIT: f"residual {last.kkt:.1e} after {last.number} iterations"
+            + (f"; {OTHER_START}" if last.number >= PATIENCE else ""),
+            SolveStatus.TIME_LIMIT: f"residual {last.kkt:.1e} after {last.time:.3g} s",
+            SolveStatus.INFEASIBLE: "no step reduces the violation of the hard bounds",
+            SolveStatus.STALLED: "steps hardly lower the cost any further: residual "
+            f"{last.kkt:.1e} after {last.number} iterations; {OTHER_START}",
+            SolveStatus.FAILED: self.transcription.not_finite(self.values)
+            or f"the QP solver {self.qp_solver.name!r} found no step",
+            SolveStatus.STOPPED: "stopped by the callback",
+        }[status]
+        message = "; ".join([message, *map(str, violations)])
+        times = {
+            "total": time.perf_counter() - self.started,
+            "model": self.model_time,
+            "qp": self.qp_time,
+        }
+        return OptimalSolution(
+            status=status,
+            message=message,
+            trajectory=Trajectory._of(group, nodes.t, nodes.x, nodes.u),
+            reference=Trajectory._of(group, nodes.t, self.setting.x_ref, self.setting.u_ref),
+            cost=last.cost,
+            kkt=last.kkt,
+            gap=last.gap,
+            violations=violations,
+            iterations=tuple(self.log),
+            times=times,
+            problem=problem,
+        )
+
+
+class Merit:
+    """Merit of nodes about one linearization.
+
+    Parameters
+    ----------
+    transcription : Transcription
+    setting : Setting
+    qp : StageQP
+        Its `soft` says which rows have a price.
+    values : Values
+        Of the nodes the QP is built about.
+    """
+
+    def __init__(
+        self, transcription: Transcription, setting: Setting, qp: StageQP, values: Values
+    ) -> None:
+        self.transcription, self.setting, self.qp = transcription, setting, qp
+        self.cost, self.violation = self._parts(values)
+
+    def _parts(self, values: Values) -> tuple[float, float]:
+        """Cost with prices, and the sum of what must vanish."""
+        priced = values.cost + self.transcription.penalty(values, self.qp.soft)
+        hard = self.transcription.excess(values)[:, np.isinf(self.qp.soft)]
+        return priced, float(np.abs(values.gaps).sum() + hard.sum())
+
+    def at(self, nodes: Nodes) -> tuple[float, float]:
+        """Cost with prices and violation of nodes."""
+        return self._parts(self.transcription.values(nodes, self.setting))
+
+
+class Step(NamedTuple):
+    """A step that lowers the merit enough.
+
+    Attributes
+    ----------
+    nodes : Nodes
+    length : float
+        Share of the direction.
+    weight : float
+        On violations.
+    agreement : float
+        Decrease of the merit over what the QP promised for the full direction.
+    """
+
+    nodes: Nodes
+    length: float
+    weight: float
+    agreement: float
+
+
+def search(
+    merit: Merit, nodes: Nodes, direction: StageQPSolution, weight: float = 0.0
+) -> Step | None:
+    """Longest halved step that lowers the merit enough; None if there is none.
+
+    Parameters
+    ----------
+    merit : Merit
+    nodes : Nodes
+        About which the QP was built.
+    direction : StageQPSolution
+    weight : float
+        Least weight on violations. It is raised to where the direction descends (Nocedal and Wright
+        2006, equation 18.36) and must not fall during a solve, or the merit would go in circles.
+
+    Returns
+    -------
+    Step or None
+    """
+    qp = merit.qp
+    now = qp.cost(np.zeros_like(direction.x), np.zeros_like(direction.u))
+    model = qp.cost(direction.x, direction.u) - now
+    if merit.violation > 0:
+        weight = max(weight, model / ((1 - SAFETY) * merit.violation))
+    promised = model - weight * merit.violation
+    slope = promised - _curvature(qp, direction)
+    if not slope < 0:
+        return None
+    start = merit.cost + weight * merit.violation
+    length = 1.0
+    while length >= SMALLEST_STEP:
+        trial = merit.transcription.move(nodes, length * direction.x, length * direction.u)
+        cost, violation = merit.at(trial)
+        change = cost + weight * violation - start
+        if change <= SUFFICIENT_DECREASE * length * slope + ROUNDING * abs(start):
+            return Step(trial, length, weight, change / promised if promised < 0 else 0.0)
+        length /= 2
+    return None
+
+
+def _curvature(qp: StageQP, direction: StageQPSolution) -> float:
+    """Half the second-order term of the cost along the direction."""
+    x, u = direction.x, direction.u
+    return 0.5 * float(
+        np.einsum("ki,kij,kj", x, qp.Q, x)
+        + np.einsum("ki,kij,kj", u, qp.R, u)
+        + 2 * np.einsum("ki,kij,kj", u, qp.S, x[:-1])
+    )

@@ -215,7 +215,9 @@ class SimulationResult:
         return save_result(self, Path(path))
 
     @classmethod
-    def load(cls, path: str | Path, group: LieGroup | None = None) -> SimulationResult:
+    def load(
+        cls, path: str | Path, group: LieGroup | None = None, *, largest: int = 2**30
+    ) -> SimulationResult:
         """Read a file written by `save`.
 
         Parameters
@@ -223,15 +225,17 @@ class SimulationResult:
         path : str or Path
         group : LieGroup, optional
             Needed only when the state lives on a group of your own.
+        largest : int
+            Bytes that the file may take unpacked; larger ones are refused.
 
         Raises
         ------
         ValueError
-            If the file is not a result, damaged, or of a newer version.
+            If the file is not a result, damaged, too large, or of a newer version.
         """
         from ._storage import load_result
 
-        return load_result(Path(path), group)
+        return load_result(Path(path), group, largest)
 
     def to_control(self) -> control.TimeResponseData:
         """As `control.TimeResponseData`: outputs are the error coordinates, or the states."""

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..codegen import check_shape
-from ..groups import LieGroup, describe_group, group_from_description
-from ..io._archive import DAMAGE, damage_reason, read_archive, write_archive
+from ..groups import LieGroup, check_element, describe_group, group_from_description
+from ..io._archive import DAMAGE, LARGEST, damage_reason, read_archive, write_archive
 from ..systems._trajectory_file import read_group
 from ._logs import ControllerLog, Measurements, TaskError
 from ._result import SimulationResult
@@ -27,9 +27,11 @@ def save_result(result: SimulationResult, path: Path) -> Path:
     return write_archive(path, SCHEMA, VERSION, *_to_plain(result))
 
 
-def load_result(path: Path, group: LieGroup | None) -> SimulationResult:
+def load_result(path: Path, group: LieGroup | None, largest: int = LARGEST) -> SimulationResult:
     """See `SimulationResult.load`."""
-    path, arrays, description = read_archive(path, SCHEMA, VERSION, "saved simulation result")
+    path, arrays, description = read_archive(
+        path, SCHEMA, VERSION, "saved simulation result", largest
+    )
     if group is None:
         group = read_group(path, description.get("group"))
     try:
@@ -87,6 +89,8 @@ def _from_plain(
     }
     if n < 1 or any(len(values) != m for values in names.values()):
         raise ValueError("the numbers of times, inputs, units and roles do not fit together")
+    kept["x"] = _states(kept["x"], group, str(description["status"]))
+    _check_times("t", kept["t"], strictly=True)
     kept |= names | {key: str(description[key]) for key in _TEXTS}
     return SimulationResult(
         group=group,
@@ -107,6 +111,21 @@ def _from_plain(
     )
 
 
+def _states(x: np.ndarray, group: LieGroup, status: str) -> np.ndarray:
+    """States on the group; the last one of a run that diverged or failed may be anything."""
+    good = len(x) - (status in ("diverged", "failed"))
+    return np.concatenate([check_element("x", x[:good], group, batch=True), x[good:]])
+
+
+def _check_times(name: str, t: np.ndarray, *, strictly: bool = False) -> None:
+    """Refuse times that go back."""
+    steps = np.diff(t)
+    wrong = np.flatnonzero(steps <= 0 if strictly else steps < 0)
+    if wrong.size:
+        k = int(wrong[0])
+        raise ValueError(f"{name} does not increase: {t[k]:g} s is followed by {t[k + 1]:g} s")
+
+
 def _measurements(
     arrays: Mapping[str, np.ndarray], i: int, kind: dict[str, Any], state: LieGroup
 ) -> Measurements:
@@ -117,6 +136,7 @@ def _measurements(
             raise
         group = state
     t = check_shape(f"times of measurement {i}", arrays[f"measurement_{i}_t"], (None,))
+    _check_times(f"measurement_{i}_t", t)
     y = arrays[f"measurement_{i}_y"]
     return Measurements(t, check_shape(f"measurement {i}", y, (len(t), group.nq)), group)
 
@@ -130,6 +150,7 @@ def _task(arrays: Mapping[str, np.ndarray], i: int, kind: dict[str, Any], n: int
 
 def _controller(arrays: Mapping[str, np.ndarray], i: int, keys: list[str]) -> ControllerLog:
     t = check_shape(f"times of controller {i}", arrays[f"controller_{i}_t"], (None,))
+    _check_times(f"controller_{i}_t", t)
     command = arrays.get(f"controller_{i}_command")
     if command is not None:
         command = check_shape(f"command of controller {i}", command, (len(t), None))

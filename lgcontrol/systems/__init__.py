@@ -4,10 +4,12 @@ from ._augment import augment as augment
 from ._block_names import block_slices as block_slices
 from ._check import check_system as check_system
 from ._derivatives import field_derivatives as field_derivatives
-from ._derivatives import step_derivatives as step_derivatives
+from ._errors import ErrorCoordinates as ErrorCoordinates
 from ._linearization import Linearization as Linearization
 from ._linearization import TrajectoryLinearization as TrajectoryLinearization
 from ._linearize import linearize as linearize
+from ._measurement import BoundMeasurement as BoundMeasurement
+from ._measurement import Measurement as Measurement
 from ._nlsys import to_nlsys as to_nlsys
 from ._sample_time import sample_time as sample_time
 from ._signals import Input as Input
@@ -17,6 +19,7 @@ from ._signals import Role as Role
 from ._signals import check_name as check_name
 from ._stable_steps import stable_substeps as stable_substeps
 from ._stable_steps import step_factor as step_factor
+from ._step import step_derivatives as step_derivatives
 from ._subspaces import Controllability as Controllability
 from ._subspaces import Mode as Mode
 from ._subspaces import Observability as Observability

@@ -1,4 +1,4 @@
-"""Exact derivatives of fields, outputs and steps in left-invariant error coordinates."""
+"""Exact derivatives of fields and outputs in left-invariant error coordinates."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
+import numpy as np
 
 from ..codegen import ModelFunction, Value
 from ..groups import LieGroup, Product
-from ..integrators import Mechanical, Method
+from ..integrators import Mechanical
+from ._step import group_derivatives
 from ._tracing import shapes_of, symbols_of
 from ._user_code import call_with_symbols
 
@@ -29,7 +31,9 @@ def derivatives_function(system: System) -> ModelFunction:
             Df, Bf = ca.jacobian(rate, x) @ system.state.rate_matrix(x), ca.jacobian(rate, u)
         else:
             Df, Bf = _of_structure(system, structure, rate, (t, x, u, p))
-        system._cache[key] = _function(system, "derivatives", [t, x, u, p], {"Df": Df, "Bf": Bf})
+        system._cache[key] = matrix_function(
+            system, "derivatives", [t, x, u, p], {"Df": Df, "Bf": Bf}
+        )
     return system._cache[key]
 
 
@@ -42,7 +46,7 @@ def trace_derivatives(system: System, build: Callable[..., Any]) -> ModelFunctio
     for name, value, shape in (("Df", Df, (n, n)), ("Bf", Bf, (n, m))):
         if value.shape != shape:
             raise ValueError(f"{label} returned {name} of shape {value.shape}, expected {shape}")
-    return _function(system, "derivatives", list(symbols), {"Df": Df, "Bf": Bf})
+    return matrix_function(system, "derivatives", list(symbols), {"Df": Df, "Bf": Bf})
 
 
 def _of_structure(
@@ -73,8 +77,10 @@ def _of_structure(
 def field_derivatives(system: System) -> ModelFunction:
     """``(t, x, u, p) → A, B, C, D, rate`` of the exact linearization.
 
-    With ``X = X̄ exp(ε)`` and ``Y = Ȳ exp(δy)``: continuous ``A = Df − ad_f``, ``B = ∂f/∂u``;
-    discrete ``A, B`` of ``ε⁺ = A ε + B δu``, projection included.
+    In tangent coordinates of the whole group, constrained or not: `linearize` and
+    `step_derivatives` are in the error coordinates of the system. With ``X = X̄ exp(ε)`` and
+    ``Y = Ȳ exp(δy)``: continuous ``A = Df − ad_f``, ``B = ∂f/∂u``; discrete ``A, B`` of
+    ``ε⁺ = A ε + B δu``, projection included.
 
     Parameters
     ----------
@@ -90,74 +96,45 @@ def field_derivatives(system: System) -> ModelFunction:
         t, x, u, p = symbols_of(system)
         rate, y = system.f(t, x, u, p), system.h(t, x, u, p)
         if system.is_discrete:
-            A, B = _map_derivatives(system.state, x, u, system.step()(t, x, u, p, system.dt))
+            A, B = group_derivatives(system, t, x, u, p)
         else:
             Df, B = derivatives_function(system)(t, x, u, p)
             A = Df - system.state.ad(rate)
-        drop = system.output.tangent_matrix(y)
-        C = drop @ (ca.jacobian(y, x) @ system.state.rate_matrix(x))
-        D = drop @ ca.jacobian(y, u)
+        C, D = output_derivatives(system.state, system.output, x, u, y)
         results = {"A": A, "B": B, "C": C, "D": D, "rate": rate}
-        system._cache[key] = _function(system, "linearization", [t, x, u, p], results)
-    return system._cache[key]
-
-
-def step_derivatives(
-    system: System, method: str | Method = "rk4", substeps: int = 1
-) -> ModelFunction:
-    """``(t, x, u, p, dt) → x_next, A, B`` of one step: ``ε⁺ = A ε + B δu``.
-
-    Parameters
-    ----------
-    system : System
-    method, substeps
-        See `System.step`.
-
-    Returns
-    -------
-    ModelFunction
-    """
-    step = system.step(method, substeps)
-    key = ("step_derivatives", step)
-    if key not in system._cache:
-        t, x, u, p = symbols_of(system)
-        dt = system.symbol.sym("dt")
-        after = step(t, x, u, p, dt)
-        A, B = _map_derivatives(system.state, x, u, after)
-        results = {"x_next": after, "A": A, "B": B}
-        system._cache[key] = _function(system, "step_derivatives", [t, x, u, p, dt], results)
+        system._cache[key] = matrix_function(system, "linearization", [t, x, u, p], results)
     return system._cache[key]
 
 
 def solve_symmetric(M: Value, b: Value) -> Value:
-    """``M⁻¹ b`` for a symmetric positive definite M, by its sparse factors."""
+    """``M⁻¹ b`` for a symmetric positive definite M: by its sparse factors, or inverse if constant."""
+    if isinstance(M, ca.DM) or M.is_constant():
+        return ca.sparsify(ca.DM(np.linalg.inv(ca.evalf(ca.SX(M)).full()))) @ b
     return ca.ldl_solve(b, *ca.ldl(M)) if isinstance(M, ca.SX) else ca.solve(M, b)
 
 
-def _map_derivatives(group: LieGroup, x: Value, u: Value, after: Value) -> tuple[Value, Value]:
-    """Derivatives of a map x → after between tangent spaces, and with respect to u."""
-    drop = group.tangent_matrix(after)
-    return drop @ (ca.jacobian(after, x) @ group.rate_matrix(x)), drop @ ca.jacobian(after, u)
+def output_derivatives(
+    state: LieGroup, output: LieGroup, x: Value, u: Value, y: Value
+) -> tuple[Value, Value]:
+    """Derivatives of y between tangent spaces for displacements of x, and with respect to u."""
+    drop = output.tangent_matrix(y)
+    return drop @ (ca.jacobian(y, x) @ state.rate_matrix(x)), drop @ ca.jacobian(y, u)
 
 
-def _function(
+def matrix_function(
     system: System, name: str, symbols: list[Value], results: dict[str, Any]
 ) -> ModelFunction:
+    """Named results of t, x, u, p; those of a capital letter are matrices."""
     expressions: Any = [system.symbol(value) for value in results.values()]
     if system.symbol is ca.SX:
         expressions = ca.cse(expressions)
-    n, m, r = system.state.dim, system.n_inputs, system.output.dim
-    shapes = shapes_of(system) | {
-        "dt": (),
-        "A": (n, n),
-        "B": (n, m),
-        "C": (r, n),
-        "D": (r, m),
-        "Df": (n, n),
-        "Bf": (n, m),
+    names = ["t", "x", "u", "p"]
+    shapes = shapes_of(system)
+    used = {key: shapes[key] for key in names} | {
+        key: value.shape
+        for key, value in zip(results, expressions, strict=True)
+        if key[0].isupper()
     }
-    names = ["t", "x", "u", "p", "dt"][: len(symbols)]
-    used = {key: value for key, value in shapes.items() if key in names or key in results}
     return ModelFunction(
         ca.Function(name, symbols, expressions, names, list(results)),
         shapes=used,

@@ -9,7 +9,6 @@ import numpy as np
 import scipy
 
 from ..integrators import Method
-from ._derivatives import step_derivatives
 from ._sample_time import sample_time
 from ._signals import (
     Input,
@@ -20,11 +19,13 @@ from ._signals import (
     names_of,
 )
 from ._stable_steps import substeps_for
+from ._step import step_derivatives
 from ._trajectory import Trajectory
 
 if TYPE_CHECKING:
     import control
 
+    from ._steadiness import Steadiness
     from ._subspaces import Controllability, Observability
     from ._system import System
     from ._trim_point import TrimPoint
@@ -44,19 +45,13 @@ class Linearization:
     Attributes
     ----------
     A, B, C, D : ndarray
-        Shapes (n, n), (n, m), (r, n), (r, m) with n = state.dim and r = output.dim.
+        Shapes (n, n), (n, m), (r, n), (r, m) with n = system.n_errors and r = output.dim.
     x, u, p : ndarray
         Where; u holds all inputs of the system.
     t : float
         Time in s.
-    rate : ndarray, shape (n,)
+    rate : ndarray, shape (dim,)
         The field there.
-    kind : str
-        "equilibrium", "relative equilibrium" (the field and A stay the same along the motion with
-        the present rate, which is a symmetry then) or "none".
-    varying : tuple of str
-        Inputs and outputs whose columns of B and D or rows of C and D change along the motion all
-        the same: a force fixed in the world, a position in world coordinates.
     inputs : tuple of Input
         Those the columns of B and D belong to.
     system : System
@@ -71,10 +66,27 @@ class Linearization:
     p: np.ndarray
     t: float
     rate: np.ndarray
-    kind: Kind
-    varying: tuple[str, ...]
     inputs: tuple[Input, ...]
     system: System
+    steadiness: Steadiness
+
+    @property
+    def kind(self) -> Kind:
+        """Equilibrium, relative equilibrium or none; looked for when first asked.
+
+        "relative equilibrium": the field and A stay the same along the motion with the present
+        rate, which is a symmetry then.
+        """
+        return self.steadiness.kind
+
+    @property
+    def varying(self) -> tuple[str, ...]:
+        """Inputs and outputs whose columns of B, D or rows of C, D change along a steady motion.
+
+        A force fixed in the world, for example, or a position in world coordinates.
+        """
+        gone = {*self.system.input_names} - {*self.input_names}
+        return tuple(name for name in self.steadiness.varying if name not in gone)
 
     def __repr__(self) -> str:
         """Where, what kind of motion, and sizes; A, B, C and D hold the numbers."""
@@ -106,7 +118,7 @@ class Linearization:
     @property
     def state_names(self) -> tuple[str, ...]:
         """Names of the error states."""
-        return self.system.state.tangent_names
+        return self.system.error_names
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -134,11 +146,8 @@ class Linearization:
         """Names of the inputs whose columns of B change along the motion (`varying` has D too)."""
         if not self.varying:
             return ()
-        from ._steadiness import steadiness
-
-        changes = steadiness(self.system, self.t, self.x, self.u, self.p).columns_of_B
-        names = names_of(self.system.inputs)
-        return tuple(name for name in self.input_names if changes[names.index(name)])
+        changes = self.steadiness.columns_of_B
+        return tuple(name for name in self.input_names if name in changes)
 
     def discrete(self, dt: float) -> tuple[np.ndarray, np.ndarray]:
         """``ε_{k+1} = A_d ε_k + B_d δu_k`` with the input held over steps of dt.
@@ -191,14 +200,7 @@ class Linearization:
         """
         index = choose_inputs(self.inputs, inputs)
         kept = tuple(self.inputs[i] for i in index)
-        gone = {*self.input_names} - {*names_of(kept)}
-        return replace(
-            self,
-            B=self.B[:, index],
-            D=self.D[:, index],
-            inputs=kept,
-            varying=tuple(name for name in self.varying if name not in gone),
-        )
+        return replace(self, B=self.B[:, index], D=self.D[:, index], inputs=kept)
 
     def to_control(self, inputs: InputChoice = "control") -> control.StateSpace:
         """Return a `control.StateSpace` in error coordinates, with names.

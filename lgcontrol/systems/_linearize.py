@@ -12,7 +12,7 @@ from ..groups import LieGroup, Product, check_element
 from ._complete import complete_input, complete_parameters
 from ._derivatives import field_derivatives
 from ._linearization import Linearization, TrajectoryLinearization
-from ._steadiness import classify
+from ._steadiness import Steadiness
 from ._trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ def linearize(
 
     With ``X = X̄ exp(ε)`` the error obeys ``ε̇ = (Df − ad_f) ε + B δu`` to first order, without an
     affine term, whether or not the point is an equilibrium. A and B hold at time t; they stay what
-    they are where the result says that it is time-invariant.
+    they are where the result says that it is time-invariant. For systems with error coordinates of
+    their own (`ErrorCoordinates`), ``A_z = E A N``, ``B_z = E B``, ``C_z = C N``.
 
     Parameters
     ----------
@@ -75,9 +76,9 @@ def linearize(
     t, x, u, p = read_point(system, t, x, u, p)
     here = field_derivatives(system)(t, x, u, p)
     _refuse_non_finite(system, here)
-    kind, varying = classify(system, t, x, u, p)
-    A, B, C, D = (matrix + 0.0 for matrix in (here.A, here.B, here.C, here.D))  # no negative zeros
-    return Linearization(A, B, C, D, x, u, p, t, here.rate, kind, varying, system.inputs, system)
+    A, B, C, D = _in_errors(system, x, p, here)
+    steadiness = Steadiness(system, t, x, u, p, here)
+    return Linearization(A, B, C, D, x, u, p, t, here.rate, system.inputs, system, steadiness)
 
 
 def read_point(
@@ -114,7 +115,16 @@ def _along(system: System, nodes: Trajectory, p: Any) -> TrajectoryLinearization
     p = complete_parameters(system, p)
     result = field_derivatives(system)(nodes.t, nodes.x, nodes.input_at_nodes, p)
     _refuse_non_finite(system, result)
-    return TrajectoryLinearization(nodes, result.A, result.B, result.C, result.D, p, system)
+    return TrajectoryLinearization(nodes, *_in_errors(system, nodes.x, p, result), p, system)
+
+
+def _in_errors(system: System, x: np.ndarray, p: np.ndarray, full: Any) -> tuple[np.ndarray, ...]:
+    """A, B, C, D in the error coordinates of a system, without negative zeros."""
+    A, B, C, D = full.A, full.B, full.C, full.D
+    if system.errors is not None:
+        E, N = system.errors.selection, system.errors.basis(x, p)
+        A, B, C = E @ A @ N, E @ B, C @ N
+    return tuple(matrix + 0.0 for matrix in (A, B, C, D))
 
 
 def _factors(group: LieGroup) -> list[LieGroup | None]:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 Coordinates = Literal["group", "error"]
 
+# Retractions have the errors that are asked for to first order; each pass doubles the digits or so.
+REFINEMENTS = 3
+
 
 def to_nlsys(
     system: System,
@@ -91,7 +94,7 @@ def to_nlsys(
         t, x, u, p = read_point(system, None, about, None, None)
         update, output = _error_functions(system, t, x, u, p)
         u = np.zeros(system.n_inputs)
-        states, outputs = system.state.tangent_names, system.output.tangent_names
+        states, outputs = system.error_names, system.output.tangent_names
     names = system.parameter_names
     return control.nlsys(
         _Callback(update, kept, u, names, p),
@@ -143,7 +146,7 @@ def _group_functions(system: System) -> tuple[ModelFunction, ModelFunction]:
 def _error_functions(
     system: System, t0: float, x0: np.ndarray, u0: np.ndarray, p0: np.ndarray
 ) -> tuple[ModelFunction, ModelFunction]:
-    kind, _ = classify(system, t0, x0, u0, p0)
+    kind = classify(system, t0, x0, u0, p0)
     if kind == "none":
         raise ValueError(
             f"{system.name}: about is no equilibrium or relative equilibrium; find one with trim, "
@@ -155,19 +158,31 @@ def _error_functions(
     def nominal(t):
         return state.plus(ca.DM(x0), (t - t0) / (system.dt or 1.0) * rate)
 
-    def update(t, e, du, p):
-        x = state.plus(nominal(t), e)
+    def displaced(t, z, p):
+        """State whose errors are z."""
+        if system.errors is None:
+            return state.plus(nominal(t), z)
+        X, e = nominal(t), z
+        for _ in range(REFINEMENTS):
+            e = e + z - system.error(system.retract(X, e, p), X)
+        return system.retract(X, e, p)
+
+    def update(t, z, du, p):
+        x = displaced(t, z, p)
         if system.is_discrete:
             after = system.step()(t, x, u0 + du, p, system.dt)
-            return state.minus(after, state.plus(nominal(t), rate))
+            return system.error(after, state.plus(nominal(t), rate))
+        e = z if system.errors is None else state.minus(x, nominal(t))
         moved = state.Ad(state.exp(-e)) @ rate
-        return state.right_jacobian_inverse(e) @ (system.f(t, x, u0 + du, p) - moved)
+        change = state.right_jacobian_inverse(e) @ (system.f(t, x, u0 + du, p) - moved)
+        return change if system.errors is None else ca.DM(system.error_selection) @ change
 
-    def output(t, e, du, p):
-        y = system.h(t, state.plus(nominal(t), e), u0 + du, p)
+    def output(t, z, du, p):
+        y = system.h(t, displaced(t, z, p), u0 + du, p)
         return output_group.minus(y, system.h(t, nominal(t), u0, p0))
 
-    return _trace(system, "update", update, state.dim), _trace(system, "output", output, state.dim)
+    count = system.n_errors
+    return _trace(system, "update", update, count), _trace(system, "output", output, count)
 
 
 def _trace(system: System, name: str, build: Field, states: int) -> ModelFunction:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen import ModelFunction, trace
-from ..groups import Rn
 from ..integrators import Method, get_method
 from ._derivatives import field_derivatives
 from ._sample_time import sample_time
@@ -49,11 +46,7 @@ def step_factor(method: str | Method, z: Any) -> np.ndarray:
     >>> complex(step_factor("heun", -1.0))  # 1 + z + z²/2
     (0.5+0j)
     """
-    z = np.asarray(z, dtype=complex)
-    parts = np.stack([z.real, z.imag], axis=-1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        after = _factor(get_method(method))(parts)
-    return after[..., 0] + 1j * after[..., 1]
+    return get_method(method).stability(np.asarray(z, dtype=complex))
 
 
 def stable_substeps(
@@ -104,6 +97,7 @@ def stable_substeps(
 
     Examples
     --------
+    >>> from lgcontrol.groups import Rn
     >>> from lgcontrol.systems import System
     >>> motor = System("motor", Rn(1), lambda t, x, u, p: (u - x) / 0.002, inputs=["voltage"])
     >>> stable_substeps(motor, [0.0], None, 0.005), stable_substeps(motor, [0.0], None, 0.02)
@@ -163,17 +157,3 @@ def _holds(z: np.ndarray, method: Method, substeps: int, accuracy: float | None)
     with np.errstate(over="ignore", invalid="ignore"):
         exact = np.exp(z)
         return bool((np.abs(factor**substeps - exact) <= accuracy * (1 + np.abs(exact))).all())
-
-
-@cache
-def _factor(method: Method) -> ModelFunction:
-    """One step of 1 s of ``ẇ = z w`` from w = 1, in real and imaginary parts."""
-    plane = Rn(2)
-
-    def build(z):
-        def field(t, w):
-            return [z[0] * w[0] - z[1] * w[1], z[1] * w[0] + z[0] * w[1]]
-
-        return method.step(plane, field, 0.0, type(z)([1.0, 0.0]), 1.0)
-
-    return trace("step_factor", build, {"z": (2,)}, {"factor": (2,)})

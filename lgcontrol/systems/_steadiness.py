@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -32,15 +34,54 @@ LATER = {False: (0.013, 0.1, 0.7, 1.9, 4.3), True: (1.0, 2.0, 3.0, 5.0)}
 FARTHER = (0.3, 1.1, 2.7)
 
 
-class Steadiness(NamedTuple):
-    """What stays the same along the motion with the present rate.
+@dataclass(frozen=True, eq=False)
+class Steadiness:
+    """What stays the same along the motion with the present rate; found when asked.
 
     Attributes
     ----------
-    kind : str
-    columns_of_B, inputs, outputs : ndarray of bool
-        Which columns of B change; which columns of B or D; which rows of C or D.
+    system : System
+    t, x, u, p : float, ndarray
+        Where.
+    here : result of `field_derivatives` there
     """
+
+    system: System
+    t: float
+    x: np.ndarray
+    u: np.ndarray
+    p: np.ndarray
+    here: Any
+
+    @property
+    def kind(self) -> Kind:
+        """Equilibrium, relative equilibrium or none."""
+        return self._found.kind
+
+    @property
+    def varying(self) -> tuple[str, ...]:
+        """Inputs and outputs whose derivatives vary along a motion of constant rate."""
+        if self.kind == "none":
+            return ()
+        named = [
+            *zip(self.system.input_names, self._found.inputs, strict=True),
+            *zip(self.system.output.tangent_names, self._found.outputs, strict=True),
+        ]
+        return tuple(name for name, varies in named if varies)
+
+    @property
+    def columns_of_B(self) -> tuple[str, ...]:
+        """Inputs whose columns of B vary."""
+        pairs = zip(self.system.input_names, self._found.columns_of_B, strict=True)
+        return tuple(name for name, varies in pairs if varies)
+
+    @cached_property
+    def _found(self) -> _Changes:
+        return _what_changes(self.system, self.t, self.x, self.u, self.p, self.here)
+
+
+class _Changes(NamedTuple):
+    """Kind; which columns of B change; which columns of B or D; which rows of C or D."""
 
     kind: Kind
     columns_of_B: np.ndarray
@@ -66,24 +107,16 @@ class Later(NamedTuple):
     tolerance: np.ndarray
 
 
-def classify(
-    system: System, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray
-) -> tuple[Kind, tuple[str, ...]]:
-    """Kind of motion, and names of the inputs and outputs whose derivatives vary along it."""
-    found = steadiness(system, t, x, u, p)
-    if found.kind == "none":
-        return "none", ()
-    named = [
-        *zip(system.input_names, found.inputs, strict=True),
-        *zip(system.output.tangent_names, found.outputs, strict=True),
-    ]
-    return found.kind, tuple(name for name, varies in named if varies)
+def classify(system: System, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray) -> Kind:
+    """Kind of the motion with the present rate."""
+    return Steadiness(system, t, x, u, p, field_derivatives(system)(t, x, u, p)).kind
 
 
-def steadiness(system: System, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray) -> Steadiness:
+def _what_changes(
+    system: System, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray, here: Any
+) -> _Changes:
     """Follow the motion with the present rate and see what changes; what is not finite does."""
-    here = field_derivatives(system)(t, x, u, p)
-    everything = Steadiness(
+    everything = _Changes(
         "none",
         np.ones(system.n_inputs, dtype=bool),
         np.ones(system.n_inputs, dtype=bool),
@@ -91,7 +124,7 @@ def steadiness(system: System, t: float, x: np.ndarray, u: np.ndarray, p: np.nda
     )
     if not all(np.isfinite(value).all() for value in (here.rate, here.A, here.B)):
         return everything
-    later = follow(system, t, x, u, p)
+    later = follow(system, t, x, u, p, here)
     there = later.there
     units = balancing_units(here.A, here.B)
     slopes = _changes(balanced(here.A, units), balanced(there.A, units), axis=-1)
@@ -102,7 +135,7 @@ def steadiness(system: System, t: float, x: np.ndarray, u: np.ndarray, p: np.nda
     rows = np.any(_changes(here.C * units, there.C * units, axis=-1), axis=1)
     through = _changes(here.D, there.D, axis=-2)
     still = (np.abs(here.rate) <= rate_tolerance(system, x, u, here)).all()
-    return Steadiness(
+    return _Changes(
         "equilibrium" if still else "relative equilibrium",
         columns,
         columns | np.any(through, axis=0),
@@ -110,10 +143,10 @@ def steadiness(system: System, t: float, x: np.ndarray, u: np.ndarray, p: np.nda
     )
 
 
-def follow(system: System, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray) -> Later:
+def follow(
+    system: System, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray, here: Any
+) -> Later:
     """Look at the motion ``X exp((s − t) rate)`` later on."""
-    derivatives = field_derivatives(system)
-    here = derivatives(t, x, u, p)
     limit = rate_tolerance(system, x, u, here)
     # What a solver left of a zero must not add up over a long time.
     rate = np.where(np.abs(here.rate) <= limit, 0.0, here.rate)
@@ -126,7 +159,7 @@ def follow(system: System, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray
         steps = np.ceil(steps)
     states = system.state.compose(x, system.state.exp(steps[:, None] * rate))
     times = t + steps * (system.dt or 1.0)
-    there = derivatives(times, states, u, p)
+    there = field_derivatives(system)(times, states, u, p)
     return Later(times, states, there, np.maximum(limit, rate_tolerance(system, states, u, there)))
 
 

@@ -1,4 +1,4 @@
-"""One step of a system as a model function."""
+"""One step of a system, and its derivatives, as model functions."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
-from ..codegen import ModelFunction
-from ..integrators import Method, get_method
+from ..codegen import ModelFunction, Value
+from ..integrators import LiftedMotion, Method, Motion, get_method
 from ._tracing import shapes_of, symbols_of
 
 if TYPE_CHECKING:
@@ -16,35 +16,152 @@ if TYPE_CHECKING:
 
 def step_function(system: System, method: str | Method, substeps: int) -> ModelFunction:
     """See `System.step`."""
-    scheme = get_method(method)
-    if substeps < 1:
-        raise ValueError(f"substeps must be at least 1, got {substeps}")
+    scheme = _method_for(system, method, substeps)
     key = ("step",) if system.is_discrete else ("step", scheme, substeps)
     if key not in system._cache:
-        system._cache[key] = _build(system, scheme, substeps)
+        t, x, u, p, dt = _symbols(system, scheme)
+        motion = Motion(system.problem, u, p)
+        after, _ = _steps(system, scheme, substeps, motion, t, x, dt)
+        system._cache[key] = _function(system, "step", [t, x, u, p, dt], {"x_next": after})
     return system._cache[key]
 
 
-def _build(system: System, scheme: Method, substeps: int) -> ModelFunction:
-    t, x, u, p = symbols_of(system)
-    dt = system.symbol.sym("dt")
+def residual_function(system: System, method: str | Method, substeps: int) -> ModelFunction | None:
+    """``(t, x, u, p, dt) → x_next, residual`` for methods that solve equations, None for others.
+
+    The residual is the largest of the substeps, next to what is tolerated (see
+    `lgcontrol.integrators.Step`).
+    """
+    scheme = _method_for(system, method, substeps)
+    if system.is_discrete or not scheme.solves:
+        return None
+    key = ("residual", scheme, substeps)
+    if key not in system._cache:
+        t, x, u, p, dt = _symbols(system, scheme)
+        motion = Motion(system.problem, u, p)
+        after, residual = _steps(system, scheme, substeps, motion, t, x, dt)
+        results = {"x_next": after, "residual": residual}
+        system._cache[key] = _function(system, "step", [t, x, u, p, dt], results)
+    return system._cache[key]
+
+
+def step_derivatives(
+    system: System,
+    method: str | Method = "rk4",
+    substeps: int = 1,
+    *,
+    parameters: bool = False,
+) -> ModelFunction:
+    """``(t, x, u, p, dt) → x_next, A, B`` of one step: ``z⁺ = A z + B δu``, in error coordinates.
+
+    The derivatives of the field (`System.derivatives`) go through the stages of the method, as its
+    variational equations; equations that a step solves are differentiated at their solution.
+
+    Parameters
+    ----------
+    system : System
+    method, substeps
+        See `System.step`.
+    parameters : bool
+        Whether to differentiate by the parameters, too: a further result P, shape
+        (n_errors, n_parameters), with ``z⁺ = A z + B δu + P δp``.
+
+    Returns
+    -------
+    ModelFunction
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import Rn
+    >>> from lgcontrol.systems import Parameter, System
+    >>> cart = System("cart", Rn(1), lambda t, x, u, p: u - p * x, inputs=["force"],
+    ...               parameters=[Parameter("drag", "1/s", 2.0)])
+    >>> made = step_derivatives(cart, "euler", parameters=True)(0.0, [3.0], [1.0], dt=0.1)
+    >>> made.A.item(), made.B.item(), round(made.P.item(), 9)
+    (0.8, 0.1, -0.3)
+    """
+    scheme = _method_for(system, method, substeps)
+    key = ("step_derivatives", None if system.is_discrete else (scheme, substeps), parameters)
+    if key not in system._cache:
+        t, x, u, p, dt = _symbols(system, scheme)
+        motion, start = LiftedMotion.start(system.problem, x, u, p, parameters=parameters)
+        after, _ = _steps(system, scheme, substeps, motion, t, start, dt)
+        A, B, P = motion.split(after)
+        if system.errors is not None:
+            E = ca.DM(system.errors.selection)
+            A, B, P = E @ A @ system.errors.basis(x, p), E @ B, E @ P
+        results = {"x_next": after.value, "A": A, "B": B} | ({"P": P} if parameters else {})
+        symbols = [t, x, u, p, dt]
+        system._cache[key] = _function(system, "step_derivatives", symbols, results)
+    return system._cache[key]
+
+
+def group_derivatives(
+    system: System, t: Value, x: Value, u: Value, p: Value
+) -> tuple[Value, Value]:
+    """A and B of a discrete system between tangent spaces of the whole group."""
+    motion, start = LiftedMotion.start(system.problem, x, u, p)
+    after, _ = _steps(system, get_method("euler"), 1, motion, t, start, system.dt)
+    A, B, _ = motion.split(after)
+    return A, B
+
+
+def _method_for(system: System, method: str | Method, substeps: int) -> Method:
+    scheme = get_method(method)
+    if substeps < 1:
+        raise ValueError(f"substeps must be at least 1, got {substeps}")
+    if scheme.memory:
+        raise ValueError(
+            f"{system.name}: {scheme.name} carries {scheme.memory} from step to step, which a "
+            "function of the state alone cannot; use its own start and step"
+        )
+    return scheme
+
+
+def _symbols(system: System, scheme: Method) -> list[Any]:
+    symbol: Any = ca.MX if scheme.solves and not system.is_discrete else system.symbol
+    return [*symbols_of(system, symbol), symbol.sym("dt")]
+
+
+def _steps(
+    system: System, scheme: Method, substeps: int, motion: Motion, t: Value, x: Any, dt: Value
+) -> tuple[Any, Value]:
+    """State after a step, and the largest residual; x is lifted where the motion is."""
+    residual: Any = 0.0
     if system.is_discrete:
-        after = system.state.normalize(system.state.plus(x, system.f(t, x, u, p)))
+        x = motion.normalize(motion.plus(x, motion.field(t, x)))
     else:
-        after, h = x, dt / substeps
+        h = dt / substeps
         for k in range(substeps):
-            after = scheme.step(
-                system.state, lambda s, y: system.f(s, y, u, p), t + k * h, after, h
-            )
+            made = scheme.advance(motion, t + k * h, x, h)
+            x = motion.normalize(made.state)
+            residual = ca.fmax(residual, made.residual)
     if system.project is not None:
-        after = system.project(after, p)
-    if system.symbol is ca.SX:
-        after = ca.cse(after)
+        project = system.project
+        x = motion.map(lambda t, x, u, p: project(x, p), t, x)
+    return x, residual
+
+
+def _function(
+    system: System, name: str, symbols: list[Any], results: dict[str, Any]
+) -> ModelFunction:
+    kind = type(symbols[1])
+    expressions: Any = [kind(value) for value in results.values()]
+    if kind is ca.SX:
+        expressions = ca.cse(expressions)
+    n, m = system.n_errors, system.n_inputs
+    shapes = {
+        "x_next": (system.state.nq,),
+        "residual": (),
+        "A": (n, n),
+        "B": (n, m),
+        "P": (n, system.n_parameters),
+    }
     defaults: dict[str, Any] = {"p": system.nominal_parameters}
     if system.is_discrete:
         defaults["dt"] = system.dt
     return ModelFunction(
-        ca.Function("step", [t, x, u, p, dt], [after], ["t", "x", "u", "p", "dt"], ["x_next"]),
-        shapes=shapes_of(system) | {"dt": (), "x_next": (system.state.nq,)},
+        ca.Function(name, symbols, expressions, ["t", "x", "u", "p", "dt"], list(results)),
+        shapes=shapes_of(system) | {"dt": ()} | {key: shapes[key] for key in results},
         defaults=defaults,
     )

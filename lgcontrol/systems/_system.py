@@ -9,11 +9,12 @@ from typing import Any, Generic, TypeVar
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, check_shape
+from ..codegen import ModelFunction, check_shape, is_symbolic
 from ..groups import LieGroup
 from ..integrators import Mechanical, Method, Problem
 from . import _augment, _linearize, _nlsys, _rollout, _trim
 from ._derivatives import derivatives_function, trace_derivatives
+from ._errors import ErrorCoordinates
 from ._signals import (
     Input,
     InputChoice,
@@ -27,7 +28,7 @@ from ._signals import (
 )
 from ._stable_steps import warn_if_unstable
 from ._step import step_function
-from ._tracing import Field, trace_field, trace_static
+from ._tracing import Field, trace_basis, trace_field, trace_static
 
 
 def not_a_system(name: str, value: object) -> str:
@@ -76,6 +77,8 @@ class System(Generic[State]):
         structure, or from automatic differentiation.
     structure : Mechanical, optional
         What a mechanical system is made of; its members are model functions.
+    errors : ErrorCoordinates, optional
+        Error coordinates that are fewer than the group's, for constrained systems.
     dt : float
         Sample time in s; 0 for continuous systems.
     symbol : type
@@ -127,6 +130,7 @@ class System(Generic[State]):
         limits: Mapping[str, tuple[float, float]] | None = None,
         derivatives: Field | None = None,
         structure: Mechanical | None = None,
+        errors: ErrorCoordinates | None = None,
         dt: float = 0.0,
         symbol: type = ca.SX,
     ) -> None:
@@ -163,6 +167,7 @@ class System(Generic[State]):
             None if project is None else trace_static(self, "project", project, state.nq)
         )
         self.structure: Mechanical | None = structure
+        self.errors: ErrorCoordinates | None = None if errors is None else trace_basis(self, errors)
         self._given_derivatives: ModelFunction | None = (
             None if derivatives is None else trace_derivatives(self, derivatives)
         )
@@ -251,10 +256,77 @@ class System(Generic[State]):
         """
         return derivatives_function(self)
 
+    # Errors: what tells two states apart
+
+    @property
+    def n_errors(self) -> int:
+        """Number of error coordinates: the dimension of linearizations, weights and gains."""
+        return self.state.dim if self.errors is None else len(self.errors.names)
+
+    @property
+    def error_names(self) -> tuple[str, ...]:
+        """Names of the error coordinates."""
+        return self.state.tangent_names if self.errors is None else self.errors.names
+
+    @property
+    def error_units(self) -> tuple[str, ...]:
+        """Units of the error coordinates."""
+        return self.state.tangent_units if self.errors is None else self.errors.units
+
+    @property
+    def error_selection(self) -> np.ndarray:
+        """E, shape (n_errors, dim): constant; the identity where all coordinates are free."""
+        return np.eye(self.state.dim) if self.errors is None else self.errors.selection
+
+    def error_basis(self, x: Any, p: Any = None) -> Any:
+        """N with ``E N = 1``: tangent vectors of error coordinates, shape (..., dim, n_errors)."""
+        if self.errors is not None:
+            return self.errors.basis(x, self.nominal_parameters if p is None else p)
+        if is_symbolic(x):
+            return ca.DM.eye(self.state.dim)
+        batch = np.shape(x)[:-1]
+        return np.broadcast_to(np.eye(self.state.dim), (*batch, self.state.dim, self.state.dim))
+
+    def error(self, x: Any, x_ref: Any) -> Any:
+        """``z = E minus(x, x_ref)``, shape (..., n_errors); NumPy with batch axes, or CasADi."""
+        away = self.state.minus(x, x_ref)
+        if self.errors is None:
+            return away
+        E = self.errors.selection
+        return away @ E.T if isinstance(away, np.ndarray) else ca.DM(E) @ away
+
+    def retract(self, x: Any, z: Any, p: Any = None) -> Any:
+        """State at error coordinates z from x: ``project(plus(x, N z))``, for small z.
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import SO2
+        >>> clock = System("clock", SO2, lambda t, x, u, p: u, inputs=["speed"])
+        >>> clock.error(clock.retract(SO2.identity, [0.5]), SO2.identity)
+        array([0.5])
+        """
+        p = self.nominal_parameters if p is None else p
+        if self.errors is not None:
+            N = self.errors.basis(x, p)
+            z = (N @ np.asarray(z)[..., None])[..., 0] if isinstance(N, np.ndarray) else N @ z
+        moved = self.state.plus(x, z)
+        return moved if self.project is None else self.project(moved, p)
+
     @property
     def problem(self) -> Problem:
         """The motion as integrators see it."""
-        return Problem(self.state, self.f, self.derivatives, self.structure)
+        key = ("problem",)
+        if key not in self._cache:
+            self._cache[key] = Problem(
+                self.state,
+                self.f,
+                lambda t, x, u, p: self.derivatives(t, x, u, p),  # made when first needed
+                self.structure,
+                self.n_inputs,
+                self.n_parameters,
+                self.symbol,
+            )
+        return self._cache[key]
 
     @property
     def is_discrete(self) -> bool:
@@ -351,7 +423,7 @@ class System(Generic[State]):
         return self._like(parameters=changed)
 
     @cached_property
-    def _cache(self) -> dict[tuple[Any, ...], ModelFunction]:
+    def _cache(self) -> dict[tuple[Any, ...], Any]:
         """Functions derived from f and h, built when first needed."""
         return {}
 
@@ -375,6 +447,7 @@ class System(Generic[State]):
             "limits": self.limits,
             "derivatives": self._given_derivatives,
             "structure": self.structure,
+            "errors": self.errors,
             "dt": self.dt,
             "symbol": self.symbol,
         }

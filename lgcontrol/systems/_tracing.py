@@ -10,6 +10,7 @@ import numpy as np
 
 from ..codegen import ModelFunction, Shape, Value
 from ._complete import input_count, parameter_names
+from ._errors import ErrorCoordinates
 from ._system_function import SystemFunction
 from ._user_code import call_with_symbols, refuse_nan
 
@@ -20,9 +21,9 @@ Field = Callable[..., Any]
 """A callable (t, x, u, p) → column, on CasADi columns."""
 
 
-def symbols_of(system: System) -> tuple[Value, Value, Value, Value]:
-    """Fresh symbols t, x, u, p."""
-    sym = system.symbol.sym
+def symbols_of(system: System, symbol: Any = None) -> tuple[Value, Value, Value, Value]:
+    """Fresh symbols t, x, u, p, of the system's kind unless told."""
+    sym = (symbol or system.symbol).sym
     return (
         sym("t"),
         sym("x", system.state.nq),
@@ -49,6 +50,26 @@ def trace_field(system: System, name: str, build: Field, rows: int | None) -> Mo
 def trace_static(system: System, name: str, build: Field, rows: int | None) -> ModelFunction:
     """``(x, p) → name``; p may be left out."""
     return _trace(system, name, build, rows, ("x", "p"))
+
+
+def trace_basis(system: System, errors: ErrorCoordinates) -> ErrorCoordinates:
+    """Error coordinates with their basis as a model function ``(x, p) → N``."""
+    errors.check(system.state)
+    if isinstance(errors.basis, ModelFunction):
+        return errors
+    _, x, _, p = symbols_of(system)
+    label = f"{system.name}: basis of the error coordinates"
+    N = system.symbol(call_with_symbols(label, errors.basis, [x, p], ["x", "p"]))
+    shape = errors.selection.shape[::-1]
+    if N.shape != shape:
+        raise ValueError(f"{label} returned shape {N.shape}, expected {shape}")
+    shapes = shapes_of(system)
+    basis = ModelFunction(
+        ca.Function("basis", [x, p], [N], ["x", "p"], ["N"]),
+        shapes={"x": shapes["x"], "p": shapes["p"], "N": shape},
+        defaults={"p": system.nominal_parameters},
+    )
+    return ErrorCoordinates(errors.selection, basis, errors.names, errors.units)
 
 
 def _trace(

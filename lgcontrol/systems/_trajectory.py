@@ -343,7 +343,9 @@ class Trajectory:
         return save_trajectory(self, Path(path))
 
     @classmethod
-    def load(cls, path: str | Path, group: LieGroup | None = None) -> Trajectory:
+    def load(
+        cls, path: str | Path, group: LieGroup | None = None, *, largest: int = 2**30
+    ) -> Trajectory:
         """Read a file written by `save`.
 
         Parameters
@@ -351,14 +353,16 @@ class Trajectory:
         path : str or Path
         group : LieGroup, optional
             Needed only when the state lives on a group of your own.
+        largest : int
+            Bytes that the file may take unpacked; larger ones are refused.
 
         Raises
         ------
         FileNotFoundError
             If there is no such file.
         ValueError
-            If the file is no trajectory, damaged, or of a newer version.
+            If the file is no trajectory, damaged, too large, or of a newer version.
         """
         from ._trajectory_file import load_trajectory
 
-        return load_trajectory(Path(path), group)
+        return load_trajectory(Path(path), group, largest)

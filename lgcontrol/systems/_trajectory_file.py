@@ -9,7 +9,7 @@ import numpy as np
 
 from ..codegen import check_shape
 from ..groups import LieGroup, describe_group, group_from_description
-from ..io._archive import DAMAGE, damage_reason, read_archive, write_archive
+from ..io._archive import DAMAGE, LARGEST, damage_reason, read_archive, write_archive
 from ._signals import Input
 from ._trajectory import Trajectory
 
@@ -37,9 +37,9 @@ def save_trajectory(trajectory: Trajectory, path: Path) -> Path:
     return write_archive(path, SCHEMA, VERSION, arrays, description)
 
 
-def load_trajectory(path: Path, group: LieGroup | None) -> Trajectory:
+def load_trajectory(path: Path, group: LieGroup | None, largest: int = LARGEST) -> Trajectory:
     """See `Trajectory.load`."""
-    path, arrays, description = read_archive(path, SCHEMA, VERSION, "saved trajectory")
+    path, arrays, description = read_archive(path, SCHEMA, VERSION, "saved trajectory", largest)
     if group is None:
         group = read_group(path, description.get("group"))
     try:

@@ -134,7 +134,7 @@ def trim(
 
     def point(found: Nearest) -> TrimPoint:
         at, by = _cleared(found.x, x), _cleared(found.u, u)
-        kind = classify(system, t, at, by, p)[0] if found.solved else "none"
+        kind = classify(system, t, at, by, p) if found.solved else "none"
         return TrimPoint(at, by, t, p, system.f(t, at, by, p), kind, system)
 
     equations, best = solve(symmetry=True)

@@ -48,8 +48,8 @@ def infeasible(
 
 def not_a_symmetry(system: System, point: TrimPoint) -> str:
     """Say what changes along the motion."""
-    later = follow(system, point.t, point.x, point.u, point.p)
     here = field_derivatives(system)(point.t, point.x, point.u, point.p)
+    later = follow(system, point.t, point.x, point.u, point.p, here)
     names, units = system.state.tangent_names, system.state.tangent_units
     off = np.nan_to_num(np.abs(later.there.rate - here.rate), nan=np.inf)
     k, i = np.unravel_index(int(np.argmax(off / later.tolerance)), off.shape)

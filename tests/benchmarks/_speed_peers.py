@@ -57,7 +57,9 @@ class PinocchioTree:
     @classmethod
     def free_body(cls, pin: Any, tree: Multibody) -> "PinocchioTree":
         """Make a model of a tree of one free body."""
-        (inertia,) = (link.inertia for link in tree.links if link.inertia is not None)
+        (inertia,) = (
+            link.inertia for link in map(tree.link, tree.links) if link.inertia is not None
+        )
         model = pin.Model()
         joint = model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), tree.joints[0])
         own = pin.Inertia(inertia.mass, np.array(inertia.center_of_mass), np.array(inertia.inertia))
@@ -68,7 +70,7 @@ class PinocchioTree:
     def chain(cls, pin: Any, tree: Multibody) -> "PinocchioTree":
         """Make a model of a chain of revolute joints about coordinate axes."""
         model, parent = pin.Model(), 0
-        for link in tree.links:
+        for link in map(tree.link, tree.links):
             ((_, group),) = link.joint.steps
             joint = (pin.JointModelRX, pin.JointModelRY, pin.JointModelRZ)[np.argmax(group.axis)]()
             T = np.array(link.placement)

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SO2, Translation
-from lgcontrol.mechanics import Joint, JointProperties, Multibody, SpatialInertia
-from lgcontrol.mechanics.multibody.loops import _choice as choice
+from lgcontrol.mechanics import Joint, JointProperties, Mimic, Multibody, SpatialInertia
+from lgcontrol.mechanics.multibody.large_trees import _recursions as large
 
 FUNCTIONS = (
     "inverse_dynamics",
@@ -77,8 +77,8 @@ TREES = {
 
 
 def limited(monkeypatch, limit):
-    monkeypatch.setattr(choice, "_SMALL", limit)
-    monkeypatch.setattr(choice, "_LARGE", limit)
+    monkeypatch.setattr(large, "_SMALL", limit)
+    monkeypatch.setattr(large, "_LARGE", limit)
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def looped(monkeypatch):
             for name in names:
                 function = getattr(tree, name)
                 assert function.function.is_a("MXFunction")
-                if function._recipe.takes_wrenches:
+                if function.takes_wrenches:
                     assert function.with_wrenches.function.is_a("MXFunction")
         return tree
 
@@ -128,7 +128,7 @@ def test_loops_compute_what_written_out_code_does(kind, looped, rng, monkeypatch
         assert repr(have) == repr(want)
         given = dict(zip(want.arguments, arguments_of(written, want, rng), strict=True))
         assert_same(name, have(**given), want(**given))
-        if want._recipe.takes_wrenches:
+        if want.takes_wrenches:
             given["wrenches"] = rng.normal(size=(len(written.bodies), 6))
             assert_same(name, have(**given), want(**given))
 
@@ -157,10 +157,13 @@ def test_loops_take_symbols_and_differentiate(looped, rng):
     assert_same("slope", have, written.inverse_dynamics_derivatives(q, v, a).d_tau_d_v)
 
 
-def test_mimics_stay_written_out():
-    arm = tree_of(3, lambda k: k - 1, [("revolute", {})])
-    assert choice.MASS_MATRIX.suit(chain(256)._numeric_reduced_plan)
-    assert not choice.MASS_MATRIX.suit(arm._numeric_reduced_plan)
+def test_mimics_stay_written_out(monkeypatch):
+    limited(monkeypatch, 0)
+    arm = tree_of(2, lambda k: k - 1, [("revolute", {})])
+    assert arm.mass_matrix.function.is_a("MXFunction")
+    ball = SpatialInertia.sphere(1.0, 0.1)
+    coupled = arm.add_body("follower", ball, "revolute", "b1", mimic=Mimic("b0"))
+    assert coupled.mass_matrix.function.is_a("SXFunction")
 
 
 @pytest.mark.parametrize(
@@ -171,9 +174,10 @@ def test_estimates_of_written_out_operations_are_about_right(make, name, monkeyp
     """Within a factor of 2.5: the choice needs no more."""
     limited(monkeypatch, 1e9)
     tree = make()
-    loops = getattr(choice, name.upper())
-    ratio = loops.operations(tree._numeric_reduced_plan) / getattr(tree, name).instructions
-    assert 0.4 < ratio < 2.5
+    written = getattr(tree, name).instructions
+    for limit, is_written in ((2.5 * written, True), (0.4 * written, False)):
+        limited(monkeypatch, limit)
+        assert getattr(make(), name).function.is_a("SXFunction") == is_written
 
 
 def test_chains_of_256_bodies_move_by_their_own_equations(rng):

@@ -174,7 +174,7 @@ def test_a_failing_solver_leaves_the_plan_in_place_and_planning_starts_anew():
     mpc.solver.qp.solve = lambda qp: replace(solve(qp), solved=False)
     x = mpc.plan.x[1]
     assert np.array_equal(mpc(0.2, x, goal), planned)
-    assert mpc.info.status == "qp failed"
+    assert (mpc.info.status, mpc.info.solve) == ("unsolved", "failed")
     assert (np.abs(mpc(0.4, x, goal)) <= 1.0).all()
     mpc.solver.qp.solve = solve
     mpc(0.6, x, goal)
@@ -256,8 +256,10 @@ def test_a_prepared_controller_begins_with_a_plan():
     assert set(run.control["iterations"]) == {1}
     ready.reset()
     ready.prepare(0.0, np.full(7, np.nan), goal)  # nothing to plan from
-    ready.prepare(0.0, start)
+    ready.prepare(0.0)
     assert ready.plan is None
+    with pytest.raises(ValueError, match="satellite has no reference to follow"):
+        ready.prepare(0.0, start)
     with pytest.raises(ValueError, match=r"x has shape \(3,\), expected \(7,\)"):
         ready.prepare(0.0, np.zeros(3), goal)
 
@@ -509,7 +511,7 @@ def test_modes_that_are_fast_only_at_the_start_get_substeps():
 def test_what_is_built_in_cannot_be_changed_afterwards():
     mpc = MPC(double_integrator(), horizon=20, dt=0.1, Q=2.0, reference=np.zeros(4))
     assert (mpc.horizon, mpc.Q[0, 0], mpc.R[0, 0], mpc.substeps) == (20, 2.0, 1.0, 1)
-    for name in ("horizon", "Q", "problem", "p"):
+    for name in ("horizon", "Q", "problem", "solver"):
         with pytest.raises(AttributeError, match=f"make a new one, MPC.*{name}="):
             setattr(mpc, name, 50)
     with pytest.raises(AttributeError, match="unknown attribute of MPC 'iteration'.*iterations"):

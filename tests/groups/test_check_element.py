@@ -18,7 +18,7 @@ def test_elements_stay_as_they_are_bit_by_bit(group, rng):
 
 
 def test_missing_digits_are_brought_back():
-    typed = np.array([[0.0, 0.0, 0.7, 0.7], [0.0, 0.0, 0.0, 1.0]])
+    typed = np.array([[0.0, 0.0, 0.707107, 0.707107], [0.0, 0.0, 0.0, 1.0]])
     X = check_element("x", typed, SO3, batch=True)
     np.testing.assert_allclose(X[0], np.array([0, 0, 1, 1]) / np.sqrt(2), atol=SAME)
     np.testing.assert_array_equal(X[1], typed[1])
@@ -33,11 +33,15 @@ def test_any_length_where_it_is_allowed():
     np.testing.assert_allclose(check_element("x", [0.0, 3.0], SO2, tolerance=inf), [0.0, 1.0])
 
 
+QUATERNION = r"\(qx, qy, qz, qw\)"
+
 BAD = [
-    (SO2, [2.0, 0.0], r"^start = \[2\. 0\.\] is no element of SO2: cos = 2 should be 1 \(norm"),
-    (SO2, [0.0, 0.0], r"^start = \[0\. 0\.\] is no element of SO2: the part with cos cannot be no"),
-    (SO3, [[0, 0, 0, 1], [0, 0, 0, 0]], r"^start\[1\] = .* with qx cannot be normalised$"),
-    (SE3, [[[0] * 6 + [1]], [[0] * 6 + [1.5]]], r"start\[1, 0\] .* qw = 1.5 should be 1 "),
+    (SO2, [2.0, 0.0], r"^start = \[2\. 0\.\] is no .* SO2: \(cos, sin\) has norm 2, not 1 \(norm"),
+    (SO2, [0.0, 0.0], r"^start = \[0\. 0\.\] is no element of SO2: \(cos, sin\) cannot be norma"),
+    (SO3, [[0, 0, 0, 1], [0, 0, 0, 0]], rf"^start\[1\] = .* {QUATERNION} cannot be normalised$"),
+    (SE3, [[[0] * 6 + [1]], [[0] * 6 + [1.5]]], rf"start\[1, 0\] .* {QUATERNION} has norm 1.5,"),
+    (SO3, [0, 0, 0.7, 0.7], rf"{QUATERNION} has norm 0.98994"),
+    (Product(base=SE2, hand=SO3), [1, 2, 1, 0, 0, 0, 0, 1.00001], r"\(hand.qx, .*norm 1.00001,"),
     (SE3, [1.0, 0.0], r"start has shape \(2,\), expected \(\.\.\., 7\)"),
     (SO2, [np.nan, 1.0], r"start is not finite: entry \(0,\) is nan"),
 ]

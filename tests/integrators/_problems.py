@@ -3,8 +3,10 @@
 import casadi as ca
 import numpy as np
 
+from lgcontrol import integrators
 from lgcontrol.codegen import ModelFunction, trace
 from lgcontrol.groups import SO3, LieGroup, Product, Rn
+from lgcontrol.integrators import Problem, Solution
 
 BODY = Product(rotation=SO3, rate=Rn(3))
 
@@ -69,10 +71,16 @@ def momentum(inertia, x):
     return SO3.act(x[..., :4], np.asarray(inertia) * x[..., 4:])
 
 
+def integrate(group, field, x0, span, *, args=(), rtol=1e-8, atol=1e-10, **options) -> Solution:
+    """Adaptive integration of a plain field, to tight tolerances."""
+    problem = Problem.of(group, field, args)
+    return integrators.integrate(problem, x0, span, rtol=rtol, atol=atol, **options)
+
+
 def stepper(method, group, field) -> ca.Function:
     """``(x, t, dt) → (x⁺, t + dt)``: accumulates with `fold` and `mapaccum`."""
     x, t, dt = ca.SX.sym("x", group.nq), ca.SX.sym("t"), ca.SX.sym("dt")
-    step = method.step(group, field, t, x, dt)
+    step = method.move(group, field, t, x, dt)
     state = ca.vertcat(x, t)
     after = ca.cse(ca.vertcat(step, t + dt))
     return ca.Function("step", [state, dt], [after], ["state", "dt"], ["after"])

@@ -16,9 +16,9 @@ from lgcontrol.groups import (
     Schoenflies,
     Translation,
 )
-from lgcontrol.integrators import Event, integrate
+from lgcontrol.integrators import Event
 
-from ._problems import BODY, free_body, manufactured, slope
+from ._problems import BODY, free_body, integrate, manufactured, slope
 
 GROUPS = (
     SO2,

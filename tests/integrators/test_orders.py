@@ -16,7 +16,7 @@ from lgcontrol.groups import (
     Schoenflies,
 )
 from lgcontrol.integrators import METHODS, MuntheKaas, Tableau, get_method
-from lgcontrol.integrators._munthe_kaas import algebra_rate
+from lgcontrol.integrators._algebra import algebra_rate
 
 from ._problems import BODY, free_body, manufactured, momentum, run, slope, stepper
 
@@ -120,7 +120,7 @@ def test_classical_method_on_vectors(method, rng):
         return np.sin(M @ y) + t * y
 
     y, t, h = rng.normal(size=3), 0.3, 0.2
-    ours = method.step(G, field, t, y, h)
+    ours = method.move(G, field, t, y, h)
     np.testing.assert_allclose(ours, classical(method, field, t, y, h), rtol=0, atol=1e-15)
 
 
@@ -140,7 +140,7 @@ def test_commutative_groups_pay_nothing_for_brackets(method):
 def test_a_constant_velocity_is_integrated_exactly(method, G):
     velocity = np.linspace(-1.0, 2.0, G.dim)
     x = G.random(1)
-    after = method.step(G, lambda t, x: velocity, 0.0, x, 1.5)
+    after = method.move(G, lambda t, x: velocity, 0.0, x, 1.5)
     exact = G.plus(x, 1.5 * velocity)
     np.testing.assert_allclose(G.matrix(after), G.matrix(exact), rtol=0, atol=1e-14)
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SO3
-from lgcontrol.integrators import METHODS, integrate
+from lgcontrol.integrators import METHODS
 
-from ._problems import BODY, energy, free_body, heavy_top, run, slope
+from ._problems import BODY, energy, free_body, heavy_top, integrate, run, slope
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "rotating_bodies.json").read_text())
 BOX, TOP = DATA["unstable_rotation"], DATA["heavy_top"]

@@ -377,7 +377,7 @@ def test_inputs_have_names_units_and_bounds():
 
 def test_gains_are_parameters(rng):
     thrusters = Actuators([Thruster(rng.normal(size=3), rng.normal(size=3)) for _ in range(3)], "T")
-    body = body_with(thrusters, parametric=["T.gain.1"])
+    body = body_with(thrusters, symbolic=["T.gain.1"])
     W = body.wrench("T")(SE3.identity, np.zeros(6), [1.0, 2.0, 3.0], [0.5])
     close(W, thrusters.allocation @ [1.0, 1.0, 3.0])
 

@@ -330,7 +330,7 @@ def test_functions_are_named():
 
 
 def test_bodies_pickle(rng):
-    body = RigidBody("body", SE3, random_inertia(rng), [Gravity()], parametric=["mass"])
+    body = RigidBody("body", SE3, random_inertia(rng), [Gravity()], symbolic=["mass"])
     X, v = SE3.random(rng), rng.normal(size=6)
     expected = body.forward_dynamics(X, v, np.ones(6))
     copy = pickle.loads(pickle.dumps(body))
@@ -359,7 +359,7 @@ def test_parameters_are_what_the_numbers_would_be(rng):
     names += ["drag.damping", "gravity"]
     numbers = (np.arange(1.0, 7.0), (0.1, 0.2, -9.0), (0.3, 0.1, 0.2))
     others = (np.diag(np.arange(2.0, 8.0)), (0.0, 0.5, -3.0), (0.0, 0.7, -0.2))
-    symbolic = make(light, A, *numbers, parametric=names)
+    symbolic = make(light, A, *numbers, symbolic=names)
     plain = make(heavy, B, *others)
     p = dict.fromkeys((entry.name for entry in symbolic.parameters), 0.0)
     p["mass"] = heavy.mass
@@ -385,14 +385,12 @@ def test_parameters_are_what_the_numbers_would_be(rng):
 
 def test_single_entries_can_be_parameters(rng):
     inertia = random_inertia(rng)
-    body = RigidBody("body", SE3, inertia, [Gravity()], parametric=["inertia.xz", "mass"])
+    body = RigidBody("body", SE3, inertia, [Gravity()], symbolic=["inertia.xz", "mass"])
     assert [(e.name, e.unit) for e in body.parameters] == [("mass", "kg"), ("inertia.xz", "kg m²")]
     assert body.parameters[1].nominal == inertia.inertia[0, 2]
-    whole = RigidBody(
-        "body", SE3, inertia, [LinearDrag(np.ones(6)), Gravity()], parametric="gravity"
-    )
+    whole = RigidBody("body", SE3, inertia, [LinearDrag(np.ones(6)), Gravity()], symbolic="gravity")
     assert [e.name[-2:] for e in whole.parameters] == [".x", ".y", ".z"]
-    more = body.with_parametric("gravity.z")
+    more = body.parametric("gravity.z")
     assert [e.name for e in more.parameters][2:] == ["gravity.z"]
     changed = inertia.inertia.copy()
     changed[0, 2] = changed[2, 0] = 0.1
@@ -400,17 +398,57 @@ def test_single_entries_can_be_parameters(rng):
     close(body.mass_matrix(SE3.identity, [3.0, 0.1]), plain.mass_matrix(SE3.identity))
 
 
+def test_values_take_the_place_of_symbols(rng):
+    """Body with the numbers of p: the same functions, whichever numbers were symbols."""
+    forces = [LinearDrag(np.arange(1.0, 7.0), name="drag"), Gravity()]
+    body = RigidBody(
+        "body", SE3, random_inertia(rng), forces, random_matrix(rng, 6), (0.3, 0.1, 0.2)
+    )
+    names = "center_of_mass", "mass", "inertia", "gravity", "drag", "added_mass", "current"
+    symbolic = body.parametric(*names)
+    X, v, tau = SE3.random(rng), rng.normal(size=6), rng.normal(size=6)
+    p = np.array([1.05 * entry.nominal + 0.001 for entry in symbolic.parameters])
+    fixed = symbolic.with_parameters(p)
+    assert fixed.parameters == ()
+    close(fixed.forward_dynamics(X, v, tau), symbolic.forward_dynamics(X, v, tau, p=p))
+    given = {entry.name: x for entry, x in zip(symbolic.parameters, p, strict=True)}
+    close(
+        body.with_parameters(given).forward_dynamics(X, v, tau), fixed.forward_dynamics(X, v, tau)
+    )
+    some = symbolic.with_parameters({"gravity.z": -1.6})
+    assert "gravity.z" not in [entry.name for entry in some.parameters]
+    assert len(some.parameters) == len(symbolic.parameters) - 1
+    with pytest.raises(ValueError, match="parameter values"):
+        symbolic.with_parameters([1.0])
+    gains = RigidBody("b", SE3, body.inertia, [Actuators([Rotor(np.zeros(3))], "rotors")])
+    with pytest.raises(KeyError, match="force 'rotors' has no field for 'gain'"):
+        gains.with_parameters({"rotors.gain.0": 2.0})
+
+
+def test_old_spellings_name_the_new_ones():
+    ball = SpatialInertia.sphere(1.0, 1.0)
+    body = RigidBody("body", SE3, ball, [Gravity()])
+    with pytest.raises(TypeError, match="the field is called `symbolic`"):
+        RigidBody("body", SE3, ball, parametric=["mass"])
+    with pytest.raises(AttributeError, match="it is called `parametric`"):
+        body.with_parametric("mass")
+    with pytest.raises(KeyError, match="'gravity.acceleration.z' is called 'gravity.z' here"):
+        body.parametric("gravity.acceleration.z")
+    with pytest.raises(KeyError, match="'com.x' is called 'center_of_mass.x' here"):
+        body.with_parameters({"com.x": 0.1})
+
+
 def test_unknown_parameters_are_refused_at_once():
     ball = SpatialInertia.sphere(1.0, 1.0)
     with pytest.raises(KeyError, match="unknown parameter 'inertia.yx'.*inertia.xy"):
-        RigidBody("body", SE3, ball, parametric=["inertia.yx"])
+        RigidBody("body", SE3, ball, symbolic=["inertia.yx"])
     with pytest.raises(KeyError, match="Did you mean 'linear_drag.damping"):
-        RigidBody("body", SE3, ball, [LinearDrag(np.ones(6))], parametric="linear_drag.dampin")
+        RigidBody("body", SE3, ball, [LinearDrag(np.ones(6))], symbolic="linear_drag.dampin")
 
 
 def test_units_of_added_mass():
     body = RigidBody(
-        "body", SE2, SpatialInertia.sphere(1, 1), added_mass=np.eye(3), parametric="added_mass"
+        "body", SE2, SpatialInertia.sphere(1, 1), added_mass=np.eye(3), symbolic="added_mass"
     )
     units = {entry.name: entry.unit for entry in body.parameters}
     assert units == {
@@ -519,7 +557,7 @@ def test_the_system_is_the_field(group, rng):
         group,
         random_inertia(rng),
         [Gravity(), WrenchInput(("x", "rz"))],
-        parametric=["mass"],
+        symbolic=["mass"],
     )
     system = body.system(generalized_force=True)
     assert isinstance(system.state, Product)

@@ -66,7 +66,9 @@ def test_arm_equals_the_manufacturers_file(file, frame, tree, shared, rng):
 
 
 def _is_lossless(tree) -> bool:
-    return all(link.properties.damping in (0.0, (0.0,)) for link in tree.moving_links)
+    return all(
+        link.properties.damping in (0.0, (0.0,)) for link in map(tree.link, tree.moving_links)
+    )
 
 
 def test_fingers_can_be_held_open(rng):

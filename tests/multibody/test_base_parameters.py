@@ -113,20 +113,28 @@ def test_too_few_states_are_refused(rng):
         assert error(base.matrix, tree.base_parameters().matrix) < 100 * EXACT
 
 
-def test_combinations_are_confirmed_at_other_states(rng, monkeypatch):
+class Repeating(np.random.Generator):
+    """Gives the same numbers again for each of many samples: states that do not differ."""
+
+    def __init__(self):
+        super().__init__(np.random.PCG64(0))
+
+    def normal(self, loc=0.0, scale=1.0, size=None):
+        if isinstance(size, tuple) and size[0] > 5:
+            return np.broadcast_to(super().normal(loc, scale, (1, *size[1:])), size)
+        return super().normal(loc, scale, size)
+
+    def uniform(self, low=0.0, high=1.0, size=None):
+        if isinstance(size, tuple) and size[0] > 5:
+            return np.broadcast_to(super().uniform(low, high, (1, *size[1:])), size)
+        return super().uniform(low, high, size)
+
+
+def test_combinations_are_confirmed_at_other_states(rng):
     """States that do not differ hide what moves: the fresh ones tell."""
-    from lgcontrol.mechanics.multibody.parameters import _base_parameters as module
-
-    tree, drawn = arm(rng, "zyy"), module._random_regressor
-
-    def first_alike(tree, rng, shape):
-        if shape[0] == module.CONFIRMING:
-            return drawn(tree, rng, shape)
-        return np.repeat(drawn(tree, rng, (1,)), shape[0], axis=0)
-
-    monkeypatch.setattr(module, "_random_regressor", first_alike)
+    tree = arm(rng, "zyy")
     with pytest.raises(ArithmeticError, match="do not give the forces at others.*Give more"):
-        tree.base_parameters()
+        tree.base_parameters(seed=Repeating())
 
 
 def test_no_gap_between_dependent_and_independent_is_refused():
@@ -143,23 +151,16 @@ def test_no_gap_between_dependent_and_independent_is_refused():
             tree.base_parameters()
 
 
-# An inner node of a composite joint would get inertia, which is no parameter of a body.
-@pytest.mark.parametrize("kind", [kind for kind in TREES if kind != "composite"])
-def test_regrouped_inertias_have_the_same_base_parameters(kind):
-    """The structural regrouping of `Plan.reduced` moves nothing that forces reveal."""
-    from lgcontrol.mechanics.multibody.parameters._regressor import inertial_parameters
-
+@pytest.mark.parametrize("kind", TREES)
+def test_regrouped_inertias_give_the_same_forces(kind, rng):
+    """What is traced with regrouped inertias agrees with the regressor, which has none."""
     tree = TREES[kind]
-    base, plan = tree.base_parameters(), tree._numeric_reduced_plan
-    parts = []
-    for name, k in plan.bodies:
-        own = plan.nodes[k].inertia.moved(plan.seats[name][1].inverse())
-        parts.append(np.array(inertial_parameters(own)).ravel())
-    assert error(base.matrix @ np.concatenate(parts), base.values) < EXACT
-    stored = sum(
-        plan.nodes[k].inertia.m.nnz() + plan.nodes[k].inertia.h.nnz() + 6 for _, k in plan.bodies
+    q, v, a = (tree.configuration.random(rng), *rng.normal(size=(2, tree.nv)))
+    bare = tree.with_properties(
+        **{tree.link(name).joint_name: JointProperties() for name in tree.bodies}
     )
-    assert len(base) <= stored
+    forces = bare.inverse_dynamics_regressor(q, v, a) @ bare.inertial_parameters
+    assert error(bare.inverse_dynamics(q, v, a), forces) < EXACT
 
 
 def test_names_say_what_is_combined():
@@ -238,7 +239,7 @@ def test_identification_is_exact_without_noise(rng):
     # Data of an arm with other bodies: they count, not the description.
     links = {name: zoo.random_inertia(rng) for name in tree.bodies}
     other, parent = Multibody("other"), "world"
-    for link in tree.links:
+    for link in map(tree.link, tree.links):
         place = link.placement[:3, 3]
         other = other.add_body(link.name, links[link.name], link.joint, parent, place)
         parent = link.name

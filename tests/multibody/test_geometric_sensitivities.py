@@ -18,7 +18,7 @@ OF_DIFFERENCES = 1e-7  # central differences with steps of 1e-5
 
 def everything(tree):
     """All joints, fixed ones too, and the tree with their placements as parameters."""
-    joints = [link.joint_name for link in tree.links]
+    joints = [link.joint_name for link in map(tree.link, tree.links)]
     return joints, tree.parametric(*tree.geometric_parameters(joints))
 
 
@@ -109,7 +109,7 @@ def test_offset_of_a_joint_is_a_displacement_along_its_axis(rng):
     tree = ur5_tree()
     q = rng.uniform(-2, 2, 6)
     names, J = tree.geometric_parameters(), tree.calibration_jacobian("tool0")(q)
-    for i, link in enumerate(tree.moving_links):
+    for i, link in enumerate(map(tree.link, tree.moving_links)):
         axis = np.array(link.joint.group.axis)
         turns = [names.index(f"{link.joint_name}.placement.{key}") for key in ("rx", "ry", "rz")]
         close(J[:, turns] @ axis, tree.jacobian("tool0")(q)[:, i])

@@ -41,17 +41,21 @@ def robot(shared, name, **options):
 def test_file_gives_the_tree_it_describes(name, shared, rng):
     description, tree = robot(shared, name)
     assert tree.nv == FILES[name]
-    moving = [link.name for link in tree.links if not link.joint.is_fixed]
+    moving = [link.name for link in map(tree.link, tree.links) if not link.joint.is_fixed]
     assert tree.bodies == tuple(moving)
     assert set(tree.frames) >= {link.name for link in description.links}
     standing = sum(
-        description.link(link.name).mass for link in tree.links if _is_on_world(tree, link)
+        description.link(link.name).mass
+        for link in map(tree.link, tree.links)
+        if _is_on_world(tree, link)
     )
     if description.root == "world":
         standing += description.link("world").mass
     assert tree.mass + standing == pytest.approx(description.mass)
     limits = tree.limits
-    for joint, at in ((j, tree._places[j][1].start) for j in tree.joints):
+    velocities = tree.configuration.tangent_slice
+    for joint, block in zip(tree.joints, tree.configuration.blocks, strict=True):
+        at = velocities(block).start
         own = description.joint(joint).limits
         if own.effort is not None:
             assert limits["effort"][at] == own.effort
@@ -61,7 +65,7 @@ def test_file_gives_the_tree_it_describes(name, shared, rng):
 
 
 def _is_on_world(tree, link):
-    by_name = {other.name: other for other in tree.links}
+    by_name = {other.name: other for other in map(tree.link, tree.links)}
     while link.joint.is_fixed:
         if link.parent == "world":
             return True
@@ -87,7 +91,8 @@ def _motion(joint, tree, q):
     if joint.freedom == 0:
         return np.eye(4)
     mimic = joint.mimic
-    at = tree._places[mimic.joint if mimic else joint.name][0]
+    blocks = dict(zip(tree.joints, tree.configuration.blocks, strict=True))
+    at = tree.configuration.coordinate_slice(blocks[mimic.joint if mimic else joint.name])
     value = q[at]
     if mimic:
         value = mimic.multiplier * value + mimic.offset
@@ -196,7 +201,7 @@ def test_signs_that_cannot_be_meant(recwarn):
         Multibody.from_urdf(description)
     tree = Multibody.from_urdf(description, on_finding="ignore")
     assert tree.limits["effort"] == [5.0] and tree.limits["velocity"] == [2.0]
-    (drive,) = (link.properties for link in tree.moving_links)
+    (drive,) = (link.properties for link in map(tree.link, tree.moving_links))
     assert drive.damping == 0.0 and drive.friction == 0.0
 
 
@@ -239,7 +244,7 @@ def test_every_type_of_the_format_becomes_a_joint(rng):
         for k, (x, _) in kinds.items()
     )
     tree = Multibody.from_urdf(parse_urdf(text.format(links=links, joints=joints)))
-    sizes = {link.joint_name: link.joint.dim for link in tree.links}
+    sizes = {link.joint_name: link.joint.dim for link in map(tree.link, tree.links)}
     assert all(sizes[f"j_{kind}"] == dim for kind, (_, dim) in kinds.items())
     assert tree.forward_dynamics(*_at_rest(tree)).shape == (tree.nv,)
 

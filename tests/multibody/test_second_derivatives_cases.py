@@ -37,7 +37,7 @@ def test_large_velocities(tree, rng):
 def without_forces(tree):
     """The same bodies without weight, springs and losses."""
     bare = Multibody("bare", gravity=[0, 0, 0])
-    for link in tree.links:
+    for link in map(tree.link, tree.links):
         bare = bare.add_body(
             link.name,
             link.inertia,
@@ -143,7 +143,7 @@ def test_empty_tree():
 def rebuilt(tree, phi):
     """The same tree with other inertial parameters of its bodies, nothing fixed to them."""
     made = Multibody("rebuilt", gravity=tree.gravity)
-    for link, own in zip(tree.links, phi.reshape(-1, 10), strict=True):
+    for link, own in zip(map(tree.link, tree.links), phi.reshape(-1, 10), strict=True):
         m, c, tensor = own[0], own[1:4] / own[0], own[[4, 5, 7, 5, 6, 8, 7, 8, 9]].reshape(3, 3)
         tensor = tensor - m * (c @ c * np.eye(3) - np.outer(c, c))
         body = SpatialInertia(m, c, tensor, check="ignore")

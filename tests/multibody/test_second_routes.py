@@ -68,7 +68,7 @@ def _without_losses(tree):
 
     own = {
         link.joint_name: replace(link.properties, damping=0.0, friction=0.0)
-        for link in tree.links
+        for link in map(tree.link, tree.links)
         if not link.joint.is_fixed
     }
     return tree.with_properties(**own)
@@ -78,7 +78,7 @@ def test_losses_take_energy(rng):
     tree = TREES["driven"]
     q, v, a, _, _ = zoo.state(tree, rng)
     losses = tree.inverse_dynamics(q, v, a) - _without_losses(tree).inverse_dynamics(q, v, a)
-    own = {link.joint_name: link.properties for link in tree.links}
+    own = {link.joint_name: link.properties for link in map(tree.link, tree.links)}
     leader, follower = v[0], -0.7 * v[0]
     expected = sum(
         0.2 * s**2 + 0.4 * s * np.tanh(s / own["a"].friction_speed) for s in (leader, follower)
@@ -171,7 +171,7 @@ def test_wrench_through_a_fixed_joint(rng):
     every = tree.joint_wrenches(q, v, a, wrenches)
     close(tree.joint_wrench("b")(q, v, a, wrenches), every[tree.bodies.index("b")])
     # The tool alone is beyond its fixed joint: m (r̈ − g) at its centre of mass.
-    tool = next(link.inertia for link in tree.links if link.name == "tool")
+    tool = next(link.inertia for link in map(tree.link, tree.links) if link.name == "tool")
     at = tree.add_frame("center", "tool", tool.center_of_mass)
     f = tool.mass * (at.acceleration("center", "hybrid")(q, v, a)[:3] - tree.gravity)
     R = SE3.homogeneous(tree.placement("tool")(q))[:3, :3]

@@ -128,7 +128,7 @@ def test_floating_tree_keeps_momentum_and_energy(rng):
     """Without gravity, joint torques change neither momentum; without torques, energy stays."""
     tree = zoo.branched(rng)
     weightless = Multibody(gravity=[0, 0, 0])
-    for link in tree.links:
+    for link in map(tree.link, tree.links):
         weightless = weightless.add_body(
             link.name, link.inertia, link.joint, link.parent, link.placement
         )
@@ -164,7 +164,7 @@ def test_work_and_energy_balance_with_losses_and_springs(rng):
                 stiffness=link.properties.stiffness,
                 rest=link.properties.rest,
             )
-            for link in tree.links
+            for link in map(tree.link, tree.links)
         }
     )
     losses = ((tree.bias_forces(q, v) - free.bias_forces(q, v)) * v).sum(axis=1)

@@ -15,9 +15,7 @@ from lgcontrol.optimal import (
     SQPSolver,
     StageQP,
 )
-from lgcontrol.optimal._condensing import Condensed
-from lgcontrol.optimal._form import Places
-from lgcontrol.optimal._sparse_form import Sparse
+from lgcontrol.optimal._qp import Condensed, Places, Sparse
 
 from ..controllers.problem_a import GOAL, quadrotor
 from .examples import random_qp

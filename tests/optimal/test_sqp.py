@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from lgcontrol.controllers import ThrustVectorPD
 from lgcontrol.groups import SO2, SO3
-from lgcontrol.optimal import Bound, Nodes, OptimalControlProblem, Residual, SQPSolver, lqr
+from lgcontrol.optimal import Bound, OptimalControlProblem, Residual, SQPSolver, lqr
 from lgcontrol.systems import Parameter, System, Trajectory
 
 from ..controllers.problem_a import GOAL, HOVER, quadrotor
@@ -63,7 +63,7 @@ def test_linear_problems_take_one_step_and_agree_with_riccati(rng):
 @pytest.mark.parametrize("qp", ["daqp", "piqp", "ipqp"])
 def test_swing_up_is_a_minimum_among_its_neighbours(qp, rng):
     problem = swing_up()
-    solution = problem.solve(DOWN, qp=qp)
+    solution = problem.solve(DOWN, solver=SQPSolver(qp=qp))
     assert solution.success
     assert solution.gap < TOLERANCE
     assert abs(replayed(problem, solution) - solution.cost) < 1e-5 * solution.cost
@@ -333,16 +333,16 @@ def test_one_real_time_step_is_one_iteration(rng):
     solver = SQPSolver(problem)
     x0 = np.concatenate([SO3.exp([2.0, 1.0, -1.0]), np.zeros(3)])
     solution = solver.solve(x0, tolerance=1e-9)
-    nodes, setting = Nodes(solution.t, solution.x, solution.u), solver.setting(solution.t)
     direction = rng.normal(size=6)
     ratios = []
     for size in (0.1, 0.01):
         moved = system.state.plus(x0, size * direction)
-        step = solver.step(moved, nodes, setting)
-        assert step.status == "solved"
-        assert np.allclose(system.state.minus(step.nodes.x[0], moved), 0, atol=1e-12)
+        solver.solve(x0, guess=solution, tolerance=1e-9)
+        step = solver.step(moved)
+        assert step.status == "iteration limit"
+        assert np.allclose(system.state.minus(step.x[0], moved), 0, atol=1e-12)
         best = solver.solve(moved, guess=solution, tolerance=1e-9)
-        before, after = (np.abs(u - best.u).max() for u in (nodes.u, step.nodes.u))
+        before, after = (np.abs(u - best.u).max() for u in (solution.u, step.u))
         ratios.append(after / before)
     # Gauss-Newton leaves a share of the error that does not shrink with it, and the second order.
     assert max(ratios) < 0.5
@@ -357,7 +357,11 @@ def test_wrong_starts_are_refused():
     with pytest.raises(ValueError, match="states of the guess"):
         solver.solve(DOWN, guess=Trajectory(SO2, [0.0], [[1.0, 0.0]]))
     with pytest.raises(ValueError, match="unknown QP solver 'ipopt'"):
-        solver.problem.solve(DOWN, qp="ipopt")
+        SQPSolver(qp="ipopt")
+    with pytest.raises(ValueError, match="unknown solver 'ipotp'.*sqp"):
+        solver.problem.solve(DOWN, solver="ipotp")
+    with pytest.raises(TypeError, match=r"or a solver such as SQPSolver\(qp='daqp'\)"):
+        solver.problem.solve(DOWN, solver=SQPSolver)
     with pytest.raises(TypeError, match="tolerence"):
         solver.problem.solve(DOWN, tolerence=1.0)
 

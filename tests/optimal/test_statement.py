@@ -247,7 +247,7 @@ def test_wrong_bounds_are_refused(options, message):
     ("options", "error", "message"),
     [
         ({"horizon": 0}, ValueError, "at least 1, got 0"),
-        ({"horizon": 2.5}, ValueError, "at least 1, got 2.5"),
+        ({"horizon": 2.5}, ValueError, "at least 1, got 2.5; 2.5 s are 25 steps of 0.1 s"),
         ({"dt": None}, ValueError, "give dt"),
         ({"dt": -0.1}, ValueError, "dt must be positive"),
         ({"terminal": "lqr"}, ValueError, "'riccati', not 'lqr'"),
@@ -335,8 +335,12 @@ def test_bounds_that_leave_no_room_are_refused_at_once():
         Bound("height", lower=2, upper=1)
     with pytest.raises(ValueError, match="lower must not exceed upper"):
         Bound("twist", [0, np.nan], 1)
-    with pytest.raises(TypeError, match="bound 'twist': upper must be a number or a list of numb"):
-        Bound("twist", 0, "one")
+    with pytest.raises(TypeError, match="bound 'twist': upper must be a number, a list of numb"):
+        Bound("twist", 0, ["one"])
+    with pytest.raises(ValueError, match="bound 'twist': unknown parameter 'one'"):
+        rows_of(vessel(), Bound("twist", 0, "one"))
+    with pytest.raises(ValueError, match="The rate of 'surge' is no state.*with its rate as the"):
+        rows_of(vessel(), Bound("surge.rate", -1, 1))
 
 
 def test_what_overcomes_drag_is_not_fed_forward_after_the_end():

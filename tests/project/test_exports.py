@@ -101,6 +101,17 @@ def mutable_defaults(name: str, function) -> list[str]:
     ]
 
 
+def test_names_at_the_top_resolve():
+    """The stub lists them once; each is the object of its room, rooms themselves included."""
+    top = importlib.import_module("lgcontrol")
+    for name, room in top._HOME.items():
+        home = importlib.import_module(f"lgcontrol.{room or name}")
+        assert getattr(top, name) is (getattr(home, name) if room else home)
+    assert {"MPC", "System", "controllers"} <= set(dir(top))
+    with pytest.raises(AttributeError, match="sample_time is in lgcontrol.systems"):
+        top.sample_time  # noqa: B018
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_exports_are_documented(package):
     module = importlib.import_module(package)

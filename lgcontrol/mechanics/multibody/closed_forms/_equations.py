@@ -1,40 +1,421 @@
-"""Equations of motion in closed form: Euler–Jourdain, Lagrange, momenta."""
+"""Equations of motion in closed form: stacked bodies, Euler–Jourdain, Lagrange, momenta.
+
+The recursions are faster; here are the objects that analysis, observers and papers speak of. All
+agree with the recursions to rounding. Rows are the moving bodies in the order of
+`Multibody.bodies`, six each, in the bodies' link frames.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
 
 import casadi as ca
 
 from ....codegen import Value
-from ..dynamics._forward_dynamics import forward_dynamics
-from ..dynamics._mass_matrix import factor, mass_matrix, solve
-from ..kinematics._kinematics import accelerations, twists
-from ..plan._drives import armature, drive_forces
-from ..plan._plan import Plan
-from ._system_matrices import (
-    BodyState,
-    body_states,
-    bracket_matrix,
-    gravity_wrench,
-    inertial_bias,
-    twist_from,
-    wrench_in,
+from ..._reference import Reference, check_reference
+from .._spatial import (
+    Inertia,
+    Pose,
+    cross,
+    hat,
+    twist_cross,
 )
+from ..compiled._compiled_tree import CompiledTree
+from ..compiled._functions import (
+    Declaration,
+    TreeFunction,
+    declared,
+    function_of,
+    takes_names,
+)
+from ..compiled._joint_forces import (
+    armature,
+    joint_forces,
+)
+from ..compiled._sparse import factor, solve
+from ..dynamics._forward_dynamics import forward_dynamics
+from ..dynamics._mass_matrix import mass_matrix, refuse_singular
+from ..kinematics._recursions import accelerations, twists
+from ..tree._tree import Tree
 
 
-def euler_jourdain_equations(
-    plan: Plan, q: Value, v: Value, wrenches: Value | None = None, *, reference: str
+class _SystemMatrices(NamedTuple):
+    """Factors of the body-fixed system Jacobian ``J = A X`` (Müller 2018, eq. 9, 10, 83, 112)."""
+
+    A: Value
+    X: Value
+    X_rate: Value
+    ad_joints: Value
+    ad_bodies: Value
+    M: Value
+
+
+class _BodyState(NamedTuple):
+    """One moving body: inertia in its link frame, pose, body twist, body Jacobian and its rate."""
+
+    inertia: Inertia
+    pose: Pose
+    twist: Value
+    J: Value
+    J_rate: Value
+
+    def jacobians(self, reference: str) -> tuple[Value, Value]:
+        """Jacobian and rate in a reference."""
+        if reference == "body":
+            return self.J, self.J_rate
+        if reference == "spatial":
+            rate = self.J_rate + twist_cross(self.twist, self.J)
+            return self.pose.push(self.J), self.pose.push(rate)
+        R, J, turn = self.pose.R, self.J, hat(self.twist[3:])
+        linear, linear_rate = R @ J[:3, :], R @ (self.J_rate[:3, :] + turn @ J[:3, :])
+        if reference == "mixed":
+            return ca.vertcat(linear, J[3:, :]), ca.vertcat(linear_rate, self.J_rate[3:, :])
+        angular, angular_rate = R @ J[3:, :], R @ (self.J_rate[3:, :] + turn @ J[3:, :])
+        return ca.vertcat(linear, angular), ca.vertcat(linear_rate, angular_rate)
+
+
+class _Carried(NamedTuple):
+    """How a body moves on the one that carries it (−1: the world)."""
+
+    parent: int
+    pose: Pose
+    X: Value
+    X_rate: Value
+
+
+@takes_names
+def system_jacobian(tree: Tree, reference: Reference = "body") -> TreeFunction:
+    """``q`` → J with the twists of all bodies ``V = J v``, shape (..., 6 n_bodies, nv).
+
+    Six rows [v; ω] for each of `bodies`, in that order: `jacobian` of each, stacked.
+
+    Parameters
+    ----------
+    reference : {"body", "spatial", "hybrid", "mixed"}
+
+    References
+    ----------
+    Müller 2018, eq. 113.
+
+    Examples
+    --------
+    >>> from lgcontrol.mechanics import Multibody, SpatialInertia
+    >>> rod = SpatialInertia.rod(2.0, length=1.0, center_of_mass=[0, 0, -0.5])
+    >>> arm = Multibody().add_body("a", rod, "revolute", axis="y")
+    >>> arm = arm.add_body("b", rod, "revolute", "a", [0, 0, -1], axis="y")
+    >>> arm.system_jacobian()([0.0, 0.0])[6:].tolist()[0]
+    [-1.0, 0.0]
+    """
+    return _function(tree, "system_jacobian", "q", {"J": "wv"}, _system_jacobian, reference)
+
+
+@takes_names
+def system_jacobian_rate(tree: Tree, reference: Reference = "body") -> TreeFunction:
+    """(q, v) → time derivative of `system_jacobian`, shape (..., 6 n_bodies, nv).
+
+    References
+    ----------
+    Müller 2018, eq. 9 (body), 17 (spatial), 27 and 28 (hybrid; misprints mended).
+    """
+    return _function(
+        tree, "system_jacobian_rate", "q v", {"J_rate": "wv"}, _system_jacobian_rate, reference
+    )
+
+
+@declared(
+    "q v", {"A": "ww", "X": "wv", "X_rate": "wv", "ad_joints": "ww", "ad_bodies": "ww", "M": "ww"}
+)
+def system_matrices(tree: CompiledTree, q: Value, v: Value) -> _SystemMatrices:
+    """(q, v) → A, X, X_rate, ad_joints, ad_bodies, M, with the body-fixed ``J = A X``.
+
+    With n bodies and the joint twists ``x_i = X_i v`` in the bodies' frames:
+
+    - A, (..., 6 n, 6 n): ``A_ij = Ad`` of the motion from body i to body j where j carries i
+      (or is i), else zero. Block lower triangular, and free of velocities.
+    - X, (..., 6 n, nv): what each joint adds to its own body's twist; constant, except for
+      joints that are chains (universal, spherical_zyx, composites), whose X_rate is not zero.
+    - ad_joints, ad_bodies, M, (..., 6 n, 6 n): block diagonal, of ``ad`` of the joint twists
+      (the paper's a), of ``ad`` of the body twists (its b), and of the bodies' inertias.
+
+    The rate is ``J̇ = A (X_rate − a (J − X))``. For joints of one degree of freedom ``a X`` and
+    X_rate vanish and it is the paper's ``−A a J``. For joints that are one group with several
+    that holds on the product with v only (``a X v = 0``), for chains not at all.
+
+    References
+    ----------
+    Müller 2018, eq. 9, 10, 82, 83, 112, 113.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lgcontrol.mechanics import Multibody, SpatialInertia
+    >>> ball = SpatialInertia.sphere(2.0, 0.1)
+    >>> arm = Multibody().add_body("a", ball, "revolute")
+    >>> arm = arm.add_body("b", ball, "prismatic", "a", axis="x")
+    >>> q, v = [0.3, 0.5], [1.0, 2.0]
+    >>> s = arm.system_matrices(q, v)
+    >>> J = s.A @ s.X
+    >>> np.allclose(J.T @ s.M @ J, arm.mass_matrix(q))
+    True
+    """
+    joints, states = _joints(tree, q, v), body_states(tree, q, v)
+    rows: list[list[Value]] = []
+    for i, T, _, _ in joints:
+        row = [T.pull(block) for block in rows[i]] if i >= 0 else []
+        rows.append(row + [ca.SX(6, 6)] * (len(rows) - len(row)) + [ca.DM.eye(6)])
+    full = [row + [ca.SX(6, 6)] * (len(rows) - len(row)) for row in rows]
+    none, empty = ca.SX(0, tree.nv), ca.SX(0, 0)
+    return _SystemMatrices(
+        ca.blockcat(full) if full else empty,
+        ca.vertcat(none, *(joint.X for joint in joints)),
+        ca.vertcat(none, *(joint.X_rate for joint in joints)),
+        ca.diagcat(empty, *(bracket_matrix(joint.X @ v) for joint in joints)),
+        ca.diagcat(empty, *(bracket_matrix(state.twist) for state in states)),
+        ca.diagcat(empty, *(state.inertia @ ca.DM.eye(6) for state in states)),
+    )
+
+
+@takes_names
+def euler_jourdain_equations(tree: Tree, reference: Reference = "body") -> TreeFunction:
+    """(q, v[, wrenches]) → the Newton–Euler equations of all bodies, to be projected.
+
+    ``Jᵀ (inertia (J a + J_rate v) + bias − applied) + armature a + joint_forces = tau``: what
+    the projection on the admissible motions (the columns of J) removes are the wrenches of the
+    joints' constraints. Also known as Kane's equations (columns of J: partial velocities),
+    projection equations, and natural orthogonal complement.
+
+    Results, with n bodies: J and J_rate (..., 6 n, nv), inertia (..., 6 n, 6 n) block diagonal,
+    bias (..., 6 n) of the velocities, applied (..., 6 n): weight and external wrenches,
+    armature (..., nv), joint_forces (..., nv): losses and springs.
+
+    Parameters
+    ----------
+    reference : {"body", "spatial", "hybrid", "mixed"}
+        What twists and wrenches are measured at and resolved in. (`wrenches` are given in the
+        bodies' frames, as everywhere.)
+
+    References
+    ----------
+    Müller 2018, eq. 78 and 79; a body's equations in the other references: eq. 39, 54, 57–58.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lgcontrol.mechanics import Multibody, SpatialInertia
+    >>> rod = SpatialInertia.rod(2.0, length=1.0, center_of_mass=[0, 0, -0.5])
+    >>> tree = Multibody().add_body("rod", rod, "revolute", axis="y")
+    >>> e = tree.euler_jourdain_equations("hybrid")([0.3], [2.0])
+    >>> tau = e.J.T @ (e.inertia @ e.J_rate @ [2.0] + e.bias - e.applied) + e.joint_forces
+    >>> np.allclose(tau, tree.bias_forces([0.3], [2.0]))
+    True
+    """
+    return _function(
+        tree,
+        "euler_jourdain_equations",
+        "q v",
+        {
+            "J": "wv",
+            "J_rate": "wv",
+            "inertia": "ww",
+            "bias": "w",
+            "applied": "w",
+            "armature": "v",
+            "joint_forces": "v",
+        },
+        _euler_jourdain,
+        reference,
+        wrenches=True,
+    )
+
+
+@takes_names
+def inverse_dynamics_by_projection(tree: Tree, reference: Reference = "body") -> TreeFunction:
+    """(q, v, a[, wrenches]) → tau as `inverse_dynamics`, by `euler_jourdain_equations`.
+
+    For study and comparison: its cost grows with the square of the number of joints.
+
+    References
+    ----------
+    Müller 2018, eq. 79.
+    """
+    return _function(
+        tree,
+        "inverse_dynamics_by_projection",
+        "q v a",
+        {"tau": "v"},
+        _by_projection,
+        reference,
+        wrenches=True,
+    )
+
+
+@declared("q v", {"M": "vv", "C": "vv", "Q": "v"}, wrenches=True)
+def lagrange_equations(
+    tree: CompiledTree, q: Value, v: Value, wrenches: Value | None = None
+) -> tuple[Value, Value, Value]:
+    """(q, v[, wrenches]) → M, C, Q with ``M a + C v = Q + tau``: Lagrange's equations.
+
+    ``M = Jᵀ 𝖬 J`` with the drives' armature on its diagonal; ``C = Jᵀ (𝖬 J̇ − bᵀ 𝖬 J)``, with
+    𝖬 and b the M and ad_bodies of `system_matrices`, both (..., nv, nv); Q, (..., nv), are all
+    other forces but tau: weight, springs, losses, external wrenches. For joints with
+    several degrees of freedom these are Lagrange's equations in quasi-velocities (Hamel's).
+
+    The paper's matrices (eq. 84, 85), which have ``−A a J`` for J̇, are this same C for joints
+    of one degree of freedom. For joints that are one group with several (spherical, free) that
+    of eq. 85 is another matrix with the same ``C v``; for chains (universal) neither is right.
+    ``Ṁ − 2 C`` is not skew for it, only ``vᵀ (Ṁ − 2 C) v`` vanishes: controllers that need a
+    skew one take `coriolis_matrix`, which has the same ``C v``.
+
+    References
+    ----------
+    Müller 2018, eq. 81, 82, 84, 85.
+
+    Examples
+    --------
+    >>> from lgcontrol.mechanics import Multibody, SpatialInertia
+    >>> rod = SpatialInertia.rod(2.0, length=1.0, center_of_mass=[0, 0, -0.5])
+    >>> tree = Multibody().add_body("rod", rod, "revolute", axis="y")
+    >>> tree.lagrange_equations([0.0], [1.0]).M.round(4).tolist()
+    [[0.6667]]
+    """
+    M: Value = ca.diag(armature(tree))
+    C: Value = ca.SX(tree.nv, tree.nv)
+    Q = -joint_forces(tree, q, v, ca.SX(tree.nv, 1))
+    for i, body in enumerate(body_states(tree, q, v)):
+        momenta = body.inertia @ body.J
+        M = M + body.J.T @ momenta
+        turned = bracket_matrix(body.twist).T @ momenta
+        C = C + body.J.T @ (body.inertia @ body.J_rate - turned)
+        Q = Q + body.J.T @ _applied(tree, body, wrenches, i)
+    return M, C, Q
+
+
+@takes_names
+def body_momenta(tree: Tree, reference: Reference = "spatial") -> TreeFunction:
+    """(q, v) → momentum [p; L] of each body, shape (..., n_bodies, 6).
+
+    Parameters
+    ----------
+    reference : {"body", "spatial", "hybrid", "mixed"}
+        "spatial": world axes, about the world's origin, so that momenta of bodies add.
+
+    References
+    ----------
+    Müller 2018, eq. 36.
+    """
+    return _function(tree, "body_momenta", "q v", {"momenta": "b6"}, _body_momenta, reference)
+
+
+def _refuse_massless_bodies(tree: Tree) -> None:
+    """Refuse joints that move no inertia but that of their drives."""
+    refuse_singular(tree)
+    bare = {
+        link.joint_name: replace(link.properties, armature=0.0)
+        for link in tree._links
+        if not link.joint.is_fixed
+    }
+    refuse_singular(tree.with_properties(**bare))
+
+
+@declared(
+    "q momenta tau",
+    {"v": "v", "momentum_rates": "b6"},
+    wrenches=True,
+    check=_refuse_massless_bodies,
+)
+def momentum_dynamics(
+    tree: CompiledTree, q: Value, momenta: Value, tau: Value, wrenches: Value | None = None
+) -> tuple[Value, Value]:
+    """(q, momenta, tau[, wrenches]) → v, momentum_rates: motion in phase space.
+
+    The state is (q, Π) with the spatial momenta Π of all bodies, shape (..., n_bodies, 6), see
+    `body_momenta`; ``q̇ = v`` (body-fixed) and ``Π̇ = momentum_rates``. Rates are plain vectors:
+    a Runge–Kutta method keeps their sum where nothing acts from outside, to rounding.
+
+    v comes from ``(Jᵀ 𝖬 J) v = Jᵀ Π``, solved in the order of the tree. Momenta that no
+    velocity has (an integrator drifts there) are read as the nearest ones that some has; the
+    sum over a free-floating tree is untouched by that. Project after each step, by
+    `body_momenta` of v. Armatures are no momenta of bodies: they count in the rates only, and
+    bodies alone must have a regular mass matrix.
+
+    References
+    ----------
+    Müller 2018, eq. 80.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lgcontrol.mechanics import Multibody, SpatialInertia
+    >>> rod = SpatialInertia.rod(2.0, length=1.0, center_of_mass=[0, 0, -0.5])
+    >>> tree = Multibody().add_body("rod", rod, "revolute", axis="y")
+    >>> momenta = tree.body_momenta()([0.3], [2.0])
+    >>> v, rates = tree.momentum_dynamics([0.3], momenta, [0.0])
+    >>> v.round(12).tolist()
+    [2.0]
+    """
+    world, poses = tree.world_poses(q), tree.poses(q)
+    carried: list[Value] = [ca.SX(6, 1)] * len(tree.nodes)
+    for column, (_, k) in enumerate(tree.bodies):
+        carried[k] = momenta[:, column]
+    p = ca.SX(tree.nv, 1)
+    for k in reversed(range(len(tree.nodes))):
+        node = tree.nodes[k]
+        p[node.v] += node.S.T @ world[k].pull_wrench(carried[k])
+        if node.parent >= 0:
+            carried[node.parent] = carried[node.parent] + carried[k]
+    v = solve(*factor(mass_matrix(replace(tree, impedances=[]), q)), p)
+    a = forward_dynamics(tree, q, v, tau, wrenches)
+    V = twists(tree, poses, v)
+    A = accelerations(tree, poses, V, v, a, gravity=False)
+    rates = [world[k].push_wrench(tree.nodes[k].inertia.force(V[k], A[k])) for _, k in tree.bodies]
+    return v, ca.horzcat(ca.SX(6, 0), *rates)
+
+
+def _function(
+    tree: Tree,
+    name: str,
+    arguments: str,
+    results: Mapping[str, str],
+    build: Callable[..., Any],
+    reference: Reference,
+    *,
+    wrenches: bool = False,
+) -> TreeFunction:
+    """Function of all bodies in a reference."""
+    check_reference(reference)
+    build = partial(build, reference=reference)
+    declaration = Declaration(name, arguments, results, build, wrenches=wrenches, about=reference)
+    return function_of(tree, declaration, reference)
+
+
+def _system_jacobian(tree: CompiledTree, q: Value, reference: str) -> Value:
+    """Jacobians of all bodies on top of each other, 6 bodies × nv."""
+    still = ca.SX(tree.nv, 1)
+    blocks = [state.jacobians(reference)[0] for state in body_states(tree, q, still)]
+    return ca.vertcat(ca.SX(0, tree.nv), *blocks)
+
+
+def _system_jacobian_rate(tree: CompiledTree, q: Value, v: Value, reference: str) -> Value:
+    """Time derivative of `system_jacobian`."""
+    blocks = [state.jacobians(reference)[1] for state in body_states(tree, q, v)]
+    return ca.vertcat(ca.SX(0, tree.nv), *blocks)
+
+
+def _euler_jourdain(
+    tree: CompiledTree, q: Value, v: Value, wrenches: Value | None = None, *, reference: str
 ) -> tuple[Value, ...]:
     """Jacobian, its rate, inertias, bias wrenches, applied wrenches, armature, joint forces."""
-    J, rate = [ca.SX(0, plan.nv)], [ca.SX(0, plan.nv)]
+    J, rate = [ca.SX(0, tree.nv)], [ca.SX(0, tree.nv)]
     inertia, bias, applied = [ca.SX(0, 0)], [ca.SX(0, 1)], [ca.SX(0, 1)]
-    for i, body in enumerate(body_states(plan, q, v)):
+    for i, body in enumerate(body_states(tree, q, v)):
         P = twist_from(body.pose, reference)
         inertia.append(P.T @ (body.inertia @ P))
         own = inertial_bias(body.inertia, body.twist, reference)
-        bias.append(wrench_in(body.pose, own, reference))
-        applied.append(wrench_in(body.pose, _applied(plan, body, wrenches, i), reference))
+        bias.append(body.pose.wrenches_in(own, reference))
+        applied.append(body.pose.wrenches_in(_applied(tree, body, wrenches, i), reference))
         own, own_rate = body.jacobians(reference)
         J.append(own)
         rate.append(own_rate)
@@ -44,77 +425,118 @@ def euler_jourdain_equations(
         ca.diagcat(*inertia),
         ca.vertcat(*bias),
         ca.vertcat(*applied),
-        armature(plan),
-        drive_forces(plan, q, v, ca.SX(plan.nv, 1)),
+        armature(tree),
+        joint_forces(tree, q, v, ca.SX(tree.nv, 1)),
     )
 
 
-def inverse_dynamics_by_projection(
-    plan: Plan, q: Value, v: Value, a: Value, wrenches: Value | None = None, *, reference: str
+def _by_projection(
+    tree: CompiledTree,
+    q: Value,
+    v: Value,
+    a: Value,
+    wrenches: Value | None = None,
+    *,
+    reference: str,
 ) -> Value:
     """Newton–Euler equations of all bodies, projected on the motions the joints allow."""
-    J, J_rate, inertia, bias, applied, drives, own = euler_jourdain_equations(
-        plan, q, v, wrenches, reference=reference
+    J, J_rate, inertia, bias, applied, armatures, own = _euler_jourdain(
+        tree, q, v, wrenches, reference=reference
     )
-    return J.T @ (inertia @ (J @ a + J_rate @ v) + bias - applied) + drives * a + own
+    return J.T @ (inertia @ (J @ a + J_rate @ v) + bias - applied) + armatures * a + own
 
 
-def lagrange_equations(
-    plan: Plan, q: Value, v: Value, wrenches: Value | None = None
-) -> tuple[Value, Value, Value]:
-    """M, C and Q with ``M v̇ + C v = Q + τ``, from the stacked Jacobian.
-
-    ``C = Jᵀ (𝖬 J̇ − bᵀ 𝖬 J)``; of eq. 84 and 85 the matrices are equal, not only their products
-    with v, once J̇ leaves out the joints' own brackets (zero for one degree of freedom).
-    """
-    M: Value = ca.diag(armature(plan))
-    C: Value = ca.SX(plan.nv, plan.nv)
-    Q = -drive_forces(plan, q, v, ca.SX(plan.nv, 1))
-    for i, body in enumerate(body_states(plan, q, v)):
-        momenta = body.inertia @ body.J
-        M = M + body.J.T @ momenta
-        turned = bracket_matrix(body.twist).T @ momenta
-        C = C + body.J.T @ (body.inertia @ body.J_rate - turned)
-        Q = Q + body.J.T @ _applied(plan, body, wrenches, i)
-    return M, C, Q
-
-
-def body_momenta(plan: Plan, q: Value, v: Value, *, reference: str) -> Value:
+def _body_momenta(tree: CompiledTree, q: Value, v: Value, *, reference: str) -> Value:
     """Momentum of every moving body in a reference, 6 × bodies."""
     columns = [
-        wrench_in(body.pose, body.inertia @ body.twist, reference)
-        for body in body_states(plan, q, v)
+        body.pose.wrenches_in(body.inertia @ body.twist, reference)
+        for body in body_states(tree, q, v)
     ]
     return ca.horzcat(ca.SX(6, 0), *columns)
 
 
-def momentum_dynamics(
-    plan: Plan, q: Value, momenta: Value, tau: Value, wrenches: Value | None = None
-) -> tuple[Value, Value]:
-    """Velocity v and the rates of the spatial momenta (6 × bodies).
-
-    With the projections ``Jᵀ Π`` on the joints, ``v = M⁻¹ Jᵀ Π`` by the sparse factor: the block
-    triangular structure of J. Spatial momenta of carried bodies just add.
-    """
-    world, motions = plan.world_motions(q), plan.motions(q)
-    carried: list[Value] = [ca.SX(6, 1)] * len(plan.nodes)
-    for column, (_, k) in enumerate(plan.bodies):
-        carried[k] = momenta[:, column]
-    p = ca.SX(plan.nv, 1)
-    for k in reversed(range(len(plan.nodes))):
-        node = plan.nodes[k]
-        p[node.v] += node.S.T @ world[k].pull_wrench(carried[k])
-        if node.parent >= 0:
-            carried[node.parent] = carried[node.parent] + carried[k]
-    v = solve(*factor(mass_matrix(replace(plan, drives=[]), q)), p)
-    a = forward_dynamics(plan, q, v, tau, wrenches)
-    V = twists(plan, motions, v)
-    A = accelerations(plan, motions, V, v, a, gravity=False)
-    rates = [world[k].push_wrench(plan.nodes[k].inertia.force(V[k], A[k])) for _, k in plan.bodies]
-    return v, ca.horzcat(ca.SX(6, 0), *rates)
-
-
-def _applied(plan: Plan, body: BodyState, wrenches: Value | None, i: int) -> Value:
+def _applied(tree: CompiledTree, body: _BodyState, wrenches: Value | None, i: int) -> Value:
     """Weight and external wrench of a body, in its frame."""
-    W = gravity_wrench(plan, body.inertia, body.pose)
+    W = gravity_wrench(tree, body.inertia, body.pose)
     return W if wrenches is None else W + wrenches[:, i]
+
+
+def body_states(tree: CompiledTree, q: Value, v: Value) -> list[_BodyState]:
+    """All moving bodies, by recursion from the root (Müller 2018, eq. 7 and 8)."""
+    states: list[_BodyState] = []
+    for inertia, (i, T, X, X_rate) in zip(body_inertias(tree), _joints(tree, q, v), strict=True):
+        pose, own, J, rate = T, X @ v, X, X_rate
+        twist = own
+        if i >= 0:
+            parent = states[i]
+            carried = T.pull(parent.J)
+            pose, twist, J = parent.pose @ T, T.pull(parent.twist) + own, carried + X
+            rate = T.pull(parent.J_rate) - twist_cross(own, carried) + X_rate
+        states.append(_BodyState(inertia, pose, twist, J, rate))
+    return states
+
+
+def _joints(tree: CompiledTree, q: Value, v: Value) -> list[_Carried]:
+    """Of every moving body: how its joint carries it.
+
+    Ẋ is zero unless the joint is a chain: its first axes then turn in the body's frame.
+    """
+    number = {k: i for i, (_, k) in enumerate(tree.bodies)}
+    joints = []
+    for name, _ in tree.bodies:
+        k, T = tree.frames[name]
+        X, rate, relative = ca.SX(6, tree.nv), ca.SX(6, tree.nv), ca.SX(6, 1)
+        while True:
+            node = tree.nodes[k]
+            column = T.pull(node.S)
+            X[:, node.v] += column
+            if relative.nnz():
+                rate[:, node.v] -= twist_cross(relative, column)
+            relative = relative + column @ v[node.v]
+            T = node.pose(q) @ T
+            k = node.parent
+            if k < 0 or k in number:
+                break
+        i = number.get(k, -1)
+        if i >= 0:
+            T = tree.frames[tree.bodies[i][0]][1].inverse() @ T
+        joints.append(_Carried(i, T, ca.sparsify(X), ca.sparsify(rate)))
+    return joints
+
+
+def bracket_matrix(V: Value) -> Value:
+    """Matrix ``ad_V``."""
+    return twist_cross(V, ca.DM.eye(6))
+
+
+def body_inertias(tree: CompiledTree) -> list[Inertia]:
+    """Inertia of every moving body, with what is fixed to it, in its link frame."""
+    return [
+        tree.nodes[k].inertia.moved(tree.frames[name].pose.inverse()) for name, k in tree.bodies
+    ]
+
+
+def twist_from(T: Pose, reference: str) -> Value:
+    """6 × 6 matrix P with body twist ``P V`` for twists V in a reference."""
+    if reference == "body":
+        return ca.DM.eye(6)
+    if reference == "spatial":
+        return T.pull(ca.DM.eye(6))
+    return ca.diagcat(T.R.T, T.R.T if reference == "hybrid" else ca.DM.eye(3))
+
+
+def inertial_bias(inertia: Inertia, V: Value, reference: str) -> Value:
+    """``W − I P V̇`` in body axes, for the body twist V and the rate V̇ of its form in a reference.
+
+    The matrix P of `twist_from` has the rate ``−β P``: β V is 0 for body and spatial twists,
+    [ω × v; 0] for hybrid and mixed ones.
+    """
+    turned = ca.vertcat(cross(V[3:], V[:3]), ca.SX(3, 1))
+    A = ca.SX(6, 1) if reference in ("body", "spatial") else -turned
+    return inertia.force(V, A)
+
+
+def gravity_wrench(tree: CompiledTree, inertia: Inertia, T: Pose) -> Value:
+    """Weight of a body, in its own axes and about its origin."""
+    g = T.R.T @ tree.gravity
+    return ca.vertcat(inertia.m * g, hat(inertia.h) @ g)

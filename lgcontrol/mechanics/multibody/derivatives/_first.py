@@ -15,104 +15,195 @@ from typing import NamedTuple
 import casadi as ca
 
 from ....codegen import Value
-from ..dynamics._mass_matrix import Entries, composites, factor, inverse, mass_matrix_of, solve
+from .._spatial import (
+    Inertia,
+    Pose,
+    Velocity,
+    carried_along,
+    twist_cross,
+)
+from ..compiled._compiled_tree import CompiledTree
+from ..compiled._functions import (
+    declared,
+)
+from ..compiled._joint_forces import (
+    joint_force_rates,
+    joint_forces,
+)
+from ..compiled._sparse import Entries, factor, inverse, solve
+from ..dynamics._mass_matrix import composites, mass_matrix_of, refuse_singular
 from ..dynamics._momentum import velocity_composites
-from ..kinematics._kinematics import accelerations, transmitted_wrenches, twists
-from ..plan._drives import drive_forces, force_rates
-from ..plan._plan import Plan
-from ..plan._spatial import Inertia, Motion, Velocity, carried_along, twist_cross
+from ..kinematics._recursions import accelerations, transmitted_wrenches, twists
+from ..large_trees import _recursions as large
 
 
-class _Motionless(NamedTuple):
+class _Velocities(NamedTuple):
     """What depends on q and v alone."""
 
-    motions: list[Motion]
+    poses: list[Pose]
     inertias: list[Inertia]
     V: list[Value]
     carried: list[Value]
     velocities: list[Velocity]
 
 
+@declared(
+    "q v a",
+    {"d_tau_d_q": "vv", "d_tau_d_v": "vv", "d_tau_d_a": "vv"},
+    regrouped=True,
+    wrenches=True,
+    large=large.INVERSE_DYNAMICS_DERIVATIVES,
+)
 def inverse_dynamics_derivatives(
-    plan: Plan, q: Value, v: Value, a: Value, wrenches: Value | None = None
+    tree: CompiledTree, q: Value, v: Value, a: Value, wrenches: Value | None = None
 ) -> tuple[Value, Value, Value]:
-    """∂τ/∂q (tangent coordinates), ∂τ/∂v and ∂τ/∂a = M, sparse nv × nv."""
-    state = _prepare(plan, q, v, 2.0)
-    M = mass_matrix_of(plan, state.motions, state.inertias)
-    return *_position_and_velocity(plan, q, v, a, wrenches, state), M
+    """(q, v, a[, wrenches]) → d_tau_d_q, d_tau_d_v, d_tau_d_a, shape (..., nv, nv) each.
 
-
-def forward_dynamics_derivatives(
-    plan: Plan, q: Value, v: Value, tau: Value, wrenches: Value | None = None
-) -> tuple[Value, Value, Value]:
-    """∂v̇/∂q (tangent coordinates), ∂v̇/∂v and ∂v̇/∂τ = M⁻¹.
-
-    ``∂v̇/∂x = −M⁻¹ ∂τ/∂x`` at the accelerations the forces cause, with the factor of M.
+    Derivatives by q are those of ``d ↦ f(plus(q, d))`` at 0; wrenches stay fixed in their
+    bodies.
     """
-    state = _prepare(plan, q, v, 2.0)
-    L, D = factor(mass_matrix_of(plan, state.motions, state.inertias))
-    none = ca.SX(plan.nv, 1)
-    A = accelerations(plan, state.motions, state.V, v, none, gravity=True)
-    W = transmitted_wrenches(plan, state.motions, state.V, A, wrenches)
-    bias = drive_forces(plan, q, v, none)
-    for node, wrench in zip(plan.nodes, W, strict=True):
+    state = _prepare(tree, q, v, 2.0)
+    M = mass_matrix_of(tree, state.poses, state.inertias)
+    return *_position_and_velocity(tree, q, v, a, wrenches, state), M
+
+
+@declared(
+    "q v tau",
+    {"d_a_d_q": "vv", "d_a_d_v": "vv", "d_a_d_tau": "vv"},
+    regrouped=True,
+    wrenches=True,
+    check=refuse_singular,
+    large=large.FORWARD_DYNAMICS_DERIVATIVES,
+)
+def forward_dynamics_derivatives(
+    tree: CompiledTree, q: Value, v: Value, tau: Value, wrenches: Value | None = None
+) -> tuple[Value, Value, Value]:
+    """(q, v, tau[, wrenches]) → d_a_d_q, d_a_d_v, d_a_d_tau = M⁻¹, (..., nv, nv) each.
+
+    ``∂a/∂x = −M⁻¹ ∂τ/∂x`` at the accelerations the forces cause, with the factor of M.
+    """
+    state = _prepare(tree, q, v, 2.0)
+    L, D = factor(mass_matrix_of(tree, state.poses, state.inertias))
+    none = ca.SX(tree.nv, 1)
+    A = accelerations(tree, state.poses, state.V, v, none, gravity=True)
+    W = transmitted_wrenches(tree, state.poses, state.V, A, wrenches)
+    bias = joint_forces(tree, q, v, none)
+    for node, wrench in zip(tree.nodes, W, strict=True):
         bias[node.v] += node.S.T @ wrench
     a = solve(L, D, tau - bias)
-    dq, dv = _position_and_velocity(plan, q, v, a, wrenches, state)
+    dq, dv = _position_and_velocity(tree, q, v, a, wrenches, state)
     return solve(L, D, -dq), solve(L, D, -dv), inverse(L, D)
 
 
-def coriolis_matrix(plan: Plan, q: Value, v: Value) -> Value:
-    """Matrix C with ``C v`` the velocity-dependent forces and ``Ṁ − 2 C`` skew.
+@declared("q v", {"C": "vv"}, regrouped=True)
+def coriolis_matrix(tree: CompiledTree, q: Value, v: Value) -> Value:
+    """(q, v) → C with ``C v`` the velocity-dependent forces of bodies, ``Ṁ − 2 C`` skew.
+
+    Of the many such C it is the one of the kinetic energy's own connection:
+    ``C_ik = Σ_j Γ_ijk v_j`` with `connection_coefficients` Γ, `christoffel_symbols` for joints
+    with one degree of freedom.
 
     ``C = Σ Jᵀ (I J̇ + B J)`` with the B of `Velocity` (Echeandia and Wensing 2021).
     """
-    state = _prepare(plan, q, v, 1.0)
-    C = Entries(plan.nv, plan.nv)
-    rates = [twist_cross(state.V[k], node.S) for k, node in enumerate(plan.nodes)]
-    for k, node in enumerate(plan.nodes):
+    state = _prepare(tree, q, v, 1.0)
+    C = Entries(tree.nv, tree.nv)
+    rates = [twist_cross(state.V[k], node.S) for k, node in enumerate(tree.nodes)]
+    for k, node in enumerate(tree.nodes):
         inertia, velocity = state.inertias[k], state.velocities[k]
         F, G = inertia @ node.S, velocity.half_transposed(node.S)
         H = velocity.half(node.S) + inertia @ rates[k]
         C.add(node.v, node.v, node.S.T @ H)
         i = k
-        while plan.nodes[i].parent >= 0:
-            T = state.motions[i]
+        while tree.nodes[i].parent >= 0:
+            T = state.poses[i]
             F, H, G = T.push_wrench(F), T.push_wrench(H), T.R @ G
-            i = plan.nodes[i].parent
-            other = plan.nodes[i]
+            i = tree.nodes[i].parent
+            other = tree.nodes[i]
             C.add(other.v, node.v, other.S.T @ H)
             C.add(node.v, other.v, G.T @ other.S[3:, :] + F.T @ rates[i])
     return C.matrix()
 
 
-def _prepare(plan: Plan, q: Value, v: Value, factor: float) -> _Motionless:
+@declared("q v a", {"M": "vv", "D": "vv", "K": "vv", "ad_v": "vv"}, regrouped=True, wrenches=True)
+def linearized_equations(
+    tree: CompiledTree, q: Value, v: Value, a: Value, wrenches: Value | None = None
+) -> tuple[Value, Value, Value, Value]:
+    """(q, v, a[, wrenches]) → M, D, K, ad_v: small motions about a motion, (..., nv, nv) each.
+
+    ``M δv̇ + D δv + K ε = δτ`` with ``X = X̄ exp(ε)``, ``ε̇ = δv − ad_v ε``. D has damping and
+    gyroscopic forces, K stiffness: weight, springs, centrifugal forces, external wrenches
+    (fixed in their bodies). The state matrix of (ε, δv) is
+    ``[[−ad_v, 1], [−M⁻¹ K, −M⁻¹ D]]``, that of ``tree.system().linearize``. ad_v is the bracket
+    of the joints' groups: zero for joints with one degree of freedom.
+
+    About an equilibrium v and a are zero: see `normal_modes`.
+
+    References
+    ----------
+    Müller 2018, section 6.1.
+
+    Examples
+    --------
+    >>> from lgcontrol.mechanics import Multibody, SpatialInertia
+    >>> rod = SpatialInertia.rod(2.0, length=1.0, center_of_mass=[0, 0, -0.5])
+    >>> tree = Multibody().add_body("rod", rod, "revolute", axis="y")
+    >>> tree.linearized_equations([0.0], [0.0], [0.0]).K.round(6).tolist()
+    [[9.81]]
+    """
+    K, D, M = inverse_dynamics_derivatives(tree, q, v, a, wrenches)
+    return M, D, K, joint_brackets(tree, v)
+
+
+@declared("q v a", {"M": "vv", "D": "vv", "K": "vv"}, regrouped=True, wrenches=True)
+def linearized_error_equations(
+    tree: CompiledTree, q: Value, v: Value, a: Value, wrenches: Value | None = None
+) -> tuple[Value, Value, Value]:
+    """(q, v, a[, wrenches]) → M, D, K with ``M ε̈ + D ε̇ + K ε = δτ``, (..., nv, nv) each.
+
+    `linearized_equations` as one equation of second order in ``ε = minus(X, X̄)``: with
+    ``δv = ε̇ + ad_v ε``, ``D + M ad_v`` and ``K + D ad_v + M ad_a`` take the places of D and K.
+    """
+    K, D, M = inverse_dynamics_derivatives(tree, q, v, a, wrenches)
+    turn, turn_rate = joint_brackets(tree, v), joint_brackets(tree, a)
+    return M, D + M @ turn, K + D @ turn + M @ turn_rate
+
+
+def joint_brackets(tree: CompiledTree, v: Value) -> Value:
+    """Block diagonal ``ad_v`` of the configuration group, nv × nv."""
+    ad = ca.SX(tree.nv, tree.nv)
+    for node in tree.nodes:
+        if not node.group.is_commutative:
+            ad[node.v, node.v] = node.group._ad(v[node.v])
+    return ad
+
+
+def _prepare(tree: CompiledTree, q: Value, v: Value, factor: float) -> _Velocities:
     """Common parts; the factor makes B or 2 B of the composites' `Velocity.half`."""
-    motions = plan.motions(q)
-    V = twists(plan, motions, v)
+    poses = tree.poses(q)
+    V = twists(tree, poses, v)
     carried = [
         ca.DM(6, 1) if node.parent < 0 else T.pull(V[node.parent])
-        for node, T in zip(plan.nodes, motions, strict=True)
+        for node, T in zip(tree.nodes, poses, strict=True)
     ]
-    return _Motionless(
-        motions,
-        composites(plan, motions),
+    return _Velocities(
+        poses,
+        composites(tree, poses),
         V,
         carried,
-        velocity_composites(plan, motions, V, factor),
+        velocity_composites(tree, poses, V, factor),
     )
 
 
 def _position_and_velocity(
-    plan: Plan, q: Value, v: Value, a: Value, wrenches: Value | None, state: _Motionless
+    tree: CompiledTree, q: Value, v: Value, a: Value, wrenches: Value | None, state: _Velocities
 ) -> tuple[Value, Value]:
-    A = accelerations(plan, state.motions, state.V, v, a, gravity=True)
-    W = transmitted_wrenches(plan, state.motions, state.V, A, wrenches)
-    world = ca.vertcat(-plan.gravity, ca.DM(3, 1))
-    dq, dv = Entries(plan.nv, plan.nv), Entries(plan.nv, plan.nv)
+    A = accelerations(tree, state.poses, state.V, v, a, gravity=True)
+    W = transmitted_wrenches(tree, state.poses, state.V, A, wrenches)
+    world = ca.vertcat(-tree.gravity, ca.DM(3, 1))
+    dq, dv = Entries(tree.nv, tree.nv), Entries(tree.nv, tree.nv)
     first, second, fast = [], [], []
-    for k, node in enumerate(plan.nodes):
-        T, carried = state.motions[k], state.carried[k]
+    for k, node in enumerate(tree.nodes):
+        T, carried = state.poses[k], state.carried[k]
         rest = T.pull(world if node.parent < 0 else A[node.parent])
         inertia, velocity = state.inertias[k], state.velocities[k]
         first.append(twist_cross(carried, node.S))
@@ -125,15 +216,15 @@ def _position_and_velocity(
         dv.add(node.v, node.v, node.S.T @ rate)
         position = position + carried_along(node.S, W[k])
         i = k
-        while plan.nodes[i].parent >= 0:
-            T = state.motions[i]
+        while tree.nodes[i].parent >= 0:
+            T = state.poses[i]
             F, G = T.push_wrench(F), T.R @ G
             position, rate = T.push_wrench(position), T.push_wrench(rate)
-            i = plan.nodes[i].parent
-            other = plan.nodes[i]
+            i = tree.nodes[i].parent
+            other = tree.nodes[i]
             dq.add(other.v, node.v, other.S.T @ position)
             dv.add(other.v, node.v, other.S.T @ rate)
             dq.add(node.v, other.v, G.T @ first[i][3:, :] + F.T @ second[i])
             dv.add(node.v, other.v, G.T @ other.S[3:, :] + F.T @ fast[i])
-    losses_q, losses_v = force_rates(plan, q, v)
+    losses_q, losses_v = joint_force_rates(tree, q, v)
     return dq.matrix() + losses_q, dv.matrix() + losses_v

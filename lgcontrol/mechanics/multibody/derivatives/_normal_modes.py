@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 
 from ....codegen import check_shape
-
-if TYPE_CHECKING:
-    from ..tree._tree import Multibody
+from ..dynamics._mass_matrix import refuse_singular
+from ..tree._tree import Tree
+from ._first import linearized_equations
 
 SYMMETRY = 1e-9  # of K, relative: what rounding of the linearization leaves
 
@@ -54,7 +54,7 @@ class NormalModes:
         return f"NormalModes({text} rad/s)"
 
 
-def normal_modes(tree: Multibody, q: Any, *, wrenches: Any = None, p: Any = None) -> NormalModes:
+def normal_modes(tree: Tree, q: Any, *, wrenches: Any = None, p: Any = None) -> NormalModes:
     """Natural frequencies and modes about a rest position.
 
     The joints' forces are those that hold the tree at q, and stay as they are (zero at an
@@ -89,12 +89,12 @@ def normal_modes(tree: Multibody, q: Any, *, wrenches: Any = None, p: Any = None
     [0.585786, 3.414214]
     """
     q = check_shape("q", q, (tree.nq,))
-    tree._is_regular  # noqa: B018  raises if not
+    refuse_singular(tree)
     still = np.zeros(tree.nv)
     named = {} if wrenches is None else {"wrenches": wrenches}
     if p is not None:
         named["p"] = p
-    M, D, K, _ = tree.linearized_equations(q, still, still, **named)
+    M, D, K, _ = linearized_equations.of(tree)(q, still, still, **named)
     # In units of each coordinate's own mass stiffnesses are squared frequencies: comparable between
     # metres and radians, grams and tons.
     unit = 1 / np.sqrt(np.diag(M))

@@ -1,134 +1,136 @@
-"""Mass matrix by composite bodies, its sparse factor, its inverse."""
+"""Mass matrix by composite bodies, its sparse factor, its inverse, and whether it is regular."""
 
 from __future__ import annotations
 
 import casadi as ca
+import numpy as np
 
 from ....codegen import Value
-from ..plan._drives import armature
-from ..plan._plan import Plan
-from ..plan._spatial import Inertia, Motion
+from .._spatial import (
+    Inertia,
+    Pose,
+)
+from ..compiled._articulated import eliminate, join_blocks, single_body_blocks
+from ..compiled._compiled_tree import CompiledTree, compiled
+from ..compiled._functions import (
+    declared,
+)
+from ..compiled._joint_forces import (
+    armature,
+)
+from ..compiled._sparse import Entries, factor, inverse
+from ..large_trees import _recursions as large
+from ..tree._tree import Tree
+
+SINGULAR = 1e-12  # of a degree of freedom's own inertia: what rounding leaves of nothing
 
 
-class Entries:
-    """A sparse matrix that grows block by block."""
+def refuse_singular(tree: Tree) -> None:
+    """Refuse a mass matrix that is singular at a random configuration.
 
-    def __init__(self, rows: int, columns: int) -> None:
-        self.shape = rows, columns
-        self._values: dict[tuple[int, int], Value] = {}
+    Raises
+    ------
+    ValueError
+        Naming the joint that moves no inertia, and what to do.
+    """
+    if not tree.nv or "regular" in tree._made:
+        return
+    q = ca.SX.sym("q", tree.nq)
+    made = compiled(tree, regrouped=True)
+    if tree.is_coupled:
+        M = mass_matrix(made, q)
+        D, own = factor(M)[1], ca.diag(M)
+    else:
+        D, own = _pivots(made, q), _mass_diagonal(made, q)
+    # A zero is divided by further down: the last one counts.
+    function = ca.Function("pivots", [q], [D, own])
+    D, own = (np.array(x).ravel() for x in function(tree.configuration.random(seed=1)))
+    bad = [k for k in range(tree.nv) if not D[k] > SINGULAR * abs(own[k])]
+    if not bad:
+        tree._made["regular"] = True
+        return
+    k = bad[-1]
+    link = next(
+        link for link in tree._moving_links if k < tree._coordinates[link.joint_name].v.stop
+    )
+    raise ValueError(
+        f"joint {link.joint_name!r} ({link.joint}) moves no inertia: the mass matrix is singular. "
+        f"Link {link.name!r} and what it carries have {'no' if own[k] == 0 else 'not enough'} mass "
+        "for this motion: give the link an inertia, the joint an armature "
+        f"(JointProperties), or hold it with lock({link.joint_name}=…)"
+    )
 
-    def add(self, rows: slice, columns: slice, block: Value) -> None:
-        """Add a block; structural zeros stay zeros."""
-        for j, column in enumerate(range(columns.start, columns.stop)):
-            for i, row in enumerate(range(rows.start, rows.stop)):
-                if block.has_nz(i, j):
-                    key = column, row
-                    old = self._values.get(key)
-                    self._values[key] = block[i, j] if old is None else old + block[i, j]
 
-    def matrix(self) -> Value:
-        """The matrix."""
-        keys = sorted(self._values)
-        pattern = ca.Sparsity.triplet(*self.shape, [r for _, r in keys], [c for c, _ in keys])
-        values = [ca.SX(self._values[key]) for key in keys]
-        return ca.SX(pattern, ca.vertcat(*values)) if values else ca.SX(*self.shape)
+@declared("q", {"M": "vv"}, regrouped=True, large=large.MASS_MATRIX)
+def mass_matrix(tree: CompiledTree, q: Value) -> Value:
+    """``q`` → M with ``kinetic energy = ½ vᵀ M v``, shape (..., nv, nv)."""
+    poses = tree.poses(q)
+    return mass_matrix_of(tree, poses, composites(tree, poses))
 
 
-def composites(plan: Plan, motions: list[Motion]) -> list[Inertia]:
+@declared("q", {"L": "vv", "D": "v"}, regrouped=True, check=refuse_singular)
+def mass_matrix_factor(tree: CompiledTree, q: Value) -> tuple[Value, Value]:
+    """``q`` → (L, D) with ``M = Lᵀ diag(D) L``, L unit lower triangular, sparse."""
+    return factor(mass_matrix(tree, q))
+
+
+@declared(
+    "q", {"M_inverse": "vv"}, regrouped=True, check=refuse_singular, large=large.MASS_MATRIX_INVERSE
+)
+def mass_matrix_inverse(tree: CompiledTree, q: Value) -> Value:
+    """``q`` → M⁻¹, shape (..., nv, nv)."""
+    return inverse(*factor(mass_matrix(tree, q)))
+
+
+def composites(tree: CompiledTree, poses: list[Pose]) -> list[Inertia]:
     """Inertia of every node with all it carries, in its frame."""
-    total = [node.inertia for node in plan.nodes]
+    total = [node.inertia for node in tree.nodes]
     for k in reversed(range(len(total))):
-        parent = plan.nodes[k].parent
+        parent = tree.nodes[k].parent
         if parent >= 0:
-            total[parent] = total[parent] + total[k].moved(motions[k])
+            total[parent] = total[parent] + total[k].moved(poses[k])
     return total
 
 
-def mass_matrix(plan: Plan, q: Value) -> Value:
-    """Joint-space mass matrix, sparse and symmetric (composite-rigid-body algorithm)."""
-    motions = plan.motions(q)
-    return mass_matrix_of(plan, motions, composites(plan, motions))
-
-
-def mass_matrix_of(plan: Plan, motions: list[Motion], total: list[Inertia]) -> Value:
+def mass_matrix_of(tree: CompiledTree, poses: list[Pose], total: list[Inertia]) -> Value:
     """Mass matrix from composite inertias."""
-    M = Entries(plan.nv, plan.nv)
-    for k, node in enumerate(plan.nodes):
+    M = Entries(tree.nv, tree.nv)
+    for k, node in enumerate(tree.nodes):
         F = total[k] @ node.S
         own = node.S.T @ F
         M.add(node.v, node.v, own if own.is_scalar() else ca.triu2symm(ca.triu(own)))
         i = k
-        while plan.nodes[i].parent >= 0:
-            F = motions[i].push_wrench(F)
-            i = plan.nodes[i].parent
-            other = plan.nodes[i]
+        while tree.nodes[i].parent >= 0:
+            F = poses[i].push_wrench(F)
+            i = tree.nodes[i].parent
+            other = tree.nodes[i]
             block = other.S.T @ F
             M.add(other.v, node.v, block)
             M.add(node.v, other.v, block.T)
-    add_diagonal(M, armature(plan))
+    M.add_diagonal(armature(tree))
     return M.matrix()
 
 
-def mass_diagonal(plan: Plan, q: Value) -> Value:
+def _mass_diagonal(tree: CompiledTree, q: Value) -> Value:
     """Diagonal of the mass matrix of a tree without mimics."""
-    total = composites(plan, plan.motions(q))
-    D = armature(plan) + ca.SX(plan.nv, 1)
-    for node, inertia in zip(plan.nodes, total, strict=True):
+    total = composites(tree, tree.poses(q))
+    D = armature(tree) + ca.SX(tree.nv, 1)
+    for node, inertia in zip(tree.nodes, total, strict=True):
         D[node.v] += ca.diag(node.S.T @ (inertia @ node.S))
     return D
 
 
-def add_diagonal(M: Entries, column: Value) -> None:
-    """Add a column to the diagonal."""
-    for i in range(column.shape[0]):
-        M.add(slice(i, i + 1), slice(i, i + 1), column[i])
-
-
-def factor(M: Value) -> tuple[Value, Value]:
-    """``M = Lᵀ D L`` with L unit lower triangular and sparse, D its diagonal (column).
-
-    Elimination from the leaves to the root fills nothing in: an entry of L is there where one
-    joint carries the other (Featherstone 2008, section 6.5).
-    """
-    n = M.shape[0]
-    rows = [{j: M[i, j] for j in range(i + 1) if M.has_nz(i, j)} for i in range(n)]
-    D = [ca.SX(1, 1)] * n
-    for k in reversed(range(n)):
-        D[k] = rows[k].pop(k, ca.SX(1, 1))
-        scaled = {i: x / D[k] for i, x in rows[k].items()}
-        for i, x in scaled.items():
-            for j, y in rows[k].items():
-                if j <= i:
-                    rows[i][j] = rows[i].get(j, ca.SX(1, 1)) - x * y
-        rows[k] = scaled
-    L = Entries(n, n)
-    for i, row in enumerate(rows):
-        L.add(slice(i, i + 1), slice(i, i + 1), ca.SX(1))
-        for j, x in row.items():
-            L.add(slice(i, i + 1), slice(j, j + 1), x)
-    return L.matrix(), ca.vertcat(*D) if D else ca.SX(0, 1)
-
-
-def solve(L: Value, D: Value, B: Value) -> Value:
-    """``M⁻¹ B`` from the factor; zeros at the top of the columns of B are made use of."""
-    n, m = B.shape
-    rows = [{j: L[i, j] for j in range(i) if L.has_nz(i, j)} for i in range(n)]
-    columns = []
-    for c in range(m):
-        x: list[Value | None] = [B[i, c] if B.has_nz(i, c) else None for i in range(n)]
-        for k in reversed(range(n)):  # Lᵀ y = b
-            if x[k] is not None:
-                for j, entry in rows[k].items():
-                    x[j] = -entry * x[k] if x[j] is None else x[j] - entry * x[k]
-        x = [None if y is None else y / D[i] for i, y in enumerate(x)]
-        for k in range(n):  # L x = D⁻¹ y
-            for j, entry in rows[k].items():
-                if x[j] is not None:
-                    x[k] = -entry * x[j] if x[k] is None else x[k] - entry * x[j]
-        columns.append(ca.vertcat(*(ca.SX(1, 1) if y is None else y for y in x)))
-    return ca.horzcat(*columns) if columns else ca.SX(n, 0)
-
-
-def inverse(L: Value, D: Value) -> Value:
-    """``M⁻¹`` from the factor, symmetric."""
-    return ca.triu2symm(ca.triu(solve(L, D, ca.DM.eye(D.shape[0]))))
+def _pivots(tree: CompiledTree, q: Value) -> Value:
+    """Articulated inertia of every degree of freedom, column of nv: zero where nothing resists."""
+    nodes, poses, armatures = tree.nodes, tree.poses(q), armature(tree)
+    inertia = [single_body_blocks(node.inertia) for node in nodes]
+    D = ca.SX(tree.nv, 1)
+    for k in reversed(range(len(nodes))):
+        step = eliminate(
+            nodes[k].S, inertia[k], armatures[nodes[k].v], is_carried=nodes[k].parent >= 0
+        )
+        D[nodes[k].v] = step.D
+        i = nodes[k].parent
+        if i >= 0:
+            inertia[i] = join_blocks(inertia[i], step.rest, poses[k])
+    return D

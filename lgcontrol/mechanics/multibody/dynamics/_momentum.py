@@ -5,80 +5,108 @@ from __future__ import annotations
 import casadi as ca
 
 from ....codegen import Value
-from ..kinematics._kinematics import accelerations, transmitted_wrenches, twists
-from ..plan._drives import armature, spring_energy
-from ..plan._plan import Plan
-from ..plan._spatial import Inertia, Motion, Velocity, carried_along, cross, twist_cross
+from .._spatial import (
+    Inertia,
+    Pose,
+    Velocity,
+    carried_along,
+    cross,
+    twist_cross,
+)
+from ..compiled._compiled_tree import CompiledTree
+from ..compiled._functions import (
+    declared,
+)
+from ..compiled._joint_forces import (
+    armature,
+    spring_energy,
+)
+from ..kinematics._recursions import accelerations, transmitted_wrenches, twists
 from ._mass_matrix import composites
 
 
-def total_inertia(plan: Plan, motions: list[Motion]) -> Inertia:
-    """Inertia of all moving bodies together about the world origin."""
-    total = Inertia.zero()
-    for k, inertia in enumerate(composites(plan, motions)):
-        if plan.nodes[k].parent < 0:
-            total = total + inertia.moved(motions[k])
-    return total
+@declared("q v", {"energy": ""}, regrouped=True)
+def kinetic_energy(tree: CompiledTree, q: Value, v: Value) -> Value:
+    """(q, v) → kinetic energy of bodies and drives [J], shape (...)."""
+    energy = ca.dot(armature(tree), v * v) / 2
+    for node, V in zip(tree.nodes, twists(tree, tree.poses(q), v), strict=True):
+        energy += ca.dot(V, node.inertia @ V) / 2
+    return energy
 
 
-def center_of_mass(plan: Plan, q: Value) -> Value:
-    """Centre of mass of the moving bodies in the world."""
-    m, h = _first_moment(plan, plan.motions(q))
+@declared("q", {"energy": ""})
+def potential_energy(tree: CompiledTree, q: Value) -> Value:
+    """``q`` → energy of weight (zero at the world's origin) and springs [J], shape (...)."""
+    _, h = _first_moment(tree, tree.poses(q))
+    return spring_energy(tree, q) - ca.dot(tree.gravity, h)
+
+
+@declared("q", {"position": "3"})
+def center_of_mass(tree: CompiledTree, q: Value) -> Value:
+    """``q`` → centre of mass of the bodies in the world [m], shape (..., 3)."""
+    m, h = _first_moment(tree, tree.poses(q))
     return h / m
 
 
-def center_of_mass_jacobian(plan: Plan, q: Value) -> Value:
-    """Velocity of the centre of mass per generalized velocity, 3 × nv."""
-    motions = plan.motions(q)
-    A, total = _momentum_columns(plan, motions)
+@declared("q v", {"velocity": "3"})
+def center_of_mass_velocity(tree: CompiledTree, q: Value, v: Value) -> Value:
+    """(q, v) → velocity of the centre of mass, world axes [m/s], shape (..., 3)."""
+    poses = tree.poses(q)
+    m, _ = _first_moment(tree, poses)
+    return _momentum(tree, poses, v)[:3] / m
+
+
+@declared("q v a", {"acceleration": "3"})
+def center_of_mass_acceleration(tree: CompiledTree, q: Value, v: Value, a: Value) -> Value:
+    """(q, v, a) → acceleration of the centre of mass, world axes [m/s²], shape (..., 3)."""
+    poses = tree.poses(q)
+    m, _ = _first_moment(tree, poses)
+    return _momentum_rate(tree, poses, v, a)[:3] / m
+
+
+@declared("q", {"J": "3v"})
+def center_of_mass_jacobian(tree: CompiledTree, q: Value) -> Value:
+    """``q`` → J with centre of mass velocity ``J v``, shape (..., 3, nv)."""
+    poses = tree.poses(q)
+    A, total = _momentum_columns(tree, poses)
     return A[:3, :] / total.m
 
 
-def center_of_mass_velocity(plan: Plan, q: Value, v: Value) -> Value:
-    """Velocity of the centre of mass in the world."""
-    motions = plan.motions(q)
-    m, _ = _first_moment(plan, motions)
-    return _momentum(plan, motions, v)[:3] / m
+@declared("q v", {"momentum": "6"})
+def centroidal_momentum(tree: CompiledTree, q: Value, v: Value) -> Value:
+    """(q, v) → [p; L] about the centre of mass, world axes, shape (..., 6)."""
+    poses = tree.poses(q)
+    m, h = _first_moment(tree, poses)
+    return _at(_momentum(tree, poses, v), h / m)
 
 
-def center_of_mass_acceleration(plan: Plan, q: Value, v: Value, a: Value) -> Value:
-    """Acceleration of the centre of mass in the world."""
-    motions = plan.motions(q)
-    m, _ = _first_moment(plan, motions)
-    return _momentum_rate(plan, motions, v, a)[:3] / m
+@declared("q v a", {"rate": "6"})
+def centroidal_momentum_rate(tree: CompiledTree, q: Value, v: Value, a: Value) -> Value:
+    """(q, v, a) → rate of `centroidal_momentum`: the external wrench it takes, (..., 6)."""
+    poses = tree.poses(q)
+    m, h = _first_moment(tree, poses)
+    return _at(_momentum_rate(tree, poses, v, a), h / m)
 
 
-def centroidal_momentum(plan: Plan, q: Value, v: Value) -> Value:
-    """Momentum [p; L about the centre of mass], world axes."""
-    motions = plan.motions(q)
-    m, h = _first_moment(plan, motions)
-    return _at(_momentum(plan, motions, v), h / m)
-
-
-def centroidal_momentum_rate(plan: Plan, q: Value, v: Value, a: Value) -> Value:
-    """Rate of `centroidal_momentum`; the velocity of the centre of mass drops out."""
-    motions = plan.motions(q)
-    m, h = _first_moment(plan, motions)
-    return _at(_momentum_rate(plan, motions, v, a), h / m)
-
-
-def centroidal_momentum_matrix(plan: Plan, q: Value) -> Value:
-    """Matrix A with momentum ``A v``, 6 × nv."""
-    motions = plan.motions(q)
-    A, total = _momentum_columns(plan, motions)
+@declared("q", {"A": "6v"})
+def centroidal_momentum_matrix(tree: CompiledTree, q: Value) -> Value:
+    """``q`` → A with momentum ``A v``, shape (..., 6, nv)."""
+    poses = tree.poses(q)
+    A, total = _momentum_columns(tree, poses)
     return _at(A, total.h / total.m)
 
 
-def centroidal_momentum_matrix_rate(plan: Plan, q: Value, v: Value) -> Value:
-    """Time derivative of `centroidal_momentum_matrix`."""
-    motions = plan.motions(q)
-    V = twists(plan, motions, v)
-    A, total = _momentum_columns(plan, motions)
-    velocity = velocity_composites(plan, motions, V)
-    inertias = composites(plan, motions)
-    world = _world(plan, motions)
-    rate = ca.SX(6, plan.nv)
-    for k, node in enumerate(plan.nodes):
+@declared("q v", {"A_rate": "6v"})
+def centroidal_momentum_matrix_rate(tree: CompiledTree, q: Value, v: Value) -> Value:
+    """(q, v) → time derivative of `centroidal_momentum_matrix`, shape (..., 6, nv)."""
+    poses = tree.poses(q)
+    V = twists(tree, poses, v)
+    A, total = _momentum_columns(tree, poses)
+    velocity = velocity_composites(tree, poses, V)
+    inertias = composites(tree, poses)
+    world = tree.in_world(dict(enumerate(poses)))
+    rate = ca.SX(6, tree.nv)
+    for k, node in enumerate(tree.nodes):
         momentum = ca.vertcat(velocity[k].p, velocity[k].angular_momentum)
         # İ S + I Ṡ with İ = 2 B − (I V)×̄*, everything resolved in the node's frame.
         F = 2 * velocity[k].half(node.S) - carried_along(node.S, momentum)
@@ -89,41 +117,36 @@ def centroidal_momentum_matrix_rate(plan: Plan, q: Value, v: Value) -> Value:
     return ca.vertcat(shifted[:3, :], shifted[3:, :] - cross(speed, A[:3, :]))
 
 
-def kinetic_energy(plan: Plan, q: Value, v: Value) -> Value:
-    """Kinetic energy of bodies and drives."""
-    energy = ca.dot(armature(plan), v * v) / 2
-    for node, V in zip(plan.nodes, twists(plan, plan.motions(q), v), strict=True):
-        energy += ca.dot(V, node.inertia @ V) / 2
-    return energy
-
-
-def potential_energy(plan: Plan, q: Value) -> Value:
-    """Potential energy of weight (zero at the world origin's height) and springs."""
-    _, h = _first_moment(plan, plan.motions(q))
-    return spring_energy(plan, q) - ca.dot(plan.gravity, h)
-
-
-def velocity_composites(
-    plan: Plan, motions: list[Motion], V: list[Value], factor: float = 1.0
-) -> list[Velocity]:
-    """`Velocity` of every node with all it carries, in its frame, times a factor."""
-    total = []
-    for k, node in enumerate(plan.nodes):
-        scaled = Inertia(*(factor * moment for moment in node.inertia))
-        total.append(scaled.velocity(V[k]))
-    for k in reversed(range(len(total))):
-        parent = plan.nodes[k].parent
-        if parent >= 0:
-            total[parent] = total[parent] + total[k].moved(motions[k])
+def total_inertia(tree: CompiledTree, poses: list[Pose]) -> Inertia:
+    """Inertia of all moving bodies together about the world origin."""
+    total = Inertia.zero()
+    for k, inertia in enumerate(composites(tree, poses)):
+        if tree.nodes[k].parent < 0:
+            total = total + inertia.moved(poses[k])
     return total
 
 
-def _first_moment(plan: Plan, motions: list[Motion]) -> tuple[Value, Value]:
-    m = [node.inertia.m for node in plan.nodes]
-    h = [node.inertia.h for node in plan.nodes]
+def velocity_composites(
+    tree: CompiledTree, poses: list[Pose], V: list[Value], factor: float = 1.0
+) -> list[Velocity]:
+    """`Velocity` of every node with all it carries, in its frame, times a factor."""
+    total = []
+    for k, node in enumerate(tree.nodes):
+        scaled = Inertia(*(factor * moment for moment in node.inertia))
+        total.append(scaled.velocity(V[k]))
+    for k in reversed(range(len(total))):
+        parent = tree.nodes[k].parent
+        if parent >= 0:
+            total[parent] = total[parent] + total[k].moved(poses[k])
+    return total
+
+
+def _first_moment(tree: CompiledTree, poses: list[Pose]) -> tuple[Value, Value]:
+    m = [node.inertia.m for node in tree.nodes]
+    h = [node.inertia.h for node in tree.nodes]
     mass, moment = ca.DM(1, 1), ca.DM(3, 1)
     for k in reversed(range(len(m))):
-        moved, i = motions[k].R @ h[k] + m[k] * motions[k].p, plan.nodes[k].parent
+        moved, i = poses[k].R @ h[k] + m[k] * poses[k].p, tree.nodes[k].parent
         if i >= 0:
             m[i], h[i] = m[i] + m[k], h[i] + moved
         else:
@@ -131,27 +154,27 @@ def _first_moment(plan: Plan, motions: list[Motion]) -> tuple[Value, Value]:
     return mass, moment
 
 
-def _momentum(plan: Plan, motions: list[Motion], v: Value) -> Value:
+def _momentum(tree: CompiledTree, poses: list[Pose], v: Value) -> Value:
     """Momentum about the world origin."""
-    V = twists(plan, motions, v)
-    return _gathered(plan, motions, [n.inertia @ V[k] for k, n in enumerate(plan.nodes)])
+    V = twists(tree, poses, v)
+    return _gathered(tree, poses, [n.inertia @ V[k] for k, n in enumerate(tree.nodes)])
 
 
-def _momentum_rate(plan: Plan, motions: list[Motion], v: Value, a: Value) -> Value:
+def _momentum_rate(tree: CompiledTree, poses: list[Pose], v: Value, a: Value) -> Value:
     """Rate of the momentum about the world origin."""
-    V = twists(plan, motions, v)
-    W = transmitted_wrenches(plan, motions, V, accelerations(plan, motions, V, v, a, gravity=False))
+    V = twists(tree, poses, v)
+    W = transmitted_wrenches(tree, poses, V, accelerations(tree, poses, V, v, a, gravity=False))
     total = ca.SX(6, 1)
-    for k, node in enumerate(plan.nodes):
+    for k, node in enumerate(tree.nodes):
         if node.parent < 0:
-            total = total + motions[k].push_wrench(W[k])
+            total = total + poses[k].push_wrench(W[k])
     return total
 
 
-def _gathered(plan: Plan, motions: list[Motion], W: list[Value]) -> Value:
+def _gathered(tree: CompiledTree, poses: list[Pose], W: list[Value]) -> Value:
     total = ca.SX(6, 1)
     for k in reversed(range(len(W))):
-        moved, parent = motions[k].push_wrench(W[k]), plan.nodes[k].parent
+        moved, parent = poses[k].push_wrench(W[k]), tree.nodes[k].parent
         if parent >= 0:
             W[parent] = W[parent] + moved
         else:
@@ -159,23 +182,16 @@ def _gathered(plan: Plan, motions: list[Motion], W: list[Value]) -> Value:
     return total
 
 
-def _momentum_columns(plan: Plan, motions: list[Motion]) -> tuple[Value, Inertia]:
+def _momentum_columns(tree: CompiledTree, poses: list[Pose]) -> tuple[Value, Inertia]:
     """Momentum matrix about the world origin, and the total inertia there."""
-    world, A = _world(plan, motions), ca.SX(6, plan.nv)
+    world, A = tree.in_world(dict(enumerate(poses))), ca.SX(6, tree.nv)
     total = Inertia.zero()
-    for k, inertia in enumerate(composites(plan, motions)):
-        node = plan.nodes[k]
+    for k, inertia in enumerate(composites(tree, poses)):
+        node = tree.nodes[k]
         A[:, node.v] += world[k].push_wrench(inertia @ node.S)
         if node.parent < 0:
-            total = total + inertia.moved(motions[k])
+            total = total + inertia.moved(poses[k])
     return A, total
-
-
-def _world(plan: Plan, motions: list[Motion]) -> list[Motion]:
-    world: list[Motion] = []
-    for node, T in zip(plan.nodes, motions, strict=True):
-        world.append(T if node.parent < 0 else world[node.parent] @ T)
-    return world
 
 
 def _at(W: Value, point: Value) -> Value:

@@ -1,126 +1,360 @@
-"""Kinematics of frames: placement, Jacobian, velocity, acceleration."""
+"""Kinematics of frames: placement, Jacobian, velocity, acceleration, and their time derivatives.
+
+A vector of components that a motion carries along changes by a bracket on top of what its own
+components do. Differentiating that again and again with Leibniz' rule gives every order from
+brackets of known derivatives (Müller 2018, section 2; eq. 66 and its derivatives).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from math import comb
 from typing import Literal
 
 import casadi as ca
 
-from ....codegen import Value
+from ....codegen import Value, unknown_name
 from ....groups import SE3
-from ..._reference import Reference as Reference
-from ..._reference import check_reference as check_reference
-from ..plan._plan import Plan
-from ..plan._spatial import Motion, cross, twist_cross
+from ..._reference import Reference
+from .._spatial import (
+    Pose,
+    cross,
+    twist_cross,
+)
+from ..compiled._compiled_tree import CompiledTree, NodeFrame
+from ..compiled._functions import (
+    TreeFunction,
+    check_order,
+    frame_function,
+    rate_names,
+    takes_names,
+)
+from ..tree._tree import Tree
 
 Acceleration = Literal["spatial", "classical"]
 """Rate of the twist, or the linear acceleration of the frame's origin on top of it."""
 
 
-def frame_pose(plan: Plan, q: Value, seat: tuple[int, Motion]) -> Motion:
+@takes_names
+def placement(tree: Tree, frame: str) -> TreeFunction:
+    """``q`` → T_world_frame as SE3 coordinates, shape (..., 7).
+
+    Parameters
+    ----------
+    frame : str
+        One of `frames`.
+
+    Raises
+    ------
+    KeyError
+        If there is no such frame; the message lists them.
+    """
+    return frame_function(tree, "placement", "q", {"T": "7"}, _placement, frame)
+
+
+@takes_names
+def position(tree: Tree, frame: str) -> TreeFunction:
+    """``q`` → origin of a frame in the world [m], shape (..., 3)."""
+
+    def build(tree: CompiledTree, q: Value, frame: NodeFrame) -> Value:
+        return frame_pose(tree, q, frame).p
+
+    return frame_function(tree, "position", "q", {"position": "3"}, build, frame)
+
+
+@takes_names
+def jacobian(tree: Tree, frame: str, reference: Reference = "body") -> TreeFunction:
+    """``q`` → J with frame twist ``J v`` in the reference, shape (..., 6, nv).
+
+    Parameters
+    ----------
+    frame : str
+    reference : {"body", "spatial", "hybrid", "mixed"}
+        "body": axes and origin of the frame; "spatial": those of the world; "hybrid": origin
+        of the frame, axes of the world; "mixed": linear part in world axes, angular part in
+        the frame's.
+
+    References
+    ----------
+    Müller 2018, section 2.
+    """
+    return frame_function(
+        tree,
+        "jacobian",
+        "q",
+        {"J": "6v"},
+        frame_jacobian,
+        frame,
+        reference,
+    )
+
+
+@takes_names
+def jacobian_rate(tree: Tree, frame: str, reference: Reference = "body") -> TreeFunction:
+    """(q, v) → time derivative of `jacobian`, shape (..., 6, nv).
+
+    Higher orders: `jacobian_time_derivative`; by coordinates: `jacobian_derivatives`.
+    """
+    return frame_function(
+        tree,
+        "jacobian_rate",
+        "q v",
+        {"J_rate": "6v"},
+        frame_jacobian_rate,
+        frame,
+        reference,
+    )
+
+
+@takes_names
+def velocity(tree: Tree, frame: str, reference: Reference = "body") -> TreeFunction:
+    """(q, v) → twist [v; ω] of a frame, shape (..., 6).
+
+    Its derivatives: `twist_derivative`, `jerk`, `jounce`.
+    """
+    return frame_function(
+        tree,
+        "velocity",
+        "q v",
+        {"twist": "6"},
+        _velocity,
+        frame,
+        reference,
+    )
+
+
+@takes_names
+def wrenches_at(tree: Tree, frame: str, reference: Reference = "body") -> TreeFunction:
+    """(q, wrench) → wrenches on all bodies for one [f; m] on a frame, (..., n_bodies, 6).
+
+    Parameters
+    ----------
+    frame : str
+    reference : {"body", "spatial", "hybrid", "mixed"}
+        Axes and point of the wrench, dual to those of a twist: "hybrid" is a force and a
+        moment in world axes, about the frame's origin.
+    """
+    return frame_function(
+        tree,
+        "wrenches_at",
+        "q wrench",
+        {"wrenches": "b6"},
+        _wrenches_at,
+        frame,
+        reference,
+    )
+
+
+@takes_names
+def acceleration(
+    tree: Tree, frame: str, reference: Reference = "body", kind: Acceleration = "classical"
+) -> TreeFunction:
+    """(q, v, a) → acceleration of a frame, shape (..., 6).
+
+    Parameters
+    ----------
+    frame : str
+    reference : {"body", "spatial", "hybrid", "mixed"}
+    kind : {"classical", "spatial"}
+        "classical": acceleration of the frame's origin (add −gravity for what an accelerometer
+        feels) and angular acceleration; "spatial": the rate of the body twist, in the axes and
+        about the point of the reference.
+    """
+    if kind not in ("classical", "spatial"):
+        raise ValueError(unknown_name("kind of acceleration", kind, ("classical", "spatial")))
+    return frame_function(
+        tree,
+        "acceleration",
+        "q v a",
+        {"acceleration": "6"},
+        _acceleration,
+        frame,
+        reference,
+        kind,
+        kind=kind,
+    )
+
+
+@takes_names
+def twist_derivative(
+    tree: Tree, frame: str, reference: Reference = "body", order: int = 1
+) -> TreeFunction:
+    """(q, v, a, …) → time derivative of the components of `velocity`, shape (..., 6).
+
+    Parameters
+    ----------
+    frame : str
+    reference : {"body", "spatial", "hybrid", "mixed"}
+        The components are differentiated in it. In "hybrid" and "mixed" the linear part is
+        therefore the derivative of the position of the frame's origin, of order + 1; in "body"
+        and "spatial" it is not.
+    order : int
+        At least 1. Order 1 takes (q, v, a), order 2 (q, v, a, j), and so on.
+
+    Returns
+    -------
+    TreeFunction
+
+    Raises
+    ------
+    KeyError, ValueError
+        If there is no such frame, reference or order.
+
+    References
+    ----------
+    Müller 2018, eq. 7, 14, 18, 22, 29, 32; recursively, as eq. 66 differentiated.
+
+    Examples
+    --------
+    A point on a wheel of radius 2 that turns at 3 rad/s:
+
+    >>> from lgcontrol.mechanics import Multibody
+    >>> wheel = Multibody().add_body("wheel", None, "revolute")
+    >>> wheel = wheel.add_frame("rim", "wheel", [2, 0, 0])
+    >>> wheel.twist_derivative("rim", "hybrid", 1)([0.0], [3.0], [0.0])[:1]
+    array([-18.])
+    >>> wheel.twist_derivative("rim", "hybrid", 2)([0.0], [3.0], [0.0], [0.0])[1:2]
+    array([-54.])
+    """
+    order = check_order(order, "tree.velocity")
+    return frame_function(
+        tree,
+        "twist_derivative",
+        " ".join(["q", *rate_names(order + 1)]),
+        {"rate": "6"},
+        _twist_derivative,
+        frame,
+        reference,
+        order,
+    )
+
+
+@takes_names
+def jerk(tree: Tree, frame: str, reference: Reference = "hybrid") -> TreeFunction:
+    """(q, v, a, j) → second time derivative of `velocity`, shape (..., 6).
+
+    In the default reference: jerk of the frame's origin, the third derivative of its position
+    [m/s³], and second derivative of the angular velocity, both in world axes. In the others
+    the second derivative of the twist's components.
+    """
+    return twist_derivative(tree, frame, reference, 2)
+
+
+@takes_names
+def jounce(tree: Tree, frame: str, reference: Reference = "hybrid") -> TreeFunction:
+    """(q, v, a, j, s) → third time derivative of `velocity`, shape (..., 6).
+
+    In the default reference: jounce (snap) of the frame's origin, the fourth derivative of
+    its position [m/s⁴], and third derivative of the angular velocity, both in world axes.
+    """
+    return twist_derivative(tree, frame, reference, 3)
+
+
+@takes_names
+def jacobian_time_derivative(
+    tree: Tree, frame: str, reference: Reference = "body", order: int = 1
+) -> TreeFunction:
+    """(q, v, a, …) → time derivative of `jacobian`, shape (..., 6, nv).
+
+    Order 1 is `jacobian_rate` and takes (q, v), order 2 takes (q, v, a), and so on.
+
+    Parameters
+    ----------
+    frame : str
+    reference : {"body", "spatial", "hybrid", "mixed"}
+    order : int
+        At least 1.
+
+    References
+    ----------
+    Müller 2018, eq. 9, 17, 31.
+    """
+    order = check_order(order, "tree.jacobian")
+    return frame_function(
+        tree,
+        "jacobian_time_derivative",
+        " ".join(["q", *rate_names(order)]),
+        {"J_rate": "6v"},
+        _jacobian_time_derivative,
+        frame,
+        reference,
+        order,
+    )
+
+
+def frame_pose(tree: CompiledTree, q: Value, frame: NodeFrame) -> Pose:
     """T_world_frame, multiplied from the root."""
-    k, T = seat
-    return plan.world_motions(q, [k])[k] @ T if k >= 0 else T
+    k, T = frame
+    return tree.world_poses(q, [k])[k] @ T if k >= 0 else T
 
 
-def poses_seen_from(plan: Plan, q: Value, seat: tuple[int, Motion]) -> dict[int, Motion]:
+def poses_seen_from(tree: CompiledTree, q: Value, frame: NodeFrame) -> dict[int, Pose]:
     """Poses of the nodes that carry a frame in world axes, relative to the frame's origin.
 
     Positions are walked from the frame, not taken as differences: those lose digits far from the
     world's origin.
     """
-    k, T = seat
-    path = plan.path(k)
-    motions = {i: plan.nodes[i].motion(q) for i in path}
+    k, T = frame
+    path = tree.path(k)
+    poses = {i: tree.nodes[i].pose(q) for i in path}
     R: dict[int, Value] = {-1: ca.DM.eye(3)}
     for i in reversed(path):
-        R[i] = R[plan.nodes[i].parent] @ motions[i].R
-    seen = {k: Motion(R[k], -(R[k] @ T.p))}
+        R[i] = R[tree.nodes[i].parent] @ poses[i].R
+    seen = {k: Pose(R[k], -(R[k] @ T.p))}
     for i in path:
-        parent = plan.nodes[i].parent
-        seen[parent] = Motion(R[parent], seen[i].p - R[parent] @ motions[i].p)
+        parent = tree.nodes[i].parent
+        seen[parent] = Pose(R[parent], seen[i].p - R[parent] @ poses[i].p)
     return seen
 
 
-def placement(plan: Plan, q: Value, seat: tuple[int, Motion]) -> Value:
+def _placement(tree: CompiledTree, q: Value, frame: NodeFrame) -> Value:
     """SE3 coordinates of a frame."""
-    T = frame_pose(plan, q, seat)
-    return SE3._from_matrix(ca.SX(homogeneous(T)))
+    T = frame_pose(tree, q, frame)
+    return SE3._from_matrix(ca.SX(ca.blockcat([[T.R, T.p], [ca.DM(1, 3), ca.DM(1)]])))
 
 
-def homogeneous(T: Motion) -> Value:
-    """Homogeneous matrix of a pose."""
-    return ca.blockcat([[T.R, T.p], [ca.DM(1, 3), ca.DM(1)]])
-
-
-def body_jacobian(plan: Plan, q: Value, seat: tuple[int, Motion]) -> Value:
+def body_jacobian(tree: CompiledTree, q: Value, frame: NodeFrame) -> Value:
     """Body Jacobian of a frame, sparse 6 × nv, walking from the frame to the root."""
-    k, T = seat
-    J = ca.SX(6, plan.nv)
+    k, T = frame
+    J = ca.SX(6, tree.nv)
     while k >= 0:
-        node = plan.nodes[k]
+        node = tree.nodes[k]
         J[:, node.v] += T.pull(node.S)
-        T = node.motion(q) @ T
+        T = node.pose(q) @ T
         k = node.parent
     return J
 
 
-def frame_twist(plan: Plan, q: Value, v: Value, seat: tuple[int, Motion]) -> Value:
-    """Body twist of a frame, recursively."""
-    k, T = seat
-    V = ca.SX(6, 1)
-    for i in reversed(plan.path(k)):
-        node = plan.nodes[i]
-        V = node.motion(q).pull(V) + node.S @ v[node.v]
-    return T.pull(V)
+def frame_twist(tree: CompiledTree, q: Value, v: Value, frame: NodeFrame) -> Value:
+    """Body twist of a frame."""
+    return frame_twists(tree, q, [v], frame)[0]
 
 
-def jacobian(plan: Plan, q: Value, seat: tuple[int, Motion], reference: str) -> Value:
+def frame_jacobian(tree: CompiledTree, q: Value, frame: NodeFrame, reference: str) -> Value:
     """Jacobian in a reference: ``twist = J v``."""
-    J = body_jacobian(plan, q, seat)
-    if reference == "body":
-        return J
-    T = frame_pose(plan, q, seat)
-    if reference == "spatial":
-        return T.push(J)
-    linear, angular = T.R @ J[:3, :], J[3:, :]
-    return ca.vertcat(linear, T.R @ angular if reference == "hybrid" else angular)
+    J = body_jacobian(tree, q, frame)
+    return J if reference == "body" else frame_pose(tree, q, frame).twists_in(J, reference)
 
 
-def wrenches_at(
-    plan: Plan, q: Value, wrench: Value, seat: tuple[int, Motion], reference: str
+def frame_jacobian_rate(
+    tree: CompiledTree, q: Value, v: Value, frame: NodeFrame, reference: str
 ) -> Value:
-    """Wrenches on the bodies (6 × bodies) for one wrench on a frame."""
-    k, T = seat
-    W = T.push_wrench(in_frame(frame_pose(plan, q, seat), wrench, reference))
-    columns = [
-        plan.seats[name][1].pull_wrench(W) if i == k else ca.SX(6, 1) for name, i in plan.bodies
-    ]
-    return ca.horzcat(ca.SX(6, 0), *columns)
+    """Time derivative of a frame's Jacobian at the velocity v."""
+    return _jacobian_time_derivative(tree, q, v, frame=frame, reference=reference)
 
 
-def in_frame(pose: Motion, wrench: Value, reference: str) -> Value:
-    """A wrench in the axes and about the origin of its frame, given in a reference."""
-    if reference == "body":
-        return wrench
-    if reference == "spatial":
-        return pose.pull_wrench(wrench)
-    f, m = pose.R.T @ wrench[:3], wrench[3:]
-    return ca.vertcat(f, pose.R.T @ m if reference == "hybrid" else m)
-
-
-def velocity(plan: Plan, q: Value, v: Value, seat: tuple[int, Motion], reference: str) -> Value:
+def _velocity(tree: CompiledTree, q: Value, v: Value, frame: NodeFrame, reference: str) -> Value:
     """Twist of a frame in a reference."""
-    V = frame_twist(plan, q, v, seat)
-    return V if reference == "body" else _expressed(frame_pose(plan, q, seat), V, reference)
+    V = frame_twist(tree, q, v, frame)
+    return V if reference == "body" else frame_pose(tree, q, frame).twists_in(V, reference)
 
 
-def acceleration(
-    plan: Plan,
+def _acceleration(
+    tree: CompiledTree,
     q: Value,
     v: Value,
     a: Value,
-    seat: tuple[int, Motion],
+    frame: NodeFrame,
     reference: str,
     kind: str,
 ) -> Value:
@@ -129,25 +363,196 @@ def acceleration(
     "spatial" is the body-frame rate of the twist carried into the reference's axes and point;
     "classical" has the acceleration of the frame's origin for its linear part.
     """
-    k, T = seat
-    V, A = ca.SX(6, 1), ca.SX(6, 1)
-    for i in reversed(plan.path(k)):
-        node = plan.nodes[i]
-        motion, joint = node.motion(q), node.S @ v[node.v]
-        V = motion.pull(V) + joint
-        A = motion.pull(A) + node.S @ a[node.v] + twist_cross(V, joint)
-    V, A = T.pull(V), T.pull(A)
-    pose = frame_pose(plan, q, seat)
+    V, A = frame_twists(tree, q, [v, a], frame)
+    pose = frame_pose(tree, q, frame)
     if kind == "classical" and reference == "spatial":
         # The point of the body that is at the world's origin.
         V, A = pose.push(V), pose.push(A)
         return A + ca.vertcat(cross(V[3:], V[:3]), ca.DM(3, 1))
     if kind == "classical":
         A = A + ca.vertcat(cross(V[3:], V[:3]), ca.DM(3, 1))
-    return A if reference == "body" else _expressed(pose, A, reference)
+    return A if reference == "body" else pose.twists_in(A, reference)
 
 
-def _expressed(T: Motion, V: Value, reference: str) -> Value:
+def _wrenches_at(
+    tree: CompiledTree, q: Value, wrench: Value, frame: NodeFrame, reference: str
+) -> Value:
+    """Wrenches on the bodies (6 × bodies) for one wrench on a frame."""
+    k, T = frame
+    W = T.push_wrench(frame_pose(tree, q, frame).wrenches_from(wrench, reference))
+    columns = [
+        tree.frames[name].pose.pull_wrench(W) if node == k else ca.SX(6, 1)
+        for name, node in tree.bodies
+    ]
+    return ca.horzcat(ca.SX(6, 0), *columns)
+
+
+def carried(components: Sequence[Value], bracket: Callable[[int, Value], Value]) -> list[Value]:
+    """Derivatives 0 … n of ``A(t) x(t)`` for ``(A x)˙ = A ẋ + bracket(0, A x)``.
+
+    Parameters
+    ----------
+    components : sequence of n + 1 columns
+        Derivatives of x, already mapped by A.
+    bracket : callable
+        ``(i, y) →`` what the i-th derivative of A's rate does to y.
+    """
+    known: dict[tuple[int, int], Value] = {}
+
+    def derivative(k: int, m: int) -> Value:
+        """m-th derivative of ``A x^(k)``, with one bracket for each derivative of A's rate."""
+        if (k, m) not in known:
+            total = components[k + m]
+            for i in range(m):
+                terms = [
+                    comb(m - 1 - n, i) * derivative(k + n, m - 1 - i - n) for n in range(m - i)
+                ]
+                total = total + bracket(i, sum(terms[1:], terms[0]))
+            known[k, m] = total
+        return known[k, m]
+
+    return [derivative(0, m) for m in range(len(components))]
+
+
+def frame_twists(tree: CompiledTree, q: Value, rates: Sequence[Value], frame: NodeFrame) -> list:
+    """Body twist of a frame and its derivatives, as many as there are rates."""
+    k, T = frame
+    V: list[Value] = [ca.SX(6, 1) for _ in rates]
+    for i in reversed(tree.path(k)):
+        node = tree.nodes[i]
+        pose = node.pose(q)
+        joint = [node.S @ rate[node.v] for rate in rates]
+        pulled = carried([pose.pull(x) for x in V], lambda m, x, own=joint: -twist_cross(own[m], x))
+        V = [x + own for x, own in zip(pulled, joint, strict=True)]
+    return [T.pull(x) for x in V]
+
+
+def _twist_derivative(
+    tree: CompiledTree, q: Value, *rates: Value, frame: NodeFrame, reference: str
+) -> Value:
+    """Derivative of a frame's twist in a reference; the highest that the rates give."""
+    V = frame_twists(tree, q, rates, frame)
+    if reference == "body":
+        return V[-1]
+    return _in_reference(frame_pose(tree, q, frame), V, reference)
+
+
+def _jacobian_time_derivative(
+    tree: CompiledTree, q: Value, *rates: Value, frame: NodeFrame, reference: str
+) -> Value:
+    """Derivative of a frame's Jacobian in a reference, of as high an order as there are rates."""
+    if reference == "body":
+        return _body_jacobian(tree, q, rates, frame)
     if reference == "spatial":
-        return T.push(V)
-    return ca.vertcat(T.R @ V[:3], T.R @ V[3:] if reference == "hybrid" else V[3:])
+        world = tree.world_poses(q, [frame[0]] if frame[0] >= 0 else [])
+        return _world_jacobians(tree, rates, frame[0], world)[0][-1]
+    # About the point of the world where the frame's origin is now: exact however far that is.
+    J, V = _world_jacobians(tree, rates, frame[0], poses_seen_from(tree, q, frame))
+    order, p = len(rates), _displacements(V)
+    linear = J[-1][:3, :]
+    for i in range(order):
+        linear = linear - comb(order, i) * cross(p[order - i], J[i][3:, :])
+    if reference == "hybrid":
+        return ca.vertcat(linear, J[-1][3:, :])
+    return ca.vertcat(linear, _body_jacobian(tree, q, rates, frame)[3:, :])
+
+
+def _body_jacobian(tree: CompiledTree, q: Value, rates: Sequence[Value], frame: NodeFrame) -> Value:
+    """Highest derivative of the body Jacobian, walking from the frame to the root.
+
+    Column j changes by its bracket with the twist of the frame relative to node j (Müller 2018,
+    eq. 8, for any subgroup joint): the sum of the joints beyond j, whose derivatives are known
+    when the walk comes to j.
+    """
+    (k, T), order = frame, len(rates)
+    J = ca.SX(6, tree.nv)
+    relative: list[Value] = [ca.SX(6, 1) for _ in rates]
+    while k >= 0:
+        node = tree.nodes[k]
+        columns: list[Value] = [T.pull(node.S)]
+        for m in range(order):
+            columns.append(-_leibniz(m, relative, columns, node.S.shape))
+        J[:, node.v] += columns[-1]
+        relative = _joined(relative, columns, [rate[node.v] for rate in rates])
+        T = node.pose(q) @ T
+        k = node.parent
+    return J
+
+
+def _world_jacobians(
+    tree: CompiledTree, rates: Sequence[Value], k: int, world: dict[int, Pose]
+) -> tuple[list[Value], list[Value]]:
+    """Derivatives of the Jacobian and of the twist of node k about a fixed point, in world axes.
+
+    A column changes by its bracket with the twist of its node (Müller 2018, eq. 17). `world` has
+    the poses of the nodes relative to the point.
+    """
+    order = len(rates)
+    J = [ca.SX(6, tree.nv) for _ in range(order + 1)]
+    V: list[Value] = [ca.SX(6, 1) for _ in rates]
+    for i in reversed(tree.path(k)):
+        node = tree.nodes[i]
+        columns: list[Value] = [world[i].push(node.S)]
+        own, twist = [rate[node.v] for rate in rates], V
+        for m in range(order):
+            # The bracket of a screw with itself vanishes: with one the carrying twist will do.
+            if node.S.shape[1] > 1:
+                twist = _joined(V, columns, own)
+            columns.append(_leibniz(m, twist, columns, node.S.shape))
+        V = _joined(V, columns, own)
+        for total, column in zip(J, columns, strict=True):
+            total[:, node.v] += column
+    return J, V
+
+
+def _displacements(V: list[Value]) -> list[Value]:
+    """Derivatives 0 … n of a point that V carries and that is at the point V is about."""
+    p: list[Value] = [ca.SX(3, 1)]
+    for m, own in enumerate(V):
+        turns = [comb(m, i) * cross(V[i][3:], p[m - i]) for i in range(m)]
+        p.append(sum(turns, own[:3]))
+    return p
+
+
+def _leibniz(m: int, V: list[Value], X: list[Value], shape: tuple[int, int]) -> Value:
+    """m-th derivative of ``[V, X]``."""
+    terms = [comb(m, i) * twist_cross(V[m - i], X[i]) for i in range(m + 1) if V[m - i].nnz()]
+    return sum(terms, ca.SX(*shape))
+
+
+def _joined(V: list[Value], J: list[Value], rates: list[Value]) -> list[Value]:
+    """Derivatives of ``V + J v``, those that the derivatives of J known so far give."""
+    joined = list(V)
+    for m in range(len(rates)):
+        for i in range(min(m + 1, len(J))):
+            joined[m] = joined[m] + comb(m, i) * (J[i] @ rates[m - i])
+    return joined
+
+
+def _in_reference(pose: Pose, V: Sequence[Value], reference: str) -> Value:
+    """Highest derivative of a twist in a reference, from those of its body components."""
+    if reference == "spatial":
+        return pose.push(seen_at_rest(V[1:], lambda m, x: twist_cross(V[m], x))[-1])
+    spin = [rate[3:] for rate in V]
+    linear = pose.R @ seen_at_rest([x[:3] for x in V], lambda m, x: cross(spin[m], x))[-1]
+    if reference == "mixed":
+        return ca.vertcat(linear, spin[-1])
+    angular = pose.R @ seen_at_rest(spin[1:], lambda m, x: cross(spin[m], x))[-1]
+    return ca.vertcat(linear, angular)
+
+
+def seen_at_rest(
+    components: Sequence[Value], bracket: Callable[[int, Value], Value]
+) -> list[Value]:
+    """Derivatives 0 … n of ``A(t) x(t)`` in moving axes, for ``(A x)˙ = A (ẋ + bracket(0, x))``.
+
+    For the rate of A itself the first bracket vanishes: it may start with its derivative.
+    """
+    row, found = list(components), list(components[:1])
+    while len(row) > 1:
+        row = [
+            sum((comb(k, i) * bracket(i, row[k - i]) for i in range(k + 1)), row[k + 1])
+            for k in range(len(row) - 1)
+        ]
+        found.append(row[0])
+    return found

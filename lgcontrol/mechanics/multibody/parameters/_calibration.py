@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple
 
 import numpy as np
 
 from ....codegen import check_shape
 from ....groups import SE3, check_element
-from ..kinematics._recipes import displaced_joints
-
-if TYPE_CHECKING:
-    from ..tree._tree import Multibody
+from ..kinematics._frames import placement
+from ..kinematics._jacobian_derivatives import (
+    calibration_jacobian,
+    displaced_joints,
+    geometric_parameters,
+)
+from ..tree._tree import AnyTree, Tree
 
 RANK = 1e-7  # ratio of singular values in weighted units below which poses say nothing
 FIRST_DAMPING = 1e-9  # of the largest squared singular value: placements are nearly right
@@ -26,7 +29,7 @@ EXACT = 1e-12  # m and rad: noise of measurements that are exact but for roundin
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class Calibration(Generic[AnyTree]):
     """Estimated placements of joints.
 
     Attributes
@@ -52,7 +55,7 @@ class Calibration:
     iterations : int
     """
 
-    tree: Multibody
+    tree: AnyTree
     parameters: tuple[str, ...]
     values: np.ndarray
     changes: np.ndarray
@@ -85,17 +88,70 @@ class Calibration:
 
 
 def calibrate(
-    tree: Multibody,
+    tree: AnyTree,
     frame: str,
     q: Any,
     poses: Any,
-    joints: Sequence[str],
-    noise: Any,
-    prior: Any,
-) -> Calibration:
-    """See `Multibody.calibrate`."""
+    *,
+    joints: Sequence[str] = (),
+    noise: Any = None,
+    prior: Any = None,
+) -> Calibration[AnyTree]:
+    """Placements of joints from measured poses or positions of a frame.
+
+    Damped Gauss–Newton steps of ``Σ |minus(measured, predicted) / noise|²``, and with a prior
+    ``+ |change / prior|²``, with `calibration_jacobian` as derivative.
+
+    Parameters
+    ----------
+    frame : str
+    q : array_like, shape (n, nq)
+        Configurations as the encoders tell them.
+    poses : array_like, shape (n, 7) or (n, 3)
+        Measured pose of the frame in the world, SE3 coordinates, or its position [m].
+    joints : sequence of str
+        Joints whose placements are looked for, fixed ones too; by default all that move. For a
+        tracker that stands anywhere or a probe mounted anyhow, name fixed joints before the
+        first or after the last one.
+    noise : array_like, shape (2,), (6,) for poses or (1,), (3,) for positions, optional
+        Standard deviations of position [m] and rotation [rad], of what is measured, in the
+        frame's axes (positions: world's). Left out, they are estimated from the residuals.
+    prior : array_like, shape (2,) or (n_parameters,), optional
+        Standard deviations of the placements [m], [rad] before the measurement, such as
+        tolerances of manufacture. Without, combinations that poses do not tell do not change;
+        with parallel axes some are told hardly, and the prior keeps them small.
+
+    Returns
+    -------
+    Calibration
+        `tree` is the calibrated tree.
+
+    Raises
+    ------
+    KeyError, ValueError
+        If there is no such frame or joint, or numbers do not fit.
+
+    References
+    ----------
+    Müller 2018, section 6.2; Hollerbach and Wampler, "The calibration index and taxonomy for
+    robot kinematic calibration methods", Int. J. Robotics Research 15 (1996), 573–591.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lgcontrol.mechanics import Multibody
+    >>> drawing = Multibody().add_body("rod", None, "revolute")
+    >>> drawing = drawing.add_frame("tip", "rod", [1, 0, 0])
+    >>> real = drawing.with_parameters({"rod.placement.x": 1e-3, "rod.placement.rz": 2e-3})
+    >>> q = np.linspace(-1, 1, 9)[:, None]
+    >>> found = drawing.calibrate("tip", q, real.placement("tip")(q))
+    >>> dict(zip(found.parameters, found.changes.round(9) + 0.0))["rod.placement.rz"]
+    np.float64(0.002)
+    >>> found.rank, found.tree.position("tip")([0.0]).round(6).tolist()
+    (6, [1.000998, 0.002, 0.0])
+    """
     names = displaced_joints(tree, joints)
-    parameters = tree.geometric_parameters(names)
+    parameters = geometric_parameters(tree, names)
     q = check_shape("q", q, (None, tree.nq))
     measured = check_shape("poses", poses, (len(q), None))
     if measured.shape[1] not in (3, 7):
@@ -146,7 +202,7 @@ class _Problem:
 
     def __init__(
         self,
-        tree: Multibody,
+        tree: Tree,
         frame: str,
         joints: tuple[str, ...],
         parameters: tuple[str, ...],
@@ -157,9 +213,9 @@ class _Problem:
         self.start = numeric.parameter_values
         self.rows = 6 if measured.shape[1] == 7 else 3
         self._q, self._measured = q, measured
-        self._pose = numeric.placement(frame)
+        self._pose = placement(numeric, frame)
         reference = "body" if self.rows == 6 else "hybrid"
-        self._jacobian = numeric.calibration_jacobian(frame, reference, joints)
+        self._jacobian = calibration_jacobian(numeric, frame, reference, joints)
 
     def residuals(self, p: np.ndarray) -> np.ndarray:
         """(n, rows)."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from math import inf
 from typing import Any
 
 import numpy as np
 
 from ....codegen import check_shape
+from ....groups import LieGroup
 from ..._inertia import SpatialInertia
-from ._joints import Joint
-from ._placement import as_position
+from ._joint import Joint
+from ._placement import as_placement, as_position
 
 WORLD = "world"
 
@@ -68,7 +70,11 @@ class JointProperties:
         for entry in fields(self):
             if entry.name in ("friction_speed", "rest"):
                 continue
-            value = np.asarray(getattr(self, entry.name), dtype=float)
+            given = getattr(self, entry.name)
+            if type(given) is float and given == _DEFAULTS[entry.name]:
+                changes[entry.name] = (given,) * dim
+                continue
+            value = np.asarray(given, dtype=float)
             if value.shape not in ((), (dim,)):
                 raise ValueError(
                     f"{where}: {entry.name} has shape {value.shape}, expected one number "
@@ -111,6 +117,10 @@ class JointProperties:
         1.0
         """
         return cls(armature=gear_ratio**2 * rotor_inertia, **others)
+
+
+# What needs no check.
+_DEFAULTS = {entry.name: entry.default for entry in fields(JointProperties)}
 
 
 @dataclass(frozen=True)
@@ -186,11 +196,26 @@ class Link:
         self._check_kind("inertia", self.inertia, SpatialInertia, "SpatialInertia.point_mass(…)")
         self._check_kind("properties", self.properties, JointProperties, "JointProperties(…)")
         self._check_kind("mimic", self.mimic, Mimic, "Mimic(joint, …)")
-        self.properties.filled(self.joint.dim, where)
+        self.filled  # noqa: B018  refuses what does not fit the joint
         if self.properties.rest is not None:
             rest = as_position(f"{where}: rest", self.properties.rest, self.joint.group)
             checked = replace(self.properties, rest=tuple(rest.tolist()))
             object.__setattr__(self, "properties", checked)
+
+    @cached_property
+    def filled(self) -> JointProperties:
+        """Properties with one number for each degree of freedom."""
+        return self.properties.filled(self.joint.dim, f"joint {self.joint_name!r}")
+
+    @property
+    def moves_alone(self) -> bool:
+        """Whether the joint has coordinates of its own."""
+        return not self.joint.is_fixed and self.mimic is None
+
+    def numbers_of(self, key: str) -> list[str]:
+        """Names of a joint property's numbers: with an index where there are several."""
+        dim, base = self.joint.dim, f"{self.joint_name}.{key}"
+        return [base] if dim == 1 else [f"{base}.{i}" for i in range(dim)]
 
     def _check_kind(self, key: str, value: Any, kind: type, example: str) -> None:
         if value is None and key != "properties" or isinstance(value, kind):
@@ -202,8 +227,8 @@ class Link:
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
-    """A named frame on a link.
+class AddedFrame:
+    """A named frame on a link, besides the link's own and its joint's.
 
     Parameters
     ----------
@@ -216,3 +241,30 @@ class Frame:
     name: str
     link: str
     placement: np.ndarray
+
+
+def make_link(
+    name: str,
+    inertia: SpatialInertia | None = None,
+    joint: str | LieGroup | Joint = "fixed",
+    parent: str = WORLD,
+    placement: Any = None,
+    *,
+    joint_name: str | None = None,
+    properties: JointProperties | None = None,
+    mimic: Mimic | None = None,
+    offset: Any = None,
+    **options: Any,
+) -> Link:
+    """Link from what `Multibody.add_body` takes."""
+    return Link(
+        name,
+        Joint.of(joint, **options),
+        parent,
+        as_placement(f"placement of {name!r}", placement),
+        inertia,
+        joint_name or name,
+        properties or JointProperties(),
+        mimic,
+        as_placement(f"offset of {name!r}", offset),
+    )

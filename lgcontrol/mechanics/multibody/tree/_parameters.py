@@ -1,80 +1,30 @@
-"""Named numbers of a tree that can be made symbols."""
+"""Named numbers of links and joints that can be made symbols or given other values."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ....codegen import check_shape, unknown_name
 from ....groups import SO3
 from ..._inertia import SpatialInertia
-from ..plan._plan import property_names
 from ._link import Link
 from ._placement import freeze
 
-if TYPE_CHECKING:
-    from ._tree import Multibody
+Number = tuple[float, str]
+"""Nominal value and unit."""
 
 
-def named_values(tree: Multibody) -> dict[str, tuple[float, str]]:
-    """Nominal value and unit of every number that may become a parameter."""
-    values: dict[str, tuple[float, str]] = {}
-    for axis, x in zip("xyz", tree.gravity, strict=True):
-        values[f"gravity.{axis}"] = x, "m/s²"
-    for link in tree.links:
-        values |= _of_link(link) | _of_joint(link)
-    return values
+def numbers_of(link: Link) -> dict[str, Number]:
+    """Numbers of a link and of its joint that may become parameters, by name."""
+    return _of_link(link) | _of_joint(link)
 
 
-def expand_names(tree: Multibody, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Full names for full ones and for the beginnings of several, in the order given."""
-    known = named_values(tree)
-    found: dict[str, None] = {}
-    for name in names:
-        matches = [name] if name in known else [k for k in known if k.startswith(f"{name}.")]
-        if not matches:
-            raise KeyError(unknown_name("parameter", name, known))
-        found |= dict.fromkeys(matches)
-    return tuple(found)
-
-
-def nominal_values(tree: Multibody) -> np.ndarray:
-    """Nominal values of a tree's parameters, shape (n,)."""
-    known = named_values(tree)
-    return np.array([known[name][0] for name in tree.parameters])
-
-
-def given_values(tree: Multibody, values: Any) -> dict[str, float]:
-    """New numbers by name: a mapping, or one for each symbolic parameter."""
-    if isinstance(values, Mapping):
-        known = named_values(tree)
-        for name in values:
-            if name not in known:
-                raise KeyError(unknown_name("parameter", name, known))
-        return {name: float(check_shape(name, x, ())) for name, x in values.items()}
-    p = check_shape("parameter values", values, (len(tree.parameters),))
-    return dict(zip(tree.parameters, p.tolist(), strict=True))
-
-
-def with_values(tree: Multibody, given: Mapping[str, float]) -> Multibody:
-    """The tree with other numbers, which are symbols no longer; the others stay what they are."""
-    known = named_values(tree)
-    changed = {name: x for name, x in given.items() if x != known[name][0]}
-    links = [_changed_link(link, changed) for link in tree._added_links]
-    made = tree._with(links=links)
-    made.gravity = tuple(
-        changed.get(f"gravity.{a}", x) for a, x in zip("xyz", tree.gravity, strict=True)
-    )
-    made.parameters = tuple(name for name in tree.parameters if name not in given)
-    return made
-
-
-def _changed_link(link: Link, changed: Mapping[str, float]) -> Link:
+def changed_link(link: Link, changed: Mapping[str, float]) -> Link:
     """A link with the changed ones of its numbers; the same object if there are none."""
-    own = {name for name in (*_of_link(link), *_of_joint(link)) if name in changed}
+    own = {name for name in numbers_of(link) if name in changed}
     if not own:
         return link
     changes: dict[str, Any] = {}
@@ -89,14 +39,14 @@ def _changed_link(link: Link, changed: Mapping[str, float]) -> Link:
         turn = np.array([changed.get(key, 0.0) for key in placed[3:]])
         placement[:3, :3] = placement[:3, :3] @ SO3.matrix(SO3.exp(turn))
         changes["placement"] = freeze(placement)
-    filled = link.properties.filled(link.joint.dim)
+    filled = link.filled
     numbers = {
         key: tuple(
             changed.get(full, x)
-            for full, x in zip(property_names(link, key), getattr(filled, key), strict=True)
+            for full, x in zip(link.numbers_of(key), getattr(filled, key), strict=True)
         )
         for key in ("armature", "damping", "friction", "stiffness")
-        if own.intersection(property_names(link, key))
+        if own.intersection(link.numbers_of(key))
     }
     if numbers:
         changes["properties"] = replace(link.properties, **numbers)
@@ -129,14 +79,14 @@ def _of_link(link: Link) -> dict[str, tuple[float, str]]:
 
 
 def _of_joint(link: Link) -> dict[str, tuple[float, str]]:
-    name, dim = link.joint_name, link.joint.dim
+    name = link.joint_name
     values: dict[str, tuple[float, str]] = {}
     for axis, x in zip("xyz", link.placement[:3, 3], strict=True):
         values[f"{name}.placement.{axis}"] = float(x), "m"
     for axis in ("rx", "ry", "rz"):
         values[f"{name}.placement.{axis}"] = 0.0, "rad"
-    own = link.properties.filled(dim)
+    own = link.filled
     for key in ("armature", "damping", "friction", "stiffness"):
-        for full, x in zip(property_names(link, key), getattr(own, key), strict=True):
+        for full, x in zip(link.numbers_of(key), getattr(own, key), strict=True):
             values[full] = x, ""
     return values

@@ -29,7 +29,7 @@ def as_placement(name: str, value: Any) -> np.ndarray:
         matrices with missing digits are taken: see `check_element` and `LieGroup.from_matrix`).
     """
     if value is None:
-        return freeze(np.eye(4))
+        return IDENTITY
     array = check_shape(name, value, (), batch=True)
     if array.shape == (3,):
         return freeze(SE3.homogeneous(SE3.from_position(array)))
@@ -58,3 +58,7 @@ def freeze(array: np.ndarray) -> np.ndarray:
     """The array, not writable from now on."""
     array.flags.writeable = False
     return array
+
+
+IDENTITY = freeze(np.eye(4))
+"""No motion."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -12,26 +12,28 @@ import numpy as np
 from ....codegen import Value, check_shape, unknown_name
 from ....groups import SE3, LieGroup, Product, Rn
 from ....systems import Input, Parameter, System
-from ..._added_mass import Current, check_added_mass, current_wrench
+from ..._added_mass import Current, check_added_mass
+from ..._coefficients import Coefficients
 from ..._forces import BodyMotion, Force
+from ..._mechanical import mechanical
+from ..._reference import check_reference
+from ..._surroundings import Surroundings, check_forces, full_name
+from .._spatial import Pose, carried_along, wrench_cross
+from ..compiled._compiled_tree import CompiledTree, compiled
+from ..compiled._joint_forces import joint_force_rates
+from ..derivatives._first import inverse_dynamics_derivatives
 from ..dynamics._forward_dynamics import accelerations_with, forward_dynamics
 from ..dynamics._inverse_dynamics import inverse_dynamics
-from ..dynamics._mass_matrix import mass_matrix
+from ..dynamics._mass_matrix import mass_matrix, refuse_singular
 from ..dynamics._momentum import kinetic_energy, potential_energy
-from ..kinematics import _frames as frames
-from ..kinematics._time_derivatives import jacobian_rate
-from ..plan._plan import Plan
-from ..plan._spatial import wrench_cross
-from ._parameters import named_values
-
-if TYPE_CHECKING:
-    from ._tree import Multibody
+from ..kinematics._node_motion import NodeMotion, node_motion
+from ._tree import Tree
 
 _WRENCH = (("fx", "N"), ("fy", "N"), ("fz", "N"), ("mx", "N m"), ("my", "N m"), ("mz", "N m"))
 
 
 def multibody_system(
-    tree: Multibody,
+    tree: Tree,
     inputs: Iterable[str | Input] | None = None,
     *,
     input_matrix: Any = None,
@@ -39,6 +41,7 @@ def multibody_system(
     forces: Mapping[str, Iterable[Force]] | None = None,
     added_mass: Mapping[str, Any] | None = None,
     current: Current | None = None,
+    parametric: Iterable[str] = (),
     name: str | None = None,
     h: Any = None,
     output: LieGroup | None = None,
@@ -65,6 +68,10 @@ def multibody_system(
         …) do not know of it.
     current : Current, optional
         Motion of the fluid.
+    parametric : iterable of str
+        Numbers of these forces, added masses and of the current that are parameters of the system,
+        after those of the tree: "link.linear_drag.damping", "link.added_mass.xx", "current.x", or
+        the beginning of several.
     name : str, optional
     h : callable, optional
         Output ``(t, x, u, p) → coordinates on output``.
@@ -73,7 +80,8 @@ def multibody_system(
     Returns
     -------
     System
-        State ``Product(configuration, velocity)``; parameters are the tree's.
+        State ``Product(configuration, velocity)``; its structure knows derivatives in closed form,
+        with those of all that acts on links.
 
     Raises
     ------
@@ -94,67 +102,262 @@ def multibody_system(
     >>> system.f(0.0, [0.0, 1.0], [2.0 / 3.0])
     array([1., 1.])
     """
-    tree._is_regular  # noqa: B018  raises if not
-    drive, B = _drives(tree, inputs, input_matrix)
-    effects = _Effects.create(tree, forces or {}, added_mass or {}, current)
-    if not isinstance(wrenches, Mapping):
-        wrenches = dict.fromkeys(wrenches, "body")
-    references = dict(wrenches)
-    for frame, reference in references.items():
-        if frame not in tree.frames:
-            raise KeyError(unknown_name("frame", frame, tree.frames))
-        frames.check_reference(reference)
-    pushes = [
-        Input(f"{frame}.{part}", unit, role="disturbance")
-        for frame in references
-        for part, unit in _WRENCH
-    ]
-    n_drive, n_effect = len(drive), len(effects.inputs)
-    nq = tree.nq
-    B = ca.sparsify(ca.DM(B))
-
-    def f(t: Value, x: Value, u: Value, p: Value) -> Value:
-        q, v = x[:nq], x[nq:]
-        plan = tree._plan_for(p, reduced=True)
-        loads = _Loads(plan)
-        effects.add(loads, q, v, u[n_drive : n_drive + n_effect])
-        for i, (frame, reference) in enumerate(references.items()):
-            start = n_drive + n_effect + 6 * i
-            pose = frames.frame_pose(plan, q, plan.seats[frame])
-            loads.add(frame, frames.in_frame(pose, u[start : start + 6], reference))
-        tau = B @ u[:n_drive]
-        if not effects.added_mass:
-            return ca.vertcat(v, forward_dynamics(plan, q, v, tau, loads.wrenches))
-        M, bias = effects.added(plan, q, v)
-        bias = bias + inverse_dynamics(plan, q, v, ca.SX(plan.nv, 1), loads.wrenches)
-        return ca.vertcat(v, accelerations_with(mass_matrix(plan, q) + M, tau - bias))
-
-    def kinetic(t: Value, x: Value, u: Value, p: Value) -> Value:
-        plan = tree._plan_for(p, reduced=True)
-        energy = kinetic_energy(plan, x[:nq], x[nq:])
-        for link, A in effects.added_mass.items():
-            V = frames.frame_twist(plan, x[:nq], x[nq:], plan.seats[link])
-            energy += ca.dot(V, ca.DM(A) @ V) / 2
-        return energy
-
-    def potential(t: Value, x: Value, u: Value, p: Value) -> Value:
-        plan = tree._plan_for(p, reduced=False)
-        return potential_energy(plan, x[:nq]) + effects.potential_energy(plan, x[:nq])
-
+    refuse_singular(tree)
+    drives, B = _drives(tree, inputs, input_matrix)
+    surroundings = _surroundings(tree, forces or {}, added_mass or {}, current, wrenches)
+    coefficients = Coefficients(surroundings.coefficients, parametric)
+    mechanics = TreeMechanics(
+        tree, tuple(drives), ca.sparsify(ca.DM(B)), surroundings, coefficients
+    )
+    state = state_of(tree)
     return System(
         name or tree.name,
-        state_of(tree),
-        f,
-        inputs=[*drive, *effects.inputs, *pushes],
-        parameters=_parameters(tree),
+        state,
+        mechanics.field,
+        inputs=mechanics.inputs,
+        parameters=mechanics.parameters,
         h=h,
         output=output,
-        quantities={"kinetic_energy": kinetic, "potential_energy": potential},
+        quantities={
+            "kinetic_energy": mechanics.kinetic_energy,
+            "potential_energy": mechanics.potential_energy,
+        },
         limits=_state_limits(tree),
+        structure=mechanical(
+            mechanics,
+            state,
+            mechanics.inputs,
+            mechanics.parameters,
+            loss_jacobian=mechanics.loss_jacobian if mechanics.has_losses else None,
+            model=tree,
+            is_plain=not surroundings.bodies,
+        ),
     )
 
 
-def state_of(tree: Multibody) -> Product:
+class _Loaded(NamedTuple):
+    """Nodes that something acts on.
+
+    Attributes
+    ----------
+    moving : dict of int to NodeMotion
+    wrenches : dict of int to CasADi column, shape (6,)
+        On every node, about its origin and in its axes.
+    bodies : dict of str to (int, Pose, BodyMotion)
+        Each link or frame with its node and place on it.
+    added_mass : dict of int to CasADi matrix, shape (6, 6)
+    """
+
+    moving: dict[int, NodeMotion]
+    wrenches: dict[int, Value]
+    bodies: dict[str, tuple[int, Pose, BodyMotion]]
+    added_mass: dict[int, Value]
+
+    def on_bodies(self, made: CompiledTree) -> Value | None:
+        """Wrenches on the moving bodies, 6 × bodies, or None where nothing acts."""
+        columns = [
+            made.frames[name].pose.pull_wrench(self.wrenches.get(k, ca.SX(6, 1)))
+            for name, k in made.bodies
+        ]
+        return ca.horzcat(*columns) if any(k >= 0 for k in self.moving) else None
+
+
+@dataclass(frozen=True, eq=False)
+class TreeMechanics:
+    """Equations of a tree on ``x = (q, v)`` with what acts on its links.
+
+    Inputs are those of the joints, with their matrix B, then those of the surroundings; parameters
+    are those of the tree, then coefficients of the surroundings.
+    """
+
+    tree: Tree
+    drives: tuple[Input, ...]
+    B: ca.DM
+    surroundings: Surroundings
+    coefficients: Coefficients
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """All inputs."""
+        return self.drives + self.surroundings.inputs
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """All parameters."""
+        known = self.tree.named_numbers
+        own = [Parameter(name, known[name][1], known[name][0]) for name in self.tree.parameters]
+        return (*own, *self.coefficients.parameters)
+
+    @property
+    def has_losses(self) -> bool:
+        """Whether joints have damping or friction, or symbols for them."""
+        made = self._compiled(ca.SX.sym("p", len(self.parameters)))
+        return any(x.damping.nnz() or x.friction.nnz() for x in made.impedances)
+
+    def field(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """``v, v̇``."""
+        q, v = self._split(x)
+        if self.surroundings.added_mass:
+            a = accelerations_with(self.mass_matrix(x, p), self.force(t, x, u, p))
+        else:
+            made = self._compiled(p)
+            loads = self._loaded(made, q, v, ca.SX(made.nv, 1), u, p).on_bodies(made)
+            a = forward_dynamics(made, q, v, self.B @ u[: len(self.drives)], loads)
+        return ca.vertcat(v, a)
+
+    def mass_matrix(self, x: Value, p: Value) -> Value:
+        """``M + Σ Jᵀ A J`` with the added masses A."""
+        (q, v), made, u = self._split(x), self._compiled(p), ca.SX(len(self.inputs), 1)
+        M = mass_matrix(made, q)
+        if self.surroundings.added_mass:
+            loaded = self._loaded(made, q, v, ca.SX(made.nv, 1), u, p)
+            for k, A in loaded.added_mass.items():
+                M += loaded.moving[k].J.T @ A @ loaded.moving[k].J
+        return M
+
+    def force(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """``B u − τ(q, v, 0)`` with the inverse dynamics τ under the wrenches on the links."""
+        (q, v), made = self._split(x), self._compiled(p)
+        still = ca.SX(made.nv, 1)
+        loads = self._loaded(made, q, v, still, u, p).on_bodies(made)
+        return self.B @ u[: len(self.drives)] - inverse_dynamics(made, q, v, still, loads)
+
+    def balance_derivatives(
+        self, t: Value, x: Value, a: Value, u: Value, p: Value
+    ) -> tuple[Value, Value]:
+        """Derivatives of ``B u − τ(q, v, a)``.
+
+        Those of inverse dynamics hold for wrenches that stay what they are in their bodies. How
+        they change with pose, twist and acceleration comes through the Jacobians of the nodes.
+        """
+        (q, v), made, c = self._split(x), self._compiled(p), self._bind(p)
+        loaded = self._loaded(made, q, v, a, u, p)
+        by_q, by_v, _ = inverse_dynamics_derivatives(made, q, v, a, loaded.on_bodies(made))
+        by_q, by_v, by_own = -by_q, -by_v, ca.SX(made.nv, len(self.surroundings.inputs))
+        by_pose = dict.fromkeys(loaded.moving, ca.SX(6, 6))
+        by_twist = dict.fromkeys(loaded.moving, ca.SX(6, 6))
+        for body, (k, T, motion) in loaded.bodies.items():
+            W = self.surroundings.derivatives(body, motion, u[len(self.drives) :], c)
+            pull = T.pull(ca.DM.eye(6))
+            by_pose[k] += T.push_wrench(W.by_pose) @ pull
+            by_twist[k] += T.push_wrench(W.by_twist) @ pull
+            by_own += loaded.moving[k].J.T @ T.push_wrench(W.by_inputs)
+        for k, node in loaded.moving.items():
+            A, V, J = loaded.added_mass.get(k, ca.SX(6, 6)), node.twist, node.J
+            K = by_twist[k] - wrench_cross(V, A) - carried_along(ca.DM.eye(6), A @ V)
+            by_q += J.T @ (by_pose[k] @ J + K @ node.twist_by_q - A @ node.rate_by_q)
+            by_v += J.T @ (K @ J - A @ node.rate_by_v)
+        return ca.horzcat(by_q, by_v), ca.horzcat(self.B, by_own)
+
+    def input_map(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """Derivative of the force by the inputs."""
+        return self.balance_derivatives(t, x, ca.SX(self.tree.nv, 1), u, p)[1]
+
+    def loss_jacobian(self, x: Value, p: Value) -> Value:
+        """Slopes of damping and friction in the joints."""
+        return joint_force_rates(self._compiled(p), *self._split(x))[1]
+
+    def kinetic_energy(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """Of the tree and of the added masses."""
+        (q, v), made = self._split(x), self._compiled(p)
+        energy = kinetic_energy(made, q, v)
+        loaded = self._loaded(made, q, v, ca.SX(made.nv, 1), u, p)
+        for k, A in loaded.added_mass.items():
+            V = loaded.moving[k].twist
+            energy += ca.dot(V, A @ V) / 2
+        return energy
+
+    def potential_energy(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """Of weight, springs, and the forces that have one."""
+        q, made, c = self._split(x)[0], self._compiled(p, regrouped=False), self._bind(p)
+        still = ca.SX(made.nv, 1)
+        energy = potential_energy(made, q)
+        loaded = self._loaded(made, q, still, still, ca.SX(len(self.inputs), 1), p)
+        for body, (_, _, motion) in loaded.bodies.items():
+            for own in self.surroundings.potential_energies(body, motion, c).values():
+                energy += 0 if own is None else own
+        return energy
+
+    def _split(self, x: Value) -> tuple[Value, Value]:
+        nq = self.tree.nq
+        return x[:nq], x[nq:]
+
+    def _compiled(self, p: Value, *, regrouped: bool = True) -> CompiledTree:
+        return compiled(self.tree, p[: len(self.tree.parameters)], regrouped=regrouped)
+
+    def _bind(self, p: Value) -> dict[str, Value]:
+        return self.coefficients.bind(p[len(self.tree.parameters) :])
+
+    def _loaded(
+        self, made: CompiledTree, q: Value, v: Value, a: Value, u: Value, p: Value
+    ) -> _Loaded:
+        """What acts on each node, with the inertial wrench of its added mass."""
+        c, own = self._bind(p), u[len(self.drives) :]
+        loaded = _Loaded({}, {}, {}, {})
+        for body in self.surroundings.bodies:
+            k, T = made.frames[body]
+            if k not in loaded.moving:
+                loaded.moving[k] = node_motion(made, q, v, a, k)
+                loaded.wrenches[k] = ca.SX(6, 1)
+            node = loaded.moving[k]
+            inertia = made.link_masses.get(body, (ca.DM(1, 1), ca.DM(3, 1)))
+            motion = self.surroundings.motion(node.pose @ T, T.pull(node.twist), inertia, own, c)
+            loaded.bodies[body] = k, T, motion
+            loaded.wrenches[k] += T.push_wrench(self.surroundings.wrench(body, motion, own, c))
+            if body in self.surroundings.added_mass:
+                A = T.push_wrench(c[full_name(body, "added_mass")]) @ T.pull(ca.DM.eye(6))
+                loaded.added_mass[k] = loaded.added_mass.get(k, ca.SX(6, 6)) + ca.sparsify(A)
+        for k, A in loaded.added_mass.items():
+            V, rate = loaded.moving[k].twist, loaded.moving[k].rate
+            loaded.wrenches[k] -= A @ rate + wrench_cross(V, A @ V)
+        return loaded
+
+
+def _surroundings(
+    tree: Tree,
+    forces: Mapping[str, Iterable[Force]],
+    added_mass: Mapping[str, Any],
+    current: Current | None,
+    wrenches: Iterable[str] | Mapping[str, str],
+) -> Surroundings:
+    for link in (*forces, *added_mass):
+        if link not in tree.links:
+            raise KeyError(unknown_name("link", link, tree.links))
+    references = wrenches if isinstance(wrenches, Mapping) else dict.fromkeys(wrenches, "body")
+    for frame, reference in references.items():
+        if frame not in tree.frames:
+            raise KeyError(unknown_name("frame", frame, tree.frames))
+        check_reference(reference)
+    return Surroundings(
+        {link: check_forces(link, some) for link, some in forces.items()},
+        {link: check_added_mass(link, A, SE3) for link, A in added_mass.items()},
+        current,
+        pushes={frame: _Push(frame, reference) for frame, reference in references.items()},
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Push(Force):
+    """A disturbance wrench on a frame, given in a reference."""
+
+    frame: str
+    reference: str
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """No name that a force has."""
+        return f"push on {self.frame}"
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """Components of the wrench."""
+        return tuple(Input(f"{self.frame}.{x}", unit, role="disturbance") for x, unit in _WRENCH)
+
+    def _wrench(self, motion: BodyMotion, u: Value, c: Mapping[str, Value]) -> Value:
+        return Pose(motion.rotation, motion.position).wrenches_from(u, self.reference)
+
+
+def state_of(tree: Tree) -> Product:
     """Configuration and velocity, with the names and units of the joints."""
     q = tree.configuration
     names = tuple(q.tangent_names)
@@ -162,7 +365,7 @@ def state_of(tree: Multibody) -> Product:
     return Product(configuration=q, velocity=Rn(tree.nv, names, units))
 
 
-def _state_limits(tree: Multibody) -> dict[str, tuple[float, float]]:
+def _state_limits(tree: Tree) -> dict[str, tuple[float, float]]:
     """Limits of the joints by the names of the state's coordinates, where a joint has any."""
     state, limits, group = state_of(tree), tree.limits, tree.configuration
     names = state.coordinate_names
@@ -180,124 +383,8 @@ def _state_limits(tree: Multibody) -> dict[str, tuple[float, float]]:
     }
 
 
-@dataclass(frozen=True)
-class _Effects:
-    """Forces, added masses and the current, checked."""
-
-    forces: tuple[tuple[str, Force], ...]
-    added_mass: Mapping[str, np.ndarray]
-    current: Current | None
-
-    @classmethod
-    def create(
-        cls,
-        tree: Multibody,
-        forces: Mapping[str, Iterable[Force]],
-        added_mass: Mapping[str, Any],
-        current: Current | None,
-    ) -> _Effects:
-        names = [link.name for link in tree.links]
-        for link in (*forces, *added_mass):
-            if link not in names:
-                raise KeyError(unknown_name("link", link, names))
-        return cls(
-            tuple((link, force) for link, some in forces.items() for force in some),
-            {link: check_added_mass(link, A, SE3) for link, A in added_mass.items()},
-            current,
-        )
-
-    @property
-    def inputs(self) -> tuple[Input, ...]:
-        """Inputs of the forces, then of the current."""
-        own = [entry for _, force in self.forces for entry in force.inputs]
-        return (*own, *(self.current.inputs if self.current is not None else ()))
-
-    def add(self, loads: _Loads, q: Value, v: Value, u: Value) -> None:
-        """Add all wrenches to the loads of the bodies."""
-        flow = self._flow(u)
-        start = 0
-        motions: dict[str, BodyMotion] = {}
-        for link in dict.fromkeys([*(link for link, _ in self.forces), *self.added_mass]):
-            motions[link] = _motion(loads.plan, q, v, link, flow)
-        for link, force in self.forces:
-            stop = start + len(force.inputs)
-            loads.add(link, force._wrench(motions[link], u[start:stop], _numbers(force)))
-            start = stop
-        if self.current is not None:
-            for link, A in self.added_mass.items():
-                loads.add(link, current_wrench(ca.sparsify(ca.DM(A)), motions[link]))
-
-    def added(self, plan: Plan, q: Value, v: Value) -> tuple[Value, Value]:
-        """What added masses in fluid at rest add to M and to the bias forces."""
-        M, bias = ca.SX(plan.nv, plan.nv), ca.SX(plan.nv, 1)
-        for link, matrix in self.added_mass.items():
-            A = ca.sparsify(ca.DM(matrix))
-            seat = plan.seats[link]
-            J = frames.body_jacobian(plan, q, seat)
-            V = frames.frame_twist(plan, q, v, seat)
-            rate = jacobian_rate(plan, q, v, seat, "body") @ v
-            M += J.T @ A @ J
-            bias += J.T @ (A @ rate + wrench_cross(V, A @ V))
-        return M, bias
-
-    def potential_energy(self, plan: Plan, q: Value) -> Value:
-        """Of the forces that have one."""
-        energy = ca.SX(1, 1)
-        for link, force in self.forces:
-            motion = _motion(plan, q, ca.SX(plan.nv, 1), link, None)
-            own = force._potential_energy(motion, _numbers(force))
-            energy += 0 if own is None else own
-        return energy
-
-    def _flow(self, u: Value) -> Value | None:
-        if self.current is None:
-            return None
-        velocity = ca.DM(np.asarray(self.current.velocity))
-        return velocity + u[-3:] if self.current.is_input else velocity
-
-
-class _Loads:
-    """External wrenches on the bodies, gathered from frames."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self._columns: dict[int, Value] = {}
-
-    def add(self, frame: str, wrench: Value) -> None:
-        """Add a wrench in a frame's own axes and about its origin."""
-        k, T = self.plan.seats[frame]
-        if k >= 0:  # on the world nothing moves
-            pushed = T.push_wrench(wrench)
-            self._columns[k] = self._columns[k] + pushed if k in self._columns else pushed
-
-    @property
-    def wrenches(self) -> Value | None:
-        """6 × bodies, or None if there are none."""
-        if not self._columns:
-            return None
-        plan = self.plan
-        return ca.horzcat(
-            *(
-                plan.seats[name][1].pull_wrench(self._columns.get(k, ca.SX(6, 1)))
-                for name, k in plan.bodies
-            )
-        )
-
-
-def _motion(plan: Plan, q: Value, v: Value, link: str, flow: Value | None) -> BodyMotion:
-    seat = plan.seats[link]
-    T, V = frames.frame_pose(plan, q, seat), frames.frame_twist(plan, q, v, seat)
-    relative = V if flow is None else V - ca.vertcat(T.R.T @ flow, ca.DM(3, 1))
-    mass, center = plan.link_masses[link]
-    return BodyMotion(ca.SX(T.R), ca.SX(T.p), V, relative, mass, center)
-
-
-def _numbers(force: Force) -> dict[str, Value]:
-    return {name: ca.DM(entry.value) for name, entry in force.coefficients.items()}
-
-
 def _drives(
-    tree: Multibody, inputs: Iterable[str | Input] | None, input_matrix: Any
+    tree: Tree, inputs: Iterable[str | Input] | None, input_matrix: Any
 ) -> tuple[list[Input], np.ndarray]:
     """Inputs that act on the joints, and their matrix, shape (nv, m)."""
     if input_matrix is not None:
@@ -308,7 +395,7 @@ def _drives(
                 f"{len(named)} inputs named for an input_matrix with {B.shape[1]} columns"
             )
         return [x if isinstance(x, Input) else Input(x) for x in named], B
-    links = {link.joint_name: link for link in tree.moving_links}
+    links = {link.joint_name: link for link in tree._moving_links}
     if inputs is None:
         driven = [name for name, link in links.items() if link.joint.group != SE3]
     else:
@@ -319,7 +406,7 @@ def _drives(
     for name in driven:
         if name not in links:
             raise KeyError(unknown_name("joint", name, links))
-        group, at = links[name].joint.group, tree._places[name][1]
+        group, at = links[name].joint.group, tree._coordinates[name].v
         for i, axis, unit in zip(
             range(at.start, at.stop), group.tangent_names, group.tangent_units, strict=True
         ):
@@ -328,8 +415,3 @@ def _drives(
             found.append(Input(label, "N" if unit == "m" else "N m", -bound, bound))
             columns.append(i)
     return found, np.eye(tree.nv)[:, columns]
-
-
-def _parameters(tree: Multibody) -> list[Parameter]:
-    known = named_values(tree)
-    return [Parameter(name, known[name][1], known[name][0]) for name in tree.parameters]

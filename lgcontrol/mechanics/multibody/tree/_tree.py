@@ -1,111 +1,67 @@
-"""Multibody: a tree of rigid bodies whose joints are Lie groups."""
+"""Tree: links, joints and frames, and what follows from them; nothing here computes motion."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, NamedTuple, Self, TypeVar
 
-import casadi as ca
 import numpy as np
 
-from ....codegen import check_shape, unknown_name
+from ....codegen import Value, check_shape, unknown_name
 from ....groups import LieGroup, Product
+from ..._coefficients import unknown_parameter
 from ..._inertia import SpatialInertia
-from .._recipes import RECIPES
-from ..closed_forms._functions import ClosedFormFunctions
-from ..derivatives._functions import SecondDerivativeFunctions
-from ..dynamics._functions import TreeFunctions
-from ..dynamics._representation_functions import RepresentationFunctions
-from ..kinematics._functions import HigherOrderFunctions
-from ..plan._plan import Plan, make_plan
-from ..plan._recipe import Recipe
-from ..plan._singular import refuse_singular
-from ..plan._spatial import Motion
-from ..plan._tree_function import TreeFunction
-from ._joints import Joint
-from ._link import WORLD, Frame, JointProperties, Link, Mimic
-from ._parameters import expand_names, given_values, nominal_values, with_values
-from ._placement import as_placement
-from ._structure import (
-    Place,
-    check_frames,
-    configuration_space,
-    coordinate_places,
-    depth_first,
-    joint_frames,
-    moves_alone,
+from ._composition import (
+    attached_frames,
+    attached_links,
+    locked_links,
+    reframed_frames,
+    reframed_links,
 )
-from ._system import multibody_system
+from ._joint import Joint, name_of_steps
+from ._link import WORLD, AddedFrame, JointProperties, Link, Mimic, make_link
+from ._parameters import Number, changed_link, numbers_of
+from ._placement import IDENTITY, as_placement
 
-if TYPE_CHECKING:
-    from ....io import RobotDescription
 GRAVITY = (0.0, 0.0, -9.81)
 
+AnyTree = TypeVar("AnyTree", bound="Tree")
+"""A tree's own class: what is made of it again has it too."""
 
-class Multibody(
-    TreeFunctions,
-    RepresentationFunctions,
-    HigherOrderFunctions,
-    ClosedFormFunctions,
-    SecondDerivativeFunctions,
-):
-    """A tree of rigid bodies, with every quantity of its mechanics as a model function.
 
-    Trees do not change: `add_body` and its like return new ones. Start with an empty tree and add
-    bodies, or read a file with `from_urdf`.
+class JointCoordinates(NamedTuple):
+    """Where a joint's coordinates are, ``q_joint = scale · q + shift``.
+
+    Attributes
+    ----------
+    q, v : slice
+        Among the tree's coordinates and velocities; those of the leader for a mimic.
+    scale, shift : float
+        Multiplier and offset of a mimic; else 1 and 0.
+    """
+
+    q: slice
+    v: slice
+    scale: float = 1.0
+    shift: float = 0.0
+
+    def of(self, q: Value) -> Value:
+        """The joint's own coordinates among the tree's."""
+        own = q[self.q]
+        return own if self.scale == 1.0 and self.shift == 0.0 else self.scale * own + self.shift
+
+
+class Tree:
+    """Links with the joints that carry them, added frames, gravity: what `Multibody` computes with.
 
     Parameters
     ----------
     name : str
     gravity : array_like, shape (3,)
         Gravitational acceleration in the world [m/s²].
-
-    Attributes
-    ----------
-    configuration : LieGroup
-        Product of the joints' groups, by joint name.
-    nq, nv : int
-        Number of coordinates, and degrees of freedom.
-    joints : tuple of str
-        Joints with degrees of freedom of their own, in the order of q and v: depth-first,
-        children in the order they were added.
-    bodies : tuple of str
-        Links that a joint moves; what is fixed to a link belongs to its body. External wrenches,
-        `body_velocities` and the like have one row for each.
-    links : tuple of Link
-        All links with the joints that carry them, fixed ones too.
-    frames : tuple of str
-        Names that `placement`, `jacobian`, … take: "world", all links, added frames, joints. A
-        joint's frame is called "joint NAME" where NAME is that of another frame.
-    parameters : tuple of str
-        Names of the symbolic parameters (see `parametric`).
-
-    Notes
-    -----
-    A tree's functions are those of its bodies and joints alone. What surrounds it (forces on links,
-    added mass, a current) is given to `system` and known to that `System` only: in water
-    ``system.f`` has the accelerations, and controllers are given the system besides the tree.
-
-    Values are not checked in a tree's functions, which are made for loops: coordinates that are off
-    their group (a quaternion of length 2 or 0) give wrong numbers without notice.
-    ``configuration.normalize(q)`` brings them back, `lgcontrol.groups.check_element` refuses them.
-
-    CasADi has no tensors: where NumPy has the shape (nv, nv, nv), symbols give the nv × nv² matrix
-    of its slices ``[T[:, :, 0], T[:, :, 1], …]``.
-
-    Examples
-    --------
-    A pendulum: a rod of 1 m on a hinge about y.
-
-    >>> rod = SpatialInertia.rod(2.0, length=1.0, center_of_mass=[0, 0, -0.5])
-    >>> pendulum = Multibody("pendulum").add_body("rod", rod, "revolute", axis="y")
-    >>> pendulum.mass_matrix([0.3])
-    array([[0.66666667]])
-    >>> pendulum.gravity_forces(np.array([[0.0], [np.pi / 2]])).round(3).tolist()
-    [[0.0], [9.81]]
     """
 
     def __init__(self, name: str = "multibody", gravity: Any = GRAVITY) -> None:
@@ -115,109 +71,7 @@ class Multibody(
         )
         self.parameters: tuple[str, ...] = ()
         self._added_links: tuple[Link, ...] = ()
-        self._added_frames: tuple[Frame, ...] = ()
-
-    @classmethod
-    def from_urdf(
-        cls,
-        source: str | PathLike[str] | RobotDescription,
-        *,
-        base: str | LieGroup | Joint = "fixed",
-        locked: Mapping[str, Any] | None = None,
-        on_finding: Literal["warn", "raise", "ignore"] = "warn",
-        mimic: bool = True,
-        losses: bool = True,
-        gravity: Any = GRAVITY,
-    ) -> Multibody:
-        """Tree of a URDF file.
-
-        Parameters
-        ----------
-        source : path or RobotDescription
-            The file, or what `lgcontrol.io.read_urdf` made of it.
-        base : str, LieGroup or Joint
-            How the root link stands in the world: "fixed", "free" (its joint is called
-            "root_joint"), or any joint.
-        locked : mapping of str to coordinates, optional
-            Joints to hold at a position.
-        on_finding : {"warn", "raise", "ignore"}
-            What to do about suspicious content, among it inertias that no body has. Unless it is
-            refused, negative damping and friction count as none, and a negative effort or velocity
-            as its magnitude; a largest effort of 0 stays: that joint cannot be driven.
-        mimic : bool
-            Whether joints that mimic follow their leader (they have no coordinate then); without,
-            they move on their own.
-        losses : bool
-            Whether damping and friction of the file count. Pinocchio's functions leave them out.
-        gravity : array_like, shape (3,)
-
-        Returns
-        -------
-        Multibody
-
-        Raises
-        ------
-        UrdfError
-            If the file cannot be read, or has findings and they are refused.
-        """
-        from ._urdf import tree_from_urdf
-
-        return tree_from_urdf(
-            cls,
-            source,
-            base=base,
-            locked=locked or {},
-            on_finding=on_finding,
-            mimic=mimic,
-            losses=losses,
-            gravity=gravity,
-        )
-
-    @classmethod
-    def from_screws(
-        cls,
-        screws: Mapping[str, Any],
-        inertias: Mapping[str, SpatialInertia],
-        *,
-        parents: Mapping[str, str] | None = None,
-        name: str = "multibody",
-        gravity: Any = GRAVITY,
-    ) -> Multibody:
-        """Tree without joint frames: screw axes in the world at the reference configuration.
-
-        All body frames coincide with the world frame at q = 0, and every joint is the product
-        factor ``exp(Y q)`` of its screw Y.
-
-        Parameters
-        ----------
-        screws : mapping of str to array_like, shape (6,)
-            Screw ``[v; ω]`` of the joint of each body, in world coordinates: for an axis along the
-            unit vector n through the point r, ``[r × n + pitch n; n]``; for a slide, ``[n; 0]``.
-        inertias : mapping of str to SpatialInertia
-            Inertias in world coordinates at the reference configuration.
-        parents : mapping of str to str, optional
-            Body that carries each body; by default the one before it.
-        name : str
-        gravity : array_like, shape (3,)
-
-        Returns
-        -------
-        Multibody
-
-        References
-        ----------
-        Müller 2018, section 4.4.
-
-        Examples
-        --------
-        >>> rod = SpatialInertia.rod(2.0, length=1.0, center_of_mass=[0, 0, 1.5])
-        >>> tree = Multibody.from_screws({"rod": [-2, 0, 0, 0, 1, 0]}, {"rod": rod})
-        >>> tree.mass_matrix([0.0])
-        array([[0.66666667]])
-        """
-        from ._from_screws import tree_from_screws
-
-        return tree_from_screws(cls(name, gravity), screws, inertias, parents)
+        self._added_frames: tuple[AddedFrame, ...] = ()
 
     # -- building -----------------------------------------------------------------------------
 
@@ -234,7 +88,7 @@ class Multibody(
         mimic: Mimic | None = None,
         offset: Any = None,
         **options: Any,
-    ) -> Multibody:
+    ) -> Self:
         """Tree with one more link, ``T_parent_link(q) = placement · joint motion · offset``.
 
         Parameters
@@ -271,20 +125,21 @@ class Multibody(
         KeyError
             If the parent or the leader of a mimic is unknown.
         """
-        link = Link(
+        link = make_link(
             name,
-            Joint.of(joint, **options),
-            parent,
-            as_placement(f"placement of {name!r}", placement),
             inertia,
-            joint_name or name,
-            properties or JointProperties(),
-            mimic,
-            as_placement(f"offset of {name!r}", offset),
+            joint,
+            parent,
+            placement,
+            joint_name=joint_name,
+            properties=properties,
+            mimic=mimic,
+            offset=offset,
+            **options,
         )
-        return self._with(links=(*self._added_links, link))
+        return self._grown(link)
 
-    def add_frame(self, name: str, link: str, placement: Any = None) -> Multibody:
+    def add_frame(self, name: str, link: str, placement: Any = None) -> Self:
         """Tree with one more named frame.
 
         Parameters
@@ -308,16 +163,15 @@ class Multibody(
 
         Examples
         --------
+        >>> from lgcontrol.mechanics import Multibody
         >>> tree = Multibody().add_body("rod", None, "revolute").add_frame("tip", "rod", [1, 0, 0])
         >>> tree.position("tip")([0.0])
         array([1., 0., 0.])
         """
-        frame = Frame(name, link, as_placement(f"placement of {name!r}", placement))
-        return self._with(frames=(*self._added_frames, frame))
+        frame = AddedFrame(name, link, as_placement(f"placement of {name!r}", placement))
+        return self._grown(frame)
 
-    def attach(
-        self, tree: Multibody, link: str, placement: Any = None, prefix: str = ""
-    ) -> Multibody:
+    def attach(self, tree: Tree, link: str, placement: Any = None, prefix: str = "") -> Self:
         """Tree that carries another one, for example a vehicle with an arm.
 
         Parameters
@@ -343,11 +197,23 @@ class Multibody(
         ValueError
             If the trees have different gravity, or a name is taken.
         """
-        from ._compose import attached
+        if link != WORLD and link not in self._index.links:
+            raise KeyError(unknown_name("link", link, [WORLD, *self.links]))
+        if tree.gravity != self.gravity:
+            raise ValueError(
+                f"{tree.name} has the gravity {tree.gravity}, {self.name} that carries it has "
+                f"{self.gravity}: build both with the same gravity=..."
+            )
+        T = as_placement("placement", placement)
+        joined = self._with(
+            [*self._added_links, *attached_links(tree._added_links, link, T, prefix)],
+            [*self._added_frames, *attached_frames(tree._added_frames, link, T, prefix)],
+        )
+        own = (prefix + name for name in tree.parameters if not name.startswith("gravity."))
+        joined.parameters = (*self.parameters, *own)
+        return joined
 
-        return attached(self, tree, link, as_placement("placement", placement), prefix)
-
-    def lock(self, **positions: Any) -> Multibody:
+    def lock(self, **positions: Any) -> Self:
         """Tree with joints held at positions; joints that mimic them are held too.
 
         Drives, losses, springs and limits of a held joint are gone, and with them the symbolic
@@ -371,15 +237,20 @@ class Multibody(
 
         Examples
         --------
+        >>> from lgcontrol.mechanics import Multibody
         >>> two = Multibody().add_body("a", None, "revolute").add_body("b", None, "revolute", "a")
         >>> two.lock(a=0.5).joints
         ('b',)
         """
-        from ._compose import locked
+        for name in positions:
+            if name not in self._coordinates or self._index.joints[name].mimic is not None:
+                raise KeyError(unknown_name("joint", name, self.joints))
+        held = self._with(locked_links(self._added_links, positions))
+        left = held.named_numbers
+        held.parameters = tuple(name for name in self.parameters if name in left)
+        return held
 
-        return locked(self, positions)
-
-    def move_frames(self, **frames: Any) -> Multibody:
+    def move_frames(self, **frames: Any) -> Self:
         """The same mechanism with other link frames: nothing but their placement changes.
 
         Parameters
@@ -391,11 +262,15 @@ class Multibody(
         -------
         Multibody
         """
-        from ._compose import reframed
+        moves = {}
+        for name, value in frames.items():
+            self.link(name)
+            moves[name] = as_placement(f"frame of {name!r}", value)
+        return self._with(
+            reframed_links(self._added_links, moves), reframed_frames(self._added_frames, moves)
+        )
 
-        return reframed(self, frames)
-
-    def parametric(self, *names: str) -> Multibody:
+    def parametric(self, *names: str) -> Self:
         """Tree in which the named numbers are symbols: functions get an argument ``p``.
 
         They are added to those that are symbols already, which stay first in ``p``.
@@ -416,16 +291,24 @@ class Multibody(
 
         Examples
         --------
+        >>> from lgcontrol.mechanics import Multibody, SpatialInertia
         >>> ball = SpatialInertia.point_mass(2.0, [0, 0, -1])
         >>> tree = Multibody().add_body("ball", ball, "revolute", axis="y")
         >>> tree.parametric("ball.mass").mass_matrix([0.0], p=[3.0])
         array([[3.]])
         """
+        known = self.named_numbers
+        found = dict.fromkeys(self.parameters)
+        for name in names:
+            matches = [name] if name in known else [k for k in known if k.startswith(f"{name}.")]
+            if not matches:
+                raise KeyError(unknown_parameter(name, known))
+            found |= dict.fromkeys(matches)
         changed = self._with()
-        changed.parameters = tuple(dict.fromkeys([*self.parameters, *expand_names(self, names)]))
+        changed.parameters = tuple(found)
         return changed
 
-    def with_parameters(self, values: Any) -> Multibody:
+    def with_parameters(self, values: Any) -> Self:
         """Tree whose numbers are the given ones; those are symbols no longer.
 
         The way from `parametric` back: ``tree.with_parameters(p).f(q)`` is ``tree.f(q, p=p)``, with
@@ -453,6 +336,7 @@ class Multibody(
 
         Examples
         --------
+        >>> from lgcontrol.mechanics import Multibody, SpatialInertia
         >>> ball = SpatialInertia.point_mass(2.0, [0, 0, -1])
         >>> tree = Multibody().add_body("ball", ball, "revolute", axis="y").parametric("ball.mass")
         >>> tree.with_parameters([3.0]).mass_matrix([0.0])
@@ -460,47 +344,89 @@ class Multibody(
         >>> tree.with_parameters({"ball.damping": 0.5}).parameters
         ('ball.mass',)
         """
-        return with_values(self, given_values(self, values))
+        known = self.named_numbers
+        if isinstance(values, Mapping):
+            given = {name: float(check_shape(name, x, ())) for name, x in values.items()}
+        else:
+            p = check_shape("parameter values", values, (len(self.parameters),))
+            given = dict(zip(self.parameters, p.tolist(), strict=True))
+        for name in given:
+            if name not in known:
+                raise KeyError(unknown_parameter(name, known))
+        changed = {name: x for name, x in given.items() if x != known[name][0]}
+        made = self._with([changed_link(link, changed) for link in self._added_links])
+        gravity = zip("xyz", self.gravity, strict=True)
+        made.gravity = tuple(changed.get(f"gravity.{axis}", x) for axis, x in gravity)
+        made.parameters = tuple(name for name in self.parameters if name not in given)
+        return made
 
-    def with_properties(self, **joints: JointProperties) -> Multibody:
+    def with_properties(self, **joints: JointProperties) -> Self:
         """Tree with other drives, losses, springs or limits of the named joints."""
-        links = []
-        for link in self._added_links:
-            own = joints.get(link.joint_name)
-            links.append(link if own is None else replace(link, properties=own))
-        self._check_joints(joints)
-        return self._with(links=tuple(links))
-
-    system = multibody_system
+        for name in joints:
+            if name not in self._coordinates:
+                moving = [link.joint_name for link in self._links if not link.joint.is_fixed]
+                raise KeyError(unknown_name("joint", name, moving))
+        return self._with(
+            replace(link, properties=joints.get(link.joint_name, link.properties))
+            for link in self._added_links
+        )
 
     # -- what it is ---------------------------------------------------------------------------
 
-    @cached_property
-    def links(self) -> tuple[Link, ...]:
-        """All links in depth-first order, children in the order they were added."""
-        return depth_first(self._added_links)
+    @property
+    def links(self) -> tuple[str, ...]:
+        """Names of all links in depth-first order, children in the order they were added."""
+        return tuple(link.name for link in self._links)
 
-    @cached_property
-    def moving_links(self) -> tuple[Link, ...]:
-        """Links whose joints have coordinates of their own, in the order of q and v."""
-        return tuple(link for link in self.links if moves_alone(link))
+    @property
+    def moving_links(self) -> tuple[str, ...]:
+        """Names of the links whose joints have coordinates of their own, in the order of q."""
+        return tuple(link.name for link in self._moving_links)
+
+    def link(self, name: str) -> Link:
+        """A link, with the joint that carries it.
+
+        Parameters
+        ----------
+        name : str
+            One of `links`.
+
+        Returns
+        -------
+        Link
+            With ``joint``, ``parent``, ``placement``, ``inertia``, ``properties`` and the like.
+
+        Raises
+        ------
+        KeyError
+            If there is no such link; the message lists them.
+
+        Examples
+        --------
+        >>> from lgcontrol.mechanics import Multibody
+        >>> tree = Multibody().add_body("rod", None, "revolute", axis="y")
+        >>> tree.link("rod").joint
+        Joint(revolute about y)
+        """
+        if name not in self._index.links:
+            raise KeyError(unknown_name("link", name, self._index.links))
+        return self._index.links[name]
 
     @property
     def joints(self) -> tuple[str, ...]:
         """Names of the joints with coordinates of their own, in the order of q and v."""
-        return tuple(link.joint_name for link in self.moving_links)
+        return tuple(link.joint_name for link in self._moving_links)
 
     @property
     def bodies(self) -> tuple[str, ...]:
         """Names of the links that joints move."""
-        return tuple(link.name for link in self.links if not link.joint.is_fixed)
+        return tuple(link.name for link in self._links if not link.joint.is_fixed)
 
     @property
     def frames(self) -> tuple[str, ...]:
         """Names of all frames: "world", links, added ones, joints (the frame after the motion)."""
-        names = [WORLD, *(link.name for link in self.links)]
-        names += [frame.name for frame in self._added_frames]
-        return (*names, *self._joint_frames)
+        added = (frame.name for frame in self._added_frames)
+        return (WORLD, *self.links, *added, *self._joint_frames)
 
     @cached_property
     def configuration(self) -> Product:
@@ -508,149 +434,255 @@ class Multibody(
 
         Blocks have the joints' names, with an underscore for what is no letter or digit.
         """
-        return configuration_space(self.links)
+        blocks: dict[str, LieGroup] = {}
+        for link in self._moving_links:
+            name = re.sub(r"\W", "_", link.joint_name)
+            while name in blocks:
+                name += "_"
+            blocks[name] = link.joint.group
+        return Product(**blocks)
 
-    @property
+    @cached_property
+    def mass(self) -> float:
+        """Mass of everything that joints move [kg]."""
+        moved: set[str] = set()
+        total = 0.0
+        for link in self._links:
+            if not link.joint.is_fixed or link.parent in moved:
+                moved.add(link.name)
+                total += 0.0 if link.inertia is None else link.inertia.mass
+        return total
+
+    @cached_property
     def nq(self) -> int:
         """Number of coordinates."""
-        return sum(link.joint.nq for link in self.moving_links)
+        return sum(link.joint.nq for link in self._moving_links)
 
-    @property
+    @cached_property
     def nv(self) -> int:
         """Degrees of freedom."""
-        return sum(link.joint.dim for link in self.moving_links)
+        return sum(link.joint.dim for link in self._moving_links)
 
     @property
     def is_coupled(self) -> bool:
         """Whether joints mimic others."""
-        return any(link.mimic is not None for link in self.links if not link.joint.is_fixed)
+        return any(link.mimic is not None for link in self._links if not link.joint.is_fixed)
 
     @property
     def neutral(self) -> np.ndarray:
         """Coordinates with every joint at its identity, shape (nq,)."""
         return self.configuration.identity
 
-    @cached_property
-    def mass(self) -> float:
-        """Mass of everything that joints move [kg]."""
-        return float(sum(float(node.inertia.m) for node in self._numeric_plan.nodes))
-
-    @cached_property
-    def inertial_parameters(self) -> np.ndarray:
-        """Parameters φ of `inverse_dynamics_regressor`, shape (10 bodies,).
-
-        For each body m, m c, then Ixx, Ixy, Iyy, Ixz, Iyz, Izz about its frame's origin, with
-        what is fixed to it.
-        """
-        from ..parameters._regressor import inertial_parameters
-
-        plan = self._numeric_plan
-        parts = []
-        for name, k in plan.bodies:
-            seat = plan.seats[name][1]
-            own = inertial_parameters(plan.nodes[k].inertia.moved(seat.inverse()))
-            parts.append(np.array(ca.DM(own)).ravel())
-        return np.concatenate([np.zeros(0), *parts])
-
     @property
     def limits(self) -> dict[str, np.ndarray]:
-        """Limits of the degrees of freedom: lower, upper, velocity, effort, shape (nv,) each."""
-        from ._limits import limits_of
+        """Limits of the degrees of freedom: lower, upper, velocity, effort, shape (nv,) each.
 
-        return limits_of(self)
+        A joint that mimics hands its limits on to its leader: a bound on ``m q + b`` is one on q.
+        Only the leader is driven, so its effort alone counts.
+        """
+        unlimited = {"lower": -np.inf, "upper": np.inf, "velocity": np.inf, "effort": np.inf}
+        found = {key: np.full(self.nv, value) for key, value in unlimited.items()}
+        for link in self._links:
+            if link.joint.is_fixed:
+                continue
+            own = link.filled
+            _, at, scale, shift = self._coordinates[link.joint_name]
+            if scale == 0.0:
+                continue
+            bounds = (np.array([own.lower, own.upper]) - shift) / scale
+            found["lower"][at] = np.maximum(found["lower"][at], bounds.min(axis=0))
+            found["upper"][at] = np.minimum(found["upper"][at], bounds.max(axis=0))
+            speed = np.array(own.velocity) / abs(scale)
+            found["velocity"][at] = np.minimum(found["velocity"][at], speed)
+            if link.mimic is None:
+                found["effort"][at] = own.effort
+        return found
+
+    @property
+    def named_numbers(self) -> dict[str, Number]:
+        """Nominal value and unit of every number that may become a parameter, by name."""
+        found = {
+            f"gravity.{axis}": (x, "m/s²") for axis, x in zip("xyz", self.gravity, strict=True)
+        }
+        for link in self._links:
+            found |= numbers_of(link)
+        return found
 
     @property
     def parameter_values(self) -> np.ndarray:
         """Nominal values of the parameters, shape (n_parameters,)."""
-        return nominal_values(self)
-
-    def summary(self) -> str:
-        """The tree as text: a line for each link, with joint and mass."""
-        from ._summary import summary
-
-        return summary(self)
+        known = self.named_numbers
+        return np.array([known[name][0] for name in self.parameters])
 
     def __repr__(self) -> str:
         """Name, sizes and mass."""
         return (
-            f"Multibody({self.name!r}, {len(self.bodies)} bodies, {self.nv} degrees of freedom, "
-            f"{self.mass:.6g} kg)"
+            f"{type(self).__name__}({self.name!r}, {len(self.bodies)} bodies, "
+            f"{self.nv} degrees of freedom, {self.mass:.6g} kg)"
         )
+
+    def summary(self) -> str:
+        """The tree as text: a line for each link, with joint and mass."""
+        depth, lines = {WORLD: 0}, [repr(self)]
+        for link in self._links:
+            depth[link.name] = depth[link.parent] + 1
+            lines.append("  " * depth[link.name] + _line(link))
+        return "\n".join(lines)
 
     # -- inside ---------------------------------------------------------------------------------
 
     def _with(
-        self, links: Iterable[Link] | None = None, frames: Iterable[Frame] | None = None
-    ) -> Multibody:
+        self, links: Iterable[Link] | None = None, frames: Iterable[AddedFrame] | None = None
+    ) -> Self:
         changed = type(self)(self.name, self.gravity)
         changed.parameters = self.parameters
         changed._added_links = self._added_links if links is None else tuple(links)
         changed._added_frames = self._added_frames if frames is None else tuple(frames)
-        changed._check()
+        changed._coordinates  # noqa: B018  checks names, parents and leaders of mimics
         return changed
 
-    def _check(self) -> None:
-        check_frames(self._added_frames, self.links)
-        self._places  # noqa: B018  checks the leaders of mimics
+    def _grown(self, new: Link | AddedFrame) -> Self:
+        """The tree with one more link or frame; only that one is checked."""
+        grown = type(self)(self.name, self.gravity)
+        grown.parameters = self.parameters
+        grown._added_links, grown._added_frames = self._added_links, self._added_frames
+        own = self._index
+        index = _Index(own.links.copy(), own.joints.copy(), own.frames.copy())
+        if isinstance(new, Link):
+            grown._added_links += (new,)
+            index.add_link(new)
+            if new.mimic is not None and not new.joint.is_fixed:
+                _check_leader(new, index.joints)
+        else:
+            grown._added_frames += (new,)
+            index.add_frame(new)
+        grown.__dict__["_index"] = index
+        return grown
 
     @cached_property
-    def _places(self) -> dict[str, Place]:
-        return coordinate_places(self.links)
+    def _index(self) -> _Index:
+        index = _Index({}, {}, {})
+        for link in self._added_links:
+            index.add_link(link)
+        for frame in self._added_frames:
+            index.add_frame(frame)
+        return index
+
+    @cached_property
+    def _links(self) -> tuple[Link, ...]:
+        """All links in depth-first order, children in the order they were added."""
+        children: dict[str, list[Link]] = {}
+        for link in self._index.links.values():
+            children.setdefault(link.parent, []).append(link)
+        ordered: list[Link] = []
+        waiting = children.get(WORLD, [])[::-1]
+        while waiting:
+            ordered.append(waiting.pop())
+            waiting.extend(reversed(children.get(ordered[-1].name, ())))
+        return tuple(ordered)
+
+    @cached_property
+    def _moving_links(self) -> tuple[Link, ...]:
+        return tuple(link for link in self._links if link.moves_alone)
+
+    @cached_property
+    def _coordinates(self) -> dict[str, JointCoordinates]:
+        """Of each joint that moves, by name."""
+        places: dict[str, JointCoordinates] = {}
+        q = v = 0
+        for link in self._moving_links:
+            nq, dim = link.joint.nq, link.joint.dim
+            places[link.joint_name] = JointCoordinates(slice(q, q + nq), slice(v, v + dim))
+            q, v = q + nq, v + dim
+        for link in self._links:
+            own = link.mimic
+            if own is not None and not link.joint.is_fixed:
+                _check_leader(link, self._index.joints)
+                leader = places[own.joint]
+                mimic = JointCoordinates(leader.q, leader.v, own.multiplier, own.offset)
+                places[link.joint_name] = mimic
+        return places
 
     @cached_property
     def _joint_frames(self) -> dict[str, str]:
-        return joint_frames(self.links, self._added_frames)
-
-    def _check_joints(self, names: Iterable[str]) -> None:
-        known = [link.joint_name for link in self.links if not link.joint.is_fixed]
-        for name in names:
-            if name not in known:
-                raise KeyError(unknown_name("joint", name, known))
-
-    @cached_property
-    def _numeric_plan(self) -> Plan:
-        return self._seated(make_plan(self, lambda name, value: value))
-
-    @cached_property
-    def _numeric_reduced_plan(self) -> Plan:
-        return self._numeric_plan.reduced()
-
-    def _plan_for(self, p: ca.SX, *, reduced: bool, keep: tuple[str, ...] = ()) -> Plan:
-        if not self.parameters and not keep:
-            return self._numeric_reduced_plan if reduced else self._numeric_plan
-        symbols = {name: p[i] for i, name in enumerate(self.parameters)}
-        plan = self._seated(make_plan(self, lambda name, value: symbols.get(name, value), keep))
-        return plan.reduced() if reduced else plan
-
-    def _seated(self, plan: Plan) -> Plan:
-        for frame in self._added_frames:
-            k, T = plan.seats[frame.link]
-            plan.seats[frame.name] = k, T @ Motion.from_matrix(frame.placement)
-        for name, joint in self._joint_frames.items():
-            plan.seats[name] = plan.joints[joint]
-        return plan
-
-    def _function(self, kind: str, *options: Any) -> TreeFunction:
-        key = (kind, *options)
-        if key not in self._traced:
-            recipe = RECIPES[kind]
-            if not isinstance(recipe, Recipe):
-                recipe = recipe(self, *options)
-            if recipe.divides_by_mass:
-                self._is_regular  # noqa: B018  raises if not
-            self._traced[key] = TreeFunction(self, recipe.name(kind), recipe, key)
-        return self._traced[key]
+        """Joint of each joint frame that is not its link's frame under the same name."""
+        taken = {WORLD, *self._index.links, *self._index.frames}
+        found = {}
+        for link in self._links:
+            name = link.joint_name
+            if name == link.name and (link.offset is IDENTITY or (link.offset == IDENTITY).all()):
+                continue
+            while name in taken:
+                name = f"joint {name}"
+            taken.add(name)
+            found[name] = link.joint_name
+        return found
 
     @cached_property
-    def _is_regular(self) -> bool:
-        refuse_singular(self)
-        return True
-
-    @cached_property
-    def _traced(self) -> dict[Any, TreeFunction]:
+    def _made(self) -> dict[Any, Any]:
+        """What was made of the tree and is kept: compiled trees, functions."""
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
         """What the tree is made of; functions are traced again when needed."""
         keep = ("name", "gravity", "parameters", "_added_links", "_added_frames")
         return {key: self.__dict__[key] for key in keep}
+
+
+class _Index(NamedTuple):
+    """Links by their names and by those of their joints, and added frames by name."""
+
+    links: dict[str, Link]
+    joints: dict[str, Link]
+    frames: dict[str, AddedFrame]
+
+    def add_link(self, link: Link) -> None:
+        """Refuse names that are taken, and parents that are not there yet."""
+        if link.name == WORLD or link.name in self.links:
+            raise ValueError(f"two links are called {link.name!r}; names must differ")
+        if link.joint_name in self.joints:
+            raise ValueError(f"two joints are called {link.joint_name!r}; names must differ")
+        if link.parent != WORLD and link.parent not in self.links:
+            known = [WORLD, *self.links]
+            raise KeyError(
+                f"link {link.name!r}: " + unknown_name("parent link", link.parent, known)
+            )
+        if link.name in self.frames:
+            raise ValueError(f"two frames are called {link.name!r}; names must differ")
+        self.links[link.name] = self.joints[link.joint_name] = link
+
+    def add_frame(self, frame: AddedFrame) -> None:
+        """Refuse a name that is taken, and what is neither link nor frame to stand on."""
+        if frame.name == WORLD or frame.name in self.links or frame.name in self.frames:
+            raise ValueError(f"two frames are called {frame.name!r}; names must differ")
+        if frame.link != WORLD and frame.link not in self.links and frame.link not in self.frames:
+            known = [WORLD, *self.links, *self.frames]
+            raise KeyError(f"frame {frame.name!r}: " + unknown_name("link", frame.link, known))
+        self.frames[frame.name] = frame
+
+
+def _check_leader(link: Link, joints: Mapping[str, Link]) -> None:
+    """Refuse a mimic without a leader, or one of which either has not one coordinate."""
+    name = link.mimic.joint if link.mimic is not None else ""
+    leader = joints.get(name)
+    if leader is None or not leader.moves_alone:
+        alone = [key for key, other in joints.items() if other.moves_alone]
+        raise KeyError(
+            f"joint {link.joint_name!r} mimics {name!r}: "
+            + unknown_name("leading joint", name, alone)
+        )
+    if (link.joint.nq, link.joint.dim, leader.joint.nq) != (1, 1, 1):
+        raise ValueError(
+            f"joint {link.joint_name!r} cannot mimic {name!r}: both need one coordinate "
+            "(a revolute joint with an unwrapped angle, not a continuous one)"
+        )
+
+
+def _line(link: Link) -> str:
+    mass = f"{link.inertia.mass:.6g} kg" if link.inertia is not None else "no mass"
+    kind = name_of_steps(link.joint.steps)
+    own = link.joint_name != link.name and not link.joint.is_fixed
+    text = f"{link.name}: {mass}, {f'{link.joint_name} ' if own else ''}{kind}"
+    if link.mimic is not None:
+        text += f" = {link.mimic.multiplier:g} × {link.mimic.joint} + {link.mimic.offset:g}"
+    return text

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from math import inf
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 from ....codegen import unknown_name
 from ....groups import LieGroup
@@ -19,11 +19,9 @@ from ....io import (
     read_urdf,
 )
 from ..._inertia import SpatialInertia
-from ._joints import Joint
-from ._link import WORLD, JointProperties, Mimic
-
-if TYPE_CHECKING:
-    from ._tree import Multibody
+from ._joint import Joint
+from ._link import WORLD, JointProperties, Mimic, make_link
+from ._tree import GRAVITY, AnyTree
 
 ROOT_JOINT = "root_joint"
 
@@ -32,28 +30,57 @@ _WITHOUT_LIMITS = JointProperties()
 
 
 def tree_from_urdf(
-    kind: type[Multibody],
+    kind: type[AnyTree],
     source: str | PathLike[str] | RobotDescription,
     *,
-    base: str | LieGroup | Joint,
-    locked: Mapping[str, Any],
-    on_finding: str,
-    mimic: bool,
-    losses: bool,
-    gravity: Any,
-) -> Multibody:
-    """See `Multibody.from_urdf`."""
+    base: str | LieGroup | Joint = "fixed",
+    locked: Mapping[str, Any] | None = None,
+    on_finding: Literal["warn", "raise", "ignore"] = "warn",
+    mimic: bool = True,
+    losses: bool = True,
+    gravity: Any = GRAVITY,
+) -> AnyTree:
+    """Tree of a URDF file.
+
+    Parameters
+    ----------
+    source : path or RobotDescription
+        The file, or what `lgcontrol.io.read_urdf` made of it.
+    base : str, LieGroup or Joint
+        How the root link stands in the world: "fixed", "free" (its joint is called
+        "root_joint"), or any joint.
+    locked : mapping of str to coordinates, optional
+        Joints to hold at a position.
+    on_finding : {"warn", "raise", "ignore"}
+        What to do about suspicious content, among it inertias that no body has. Unless it is
+        refused, negative damping and friction count as none, and a negative effort or velocity
+        as its magnitude; a largest effort of 0 stays: that joint cannot be driven.
+    mimic : bool
+        Whether joints that mimic follow their leader (they have no coordinate then); without,
+        they move on their own.
+    losses : bool
+        Whether damping and friction of the file count. Pinocchio's functions leave them out.
+    gravity : array_like, shape (3,)
+
+    Returns
+    -------
+    Multibody
+
+    Raises
+    ------
+    UrdfError
+        If the file cannot be read, or has findings and they are refused.
+    """
     if on_finding not in ("warn", "raise", "ignore"):
         raise ValueError(
             unknown_name("value of on_finding", on_finding, ("warn", "raise", "ignore"))
         )
     robot = source if isinstance(source, RobotDescription) else read_urdf(source)
     _report(robot, on_finding)
-    tree = kind(robot.name or "robot", gravity)
+    links = []
     if robot.root != WORLD:
-        tree = tree.add_body(
-            robot.root, _inertia(robot.link(robot.root)), base, joint_name=_free_name(robot)
-        )
+        own = _inertia(robot.link(robot.root))
+        links.append(make_link(robot.root, own, base, joint_name=_free_name(robot)))
     elif not Joint.of(base).is_fixed:
         raise ValueError(
             f"{robot.source or robot.name}: the root link is called {WORLD!r}, so it cannot move: "
@@ -65,7 +92,7 @@ def tree_from_urdf(
     waiting = list(reversed(robot.children(robot.root)))
     while waiting:
         joint = waiting.pop()
-        tree = tree.add_body(
+        link = make_link(
             joint.child,
             _inertia(robot.link(joint.child)),
             _joint(joint, mimic and joint.name in coupled),
@@ -75,7 +102,9 @@ def tree_from_urdf(
             properties=_properties(joint, losses),
             mimic=_mimic(joint) if mimic else None,
         )
+        links.append(link)
         waiting.extend(reversed(robot.children(joint.child)))
+    tree = kind(robot.name or "robot", gravity)._with(links)
     return tree.lock(**locked) if locked else tree
 
 
@@ -96,7 +125,7 @@ def _report(robot: RobotDescription, on_finding: str) -> None:
             first.line,
             first.element,
         )
-    warnings.warn(f"{where}: {len(serious)} findings\n{text}", stacklevel=4)
+    warnings.warn(f"{where}: {len(serious)} findings\n{text}", stacklevel=3)
 
 
 def _inertia(link: LinkDescription) -> SpatialInertia | None:

@@ -1,0 +1,390 @@
+"""Motions: a problem with its input held, on plain values or on values with their derivatives.
+
+The formulas of a method are written once, in the operations of `Motion`. On a `LiftedMotion` the
+same formulas carry derivatives along (the variational equations of the method): a tangent vector is
+then a `Lifted`, and a state, too, with derivatives in its tangent space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ..codegen import Value
+from ..groups import LieGroup, Product
+from ._algebra import algebra_rate, bracket_coefficients
+from ._problem import Mechanical, Problem
+
+Build = Callable[[Value, Value, Value, Value], Value]
+"""A matrix or column as a function of t, x, u, p."""
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """A value and its derivatives by the seeds of a motion, one column a seed.
+
+    Attributes
+    ----------
+    value : column
+        Tangent vector, or coordinates of a state.
+    slope : matrix
+        Derivatives: of a state X in its tangent space, ``δ = log(X⁻¹ (X + dX))``.
+    """
+
+    value: Any
+    slope: Any
+
+    __array_priority__ = 2000  # CasADi's and NumPy's numbers leave products to this class
+
+    def __add__(self, other: Lifted) -> Lifted:
+        return Lifted(self.value + other.value, self.slope + other.slope)
+
+    def __sub__(self, other: Lifted) -> Lifted:
+        return Lifted(self.value - other.value, self.slope - other.slope)
+
+    def __mul__(self, factor: Any) -> Lifted:
+        return Lifted(factor * self.value, factor * self.slope)
+
+    __rmul__ = __mul__
+
+
+class Motion:
+    """A problem with its input and parameters held, on values of any kind.
+
+    Parameters
+    ----------
+    problem : Problem
+    u, p : value
+        Inputs and parameters.
+    """
+
+    def __init__(self, problem: Problem, u: Value = (), p: Value = ()) -> None:
+        self.problem, self.u, self.p = problem, u, p
+        self.group: LieGroup = problem.group
+
+    # What formulas of methods are made of
+
+    def field(self, t: Value, x: Any) -> Any:
+        """Velocity f at a time and state."""
+        return self._field(t, x)
+
+    def plus(self, x: Any, d: Any) -> Any:
+        """State at the displacement d from x."""
+        return self.group.plus(x, d)
+
+    def normalize(self, x: Any) -> Any:
+        """State brought back onto its group."""
+        return self.group.normalize(x)
+
+    def algebra_rate(self, brackets: int, theta: Any, velocity: Any) -> Any:
+        """``J_r(θ)⁻¹ d`` up to a power of ``ad_θ``."""
+        return algebra_rate(self.group, brackets, theta, velocity)
+
+    def rows(self, d: Any, which: slice) -> Any:
+        """Entries of a tangent vector."""
+        return d[which] if _is_casadi(d) else d[..., which]
+
+    def stack(self, parts: Sequence[Any]) -> Any:
+        """Tangent vector of its parts."""
+        if any(_is_casadi(part) for part in parts):
+            return ca.vertcat(*parts)
+        return np.concatenate(parts, axis=-1)
+
+    def matrix(self, build: Build, t: Value, x: Any) -> Value:
+        """Matrix that depends on the state, without derivatives."""
+        return build(t, self.value(x), self.u, self.p)
+
+    def product(self, build: Build, t: Value, x: Any, d: Any) -> Any:
+        """Such a matrix times a tangent vector."""
+        return self.matrix(build, t, x) @ d
+
+    def map(self, build: Build, t: Value, x: Any) -> Any:
+        """Another state ``(t, x, u, p) → y`` of the same group."""
+        return build(t, x, self.u, self.p)
+
+    def constant(self, d: Any) -> Any:
+        """A tangent vector that does not depend on the seeds."""
+        return d
+
+    def implicit(self, z: Any, residual: Callable[[Any], Any], solve: Callable[[Any], Any]) -> Any:
+        """Solution z of ``r(z) = 0``, with derivatives by the implicit function theorem.
+
+        ``residual`` is called with z as a constant; ``solve(b)`` is ``(−∂r/∂z)⁻¹ b``.
+        """
+        return z
+
+    def value(self, x: Any) -> Any:
+        """Value alone."""
+        return x
+
+    def jacobian(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """Df at a plain state: ``∂f(x exp d)/∂d`` at d = 0."""
+        if self.problem.derivatives is not None:
+            return sparse(self.problem.derivatives(t, x, u, p)[0])
+        return self._derivative(self._field_of, 1, t, x, u, p) @ self.group.rate_matrix(x)
+
+    # Mechanics
+
+    def velocity(self, x: Any) -> Any:
+        """Block of velocities of a state, as a tangent vector."""
+        structure = self.problem.mechanical
+        assert structure is not None and isinstance(self.group, Product)
+        return self.rows(x, self.group.coordinate_slice(structure.velocity))
+
+    def mechanics(self, method: str) -> tuple[Mechanical, slice, slice, slice]:
+        """Structure, and where configuration, velocity and the rest are in tangent vectors."""
+        structure, group = self.problem.mechanical, self.group
+        if structure is None or not isinstance(group, Product):
+            raise ValueError(
+                f"{method} is for mechanical systems that know their structure (trees and bodies "
+                "make them), this problem has none; radau_iia5 and ros34pw2 take any stiff problem"
+            )
+        q = group.tangent_slice(structure.configuration)
+        v = group.tangent_slice(structure.velocity)
+        return structure, q, v, slice(v.stop, group.dim)
+
+    def balance(self, t: Value, x: Any, a: Any) -> Any:
+        """``F(t, x, u, p) − M(x, p) a`` for an acceleration that does not depend on the seeds."""
+        structure = self.problem.mechanical
+        assert structure is not None
+        force = structure.force(t, x, self.u, self.p)
+        return force - structure.mass_matrix(x, self.p) @ a
+
+    def _field(self, t: Value, x: Any) -> Any:
+        value, group = self.problem.field(t, x, self.u, self.p), self.group
+        if isinstance(value, list | tuple):
+            symbolic = any(_is_casadi(entry) for entry in value)
+            value = ca.vertcat(*value) if symbolic else np.asarray(value, dtype=np.float64)
+        shape = value.shape[-1:] if isinstance(value, np.ndarray) else value.shape
+        if shape not in ((group.dim,), (group.dim, 1)):
+            raise ValueError(
+                f"the field returned shape {value.shape}, "
+                f"expected a tangent vector of {group.name}: {group.dim} numbers"
+            )
+        return value
+
+    def _field_of(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        return Motion(self.problem, u, p)._field(t, x)
+
+    def _derivative(self, build: Callable[..., Value], k: int, *at: Value) -> Value:
+        """Partial derivative by the argument k, the others fixed, at values that depend on each."""
+        kind: Any = self.problem.symbol
+        symbols: list[Any] = [kind.sym("a", *_shape(value)) for value in at]
+        slope = ca.jacobian(kind(build(*symbols)), symbols[k])
+        return ca.Function("derivative", symbols, [slope]).call(list(at))[0]
+
+
+class LiftedMotion(Motion):
+    """A motion that carries derivatives by its seeds along: first-order variations.
+
+    Parameters
+    ----------
+    problem : Problem
+    u, p : column
+    u_slope, p_slope : matrix or None
+        Derivatives of u and p by the seeds; None where they do not depend on them.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        u: Value,
+        p: Value,
+        seeds: int,
+        u_slope: Any = None,
+        p_slope: Any = None,
+    ) -> None:
+        super().__init__(problem, u, p)
+        self.seeds, self.u_slope, self.p_slope = seeds, u_slope, p_slope
+
+    @classmethod
+    def start(
+        cls, problem: Problem, x: Value, u: Value, p: Value, *, parameters: bool = False
+    ) -> tuple[LiftedMotion, Lifted]:
+        """Motion and state with the seeds error of the state, inputs, and perhaps parameters."""
+        n, m = problem.group.dim, problem.n_inputs
+        k = problem.n_parameters if parameters else 0
+        eye = ca.DM.eye(n + m + k)
+        own = [eye[n : n + m, :] if m else None, eye[n + m :, :] if k else None]
+        return cls(problem, u, p, n + m + k, *own), Lifted(x, type(x)(eye[:n, :]))
+
+    def split(self, x: Lifted) -> tuple[Any, Any, Any]:
+        """Derivatives of a state by its start, the inputs and the parameters: A, B, P."""
+        n, m = self.group.dim, self.problem.n_inputs
+        return x.slope[:, :n], x.slope[:, n : n + m], x.slope[:, n + m :]
+
+    def chained(self, by: Value, x: Lifted) -> Value:
+        """Derivatives by the seeds from those by the state, inputs and parameters side by side."""
+        n, m = self.group.dim, self.problem.n_inputs
+        slope = by[:, :n] @ x.slope
+        if self.u_slope is not None:
+            slope = slope + by[:, n : n + m] @ self.u_slope
+        if self.p_slope is not None:
+            slope = slope + by[:, n + m :] @ self.p_slope
+        return slope
+
+    def field(self, t: Value, x: Lifted) -> Lifted:
+        """Velocity with the derivatives of the problem."""
+        rate = self._field(t, x.value)
+        if self.problem.derivatives is None:
+            return Lifted(rate, self._along(self._field_of, t, x))
+        Df, Bf = self.problem.derivatives(t, x.value, self.u, self.p)
+        slope = sparse(Df) @ x.slope
+        if self.u_slope is not None:
+            slope = slope + sparse(Bf) @ self.u_slope
+        if self.p_slope is not None:
+            slope = slope + self._by_parameters(t, x.value, rate) @ self.p_slope
+        return Lifted(rate, slope)
+
+    def plus(self, x: Lifted, d: Lifted) -> Lifted:
+        """``δ⁺ = Ad(exp(−d)) δ + J_r(d) δd``."""
+        group, moved = self.group, self.group.plus(x.value, d.value)
+        if group.is_commutative:
+            return Lifted(moved, x.slope + d.slope)
+        turn = sparse(group.Ad(group.inverse(group.exp(d.value))))
+        return Lifted(moved, turn @ x.slope + sparse(group.right_jacobian(d.value)) @ d.slope)
+
+    def normalize(self, x: Lifted) -> Lifted:
+        """Displacements are those of the state on the group."""
+        return Lifted(self.group.normalize(x.value), x.slope)
+
+    def algebra_rate(self, brackets: int, theta: Lifted, velocity: Lifted) -> Lifted:
+        """By the bilinearity of brackets: ``δ[θ, w] = ad_θ δw − ad_w δθ``."""
+        group = self.group
+        if group.is_commutative or brackets == 0:
+            return velocity
+        ad = sparse(group.ad(theta.value))
+        total = power = velocity
+        for coefficient in bracket_coefficients(brackets):
+            turned = ad @ power.slope - sparse(group.ad(power.value)) @ theta.slope
+            power = Lifted(ad @ power.value, turned)
+            if coefficient:
+                total = total + coefficient * power
+        return total
+
+    def rows(self, d: Lifted, which: slice) -> Lifted:
+        """Entries and their derivatives."""
+        return Lifted(d.value[which], d.slope[which, :])
+
+    def stack(self, parts: Sequence[Lifted]) -> Lifted:
+        """One below the other."""
+        return Lifted(
+            ca.vertcat(*(part.value for part in parts)), ca.vertcat(*(part.slope for part in parts))
+        )
+
+    def product(self, build: Build, t: Value, x: Lifted, d: Lifted) -> Lifted:
+        """``δ(K z) = (∂K/∂x δ) z + K δz``."""
+        K = sparse(self.matrix(build, t, x))
+        return Lifted(
+            K @ d.value,
+            self._along(lambda t, x, u, p, z: build(t, x, u, p) @ z, t, x, d.value) + K @ d.slope,
+        )
+
+    def map(self, build: Build, t: Value, x: Lifted) -> Lifted:
+        """By automatic differentiation."""
+        after, group = build(t, x.value, self.u, self.p), self.group
+        return Lifted(after, group.tangent_matrix(after) @ self._along(build, t, x))
+
+    def constant(self, d: Value) -> Lifted:
+        """Without derivatives."""
+        return Lifted(d, type(d)(d.shape[0], self.seeds))
+
+    def implicit(self, z: Any, residual: Callable[[Any], Any], solve: Callable[[Any], Any]) -> Any:
+        """``δz = (−∂r/∂z)⁻¹ δr``."""
+        return Lifted(z, solve(residual(self.constant(z)).slope))
+
+    def value(self, x: Lifted) -> Any:
+        """Value alone."""
+        return x.value
+
+    def velocity(self, x: Lifted) -> Lifted:
+        """Displacements of a vector block are its differences."""
+        _, _, v, _ = self.mechanics("")
+        return Lifted(super().velocity(x.value), x.slope[v, :])
+
+    def balance(self, t: Value, x: Lifted, a: Lifted) -> Lifted:
+        """With the closed forms of the structure; a has no derivatives."""
+        structure = self.problem.mechanical
+        assert structure is not None
+        by_x, by_u = structure.balance_derivatives(t, x.value, a.value, self.u, self.p)
+        slope = sparse(by_x) @ x.slope
+        if self.u_slope is not None:
+            slope = slope + sparse(by_u) @ self.u_slope
+        if self.p_slope is not None:
+            slope = slope + self._balance_by_parameters(t, x.value, a.value) @ self.p_slope
+        return Lifted(super().balance(t, x.value, a.value), slope)
+
+    def _by_parameters(self, t: Value, x: Value, rate: Value) -> Value:
+        """``∂f/∂p``: with a structure by the balance, which is easier to differentiate than v̇."""
+        structure, u, p = self.problem.mechanical, self.u, self.p
+        if structure is None:
+            return self._derivative(self._field_of, 3, t, x, u, p)
+        _, q, v, rest = self.mechanics("")
+        by_p = self._balance_by_parameters(t, x, rate[v])
+        M = sparse(structure.mass_matrix(x, p))
+        rows = [type(x)(q.stop - q.start, p.shape[0]), Factors(M, symmetric=True)(by_p)]
+        if rest.stop > rest.start:
+            rows.append(self._derivative(lambda *at: self._field_of(*at)[rest], 3, t, x, u, p))
+        return ca.vertcat(*rows)
+
+    def _balance_by_parameters(self, t: Value, x: Value, a: Value) -> Value:
+        structure = self.problem.mechanical
+        assert structure is not None
+
+        def balance(t: Value, x: Value, u: Value, p: Value, a: Value) -> Value:
+            return structure.force(t, x, u, p) - structure.mass_matrix(x, p) @ a
+
+        return self._derivative(balance, 3, t, x, self.u, self.p, a)
+
+    def _along(self, build: Callable[..., Value], t: Value, x: Lifted, *fixed: Value) -> Value:
+        """Derivatives of ``build(t, x, u, p, *fixed)`` by the seeds, automatically."""
+        at = (t, x.value, self.u, self.p, *fixed)
+        slope = self._derivative(build, 1, *at) @ (self.group.rate_matrix(x.value) @ x.slope)
+        for k, own in ((2, self.u_slope), (3, self.p_slope)):
+            if own is not None:
+                slope = slope + self._derivative(build, k, *at) @ own
+        return slope
+
+
+class Factors:
+    """``b ↦ K⁻¹ b``: factors of a matrix, made once.
+
+    Parameters
+    ----------
+    K : matrix
+    symmetric : bool
+        Whether K is symmetric and positive definite.
+    """
+
+    def __init__(self, K: Value, *, symmetric: bool = False) -> None:
+        self._K: Any = sparse(K)
+        self._factors: Any = None
+        if isinstance(self._K, ca.SX):
+            self._factors = ca.ldl(self._K) if symmetric else ca.qr(self._K)
+        self._symmetric = symmetric
+
+    def __call__(self, b: Any) -> Any:
+        """``K⁻¹ b`` for a column, or a matrix of columns."""
+        if self._factors is None:
+            return ca.solve(self._K, b, "qr")
+        if self._symmetric:
+            return ca.ldl_solve(sparse(b), *self._factors)
+        Q, R = self._factors
+        return ca.solve(R, Q.T @ sparse(b))
+
+
+def sparse(M: Any) -> Any:
+    """Without entries that are zero by structure."""
+    return ca.sparsify(M) if isinstance(M, ca.SX | ca.DM) else M
+
+
+def _is_casadi(value: Any) -> bool:
+    return isinstance(value, ca.SX | ca.MX | ca.DM)
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    return value.shape if _is_casadi(value) else (np.shape(value) or (1,))

@@ -1,0 +1,118 @@
+"""The structure of a System that bodies and trees make, traced where it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..codegen import ModelFunction, Shape, Value, trace
+from ..groups import Product
+from ..integrators import Mechanical
+from ..systems import Input, Parameter
+
+
+class Equations(Protocol):
+    """What bodies and trees know of their motion, on CasADi columns; see `Mechanical`."""
+
+    def mass_matrix(self, x: Value, p: Value) -> Value:
+        """M."""
+        ...
+
+    def force(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """F."""
+        ...
+
+    def balance_derivatives(
+        self, t: Value, x: Value, a: Value, u: Value, p: Value
+    ) -> tuple[Value, Value]:
+        """Derivatives of F − M a by the state and by the inputs."""
+        ...
+
+    def input_map(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """Derivative of F by the inputs."""
+        ...
+
+
+def mechanical(
+    equations: Equations,
+    state: Product,
+    inputs: tuple[Input, ...],
+    parameters: tuple[Parameter, ...],
+    *,
+    loss_jacobian: Callable[..., Value] | None = None,
+    model: Any,
+    is_plain: bool,
+) -> Mechanical:
+    """Structure of a System on a state that begins with configuration and velocity.
+
+    Its members are model functions, each traced when it is first called: what nobody asks for costs
+    nothing.
+    """
+    configuration, velocity = tuple(state.blocks)[:2]
+    nv, m = state.blocks[velocity].dim, len(inputs)
+    shapes: dict[str, Shape] = {
+        "t": (),
+        "x": (state.nq,),
+        "a": (nv,),
+        "u": (m,),
+        "p": (len(parameters),),
+    }
+    values = {
+        "u": np.array([entry.nominal for entry in inputs]),
+        "p": np.array([entry.nominal for entry in parameters]),
+    }
+
+    def function(name: str, arguments: str, results: dict[str, Shape], build: Any) -> _Traced:
+        names = arguments.split()
+        own = {key: shapes[key] for key in names}
+        defaults = {key: value for key, value in values.items() if key in names}
+        return _Traced(lambda: trace(name, build, own, results, defaults=defaults))
+
+    def losses() -> _Traced:
+        return function("loss_jacobian", "x p", {"D": (nv, nv)}, loss_jacobian)
+
+    return Mechanical(
+        configuration,
+        velocity,
+        function("mass_matrix", "x p", {"M": (nv, nv)}, equations.mass_matrix),
+        function("force", "t x u p", {"F": (nv,)}, equations.force),
+        function(
+            "balance_derivatives",
+            "t x a u p",
+            {"by_x": (nv, state.dim), "by_u": (nv, m)},
+            equations.balance_derivatives,
+        ),
+        function("input_map", "t x u p", {"B": (nv, m)}, equations.input_map),
+        None if loss_jacobian is None else losses(),
+        model,
+        is_plain,
+    )
+
+
+class _Traced:
+    """A model function that is traced when it is first used, and pickled as what it is."""
+
+    def __init__(self, make: Callable[[], ModelFunction]) -> None:
+        self._make = make
+
+    @cached_property
+    def _function(self) -> ModelFunction:
+        return self._make()
+
+    def __call__(self, *values: Value, **named: Value) -> Any:
+        return self._function(*values, **named)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_make":
+            raise AttributeError(name)
+        return getattr(self._function, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _as_it_is, (self._function,)
+
+
+def _as_it_is(function: ModelFunction) -> ModelFunction:
+    return function

@@ -1,0 +1,213 @@
+"""Multibody: a tree of rigid bodies whose joints are Lie groups, with all it can compute."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from .closed_forms import _connection as connection
+from .closed_forms import _equations as equations
+from .derivatives import _first as derivatives
+from .derivatives import _normal_modes as modes
+from .derivatives import _second as second_derivatives
+from .dynamics import _forward_dynamics as forward
+from .dynamics import _inverse_dynamics as inverse
+from .dynamics import _mass_matrix as mass
+from .dynamics import _momentum as momentum
+from .dynamics import _representations as representations
+from .kinematics import _frames as frames
+from .kinematics import _jacobian_derivatives as jacobians
+from .kinematics import _recursions as bodies
+from .parameters import _base_parameters as base
+from .parameters import _calibration as calibration
+from .parameters import _geometry_derivatives as geometry
+from .parameters import _regressor as regressor
+from .tree._screws import tree_from_screws
+from .tree._system import multibody_system
+from .tree._tree import Tree
+from .tree._urdf import tree_from_urdf
+
+
+class Multibody(Tree):
+    """A tree of rigid bodies, with every quantity of its mechanics as a model function.
+
+    Trees do not change: `add_body` and its like return new ones. Start with an empty tree and add
+    bodies, or read a file with `from_urdf`.
+
+    Parameters
+    ----------
+    name : str
+    gravity : array_like, shape (3,)
+        Gravitational acceleration in the world [m/s²].
+
+    Attributes
+    ----------
+    configuration : LieGroup
+        Product of the joints' groups, by joint name.
+    nq, nv : int
+        Number of coordinates, and degrees of freedom.
+    joints : tuple of str
+        Joints with degrees of freedom of their own, in the order of q and v: depth-first,
+        children in the order they were added.
+    bodies : tuple of str
+        Links that a joint moves; what is fixed to a link belongs to its body. External wrenches,
+        `body_velocities` and the like have one row for each.
+    links, moving_links : tuple of str
+        All links, fixed ones too, and those that move on their own; `link` gives one with its
+        joint.
+    frames : tuple of str
+        Names that `placement`, `jacobian`, … take: "world", all links, added frames, joints. A
+        joint's frame is called "joint NAME" where NAME is that of another frame.
+    parameters : tuple of str
+        Names of the symbolic parameters (see `parametric`).
+
+    Notes
+    -----
+    By topic:
+
+    - Building: `from_urdf`, `from_screws`, `add_body`, `add_frame`, `attach`, `lock`,
+      `move_frames`, `with_properties`; numbers: `parametric`, `with_parameters`.
+    - The System for simulation and control: `system`.
+    - Dynamics: `inverse_dynamics`, `forward_dynamics` (`_by_recursion`, `_by_factor`),
+      `bias_forces`, `gravity_forces`, `mass_matrix` (`_inverse`, `_factor`), `coriolis_matrix`,
+      `inverse_dynamics_by_recursion`, `inverse_dynamics_time_derivatives`, `joint_wrenches`,
+      `joint_wrench`.
+    - Energy and momentum: `kinetic_energy`, `potential_energy`, `center_of_mass` (`_velocity`,
+      `_acceleration`, `_jacobian`), `centroidal_momentum` (`_rate`, `_matrix`, `_matrix_rate`).
+    - Kinematics of frames: `placement`, `position`, `velocity`, `acceleration`, `jacobian`,
+      `jacobian_rate`, `twist_derivative`, `jerk`, `jounce`, `jacobian_time_derivative`,
+      `jacobian_derivatives`, `wrenches_at`; of bodies: `body_velocities`, `body_accelerations`.
+    - Derivatives of the dynamics: `inverse_dynamics_derivatives`,
+      `forward_dynamics_derivatives`, `…_second_derivatives`, `…_hessian`,
+      `linearized_equations`, `linearized_error_equations`, `normal_modes`.
+    - Closed forms: `system_jacobian` (`_rate`), `system_matrices`, `euler_jourdain_equations`,
+      `inverse_dynamics_by_projection`, `lagrange_equations`, `body_momenta`,
+      `momentum_dynamics`, `christoffel_symbols`, `connection_coefficients`,
+      `mass_matrix_derivatives`, `mass_matrix_inverse_derivatives`.
+    - Parameters: `inverse_dynamics_regressor`, `inertial_parameters`, `base_parameters`,
+      `forward_dynamics_parameter_derivatives`; of the geometry: `geometric_parameters`,
+      `calibrate`, `calibration_jacobian`, `jacobian_geometry_derivatives`,
+      `inverse_dynamics_geometry_derivatives`.
+
+    Functions are traced when first used and kept. q are coordinates on `configuration`, v and a
+    tangent (body-fixed) velocities and their rates, tau generalized forces, each stacked in the
+    order of `joints`; rates of a beyond are called j (jerk), s (snap), c (crackle), v5, …. Where a
+    function says *wrenches*, external wrenches [f; m] on the bodies may follow: in the body's
+    frame, about its origin, shape (..., n_bodies, 6), for CasADi 6 × n_bodies. Trees with
+    parameters take ``p`` last. Generalized forces include drives, losses and springs of the joints.
+    Bodies move as ``M(q) a + C(q, v) v + g(q) + losses = tau + Σ Jᵀ wrench``. Derivatives by q are
+    those of ``d ↦ f(plus(q, d))`` at 0.
+
+    A tree's functions are those of its bodies and joints alone. What surrounds it (forces on links,
+    added mass, a current) is given to `system` and known to that `System` only: in water
+    ``system.f`` has the accelerations, and controllers are given the system besides the tree.
+
+    Values are not checked in a tree's functions, which are made for loops: coordinates that are off
+    their group (a quaternion of length 2 or 0) give wrong numbers without notice.
+    ``configuration.normalize(q)`` brings them back, `lgcontrol.groups.check_element` refuses them.
+
+    In a tensor ``T[i, j, k]`` is the derivative of entry i by variable j and then by variable k.
+    CasADi has no tensors: where NumPy has the shape (nv, nv, nv), symbols give the nv × nv² matrix
+    of its slices ``[T[:, :, 0], T[:, :, 1], …]``, ``T[i, k * nv + j]``. Second derivatives by q are
+    symmetric. Derivatives taken one after the other are not where a joint is a group that does not
+    commute (spherical, free, …): the derivative along k of the derivative along j, which
+    differences of `inverse_dynamics_derivatives` give, is ``T[:, j, k] + ½ K ad(e_k) e_j`` with K
+    the first derivative by q and ad that of `configuration`. Tensors and matrices of stacked bodies
+    are for small trees: tracing takes 0.2 ms an entry, which is announced through logging above
+    5 s and refused with a ValueError above 2 million entries; Hessians do for any tree.
+
+    Examples
+    --------
+    A pendulum: a rod of 1 m on a hinge about y.
+
+    >>> from lgcontrol.mechanics import SpatialInertia
+    >>> rod = SpatialInertia.rod(2.0, length=1.0, center_of_mass=[0, 0, -0.5])
+    >>> pendulum = Multibody("pendulum").add_body("rod", rod, "revolute", axis="y")
+    >>> pendulum.mass_matrix([0.3])
+    array([[0.66666667]])
+    >>> pendulum.gravity_forces(np.array([[0.0], [np.pi / 2]])).round(3).tolist()
+    [[0.0], [9.81]]
+    """
+
+    from_urdf = classmethod(tree_from_urdf)
+    from_screws = classmethod(tree_from_screws)
+    system = multibody_system
+
+    # Dynamics
+    inverse_dynamics = inverse.inverse_dynamics
+    inverse_dynamics_time_derivatives = inverse.inverse_dynamics_time_derivatives
+    inverse_dynamics_by_recursion = representations.inverse_dynamics_by_recursion
+    bias_forces = inverse.bias_forces
+    gravity_forces = inverse.gravity_forces
+    forward_dynamics = forward.forward_dynamics
+    forward_dynamics_by_factor = forward.forward_dynamics_by_factor
+    forward_dynamics_by_recursion = forward.forward_dynamics_by_recursion
+    mass_matrix = mass.mass_matrix
+    mass_matrix_factor = mass.mass_matrix_factor
+    mass_matrix_inverse = mass.mass_matrix_inverse
+    coriolis_matrix = derivatives.coriolis_matrix
+    joint_wrenches = bodies.joint_wrenches
+    joint_wrench = bodies.joint_wrench
+
+    # Energy and momentum
+    kinetic_energy = momentum.kinetic_energy
+    potential_energy = momentum.potential_energy
+    center_of_mass = momentum.center_of_mass
+    center_of_mass_velocity = momentum.center_of_mass_velocity
+    center_of_mass_acceleration = momentum.center_of_mass_acceleration
+    center_of_mass_jacobian = momentum.center_of_mass_jacobian
+    centroidal_momentum = momentum.centroidal_momentum
+    centroidal_momentum_rate = momentum.centroidal_momentum_rate
+    centroidal_momentum_matrix = momentum.centroidal_momentum_matrix
+    centroidal_momentum_matrix_rate = momentum.centroidal_momentum_matrix_rate
+
+    # Kinematics
+    body_velocities = bodies.body_velocities
+    body_accelerations = bodies.body_accelerations
+    placement = frames.placement
+    position = frames.position
+    velocity = frames.velocity
+    acceleration = frames.acceleration
+    twist_derivative = frames.twist_derivative
+    jerk = frames.jerk
+    jounce = frames.jounce
+    jacobian = frames.jacobian
+    jacobian_rate = frames.jacobian_rate
+    jacobian_time_derivative = frames.jacobian_time_derivative
+    jacobian_derivatives = jacobians.jacobian_derivatives
+    wrenches_at = frames.wrenches_at
+
+    # Derivatives of the dynamics
+    inverse_dynamics_derivatives = derivatives.inverse_dynamics_derivatives
+    forward_dynamics_derivatives = derivatives.forward_dynamics_derivatives
+    inverse_dynamics_second_derivatives = second_derivatives.inverse_dynamics_second_derivatives
+    forward_dynamics_second_derivatives = second_derivatives.forward_dynamics_second_derivatives
+    inverse_dynamics_hessian = second_derivatives.inverse_dynamics_hessian
+    forward_dynamics_hessian = second_derivatives.forward_dynamics_hessian
+    linearized_equations = derivatives.linearized_equations
+    linearized_error_equations = derivatives.linearized_error_equations
+    normal_modes = modes.normal_modes
+
+    # Closed forms
+    system_jacobian = equations.system_jacobian
+    system_jacobian_rate = equations.system_jacobian_rate
+    system_matrices = equations.system_matrices
+    euler_jourdain_equations = equations.euler_jourdain_equations
+    inverse_dynamics_by_projection = equations.inverse_dynamics_by_projection
+    lagrange_equations = equations.lagrange_equations
+    body_momenta = equations.body_momenta
+    momentum_dynamics = equations.momentum_dynamics
+    christoffel_symbols = connection.christoffel_symbols
+    connection_coefficients = connection.connection_coefficients
+    mass_matrix_derivatives = connection.mass_matrix_derivatives
+    mass_matrix_inverse_derivatives = connection.mass_matrix_inverse_derivatives
+
+    # Parameters
+    inertial_parameters = cached_property(regressor.inertial_parameters)
+    inverse_dynamics_regressor = regressor.inverse_dynamics_regressor
+    forward_dynamics_parameter_derivatives = regressor.forward_dynamics_parameter_derivatives
+    base_parameters = base.base_parameters
+    geometric_parameters = jacobians.geometric_parameters
+    calibrate = calibration.calibrate
+    calibration_jacobian = jacobians.calibration_jacobian
+    jacobian_geometry_derivatives = jacobians.jacobian_geometry_derivatives
+    inverse_dynamics_geometry_derivatives = geometry.inverse_dynamics_geometry_derivatives

@@ -1,1 +1,0 @@
-"""A tree prepared for recursions, and model functions made from it."""

@@ -1,0 +1,426 @@
+"""What a problem is stated in: weights by name, residuals, bounds, and all bounds as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..codegen import ModelFunction, check_shape, unknown_name
+from ..groups import LieGroup, Product
+from ..systems import System, block_slices
+
+# Eigenvalues of a semidefinite matrix from data come out negative by this share of the largest.
+SEMIDEFINITE_TOLERANCE = 1e-10
+
+
+def state_weight(name: str, weight: Any, group: LieGroup) -> np.ndarray:
+    """Weight on tangent vectors of a group.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it, for example ``"Q"``.
+    weight : float, array_like or mapping
+        A number (times the identity), a diagonal (dim,), a matrix (dim, dim), or a mapping from
+        blocks (joints, too) or tangent coordinates to any of these; what is not named weighs
+        nothing.
+    group : LieGroup
+
+    Returns
+    -------
+    ndarray, shape (dim, dim)
+        Symmetric, positive semidefinite.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, a shape does not fit or the matrix is indefinite.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SE2, Product, Rn
+    >>> craft = Product(pose=SE2, twist=Rn(3))
+    >>> np.diag(state_weight("Q", {"pose": [1, 1, 5], "twist": 0.1}, craft))
+    array([1. , 1. , 5. , 0.1, 0.1, 0.1])
+    """
+    return _assemble(name, weight, state_names(group), group.dim, strict=False)
+
+
+def input_weight(name: str, weight: Any, system: System) -> np.ndarray:
+    """Weight on the controls of a system.
+
+    Parameters
+    ----------
+    name : str
+    weight : float, array_like or mapping
+        As in `state_weight`, with the names of controls, or what comes before the dot in them:
+        ``{"rotor": 0.1}`` for rotor.0 to rotor.3.
+    system : System
+
+    Returns
+    -------
+    ndarray, shape (m, m)
+        Symmetric, positive definite.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, a shape does not fit or the matrix is not positive definite.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SO2
+    >>> from lgcontrol.systems import System
+    >>> wheel = System("wheel", SO2, lambda t, x, u, p: u, inputs=["speed"])
+    >>> input_weight("R", 0.5, wheel)
+    array([[0.5]])
+    """
+    controls = system.input_index("control")
+    names = {system.input_names[i]: slice(k, k + 1) for k, i in enumerate(controls)}
+    for prefix in dict.fromkeys(name.split(".")[0] for name in names if "." in name):
+        own = [k for k, name in enumerate(names) if name.startswith(f"{prefix}.")]
+        if prefix not in names and own[-1] - own[0] == len(own) - 1:
+            names[prefix] = slice(own[0], own[-1] + 1)
+    return _assemble(name, weight, names, len(controls), strict=True)
+
+
+def state_names(group: LieGroup) -> dict[str, slice]:
+    """Where blocks, blocks in blocks and tangent coordinates are in a tangent vector."""
+    names = {key: slice(i, i + 1) for i, key in enumerate(group.tangent_names)}
+    return block_slices(group)[1] | names
+
+
+def _assemble(
+    name: str, weight: Any, names: Mapping[str, slice], size: int, *, strict: bool
+) -> np.ndarray:
+    if isinstance(weight, Mapping):
+        matrix = np.zeros((size, size))
+        for key, value in weight.items():
+            if key not in names:
+                raise ValueError(unknown_name(f"entry of {name}", key, names))
+            part, label = names[key], f"{name}[{key!r}]"
+            own = square(label, value, part.stop - part.start)
+            matrix[part, part] = check_definite(label, own, strict=False)
+        missing = [
+            key
+            for key, part in names.items()
+            if part.stop - part.start == 1 and not matrix[part, part].any()
+        ]
+        if strict and missing:
+            raise ValueError(f"{name} gives no weight to {', '.join(missing)}: weigh every control")
+    elif isinstance(weight, str):
+        raise TypeError(
+            f"{name} must be a number, a diagonal, a matrix, or a mapping from names to these, as "
+            f"in {{{next(iter(names))!r}: 1.0}}; got {weight!r}"
+        )
+    else:
+        matrix = square(name, weight, size, names)
+    return check_definite(name, matrix, strict=strict)
+
+
+def square(
+    name: str, value: Any, size: int, names: Mapping[str, slice] | None = None
+) -> np.ndarray:
+    """Matrix of a number, a diagonal or a matrix; names of its rows for messages."""
+    array = check_shape(name, value, [None] * np.ndim(value))
+    if array.ndim == 0:
+        return array * np.eye(size)
+    if array.shape not in ((size,), (size, size)):
+        rows = [key for key, part in (names or {}).items() if part.stop - part.start == 1]
+        raise ValueError(
+            f"{name} has shape {array.shape}, expected a number, ({size},) or ({size}, {size})"
+            + (f": the rows are {', '.join(rows)}" if len(rows) == size else "")
+        )
+    return np.diag(array) if array.ndim == 1 else array
+
+
+def check_definite(name: str, matrix: np.ndarray, *, strict: bool) -> np.ndarray:
+    """Refuse matrices that are asymmetric or not positive (semi)definite."""
+    scale = np.abs(matrix).max(initial=0.0)
+    if np.abs(matrix - matrix.T).max(initial=0.0) > SEMIDEFINITE_TOLERANCE * scale:
+        raise ValueError(f"{name} must be symmetric")
+    matrix = (matrix + matrix.T) / 2
+    smallest = np.linalg.eigvalsh(matrix).min(initial=np.inf)
+    if strict and not smallest > 0:
+        raise ValueError(
+            f"{name} must be positive definite, every control must cost something; its smallest "
+            f"eigenvalue is {smallest:.3g}"
+        )
+    if smallest < -SEMIDEFINITE_TOLERANCE * scale:
+        raise ValueError(
+            f"{name} must be positive semidefinite, its smallest eigenvalue is {smallest:.3g}"
+        )
+    return matrix
+
+
+def column_of(label: str, function: Any, symbol: type, values: tuple[Any, ...]) -> Any:
+    """What a function of (t, x, u, p) returns for symbols; what is wrong with it says its label."""
+    try:
+        value = function(*values)
+    except Exception as error:
+        sizes = ", ".join(
+            f"{name} of length {value.shape[0]}"
+            for name, value in zip(("x", "u", "p"), values[1:], strict=True)
+        )
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{label}, called with CasADi columns t, {sizes}: {error}") from error
+    try:
+        return symbol(value)
+    except NotImplementedError:
+        raise TypeError(f"{label} must return a CasADi column ({symbol.__name__})") from None
+
+
+@dataclass(frozen=True, eq=False)
+class Residual:
+    """A term ``½ r(t, x, u, p)ᵀ W r(t, x, u, p)`` of the cost.
+
+    Parameters
+    ----------
+    function : callable
+        ``(t, x, u, p) → column`` on CasADi columns, smooth; u holds all inputs of the system, p
+        the parameters of the system and then those of the problem. A casadi.Function or a
+        ModelFunction will do, so that mechanics can supply the pose of a frame. A number that
+        changes, such as a goal, is to be a parameter (``p[k]``): one that stands in the function
+        is compiled with it, and another number again.
+    weight : float or array_like
+        W along the horizon, per s: a number, a diagonal or a matrix.
+    terminal : float or array_like, optional
+        W at the end of the horizon, where u is the reference's; nothing if left out.
+    name : str
+        What messages call it.
+    group : LieGroup, optional
+        Where the residual is ``minus(…)`` of two elements of a group, that group: runs then show
+        it as the error of a task, with the group's units.
+
+    Examples
+    --------
+    >>> height = Residual(lambda t, x, u, p: x[2] - 1.0, weight=10.0, name="height")
+    >>> height.weight
+    10.0
+    """
+
+    function: Callable[..., Any]
+    weight: Any = 1.0
+    terminal: Any = None
+    name: str = "residual"
+    group: LieGroup | None = None
+
+    def expression(self, system_symbol: type, t: Any, x: Any, u: Any, p: Any) -> Any:
+        """Column of the residual for symbols."""
+        function = (
+            self.function.function if isinstance(self.function, ModelFunction) else self.function
+        )
+        return column_of(f"residual {self.name!r}", function, system_symbol, (t, x, u, p))
+
+    def weight_matrix(self, size: int, *, at_end: bool) -> np.ndarray | None:
+        """W for a residual of the given length; None where it does not count."""
+        value = self.terminal if at_end else self.weight
+        if value is None:
+            return None
+        label = f"weight of residual {self.name!r}"
+        matrix = check_definite(label, square(label, value, size), strict=False)
+        return matrix if matrix.any() else None
+
+
+Where = Literal["path", "terminal", "both"]
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """``lower ≤ g ≤ upper`` along the horizon.
+
+    Parameters
+    ----------
+    of : str or callable
+        What is bounded: a block of the state (its coordinates), one coordinate (``"pose.z"``),
+        one tangent coordinate (``"pose.rx"``: that component of minus(x, x_ref)), an input, or a
+        smooth function ``(t, x, u, p) → column``.
+    lower, upper : float, array_like or str
+        Limits, infinite if left out; a name is that of a parameter, whose value may change from
+        call to call.
+    soft : float, optional
+        Weight w of the penalty ``w (s + s²/2)``, per s, on the excess s over the limits. Without
+        it the bound is hard: kept wherever the dynamics allow.
+    at : {"both", "path", "terminal"}
+        Where it holds. The given start is never bounded; what depends on inputs has no end value.
+    name : str, optional
+        What messages call it.
+
+    Examples
+    --------
+    >>> Bound("twist", lower=-2.0, upper=2.0, soft=100.0).label
+    'twist'
+    """
+
+    of: str | Callable[..., Any]
+    lower: ArrayLike | str = -np.inf
+    upper: ArrayLike | str = np.inf
+    soft: float | None = None
+    at: Where = "both"
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        low, high = self._limit("lower", -np.inf), self._limit("upper", np.inf)
+        if low.shape == high.shape or not (low.shape and high.shape):  # else sizes are told later
+            if not (low <= high).all():
+                raise ValueError(
+                    f"bound {self.label!r}: lower must not exceed upper, got {self.lower} and "
+                    f"{self.upper}"
+                )
+        if self.at not in get_args(Where):
+            raise ValueError(unknown_name("place of a bound", self.at, get_args(Where)))
+        if self.soft is not None and not (np.isfinite(self.soft) and self.soft > 0):
+            raise ValueError(
+                f"bound {self.label!r}: soft must be a positive weight, not {self.soft}"
+            )
+
+    def _limit(self, side: Literal["lower", "upper"], unknown: float) -> np.ndarray:
+        """A limit as numbers, or what stands for one that is a parameter."""
+        value = getattr(self, side)
+        try:
+            return np.asarray(unknown if isinstance(value, str) else value, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"bound {self.label!r}: {side} must be a number, a list of numbers or the name of "
+                f"a parameter, not {value!r}"
+            ) from None
+
+    @property
+    def label(self) -> str:
+        """Name for messages."""
+        if self.name is not None:
+            return self.name
+        return self.of if isinstance(self.of, str) else getattr(self.of, "__name__", "bound")
+
+
+@dataclass(frozen=True, eq=False)
+class BoundRows:
+    """All bounds of a problem as rows of one column g(t, x, u, p, x_ref).
+
+    Attributes
+    ----------
+    names : tuple of str
+    lower, upper : ndarray, shape (rows,)
+    soft : ndarray, shape (rows,)
+        Penalty weights, infinite for hard bounds.
+    active : ndarray of bool, shape (N + 1, rows)
+        Where each row holds.
+    """
+
+    names: tuple[str, ...]
+    lower: np.ndarray
+    upper: np.ndarray
+    soft: np.ndarray
+    active: np.ndarray
+
+    def excess(self, values: np.ndarray) -> np.ndarray:
+        """How far values (N + 1, rows) are outside of the limits; zero where a row is idle.
+
+        What is not a number is infinitely far outside: no bound is dropped for want of a value.
+        """
+        over = np.maximum(np.maximum(values - self.upper, self.lower - values), 0.0)
+        return np.where(self.active, np.where(np.isnan(over), np.inf, over), 0.0)
+
+
+def build_rows(
+    system: System,
+    bounds: Sequence[Bound],
+    horizon: int,
+    symbols: Sequence[Any],
+    parameters: Sequence[str],
+) -> tuple[Any, BoundRows]:
+    """Column g for symbols (t, x, u, p, x_ref), and what the rows mean.
+
+    A limit that is a parameter is a row of its own: what the quantity exceeds it by, at most zero.
+    """
+    columns, names, lower, upper, soft, active = [], [], [], [], [], []
+    u, p = symbols[2:4]
+    for bound in bounds:
+        column, labels = _expression(system, bound, *symbols)
+        size = column.shape[0]
+        low = _limit(f"lower of bound {bound.label!r}", bound._limit("lower", -np.inf), size)
+        high = _limit(f"upper of bound {bound.label!r}", bound._limit("upper", np.inf), size)
+        if not (low <= high).all():
+            k = int(np.flatnonzero(~(low <= high))[0])
+            raise ValueError(
+                f"bound {labels[k]!r}: lower must not exceed upper, got {low[k]:g} and {high[k]:g}"
+            )
+        needs_input = ca.which_depends(column, u, 1, True) if size else []
+        for row in range(size):
+            where = np.zeros(horizon + 1, dtype=bool)
+            if needs_input[row]:
+                where[:-1] = bound.at != "terminal"
+            else:
+                where[1:-1] = bound.at != "terminal"
+                where[-1] = bound.at != "path"
+            limited = [(column[row], low[row], high[row])]
+            for sign, limit in ((-1.0, bound.lower), (1.0, bound.upper)):
+                if isinstance(limit, str):
+                    if limit not in parameters:
+                        known = unknown_name("parameter", limit, parameters)
+                        raise ValueError(f"limit of bound {bound.label!r}: {known}")
+                    beyond = sign * (column[row] - p[parameters.index(limit)])
+                    limited.append((beyond, -np.inf, 0.0))
+            for value, least, most in limited:
+                if np.isinf(least) and np.isinf(most):
+                    continue
+                columns.append(value)
+                names.append(labels[row])
+                lower.append(least)
+                upper.append(most)
+                soft.append(np.inf if bound.soft is None else bound.soft)
+                active.append(where)
+    rows = BoundRows(
+        tuple(names),
+        np.array(lower),
+        np.array(upper),
+        np.array(soft),
+        np.array(active, dtype=bool).reshape(-1, horizon + 1).T,
+    )
+    return system.symbol(ca.vertcat(*columns)).reshape((len(columns), 1)), rows
+
+
+def _limit(label: str, value: Any, size: int) -> np.ndarray:
+    """One limit a row; NaN is left to the comparison of the two limits, which it fails."""
+    if np.ndim(value) == 0:
+        return np.full(size, float(value))
+    return check_shape(label, value, (size,), finite=False)
+
+
+def _expression(
+    system: System, bound: Bound, t: Any, x: Any, u: Any, p: Any, x_ref: Any
+) -> tuple[Any, tuple[str, ...]]:
+    state = system.state
+    if not isinstance(bound.of, str):
+        function = bound.of.function if isinstance(bound.of, ModelFunction) else bound.of
+        column = column_of(f"bound {bound.label!r}", function, system.symbol, (t, x, u, p))
+        size = column.shape[0]
+        return column, tuple(
+            f"{bound.label}[{i}]" if size > 1 else bound.label for i in range(size)
+        )
+    if isinstance(state, Product) and bound.of in state.blocks:
+        part = state.coordinate_slice(bound.of)
+        return x[part], state.coordinate_names[part]
+    if bound.of in state.coordinate_names:
+        return x[state.coordinate_names.index(bound.of)], (bound.label,)
+    if bound.of in state.tangent_names:
+        return state.minus(x, x_ref)[state.tangent_names.index(bound.of)], (bound.label,)
+    if bound.of in system.input_names:
+        return u[system.input_names.index(bound.of)], (bound.label,)
+    blocks = tuple(state.blocks) if isinstance(state, Product) else ()
+    valid = dict.fromkeys(
+        (*blocks, *state.coordinate_names, *state.tangent_names, *system.input_names)
+    )
+    message = unknown_name("bounded quantity", bound.of, valid)
+    source, _, last = bound.of.rpartition(".")
+    if last == "rate" and source in valid:
+        message += (
+            f". The rate of {source!r} is no state of {system.name}: to bound it make the input a "
+            "state with its rate as the input, or bound a function (t, x, u, p) → rate"
+        )
+    raise ValueError(message)

@@ -1,0 +1,207 @@
+"""Measurement: what is measured, on which group, how noisy, when; its derivatives in errors."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..codegen import ModelFunction, check_shape, unknown_name
+from ..groups import LieGroup
+from ._derivatives import matrix_function, output_derivatives
+from ._signals import check_name
+from ._tracing import symbols_of, trace_field
+
+if TYPE_CHECKING:
+    from ._system import System
+
+# Eigenvalues of a covariance may be negative by this share of the largest: rounding.
+NEGATIVE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """A measurement ``y = plus(h(t, x, u, p), noise)`` on a group, as data.
+
+    Sensors of a simulation and estimators share it: one draws the noise, the others weigh by it.
+
+    Parameters
+    ----------
+    name : str
+    h : callable, ModelFunction or str, optional
+        ``(t, x, u, p) → coordinates on output`` on CasADi columns; or the name of a block of the
+        state. The system's output if left out.
+    output : LieGroup, optional
+        Group of the measurement, with a function h.
+    std_discrete : float or array_like, shape (output.dim,)
+        Standard deviation of each measurement's error, in tangent coordinates.
+    covariance_discrete : array_like, shape (output.dim, output.dim), optional
+        Covariance of each measurement's error, instead of deviations.
+    density : float or array_like, shape (output.dim,)
+        White noise as data sheets give it, unit/√Hz: adds the variance ``density² / dt``.
+    dt : float, optional
+        Sample time in s; needed with a density.
+    offset : float
+        Time of the first measurement, s.
+    delay : float
+        Time from measurement to delivery, s.
+    validity : float
+        Age in s, at delivery, from which on a measurement is of no use.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SO2, Product, Rn
+    >>> from lgcontrol.systems import Measurement, System
+    >>> wheel = System("wheel", Product(angle=SO2, rate=Rn(1)), lambda t, x, u, p: [x[2], u],
+    ...                inputs=["torque"])
+    >>> gyro = Measurement("gyro", "rate", density=0.01, dt=0.01).bind(wheel)
+    >>> gyro.covariance, gyro.derivatives(0.0, wheel.state.identity, [0.0], []).C
+    (array([[0.01]]), array([[0., 1.]]))
+    """
+
+    name: str
+    h: Any = None
+    output: LieGroup | None = None
+    _: KW_ONLY
+    std_discrete: Any = 0.0
+    covariance_discrete: Any = None
+    density: Any = 0.0
+    dt: float | None = None
+    offset: float = 0.0
+    delay: float = 0.0
+    validity: float = inf
+
+    def __post_init__(self) -> None:
+        check_name("measurement", self.name)
+        if self.dt is not None and not (np.isfinite(self.dt) and self.dt > 0):
+            raise ValueError(f"{self._who}: dt must be positive seconds, got {self.dt}")
+        for key in ("offset", "delay", "validity"):
+            value = getattr(self, key)
+            if not (value >= 0 and (np.isfinite(value) or key == "validity")):
+                raise ValueError(f"{self._who}: {key} must not be negative, got {value} s")
+        if self.delay >= self.validity:
+            raise ValueError(
+                f"{self._who}: every measurement would be too old when it is delivered: "
+                f"validity {self.validity:g} s, delay {self.delay:g} s"
+            )
+        if self.covariance_discrete is not None and np.any(self.std_discrete):
+            raise ValueError(f"{self._who}: give std_discrete or covariance_discrete, not both")
+        if np.any(self.density) and self.dt is None:
+            raise ValueError(f"{self._who}: a density of noise needs dt, the sample time in s")
+        if (self.output is None) != (self.h is None or isinstance(self.h, str)):
+            raise ValueError(
+                f"{self._who}: a function h and output, the group of what it returns, go together"
+            )
+        if self.output is not None and not isinstance(self.output, LieGroup):
+            kind = type(self.output).__name__
+            raise TypeError(f"{self._who}: output must be a LieGroup, not {kind}")
+
+    @property
+    def _who(self) -> str:
+        return f"{type(self).__name__.lower()} {self.name!r}"
+
+    def bind(self, system: System) -> BoundMeasurement:
+        """The measurement on a system: its function traced, its noise checked."""
+        function, group = self._measured(system)
+        return BoundMeasurement(self, system, function, group, self._noise_factor(group.dim))
+
+    def _measured(self, system: System) -> tuple[ModelFunction, LieGroup]:
+        """The function and the group it maps to."""
+        if self.h is None:
+            return system.h, system.output
+        if isinstance(self.h, str):
+            blocks: dict[str, LieGroup] = getattr(system.state, "blocks", {})
+            if self.h not in blocks:
+                raise KeyError(f"{self._who}: {unknown_name('block of the state', self.h, blocks)}")
+            where = system.state.coordinate_slice(self.h)  # type: ignore[attr-defined]
+            group = blocks[self.h]
+            return trace_field(system, "measure", lambda t, x, u, p: x[where], group.nq), group
+        assert self.output is not None  # with a function
+        try:
+            return trace_field(system, "measure", self.h, self.output.nq), self.output
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{self._who} of {error}") from error
+
+    def _noise_factor(self, dim: int) -> np.ndarray:
+        """Lower triangular (or symmetric) L with ``L Lᵀ`` the covariance of one measurement."""
+        density = self._deviation("density", dim)
+        white = density**2 / (self.dt or 1.0)
+        if self.covariance_discrete is None:
+            return np.diag(np.sqrt(self._deviation("std_discrete", dim) ** 2 + white))
+        what = f"covariance_discrete of {self._who}"
+        R = check_shape(what, self.covariance_discrete, (dim, dim))
+        values, vectors = np.linalg.eigh((R + R.T) / 2)
+        size = np.abs(values).max(initial=0.0)
+        if np.abs(R - R.T).max(initial=0.0) > NEGATIVE * size or values.min() < -NEGATIVE * size:
+            raise ValueError(f"{what} must be symmetric without negative eigenvalues, got {R}")
+        if white.any():
+            values, vectors = np.linalg.eigh((R + R.T) / 2 + np.diag(white))
+        return vectors * np.sqrt(np.maximum(values, 0.0))
+
+    def _deviation(self, key: str, dim: int) -> np.ndarray:
+        given = np.asarray(getattr(self, key))
+        what = f"{key} of {self._who}"
+        array = check_shape(what, np.broadcast_to(given, (dim,)) if given.shape == () else given,
+                            (dim,))  # fmt: skip
+        if (array < 0).any():
+            raise ValueError(f"{what} must not be negative, got {getattr(self, key)}")
+        return array
+
+
+@dataclass(frozen=True, eq=False)
+class BoundMeasurement:
+    """A measurement on a system.
+
+    Attributes
+    ----------
+    measurement : Measurement
+    system : System
+    function : ModelFunction
+        ``(t, x, u, p) → y``, without noise.
+    group : LieGroup
+        Of y.
+    noise_factor : ndarray, shape (dim, dim)
+        L with ``L Lᵀ`` the covariance.
+    """
+
+    measurement: Measurement
+    system: System
+    function: ModelFunction
+    group: LieGroup
+    noise_factor: np.ndarray
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Covariance of one measurement's error in tangent coordinates, shape (dim, dim)."""
+        return self.noise_factor @ self.noise_factor.T
+
+    @cached_property
+    def derivatives(self) -> ModelFunction:
+        """``(t, x, u, p) → y, C, D``: ``minus(y, ȳ) = C z + D δu`` to first order.
+
+        z are the error coordinates of the system, ``z = E minus(x, x̄)``.
+        """
+        system = self.system
+        t, x, u, p = symbols_of(system)
+        y = self.function(t, x, u, p)
+        C, D = output_derivatives(system.state, self.group, x, u, y)
+        if system.errors is not None:
+            C = C @ system.errors.basis(x, p)
+        return matrix_function(
+            system, "measurement_derivatives", [t, x, u, p], {"y": y, "C": C, "D": D}
+        )
+
+    def noise(self, rng: np.random.Generator) -> np.ndarray:
+        """Draw an error, shape (dim,)."""
+        return self.noise_factor @ rng.normal(size=self.group.dim)
+
+    def draw(self, t: float, x: Any, u: Any, p: Any, rng: np.random.Generator) -> np.ndarray:
+        """One measurement with its noise, ``plus(h(t, x, u, p), noise)``."""
+        return self.group.plus(self.function(t, x, u, p), self.noise(rng))
+
+    def innovation(self, y: Any, t: Any, x: Any, u: Any, p: Any) -> np.ndarray:
+        """``minus(y, h(t, x, u, p))``: what a measurement says beyond the state, (..., dim)."""
+        return self.group.minus(y, self.function(t, x, u, p))

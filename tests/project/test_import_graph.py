@@ -1,0 +1,121 @@
+"""No circle of files inside a room, and none between rooms, whatever kind of import closes it.
+
+Imports at the top of a module, inside functions and under TYPE_CHECKING count alike: a file that is
+mentioned is a file that must be understood first.
+"""
+
+import ast
+from collections.abc import Iterable, Mapping
+
+import pytest
+
+from ._repository import module_name, python_files
+from .test_house_rules import layer_of
+
+# Files in the largest circle that still stands in a room; rooms that are not named have none.
+# Whoever opens one lowers the number.
+STANDING = {"codegen": 3, "groups": 3, "optimal": 9, "simulation": 3, "systems": 19}
+BETWEEN_ROOMS = {"plotting", "systems"}
+
+# The top level offers names of all rooms, lazily, and models import from it as their copies would.
+FACADE = "lgcontrol"
+
+
+def imports(source: str, module: str, is_package: bool, known: Iterable[str]) -> set[str]:
+    """Modules among the known ones that a module imports, of submodules as of names in them."""
+    known, found = set(known), set()
+    parents = (module if is_package else module.rpartition(".")[0]).split(".")
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(parents[: len(parents) - node.level + 1]) if node.level else ""
+            base = ".".join(part for part in (base, node.module) if part)
+            for alias in node.names:
+                inner = f"{base}.{alias.name}"
+                found.add(inner if inner in known else base)
+    return (found & known) - {module}
+
+
+def circles(graph: Mapping[str, Iterable[str]]) -> list[set[str]]:
+    """Strongly connected components with more than one member (Tarjan's algorithm, by hand)."""
+    number: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[set[str]] = []
+
+    def visit(start: str) -> None:
+        work = [(start, iter(graph.get(start, ())))]
+        number[start] = low[start] = len(number)
+        stack.append(start)
+        while work:
+            node, targets = work[-1]
+            for target in targets:
+                if target not in number:
+                    number[target] = low[target] = len(number)
+                    stack.append(target)
+                    work.append((target, iter(graph.get(target, ()))))
+                    break
+                if target in stack:
+                    low[node] = min(low[node], number[target])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == number[node]:
+                    component = set(stack[stack.index(node) :])
+                    del stack[stack.index(node) :]
+                    if len(component) > 1:
+                        found.append(component)
+
+    for node in graph:
+        if node not in number:
+            visit(node)
+    return found
+
+
+PATHS = {module_name(path): path for path in python_files()}
+GRAPH = {
+    name: imports(path.read_text(), name, path.name == "__init__.py", PATHS)
+    for name, path in PATHS.items()
+}
+ROOMS = sorted({layer_of(name) for name in GRAPH} - {FACADE})
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_circle_of_files_in_a_room(room):
+    own = {name for name in GRAPH if layer_of(name) == room}
+    found = circles({name: sorted(GRAPH[name] & own) for name in sorted(own)})
+    large = [sorted(circle) for circle in found if len(circle) > STANDING.get(room, 0)]
+    assert not large, f"{room}: {large}"
+
+
+def test_no_circle_between_rooms():
+    rooms: dict[str, set[str]] = {room: set() for room in ROOMS}
+    for name, targets in GRAPH.items():
+        if layer_of(name) != FACADE:
+            rooms[layer_of(name)] |= {layer_of(target) for target in targets} - {FACADE}
+    found = circles({room: sorted(targets - {room}) for room, targets in rooms.items()})
+    large = [sorted(circle) for circle in found if not circle <= BETWEEN_ROOMS]
+    assert not large, large
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from ._b import B",
+        "def f():\n    from ._b import B",
+        "if TYPE_CHECKING:\n    from . import _b",
+        "import lgcontrol.groups._b",
+    ],
+)
+def test_planted_circles_are_found(source):
+    known = ["lgcontrol.groups._a", "lgcontrol.groups._b", "lgcontrol.groups._c"]
+    graph = {
+        known[0]: imports(source, known[0], False, known),
+        known[1]: imports("from ._c import C", known[1], False, known),
+        known[2]: imports("from ..groups._a import A\nimport numpy", known[2], False, known),
+    }
+    assert circles(graph) == [set(known)]
+    graph[known[2]] = set()
+    assert circles(graph) == []
