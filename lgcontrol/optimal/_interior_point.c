@@ -29,12 +29,15 @@
 
 enum { LG_CONVERGED = 0, LG_ITERATIONS = 1, LG_STALLED = 2, LG_NOT_FINITE = 3 };
 enum { LG_FREE_STATES = 0, LG_ROLL_OUT = 1, LG_REAL_TIME = 2 };
+enum { LG_FRESH = 0, LG_RESUME = 1 };
 enum { LG_LOG = 8 };
 
 static const double to_boundary = 0.995, least_price = 1e-2, largest_price = 1e2;
 static const double sufficient = 1e-4, smallest_step = 1.0 / 4096, safety = 0.5, rounding = 1e-13;
+static const double negligible = 1e-10;
 static const double first_damping = 1e-4, damping_growth = 10.0, last_damping = 1e8;
-static const double equality_weight = 1e4, inside = 1e-2, good_step = 0.4;
+static const double equality_weight = 1e3, inside = 1e-2, good_step = 0.4;
+static const double central = 10.0;
 enum { PATIENCE = 3 };
 
 typedef struct {
@@ -45,13 +48,15 @@ typedef struct {
   const double *sign, *limit, *weight, *active, *target, *equal_active;
   double dt;
   /* how */
-  int64_t mode, shift, max_iterations, curved;
+  int64_t mode, shift, max_iterations, curved, resume;
   double tolerance, mu_first, mu_last, mu_factor, mu_power;
   /* the iterate, in and out */
-  double *x, *u, *below, *above, *slack, *price, *excess, *relief, *equal_price, *k, *K;
+  double *x, *u, *below, *above, *slack, *price, *excess, *relief, *equal_price, *k, *K, *rows;
+  double mu, damping, merit_weight;
+  int64_t waiting;
   /* what is found */
   int64_t status, iterations;
-  double cost, stationarity, violation, complementarity, mu;
+  double cost, stationarity, violation, complementarity;
   double *log;
   /* memory */
   double *work;
@@ -62,10 +67,10 @@ typedef struct {
   double *cost, *gap, *rows, *A, *B, *g, *H, *G, *g_end, *H_end, *G_end;
   double *lagrangian, *lagrangian_end, *prices, *row_prices;
   double *weight, *force, *a, *b, *sigma, *change, *rho, *missed;
-  double *eps, *du, *d_rows, *ds, *de, *left;
+  double *eps, *du, *d_rows, *ds, *de;
   double *x, *u, *slack, *excess, *t_gap, *t_rows, *t_cost, *start, *x_end;
   double *scratch;
-  double mu, damping, merit_weight;
+  double mu, damping, merit_weight, inner;
   int waiting, curved, feasible;
 } lg_state;
 
@@ -91,7 +96,7 @@ static void lay_out(lg_state *s, double *memory, int64_t N)
   s->change = take(&memory, M * NS), s->rho = take(&memory, M * NS);
   s->missed = take(&memory, M * NE);
   s->eps = take(&memory, M * NX), s->du = take(&memory, N * NV), s->d_rows = take(&memory, M * NR);
-  s->ds = take(&memory, M * NS), s->de = take(&memory, M * NS), s->left = take(&memory, M * NE);
+  s->ds = take(&memory, M * NS), s->de = take(&memory, M * NS);
   s->x = take(&memory, M * NQ), s->u = take(&memory, N * NU), s->slack = take(&memory, M * NS);
   s->excess = take(&memory, M * NS), s->t_gap = take(&memory, N * NX);
   s->t_rows = take(&memory, M * NR), s->t_cost = take(&memory, M);
@@ -169,6 +174,7 @@ static void violations(const lg_problem *q, const double *rows, const double *sl
 static void conditions(lg_problem *q, lg_state *s)
 {
   const int64_t N = q->horizon;
+  violations(q, s->rows, q->slack, q->excess, s->rho, s->missed);
   for (int64_t i = 0; i < (N + 1) * NR; i++) s->row_prices[i] = 0;
   for (int64_t k = 0; k <= N; k++) {
     for (int j = 0; j < NS; j++)
@@ -176,7 +182,8 @@ static void conditions(lg_problem *q, lg_state *s)
         s->row_prices[k * NR + q->row[j]] += q->sign[j] * q->price[k * NS + j];
     for (int j = 0; j < NE; j++)
       if (q->equal_active[k * NE + j] != 0)
-        s->row_prices[k * NR + q->equal[j]] += q->equal_price[k * NE + j];
+        s->row_prices[k * NR + q->equal[j]] +=
+            q->equal_price[k * NE + j] + equality_weight * s->missed[k * NE + j];
   }
   double scale = largest(s->g, N * NZ, 0), stationarity = 0, product = 0;
   scale = 1 + largest(s->g_end, NX, scale);
@@ -211,7 +218,6 @@ static void conditions(lg_problem *q, lg_state *s)
     }
     for (int i = 0; i < NX; i++) price[i] = before[i];
   }
-  violations(q, s->rows, q->slack, q->excess, s->rho, s->missed);
   for (int64_t k = 0; k <= N; k++)
     for (int j = 0; j < NS; j++) {
       const int64_t i = k * NS + j;
@@ -225,8 +231,9 @@ static void conditions(lg_problem *q, lg_state *s)
   q->stationarity = stationarity / scale;
   q->violation = largest(s->gap, N * NX, 0);
   q->violation = largest(s->rho, (N + 1) * NS, q->violation);
-  q->violation = largest(s->missed, (N + 1) * NE, q->violation);
   q->complementarity = product / scale;
+  s->inner = fmax(fmax(q->stationarity, q->violation), q->complementarity);
+  q->violation = largest(s->missed, (N + 1) * NE, q->violation);
 }
 
 /* ---- one iteration ----------------------------------------------------------------------------*/
@@ -415,7 +422,7 @@ static int make_convex(lg_state *s)
   return s->damping <= last_damping;
 }
 
-/* Cost with barrier and prices of excess; the sum of violations. */
+/* Cost with barrier, prices of excess and of equalities; the sum of violations. */
 static double merit(const lg_problem *q, lg_state *s, double cost, const double *u,
                     const double *slack, const double *excess, const double *gap,
                     const double *rows, double *violation)
@@ -440,19 +447,21 @@ static double merit(const lg_problem *q, lg_state *s, double cost, const double 
         total += q->weight[j] * (excess[i] + excess[i] * excess[i] / 2) - s->mu * log(excess[i]);
       sum += fabs(q->sign[j] * (rows[k * NR + q->row[j]] - q->limit[j]) - excess[i] + slack[i]);
     }
-    for (int j = 0; j < NE; j++)
-      if (q->equal_active[k * NE + j] != 0)
-        sum += fabs(rows[k * NR + q->equal[j]] - q->target[j]);
+    for (int j = 0; j < NE; j++) {
+      if (q->equal_active[k * NE + j] == 0) continue;
+      const double missed = rows[k * NR + q->equal[j]] - q->target[j];
+      total += (q->equal_price[k * NE + j] + equality_weight / 2 * missed) * missed;
+    }
   }
   *violation = sum;
   return total;
 }
 
-/* The step of the linear model; its slope in the merit and the violation it leaves. */
-static double direction(const lg_problem *q, lg_state *s, double *violation_left)
+/* The step of the linear model, and its slope in the merit without violations. */
+static double direction(const lg_problem *q, lg_state *s)
 {
   const int64_t N = q->horizon;
-  double slope = 0, left = 0;
+  double slope = 0;
   for (int i = 0; i < NX; i++) s->eps[i] = 0;
   for (int64_t k = 0; k < N; k++) {
     const double *A = s->A + k * NX * NX, *B = s->B + k * NX * NV, *G = s->G + k * NR * NZ;
@@ -499,13 +508,30 @@ static double direction(const lg_problem *q, lg_state *s, double *violation_left
     }
     for (int j = 0; j < NE; j++) {
       const int64_t i = k * NE + j;
-      s->left[i] =
-          q->equal_active[i] != 0 ? s->missed[i] + s->d_rows[k * NR + q->equal[j]] : 0.0;
-      left += fabs(s->left[i]);
+      if (q->equal_active[i] != 0)
+        slope += (q->equal_price[i] + equality_weight * s->missed[i]) *
+                 s->d_rows[k * NR + q->equal[j]];
     }
   }
-  *violation_left = left;
   return slope;
+}
+
+/* The largest share of the step that keeps distances positive; motions clip their controls. */
+static double longest(const lg_problem *q, const lg_state *s)
+{
+  double step = 1;
+  for (int64_t i = 0; i < (q->horizon + 1) * NS; i++) {
+    if (s->ds[i] < 0) step = fmin(step, -to_boundary * q->slack[i] / s->ds[i]);
+    if (s->de[i] < 0) step = fmin(step, -to_boundary * q->excess[i] / s->de[i]);
+  }
+  if (s->feasible) return step;
+  for (int64_t k = 0; k < q->horizon; k++)
+    for (int j = 0; j < NV; j++) {
+      const double v = q->u[k * NU + lg_controls[j]], du = s->du[k * NV + j];
+      const double room = du < 0 ? v - q->lower[j] : q->upper[j] - v;
+      if (du != 0) step = fmin(step, to_boundary * room / fabs(du));
+    }
+  return step;
 }
 
 /* The point at a share of the step; its cost, or NaN. */
@@ -554,10 +580,9 @@ static double trial(const lg_problem *q, lg_state *s, double step)
     for (int j = 0; j < NS; j++) {
       const int64_t i = k * NS + j;
       const double h = q->sign[j] * (s->t_rows[k * NR + q->row[j]] - q->limit[j]);
-      const double e = fmax((1 - to_boundary) * q->excess[i], q->excess[i] + step * s->de[i]);
-      const double d = fmax((1 - to_boundary) * q->slack[i], q->slack[i] + step * s->ds[i]);
-      s->excess[i] = e;
-      s->slack[i] = q->active[i] != 0 ? fmax(d, e - h) : q->slack[i];
+      s->excess[i] = q->excess[i] + step * s->de[i];
+      s->slack[i] = q->slack[i] + step * s->ds[i];
+      if (q->active[i] != 0) s->slack[i] = fmax(s->slack[i], s->excess[i] - h);
     }
   return cost;
 }
@@ -570,7 +595,7 @@ static double priced(double mu, double z, double before, double after)
 }
 
 /* Take the trial, with multipliers by linearized complementarity. */
-static void accept(lg_problem *q, lg_state *s, double step)
+static void accept(lg_problem *q, lg_state *s)
 {
   const int64_t N = q->horizon;
   for (int64_t k = 0; k < N; k++)
@@ -589,11 +614,10 @@ static void accept(lg_problem *q, lg_state *s, double step)
       q->slack[i] = s->slack[i];
       q->excess[i] = s->excess[i];
     }
-    for (int j = 0; j < NE; j++)
-      q->equal_price[k * NE + j] += step * equality_weight * s->left[k * NE + j];
   }
   for (int64_t i = 0; i < (N + 1) * NQ; i++) q->x[i] = s->x[i];
   for (int64_t i = 0; i < N * NU; i++) q->u[i] = s->u[i];
+  for (int64_t i = 0; i < (N + 1) * NR; i++) q->rows[i] = s->t_rows[i];
 }
 
 /* One step with the barrier's present weight; the share taken, 0 if none was found. */
@@ -620,21 +644,21 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
       if (!make_convex(s)) return 0;
       continue;
     }
-    double left, violation;
-    const double slope = direction(q, s, &left);
+    double violation;
+    const double slope = direction(q, s);
     double now = merit(q, s, cost_now, q->u, q->slack, q->excess, s->gap, s->rows, &violation);
-    const double closes = violation - left;
-    if (closes > 0) s->merit_weight = fmax(s->merit_weight, slope / ((1 - safety) * closes));
-    const double descent = slope - s->merit_weight * closes;
+    if (violation > negligible)
+      s->merit_weight = fmax(s->merit_weight, slope / ((1 - safety) * violation));
+    const double descent = slope - s->merit_weight * violation;
     now += s->merit_weight * violation;
-    for (double step = 1; step >= smallest_step; step /= 2) {
+    for (double step = longest(q, s); step >= smallest_step; step /= 2) {
       const double cost = trial(q, s, step);
       if (!isfinite(cost)) continue;
       double there =
           merit(q, s, cost, s->u, s->slack, s->excess, s->t_gap, s->t_rows, &violation);
       there += s->merit_weight * violation;
       if (there - now <= sufficient * step * descent + rounding * fabs(now)) {
-        accept(q, s, step);
+        accept(q, s);
         s->damping /= damping_growth;
         if (s->damping < first_damping) s->damping = 0;
         return step;
@@ -708,6 +732,7 @@ static void begin(lg_problem *q, lg_state *s)
   lg_values(N, q->t, q->x, q->u, q->x + NQ, q->x_ref, q->u_ref, q->p, q->w, &q->dt, s->t_cost,
             s->t_gap, s->t_rows, s->scratch);
   at_end(q, q->x + N * NQ, s->t_rows + N * NR, s->scratch);
+  for (int64_t i = 0; i < (N + 1) * NR; i++) q->rows[i] = s->t_rows[i];
   for (int64_t k = 0; k <= N; k++) {
     for (int j = 0; j < NS; j++) {
       const int64_t i = k * NS + j;
@@ -723,43 +748,65 @@ static void begin(lg_problem *q, lg_state *s)
   }
 }
 
+static double lower_barrier(const lg_problem *q, double mu)
+{
+  return fmax(q->mu_last, fmin(q->mu_factor * mu, pow(mu, q->mu_power)));
+}
+
+static int end(lg_problem *q, const lg_state *s, int status)
+{
+  q->mu = s->mu, q->damping = s->damping, q->merit_weight = s->merit_weight;
+  q->waiting = s->waiting;
+  return (int)(q->status = status);
+}
+
+/* Iterate from what the memory holds: from a guess, or (resume) from where a call ended. */
 LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
 {
   lg_state s;
   lay_out(&s, q->work, q->horizon);
   s.mu = q->mu_first, s.damping = 0, s.merit_weight = 0, s.waiting = 0;
   s.curved = LG_CURVED && q->curved, s.feasible = q->mode != LG_FREE_STATES;
-  q->status = LG_NOT_FINITE, q->iterations = 0, q->mu = s.mu;
-  if (!all_finite(x0, NQ)) return LG_NOT_FINITE;
-  if (q->mode == LG_REAL_TIME && q->shift) shift(q, &s);
-  if (s.feasible) {
-    if (!roll_out(q, &s, x0, q->mode == LG_REAL_TIME)) return LG_NOT_FINITE;
+  q->iterations = 0;
+  if (q->resume == LG_RESUME) {
+    s.mu = q->mu, s.damping = q->damping, s.merit_weight = q->merit_weight;
+    s.waiting = (int)q->waiting;
   } else {
-    for (int i = 0; i < NQ; i++) q->x[i] = x0[i];
+    if (!all_finite(x0, NQ)) return end(q, &s, LG_NOT_FINITE);
+    if (q->mode == LG_REAL_TIME && q->shift) shift(q, &s);
+    if (s.feasible) {
+      if (!roll_out(q, &s, x0, q->mode == LG_REAL_TIME)) return end(q, &s, LG_NOT_FINITE);
+    } else {
+      for (int i = 0; i < NQ; i++) q->x[i] = x0[i];
+    }
+    begin(q, &s);
   }
-  begin(q, &s);
+  /* Motions with clipped controls need not be central before the barrier falls; others do. */
+  const int is_eager = s.feasible && NS + NE == 0;
   double step = 1;
   for (int64_t number = 0;; number++) {
-    q->cost = expand(q, &s);
-    if (!isfinite(q->cost)) return q->status = LG_NOT_FINITE;
+    q->cost = expand(q, &s), q->iterations = number;
+    if (!isfinite(q->cost)) return end(q, &s, LG_NOT_FINITE);
     conditions(q, &s);
-    q->iterations = number, q->mu = s.mu;
     const double residual = fmax(fmax(q->stationarity, q->violation), q->complementarity);
-    if (q->log) {
-      const double entry[LG_LOG] = {q->cost, q->stationarity, q->violation, q->complementarity,
-                                    step, s.damping, s.mu, s.curved && s.waiting == 0};
-      for (int i = 0; i < LG_LOG; i++) q->log[number * LG_LOG + i] = entry[i];
-    }
+    const double entry[LG_LOG] = {q->cost, q->stationarity, q->violation, q->complementarity,
+                                  step, s.damping, s.mu, s.curved && s.waiting == 0};
+    for (int i = 0; i < LG_LOG; i++) q->log[number * LG_LOG + i] = entry[i];
     if (q->mode != LG_REAL_TIME && s.mu <= q->mu_last && residual <= q->tolerance)
-      return q->status = LG_CONVERGED;
-    if (number >= q->max_iterations) return q->status = LG_ITERATIONS;
-    step = iterate(q, &s, q->cost);
-    if (step == 0) return q->status = LG_STALLED;
-    if (q->mode == LG_REAL_TIME && number + 1 >= q->max_iterations) {
-      q->iterations = number + 1; /* the last step needs no further look at it */
-      return q->status = LG_ITERATIONS;
+      return end(q, &s, LG_CONVERGED);
+    if (number >= q->max_iterations) return end(q, &s, LG_ITERATIONS);
+    if (q->mode != LG_REAL_TIME && !is_eager && s.inner <= central * s.mu) {
+      for (int64_t i = 0; i < (q->horizon + 1) * NE; i++)
+        q->equal_price[i] += equality_weight * s.missed[i];
+      while (s.mu > q->mu_last && s.inner <= central * s.mu) s.mu = lower_barrier(q, s.mu);
     }
-    if (q->mode != LG_REAL_TIME && step > good_step)
-      s.mu = fmax(q->mu_last, fmin(q->mu_factor * s.mu, pow(s.mu, q->mu_power)));
+    step = iterate(q, &s, q->cost);
+    if (step == 0) return end(q, &s, LG_STALLED);
+    if (q->mode != LG_REAL_TIME) {
+      if (is_eager && step > good_step) s.mu = lower_barrier(q, s.mu);
+    } else if (number + 1 >= q->max_iterations) { /* nobody asks how far the last step got */
+      q->iterations = number + 1;
+      return end(q, &s, LG_ITERATIONS);
+    }
   }
 }

@@ -25,12 +25,16 @@ ROUNDING = 1e-13
 # Iterations without the curvature of the dynamics after it made a stage concave.
 PATIENCE = 3
 FIRST_DAMPING, DAMPING_GROWTH, LAST_DAMPING = 1e-4, 10.0, 1e8
-# Weight of equalities in the sweep: their multipliers take the rest.
-EQUALITY_WEIGHT = 1e4
+# Weight of squared equalities in the augmented Lagrangian: their multipliers take the rest.
+EQUALITY_WEIGHT = 1e3
+# Violations up to this sum are rounding: no weight on them would make a direction descend.
+NEGLIGIBLE = 1e-10
 # Distance from a limit, relative to its size, at which a start is put.
 INSIDE = 1e-2
 # The barrier falls once a step of more than this share was taken.
 GOOD_STEP = 0.4
+# Where there are rows, or states of their own, it falls once the residual is this many times it.
+CENTRAL = 10.0
 
 
 class Barrier(NamedTuple):
@@ -48,7 +52,7 @@ class Barrier(NamedTuple):
     factor: float = 0.1
     power: float = 1.2
 
-    def after(self, mu: float) -> float:
+    def lowered(self, mu: float) -> float:
         """The next weight."""
         return max(self.last, min(self.factor * mu, mu**self.power))
 
@@ -151,6 +155,10 @@ class InteriorPoint:
         by tangent vectors of their own and gaps close along the way (multiple shooting).
     curved : bool
         Whether second derivatives of dynamics and cost are used.
+    x0 : ndarray, shape (nq,), optional
+        Where the motion starts, if not at the first node.
+    K : ndarray, shape (N, m, n), optional
+        Gains of the feedback that leads it along the nodes.
     """
 
     def __init__(
@@ -162,6 +170,8 @@ class InteriorPoint:
         *,
         is_feasible: bool,
         curved: bool = True,
+        x0: np.ndarray | None = None,
+        K: np.ndarray | None = None,
     ) -> None:
         self.model, self.setting, self.t, self.mu = model, setting, nodes.t, mu
         self.is_feasible = is_feasible
@@ -169,22 +179,34 @@ class InteriorPoint:
         self.waiting = 0  # iterations until the curvature is tried again
         self.damping = 0.0
         self.weight = 0.0  # on violations in the merit
-        u = inside(nodes.u, model)
-        x = self._roll_out(nodes.x, u, nodes) if is_feasible else nodes.x.copy()
+        if is_feasible:
+            x, u = self._roll_out(nodes.x[0] if x0 is None else x0, nodes, K)
+        else:
+            x, u = nodes.x.copy(), inside(nodes.u, model)
         self.expansion: Expansion
         self.prices: np.ndarray  # of the dynamics, (N, n)
         self.row_prices: np.ndarray
         rows = self._rows(Nodes(self.t, x, u))
         self.point = self._first(x, u, rows)
-        self.merit_now = np.nan
+        self.inner = np.inf  # largest residual but for missed equalities
+        # Motions with clipped controls need not be central before the barrier falls; others do.
+        self.is_eager = is_feasible and not (len(model.sides.row) or len(model.sides.equal))
 
     # -- where a solve starts ----------------------------------------------------------------------
 
-    def _roll_out(self, x: np.ndarray, u: np.ndarray, nodes: Nodes) -> np.ndarray:
-        states = [x[0]]
+    def _roll_out(
+        self, x0: np.ndarray, nodes: Nodes, K: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        model, u = self.model, nodes.u.copy()
+        states = [x0]
+        error = np.zeros(model.n) if K is None else model.group.minus(x0, nodes.x[0])
         for k in range(len(u)):
-            states.append(self.model.advance(k, nodes, self.setting, states[-1], u[k])[0])
-        return np.array(states)
+            if K is not None:
+                u[k, model.controls] += K[k] @ error
+            u[k] = inside(u[k], model)
+            after, _, error, _ = model.advance(k, nodes, self.setting, states[-1], u[k])
+            states.append(after)
+        return np.array(states), u
 
     def _rows(self, nodes: Nodes) -> np.ndarray:
         return self.model.transcription.values(nodes, self.setting).rows
@@ -212,6 +234,20 @@ class InteriorPoint:
             equal=np.zeros((len(x), len(sides.equal))),
         )
 
+    def lower_before(self, barrier: Barrier) -> None:
+        """At iterates that are central: multipliers of equalities, and a lower barrier."""
+        if self.is_eager or self.inner > CENTRAL * self.mu:
+            return
+        _, missed = self._violations(self.point, self.expansion.rows)
+        self.point = replace(self.point, equal=self.point.equal + EQUALITY_WEIGHT * missed)
+        while self.mu > barrier.last and self.inner <= CENTRAL * self.mu:
+            self.mu = barrier.lowered(self.mu)
+
+    def lower_after(self, barrier: Barrier, step: float) -> None:
+        """Lower the barrier after a step."""
+        if self.is_eager and step > GOOD_STEP:
+            self.mu = barrier.lowered(self.mu)
+
     # -- conditions of optimality ------------------------------------------------------------------
 
     def expand(self) -> Residuals:
@@ -219,7 +255,8 @@ class InteriorPoint:
         model, point = self.model, self.point
         self.expansion = at = model.expand(self._nodes(point), self.setting)
         n = model.n
-        self.row_prices = self._row_prices(point)
+        rho, missed = self._violations(point, at.rows)
+        self.row_prices = self._row_prices(point, missed)
         along = at.g + np.einsum("kri,kr->ki", at.G, self.row_prices[:-1])
         end = at.g_end + at.G_end.T @ self.row_prices[-1]
         prices = np.empty_like(at.gaps)
@@ -234,24 +271,28 @@ class InteriorPoint:
         active, sides = model.sides.active, model.sides
         products += [np.where(active, point.price * point.slack, 0.0)]
         products += [np.where(active, point.relief * point.excess, 0.0)]
-        rho, missed = self._violations(point, at.rows)
         soft = np.isfinite(sides.weight)
         unpriced = np.where(
             active & soft,
             np.where(soft, sides.weight, 0.0) * (1.0 + point.excess) - point.price - point.relief,
             0.0,
         )
-        return Residuals(
+        found = Residuals(
             float(max(np.abs(by_u).max(), np.abs(unpriced).max(initial=0.0)) / scale),
-            float(max(np.abs(v).max(initial=0.0) for v in (at.gaps, rho, missed))),
+            float(max(np.abs(at.gaps).max(initial=0.0), np.abs(rho).max(initial=0.0))),
             float(max(p.max(initial=0.0) for p in products) / scale),
         )
+        self.inner = found.largest
+        return found._replace(
+            violation=max(found.violation, float(np.abs(missed).max(initial=0.0)))
+        )
 
-    def _row_prices(self, point: Point) -> np.ndarray:
+    def _row_prices(self, point: Point, missed: np.ndarray) -> np.ndarray:
         sides = self.model.sides
         total = np.zeros((len(point.x), len(self.model.transcription.rows.names)))
         np.add.at(total.T, sides.row, np.where(sides.active, sides.sign * point.price, 0.0).T)
-        np.add.at(total.T, sides.equal, np.where(sides.equal_active, point.equal, 0.0).T)
+        equal = point.equal + EQUALITY_WEIGHT * missed
+        np.add.at(total.T, sides.equal, np.where(sides.equal_active, equal, 0.0).T)
         return total
 
     def _violations(self, point: Point, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -350,12 +391,11 @@ class InteriorPoint:
             except np.linalg.LinAlgError:
                 self._make_convex()
                 return None
-            K = -np.linalg.solve(L.T, np.linalg.solve(L, M[n:, :n]))
-            k_all[k] = -np.linalg.solve(L.T, np.linalg.solve(L, g[n:]))
-            K_all[k] = K
-            p = g[:n] + M[:n, n:] @ k_all[k]
-            P = M[:n, :n] + M[:n, n:] @ K
-            P = (P + P.T) / 2
+            # P = M_xx − Yᵀ Y and p = g_x − Yᵀ y with L Y = M_ux, L y = g_u
+            Y, y = np.linalg.solve(L, M[n:, :n]), np.linalg.solve(L, g[n:])
+            k_all[k], K_all[k] = -np.linalg.solve(L.T, y), -np.linalg.solve(L.T, Y)
+            p = g[:n] - Y.T @ y
+            P = (M[:n, :n] + M[:n, :n].T) / 2 - Y.T @ Y
         return Sweep(k_all, K_all)
 
     def _search(self, sweep: Sweep, terms: _Terms) -> tuple[Point | None, float]:
@@ -377,7 +417,7 @@ class InteriorPoint:
         dz = terms.change + terms.sigma * sides.sign * d_rows[:, sides.row]
         de = np.where(sides.active, terms.a + terms.b * dz, 0.0)
         ds = np.where(sides.active, -terms.rho - sides.sign * d_rows[:, sides.row] + de, 0.0)
-        still_missed = terms.missed + np.where(sides.equal_active, d_rows[:, sides.equal], 0.0)
+        d_missed = np.where(sides.equal_active, d_rows[:, sides.equal], 0.0)
         soft = np.isfinite(sides.weight) & sides.active
         w = np.where(np.isfinite(sides.weight), sides.weight, 0.0)
         slope = (
@@ -385,27 +425,37 @@ class InteriorPoint:
             + np.vdot(at.g_end, eps[-1])
             + np.vdot(-mu / (v - model.lower) + mu / (model.upper - v), du)
             - np.where(sides.active, mu * ds / point.slack, 0.0).sum()
-            + np.where(soft, (w * (1 + point.excess) - mu / _positive(point.excess, soft)) * de, 0.0).sum()
+            + np.vdot(w * (1 + point.excess) - mu / np.where(soft, point.excess, 1.0), soft * de)
+            + np.vdot(point.equal + EQUALITY_WEIGHT * terms.missed, d_missed)
         )
-        cost, violation = self._merit(
-            at.cost, at.gaps, at.rows, point
-        )
-        left = np.abs(still_missed).sum()
-        if violation - left > 0:
-            self.weight = max(self.weight, slope / ((1 - SAFETY) * (violation - left)))
-        descent = slope - self.weight * (violation - left)
-        self.slope = descent
+        cost, violation = self._merit(at.cost, at.gaps, at.rows, point)
+        if violation > NEGLIGIBLE:
+            self.weight = max(self.weight, slope / ((1 - SAFETY) * violation))
+        descent = slope - self.weight * violation
         start = cost + self.weight * violation
-        step = 1.0
+        step = self._longest(du, ds, de)
         while step >= SMALLEST_STEP:
             trial, found = self._trial(step, sweep, eps, du, ds, de)
             if trial is not None:
                 cost, violation = self._merit(*found, trial)
                 change = cost + self.weight * violation - start
                 if change <= SUFFICIENT_DECREASE * step * descent + ROUNDING * abs(start):
-                    return self._reprice(trial, step, still_missed), step
+                    return self._reprice(trial), step
             step /= 2
         return None, 0.0
+
+    def _longest(self, du: np.ndarray, ds: np.ndarray, de: np.ndarray) -> float:
+        """The largest share of the step that keeps distances positive; motions clip controls."""
+        model, point = self.model, self.point
+        pairs = [(point.slack, ds), (point.excess, de)]
+        if not self.is_feasible:
+            v = point.u[:, model.controls]
+            pairs += [(v - model.lower, du), (model.upper - v, -du)]
+        shares = [
+            (-TO_BOUNDARY * room[move < 0] / move[move < 0]).min(initial=1.0)
+            for room, move in pairs
+        ]
+        return float(min(shares))
 
     def _trial(self, step, sweep, eps, du, ds, de):
         """The point at a share of the step, with its cost, gaps and rows."""
@@ -439,13 +489,12 @@ class InteriorPoint:
             return None, None
         sides = model.sides
         h = sides.sign * (found[2][:, sides.row] - sides.limit)
-        excess = np.maximum((1 - TO_BOUNDARY) * point.excess, point.excess + step * de)
-        slack = np.maximum((1 - TO_BOUNDARY) * point.slack, point.slack + step * ds)
-        slack = np.where(sides.active, np.maximum(slack, excess - h), point.slack)
+        excess, slack = point.excess + step * de, point.slack + step * ds
+        slack = np.where(sides.active, np.maximum(slack, excess - h), slack)
         return replace(point, x=x, u=u, slack=slack, excess=excess), found
 
     def _merit(self, cost, gaps, rows, point: Point) -> tuple[float, float]:
-        """Cost with barrier and prices of excess, and the sum of violations."""
+        """Cost with barrier, prices of excess and of equalities, and the sum of violations."""
         model, mu, sides = self.model, self.mu, self.model.sides
         v = point.u[:, model.controls]
         total = cost - mu * sum(
@@ -458,9 +507,10 @@ class InteriorPoint:
         w = np.where(np.isfinite(sides.weight), sides.weight, 0.0)
         total += np.where(soft, w * (e + e**2 / 2) - mu * np.log(e), 0.0).sum()
         rho, missed = self._violations(point, rows)
-        return float(total), float(np.abs(gaps).sum() + np.abs(rho).sum() + np.abs(missed).sum())
+        total += np.vdot(point.equal + EQUALITY_WEIGHT / 2 * missed, missed)
+        return float(total), float(np.abs(gaps).sum() + np.abs(rho).sum())
 
-    def _reprice(self, trial: Point, step: float, still_missed: np.ndarray) -> Point:
+    def _reprice(self, trial: Point) -> Point:
         """Multipliers by linearized complementarity, near what the new distances ask for."""
         model, old, mu = self.model, self.point, self.mu
         v, new = old.u[:, model.controls], trial.u[:, model.controls]
@@ -483,7 +533,6 @@ class InteriorPoint:
             above=priced(old.above, model.upper - v, model.upper - new),
             price=priced(old.price, old.slack, trial.slack),
             relief=np.where(soft, relief, 0.0),
-            equal=old.equal + step * EQUALITY_WEIGHT * still_missed,
         )
 
     def _nodes(self, point: Point) -> Nodes:
@@ -506,13 +555,9 @@ def inside(u: np.ndarray, model: StageModel) -> np.ndarray:
     width = np.where(both, upper, 0.0) - np.where(both, lower, 0.0)
     apart = np.where(both, INSIDE * width, INSIDE)
     moved = u.copy()
-    moved[:, model.controls] = np.clip(u[:, model.controls], lower + apart, upper - apart)
+    moved[..., model.controls] = np.clip(u[..., model.controls], lower + apart, upper - apart)
     return moved
 
 
 def _finite(distance: np.ndarray, otherwise: float = 0.0) -> np.ndarray:
     return np.where(np.isfinite(distance), distance, otherwise)
-
-
-def _positive(values: np.ndarray, where: np.ndarray) -> np.ndarray:
-    return np.where(where, values, 1.0)

@@ -16,15 +16,18 @@ from ..codegen._library import find_or_build, key_of
 from ..codegen._notice import notice
 from ..codegen._policy import compile_policy
 from ..codegen._unit import Part, unit_source
-from ._interior_point import Barrier
+from ._interior_point import Barrier, InteriorPoint
 from ._stage_model import StageModel
-from ._transcription import Setting
+from ._transcription import Nodes, Setting
 
 SOURCE = Path(__file__).with_name("_interior_point.c")
 
 FREE_STATES, ROLL_OUT, REAL_TIME = 0, 1, 2
 CONVERGED, ITERATIONS, STALLED, NOT_FINITE = range(4)
 LOG = ("cost", "stationarity", "violation", "complementarity", "step", "damping", "mu", "curved")
+
+# Compiled and interpreted residuals of a random start agree to this share.
+CHECK = 1e-6
 
 _POINTER, _INTEGER, _NUMBER = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
 
@@ -37,13 +40,15 @@ class _Problem(ctypes.Structure):
         *((name, _POINTER) for name in "t x_ref u_ref p w w_end P lower upper row equal".split()),
         *((name, _POINTER) for name in "sign limit weight active target equal_active".split()),
         ("dt", _NUMBER),
-        *((name, _INTEGER) for name in "mode shift max_iterations curved".split()),
+        *((name, _INTEGER) for name in "mode shift max_iterations curved resume".split()),
         *((name, _NUMBER) for name in "tolerance mu_first mu_last mu_factor mu_power".split()),
         *((name, _POINTER) for name in "x u below above slack price excess relief".split()),
-        *((name, _POINTER) for name in "equal_price k K".split()),
+        *((name, _POINTER) for name in "equal_price k K rows".split()),
+        *((name, _NUMBER) for name in "mu damping merit_weight".split()),
+        ("waiting", _INTEGER),
         ("status", _INTEGER),
         ("iterations", _INTEGER),
-        *((n, _NUMBER) for n in "cost stationarity violation complementarity mu".split()),
+        *((name, _NUMBER) for name in "cost stationarity violation complementarity".split()),
         ("log", _POINTER),
         ("work", _POINTER),
     ]
@@ -136,10 +141,10 @@ def load(model: StageModel) -> tuple[Run, int] | None:
         found, _ = find_or_build(
             key_of(compiler, flags, content),
             compiler,
-            flags,
+            [flags],
             write=lambda: write(model, compiler),
             load=_open,
-            check=lambda entries: None,
+            check=lambda entries: _difference(model, *entries),
             about={"function": name, "operations": longest, "written": written},
         )
     except (BuildError, OSError, UnsafeFolder, NotImplementedError) as error:
@@ -155,6 +160,29 @@ def _open(path: Path) -> tuple[Any, Any]:
     run.argtypes, run.restype = [_POINTER, _POINTER], ctypes.c_int
     work.argtypes, work.restype = [_INTEGER], _INTEGER
     return run, work
+
+
+def _difference(model: StageModel, run: Run, work: Any) -> str | None:
+    """What the kernel makes of a random start, compared with NumPy: one step of free states."""
+    problem, system, N = model.problem, model.problem.system, model.problem.horizon
+    rng = np.random.default_rng(0)
+    x_ref = np.repeat(system.state.identity[None], N + 1, axis=0)
+    u_ref = np.repeat(system.nominal_input[None], N + 1, axis=0)
+    setting = Setting(x_ref, u_ref, problem.nominal_parameters, np.eye(system.state.dim))
+    moves = 0.1 * rng.normal(size=(N + 1, system.state.dim))
+    nodes = Nodes(problem.times(), system.state.plus(x_ref, moves), u_ref[:-1].copy())
+    memory = Memory(model, run, int(work(N)), 1)
+    memory.give(setting, nodes.t)
+    memory.arrays["x"][:], memory.arrays["u"][:] = nodes.x, nodes.u
+    with np.errstate(all="ignore"):
+        memory.run(nodes.x[0], FREE_STATES, max_iterations=0, barrier=Barrier())
+        point = InteriorPoint(model, setting, nodes, Barrier().first, is_feasible=False)
+        want = np.array([*point.expand(), point.expansion.cost])
+    log = dict(zip(LOG, memory.arrays["log"][0], strict=True))
+    have = np.array([log["stationarity"], log["violation"], log["complementarity"], log["cost"]])
+    if not np.isfinite(want).all() or np.allclose(have, want, rtol=CHECK, atol=CHECK):
+        return None
+    return f"differs from NumPy at a random start: {have} instead of {want}"
 
 
 class Memory:
@@ -191,6 +219,7 @@ class Memory:
             "below": (N, m), "above": (N, m), "slack": (N + 1, ns), "price": (N + 1, ns),
             "excess": (N + 1, ns), "relief": (N + 1, ns), "equal_price": (N + 1, ne),
             "k": (N, m), "K": (N, n, m), "log": (most + 1, len(LOG)),
+            "rows": (N + 1, len(model.transcription.rows.names)),
         }  # fmt: skip
         arrays = {name: np.zeros(shape) for name, shape in shapes.items()}
         for name, value in constants.items():
@@ -227,11 +256,12 @@ class Memory:
         tolerance: float = 0.0,
         shift: bool = False,
         curved: bool = True,
+        resume: bool = False,
     ) -> int:
         """Solve from what the arrays hold; returns the status."""
         about = self.about
         self.start[:] = x0
-        about.mode, about.shift, about.curved = mode, shift, curved
+        about.mode, about.shift, about.curved, about.resume = mode, shift, curved, resume
         about.max_iterations, about.tolerance = min(max_iterations, self.most), tolerance
         about.mu_first, about.mu_last, about.mu_factor, about.mu_power = barrier
         return self._run(self._address, self._start)
