@@ -1,4 +1,4 @@
-"""Several functions as static C functions in one source, for algorithms written in C around them."""
+"""Several functions as static C functions in one source, for algorithms in C around them."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ static const double sufficient = 1e-4, smallest_step = 1.0 / 4096, safety = 0.5,
 static const double negligible = 1e-10;
 static const double first_damping = 1e-4, damping_growth = 10.0, last_damping = 1e8;
 static const double equality_weight = 1e3, inside = 1e-2, good_step = 0.4;
-static const double central = 10.0;
-enum { PATIENCE = 3 };
+static const double central = 10.0, progress = 0.9;
+enum { PATIENCE = 3, MOST_IDLE = 30 };
 
 typedef struct {
   /* what is to be solved */
@@ -729,6 +729,7 @@ static void begin(lg_problem *q, lg_state *s)
       q->below[k * NV + j] = mu / (*v - low);
       q->above[k * NV + j] = mu / (high - *v);
     }
+  if (NR == 0) return;
   lg_values(N, q->t, q->x, q->u, q->x + NQ, q->x_ref, q->u_ref, q->p, q->w, &q->dt, s->t_cost,
             s->t_gap, s->t_rows, s->scratch);
   at_end(q, q->x + N * NQ, s->t_rows + N * NR, s->scratch);
@@ -783,7 +784,8 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
   }
   /* Motions with clipped controls need not be central before the barrier falls; others do. */
   const int is_eager = s.feasible && NS + NE == 0;
-  double step = 1;
+  double step = 1, best = INFINITY;
+  int idle = 0;
   for (int64_t number = 0;; number++) {
     q->cost = expand(q, &s), q->iterations = number;
     if (!isfinite(q->cost)) return end(q, &s, LG_NOT_FINITE);
@@ -794,6 +796,9 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     for (int i = 0; i < LG_LOG; i++) q->log[number * LG_LOG + i] = entry[i];
     if (q->mode != LG_REAL_TIME && s.mu <= q->mu_last && residual <= q->tolerance)
       return end(q, &s, LG_CONVERGED);
+    idle = s.mu > q->mu_last || residual < progress * best ? 0 : idle + 1;
+    best = fmin(best, residual);
+    if (q->mode != LG_REAL_TIME && idle > MOST_IDLE) return end(q, &s, LG_STALLED);
     if (number >= q->max_iterations) return end(q, &s, LG_ITERATIONS);
     if (q->mode != LG_REAL_TIME && !is_eager && s.inner <= central * s.mu) {
       for (int64_t i = 0; i < (q->horizon + 1) * NE; i++)

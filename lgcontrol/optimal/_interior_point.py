@@ -251,7 +251,7 @@ class InteriorPoint:
     # -- conditions of optimality ------------------------------------------------------------------
 
     def expand(self) -> Residuals:
-        """Evaluate the problem about the iterate and its multipliers; how far it is from optimal."""
+        """Evaluate the problem about the iterate; how far it is from optimal."""
         model, point = self.model, self.point
         self.expansion = at = model.expand(self._nodes(point), self.setting)
         n = model.n

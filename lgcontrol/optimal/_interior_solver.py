@@ -20,7 +20,6 @@ from ._kernel import (
     CONVERGED,
     FREE_STATES,
     ITERATIONS,
-    LOG,
     NOT_FINITE,
     REAL_TIME,
     ROLL_OUT,
@@ -51,6 +50,9 @@ LAST_BARRIER = 0.5
 # A shift by this close to a whole step is one.
 SAME_NODE = 1e-6
 MOST_ITERATIONS = 1000
+# A solve has stalled when at the last barrier so many iterations did not lower the residual to
+# this share: distances to limits are only as exact as the inputs they are differences of.
+MOST_IDLE, PROGRESS = 30, 0.9
 
 
 class _Run(NamedTuple):
@@ -262,8 +264,8 @@ class InteriorPointSolver:
         if self.shooting != "rollout" and not (np.abs(gaps).max(initial=0.0) <= MOTION):
             follows = callable(guess) and not isinstance(guess, Trajectory | OptimalSolution)
             mode = ROLL_OUT if self.shooting == "auto" and follows else FREE_STATES
-        if self.shooting == "states":
-            mode = FREE_STATES
+        if self.shooting == "states" or (self.shooting == "auto" and len(self.model.sides.equal)):
+            mode = FREE_STATES  # motions that start off an unstable system miss their end by far
         barrier = Barrier(last=LAST_BARRIER * tolerance)
         watch = _Watch(started, time_limit, callback, max_iterations)
         run = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
@@ -326,12 +328,19 @@ class InteriorPointSolver:
             K=self._K if mode == REAL_TIME else None,
         )
         log: list[np.ndarray] = []
-        step, status = 1.0, ITERATIONS
+        step, status, best, idle = 1.0, ITERATIONS, np.inf, 0
         while True:
             found = point.expand()
             log.append(
                 np.array(
-                    [point.expansion.cost, *found, step, point.damping, point.mu, point.waiting == 0]
+                    [
+                        point.expansion.cost,
+                        *found,
+                        step,
+                        point.damping,
+                        point.mu,
+                        point.waiting == 0,
+                    ]
                 )
             )
             if not np.isfinite(log[-1][0]):
@@ -339,6 +348,11 @@ class InteriorPointSolver:
                 break
             if mode != REAL_TIME and point.mu <= barrier.last and found.largest <= tolerance:
                 status = CONVERGED
+                break
+            is_idle = point.mu <= barrier.last and found.largest >= PROGRESS * best
+            best, idle = min(best, found.largest), idle + 1 if is_idle else 0
+            if mode != REAL_TIME and idle > MOST_IDLE:
+                status = STALLED
                 break
             if not watch.goes_on(log[-1], len(log) - 1):
                 break
@@ -353,9 +367,7 @@ class InteriorPointSolver:
             self._K = outcome.sweep.K
             if mode != REAL_TIME:
                 point.lower_after(barrier, step)
-        rows = self.transcription.values(
-            Nodes(nodes.t, point.point.x, point.point.u), setting
-        ).rows
+        rows = self.transcription.values(Nodes(nodes.t, point.point.x, point.point.u), setting).rows
         return _Run(status, point.point.x, point.point.u, rows, np.array(log))
 
     # -- in real time ------------------------------------------------------------------------------
@@ -465,9 +477,7 @@ class InteriorPointSolver:
             values = Values(0.0, np.zeros(0), run.rows)
             penalty = self.transcription.penalty(values, rows.soft * problem.dt)
         slack = 1e-6 if tolerance is None else tolerance
-        violations = worst_violations(
-            rows.names, np.where(hard & (excess > slack), excess, 0.0), t
-        )
+        violations = worst_violations(rows.names, np.where(hard & (excess > slack), excess, 0.0), t)
         seconds = time.perf_counter() - watch.started
         log = tuple(
             Iteration(

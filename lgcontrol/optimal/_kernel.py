@@ -122,8 +122,10 @@ def load(model: StageModel) -> tuple[Run, int] | None:
     try:
         compiler = find_compiler()
         if compiler is None or compiler.kind == "tcc":
-            notice("interior point", "no C compiler found: the interior point runs in NumPy, "
-                   "some fifty times slower")
+            notice(
+                "interior point",
+                "no C compiler found: the interior point runs in NumPy, some fifty times slower",
+            )
             return None
         parts = parts_of(model)
         if any(part.function._backend.program.flat is None for part in parts):
@@ -134,8 +136,10 @@ def load(model: StageModel) -> tuple[Run, int] | None:
         content = [
             SOURCE.read_text(encoding="utf-8"),
             _sizes(model, 0),
-            *(f"{part.name} {part.shared} {part.function._backend.program.identity}"
-              for part in parts),
+            *(
+                f"{part.name} {part.shared} {part.function._backend.program.identity}"
+                for part in parts
+            ),
         ]
         written = 2 * sum(part.function._backend.program.operations for part in parts)
         found, _ = find_or_build(

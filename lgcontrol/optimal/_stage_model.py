@@ -167,9 +167,7 @@ class StageModel:
             for k, i in enumerate(self.controls.tolist()):
                 spread[i, k] = 1
             moved["u"] = inputs["u"] + spread @ d[self.n :]
-        outcome = dict(
-            zip(values.results, values.function.call(list(moved.values())), strict=True)
-        )
+        outcome = dict(zip(values.results, values.function.call(list(moved.values())), strict=True))
         prices = {"row_prices": ca.SX.sym("row_prices", len(self.transcription.rows.names))}
         lagrangian = outcome["cost"] + ca.dot(prices["row_prices"], outcome["rows"])
         hessian = ca.substitute(ca.hessian(lagrangian, d)[0], d, here)
