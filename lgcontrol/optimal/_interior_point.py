@@ -1,6 +1,6 @@
 """Interior point on the group: one barrier Newton step by a Riccati sweep, repeated.
 
-This is the readable form of the algorithm; `c/interior_point.c` is the same, line by line.
+This is the readable form of the algorithm; `_interior_point.c` is the same, line by line.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._stage_model import Expansion, StageModel
-from ._transcription import Nodes, Setting
+from ._transcription import Nodes, Setting, Values
 
 # Share of the way to a limit that one step may go.
 TO_BOUNDARY = 0.995
@@ -433,21 +433,23 @@ class InteriorPoint:
             self.weight = max(self.weight, slope / ((1 - SAFETY) * violation))
         descent = slope - self.weight * violation
         start = cost + self.weight * violation
-        step = self._longest(du, ds, de)
+        direction = _Direction(eps, du, ds, de)
+        step = self._longest(direction)
         while step >= SMALLEST_STEP:
-            trial, found = self._trial(step, sweep, eps, du, ds, de)
-            if trial is not None:
-                cost, violation = self._merit(*found, trial)
+            found = self._trial(step, sweep, direction)
+            if found is not None:
+                trial, values = found
+                cost, violation = self._merit(values.cost, values.gaps, values.rows, trial)
                 change = cost + self.weight * violation - start
                 if change <= SUFFICIENT_DECREASE * step * descent + ROUNDING * abs(start):
                     return self._reprice(trial), step
             step /= 2
         return None, 0.0
 
-    def _longest(self, du: np.ndarray, ds: np.ndarray, de: np.ndarray) -> float:
+    def _longest(self, direction: _Direction) -> float:
         """The largest share of the step that keeps distances positive; motions clip controls."""
-        model, point = self.model, self.point
-        pairs = [(point.slack, ds), (point.excess, de)]
+        model, point, du = self.model, self.point, direction.du
+        pairs = [(point.slack, direction.ds), (point.excess, direction.de)]
         if not self.is_feasible:
             v = point.u[:, model.controls]
             pairs += [(v - model.lower, du), (model.upper - v, -du)]
@@ -457,8 +459,11 @@ class InteriorPoint:
         ]
         return float(min(shares))
 
-    def _trial(self, step, sweep, eps, du, ds, de):
-        """The point at a share of the step, with its cost, gaps and rows."""
+    def _trial(
+        self, step: float, sweep: Sweep, direction: _Direction
+    ) -> tuple[Point, Values] | None:
+        """The point at a share of the step, and its values; None where they are not finite."""
+        eps, du, ds, de = direction
         model, point = self.model, self.point
         nodes = self._nodes(point)
         controls = model.controls
@@ -467,33 +472,35 @@ class InteriorPoint:
         high = v + TO_BOUNDARY * (model.upper - v)
         u = point.u.copy()
         if self.is_feasible:
-            x, cost, all_rows = [point.x[0]], 0.0, []
+            states, cost, all_rows = [point.x[0]], 0.0, []
             gap = np.zeros(model.n)
             for k in range(len(v)):
                 own = v[k] + step * sweep.k[k] + sweep.K[k] @ gap
                 u[k, controls] = np.clip(own, low[k], high[k])
-                after, part, gap, rows = model.advance(k, nodes, self.setting, x[-1], u[k])
+                after, part, gap, rows = model.advance(k, nodes, self.setting, states[-1], u[k])
                 if not np.isfinite(after).all():
-                    return None, None
-                x.append(after)
+                    return None
+                states.append(after)
                 cost += part
                 all_rows.append(rows)
-            part, rows = model.end(nodes, self.setting, x[-1])
-            found = (cost + part, np.zeros_like(eps[1:]), np.array([*all_rows, rows]))
-            x = np.array(x)
+            part, rows = model.end(nodes, self.setting, states[-1])
+            found = Values(cost + part, np.zeros_like(eps[1:]), np.array([*all_rows, rows]))
+            x = np.array(states)
         else:
             u[:, controls] = np.clip(v + step * du, low, high)
             x = model.group.plus(point.x, step * eps)
             found = model.transcription.values(Nodes(self.t, x, u), self.setting)
-        if not np.isfinite(found[0]):
-            return None, None
+        if not np.isfinite(found.cost):
+            return None
         sides = model.sides
-        h = sides.sign * (found[2][:, sides.row] - sides.limit)
+        h = sides.sign * (found.rows[:, sides.row] - sides.limit)
         excess, slack = point.excess + step * de, point.slack + step * ds
         slack = np.where(sides.active, np.maximum(slack, excess - h), slack)
         return replace(point, x=x, u=u, slack=slack, excess=excess), found
 
-    def _merit(self, cost, gaps, rows, point: Point) -> tuple[float, float]:
+    def _merit(
+        self, cost: float, gaps: np.ndarray, rows: np.ndarray, point: Point
+    ) -> tuple[float, float]:
         """Cost with barrier, prices of excess and of equalities, and the sum of violations."""
         model, mu, sides = self.model, self.mu, self.model.sides
         v = point.u[:, model.controls]
@@ -539,7 +546,18 @@ class InteriorPoint:
         return Nodes(self.t, point.x, point.u)
 
 
+class _Direction(NamedTuple):
+    """A full step of states, controls, slacks and excesses."""
+
+    eps: np.ndarray
+    du: np.ndarray
+    ds: np.ndarray
+    de: np.ndarray
+
+
 class _Terms(NamedTuple):
+    """Of rows: violations, ``e⁺ = e + a + b dz``, ``z⁺ = z + change + sigma dh``."""
+
     rho: np.ndarray
     missed: np.ndarray
     a: np.ndarray

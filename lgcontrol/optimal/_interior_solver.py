@@ -417,6 +417,7 @@ class InteriorPointSolver:
         whole = round(steps)
         is_shift = abs(steps - whole) < SAME_NODE and 0 <= whole <= 1
         barrier, memory = Barrier(first=REAL_TIME_BARRIER), self._memory
+        nodes = last
         if memory is None or not is_shift:
             nodes = moved_on(problem, last, times, setting.p[: problem.system.n_parameters])
             self._K = _moved_gains(self._K, whole)
@@ -427,10 +428,7 @@ class InteriorPointSolver:
         else:
             arrays = memory.arrays
             memory.give(setting, times)
-            if is_shift:
-                arrays["x"][:], arrays["u"][:] = last.x, last.u
-            else:
-                arrays["x"][:], arrays["u"][:] = nodes.x, nodes.u
+            arrays["x"][:], arrays["u"][:] = nodes.x, nodes.u
             if self._K is None:
                 memory.K[:] = 0.0
             else:

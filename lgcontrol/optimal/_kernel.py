@@ -217,7 +217,8 @@ class Memory:
             "target": sides.target, "equal_active": sides.equal_active,
         }  # fmt: skip
         shapes = {
-            "t": (N + 1,), "x_ref": (N + 1, model.group.nq), "u_ref": (N + 1, problem.system.n_inputs),
+            "t": (N + 1,), "x_ref": (N + 1, model.group.nq),
+            "u_ref": (N + 1, problem.system.n_inputs),
             "p": problem.nominal_parameters.shape, "P": (n, n),
             "x": (N + 1, model.group.nq), "u": (N, problem.system.n_inputs),
             "below": (N, m), "above": (N, m), "slack": (N + 1, ns), "price": (N + 1, ns),
@@ -225,7 +226,7 @@ class Memory:
             "k": (N, m), "K": (N, n, m), "log": (most + 1, len(LOG)),
             "rows": (N + 1, len(model.transcription.rows.names)),
         }  # fmt: skip
-        arrays = {name: np.zeros(shape) for name, shape in shapes.items()}
+        arrays: dict[str, Any] = {name: np.zeros(shape) for name, shape in shapes.items()}
         for name, value in constants.items():
             kind = np.int64 if name in ("row", "equal") else np.float64
             arrays[name] = np.ascontiguousarray(value, dtype=kind)

@@ -121,7 +121,7 @@ class StageModel:
         own = inputs["p"][: problem.system.n_parameters]
         after = step(inputs["t"], inputs["x"], inputs["u"], own, inputs["dt"])
         cost, gap, rows = values.function(*inputs.values())
-        results = [after, cost, gap, rows]
+        results: Any = [after, cost, gap, rows]
         if isinstance(after, ca.SX):
             results = ca.cse(results)
         function = ca.Function(

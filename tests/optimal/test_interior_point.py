@@ -1,4 +1,4 @@
-"""The interior point: against IPOPT, differences and SQP; in C as in NumPy; where it must give up."""
+"""The interior point: against IPOPT, differences and SQP; in C as in NumPy; where it gives up."""
 
 from dataclasses import replace
 
