@@ -1,5 +1,6 @@
 """Optimal control problems on Lie groups and the solvers behind them."""
 
+from ._interior_solver import InteriorPointSolver as InteriorPointSolver
 from ._problem import SOLVERS as SOLVERS
 from ._problem import Iteration as Iteration
 from ._problem import OptimalControlProblem as OptimalControlProblem

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from ..codegen import check_shape
 from ..groups import check_element
 from ..systems import Trajectory
+from ._given import Given
 from ._guess import make_guess, moved_on
 from ._problem import (
     ACCEPTABLE_RESIDUAL,
@@ -25,8 +26,6 @@ from ._problem import (
     worst_violations,
 )
 from ._qp import Backend, QPSolver
-from ._reference import sample_reference
-from ._riccati import cost_to_go
 from ._stage_qp import StageQP, StageQPSolution, gradient_size, optimality_residual
 from ._transcription import Nodes, Setting, Transcription, Values
 
@@ -90,7 +89,7 @@ class SQPSolver:
         self.qp, self._backend = QPSolver(qp), qp
         self.is_prepared = False
         self._found: Nodes | None = None
-        self._terminal: tuple[Any, np.ndarray, np.ndarray] | None = None
+        self._given: Given | None = None
         self._transcription = None if problem is None else Transcription(problem)
 
     def __repr__(self) -> str:
@@ -167,29 +166,9 @@ class SQPSolver:
         -------
         Setting
         """
-        problem = self.problem
-        reference = problem.reference if reference is None else reference
-        values = problem.parameter_values(p)
-        own = values[: problem.system.n_parameters]
-        x_ref, u_ref = sample_reference(problem.system, reference, times, own)
-        weight = self._terminal_weight(reference, x_ref[-1], u_ref[-1], times[-1], values)
-        return Setting(x_ref, u_ref, values, weight)
-
-    def _terminal_weight(
-        self, reference: Any, x_ref: np.ndarray, u_ref: np.ndarray, t: float, p: np.ndarray
-    ) -> np.ndarray:
-        """That of the problem; a Riccati solution is kept until there is another reference."""
-        if not isinstance(self.problem.terminal, str):
-            return self.problem.terminal
-        own = p[: self.problem.system.n_parameters]
-        end = np.concatenate([own, x_ref, u_ref])
-        kept = self._terminal
-        if kept is not None and kept[0] is reference:  # as it moves on the weight stays
-            end = end if not np.array_equal(kept[1][: len(own)], own) else kept[1]
-        if kept is None or not np.array_equal(kept[1], end):
-            weight = cost_to_go(self.problem, x_ref, u_ref, t, p)
-            self._terminal = kept = (reference, end, weight)
-        return kept[2]
+        if self._given is None:
+            self._given = Given(self.problem)
+        return self._given.setting(times, reference, p)
 
     @np.errstate(over="ignore", invalid="ignore")  # a diverged guess: the QP is refused then
     def step(

@@ -1,0 +1,89 @@
+"""Given: reference, parameters and terminal weight of a solve, sampled at its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ._problem import OptimalControlProblem
+from ._reference import moves, sample_reference
+from ._riccati import cost_to_go
+from ._transcription import Setting
+
+
+class Given:
+    """Makes the `Setting` of a solve; what it found stays while the same is asked for.
+
+    Parameters
+    ----------
+    problem : OptimalControlProblem
+    """
+
+    def __init__(self, problem: OptimalControlProblem) -> None:
+        self.problem = problem
+        self._terminal: tuple[Any, np.ndarray, np.ndarray] | None = None
+        self._last: tuple[Any, np.ndarray, Setting] | None = None
+
+    def setting(
+        self,
+        times: np.ndarray,
+        reference: Any = None,
+        p: Mapping[str, float] | ArrayLike | None = None,
+    ) -> Setting:
+        """Reference, parameters and terminal weight for the times of the nodes.
+
+        Parameters
+        ----------
+        times : ndarray, shape (N + 1,)
+        reference : optional
+            That of the problem if left out.
+        p : mapping or array_like, optional
+            Parameters of the system and of the problem; nominal if left out.
+
+        Returns
+        -------
+        Setting
+        """
+        problem = self.problem
+        reference = problem.reference if reference is None else reference
+        values = problem.parameter_values(p)
+        # Only an array of the caller's may have changed since; it is compared by its numbers.
+        last, is_still = self._last, not moves(reference)
+        if (
+            last is not None
+            and is_still
+            and np.array_equal(values, last[1])
+            and (
+                np.array_equal(reference, last[0])
+                if isinstance(reference, np.ndarray)
+                else reference is last[0] and not isinstance(reference, list)
+            )
+        ):
+            return last[2]
+        own = values[: problem.system.n_parameters]
+        x_ref, u_ref = sample_reference(problem.system, reference, times, own)
+        weight = self._terminal_weight(reference, x_ref[-1], u_ref[-1], times[-1], values)
+        found = Setting(x_ref, u_ref, values, weight)
+        if is_still and not isinstance(reference, list):
+            kept = reference.copy() if isinstance(reference, np.ndarray) else reference
+            self._last = (kept, values.copy(), found)
+        return found
+
+    def _terminal_weight(
+        self, reference: Any, x_ref: np.ndarray, u_ref: np.ndarray, t: float, p: np.ndarray
+    ) -> np.ndarray:
+        """That of the problem; a Riccati solution is kept until there is another reference."""
+        if not isinstance(self.problem.terminal, str):
+            return self.problem.terminal
+        own = p[: self.problem.system.n_parameters]
+        end = np.concatenate([own, x_ref, u_ref])
+        kept = self._terminal
+        if kept is not None and kept[0] is reference:  # as it moves on the weight stays
+            end = end if not np.array_equal(kept[1][: len(own)], own) else kept[1]
+        if kept is None or not np.array_equal(kept[1], end):
+            weight = cost_to_go(self.problem, x_ref, u_ref, t, p)
+            self._terminal = kept = (reference, end, weight)
+        return kept[2]

@@ -1,0 +1,817 @@
+/* Interior point on the group: the algorithm of `_interior_point.py`, line by line.
+ *
+ * Before this text stand the sizes
+ *   NX NQ NU NV NP   error coordinates, state coordinates, inputs, controls, parameters
+ *   NR NS NE         rows, one-sided rows, equalities
+ *   NW NWE           entries of the weights along the horizon and at its end
+ * the positions of the controls, and the functions of a stage, which work on all stages at once:
+ *   lg_stage lg_values lg_curvature   (items, ..., scratch)
+ *   lg_roll lg_plus lg_end lg_end_values lg_end_curvature   one at a time
+ * Matrices are stored by columns, stages one after the other. Nothing is allocated and nothing is
+ * kept between calls: all memory is the caller's. */
+#include <math.h>
+#include <stdint.h>
+#define NZ (NX + NV)
+#ifndef LG_EXPORT
+#define LG_EXPORT extern __attribute__((visibility("default")))
+#endif
+#ifndef LG_W
+#define LG_W 1 /* doubles in a vector */
+#endif
+#ifdef __GNUC__
+#define LG_INLINE static inline __attribute__((always_inline))
+#else
+#define LG_INLINE static inline
+#endif
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3")
+#endif
+
+enum { LG_CONVERGED = 0, LG_ITERATIONS = 1, LG_STALLED = 2, LG_NOT_FINITE = 3 };
+enum { LG_FREE_STATES = 0, LG_ROLL_OUT = 1, LG_REAL_TIME = 2 };
+enum { LG_FRESH = 0, LG_RESUME = 1 };
+enum { LG_LOG = 8 };
+
+static const double to_boundary = 0.995, least_price = 1e-2, largest_price = 1e2;
+static const double sufficient = 1e-4, smallest_step = 1.0 / 4096, safety = 0.5, rounding = 1e-13;
+static const double negligible = 1e-10;
+static const double first_damping = 1e-4, damping_growth = 10.0, last_damping = 1e8;
+static const double equality_weight = 1e3, inside = 1e-2, good_step = 0.4;
+static const double central = 10.0, progress = 0.9;
+enum { PATIENCE = 3, MOST_IDLE = 30 };
+
+typedef struct {
+  /* what is to be solved */
+  int64_t horizon;
+  const double *t, *x_ref, *u_ref, *p, *w, *w_end, *P, *lower, *upper;
+  const int64_t *row, *equal;
+  const double *sign, *limit, *weight, *active, *target, *equal_active;
+  double dt;
+  /* how */
+  int64_t mode, shift, max_iterations, curved, resume;
+  double tolerance, mu_first, mu_last, mu_factor, mu_power;
+  /* the iterate, in and out */
+  double *x, *u, *below, *above, *slack, *price, *excess, *relief, *equal_price, *k, *K, *rows;
+  double mu, damping, merit_weight;
+  int64_t waiting;
+  /* what is found */
+  int64_t status, iterations;
+  double cost, stationarity, violation, complementarity;
+  double *log;
+  /* memory */
+  double *work;
+} lg_problem;
+
+/* An expansion, a direction and a trial; pointers into the caller's memory. */
+typedef struct {
+  double *cost, *gap, *rows, *A, *B, *g, *H, *G, *g_end, *H_end, *G_end;
+  double *lagrangian, *lagrangian_end, *prices, *row_prices;
+  double *weight, *force, *a, *b, *sigma, *change, *rho, *missed;
+  double *eps, *du, *d_rows, *ds, *de;
+  double *x, *u, *slack, *excess, *t_gap, *t_rows, *t_cost, *start, *x_end;
+  double *scratch;
+  double mu, damping, merit_weight, inner;
+  int waiting, curved, feasible;
+} lg_state;
+
+static double *take(double **next, int64_t count)
+{
+  double *here = *next;
+  *next += (count + 7) / 8 * 8;
+  return here;
+}
+
+static void lay_out(lg_state *s, double *memory, int64_t N)
+{
+  const int64_t M = N + 1;
+  s->cost = take(&memory, M), s->gap = take(&memory, N * NX), s->rows = take(&memory, M * NR);
+  s->A = take(&memory, N * NX * NX), s->B = take(&memory, N * NX * NV);
+  s->g = take(&memory, N * NZ), s->H = take(&memory, N * NZ * NZ);
+  s->G = take(&memory, N * NR * NZ);
+  s->g_end = take(&memory, NX), s->H_end = take(&memory, NX * NX), s->G_end = take(&memory, NR * NX);
+  s->lagrangian = take(&memory, N * NZ * NZ), s->lagrangian_end = take(&memory, NX * NX);
+  s->prices = take(&memory, N * NX), s->row_prices = take(&memory, M * NR);
+  s->weight = take(&memory, M * NR), s->force = take(&memory, M * NR);
+  s->a = take(&memory, M * NS), s->b = take(&memory, M * NS), s->sigma = take(&memory, M * NS);
+  s->change = take(&memory, M * NS), s->rho = take(&memory, M * NS);
+  s->missed = take(&memory, M * NE);
+  s->eps = take(&memory, M * NX), s->du = take(&memory, N * NV), s->d_rows = take(&memory, M * NR);
+  s->ds = take(&memory, M * NS), s->de = take(&memory, M * NS);
+  s->x = take(&memory, M * NQ), s->u = take(&memory, N * NU), s->slack = take(&memory, M * NS);
+  s->excess = take(&memory, M * NS), s->t_gap = take(&memory, N * NX);
+  s->t_rows = take(&memory, M * NR), s->t_cost = take(&memory, M);
+  s->start = take(&memory, N * NV), s->x_end = take(&memory, NQ);
+  s->scratch = memory;
+}
+
+/* Numbers of work memory for a horizon. */
+LG_EXPORT int64_t lg_work(int64_t N)
+{
+  lg_state s;
+  lay_out(&s, 0, N);
+  return (int64_t)((uintptr_t)s.scratch / sizeof(double)) + LG_SCRATCH;
+}
+
+static double largest(const double *v, int64_t n, double so_far)
+{
+  for (int64_t i = 0; i < n; i++) {
+    const double size = fabs(v[i]);
+    if (!(size <= so_far)) so_far = size; /* NaN stays */
+  }
+  return so_far;
+}
+
+static int all_finite(const double *v, int64_t n)
+{
+  for (int64_t i = 0; i < n; i++)
+    if (!isfinite(v[i])) return 0;
+  return 1;
+}
+
+static double clip(double v, double low, double high) { return fmin(fmax(v, low), high); }
+
+/* ---- evaluation -------------------------------------------------------------------------------*/
+
+static double expand(const lg_problem *q, lg_state *s)
+{
+  const int64_t N = q->horizon;
+  lg_stage(N, q->t, q->x, q->u, q->x + NQ, q->x_ref, q->u_ref, q->p, q->w, &q->dt, s->cost, s->gap,
+           s->rows, s->A, s->B, s->g, s->H, s->G, s->scratch);
+  lg_end(q->t + N, q->x + N * NQ, q->u_ref + N * NU, q->x_ref + N * NQ, q->p, q->w_end, q->P,
+         s->cost + N, s->rows + N * NR, s->g_end, s->H_end, s->G_end, s->scratch);
+  double cost = 0;
+  for (int64_t k = 0; k < N; k++) cost += s->cost[k];
+  return cost + s->cost[N];
+}
+
+static double at_end(const lg_problem *q, const double *x, double *rows, double *scratch)
+{
+  const int64_t N = q->horizon;
+  double cost;
+  lg_end_values(q->t + N, x, q->u_ref + N * NU, q->x_ref + N * NQ, q->p, q->w_end, q->P, &cost,
+                rows, scratch);
+  return cost;
+}
+
+/* `h − e + s` of sides and what equalities miss; zero where they are idle. */
+static void violations(const lg_problem *q, const double *rows, const double *slack,
+                       const double *excess, double *rho, double *missed)
+{
+  for (int64_t k = 0; k <= q->horizon; k++) {
+    for (int j = 0; j < NS; j++) {
+      const int64_t i = k * NS + j;
+      const double h = q->sign[j] * (rows[k * NR + q->row[j]] - q->limit[j]);
+      rho[i] = q->active[i] != 0 ? h - excess[i] + slack[i] : 0.0;
+    }
+    for (int j = 0; j < NE; j++) {
+      const int64_t i = k * NE + j;
+      missed[i] = q->equal_active[i] != 0 ? rows[k * NR + q->equal[j]] - q->target[j] : 0.0;
+    }
+  }
+}
+
+/* Adjoint sweep, and how far the conditions of optimality are off. */
+static void conditions(lg_problem *q, lg_state *s)
+{
+  const int64_t N = q->horizon;
+  violations(q, s->rows, q->slack, q->excess, s->rho, s->missed);
+  for (int64_t i = 0; i < (N + 1) * NR; i++) s->row_prices[i] = 0;
+  for (int64_t k = 0; k <= N; k++) {
+    for (int j = 0; j < NS; j++)
+      if (q->active[k * NS + j] != 0)
+        s->row_prices[k * NR + q->row[j]] += q->sign[j] * q->price[k * NS + j];
+    for (int j = 0; j < NE; j++)
+      if (q->equal_active[k * NE + j] != 0)
+        s->row_prices[k * NR + q->equal[j]] +=
+            q->equal_price[k * NE + j] + equality_weight * s->missed[k * NE + j];
+  }
+  double scale = largest(s->g, N * NZ, 0), stationarity = 0, product = 0;
+  scale = 1 + largest(s->g_end, NX, scale);
+  double price[NX];
+  for (int i = 0; i < NX; i++) {
+    price[i] = s->g_end[i];
+    for (int r = 0; r < NR; r++) price[i] += s->G_end[r + i * NR] * s->row_prices[N * NR + r];
+  }
+  for (int64_t k = N - 1; k >= 0; k--) {
+    const double *A = s->A + k * NX * NX, *B = s->B + k * NX * NV, *G = s->G + k * NR * NZ;
+    double along[NZ];
+    for (int i = 0; i < NX; i++) s->prices[k * NX + i] = price[i];
+    for (int i = 0; i < NZ; i++) {
+      along[i] = s->g[k * NZ + i];
+      for (int r = 0; r < NR; r++) along[i] += G[r + i * NR] * s->row_prices[k * NR + r];
+    }
+    for (int j = 0; j < NV; j++) {
+      double by_u = along[NX + j] - q->below[k * NV + j] + q->above[k * NV + j];
+      for (int i = 0; i < NX; i++) by_u += B[i + j * NX] * price[i];
+      stationarity = largest(&by_u, 1, stationarity);
+      const double v = q->u[k * NU + lg_controls[j]];
+      if (isfinite(q->lower[j]))
+        product = fmax(product, q->below[k * NV + j] * (v - q->lower[j]));
+      if (isfinite(q->upper[j]))
+        product = fmax(product, q->above[k * NV + j] * (q->upper[j] - v));
+    }
+    double before[NX];
+    for (int j = 0; j < NX; j++) {
+      double sum = along[j];
+      for (int i = 0; i < NX; i++) sum += A[i + j * NX] * price[i];
+      before[j] = sum;
+    }
+    for (int i = 0; i < NX; i++) price[i] = before[i];
+  }
+  for (int64_t k = 0; k <= N; k++)
+    for (int j = 0; j < NS; j++) {
+      const int64_t i = k * NS + j;
+      if (q->active[i] == 0) continue;
+      product = fmax(product, q->price[i] * q->slack[i]);
+      if (!isfinite(q->weight[j])) continue;
+      product = fmax(product, q->relief[i] * q->excess[i]);
+      const double off = q->weight[j] * (1 + q->excess[i]) - q->price[i] - q->relief[i];
+      stationarity = largest(&off, 1, stationarity);
+    }
+  q->stationarity = stationarity / scale;
+  q->violation = largest(s->gap, N * NX, 0);
+  q->violation = largest(s->rho, (N + 1) * NS, q->violation);
+  q->complementarity = product / scale;
+  s->inner = fmax(fmax(q->stationarity, q->violation), q->complementarity);
+  q->violation = largest(s->missed, (N + 1) * NE, q->violation);
+}
+
+/* ---- one iteration ----------------------------------------------------------------------------*/
+
+/* Barrier terms of rows: a weight and an offset, so that z+ = z + change + sigma dh. */
+static void barrier_terms(const lg_problem *q, lg_state *s)
+{
+  const double mu = s->mu;
+  for (int64_t i = 0; i < (q->horizon + 1) * NR; i++) s->weight[i] = s->force[i] = 0;
+  for (int64_t k = 0; k <= q->horizon; k++) {
+    for (int j = 0; j < NS; j++) {
+      const int64_t i = k * NS + j;
+      const double w = q->weight[j], d = q->slack[i], z = q->price[i], e = q->excess[i];
+      s->a[i] = s->b[i] = s->sigma[i] = s->change[i] = 0;
+      if (isfinite(w)) {
+        const double y = q->relief[i], by = y + e * w;
+        s->a[i] = (mu - e * y - e * (w * (1 + e) - z - y)) / by;
+        s->b[i] = e / by;
+      }
+      if (q->active[i] == 0) continue;
+      const double share = d + z * s->b[i];
+      s->sigma[i] = z / share;
+      s->change[i] = (mu - d * z + z * (s->rho[i] - s->a[i])) / share;
+      s->weight[k * NR + q->row[j]] += s->sigma[i];
+      s->force[k * NR + q->row[j]] += q->sign[j] * (z + s->change[i]);
+    }
+    for (int j = 0; j < NE; j++) {
+      const int64_t i = k * NE + j;
+      if (q->equal_active[i] == 0) continue;
+      s->weight[k * NR + q->equal[j]] += equality_weight;
+      s->force[k * NR + q->equal[j]] += q->equal_price[i] + equality_weight * s->missed[i];
+    }
+  }
+}
+
+/* Vectors along columns that are padded to whole ones. */
+#if LG_W > 1
+typedef double lg_v __attribute__((vector_size(8 * LG_W), may_alias));
+static const lg_v lg_zero = {0};
+#else
+typedef double lg_v;
+static const lg_v lg_zero = 0;
+#endif
+enum { XV = (NX + LG_W - 1) / LG_W, ZV = (NZ + LG_W - 1) / LG_W, XP = XV * LG_W, ZP = ZV * LG_W };
+
+/* C += L R for `rows` vectors a column, two columns of R and C at once */
+LG_INLINE void product(int rows, int inner, int columns, const lg_v *L, const double *R, int apart,
+                       lg_v *C)
+{
+  int j = 0;
+  for (; j + 2 <= columns; j += 2) {
+    lg_v one[ZV], two[ZV];
+    for (int i = 0; i < rows; i++) one[i] = C[i + j * rows], two[i] = C[i + (j + 1) * rows];
+    for (int l = 0; l < inner; l++) {
+      const double a = R[l + j * apart], b = R[l + (j + 1) * apart];
+      for (int i = 0; i < rows; i++) one[i] += L[i + l * rows] * a, two[i] += L[i + l * rows] * b;
+    }
+    for (int i = 0; i < rows; i++) C[i + j * rows] = one[i], C[i + (j + 1) * rows] = two[i];
+  }
+  if (j < columns) {
+    lg_v one[ZV];
+    for (int i = 0; i < rows; i++) one[i] = C[i + j * rows];
+    for (int l = 0; l < inner; l++) {
+      const double a = R[l + j * apart];
+      for (int i = 0; i < rows; i++) one[i] += L[i + l * rows] * a;
+    }
+    for (int i = 0; i < rows; i++) C[i + j * rows] = one[i];
+  }
+}
+
+/* Backward sweep; 0 if a stage is concave in its controls. */
+static int riccati(const lg_problem *q, lg_state *s, const double *H_all,
+                           const double *H_end)
+{
+  lg_v P_[XV * NX];
+  double *P = (double *)P_, p[NX];
+  const int64_t N = q->horizon;
+  for (int j = 0; j < NX; j++) {
+    for (int i = 0; i < NX; i++) {
+      double sum = H_end[i + j * NX];
+      for (int r = 0; r < NR; r++)
+        sum += s->G_end[r + i * NR] * s->weight[N * NR + r] * s->G_end[r + j * NR];
+      P[i + j * XP] = sum;
+    }
+    for (int i = NX; i < XP; i++) P[i + j * XP] = 0;
+    p[j] = s->g_end[j];
+    for (int r = 0; r < NR; r++) p[j] += s->G_end[r + j * NR] * s->force[N * NR + r];
+  }
+  for (int64_t k = N - 1; k >= 0; k--) {
+    const double *A = s->A + k * NX * NX, *B = s->B + k * NX * NV, *H = H_all + k * NZ * NZ;
+    const double *G = s->G + k * NR * NZ, *c = s->gap + k * NX;
+    lg_v T_[ZV * NX], M_[ZV * NZ], PF_[XV * NZ];
+    double *T = (double *)T_, *M = (double *)M_, g[NZ], pull[NX];
+    for (int i = 0; i < NX; i++) { /* T = Fᵀ, so that all inner loops run along memory */
+      for (int j = 0; j < NX; j++) T[j + i * ZP] = A[i + j * NX];
+      for (int j = 0; j < NV; j++) T[NX + j + i * ZP] = B[i + j * NX];
+      for (int j = NZ; j < ZP; j++) T[j + i * ZP] = 0;
+    }
+    for (int i = 0; i < NX; i++) pull[i] = p[i];
+    for (int j = 0; j < NX; j++)
+      for (int i = 0; i < NX; i++) pull[i] += P[i + j * XP] * c[j];
+    for (int i = 0; i < XV * NZ; i++) PF_[i] = lg_zero;
+    product(XV, NX, NX, P_, A, NX, PF_);
+    product(XV, NX, NV, P_, B, NX, PF_ + XV * NX);
+    for (int j = 0; j < NZ; j++) {
+      for (int i = 0; i < NZ; i++) M[i + j * ZP] = H[i + j * NZ];
+      for (int i = NZ; i < ZP; i++) M[i + j * ZP] = 0;
+    }
+    product(ZV, NX, NZ, T_, (const double *)PF_, XP, M_);
+    for (int i = 0; i < NZ; i++) g[i] = s->g[k * NZ + i];
+    for (int l = 0; l < NX; l++)
+      for (int i = 0; i < NZ; i++) g[i] += T[i + l * ZP] * pull[l];
+    for (int r = 0; r < NR; r++) {
+      const double weight = s->weight[k * NR + r], force = s->force[k * NR + r];
+      if (weight == 0 && force == 0) continue;
+      for (int j = 0; j < NZ; j++) {
+        const double own = G[r + j * NR];
+        if (own == 0) continue;
+        g[j] += own * force;
+        for (int i = 0; i < NZ; i++) M[i + j * ZP] += G[r + i * NR] * weight * own;
+      }
+    }
+    for (int j = 0; j < NV; j++) {
+      const double v = q->u[k * NU + lg_controls[j]];
+      const double down = v - q->lower[j], up = q->upper[j] - v;
+      g[NX + j] += -s->mu / down + s->mu / up;
+      M[(NX + j) * (ZP + 1)] +=
+          q->below[k * NV + j] / down + q->above[k * NV + j] / up + s->damping;
+    }
+    /* L Lᵀ = M_uu; the right sides are M_ux and g_u */
+    double L[NV * NV], Y[NV * (NX + 1)];
+    for (int j = 0; j < NV; j++) {
+      double pivot = M[(NX + j) * (ZP + 1)];
+      for (int l = 0; l < j; l++) pivot -= L[j + l * NV] * L[j + l * NV];
+      if (!(pivot > 0) || !isfinite(pivot)) return 0;
+      L[j + j * NV] = sqrt(pivot);
+      for (int i = j + 1; i < NV; i++) {
+        double sum = M[NX + i + (NX + j) * ZP];
+        for (int l = 0; l < j; l++) sum -= L[i + l * NV] * L[j + l * NV];
+        L[i + j * NV] = sum / L[j + j * NV];
+      }
+    }
+    for (int j = 0; j <= NX; j++) {
+      double *y = Y + j * NV;
+      for (int i = 0; i < NV; i++) {
+        double sum = j < NX ? M[NX + i + j * ZP] : g[NX + i];
+        for (int l = 0; l < i; l++) sum -= L[i + l * NV] * y[l];
+        y[i] = sum / L[i + i * NV];
+      }
+    }
+    /* P = M_xx − Yᵀ Y, p = g_x − Yᵀ y: what K would give, without its rounding */
+    double R[NX * NV];
+    for (int i = 0; i < NV; i++)
+      for (int j = 0; j < NX; j++) R[j + i * NX] = Y[i + j * NV];
+    for (int j = 0; j < NX; j++) {
+      double column[NX];
+      for (int i = 0; i < NX; i++) column[i] = 0.5 * (M[i + j * ZP] + M[j + i * ZP]);
+      for (int l = 0; l < NV; l++)
+        for (int i = 0; i < NX; i++) column[i] -= R[i + l * NX] * Y[l + j * NV];
+      for (int i = 0; i < NX; i++) P[i + j * XP] = column[i];
+    }
+    for (int i = 0; i < NX; i++) p[i] = g[i];
+    for (int l = 0; l < NV; l++)
+      for (int i = 0; i < NX; i++) p[i] -= R[i + l * NX] * Y[l + NX * NV];
+    for (int j = 0; j <= NX; j++) {
+      double *y = Y + j * NV, *to = j < NX ? q->K + k * NV * NX + j * NV : q->k + k * NV;
+      for (int i = NV - 1; i >= 0; i--) {
+        double sum = y[i];
+        for (int l = i + 1; l < NV; l++) sum -= L[l + i * NV] * y[l];
+        y[i] = sum / L[i + i * NV];
+        to[i] = -y[i];
+      }
+    }
+  }
+  return 1;
+}
+
+/* Leave out the curvature for some iterations, or else damp; 0 if that is exhausted. */
+static int make_convex(lg_state *s)
+{
+  if (s->curved && s->waiting == 0) {
+    s->waiting = PATIENCE + 1;
+    return 1;
+  }
+  s->damping = fmax(first_damping, damping_growth * s->damping);
+  return s->damping <= last_damping;
+}
+
+/* Cost with barrier, prices of excess and of equalities; the sum of violations. */
+static double merit(const lg_problem *q, lg_state *s, double cost, const double *u,
+                    const double *slack, const double *excess, const double *gap,
+                    const double *rows, double *violation)
+{
+  const int64_t N = q->horizon;
+  double total = cost, sum = 0;
+  for (int64_t k = 0; k < N; k++)
+    for (int j = 0; j < NV; j++) {
+      const double v = u[k * NU + lg_controls[j]];
+      double room = 1;
+      if (isfinite(q->lower[j])) room = v - q->lower[j];
+      if (isfinite(q->upper[j])) room *= q->upper[j] - v;
+      total -= s->mu * log(room);
+    }
+  for (int64_t i = 0; i < N * NX; i++) sum += fabs(gap[i]);
+  for (int64_t k = 0; k <= N; k++) {
+    for (int j = 0; j < NS; j++) {
+      const int64_t i = k * NS + j;
+      if (q->active[i] == 0) continue;
+      total -= s->mu * log(slack[i]);
+      if (isfinite(q->weight[j]))
+        total += q->weight[j] * (excess[i] + excess[i] * excess[i] / 2) - s->mu * log(excess[i]);
+      sum += fabs(q->sign[j] * (rows[k * NR + q->row[j]] - q->limit[j]) - excess[i] + slack[i]);
+    }
+    for (int j = 0; j < NE; j++) {
+      if (q->equal_active[k * NE + j] == 0) continue;
+      const double missed = rows[k * NR + q->equal[j]] - q->target[j];
+      total += (q->equal_price[k * NE + j] + equality_weight / 2 * missed) * missed;
+    }
+  }
+  *violation = sum;
+  return total;
+}
+
+/* The step of the linear model, and its slope in the merit without violations. */
+static double direction(const lg_problem *q, lg_state *s)
+{
+  const int64_t N = q->horizon;
+  double slope = 0;
+  for (int i = 0; i < NX; i++) s->eps[i] = 0;
+  for (int64_t k = 0; k < N; k++) {
+    const double *A = s->A + k * NX * NX, *B = s->B + k * NX * NV, *G = s->G + k * NR * NZ;
+    const double *K = q->K + k * NV * NX, *e = s->eps + k * NX;
+    double *du = s->du + k * NV, *next = s->eps + (k + 1) * NX;
+    for (int i = 0; i < NV; i++) du[i] = q->k[k * NV + i];
+    for (int j = 0; j < NX; j++)
+      for (int i = 0; i < NV; i++) du[i] += K[i + j * NV] * e[j];
+    for (int i = 0; i < NX; i++) next[i] = s->gap[k * NX + i];
+    for (int j = 0; j < NX; j++)
+      for (int i = 0; i < NX; i++) next[i] += A[i + j * NX] * e[j];
+    for (int j = 0; j < NV; j++)
+      for (int i = 0; i < NX; i++) next[i] += B[i + j * NX] * du[j];
+    for (int i = 0; i < NX; i++) slope += s->g[k * NZ + i] * e[i];
+    for (int i = 0; i < NV; i++) {
+      const double v = q->u[k * NU + lg_controls[i]];
+      slope += (s->g[k * NZ + NX + i] - s->mu / (v - q->lower[i]) + s->mu / (q->upper[i] - v)) * du[i];
+    }
+    for (int r = 0; r < NR; r++) {
+      double sum = 0;
+      for (int j = 0; j < NX; j++) sum += G[r + j * NR] * e[j];
+      for (int j = 0; j < NV; j++) sum += G[r + (NX + j) * NR] * du[j];
+      s->d_rows[k * NR + r] = sum;
+    }
+  }
+  const double *e = s->eps + N * NX;
+  for (int i = 0; i < NX; i++) slope += s->g_end[i] * e[i];
+  for (int r = 0; r < NR; r++) {
+    double sum = 0;
+    for (int j = 0; j < NX; j++) sum += s->G_end[r + j * NR] * e[j];
+    s->d_rows[N * NR + r] = sum;
+  }
+  for (int64_t k = 0; k <= N; k++) {
+    for (int j = 0; j < NS; j++) {
+      const int64_t i = k * NS + j;
+      s->ds[i] = s->de[i] = 0;
+      if (q->active[i] == 0) continue;
+      const double dh = q->sign[j] * s->d_rows[k * NR + q->row[j]];
+      s->de[i] = s->a[i] + s->b[i] * (s->change[i] + s->sigma[i] * dh);
+      s->ds[i] = -s->rho[i] - dh + s->de[i];
+      slope -= s->mu * s->ds[i] / q->slack[i];
+      if (isfinite(q->weight[j]))
+        slope += (q->weight[j] * (1 + q->excess[i]) - s->mu / q->excess[i]) * s->de[i];
+    }
+    for (int j = 0; j < NE; j++) {
+      const int64_t i = k * NE + j;
+      if (q->equal_active[i] != 0)
+        slope += (q->equal_price[i] + equality_weight * s->missed[i]) *
+                 s->d_rows[k * NR + q->equal[j]];
+    }
+  }
+  return slope;
+}
+
+/* The largest share of the step that keeps distances positive; motions clip their controls. */
+static double longest(const lg_problem *q, const lg_state *s)
+{
+  double step = 1;
+  for (int64_t i = 0; i < (q->horizon + 1) * NS; i++) {
+    if (s->ds[i] < 0) step = fmin(step, -to_boundary * q->slack[i] / s->ds[i]);
+    if (s->de[i] < 0) step = fmin(step, -to_boundary * q->excess[i] / s->de[i]);
+  }
+  if (s->feasible) return step;
+  for (int64_t k = 0; k < q->horizon; k++)
+    for (int j = 0; j < NV; j++) {
+      const double v = q->u[k * NU + lg_controls[j]], du = s->du[k * NV + j];
+      const double room = du < 0 ? v - q->lower[j] : q->upper[j] - v;
+      if (du != 0) step = fmin(step, to_boundary * room / fabs(du));
+    }
+  return step;
+}
+
+/* The point at a share of the step; its cost, or NaN. */
+static double trial(const lg_problem *q, lg_state *s, double step)
+{
+  const int64_t N = q->horizon;
+  double cost = 0, dev[NX];
+  for (int64_t i = 0; i < N * NU; i++) s->u[i] = q->u[i];
+  for (int i = 0; i < NQ; i++) s->x[i] = q->x[i];
+  for (int i = 0; i < NX; i++) dev[i] = 0;
+  for (int64_t k = 0; k < N; k++) {
+    double *u = s->u + k * NU;
+    for (int i = 0; i < NV; i++) {
+      const double v = q->u[k * NU + lg_controls[i]];
+      double own;
+      if (s->feasible) {
+        own = v + step * q->k[k * NV + i];
+        for (int j = 0; j < NX; j++) own += q->K[k * NV * NX + i + j * NV] * dev[j];
+      } else {
+        own = v + step * s->du[k * NV + i];
+      }
+      u[lg_controls[i]] =
+          clip(own, v - to_boundary * (v - q->lower[i]), v + to_boundary * (q->upper[i] - v));
+    }
+    if (s->feasible) {
+      double part;
+      lg_roll(q->t + k, s->x + k * NQ, u, q->x + (k + 1) * NQ, q->x_ref + k * NQ,
+              q->u_ref + k * NU, q->p, q->w, &q->dt, s->x + (k + 1) * NQ, &part, dev,
+              s->t_rows + k * NR, s->scratch);
+      if (!all_finite(s->x + (k + 1) * NQ, NQ)) return NAN;
+      cost += part;
+      for (int i = 0; i < NX; i++) s->t_gap[k * NX + i] = 0;
+    } else {
+      double move[NX];
+      for (int i = 0; i < NX; i++) move[i] = step * s->eps[(k + 1) * NX + i];
+      lg_plus(q->x + (k + 1) * NQ, move, s->x + (k + 1) * NQ, s->scratch);
+    }
+  }
+  if (!s->feasible) {
+    lg_values(N, q->t, s->x, s->u, s->x + NQ, q->x_ref, q->u_ref, q->p, q->w, &q->dt, s->t_cost,
+              s->t_gap, s->t_rows, s->scratch);
+    for (int64_t k = 0; k < N; k++) cost += s->t_cost[k];
+  }
+  cost += at_end(q, s->x + N * NQ, s->t_rows + N * NR, s->scratch);
+  for (int64_t k = 0; k <= N; k++)
+    for (int j = 0; j < NS; j++) {
+      const int64_t i = k * NS + j;
+      const double h = q->sign[j] * (s->t_rows[k * NR + q->row[j]] - q->limit[j]);
+      s->excess[i] = q->excess[i] + step * s->de[i];
+      s->slack[i] = q->slack[i] + step * s->ds[i];
+      if (q->active[i] != 0) s->slack[i] = fmax(s->slack[i], s->excess[i] - h);
+    }
+  return cost;
+}
+
+static double priced(double mu, double z, double before, double after)
+{
+  if (!isfinite(before)) return 0;
+  return clip(mu / before - z * (after - before) / before, least_price * mu / after,
+              largest_price * mu / after);
+}
+
+/* Take the trial, with multipliers by linearized complementarity. */
+static void accept(lg_problem *q, lg_state *s)
+{
+  const int64_t N = q->horizon;
+  for (int64_t k = 0; k < N; k++)
+    for (int j = 0; j < NV; j++) {
+      const double old = q->u[k * NU + lg_controls[j]], new = s->u[k * NU + lg_controls[j]];
+      double *below = q->below + k * NV + j, *above = q->above + k * NV + j;
+      *below = priced(s->mu, *below, old - q->lower[j], new - q->lower[j]);
+      *above = priced(s->mu, *above, q->upper[j] - old, q->upper[j] - new);
+    }
+  for (int64_t k = 0; k <= N; k++) {
+    for (int j = 0; j < NS; j++) {
+      const int64_t i = k * NS + j;
+      q->price[i] = priced(s->mu, q->price[i], q->slack[i], s->slack[i]);
+      if (isfinite(q->weight[j]))
+        q->relief[i] = priced(s->mu, q->relief[i], q->excess[i], s->excess[i]);
+      q->slack[i] = s->slack[i];
+      q->excess[i] = s->excess[i];
+    }
+  }
+  for (int64_t i = 0; i < (N + 1) * NQ; i++) q->x[i] = s->x[i];
+  for (int64_t i = 0; i < N * NU; i++) q->u[i] = s->u[i];
+  for (int64_t i = 0; i < (N + 1) * NR; i++) q->rows[i] = s->t_rows[i];
+}
+
+/* One step with the barrier's present weight; the share taken, 0 if none was found. */
+static double iterate(lg_problem *q, lg_state *s, double cost_now)
+{
+  const int64_t N = q->horizon;
+#if LG_CURVED
+  int has_curvature = 0;
+#endif
+  barrier_terms(q, s);
+  if (s->waiting > 0) s->waiting--;
+  for (;;) {
+    const int with_curvature = s->curved && s->waiting == 0;
+#if LG_CURVED
+    if (with_curvature && !has_curvature) {
+      lg_curvature(N, q->t, q->x, q->u, q->x + NQ, q->x_ref, q->u_ref, q->p, q->w, &q->dt,
+                   s->prices, s->row_prices, s->lagrangian, s->scratch);
+      lg_end_curvature(q->t + N, q->x + N * NQ, q->u_ref + N * NU, q->x_ref + N * NQ, q->p,
+                       q->w_end, q->P, s->row_prices + N * NR, s->lagrangian_end, s->scratch);
+      has_curvature = 1;
+    }
+#endif
+    if (!riccati(q, s, with_curvature ? s->lagrangian : s->H, with_curvature ? s->lagrangian_end : s->H_end)) {
+      if (!make_convex(s)) return 0;
+      continue;
+    }
+    double violation;
+    const double slope = direction(q, s);
+    double now = merit(q, s, cost_now, q->u, q->slack, q->excess, s->gap, s->rows, &violation);
+    if (violation > negligible)
+      s->merit_weight = fmax(s->merit_weight, slope / ((1 - safety) * violation));
+    const double descent = slope - s->merit_weight * violation;
+    now += s->merit_weight * violation;
+    for (double step = longest(q, s); step >= smallest_step; step /= 2) {
+      const double cost = trial(q, s, step);
+      if (!isfinite(cost)) continue;
+      double there =
+          merit(q, s, cost, s->u, s->slack, s->excess, s->t_gap, s->t_rows, &violation);
+      there += s->merit_weight * violation;
+      if (there - now <= sufficient * step * descent + rounding * fabs(now)) {
+        accept(q, s);
+        s->damping /= damping_growth;
+        if (s->damping < first_damping) s->damping = 0;
+        return step;
+      }
+    }
+    if (!make_convex(s)) return 0;
+  }
+}
+
+/* ---- a solve ----------------------------------------------------------------------------------*/
+
+/* Move the plan on by a step: its last input and gain are held. */
+static void shift(lg_problem *q, lg_state *s)
+{
+  const int64_t N = q->horizon;
+  double cost;
+  for (int64_t i = 0; i < N * NQ; i++) q->x[i] = q->x[i + NQ];
+  for (int64_t i = 0; i < (N - 1) * NU; i++) q->u[i] = q->u[i + NU];
+  for (int64_t i = 0; i < (N - 1) * NV * NX; i++) q->K[i] = q->K[i + NV * NX];
+  lg_roll(q->t + N - 1, q->x + (N - 1) * NQ, q->u + (N - 1) * NU, q->x + (N - 1) * NQ,
+          q->x_ref + (N - 1) * NQ, q->u_ref + (N - 1) * NU, q->p, q->w, &q->dt, s->x_end, &cost,
+          s->eps, s->t_rows, s->scratch);
+  for (int i = 0; i < NQ; i++) q->x[N * NQ + i] = s->x_end[i];
+}
+
+/* The motion from x0 under the inputs, with the gains' feedback about the plan if there is one. */
+static int roll_out(lg_problem *q, lg_state *s, const double *x0, int feedback)
+{
+  const int64_t N = q->horizon;
+  double dev[NX], cost;
+  for (int i = 0; i < NQ; i++) s->x[i] = x0[i];
+  if (feedback) {
+    lg_minus(x0, q->x, dev, s->scratch);
+  } else {
+    for (int i = 0; i < NX; i++) dev[i] = 0;
+  }
+  for (int64_t k = 0; k < N; k++) {
+    double *u = q->u + k * NU;
+    for (int i = 0; i < NV; i++) {
+      double own = u[lg_controls[i]];
+      if (feedback)
+        for (int j = 0; j < NX; j++) own += q->K[k * NV * NX + i + j * NV] * dev[j];
+      const double low = q->lower[i], high = q->upper[i];
+      const int both = isfinite(low) && isfinite(high);
+      const double apart = both ? inside * (high - low) : inside;
+      u[lg_controls[i]] = clip(own, low + apart, high - apart);
+    }
+    lg_roll(q->t + k, s->x + k * NQ, u, q->x + (k + 1) * NQ, q->x_ref + k * NQ, q->u_ref + k * NU,
+            q->p, q->w, &q->dt, s->x + (k + 1) * NQ, &cost, dev, s->t_rows, s->scratch);
+    if (!all_finite(s->x + (k + 1) * NQ, NQ)) return 0;
+  }
+  for (int64_t i = 0; i < (N + 1) * NQ; i++) q->x[i] = s->x[i];
+  return 1;
+}
+
+/* Distances and multipliers of a start, from the rows there. */
+static void begin(lg_problem *q, lg_state *s)
+{
+  const int64_t N = q->horizon;
+  const double mu = s->mu;
+  for (int64_t k = 0; k < N; k++)
+    for (int j = 0; j < NV; j++) {
+      double *v = q->u + k * NU + lg_controls[j];
+      const double low = q->lower[j], high = q->upper[j];
+      const int both = isfinite(low) && isfinite(high);
+      const double apart = both ? inside * (high - low) : inside;
+      *v = clip(*v, low + apart, high - apart);
+      q->below[k * NV + j] = mu / (*v - low);
+      q->above[k * NV + j] = mu / (high - *v);
+    }
+  if (NR == 0) return;
+  lg_values(N, q->t, q->x, q->u, q->x + NQ, q->x_ref, q->u_ref, q->p, q->w, &q->dt, s->t_cost,
+            s->t_gap, s->t_rows, s->scratch);
+  at_end(q, q->x + N * NQ, s->t_rows + N * NR, s->scratch);
+  for (int64_t i = 0; i < (N + 1) * NR; i++) q->rows[i] = s->t_rows[i];
+  for (int64_t k = 0; k <= N; k++) {
+    for (int j = 0; j < NS; j++) {
+      const int64_t i = k * NS + j;
+      const double h = q->sign[j] * (s->t_rows[k * NR + q->row[j]] - q->limit[j]);
+      const double apart = inside * fmax(1.0, fabs(q->limit[j]));
+      const int soft = isfinite(q->weight[j]);
+      q->excess[i] = soft ? fmax(h, 0.0) + fmin(apart, mu / q->weight[j]) : 0.0;
+      q->slack[i] = fmax(q->excess[i] - h, apart);
+      q->price[i] = mu / q->slack[i];
+      q->relief[i] = soft ? mu / q->excess[i] : 0.0;
+    }
+    for (int j = 0; j < NE; j++) q->equal_price[k * NE + j] = 0;
+  }
+}
+
+static double lower_barrier(const lg_problem *q, double mu)
+{
+  return fmax(q->mu_last, fmin(q->mu_factor * mu, pow(mu, q->mu_power)));
+}
+
+static int end(lg_problem *q, const lg_state *s, int status)
+{
+  q->mu = s->mu, q->damping = s->damping, q->merit_weight = s->merit_weight;
+  q->waiting = s->waiting;
+  return (int)(q->status = status);
+}
+
+/* Iterate from what the memory holds: from a guess, or (resume) from where a call ended. */
+LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
+{
+  lg_state s;
+  lay_out(&s, q->work, q->horizon);
+  s.mu = q->mu_first, s.damping = 0, s.merit_weight = 0, s.waiting = 0;
+  s.curved = LG_CURVED && q->curved, s.feasible = q->mode != LG_FREE_STATES;
+  q->iterations = 0;
+  if (q->resume == LG_RESUME) {
+    s.mu = q->mu, s.damping = q->damping, s.merit_weight = q->merit_weight;
+    s.waiting = (int)q->waiting;
+  } else {
+    if (!all_finite(x0, NQ)) return end(q, &s, LG_NOT_FINITE);
+    if (q->mode == LG_REAL_TIME && q->shift) shift(q, &s);
+    if (s.feasible) {
+      if (!roll_out(q, &s, x0, q->mode == LG_REAL_TIME)) return end(q, &s, LG_NOT_FINITE);
+    } else {
+      for (int i = 0; i < NQ; i++) q->x[i] = x0[i];
+    }
+    begin(q, &s);
+  }
+  /* Motions with clipped controls need not be central before the barrier falls; others do. */
+  const int is_eager = s.feasible && NS + NE == 0;
+  double step = 1, best = INFINITY;
+  int idle = 0;
+  for (int64_t number = 0;; number++) {
+    q->cost = expand(q, &s), q->iterations = number;
+    if (!isfinite(q->cost)) return end(q, &s, LG_NOT_FINITE);
+    conditions(q, &s);
+    const double residual = fmax(fmax(q->stationarity, q->violation), q->complementarity);
+    const double entry[LG_LOG] = {q->cost, q->stationarity, q->violation, q->complementarity,
+                                  step, s.damping, s.mu, s.curved && s.waiting == 0};
+    for (int i = 0; i < LG_LOG; i++) q->log[number * LG_LOG + i] = entry[i];
+    if (q->mode != LG_REAL_TIME && s.mu <= q->mu_last && residual <= q->tolerance)
+      return end(q, &s, LG_CONVERGED);
+    idle = s.mu > q->mu_last || residual < progress * best ? 0 : idle + 1;
+    best = fmin(best, residual);
+    if (q->mode != LG_REAL_TIME && idle > MOST_IDLE) return end(q, &s, LG_STALLED);
+    if (number >= q->max_iterations) return end(q, &s, LG_ITERATIONS);
+    if (q->mode != LG_REAL_TIME && !is_eager && s.inner <= central * s.mu) {
+      for (int64_t i = 0; i < (q->horizon + 1) * NE; i++)
+        q->equal_price[i] += equality_weight * s.missed[i];
+      while (s.mu > q->mu_last && s.inner <= central * s.mu) s.mu = lower_barrier(q, s.mu);
+    }
+    step = iterate(q, &s, q->cost);
+    if (step == 0) return end(q, &s, LG_STALLED);
+    if (q->mode != LG_REAL_TIME) {
+      if (is_eager && step > good_step) s.mu = lower_barrier(q, s.mu);
+    } else if (number + 1 >= q->max_iterations) { /* nobody asks how far the last step got */
+      q->iterations = number + 1;
+      return end(q, &s, LG_ITERATIONS);
+    }
+  }
+}

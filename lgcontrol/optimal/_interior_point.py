@@ -1,0 +1,581 @@
+"""Interior point on the group: one barrier Newton step by a Riccati sweep, repeated.
+
+This is the readable form of the algorithm; `_interior_point.c` is the same, line by line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ._stage_model import Expansion, StageModel
+from ._transcription import Nodes, Setting, Values
+
+# Share of the way to a limit that one step may go.
+TO_BOUNDARY = 0.995
+# Multipliers stay within these factors of what their distance asks for.
+LEAST_PRICE, LARGEST_PRICE = 1e-2, 1e2
+SUFFICIENT_DECREASE, SMALLEST_STEP = 1e-4, 2.0**-12
+# A weight on violations exceeds what the descent condition asks for by this share.
+SAFETY = 0.5
+# Differences of the merit below this share of it are rounding.
+ROUNDING = 1e-13
+# Iterations without the curvature of the dynamics after it made a stage concave.
+PATIENCE = 3
+FIRST_DAMPING, DAMPING_GROWTH, LAST_DAMPING = 1e-4, 10.0, 1e8
+# Weight of squared equalities in the augmented Lagrangian: their multipliers take the rest.
+EQUALITY_WEIGHT = 1e3
+# Violations up to this sum are rounding: no weight on them would make a direction descend.
+NEGLIGIBLE = 1e-10
+# Distance from a limit, relative to its size, at which a start is put.
+INSIDE = 1e-2
+# The barrier falls once a step of more than this share was taken.
+GOOD_STEP = 0.4
+# Where there are rows, or states of their own, it falls once the residual is this many times it.
+CENTRAL = 10.0
+
+
+class Barrier(NamedTuple):
+    """How the barrier's weight μ goes.
+
+    Attributes
+    ----------
+    first, last : float
+    factor, power : float
+        ``μ ← max(last, min(factor μ, μ^power))``.
+    """
+
+    first: float = 0.1
+    last: float = 5e-5
+    factor: float = 0.1
+    power: float = 1.2
+
+    def lowered(self, mu: float) -> float:
+        """The next weight."""
+        return max(self.last, min(self.factor * mu, mu**self.power))
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """An iterate: nodes, distances to limits and multipliers.
+
+    Attributes
+    ----------
+    x, u : ndarray
+        States (N + 1, nq), inputs (N, n_inputs).
+    below, above : ndarray, shape (N, m)
+        Multipliers of the lower and upper bounds of the controls.
+    slack, price : ndarray, shape (N + 1, sides)
+        ``s > 0`` with ``h − e + s = 0`` and its multiplier.
+    excess, relief : ndarray, shape (N + 1, sides)
+        ``e > 0`` of soft sides and its multiplier; zero for hard ones.
+    equal : ndarray, shape (N + 1, equalities)
+        Multipliers of equalities.
+    """
+
+    x: np.ndarray
+    u: np.ndarray
+    below: np.ndarray
+    above: np.ndarray
+    slack: np.ndarray
+    price: np.ndarray
+    excess: np.ndarray
+    relief: np.ndarray
+    equal: np.ndarray
+
+
+class Sweep(NamedTuple):
+    """Feedback ``δu = k + K ε`` of the linear-quadratic subproblem.
+
+    Attributes
+    ----------
+    k, K : ndarray
+        Shapes (N, m), (N, m, n).
+    """
+
+    k: np.ndarray
+    K: np.ndarray
+
+
+class Residuals(NamedTuple):
+    """How far the conditions of optimality are off at an iterate.
+
+    Attributes
+    ----------
+    stationarity : float
+        Relative to one plus the largest derivative of the cost.
+    violation : float
+        Largest gap, excess over a hard row, or missed equality.
+    complementarity : float
+        Largest product of a multiplier and its distance, relative as the first.
+    """
+
+    stationarity: float
+    violation: float
+    complementarity: float
+
+    @property
+    def largest(self) -> float:
+        """The largest of them."""
+        return max(self)
+
+
+class Outcome(NamedTuple):
+    """Result of an iteration.
+
+    Attributes
+    ----------
+    point : Point
+        The new iterate; the old one where no step was found.
+    sweep : Sweep or None
+    step : float
+        Share of the direction, 0 where none was found.
+    """
+
+    point: Point
+    sweep: Sweep | None
+    step: float
+
+
+class InteriorPoint:
+    """State of one solve; `expand`, then `residuals`, then `iterate`, and again.
+
+    Parameters
+    ----------
+    model : StageModel
+    setting : Setting
+    nodes : Nodes
+        The start; inputs are moved inside of their bounds.
+    mu : float
+        First weight of the barrier.
+    is_feasible : bool
+        Whether iterates are motions of the system, by feedback on the group; otherwise states move
+        by tangent vectors of their own and gaps close along the way (multiple shooting).
+    curved : bool
+        Whether second derivatives of dynamics and cost are used.
+    x0 : ndarray, shape (nq,), optional
+        Where the motion starts, if not at the first node.
+    K : ndarray, shape (N, m, n), optional
+        Gains of the feedback that leads it along the nodes.
+    """
+
+    def __init__(
+        self,
+        model: StageModel,
+        setting: Setting,
+        nodes: Nodes,
+        mu: float,
+        *,
+        is_feasible: bool,
+        curved: bool = True,
+        x0: np.ndarray | None = None,
+        K: np.ndarray | None = None,
+    ) -> None:
+        self.model, self.setting, self.t, self.mu = model, setting, nodes.t, mu
+        self.is_feasible = is_feasible
+        self.curved = curved and model.curvature is not None
+        self.waiting = 0  # iterations until the curvature is tried again
+        self.damping = 0.0
+        self.weight = 0.0  # on violations in the merit
+        if is_feasible:
+            x, u = self._roll_out(nodes.x[0] if x0 is None else x0, nodes, K)
+        else:
+            x, u = nodes.x.copy(), inside(nodes.u, model)
+        self.expansion: Expansion
+        self.prices: np.ndarray  # of the dynamics, (N, n)
+        self.row_prices: np.ndarray
+        rows = self._rows(Nodes(self.t, x, u))
+        self.point = self._first(x, u, rows)
+        self.inner = np.inf  # largest residual but for missed equalities
+        # Motions with clipped controls need not be central before the barrier falls; others do.
+        self.is_eager = is_feasible and not (len(model.sides.row) or len(model.sides.equal))
+
+    # -- where a solve starts ----------------------------------------------------------------------
+
+    def _roll_out(
+        self, x0: np.ndarray, nodes: Nodes, K: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        model, u = self.model, nodes.u.copy()
+        states = [x0]
+        error = np.zeros(model.n) if K is None else model.group.minus(x0, nodes.x[0])
+        for k in range(len(u)):
+            if K is not None:
+                u[k, model.controls] += K[k] @ error
+            u[k] = inside(u[k], model)
+            after, _, error, _ = model.advance(k, nodes, self.setting, states[-1], u[k])
+            states.append(after)
+        return np.array(states), u
+
+    def _rows(self, nodes: Nodes) -> np.ndarray:
+        return self.model.transcription.values(nodes, self.setting).rows
+
+    def _first(self, x: np.ndarray, u: np.ndarray, rows: np.ndarray) -> Point:
+        model, mu, sides = self.model, self.mu, self.model.sides
+        v = u[:, model.controls]
+        h = sides.sign * (rows[:, sides.row] - sides.limit)
+        apart = INSIDE * np.maximum(1.0, np.abs(sides.limit))
+        soft = np.isfinite(sides.weight)
+        excess = np.zeros_like(h)
+        excess[:, soft] = (
+            np.maximum(h, 0.0) + np.minimum(apart, mu / np.where(soft, sides.weight, 1.0))
+        )[:, soft]
+        slack = np.maximum(excess - h, apart)
+        return Point(
+            x,
+            u,
+            below=mu / (v - model.lower),
+            above=mu / (model.upper - v),
+            slack=slack,
+            price=mu / slack,
+            excess=excess,
+            relief=np.where(soft, mu / np.where(soft, excess, 1.0), 0.0),
+            equal=np.zeros((len(x), len(sides.equal))),
+        )
+
+    def lower_before(self, barrier: Barrier) -> None:
+        """At iterates that are central: multipliers of equalities, and a lower barrier."""
+        if self.is_eager or self.inner > CENTRAL * self.mu:
+            return
+        _, missed = self._violations(self.point, self.expansion.rows)
+        self.point = replace(self.point, equal=self.point.equal + EQUALITY_WEIGHT * missed)
+        while self.mu > barrier.last and self.inner <= CENTRAL * self.mu:
+            self.mu = barrier.lowered(self.mu)
+
+    def lower_after(self, barrier: Barrier, step: float) -> None:
+        """Lower the barrier after a step."""
+        if self.is_eager and step > GOOD_STEP:
+            self.mu = barrier.lowered(self.mu)
+
+    # -- conditions of optimality ------------------------------------------------------------------
+
+    def expand(self) -> Residuals:
+        """Evaluate the problem about the iterate; how far it is from optimal."""
+        model, point = self.model, self.point
+        self.expansion = at = model.expand(self._nodes(point), self.setting)
+        n = model.n
+        rho, missed = self._violations(point, at.rows)
+        self.row_prices = self._row_prices(point, missed)
+        along = at.g + np.einsum("kri,kr->ki", at.G, self.row_prices[:-1])
+        end = at.g_end + at.G_end.T @ self.row_prices[-1]
+        prices = np.empty_like(at.gaps)
+        prices[-1] = end
+        for k in range(len(prices) - 1, 0, -1):
+            prices[k - 1] = along[k, :n] + at.A[k].T @ prices[k]
+        self.prices = prices
+        by_u = along[:, n:] + np.einsum("kij,ki->kj", at.B, prices) - point.below + point.above
+        scale = 1.0 + max(np.abs(at.g).max(), np.abs(at.g_end).max())
+        v = point.u[:, model.controls]
+        products = [point.below * _finite(v - model.lower), point.above * _finite(model.upper - v)]
+        active, sides = model.sides.active, model.sides
+        products += [np.where(active, point.price * point.slack, 0.0)]
+        products += [np.where(active, point.relief * point.excess, 0.0)]
+        soft = np.isfinite(sides.weight)
+        unpriced = np.where(
+            active & soft,
+            np.where(soft, sides.weight, 0.0) * (1.0 + point.excess) - point.price - point.relief,
+            0.0,
+        )
+        found = Residuals(
+            float(max(np.abs(by_u).max(), np.abs(unpriced).max(initial=0.0)) / scale),
+            float(max(np.abs(at.gaps).max(initial=0.0), np.abs(rho).max(initial=0.0))),
+            float(max(p.max(initial=0.0) for p in products) / scale),
+        )
+        self.inner = found.largest
+        return found._replace(
+            violation=max(found.violation, float(np.abs(missed).max(initial=0.0)))
+        )
+
+    def _row_prices(self, point: Point, missed: np.ndarray) -> np.ndarray:
+        sides = self.model.sides
+        total = np.zeros((len(point.x), len(self.model.transcription.rows.names)))
+        np.add.at(total.T, sides.row, np.where(sides.active, sides.sign * point.price, 0.0).T)
+        equal = point.equal + EQUALITY_WEIGHT * missed
+        np.add.at(total.T, sides.equal, np.where(sides.equal_active, equal, 0.0).T)
+        return total
+
+    def _violations(self, point: Point, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``h − e + s`` of the sides and what equalities miss; zero where they are idle."""
+        sides = self.model.sides
+        h = sides.sign * (rows[:, sides.row] - sides.limit)
+        rho = np.where(sides.active, h - point.excess + point.slack, 0.0)
+        missed = np.where(sides.equal_active, rows[:, sides.equal] - sides.target, 0.0)
+        return rho, missed
+
+    # -- one iteration -----------------------------------------------------------------------------
+
+    def iterate(self) -> Outcome:
+        """One step from the iterate that was expanded, with the barrier's present weight."""
+        terms = self._terms()
+        self.waiting = max(0, self.waiting - 1)
+        while True:
+            sweep = self._sweep(terms)
+            if sweep is None:
+                if self.damping > LAST_DAMPING:
+                    return Outcome(self.point, None, 0.0)
+                continue
+            point, step = self._search(sweep, terms)
+            if point is not None:
+                self.damping = self.damping / DAMPING_GROWTH
+                if self.damping < FIRST_DAMPING:
+                    self.damping = 0.0
+                self.point = point
+                return Outcome(point, sweep, step)
+            if not self._make_convex():
+                return Outcome(self.point, sweep, 0.0)
+
+    def _make_convex(self) -> bool:
+        """Leave out the curvature for some iterations, or else damp; False if that is exhausted."""
+        if self.curved and self.waiting == 0:
+            self.waiting = PATIENCE + 1
+            return True
+        self.damping = max(FIRST_DAMPING, DAMPING_GROWTH * self.damping)
+        return self.damping <= LAST_DAMPING
+
+    def _terms(self) -> _Terms:
+        """Barrier terms of rows: a weight Σ and an offset, so that ``z⁺ = offset + Σ h(d)``."""
+        point, mu, sides, at = self.point, self.mu, self.model.sides, self.expansion
+        rho, missed = self._violations(point, at.rows)
+        soft = np.isfinite(sides.weight)
+        w = np.where(soft, sides.weight, 0.0)
+        s, z, e, y = point.slack, point.price, point.excess, point.relief
+        # e⁺ = e + a + b dz
+        unpriced = w * (1.0 + e) - z - y
+        by = np.where(soft, y + e * w, 1.0)
+        a = np.where(soft, (mu - e * y - e * unpriced) / by, 0.0)
+        b = np.where(soft, e / by, 0.0)
+        share = s + z * b
+        sigma = np.where(sides.active, z / share, 0.0)
+        change = np.where(sides.active, (mu - s * z + z * (rho - a)) / share, 0.0)
+        return _Terms(rho, missed, a, b, sigma, change)
+
+    def _sweep(self, terms: _Terms) -> Sweep | None:
+        """Backward Riccati sweep; None if a stage is concave in its controls."""
+        model, at, point, mu = self.model, self.expansion, self.point, self.mu
+        sides, n, m = model.sides, model.n, model.m
+        with_curvature = self.curved and self.waiting == 0
+        H, H_end = at.H, at.H_end
+        if with_curvature:
+            H, H_end = model.hessians(
+                self._nodes(point), self.setting, self.prices, self.row_prices
+            )
+        rows = len(model.transcription.rows.names)
+        weight, price = np.zeros((len(point.x), rows)), np.zeros((len(point.x), rows))
+        np.add.at(weight.T, sides.row, terms.sigma.T)
+        z = np.where(sides.active, sides.sign * (point.price + terms.change), 0.0)
+        np.add.at(price.T, sides.row, z.T)
+        np.add.at(weight.T, sides.equal, np.where(sides.equal_active, EQUALITY_WEIGHT, 0.0).T)
+        np.add.at(
+            price.T,
+            sides.equal,
+            np.where(sides.equal_active, point.equal + EQUALITY_WEIGHT * terms.missed, 0.0).T,
+        )
+        P = H_end + at.G_end.T @ (weight[-1][:, None] * at.G_end)
+        p = at.g_end + at.G_end.T @ price[-1]
+        v = point.u[:, model.controls]
+        s_l, s_u = v - model.lower, model.upper - v
+        k_all, K_all = np.empty((len(v), m)), np.empty((len(v), m, n))
+        for k in range(len(v) - 1, -1, -1):
+            F = np.hstack([at.A[k], at.B[k]])
+            M = H[k] + F.T @ P @ F
+            g = at.g[k] + F.T @ (p + P @ at.gaps[k])
+            if rows:
+                M += at.G[k].T @ (weight[k][:, None] * at.G[k])
+                g = g + at.G[k].T @ price[k]
+            g[n:] += -mu / s_l[k] + mu / s_u[k]
+            own = M[n:, n:] + np.diag(point.below[k] / s_l[k] + point.above[k] / s_u[k])
+            own += self.damping * np.eye(m)
+            try:
+                L = np.linalg.cholesky(own)
+            except np.linalg.LinAlgError:
+                self._make_convex()
+                return None
+            # P = M_xx − Yᵀ Y and p = g_x − Yᵀ y with L Y = M_ux, L y = g_u
+            Y, y = np.linalg.solve(L, M[n:, :n]), np.linalg.solve(L, g[n:])
+            k_all[k], K_all[k] = -np.linalg.solve(L.T, y), -np.linalg.solve(L.T, Y)
+            p = g[:n] - Y.T @ y
+            P = (M[:n, :n] + M[:n, :n].T) / 2 - Y.T @ Y
+        return Sweep(k_all, K_all)
+
+    def _search(self, sweep: Sweep, terms: _Terms) -> tuple[Point | None, float]:
+        """The longest halved step that lowers the merit enough."""
+        model, at, point, mu = self.model, self.expansion, self.point, self.mu
+        sides, n = model.sides, model.n
+        v = point.u[:, model.controls]
+        # The step of the linear model, for the slope of the merit and the change of the slacks.
+        eps, du = np.zeros((len(point.x), n)), np.empty_like(v)
+        for k in range(len(v)):
+            du[k] = sweep.k[k] + sweep.K[k] @ eps[k]
+            eps[k + 1] = at.gaps[k] + at.A[k] @ eps[k] + at.B[k] @ du[k]
+        d_rows = np.concatenate(
+            [
+                np.einsum("kri,ki->kr", at.G, np.hstack([eps[:-1], du])),
+                (at.G_end @ eps[-1])[None],
+            ]
+        )
+        dz = terms.change + terms.sigma * sides.sign * d_rows[:, sides.row]
+        de = np.where(sides.active, terms.a + terms.b * dz, 0.0)
+        ds = np.where(sides.active, -terms.rho - sides.sign * d_rows[:, sides.row] + de, 0.0)
+        d_missed = np.where(sides.equal_active, d_rows[:, sides.equal], 0.0)
+        soft = np.isfinite(sides.weight) & sides.active
+        w = np.where(np.isfinite(sides.weight), sides.weight, 0.0)
+        slope = (
+            np.vdot(at.g, np.hstack([eps[:-1], du]))
+            + np.vdot(at.g_end, eps[-1])
+            + np.vdot(-mu / (v - model.lower) + mu / (model.upper - v), du)
+            - np.where(sides.active, mu * ds / point.slack, 0.0).sum()
+            + np.vdot(w * (1 + point.excess) - mu / np.where(soft, point.excess, 1.0), soft * de)
+            + np.vdot(point.equal + EQUALITY_WEIGHT * terms.missed, d_missed)
+        )
+        cost, violation = self._merit(at.cost, at.gaps, at.rows, point)
+        if violation > NEGLIGIBLE:
+            self.weight = max(self.weight, slope / ((1 - SAFETY) * violation))
+        descent = slope - self.weight * violation
+        start = cost + self.weight * violation
+        direction = _Direction(eps, du, ds, de)
+        step = self._longest(direction)
+        while step >= SMALLEST_STEP:
+            found = self._trial(step, sweep, direction)
+            if found is not None:
+                trial, values = found
+                cost, violation = self._merit(values.cost, values.gaps, values.rows, trial)
+                change = cost + self.weight * violation - start
+                if change <= SUFFICIENT_DECREASE * step * descent + ROUNDING * abs(start):
+                    return self._reprice(trial), step
+            step /= 2
+        return None, 0.0
+
+    def _longest(self, direction: _Direction) -> float:
+        """The largest share of the step that keeps distances positive; motions clip controls."""
+        model, point, du = self.model, self.point, direction.du
+        pairs = [(point.slack, direction.ds), (point.excess, direction.de)]
+        if not self.is_feasible:
+            v = point.u[:, model.controls]
+            pairs += [(v - model.lower, du), (model.upper - v, -du)]
+        shares = [
+            (-TO_BOUNDARY * room[move < 0] / move[move < 0]).min(initial=1.0)
+            for room, move in pairs
+        ]
+        return float(min(shares))
+
+    def _trial(
+        self, step: float, sweep: Sweep, direction: _Direction
+    ) -> tuple[Point, Values] | None:
+        """The point at a share of the step, and its values; None where they are not finite."""
+        eps, du, ds, de = direction
+        model, point = self.model, self.point
+        nodes = self._nodes(point)
+        controls = model.controls
+        v = point.u[:, controls]
+        low = v - TO_BOUNDARY * (v - model.lower)
+        high = v + TO_BOUNDARY * (model.upper - v)
+        u = point.u.copy()
+        if self.is_feasible:
+            states, cost, all_rows = [point.x[0]], 0.0, []
+            gap = np.zeros(model.n)
+            for k in range(len(v)):
+                own = v[k] + step * sweep.k[k] + sweep.K[k] @ gap
+                u[k, controls] = np.clip(own, low[k], high[k])
+                after, part, gap, rows = model.advance(k, nodes, self.setting, states[-1], u[k])
+                if not np.isfinite(after).all():
+                    return None
+                states.append(after)
+                cost += part
+                all_rows.append(rows)
+            part, rows = model.end(nodes, self.setting, states[-1])
+            found = Values(cost + part, np.zeros_like(eps[1:]), np.array([*all_rows, rows]))
+            x = np.array(states)
+        else:
+            u[:, controls] = np.clip(v + step * du, low, high)
+            x = model.group.plus(point.x, step * eps)
+            found = model.transcription.values(Nodes(self.t, x, u), self.setting)
+        if not np.isfinite(found.cost):
+            return None
+        sides = model.sides
+        h = sides.sign * (found.rows[:, sides.row] - sides.limit)
+        excess, slack = point.excess + step * de, point.slack + step * ds
+        slack = np.where(sides.active, np.maximum(slack, excess - h), slack)
+        return replace(point, x=x, u=u, slack=slack, excess=excess), found
+
+    def _merit(
+        self, cost: float, gaps: np.ndarray, rows: np.ndarray, point: Point
+    ) -> tuple[float, float]:
+        """Cost with barrier, prices of excess and of equalities, and the sum of violations."""
+        model, mu, sides = self.model, self.mu, self.model.sides
+        v = point.u[:, model.controls]
+        total = cost - mu * sum(
+            np.log(_finite(d, 1.0)).sum() for d in (v - model.lower, model.upper - v)
+        )
+        active = sides.active
+        soft = active & np.isfinite(sides.weight)
+        total -= mu * np.log(np.where(active, point.slack, 1.0)).sum()
+        e = np.where(soft, point.excess, 1.0)
+        w = np.where(np.isfinite(sides.weight), sides.weight, 0.0)
+        total += np.where(soft, w * (e + e**2 / 2) - mu * np.log(e), 0.0).sum()
+        rho, missed = self._violations(point, rows)
+        total += np.vdot(point.equal + EQUALITY_WEIGHT / 2 * missed, missed)
+        return float(total), float(np.abs(gaps).sum() + np.abs(rho).sum())
+
+    def _reprice(self, trial: Point) -> Point:
+        """Multipliers by linearized complementarity, near what the new distances ask for."""
+        model, old, mu = self.model, self.point, self.mu
+        v, new = old.u[:, model.controls], trial.u[:, model.controls]
+
+        def priced(z: np.ndarray, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                own = mu / after
+                z = mu / before - z * (after - before) / before
+                return np.where(
+                    np.isfinite(before), np.clip(z, LEAST_PRICE * own, LARGEST_PRICE * own), 0.0
+                )
+
+        soft = np.isfinite(model.sides.weight)
+        relief = priced(
+            old.relief, np.where(soft, old.excess, 1.0), np.where(soft, trial.excess, 1.0)
+        )
+        return replace(
+            trial,
+            below=priced(old.below, v - model.lower, new - model.lower),
+            above=priced(old.above, model.upper - v, model.upper - new),
+            price=priced(old.price, old.slack, trial.slack),
+            relief=np.where(soft, relief, 0.0),
+        )
+
+    def _nodes(self, point: Point) -> Nodes:
+        return Nodes(self.t, point.x, point.u)
+
+
+class _Direction(NamedTuple):
+    """A full step of states, controls, slacks and excesses."""
+
+    eps: np.ndarray
+    du: np.ndarray
+    ds: np.ndarray
+    de: np.ndarray
+
+
+class _Terms(NamedTuple):
+    """Of rows: violations, ``e⁺ = e + a + b dz``, ``z⁺ = z + change + sigma dh``."""
+
+    rho: np.ndarray
+    missed: np.ndarray
+    a: np.ndarray
+    b: np.ndarray
+    sigma: np.ndarray
+    change: np.ndarray
+
+
+def inside(u: np.ndarray, model: StageModel) -> np.ndarray:
+    """Inputs with controls a little inside of their bounds."""
+    lower, upper = model.lower, model.upper
+    both = np.isfinite(lower) & np.isfinite(upper)
+    width = np.where(both, upper, 0.0) - np.where(both, lower, 0.0)
+    apart = np.where(both, INSIDE * width, INSIDE)
+    moved = u.copy()
+    moved[..., model.controls] = np.clip(u[..., model.controls], lower + apart, upper - apart)
+    return moved
+
+
+def _finite(distance: np.ndarray, otherwise: float = 0.0) -> np.ndarray:
+    return np.where(np.isfinite(distance), distance, otherwise)

@@ -1,0 +1,595 @@
+"""InteriorPointSolver: an interior point with a Riccati sweep on the group, in C or in NumPy."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..codegen import check_shape, unknown_name
+from ..groups import check_element
+from ..systems import Trajectory
+from ._given import Given
+from ._guess import make_guess, moved_on
+from ._interior_point import Barrier, InteriorPoint
+from ._kernel import (
+    CONVERGED,
+    FREE_STATES,
+    ITERATIONS,
+    NOT_FINITE,
+    REAL_TIME,
+    ROLL_OUT,
+    STALLED,
+    Memory,
+    load,
+)
+from ._problem import (
+    ACCEPTABLE_RESIDUAL,
+    SOLVERS,
+    Iteration,
+    OptimalControlProblem,
+    OptimalSolution,
+    SolveStatus,
+    worst_violations,
+)
+from ._stage_model import StageModel
+from ._transcription import Nodes, Setting, Transcription, Values
+
+Shooting = Literal["auto", "states", "rollout"]
+
+# Gaps of a guess up to which it is a motion of the system.
+MOTION = 1e-6
+# Weight of the barrier in real-time steps.
+REAL_TIME_BARRIER = 1e-2
+# The last weight of the barrier, as a share of the tolerance.
+LAST_BARRIER = 0.5
+# A shift by this close to a whole step is one.
+SAME_NODE = 1e-6
+MOST_ITERATIONS = 1000
+# A solve has stalled when at the last barrier so many iterations did not lower the residual to
+# this share: distances to limits are only as exact as the inputs they are differences of.
+MOST_IDLE, PROGRESS = 30, 0.9
+
+
+class _Run(NamedTuple):
+    """How some iterations went: status, nodes, rows at the nodes, and a row of `LOG` for each."""
+
+    status: int
+    x: np.ndarray
+    u: np.ndarray
+    rows: np.ndarray
+    log: np.ndarray
+
+
+class InteriorPointSolver:
+    """Solves an `OptimalControlProblem` by barrier Newton steps, each one sweep along the horizon.
+
+    A step linearizes about the nodes, sums up barrier, cost and (where that is affordable) second
+    derivatives of the dynamics, and solves for all tangent vectors at once by a Riccati recursion:
+    its time is linear in the horizon. Iterates are motions of the system under the feedback that
+    the recursion gives (``shooting="rollout"``), or nodes whose gaps close along the way
+    (``"states"``). Inputs stay strictly inside of their bounds.
+
+    Where there is a C compiler, `prepare` builds the whole solver with the problem's functions to
+    one library, found on disk the next time; otherwise and before `prepare` it runs in NumPy: the
+    same iterates, slower.
+
+    Parameters
+    ----------
+    problem : OptimalControlProblem, optional
+        Without it the solver stands for its settings.
+    shooting : {"auto", "rollout", "states"}
+        "auto" takes motions where the guess is one.
+    second_derivatives : bool
+        Whether the Hessian of the Lagrangian is used where it is not too large, or that of Gauss
+        and Newton alone.
+
+    Attributes
+    ----------
+    is_prepared : bool
+        Whether it was built, as far as it is to be.
+
+    References
+    ----------
+    J. Nocedal and S. Wright, Numerical Optimization, 2006, chapter 19; D. Jacobson and D. Mayne,
+    Differential Dynamic Programming, 1970.
+
+    Examples
+    --------
+    >>> import casadi as ca
+    >>> from lgcontrol.groups import SO2, Product, Rn
+    >>> from lgcontrol.optimal import OptimalControlProblem
+    >>> from lgcontrol.systems import Input, System
+    >>> pendulum = System(
+    ...     "pendulum", Product(angle=SO2, rate=Rn(1)),
+    ...     lambda t, x, u, p: ca.vertcat(x[2], u - ca.sin(x[1])),
+    ...     inputs=[Input("torque", "N m", -0.5, 0.5)])
+    >>> problem = OptimalControlProblem(
+    ...     pendulum, 60, 0.1, Q={"angle": 1, "rate": 0.1}, R=0.01, reference=[-1.0, 0.0, 0.0])
+    >>> print(InteriorPointSolver(problem).solve([1.0, 0.0, 0.0]).status)
+    converged
+    """
+
+    def __init__(
+        self,
+        problem: OptimalControlProblem | None = None,
+        *,
+        shooting: Shooting = "auto",
+        second_derivatives: bool = True,
+    ) -> None:
+        if shooting not in get_args(Shooting):
+            raise ValueError(unknown_name("way of shooting", shooting, get_args(Shooting)))
+        self.shooting: Shooting = shooting
+        self.second_derivatives = second_derivatives
+        self.is_prepared = False
+        self._model: StageModel | None = None
+        self._memory: Memory | None = None
+        self._given: Given | None = None
+        self._found: Nodes | None = None
+        self._K: np.ndarray | None = None
+        if problem is not None:
+            self._model = StageModel(Transcription(problem))
+            self._given = Given(problem)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the library, which is found again by `prepare`."""
+        return self.__dict__ | {"_memory": None, "is_prepared": False}
+
+    def __repr__(self) -> str:
+        """Settings, and the system of its problem."""
+        of = "" if self._model is None else f"{self.problem.system.name!r}, "
+        return f"InteriorPointSolver({of}shooting={self.shooting!r})"
+
+    @property
+    def model(self) -> StageModel:
+        """Functions of the problem."""
+        if self._model is None:
+            raise ValueError(f"{self!r} has no problem yet: InteriorPointSolver(problem, …)")
+        return self._model
+
+    @property
+    def transcription(self) -> Transcription:
+        """Functions that all solvers share."""
+        return self.model.transcription
+
+    @property
+    def problem(self) -> OptimalControlProblem:
+        """What is solved."""
+        return self.model.problem
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether iterations run in machine code."""
+        return self._memory is not None
+
+    def for_problem(self, problem: OptimalControlProblem) -> InteriorPointSolver:
+        """A solver with the same settings for a problem."""
+        return InteriorPointSolver(
+            problem, shooting=self.shooting, second_derivatives=self.second_derivatives
+        )
+
+    def prepare(self) -> InteriorPointSolver:
+        """Build the solver with the problem's functions, and return it.
+
+        Takes seconds the first time and milliseconds when the code is found on disk, as it is for
+        other weights, limits, step lengths and horizons. Where that is not possible the functions
+        are compiled one by one, as `set_compile_policy` says, and the sweep runs in NumPy.
+
+        Returns
+        -------
+        InteriorPointSolver
+        """
+        if not self.is_prepared:
+            found = load(self.model)
+            if found is None:
+                self.model.prepare()
+            else:
+                self._memory = Memory(self.model, *found, MOST_ITERATIONS)
+            self.is_prepared = True
+        return self
+
+    def reset(self) -> None:
+        """Forget what was found; the next solve is as the first."""
+        self._found = self._K = None
+
+    def export(self, folder: str | Path) -> Path:
+        """Not there yet.
+
+        Raises
+        ------
+        NotImplementedError
+            InteriorPointSolver has no C99 export.
+        """
+        raise NotImplementedError("InteriorPointSolver does not export C99 yet")
+
+    # -- to convergence ----------------------------------------------------------------------------
+
+    @np.errstate(all="ignore")  # iterates that diverge are refused by what they cost
+    def solve(
+        self,
+        x0: ArrayLike,
+        *,
+        guess: Any = None,
+        reference: Any = None,
+        t0: float = 0.0,
+        p: Mapping[str, float] | ArrayLike | None = None,
+        tolerance: float = 1e-6,
+        max_iterations: int = 200,
+        time_limit: float = np.inf,
+        callback: Callable[[Iteration], bool | None] | None = None,
+    ) -> OptimalSolution:
+        """Iterate to convergence; never raises because the problem is hard.
+
+        Parameters
+        ----------
+        x0 : array_like, shape (nq,)
+            Start.
+        guess : Trajectory, OptimalSolution or controller, optional
+            A controller is followed from x0. Without a guess the solve starts from the cheapest of
+            some: the motion under the inputs of the reference, those with linear-quadratic
+            regulators about it, and a state that stays at x0.
+        reference : optional
+            Instead of the problem's: a constant state, a TrimPoint or a Trajectory.
+        t0 : float
+            Time of the start, s.
+        p : mapping or array_like, optional
+            Parameters of the system and of the problem, by name or all of them.
+        tolerance : float
+            Largest optimality residual that counts as converged.
+        max_iterations : int
+            At most 1000.
+        time_limit : float
+            In s.
+        callback : callable, optional
+            Called with every `Iteration`; the solve stops when it returns True.
+
+        Returns
+        -------
+        OptimalSolution
+        """
+        started, problem = time.perf_counter(), self.problem
+        x0 = check_element("x0", x0, problem.system.state, tolerance=np.inf)
+        times = problem.times(float(check_shape("t0", t0, ())))
+        reference = problem.reference if reference is None else reference
+        assert self._given is not None
+        setting = self._given.setting(times, reference, p)
+        nodes = make_guess(self.transcription, guess, x0, times, setting, reference)
+        nodes.x[0] = x0
+        gaps = self.transcription.values(nodes, setting).gaps
+        mode = ROLL_OUT
+        if self.shooting != "rollout" and not (np.abs(gaps).max(initial=0.0) <= MOTION):
+            follows = callable(guess) and not isinstance(guess, Trajectory | OptimalSolution)
+            mode = ROLL_OUT if self.shooting == "auto" and follows else FREE_STATES
+        if self.shooting == "states" or (self.shooting == "auto" and len(self.model.sides.equal)):
+            mode = FREE_STATES  # motions that start off an unstable system miss their end by far
+        barrier = Barrier(last=LAST_BARRIER * tolerance)
+        watch = _Watch(started, time_limit, callback, max_iterations)
+        run = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
+        if run.status in (STALLED, NOT_FINITE) and self.shooting == "auto":
+            mode = FREE_STATES if mode == ROLL_OUT else ROLL_OUT
+            other = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
+            if other.status == CONVERGED or run.status == NOT_FINITE:
+                run = other
+        return self._solution(run, nodes, times, setting, watch, tolerance)
+
+    def _run(
+        self,
+        mode: int,
+        x0: np.ndarray,
+        nodes: Nodes,
+        setting: Setting,
+        barrier: Barrier,
+        tolerance: float,
+        watch: _Watch,
+    ) -> _Run:
+        memory = self._memory
+        if memory is None:
+            return self._run_in_numpy(mode, x0, nodes, setting, barrier, tolerance, watch)
+        arrays = memory.arrays
+        memory.give(setting, nodes.t)
+        arrays["x"][:], arrays["u"][:] = nodes.x, nodes.u
+        options: dict[str, Any] = {
+            "barrier": barrier, "tolerance": tolerance, "curved": self.second_derivatives,
+        }  # fmt: skip
+        if not watch.is_needed:
+            status = memory.run(x0, mode, max_iterations=watch.left, **options)
+            log = arrays["log"][: memory.about.iterations + 1]
+            return _Run(status, arrays["x"], arrays["u"], arrays["rows"], log)
+        status = memory.run(x0, mode, max_iterations=0, **options)
+        log = [arrays["log"][0].copy()]
+        while status == ITERATIONS and watch.goes_on(log[-1], len(log) - 1):
+            status = memory.run(x0, mode, max_iterations=1, resume=True, **options)
+            if status != STALLED:
+                log.append(arrays["log"][1].copy())
+        return _Run(status, arrays["x"], arrays["u"], arrays["rows"], np.array(log))
+
+    def _run_in_numpy(
+        self,
+        mode: int,
+        x0: np.ndarray,
+        nodes: Nodes,
+        setting: Setting,
+        barrier: Barrier,
+        tolerance: float,
+        watch: _Watch,
+    ) -> _Run:
+        point = InteriorPoint(
+            self.model,
+            setting,
+            nodes,
+            barrier.first,
+            is_feasible=mode != FREE_STATES,
+            curved=self.second_derivatives,
+            x0=x0,
+            K=self._K if mode == REAL_TIME else None,
+        )
+        log: list[np.ndarray] = []
+        step, status, best, idle = 1.0, ITERATIONS, np.inf, 0
+        while True:
+            found = point.expand()
+            log.append(
+                np.array(
+                    [
+                        point.expansion.cost,
+                        *found,
+                        step,
+                        point.damping,
+                        point.mu,
+                        point.waiting == 0,
+                    ]
+                )
+            )
+            if not np.isfinite(log[-1][0]):
+                status = NOT_FINITE
+                break
+            if mode != REAL_TIME and point.mu <= barrier.last and found.largest <= tolerance:
+                status = CONVERGED
+                break
+            is_idle = point.mu <= barrier.last and found.largest >= PROGRESS * best
+            best, idle = min(best, found.largest), idle + 1 if is_idle else 0
+            if mode != REAL_TIME and idle > MOST_IDLE:
+                status = STALLED
+                break
+            if not watch.goes_on(log[-1], len(log) - 1):
+                break
+            if mode != REAL_TIME:
+                point.lower_before(barrier)
+            outcome = point.iterate()
+            step = outcome.step
+            if step == 0:
+                status = STALLED
+                break
+            assert outcome.sweep is not None
+            self._K = outcome.sweep.K
+            if mode != REAL_TIME:
+                point.lower_after(barrier, step)
+        rows = self.transcription.values(Nodes(nodes.t, point.point.x, point.point.u), setting).rows
+        return _Run(status, point.point.x, point.point.u, rows, np.array(log))
+
+    # -- in real time ------------------------------------------------------------------------------
+
+    @np.errstate(all="ignore")
+    def step(
+        self,
+        x0: ArrayLike,
+        *,
+        reference: Any = None,
+        t0: float = 0.0,
+        p: Mapping[str, float] | ArrayLike | None = None,
+        iterations: int = 1,
+    ) -> OptimalSolution:
+        """Iterations at a fixed barrier from what was found last, moved on to t0.
+
+        The plan is moved on with its feedback, followed from x0, and improved.
+
+        Parameters
+        ----------
+        x0 : array_like, shape (nq,)
+            An element of the group.
+        reference, t0, p
+            As for `solve`.
+        iterations : int
+
+        Returns
+        -------
+        OptimalSolution
+            "iteration limit" where steps were taken; "infeasible" where hard bounds are exceeded;
+            "failed" where there is none: then with what was found last.
+
+        Raises
+        ------
+        ValueError
+            If nothing was found yet: `solve` comes first.
+        """
+        last = self._found
+        if last is None:
+            raise ValueError("there is nothing to go on from: solve first")
+        started, problem = time.perf_counter(), self.problem
+        x0 = np.asarray(x0, dtype=np.float64)
+        times = problem.times(t0)
+        assert self._given is not None
+        setting = self._given.setting(times, reference, p)
+        steps = (times[0] - last.t[0]) / problem.dt
+        whole = round(steps)
+        is_shift = abs(steps - whole) < SAME_NODE and 0 <= whole <= 1
+        barrier, memory = Barrier(first=REAL_TIME_BARRIER), self._memory
+        nodes = last
+        if memory is None or not is_shift:
+            nodes = moved_on(problem, last, times, setting.p[: problem.system.n_parameters])
+            self._K = _moved_gains(self._K, whole)
+        if memory is None:
+            watch = _Watch(started, np.inf, None, iterations)
+            run = self._run_in_numpy(REAL_TIME, x0, nodes, setting, barrier, 0.0, watch)
+            run = run._replace(log=run.log[:iterations])
+        else:
+            arrays = memory.arrays
+            memory.give(setting, times)
+            arrays["x"][:], arrays["u"][:] = nodes.x, nodes.u
+            if self._K is None:
+                memory.K[:] = 0.0
+            else:
+                memory.K[:] = self._K
+            status = memory.run(
+                x0,
+                REAL_TIME,
+                max_iterations=iterations,
+                barrier=barrier,
+                shift=is_shift and whole == 1,
+                curved=self.second_derivatives,
+            )
+            count = max(1, min(iterations, memory.about.iterations))
+            log = arrays["log"][:count]
+            run = _Run(status, arrays["x"], arrays["u"], arrays["rows"], log)
+        watch = _Watch(started, np.inf, None, iterations)
+        return self._solution(run, last, times, setting, watch, None)
+
+    # -- results -----------------------------------------------------------------------------------
+
+    def _solution(
+        self,
+        run: _Run,
+        before: Nodes,
+        t: np.ndarray,
+        setting: Setting,
+        watch: _Watch,
+        tolerance: float | None,
+    ) -> OptimalSolution:
+        """Put the result together; without a tolerance that of a real-time step."""
+        problem, rows = self.problem, self.transcription.rows
+        failed = run.status == NOT_FINITE
+        nodes = before if failed else Nodes(t, run.x.copy(), run.u.copy())
+        if not failed:
+            self._found = nodes
+            if self._memory is not None:
+                self._K = self._memory.K.copy()
+        elif tolerance is not None:
+            self._found = nodes
+        hard = np.isinf(rows.soft)
+        penalty, excess = 0.0, np.zeros((len(t), len(rows.names)))
+        if rows.names and not failed:
+            excess = rows.excess(run.rows)
+            values = Values(0.0, np.zeros(0), run.rows)
+            penalty = self.transcription.penalty(values, rows.soft * problem.dt)
+        slack = 1e-6 if tolerance is None else tolerance
+        violations = worst_violations(rows.names, np.where(hard & (excess > slack), excess, 0.0), t)
+        seconds = time.perf_counter() - watch.started
+        log = tuple(
+            Iteration(
+                k if tolerance is not None else k + 1,
+                float(cost) + penalty,
+                float(violation),
+                float(violation),
+                np.nan if tolerance is None else max(stationarity, violation, products),
+                float(step),
+                float(damping),
+                seconds,
+            )
+            for k, (cost, stationarity, violation, products, step, damping, *_) in enumerate(
+                run.log.tolist()
+            )
+        )
+        kkt = log[-1].kkt
+        status = self._status(run, kkt, violations, watch, tolerance)
+        return OptimalSolution(
+            status=status,
+            message=_message(status, log[-1], violations, tolerance),
+            trajectory=Trajectory._of(problem.system.state, nodes.t, nodes.x, nodes.u),
+            reference=Trajectory._of(problem.system.state, t, setting.x_ref, setting.u_ref),
+            cost=log[-1].cost,
+            kkt=kkt,
+            gap=0.0 if tolerance is None else float(run.log[-1][2]),
+            violations=violations,
+            iterations=log,
+            times={"total": seconds, "model": seconds, "qp": 0.0},
+            problem=problem,
+        )
+
+    def _status(
+        self,
+        run: _Run,
+        kkt: float,
+        violations: tuple[Any, ...],
+        watch: _Watch,
+        tolerance: float | None,
+    ) -> SolveStatus:
+        if run.status == NOT_FINITE:
+            return SolveStatus.FAILED
+        if tolerance is None:
+            return SolveStatus.INFEASIBLE if violations else SolveStatus.ITERATION_LIMIT
+        if run.status == CONVERGED:
+            return SolveStatus.CONVERGED
+        if watch.ended is not None:
+            return watch.ended
+        if run.status == STALLED and kkt <= ACCEPTABLE_RESIDUAL:
+            return SolveStatus.ACCEPTABLE
+        if violations and (run.status == STALLED or watch.most > 0):
+            return SolveStatus.INFEASIBLE
+        return SolveStatus.STALLED if run.status == STALLED else SolveStatus.ITERATION_LIMIT
+
+
+class _Watch:
+    """What ends a solve early: a limit of time or iterations, or the callback."""
+
+    def __init__(
+        self,
+        started: float,
+        time_limit: float,
+        callback: Callable[[Iteration], bool | None] | None,
+        most: int,
+    ) -> None:
+        self.started, self.time_limit, self.callback = started, time_limit, callback
+        self.most = self.left = min(most, MOST_ITERATIONS)
+        self.ended: SolveStatus | None = None
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether every iteration is to be looked at."""
+        return self.callback is not None or np.isfinite(self.time_limit)
+
+    def goes_on(self, entry: np.ndarray, number: int) -> bool:
+        """Whether there is another iteration after this one."""
+        spent = time.perf_counter() - self.started
+        cost, stationarity, violation, products, step, damping, *_ = entry.tolist()
+        kkt = max(stationarity, violation, products)
+        if self.callback is not None and self.callback(
+            Iteration(number, cost, violation, violation, kkt, step, damping, spent)
+        ):
+            self.ended = SolveStatus.STOPPED
+        elif number < self.left and spent > self.time_limit:
+            self.ended = SolveStatus.TIME_LIMIT
+        return self.ended is None and number < self.left
+
+
+def _moved_gains(K: np.ndarray | None, steps: int) -> np.ndarray | None:
+    """Gains that many steps later; the last ones are held."""
+    if K is None:
+        return None
+    return K[np.clip(np.arange(len(K)) + steps, 0, len(K) - 1)]
+
+
+def _message(
+    status: SolveStatus, last: Iteration, violations: tuple[Any, ...], tolerance: float | None
+) -> str:
+    if tolerance is None:
+        text = "the motion from the measured state diverges" if status == "failed" else ""
+        return "; ".join(filter(None, [text, *map(str, violations)]))
+    text = {
+        SolveStatus.CONVERGED: f"optimal to {last.kkt:.1e} after {last.number} iterations",
+        SolveStatus.ACCEPTABLE: f"optimal to {last.kkt:.1e} after {last.number} iterations; no "
+        f"step improves it to {tolerance:.1e}",
+        SolveStatus.ITERATION_LIMIT: f"residual {last.kkt:.1e} after {last.number} iterations",
+        SolveStatus.TIME_LIMIT: f"residual {last.kkt:.1e} after {last.time:.3g} s",
+        SolveStatus.INFEASIBLE: "no step reduces the violation of the hard bounds",
+        SolveStatus.STALLED: f"no step lowers the cost: residual {last.kkt:.1e} after {last.number}"
+        " iterations; start elsewhere: guess=… takes a Trajectory, a solution or a controller",
+        SolveStatus.FAILED: "the motion or its cost is not finite at the guess: start elsewhere",
+        SolveStatus.STOPPED: "stopped by the callback",
+    }[status]
+    return "; ".join([text, *map(str, violations)])
+
+
+SOLVERS["interior_point"] = InteriorPointSolver

@@ -1,0 +1,272 @@
+"""Kernel: the interior point in C, built with the functions of one problem, and its memory."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..codegen._compiler import BuildError, Compiler, find_compiler
+from ..codegen._folder import UnsafeFolder
+from ..codegen._library import find_or_build, key_of
+from ..codegen._notice import notice
+from ..codegen._policy import compile_policy
+from ..codegen._unit import Part, unit_source
+from ._interior_point import Barrier, InteriorPoint
+from ._stage_model import StageModel
+from ._transcription import Nodes, Setting
+
+SOURCE = Path(__file__).with_name("_interior_point.c")
+
+FREE_STATES, ROLL_OUT, REAL_TIME = 0, 1, 2
+CONVERGED, ITERATIONS, STALLED, NOT_FINITE = range(4)
+LOG = ("cost", "stationarity", "violation", "complementarity", "step", "damping", "mu", "curved")
+
+# Compiled and interpreted residuals of a random start agree to this share.
+CHECK = 1e-6
+
+_POINTER, _INTEGER, _NUMBER = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
+
+
+class _Problem(ctypes.Structure):
+    """``lg_problem``."""
+
+    _fields_ = [
+        ("horizon", _INTEGER),
+        *((name, _POINTER) for name in "t x_ref u_ref p w w_end P lower upper row equal".split()),
+        *((name, _POINTER) for name in "sign limit weight active target equal_active".split()),
+        ("dt", _NUMBER),
+        *((name, _INTEGER) for name in "mode shift max_iterations curved resume".split()),
+        *((name, _NUMBER) for name in "tolerance mu_first mu_last mu_factor mu_power".split()),
+        *((name, _POINTER) for name in "x u below above slack price excess relief".split()),
+        *((name, _POINTER) for name in "equal_price k K rows".split()),
+        *((name, _NUMBER) for name in "mu damping merit_weight".split()),
+        ("waiting", _INTEGER),
+        ("status", _INTEGER),
+        ("iterations", _INTEGER),
+        *((name, _NUMBER) for name in "cost stationarity violation complementarity".split()),
+        ("log", _POINTER),
+        ("work", _POINTER),
+    ]
+
+
+def parts_of(model: StageModel) -> list[Part]:
+    """Functions that the C code calls.
+
+    Raises
+    ------
+    NotImplementedError
+        If they are too large to be written out.
+    """
+    once = model.transcription._functions
+    shared = ("p", "w", "dt")
+    curvature, end_curvature = model.curvature, model.end_curvature
+    parts = [
+        Part("lg_roll", model.roll),
+        Part("lg_end", once.terminal),
+        Part("lg_end_values", once.terminal_values),
+        Part("lg_plus", model.group.function("plus")),
+        Part("lg_minus", model.group.function("minus")),
+        Part("lg_stage", once.stage, shared),
+        Part("lg_values", once.stage_values, shared),
+    ]
+    if curvature is not None and end_curvature is not None:
+        parts += [
+            Part("lg_end_curvature", end_curvature),
+            Part("lg_curvature", curvature, shared),
+        ]
+    return parts
+
+
+def write(model: StageModel, compiler: Compiler | None) -> str:
+    """C source of the kernel; plain C99 without a compiler."""
+    functions, scratch = unit_source(parts_of(model), compiler)
+    width = "" if compiler is None else f"#define LG_W {compiler.width}\n"
+    return "\n".join([functions, width, _sizes(model, scratch), SOURCE.read_text(encoding="utf-8")])
+
+
+def _sizes(model: StageModel, scratch: int) -> str:
+    problem, once = model.problem, model.transcription._functions
+    sizes = {
+        "NX": model.n,
+        "NQ": model.group.nq,
+        "NU": problem.system.n_inputs,
+        "NV": model.m,
+        "NP": len(problem.nominal_parameters),
+        "NR": len(model.transcription.rows.names),
+        "NS": len(model.sides.row),
+        "NE": len(model.sides.equal),
+        "NW": len(once.path_weights),
+        "NWE": len(once.end_weights),
+        "LG_SCRATCH": scratch,
+        "LG_CURVED": int(model.curvature is not None),
+    }
+    lines = [f"#define {name} {value}" for name, value in sizes.items()]
+    controls = ", ".join(map(str, model.controls.tolist()))
+    lines.append(f"static const int lg_controls[] = {{{controls}}};")
+    return "\n".join(lines)
+
+
+Run = Callable[[Any, Any], int]
+
+
+def load(model: StageModel) -> tuple[Run, int] | None:
+    """Entry point and work memory of the kernel of a problem; None (said once) without one."""
+    if compile_policy() == "off":
+        return None
+    name = f"interior point of {model.problem.system.name}"
+    try:
+        compiler = find_compiler()
+        if compiler is None or compiler.kind == "tcc":
+            notice(
+                "interior point",
+                "no C compiler found: the interior point runs in NumPy, some fifty times slower",
+            )
+            return None
+        parts = parts_of(model)
+        if any(part.function._backend.program.flat is None for part in parts):
+            notice(name, f"the {name} runs in NumPy: its functions are too large for one source")
+            return None
+        longest = max(part.function._backend.program.operations for part in parts)
+        flags = compiler.flags(0, True)
+        content = [
+            SOURCE.read_text(encoding="utf-8"),
+            _sizes(model, 0),
+            *(
+                f"{part.name} {part.shared} {part.function._backend.program.identity}"
+                for part in parts
+            ),
+        ]
+        written = 2 * sum(part.function._backend.program.operations for part in parts)
+        found, _ = find_or_build(
+            key_of(compiler, flags, content),
+            compiler,
+            [flags],
+            write=lambda: write(model, compiler),
+            load=_open,
+            check=lambda entries: _difference(model, *entries),
+            about={"function": name, "operations": longest, "written": written},
+        )
+    except (BuildError, OSError, UnsafeFolder, NotImplementedError) as error:
+        notice(name, f"the {name} runs in NumPy: {error}")
+        return None
+    run, work = found
+    return run, int(work(model.problem.horizon))
+
+
+def _open(path: Path) -> tuple[Any, Any]:
+    library = ctypes.CDLL(str(path))
+    run, work = library["lg_solve"], library["lg_work"]
+    run.argtypes, run.restype = [_POINTER, _POINTER], ctypes.c_int
+    work.argtypes, work.restype = [_INTEGER], _INTEGER
+    return run, work
+
+
+def _difference(model: StageModel, run: Run, work: Any) -> str | None:
+    """What the kernel makes of a random start, compared with NumPy: one step of free states."""
+    problem, system, N = model.problem, model.problem.system, model.problem.horizon
+    rng = np.random.default_rng(0)
+    x_ref = np.repeat(system.state.identity[None], N + 1, axis=0)
+    u_ref = np.repeat(system.nominal_input[None], N + 1, axis=0)
+    setting = Setting(x_ref, u_ref, problem.nominal_parameters, np.eye(system.state.dim))
+    moves = 0.1 * rng.normal(size=(N + 1, system.state.dim))
+    nodes = Nodes(problem.times(), system.state.plus(x_ref, moves), u_ref[:-1].copy())
+    memory = Memory(model, run, int(work(N)), 1)
+    memory.give(setting, nodes.t)
+    memory.arrays["x"][:], memory.arrays["u"][:] = nodes.x, nodes.u
+    with np.errstate(all="ignore"):
+        memory.run(nodes.x[0], FREE_STATES, max_iterations=0, barrier=Barrier())
+        point = InteriorPoint(model, setting, nodes, Barrier().first, is_feasible=False)
+        want = np.array([*point.expand(), point.expansion.cost])
+    log = dict(zip(LOG, memory.arrays["log"][0], strict=True))
+    have = np.array([log["stationarity"], log["violation"], log["complementarity"], log["cost"]])
+    if not np.isfinite(want).all() or np.allclose(have, want, rtol=CHECK, atol=CHECK):
+        return None
+    return f"differs from NumPy at a random start: {have} instead of {want}"
+
+
+class Memory:
+    """What a kernel works on: settings to write, the iterate, and results; for one thread.
+
+    Parameters
+    ----------
+    model : StageModel
+    run : callable
+    work : int
+        Of `load`.
+    most : int
+        Iterations that the log holds.
+    """
+
+    def __init__(self, model: StageModel, run: Run, work: int, most: int) -> None:
+        problem, sides = model.problem, model.sides
+        N, n, m = problem.horizon, model.n, model.m
+        once, self.most = model.transcription._functions, most
+        self._run = run
+        ns, ne = len(sides.row), len(sides.equal)
+        memory = np.zeros(work + 8)
+        start = -memory.ctypes.data % 64 // 8
+        constants = {
+            "w": once.path_weights, "w_end": once.end_weights, "lower": model.lower,
+            "upper": model.upper, "row": sides.row, "equal": sides.equal, "sign": sides.sign,
+            "limit": sides.limit, "weight": sides.weight, "active": sides.active,
+            "target": sides.target, "equal_active": sides.equal_active,
+        }  # fmt: skip
+        shapes = {
+            "t": (N + 1,), "x_ref": (N + 1, model.group.nq),
+            "u_ref": (N + 1, problem.system.n_inputs),
+            "p": problem.nominal_parameters.shape, "P": (n, n),
+            "x": (N + 1, model.group.nq), "u": (N, problem.system.n_inputs),
+            "below": (N, m), "above": (N, m), "slack": (N + 1, ns), "price": (N + 1, ns),
+            "excess": (N + 1, ns), "relief": (N + 1, ns), "equal_price": (N + 1, ne),
+            "k": (N, m), "K": (N, n, m), "log": (most + 1, len(LOG)),
+            "rows": (N + 1, len(model.transcription.rows.names)),
+        }  # fmt: skip
+        arrays: dict[str, Any] = {name: np.zeros(shape) for name, shape in shapes.items()}
+        for name, value in constants.items():
+            kind = np.int64 if name in ("row", "equal") else np.float64
+            arrays[name] = np.ascontiguousarray(value, dtype=kind)
+        arrays["work"] = memory[start:]
+        self.arrays = arrays
+        self.start = np.zeros(model.group.nq)
+        self.about = _Problem(horizon=N, dt=problem.dt)
+        for name, array in arrays.items():
+            setattr(self.about, name, array.ctypes.data)
+        self._address = ctypes.addressof(self.about)
+        self._start = self.start.ctypes.data
+        self._keep = memory
+
+    @cached_property
+    def K(self) -> np.ndarray:
+        """Gains, a view (N, m, n)."""
+        return self.arrays["K"].transpose(0, 2, 1)
+
+    def give(self, setting: Setting, t: np.ndarray) -> None:
+        """Write what a solve is given."""
+        arrays = self.arrays
+        arrays["t"][:], arrays["x_ref"][:], arrays["u_ref"][:] = t, setting.x_ref, setting.u_ref
+        arrays["p"][:], arrays["P"][:] = setting.p, setting.terminal
+
+    def run(
+        self,
+        x0: np.ndarray,
+        mode: int,
+        *,
+        max_iterations: int,
+        barrier: Barrier,
+        tolerance: float = 0.0,
+        shift: bool = False,
+        curved: bool = True,
+        resume: bool = False,
+    ) -> int:
+        """Solve from what the arrays hold; returns the status."""
+        about = self.about
+        self.start[:] = x0
+        about.mode, about.shift, about.curved, about.resume = mode, shift, curved, resume
+        about.max_iterations, about.tolerance = min(max_iterations, self.most), tolerance
+        about.mu_first, about.mu_last, about.mu_factor, about.mu_power = barrier
+        return self._run(self._address, self._start)

@@ -1,0 +1,340 @@
+"""StageModel: what an interior point asks of a problem, stage by stage, in error coordinates."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from ..codegen import InPlaceCall, ModelFunction, prepare
+from ._transcription import CALLS, Nodes, Setting, Transcription
+
+# Second derivatives by AD of a step of more operations than this cost more than they save.
+LARGEST_CURVATURE = 60_000
+
+
+class Sides(NamedTuple):
+    """One-sided rows ``sign (g − limit) ≤ 0`` and equalities ``g = target`` of a problem.
+
+    Attributes
+    ----------
+    row, sign, limit : ndarray, shape (sides,)
+        Which row of the problem, +1 for an upper and −1 for a lower limit, and the limit.
+    weight : ndarray, shape (sides,)
+        Of the price ``w (e + e²/2)`` of an excess; infinite for hard rows.
+    active : ndarray of bool, shape (N + 1, sides)
+    equal, target : ndarray, shape (equalities,)
+        Rows whose limits coincide and what they are to be.
+    equal_active : ndarray of bool, shape (N + 1, equalities)
+    """
+
+    row: np.ndarray
+    sign: np.ndarray
+    limit: np.ndarray
+    weight: np.ndarray
+    active: np.ndarray
+    equal: np.ndarray
+    target: np.ndarray
+    equal_active: np.ndarray
+
+
+class Expansion(NamedTuple):
+    """A problem about nodes, to first order, and the cost of Gauss and Newton.
+
+    Attributes
+    ----------
+    cost : float
+    gaps : ndarray, shape (N, n)
+    rows : ndarray, shape (N + 1, rows)
+    A, B : ndarray
+        Shapes (N, n, n), (N, n, m).
+    g, H, G : ndarray
+        Gradient (N, n + m), Hessian (N, n + m, n + m) of the cost and derivatives
+        (N, rows, n + m) of the rows, by tangent vectors of the state, then controls.
+    g_end, H_end, G_end : ndarray
+        The same of the end: (n,), (n, n), (rows, n).
+    """
+
+    cost: float
+    gaps: np.ndarray
+    rows: np.ndarray
+    A: np.ndarray
+    B: np.ndarray
+    g: np.ndarray
+    H: np.ndarray
+    G: np.ndarray
+    g_end: np.ndarray
+    H_end: np.ndarray
+    G_end: np.ndarray
+
+
+class StageModel:
+    """Functions of one problem for methods that sweep through its stages.
+
+    Parameters
+    ----------
+    transcription : Transcription
+
+    Attributes
+    ----------
+    sides : Sides
+    lower, upper : ndarray, shape (m,)
+        Bounds of the controls.
+    """
+
+    def __init__(self, transcription: Transcription) -> None:
+        self.transcription = transcription
+        self.problem = problem = transcription.problem
+        self.group = problem.system.state
+        self.n, self.m = self.group.dim, len(transcription.controls)
+        self.controls = transcription.controls
+        self.lower, self.upper = transcription.u_lower, transcription.u_upper
+        self.sides = _sides(transcription)
+        self._calls: dict[str, InPlaceCall] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the calls, which are bound to memory."""
+        return self.__dict__ | {"_calls": {}}
+
+    def prepare(self) -> None:
+        """Compile the functions, as `set_compile_policy` says."""
+        stages = self.problem.horizon
+        self.transcription.prepare()
+        prepare(self.roll, calls=CALLS * stages)
+        if self.curvature is not None:
+            prepare(self.curvature, calls=CALLS, items=stages)
+            assert self.end_curvature is not None
+            prepare(self.end_curvature, calls=CALLS)
+        self._calls.clear()
+
+    # -- functions ---------------------------------------------------------------------------------
+
+    @cached_property
+    def roll(self) -> ModelFunction:
+        """``(t, x, u, x_next, x_ref, u_ref, p, w, dt) → after, cost, gap, rows`` of one step."""
+        problem = self.problem
+        values = self.transcription._functions.stage_values
+        inputs = _symbols(values)
+        step = problem.system.step(problem.method, problem.substeps).function
+        own = inputs["p"][: problem.system.n_parameters]
+        after = step(inputs["t"], inputs["x"], inputs["u"], own, inputs["dt"])
+        cost, gap, rows = values.function(*inputs.values())
+        results: Any = [after, cost, gap, rows]
+        if isinstance(after, ca.SX):
+            results = ca.cse(results)
+        function = ca.Function(
+            values.name.replace("stage_values", "roll"),
+            [*inputs.values()],
+            results,
+            [*inputs],
+            ["after", "cost", "gap", "rows"],
+        )
+        return ModelFunction(function, shapes={"t": (), "dt": (), "cost": ()})
+
+    @cached_property
+    def curvature(self) -> ModelFunction | None:
+        """``(…, prices, row_prices) → W``, the Hessian of the Lagrangian of one stage.
+
+        That of ``d ↦ cost + pricesᵀ minus(step, x_next) + row_pricesᵀ rows`` at ``plus(x, ε)`` and
+        ``u + δ``. None where it would cost more than it saves.
+        """
+        values = self.transcription._functions.stage_values
+        if values.function.n_instructions() * (self.n + self.m) > LARGEST_CURVATURE:
+            return None
+        return self._hessian(values, "curvature", with_controls=True)
+
+    @cached_property
+    def end_curvature(self) -> ModelFunction | None:
+        """``(…, row_prices) → W``, the same of the end."""
+        if self.curvature is None:
+            return None
+        return self._hessian(
+            self.transcription._functions.terminal_values, "end_curvature", with_controls=False
+        )
+
+    def _hessian(self, values: ModelFunction, name: str, *, with_controls: bool) -> Any:
+        if not values.function.is_a("SXFunction"):
+            return None
+        inputs = _symbols(values)
+        d = ca.SX.sym("d", self.n + (self.m if with_controls else 0))
+        here = ca.DM.zeros(*d.shape)
+        moved = dict(inputs)
+        moved["x"] = self.group.plus(inputs["x"], d[: self.n])
+        if with_controls:
+            spread = ca.DM(self.problem.system.n_inputs, self.m)
+            for k, i in enumerate(self.controls.tolist()):
+                spread[i, k] = 1
+            moved["u"] = inputs["u"] + spread @ d[self.n :]
+        outcome = dict(zip(values.results, values.function.call(list(moved.values())), strict=True))
+        prices = {"row_prices": ca.SX.sym("row_prices", len(self.transcription.rows.names))}
+        lagrangian = outcome["cost"] + ca.dot(prices["row_prices"], outcome["rows"])
+        hessian = ca.substitute(ca.hessian(lagrangian, d)[0], d, here)
+        if with_controls:
+            prices = {"prices": ca.SX.sym("prices", self.n)} | prices
+            hessian += self._bend(inputs, moved, d, prices["prices"])
+        hessian = ca.densify(hessian)
+        function = ca.Function(
+            values.name.replace("stage_values", name).replace("terminal_values", name),
+            [*inputs.values(), *prices.values()],
+            ca.cse([hessian]),
+            [*inputs, *prices],
+            ["W"],
+        )
+        if function.n_instructions() > LARGEST_CURVATURE:
+            return None
+        shapes: dict[str, tuple[int, ...]] = {"t": (), "W": hessian.shape}
+        if with_controls:
+            shapes["dt"] = ()
+        else:
+            shapes["P"] = (self.n, self.n)
+        return ModelFunction(function, shapes=shapes)
+
+    def _bend(self, inputs: dict[str, Any], moved: dict[str, Any], d: Any, prices: Any) -> Any:
+        """Hessian of ``pricesᵀ minus(step(d), step(0))``.
+
+        With y the coordinates of the step's end, T the map from their changes to tangent vectors
+        and ``w = Tᵀ prices``: that of ``wᵀ y(d)``, less what the coordinates of
+        ``plus(y, η)`` bend by themselves.
+        """
+        group = self.group
+        y, after = self._step(inputs), self._step(moved)
+        here = ca.DM.zeros(*d.shape)
+        T = group.tangent_matrix(y)
+        F = T @ ca.substitute(ca.jacobian(after, d), d, here)
+        w = T.T @ prices
+        eta = ca.SX.sym("eta", self.n)
+        own_bend = ca.hessian(ca.dot(w, group.plus(y, eta)), eta)[0]
+        own_bend = ca.sparsify(ca.substitute(own_bend, eta, ca.DM.zeros(self.n)))
+        return ca.substitute(ca.hessian(ca.dot(w, after), d)[0], d, here) - F.T @ own_bend @ F
+
+    def _step(self, inputs: dict[str, Any]) -> Any:
+        """Coordinates after a step, of the classical Runge-Kutta method in coordinates.
+
+        To the order of that method the same as on the group, at half of the operations; second
+        derivatives need no more.
+        """
+        problem, system = self.problem, self.problem.system
+        t, x, u, dt = (inputs[name] for name in ("t", "x", "u", "dt"))
+        p = inputs["p"][: system.n_parameters]
+        if system.is_discrete:
+            return system.step().function(t, x, u, p, dt)
+        h = dt / problem.substeps
+
+        def rate(s: Any, y: Any) -> Any:
+            return self.group.rate_matrix(y) @ system.f(s, y, u, p)
+
+        for k in range(problem.substeps):
+            s = t + k * h
+            k1 = rate(s, x)
+            k2 = rate(s + h / 2, x + h / 2 * k1)
+            k3 = rate(s + h / 2, x + h / 2 * k2)
+            k4 = rate(s + h, x + h * k3)
+            x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        return x
+
+    # -- evaluation --------------------------------------------------------------------------------
+
+    def expand(self, nodes: Nodes, setting: Setting) -> Expansion:
+        """The problem about nodes."""
+        stage = self.transcription._stages("stage", nodes, setting)
+        end = self.transcription._end("terminal", nodes, setting)
+        return Expansion(
+            float(stage.cost.sum() + end.cost),
+            stage.gap.copy(),
+            np.concatenate([stage.rows, end.rows[None]]),
+            stage.A.copy(order="C"),
+            stage.B.copy(order="C"),
+            stage.g.copy(),
+            stage.H.copy(order="C"),
+            stage.G.copy(order="C"),
+            end.g.copy(),
+            end.H.copy(),
+            end.G.copy(),
+        )
+
+    def hessians(
+        self, nodes: Nodes, setting: Setting, prices: np.ndarray, row_prices: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Hessians of the Lagrangian: (N, n + m, n + m), and (n, n) of the end."""
+        assert self.curvature is not None and self.end_curvature is not None
+        call = self._calls.get("curvature")
+        once = self.transcription._functions
+        if call is None:
+            call = self.curvature.in_place(self.problem.horizon, shared=("p", "w", "dt"))
+            call.inputs["w"][:], call.inputs["dt"][()] = once.path_weights, self.problem.dt
+            self._calls["curvature"] = call
+        _fill_stages(call.inputs, nodes, setting)
+        call.inputs["prices"][:], call.inputs["row_prices"][:] = prices, row_prices[:-1]
+        along = call()
+        end = self._calls.get("end_curvature")
+        if end is None:
+            end = self.end_curvature.in_place()
+            end.inputs["w"][:] = once.end_weights
+            self._calls["end_curvature"] = end
+        given = end.inputs
+        given["t"][()], given["x"][:], given["u"][:] = nodes.t[-1], nodes.x[-1], setting.u_ref[-1]
+        given["x_ref"][:], given["p"][:] = setting.x_ref[-1], setting.p
+        given["P"][:], given["row_prices"][:] = setting.terminal, row_prices[-1]
+        return along.copy(order="C"), end().copy()
+
+    def advance(
+        self, k: int, nodes: Nodes, setting: Setting, x: np.ndarray, u: np.ndarray
+    ) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
+        """From state and input at stage k: next state, cost, its error to node k + 1, rows."""
+        call = self._calls.get("roll")
+        if call is None:
+            call = self.roll.in_place()
+            call.inputs["w"][:] = self.transcription._functions.path_weights
+            call.inputs["dt"][()] = self.problem.dt
+            self._calls["roll"] = call
+        given = call.inputs
+        given["t"][()], given["x"][:], given["u"][:] = nodes.t[k], x, u
+        given["x_next"][:], given["p"][:] = nodes.x[k + 1], setting.p
+        given["x_ref"][:], given["u_ref"][:] = setting.x_ref[k], setting.u_ref[k]
+        found = call()
+        return found.after.copy(), float(found.cost), found.gap.copy(), found.rows.copy()
+
+    def end(self, nodes: Nodes, setting: Setting, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """Cost and rows of a last state."""
+        there = Nodes(nodes.t, x[None], nodes.u)
+        found = self.transcription._end("terminal_values", there, setting)
+        return float(found.cost), found.rows.copy()
+
+
+def _symbols(function: ModelFunction) -> dict[str, Any]:
+    symbol = ca.SX if function.function.is_a("SXFunction") else ca.MX
+    return {
+        name: symbol.sym(name, *function.function.size_in(i))
+        for i, name in enumerate(function.arguments)
+    }
+
+
+def _fill_stages(given: dict[str, np.ndarray], nodes: Nodes, setting: Setting) -> None:
+    given["t"][:], given["x"][:], given["u"][:] = nodes.t[:-1], nodes.x[:-1], nodes.u
+    given["x_next"][:], given["p"][:] = nodes.x[1:], setting.p
+    given["x_ref"][:], given["u_ref"][:] = setting.x_ref[:-1], setting.u_ref[:-1]
+
+
+def _sides(transcription: Transcription) -> Sides:
+    rows, dt = transcription.rows, transcription.problem.dt
+    hard = np.isinf(rows.soft)
+    equal = np.flatnonzero(hard & (rows.lower == rows.upper))
+    picked = [
+        (r, sign, limits[r])
+        for sign, limits in ((1.0, rows.upper), (-1.0, rows.lower))
+        for r in range(len(rows.names))
+        if np.isfinite(limits[r]) and r not in equal
+    ]
+    row = np.array([r for r, _, _ in picked], dtype=np.int64)
+    return Sides(
+        row,
+        np.array([sign for _, sign, _ in picked]),
+        np.array([limit for _, _, limit in picked]),
+        rows.soft[row] * dt,
+        rows.active[:, row],
+        equal,
+        rows.lower[equal],
+        rows.active[:, equal],
+    )

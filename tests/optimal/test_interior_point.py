@@ -1,0 +1,346 @@
+"""The interior point: against IPOPT, differences and SQP; in C as in NumPy; where it gives up."""
+
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from lgcontrol.codegen import compile_policy, set_compile_policy
+from lgcontrol.codegen._compiler import find_compiler
+from lgcontrol.controllers import MPC
+from lgcontrol.groups import SO2, SO3, Product, Rn
+from lgcontrol.optimal import (
+    Bound,
+    InteriorPointSolver,
+    OptimalControlProblem,
+    Residual,
+    SolveStatus,
+    SQPSolver,
+)
+from lgcontrol.optimal._given import Given
+from lgcontrol.optimal._interior_point import InteriorPoint
+from lgcontrol.optimal._stage_model import StageModel
+from lgcontrol.optimal._transcription import Nodes, Transcription
+from lgcontrol.systems import Input, System, Trajectory
+
+INERTIA = np.array([1.0, 2.0, 3.0])
+needs_compiler = pytest.mark.skipif(find_compiler() is None, reason="no C compiler")
+
+
+def pendulum() -> System:
+    return System(
+        "pendulum",
+        Product(angle=SO2, rate=Rn(1)),
+        lambda t, x, u, p: ca.vertcat(x[2], u - p * ca.sin(x[1])),
+        inputs=[Input("torque", "N m", -0.8, 0.8)],
+        parameters=["pull"],
+    ).with_parameters(pull=1.0)
+
+
+def satellite() -> System:
+    def field(t, x, u, p):
+        w = x[4:]
+        return ca.vertcat(w, (u - ca.cross(w, INERTIA * w)) / INERTIA)
+
+    torques = [Input(f"torque{i}", "N m", -1.0, 1.0) for i in range(3)]
+    return System("satellite", Product(attitude=SO3, rate=Rn(3)), field, inputs=torques)
+
+
+UP = [-1.0, 0.0, 0.0]
+STILL = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
+PENDULUM, SATELLITE = pendulum(), satellite()
+HANGING = np.array([1.0, 0.0, 0.0])
+
+
+def turned(angle: float, seed: int = 0) -> np.ndarray:
+    axis = np.random.default_rng(seed).normal(size=3)
+    return np.r_[SO3.exp(angle * axis / np.linalg.norm(axis)), 0.1, -0.2, 0.3]
+
+
+def swing(**options):
+    given = {"Q": {"angle": 1, "rate": 0.1}, "R": 0.1, "reference": UP} | options
+    return OptimalControlProblem(PENDULUM, 12, 0.15, **given)
+
+
+def slew(**options):
+    given = {"Q": {"attitude": 3, "rate": 1}, "R": 0.1, "reference": STILL} | options
+    return OptimalControlProblem(SATELLITE, 12, 0.3, **given)
+
+
+PROBLEMS = {
+    "swing": (swing(), HANGING),
+    "swing, light": (swing(R=0.01), HANGING),
+    "swing, moving": (swing(Q=2.0), np.array([0.0, 1.0, 1.0])),
+    "swing, up": (swing(), np.array([-1.0, 0.0, 0.8])),
+    "swing, slow": (swing(bounds=[Bound("rate", -0.6, 0.6)]), HANGING),
+    "swing, soft": (swing(bounds=[Bound("rate", -0.3, 0.3, soft=3.0)]), HANGING),
+    "swing, stopped": (swing(bounds=[Bound("rate", 0.0, 0.0, at="terminal")]), HANGING),
+    "swing, power": (
+        swing(bounds=[Bound(lambda t, x, u, p: u * x[2], upper=0.2, name="power")]),
+        HANGING,
+    ),
+    "slew": (slew(), turned(2.0)),
+    "slew, far": (slew(R=0.01), turned(3.1, 1)),
+    "slew, slow": (slew(bounds=[Bound("rate", -0.5, 0.5)]), turned(2.0, 2)),
+    "slew, residual": (
+        slew(residuals=[Residual(lambda t, x, u, p: x[4] * x[5] - 0.1, 5.0, terminal=1.0)]),
+        turned(1.0, 3),
+    ),
+}
+
+
+def ipopt_from(solution, shake: float):
+    """The same transcription by IPOPT, in tangent vectors about a solution, from a shaken start."""
+    problem = solution.problem
+    transcription = Transcription(problem)
+    setting = Given(problem).setting(solution.t)
+    once, group, rows = transcription._functions, problem.system.state, transcription.rows
+    N, n, m = problem.horizon, group.dim, len(transcription.controls)
+    d, u = ca.MX.sym("d", n, N), ca.MX.sym("u", m, N)
+    # Soft limits have an excess of their own here.
+    e = ca.MX.sym("e", len(rows.names), N + 1)
+    x = [ca.DM(solution.x[0])]
+    plus = group.function("plus").function
+    x += [plus(ca.DM(solution.x[k + 1]), d[:, k]) for k in range(N)]
+    cost, g, low, high = 0, [], [], []
+    soft, active = rows.soft * problem.dt, rows.active
+
+    def bounded(k, values):
+        nonlocal cost
+        for r in np.flatnonzero(active[k]):
+            if np.isfinite(soft[r]):
+                cost += soft[r] * (e[int(r), k] + e[int(r), k] ** 2 / 2)
+                g.extend([values[int(r)] - e[int(r), k], values[int(r)] + e[int(r), k]])
+                low.extend([-np.inf, rows.lower[r]])
+                high.extend([rows.upper[r], np.inf])
+            else:
+                g.append(values[int(r)])
+                low.append(rows.lower[r])
+                high.append(rows.upper[r])
+
+    for k in range(N):
+        found = once.stage_values.function(
+            solution.t[k], x[k], u[:, k], x[k + 1], setting.x_ref[k], setting.u_ref[k],
+            setting.p, once.path_weights, problem.dt,
+        )  # fmt: skip
+        cost += found[0]
+        g.append(found[1])
+        low += [0.0] * n
+        high += [0.0] * n
+        bounded(k, found[2])
+    end = once.terminal_values.function(
+        solution.t[N], x[N], setting.u_ref[N], setting.x_ref[N], setting.p, once.end_weights,
+        setting.terminal,
+    )  # fmt: skip
+    cost += end[0]
+    bounded(N, end[1])
+    z = ca.veccat(d, u, e)
+    quiet = {"print_time": False, "ipopt": {"print_level": 0, "sb": "yes", "tol": 1e-9}}
+    solver = ca.nlpsol("peer", "ipopt", {"x": z, "f": cost, "g": ca.vertcat(*g)}, quiet)
+    rng = np.random.default_rng(1)
+    start = np.r_[shake * rng.normal(size=n * N), solution.u.ravel(), np.zeros(e.numel())]
+    lower = np.r_[np.full(n * N, -np.inf), np.tile(transcription.u_lower, N), np.zeros(e.numel())]
+    upper = np.r_[np.full(n * N, np.inf), np.tile(transcription.u_upper, N), np.full(e.numel(), 9)]
+    best = solver(x0=start, lbx=lower, ubx=upper, lbg=low, ubg=high)
+    assert solver.stats()["success"]
+    return float(best["f"]), np.asarray(best["x"]).ravel()[: n * N]
+
+
+# The barrier ends at half of the tolerance: costs are off by its weight times the limits met.
+# Less is not to be had everywhere: distances to limits of 1e-9 have seven digits.
+TIGHT, SAME_COST, SAME_STATES = 1e-7, 1e-6, 1e-4
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_finds_the_optimum_that_ipopt_finds(name):
+    problem, x0 = PROBLEMS[name]
+    solution = InteriorPointSolver(problem).solve(x0, tolerance=TIGHT)
+    assert solution.status == "converged", solution.message
+    assert solution.kkt <= TIGHT
+    cost, moves = ipopt_from(solution, shake=1e-2)
+    assert solution.cost == pytest.approx(cost, rel=SAME_COST)
+    assert np.abs(moves).max() < SAME_STATES
+
+
+def test_no_free_input_lowers_the_cost():
+    """The gradient by differences of the cost of a simulated motion, apart from the solver."""
+    problem, x0 = PROBLEMS["slew, far"]
+    solution = InteriorPointSolver(problem, shooting="rollout").solve(x0, tolerance=1e-7)
+    step, group = problem.system.step("rk4", 1), problem.system.state
+
+    def cost(u):
+        x, total = x0, 0.0
+        for row in u:
+            e = group.minus(x, STILL)
+            total += 0.5 * problem.dt * (e @ problem.Q @ e + row @ problem.R @ row)
+            x = step(0.0, x, row, [], problem.dt)
+        e = group.minus(x, STILL)
+        return total + 0.5 * e @ problem.terminal @ e
+
+    gradient = np.zeros_like(solution.u)
+    for place in np.ndindex(*gradient.shape):
+        move = np.zeros_like(gradient)
+        move[place] = 1e-5
+        gradient[place] = (cost(solution.u + move) - cost(solution.u - move)) / 2e-5
+    free = np.abs(solution.u) < 0.99
+    assert free.any() and not free.all()
+    assert np.abs(gradient[free]).max() < 1e-4
+    assert (gradient[~free] * solution.u[~free] < 0).all()
+    assert solution.cost == pytest.approx(cost(solution.u), rel=1e-12)
+
+
+def test_second_derivatives_are_those_of_the_lagrangian():
+    problem, x0 = PROBLEMS["slew, residual"]
+    model, rng = StageModel(Transcription(problem)), np.random.default_rng(2)
+    setting = Given(problem).setting(problem.times())
+    group, n = model.group, model.n
+    x = group.plus(np.tile(x0, (13, 1)), 0.3 * rng.normal(size=(13, n)))
+    u = rng.uniform(-0.5, 0.5, (12, 3))
+    step = problem.system.step("rk4", 1)
+    for k in range(12):
+        x[k + 1] = step(0.0, x[k], u[k], [], problem.dt)  # gaps vanish, as in motions
+    nodes = Nodes(problem.times(), x, u)
+    prices = rng.normal(size=(12, n))
+    W, _ = model.hessians(nodes, setting, prices, np.zeros((13, 0)))
+    once = model.transcription._functions
+
+    def lagrangian(d):
+        cost, gap, _ = once.stage_values(
+            0.0, group.plus(x[3], d[:n]), u[3] + d[n:], x[4], setting.x_ref[3], setting.u_ref[3],
+            setting.p, once.path_weights, problem.dt,
+        )  # fmt: skip
+        return cost + prices[3] @ gap
+
+    h, size = 1e-3, n + 3
+    found = np.empty((size, size))
+    E = h * np.eye(size)
+    for i in range(size):
+        for j in range(size):
+            found[i, j] = (
+                lagrangian(E[i] + E[j]) - lagrangian(E[i] - E[j])
+                - lagrangian(E[j] - E[i]) + lagrangian(-E[i] - E[j])
+            ) / (4 * h * h)  # fmt: skip
+    # Differences are exact to h²; the classical method in coordinates to dt⁵ of the other one.
+    assert np.abs(W[3] - found).max() < 1e-3 * np.abs(found).max()
+
+
+# Problems of few structures, which share their libraries; motions that start off an unstable
+# system do not meet an equality at their end.
+VARIANTS = [
+    (name, shooting, count)
+    for name in PROBLEMS
+    for shooting in ("rollout", "states")
+    for count in ((12, 9) if name in ("swing", "slew") else (12,))
+    if (name, shooting) != ("swing, stopped", "rollout")
+    and name not in ("slew, slow", "slew, residual")
+]
+
+
+def test_compares_twenty_problems():
+    assert len(VARIANTS) >= 20
+
+
+@needs_compiler
+@pytest.mark.parametrize(("name", "shooting", "steps"), VARIANTS)
+def test_c_and_numpy_take_the_same_steps(name, shooting, steps):
+    problem, x0 = PROBLEMS[name]
+    problem = replace(problem, horizon=steps)
+    # A guess both share: what the reference's inputs do.
+    times = problem.times()
+    states, inputs = np.tile(x0, (len(times), 1)), np.full((steps, len(problem.R)), 0.1)
+    plain = InteriorPointSolver(problem, shooting=shooting)
+    built = InteriorPointSolver(problem, shooting=shooting).prepare()
+    assert built.is_compiled and not plain.is_compiled
+    guess = Trajectory(problem.system.state, times, states, inputs)
+    for count in (1, 3):
+        a, b = (s.solve(x0, guess=guess, max_iterations=count) for s in (plain, built))
+        assert np.abs(a.x - b.x).max() <= 1e-10 * max(1.0, np.abs(a.x).max())
+        assert np.abs(a.u - b.u).max() <= 1e-10 * max(1.0, np.abs(a.u).max())
+    a, b = (s.solve(x0, guess=guess, tolerance=1e-7) for s in (plain, built))
+    assert a.status == b.status == "converged"
+    assert a.cost == pytest.approx(b.cost, rel=1e-8)
+
+
+def test_agrees_with_sqp_on_a_bounded_problem():
+    problem, x0 = PROBLEMS["slew, slow"]
+    other = SQPSolver(problem).solve(x0)
+    assert problem.solve(x0, solver="interior_point").cost == pytest.approx(other.cost, rel=1e-5)
+
+
+def test_says_which_bound_cannot_be_kept():
+    problem = swing(bounds=[Bound("rate", 2.0, 3.0, at="terminal")])
+    solution = InteriorPointSolver(problem).solve(HANGING)
+    assert solution.status in (SolveStatus.INFEASIBLE, SolveStatus.ITERATION_LIMIT)
+    assert solution.violations[0].name == "rate.x0"
+    assert solution.violations[0].node == problem.horizon
+    assert np.isfinite(solution.u).all() and (np.abs(solution.u) <= 0.8).all()
+
+
+def test_survives_a_cost_that_is_not_finite():
+    broken = Residual(lambda t, x, u, p: ca.log(x[2] - 5.0), 1.0)
+    solution = InteriorPointSolver(swing(residuals=[broken])).solve(HANGING)
+    assert solution.status is SolveStatus.FAILED
+    assert np.isfinite(solution.u).all() and (np.abs(solution.u) <= 0.8).all()
+
+
+def test_stops_where_it_is_told_to():
+    problem, x0 = PROBLEMS["slew"]
+    seen = []
+    solver = InteriorPointSolver(problem)
+    stopped = solver.solve(x0, callback=lambda entry: seen.append(entry) or len(seen) == 3)
+    assert stopped.status is SolveStatus.STOPPED and len(seen) == 3
+    assert solver.solve(x0, time_limit=0.0).status is SolveStatus.TIME_LIMIT
+    assert solver.solve(x0, max_iterations=2).status is SolveStatus.ITERATION_LIMIT
+
+
+@needs_compiler
+def test_real_time_steps_in_c_are_those_in_numpy():
+    problem, x0 = PROBLEMS["slew, far"]
+    step = SATELLITE.step()
+    answers = []
+    for solver in (InteriorPointSolver(problem), InteriorPointSolver(problem).prepare()):
+        x = x0
+        solver.solve(x, tolerance=1e-4)
+        applied = []
+        for k in range(4):
+            found = solver.step(x, t0=k * problem.dt)
+            assert found.status == "iteration limit"
+            applied.append(found.u[0])
+            x = step(0.0, x, found.u[0], [], problem.dt)
+        answers.append(np.array(applied))
+    assert np.abs(answers[0] - answers[1]).max() < 1e-8
+    assert (np.abs(answers[0]) < 1.0).all()
+
+
+def test_controls_a_satellite():
+    mpc = MPC(SATELLITE, 15, 0.3, Q={"attitude": 3, "rate": 1}, R=0.1, solver="interior_point")
+    x, step = turned(3.1, 4), SATELLITE.step()
+    for k in range(25):
+        u = mpc(0.3 * k, x, STILL)
+        assert mpc.info.status == "ok"
+        x = step(0.0, x, u, [], 0.3)
+    assert np.linalg.norm(SATELLITE.state.minus(x, STILL)) < 0.05
+
+
+def test_runs_without_a_compiler():
+    policy = compile_policy()
+    set_compile_policy("off")
+    try:
+        solver = InteriorPointSolver(swing()).prepare()
+        assert not solver.is_compiled
+        assert solver.solve(HANGING).success
+    finally:
+        set_compile_policy(policy)
+
+
+def test_lowers_the_barrier_of_central_iterates_only():
+    problem, x0 = PROBLEMS["swing, slow"]
+    setting = Given(problem).setting(problem.times())
+    nodes = Nodes(problem.times(), np.tile(x0, (13, 1)), np.zeros((12, 1)))
+    model = StageModel(Transcription(problem))
+    point = InteriorPoint(model, setting, nodes, 0.1, is_feasible=False)
+    point.expand()
+    assert (point.point.slack > 0).all() and (point.point.price > 0).all()
+    outcome = point.iterate()
+    assert 0 < outcome.step <= 1 and (outcome.point.slack > 0).all()
