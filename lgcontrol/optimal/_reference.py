@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..codegen import check_shape
-from ..groups import Product, check_element
+from ..groups import check_element
 from ..systems import System, Trajectory, TrajectoryPoint, TrimPoint, field_derivatives
 
 # A time that misses the end of a trajectory by rounding [s] is the end.
@@ -139,8 +139,7 @@ def _at_rest_after(
     if len(trajectory) < 2 or not after.any():
         return u
     rest = trajectory.x[-1:].copy()
-    if system.structure is not None and isinstance(system.state, Product):
-        rest[:, system.state.coordinate_slice(system.structure.velocity)] = 0.0
+    rest[:, list(system.velocities.values())] = 0.0
     held = _driving_inputs(system, np.array([end]), rest, p)
     return np.where(after[:, None], held, u)
 
