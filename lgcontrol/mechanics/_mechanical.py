@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
-from ..codegen import ModelFunction, Shape, Value, trace
+from ..codegen import Shape, Value, trace
 from ..groups import Product
 from ..integrators import Mechanical
 from ..systems import Input, Parameter
+from ..systems._tracing import TracedLater
 
 
 class Equations(Protocol):
@@ -65,13 +65,13 @@ def mechanical(
         "p": np.array([entry.nominal for entry in parameters]),
     }
 
-    def function(name: str, arguments: str, results: dict[str, Shape], build: Any) -> _Traced:
+    def function(name: str, arguments: str, results: dict[str, Shape], build: Any) -> TracedLater:
         names = arguments.split()
         own = {key: shapes[key] for key in names}
         defaults = {key: value for key, value in values.items() if key in names}
-        return _Traced(lambda: trace(name, build, own, results, defaults=defaults))
+        return TracedLater(lambda: trace(name, build, own, results, defaults=defaults))
 
-    def losses() -> _Traced:
+    def losses() -> TracedLater:
         return function("loss_jacobian", "x p", {"D": (nv, nv)}, loss_jacobian)
 
     return Mechanical(
@@ -90,29 +90,3 @@ def mechanical(
         model,
         is_plain,
     )
-
-
-class _Traced:
-    """A model function that is traced when it is first used, and pickled as what it is."""
-
-    def __init__(self, make: Callable[[], ModelFunction]) -> None:
-        self._make = make
-
-    @cached_property
-    def _function(self) -> ModelFunction:
-        return self._make()
-
-    def __call__(self, *values: Value, **named: Value) -> Any:
-        return self._function(*values, **named)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "_make":
-            raise AttributeError(name)
-        return getattr(self._function, name)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _as_it_is, (self._function,)
-
-
-def _as_it_is(function: ModelFunction) -> ModelFunction:
-    return function

@@ -271,7 +271,7 @@ def _seen(figure: Any, ax: Any) -> Any:
     figure.set_canvas(canvas)
     parts = [axis.get_tightbbox(renderer) for axis in (ax.xaxis, ax.yaxis, ax.zaxis)]
     corners = np.stack(np.meshgrid(ax.get_xlim(), ax.get_ylim(), ax.get_zlim())).reshape(3, -1)
-    flat = np.stack(proj_transform(*corners, ax.get_proj())[:2], axis=-1)
+    flat = np.stack(proj_transform(corners[0], corners[1], corners[2], ax.get_proj())[:2], axis=-1)
     places = ax.transData.transform(flat)
     parts.append(Bbox([places.min(axis=0), places.max(axis=0)]))
     return Bbox.union(parts).transformed(figure.dpi_scale_trans.inverted())

@@ -245,7 +245,7 @@ class Disturbances:
                     f"{source!r} is no disturbance: it needs dt and sample(t, rng); see HeldNoise, "
                     "WhiteNoise, InputSignal, Pulse and Kick"
                 )
-            times = Times(label, getattr(source, "dt", None), getattr(source, "offset", 0.0))
+            times = Times(label, source.dt, getattr(source, "offset", 0.0))
             key = f"{type(source).__name__}({', '.join(inputs)})"
             rng = stream(seed, "disturbance", key, str(seen[key]))
             self._periodic.append((source, times, rng))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import ceil, inf
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -273,7 +274,8 @@ def _build(plant: System, method: Method) -> ModelFunction:
         largest = ca.mmax(ca.vertcat(*ratios)) + 0 * ca.sum1(error) if ratios else symbol(0)
         if plant.project is not None:
             after = plant.project(after, p)
-        return list(ca.cse([after, largest])) if symbol is ca.SX else [after, largest]
+        results: Any = [after, largest]
+        return list(ca.cse(results)) if symbol is ca.SX else results
 
     return trace(
         "error_step",

@@ -28,6 +28,7 @@ from ._signals import (
 )
 from ._tracing import (
     Field,
+    TracedLater,
     matrix_function,
     symbols_of,
     trace_basis,
@@ -443,12 +444,18 @@ def _trace_structure(system: SystemDefinition, structure: Mechanical) -> Mechani
         "input_map": ("t x u p", {"B": (nv, m)}, {}),
         "loss_jacobian": ("x p", {"D": (nv, nv)}, {}),
     }
-    made = {
-        name: trace_matrices(system, name, getattr(structure, name), arguments, results, extra)
-        for name, (arguments, results, extra) in members.items()
-        if getattr(structure, name) is not None
-    }
-    return replace(structure, **made)
+
+    def traced(name: str) -> Any:
+        member, (arguments, results, extra) = getattr(structure, name), members[name]
+        if isinstance(member, TracedLater):  # large trees: what nobody asks for costs nothing
+            return TracedLater(
+                lambda: trace_matrices(system, name, member.traced, arguments, results, extra)
+            )
+        return trace_matrices(system, name, member, arguments, results, extra)
+
+    return replace(
+        structure, **{name: traced(name) for name in members if getattr(structure, name)}
+    )
 
 
 def _trace_derivatives(system: SystemDefinition, build: Callable[..., Any]) -> ModelFunction:

@@ -9,6 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from math import inf
 from pathlib import Path
 from typing import Any, Protocol, TypeGuard
@@ -179,6 +180,41 @@ def trace_field(system: Signature, name: str, build: Field, rows: int | None) ->
 def trace_static(system: Signature, name: str, build: Field, rows: int | None) -> ModelFunction:
     """``(x, p) → name``; p may be left out."""
     return _trace_column(system, name, build, rows, ("x", "p"))
+
+
+class TracedLater:
+    """A model function that is traced when it is first used, and pickled as what it is.
+
+    Parameters
+    ----------
+    make : callable
+        ``() → ModelFunction``.
+    """
+
+    def __init__(self, make: Callable[[], ModelFunction]) -> None:
+        self._make = make
+
+    @cached_property
+    def traced(self) -> ModelFunction:
+        """The model function."""
+        return self._make()
+
+    def __call__(self, *values: Any, **named: Any) -> Any:
+        """Evaluate."""
+        return self.traced(*values, **named)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_make":
+            raise AttributeError(name)
+        return getattr(self.traced, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As the function that it is."""
+        return _as_it_is, (self.traced,)
+
+
+def _as_it_is(function: ModelFunction) -> ModelFunction:
+    return function
 
 
 def trace_matrices(
