@@ -102,7 +102,7 @@ def open_loop(plant, best: list[dict], count: int, with_ipopt: int) -> dict:
     problem = problem_of(plant)
     ours, sqp = InteriorPointSolver(problem).prepare(), SQPSolver(problem).prepare()
     peer = Ipopt(sqp)
-    controller = ThrustVectorPD(problem.system)
+    controller = ThrustVectorPD(problem.system, position_frequency=2.5)
     rows: dict[str, list] = {"interior point": [], "SQP": [], "IPOPT": []}
     starts = []
     for number, entry in enumerate(best[-count:]):
