@@ -18,6 +18,8 @@ from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import System
 from lgcontrol.systems._system import not_a_system
 
+from ._goal import GoalMemory
+
 # Values of parameters: by name, the others as they are; or all of them in order.
 Values = Mapping[str, float] | ArrayLike
 # Share of a period by which the numbers near a time may be apart: later clocks tell no periods.
@@ -93,7 +95,8 @@ class Controller(ABC):
         self._controls = system.input_index("control")
         lower, upper = system.input_bounds
         self._lower, self._upper = lower[self._controls], upper[self._controls]
-        self.info: ControlInfo = ControlInfo()
+        self.info: Any = ControlInfo()  # subclasses say more, in a class of their own
+        self._goals: tuple[GoalMemory, ...] = ()
         self._last: np.ndarray | None = None
         self._time = self.offset  # of the last call with a clock that can be read
         self._p = self._parameters_of(p, self._nominal_parameters)
@@ -185,6 +188,8 @@ class Controller(ABC):
         """Forget earlier calls."""
         self._last, self._time = None, self.offset
         self.info = ControlInfo()
+        for memory in self._goals:
+            memory.clear()
 
     def prepare(self, t: float = 0.0, x: ArrayLike | None = None, reference: Any = None) -> None:
         """Get ready for a loop, so that its first call takes no longer than the others.

@@ -14,7 +14,7 @@ from lgcontrol.systems import System
 
 from ._allocation import allocate
 from ._base import ControlInfo, Controller, Values
-from ._tracking import Blocks, actuation, find_blocks, gains, tracking_acceleration
+from ._tracking import Blocks, actuation, blocks_of, gains, tracking_acceleration
 
 
 class GeometricPD(Controller):
@@ -33,8 +33,9 @@ class GeometricPD(Controller):
     damping_ratio : float or array_like
     dt : float
         Period in s.
-    configuration : str, optional
-        Block to control; the first that has a velocity if left out.
+    configuration, velocity : str, optional
+        Block to control and its body-fixed velocity; those of the system's structure, which trees
+        and bodies bring, if left out.
     reference : optional
         See `Controller`; the velocity and acceleration of a Trajectory are fed forward.
     saturate : bool
@@ -55,7 +56,9 @@ class GeometricPD(Controller):
     >>> satellite = System(
     ...     "satellite", Product(attitude=SO3, rate=Rn(3)),
     ...     lambda t, x, u, p: ca.vertcat(x[4:], u / 5), inputs=["tx", "ty", "tz"])
-    >>> control = GeometricPD(satellite, frequency=0.5, reference=satellite.state.identity)
+    >>> control = GeometricPD(
+    ...     satellite, configuration="attitude", velocity="rate", frequency=0.5,
+    ...     reference=satellite.state.identity)
     >>> control(0.0, [1, 0, 0, 0, 0, 0, 0]).round(3)  # turned by 180° about x
     array([-3.927,  0.   ,  0.   ])
     """
@@ -68,6 +71,7 @@ class GeometricPD(Controller):
         damping_ratio: Any = 1.0,
         dt: float = 0.01,
         configuration: str | None = None,
+        velocity: str | None = None,
         reference: Any = None,
         saturate: bool = True,
         offset: float = 0.0,
@@ -75,7 +79,7 @@ class GeometricPD(Controller):
         p: Values | None = None,
     ) -> None:
         super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference, p=p)
-        self.blocks = find_blocks(system, configuration)
+        self.blocks = blocks_of(system, configuration, velocity)
         self.stiffness, self.damping = gains(frequency, damping_ratio, self.blocks.group.dim)
         self.saturate = saturate
         self._actuation = actuation(system, self.blocks)

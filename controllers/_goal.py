@@ -10,7 +10,10 @@ import numpy as np
 from lgcontrol.codegen import check_shape
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.mechanics import FrameTask, Multibody
-from lgcontrol.optimal import moves
+from lgcontrol.optimal import moves, points_of
+
+# Times this close [s] are the same time, reached by another sum.
+SAME_TIME = 1e-9
 
 
 class Goal(NamedTuple):
@@ -19,6 +22,63 @@ class Goal(NamedTuple):
     X: np.ndarray
     velocity: np.ndarray
     rate: np.ndarray
+
+
+class GoalMemory:
+    """`goal_of` for calls one period after another: each time is asked for once.
+
+    A reference over time is asked for the next period, what was asked before is remembered; one
+    that stays is checked when it changes.
+
+    Parameters
+    ----------
+    group : LieGroup
+    dt : float
+        Period in s.
+    name : str
+        What messages call it.
+    """
+
+    def __init__(self, group: LieGroup, dt: float, name: str) -> None:
+        self.group, self.dt, self.name = group, dt, name
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._reference: Any = None
+        self._constant: tuple[np.ndarray, Goal] | None = None
+        self._asked: list[tuple[float, tuple[np.ndarray, np.ndarray | None]]] = []
+
+    def __call__(self, reference: Any, t: float) -> Goal:
+        """Motion of a reference at time t."""
+        group, name, dt = self.group, self.name, self.dt
+        if reference is None:
+            raise ValueError(f"there is no {name}: give it to the controller or in the call")
+        if reference is not self._reference:
+            self.clear()
+            self._reference = reference
+        still = np.zeros(group.dim)
+        if not moves(reference):
+            value = np.asarray(getattr(reference, "x", reference), dtype=np.float64)
+            if self._constant is None or not np.array_equal(value, self._constant[0]):
+                X, velocity = _split(group, reference, name)
+                goal = Goal(X, still if velocity is None else velocity, still)
+                self._constant = value.copy(), goal
+            return self._constant[1]
+        X, velocity = self._at(t)
+        after, velocity_after = self._at(t + dt)
+        if velocity is not None and velocity_after is not None:
+            return Goal(X, velocity, (velocity_after - velocity) / dt)
+        before, _ = self._at(t - dt)
+        return Goal(X, (group.minus(after, X) - group.minus(before, X)) / (2 * dt), still)
+
+    def _at(self, t: float) -> tuple[np.ndarray, np.ndarray | None]:
+        for time, point in self._asked:
+            if abs(time - t) < SAME_TIME:
+                return point
+        point = _split(self.group, self._reference(t), self.name)
+        self._asked = [*self._asked[-3:], (t, point)]
+        return point
 
 
 def goal_of(group: LieGroup, reference: Any, t: float, dt: float, name: str) -> Goal:
@@ -45,18 +105,7 @@ def goal_of(group: LieGroup, reference: Any, t: float, dt: float, name: str) -> 
     ValueError
         If there is no reference, it has another size, or is no element of the group.
     """
-    if reference is None:
-        raise ValueError(f"there is no {name}: give it to the controller or in the call")
-    still = np.zeros(group.dim)
-    if not moves(reference):
-        X, velocity = _split(group, reference, name)
-        return Goal(X, still if velocity is None else velocity, still)
-    X, velocity = _split(group, reference(t), name)
-    after, velocity_after = _split(group, reference(t + dt), name)
-    if velocity is not None and velocity_after is not None:
-        return Goal(X, velocity, (velocity_after - velocity) / dt)
-    before, _ = _split(group, reference(t - dt), name)
-    return Goal(X, (group.minus(after, X) - group.minus(before, X)) / (2 * dt), still)
+    return GoalMemory(group, dt, name)(reference, t)
 
 
 def state_reference(group: LieGroup, reference: Any, dt: float) -> Any:
@@ -84,16 +133,18 @@ def state_reference(group: LieGroup, reference: Any, dt: float) -> Any:
     return at if moves(reference) else at(0.0)
 
 
-def _split(group: LieGroup, point: Any, name: str) -> tuple[np.ndarray, np.ndarray | None]:
-    value = np.asarray(getattr(point, "x", point), dtype=np.float64)
-    if value.shape not in ((group.nq,), (group.nq + group.dim,)):
+def _split(group: LieGroup, points: Any, name: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """Coordinates (..., nq) and, where they are there, velocities (..., dim)."""
+    value = np.asarray(getattr(points, "x", points), dtype=np.float64)
+    if value.shape[-1:] not in ((group.nq,), (group.nq + group.dim,)):
+        shape = value.shape[-1:] if value.ndim > 1 else value.shape
         raise ValueError(
-            f"{name} has shape {value.shape}, expected ({group.nq},), coordinates on {group.name}, "
+            f"{name} has shape {shape}, expected ({group.nq},), coordinates on {group.name}, "
             f"or ({group.nq + group.dim},), with the velocity"
         )
     value = check_shape(name, value, value.shape)
-    X = check_element(name, value[: group.nq], group)
-    return X, value[group.nq :] if len(value) > group.nq else None
+    X = check_element(name, value[..., : group.nq], group, batch=True)
+    return X, value[..., group.nq :] if value.shape[-1] > group.nq else None
 
 
 def frame_errors(
@@ -115,5 +166,7 @@ def frame_errors(
     q = ca.SX.sym("q", tree.nq)
     place = ca.Function("place", [q], [ca.densify(task.kinematics(tree, q).X)], ["q"], ["X"])
     found = np.array(place(x[:, blocks].T)).T
-    wanted = np.array([goal_of(task.group, goal, float(t), 1.0, "reference").X for t in times])
+    if goal is None:
+        raise ValueError("there is no reference: give it to the controller or in the call")
+    wanted, _ = _split(task.group, points_of(goal, times), "reference")
     return {task.frame: (task.group.minus(found, wanted), task.group)}

@@ -9,8 +9,8 @@ import numpy as np
 from lgcontrol.mechanics import Multibody
 from lgcontrol.systems import System
 
-from ._base import Controller
-from ._goal import goal_of, state_reference
+from ._base import Controller, Values
+from ._goal import GoalMemory, state_reference
 from ._spring import error_of, gain, spring_damper
 from ._tree_law import TreeLaw, bounded, system_of
 
@@ -41,6 +41,8 @@ class GravityPD(Controller):
         Whether the controls stay within their bounds: the spring gives way before the weight.
     offset, delay : float
         See `Controller`.
+    p : mapping or array_like, optional
+        The system's parameters; see `Controller`.
 
     Raises
     ------
@@ -74,24 +76,26 @@ class GravityPD(Controller):
         saturate: bool = True,
         offset: float = 0.0,
         delay: float = 0.0,
+        p: Values | None = None,
     ) -> None:
         system = system_of(tree, system)
-        super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference)
+        super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference, p=p)
         self.tree, self.saturate = tree, saturate
         group, n = tree.configuration, tree.nv
+        self._goals = (GoalMemory(group, dt, "reference"),)
         self.stiffness = gain("stiffness", stiffness, n)
         self.damping = gain("damping", damping, n)
 
         def law(q, v, q_ref, v_ref, stiffness, damping):
             e, relative = error_of(group, q, v, q_ref, v_ref)
-            return [tree.gravity_forces(q), spring_damper(group, e, relative, stiffness, damping)]
+            return [spring_damper(group, e, relative, stiffness, damping)]
 
         sizes = {"q_ref": tree.nq, "v_ref": n, "stiffness": n, "damping": n}
         self.law = TreeLaw(tree, system, "gravity_pd", sizes, law, gives="forces")
 
     def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
-        goal = goal_of(self.tree.configuration, reference, t, self.dt, "reference")
-        terms = self.law(t, x, goal.X, goal.velocity, self.stiffness, self.damping)
+        goal = self._goals[0](reference, t)
+        terms = self.law(t, x, self._p, goal.X, goal.velocity, self.stiffness, self.damping)
         u, self.info = bounded(terms, self._lower, self._upper, self.saturate)
         return u
 

@@ -11,8 +11,8 @@ from lgcontrol.groups import LieGroup
 from lgcontrol.mechanics import FrameTask, Multibody
 from lgcontrol.systems import System
 
-from ._base import Controller
-from ._goal import frame_errors, goal_of, state_reference
+from ._base import Controller, Values
+from ._goal import GoalMemory, frame_errors, state_reference
 from ._spring import error_of, gain, spring_damper
 from ._task_inverse import TaskInverse
 from ._tree_law import TreeLaw, bounded, system_of
@@ -57,6 +57,8 @@ class Impedance(Controller):
         then the weight.
     offset, delay : float
         See `Controller`.
+    p : mapping or array_like, optional
+        The system's parameters; see `Controller`.
 
     Raises
     ------
@@ -103,12 +105,17 @@ class Impedance(Controller):
         saturate: bool = True,
         offset: float = 0.0,
         delay: float = 0.0,
+        p: Values | None = None,
     ) -> None:
         system = system_of(tree, system)
-        super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference)
+        super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference, p=p)
         self.tree, self.saturate = tree, saturate
         self.task: FrameTask = FrameTask(task) if isinstance(task, str) else task
         self.posture = tree.neutral if posture is None else posture
+        self._goals = (
+            GoalMemory(self.task.group, dt, "reference"),
+            GoalMemory(tree.configuration, dt, "posture"),
+        )
         inverse = TaskInverse(tree, self.task, singular_region)
         space, joints = self.task.group, tree.configuration
         n, k = tree.nv, space.dim
@@ -130,7 +137,7 @@ class Impedance(Controller):
             off, _ = error_of(joints, q, v, q_ref, ca.SX(n, 1))
             own = spring_damper(joints, off, left_over, hold, ease)
             return [
-                tree.gravity_forces(q), now.J.T @ wrench, own - now.J.T @ (J_bar.T @ own)
+                now.J.T @ wrench, own - now.J.T @ (J_bar.T @ own)
             ]  # fmt: skip
 
         sizes = {
@@ -140,10 +147,10 @@ class Impedance(Controller):
         self.law = TreeLaw(tree, system, "impedance", sizes, law, gives="forces")
 
     def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
-        goal = goal_of(self.task.group, reference, t, self.dt, "reference")
-        posture = goal_of(self.tree.configuration, self.posture, t, self.dt, "posture")
+        goal = self._goals[0](reference, t)
+        posture = self._goals[1](self.posture, t)
         terms = self.law(
-            t, x, goal.X, goal.velocity, self.stiffness, self.damping, posture.X,
+            t, x, self._p, goal.X, goal.velocity, self.stiffness, self.damping, posture.X,
             *self._posture_gains,
         )  # fmt: skip
         u, self.info = bounded(terms, self._lower, self._upper, self.saturate)

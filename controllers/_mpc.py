@@ -180,6 +180,8 @@ class MPC(Controller):
     array([0.5])
     """
 
+    info: MPCInfo
+
     def __init__(
         self,
         system: System,
@@ -192,7 +194,7 @@ class MPC(Controller):
         bounds: Sequence[Bound] = (),
         residuals: Sequence[Residual] = (),
         parameters: Sequence[Parameter | str] = (),
-        method: str | Method = "rk4",
+        method: str | Method = "auto",
         substeps: int | None = None,
         reference: Any = None,
         period: float | None = None,
@@ -240,15 +242,17 @@ class MPC(Controller):
         self.iterations, self.first_iterations = int(iterations), int(first_iterations)
         self.initial = initial
         self.solver: Solver = make_solver(solver, self.problem)
-        self.info: MPCInfo = MPCInfo()
+        self.info = MPCInfo()
         self._found: OptimalSolution | None = None
         self._sent: list[tuple[float, np.ndarray]] = []  # answers with the times of their effect
         ignored = self.problem.ignored_limits
         if ignored:
+            first, others = ignored[0], len(ignored) - 1
+            several = f" and {others} more" if others else ""
             warnings.warn(
-                f"plans of {system.name} do not know the limits of {', '.join(ignored)}: give "
-                f"bounds=[Bound({ignored[0]!r}, lower, upper, soft=100), …]; {system.name}.limits "
-                "holds their numbers",
+                f"plans of {system.name} know nothing of the limits of {first}{several}: give "
+                f"bounds=[Bound({first.split('.')[0]!r}, lower, upper, soft=100)]; "
+                f"{system.name}.limits holds the numbers",
                 RuntimeWarning,
                 stacklevel=2,
             )

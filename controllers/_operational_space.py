@@ -10,8 +10,8 @@ from lgcontrol.groups import LieGroup
 from lgcontrol.mechanics import FrameTask, Multibody
 from lgcontrol.systems import System
 
-from ._base import Controller
-from ._goal import frame_errors, goal_of, state_reference
+from ._base import Controller, Values
+from ._goal import GoalMemory, frame_errors, state_reference
 from ._task_inverse import TaskInverse
 from ._tracking import gains, tracking_acceleration
 from ._tree_law import TreeLaw, bounded, system_of
@@ -49,6 +49,8 @@ class OperationalSpace(Controller):
     saturate : bool
     offset, delay : float
         See `Controller`.
+    p : mapping or array_like, optional
+        The system's parameters; see `Controller`.
 
     Raises
     ------
@@ -100,12 +102,17 @@ class OperationalSpace(Controller):
         saturate: bool = True,
         offset: float = 0.0,
         delay: float = 0.0,
+        p: Values | None = None,
     ) -> None:
         system = system_of(tree, system)
-        super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference)
+        super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference, p=p)
         self.tree, self.saturate = tree, saturate
         self.task: FrameTask = FrameTask(task) if isinstance(task, str) else task
         self.posture = tree.neutral if posture is None else posture
+        self._goals = (
+            GoalMemory(self.task.group, dt, "reference"),
+            GoalMemory(tree.configuration, dt, "posture"),
+        )
         inverse = TaskInverse(tree, self.task, singular_region)
         space, joints = self.task.group, tree.configuration
         n, k = tree.nv, space.dim
@@ -128,9 +135,11 @@ class OperationalSpace(Controller):
         self.law = TreeLaw(tree, system, "operational_space", sizes, law)
 
     def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
-        goal = goal_of(self.task.group, reference, t, self.dt, "reference")
-        posture = goal_of(self.tree.configuration, self.posture, t, self.dt, "posture")
-        terms = self.law(t, x, *goal, self.stiffness, self.damping, *posture, *self._posture_gains)
+        goal = self._goals[0](reference, t)
+        posture = self._goals[1](self.posture, t)
+        terms = self.law(
+            t, x, self._p, *goal, self.stiffness, self.damping, *posture, *self._posture_gains
+        )
         u, self.info = bounded(terms, self._lower, self._upper, self.saturate)
         return u
 

@@ -15,7 +15,7 @@ from lgcontrol.systems import System
 
 from ._allocation import allocate
 from ._base import ControlInfo, Controller, Values
-from ._tracking import actuation, find_blocks, gains, tracking_acceleration
+from ._tracking import actuation, blocks_of, gains, tracking_acceleration
 
 # Share of its largest singular value above which a thrust along another axis is not ignored.
 ONE_AXIS = 1e-6
@@ -46,6 +46,8 @@ class ThrustVectorPD(Controller):
         None sets no limit, for aerobatic references.
     dt : float
         Period in s.
+    configuration, velocity : str, optional
+        Blocks of the pose and its twist; those of the system's structure if left out.
     reference : optional
         See `Controller`; velocity and acceleration of a Trajectory are fed forward.
     saturate : bool
@@ -78,7 +80,8 @@ class ThrustVectorPD(Controller):
     ...     push = ca.vertcat(0, 0, u[0]) + SO3.matrix(x[3:7]).T @ ca.vertcat(0, 0, -9.81)
     ...     return ca.vertcat(x[7:], push - ca.cross(x[10:], x[7:10]), u[1:])
     >>> drone = System("drone", Product(pose=SE3, twist=Rn(6)), field, inputs=["T", "l", "m", "n"])
-    >>> control = ThrustVectorPD(drone, reference=drone.state.identity)
+    >>> control = ThrustVectorPD(
+    ...     drone, configuration="pose", velocity="twist", reference=drone.state.identity)
     >>> control(0.0, drone.state.identity).round(6)
     array([9.81, 0.  , 0.  , 0.  ])
     """
@@ -92,6 +95,8 @@ class ThrustVectorPD(Controller):
         damping_ratio: float = 1.0,
         tilt_limit: float | None = np.pi / 3,
         dt: float = 0.01,
+        configuration: str | None = None,
+        velocity: str | None = None,
         reference: Any = None,
         saturate: bool = True,
         offset: float = 0.0,
@@ -99,7 +104,7 @@ class ThrustVectorPD(Controller):
         p: Values | None = None,
     ) -> None:
         super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference, p=p)
-        self.blocks = find_blocks(system)
+        self.blocks = blocks_of(system, configuration, velocity)
         if self.blocks.group != SE3:
             raise ValueError(f"{system.name}: {self.blocks.name!r} must be a pose on SE3")
         if tilt_limit is not None and not 0 < tilt_limit < np.pi / 2:
@@ -139,8 +144,7 @@ class ThrustVectorPD(Controller):
     def _find_axis(self) -> np.ndarray:
         """Body axis along which all controls push, signed so that they push forward together."""
         system, state = self.system, self.system.state
-        samples = np.vstack([state.identity, state.random(0, (2,))])
-        effects = self._actuation(0.0, samples, system.nominal_input, self._p).effect
+        effects = self._actuation(0.0, state.identity[None], system.nominal_input, self._p).effect
         left, sizes, _ = np.linalg.svd(effects[:, :3].swapaxes(0, 1).reshape(3, -1))
         if not sizes[0] > 0 or sizes[1] > ONE_AXIS * sizes[0]:
             raise ValueError(

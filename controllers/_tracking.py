@@ -8,14 +8,11 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from lgcontrol.codegen import ModelFunction, check_shape, unknown_name
+from lgcontrol.codegen import ModelFunction, UnknownNameError, check_shape, unknown_name
 from lgcontrol.groups import LieGroup, Product, Rn
 from lgcontrol.systems import System
 
 from ._spring import spring_damper
-
-# A block counts as the velocity of another when the field says so to this accuracy.
-SAME_RATE = 1e-9
 
 
 class Blocks(NamedTuple):
@@ -41,14 +38,16 @@ class Blocks(NamedTuple):
     dv: slice
 
 
-def find_blocks(system: System, configuration: str | None = None) -> Blocks:
+def blocks_of(
+    system: System, configuration: str | None = None, velocity: str | None = None
+) -> Blocks:
     """Configuration block and the block that is its body-fixed velocity.
 
     Parameters
     ----------
     system : System
-    configuration : str, optional
-        Name of the block; the first that has a velocity if left out.
+    configuration, velocity : str, optional
+        Names of the blocks, both or none; those of the system's structure if left out.
 
     Returns
     -------
@@ -57,35 +56,39 @@ def find_blocks(system: System, configuration: str | None = None) -> Blocks:
     Raises
     ------
     ValueError
-        If the system is discrete or there is no such pair; the message says what is expected.
+        If the system is discrete, nothing says which blocks they are, or they do not fit.
     """
-    state = system.state
+    state, structure = system.state, system.structure
     if system.is_discrete or not isinstance(state, Product):
         raise ValueError(
             f"{system.name}: geometric control needs a continuous system whose state is a Product "
             "of a configuration and its velocity, such as Product(pose=SE3, twist=Rn(6))"
         )
-    if configuration is not None and configuration not in state.blocks:
-        raise ValueError(unknown_name("block", configuration, state.blocks))
-    x = state.random(0, (3,))
-    rates = system.f(0.0, x)
-    for name in state.blocks if configuration is None else [configuration]:
-        group = state.blocks[name]
-        for rate_name, rate_group in state.blocks.items():
-            fits = isinstance(rate_group, Rn) and rate_group.dim == group.dim
-            if not fits or rate_name == name:
-                continue
-            v, dq = state.coordinate_slice(rate_name), state.tangent_slice(name)
-            if np.abs(rates[:, dq] - x[:, v]).max() < SAME_RATE:
-                return Blocks(
-                    group, name, rate_name, state.coordinate_slice(name), v, dq,
-                    state.tangent_slice(rate_name),
-                )  # fmt: skip
-    raise ValueError(
-        f"{system.name}: no block of the state is the body-fixed velocity of "
-        f"{'another' if configuration is None else repr(configuration)}; "
-        f"the blocks are {', '.join(state.blocks)}"
-    )
+    for name in (configuration, velocity):
+        if name is not None and name not in state.blocks:
+            raise UnknownNameError(unknown_name("block", name, state.blocks))
+    if configuration is None and velocity is None and structure is not None:
+        configuration, velocity = structure.configuration, structure.velocity
+    if configuration is None or velocity is None:
+        names = list(state.blocks)
+        known = "has no structure" if structure is None else f"moves {structure.configuration!r}"
+        example = f"configuration={names[0]!r}, velocity={names[-1]!r}"
+        raise ValueError(
+            f"{system.name} {known}: say which blocks are a configuration and its body-fixed "
+            f"velocity, as in {example}, or make the system with structure=Mechanical(…), as trees "
+            f"and bodies do; the blocks are {', '.join(names)}"
+        )
+    group, rates = state.blocks[configuration], state.blocks[velocity]
+    if not isinstance(rates, Rn) or rates.dim != group.dim:
+        raise ValueError(
+            f"{system.name}: {velocity!r} is {rates}, and the velocity of {configuration!r} "
+            f"({group}) is Rn({group.dim})"
+        )
+    return Blocks(
+        group, configuration, velocity, state.coordinate_slice(configuration),
+        state.coordinate_slice(velocity), state.tangent_slice(configuration),
+        state.tangent_slice(velocity),
+    )  # fmt: skip
 
 
 def tracking_acceleration(
@@ -136,27 +139,22 @@ def actuation(system: System, blocks: Blocks) -> ModelFunction:
 
     Kept with the system for the controllers to come.
     """
-    key = ("actuation", blocks.name)
+    key = ("actuation", blocks.rate_name)
     if key not in system._cache:
-        system._cache[key] = _build_actuation(system, blocks)
+        sym, controls = system.symbol.sym, system.input_index("control").tolist()
+        t, x = sym("t"), sym("x", system.state.nq)
+        u, p = sym("u", system.n_inputs), sym("p", system.n_parameters)
+        effect = ca.densify(system.derivatives.function(t, x, u, p)[1][blocks.dv, controls])
+        rate = system.f.function(t, x, u, p)[blocks.dv]
+        function = ca.Function(
+            "actuation", [t, x, u, p], [rate, effect], ["t", "x", "u", "p"], ["rate", "effect"]
+        )
+        shapes = {
+            "t": (), "x": (system.state.nq,), "u": (system.n_inputs,), "p": (system.n_parameters,),
+            "rate": (blocks.group.dim,), "effect": effect.shape,
+        }  # fmt: skip
+        system._cache[key] = ModelFunction(function, shapes=shapes)
     return system._cache[key]
-
-
-def _build_actuation(system: System, blocks: Blocks) -> ModelFunction:
-    sym = system.symbol.sym
-    t, x = sym("t"), sym("x", system.state.nq)
-    u, p = sym("u", system.n_inputs), sym("p", system.n_parameters)
-    rate = system.f.function(t, x, u, p)[blocks.dv]
-    effect = ca.jacobian(rate, u)[:, system.input_index("control").tolist()]
-    function = ca.Function(
-        "actuation", [t, x, u, p], [rate, effect], ["t", "x", "u", "p"], ["rate", "effect"]
-    )
-    shapes = {"t": (), "x": (system.state.nq,), "u": (system.n_inputs,)}
-    return ModelFunction(
-        function,
-        shapes=shapes
-        | {"p": (system.n_parameters,), "rate": (blocks.group.dim,), "effect": effect.shape},
-    )
 
 
 def gains(frequency: Any, damping_ratio: Any, size: int) -> tuple[np.ndarray, np.ndarray]:

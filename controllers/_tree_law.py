@@ -14,19 +14,15 @@ from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import System
 
 from ._base import ControlInfo
-from ._tracking import Blocks, actuation, find_blocks
-
-# A system has the tree's own equations if its accelerations agree to this share.
-SAME_DYNAMICS = 1e-8
+from ._tracking import blocks_of
 
 
 class TreeLaw:
-    """A law as one function, and how controls bring it about.
+    """A law as one function, and how controls bring it about: ``B u = M a − F(t, x, u₀, p)``.
 
-    Where the controls are generalized forces of the tree, the law is turned into them by inverse
-    dynamics inside the function. Where something else drives it (thrusters) or acts on it (water),
-    the system says what the controls do, and accelerations are turned into controls by a
-    pseudo-inverse.
+    Mass matrix, forces and input map are those of the system's structure, losses, water and added
+    mass included. Where inputs are generalized forces ``B u`` with a constant B, the law is turned
+    into controls inside the function; elsewhere by a pseudo-inverse of B as it is then.
 
     Parameters
     ----------
@@ -40,8 +36,8 @@ class TreeLaw:
     build : callable
         ``(q, v, *arguments) → [term, term, …]`` on CasADi columns, in the order of priority.
     gives : {"accelerations", "forces"}
-        What the terms are. Forces begin with the term that the others are added to (weight);
-        accelerations are added to what holds the velocity constant.
+        What the terms are. Accelerations are added to what holds the velocity constant, forces to
+        what carries the weight.
 
     Attributes
     ----------
@@ -65,67 +61,78 @@ class TreeLaw:
         *,
         gives: Literal["accelerations", "forces"] = "accelerations",
     ) -> None:
-        self.system = system
-        blocks = find_blocks(system)
+        structure = system.structure
+        if structure is None:
+            raise ValueError(
+                f"{system.name} has no structure: this law needs its mass matrix and forces; take "
+                "tree.system(…), or make the system with structure=Mechanical(…)"
+            )
+        blocks = blocks_of(system)
         if blocks.group != tree.configuration:
             raise ValueError(
                 f"the state of {system.name} has the configuration {blocks.group}, "
                 f"expected that of {tree.name}: {tree.configuration}"
             )
-        self.configuration, self._v = blocks.q, blocks.v
-        self._p = system.nominal_parameters
-        self._actuation = actuation(system, blocks)
-        B = _input_matrix(tree, system, blocks, self._actuation)
-        if gives == "forces" and B is None:
+        if gives == "forces" and not structure.is_plain:
             raise ValueError(
                 f"{system.name}: more than joint forces and weight acts on the tree; this "
                 "controller needs inputs that are generalized forces (ComputedTorque and "
                 "OperationalSpace do not)"
             )
-        self._is_direct = B is not None
-        self._check_drive(tree, B)
-        inverse = None if B is None else ca.sparsify(ca.DM(np.linalg.pinv(B)))
+        self.system, self.configuration = system, blocks.q
+        controls = system.input_index("control")
+        self._start = system.nominal_input[controls]
+        t, x = ca.SX.sym("t"), ca.SX.sym("x", system.state.nq)
+        p = ca.SX.sym("p", system.n_parameters)
         symbols = {key: ca.SX.sym(key, size) for key, size in arguments.items()}
-        q, v = ca.SX.sym("q", tree.nq), ca.SX.sym("v", tree.nv)
-        terms = list(build(q, v, *symbols.values()))
-        if inverse is not None:
-            if gives == "accelerations":
-                M = tree.mass_matrix(q)
-                terms = [tree.bias_forces(q, v), *(M @ term for term in terms)]
+        u = ca.SX(ca.DM(system.nominal_input))
+        B = ca.SX(structure.input_map(t, x, u, p))[:, controls.tolist()]
+        _check_drive(system, B, (t, x, p), tree.nv)
+        terms = list(build(x[blocks.q], x[blocks.v], *symbols.values()))
+        held = x
+        if gives == "accelerations":
+            M = structure.mass_matrix(x, p)
+            terms = [M @ term for term in terms]
+        else:
+            held = ca.SX(x)
+            held[blocks.v] = 0
+        terms = [-structure.force(t, held, u, p), *terms]
+        self._inverts = not B.is_constant()
+        if self._inverts:
+            terms = [ca.densify(B), *terms]
+        else:
+            inverse = ca.sparsify(ca.DM(np.linalg.pinv(ca.evalf(B).full())))
             terms = [inverse @ term for term in terms]
         self.function = ModelFunction(
             ca.Function(
                 name,
-                [q, v, *symbols.values()],
+                [t, x, p, *symbols.values()],
                 ca.cse([ca.SX(term) for term in terms]),
-                ["q", "v", *arguments],
+                ["t", "x", "p", *arguments],
                 [f"term{i}" for i in range(len(terms))],
-            )
+            ),
+            shapes={"t": ()} | ({"term0": B.shape} if self._inverts else {}),
         )
-        self._single = len(terms) == 1
 
-    def __call__(self, t: float, x: np.ndarray, *values: Any) -> list[np.ndarray]:
+    def __call__(self, t: float, x: np.ndarray, p: np.ndarray, *values: Any) -> list[np.ndarray]:
         """Controls of all terms, the one that the others are added to first."""
-        terms = self.function(x[self.configuration], x[self._v], *values)
-        terms = [terms] if self._single else list(terms)
-        if self._is_direct:
-            return terms
-        nominal = self.system.nominal_input
-        now = self._actuation(t, x, nominal, self._p)
-        inverse = np.linalg.pinv(now.effect)
-        start = nominal[self.system.input_index("control")]
-        return [start - inverse @ now.rate, *(inverse @ term for term in terms)]
+        terms = list(self.function(t, x, p, *values))
+        if self._inverts:
+            inverse = np.linalg.pinv(terms[0])
+            terms = [inverse @ term for term in terms[1:]]
+        terms[0] = terms[0] + self._start
+        return terms
 
-    def _check_drive(self, tree: Multibody, B: np.ndarray | None) -> None:
-        x = self.system.state.random(0)
-        nominal = self.system.nominal_input
-        effect = self._actuation(0.0, x, nominal, self._p).effect if B is None else B
-        rank = np.linalg.matrix_rank(effect)
-        if rank < tree.nv:
-            raise ValueError(
-                f"{self.system.name}: the controls drive {rank} of {tree.nv} degrees of freedom; "
-                "this controller needs all of them"
-            )
+
+def _check_drive(system: System, B: Value, symbols: tuple[Value, ...], count: int) -> None:
+    """Refuse controls that do not reach every degree of freedom."""
+    at = (0.0, system.state.identity, system.nominal_parameters)
+    rank = np.linalg.matrix_rank(ca.Function("drive", list(symbols), [B])(*at).full())
+    if rank < count:
+        raise ValueError(
+            f"{system.name}: the controls drive {rank} of {count} degrees of freedom; "
+            "this controller needs all of them"
+        )
 
 
 def system_of(tree: Multibody, system: System | None) -> System:
@@ -191,21 +198,3 @@ def _largest_share(u: np.ndarray, term: np.ndarray, lower: np.ndarray, upper: np
     ends = np.stack([lower - u, upper - u])[:, moves] / term[moves]
     least, most = ends.min(axis=0).max(initial=0.0), ends.max(axis=0).min(initial=1.0)
     return float(most) if least <= most else 1.0
-
-
-def _input_matrix(
-    tree: Multibody, system: System, blocks: Blocks, drive: ModelFunction
-) -> np.ndarray | None:
-    """B where the system is ``M v̇ + h = B u`` with the tree's M and h; None elsewhere."""
-    x = system.state.random(1, (2,))
-    q, v = x[:, blocks.q], x[:, blocks.v]
-    now = drive(0.0, x, system.nominal_input, system.nominal_parameters)
-    B = tree.mass_matrix(q) @ now.effect
-    controls = system.nominal_input[system.input_index("control")]
-    own = tree.forward_dynamics(q, v, B @ controls)
-    same_input = np.abs(B[1] - B[0]).max() <= SAME_DYNAMICS * max(np.abs(B).max(), 1.0)
-    same_rate = np.abs(own - now.rate).max() <= SAME_DYNAMICS * max(np.abs(own).max(), 1.0)
-    if not (same_input and same_rate):
-        return None
-    whole = B[0].round()
-    return whole if np.abs(whole - B[0]).max() <= SAME_DYNAMICS else B[0]

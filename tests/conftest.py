@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import casadi as ca
 import matplotlib
 import numpy as np
 import pytest
@@ -25,3 +26,38 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no reference data at {folder}; set LGCONTROL_SHARED to its folder")
     return folder
+
+
+@pytest.fixture(scope="session")
+def closed_form_error():
+    """Return the function that compares the derivatives of a mechanical system with AD."""
+    return _closed_form_error
+
+
+def _closed_form_error(system, rng, *, samples=3, balance=False) -> float:
+    """Largest error of ``Df d + Bf e`` along random directions, next to the largest entry of Df.
+
+    With `balance` that of the derivatives of ``F − M a``, at accelerations that are not those of
+    the motion.
+    """
+    structure, state, m = system.structure, system.state, system.n_inputs
+    nv = state.blocks[structure.velocity].dim
+    sizes = {"x": state.nq, "u": m, "p": system.n_parameters, "a": nv, "d": state.dim, "e": m}
+    x, u, p, a, d, e = symbols = [ca.SX.sym(name, size) for name, size in sizes.items()]
+    if balance:
+        value = structure.force(0.3, x, u, p) - structure.mass_matrix(x, p) @ a
+    else:
+        value = system.f(0.3, x, u, p)
+    slope = ca.jtimes(value, x, state.rate_matrix(x) @ d) + ca.jtimes(value, u, e)
+    exact = ca.Function("slope", symbols, [slope])
+    worst = 0.0
+    for _ in range(samples):
+        at = {name: rng.normal(size=size) for name, size in sizes.items()}
+        at["x"] = state.random(rng)
+        at["p"] = system.nominal_parameters * rng.uniform(0.9, 1.1, system.n_parameters)
+        point = [0.3, at["x"], *([at["a"]] if balance else []), at["u"], at["p"]]
+        by_x, by_u = (structure.balance_derivatives if balance else system.derivatives)(*point)
+        off = by_x @ at["d"] + by_u @ at["e"] - exact(*at.values()).full().ravel()
+        scale = max(np.abs(by_x).max(), np.abs(by_u).max(initial=0.0))
+        worst = max(worst, float(np.abs(off).max() / scale))
+    return worst

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen import unknown_name
+from ..plotting import has_bodies
 from ._registry import DESIGNS, CommandError, entries, limit_text, load, summary, table
 
 OK, FAILED = 0, 1
@@ -101,16 +102,15 @@ def _write(stem: str, run: Any, options: argparse.Namespace) -> list[Path]:
     if not options.no_plot:
         written.append(out / f"{stem}.png")
         run.plot().savefig(written[-1], dpi=150)
-    try:
-        if not options.no_plot:
-            path = run.plot_path()
-            written.append(out / f"{stem}-path.png")
-            path.savefig(written[-1], dpi=150)
+    if not has_bodies(run.group):
         if options.animate:
-            written.append(run.animate(out / f"{stem}.gif"))
-    except ValueError as error:  # joints alone have no place in space
-        if options.animate:
-            print(f"  no animation: {error}")
+            print(f"  no animation: the state {run.group} has no block that moves a body in space")
+        return written
+    if not options.no_plot:
+        written.append(out / f"{stem}-path.png")
+        run.plot_path().savefig(written[-1], dpi=150)
+    if options.animate:
+        written.append(run.animate(out / f"{stem}.gif"))
     return written
 
 

@@ -33,11 +33,15 @@ from ._linear import solve_linear as solve_linear
 from ._model_function import ModelFunction as ModelFunction
 from ._policy import compile_policy as compile_policy
 from ._policy import set_compile_policy as set_compile_policy
+from ._symmetric import factor_symmetric as factor_symmetric
+from ._symmetric import solve_factored as solve_factored
+from ._symmetric import solve_symmetric as solve_symmetric
 from ._threads import set_threads as set_threads
 from ._threads import thread_count as thread_count
 from ._trace import trace as trace
 from ._types import Shape as Shape
 from ._types import Value as Value
+from ._validate import UnknownNameError as UnknownNameError
 from ._validate import check_shape as check_shape
 from ._validate import format_shape as format_shape
 from ._validate import is_symbolic as is_symbolic

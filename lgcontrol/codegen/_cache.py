@@ -14,6 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None
+
 from ._folder import UnsafeFolder, cache_folder, check_private, configured_folder
 
 LIBRARY, MANIFEST = "kernel.so", "manifest.json"
@@ -275,11 +280,11 @@ def _discard(path: Path) -> None:
 
 def _acquire(path: Path) -> int | None:
     """Open and lock a file; None where that is not possible."""
+    if fcntl is None:
+        return None
     try:
-        import fcntl
-
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except (ImportError, OSError):
+    except OSError:
         return None
     with suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -14,7 +14,7 @@ from ._frame import Binding, bind_interpreter
 from ._model_function import ModelFunction
 from ._program import Chain, Program
 from ._types import Shape
-from ._validate import unknown_name
+from ._validate import UnknownNameError, unknown_name
 
 # CasADi takes 7 ms to write out this many steps, and more than proportionally longer for more.
 _LONGEST_PIECE = 1024
@@ -42,7 +42,7 @@ class ChainFunction(ModelFunction):
         ):
             for name in names:
                 if name not in valid:
-                    raise ValueError(unknown_name(f"{kind} of {step.name}", name, valid))
+                    raise UnknownNameError(unknown_name(f"{kind} of {step.name}", name, valid))
         if argument in each:
             raise ValueError(f"{argument!r} is carried from step to step, so it cannot be in each")
         if steps < 1:

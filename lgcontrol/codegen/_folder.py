@@ -9,6 +9,12 @@ import stat
 import tempfile
 from pathlib import Path
 
+try:
+    import grp
+    import pwd
+except ImportError:  # not on Windows
+    grp = pwd = None
+
 from ._notice import notice
 
 
@@ -104,9 +110,8 @@ def _check_above(folder: Path) -> None:
 
 def _is_private_group(gid: int) -> bool:
     """Whether the group has the user's name, as distributions set it up for one user alone."""
-    import grp
-    import pwd
-
+    if grp is None or pwd is None:
+        return False
     try:
         return grp.getgrgid(gid).gr_name == pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._validate import unknown_name
+from ._validate import UnknownNameError, unknown_name
 
 if TYPE_CHECKING:
     from ._model_function import ModelFunction
@@ -42,7 +42,7 @@ class InPlaceCall:
     ) -> None:
         for name in shared:
             if name not in function.arguments:
-                raise ValueError(
+                raise UnknownNameError(
                     unknown_name(f"argument of {function.name}", name, function.arguments)
                 )
         if batch is not None and batch < 1:

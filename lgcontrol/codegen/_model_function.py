@@ -20,7 +20,7 @@ from ._linear import check_serial
 from ._loader import NOT_PLAIN
 from ._program import Program, solver_in
 from ._types import Shape, Value
-from ._validate import format_shape, unknown_name
+from ._validate import UnknownNameError, format_shape, unknown_name
 
 _FLOAT = np.dtype(np.float64)
 _CASADI = (ca.SX, ca.MX, ca.DM)
@@ -81,7 +81,7 @@ class ModelFunction:
         self.results: tuple[str, ...] = tuple(function.name_out())
         for name in (*shapes, *self.transposed):
             if name not in self.arguments + self.results:
-                raise ValueError(
+                raise UnknownNameError(
                     unknown_name(f"argument of {self.name}", name, self.arguments + self.results)
                 )
         self.argument_shapes: tuple[Shape, ...] = tuple(

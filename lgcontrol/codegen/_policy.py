@@ -6,7 +6,7 @@ import os
 from typing import Literal, get_args
 
 from ._notice import notice
-from ._validate import unknown_name
+from ._validate import UnknownNameError, unknown_name
 
 Policy = Literal["auto", "off", "eager"]
 
@@ -43,7 +43,7 @@ def set_compile_policy(policy: Policy) -> None:
     'auto'
     """
     if policy not in get_args(Policy):
-        raise ValueError(unknown_name("compile policy", policy, get_args(Policy)))
+        raise UnknownNameError(unknown_name("compile policy", policy, get_args(Policy)))
     _chosen[:] = [policy]
 
 

@@ -111,6 +111,27 @@ def format_shape(shape: Sequence[int | None], batch: bool = False) -> str:
     return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
 
+class UnknownNameError(KeyError, ValueError):
+    """A name that nothing is called by; the message lists those there are (`unknown_name`).
+
+    It is a KeyError and a ValueError, whichever a caller expects. Its text is the message, without
+    the quotes that ``str`` of a KeyError adds.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SE3, Product
+    >>> Product(pose=SE3).tangent_slice("poze")
+    Traceback (most recent call last):
+    ...
+    lgcontrol.codegen._validate.UnknownNameError: unknown block 'poze'; valid names are pose. \
+Did you mean 'pose'?
+    """
+
+    def __str__(self) -> str:
+        """Return the message."""
+        return str(self.args[0]) if self.args else ""
+
+
 def unknown_name(kind: str, name: object, valid: Iterable[str]) -> str:
     """Message for an unknown name: lists the valid ones and suggests the nearest.
 

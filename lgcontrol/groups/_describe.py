@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from ..codegen import unknown_name
+from ..codegen import UnknownNameError, unknown_name
 from ._abelian import CylindricalGroup, Helical, Rn, Translation
 from ._base import LieGroup
 from ._product import Product
@@ -91,5 +91,5 @@ def group_from_description(description: dict[str, Any]) -> LieGroup:
             **{block: group_from_description(value) for block, value in description["blocks"]}
         )
     if name not in _TYPES:
-        raise ValueError(unknown_name("group", name, [*_TYPES, "Product"]))
+        raise UnknownNameError(unknown_name("group", name, [*_TYPES, "Product"]))
     return _TYPES[name](**values)

@@ -83,7 +83,8 @@ def _complaint(
     text = f"{where} = {shown} is no element of {group}: "
     worst = np.where(np.isfinite(there), np.abs(there - element), np.inf)
     i = int(np.argmax(worst))
-    part = next((p for p in group.unit_parts if p.start <= i < p.stop), slice(i, i + 1))
+    inside = (p for p in group.unit_parts if i in range(group.nq)[p])
+    part = next(inside, slice(i, i + 1))
     names = f"({', '.join(group.coordinate_names[part])})"
     if not np.isfinite(there).all():
         return f"{text}{names} cannot be normalised"

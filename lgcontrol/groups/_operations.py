@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Shape, Value, trace, unknown_name
+from ..codegen import ModelFunction, Shape, UnknownNameError, Value, trace, unknown_name
 
 if TYPE_CHECKING:
     from ._base import LieGroup
@@ -68,7 +68,7 @@ def apply(group: LieGroup, operation: str, values: tuple[Value, ...]) -> Value:
 def operation_function(group: LieGroup, operation: str) -> ModelFunction:
     """Trace an operation once for each group, unless it was long out of use."""
     if operation not in OPERATIONS:
-        raise ValueError(unknown_name(f"operation of {group.name}", operation, OPERATIONS))
+        raise UnknownNameError(unknown_name(f"operation of {group.name}", operation, OPERATIONS))
     kinds, result = OPERATIONS[operation]
     build = "normalize_any" if operation == "normalize" else operation
     names = [*kinds]

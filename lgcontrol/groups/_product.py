@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Shape, Value, unknown_name
+from ..codegen import Shape, UnknownNameError, Value, unknown_name
 from ._base import LieGroup
 
 
@@ -167,12 +167,12 @@ class Product(LieGroup):
             if name == block:
                 return slice(start, start + length)
             start += length
-        raise KeyError(unknown_name("block", block, self.blocks))
+        raise UnknownNameError(unknown_name("block", block, self.blocks))
 
     def _join(self, values: Mapping[str, Value], defaults: dict[str, np.ndarray]) -> Value:
         for name in values:
             if name not in defaults:
-                raise KeyError(unknown_name("block", name, defaults))
+                raise UnknownNameError(unknown_name("block", name, defaults))
         parts = [values.get(name, default) for name, default in defaults.items()]
         for (name, default), part in zip(defaults.items(), parts, strict=True):
             symbolic = isinstance(part, ca.SX | ca.MX | ca.DM)

@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from ..codegen import Shape, Value, check_shape, unknown_name
+from ..codegen import Shape, UnknownNameError, Value, check_shape, unknown_name
 from ._axis import LARGEST, cross_matrix
 from ._base import LieGroup
 from ._quaternion import (
@@ -186,7 +186,7 @@ class SO3Group(LieGroup):
 def _order_shift(order: str) -> int:
     shifts = {"xyzw": 0, "wxyz": -1}
     if order not in shifts:
-        raise ValueError(unknown_name("quaternion order", order, shifts))
+        raise UnknownNameError(unknown_name("quaternion order", order, shifts))
     return shifts[order]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..codegen import Value
 from ._method import Method
-from ._motion import Factors, Lifted, LiftedMotion, Motion, sparse
+from ._motion import Lifted, LiftedMotion, Motion, solver, sparse
 from ._problem import Problem, Step
 from ._tableau import Row
 
@@ -60,7 +60,7 @@ class ImplicitRungeKutta(Method):
     c: Row
     stiff_order: int = 1
     iterations: int = 5
-    solves: bool = True
+    solves = True
 
     @property
     def stages(self) -> int:  # type: ignore[override]
@@ -83,7 +83,7 @@ class ImplicitRungeKutta(Method):
         last: Any = z
         for _ in range(self.iterations):
             r, K = kernel(*at, z)
-            last = Factors(K)(r)
+            last = solver(K)(r)
             z = z + last
         largest = ca.norm_inf(last) / (TOLERATED * (1 + ca.norm_inf(z))) if dim else 0.0
 
@@ -94,7 +94,7 @@ class ImplicitRungeKutta(Method):
             return Lifted(z.value, motion.chained(by_seeds, x))
 
         def solve(b: Any) -> Any:
-            return Factors(kernel(*at, z)[1])(b)
+            return solver(kernel(*at, z)[1])(b)
 
         increments = self._split(motion, motion.implicit(z, residual, solve))
         return Step(motion.plus(x, increments[-1]), residual=largest)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..codegen import Value
 from ._method import Method
-from ._motion import Factors, Motion
+from ._motion import Motion, solver
 from ._problem import Step
 
 
@@ -27,10 +27,10 @@ class SemiImplicitEuler(Method):
     True
     """
 
-    name: str = "semi_implicit_euler"
-    order: int = 1
-    stages: int = 1
-    needs_structure: bool = True
+    name = "semi_implicit_euler"
+    order = 1
+    stages = 1
+    needs_structure = True
 
     def advance(
         self, motion: Motion, t: Value, x: Any, dt: Value, memory: Any = (), estimate: bool = False
@@ -63,11 +63,12 @@ class LinearlyImplicitEuler(Method):
     True
     """
 
-    name: str = "linearly_implicit_euler"
-    order: int = 1
-    stages: int = 1
-    stiff_order: int = 1
-    needs_structure: bool = True
+    name = "linearly_implicit_euler"
+    order = 1
+    stages = 1
+    stiff_order = 1
+    uses_losses = True
+    needs_structure = True
 
     def advance(
         self, motion: Motion, t: Value, x: Any, dt: Value, memory: Any = (), estimate: bool = False
@@ -82,7 +83,7 @@ class LinearlyImplicitEuler(Method):
 
         at, p = motion.value(x), motion.p
         K = structure.mass_matrix(at, p)
-        solve = Factors(K if loss is None else K + dt * loss(at, p), symmetric=True)
+        solve = solver(K if loss is None else K + dt * loss(at, p), symmetric=True)
 
         def residual(a: Any) -> Any:
             left = motion.balance(t, x, a)

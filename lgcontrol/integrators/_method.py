@@ -58,6 +58,8 @@ class Method(ABC):
         not stable there.
     has_error : bool
         Whether steps come with an estimate of their error, which adaptive integration needs.
+    uses_losses : bool
+        Whether it treats the losses of mechanical systems apart from other forces.
     needs_structure : bool
         Whether it is for mechanical systems that know their structure.
     solves : bool
@@ -71,6 +73,7 @@ class Method(ABC):
     stages: int
     stiff_order: int = 0
     has_error: bool = False
+    uses_losses: bool = False
     needs_structure: bool = False
     solves: bool = False
     memory: str = ""
@@ -134,8 +137,8 @@ class Method(ABC):
                 f"{self.name} solves equations in a step: give MX, DM or NumPy values, not SX"
             )
         if self.stiff_order and not is_symbolic(t, x, u, p, dt):
-            columns = (ca.DM(np.asarray(value, dtype=np.float64)) for value in (x, u, p))
-            made = self._stepped(problem, t, *columns, dt, memory, estimate)
+            X, U, P = (ca.DM(np.asarray(value, dtype=np.float64)) for value in (x, u, p))
+            made = self._stepped(problem, t, X, U, P, dt, memory, estimate)
             if isinstance(x, ca.DM):
                 return made
             error = None if made.error is None else np.asarray(made.error).ravel()
@@ -202,7 +205,7 @@ class Method(ABC):
         ndarray of complex
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            after = _plane_step(self)(np.stack([z.real, z.imag], axis=-1))
+            after = _plane_step(self)(np.stack([np.real(z), np.imag(z)], axis=-1))
         return after[..., 0] + 1j * after[..., 1]
 
 

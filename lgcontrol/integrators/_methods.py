@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..codegen import unknown_name
+from ..codegen import UnknownNameError, unknown_name
 from ._collocation import RADAU_IIA5
 from ._commutator_free import CommutatorFree, crouch_grossman
 from ._mechanical import LinearlyImplicitEuler, SemiImplicitEuler
@@ -105,5 +105,5 @@ def get_method(method: str | Method) -> Method:
     if isinstance(method, Method):
         return method
     if method not in METHODS:
-        raise ValueError(unknown_name("integration method", method, METHODS))
+        raise UnknownNameError(unknown_name("integration method", method, METHODS))
     return METHODS[method]

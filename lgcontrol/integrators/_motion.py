@@ -14,7 +14,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value
+from ..codegen import Value, solve_symmetric
 from ..groups import LieGroup, Product
 from ._algebra import algebra_rate, bracket_coefficients
 from ._problem import Mechanical, Problem
@@ -133,7 +133,8 @@ class Motion:
         """Block of velocities of a state, as a tangent vector."""
         structure = self.problem.mechanical
         assert structure is not None and isinstance(self.group, Product)
-        return self.rows(x, self.group.coordinate_slice(structure.velocity))
+        where = self.group.coordinate_slice(structure.velocity)
+        return x[where] if _is_casadi(x) else x[..., where]
 
     def mechanics(self, method: str) -> tuple[Mechanical, slice, slice, slice]:
         """Structure, and where configuration, velocity and the rest are in tangent vectors."""
@@ -185,6 +186,8 @@ class LiftedMotion(Motion):
     ----------
     problem : Problem
     u, p : column
+    seeds : int
+        Number of them.
     u_slope, p_slope : matrix or None
         Derivatives of u and p by the seeds; None where they do not depend on them.
     """
@@ -326,7 +329,7 @@ class LiftedMotion(Motion):
         _, q, v, rest = self.mechanics("")
         by_p = self._balance_by_parameters(t, x, rate[v])
         M = sparse(structure.mass_matrix(x, p))
-        rows = [type(x)(q.stop - q.start, p.shape[0]), Factors(M, symmetric=True)(by_p)]
+        rows = [type(x)(q.stop - q.start, p.shape[0]), solve_symmetric(M, by_p)]
         if rest.stop > rest.start:
             rows.append(self._derivative(lambda *at: self._field_of(*at)[rest], 3, t, x, u, p))
         return ca.vertcat(*rows)
@@ -350,31 +353,15 @@ class LiftedMotion(Motion):
         return slope
 
 
-class Factors:
-    """``b ↦ K⁻¹ b``: factors of a matrix, made once.
-
-    Parameters
-    ----------
-    K : matrix
-    symmetric : bool
-        Whether K is symmetric and positive definite.
-    """
-
-    def __init__(self, K: Value, *, symmetric: bool = False) -> None:
-        self._K: Any = sparse(K)
-        self._factors: Any = None
-        if isinstance(self._K, ca.SX):
-            self._factors = ca.ldl(self._K) if symmetric else ca.qr(self._K)
-        self._symmetric = symmetric
-
-    def __call__(self, b: Any) -> Any:
-        """``K⁻¹ b`` for a column, or a matrix of columns."""
-        if self._factors is None:
-            return ca.solve(self._K, b, "qr")
-        if self._symmetric:
-            return ca.ldl_solve(sparse(b), *self._factors)
-        Q, R = self._factors
-        return ca.solve(R, Q.T @ sparse(b))
+def solver(K: Value, *, symmetric: bool = False) -> Callable[[Any], Any]:
+    """``b ↦ K⁻¹ b`` for columns and matrices of columns; symmetric K must be positive definite."""
+    K = sparse(K)
+    if symmetric:
+        return lambda b: solve_symmetric(K, sparse(b))
+    if isinstance(K, ca.SX):
+        Q, R = ca.qr(K)
+        return lambda b: ca.solve(R, Q.T @ sparse(b))
+    return lambda b: ca.solve(K, b, "qr")
 
 
 def sparse(M: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..codegen import Value
 from ._method import Method, Trial, combine
-from ._motion import Factors, Motion
+from ._motion import Motion, solver
 from ._problem import Step
 from ._tableau import Row
 
@@ -58,6 +58,7 @@ class RosenbrockW(Method):
     b: Row
     b_embedded: Row = ()
     stiff_order: int = 1
+    uses_losses = True
 
     @property
     def stages(self) -> int:  # type: ignore[override]
@@ -155,17 +156,17 @@ class _Inverse:
         self.loss = None if structure is None else structure.loss_jacobian
         if self.loss is None:
             A = motion.jacobian(t, at, motion.u, motion.p)
-            self.solve = Factors(ca.DM.eye(motion.group.dim) - h * A)
+            self.solve = solver(ca.DM.eye(motion.group.dim) - h * A)
             return
         assert structure is not None
         _, self.q, self.v, self.rest = motion.mechanics("")
         self.mass = structure.mass_matrix
         self.M = self.mass(at, motion.p)
-        self.solve = Factors(self.M + h * self.loss(at, motion.p), symmetric=True)
+        self.solve = solver(self.M + h * self.loss(at, motion.p), symmetric=True)
         if self.rest.stop > self.rest.start:
             rows = motion.jacobian(t, at, motion.u, motion.p)[self.rest, self.rest]
             count = self.rest.stop - self.rest.start
-            self.solve_rest = Factors(ca.DM.eye(count) - h * rows)
+            self.solve_rest = solver(ca.DM.eye(count) - h * rows)
 
     def __call__(self, w: Any) -> Any:
         return self._full(w) if self.loss is None else self._mechanical(w)
@@ -234,4 +235,5 @@ ROS34PW2 = RosenbrockW(
     ),
     b=(0.24212380706095346, -1.2232505839045147, 1.5452602553351020, 0.43586652150845900),
     b_embedded=(0.37810903145819369, -0.096042292212423178, 0.5, 0.21793326075422950),
+    stiff_order=2,
 )

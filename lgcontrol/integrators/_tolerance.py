@@ -14,6 +14,20 @@ class Tolerance:
     """Norm of errors in units of what is allowed: ``atol + rtol · magnitude`` in each entry.
 
     The magnitude is that of the state in Rn blocks, and 1 (m, rad) in blocks of motions.
+
+    Parameters
+    ----------
+    group : LieGroup
+    rtol : float
+        Share of the magnitude.
+    atol : float or array_like of shape (dim,)
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import Rn
+    >>> tolerance = Tolerance(Rn(1), 1e-3, 1e-6)
+    >>> round(tolerance.norm(np.array([2e-3]), np.array([1.0])), 3)
+    1.998
     """
 
     def __init__(self, group: LieGroup, rtol: float, atol: Any) -> None:

@@ -96,18 +96,18 @@ def read_archive(
             # None yields more than the size that stands in its directory entry.
             size = sum(member.file_size for member in members.infolist())
         if size > largest:
-            raise _TooLarge
+            raise _TooLarge(
+                f"{path} takes {size / 2**20:,.0f} MiB unpacked "
+                f"({path.stat().st_size / 2**20:,.1f} MiB on disk), more than the "
+                f"{largest / 2**20:,.0f} MiB that are read unasked; if you trust it, "
+                f"load(path, largest={size}) reads it"
+            )
         with np.load(path, allow_pickle=False) as file:
             arrays: dict[str, Any] = {key: file[key] for key in file.files}
         description = json.loads(str(arrays.pop("description")))
         found, number = description["schema"], description["version"]
-    except _TooLarge:
-        raise ValueError(
-            f"{path} takes {size / 2**20:,.0f} MiB unpacked "
-            f"({path.stat().st_size / 2**20:,.1f} MiB on disk), more than the "
-            f"{largest / 2**20:,.0f} MiB that are read unasked; if you trust it, "
-            f"load(path, largest={size}) reads it"
-        ) from None
+    except _TooLarge as error:
+        raise ValueError(str(error)) from None
     except DAMAGE as error:
         raise ValueError(f"{path} is no {what}: {damage_reason(error)}") from None
     if found != schema:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import sqrt
 
 import numpy as np
 
@@ -15,6 +16,11 @@ from ._robot import RobotDescription
 # the last of six printed digits can do.
 ZERO = 1e-12
 ROUNDING = 1e-9
+
+# Beyond these a file is likelier to be in other units (mm, g mm²) than to be of such a robot: the
+# heaviest excavators have 10,000 t and 100 m.
+HEAVIEST = 1e8  # kg
+LONGEST = 200.0  # m, of distances and of radii of gyration
 
 
 def find_faults(robot: RobotDescription) -> tuple[Finding, ...]:
@@ -82,7 +88,10 @@ def dynamics_faults(dynamics: JointDynamics) -> Iterator[str]:
 
 
 def check_masses(robot: RobotDescription, report: Report) -> None:
-    """Add a warning for each inertia no body has, and for joints that move no mass."""
+    """Add a warning for each inertia and distance no robot has; for joints that move no mass."""
+    for joint in robot.joints:
+        for message in _distance_faults("joint's origin", joint.origin.position):
+            report.add("warning", message, joint.line, f'joint "{joint.name}" <origin>')
     for link in robot.links:
         if link.inertial is None:
             continue
@@ -95,6 +104,9 @@ def inertial_faults(inertial: InertialDescription) -> Iterator[str]:
     """Say, with numbers, what keeps a mass and inertia from belonging to a body."""
     mass, inertia = inertial.mass, inertial.inertia
     largest = float(np.abs(inertia).max())
+    yield from _distance_faults("center of mass", inertial.origin.position)
+    if mass > HEAVIEST:
+        yield f"the mass {mass:g} kg is more than any robot has; masses are in kg"
     if mass < 0.0:
         yield f"the mass {mass:g} kg is negative"
     if mass == 0.0:
@@ -112,6 +124,12 @@ def inertial_faults(inertial: InertialDescription) -> Iterator[str]:
         0.0 if abs(moment) < ZERO else float(moment) * largest
         for moment in np.linalg.eigvalsh(inertia / largest)
     )
+    radius = sqrt(max(c, 0.0) / mass) if mass > 0.0 else 0.0
+    if radius > LONGEST:
+        yield (
+            f"the radius of gyration is {radius:.4g} m (moment {c:.4g} kg m², mass {mass:.4g} kg); "
+            "inertias are in kg m²: was it g mm² or kg mm²?"
+        )
     moments = f"principal moments {a:.6g}, {b:.6g}, {c:.6g} kg m²"
     if a <= 0.0:
         yield f"the inertia is not positive definite: {moments}"
@@ -121,6 +139,12 @@ def inertial_faults(inertial: InertialDescription) -> Iterator[str]:
             f"the inertia breaks the triangle inequality: {moments}; the largest exceeds the sum "
             f"of the others by {excess:.3g} kg m² ({100.0 * excess / c:.3g} %)"
         )
+
+
+def _distance_faults(what: str, position: np.ndarray) -> Iterator[str]:
+    furthest = float(np.abs(position).max())
+    if furthest > LONGEST:
+        yield f"the {what} is {furthest:g} m away; lengths are in m: was it mm?"
 
 
 def _check_moved_mass(robot: RobotDescription, report: Report) -> None:

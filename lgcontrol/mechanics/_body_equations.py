@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value
+from ..codegen import Value, solve_symmetric
 from ..groups import LieGroup
 from ..systems import Input
 from ._added_mass import check_generalized_inertia
@@ -160,10 +160,3 @@ class BodyEquations:
     def _at_rest(self, X: Value, c: Mapping[str, Value]) -> tuple[BodyMotion, Value]:
         u = ca.DM.zeros(len(self.inputs))
         return self.motion(X, ca.DM.zeros(self.group.dim), u, c), u
-
-
-def solve_symmetric(M: Value, b: Value) -> Value:
-    """``M⁻¹ b`` for a symmetric positive definite M."""
-    if isinstance(M, ca.DM):
-        return ca.sparsify(ca.DM(np.linalg.inv(M.full()))) @ b
-    return ca.ldl_solve(b, *ca.ldl(M))

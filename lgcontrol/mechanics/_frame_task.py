@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value, check_shape, unknown_name
+from ..codegen import UnknownNameError, Value, check_shape, unknown_name
 from ..groups import SE3, SO3, LieGroup, Translation
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class FrameTask:
 
     def __post_init__(self) -> None:
         if isinstance(self.kind, str) and self.kind not in _KINDS:
-            raise ValueError(unknown_name("kind of task", self.kind, _KINDS))
+            raise UnknownNameError(unknown_name("kind of task", self.kind, _KINDS))
         if not isinstance(self.kind, str) and self.kind.matrix_size != 4:
             raise ValueError(
                 f"a task on {self.kind.name}: expected a subgroup with 4 × 4 matrices, such as "

@@ -44,7 +44,7 @@ def mechanical(
     *,
     loss_jacobian: Callable[..., Value] | None = None,
     model: Any,
-    is_plain: bool,
+    is_plain: bool = False,
 ) -> Mechanical:
     """Structure of a System on a state that begins with configuration and velocity.
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Shape, Value, trace, unknown_name
+from ..codegen import ModelFunction, Shape, UnknownNameError, Value, trace, unknown_name
 from ..groups import LieGroup, Product
 from ..systems import Input, Parameter, System, check_name
 from ._added_mass import Current, check_added_mass
 from ._body_equations import BodyEquations
 from ._body_system import body_state, body_system
 from ._coriolis import ad_tilde_matrix, boltzmann_hamel_matrix
+from ._fields import renamed_field
 from ._forces import Force
 from ._inertia import SpatialInertia
 from ._surroundings import Surroundings, check_forces, coefficient_name
@@ -25,6 +26,7 @@ CoriolisForm = Literal["ad_tilde", "ad", "boltzmann_hamel"]
 MomentumFrame = Literal["body", "spatial"]
 
 
+@renamed_field(parametric="symbolic")
 @dataclass(frozen=True, eq=False)
 class RigidBody:
     """A rigid body that moves on a subgroup of SE(3): ``M v̇ − ad_vᵀ M v = τ + Hᵀ Σ W``.
@@ -91,14 +93,6 @@ class RigidBody:
     symbolic: Sequence[str] = ()
 
     if not TYPE_CHECKING:
-
-        def __new__(cls, *args: Any, **fields: Any) -> RigidBody:
-            if "parametric" in fields:
-                raise TypeError(
-                    "RigidBody: `parametric` is the method; the field is called `symbolic`: "
-                    f"RigidBody(…, symbolic={fields['parametric']!r})"
-                )
-            return super().__new__(cls)
 
         def __getattr__(self, name: str) -> Any:
             if name == "with_parametric":
@@ -204,7 +198,7 @@ class RigidBody:
         --------
         >>> from lgcontrol.groups import SE3
         >>> body = RigidBody("ball", SE3, SpatialInertia.sphere(2.0, 0.1), symbolic=["mass"])
-        >>> body.with_parameters({"mass": 3.0, "inertia.xx": 0.009}).parameters
+        >>> body.with_parameters({"mass": 3.0, "inertia.xx": 0.01}).parameters
         ()
         >>> body.with_parameters([3.0]).inertia.mass
         3.0
@@ -294,7 +288,7 @@ class RigidBody:
             "boltzmann_hamel": lambda M, v: boltzmann_hamel_matrix(self.group, M @ v),
         }
         if form not in forms:
-            raise ValueError(f"{self.name}: {unknown_name('Coriolis form', form, forms)}")
+            raise UnknownNameError(f"{self.name}: {unknown_name('Coriolis form', form, forms)}")
         return self._trace(
             "coriolis_matrix", lambda X, v, p: forms[form](self._mass_matrix(p), v), "X v p", "C"
         )
@@ -343,7 +337,7 @@ class RigidBody:
         """
         names = [entry.name for entry in self.forces]
         if force not in names:
-            raise KeyError(f"{self.name}: {unknown_name('force', force, names)}")
+            raise UnknownNameError(f"{self.name}: {unknown_name('force', force, names)}")
 
         def build(X: Value, v: Value, u: Value, p: Value) -> Value:
             c = self.equations.bind(p)
@@ -479,4 +473,4 @@ class RigidBody:
 def check_momentum_frame(body: str, frame: str) -> None:
     """Refuse unknown frames of a momentum."""
     if frame not in get_args(MomentumFrame):
-        raise ValueError(f"{body}: {unknown_name('frame', frame, get_args(MomentumFrame))}")
+        raise UnknownNameError(f"{body}: {unknown_name('frame', frame, get_args(MomentumFrame))}")

@@ -137,7 +137,7 @@ class Surroundings:
     ) -> WrenchDerivatives:
         """Derivatives of `wrench`: a few dozen operations each, differentiated as they stand."""
         r, p, V = (ca.SX.sym(name, size) for name, size in (("R", 9), ("p", 3), ("V", 6)))
-        own = ca.SX.sym("u", u.shape[0])
+        own = ca.SX.sym("u", len(self.inputs))
         R = ca.reshape(r, 3, 3)
         inertia = (motion.mass, motion.center_of_mass)
         W = ca.SX(self.wrench(body, self.motion((R, p), V, inertia, own, c), own, c))
@@ -147,8 +147,11 @@ class Surroundings:
             ca.jacobian(W, V),
             ca.jacobian(W, own),
         ]
-        here = [ca.vec(motion.rotation), motion.position, motion.twist, u]
-        found = ca.substitute(found, [r, p, V, own], [ca.densify(ca.SX(value)) for value in here])
+        here = [
+            ca.vec(ca.densify(ca.SX(x)))
+            for x in (motion.rotation, motion.position, motion.twist, u)
+        ]
+        found = ca.substitute(found, [r, p, V, own], here)
         return WrenchDerivatives(*(ca.sparsify(value) for value in found))
 
     @cached_property

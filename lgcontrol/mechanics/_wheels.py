@@ -10,12 +10,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Shape, Value, check_shape, trace
+from ..codegen import ModelFunction, Shape, Value, check_shape, solve_symmetric, trace
 from ..groups import Product, Rn
 from ..systems import Input, System
-from ._body_equations import solve_symmetric
 from ._body_system import body_state
 from ._fields import freeze, refuse_negative, set_field, unit_vector
+from ._mechanical import mechanical
 from ._rigid_body import MomentumFrame, RigidBody, check_momentum_frame
 
 
@@ -179,7 +179,8 @@ class Gyrostat:
         -------
         System
         """
-        state = self.state
+        state, parameters = self.state, self.body.parameters
+        mechanics = _Mechanics(self)
 
         def f(t: Value, x: Value, u: Value, p: Value) -> Value:
             X, v, speed = state.split(x).values()
@@ -194,8 +195,10 @@ class Gyrostat:
             state,
             f,
             inputs=self.inputs,
-            parameters=self.body.parameters,
+            parameters=parameters,
             quantities={"kinetic_energy": kinetic_energy},
+            derivatives=mechanics.derivatives,
+            structure=mechanical(mechanics, state, self.inputs, parameters, model=self),
         )
 
     # Equations on CasADi columns
@@ -226,16 +229,21 @@ class Gyrostat:
     def _accelerations(
         self, X: Value, v: Value, speed: Value, u: Value, p: Value
     ) -> tuple[Value, Value]:
-        equations, count = self.body.equations, len(self.body.inputs)
-        c = equations.bind(p)
-        net = u[count:] - ca.DM(self.wheels.friction) * speed
-        force = equations.generalized_force(X, v, u[:count], c)
-        gyroscopic = self.body.group._ad(v).T @ self._momentum(v, speed, p)
-        a = solve_symmetric(
-            ca.sparsify(equations.mass_matrix(c) - self._spinning_inertia),
-            force + gyroscopic - self._axes @ net,
-        )
+        net = u[len(self.body.inputs) :] - ca.DM(self.wheels.friction) * speed
+        a = solve_symmetric(self._reduced_inertia(p), self._force(X, v, speed, u, p))
         return a, net / ca.DM(self.wheels.inertias) - self._axes.T @ a
+
+    def _reduced_inertia(self, p: Value) -> Value:
+        equations = self.body.equations
+        return ca.sparsify(equations.mass_matrix(equations.bind(p)) - self._spinning_inertia)
+
+    def _force(self, X: Value, v: Value, speed: Value, u: Value, p: Value) -> Value:
+        """``Q + ad_vᵀ p − B (T − friction · Ω)``."""
+        equations, count = self.body.equations, len(self.body.inputs)
+        net = u[count:] - ca.DM(self.wheels.friction) * speed
+        force = equations.generalized_force(X, v, u[:count], equations.bind(p))
+        gyroscopic = self.body.group._ad(v).T @ self._momentum(v, speed, p)
+        return force + gyroscopic - self._axes @ net
 
     def _trace(
         self,
@@ -263,3 +271,55 @@ class Gyrostat:
             results,
             defaults={key: value for key, value in defaults.items() if key in arguments},
         )
+
+
+@dataclass(frozen=True, eq=False)
+class _Mechanics:
+    """Equations of a gyrostat on ``x = (X, v, Ω)``: ``(M − B J Bᵀ) v̇ = Q + ad_vᵀ p − B T``."""
+
+    gyrostat: Gyrostat
+
+    def mass_matrix(self, x: Value, p: Value) -> Value:
+        """Inertia of what the free wheels carry along."""
+        return self.gyrostat._reduced_inertia(p)
+
+    def force(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """Everything but the inertia."""
+        X, v, speed = self.gyrostat.state.split(x).values()
+        return self.gyrostat._force(X, v, speed, u, p)
+
+    def balance_derivatives(
+        self, t: Value, x: Value, a: Value, u: Value, p: Value
+    ) -> tuple[Value, Value]:
+        """Those of the force: the inertia is the same everywhere."""
+        body, wheels, axes = self.gyrostat.body, self.gyrostat.wheels, self.gyrostat._axes
+        X, v, speed = self.gyrostat.state.split(x).values()
+        by_X, by_v, by_u = body.equations.force_derivatives(
+            X,
+            v,
+            u[: len(body.inputs)],
+            body.equations.bind(p),
+            self.gyrostat._momentum(v, speed, p),
+        )
+        turned = ca.sparsify(body.group._ad(v)).T @ axes @ ca.diag(ca.DM(wheels.inertias))
+        by_speed = turned + axes @ ca.sparsify(ca.diag(ca.DM(wheels.friction)))
+        return ca.horzcat(by_X, by_v, by_speed), ca.horzcat(by_u, -axes)
+
+    def input_map(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """Derivative of the force by the inputs."""
+        return self.balance_derivatives(t, x, ca.DM(), u, p)[1]
+
+    def derivatives(self, t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value]:
+        """Those of the field: v̇ by the balance, ``Ω̇ = J⁻¹ (T − friction · Ω) − Bᵀ v̇``."""
+        wheels, dim = self.gyrostat.wheels, self.gyrostat.body.group.dim
+        by_x, by_u = self.balance_derivatives(t, x, ca.DM(), u, p)
+        solved = solve_symmetric(
+            self.gyrostat._reduced_inertia(p), ca.sparsify(ca.horzcat(by_x, by_u))
+        )
+        softness = ca.diag(1 / ca.DM(wheels.inertias))
+        losses = ca.sparsify(ca.diag(ca.DM(wheels.friction / wheels.inertias)))
+        k, n, m = len(wheels.axes), by_x.shape[1], by_u.shape[1]
+        own = ca.horzcat(ca.DM(k, n - k), -losses, ca.DM(k, m - k), softness)
+        still = ca.horzcat(ca.DM(dim, dim), ca.DM.eye(dim), ca.DM(dim, k + m))
+        whole = ca.vertcat(still, solved, own - self.gyrostat._axes.T @ solved)
+        return whole[:, :n], whole[:, n:]

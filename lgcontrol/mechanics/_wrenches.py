@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value, unknown_name
+from ..codegen import UnknownNameError, Value, unknown_name
 from ..systems import Input, Role
 from ._coefficients import TWIST_AXES, Coefficient
 from ._fields import freeze, refuse_negative
@@ -141,11 +141,13 @@ class WrenchInput(Force):
             raise TypeError(f"WrenchInput: axes must be a tuple of names, got {self.axes!r}")
         for axis in self.axes:
             if axis not in TWIST_AXES:
-                raise ValueError(f"WrenchInput: {unknown_name('axis', axis, TWIST_AXES)}")
+                raise UnknownNameError(f"WrenchInput: {unknown_name('axis', axis, TWIST_AXES)}")
         if len(set(self.axes)) < len(self.axes):
             raise ValueError(f"WrenchInput: an axis is there twice in {self.axes}")
         if self.frame not in get_args(Frame):
-            raise ValueError(f"WrenchInput: {unknown_name('frame', self.frame, get_args(Frame))}")
+            raise UnknownNameError(
+                f"WrenchInput: {unknown_name('frame', self.frame, get_args(Frame))}"
+            )
         object.__setattr__(self, "axes", tuple(self.axes))
         freeze(self, point=(3,))
 

@@ -99,7 +99,7 @@ def _regulated(
     setting: Setting,
     gains: np.ndarray | None,
 ) -> Nodes:
-    """Motion from x0 with ``u = u_ref − K minus(x, x_ref)`` within the bounds."""
+    """Motion from x0 with ``u = u_ref − K error(x, x_ref)`` within the bounds."""
     problem = transcription.problem
     system, controls = problem.system, transcription.controls
     step = system.step(problem.method, problem.substeps)
@@ -108,7 +108,7 @@ def _regulated(
     for k in range(len(times) - 1):
         x = states[-1]
         if gains is not None:
-            correction = gains[k] @ system.state.minus(x, setting.x_ref[k])
+            correction = gains[k] @ system.error(x, setting.x_ref[k])
             u = setting.u_ref[k, controls] - correction
             inputs[k, controls] = np.clip(u, transcription.u_lower, transcription.u_upper)
         x = step(times[k], x, inputs[k], p, problem.dt)

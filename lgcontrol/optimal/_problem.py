@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import check_shape, unknown_name
+from ..codegen import UnknownNameError, check_shape, unknown_name
 from ..groups import check_element
 from ..integrators import Method, get_method
 from ..plotting import plot_run
-from ..systems import Parameter, System, Trajectory, block_slices, stable_substeps
+from ..systems import Parameter, System, Trajectory, block_slices, choose_method, stable_substeps
 from ..systems._system import not_a_system
 from ._reference import sample_reference
-from ._statement import Bound, Residual, input_weight, state_weight
+from ._statement import Bound, Residual, error_weight, input_weight
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +38,7 @@ MOST_SUBSTEPS = 20
 class OptimalControlProblem:
     """Steer a system over a finite horizon at the least cost.
 
-    With the error ``e = minus(x, x_ref)`` in tangent coordinates minimise
+    With the error ``e = error(x, x_ref)`` in the system's coordinates minimise
     ``Σₖ dt/2 (eᵀ Q e + δuᵀ R δu + Σ rᵀ W r) + ½ (eᵀ Q_N e + Σ rᵀ W_N r)`` over the controls, with
     ``δu = u − u_ref``, subject to the dynamics, the bounds of the inputs and further bounds.
 
@@ -65,7 +65,8 @@ class OptimalControlProblem:
     parameters : sequence of Parameter or str
         Parameters of residuals and bounds, after those of the system.
     method : str or Method
-        Integrator of the steps.
+        Integrator of the steps. "auto" is rk4, or linearly_implicit_euler where losses in joints
+        are too fast for it, see `lgcontrol.systems.choose_method`.
     substeps : int, optional
         Steps of the integrator in dt. If left out, as many as the fastest modes of the system at
         the reference need, actuators for example (see `lgcontrol.systems.stable_substeps`).
@@ -106,7 +107,7 @@ class OptimalControlProblem:
     bounds: Sequence[Bound] = ()
     residuals: Sequence[Residual] = ()
     parameters: Sequence[Parameter | str] = ()
-    method: str | Method = "rk4"
+    method: str | Method = "auto"
     substeps: int = None  # type: ignore[assignment]  # what the modes need
 
     def __post_init__(self) -> None:
@@ -117,13 +118,15 @@ class OptimalControlProblem:
         if not len(system.input_index("control")):
             raise ValueError(f"{system.name} has no control inputs to optimise")
         dt = _check_step(system, self.dt)
-        get_method(self.method)
-        Q = state_weight("Q", self.Q, system.state)
+        chooses = self.method == "auto"
+        if not chooses:
+            get_method(self.method)
+        Q = error_weight("Q", self.Q, system)
         terminal = self.terminal
         if terminal is None:
             terminal = horizon * dt * Q
         elif not isinstance(terminal, str):
-            terminal = state_weight("terminal", terminal, system.state)
+            terminal = error_weight("terminal", terminal, system)
         elif terminal != "riccati":
             raise ValueError(f"terminal must be a weight or 'riccati', not {terminal!r}")
         extra = tuple(Parameter(v) if isinstance(v, str) else v for v in self.parameters)
@@ -146,7 +149,11 @@ class OptimalControlProblem:
         for name, value in values.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "_is_automatic", is_automatic)
-        needed = self._needed_substeps(*self._typical_states())
+        object.__setattr__(self, "_chooses", chooses)
+        typical = self._typical_states()
+        if chooses:
+            object.__setattr__(self, "method", self._choice(*typical))
+        needed = self._needed_substeps(*typical)
         if is_automatic and needed > MOST_SUBSTEPS:
             raise ValueError(
                 f"{self._too_few(needed)}. That makes large code: leave the fastest parts out of "
@@ -233,7 +240,7 @@ class OptimalControlProblem:
         }
         for name in names:
             if name not in places:
-                raise ValueError(unknown_name("limit", name, places))
+                raise UnknownNameError(unknown_name("limit", name, places))
             i, side = places[name]
             made.append(Parameter(name, "", float(getattr(bounds[i], side))))
             bounds[i] = replace(bounds[i], **{side: name})
@@ -242,24 +249,30 @@ class OptimalControlProblem:
     def _like(self, **changes: Any) -> OptimalControlProblem:
         """Copy; substeps that were chosen are chosen again."""
         kept = {} if not self._is_automatic else {"substeps": None}  # type: ignore[attr-defined]
+        kept |= {"method": "auto"} if self._chooses else {}  # type: ignore[attr-defined]
         return replace(self, **(kept | changes))
 
     @property
     def ignored_limits(self) -> tuple[str, ...]:
-        """Coordinates whose limits the system knows and no bound mentions.
+        """Coordinates of the configuration whose limits the system knows and no bound mentions.
 
-        Empty as soon as a bound is a function: it may be what keeps them.
+        Of the whole state where the system has no structure. Empty as soon as a bound is a
+        function: it may be what keeps them.
         """
+        system, state = self.system, self.system.state
         if any(not isinstance(bound.of, str) for bound in self.bounds):
             return ()
-        state, bounded = self.system.state, {bound.of for bound in self.bounds}
         blocks = block_slices(state)[0]
+        configuration = None if system.structure is None else system.structure.configuration
+        own = state.coordinate_names[blocks[configuration]] if configuration in blocks else None
         covered = {
             name
-            for of in bounded
-            for name in (of, *(state.coordinate_names[blocks[of]] if of in blocks else ()))
+            for bound in self.bounds
+            for name in (bound.of, *state.coordinate_names[blocks.get(str(bound.of), slice(0))])
         }
-        return tuple(name for name in self.system.limits if name not in covered)
+        return tuple(
+            name for name in system.limits if name not in covered and (own is None or name in own)
+        )
 
     def times(self, t0: float = 0.0) -> np.ndarray:
         """Times of the nodes in s, shape (N + 1,)."""
@@ -285,12 +298,20 @@ class OptimalControlProblem:
         """
         if not self._is_automatic:  # type: ignore[attr-defined]
             return self
-        needed = self._needed_substeps(x, u, t, p)
+        needed, method = self._needed_substeps(x, u, t, p), self.method
+        if needed > MOST_SUBSTEPS and self._chooses:  # type: ignore[attr-defined]
+            method = self._choice(x, u, t, p)
+            if method != self.method:
+                return replace(self, method=method, substeps=None).keeping_up(x, u, t, p)
         if not self.substeps < needed <= MOST_SUBSTEPS:
             return self
-        finer = replace(self, substeps=needed)
+        finer = replace(self, method=method, substeps=needed)
         object.__setattr__(finer, "_is_automatic", True)
         return finer
+
+    def _choice(self, x: Any, u: Any, t: Any = 0.0, p: Any = None) -> str:
+        """Method for steps that begin at some states."""
+        return choose_method(self.system, self.dt, x, u, p=p, t=t)
 
     def _typical_states(self) -> tuple[Any, ...]:
         """States, inputs and times at which steps have to keep up in any case."""
@@ -625,7 +646,7 @@ def make_solver(solver: Solver | str | None, problem: OptimalControlProblem) -> 
     if solver is None or isinstance(solver, str):
         name = DEFAULT_SOLVER if solver is None else solver
         if name not in SOLVERS:
-            raise ValueError(unknown_name("solver", name, SOLVERS))
+            raise UnknownNameError(unknown_name("solver", name, SOLVERS))
         solver = SOLVERS[name]()
     if isinstance(solver, type) or not hasattr(solver, "for_problem"):
         raise TypeError(
@@ -653,7 +674,19 @@ def _is_limit(value: Any) -> bool:
 def values_by_name(
     names: Sequence[str], nominal: np.ndarray, p: Mapping[str, float] | ArrayLike | None
 ) -> np.ndarray:
-    """Parameters of a mapping (others nominal) or of an array, shape (n,)."""
+    """Values of parameters of a mapping or of an array.
+
+    Parameters
+    ----------
+    names : sequence of str
+    nominal : ndarray, shape (n,)
+        Values of those that a mapping does not name.
+    p : mapping of str to float, array_like or None
+
+    Returns
+    -------
+    ndarray, shape (n,)
+    """
     if p is None:
         return nominal
     if not isinstance(p, Mapping):
@@ -661,7 +694,7 @@ def values_by_name(
     values = nominal.copy()
     for name, value in p.items():
         if name not in names:
-            raise ValueError(unknown_name("parameter", name, names))
+            raise UnknownNameError(unknown_name("parameter", name, names))
         values[names.index(name)] = check_shape(f"parameter {name!r}", value, ())
     return values
 

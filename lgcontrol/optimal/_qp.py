@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..codegen import unknown_name
+from ..codegen import UnknownNameError, unknown_name
 from ._stage_qp import StageQP, StageQPSolution, gradient_size, qp_residual
 
 Backend = Callable[[StageQP], StageQPSolution]
@@ -62,7 +62,7 @@ class QPSolver:
     def __init__(self, backend: str | Backend = "auto") -> None:
         if isinstance(backend, str):
             if backend != "auto" and backend not in QP_SOLVERS:
-                raise ValueError(unknown_name("QP solver", backend, ("auto", *QP_SOLVERS)))
+                raise UnknownNameError(unknown_name("QP solver", backend, ("auto", *QP_SOLVERS)))
             used = ("daqp", "piqp") if backend == "auto" else (backend,)
             self.name = backend
             self._backends: dict[str, Backend] = {name: QP_SOLVERS[name]() for name in used}
@@ -90,14 +90,17 @@ class QPSolver:
         started = time.perf_counter()
         if not _has_numbers(qp):
             return _no_solution(qp, time.perf_counter() - started)
-        rows = qp.active.any(axis=0)
-        chosen = self._watched & rows if self._watched.shape == rows.shape else rows & False
+        rows = np.asarray(qp.active.any(axis=0))
+        is_same = self._watched.shape == rows.shape
+        chosen: np.ndarray = self._watched & rows if is_same else np.zeros_like(rows)
         result, solves = self._solve_part(qp, chosen), 1
         while not np.array_equal(chosen, rows):
-            missed = (qp.excess(result.x, result.u) > KEPT).any(axis=0) & ~chosen
+            exceeded = np.asarray((qp.excess(result.x, result.u) > KEPT).any(axis=0))
+            missed = np.logical_and(exceeded, ~chosen)
             if result.solved and not missed.any():
                 break
-            chosen = chosen | missed if result.solved and solves + 1 < ROUNDS else rows
+            more = np.logical_or(chosen, missed)
+            chosen = more if result.solved and solves + 1 < ROUNDS else rows
             result, solves = self._solve_part(qp, chosen), solves + 1
         prices = np.abs(result.row_multipliers)
         self._watched = (prices > IDLE * prices.max(initial=0.0)).any(axis=0)

@@ -12,8 +12,6 @@ from ..systems import System, Trajectory, TrajectoryPoint, TrimPoint, field_deri
 
 # A time that misses the end of a trajectory by rounding [s] is the end.
 ROUNDING = 1e-9
-# A coordinate counts as the rate of another when the field says so to this accuracy.
-SAME_RATE = 1e-9
 
 
 class ReferenceSamples(NamedTuple):
@@ -141,20 +139,9 @@ def _at_rest_after(
     if len(trajectory) < 2 or not after.any():
         return u
     rest = trajectory.x[-1:].copy()
-    rest[:, _velocities(system)] = 0.0
+    rest[:, list(system.velocities.values())] = 0.0
     held = _driving_inputs(system, np.array([end]), rest, p)
     return np.where(after[:, None], held, u)
-
-
-def _velocities(system: System) -> np.ndarray:
-    """Coordinates of the state that are rates of others, positions of shape (k,)."""
-    kept: dict[Any, Any] = system._cache
-    if "velocities" not in kept:
-        x = system.state.random(0, (3,))
-        rates = system.f(0.0, x) / (system.dt or 1.0)
-        same = np.abs(rates[:, :, None] - x[:, None, :]).max(axis=0) < SAME_RATE
-        kept["velocities"] = np.flatnonzero(same.any(axis=0))
-    return kept["velocities"]
 
 
 def moves(reference: Any) -> bool:

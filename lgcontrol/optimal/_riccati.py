@@ -17,12 +17,13 @@ from ..systems import (
     sample_time,
     step_derivatives,
 )
+from ..systems._definition import SystemDefinition
 from ..systems._scaling import balanced, balancing_units
 from ..systems._subspaces import is_stabilizable_when_sampled
 from ..systems._system import not_a_system
 from ._problem import OptimalControlProblem
 from ._reference import sample_reference
-from ._statement import input_weight, state_weight
+from ._statement import error_weight, input_weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +140,7 @@ def lqr(
             "fixed in the world on a body that turns?), so no constant gain is the best one: use "
             "tvlqr along a trajectory, or controls in body axes"
         )
-    Q, R = state_weight("Q", Q, system.state), input_weight("R", R, system)
+    Q, R = error_weight("Q", Q, system), input_weight("R", R, system)
     return _design(lin, Q, R, sample)
 
 
@@ -200,8 +201,8 @@ def tvlqr(
     if trajectory.u.shape[-1] == 0:
         raise ValueError("the trajectory has no inputs: roll the system out, or solve for them")
     _needs_controls(system)
-    Q, R = state_weight("Q", Q, system.state), input_weight("R", R, system)
-    P = Q if terminal is None else state_weight("terminal", terminal, system.state)
+    Q, R = error_weight("Q", Q, system), input_weight("R", R, system)
+    P = Q if terminal is None else error_weight("terminal", terminal, system)
     along = system.linearize(trajectory, p=p)
     A, B = along.discrete(method)  # type: ignore[union-attr]
     B = B[:, :, system.input_index("control")]
@@ -280,7 +281,7 @@ def _design(
 
 
 def _solve(
-    system: System,
+    system: SystemDefinition,
     A: np.ndarray,
     B: np.ndarray,
     Q: np.ndarray,

@@ -231,7 +231,7 @@ class SQPSolver:
                 status = SolveStatus.FAILED
                 message = transcription.not_finite(values) or "the QP has no finite solution"
                 break
-            nodes = transcription.move(nodes, result.x, result.u)
+            nodes = transcription.move(nodes, result.x, result.u, setting)
             status = SolveStatus.INFEASIBLE if violations else SolveStatus.ITERATION_LIMIT
             message = "; ".join(map(str, violations))
         self._found = nodes
@@ -590,7 +590,9 @@ def search(
     start = merit.cost + weight * merit.violation
     length = 1.0
     while length >= SMALLEST_STEP:
-        trial = merit.transcription.move(nodes, length * direction.x, length * direction.u)
+        trial = merit.transcription.move(
+            nodes, length * direction.x, length * direction.u, merit.setting
+        )
         cost, violation = merit.at(trial)
         change = cost + weight * violation - start
         if change <= SUFFICIENT_DECREASE * length * slope + ROUNDING * abs(start):

@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import ModelFunction, check_shape, unknown_name
+from ..codegen import ModelFunction, UnknownNameError, check_shape, unknown_name
 from ..groups import LieGroup, Product
 from ..systems import System, block_slices
 
@@ -49,6 +49,27 @@ def state_weight(name: str, weight: Any, group: LieGroup) -> np.ndarray:
     array([1. , 1. , 5. , 0.1, 0.1, 0.1])
     """
     return _assemble(name, weight, state_names(group), group.dim, strict=False)
+
+
+def error_weight(name: str, weight: Any, system: System) -> np.ndarray:
+    """Weight on the error coordinates of a system.
+
+    Parameters
+    ----------
+    name : str
+    weight : float, array_like or mapping
+        As in `state_weight`; with the system's own names of error coordinates where constraints
+        leave fewer of them than its group has.
+    system : System
+
+    Returns
+    -------
+    ndarray, shape (n_errors, n_errors)
+    """
+    if system.errors is None:
+        return state_weight(name, weight, system.state)
+    names = {key: slice(i, i + 1) for i, key in enumerate(system.error_names)}
+    return _assemble(name, weight, names, system.n_errors, strict=False)
 
 
 def input_weight(name: str, weight: Any, system: System) -> np.ndarray:
@@ -102,7 +123,7 @@ def _assemble(
         matrix = np.zeros((size, size))
         for key, value in weight.items():
             if key not in names:
-                raise ValueError(unknown_name(f"entry of {name}", key, names))
+                raise UnknownNameError(unknown_name(f"entry of {name}", key, names))
             part, label = names[key], f"{name}[{key!r}]"
             own = square(label, value, part.stop - part.start)
             matrix[part, part] = check_definite(label, own, strict=False)
@@ -273,7 +294,7 @@ class Bound:
                     f"{self.upper}"
                 )
         if self.at not in get_args(Where):
-            raise ValueError(unknown_name("place of a bound", self.at, get_args(Where)))
+            raise UnknownNameError(unknown_name("place of a bound", self.at, get_args(Where)))
         if self.soft is not None and not (np.isfinite(self.soft) and self.soft > 0):
             raise ValueError(
                 f"bound {self.label!r}: soft must be a positive weight, not {self.soft}"

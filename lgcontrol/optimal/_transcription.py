@@ -43,7 +43,7 @@ class Setting(NamedTuple):
         Shapes (N + 1, nq), (N + 1, n_inputs).
     p : ndarray
         Parameters of the system and of the problem.
-    terminal : ndarray, shape (dim, dim)
+    terminal : ndarray, shape (n, n)
         Weight on the last error.
     """
 
@@ -60,8 +60,8 @@ class Values(NamedTuple):
     ----------
     cost : float
         Without penalties on soft bounds.
-    gaps : ndarray, shape (N, dim)
-        Tangent vectors from each node to where the step before it ends.
+    gaps : ndarray, shape (N, n)
+        Error coordinates from each node to where the step before it ends.
     rows : ndarray, shape (N + 1, rows)
         Values of the bounded quantities.
     """
@@ -74,10 +74,11 @@ class Values(NamedTuple):
 class Transcription:
     """Functions of one problem, evaluated for all stages of its horizon at once.
 
-    Around nodes ``x̄_k`` on the group the unknowns are tangent vectors ε_k with
-    ``x_k = plus(x̄_k, ε_k)``. With the gap ``c = minus(step(x̄_k, ū_k), x̄_{k+1})`` the dynamics are
-    ``ε_{k+1} = c + J_r(c)⁻¹ (A ε_k + B δu_k)`` to first order, A and B being the exact derivatives
-    of the step; the cost is that of Gauss and Newton.
+    Around nodes ``x̄_k`` on the group the unknowns are error coordinates ε_k of the system, with
+    ``x_k = retract(x̄_k, ε_k)``: tangent vectors where nothing constrains it. With the gap
+    ``c = minus(step(x̄_k, ū_k), x̄_{k+1})`` the dynamics are
+    ``ε_{k+1} = E (c + J_r(c)⁻¹ N (A ε_k + B δu_k))`` to first order, A and B being the exact
+    derivatives of the step; the cost is that of Gauss and Newton.
 
     Parameters
     ----------
@@ -112,14 +113,14 @@ class Transcription:
 
     def linearize(self, nodes: Nodes, setting: Setting, x0: np.ndarray) -> tuple[Values, StageQP]:
         """Cost and gaps of the nodes, and the QP in the steps from them."""
-        n = self.problem.system.state.dim
+        n = self.problem.system.n_errors
         stage = self._stages("stage", nodes, setting)
         last = self._end("terminal", nodes, setting)
         # The next evaluation overwrites the results; contiguous copies are quicker to work with.
         rows, gaps = np.concatenate([stage.rows, last.rows[None]]), stage.gap.copy()
         controls = nodes.u[:, self.controls]
         qp = StageQP(
-            x0=self.problem.system.state.minus(x0, nodes.x[0]),
+            x0=self.problem.system.error(x0, nodes.x[0]),
             A=stage.A.copy(order="C"),
             B=stage.B.copy(order="C"),
             c=gaps,
@@ -146,12 +147,14 @@ class Transcription:
         rows = np.concatenate([stage.rows, last.rows[None]])
         return Values(float(stage.cost.sum() + last.cost), stage.gap.copy(), rows)
 
-    def move(self, nodes: Nodes, x: np.ndarray, u: np.ndarray) -> Nodes:
-        """Nodes displaced by tangent vectors x (N + 1, dim) and controls u (N, m)."""
+    def move(self, nodes: Nodes, x: np.ndarray, u: np.ndarray, setting: Setting) -> Nodes:
+        """Nodes displaced by error coordinates x (N + 1, n) and controls u (N, m)."""
+        system = self.problem.system
         inputs = nodes.u.copy()
         moved = np.clip(inputs[:, self.controls] + u, self.u_lower, self.u_upper)
         inputs[:, self.controls] = moved
-        return Nodes(nodes.t, self.problem.system.state.plus(nodes.x, x), inputs)
+        own = setting.p[: system.n_parameters]
+        return Nodes(nodes.t, system.retract(nodes.x, x, own), inputs)
 
     def excess(self, values: Values) -> np.ndarray:
         """How far bounded quantities are outside of their limits, shape (N + 1, rows)."""
@@ -211,7 +214,7 @@ class StageFunctions(NamedTuple):
     ----------
     stage : ModelFunction
         ``(t, x, u, x_next, x_ref, u_ref, p, w, dt) → cost, gap, rows, A, B, g, H, G``; g, H and G
-        belong to tangent vectors of x, then controls.
+        belong to error coordinates of x, then controls.
     stage_values : ModelFunction
         The same arguments; cost, gap and rows alone.
     terminal : ModelFunction
@@ -253,11 +256,16 @@ def build_functions(problem: OptimalControlProblem) -> tuple[StageFunctions, Bou
     """
     system, group = problem.system, problem.system.state
     controls = system.input_index("control").tolist()
-    sym, n, m = system.symbol.sym, group.dim, len(controls)
+    derivatives = step_derivatives(system, problem.method, problem.substeps).function
+    # Steps that solve equations are MX.
+    symbol = ca.MX if derivatives.is_a("MXFunction") else system.symbol
+    sym, n, m = symbol.sym, system.n_errors, len(controls)
     t, x, u, x_ref = sym("t"), sym("x", group.nq), sym("u", system.n_inputs), sym("x_ref", group.nq)
     x_next, u_ref = sym("x_next", group.nq), sym("u_ref", system.n_inputs)
     p, P, dt = sym("p", len(problem.nominal_parameters)), sym("P", n, n), sym("dt")
-    lift = group.rate_matrix(x)
+    own = p[: system.n_parameters]
+    E, N = ca.DM(system.error_selection), system.error_basis(x, own)
+    lift = group.rate_matrix(x) @ N
 
     def by_state(value: Any) -> Any:
         return ca.jacobian(value, x) @ lift
@@ -265,8 +273,9 @@ def build_functions(problem: OptimalControlProblem) -> tuple[StageFunctions, Bou
     def by_both(value: Any) -> Any:
         return ca.horzcat(by_state(value), ca.jacobian(value, u)[:, controls])
 
-    error = group.minus(x, x_ref)
-    by_error = group.right_jacobian_inverse(error)
+    away = group.minus(x, x_ref)
+    error = E @ away
+    by_error = E @ group.right_jacobian_inverse(away) @ N
     effort = (u - u_ref)[controls]
     path = [
         _Term(error, ca.horzcat(by_error, ca.DM(n, m)), problem.Q),
@@ -274,28 +283,28 @@ def build_functions(problem: OptimalControlProblem) -> tuple[StageFunctions, Bou
     ]
     end: list[_Term] = []
     for residual in problem.residuals:
-        value = residual.expression(system.symbol, t, x, u, p)
+        value = residual.expression(symbol, t, x, u, p)
         size = value.shape[0]
         along, last = (residual.weight_matrix(size, at_end=at_end) for at_end in (False, True))
         path += [_Term(value, by_both(value), along)] if along is not None else []
         end += [_Term(value, by_state(value), last)] if last is not None else []
 
-    arguments = (t, x, u, p[: system.n_parameters], dt)
-    after, A, B = step_derivatives(system, problem.method, problem.substeps).function(*arguments)
+    arguments = (t, x, u, own, dt)
+    after, A, B = derivatives(*arguments)
     gap = group.minus(after, x_next)
-    correction = group.right_jacobian_inverse(gap)
+    correction = E @ group.right_jacobian_inverse(gap) @ system.error_basis(after, own)
     rows, meaning = build_rows(
         system, problem.bounds, problem.horizon, (t, x, u, p, x_ref), problem.parameter_names
     )
-    cost, g, H, w, path_weights = _gauss_newton(system.symbol, path)
+    cost, g, H, w, path_weights = _gauss_newton(symbol, path)
     # Without derivatives the gap comes from the step itself, a tenth of the work.
     step = system.step(problem.method, problem.substeps).function
     values = {
         "cost": dt * cost,
-        "gap": group.minus(step(*arguments), x_next),
+        "gap": E @ group.minus(step(*arguments), x_next),
         "rows": rows,
     }
-    derivatives = {
+    slopes = {
         "A": correction @ A,
         "B": (correction @ B)[:, controls],
         "g": dt * g,
@@ -306,7 +315,7 @@ def build_functions(problem: OptimalControlProblem) -> tuple[StageFunctions, Bou
         "t": t, "x": x, "u": u, "x_next": x_next, "x_ref": x_ref, "u_ref": u_ref, "p": p,
         "w": w, "dt": dt,
     }  # fmt: skip
-    cost, g, H, w, end_weights = _gauss_newton(system.symbol, end)
+    cost, g, H, w, end_weights = _gauss_newton(symbol, end)
     pull = P @ error
     last = {"cost": cost + ca.dot(error, pull) / 2, "rows": rows}
     last_inputs = {"t": t, "x": x, "u": u, "x_ref": x_ref, "p": p, "w": w, "P": P}
@@ -316,10 +325,10 @@ def build_functions(problem: OptimalControlProblem) -> tuple[StageFunctions, Bou
         "G": by_state(rows),
     }
     functions = StageFunctions(
-        _function(system, "stage", inputs, values | {"gap": gap} | derivatives),
-        _function(system, "stage_values", inputs, values),
-        _function(system, "terminal", last_inputs, last | last_derivatives),
-        _function(system, "terminal_values", last_inputs, last),
+        _function(system, symbol, "stage", inputs, values | {"gap": E @ gap} | slopes),
+        _function(system, symbol, "stage_values", inputs, values),
+        _function(system, symbol, "terminal", last_inputs, last | last_derivatives),
+        _function(system, symbol, "terminal_values", last_inputs, last),
         path_weights,
         end_weights,
     )
@@ -327,10 +336,9 @@ def build_functions(problem: OptimalControlProblem) -> tuple[StageFunctions, Bou
 
 
 def _function(
-    system: System, name: str, inputs: dict[str, Any], results: dict[str, Any]
+    system: System, symbol: Any, name: str, inputs: dict[str, Any], results: dict[str, Any]
 ) -> ModelFunction:
     """Dense results; scalars and matrices keep their shapes where a side has length one."""
-    symbol = system.symbol
     # Notices of compilers say whose function it is.
     name = "_".join([name, *re.findall(r"[A-Za-z0-9]+", system.name)])
     expressions: Any = [ca.densify(symbol(value)) for value in results.values()]

@@ -6,3 +6,4 @@ from ._plot_convergence import plot_convergence as plot_convergence
 from ._plot_path import plot_path as plot_path
 from ._plot_run import plot_run as plot_run
 from ._plot_run import plot_trajectory as plot_trajectory
+from ._poses import has_bodies as has_bodies

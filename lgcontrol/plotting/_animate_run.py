@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ..systems import Trajectory
 from ._poses import body_poses, is_attitude, is_planar
 from ._run import Run
 
@@ -107,6 +106,7 @@ def animate_run(
     Examples
     --------
     >>> from lgcontrol.groups import SE2
+    >>> from lgcontrol.systems import Trajectory
     >>> t = np.linspace(0, 1, 50)
     >>> circle = Trajectory(SE2, t, SE2.exp(np.outer(t, [6.28, 0, 6.28])))
     >>> animate_run(circle, "circle.gif", fps=10).name
@@ -144,7 +144,12 @@ def _at(
     run: Any, x: np.ndarray, times: np.ndarray, bodies: Callable[[np.ndarray], Any] | None
 ) -> np.ndarray:
     """Poses at the times of the frames, interpolated on the group of the state."""
-    return body_poses(run.group, Trajectory(run.group, run.t, x)(times).x, bodies)
+    last = len(run.t) - 1
+    k = np.clip(np.searchsorted(run.t, times, side="right") - 1, 0, max(last - 1, 0))
+    after = np.minimum(k + 1, last)
+    span = np.where(after > k, run.t[after] - run.t[k], 1.0)
+    share = np.clip((times - run.t[k]) / span, 0.0, 1.0)
+    return body_poses(run.group, run.group.interpolate(x[k], x[after], share), bodies)
 
 
 def _target(path: Path) -> Path:

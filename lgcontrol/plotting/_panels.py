@@ -21,6 +21,11 @@ _QUANTITY = {
 }
 
 
+# Signals of one unit share a panel unless the largest of one is that much larger than of another.
+UNLIKE = 30.0
+NOTHING = 1e-6  # and what is smaller than this part of the largest is next to nothing
+
+
 @dataclass(frozen=True)
 class Panel:
     """Signals of one unit in one axes.
@@ -56,12 +61,17 @@ class Panel:
 
 
 def state_panels(
-    group: LieGroup, t: np.ndarray, x: np.ndarray, reference: np.ndarray | None
+    group: LieGroup,
+    t: np.ndarray,
+    x: np.ndarray,
+    reference: np.ndarray | None,
+    limits: np.ndarray | None = None,
 ) -> list[Panel]:
     """Panels of a state: coordinates that have a unit, then attitudes; joints side by side."""
     panels: list[Panel] = []
     for name, block, where in leaves(group):
         value, goal = x[:, where], None if reference is None else reference[:, where]
+        bounds = None if limits is None else limits[:, where]
         shown = [
             i for i, unit in enumerate(block.coordinate_units) if unit or isinstance(block, Rn)
         ]
@@ -75,6 +85,7 @@ def state_panels(
                 t,
                 value[:, some],
                 dashed=None if goal is None else goal[:, some],
+                bounds=None if bounds is None else bounds[:, some],
             )
             panels.append(replace(panel, joint=name if block.dim == 1 else ""))
         if len(shown) < block.nq:
@@ -89,7 +100,41 @@ def _side_by_side(panels: list[Panel]) -> list[Panel]:
     for k, panel in enumerate(panels):
         parent = panel.joint.rpartition(".")[0]
         groups.setdefault((parent, panel.unit) if panel.joint else k, []).append(panel)
-    return [_joined(some) if len(some) > 1 else some[0] for some in groups.values()]
+    joined = [_joined(some) if len(some) > 1 else some[0] for some in groups.values()]
+    return [part for panel in joined for part in by_range(panel)]
+
+
+def by_range(panel: Panel) -> list[Panel]:
+    """The panel, or several where signals are so unlike in range that some would look like zero.
+
+    What is next to nothing beside the largest has no panel of its own.
+    """
+    shown = [panel.values] if panel.dashed is None else [panel.values, panel.dashed]
+    size = np.nanmax(np.abs(np.concatenate(shown)), axis=0, initial=0.0)
+    order = np.argsort(-size, kind="stable")
+    groups: list[list[int]] = []
+    for i in order:
+        tiny = size[i] <= NOTHING * size.max(initial=0.0)
+        if groups and (tiny or size[i] * UNLIKE > size[groups[-1][0]]):
+            groups[-1 if not tiny else 0].append(i)
+        else:
+            groups.append([i])
+    if len(groups) < 2:
+        return [panel]
+    return [_columns(panel, sorted(group)) for group in sorted(groups, key=min)]
+
+
+def _columns(panel: Panel, kept: list[int]) -> Panel:
+    """Some signals of a panel, named in its title."""
+    fields = ("values", "dashed", "band", "bounds")
+    columns = {key: getattr(panel, key) for key in fields}
+    labels = tuple(panel.labels[i] for i in kept)
+    return replace(
+        panel,
+        title=panel.title if len(kept) == 1 else f"{panel.title} ({', '.join(labels)})",
+        labels=labels,
+        **{key: None if value is None else value[:, kept] for key, value in columns.items()},
+    )
 
 
 def _joined(panels: list[Panel]) -> Panel:
@@ -98,7 +143,7 @@ def _joined(panels: list[Panel]) -> Panel:
         key: None
         if getattr(first, key) is None
         else np.column_stack([getattr(panel, key) for panel in panels])
-        for key in ("values", "dashed", "band")
+        for key in ("values", "dashed", "band", "bounds")
     }
     what = first.title.rpartition(", ")[2] if "estimation" in first.title else ""
     return replace(
@@ -147,7 +192,7 @@ def input_panels(
             continue
         title = {"control": "inputs", "disturbance": "disturbances"}.get(role, role)
         several = len({other for kind, other in kinds if kind == role}) > 1
-        yield Panel(
+        panel = Panel(
             _title(title, unit, several=several),
             unit,
             tuple(names[i] for i in some),
@@ -156,6 +201,7 @@ def input_panels(
             bounds=None if bounds is None else bounds[:, some],
             steps=True,
         )
+        yield from by_range(panel)
 
 
 def error_panels(

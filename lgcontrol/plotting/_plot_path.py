@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ._poses import axes_of, body_poses, extent_of, is_attitude, is_planar, smooth, spread
 from ._run import Run
@@ -13,6 +14,7 @@ from ._style import (
     AXIS_COLORS,
     DASHES,
     FAINT,
+    GRID,
     INK,
     head,
     line_colors,
@@ -24,11 +26,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+MOST_HIGH = 7.5  # inches, of a figure
+
+
 def plot_path(
     run: Run,
     *,
     bodies: Callable[[np.ndarray], Any] | None = None,
     frames: int = 12,
+    obstacles: Sequence[tuple[ArrayLike, float]] = (),
     figure: Any = None,
 ) -> Figure:
     """Paths of the bodies with their frames along them, in m with equal axes.
@@ -45,7 +51,10 @@ def plot_path(
         ``x of shape (N, nq) → poses of shape (N, k, 7)`` on SE(3), for states that are no poses,
         such as the joints of an arm; the state's blocks that are poses if left out.
     frames : int
-        About how many frames to draw along each path; at least 2.
+        About how many frames to draw along each path; at least 2. They are fewer where they would
+        cover each other.
+    obstacles : sequence of (center, radius)
+        Circles in the plane or spheres in space to be drawn, m; centres of two or three numbers.
     figure : optional
         See `plot_run`.
 
@@ -80,45 +89,110 @@ def plot_path(
         figure = figure or new_figure(6.0, 5.6)
         _draw_attitudes(figure, poses, goal)
     elif is_planar(poses) and (goal is None or is_planar(goal)):
-        figure = figure or new_figure(7.0, 5.6)
-        _draw_plane(figure, poses, goal, frames)
+        figure = figure or new_figure(7.0, _height(poses, goal, _spheres(obstacles)))
+        _draw_plane(figure, poses, goal, frames, _spheres(obstacles))
     else:
+        own = figure is None
         figure = figure or new_figure(7.0, 6.2)
-        _draw_space(figure, poses, goal, frames)
+        ax, half = _draw_space(figure, poses, goal, frames, _spheres(obstacles))
+        if own:
+            fill(figure, ax, half)
     key = ["hollow: start", "full: end"] + ["dashed: reference"] * (goal is not None)
     head(figure, getattr(run, "name", ""), key)
     return figure
 
 
-def _draw_plane(figure: Any, poses: np.ndarray, goal: np.ndarray | None, frames: int) -> None:
+def _spheres(obstacles: Sequence[tuple[ArrayLike, float]]) -> list[tuple[np.ndarray, float]]:
+    """Centres in space and radii."""
+    found = []
+    for center, radius in obstacles:
+        point = np.zeros(3)
+        given = np.asarray(center, dtype=np.float64)
+        if given.shape not in ((2,), (3,)) or not radius > 0:
+            raise ValueError(
+                f"an obstacle is (center of 2 or 3 numbers, radius > 0), got ({center}, {radius})"
+            )
+        point[: len(given)] = given
+        found.append((point, float(radius)))
+    return found
+
+
+def _everything(
+    poses: np.ndarray, goal: np.ndarray | None, spheres: list[tuple[np.ndarray, float]]
+) -> np.ndarray:
+    """All points that the picture must hold, shape (N, 3)."""
+    points = [poses[..., :3].reshape(-1, 3)]
+    points += [] if goal is None else [goal[..., :3].reshape(-1, 3)]
+    points += [center + sign * radius for center, radius in spheres for sign in (-1.0, 1.0)]
+    return np.concatenate([np.atleast_2d(some) for some in points])
+
+
+def _height(
+    poses: np.ndarray, goal: np.ndarray | None, spheres: list[tuple[np.ndarray, float]]
+) -> float:
+    """Height in inches of a figure of a path in the plane, 7 wide, without empty margins."""
+    wide, high = np.ptp(_everything(poses, goal, spheres)[:, :2], axis=0)
+    return float(np.clip(0.9 + 6.2 * (high + 0.12 * wide) / (wide or high or 1.0), 2.8, MOST_HIGH))
+
+
+def _places(path: np.ndarray, frames: int, length: float) -> np.ndarray:
+    """Indices of frames along a path (N, 3) that do not cover each other."""
+    way = float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())
+    return spread(path, max(2, min(frames, 1 + int(way / (1.4 * length)))))
+
+
+def _draw_plane(
+    figure: Any,
+    poses: np.ndarray,
+    goal: np.ndarray | None,
+    frames: int,
+    spheres: list[tuple[np.ndarray, float]],
+) -> None:
+    from matplotlib.patches import Circle
+
     ax = figure.add_subplot()
     style_axes(ax, xlabel="x [m]", ylabel="y [m]")
-    length = 0.06 * extent_of(poses[..., :2])
+    length = 0.06 * extent_of(_everything(poses, goal, spheres)[:, :2])
+    for center, radius in spheres:
+        ax.add_patch(
+            Circle((center[0], center[1]), radius, facecolor=GRID, edgecolor=FAINT, lw=1.0)
+        )
     if goal is not None:
         _draw_reference(ax, goal, length, 2)
     for k, color in enumerate(_path_colors(poses)):
         path = poses[:, k]
         ax.plot(*path[:, :2].T, color=color, lw=1.5)
         _ends(ax, path[:, :2], color)
-        for i in spread(path[:, :3], frames):
+        for i in _places(path[:, :3], frames, length):
             draw_frame(ax, path[i], length, 2)
     ax.set_aspect("equal", adjustable="datalim")
+    ax.autoscale_view()
 
 
-def _draw_space(figure: Any, poses: np.ndarray, goal: np.ndarray | None, frames: int) -> None:
+def _draw_space(
+    figure: Any,
+    poses: np.ndarray,
+    goal: np.ndarray | None,
+    frames: int,
+    spheres: list[tuple[np.ndarray, float]],
+) -> tuple[Any, tuple[float, ...]]:
     ax = figure.add_subplot(projection="3d")
     style_space(ax)
-    everything = poses[..., :3] if goal is None else np.stack([poses, goal])[..., :3]
+    everything = _everything(poses, goal, spheres)
     length = 0.09 * extent_of(everything)
+    turn, tilt = np.meshgrid(np.linspace(0, 2 * np.pi, 25), np.linspace(0, np.pi, 13))
+    ball = np.stack([np.cos(turn) * np.sin(tilt), np.sin(turn) * np.sin(tilt), np.cos(tilt)])
+    for center, radius in spheres:
+        ax.plot_surface(*(center[:, None, None] + radius * ball), color=FAINT, alpha=0.3, lw=0)
     if goal is not None:
         _draw_reference(ax, goal, length, 3)
     for k, color in enumerate(_path_colors(poses)):
         path = poses[:, k]
         ax.plot(*path[:, :3].T, color=color, lw=1.5)
         _ends(ax, path[:, :3], color)
-        for i in spread(path[:, :3], frames):
+        for i in _places(path[:, :3], frames, length):
             draw_frame(ax, path[i], length)
-    set_box(ax, everything, margin=length)
+    return ax, set_box(ax, everything, margin=length)
 
 
 def _draw_attitudes(figure: Any, poses: np.ndarray, goal: np.ndarray | None) -> None:
@@ -150,8 +224,11 @@ def draw_frame(ax: Any, pose: np.ndarray, length: float, size: int = 3, **option
         ax.plot(*np.stack([start, tip]).T, color=color, **({"lw": 1.3} | options))
 
 
-def set_box(ax: Any, points: np.ndarray, margin: float) -> None:
-    """Limits around points with the same scale on all axes; flat paths keep some height."""
+def set_box(ax: Any, points: np.ndarray, margin: float) -> tuple[float, ...]:
+    """Limits around points with the same scale on all axes; flat paths keep some height.
+
+    Returns the sides of the box, for `fill`.
+    """
     flat = points.reshape(-1, 3)
     low, high = flat.min(axis=0) - margin, flat.max(axis=0) + margin
     least = 0.35 * (high - low).max()
@@ -160,6 +237,44 @@ def set_box(ax: Any, points: np.ndarray, margin: float) -> None:
     for name, center, reach in zip("xyz", middle, half, strict=True):
         getattr(ax, f"set_{name}lim")(center - reach, center + reach)
     ax.set_box_aspect(tuple(half), zoom=0.9)  # the layout does not know of labels in space
+    return tuple(half)
+
+
+def fill(figure: Any, ax: Any, half: tuple[float, ...]) -> None:
+    """Make axes in space fill a figure, and the figure no higher than they need."""
+    width, top, zoom = figure.get_figwidth(), 0.35, 0.9  # inches; above is the title
+    figure.set_layout_engine("none")
+    ax.set_position((0.0, 0.0, 1.0, 1.0))
+    for _ in range(3):  # labels do not grow with the box
+        seen = _seen(figure, ax)
+        height = figure.get_figheight()
+        scale = 0.96 * min(width / seen.width, (MOST_HIGH - top) / seen.height)
+        after = min(scale * seen.height + top + 0.1, MOST_HIGH)
+        # The scale of axes in space follows the shorter side of the figure.
+        zoom *= scale * min(width, height) / min(width, after)
+        figure.set_figheight(after)
+        ax.set_box_aspect(half, zoom=zoom)
+    seen, height = _seen(figure, ax), figure.get_figheight()
+    aside, up = width / 2 - (seen.x0 + seen.x1) / 2, (height - top) / 2 - (seen.y0 + seen.y1) / 2
+    ax.set_position((aside / width, up / height, 1.0, 1.0))
+
+
+def _seen(figure: Any, ax: Any) -> Any:
+    """What axes in space cover, in inches: their edges and all their letters."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.transforms import Bbox
+    from mpl_toolkits.mplot3d.proj3d import proj_transform
+
+    figure.draw_without_rendering()
+    canvas = figure.canvas
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    figure.set_canvas(canvas)
+    parts = [axis.get_tightbbox(renderer) for axis in (ax.xaxis, ax.yaxis, ax.zaxis)]
+    corners = np.stack(np.meshgrid(ax.get_xlim(), ax.get_ylim(), ax.get_zlim())).reshape(3, -1)
+    flat = np.stack(proj_transform(*corners, ax.get_proj())[:2], axis=-1)
+    places = ax.transData.transform(flat)
+    parts.append(Bbox([places.min(axis=0), places.max(axis=0)]))
+    return Bbox.union(parts).transformed(figure.dpi_scale_trans.inverted())
 
 
 def _path_colors(poses: np.ndarray) -> list[Any]:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..systems import Input, System, Trajectory
+from ..codegen import unknown_name
 from ._draw import draw_calls, draw_panel, grid_size, make_grid, shows_times
 from ._panels import Panel, error_panels, input_panels, state_panels
-from ._run import Run
+from ._run import Nodes, Plant, Run
 from ._style import INK, WARN, head
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def plot_run(run: Run, *, figure: Any = None) -> Figure:
+def plot_run(
+    run: Run, *, limits: Mapping[str, tuple[float, float]] | None = None, figure: Any = None
+) -> Figure:
     """Everything a run produced over time, one panel for each block of the state and unit.
 
     Positions, angles and speeds come with their reference dashed; attitudes in space as the
@@ -24,12 +27,16 @@ def plot_run(run: Run, *, figure: Any = None) -> Figure:
     controller tracks besides, the pose of a hand, comes as its error. Inputs are steps with their
     bounds dotted; disturbances that act have panels of their own. Estimation errors come with a
     band of twice the standard deviation the estimator claims; controller calls with their wall time
-    by status, the sample time dotted.
+    by status, the sample time dotted. Signals whose ranges are so unlike that some would look like
+    zero have panels of their own.
 
     Parameters
     ----------
     run : SimulationResult
         Or anything with its fields.
+    limits : mapping of str to (float, float), optional
+        Bounds of coordinates of the state by name, dotted like those that the plant knows (joint
+        limits): what a controller was told to keep, say.
     figure : matplotlib.figure.Figure or SubFigure, optional
         Where to draw, such as ``pyplot.figure(layout="constrained")`` for a window; a new figure
         that pyplot does not know if left out.
@@ -50,7 +57,7 @@ def plot_run(run: Run, *, figure: Any = None) -> Figure:
     >>> [ax.get_title(loc="left") for ax in figure.axes]
     ['position (level)']
     """
-    panels = state_panels(run.group, run.t, run.x, run.reference)
+    panels = state_panels(run.group, run.t, run.x, run.reference, _limits(run, limits or {}))
     for name, task in getattr(run, "tasks", {}).items():
         panels += error_panels(task.group, run.t, task.error, None, what=f"error of {name}")
     if len(run.u):
@@ -66,8 +73,22 @@ def plot_run(run: Run, *, figure: Any = None) -> Figure:
     return _draw(panels, called, title, color, figure)
 
 
+def _limits(run: Run, limits: Mapping[str, tuple[float, float]]) -> np.ndarray | None:
+    """Lower and upper limits of all coordinates, infinite without, shape (2, nq)."""
+    known = getattr(run, "state_limits", None)
+    if known is None and not limits:
+        return None
+    names = run.group.coordinate_names
+    bounds = np.tile([[-np.inf], [np.inf]], len(names)) if known is None else known.copy()
+    for name, pair in limits.items():
+        if name not in names:
+            raise KeyError(unknown_name("coordinate of the state", name, names))
+        bounds[:, names.index(name)] = pair
+    return bounds
+
+
 def plot_trajectory(
-    trajectory: Trajectory, *, system: System | None = None, figure: Any = None
+    trajectory: Nodes, *, system: Plant | None = None, figure: Any = None
 ) -> Figure:
     """States and inputs of a trajectory over time.
 
@@ -88,6 +109,7 @@ def plot_trajectory(
     Examples
     --------
     >>> from lgcontrol.groups import SO2
+    >>> from lgcontrol.systems import Trajectory
     >>> turn = Trajectory(SO2, [0.0, 1.0, 2.0], SO2.exp([[0.0], [1.0], [3.0]]))
     >>> figure = plot_trajectory(turn)
     >>> [ax.get_title(loc="left") for ax in figure.axes]
@@ -99,14 +121,14 @@ def plot_trajectory(
         )
     panels = state_panels(trajectory.group, trajectory.t, trajectory.x, None)
     count = trajectory.u.shape[-1]
-    if system is not None and system.n_inputs != count:
-        raise ValueError(f"{system.name} has {system.n_inputs} inputs, the trajectory has {count}")
     inputs = trajectory.inputs if system is None else system.inputs
-    inputs = inputs or tuple(Input(f"u{i}") for i in range(count))
+    if len(inputs) != count and system is not None:
+        raise ValueError(f"{system.name} has {len(inputs)} inputs, the trajectory has {count}")
     if count:
-        names, units, roles = zip(*((e.name, e.unit, e.role) for e in inputs), strict=True)
-        bounds = np.array([[e.lower for e in inputs], [e.upper for e in inputs]])
-        panels += input_panels(trajectory.t, trajectory.u, names, units, roles, bounds)
+        known = [(e.name, e.unit, e.role, e.lower, e.upper) for e in inputs]
+        known = known or [(f"u{i}", "", "control", -np.inf, np.inf) for i in range(count)]
+        names, units, roles, *bounds = zip(*known, strict=True)
+        panels += input_panels(trajectory.t, trajectory.u, names, units, roles, np.array(bounds))
     return _draw(panels, {}, "" if system is None else system.name, INK, figure)
 
 

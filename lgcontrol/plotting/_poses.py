@@ -48,6 +48,26 @@ def body_poses(
     return np.stack(found, axis=1)
 
 
+def has_bodies(group: LieGroup) -> bool:
+    """Whether a block of a state moves a body in space, so that it has a path without `bodies`.
+
+    Parameters
+    ----------
+    group : LieGroup
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SE2, Rn
+    >>> has_bodies(SE2), has_bodies(Rn(2))
+    (True, False)
+    """
+    return any(_is_body(block) for _, block, _ in leaves(group))
+
+
 def smooth(group: LieGroup, x: np.ndarray, least: int = 300) -> np.ndarray:
     """States with others between them on the group where they are few, shape (M, nq)."""
     parts = -(-least // len(x)) if len(x) > 1 else 1

@@ -1,4 +1,4 @@
-"""What a run must have to be drawn; simulation results do."""
+"""What must be there to be drawn: of runs, of trajectories, of the system of one."""
 
 from __future__ import annotations
 
@@ -86,4 +86,47 @@ class Run(Protocol):
     @property
     def message(self) -> str:
         """What happened, if not completed."""
+        ...
+
+
+class Nodes(Protocol):
+    """States and inputs over time, as in a `lgcontrol.systems.Trajectory`."""
+
+    @property
+    def group(self) -> LieGroup:
+        """The state's group."""
+        ...
+
+    @property
+    def t(self) -> np.ndarray:
+        """Times in s."""
+        ...
+
+    @property
+    def x(self) -> np.ndarray:
+        """States."""
+        ...
+
+    @property
+    def u(self) -> np.ndarray:
+        """Inputs."""
+        ...
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        """What the inputs are, with ``name``, ``unit``, ``role``, ``lower``, ``upper``."""
+        ...
+
+
+class Plant(Protocol):
+    """A system, as far as a figure names it."""
+
+    @property
+    def name(self) -> str:
+        """Title."""
+        ...
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        """As of `Nodes`."""
         ...

@@ -2,6 +2,10 @@
 
 from ._clock import Clock as Clock
 from ._contract import CallStatus as CallStatus
+from ._contract import ControlLaw as ControlLaw
+from ._contract import Disturbance as Disturbance
+from ._contract import Estimator as Estimator
+from ._contract import FullEstimator as FullEstimator
 from ._contract import RunStatus as RunStatus
 from ._controllers import Cascade as Cascade
 from ._disturbances import HeldNoise as HeldNoise
@@ -12,9 +16,9 @@ from ._disturbances import WhiteNoise as WhiteNoise
 from ._logs import ControllerLog as ControllerLog
 from ._logs import Measurements as Measurements
 from ._logs import TaskError as TaskError
-from ._loop import SimulationError as SimulationError
 from ._result import SimulationResult as SimulationResult
 from ._sensor import Sensor as Sensor
+from ._simulate import SimulationError as SimulationError
 from ._simulate import simulate as simulate
 from ._task import Criterion as Criterion
 from ._task import Task as Task

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import gcd, lcm
-from typing import Any
+from heapq import heappop, heappush
+from math import gcd, inf, lcm
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -56,6 +57,40 @@ class Clock:
 
 
 @dataclass(frozen=True)
+class Times:
+    """Period, first time and delay of something in s, checked, and what it is called.
+
+    Parameters
+    ----------
+    what : str
+    dt, offset, delay : float
+
+    Raises
+    ------
+    TypeError, ValueError
+        If one of them is no time; the message names it.
+    """
+
+    what: str
+    dt: float
+    offset: float = 0.0
+    delay: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_period(f"dt of {self.what}", self.dt)
+        for key in ("offset", "delay"):
+            check_time(f"{key} of {self.what}", getattr(self, key))
+
+    def named(self) -> list[tuple[str, float]]:
+        """All times with their names, for the clock."""
+        return [(f"{key} of {self.what}", getattr(self, key)) for key in ("dt", "offset", "delay")]
+
+    def on(self, clock: Clock) -> Timing:
+        """The same in ticks."""
+        return Timing(*(clock.ticks(name, value) for name, value in self.named()))
+
+
+@dataclass(frozen=True)
 class Timing:
     """Period, first time and delay of something, in ticks."""
 
@@ -63,10 +98,52 @@ class Timing:
     offset: int
     delay: int
 
-    @classmethod
-    def of(cls, clock: Clock, what: str, thing: Any, dt: float | None = None) -> Timing:
-        """Timing of an object with ``dt`` and, if it likes, ``offset`` and ``delay``."""
-        return cls(*(clock.ticks(name, value) for name, value in check_times(what, thing, dt)))
+    def is_due(self, now: int) -> bool:
+        """Whether it happens at a tick."""
+        return now >= self.offset and (now - self.offset) % self.period == 0
+
+    def after(self, now: int) -> int:
+        """The first tick later than now at which it happens."""
+        return max(self.offset, now + self.period - (now - self.offset) % self.period)
+
+
+Item = TypeVar("Item")
+
+
+class Queue(Generic[Item]):
+    """What is under way: taken out when it is due, the older ones first.
+
+    Examples
+    --------
+    >>> mail = Queue()
+    >>> mail.put(3, "slow")
+    >>> mail.put(2, "fast")
+    >>> list(mail.due(2)), mail.next
+    (['fast'], 3)
+    """
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Item]] = []
+        self._count = 0
+
+    def put(self, tick: int, item: Item) -> None:
+        """Add something that arrives at a tick."""
+        self._count += 1
+        heappush(self._heap, (tick, self._count, item))
+
+    def due(self, now: int) -> Iterator[Item]:
+        """Take out what has arrived."""
+        while self._heap and self._heap[0][0] <= now:
+            yield heappop(self._heap)[2]
+
+    @property
+    def next(self) -> float:
+        """Tick of the next arrival, infinite without one."""
+        return self._heap[0][0] if self._heap else inf
+
+    def __len__(self) -> int:
+        """Count what is still under way."""
+        return len(self._heap)
 
 
 def as_fraction(seconds: float) -> Fraction:
@@ -77,17 +154,7 @@ def as_fraction(seconds: float) -> Fraction:
     return ratio
 
 
-def check_times(what: str, thing: Any, dt: Any = None) -> list[tuple[str, float]]:
-    """``dt`` (unless given), ``offset`` and ``delay`` of an object, checked, with their names."""
-    period = getattr(thing, "dt", None) if dt is None else dt
-    times = [(f"dt of {what}", check_period(f"dt of {what}", period))]
-    for key in ("offset", "delay"):
-        name = f"{key} of {what}"
-        times.append((name, check_time(name, getattr(thing, key, 0.0))))
-    return times
-
-
-def check_period(name: str, value: Any) -> float:
+def check_period(name: str, value: object) -> float:
     """A positive, finite number of seconds."""
     number = _as_number(name, value)
     if not (np.isfinite(number) and number > 0):
@@ -95,7 +162,7 @@ def check_period(name: str, value: Any) -> float:
     return number
 
 
-def check_time(name: str, value: Any) -> float:
+def check_time(name: str, value: object) -> float:
     """A finite number of seconds that is not negative."""
     number = _as_number(name, value)
     if not (np.isfinite(number) and number >= 0):
@@ -103,8 +170,8 @@ def check_time(name: str, value: Any) -> float:
     return number
 
 
-def _as_number(name: str, value: Any) -> float:
+def _as_number(name: str, value: object) -> float:
     try:
-        return float(value)
+        return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number of seconds, got {value!r}") from None

@@ -1,21 +1,23 @@
-"""Controllers in the loop: chains of them, their periods, their answers."""
+"""Controllers in the loop: chains of them, what each can do, what they follow, who uses them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from time import perf_counter
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Lock
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
 from ..codegen import check_shape
 from ..groups import LieGroup, Product
-from ..systems import System
-from ._agenda import CONTROL, Agenda
-from ._clock import Clock, Timing, check_times
-from ._record import ControllerRecorder
-from ._sources import label_of
+from ..systems import System, Trajectory, TrimPoint
+from ._clock import Times
+from ._contract import ControlLaw
+from ._disturbances import label_of
 
 
 class Cascade:
@@ -36,7 +38,7 @@ class Cascade:
     2
     """
 
-    def __init__(self, *controllers: Any) -> None:
+    def __init__(self, *controllers: ControlLaw) -> None:
         if len(controllers) < 2:
             raise ValueError(
                 f"a cascade needs at least two controllers, got {len(controllers)}: "
@@ -50,131 +52,52 @@ class Cascade:
         self.controllers = controllers
 
 
+@dataclass(frozen=True, eq=False)
 class Stage:
-    """One controller of the chain in a run."""
+    """One controller of a run with all that a loop asks of it; plain callables are adapted here.
 
-    def __init__(self, controller: Any, name: str, period: float) -> None:
-        self.controller, self.name, self.period = controller, name, period
-        self.output: Any = None
-        self.record = ControllerRecorder()
-
-    def times(self) -> list[tuple[str, float]]:
-        """Period, offset and delay, with their names."""
-        return check_times(self.name, self.controller, self.period)
-
-    def begin(self, x: np.ndarray, reference: Any) -> None:
-        """Reset the controller and prepare it, as far as it can be."""
-        getattr(self.controller, "reset", _nothing)()
-        prepare = getattr(self.controller, "prepare", None)
-        if prepare is not None:
-            prepare(float(getattr(self.controller, "offset", 0.0)), x, reference)
-
-
-class Chain:
-    """All controllers of a run, the last one returning the plant's controls.
-
-    Parameters
+    Attributes
     ----------
-    stages : list of Stage
-    reference : object
-        What the outermost controller is to follow.
-    count : int
-        Number of control inputs.
-    state : callable
-        What the controllers know of the state, when they are called.
-    apply : callable
-        Takes the controls when they come into effect.
-    blame : callable
-        Is told who acts.
+    name : str
+        Differs from those of the other stages.
+    law : ControlLaw
+    times : Times
     """
 
-    def __init__(
-        self,
-        stages: list[Stage],
-        reference: Any,
-        count: int,
-        state: Callable[[], np.ndarray],
-        apply: Callable[[np.ndarray], None],
-        blame: Callable[[str], None],
-    ) -> None:
-        self.stages, self.reference, self.count = stages, reference, count
-        self._state, self._apply, self._blame = state, apply, blame
+    name: str
+    law: ControlLaw
+    times: Times
 
-    def begin(self) -> None:
-        """Reset and prepare every controller; the outermost is told what it is to follow."""
-        for i, stage in enumerate(self.stages):
-            self._blame(stage.name)
-            stage.begin(self._state(), None if i else self.reference)
+    def reset(self) -> None:
+        """Make the controller forget earlier runs, if it remembers any."""
+        getattr(self.law, "reset", _nothing)()
 
-    def schedule(self, agenda: Agenda, clock: Clock) -> None:
-        """Put every call on the agenda."""
-        for i, stage in enumerate(self.stages):
-            timing = Timing.of(clock, stage.name, stage.controller, stage.period)
-            call = partial(self._call, i, timing.delay, agenda, clock)
-            agenda.every(timing.period, timing.offset, CONTROL + 2 * i, call)
+    def prepare(self, x: np.ndarray | None, reference: object) -> None:
+        """Get the controller ready for its first call, if it knows how to."""
+        getattr(self.law, "prepare", _nothing)(self.times.offset, x, reference)
 
-    def _call(self, i: int, delay: int, agenda: Agenda, clock: Clock, now: int) -> None:
-        stage = self.stages[i]
-        goal = self.stages[i - 1].output if i else self.reference
-        if i and goal is None:
-            return
-        self._blame(stage.name)
-        t, x = clock.seconds(now), self._state()
-        started = perf_counter()
-        answer = stage.controller(t, x, goal)
-        elapsed = perf_counter() - started
-        if i == len(self.stages) - 1:
-            answer = self._checked(stage.name, answer)
-        elif answer is None:
-            raise ValueError("it returned None, expected the reference of the next controller")
-        elif isinstance(answer, np.ndarray):
-            answer = answer.copy()
-        stage.record.call(t, answer, elapsed, getattr(stage.controller, "info", None))
-        if delay:
-            effect = partial(self._take, i, answer)
-            agenda.at(now + delay, CONTROL + 2 * i + 1, effect)
-        else:
-            self._take(i, answer, now)
+    @property
+    def info(self) -> object:
+        """What the controller says of its last call, None if it says nothing."""
+        return getattr(self.law, "info", None)
 
-    def _take(self, i: int, answer: Any, now: int) -> None:
-        self.stages[i].output = answer
-        if i == len(self.stages) - 1:
-            self._apply(answer)
+    @property
+    def system(self) -> System | None:
+        """What the controller was made for; what adapts a controller has no system of its own."""
+        own = getattr(self.law, "__dict__", {}).get("system")
+        return own if isinstance(own, System) else None
 
-    def _checked(self, name: str, answer: Any) -> np.ndarray:
-        """The controls as an array of their own, shape (n_controls,)."""
-        controls = np.array(answer, dtype=np.float64)
-        if controls.shape == () and self.count == 1:
-            controls = controls.reshape(1)
-        if controls.shape != (self.count,) or not np.isfinite(controls).all():
-            check_shape(f"the result of {name}", controls, (self.count,))
-        return controls
+    def told_by(self, method: str, plant: System) -> Callable[..., Any] | None:
+        """A method of the controller itself that tells about states of the plant."""
+        if self.system is None or self.system.state != plant.state:
+            return None
+        return getattr(self.law, method) if hasattr(type(self.law), method) else None
 
 
-def check_model(plant: System, controller: Any) -> None:
-    """Refuse a controller of another state; what adapts a controller has no system of its own."""
-    system = getattr(controller, "__dict__", {}).get("system")
-    if not isinstance(system, System):
-        return
-    if _parts(system.state) != _parts(plant.state):
-        raise ValueError(
-            f"{label_of(controller)} is a controller of {system.name}, with the state "
-            f"{system.state}; {plant.name} has {plant.state}. Adapted translates between them"
-        )
-
-
-def _parts(group: LieGroup) -> list[LieGroup | None]:
-    """Groups that a state is made of, whatever the names; None for each plain number."""
-    if isinstance(group, Product):
-        return [part for block in group.blocks.values() for part in _parts(block)]
-    is_vector = group.is_commutative and group.nq == group.dim
-    return [None] * group.dim if is_vector else [group]
-
-
-def make_stages(controller: Any, dt: float | None) -> list[Stage]:
+def make_stages(controller: ControlLaw | Cascade | None, dt: float | None) -> tuple[Stage, ...]:
     """Stages of a controller or a Cascade; dt is the period of those that have none."""
     if controller is None:
-        return []
+        return ()
     entries = controller.controllers if isinstance(controller, Cascade) else (controller,)
     stages: list[Stage] = []
     for entry in entries:
@@ -195,15 +118,152 @@ def make_stages(controller: Any, dt: float | None) -> list[Stage]:
         period = own if own is not None else dt
         if period is None:
             raise ValueError(f"{name} has no dt of its own: give simulate(..., dt=period in s)")
-        stages.append(Stage(entry, name, period))
-    if dt is not None and all(stage.period != dt for stage in stages):
+        offset, delay = (getattr(entry, key, 0.0) for key in ("offset", "delay"))
+        stages.append(Stage(name, entry, Times(name, period, offset, delay)))
+    if dt is not None and all(stage.times.dt != dt for stage in stages):
         raise ValueError(
             f"dt = {dt} s is of no use: "
-            + ", ".join(f"{stage.name} has dt = {stage.period} s" for stage in stages)
+            + ", ".join(f"{stage.name} has dt = {stage.times.dt} s" for stage in stages)
             + " of its own; for a denser record give record_dt"
         )
-    return stages
+    return tuple(stages)
 
 
-def _nothing() -> None:
+def check_model(plant: System, stage: Stage) -> None:
+    """Refuse a controller of another state."""
+    system = stage.system
+    if system is not None and _parts(system.state) != _parts(plant.state):
+        raise ValueError(
+            f"{stage.name} is a controller of {system.name}, with the state "
+            f"{system.state}; {plant.name} has {plant.state}. Adapted translates between them"
+        )
+
+
+def _parts(group: LieGroup) -> list[LieGroup | None]:
+    """Groups that a state is made of, whatever the names; None for each plain number."""
+    if isinstance(group, Product):
+        return [part for block in group.blocks.values() for part in _parts(block)]
+    is_vector = group.is_commutative and group.nq == group.dim
+    return [None] * group.dim if is_vector else [group]
+
+
+def check_controls(plant: System, name: str, answer: object) -> np.ndarray:
+    """The controls as an array of their own, shape (n_controls,)."""
+    index = plant.input_index("control")
+    if answer is None:
+        names = ", ".join(plant.input_names[i] for i in index)
+        raise ValueError(
+            f"{name} returned None, expected {len(index)} controls ({names}): "
+            "does it end without a return?"
+        )
+    controls = np.array(answer, dtype=np.float64)
+    if controls.shape == () and len(index) == 1:
+        controls = controls.reshape(1)
+    if controls.shape != (len(index),) or not np.isfinite(controls).all():
+        check_shape(f"the result of {name}", controls, (len(index),))
+    return controls
+
+
+class AskedOnce:
+    """A function of time that remembers what it said: asked about one time again, it is not called.
+
+    Controllers look one period ahead and back, and the record of a run wants the same times.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(t) → value``.
+
+    Examples
+    --------
+    >>> asked = []
+    >>> ramp = AskedOnce(lambda t: asked.append(t) or 2 * t)
+    >>> ramp(0.3), ramp(0.1 + 0.2), asked
+    (0.6, 0.6, [0.3])
+    """
+
+    def __init__(self, function: Callable[[float], Any]) -> None:
+        self.function = function
+        self._said: dict[int, Any] = {}
+
+    def __call__(self, t: float, /) -> Any:
+        """Value at time t in s; times closer than a nanosecond are one."""
+        key = round(1e9 * t)
+        if key not in self._said:
+            self._said[key] = self.function(t)
+        return self._said[key]
+
+
+def as_reference(reference: Any) -> Any:
+    """A reference for controllers: plain functions of time are asked once about each time."""
+    plain = isinstance(reference, FunctionType | MethodType)
+    return AskedOnce(reference) if plain and _takes_a_time(reference) else reference
+
+
+def reference_states(group: LieGroup, reference: Any, t: np.ndarray) -> np.ndarray | None:
+    """A reference at times (k,) as states of the group, shape (k, nq); None if it is none."""
+    if isinstance(reference, Trajectory | TrimPoint):
+        own = reference.group if isinstance(reference, Trajectory) else reference.system.state
+        return reference(t).x if own == group else None
+    moving = callable(reference)
+    if moving and not _takes_a_time(reference):
+        return None
+    values = [_state(reference(time)) for time in t.tolist()] if moving else [_state(reference)]
+    if any(value is None or value.shape != (group.nq,) for value in values):
+        return None
+    return np.array(values) if moving else np.tile(values[0], (len(t), 1))  # type: ignore[arg-type]
+
+
+def _takes_a_time(function: Callable[..., Any]) -> bool:
+    """Whether a function can be called with one number."""
+    if isinstance(function, AskedOnce):
+        return True
+    try:
+        inspect.signature(function).bind(0.0)
+    except TypeError:
+        return False
+    except ValueError:  # built into NumPy or CasADi, without a signature
+        return True
+    return True
+
+
+def _state(reference: Any) -> np.ndarray | None:
+    try:
+        return np.asarray(getattr(reference, "x", reference), dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+
+
+_in_use: set[int] = set()
+_lock = Lock()
+
+
+@contextmanager
+def alone_with(things: Iterable[object]) -> Iterator[None]:
+    """Nobody else simulates with these objects meanwhile; functions may be shared.
+
+    Raises
+    ------
+    RuntimeError
+        If one of them is in the loop of another simulation, or twice in this one.
+    """
+    things = [thing for thing in things if not isinstance(thing, FunctionType | MethodType)]
+    taken: list[int] = []
+    try:
+        for thing in things:
+            with _lock:
+                if id(thing) in _in_use:
+                    raise RuntimeError(
+                        f"{label_of(thing)} is in a loop already: it remembers what it did there, "
+                        "and two loops would disturb each other; make one for each"
+                    )
+                _in_use.add(id(thing))
+            taken.append(id(thing))
+        yield
+    finally:
+        with _lock:
+            _in_use.difference_update(taken)
+
+
+def _nothing(*_: object) -> None:
     return None

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..codegen import check_shape
-from ._clock import check_period, check_time, check_times
-from ._random import check_deviation
+from ..codegen import UnknownNameError, check_shape, unknown_name
+from ..groups import Product
+from ..systems import System
+from ._clock import Clock, Times, Timing, check_period, check_time
+from ._contract import Disturbance
+from ._random import check_deviation, stream
 
 
 @dataclass(frozen=True)
@@ -38,7 +45,7 @@ class HeldNoise:
     offset: float = 0.0
 
     def __post_init__(self) -> None:
-        check_times("HeldNoise", self)
+        _ = Times("HeldNoise", self.dt, self.offset)
         _ = self._std
 
     @property
@@ -81,7 +88,7 @@ class WhiteNoise:
     offset: float = 0.0
 
     def __post_init__(self) -> None:
-        check_times("WhiteNoise", self)
+        _ = Times("WhiteNoise", self.dt, self.offset)
         _ = self._std
 
     @property
@@ -125,7 +132,7 @@ class InputSignal:
     offset: float = 0.0
 
     def __post_init__(self) -> None:
-        check_times("InputSignal", self)
+        _ = Times("InputSignal", self.dt, self.offset)
 
     def sample(self, t: float, rng: np.random.Generator | None) -> Mapping[str, float]:
         """Values at time t in s."""
@@ -188,7 +195,7 @@ class Kick:
     """
 
     time: float
-    change: Any
+    change: Mapping[str, ArrayLike] | ArrayLike
 
     def __post_init__(self) -> None:
         check_time("time of a Kick", self.time)
@@ -198,3 +205,154 @@ def _draw(
     names: tuple[str, ...], std: np.ndarray, rng: np.random.Generator
 ) -> dict[str, np.float64]:
     return dict(zip(names, std * rng.normal(size=len(names)), strict=True))
+
+
+class Disturbances:
+    """Everything that pushes a plant; `total` is the sum of what it adds to the inputs.
+
+    Each periodic disturbance has its own random stream, found by its type and inputs, so that
+    others may come and go without changing it.
+
+    Parameters
+    ----------
+    plant : System
+    disturbances : sequence of Disturbance, Kick and Pulse, or a single one
+    seed : int
+    """
+
+    def __init__(self, plant: System, disturbances: object, seed: int) -> None:
+        if isinstance(disturbances, Kick | Pulse) or _samples(disturbances):
+            disturbances = [disturbances]
+        if not isinstance(disturbances, list | tuple):
+            raise TypeError(
+                f"disturbances must be a list, as in disturbances=[{type(disturbances).__name__}"
+                f"(…)]; got {disturbances!r}"
+            )
+        self._index = {name: i for i, name in enumerate(plant.input_names)}
+        self.total = np.zeros(plant.n_inputs)
+        self._kicks = [(e.time, _tangent(plant, e)) for e in disturbances if isinstance(e, Kick)]
+        self._pulses = [entry for entry in disturbances if isinstance(entry, Pulse)]
+        self._periodic: list[tuple[Disturbance, Times, np.random.Generator]] = []
+        seen: Counter[str] = Counter()
+        source: Any
+        for source in disturbances:
+            label, inputs = label_of(source), getattr(source, "inputs", ())
+            self._positions(inputs, label)
+            if isinstance(source, Kick | Pulse):
+                continue
+            if not _samples(source):
+                raise TypeError(
+                    f"{source!r} is no disturbance: it needs dt and sample(t, rng); see HeldNoise, "
+                    "WhiteNoise, InputSignal, Pulse and Kick"
+                )
+            times = Times(label, getattr(source, "dt", None), getattr(source, "offset", 0.0))
+            key = f"{type(source).__name__}({', '.join(inputs)})"
+            rng = stream(seed, "disturbance", key, str(seen[key]))
+            self._periodic.append((source, times, rng))
+            seen[key] += 1
+        self._parts = np.zeros((len(self._periodic) + len(self._pulses), plant.n_inputs))
+
+    def times(self) -> list[tuple[str, float]]:
+        """All times that must fall on ticks, with what they are."""
+        found = [entry for _, times, _ in self._periodic for entry in times.named()]
+        for pulse in self._pulses:
+            found.append(("start of a Pulse", pulse.start))
+            if pulse.duration != inf:
+                found.append(("duration of a Pulse", pulse.duration))
+        return found + [("time of a Kick", time) for time, _ in self._kicks]
+
+    def schedule(self, clock: Clock, end: int) -> None:
+        """Put every change on a tick; warn of what comes after the end, or pushes from there on."""
+        self._draws: list[Timing] = [times.on(clock) for _, times, _ in self._periodic]
+        self._blows = [(clock.ticks("time", time), change) for time, change in self._kicks]
+        self._spans: list[tuple[int, float]] = []
+        for pulse in self._pulses:
+            start = clock.ticks("start", pulse.start)
+            lasts = inf if pulse.duration == inf else clock.ticks("duration", pulse.duration)
+            self._spans.append((start, start + lasts))
+        late = [("Kick", tick) for tick, _ in self._blows if tick > end]
+        late += [("Pulse", start) for start, _ in self._spans if start >= end]
+        for what, tick in late:
+            warnings.warn(
+                f"the {what} at {clock.seconds(tick):g} s has no effect: the run ends at "
+                f"{clock.seconds(end):g} s",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+
+    def kicks(self, now: int) -> list[np.ndarray]:
+        """Changes of the state at a tick, tangent vectors."""
+        return [change for tick, change in self._blows if tick == now]
+
+    def push(self, now: int, t: float, blame: Callable[[str], None]) -> None:
+        """Change what is pushed from a tick on; `blame` is told who acts, for error messages."""
+        changed = False
+        for k, (source, times, rng) in enumerate(self._periodic):
+            if self._draws[k].is_due(now):
+                blame(times.what)
+                self._parts[k] = self._values(source.sample(t, rng), times.what)
+                changed = True
+        for k, (pulse, (start, stop)) in enumerate(
+            zip(self._pulses, self._spans, strict=True), len(self._periodic)
+        ):
+            if now in (start, stop):
+                self._parts[k] = self._values(pulse.values if now == start else {}, "Pulse")
+                changed = True
+        if changed:
+            self.total = self._parts.sum(axis=0)
+
+    def after(self, now: int) -> float:
+        """The next tick at which anything changes, infinite if nothing does."""
+        ticks: list[float] = [timing.after(now) for timing in self._draws]
+        ticks += [tick for tick, _ in self._blows if tick > now]
+        ticks += [tick for span in self._spans for tick in span if tick > now]
+        return min(ticks, default=inf)
+
+    def _values(self, values: Mapping[str, float], what: str) -> np.ndarray:
+        if not isinstance(values, Mapping):
+            raise TypeError(
+                f"{what} must give a mapping from inputs to values, as in "
+                f"{{{next(iter(self._index), 'input')!r}: 1.0}}, not {values!r}"
+            )
+        part = np.zeros_like(self.total)
+        part[self._positions(values, what)] = [float(value) for value in values.values()]
+        if not np.isfinite(part).all():
+            raise ValueError(f"{what} gave a value that is not finite: {dict(values)}")
+        return part
+
+    def _positions(self, names: Iterable[str], what: str) -> list[int]:
+        for name in names:
+            if name not in self._index:
+                raise UnknownNameError(f"{what}: {unknown_name('input', name, self._index)}")
+        return [self._index[name] for name in names]
+
+
+def _samples(source: object) -> bool:
+    return callable(getattr(source, "sample", None))
+
+
+def _tangent(plant: System, kick: Kick) -> np.ndarray:
+    """Change of the state as one tangent vector."""
+    group, change = plant.state, kick.change
+    if isinstance(change, Mapping):
+        if not isinstance(group, Product):
+            raise TypeError(
+                f"{plant.name} has the state {group}, without named blocks: give the Kick a "
+                f"tangent vector of shape ({group.dim},)"
+            )
+        unknown = [name for name in change if name not in group.blocks]
+        if unknown:
+            raise UnknownNameError(f"Kick: {unknown_name('block', unknown[0], group.blocks)}")
+        try:
+            change = group.join_tangent(**{k: np.asarray(d, float) for k, d in change.items()})
+        except ValueError as error:
+            raise ValueError(f"change of a Kick: {error}") from None
+    return check_shape("change of a Kick", change, (group.dim,))
+
+
+def label_of(thing: object) -> str:
+    """What a controller or disturbance is called in messages."""
+    name = getattr(thing, "name", None) or getattr(thing, "__name__", None)
+    if name == "<lambda>":
+        return "controller"
+    return name if isinstance(name, str) else type(thing).__name__

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..groups import LieGroup
+from ._contract import CallStatus
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,11 +23,18 @@ class Measurements:
         Coordinates on the sensor's group.
     group : LieGroup
         The sensor's group.
+    taken, lost, late : int
+        Number of measurements taken, of those that were lost on the way, and of those that came
+        only after the next one had been taken. What is neither lost nor delivered was still under
+        way at the end.
     """
 
     t: np.ndarray
     y: np.ndarray
     group: LieGroup
+    taken: int = 0
+    lost: int = 0
+    late: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +48,30 @@ class ControllerLog:
     command : ndarray, shape (K, n), or None
         What it returned, before saturation; None where that is no vector (a trajectory, say).
     info : dict of str to ndarray, shape (K,)
-        Plain values of its ``info`` after each call, and "call_time", the wall time in s.
+        Plain values of its ``info`` after each call; "call_time", the wall time in s; where it does
+        not see the true state, "measurement_age", the time since the newest measurement that it
+        knew of was taken, in s (NaN before there was one).
     """
 
     t: np.ndarray
     command: np.ndarray | None
     info: Mapping[str, np.ndarray]
+
+    @property
+    def calls(self) -> dict[CallStatus, int]:
+        """How many calls ended how; empty for controllers with words of their own."""
+        found: dict[CallStatus, int] = {}
+        for text in self.info.get("status", np.zeros(0)).astype(str):
+            if text not in CallStatus.__members__.values():
+                return {}
+            found[CallStatus(text)] = found.get(CallStatus(text), 0) + 1
+        return found
+
+    @property
+    def last_message(self) -> str:
+        """What the controller said last."""
+        said = [text for text in self.info.get("message", np.zeros(0)).astype(str) if text]
+        return said[-1] if said else ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,139 +1,304 @@
-"""Motion of the plant between events."""
+"""Motion of the plant between events: to a tolerance, or in equal steps."""
 
 from __future__ import annotations
 
-from functools import cached_property
+from abc import ABC, abstractmethod
+from math import ceil, inf
 
+import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, chain, prepare
-from ..integrators import Method, get_method
+from ..codegen import ModelFunction, Value, chain, prepare, trace
+from ..groups import LieGroup, Product, Rn
+from ..integrators import Method, embedded_step, get_method
+from ..integrators._stiffness import decay_rate
 from ..systems import System
-from ._clock import Clock, as_fraction
+from ._contract import RunStatus
 
-_LONGEST_CALL = 256  # steps in one call: more save nothing, and Ctrl-C and progress wait for it
-# How far a step of order one may end from the step made, relative to one plus the state. Modes that
-# the steps do not keep up with come to it soon, other motions would have to be violent.
-_CURVED = 0.05
-_FINEST = 1024  # a step is divided into at most this many
+# States beyond have nothing to do with what was to be simulated; doubles have few digits left.
+LARGEST = 1e12
+# A state that has grown by this much where steps become too short runs away; else it is stiff.
+RUNAWAY = 1e9
+# Errors of single steps add up over a run: each may have this part of the tolerance.
+SHARE = 0.01
+SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0
+EXPLICIT, STIFF = get_method("dormand_prince5"), get_method("ros34pw2")
+# Explicit steps are as long as stability allows from about half of 3.3 over the fastest decay on;
+# steps of the stiff method cost about four of them, and pay from so many decay times on.
+STABLE, MANY_STABLE = 0.6, 15.0
+LOOK_EVERY = 25  # steps between looks at the fastest decay
+MIN_ROUNDINGS = 10  # a step is at least this many spacings of the time
+MOST_STEPS = 100_000  # in 0.01 s, or between two events: a run that needs more does not end
+LONGEST_CALL = 256  # equal steps in one call: more save nothing, and Ctrl-C waits for it
+FIXED_STEP = 0.01  # s, of equal steps unless asked otherwise
 
 
-class Motion:
-    """Moves a plant over intervals: equal steps no longer than `max_step`, the inputs held.
+class Motion(ABC):
+    """Moves a plant over intervals in which inputs and parameters are held.
 
-    Where steps differ grossly from those of Euler's method, the interval is done again with steps
-    of half the length, and so is the rest of the run. Halved steps of one method would not do for a
-    check: some errors, of stiff springs and dry friction, cancel in them. Methods of order one are
-    left alone.
+    Attributes
+    ----------
+    method : str
+        Name of the method.
+    shortest, longest : float
+        Of the steps taken so far, s.
+    steps, rejected : int
+        Number of steps taken, and of those that were too long.
+    status : RunStatus
+        ``COMPLETED`` as long as the plant could be followed.
+    trouble : str
+        What is wrong otherwise.
+    """
+
+    method: str
+    shortest = inf
+    longest = 0.0
+    steps = rejected = 0
+    status = RunStatus.COMPLETED
+    trouble = ""
+
+    @abstractmethod
+    def advance(
+        self, x: np.ndarray, u: np.ndarray, p: np.ndarray, t: float, seconds: float
+    ) -> np.ndarray:
+        """State after an interval that starts at t, shape (nq,)."""
+
+    def took(self, dt: float, count: int = 1) -> None:
+        """Note steps of a length."""
+        self.shortest, self.longest = min(self.shortest, dt), max(self.longest, dt)
+        self.steps += count
+
+    def check(self, plant: System, x: np.ndarray) -> None:
+        """Note a state that is not finite, or beyond all bounds."""
+        if self.status != RunStatus.COMPLETED:
+            return
+        if not np.isfinite(x).all():
+            self.status, self.trouble = RunStatus.DIVERGED, "the state is not finite"
+        elif np.abs(x).max(initial=0.0) > LARGEST:
+            name = plant.state.coordinate_names[int(np.abs(x).argmax())]
+            self.status, self.trouble = RunStatus.DIVERGED, f"{name} is beyond {LARGEST:g}"
+
+
+class EqualSteps(Motion):
+    """Equal steps of one method, the fewest that are short enough; errors are not watched.
 
     Parameters
     ----------
     plant : System
-    clock : Clock
-    end : int
-        Tick of the end: a long run is worth compiling the steps for.
-    p : ndarray, shape (n_parameters,)
-    method : str or Method
+        A discrete one makes its own steps.
+    method : Method
     max_step : float
-        In s; discrete plants make their own steps.
-
-    Attributes
-    ----------
-    finer : int
-        Number of steps made for each that would do.
-    fails : bool
-        Whether even the shortest steps differ grossly.
+        Longest step in s.
+    seconds : float
+        Of the whole run: a long one is worth compiling the steps for.
     """
 
-    def __init__(
-        self,
-        plant: System,
-        clock: Clock,
-        end: int,
-        p: np.ndarray,
-        method: str | Method,
-        max_step: float,
-    ) -> None:
-        self.plant, self.clock, self.p, self.method = plant, clock, p, method
-        # Steps in n ticks: n · ratio, rounded up.
-        longest = as_fraction(plant.dt if plant.is_discrete else max_step)
-        self._ratio = clock.tick / longest
-        self.finer, self.fails = 1, False
-        self._is_checked = not plant.is_discrete and get_method(method).order > 1
-        self._total = self.steps(end)
-        plant.step(method)  # an unknown method is told before the run
+    def __init__(self, plant: System, method: Method, max_step: float, seconds: float) -> None:
+        self.plant, self.method = plant, method.name
+        self._longest = plant.dt if plant.is_discrete else max_step
+        self._step = plant.step(method)
+        self._total = ceil(seconds / self._longest)
+        prepare(self._step, calls=self._total)
 
-    def steps(self, ticks: int) -> int:
-        """Number of steps in an interval."""
-        return self.finer * -(-ticks * self._ratio.numerator // self._ratio.denominator)
-
-    def at_once(self, ticks: int) -> int:
-        """How many intervals of a length `states` takes at once; 0 if they are long themselves."""
-        return _LONGEST_CALL // self.steps(ticks)
-
-    def advance(self, x: np.ndarray, u: np.ndarray, now: int, after: int) -> np.ndarray:
-        """State at the tick `after`, shape (nq,)."""
-        return self.states(x, u, now, after - now, 1)[-1]
-
-    def states(self, x: np.ndarray, u: np.ndarray, now: int, period: int, count: int) -> np.ndarray:
-        """States after each of some equal intervals, shape (count, nq)."""
-        t = self.clock.seconds(now)
-        while True:
-            each = self.steps(period)
-            dt, total = self.clock.seconds(period) / each, count * each
-            if total == 1:
-                path = self._step(t, x, u, self.p, dt)[None]
+    def advance(
+        self, x: np.ndarray, u: np.ndarray, p: np.ndarray, t: float, seconds: float
+    ) -> np.ndarray:
+        """State after an interval, in as few calls as may be."""
+        # Intervals and steps are ratios of short decimals: rounding must not add a step.
+        count = max(1, ceil(seconds / self._longest * (1 - 1e-12)))
+        dt = seconds / count
+        for done in range(0, count, LONGEST_CALL):
+            some = min(LONGEST_CALL, count - done)
+            if some == 1:
+                x = self._step(t + done * dt, x, u, p, dt)
             else:
-                path = self._path(x, u, t, dt, total)
-            if self._is_sound(np.concatenate([x[None], path]), u, t, dt):
-                break
-            if self.finer >= _FINEST:
-                self.fails = True
-                break
-            self.finer *= 2
-        return path[each - 1 :: each]
-
-    def _is_sound(self, path: np.ndarray, u: np.ndarray, t: float, dt: float) -> bool:
-        """Whether no step of a path, shape (steps + 1, nq), is far from one of low order."""
-        if not self._is_checked:
-            return True
-        if not np.isfinite(path[-1]).all():
-            return False
-        times = t + dt * np.arange(len(path) - 1)
-        if len(times) == 1:
-            straight = self._check(t, path[0], u, self.p, dt)
-        else:
-            straight = self._check(times, path[:-1], u, self.p, dt)
-        off = np.abs(path[1:] - straight)
-        return bool((off <= _CURVED * (1 + np.abs(path[1:]))).all())
-
-    def _path(self, x: np.ndarray, u: np.ndarray, t: float, dt: float, count: int) -> np.ndarray:
-        """States after each of some steps, shape (count, nq), in as few calls as may be."""
-        pieces = []
-        for done in range(0, count, _LONGEST_CALL):
-            some = min(_LONGEST_CALL, count - done)
-            times = (t + dt * (done + np.arange(some))).reshape(some, 1)
-            pieces.append(self._chain(some)(times, x, u, self.p, dt))
-            x = pieces[-1][-1]
-        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-
-    @cached_property
-    def _check(self) -> ModelFunction:
-        step = self.plant.step("euler")
-        prepare(step, calls=self._total)
-        return step
-
-    @cached_property
-    def _step(self) -> ModelFunction:
-        step = self.plant.step(self.method)
-        prepare(step, calls=self._total)
-        return step
+                times = (t + dt * (done + np.arange(some))).reshape(some, 1)
+                x = self._chain(some)(times, x, u, p, dt)[-1]
+        self.took(dt, count)
+        self.check(self.plant, x)
+        return x
 
     def _chain(self, count: int) -> ModelFunction:
         """A number of steps as one function, kept with the plant for the runs to come."""
-        step = self.plant.step(self.method)
-        kept, key = self.plant._cache, ("simulate", step, count)
+        kept, key = self.plant._cache, ("simulate", self._step, count)
         if key not in kept:
-            kept[key] = chain(step, count, carry=("x", "x_next"), each=["t"])
+            kept[key] = chain(self._step, count, carry=("x", "x_next"), each=["t"])
             prepare(kept[key], calls=-(-self._total // count))
         return kept[key]
+
+
+class Adaptive(Motion):
+    """Steps whose errors stay within a tolerance, explicit or, where the plant is stiff, implicit.
+
+    Each entry of the error of a step, a tangent vector, may be as large as a hundredth of the
+    tolerance times the magnitude of the entry in Rn blocks, but at least one of its unit, and 1 m
+    or 1 rad for motions: the steps do not depend on where the origin of the world is.
+
+    A plant is stiff where stability keeps explicit steps shorter than errors do: its fastest decay
+    is looked at in the beginning, when a step was rejected, and now and then. Steps of the stiff
+    method that are not much longer than the explicit ones could be do not pay.
+
+    Parameters
+    ----------
+    plant : System
+        Continuous.
+    tolerance : float
+    max_step : float
+        Longest step in s, or infinite.
+    seconds : float
+        Of the whole run.
+    """
+
+    def __init__(self, plant: System, tolerance: float, max_step: float, seconds: float) -> None:
+        self.plant, self.tolerance, self._max_step = plant, tolerance, max_step
+        self._calls = ceil(seconds / min(max_step, FIXED_STEP))
+        self._h = min(max_step, FIXED_STEP)
+        self._start = LARGEST
+        self._choose(EXPLICIT)
+        self._look_at, self._patience = 0, LOOK_EVERY  # number of steps of the next look
+
+    @property
+    def method(self) -> str:  # type: ignore[override]
+        """Names of the methods used."""
+        return " and ".join(self._used)
+
+    def _choose(self, scheme: Method) -> None:
+        self._scheme, self._function = scheme, error_step(self.plant, scheme)
+        self._used = list(dict.fromkeys([*getattr(self, "_used", []), scheme.name]))
+        prepare(self._function, calls=self._calls)
+
+    def advance(
+        self, x: np.ndarray, u: np.ndarray, p: np.ndarray, t: float, seconds: float
+    ) -> np.ndarray:
+        """State after an interval, in steps as long as the tolerance lets them be."""
+        allowed = SHARE * self.tolerance
+        least = MIN_ROUNDINGS * np.spacing(t + seconds)
+        most = MOST_STEPS * max(1.0, seconds / FIXED_STEP)
+        h, done, count = self._h, 0.0, 0
+        self._start = min(self._start, max(1.0, float(np.abs(x).max(initial=0.0))))
+        while done < seconds:
+            if self.steps >= self._look_at and seconds > 2 * h:
+                h = self._look(t + done, x, u, p, h, seconds)
+            rest = seconds - done
+            parts = ceil(rest / h * (1 - 1e-9))  # equal parts: no tiny step at the end
+            dt = rest / parts
+            after, error = self._function(t + done, x, u, p, dt)
+            ratio, power = float(error) / allowed, -1 / self._scheme.order
+            if ratio <= 1.0:
+                x, done, count = after, (seconds if parts == 1 else done + dt), count + 1
+                self.took(dt)
+                factor = min(GROW, SAFETY * max(ratio, 1e-12) ** power)
+                # A step that the end of the interval made short says little of longer ones.
+                h = min(dt * factor if factor < 1.0 else max(h, dt * factor), self._max_step)
+            else:  # or it is not finite
+                self.rejected += 1
+                self._look_at = min(self._look_at, self.steps + 1)
+                h = dt * (max(SHRINK, SAFETY * ratio**power) if ratio < inf else SHRINK)
+                if h < least:
+                    self._give_up(x, dt)
+                    return x
+            if count > most:
+                self._give_up(x, dt)
+                return x
+        self._h = h
+        self.check(self.plant, x)
+        return x
+
+    def _look(
+        self, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray, h: float, seconds: float
+    ) -> float:
+        """Choose the method for the steps to come; the length of the next one."""
+        self._look_at = self.steps + self._patience
+        rate = decay_rate(self.plant.problem, t, x, u, p)
+        if self._scheme is EXPLICIT:
+            if STABLE * h * rate > 1.0 and seconds * rate > MANY_STABLE:
+                self._choose(STIFF)
+        elif h * rate < MANY_STABLE:
+            self._choose(EXPLICIT)
+            self._patience *= 4  # what did not pay is tried more rarely
+            h = min(h, 1.0 / rate) if rate else h
+        return h
+
+    def _give_up(self, x: np.ndarray, dt: float) -> None:
+        """Say whether the state runs away, or moves too fast for any step."""
+        self.check(self.plant, x)
+        if self.status != RunStatus.COMPLETED:
+            return
+        if np.abs(x).max(initial=0.0) > RUNAWAY * self._start:
+            self.status = RunStatus.DIVERGED
+            self.trouble = f"{self.plant.name} runs away: steps of {dt:.2g} s do not follow it"
+            return
+        self.status = RunStatus.UNRESOLVED
+        self.trouble = (
+            f"{self.plant.name} moves too fast for steps of {dt:.2g} s to keep the tolerance "
+            f"{self.tolerance:g}: it has jumps, or modes to leave out of the plant (stiff springs, "
+            f"short lags, dry friction on small inertias); else give a larger tolerance"
+        )
+
+
+def make_motion(
+    plant: System,
+    method: str | Method | None,
+    tolerance: float,
+    max_step: float | None,
+    seconds: float,
+) -> Motion:
+    """Equal steps where a method is asked for or the plant is discrete, else to the tolerance."""
+    if method is not None or plant.is_discrete:
+        scheme = get_method("rk4" if method is None else method)
+        return EqualSteps(plant, scheme, FIXED_STEP if max_step is None else max_step, seconds)
+    return Adaptive(plant, tolerance, inf if max_step is None else max_step, seconds)
+
+
+def error_step(plant: System, method: Method) -> ModelFunction:
+    """``(t, x, u, p, dt) → x_next, error``: a step and its largest error in units of magnitudes.
+
+    Kept with the plant for the runs to come.
+    """
+    kept, key = plant._cache, ("error step", method)
+    if key not in kept:
+        kept[key] = _build(plant, method)
+    return kept[key]
+
+
+def _build(plant: System, method: Method) -> ModelFunction:
+    group, step = plant.state, embedded_step(plant.problem, method)
+    symbol = ca.SX if step.function.is_a("SXFunction") else ca.MX
+
+    def build(t: Value, x: Value, u: Value, p: Value, dt: Value) -> list[Value]:
+        after, error, _ = step(t, x, u, p, dt)
+        scales = _magnitudes(group, x, after)
+        ratios = [ca.fabs(error[i]) / scale for i, scale in enumerate(scales)]
+        # Comparisons lose NaN, sums keep it.
+        largest = ca.mmax(ca.vertcat(*ratios)) + 0 * ca.sum1(error) if ratios else symbol(0)
+        if plant.project is not None:
+            after = plant.project(after, p)
+        return list(ca.cse([after, largest])) if symbol is ca.SX else [after, largest]
+
+    return trace(
+        "error_step",
+        build,
+        {
+            "t": (),
+            "x": (group.nq,),
+            "u": (plant.n_inputs,),
+            "p": (plant.n_parameters,),
+            "dt": (),
+        },
+        {"x_next": (group.nq,), "error": ()},
+        symbol=symbol,
+    )
+
+
+def _magnitudes(group: LieGroup, x: ca.SX, after: ca.SX) -> list[ca.SX | float]:
+    """Magnitude of each tangent entry: of the coordinate in Rn blocks, at least 1; else 1."""
+    if isinstance(group, Product):
+        return [
+            magnitude
+            for name, block in group.blocks.items()
+            for where in [group.coordinate_slice(name)]
+            for magnitude in _magnitudes(block, x[where], after[where])
+        ]
+    if not isinstance(group, Rn):
+        return [1.0] * group.dim
+    return [ca.fmax(1.0, ca.fmax(ca.fabs(x[i]), ca.fabs(after[i]))) for i in range(group.dim)]

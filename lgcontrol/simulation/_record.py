@@ -1,28 +1,57 @@
-"""Recorders: collect a run and turn it into a SimulationResult."""
+"""Recorder: collects a run and turns it into a SimulationResult."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ..groups import LieGroup
-from ..systems import System, Trajectory, TrimPoint
+from ..systems import System
+from ._contract import RunStatus
+from ._controllers import Stage, reference_states
 from ._logs import ControllerLog, Measurements, TaskError
 from ._result import SimulationResult
+from ._run import Run
 
 
-class ControllerRecorder:
+@dataclass
+class SensorRecord:
+    """What became of a sensor's measurements."""
+
+    group: LieGroup
+    taken: int = 0
+    lost: int = 0
+    late: int = 0
+    delivered: list[tuple[float, np.ndarray]] = field(default_factory=list)
+
+    def finish(self) -> Measurements:
+        """Everything as arrays."""
+        return Measurements(
+            t=np.array([t for t, _ in self.delivered], dtype=np.float64),
+            y=np.array([y for _, y in self.delivered]).reshape(-1, self.group.nq),
+            group=self.group,
+            taken=self.taken,
+            lost=self.lost,
+            late=self.late,
+        )
+
+
+class ControllerRecord:
     """What a controller answered, and what it says of it."""
 
     def __init__(self) -> None:
         self._calls: list[tuple[float, Any, dict[str, Any]]] = []
 
-    def call(self, t: float, answer: Any, elapsed: float, info: Any) -> None:
+    def call(self, t: float, answer: Any, elapsed: float, info: object, age: float | None) -> None:
         """Keep an answer and the plain values of the controller's info."""
         values = {"call_time": elapsed}
+        if age is not None:
+            values["measurement_age"] = age
         if info is not None:
             values |= _plain(info)
         self._calls.append((t, answer, values))
@@ -40,12 +69,12 @@ class ControllerRecorder:
 class Recorder:
     """Lists that grow during a run."""
 
-    def __init__(self, plant: System, sensors: Mapping[str, LieGroup]) -> None:
-        self.plant = plant
-        self._groups = dict(sensors)
+    def __init__(self, run: Run) -> None:
+        self.run = run
         self._rows: list[tuple[float, np.ndarray, np.ndarray | None, np.ndarray | None]] = []
         self._inputs: list[np.ndarray] = []
-        self._measurements: dict[str, list[tuple[float, np.ndarray]]] = {s: [] for s in sensors}
+        self._sensors = {s.sensor.name: SensorRecord(s.group) for s in run.sensors}
+        self._controllers = {stage.name: ControllerRecord() for stage in run.stages}
 
     def __len__(self) -> int:
         """Number of recorded states."""
@@ -55,6 +84,11 @@ class Recorder:
     def last_time(self) -> float:
         """Time of the last recorded state in s."""
         return self._rows[-1][0] if self._rows else 0.0
+
+    @property
+    def last_state(self) -> np.ndarray:
+        """The last recorded state, shape (nq,)."""
+        return self._rows[-1][1]
 
     def state(
         self,
@@ -70,115 +104,97 @@ class Recorder:
         """Keep the input of the interval that starts."""
         self._inputs.append(u)
 
-    def measurement(self, sensor: str, t: float, y: np.ndarray) -> None:
-        """Keep a measurement taken at t."""
-        self._measurements[sensor].append((t, y))
+    def taken(self, sensor: str, *, lost: bool) -> None:
+        """Count a measurement, and those that never come."""
+        self._sensors[sensor].taken += 1
+        self._sensors[sensor].lost += lost
 
-    def finish(
+    def measurement(self, sensor: str, t: float, y: np.ndarray, *, late: bool) -> None:
+        """Keep a delivered measurement taken at t; late ones come after the next was taken."""
+        self._sensors[sensor].delivered.append((t, y))
+        self._sensors[sensor].late += late
+
+    def call(
         self,
-        reference: Any,
-        controllers: Mapping[str, ControllerLog],
-        settings: Mapping[str, Any],
-        status: str,
-        message: str,
-        leader: Any = None,
-    ) -> SimulationResult:
-        """Everything as arrays; the input of an interval that was not finished is left out.
+        controller: str,
+        t: float,
+        answer: Any,
+        elapsed: float,
+        info: object,
+        age: float | None,
+    ) -> None:
+        """Keep a call of a controller: its answer, wall time, info, age of what it saw in s."""
+        self._controllers[controller].call(t, answer, elapsed, info, age)
 
-        `leader` is the outermost controller, which may know what the reference means.
-        """
-        plant, count = self.plant, len(self._rows)
+    def finish(self, status: RunStatus, message: str) -> SimulationResult:
+        """Everything as arrays; the input of an interval that was not finished is left out."""
+        run, plant, count = self.run, self.run.plant, len(self._rows)
         t = np.array([row[0] for row in self._rows])
         x = np.array([row[1] for row in self._rows])
-        u = np.array(self._inputs[: count - 1]).reshape(count - 1, plant.n_inputs)
+        motion = run.motion
         return SimulationResult(
             name=plant.name,
             group=plant.state,
             t=t,
             x=x,
-            u=u,
+            u=np.array(self._inputs[: count - 1]).reshape(count - 1, plant.n_inputs),
             input_names=plant.input_names,
             input_units=tuple(entry.unit for entry in plant.inputs),
             input_roles=tuple(entry.role for entry in plant.inputs),
             input_bounds=np.array(plant.input_bounds).reshape(2, plant.n_inputs),
-            reference=reference_of(plant, leader, reference, t),
+            reference=states_followed(plant, run.stages, run.reference, t),
             state_limits=np.array(plant.state_limits) if plant.limits else None,
-            tasks={
-                name: TaskError(error, group)
-                for name, (error, group) in task_errors(plant, leader, t, x, reference).items()
-            },
+            tasks=task_errors(plant, run.stages, run.reference, t, x),
             estimate=_rows([row[2] for row in self._rows]),
             estimate_std=_rows([row[3] for row in self._rows]),
-            measurements={
-                name: Measurements(
-                    np.array([t for t, _ in entries]),
-                    np.array([y for _, y in entries]).reshape(-1, self._groups[name].nq),
-                    self._groups[name],
-                )
-                for name, entries in self._measurements.items()
+            measurements={name: record.finish() for name, record in self._sensors.items()},
+            controllers={name: record.finish() for name, record in self._controllers.items()},
+            settings={
+                **run.settings,
+                "shortest_step": motion.shortest if motion.steps else None,
+                "longest_step": motion.longest if motion.steps else None,
+                "steps": motion.steps,
+                "rejected_steps": motion.rejected,
+                "method": motion.method,
             },
-            controllers=controllers,
-            settings=settings,
             status=status,
             message=message,
         )
 
 
-def reference_of(plant: System, leader: Any, reference: Any, t: np.ndarray) -> np.ndarray | None:
-    """States that a reference stands for, as far as it or the controller says them."""
-    states = reference_states(plant.state, reference, t)
-    if states is None and _is_of(plant, leader, "reference_states"):
-        try:
-            states = leader.reference_states(t, reference)
-        except Exception:  # as below: the run is worth more than this record
-            return None
-        if states is not None and states.shape != (len(t), plant.state.nq):
-            return None
-    return states
+def states_followed(
+    plant: System, stages: Sequence[Stage], reference: Any, t: np.ndarray
+) -> np.ndarray | None:
+    """States that a reference stands for, as far as it or the outermost controller says them."""
+    states = _told("reference", lambda: reference_states(plant.state, reference, t))
+    tell = stages[0].told_by("reference_states", plant) if stages and states is None else None
+    if tell is not None:
+        states = _told("reference", lambda: tell(t, reference))
+    return None if states is None or states.shape != (len(t), plant.state.nq) else states
 
 
 def task_errors(
-    plant: System, leader: Any, t: np.ndarray, x: np.ndarray, reference: Any
-) -> Mapping[str, tuple[np.ndarray, LieGroup]]:
-    """Errors of what a controller tracks besides the state, by name, with their groups."""
-    if not _is_of(plant, leader, "task_errors"):
-        return {}
+    plant: System, stages: Sequence[Stage], reference: Any, t: np.ndarray, x: np.ndarray
+) -> Mapping[str, TaskError]:
+    """Errors of what the outermost controller tracks besides the state, by name."""
+    tell = stages[0].told_by("task_errors", plant) if stages else None
+    found = None if tell is None else _told("error of the task", lambda: tell(t, x, reference))
+    return {name: TaskError(error, group) for name, (error, group) in (found or {}).items()}
+
+
+Told = TypeVar("Told")
+
+
+def _told(what: str, tell: Callable[[], Told]) -> Told | None:
+    """What a user's function says after a run; the run is worth more than that, but it is said."""
     try:
-        return leader.task_errors(t, x, reference)
-    except Exception:  # as below
-        return {}
-
-
-def _is_of(plant: System, leader: Any, method: str) -> bool:
-    """Whether a controller has a method itself (adapters hand theirs on) and the plant's state."""
-    own = getattr(type(leader), method, None)
-    system = getattr(leader, "system", None)
-    return own is not None and getattr(system, "state", None) == plant.state
-
-
-def reference_states(group: LieGroup, reference: Any, t: np.ndarray) -> np.ndarray | None:
-    """A reference at all times, shape (N + 1, nq), if it is a state of the group."""
-    if isinstance(reference, Trajectory | TrimPoint):
-        own = reference.group if isinstance(reference, Trajectory) else reference.system.state
-        return reference(t).x if own == group else None
-    if callable(reference):
-        try:
-            values = [_state(reference(time)) for time in t.tolist()]
-        except Exception:  # it may want other arguments; the run is worth more than this record
-            return None
-        if any(value is None or value.shape != (group.nq,) for value in values):
-            return None
-        return np.array(values)
-    value = _state(reference)
-    if value is None or value.shape != (group.nq,):
-        return None
-    return np.tile(value, (len(t), 1))
-
-
-def _state(reference: Any) -> np.ndarray | None:
-    try:
-        return np.asarray(getattr(reference, "x", reference), dtype=np.float64)
-    except (TypeError, ValueError):
+        return tell()
+    except Exception as error:
+        warnings.warn(
+            f"the {what} is not in the result: {type(error).__name__}: {error}",
+            RuntimeWarning,
+            stacklevel=5,
+        )
         return None
 
 
@@ -186,13 +202,23 @@ def _rows(values: list[np.ndarray | None]) -> np.ndarray | None:
     return None if values[0] is None else np.array(values)
 
 
-def _plain(info: Any) -> dict[str, Any]:
+def _plain(info: object) -> dict[str, Any]:
     """Numbers and texts of a mapping, named tuple or object."""
-    if not isinstance(info, Mapping):
-        info = info._asdict() if hasattr(info, "_asdict") else getattr(info, "__dict__", {})
-    named = {key: v.name if isinstance(v, Enum) else v for key, v in info.items()}
+    if isinstance(info, Mapping):
+        named: Mapping[Any, Any] = info
+    else:
+        as_dict = getattr(info, "_asdict", None)
+        named = as_dict() if as_dict is not None else getattr(info, "__dict__", {})
+    plain = {key: _value(value) for key, value in named.items()}
     kinds = bool | int | float | str | np.number | np.bool_
-    return {str(key): value for key, value in named.items() if isinstance(value, kinds)}
+    return {str(key): value for key, value in plain.items() if isinstance(value, kinds)}
+
+
+def _value(value: object) -> object:
+    """Members of an enumeration as text: those that are texts themselves say what they mean."""
+    if isinstance(value, Enum):
+        return str(value.value) if isinstance(value, str) else value.name
+    return value
 
 
 def _commands(answers: list[Any]) -> np.ndarray | None:

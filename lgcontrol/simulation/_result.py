@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen import unknown_name
+from ..codegen import UnknownNameError, unknown_name
 from ..groups import LieGroup, Product
 from ..systems import Trajectory, block_slices
 from ..systems._signals import control_name
+from ._contract import RunStatus
 from ._logs import ControllerLog, Measurements, TaskError
+from ._storage import read_result, write_result
 
 if TYPE_CHECKING:
     import control
     from matplotlib.figure import Figure
+
+
+# Of coordinates beyond their limits so many have a line of their own.
+MOST_NAMED = 3
+# What a unit measures, for people.
+QUANTITIES = {
+    "m": "position",
+    "m/s": "velocity",
+    "rad/s": "angular velocity",
+    "m/s²": "acceleration",
+    "N": "force",
+    "N m": "torque",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,10 +69,11 @@ class SimulationResult:
     controllers : dict of str to ControllerLog
         From the outer to the inner.
     settings : dict of str to value
-        What else made the run: seed, method, max_step, shortest_step, p, feedback.
-    status : str
-        "completed", "diverged" (state or estimate were no longer finite, or the plant moves too
-        fast for the steps), "interrupted" (Ctrl-C) or "failed" (in `SimulationError.result`).
+        What else made the run: seed, feedback, p (at the start), method, tolerance (None for equal
+        steps), max_step, the lengths of the shortest_step and the longest_step taken in s, the
+        number of steps and of rejected_steps, and when the reference_ends, if that is on its way.
+    status : RunStatus
+        How it ended; those that did not complete have a message.
     message : str
         What happened, if not completed.
     """
@@ -79,7 +95,7 @@ class SimulationResult:
     measurements: Mapping[str, Measurements] = field(default_factory=dict)
     controllers: Mapping[str, ControllerLog] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
-    status: str = "completed"
+    status: RunStatus = RunStatus.COMPLETED
     message: str = ""
 
     def __repr__(self) -> str:
@@ -95,8 +111,17 @@ class SimulationResult:
 
     @property
     def success(self) -> bool:
-        """Whether the run reached its end."""
-        return self.status == "completed"
+        """Whether the run reached its end, and no controller was without an answer all the time."""
+        return self.status == RunStatus.COMPLETED and not self.unanswered
+
+    @property
+    def unanswered(self) -> dict[str, str]:
+        """Controllers that did not vouch for any of their answers, with their last message."""
+        return {
+            name: log.last_message
+            for name, log in self.controllers.items()
+            if log.calls and not any(status.is_answered for status in log.calls)
+        }
 
     @property
     def trajectory(self) -> Trajectory:
@@ -134,7 +159,7 @@ class SimulationResult:
     def input(self, name: str) -> np.ndarray:
         """One input as applied, held over each interval, shape (N,)."""
         if name not in self.input_names:
-            raise KeyError(unknown_name("input", name, self.input_names))
+            raise UnknownNameError(unknown_name("input", name, self.input_names))
         return self.u[:, self.input_names.index(name)]
 
     @property
@@ -183,9 +208,7 @@ class SimulationResult:
 
     def summary(self) -> list[str]:
         """Lines of text: status, final error, effort, saturation, time per controller call."""
-        from ._summary import summary
-
-        return summary(self)
+        return _summary(self)
 
     def plot(self, *, figure: Any = None) -> Figure:
         """Everything over time, in panels; see `lgcontrol.plotting.plot_run`."""
@@ -210,9 +233,7 @@ class SimulationResult:
 
     def save(self, path: str | Path) -> Path:
         """Write an ``.npz`` file: arrays and a JSON description, no pickled objects."""
-        from ._storage import save_result
-
-        return save_result(self, Path(path))
+        return write_result({f.name: getattr(self, f.name) for f in fields(self)}, Path(path))
 
     @classmethod
     def load(
@@ -233,9 +254,7 @@ class SimulationResult:
         ValueError
             If the file is not a result, damaged, too large, or of a newer version.
         """
-        from ._storage import load_result
-
-        return load_result(Path(path), group, largest)
+        return cls(**read_result(Path(path), group, largest))
 
     def to_control(self) -> control.TimeResponseData:
         """As `control.TimeResponseData`: outputs are the error coordinates, or the states."""
@@ -269,5 +288,152 @@ class SimulationResult:
             raise TypeError(f"the state {self.group} has no blocks: use x and error")
         coordinates, tangents = block_slices(self.group)
         if block not in coordinates:
-            raise KeyError(unknown_name("block", block, coordinates))
+            raise UnknownNameError(unknown_name("block", block, coordinates))
         return coordinates[block], tangents[block]
+
+
+def _summary(result: SimulationResult) -> list[str]:
+    """See `SimulationResult.summary`."""
+    ended = result.status != RunStatus.COMPLETED
+    lines = [f"{result.status}: {result.message}"] if ended else []
+    for name, message in result.unanswered.items():
+        statuses = " or ".join(result.controllers[name].calls)
+        lines.append(f"{name} was {statuses} at every call" + (f": {message}" if message else ""))
+    ends = result.settings.get("reference_ends")
+    if ends is not None and result.t[-1] > ends:
+        lines.append(
+            f"the reference ends at {ends:g} s while it moves, and stays there from then on"
+        )
+    if result.reference is not None:
+        lines += _by_block("final error", result.group, result.error[-1])
+    for name, task in result.tasks.items():
+        lines += _by_block(f"final error of {name}", task.group, task.error[-1])
+    lines += _beyond_limits(result)
+    if result.estimate is not None and result.estimate.shape == result.x.shape:
+        root = np.sqrt(np.mean(result.estimation_error**2, axis=0))
+        lines += _by_block("estimation error, root mean square,", result.group, root)
+    effort = _effort(result)
+    if effort:
+        lines.append(f"effort, integral of u²: {effort}")
+    if result.command.size:
+        lines.append(f"commands at or beyond the bounds: {100 * result.saturation():.1f} %")
+    for name, entry in result.measurements.items():
+        lines += _sensor(name, entry)
+    several = len(result.controllers) > 1
+    for name, log in result.controllers.items():
+        lines += [f"{name}: {line}" if several else line for line in _controller(log)]
+    return lines + _steps(result.settings)
+
+
+def _steps(settings: Mapping[str, Any]) -> list[str]:
+    """How the plant was moved."""
+    shortest, longest = (settings.get(key) for key in ("shortest_step", "longest_step"))
+    if shortest is None or longest is None:
+        return []
+    span = f"{shortest:.3g} s" if longest < 1.01 * shortest else f"{shortest:.3g} … {longest:.3g} s"
+    tolerance = settings.get("tolerance")
+    kind = "not watched" if tolerance is None else f"tolerance {tolerance:g}"
+    return [f"integration: {settings['method']}, steps of {span}, errors: {kind}"]
+
+
+def _sensor(name: str, entry: Measurements) -> list[str]:
+    """What became of measurements that did not all come in time."""
+    under_way = entry.taken - entry.lost - len(entry.t)
+    parts = [(entry.lost, "lost"), (entry.late, "late"), (under_way, "still under way at the end")]
+    told = ", ".join(f"{count} {what}" for count, what in parts if count > 0)
+    return [f"{name}: {entry.taken} measurements, {told}"] if told else []
+
+
+def _by_block(what: str, group: LieGroup, error: np.ndarray) -> list[str]:
+    """A line for each block of the state: the norms of its parts of one unit."""
+    if not isinstance(group, Product):
+        return [f"{what}: {_norms(group, error)}"]
+    return [
+        f"{what} of {name}: {_norms(block, error[group.tangent_slice(name)])}"
+        for name, block in group.blocks.items()
+        if block.dim
+    ]
+
+
+def _norms(block: LieGroup, error: np.ndarray) -> str:
+    """Norm of the entries of each unit, with what they are where there are several."""
+    parts = []
+    units = dict.fromkeys(block.tangent_units)
+    for unit in units:
+        some = [v for v, u in zip(error, block.tangent_units, strict=True) if u == unit]
+        # Three angles of a pose are an attitude, one is a heading; those of joints are angles.
+        turns = "attitude" if len(some) == 3 else "heading" if len(some) == 1 else "angles"
+        quantity = turns if unit == "rad" else QUANTITIES.get(unit, "")
+        label = f"{quantity} " if quantity and len(units) > 1 else ""
+        parts.append(f"{label}{np.linalg.norm(some):.4g} {unit}".rstrip())
+    return ", ".join(parts)
+
+
+def _beyond_limits(result: SimulationResult) -> list[str]:
+    """A line for each of the coordinates that exceed their limits most."""
+    found = sorted(result.beyond_limits().items(), key=lambda entry: -entry[1])
+    lines = []
+    for name, _ in found[:MOST_NAMED]:
+        i = result.group.coordinate_names.index(name)
+        assert result.state_limits is not None
+        lower, upper = result.state_limits[:, i]
+        x, unit = result.x[:, i], result.group.coordinate_units[i]
+        worst = x[np.argmax(np.maximum(x - upper, lower - x))]
+        first = result.t[np.argmax((x > upper) | (x < lower))]
+        lines.append(
+            f"beyond the limits of {name} from {first:g} s on: {worst:.4g} {unit}".rstrip()
+            + f", allowed are {lower:.4g} … {upper:.4g}"
+        )
+    if len(found) > MOST_NAMED:
+        lines.append(f"beyond the limits of {len(found) - MOST_NAMED} more coordinates")
+    return lines
+
+
+def _effort(result: SimulationResult) -> str:
+    """Effort of the controls by unit."""
+    units = [
+        unit
+        for unit, role in zip(result.input_units, result.input_roles, strict=True)
+        if role == "control"
+    ]
+    if not len(result.u):
+        return ""
+    parts = [
+        f"{sum(e for e, u in zip(result.effort(), units, strict=True) if u == unit):.4g} "
+        + (f"{f'({unit})' if ' ' in unit or '/' in unit else unit}²·s" if unit else "s")
+        for unit in dict.fromkeys(units)
+    ]
+    return ", ".join(parts)
+
+
+def _controller(log: ControllerLog) -> list[str]:
+    lines = []
+    period = float(np.diff(log.t).min()) if len(log.t) > 1 else 0.0
+    if len(log.t):
+        ms = 1e3 * log.info["call_time"]
+        lines.append(
+            f"controller call: median {np.median(ms):.2f} ms, "
+            f"99 % {np.percentile(ms, 99):.2f} ms, longest {ms.max():.2f} ms"
+        )
+        late = np.mean(ms > 1e3 * period) if period else 0.0
+        if late:
+            lines.append(
+                f"calls longer than the sample time of {1e3 * period:g} ms: {100 * late:.2g} %"
+            )
+    age = log.info.get("measurement_age")
+    if age is not None and len(age):
+        unseen, stale = int(np.isnan(age).sum()), int((age > period + 1e-9).sum())
+        if unseen:
+            lines.append(f"calls before any measurement: {unseen} of {len(age)}")
+        if stale and period:
+            lines.append(
+                f"calls with a measurement older than the sample time of {1e3 * period:g} ms: "
+                f"{stale} of {len(age)}, the oldest {np.nanmax(age):.3g} s"
+            )
+    if "status" in log.info:
+        names, counts = np.unique(log.info["status"].astype(str), return_counts=True)
+        pairs = (f"{name} {count}" for name, count in zip(names, counts, strict=True))
+        lines.append(f"controller status: {', '.join(pairs)}")
+    if log.last_message and any(not status.is_answered for status in log.calls):
+        lines.append(f"last message of the controller: {log.last_message}")
+    return lines

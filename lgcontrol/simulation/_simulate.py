@@ -2,33 +2,80 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
+from math import inf
+from time import perf_counter
+from types import FunctionType, MethodType
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..groups import check_element
 from ..integrators import Method
-from ..systems import System
-from ._loop import Loop
+from ..systems import System, TrimPoint
+from ..systems._system import not_a_system
+from ._clock import Queue, check_period
+from ._contract import ControlLaw, Disturbance, Estimator, Parameters, Reference, RunStatus
+from ._controllers import (
+    Cascade,
+    Stage,
+    alone_with,
+    as_reference,
+    check_controls,
+    check_model,
+    make_stages,
+)
+from ._disturbances import Disturbances, Kick, Pulse
+from ._motion import FIXED_STEP, make_motion
+from ._random import check_seed
+from ._record import Recorder, states_followed
 from ._result import SimulationResult
-from ._sensor import Sensor
+from ._run import (
+    ParameterValues,
+    Run,
+    bind_sensors,
+    check_estimator,
+    choose_feedback,
+    early_end,
+    fast_losses,
+    make_clock,
+    warn_beyond_limits,
+)
+from ._sensor import BoundSensor, Sensor
+
+
+class SimulationError(RuntimeError):
+    """A controller, an estimator or a disturbance failed in the loop.
+
+    Attributes
+    ----------
+    result : SimulationResult
+        The run up to then.
+    """
+
+    result: SimulationResult
 
 
 def simulate(
     plant: System,
-    controller: Any = None,
+    controller: ControlLaw | Cascade | None = None,
     *,
-    x0: Any,
+    x0: ArrayLike | TrimPoint,
     seconds: float,
-    reference: Any = None,
+    reference: Reference | None = None,
     dt: float | None = None,
     record_dt: float | None = None,
     sensors: Sequence[Sensor] = (),
-    estimator: Any = None,
+    estimator: Estimator | None = None,
     feedback: str | None = None,
-    disturbances: Sequence[Any] = (),
-    p: Any = None,
+    disturbances: Sequence[Disturbance | Kick | Pulse] | Disturbance | Kick | Pulse = (),
+    p: Parameters | None = None,
     saturate: bool = True,
-    method: str | Method = "rk4",
-    max_step: float = 0.01,
+    tolerance: float = 1e-6,
+    method: str | Method | None = None,
+    max_step: float | None = None,
     seed: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> SimulationResult:
@@ -37,36 +84,36 @@ def simulate(
     All periods, offsets and delays are whole multiples of one integer tick, so that nothing drifts.
     What is due at the same time happens in this order: kicks; measurements, with the inputs held
     until then; deliveries of measurements, to the estimator; controllers from the outer to the
-    inner; disturbances; record. Inputs are held in between, and the plant moves in equal steps no
-    longer than `max_step`. At the end nothing is commanded any more: N periods make N calls.
+    inner; disturbances; record. Inputs are held in between, and the plant moves. At the end nothing
+    is commanded any more: N periods make N calls.
 
     Parameters
     ----------
     plant : System
     controller : callable, optional
-        ``controller(t, x, reference) → controls`` with ``dt``, and if it likes ``offset``,
-        ``delay`` (from call to effect), ``info``, ``reset()`` and ``prepare(t, x, reference)``:
-        before the run these two are called, the second with what the controller will see first,
-        so that no call has to compile or plan from nothing. A `Cascade` runs several in a chain.
-        Without one, and until the first answer takes effect, the controls are nominal.
+        ``controller(t, x, reference) → controls`` with ``dt``, and if it likes more: see
+        `ControlLaw`. Before the run its ``reset()`` and ``prepare(t, x, reference)`` are called,
+        the second with what the controller will see first, so that no call has to compile or plan
+        from nothing. A `Cascade` runs several in a chain. Without one, and until the first answer
+        takes effect, the controls are nominal. One that remembers is in one loop at a time.
     x0 : array_like, shape (nq,), or TrimPoint
     seconds : float
         Simulated time.
     reference : optional
-        Handed to the controller as it is: a constant state, a TrimPoint, a Trajectory, a function
-        of one time. A Trajectory stays where it ends; what controllers feed forward from then on
-        holds the plant there.
+        Handed to the controller: a constant state, a TrimPoint, a Trajectory, a function of one
+        time (which is asked once about each time). A Trajectory stays where it ends; what
+        controllers feed forward from then on holds the plant there.
     dt : float, optional
         Period in s of controllers that have none of their own; without a controller, of the record.
     record_dt : float, optional
         Longest time between recorded states, s. All times at which something happens are recorded
-        anyway; without a controller the default is `dt` or `max_step` (one sample for discrete
-        plants).
+        anyway; without a controller the default is `dt`, `max_step` or 0.01 s (one sample for
+        discrete plants).
     sensors : sequence of Sensor
-    estimator : optional
-        ``predict(u, dt)`` with all inputs as far as they are known (disturbances are nominal) after
-        each interval, ``update(sensor, y)`` with the sensor's name at each delivery, the estimate
-        ``x`` and, if it likes, the covariance ``P`` and ``reset()``.
+    estimator : Estimator, optional
+        ``predict(t, u, dt)`` with all inputs as far as they are known (disturbances are nominal)
+        after each interval, ``update(sensor, y)`` with the sensor's name at each delivery, the
+        estimate ``x`` and, if it likes, the covariance ``P`` and ``reset()``.
     feedback : {"estimate", "measurement", "state"}, optional
         What the controllers see: the estimate (the default with an estimator), the last delivery of
         a single sensor of the whole state (the default with sensors alone; x0 until the first one),
@@ -75,17 +122,24 @@ def simulate(
         `HeldNoise`, `WhiteNoise`, `InputSignal`, `Pulse`, `Kick`, or objects of your own with
         ``dt`` and ``sample(t, rng) → {input: value}``. Those on the same input add up, to its
         nominal value or, on a control, to what the controller says, after saturation.
-    p : array_like, shape (n_parameters,), optional
-        The plant's parameters; nominal if left out.
+    p : array_like, shape (n_parameters,), or mapping of str to float or callable, optional
+        The plant's parameters: a vector, or values by name, the others nominal. A function of time
+        is asked whenever something happens, at least every `record_dt` (0.01 s if left out), and
+        held in between.
     saturate : bool
         Whether controls are clipped to the plant's bounds.
-    method : str or Method
-        Integrator of the plant.
-    max_step : float
-        Longest integration step in s; of no effect on discrete plants. Where the plant is so fast
-        that a step differs grossly from a step of Euler's method (by 5 % of one plus the state),
-        steps are halved from then on, down to a thousandth; the summary says so, and
-        `SimulationResult.settings` has the shortest one. Euler's method itself is left alone.
+    tolerance : float
+        Largest error of the motion between events: relative for coordinates of Rn blocks, but not
+        less than this part of their unit, and in m and rad for motions. Steps are as long as it
+        allows; each may have a hundredth of it. A run whose steps cannot be made to keep it ends as
+        ``UNRESOLVED``.
+    method : str or Method, optional
+        An integrator, for equal steps no longer than `max_step`, whose errors nothing watches. Left
+        out, steps keep the tolerance.
+    max_step : float, optional
+        Longest integration step in s; 0.01 for equal steps, unlimited otherwise. Shorter ones are
+        needed for fields that change in time faster than in the state. Of no effect on discrete
+        plants.
     seed : int
         Every sensor and disturbance has its own stream: adding one does not change the others.
         The same seed gives the same run bit by bit.
@@ -102,14 +156,17 @@ def simulate(
     SimulationError
         If a controller, the estimator or a disturbance raises, or a controller returns something
         else than finite controls; its ``result`` is the run up to then.
+    RuntimeError
+        If a controller or the estimator is in the loop of another simulation.
     TypeError, ValueError, KeyError
         If the arguments do not fit together.
 
     Warns
     -----
     RuntimeWarning
-        If the start or the reference is beyond limits that the plant knows, as those of joints, or
-        a `Kick` or `Pulse` comes after the end.
+        If the start or the reference is beyond limits that the plant knows, as those of joints; if
+        a reference ends on its way; if a `Kick` or `Pulse` comes after the end; if a controller was
+        to see measurements and never saw one.
 
     Examples
     --------
@@ -124,22 +181,266 @@ def simulate(
     >>> bool(abs(run.block("rate")[-1, 0]) < 1e-3)
     True
     """
-    loop = Loop(
-        plant,
-        controller,
-        x0=x0,
-        seconds=seconds,
-        reference=reference,
-        dt=dt,
-        record_dt=record_dt,
-        sensors=sensors,
+    if not isinstance(plant, System):
+        raise TypeError(not_a_system("plant", plant))
+    seconds = check_period("seconds", seconds)
+    max_step = None if max_step is None else check_period("max_step", max_step)
+    if not (isinstance(tolerance, float | int) and 1e-13 <= tolerance <= 1e-1):
+        raise ValueError(f"tolerance must be from 1e-13 to 0.1, got {tolerance!r}")
+    seed = check_seed(seed)
+    start = check_element("x0", getattr(x0, "x", x0), plant.state, tolerance=inf)
+    parameters = ParameterValues(plant, p)
+    stages = make_stages(controller, dt)
+    if stages and estimator is None:
+        check_model(plant, stages[-1])
+    pushes = Disturbances(plant, disturbances, seed)
+    bound = bind_sensors(sensors, plant, seed)
+    check_estimator(estimator, bound)
+    feedback = choose_feedback(feedback, plant, bool(stages), bound, estimator is not None)
+    if record_dt is not None:
+        check_period("record_dt", record_dt)
+    elif not stages or parameters.functions:
+        record_dt = dt or (plant.dt if plant.is_discrete else max_step or FIXED_STEP)
+    times = [("seconds", seconds), *pushes.times()]
+    times += [time for part in (*stages, *bound) for time in part.times.named()]
+    times += [] if record_dt is None else [("record_dt", record_dt)]
+    clock = make_clock(plant, times)
+    motion = make_motion(plant, method, float(tolerance), max_step, seconds)
+    end = clock.ticks("seconds", seconds)
+    pushes.schedule(clock, end)
+    controls = plant.input_index("control")
+    lower, upper = plant.input_bounds
+    goal = as_reference(reference)
+    warn_beyond_limits(plant, "x0", start)
+    if reference is not None and not isinstance(reference, FunctionType | MethodType):
+        nodes = np.atleast_1d(np.asarray(getattr(reference, "t", 0.0), dtype=np.float64))
+        states = states_followed(plant, stages, reference, nodes)
+        if states is not None:
+            warn_beyond_limits(plant, "reference", states)
+    until = early_end(reference, seconds)
+    if until is not None:
+        warnings.warn(
+            f"the reference ends at {until:g} s while it moves, the run at {seconds:g} s: in "
+            "between it stays at its last state; give a longer one, or a function of time",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    run = Run(
+        plant=plant,
+        start=start,
+        motion=motion,
+        clock=clock,
+        end=end,
+        record_period=clock.ticks("record_dt", record_dt) if record_dt else 0,
+        stages=stages,
+        reference=goal,
+        sensors=bound,
         estimator=estimator,
         feedback=feedback,
-        disturbances=disturbances,
-        p=p,
-        saturate=saturate,
-        method=method,
-        max_step=max_step,
-        seed=seed,
+        disturbances=pushes,
+        parameters=parameters,
+        bounds=(lower[controls], upper[controls]) if saturate else None,
+        settings={
+            "seed": seed,
+            "method": motion.method,
+            "tolerance": None if method is not None or plant.is_discrete else float(tolerance),
+            "max_step": max_step,
+            "p": parameters.at(0.0).tolist(),
+            "feedback": feedback,
+            "reference_ends": until,
+        },
     )
-    return loop.run(progress)
+    laws = [stage.law for stage in stages] + ([] if estimator is None else [estimator])
+    with alone_with(laws):
+        return Loop(run).simulate(progress)
+
+
+class Loop:
+    """A run under way: where the plant is, what is known of it, what is held and recorded."""
+
+    def __init__(self, run: Run) -> None:
+        plant = run.plant
+        self.run = run
+        self.t, self.x, self.p = 0.0, run.start, run.parameters.at(0.0)
+        self.acting = "the set-up"  # who to blame when something raises
+        self.has_begun = False
+        self.known = plant.nominal_input.copy()  # inputs without disturbances
+        self.u = self.known
+        self.measured, self.measured_at = self.x, np.nan  # the start is what is known at first
+        self.answers: list[Any] = [None] * len(run.stages)  # in effect, of each controller
+        self.effects: list[Queue[Any]] = [Queue() for _ in run.stages]
+        self.deliveries: Queue[tuple[BoundSensor, float, np.ndarray]] = Queue()
+        self.record = Recorder(run)
+        self._controls = plant.input_index("control")
+        self._calls = [stage.times.on(run.clock) for stage in run.stages]
+        self._samples = [sensor.times.on(run.clock) for sensor in run.sensors]
+
+    def simulate(self, progress: Callable[[float], None] | None) -> SimulationResult:
+        """Carry the run out to its end, divergence or an interruption."""
+        try:
+            self._prepare()
+            self.has_begun = True
+            self._go(progress)
+            status, message = self._trouble() or (RunStatus.COMPLETED, "")
+        except KeyboardInterrupt:
+            status, message = RunStatus.INTERRUPTED, f"stopped at t = {self.t:g} s"
+        except Exception as cause:
+            if not self.has_begun and isinstance(cause, ValueError | TypeError):
+                raise  # what does not fit together is refused before the run
+            message = f"{self.acting} failed at t = {self.t:g} s: {type(cause).__name__}: {cause}"
+            error = SimulationError(message)
+            error.result = self._result(RunStatus.FAILED, message)
+            raise error from cause
+        if self.run.stages and self.run.feedback == "measurement" and np.isnan(self.measured_at):
+            warnings.warn(
+                f"no measurement of {self.run.sensors[0].sensor.name} was delivered: the "
+                "controller saw the start all the time",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        return self._result(status, message)
+
+    def _prepare(self) -> None:
+        self.acting = "the estimator"
+        getattr(self.run.estimator, "reset", lambda: None)()
+        for i, stage in enumerate(self.run.stages):
+            self.acting = stage.name
+            stage.reset()
+            # What an inner controller is to follow comes with the first answer of the outer one.
+            state, reference = (None, None) if i else (self._seen(), self.run.reference)
+            stage.prepare(state, reference)
+
+    def _go(self, progress: Callable[[float], None] | None) -> None:
+        """All that happens, in its order."""
+        run, now, shown = self.run, 0, 0
+        while True:
+            self.t = run.clock.seconds(now)
+            for change in run.disturbances.kicks(now):
+                self.x = run.plant.state.plus(self.x, change)
+            self._measure(now)
+            self._deliver(now)
+            if now < run.end:
+                self._command(now)
+                run.disturbances.push(now, self.t, self._blame)
+            self._keep()
+            if now == run.end:
+                return
+            now = self._move(now, self._next(now))
+            if self._trouble():
+                return
+            if progress is not None and 100 * now // run.end > shown:
+                shown = 100 * now // run.end
+                self.acting = "progress"
+                progress(now / run.end)
+
+    def _trouble(self) -> tuple[RunStatus, str] | None:
+        """What keeps the run from going on, if anything does."""
+        motion, estimator = self.run.motion, self.run.estimator
+        after = f"after t = {self.record.last_time:g} s"
+        if motion.status != RunStatus.COMPLETED:
+            return motion.status, f"{motion.trouble} {after}{self._hint()}"
+        if estimator is not None and not np.isfinite(estimator.x).all():
+            return RunStatus.DIVERGED, f"the estimate is not finite {after}"
+        return None
+
+    def _hint(self) -> str:
+        """What may be behind trouble: losses that controllers are too slow for."""
+        if not self.run.stages:
+            return ""
+        period, rows = self.run.stages[-1].times.dt, self.record
+        found = fast_losses(self.run.plant, self.t, rows.last_state, self.p, period)
+        return f"; {found}" if found else ""
+
+    def _measure(self, now: int) -> None:
+        for sensor, timing in zip(self.run.sensors, self._samples, strict=True):
+            if not timing.is_due(now):
+                continue
+            self.acting = sensor.times.what
+            y = sensor.measure(self.t, self.x, self.u, self.p)
+            self.record.taken(sensor.sensor.name, lost=y is None)
+            if y is not None:
+                self.deliveries.put(now + timing.delay, (sensor, self.t, y))
+
+    def _deliver(self, now: int) -> None:
+        for sensor, taken, y in self.deliveries.due(now):
+            late = sensor.times.delay > sensor.times.dt
+            self.record.measurement(sensor.sensor.name, taken, y, late=late)
+            self.measured, self.measured_at = y, taken
+            if self.run.estimator is not None:
+                self.acting = "the estimator"
+                self.run.estimator.update(sensor.sensor.name, y.copy())
+
+    def _command(self, now: int) -> None:
+        """Call the controllers that are due, from the outer to the inner."""
+        for i, (stage, timing) in enumerate(zip(self.run.stages, self._calls, strict=True)):
+            goal = self.answers[i - 1] if i else self.run.reference
+            if timing.is_due(now) and (i == 0 or goal is not None):
+                self.effects[i].put(now + timing.delay, self._call(i, stage, goal))
+            for answer in self.effects[i].due(now):
+                self.answers[i] = answer
+                if stage is self.run.stages[-1]:
+                    self.known = self.known.copy()
+                    bounds = self.run.bounds
+                    self.known[self._controls] = answer if bounds is None else answer.clip(*bounds)
+
+    def _call(self, i: int, stage: Stage, goal: object) -> Any:
+        self.acting = stage.name
+        x = self._seen()
+        started = perf_counter()
+        answer = stage.law(self.t, x, goal)
+        elapsed = perf_counter() - started
+        if stage is self.run.stages[-1]:
+            answer = check_controls(self.run.plant, stage.name, answer)
+        elif answer is None:
+            raise ValueError("it returned None, expected the reference of the next controller")
+        elif isinstance(answer, np.ndarray):
+            answer = answer.copy()
+        age = None if self.run.feedback == "state" else self.t - self.measured_at
+        self.record.call(stage.name, self.t, answer, elapsed, stage.info, age)
+        return answer
+
+    def _seen(self) -> np.ndarray:
+        """What the controllers know of the state."""
+        if self.run.feedback == "estimate" and self.run.estimator is not None:
+            return np.array(self.run.estimator.x, dtype=np.float64)
+        return (self.measured if self.run.feedback == "measurement" else self.x).copy()
+
+    def _next(self, now: int) -> int:
+        """The next tick at which something happens or is recorded."""
+        run = self.run
+        ticks = [run.end, run.disturbances.after(now), self.deliveries.next]
+        ticks += [timing.after(now) for timing in (*self._calls, *self._samples)]
+        ticks += [queue.next for queue in self.effects]
+        if run.record_period:
+            ticks.append(now - now % run.record_period + run.record_period)
+        return int(min(ticks))
+
+    def _move(self, now: int, after: int) -> int:
+        """Move the plant with the inputs held."""
+        run, seconds = self.run, self.run.clock.seconds(after - now)
+        self.acting = run.plant.name
+        self.u, self.p = self.known + run.disturbances.total, run.parameters.at(self.t)
+        self.record.input(self.u)
+        self.x = run.motion.advance(self.x, self.u, self.p, self.t, seconds)
+        if run.estimator is not None and run.motion.status == RunStatus.COMPLETED:
+            self.acting = "the estimator"
+            run.estimator.predict(self.t, self.known.copy(), seconds)
+        return after
+
+    def _keep(self) -> None:
+        """Record state and estimate."""
+        estimator = self.run.estimator
+        if estimator is None:
+            self.record.state(self.t, self.x)
+            return
+        P = getattr(estimator, "P", None)
+        deviation = None if P is None else np.sqrt(np.maximum(np.diagonal(P), 0.0))
+        self.record.state(self.t, self.x, np.array(estimator.x, dtype=np.float64), deviation)
+
+    def _result(self, status: RunStatus, message: str) -> SimulationResult:
+        if not len(self.record):
+            self.record.state(self.t, self.x)  # the estimator may be what failed
+        return self.record.finish(status, message)
+
+    def _blame(self, who: str) -> None:
+        self.acting = who

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +11,24 @@ import numpy as np
 from ..codegen import check_shape
 from ..groups import LieGroup, check_element, describe_group, group_from_description
 from ..io._archive import DAMAGE, LARGEST, damage_reason, read_archive, write_archive
-from ..systems._trajectory_file import read_group
+from ..systems._trajectory import read_group
+from ._contract import RunStatus
 from ._logs import ControllerLog, Measurements, TaskError
-from ._result import SimulationResult
 
-SCHEMA, VERSION = "lgcontrol.simulation", 1
+SCHEMA, VERSION = "lgcontrol.simulation", 2
 _TEXTS = ("name", "status", "message")
 _NAMES = ("input_names", "input_units", "input_roles")
 _ARRAYS = ("t", "x", "u", "input_bounds")
 _OPTIONAL = ("reference", "state_limits", "estimate", "estimate_std")
 
 
-def save_result(result: SimulationResult, path: Path) -> Path:
-    """See `SimulationResult.save`; the file appears complete or not at all."""
+def write_result(result: Mapping[str, Any], path: Path) -> Path:
+    """Write the fields of a `SimulationResult`; the file appears complete or not at all."""
     return write_archive(path, SCHEMA, VERSION, *_to_plain(result))
 
 
-def load_result(path: Path, group: LieGroup | None, largest: int = LARGEST) -> SimulationResult:
-    """See `SimulationResult.load`."""
+def read_result(path: Path, group: LieGroup | None, largest: int = LARGEST) -> dict[str, Any]:
+    """Fields of the `SimulationResult` in a file; see its ``load``."""
     path, arrays, description = read_archive(
         path, SCHEMA, VERSION, "saved simulation result", largest
     )
@@ -40,36 +40,37 @@ def load_result(path: Path, group: LieGroup | None, largest: int = LARGEST) -> S
         raise ValueError(f"{path} is damaged: {damage_reason(error)}") from None
 
 
-def _to_plain(result: SimulationResult) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def _to_plain(result: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """A result as arrays and a description that JSON can hold."""
-    arrays = {key: getattr(result, key) for key in _ARRAYS}
-    arrays |= {k: getattr(result, k) for k in _OPTIONAL if getattr(result, k) is not None}
-    for i, entry in enumerate(result.measurements.values()):
+    arrays = {key: result[key] for key in _ARRAYS}
+    arrays |= {k: result[k] for k in _OPTIONAL if result[k] is not None}
+    for i, entry in enumerate(result["measurements"].values()):
         arrays |= {f"measurement_{i}_t": entry.t, f"measurement_{i}_y": entry.y}
-    for i, task in enumerate(result.tasks.values()):
+    for i, task in enumerate(result["tasks"].values()):
         arrays[f"task_{i}_error"] = task.error
-    for i, log in enumerate(result.controllers.values()):
+    for i, log in enumerate(result["controllers"].values()):
         arrays[f"controller_{i}_t"] = log.t
         if log.command is not None:
             arrays[f"controller_{i}_command"] = log.command
         for k, values in enumerate(log.info.values()):
             arrays[f"controller_{i}_info_{k}"] = values
     description = {
-        "group": describe_group(result.group),
-        "units": {"t": "s", "x": result.group.coordinate_units, "u": result.input_units},
-        "coordinate_names": result.group.coordinate_names,
-        "measurements": {n: describe_group(e.group) for n, e in result.measurements.items()},
-        "tasks": {name: describe_group(task.group) for name, task in result.tasks.items()},
-        "controllers": {name: list(log.info) for name, log in result.controllers.items()},
-        "settings": dict(result.settings),
+        "group": describe_group(result["group"]),
+        "units": {"t": "s", "x": result["group"].coordinate_units, "u": result["input_units"]},
+        "coordinate_names": result["group"].coordinate_names,
+        "measurements": {n: describe_group(e.group) for n, e in result["measurements"].items()},
+        "counts": {n: [e.taken, e.lost, e.late] for n, e in result["measurements"].items()},
+        "tasks": {name: describe_group(task.group) for name, task in result["tasks"].items()},
+        "controllers": {name: list(log.info) for name, log in result["controllers"].items()},
+        "settings": dict(result["settings"]),
     }
-    return arrays, description | {key: getattr(result, key) for key in _TEXTS + _NAMES}
+    return arrays, description | {key: result[key] for key in _TEXTS + _NAMES}
 
 
 def _from_plain(
     arrays: Mapping[str, np.ndarray], description: Mapping[str, Any], group: LieGroup
-) -> SimulationResult:
-    """A result from what `_to_plain` returned; shapes are checked against each other."""
+) -> dict[str, Any]:
+    """Fields of a result from what `_to_plain` returned; shapes are checked against each other."""
     names = {key: tuple(map(str, description[key])) for key in _NAMES}
     n, m = len(arrays["t"]), len(names["input_names"])
     shapes = {
@@ -92,28 +93,29 @@ def _from_plain(
     kept["x"] = _states(kept["x"], group, str(description["status"]))
     _check_times("t", kept["t"], strictly=True)
     kept |= names | {key: str(description[key]) for key in _TEXTS}
-    return SimulationResult(
-        group=group,
-        measurements={
-            name: _measurements(arrays, i, kind, group)
+    counts = description.get("counts", {})  # files of version 1 have none
+    return kept | {
+        "status": RunStatus(kept["status"]),
+        "group": group,
+        "measurements": {
+            name: _measurements(arrays, i, kind, group, counts.get(name, ()))
             for i, (name, kind) in enumerate(description["measurements"].items())
         },
-        tasks={
+        "tasks": {
             name: _task(arrays, i, kind, n)
             for i, (name, kind) in enumerate(description.get("tasks", {}).items())
         },
-        controllers={
+        "controllers": {
             name: _controller(arrays, i, keys)
             for i, (name, keys) in enumerate(description["controllers"].items())
         },
-        settings=dict(description["settings"]),
-        **kept,
-    )
+        "settings": dict(description["settings"]),
+    }
 
 
 def _states(x: np.ndarray, group: LieGroup, status: str) -> np.ndarray:
     """States on the group; the last one of a run that diverged or failed may be anything."""
-    good = len(x) - (status in ("diverged", "failed"))
+    good = len(x) - (status in (RunStatus.DIVERGED, RunStatus.UNRESOLVED, RunStatus.FAILED))
     return np.concatenate([check_element("x", x[:good], group, batch=True), x[good:]])
 
 
@@ -127,7 +129,11 @@ def _check_times(name: str, t: np.ndarray, *, strictly: bool = False) -> None:
 
 
 def _measurements(
-    arrays: Mapping[str, np.ndarray], i: int, kind: dict[str, Any], state: LieGroup
+    arrays: Mapping[str, np.ndarray],
+    i: int,
+    kind: dict[str, Any],
+    state: LieGroup,
+    counts: Sequence[int],
 ) -> Measurements:
     try:
         group = group_from_description(kind)
@@ -138,7 +144,8 @@ def _measurements(
     t = check_shape(f"times of measurement {i}", arrays[f"measurement_{i}_t"], (None,))
     _check_times(f"measurement_{i}_t", t)
     y = arrays[f"measurement_{i}_y"]
-    return Measurements(t, check_shape(f"measurement {i}", y, (len(t), group.nq)), group)
+    y = check_shape(f"measurement {i}", y, (len(t), group.nq))
+    return Measurements(t, y, group, *map(int, counts))
 
 
 def _task(arrays: Mapping[str, np.ndarray], i: int, kind: dict[str, Any], n: int) -> TaskError:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from ..systems import System
-    from ._result import SimulationResult
+from ..systems import System
+from ._contract import ControlLaw, Reference
+from ._controllers import Cascade
+from ._result import SimulationResult
+from ._simulate import simulate
 
 
 @dataclass(frozen=True)
@@ -79,19 +81,21 @@ class Task:
     """
 
     plant: System
-    controller: Any
+    controller: ControlLaw | Cascade
     x0: np.ndarray
     seconds: float
-    reference: Any = None
+    reference: Reference | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     criteria: tuple[Criterion, ...] = ()
 
     def run(
-        self, *, seconds: float | None = None, seed: int = 0, progress: Any = None
+        self,
+        *,
+        seconds: float | None = None,
+        seed: int = 0,
+        progress: Callable[[float], None] | None = None,
     ) -> SimulationResult:
         """Simulate the closed loop; see `simulate` for seed and progress."""
-        from ._simulate import simulate
-
         with warnings.catch_warnings():
             if seconds is not None:  # what a shorter run leaves out is left out on purpose
                 warnings.filterwarnings("ignore", "the (Kick|Pulse) at")

@@ -1,24 +1,27 @@
 """Systems on Lie groups: fields, steps, rollouts, linearization, trajectories."""
 
 from ._augment import augment as augment
-from ._block_names import block_slices as block_slices
+from ._blocks import block_slices as block_slices
 from ._check import check_system as check_system
 from ._derivatives import field_derivatives as field_derivatives
 from ._errors import ErrorCoordinates as ErrorCoordinates
-from ._linearization import Linearization as Linearization
-from ._linearization import TrajectoryLinearization as TrajectoryLinearization
+from ._linearize import Linearization as Linearization
+from ._linearize import TrajectoryLinearization as TrajectoryLinearization
 from ._linearize import linearize as linearize
 from ._measurement import BoundMeasurement as BoundMeasurement
 from ._measurement import Measurement as Measurement
 from ._nlsys import to_nlsys as to_nlsys
-from ._sample_time import sample_time as sample_time
+from ._rollout import RolloutDerivatives as RolloutDerivatives
+from ._rollout import rollout_derivatives as rollout_derivatives
 from ._signals import Input as Input
 from ._signals import InputChoice as InputChoice
 from ._signals import Parameter as Parameter
 from ._signals import Role as Role
 from ._signals import check_name as check_name
+from ._stable_steps import choose_method as choose_method
 from ._stable_steps import stable_substeps as stable_substeps
 from ._stable_steps import step_factor as step_factor
+from ._steadiness import TrimPoint as TrimPoint
 from ._step import step_derivatives as step_derivatives
 from ._subspaces import Controllability as Controllability
 from ._subspaces import Mode as Mode
@@ -26,10 +29,10 @@ from ._subspaces import Observability as Observability
 from ._subspaces import controllability as controllability
 from ._subspaces import observability as observability
 from ._system import System as System
+from ._tracing import sample_time as sample_time
 from ._trajectory import Trajectory as Trajectory
 from ._trajectory import TrajectoryPoint as TrajectoryPoint
+from ._trim import TrimError as TrimError
 from ._trim import trim as trim
-from ._trim_point import TrimError as TrimError
-from ._trim_point import TrimPoint as TrimPoint
 from ._waypoints import WaypointMotion as WaypointMotion
 from ._waypoints import Waypoints as Waypoints

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import Any, TypeVar
 
-from ..codegen import unknown_name
-from . import _stages
-from ._augmented import Augmented
-from ._signals import Input
+import casadi as ca
+import numpy as np
 
-if TYPE_CHECKING:
-    from ._system import System
+from ..codegen import UnknownNameError, Value, unknown_name
+from ..groups import LieGroup, Product, Rn, check_element
+from ..integrators import Mechanical
+from ._blocks import blocks_of
+from ._definition import SystemDefinition
+from ._errors import ErrorCoordinates
+from ._signals import Input, Parameter
+
+Plant = TypeVar("Plant", bound=SystemDefinition)
 
 
 def augment(
-    system: System,
+    system: Plant,
     *,
     delay: float | Mapping[str, float] | None = None,
     delay_order: int = 4,
@@ -23,7 +30,7 @@ def augment(
     bias: str | Iterable[str] = (),
     integrate: str | Iterable[str] = (),
     reference: Any = None,
-) -> System:
+) -> Plant:
     """Return a system with further states, each kind in a block of its own.
 
     A command passes the delay, then the lag, then the bias on its way to the system.
@@ -75,13 +82,13 @@ def augment(
     """
     dt = system.dt
     stages = [
-        *((i, _stages.delay(entry, T, dt, delay_order)) for i, entry, T in _times(system, delay)),
-        *((i, _stages.lag(entry, T, dt)) for i, entry, T in _times(system, lag)),
+        *((i, input_delay(entry, T, dt, delay_order)) for i, entry, T in _times(system, delay)),
+        *((i, input_lag(entry, T, dt)) for i, entry, T in _times(system, lag)),
     ]
     biased = []
     for name in _listed("bias", bias):
         if _is_input(system, name):
-            stages.append((system.input_names.index(name), _stages.constant_bias(name)))
+            stages.append((system.input_names.index(name), input_bias(name)))
         else:
             biased.append(system.output.tangent_names.index(name))
     integrated = [_output_index(system, name) for name in _listed("integrate", integrate)]
@@ -93,7 +100,7 @@ def augment(
 
 
 def _times(
-    system: System, values: float | Mapping[str, float] | None
+    system: SystemDefinition, values: float | Mapping[str, float] | None
 ) -> list[tuple[int, Input, float]]:
     if values is None:
         return []
@@ -101,7 +108,7 @@ def _times(
         values = {system.input_names[i]: values for i in system.input_index("control")}
     for name in values:
         if name not in system.input_names:
-            raise KeyError(unknown_name("input", name, system.input_names))
+            raise UnknownNameError(unknown_name("input", name, system.input_names))
     indices = [system.input_names.index(name) for name in values]
     return [(i, system.inputs[i], value) for i, value in zip(indices, values.values(), strict=True)]
 
@@ -114,18 +121,338 @@ def _listed(argument: str, names: str | Iterable[str]) -> list[str]:
     return listed
 
 
-def _is_input(system: System, name: str) -> bool:
+def _is_input(system: SystemDefinition, name: str) -> bool:
     """Whether a bias is on an input; otherwise it is on an output error."""
     inputs, outputs = system.input_names, system.output.tangent_names
     if name in inputs and name in outputs:
         raise ValueError(f"bias: {name!r} names an input and an output error of {system.name}")
     if name not in inputs and name not in outputs:
-        raise KeyError(unknown_name("input or output error", name, [*inputs, *outputs]))
+        raise UnknownNameError(unknown_name("input or output error", name, [*inputs, *outputs]))
     return name in inputs
 
 
-def _output_index(system: System, name: str) -> int:
+def _output_index(system: SystemDefinition, name: str) -> int:
     names = system.output.tangent_names
     if name not in names:
-        raise KeyError(unknown_name("output error", name, names))
+        raise UnknownNameError(unknown_name("output error", name, names))
     return names.index(name)
+
+
+# What stands between a command and a system, each with its states
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """One signal on its way, with states of its own.
+
+    Attributes
+    ----------
+    block : str
+        Block of the state the states belong to.
+    names : tuple of str
+        Names of the states; their unit is that of the signal.
+    parameters : tuple of Parameter
+    run : callable
+        ``(states, signal, parameters) → signal, change`` with the rate of the states, for discrete
+        systems their change in a sample.
+    """
+
+    block: str
+    names: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+    run: Callable[[Value, Value, Value], tuple[Value, Value]]
+
+
+def input_lag(signal: Input, seconds: Any, dt: float) -> Stage:
+    """First-order lag with a time constant, exact for an input that is held."""
+    seconds = _positive(f"lag of {signal.name!r}", seconds)
+
+    def run(states: Value, command: Value, p: Value) -> tuple[Value, Value]:
+        share = 1 - ca.exp(-dt / p[0]) if dt else 1 / p[0]
+        return states[0], share * (command - states[0])
+
+    parameter = Parameter(f"{signal.name}.time_constant", "s", seconds)
+    return Stage("actuator", (signal.name,), (parameter,), run)
+
+
+def input_delay(signal: Input, seconds: Any, dt: float, order: int) -> Stage:
+    """Delay: a chain of samples in discrete time, a rational approximation in continuous time."""
+    seconds = _positive(f"delay of {signal.name!r}", seconds)
+    return _chain(signal, seconds, dt) if dt else _legendre(signal, seconds, order)
+
+
+def input_bias(signal: str) -> Stage:
+    """Constant that is added."""
+
+    def run(states: Value, value: Value, p: Value) -> tuple[Value, Value]:
+        return value + states[0], 0 * states
+
+    return Stage("bias", (signal,), (), run)
+
+
+def _chain(signal: Input, seconds: float, dt: float) -> Stage:
+    count = round(seconds / dt)
+    if count < 1 or abs(count * dt - seconds) > 1e-9 * seconds:
+        raise ValueError(
+            f"delay of {signal.name!r}: {seconds:g} s is not a multiple of the sample time "
+            f"{dt:g} s; the nearest is {max(count, 1) * dt:g} s"
+        )
+
+    def run(states: Value, command: Value, p: Value) -> tuple[Value, Value]:
+        return states[count - 1], ca.vertcat(command, states[: count - 1]) - states
+
+    return Stage("delay", tuple(f"{signal.name}.{k + 1}" for k in range(count)), (), run)
+
+
+def _legendre(signal: Input, seconds: float, order: int) -> Stage:
+    """Padé approximant (order − 1, order) of ``exp(−s T)``.
+
+    The states are coefficients of the input of the last T seconds in Legendre polynomials, which
+    keeps the equations well scaled and the output free of jumps.
+    """
+    if order < 1:
+        raise ValueError(f"delay_order must be at least 1, got {order}")
+    i, j = np.meshgrid(np.arange(order), np.arange(order), indexing="ij")
+    A = (2 * i + 1) * np.where(i < j, -1.0, (-1.0) ** (i - j + 1))
+    B = (2 * np.arange(order) + 1) * (-1.0) ** np.arange(order)
+
+    def run(states: Value, command: Value, p: Value) -> tuple[Value, Value]:
+        return ca.sum1(states), (ca.DM(A) @ states + ca.DM(B) * command) / p[0]
+
+    parameter = Parameter(f"{signal.name}.delay", "s", seconds)
+    return Stage("delay", tuple(f"{signal.name}.{k}" for k in range(order)), (parameter,), run)
+
+
+def _positive(name: str, value: Any) -> float:
+    number = float(value)
+    if not (isfinite(number) and number > 0):
+        raise ValueError(f"{name} must be positive seconds, got {number}")
+    return number
+
+
+# The parts put together
+
+
+class Augmented:
+    """Where the states and parameters of each part are, and the field made of the parts.
+
+    Parameters
+    ----------
+    system : System
+    stages : list of (int, Stage)
+        What inputs pass through, in this order, with the position of the input.
+    biased, integrated : list of int
+        Entries of the output error.
+    reference : array_like or None
+        Nominal reference of the integrators.
+    """
+
+    def __init__(
+        self,
+        system: SystemDefinition,
+        stages: list[tuple[int, Stage]],
+        biased: list[int],
+        integrated: list[int],
+        reference: Any,
+    ) -> None:
+        self.system = system
+        self.stages = stages
+        self.biased = biased
+        self.integrated = integrated
+        names, units = system.output.tangent_names, system.output.tangent_units
+        layout = _Layout(system)
+        self.stage_rows = [
+            layout.add(stage.block, [(name, system.inputs[i].unit) for name in stage.names])
+            for i, stage in stages
+        ]
+        self.bias_rows = layout.add("bias", [(names[i], units[i]) for i in biased])
+        self.integral_rows = layout.add(
+            "integral", [(names[i], f"{units[i]} s".strip()) for i in integrated]
+        )
+        self.state, self.places = layout.finish()
+        self.stage_parameters = [entry for _, stage in stages for entry in stage.parameters]
+        self.reference = _reference(system.output, reference) if integrated else []
+
+    def build(self) -> Any:
+        """Trace the parts into one system."""
+        system = self.system
+        quantities: dict[str, Any] = {
+            name: self._inside(quantity) for name, quantity in system.quantities.items()
+        }
+        invariants, project = self._static(system.invariants), self._static(system.project)
+        if invariants is not None and self.stages:
+            held = invariants
+            quantities["invariants"] = lambda t, x, u, p: held(x, p)
+            invariants = None
+        return system._like(
+            state=self.state,
+            f=self._field,
+            h=self._output,
+            output=system.output,
+            parameters=_distinct([*system.parameters, *self.stage_parameters, *self.reference]),
+            quantities=quantities,
+            invariants=invariants,
+            project=None
+            if project is None
+            else lambda x, p: ca.vertcat(project(x, p), x[system.state.nq :]),
+            derivatives=self._derivatives if system._knows_derivatives else None,
+            structure=None if system.structure is None else self._structure(system.structure),
+            errors=None if system.errors is None else self._errors(system.errors),
+        )
+
+    def _structure(self, inner: Mechanical) -> Mechanical:
+        """The structure inside, with the input that arrives there."""
+        nq, count = self.system.state.nq, self.system.n_parameters
+
+        def balance_derivatives(t: Value, x: Value, a: Value, u: Value, p: Value) -> Any:
+            arrives, by_x, by_u = self._arrival(x, u, p)
+            inside = inner.balance_derivatives(t, x[:nq], a, arrives, p[:count])
+            return ca.horzcat(inside[0], inside[1] @ by_x), inside[1] @ by_u
+
+        def input_map(t: Value, x: Value, u: Value, p: Value) -> Value:
+            arrives, _, by_u = self._arrival(x, u, p)
+            return inner.input_map(t, x[:nq], arrives, p[:count]) @ by_u
+
+        return replace(
+            inner,
+            mass_matrix=self._static(inner.mass_matrix),
+            force=self._inside(inner.force),
+            balance_derivatives=balance_derivatives,
+            input_map=input_map,
+            loss_jacobian=self._static(inner.loss_jacobian),
+            is_plain=inner.is_plain and not self.stages,
+        )
+
+    def _derivatives(self, t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value]:
+        """Closed forms of the field inside by the chain rule; AD for the further states."""
+        system, nq, count = self.system, self.system.state.nq, self.system.n_parameters
+        arrives, by_x, by_u = self._arrival(x, u, p)
+        Df, Bf = system.derivatives(t, x[:nq], arrives, p[:count])
+        own = self._field(t, x, u, p)[system.state.dim :]
+        return (
+            ca.vertcat(ca.horzcat(Df, Bf @ by_x), ca.jacobian(own, x) @ self.state.rate_matrix(x)),
+            ca.vertcat(Bf @ by_u, ca.jacobian(own, u)),
+        )
+
+    def _arrival(self, x: Value, u: Value, p: Value) -> tuple[Value, Value, Value]:
+        """Input that arrives inside, its derivatives by the further states and by the commands."""
+        arrives = self._arriving(x, u, p)[0]
+        by_x = ca.jacobian(arrives, x)[:, self.system.state.nq :]
+        return arrives, by_x, ca.jacobian(arrives, u)
+
+    def _errors(self, inner: ErrorCoordinates) -> ErrorCoordinates:
+        """The further states are error coordinates of their own."""
+        state, inside, count = self.state, self.system.state, self.system.n_parameters
+        own = state.dim - inside.dim
+        E = np.zeros((len(inner.names) + own, state.dim))
+        E[: len(inner.names), : inside.dim] = inner.selection
+        E[len(inner.names) :, inside.dim :] = np.eye(own)
+
+        def basis(x: Value, p: Value) -> Value:
+            return ca.diagcat(inner.basis(x[: inside.nq], p[:count]), ca.DM.eye(own))
+
+        names = [*inner.names, *state.tangent_names[inside.dim :]]
+        return ErrorCoordinates(E, basis, names, [*inner.units, *state.tangent_units[inside.dim :]])
+
+    def _static(self, function: Callable[..., Value] | None) -> Callable[..., Value] | None:
+        """Function of the state and parameters inside, for those of the whole."""
+        if function is None:
+            return None
+        nq, count = self.system.state.nq, self.system.n_parameters
+        return lambda x, p: function(x[:nq], p[:count])
+
+    def _inside(self, function: Callable[..., Value]) -> Callable[..., Value]:
+        """Function ``(t, x, u, p)`` of the system inside, with the input that arrives there."""
+        nq, count = self.system.state.nq, self.system.n_parameters
+        return lambda t, x, u, p: function(t, x[:nq], self._arriving(x, u, p)[0], p[:count])
+
+    def _arriving(self, x: Value, u: Value, p: Value) -> tuple[Value, list[Value]]:
+        """Input behind the stages, and the change of the states of each stage."""
+        signals = ca.vertsplit(u) if self.system.n_inputs else []
+        first = self.system.n_parameters
+        changes = []
+        for (index, stage), rows in zip(self.stages, self.stage_rows, strict=True):
+            own = p[first : first + len(stage.parameters)]
+            first += len(stage.parameters)
+            signals[index], change = stage.run(x[self._at(rows)], signals[index], own)
+            changes.append(change)
+        return ca.vertcat(*signals), changes
+
+    def _at(self, rows: list[tuple[str, int]]) -> list[int]:
+        return [self.places[row] for row in rows]
+
+    def _output(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        y = self._inside(self.system.h)(t, x, u, p)
+        if not self.biased:
+            return y
+        choice = ca.DM(np.eye(self.system.output.dim)[:, self.biased])
+        return self.system.output.plus(y, choice @ x[self._at(self.bias_rows)])
+
+    def _field(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        system = self.system
+        rates = dict.fromkeys(range(system.state.nq, self.state.nq), 0)
+        _, changes = self._arriving(x, u, p)
+        for rows, change in zip(self.stage_rows, changes, strict=True):
+            rates |= {at: change[k] for k, at in enumerate(self._at(rows))}
+        if self.integrated:
+            wanted = system.output.normalize(p[-len(self.reference) :])
+            error = system.output.minus(self._output(t, x, u, p), wanted)
+            at = self._at(self.integral_rows)
+            scale = system.dt or 1.0
+            rates |= {row: scale * error[i] for row, i in zip(at, self.integrated, strict=True)}
+        return ca.vertcat(self._inside(system.f)(t, x, u, p), *rates.values())
+
+
+class _Layout:
+    """Further blocks of vectors, filled part by part."""
+
+    def __init__(self, system: SystemDefinition) -> None:
+        self.blocks = {name: group for name, (group, _, _) in blocks_of(system.state).items()}
+        self.first = system.state.nq
+        self.entries: dict[str, list[tuple[str, str]]] = {}
+
+    def add(self, block: str, states: list[tuple[str, str]]) -> list[tuple[str, int]]:
+        """Take names and units of further states; returns their rows as (block, number)."""
+        if not states:
+            return []
+        held = self.entries.setdefault(block, [])
+        held += states
+        return [(block, k) for k in range(len(held) - len(states), len(held))]
+
+    def finish(self) -> tuple[Product, dict[tuple[str, int], int]]:
+        """Whole state group, and the coordinate of each row."""
+        places, position = {}, self.first
+        for block, held in self.entries.items():
+            group = Rn(len(held), tuple(n for n, _ in held), tuple(u for _, u in held))
+            self.blocks[_free_name(block, self.blocks)] = group
+            places |= {(block, k): position + k for k in range(len(held))}
+            position += len(held)
+        return Product(**self.blocks), places
+
+
+def _reference(output: LieGroup, reference: Any) -> list[Parameter]:
+    value = output.identity if reference is None else reference
+    value = check_element("reference", value, output)
+    return [
+        Parameter(f"reference.{name}", unit, float(entry))
+        for name, unit, entry in zip(
+            output.coordinate_names, output.coordinate_units, value, strict=True
+        )
+    ]
+
+
+def _distinct(parameters: list[Parameter]) -> list[Parameter]:
+    """Parameters under names that differ, the first ones as they are."""
+    found: dict[str, Parameter] = {}
+    for entry in parameters:
+        name = _free_name(entry.name, found)
+        found[name] = replace(entry, name=name)
+    return list(found.values())
+
+
+def _free_name(name: str, taken: Iterable[str]) -> str:
+    """Name, with the first number that makes it new where it is taken."""
+    held, k, free = set(taken), 2, name
+    while free in held:
+        free, k = f"{name}{k}", k + 1
+    return free

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from math import inf
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
 
 import numpy as np
 
-from ..groups import check_element
-from ._check_items import CHECKS, Samples
-from ._complete import complete_input, complete_parameters
-
-if TYPE_CHECKING:
-    from ._system import System
+from ..groups import LieGroup
+from ._definition import SystemDefinition
+from ._derivatives import field_derivatives
+from ._signals import control_name
+from ._step import step_function
+from ._tracing import check_state, complete_input, complete_parameters
 
 
 def check_system(
-    system: System,
+    system: SystemDefinition,
     x: Any = None,
     u: Any = None,
     *,
@@ -47,7 +49,8 @@ def check_system(
     dict of str to float
         Violation of each check that applies, by name: distinct names; finite field, output and
         quantities; output on its group; the same answer for both signs of a quaternion; exact
-        derivatives against central differences on the group (give x away from kinks); integration
+        derivatives against central differences on the group (give x away from kinks); a structure
+        that gives f; error coordinates that fit the constraints; integration
         that converges with its order; invariants constant for the nominal input; idempotent
         projection; pickling.
 
@@ -82,12 +85,12 @@ def check_system(
     return {name: size for name, (size, _) in found.items()}
 
 
-def _sample(system: System, x: Any, u: Any, p: Any, samples: int, seed: int) -> Samples:
+def _sample(system: SystemDefinition, x: Any, u: Any, p: Any, samples: int, seed: int) -> Samples:
     rng = np.random.default_rng(seed)
     p = complete_parameters(system, p)
     if x is None:
         x = system.state.random(rng, (samples,))
-    x = np.atleast_2d(check_element("x", x, system.state, batch=True, tolerance=inf))
+    x = np.atleast_2d(check_state(system, "x", x, batch=True))
     if system.project is not None:
         x = system.project(x, p)
     if u is None:
@@ -99,3 +102,265 @@ def _sample(system: System, x: Any, u: Any, p: Any, samples: int, seed: int) -> 
     u = complete_input(system, "u", u, batch=True)
     t = rng.uniform(0.0, 10.0, size=len(x))
     return Samples(t, x, np.broadcast_to(u, (len(x), system.n_inputs)), p)
+
+
+# The checks: each returns the size of the largest violation and where it is
+
+STEP = 1e-5  # of central differences: truncation about 1e-10, rounding about 1e-11
+
+Finding = tuple[float, str] | None
+"""Size of a violation next to what is compared, and where; None where a check does not apply."""
+
+_FINE = (0.0, "")
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Where the checks look, one sample a row; p is the same for all."""
+
+    t: np.ndarray
+    x: np.ndarray
+    u: np.ndarray
+    p: np.ndarray
+
+
+def _worst(off: np.ndarray, scale: np.ndarray | float, names: tuple[str, ...]) -> tuple[float, str]:
+    """Largest entry of an array (samples, rows) next to its scale, with its row and sample."""
+    if off.size == 0:
+        return _FINE
+    relative = np.nan_to_num(np.abs(off) / scale, nan=np.inf)
+    k, i = np.unravel_index(int(np.argmax(relative)), relative.shape)
+    return float(relative[k, i]), f"{names[i]}, sample {k}"
+
+
+def _numbered(name: str, count: int) -> tuple[str, ...]:
+    return tuple(f"{name}[{i}]" for i in range(count))
+
+
+def _names(system: SystemDefinition, at: Samples) -> Finding:
+    kinds = {
+        "state or input": (*system.state.coordinate_names, *system.input_names),
+        "tangent": system.state.tangent_names,
+        "output": map(control_name, system.output.tangent_names),
+        "input": map(control_name, system.input_names),
+        "parameter": system.parameter_names,
+    }
+    twice = [
+        f"{kind} {name!r}"
+        for kind, names in ((kind, list(names)) for kind, names in kinds.items())
+        for name in dict.fromkeys(names)
+        if names.count(name) > 1
+    ]
+    return (np.inf, "twice: " + ", ".join(twice)) if twice else _FINE
+
+
+def _finite(system: SystemDefinition, at: Samples) -> Finding:
+    bad = []
+    for name, function in {"f": system.f, "h": system.h, **system.quantities}.items():
+        fine = np.isfinite(function(at.t, at.x, at.u, at.p)).all(axis=-1)
+        if not fine.all():
+            bad.append(f"{name} at sample {int(np.argmin(fine))}")
+    return (np.inf, ", ".join(bad)) if bad else _FINE
+
+
+def _on_group(system: SystemDefinition, at: Samples) -> Finding:
+    y = system.h(at.t, at.x, at.u, at.p)
+    return _worst(y - system.output.normalize(y), 1.0, system.output.coordinate_names)
+
+
+def _both_signs(system: SystemDefinition, at: Samples) -> Finding:
+    """A full turn leads to the other quaternion of the same state."""
+    state, found = system.state, None
+    for i in np.flatnonzero(np.array(state.tangent_units) == "rad"):
+        other = state.plus(at.x, 2 * np.pi * np.eye(state.dim)[i])
+        if np.abs(state.minus(other, at.x)).max() > 1e-6:
+            continue  # an unwrapped angle: another state, though the same pose
+        here, there = (system.f(at.t, x, at.u, at.p) for x in (at.x, other))
+        y, z = (system.h(at.t, x, at.u, at.p) for x in (at.x, other))
+        found = max(
+            found or _FINE,
+            _worst(there - here, 1 + np.abs(here).max(), _prefixed("f", state.tangent_names)),
+            _worst(system.output.minus(z, y), 1.0, _prefixed("h", system.output.tangent_names)),
+        )
+    return found
+
+
+def _prefixed(what: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{what}: {name}" for name in names)
+
+
+def _derivatives(system: SystemDefinition, at: Samples) -> Finding:
+    exact = field_derivatives(system)(at.t, at.x, at.u, at.p)
+    state, output = system.state, system.output
+
+    def differences(function: Callable, target: LieGroup | None) -> tuple[np.ndarray, np.ndarray]:
+        def slope(step_x: np.ndarray, step_u: np.ndarray) -> np.ndarray:
+            above, below = (
+                function(at.t, state.plus(at.x, sign * step_x), at.u + sign * step_u, at.p)
+                for sign in (1.0, -1.0)
+            )
+            off = above - below if target is None else target.minus(above, below)
+            return off / (2 * STEP)
+
+        by_x = [slope(step, np.zeros(system.n_inputs)) for step in STEP * np.eye(state.dim)]
+        by_u = [slope(np.zeros(state.dim), step) for step in STEP * np.eye(system.n_inputs)]
+        shape = (*by_x[0].shape, 0)
+        return np.stack(by_x, axis=-1), np.stack(by_u, axis=-1) if by_u else np.zeros(shape)
+
+    A, B = differences(
+        step_function(system) if system.is_discrete else system.f, state if system.dt else None
+    )
+    if not system.is_discrete:
+        A = A - state.ad(exact.rate)
+    C, D = differences(system.h, output)
+    return max(
+        _worst(
+            np.abs(found - expected).max(axis=-1, initial=0.0),
+            1 + np.abs(expected).max(initial=0.0),
+            tuple(f"{name}: {row}" for row in group.tangent_names),
+        )
+        for name, found, expected, group in (
+            ("A", A, exact.A, state),
+            ("B", B, exact.B, state),
+            ("C", C, exact.C, output),
+            ("D", D, exact.D, output),
+        )
+    )
+
+
+def _structure(system: SystemDefinition, at: Samples) -> Finding:
+    """``q̇ = v``, ``M v̇ = F``, M and D symmetric; derivatives of the balance against differences."""
+    known, state = system.structure, system.state
+    if known is None:
+        return None
+    q, v = (state.tangent_slice(b) for b in (known.configuration, known.velocity))  # type: ignore
+    speeds = at.x[..., state.coordinate_slice(known.velocity)]  # type: ignore[attr-defined]
+    names = state.tangent_names
+    rate = system.f(at.t, at.x, at.u, at.p)
+    a, M = rate[..., v], known.mass_matrix(at.x, at.p)
+    F = known.force(at.t, at.x, at.u, at.p)
+    size = 1 + np.abs(M).max() * (1 + np.abs(a).max()) + np.abs(F).max()
+    slopes = known.balance_derivatives(at.t, at.x, a, at.u, at.p)
+    B = known.input_map(at.t, at.x, at.u, at.p)
+    found = [
+        _worst(rate[..., q] - speeds, 1 + np.abs(speeds).max(), _prefixed("rate", names[q])),
+        _worst((M @ a[..., None])[..., 0] - F, size, _prefixed("M v̇ - F", names[v])),
+        _symmetric("mass matrix", M, names[v], definite=True),
+        _worst(
+            np.abs(B - slopes.by_u).max(axis=-1, initial=0.0),
+            1 + np.abs(B).max(initial=0.0),
+            _prefixed("input map and by_u", names[v]),
+        ),
+    ]
+    if known.loss_jacobian is not None:
+        losses = known.loss_jacobian(at.x, at.p)
+        found.append(_symmetric("loss Jacobian", losses, names[v], definite=False))
+
+    def balance(x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        inertia = (known.mass_matrix(x, at.p) @ a[..., None])[..., 0]
+        return known.force(at.t, x, u, at.p) - inertia
+
+    moves = [(step, np.zeros(system.n_inputs)) for step in STEP * np.eye(state.dim)]
+    moves += [(np.zeros(state.dim), step) for step in STEP * np.eye(system.n_inputs)]
+    exact = np.concatenate([slopes.by_x, slopes.by_u], axis=-1)
+    for k, (dx, du) in enumerate(moves):
+        ahead, back = (balance(state.plus(at.x, s * dx), at.u + s * du) for s in (1.0, -1.0))
+        off = (ahead - back) / (2 * STEP) - exact[..., k]
+        scale = 1 + np.abs(exact).max() + size / 100  # rounding of a difference over its step
+        found.append(_worst(off, scale, _prefixed("balance derivatives", names[v])))
+    return max(found)
+
+
+def _symmetric(what: str, matrix: np.ndarray, names: tuple[str, ...], *, definite: bool) -> Any:
+    """Largest asymmetry; infinite where an eigenvalue has the wrong sign."""
+    size = np.abs(matrix).max(initial=0.0)
+    off = np.abs(matrix - np.swapaxes(matrix, -1, -2)).max(axis=-1, initial=0.0)
+    lowest = np.linalg.eigvalsh(matrix).min(axis=-1, initial=np.inf)
+    wrong = lowest <= 0 if definite else lowest < -1e-9 * size
+    off = np.where(wrong[..., None], np.inf, off)
+    kind = f"{what} symmetric and {'positive' if definite else 'not negative'}"
+    return _worst(off, 1 + size, _prefixed(kind, names))
+
+
+def _errors(system: SystemDefinition, at: Samples) -> Finding:
+    """``E N = 1``, and retractions that have the errors asked for, to first order."""
+    if system.errors is None:
+        return None
+    E, N = system.errors.selection, system.errors.basis(at.x, at.p)
+    names = system.error_names
+    found = [_worst((np.abs(E @ N - np.eye(len(E)))).max(axis=-1), 1.0, _prefixed("E N", names))]
+    for z in STEP * np.eye(len(E)):
+        ahead, back = (system.retract(at.x, sign * z, at.p) for sign in (1.0, -1.0))
+        off = (system.error(ahead, at.x) - system.error(back, at.x)) / (2 * STEP) - z / STEP
+        off_basis = system.state.minus(ahead, back) / (2 * STEP) - (N @ (z / STEP))
+        found.append(_worst(off, 1.0, _prefixed("retraction", names)))
+        scale = 1 + np.abs(N).max()
+        tangent = _prefixed("N and the projection", system.state.tangent_names)
+        found.append(_worst(off_basis, scale, tangent))
+    return max(found)
+
+
+def _converges(system: SystemDefinition, at: Samples) -> Finding:
+    """Halving the step of rk4 must divide its error by sixteen; a half of that passes."""
+    if system.is_discrete:
+        return None
+    local = field_derivatives(system)(at.t, at.x, at.u, at.p)
+    speed = np.abs(local.A).sum(axis=-1).max(axis=-1) + np.abs(local.rate).max(axis=-1)
+    dt = 0.1 / (1 + speed)
+    once, twice, four = (
+        step_function(system, "rk4", substeps)(at.t, at.x, at.u, at.p, dt) for substeps in (1, 2, 4)
+    )
+    coarse, fine = (
+        np.abs(system.state.minus(x, four)).max(axis=-1, keepdims=True) for x in (once, twice)
+    )
+    return _worst(np.maximum(fine - coarse / 8, 0.0), 1.0, ("step",))
+
+
+def _invariants(system: SystemDefinition, at: Samples) -> Finding:
+    if system.invariants is None:
+        return None
+    state, u = system.state, system.nominal_input
+    here = system.invariants(at.x, at.p)
+    if system.is_discrete:
+        off = system.invariants(step_function(system)(at.t, at.x, u, at.p), at.p) - here
+    else:
+        rate = system.f(at.t, at.x, u, at.p)
+        ahead, back = (
+            system.invariants(state.plus(at.x, sign * STEP * rate), at.p) for sign in (1.0, -1.0)
+        )
+        off = (ahead - back) / (2 * STEP)
+    return _worst(off, 1 + np.abs(here).max(initial=0.0), _numbered("invariants", here.shape[-1]))
+
+
+def _projection(system: SystemDefinition, at: Samples) -> Finding:
+    if system.project is None:
+        return None
+    state, again = system.state, system.project(at.x, at.p)
+    return max(
+        _worst(state.minus(again, at.x), 1.0, state.tangent_names),
+        _worst(again - state.normalize(again), 1.0, state.coordinate_names),
+    )
+
+
+def _pickles(system: SystemDefinition, at: Samples) -> Finding:
+    try:
+        copy = ForkingPickler.loads(ForkingPickler.dumps(system))  # type: ignore[attr-defined]
+    except Exception as error:  # whatever an attribute of the user's raises
+        return np.inf, str(error).splitlines()[0]
+    here, there = (np.nan_to_num(s.f(at.t, at.x, at.u, at.p)) for s in (system, copy))
+    return _worst(there - here, 1.0, system.state.tangent_names)
+
+
+CHECKS: dict[str, Callable[[SystemDefinition, Samples], Finding]] = {
+    "names differ": _names,
+    "f, h and quantities are finite": _finite,
+    "h is on the output group": _on_group,
+    "f and h do not see a quaternion's sign": _both_signs,
+    "derivatives equal central differences": _derivatives,
+    "structure is that of f": _structure,
+    "error coordinates fit the constraints": _errors,
+    "steps converge with their order": _converges,
+    "invariants are constant": _invariants,
+    "projection is idempotent": _projection,
+    "pickles": _pickles,
+}

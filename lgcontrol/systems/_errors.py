@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value, check_shape, unknown_name
+from ..codegen import UnknownNameError, Value, check_shape, unknown_name
 from ..groups import LieGroup
 
 # E N = 1 is met by construction or not at all; a basis solved for at a badly chosen selection
@@ -92,7 +92,9 @@ class ErrorCoordinates:
         chosen = list(names)
         for name in chosen:
             if name not in state.tangent_names:
-                raise KeyError(unknown_name("entry of the tangent", name, state.tangent_names))
+                raise UnknownNameError(
+                    unknown_name("entry of the tangent", name, state.tangent_names)
+                )
         index = [state.tangent_names.index(name) for name in chosen]
         E = np.eye(state.dim)[index]
 

@@ -1,34 +1,358 @@
-"""Exact linearization about the nominal solution, in left-invariant error coordinates."""
+"""Exact linearization about the nominal solution, at a point or along a trajectory."""
 
 from __future__ import annotations
 
-from math import inf
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
+import scipy
 
-from ..codegen import check_shape
-from ..groups import LieGroup, Product, check_element
-from ._complete import complete_input, complete_parameters
+from ..groups import LieGroup, Product
+from ..integrators import Method
+from . import _subspaces as subspaces
+from ._definition import SystemDefinition
 from ._derivatives import field_derivatives
-from ._linearization import Linearization, TrajectoryLinearization
-from ._steadiness import Steadiness
+from ._signals import (
+    Input,
+    InputChoice,
+    choose_inputs,
+    control_name,
+    control_names,
+    names_of,
+)
+from ._stable_steps import substeps_for
+from ._steadiness import Kind, Steadiness, TrimPoint
+from ._step import step_derivatives
+from ._tracing import complete_parameters, read_point, sample_time
 from ._trajectory import Trajectory
 
 if TYPE_CHECKING:
-    from ._system import System
+    import control
+
+ACCURACY = 1e-5  # of the factors of modes over a step between nodes
+MOST_SUBSTEPS = 2000  # a second or so for a trajectory of a hundred nodes
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Linearization:
+    """``ε̇ = A ε + B δu, δy = C ε + D δu`` with ``X = X̄ exp(ε)``, ``Y = Ȳ exp(δy)``.
+
+    For discrete systems ``ε⁺ = A ε + B δu``.
+
+    Attributes
+    ----------
+    A, B, C, D : ndarray
+        Shapes (n, n), (n, m), (r, n), (r, m) with n = system.n_errors and r = output.dim.
+    x, u, p : ndarray
+        Where; u holds all inputs of the system.
+    t : float
+        Time in s.
+    rate : ndarray, shape (dim,)
+        The field there.
+    inputs : tuple of Input
+        Those the columns of B and D belong to.
+    system : System
+    steadiness : Steadiness
+        What stays the same along the motion, found when asked: `kind` and `varying` say it.
+    """
+
+    A: np.ndarray
+    B: np.ndarray
+    C: np.ndarray
+    D: np.ndarray
+    x: np.ndarray
+    u: np.ndarray
+    p: np.ndarray
+    t: float
+    rate: np.ndarray
+    inputs: tuple[Input, ...]
+    system: SystemDefinition
+    steadiness: Steadiness
+
+    @property
+    def kind(self) -> Kind:
+        """Equilibrium, relative equilibrium or none; looked for when first asked.
+
+        "relative equilibrium": the field and A stay the same along the motion with the present
+        rate, which is a symmetry then.
+        """
+        return self.steadiness.kind
+
+    @property
+    def varying(self) -> tuple[str, ...]:
+        """Inputs and outputs whose columns of B, D or rows of C, D change along a steady motion.
+
+        A force fixed in the world, for example, or a position in world coordinates.
+        """
+        gone = {*self.system.input_names} - {*self.input_names}
+        return tuple(name for name in self.steadiness.varying if name not in gone)
+
+    def __repr__(self) -> str:
+        """Where, what kind of motion, and sizes; A, B, C and D hold the numbers."""
+        (n, m), r = self.B.shape, len(self.C)
+        kind = "no equilibrium" if self.kind == "none" else self.kind
+        varying = f", varying: {', '.join(self.varying)}" if self.varying else ""
+        return (
+            f"Linearization({self.system.name!r}, {kind}, {n} states, {m} inputs, {r} outputs, "
+            f"t={self.t:g} s{varying})"
+        )
+
+    @property
+    def dt(self) -> float:
+        """Sample time in s, 0 for continuous systems."""
+        return self.system.dt
+
+    @property
+    def poles(self) -> np.ndarray:
+        """Eigenvalues of A, complex, shape (n,); the slowest ones last.
+
+        Those of a continuous system are in 1/s; a negative real part decays. Those of a discrete
+        one decay within the unit circle.
+        """
+        values = np.linalg.eigvals(self.A).astype(np.complex128)
+        real, imaginary = np.real(values), np.imag(values)
+        growth = np.abs(values) if self.system.is_discrete else real
+        return values[np.lexsort((imaginary, real, growth))]
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """Names of the error states."""
+        return self.system.error_names
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the inputs of B."""
+        return names_of(self.inputs)
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of the output errors."""
+        return self.system.output.tangent_names
+
+    @property
+    def is_time_invariant(self) -> bool:
+        """Whether A, B, C and D all stay the same along the nominal motion."""
+        return self.kind != "none" and not self.varying
+
+    @property
+    def motion(self) -> TrimPoint:
+        """Nominal motion through the point, at its present rate and with its input."""
+        return TrimPoint(self.x, self.u, self.t, self.p, self.rate, self.kind, self.system)
+
+    def varying_columns(self) -> tuple[str, ...]:
+        """Names of the inputs whose columns of B change along the motion (`varying` has D too)."""
+        if not self.varying:
+            return ()
+        changes = self.steadiness.columns_of_B
+        return tuple(name for name in self.input_names if name in changes)
+
+    def discrete(self, dt: float) -> tuple[np.ndarray, np.ndarray]:
+        """``ε_{k+1} = A_d ε_k + B_d δu_k`` with the input held over steps of dt.
+
+        Exact (a matrix exponential) where A and B stay the same along the motion; elsewhere those
+        of the point are frozen. Fast modes are no obstacle. A discrete system has its own step.
+
+        Parameters
+        ----------
+        dt : float
+            In s; the sample time for discrete systems.
+
+        Returns
+        -------
+        A : ndarray, shape (n, n)
+        B : ndarray, shape (n, m)
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import Rn
+        >>> from lgcontrol.systems import System
+        >>> motor = System("motor", Rn(1), lambda t, x, u, p: 100 * (u - x), inputs=["u"])
+        >>> A, B = motor.linearize([0.0]).discrete(0.1)  # after ten time constants
+        >>> A.round(6), B.round(6)
+        (array([[4.5e-05]]), array([[0.999955]]))
+        """
+        dt = sample_time(self.system, dt)
+        if self.system.is_discrete:
+            return self.A, self.B
+        n, m = self.B.shape
+        matrix = np.zeros((n + m, n + m))
+        matrix[:n] = dt * np.hstack([self.A, self.B])
+        held = scipy.linalg.expm(matrix)
+        return held[:n, :n], held[:n, n:]
+
+    def controls(self) -> Linearization:
+        """Keep the control inputs only."""
+        return self.with_inputs("control")
+
+    def with_inputs(self, inputs: InputChoice) -> Linearization:
+        """Keep the inputs with a role.
+
+        Parameters
+        ----------
+        inputs : {"control", "disturbance", "noise", "all"}
+
+        Returns
+        -------
+        Linearization
+        """
+        index = choose_inputs(self.inputs, inputs)
+        kept = tuple(self.inputs[i] for i in index)
+        return replace(self, B=self.B[:, index], D=self.D[:, index], inputs=kept)
+
+    def to_control(self, inputs: InputChoice = "control") -> control.StateSpace:
+        """Return a `control.StateSpace` in error coordinates, with names.
+
+        python-control reserves the dot in names of signals: it becomes an underscore.
+
+        Parameters
+        ----------
+        inputs : {"control", "disturbance", "noise", "all"}
+            Which inputs to keep.
+
+        Returns
+        -------
+        control.StateSpace
+
+        Raises
+        ------
+        ValueError
+            If there are no inputs of the choice or no outputs, or two names become the same.
+        """
+        import control
+
+        kept = self.with_inputs(inputs)
+        for kind, names in (("inputs", kept.input_names), ("outputs", kept.output_names)):
+            if not names:
+                choice = f" of the choice {inputs!r}" if kind == "inputs" else ""
+                raise ValueError(
+                    f"{self.system.name} has no {kind}{choice}, which a control.StateSpace needs"
+                )
+        return control.StateSpace(
+            kept.A,
+            kept.B,
+            kept.C,
+            kept.D,
+            self.dt,
+            name=control_name(self.system.name),
+            states=list(self.state_names),
+            inputs=control_names("inputs", kept.input_names),
+            outputs=control_names("outputs", self.output_names),
+        )
+
+    def controllability(
+        self, inputs: InputChoice = "control", tolerance: float = 1e-9
+    ) -> subspaces.Controllability:
+        """Which error states the inputs reach; see `lgcontrol.systems.controllability`."""
+        return subspaces.controllability(self, inputs, tolerance)
+
+    def observability(self, tolerance: float = 1e-9) -> subspaces.Observability:
+        """Which error states the outputs show; see `lgcontrol.systems.observability`."""
+        return subspaces.observability(self, tolerance)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TrajectoryLinearization:
+    """Linearizations at the nodes of a trajectory.
+
+    Attributes
+    ----------
+    trajectory : Trajectory
+    A, B, C, D : ndarray
+        As in `Linearization`, with the node as first axis; continuous-time for continuous systems.
+    p : ndarray, shape (n_parameters,)
+    system : System
+    """
+
+    trajectory: Trajectory
+    A: np.ndarray
+    B: np.ndarray
+    C: np.ndarray
+    D: np.ndarray
+    p: np.ndarray
+    system: SystemDefinition
+
+    def __len__(self) -> int:
+        """Count the nodes."""
+        return len(self.A)
+
+    def __repr__(self) -> str:
+        """Nodes and sizes; A, B, C and D hold the numbers."""
+        (nodes, n, m), t = self.B.shape, self.trajectory.t
+        return (
+            f"TrajectoryLinearization({self.system.name!r}, {nodes} nodes from {t[0]:g} to "
+            f"{t[-1]:g} s, {n} states, {m} inputs)"
+        )
+
+    def discrete(
+        self, method: str | Method = "rk4", substeps: int | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """``ε_{k+1} = A_k ε_k + B_k δu_k`` between the nodes, the inputs held.
+
+        The errors are those from the motion that the system makes from each node: the same as from
+        the next node where the trajectory obeys the system.
+
+        Parameters
+        ----------
+        method : str or Method
+            See `System.step`.
+        substeps : int, optional
+            Equal steps between two nodes. If left out, as many as keep the factor of every mode of
+            the linearizations within 1e-5 of the exact one (next to the larger of the two and 1).
+
+        Returns
+        -------
+        A : ndarray, shape (N, n, n)
+        B : ndarray, shape (N, n, m)
+
+        Raises
+        ------
+        ValueError
+            If more than 2000 substeps are needed, or a discrete system has another sample time.
+        """
+        nodes, system = self.trajectory, self.system
+        steps = np.diff(nodes.t)
+        if system.is_discrete:
+            for step in steps[[int(np.argmin(steps)), int(np.argmax(steps))]]:
+                sample_time(system, step, "spacing of the nodes")
+        if substeps is None:
+            substeps = self._enough_substeps(method, steps)
+        derivatives = step_derivatives(system, method)
+        count = 1 if system.is_discrete else substeps
+        u, h = nodes.u[: len(nodes) - 1], steps / count
+        t, x = nodes.t[:-1], nodes.x[:-1]
+        result = derivatives(t, x, u, self.p, h)
+        A, B = result.A, result.B
+        for k in range(1, count):
+            result = derivatives(t + k * h, result.x_next, u, self.p, h)
+            A, B = result.A @ A, result.A @ B + result.B
+        return A, B
+
+    def _enough_substeps(self, method: str | Method, steps: np.ndarray) -> int:
+        if self.system.is_discrete:
+            return 1
+        z = steps[:, None] * np.linalg.eigvals(self.A[:-1])
+        found = substeps_for(z.ravel(), method, ACCURACY)
+        if found > MOST_SUBSTEPS:
+            k, i = np.unravel_index(int(np.argmax(np.abs(z))), z.shape)
+            raise ValueError(
+                f"{self.system.name}: the step of {steps[k]:g} s at node {k} needs {found} "
+                f"substeps for the mode of {np.abs(z[k, i]) / steps[k]:.3g} 1/s there: leave out "
+                "the states that are so fast, give substeps, or put the nodes closer together"
+            )
+        return found
 
 
 @overload
 def linearize(  # type: ignore[overload-overlap]  # Any stands for points
-    system: System, x: Trajectory, *, p: Any = None
+    system: SystemDefinition, x: Trajectory, *, p: Any = None
 ) -> TrajectoryLinearization: ...
 @overload
 def linearize(
-    system: System, x: Any, u: Any = None, *, t: float | None = None, p: Any = None
+    system: SystemDefinition, x: Any, u: Any = None, *, t: float | None = None, p: Any = None
 ) -> Linearization: ...
 def linearize(
-    system: System, x: Any, u: Any = None, *, t: float | None = None, p: Any = None
+    system: SystemDefinition, x: Any, u: Any = None, *, t: float | None = None, p: Any = None
 ) -> Linearization | TrajectoryLinearization:
     """Linearize exactly about the nominal solution through a point, or along a trajectory.
 
@@ -81,25 +405,7 @@ def linearize(
     return Linearization(A, B, C, D, x, u, p, t, here.rate, system.inputs, system, steadiness)
 
 
-def read_point(
-    system: System, t: float | None, x: Any, u: Any, p: Any
-) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
-    """Check t, x, u, p; x may be a point that has some of the others."""
-    if hasattr(x, "x") and hasattr(x, "u"):
-        if u is not None:
-            raise TypeError("got a point, which has its own input, and u as well")
-        p = getattr(x, "p", None) if p is None else p
-        t = getattr(x, "t", None) if t is None else t
-        x, u = x.x, x.u
-    return (
-        0.0 if t is None else float(check_shape("t", t, ())),
-        check_element("x", x, system.state, tolerance=inf),
-        system.nominal_input if u is None else complete_input(system, "u", u),
-        complete_parameters(system, p),
-    )
-
-
-def _along(system: System, nodes: Trajectory, p: Any) -> TrajectoryLinearization:
+def _along(system: SystemDefinition, nodes: Trajectory, p: Any) -> TrajectoryLinearization:
     if nodes.x.ndim != 2:
         raise ValueError(f"linearize one trajectory at a time: x has shape {nodes.x.shape}")
     if nodes.u.shape[-1] != system.n_inputs or nodes.group.nq != system.state.nq:
@@ -115,16 +421,19 @@ def _along(system: System, nodes: Trajectory, p: Any) -> TrajectoryLinearization
     p = complete_parameters(system, p)
     result = field_derivatives(system)(nodes.t, nodes.x, nodes.input_at_nodes, p)
     _refuse_non_finite(system, result)
-    return TrajectoryLinearization(nodes, *_in_errors(system, nodes.x, p, result), p, system)
+    A, B, C, D = _in_errors(system, nodes.x, p, result)
+    return TrajectoryLinearization(nodes, A, B, C, D, p, system)
 
 
-def _in_errors(system: System, x: np.ndarray, p: np.ndarray, full: Any) -> tuple[np.ndarray, ...]:
+def _in_errors(
+    system: SystemDefinition, x: np.ndarray, p: np.ndarray, full: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """A, B, C, D in the error coordinates of a system, without negative zeros."""
     A, B, C, D = full.A, full.B, full.C, full.D
     if system.errors is not None:
         E, N = system.errors.selection, system.errors.basis(x, p)
         A, B, C = E @ A @ N, E @ B, C @ N
-    return tuple(matrix + 0.0 for matrix in (A, B, C, D))
+    return A + 0.0, B + 0.0, C + 0.0, D + 0.0
 
 
 def _factors(group: LieGroup) -> list[LieGroup | None]:
@@ -138,7 +447,7 @@ def _factors(group: LieGroup) -> list[LieGroup | None]:
     return [None] * group.dim if adds else [group]
 
 
-def _refuse_non_finite(system: System, result: Any) -> None:
+def _refuse_non_finite(system: SystemDefinition, result: Any) -> None:
     state, output = system.state.tangent_names, system.output.tangent_names
     rows = {"rate": state, "A": state, "B": state, "C": output, "D": output}
     for name, labels in rows.items():

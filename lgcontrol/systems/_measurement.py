@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ..codegen import ModelFunction, check_shape, unknown_name
+from ..codegen import ModelFunction, UnknownNameError, check_shape, unknown_name
 from ..groups import LieGroup
-from ._derivatives import matrix_function, output_derivatives
+from ._definition import SystemDefinition
+from ._derivatives import output_derivatives
 from ._signals import check_name
-from ._tracing import symbols_of, trace_field
-
-if TYPE_CHECKING:
-    from ._system import System
+from ._tracing import matrix_function, symbols_of, trace_field
 
 # Eigenvalues of a covariance may be negative by this share of the largest: rounding.
 NEGATIVE = 1e-12
@@ -103,19 +101,21 @@ class Measurement:
     def _who(self) -> str:
         return f"{type(self).__name__.lower()} {self.name!r}"
 
-    def bind(self, system: System) -> BoundMeasurement:
+    def bind(self, system: SystemDefinition) -> BoundMeasurement:
         """The measurement on a system: its function traced, its noise checked."""
         function, group = self._measured(system)
         return BoundMeasurement(self, system, function, group, self._noise_factor(group.dim))
 
-    def _measured(self, system: System) -> tuple[ModelFunction, LieGroup]:
+    def _measured(self, system: SystemDefinition) -> tuple[ModelFunction, LieGroup]:
         """The function and the group it maps to."""
         if self.h is None:
             return system.h, system.output
         if isinstance(self.h, str):
             blocks: dict[str, LieGroup] = getattr(system.state, "blocks", {})
             if self.h not in blocks:
-                raise KeyError(f"{self._who}: {unknown_name('block of the state', self.h, blocks)}")
+                raise UnknownNameError(
+                    f"{self._who}: {unknown_name('block of the state', self.h, blocks)}"
+                )
             where = system.state.coordinate_slice(self.h)  # type: ignore[attr-defined]
             group = blocks[self.h]
             return trace_field(system, "measure", lambda t, x, u, p: x[where], group.nq), group
@@ -168,7 +168,7 @@ class BoundMeasurement:
     """
 
     measurement: Measurement
-    system: System
+    system: SystemDefinition
     function: ModelFunction
     group: LieGroup
     noise_factor: np.ndarray

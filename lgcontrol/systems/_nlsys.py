@@ -1,4 +1,4 @@
-"""Systems as python-control input/output systems, in stored or in error coordinates."""
+"""Systems to python-control, in stored or in error coordinates, and from there."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, unknown_name
-from ._linearize import read_point
-from ._signals import InputChoice, choose_inputs, control_name, control_names
+from ..codegen import ModelFunction, UnknownNameError, unknown_name
+from ..groups import Rn
+from ._definition import SystemDefinition
+from ._signals import InputChoice, Parameter, choose_inputs, control_name, control_names
 from ._steadiness import classify
-from ._tracing import Field, symbols_of
+from ._step import step_function
+from ._tracing import Field, read_point, symbols_of
 
 if TYPE_CHECKING:
     import control
-
-    from ._system import System
 
 Coordinates = Literal["group", "error"]
 
@@ -27,7 +27,7 @@ REFINEMENTS = 3
 
 
 def to_nlsys(
-    system: System,
+    system: SystemDefinition,
     coordinates: Coordinates = "group",
     *,
     about: Any = None,
@@ -78,7 +78,7 @@ def to_nlsys(
     import control
 
     if coordinates not in get_args(Coordinates):
-        raise ValueError(unknown_name("coordinates", coordinates, get_args(Coordinates)))
+        raise UnknownNameError(unknown_name("coordinates", coordinates, get_args(Coordinates)))
     if (about is None) == (coordinates == "error"):
         raise ValueError(
             "error coordinates need about: a trim point or a state"
@@ -128,11 +128,11 @@ class _Callback:
         return self.function(t, x, full, p)
 
 
-def _group_functions(system: System) -> tuple[ModelFunction, ModelFunction]:
+def _group_functions(system: SystemDefinition) -> tuple[ModelFunction, ModelFunction]:
     def update(t, x, u, p):
         x = system.state.normalize(x)  # solvers let the norm drift
         if system.is_discrete:
-            return system.step()(t, x, u, p, system.dt)
+            return step_function(system)(t, x, u, p, system.dt)
         return system.state.rate_matrix(x) @ system.f(t, x, u, p)
 
     def output(t, x, u, p):
@@ -144,7 +144,7 @@ def _group_functions(system: System) -> tuple[ModelFunction, ModelFunction]:
 
 
 def _error_functions(
-    system: System, t0: float, x0: np.ndarray, u0: np.ndarray, p0: np.ndarray
+    system: SystemDefinition, t0: float, x0: np.ndarray, u0: np.ndarray, p0: np.ndarray
 ) -> tuple[ModelFunction, ModelFunction]:
     kind = classify(system, t0, x0, u0, p0)
     if kind == "none":
@@ -170,7 +170,7 @@ def _error_functions(
     def update(t, z, du, p):
         x = displaced(t, z, p)
         if system.is_discrete:
-            after = system.step()(t, x, u0 + du, p, system.dt)
+            after = step_function(system)(t, x, u0 + du, p, system.dt)
             return system.error(after, state.plus(nominal(t), rate))
         e = z if system.errors is None else state.minus(x, nominal(t))
         moved = state.Ad(state.exp(-e)) @ rate
@@ -185,7 +185,7 @@ def _error_functions(
     return _trace(system, "update", update, count), _trace(system, "output", output, count)
 
 
-def _trace(system: System, name: str, build: Field, states: int) -> ModelFunction:
+def _trace(system: SystemDefinition, name: str, build: Field, states: int) -> ModelFunction:
     t, _, u, p = symbols_of(system)
     x = system.symbol.sym("x", states)
     result = system.symbol(build(t, x, u, p))
@@ -200,3 +200,49 @@ def _trace(system: System, name: str, build: Field, states: int) -> ModelFunctio
             name: (result.shape[0],),
         },
     )
+
+
+def from_control(model: Any) -> dict[str, Any]:
+    """Arguments of a System that moves as a model of python-control; see `System.from_control`."""
+    import control
+
+    if isinstance(model, control.TransferFunction):
+        raise TypeError("a TransferFunction has no states: give control.ss(model)")
+    if not isinstance(model, control.StateSpace | control.NonlinearIOSystem):
+        kind = type(model).__name__
+        raise TypeError(f"from_control takes a StateSpace or NonlinearIOSystem, not {kind}")
+    if model.dt is True:
+        raise ValueError(f"{model.name}: dt=True leaves the sample time open; give it in s")
+    arguments: dict[str, Any] = {
+        "name": model.name,
+        "state": Rn(model.nstates, tuple(model.state_labels)),
+        "output": Rn(model.noutputs, tuple(model.output_labels)),
+        "inputs": list(model.input_labels),
+        "dt": float(model.dt or 0.0),
+    }
+    step = 1.0 if model.dt else 0.0  # f of a discrete system is what is added
+    if isinstance(model, control.StateSpace):
+        A, B, C, D = (ca.DM(matrix) for matrix in (model.A, model.B, model.C, model.D))
+        A = A - step * ca.DM.eye(model.nstates)
+        return arguments | {
+            "f": lambda t, x, u, p: A @ x + B @ u,
+            "h": lambda t, x, u, p: C @ x + D @ u,
+            "derivatives": lambda t, x, u, p: (A, B),
+        }
+    names = tuple(model.params)
+
+    def column(value: Any) -> Any:
+        return ca.vertcat(*value) if isinstance(value, list | tuple | np.ndarray) else value
+
+    def update(t: Any, x: Any, u: Any, p: Any) -> Any:
+        params = dict(zip(names, ca.vertsplit(p), strict=True)) if names else {}
+        return column(model.updfcn(t, x, u, params)) - step * x
+
+    def output(t: Any, x: Any, u: Any, p: Any) -> Any:
+        if model.outfcn is None:
+            return x
+        params = dict(zip(names, ca.vertsplit(p), strict=True)) if names else {}
+        return column(model.outfcn(t, x, u, params))
+
+    parameters = [Parameter(name, "", float(model.params[name])) for name in names]
+    return arguments | {"f": update, "h": output, "parameters": parameters}

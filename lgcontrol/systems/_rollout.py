@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from math import inf
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+import casadi as ca
 import numpy as np
 
 from ..codegen import ModelFunction, chain, check_shape
-from ..groups import check_element
-from ..integrators import Method
-from ._complete import complete_input, complete_parameters
-from ._sample_time import sample_time
+from ..integrators import Method, get_method
+from ._definition import SystemDefinition
+from ._step import resolved_step, step_derivatives, step_function
+from ._tracing import check_state, complete_input, complete_parameters, sample_time
 from ._trajectory import Trajectory
-
-if TYPE_CHECKING:
-    from ._system import System
 
 
 def rollout(
-    system: System,
+    system: SystemDefinition,
     x0: Any,
     u: Any = None,
     dt: float | None = None,
@@ -66,7 +64,8 @@ def rollout(
     Warns
     -----
     RuntimeWarning
-        If a motion diverges: says which and when.
+        If a motion diverges: says which and when. If a step does not solve its equations: says
+        which and how far it is off.
 
     Examples
     --------
@@ -77,43 +76,175 @@ def rollout(
     >>> SO2.log(run.x[-1]).round(12)
     array([1.])
     """
-    dt = sample_time(system, dt)
-    start = check_element("x0", x0, system.state, batch=True, tolerance=inf)
-    u = _input_sequence(system, u, steps)
-    count = u.shape[-2]
-    p = complete_parameters(system, p, batch=True)
-    t = check_shape("t0", t0, ()) + dt * np.arange(count + 1)
-    axes = {"x0": start.shape[:-1], "u": u.shape[:-2], "p": p.shape[:-1]}
-    try:
-        batch = np.broadcast_shapes(*axes.values())
-    except ValueError:
-        listed = ", ".join(f"{name} {shape}" for name, shape in axes.items())
-        raise ValueError(f"batch axes do not broadcast: {listed}") from None
-    x = np.empty((*batch, count + 1, system.state.nq))
-    x[..., 0, :] = start
-    run = rollout_function(system, count, method, substeps)
-    x[..., 1:, :] = run(t[:-1, None], start, u, p, dt)
-    gone = np.logical_or.accumulate(~np.isfinite(x).all(axis=-1), axis=-1)
-    x[gone] = np.nan
-    u = np.broadcast_to(u, (*batch, count, system.n_inputs))
-    made = Trajectory._of(system.state, t, x, u, system.inputs)
-    if gone.any():
-        warnings.warn(_divergence(system, made), RuntimeWarning, stacklevel=2)
-    return made
+    given = _Given.check(system, x0, u, dt, steps, t0, p)
+    run = rollout_function(system, given.count, method, substeps)
+    made = run(given.t[:-1, None], given.x0, given.u, given.p, given.dt)
+    plain = isinstance(made, np.ndarray)
+    trajectory = given.trajectory(system, made if plain else made.x_next)
+    residual = np.zeros(1) if plain else made.residual[..., 0]
+    if trajectory.diverged.any():
+        warnings.warn(_divergence(system, trajectory), RuntimeWarning, stacklevel=2)
+    elif not (residual <= 1).all():
+        warnings.warn(_unsolved(system, method, residual), RuntimeWarning, stacklevel=2)
+    return trajectory
+
+
+class RolloutDerivatives(NamedTuple):
+    """A rollout with the derivatives of its steps.
+
+    Attributes
+    ----------
+    trajectory : Trajectory
+    A, B, P : ndarray
+        Of ``z⁺ = A z + B δu + P δp`` in each of the N steps, in error coordinates: shapes
+        (..., N, n_errors, n_errors), (..., N, n_errors, n_inputs), (..., N, n_errors,
+        n_parameters). P is None unless asked for.
+    """
+
+    trajectory: Trajectory
+    A: np.ndarray
+    B: np.ndarray
+    P: np.ndarray | None
+
+
+def rollout_derivatives(
+    system: SystemDefinition,
+    x0: Any,
+    u: Any = None,
+    dt: float | None = None,
+    *,
+    steps: int | None = None,
+    t0: float = 0.0,
+    p: Any = None,
+    method: str | Method = "rk4",
+    substeps: int = 1,
+    parameters: bool = False,
+) -> RolloutDerivatives:
+    """Response to a whole input sequence with the derivatives of every step, in one call.
+
+    Parameters
+    ----------
+    system, x0, u, dt, steps, t0, p, method, substeps
+        As for `System.rollout`.
+    parameters : bool
+        Whether to differentiate by the parameters, too.
+
+    Returns
+    -------
+    RolloutDerivatives
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import Rn
+    >>> from lgcontrol.systems import System
+    >>> cart = System("cart", Rn(1), lambda t, x, u, p: u - 2 * x, inputs=["force"])
+    >>> made = rollout_derivatives(cart, [1.0], [0.0], 0.1, steps=3, method="euler")
+    >>> made.A.ravel().round(9), made.B.shape
+    (array([0.8, 0.8, 0.8]), (3, 1, 1))
+    """
+    given = _Given.check(system, x0, u, dt, steps, t0, p)
+    one = step_derivatives(system, method, substeps, parameters=parameters)
+    key = ("rollout_derivatives", given.count, one)
+    if key not in system._cache:
+        flat = _with_columns(one)
+        carry = ("x", "x_next")
+        system._cache[key] = chain(flat, given.count, carry=carry, each=["t", "u"])
+    made = system._cache[key](given.t[:-1, None], given.x0, given.u, given.p, given.dt)
+    matrices = [
+        np.swapaxes(made[1 + k].reshape(*made[1 + k].shape[:-1], *shape[::-1]), -1, -2)
+        for k, shape in enumerate(one.result_shapes[1:])
+    ]
+    P = matrices[2] if parameters else None
+    trajectory = given.trajectory(system, made.x_next)
+    return RolloutDerivatives(trajectory, matrices[0], matrices[1], P)
+
+
+def _with_columns(step: ModelFunction) -> ModelFunction:
+    """The same results with matrices as columns, which a chain returns."""
+    f = step.function
+    symbols: list[Any] = [ca.MX.sym(f.name_in(i), *f.size_in(i)) for i in range(f.n_in())]
+    results: list[Any] = [ca.vec(result) for result in f.call(symbols)]
+    made = ca.Function(f.name(), symbols, results, f.name_in(), f.name_out())
+    shapes = dict(zip(step.arguments, step.argument_shapes, strict=True))
+    return ModelFunction(made, shapes=shapes, defaults=step.defaults)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """Arguments of a rollout, checked and complete."""
+
+    x0: np.ndarray
+    u: np.ndarray
+    p: np.ndarray
+    t: np.ndarray
+    dt: float
+    batch: tuple[int, ...]
+
+    @classmethod
+    def check(
+        cls,
+        system: SystemDefinition,
+        x0: Any,
+        u: Any,
+        dt: float | None,
+        steps: int | None,
+        t0: Any,
+        p: Any,
+    ) -> _Given:
+        dt = sample_time(system, dt)
+        start = check_state(system, "x0", x0, batch=True)
+        u = _input_sequence(system, u, steps)
+        p = complete_parameters(system, p, batch=True)
+        t = check_shape("t0", t0, ()) + dt * np.arange(u.shape[-2] + 1)
+        axes = {"x0": start.shape[:-1], "u": u.shape[:-2], "p": p.shape[:-1]}
+        try:
+            batch = np.broadcast_shapes(*axes.values())
+        except ValueError:
+            listed = ", ".join(f"{name} {shape}" for name, shape in axes.items())
+            raise ValueError(f"batch axes do not broadcast: {listed}") from None
+        return cls(start, u, p, t, dt, batch)
+
+    @property
+    def count(self) -> int:
+        """Number of steps."""
+        return self.u.shape[-2]
+
+    def trajectory(self, system: SystemDefinition, after: np.ndarray) -> Trajectory:
+        """Start and the states after each step; NaN from where a motion diverges."""
+        x = np.empty((*self.batch, self.count + 1, system.state.nq))
+        x[..., 0, :], x[..., 1:, :] = self.x0, after
+        x[np.logical_or.accumulate(~np.isfinite(x).all(axis=-1), axis=-1)] = np.nan
+        u = np.broadcast_to(self.u, (*self.batch, self.count, system.n_inputs))
+        return Trajectory._of(system.state, self.t, x, u, system.inputs)
 
 
 def rollout_function(
-    system: System, count: int, method: str | Method = "rk4", substeps: int = 1
+    system: SystemDefinition, count: int, method: str | Method = "rk4", substeps: int = 1
 ) -> ModelFunction:
-    """``(t, x, u, p, dt) → x_next`` with one row a step in t, u and x_next."""
-    step = system.step(method, substeps)
+    """``(t, x, u, p, dt) → x_next`` with one row a step in t, u and x_next.
+
+    Methods that solve equations have a second result, ``residual``.
+    """
+    step = resolved_step(system, method, substeps) or step_function(system, method, substeps)
     key = ("rollout", count, step)
     if key not in system._cache:
         system._cache[key] = chain(step, count, carry=("x", "x_next"), each=["t", "u"])
     return system._cache[key]
 
 
-def _divergence(system: System, made: Trajectory) -> str:
+def _unsolved(system: SystemDefinition, method: str | Method, residual: np.ndarray) -> str:
+    """Say where the equations of a step were not solved."""
+    first = int(np.argmax((~(residual <= 1)).any(axis=tuple(range(residual.ndim - 1)))))
+    name = get_method(method).name
+    return (
+        f"{system.name}: {(~(residual <= 1)).sum()} of {residual.size} steps of {name} did not "
+        f"solve their equations, the first is step {first}; the largest residual is "
+        f"{residual.max():.2g} times what is tolerated; use a shorter dt, more substeps, or "
+        "dataclasses.replace(method, iterations=…)"
+    )
+
+
+def _divergence(system: SystemDefinition, made: Trajectory) -> str:
     """Say which motion came first to an end, and when."""
     ends = made.diverged_at
     first = tuple(int(i) for i in np.unravel_index(int(np.argmin(ends)), ends.shape))
@@ -130,7 +261,7 @@ def _divergence(system: System, made: Trajectory) -> str:
     return f"{system.name}: {text}{remedy}"
 
 
-def _input_sequence(system: System, u: Any, steps: int | None) -> np.ndarray:
+def _input_sequence(system: SystemDefinition, u: Any, steps: int | None) -> np.ndarray:
     """Inputs of shape (..., N, n_inputs)."""
     u = system.nominal_input if u is None else np.asarray(u, dtype=np.float64)
     if u.ndim == 1:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from math import inf, isfinite, isnan
 from typing import Any, Literal, TypeVar, get_args
 
+import casadi as ca
 import numpy as np
 
-from ..codegen import unknown_name
+from ..codegen import UnknownNameError, is_symbolic, unknown_name
 from ..groups import LieGroup
 
 Role = Literal["control", "disturbance", "noise"]
@@ -120,25 +121,38 @@ def names_of(signals: Sequence[Any]) -> tuple[str, ...]:
     return tuple(signal.name for signal in signals)
 
 
+def nominal_of(signals: Sequence[Any]) -> np.ndarray:
+    """Nominal values of signals, shape (n,)."""
+    return np.array([signal.nominal for signal in signals], dtype=np.float64)
+
+
 def choose_inputs(inputs: Sequence[Input], choice: InputChoice) -> np.ndarray:
     """Positions of the inputs with a role, or of all; integers of shape (k,)."""
     if choice not in get_args(InputChoice):
-        raise ValueError(unknown_name("choice of inputs", choice, get_args(InputChoice)))
+        raise UnknownNameError(unknown_name("choice of inputs", choice, get_args(InputChoice)))
     chosen = [i for i, entry in enumerate(inputs) if choice in (entry.role, "all")]
     return np.array(chosen, dtype=int)
 
 
 def set_by_name(
     kind: str, names: Sequence[str], vector: np.ndarray, values: Mapping[str, Any]
-) -> np.ndarray:
-    """Put values into a vector (..., n) by name, in place; unknown names are refused."""
+) -> Any:
+    """Vector (..., n) with values put in by name; unknown names are refused.
+
+    Values with batch axes give the vector these axes, symbols make it a CasADi column.
+    """
     for name, value in values.items():
         if name not in names:
-            raise KeyError(unknown_name(kind, name, names))
-        if not np.isfinite(value).all():
+            raise UnknownNameError(unknown_name(kind, name, names))
+        if not is_symbolic(value) and not np.isfinite(value).all():
             raise ValueError(f"{kind} {name!r} is not finite: {value}")
-        vector[..., names.index(name)] = value
-    return vector
+    if is_symbolic(*values.values()):
+        return ca.vertcat(*(values.get(name, float(vector[i])) for i, name in enumerate(names)))
+    batch = np.broadcast_shapes(vector.shape[:-1], *(np.shape(v) for v in values.values()))
+    made = np.broadcast_to(vector, (*batch, len(names))).copy()
+    for name, value in values.items():
+        made[..., names.index(name)] = value
+    return made
 
 
 def control_name(name: str) -> str:
@@ -192,7 +206,7 @@ def check_limits(
     found = {}
     for name, pair in limits.items():
         if name not in state.coordinate_names:
-            raise KeyError(unknown_name("limited coordinate", name, state.coordinate_names))
+            raise UnknownNameError(unknown_name("limited coordinate", name, state.coordinate_names))
         lower, upper = (float(value) for value in pair)
         if not lower <= upper:
             raise ValueError(f"limits of {name!r}: [{lower}, {upper}] is not an interval")

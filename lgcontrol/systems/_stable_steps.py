@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from ..integrators import Method, get_method
+from ._definition import SystemDefinition
 from ._derivatives import field_derivatives
-from ._sample_time import sample_time
-
-if TYPE_CHECKING:
-    from ._system import System
+from ._step import step_derivatives
+from ._tracing import complete_parameters, sample_time
 
 # Modes with less damping than this, next to their size, count as undamped: steps of low order let
 # them grow however short they are, by the given share a step at most.
 UNDAMPED = 1e-3
 UNDAMPED_GROWTH = 0.01
+MOST_EXPLICIT = 8  # substeps of rk4 that are worth their accuracy
 # More substeps are as good as none: the search ends there, for absurd states where none will do.
 COUNTLESS = 2**30
 
@@ -50,7 +51,7 @@ def step_factor(method: str | Method, z: Any) -> np.ndarray:
 
 
 def stable_substeps(
-    system: System,
+    system: SystemDefinition,
     x: Any,
     u: Any,
     dt: float,
@@ -79,7 +80,7 @@ def stable_substeps(
     method : str or Method
     accuracy : float, optional
         Largest error of the factor of each mode over dt, too, next to the larger of one and the
-        factor.
+        factor. Methods that treat losses apart from other forces are judged by stability alone.
     p : array_like, shape (n_parameters,), optional
     t : float or array_like
         Time in s.
@@ -106,15 +107,64 @@ def stable_substeps(
     method = get_method(method)
     if system.is_discrete or not system.state.dim:
         return 1
+    if _splits(system, method):
+        return _substeps_of_split(system, x, u, sample_time(system, dt), method, p, t)
     dt = sample_time(system, dt)
     u = system.nominal_input if u is None else u
-    p = system.nominal_parameters if p is None else p
+    p = complete_parameters(system, p, batch=True)
     A = field_derivatives(system)(t, x, u, p).A.reshape(-1, system.state.dim, system.state.dim)
     z = dt * np.linalg.eigvals(A[np.isfinite(A).all(axis=(1, 2))]).ravel()
     return substeps_for(z, method, accuracy)
 
 
-def warn_if_unstable(system: System, dt: float, method: str | Method, substeps: int) -> None:
+def choose_method(
+    system: SystemDefinition,
+    dt: float,
+    x: Any = None,
+    u: Any = None,
+    *,
+    p: Any = None,
+    t: Any = 0.0,
+) -> str:
+    """Method for steps of a given length: rk4, or linearly_implicit_euler for fast losses.
+
+    Losses in joints count as fast where rk4 takes more than 8 substeps for them. Then the linearly
+    implicit step is as cheap as Euler's, and damps them however fast they are. Adaptive
+    integration chooses for itself (`lgcontrol.integrators.integrate`); where accuracy matters more
+    than time take "radau_iia5".
+
+    Parameters
+    ----------
+    system : System
+    dt : float
+        Step in s.
+    x : array_like, shape (..., nq), optional
+        State, or states of a motion; the identity if left out, where dry friction is steepest.
+    u, p, t
+        As for `stable_substeps`.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import Rn
+    >>> from lgcontrol.systems import System
+    >>> choose_method(System("lag", Rn(1), lambda t, x, u, p: -x), 0.1)
+    'rk4'
+    """
+    structure = system.structure
+    if system.is_discrete or structure is None or structure.loss_jacobian is None:
+        return "rk4"
+    x = system.state.identity if x is None else x
+    needed = stable_substeps(system, x, u, dt, "rk4", p=p, t=t)
+    return "linearly_implicit_euler" if needed > MOST_EXPLICIT else "rk4"
+
+
+def warn_if_unstable(
+    system: SystemDefinition, dt: float, method: str | Method, substeps: int
+) -> None:
     """Warn (twice removed from the caller) if a step is not stable at the identity."""
     needed = stable_substeps(system, system.state.identity, None, dt, method)
     if needed > substeps:
@@ -130,20 +180,57 @@ def warn_if_unstable(system: System, dt: float, method: str | Method, substeps: 
 def substeps_for(z: np.ndarray, method: str | Method, accuracy: float | None = None) -> int:
     """Fewest substeps for modes with the given eigenvalues times dt."""
     z, method = np.asarray(z, dtype=complex), get_method(method)
-    if _holds(z, method, 1, accuracy):
+    return _fewest(lambda count: _holds(z, method, count, accuracy))
+
+
+def _fewest(holds: Callable[[int], bool]) -> int:
+    """Smallest number for which something holds, by doubling and halving."""
+    if holds(1):
         return 1
     short, enough = 1, 2
-    while not _holds(z, method, enough, accuracy):
+    while not holds(enough):
         short, enough = enough, 2 * enough
         if enough >= COUNTLESS:
             return enough
     while enough - short > 1:
         middle = (short + enough) // 2
-        if _holds(z, method, middle, accuracy):
+        if holds(middle):
             enough = middle
         else:
             short = middle
     return enough
+
+
+def _splits(system: SystemDefinition, method: Method) -> bool:
+    """Whether a method treats some modes apart, so that no one factor R(z) is that of all."""
+    structure = system.structure
+    has_losses = structure is not None and structure.loss_jacobian is not None
+    return method.needs_structure or (has_losses and method.uses_losses)
+
+
+def _substeps_of_split(
+    system: SystemDefinition, x: Any, u: Any, dt: float, method: Method, p: Any, t: Any
+) -> int:
+    """Fewest substeps with which the matrix of the step itself lets no mode grow that does not."""
+    u = system.nominal_input if u is None else u
+    p = system.nominal_parameters if p is None else p
+    n = system.n_errors
+    A = field_derivatives(system)(t, x, u, p).A
+    lead = A.shape[:-2]
+    finite = np.isfinite(A).all(axis=(-1, -2))
+    growth = np.zeros(lead)
+    growth[finite] = np.linalg.eigvals(A[finite]).real.max(axis=-1, initial=0.0)
+    step = step_derivatives(system, method)
+
+    def holds(count: int) -> bool:
+        made = np.broadcast_to(step(t, x, u, p, dt / count).A, (*lead, n, n))
+        if not np.isfinite(made[finite]).all():
+            return False
+        largest = np.abs(np.linalg.eigvals(made[finite])).max(axis=-1, initial=0.0)
+        limit = np.exp(growth[finite] * dt / count) + UNDAMPED_GROWTH
+        return bool((largest <= limit).all())
+
+    return _fewest(holds)
 
 
 def _holds(z: np.ndarray, method: Method, substeps: int, accuracy: float | None) -> bool:

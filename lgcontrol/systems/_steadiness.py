@@ -1,20 +1,23 @@
-"""Whether a motion is steady: equilibrium, relative equilibrium or neither, and what varies."""
+"""Steady motions: equilibria, relative equilibria, and what varies along them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from ._definition import SystemDefinition
 from ._derivatives import field_derivatives
-from ._linearization import Kind
-from ._nearest import NO_GRADIENT
 from ._scaling import balanced, balancing_units
+from ._trajectory import Trajectory, TrajectoryPoint
 
-if TYPE_CHECKING:
-    from ._system import System
+Kind = Literal["equilibrium", "relative equilibrium", "none"]
+
+# Entries of gradients (SI) below this are rounding: the row does not depend on that variable. The
+# slowest orbits about the earth have 1e-9, a constraint force that cancels leaves 1e-13.
+NO_GRADIENT = 1e-11
 
 # A rate counts as zero, and as unchanged, where displacements of the state and the inputs by these
 # shares of their values, or amounts in SI units, would explain it: a point typed with four digits
@@ -46,7 +49,7 @@ class Steadiness:
     here : result of `field_derivatives` there
     """
 
-    system: System
+    system: SystemDefinition
     t: float
     x: np.ndarray
     u: np.ndarray
@@ -107,13 +110,15 @@ class Later(NamedTuple):
     tolerance: np.ndarray
 
 
-def classify(system: System, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray) -> Kind:
+def classify(
+    system: SystemDefinition, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray
+) -> Kind:
     """Kind of the motion with the present rate."""
     return Steadiness(system, t, x, u, p, field_derivatives(system)(t, x, u, p)).kind
 
 
 def _what_changes(
-    system: System, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray, here: Any
+    system: SystemDefinition, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray, here: Any
 ) -> _Changes:
     """Follow the motion with the present rate and see what changes; what is not finite does."""
     everything = _Changes(
@@ -144,7 +149,7 @@ def _what_changes(
 
 
 def follow(
-    system: System, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray, here: Any
+    system: SystemDefinition, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray, here: Any
 ) -> Later:
     """Look at the motion ``X exp((s − t) rate)`` later on."""
     limit = rate_tolerance(system, x, u, here)
@@ -163,7 +168,7 @@ def follow(
     return Later(times, states, there, np.maximum(limit, rate_tolerance(system, states, u, there)))
 
 
-def rate_tolerance(system: System, x: np.ndarray, u: np.ndarray, at: Any) -> np.ndarray:
+def rate_tolerance(system: SystemDefinition, x: np.ndarray, u: np.ndarray, at: Any) -> np.ndarray:
     """Size of a rate that a small displacement explains, shape (..., dim).
 
     Each row has its own: a fast state says nothing about how steady a slow one is.
@@ -189,3 +194,68 @@ def _changes(here: np.ndarray, there: np.ndarray, axis: int) -> np.ndarray:
     line = size.max(axis=axis, keepdims=True, initial=0.0)
     limit = SHARE * line + NOISE * np.abs(here).max(initial=0.0)
     return (~(np.abs(there - here) <= limit)).any(axis=0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TrimPoint:
+    """A motion ``X(s) = x exp((s − t) rate)`` with constant input; callable like a trajectory.
+
+    Attributes
+    ----------
+    x : ndarray, shape (nq,)
+        State at time t.
+    u : ndarray, shape (n_inputs,)
+        All inputs.
+    t : float
+        Time in s.
+    p : ndarray, shape (n_parameters,)
+    rate : ndarray, shape (dim,)
+        Constant body-fixed rate, per s (per sample for discrete systems); zero at an equilibrium.
+    kind : str
+        "equilibrium" or "relative equilibrium"; "none" for the best iterate of a failure.
+    system : System
+    """
+
+    x: np.ndarray
+    u: np.ndarray
+    t: float
+    p: np.ndarray
+    rate: np.ndarray
+    kind: Kind
+    system: SystemDefinition
+
+    def __repr__(self) -> str:
+        """Kind, state and input to five digits, and the rate where it is not zero."""
+        kind = "no equilibrium" if self.kind == "none" else self.kind
+        values = {"x": self.x, "u": self.u}
+        if self.kind != "equilibrium":
+            values["rate"] = self.rate
+        layout = {"precision": 5, "suppress_small": True, "max_line_width": 10**6}
+        shown = (f"{name}={np.array2string(value, **layout)}" for name, value in values.items())
+        return f"TrimPoint({self.system.name!r}, {kind}, {', '.join(shown)})"
+
+    def __call__(self, t: Any) -> TrajectoryPoint:
+        """State and input at times t [s], a float or shape (k,)."""
+        t = np.asarray(t, dtype=np.float64)
+        elapsed = (t - self.t) / (self.system.dt or 1.0)
+        state = self.system.state
+        x = state.compose(self.x, state.exp(elapsed[..., None] * self.rate))
+        return TrajectoryPoint(x, np.broadcast_to(self.u, (*t.shape, len(self.u))))
+
+    def trajectory(self, seconds: float, dt: float) -> Trajectory:
+        """Sample the motion from t on.
+
+        Parameters
+        ----------
+        seconds, dt : float
+            Duration and spacing in s.
+
+        Returns
+        -------
+        Trajectory
+        """
+        if not (dt > 0 and seconds >= dt):
+            raise ValueError(f"needs 0 < dt <= seconds, got dt={dt}, seconds={seconds}")
+        times = self.t + dt * np.arange(round(seconds / dt) + 1)
+        x, u = self(times)
+        return Trajectory(self.system.state, times, x, u, inputs=self.system.inputs)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 
 from ..codegen import ModelFunction, Value
 from ..integrators import LiftedMotion, Method, Motion, get_method
-from ._tracing import shapes_of, symbols_of
-
-if TYPE_CHECKING:
-    from ._system import System
+from ._definition import SystemDefinition
+from ._tracing import SystemFunction, shapes_of, symbols_of
 
 
-def step_function(system: System, method: str | Method, substeps: int) -> ModelFunction:
+def step_function(
+    system: SystemDefinition, method: str | Method = "rk4", substeps: int = 1
+) -> ModelFunction:
     """See `System.step`."""
     scheme = _method_for(system, method, substeps)
     key = ("step",) if system.is_discrete else ("step", scheme, substeps)
@@ -26,7 +27,9 @@ def step_function(system: System, method: str | Method, substeps: int) -> ModelF
     return system._cache[key]
 
 
-def residual_function(system: System, method: str | Method, substeps: int) -> ModelFunction | None:
+def resolved_step(
+    system: SystemDefinition, method: str | Method, substeps: int
+) -> ModelFunction | None:
     """``(t, x, u, p, dt) → x_next, residual`` for methods that solve equations, None for others.
 
     The residual is the largest of the substeps, next to what is tolerated (see
@@ -46,7 +49,7 @@ def residual_function(system: System, method: str | Method, substeps: int) -> Mo
 
 
 def step_derivatives(
-    system: System,
+    system: SystemDefinition,
     method: str | Method = "rk4",
     substeps: int = 1,
     *,
@@ -97,7 +100,7 @@ def step_derivatives(
 
 
 def group_derivatives(
-    system: System, t: Value, x: Value, u: Value, p: Value
+    system: SystemDefinition, t: Value, x: Value, u: Value, p: Value
 ) -> tuple[Value, Value]:
     """A and B of a discrete system between tangent spaces of the whole group."""
     motion, start = LiftedMotion.start(system.problem, x, u, p)
@@ -106,7 +109,37 @@ def group_derivatives(
     return A, B
 
 
-def _method_for(system: System, method: str | Method, substeps: int) -> Method:
+@dataclass(frozen=True, eq=False)
+class IncrementDerivatives:
+    """``(t, x, u, p) → Df, Bf`` of the increment ``f = minus(step(x), x)`` of a continuous system.
+
+    From A, B of the step: ``A = Ad(exp(−f)) + J_r(f) Df``, ``B = J_r(f) Bf``.
+
+    Parameters
+    ----------
+    system : System
+    method : Method
+    substeps : int
+    dt : float
+    """
+
+    system: SystemDefinition
+    method: Method
+    substeps: int
+    dt: float
+
+    def __call__(self, t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value]:
+        """Derivatives at a point."""
+        system, state = self.system, self.system.state
+        motion, start = LiftedMotion.start(system.problem, x, u, p)
+        after, _ = _steps(system, self.method, self.substeps, motion, t, start, self.dt)
+        A, B, _ = motion.split(after)
+        f = state.minus(after.value, x)
+        inverse = state.right_jacobian_inverse(f)
+        return inverse @ (A - state.Ad(state.exp(-f))), inverse @ B
+
+
+def _method_for(system: SystemDefinition, method: str | Method, substeps: int) -> Method:
     scheme = get_method(method)
     if substeps < 1:
         raise ValueError(f"substeps must be at least 1, got {substeps}")
@@ -118,13 +151,19 @@ def _method_for(system: System, method: str | Method, substeps: int) -> Method:
     return scheme
 
 
-def _symbols(system: System, scheme: Method) -> list[Any]:
+def _symbols(system: SystemDefinition, scheme: Method) -> list[Any]:
     symbol: Any = ca.MX if scheme.solves and not system.is_discrete else system.symbol
     return [*symbols_of(system, symbol), symbol.sym("dt")]
 
 
 def _steps(
-    system: System, scheme: Method, substeps: int, motion: Motion, t: Value, x: Any, dt: Value
+    system: SystemDefinition,
+    scheme: Method,
+    substeps: int,
+    motion: Motion,
+    t: Value,
+    x: Any,
+    dt: Value,
 ) -> tuple[Any, Value]:
     """State after a step, and the largest residual; x is lifted where the motion is."""
     residual: Any = 0.0
@@ -143,7 +182,7 @@ def _steps(
 
 
 def _function(
-    system: System, name: str, symbols: list[Any], results: dict[str, Any]
+    system: SystemDefinition, name: str, symbols: list[Any], results: dict[str, Any]
 ) -> ModelFunction:
     kind = type(symbols[1])
     expressions: Any = [kind(value) for value in results.values()]
@@ -160,8 +199,9 @@ def _function(
     defaults: dict[str, Any] = {"p": system.nominal_parameters}
     if system.is_discrete:
         defaults["dt"] = system.dt
-    return ModelFunction(
+    return SystemFunction(
+        system,
         ca.Function(name, symbols, expressions, ["t", "x", "u", "p", "dt"], list(results)),
-        shapes=shapes_of(system) | {"dt": ()} | {key: shapes[key] for key in results},
-        defaults=defaults,
+        shapes_of(system) | {"dt": ()} | {key: shapes[key] for key in results},
+        defaults,
     )

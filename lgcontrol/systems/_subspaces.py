@@ -3,20 +3,50 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy
 
 from ._scaling import DUST, Spectrum, balanced, balancing_units, spectrum
-
-if TYPE_CHECKING:
-    from ._linearization import Linearization
-    from ._signals import InputChoice
+from ._signals import InputChoice
 
 LARGE = 0.2  # share in a mode, next to the largest one, from which on a state is named
 
 SHOWN = 6  # modes in the printed summary
+
+
+class LinearModel(Protocol):
+    """What of a `Linearization` decides what is reached and shown."""
+
+    @property
+    def A(self) -> np.ndarray:
+        """Of the error states."""
+        ...
+
+    @property
+    def B(self) -> np.ndarray:
+        """Of the inputs."""
+        ...
+
+    @property
+    def C(self) -> np.ndarray:
+        """Of the outputs."""
+        ...
+
+    @property
+    def dt(self) -> float:
+        """Sample time, 0 for continuous models."""
+        ...
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """Names of the error states."""
+        ...
+
+    def with_inputs(self, inputs: InputChoice, /) -> LinearModel:
+        """The same with some inputs only."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +154,7 @@ class Observability:
 
 
 def controllability(
-    linearization: Linearization, inputs: InputChoice = "control", tolerance: float = 1e-9
+    linearization: LinearModel, inputs: InputChoice = "control", tolerance: float = 1e-9
 ) -> Controllability:
     """Find the error states that inputs reach, and name the modes they do not.
 
@@ -169,7 +199,7 @@ def controllability(
     return Controllability(inside.shape[1], size, tuple(modes), states, basis)
 
 
-def observability(linearization: Linearization, tolerance: float = 1e-9) -> Observability:
+def observability(linearization: LinearModel, tolerance: float = 1e-9) -> Observability:
     """Find the error states that outputs show, and name the modes they do not.
 
     Computed as the controllability of the dual; see `controllability`.
@@ -252,7 +282,7 @@ def _spectrum(part: np.ndarray, A: np.ndarray) -> Spectrum:
 
 
 def _modes(
-    linearization: Linearization, found: Spectrum, vectors: np.ndarray, scale: np.ndarray
+    linearization: LinearModel, found: Spectrum, vectors: np.ndarray, scale: np.ndarray
 ) -> list[Mode]:
     growth = found.growth(is_discrete=bool(linearization.dt))
     dust = DUST * np.abs(found.values).max(initial=0.0) + found.error
@@ -263,7 +293,7 @@ def _modes(
 
 
 def _mode(
-    linearization: Linearization,
+    linearization: LinearModel,
     value: complex,
     vector: np.ndarray,
     scale: np.ndarray,
@@ -288,7 +318,7 @@ def _mode(
     )
 
 
-def _shares(linearization: Linearization, basis: np.ndarray) -> tuple[str, ...]:
+def _shares(linearization: LinearModel, basis: np.ndarray) -> tuple[str, ...]:
     """Error states of which the subspace of an orthonormal basis holds a large part."""
     share = np.linalg.norm(basis, axis=1)
     large = share > LARGE * share.max(initial=0.0)

@@ -1,85 +1,281 @@
-"""Users' callables traced once into model functions of (t, x, u, p)."""
+"""Functions of a system's t, x, u, p: traced from users' callables, and what is given for them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+import inspect
+import math
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from math import inf
+from pathlib import Path
+from typing import Any, Protocol, TypeGuard
 
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Shape, Value
-from ._complete import input_count, parameter_names
+from ..codegen import ModelFunction, Shape, Value, check_shape, format_shape
+from ..groups import LieGroup, check_element
 from ._errors import ErrorCoordinates
-from ._system_function import SystemFunction
-from ._user_code import call_with_symbols, refuse_nan
-
-if TYPE_CHECKING:
-    from ._system import System
+from ._signals import Input, Parameter, choose_inputs, names_of, nominal_of, set_by_name
 
 Field = Callable[..., Any]
 """A callable (t, x, u, p) → column, on CasADi columns."""
 
+# Sample times that differ by this share are the same: a time may come as a quotient of others.
+AGREEMENT = 1e-9
 
-def symbols_of(system: System, symbol: Any = None) -> tuple[Value, Value, Value, Value]:
+
+class Signature(Protocol):
+    """What decides the arguments of a system's functions."""
+
+    @property
+    def name(self) -> str:
+        """Name, for messages."""
+        ...
+
+    @property
+    def state(self) -> LieGroup:
+        """Group of x."""
+        ...
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """Entries of u."""
+        ...
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Entries of p."""
+        ...
+
+    @property
+    def symbol(self) -> Any:
+        """SX or MX."""
+        ...
+
+    @property
+    def dt(self) -> float:
+        """Sample time in s, 0 for continuous systems."""
+        ...
+
+
+class SystemFunction(ModelFunction):
+    """A ModelFunction of a system: p may be a mapping of names, errors say what was meant.
+
+    Parameters
+    ----------
+    system : System
+        Whose inputs and parameters its arguments are.
+    function, shapes
+        As of ModelFunction. Arguments u and p may be left out where `optional` names them.
+    """
+
+    def __init__(
+        self,
+        system: Signature,
+        function: ca.Function,
+        shapes: Mapping[str, Shape],
+        defaults: Mapping[str, Any],
+    ) -> None:
+        super().__init__(function, shapes=shapes, defaults=defaults)
+        self._names = names_of(system.parameters)
+        self._nominal = nominal_of(system.parameters)
+        self._dim = system.state.dim
+        self._advice = {"u": input_count(system), "p": parameter_names(system)}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As for a ModelFunction, with what is known of the system."""
+        _, (function, shapes, defaults, _, wanted) = super().__reduce__()
+        known = {key: getattr(self, key) for key in ("_names", "_nominal", "_dim", "_advice")}
+        return _rebuild, (function, shapes, defaults, known, wanted)
+
+    def _general(self, values: tuple[Value, ...]) -> Any:
+        # Arguments that do not fit come this way; calls with plain arrays do not.
+        if "p" in self.arguments:
+            k = self.arguments.index("p")
+            if isinstance(values[k], Mapping):
+                p = set_by_name("parameter", self._names, self._nominal.copy(), values[k])
+                return self(*values[:k], p, *values[k + 1 :])
+        try:
+            return super()._general(values)
+        except (TypeError, ValueError) as error:
+            order = self._swapped(values)
+            if order:
+                raise type(error)(f"{error}: {order}") from None
+            for name, advice in {**self._advice, **self._of_state(values)}.items():
+                if f"argument {name!r}" in str(error):
+                    raise type(error)(f"{error}: {advice}") from None
+            raise
+
+    def _of_state(self, values: Sequence[Any]) -> dict[str, str]:
+        """What to say of an x that is no state."""
+        x = values[self.arguments.index("x")] if "x" in self.arguments else 0.0
+        if hasattr(x, "x") and hasattr(x, "u"):
+            return {"x": "give the point's .x"}
+        size = np.shape(x)[-1:]
+        return {"x": tangent_advice(self._dim)} if size == (self._dim,) else {}
+
+    def _swapped(self, values: Sequence[Any]) -> str:
+        """Say the order of arguments where those given would fit in another one."""
+        if "t" not in self.arguments:
+            return ""
+        shapes = [np.shape(value) for value in values]
+        place = dict(zip(self.arguments, self.argument_shapes, strict=True))
+        x = self.arguments.index("x")
+        wrong = shapes[x][-1:] != place["x"][-1:] or not place["x"]
+        elsewhere = any(shape[-1:] == place["x"] for k, shape in enumerate(shapes) if k != x)
+        if wrong and elsewhere:
+            return f"the order of arguments is ({', '.join(self.arguments)})"
+        return ""
+
+
+def _rebuild(
+    function: ca.Function,
+    shapes: dict[str, Shape],
+    defaults: dict[str, Any],
+    known: dict[str, Any],
+    wanted: Any,
+) -> SystemFunction:
+    made = SystemFunction.__new__(SystemFunction)
+    ModelFunction.__init__(made, function, shapes=shapes, defaults=defaults)
+    made.__dict__.update(known)
+    made._backend.wanted = wanted
+    return made
+
+
+# What callables are traced into
+
+
+def symbols_of(system: Signature, symbol: Any = None) -> tuple[Value, Value, Value, Value]:
     """Fresh symbols t, x, u, p, of the system's kind unless told."""
     sym = (symbol or system.symbol).sym
     return (
         sym("t"),
         sym("x", system.state.nq),
-        sym("u", system.n_inputs),
-        sym("p", system.n_parameters),
+        sym("u", len(system.inputs)),
+        sym("p", len(system.parameters)),
     )
 
 
-def shapes_of(system: System) -> dict[str, Shape]:
-    """NumPy shapes of the arguments t, x, u, p."""
+def shapes_of(system: Signature) -> dict[str, Shape]:
+    """NumPy shapes of the arguments t, x, u, p, dt."""
     return {
         "t": (),
         "x": (system.state.nq,),
-        "u": (system.n_inputs,),
-        "p": (system.n_parameters,),
+        "u": (len(system.inputs),),
+        "p": (len(system.parameters),),
+        "dt": (),
     }
 
 
-def trace_field(system: System, name: str, build: Field, rows: int | None) -> ModelFunction:
+def trace_field(system: Signature, name: str, build: Field, rows: int | None) -> ModelFunction:
     """``(t, x, u, p) → name``; u and p may be left out."""
-    return _trace(system, name, build, rows, ("t", "x", "u", "p"))
+    return _trace_column(system, name, build, rows, ("t", "x", "u", "p"))
 
 
-def trace_static(system: System, name: str, build: Field, rows: int | None) -> ModelFunction:
+def trace_static(system: Signature, name: str, build: Field, rows: int | None) -> ModelFunction:
     """``(x, p) → name``; p may be left out."""
-    return _trace(system, name, build, rows, ("x", "p"))
+    return _trace_column(system, name, build, rows, ("x", "p"))
 
 
-def trace_basis(system: System, errors: ErrorCoordinates) -> ErrorCoordinates:
+def trace_matrices(
+    system: Signature,
+    name: str,
+    build: Callable[..., Any],
+    arguments: str,
+    results: Mapping[str, Shape],
+    extra: Mapping[str, Shape] | None = None,
+) -> ModelFunction:
+    """Callable of some of t, x, u, p (and `extra` ones) that returns matrices or columns.
+
+    Parameters
+    ----------
+    system : System
+    name : str
+    build : callable
+    arguments : str
+        Their names, separated by spaces.
+    results : mapping of str to tuple of int
+    extra : mapping of str to tuple of int, optional
+        Columns besides.
+    """
+    names, label = arguments.split(), f"{system.name}: {name}"
+    nominal = {"p": nominal_of(system.parameters)} if "p" in arguments else {}
+    symbols = dict(zip("txup", symbols_of(system), strict=True))
+    shapes = {**shapes_of(system), **(extra or {})}
+    for key, shape in (extra or {}).items():
+        symbols[key] = system.symbol.sym(key, *shape)
+    kept = {key: shapes[key] for key in names} | dict(results)
+    if _is_traced(build, name, kept):
+        return SystemFunction(system, build.function, kept, nominal)
+    used = [symbols[key] for key in names]
+    built = call_with_symbols(label, build, used, names)
+    values: Any = [built] if len(results) == 1 else list(built)
+    if len(values) != len(results):
+        raise ValueError(f"{label} returned {len(values)} results, expected {', '.join(results)}")
+    values = [system.symbol(value) for value in values]
+    for (key, shape), value in zip(results.items(), values, strict=True):
+        if value.shape != (*shape, 1)[:2]:
+            raise ValueError(f"{label} returned {key} of shape {value.shape}, expected {shape}")
+    if system.symbol is ca.SX:
+        values = ca.cse(values)
+    function = ca.Function(name, used, values, names, list(results))
+    return SystemFunction(system, function, kept, nominal)
+
+
+def matrix_function(
+    system: Signature, name: str, symbols: list[Value], results: dict[str, Any]
+) -> ModelFunction:
+    """Named results of t, x, u, p, and dt if given; those of a capital letter are matrices."""
+    expressions: Any = [system.symbol(value) for value in results.values()]
+    if system.symbol is ca.SX:
+        expressions = ca.cse(expressions)
+    names = ["t", "x", "u", "p", "dt"][: len(symbols)]
+    shapes = shapes_of(system)
+    used = {key: shapes[key] for key in names} | {
+        key: value.shape
+        for key, value in zip(results, expressions, strict=True)
+        if key[0].isupper()
+    }
+    function = ca.Function(name, symbols, expressions, names, list(results))
+    return SystemFunction(system, function, used, {"p": nominal_of(system.parameters)})
+
+
+def _is_traced(build: Any, name: str, shapes: Mapping[str, Shape]) -> TypeGuard[SystemFunction]:
+    """Whether a callable is a function of another system that needs no tracing again."""
+    if not isinstance(build, SystemFunction) or build.name != name:
+        return False
+    names, found = build.arguments + build.results, build.argument_shapes + build.result_shapes
+    return dict(zip(names, found, strict=True)) == dict(shapes)
+
+
+def trace_basis(system: Signature, errors: ErrorCoordinates) -> ErrorCoordinates:
     """Error coordinates with their basis as a model function ``(x, p) → N``."""
     errors.check(system.state)
-    if isinstance(errors.basis, ModelFunction):
-        return errors
-    _, x, _, p = symbols_of(system)
-    label = f"{system.name}: basis of the error coordinates"
-    N = system.symbol(call_with_symbols(label, errors.basis, [x, p], ["x", "p"]))
-    shape = errors.selection.shape[::-1]
-    if N.shape != shape:
-        raise ValueError(f"{label} returned shape {N.shape}, expected {shape}")
-    shapes = shapes_of(system)
-    basis = ModelFunction(
-        ca.Function("basis", [x, p], [N], ["x", "p"], ["N"]),
-        shapes={"x": shapes["x"], "p": shapes["p"], "N": shape},
-        defaults={"p": system.nominal_parameters},
-    )
+    results = {"N": errors.selection.shape[::-1]}
+    basis = trace_matrices(system, "basis", errors.basis, "x p", results)
     return ErrorCoordinates(errors.selection, basis, errors.names, errors.units)
 
 
-def _trace(
-    system: System, name: str, build: Field, rows: int | None, arguments: tuple[str, ...]
+def _trace_column(
+    system: Signature, name: str, build: Field, rows: int | None, arguments: tuple[str, ...]
 ) -> ModelFunction:
     if not ca.Function.check_name(name):
         raise ValueError(
             f"{system.name}: {name!r} cannot name a function; use letters, digits and "
             "single underscores"
         )
+    shapes = shapes_of(system)
+    nominal = {"u": nominal_of(system.inputs), "p": nominal_of(system.parameters)}
+    defaults = {key: value for key, value in nominal.items() if key in arguments}
+    kept = {key: shapes[key] for key in arguments}
+    if isinstance(build, SystemFunction):
+        length = build.result_shapes[0] if rows is None else (rows,)
+        if _is_traced(build, name, {**kept, name: length}):
+            return SystemFunction(system, build.function, {**kept, name: length}, defaults)
     symbols = dict(zip("txup", symbols_of(system), strict=True))
     used = [symbols[key] for key in arguments]
     label = f"{system.name}: {name}"
@@ -90,20 +286,13 @@ def _trace(
             f"{system.name}: {name} depends on symbols that are not its arguments "
             f"({', '.join(map(str, free.get_free()))}); make them parameters"
         )
-    nominal = {"u": system.nominal_input, "p": system.nominal_parameters}
     function = ca.Function(name, used, [column], list(arguments), [name])
     somewhere = {"t": np.array(0.5), "x": system.state.random(0), **nominal}
     refuse_nan(label, function, [somewhere[key] for key in arguments])
-    shapes = shapes_of(system)
-    return SystemFunction(
-        function,
-        shapes={key: shapes[key] for key in arguments} | {name: (column.shape[0],)},
-        defaults={key: value for key, value in nominal.items() if key in arguments},
-        advice={"u": input_count(system), "p": parameter_names(system)},
-    )
+    return SystemFunction(system, function, {**kept, name: (column.shape[0],)}, defaults)
 
 
-def as_column(system: System, name: str, value: Any, rows: int | None) -> Any:
+def as_column(system: Signature, name: str, value: Any, rows: int | None) -> Any:
     """What a callable returned as one column of the system's kind of symbol."""
     if isinstance(value, list | tuple):
         value = ca.vertcat(*value)
@@ -122,3 +311,269 @@ def as_column(system: System, name: str, value: Any, rows: int | None) -> Any:
             f"(state {system.state})"
         )
     return ca.cse(column) if system.symbol is ca.SX else column
+
+
+# What users write, and what goes wrong there
+
+
+def call_with_symbols(
+    label: str, build: Callable[..., Any], symbols: Sequence[Any], names: Sequence[str]
+) -> Any:
+    """What a callable returns for symbols.
+
+    Parameters
+    ----------
+    label : str
+        What it is, for messages.
+    build : callable
+    symbols : sequence
+        Its arguments.
+    names : sequence of str
+        Their names, for messages.
+
+    Raises
+    ------
+    TypeError
+        If it takes other arguments, or decides by a value that is not known yet.
+
+    Warns
+    -----
+    FutureWarning
+        If it calls NumPy functions on CasADi values.
+    """
+    try:
+        inspect.signature(build).bind(*symbols)
+    except ValueError:  # no signature, as for some compiled callables
+        pass
+    except TypeError as error:
+        raise TypeError(f"{label} must take ({', '.join(names)}): {error}") from None
+    with _numpy_noticed(label):
+        try:
+            return build(*symbols)
+        except RuntimeError as error:
+            if "truth value" not in str(error):
+                raise
+            raise TypeError(
+                f"{label} decides by the value of a CasADi expression ({_place(error)}), which is "
+                "not known when it is traced; instead of if, while, and, or, min, max use "
+                "casadi.if_else(x > 0, a, b), casadi.logic_and, casadi.fmin, casadi.fmax"
+            ) from error
+
+
+def refuse_nan(label: str, function: ca.Function, point: Sequence[np.ndarray]) -> None:
+    """Raise if a function of SX holds NaN: `float` and `math` make it of symbols without a word.
+
+    Parameters
+    ----------
+    label : str
+    function : casadi.Function
+    point : sequence of ndarray
+        Arguments at which to look whether there is any reason to search.
+    """
+    if not function.is_a("SXFunction"):
+        return
+    if not np.isnan(np.concatenate([r.full().ravel() for r in function.call(list(point))])).any():
+        return
+    for k in range(function.n_instructions()):
+        is_constant = function.instruction_id(k) == ca.OP_CONST
+        if is_constant and math.isnan(function.instruction_constant(k)):
+            raise ValueError(
+                f"{label} contains NaN: a number in it is NaN, or float() or a function of Python's"
+                " math was called on a CasADi value; use casadi's (casadi.cos for math.cos)"
+            )
+
+
+def _place(error: BaseException) -> str:
+    """File and line of the user's code in which an error was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "casadi" not in Path(frame.filename).parts]
+    last = own[-1]
+    return f"{Path(last.filename).name}, line {last.lineno}"
+
+
+@contextmanager
+def _numpy_noticed(label: str) -> Iterator[None]:
+    """Say in a line what CasADi says in fifteen; other warnings pass."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    others = [entry for entry in caught if "numpy function" not in str(entry.message)]
+    for entry in others:
+        warnings.warn_explicit(entry.message, entry.category, entry.filename, entry.lineno)
+    if len(others) < len(caught):
+        warnings.warn(
+            f"{label} calls NumPy functions on CasADi values: use casadi's instead, "
+            "casadi.cos for numpy.cos; what NumPy's do differs between versions of CasADi",
+            FutureWarning,
+            stacklevel=_outside(),
+        )
+
+
+def _outside() -> int:
+    """Stack level of the first frame outside of this package, seen from `_numpy_noticed`."""
+    package = str(Path(__file__).parent.parent)
+    level = 1
+    frame = inspect.currentframe()
+    frame = frame.f_back if frame is not None else None  # that of the caller, level 1
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(package) and Path(name).name != "contextlib.py":
+            return level
+        frame, level = frame.f_back, level + 1
+    return 1
+
+
+# What is given for the arguments
+
+
+def complete_input(
+    system: Signature, name: str, u: Any, axes: tuple[int | None, ...] = (), *, batch: bool = False
+) -> np.ndarray:
+    """Inputs of shape ``(*axes, n_inputs)``; the others are nominal where only controls are given.
+
+    Parameters
+    ----------
+    system : System
+    name : str
+        What the value is called in messages.
+    u : array_like, shape (*axes, n_inputs) or (*axes, n_controls)
+    axes : tuple of int or None
+        Axes before that of the inputs; None stands for any length.
+    batch : bool
+        Whether batch axes may come before these.
+    """
+    given = check_shape(name, u, (None,), batch=True)
+    index = choose_inputs(system.inputs, "control")
+    total, controls = len(system.inputs), len(index)
+    if given.shape[-1] == controls != total:
+        full = np.empty((*given.shape[:-1], total))
+        full[...] = nominal_of(system.inputs)
+        full[..., index] = given
+        given = full
+    elif given.shape[-1] != total:
+        raise ValueError(
+            f"{name} has shape {given.shape}, expected {format_shape((*axes, total), batch)}: "
+            f"{input_count(system)}"
+        )
+    return check_shape(name, given, (*axes, total), batch=batch)
+
+
+def input_count(system: Signature) -> str:
+    """Say what the inputs of a system are, and how to get all from the controls."""
+    counts = Counter(entry.role for entry in system.inputs)
+    words = {"control": "control", "disturbance": "disturbance", "noise": "noise input"}
+    parts = [f"{n} {words[role]}{'s' * (n != 1)}" for role, n in counts.items()]
+    text = f"{system.name} has {' + '.join(parts) or 'no inputs'}"
+    if len(counts) > 1 and counts["control"]:
+        text += "; system.full_input(controls) fills in the nominal others"
+    return text
+
+
+def complete_parameters(system: Signature, p: Any, *, batch: bool = False) -> np.ndarray:
+    """Parameters of shape (n_parameters,): nominal ones for None, or those of a mapping by name."""
+    if p is None:
+        return nominal_of(system.parameters)
+    if isinstance(p, Mapping):
+        names, nominal = names_of(system.parameters), nominal_of(system.parameters)
+        return set_by_name("parameter", names, nominal, p)
+    given = check_shape("p", p, (None,), batch=batch)
+    if given.shape[-1] != len(system.parameters):
+        expected = format_shape((len(system.parameters),), batch)
+        raise ValueError(
+            f"p has shape {given.shape}, expected {expected}: {parameter_names(system)}"
+        )
+    return given
+
+
+def parameter_names(system: Signature) -> str:
+    """Say what the parameters of a system are, and how to get all from some."""
+    names = names_of(system.parameters)
+    if not names:
+        return f"{system.name} has no parameters"
+    return (
+        f"{system.name} has the parameters {', '.join(names)}; "
+        "a mapping {name: value} will do, the others are then nominal"
+    )
+
+
+def tangent_advice(dim: int) -> str:
+    """What to do with a tangent vector that was given for a state."""
+    return f"{dim} is the tangent dimension: state.plus(x, d) moves a state by a tangent vector"
+
+
+def check_state(system: Signature, name: str, x: Any, *, batch: bool = False) -> np.ndarray:
+    """State from outside, normalised; a point or a tangent vector is told from it."""
+    if hasattr(x, "x") and hasattr(x, "u"):
+        raise TypeError(f"{name} must be a state of {system.name}: give the point's .x")
+    try:
+        return check_element(name, x, system.state, batch=batch, tolerance=inf)
+    except ValueError as error:
+        if np.shape(x)[-1:] == (system.state.dim,) != (system.state.nq,):
+            raise ValueError(f"{error}: {tangent_advice(system.state.dim)}") from None
+        raise
+
+
+def read_point(
+    system: Signature, t: float | None, x: Any, u: Any, p: Any
+) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+    """Check t, x, u, p; x may be a point that has some of the others."""
+    if hasattr(x, "x") and hasattr(x, "u"):
+        if u is not None:
+            raise TypeError("got a point, which has its own input, and u as well")
+        p = getattr(x, "p", None) if p is None else p
+        t = getattr(x, "t", None) if t is None else t
+        x, u = x.x, x.u
+    return (
+        0.0 if t is None else float(check_shape("t", t, ())),
+        check_state(system, "x", x),
+        nominal_of(system.inputs) if u is None else complete_input(system, "u", u),
+        complete_parameters(system, p),
+    )
+
+
+def sample_time(system: Signature, dt: float | None = None, name: str = "dt") -> float:
+    """Length of a step in s: that of a discrete system, else the given one.
+
+    Parameters
+    ----------
+    system : System
+    dt : float, optional
+        In s; may be left out for discrete systems, and has to be theirs where it is given.
+    name : str
+        What messages call dt.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If dt is not positive, is missing, or is not the sample time of a discrete system.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import Rn
+    >>> from lgcontrol.systems import System
+    >>> sampled = System("sampled", Rn(1), lambda t, x, u, p: -0.5 * x, dt=0.1)
+    >>> sample_time(sampled)
+    0.1
+    >>> sample_time(sampled, 0.2)
+    Traceback (most recent call last):
+    ...
+    ValueError: sampled has the sample time 0.1 s, not dt = 0.2 s
+    """
+    if dt is None:
+        if system.dt:
+            return system.dt
+        raise ValueError(f"{system.name} is continuous: give {name} > 0 in s, got None")
+    value = float(check_shape(name, dt, ()))
+    if value <= 0:
+        raise ValueError(f"{system.name}: {name} must be positive, got {value:g} s")
+    if not system.dt:
+        return value
+    if abs(value - system.dt) > AGREEMENT * system.dt:
+        raise ValueError(
+            f"{system.name} has the sample time {system.dt:g} s, not {name} = {value:g} s"
+        )
+    return system.dt

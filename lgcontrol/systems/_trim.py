@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import casadi as ca
 import numpy as np
+import scipy
 
-from ..codegen import check_shape
-from ..groups import check_element
-from ._complete import complete_input, complete_parameters
-from ._nearest import Nearest, row_scales, solve_nearest
-from ._steadiness import classify
-from ._trim_equations import (
-    Equations,
-    Wishes,
-    read_moving,
-    read_wishes,
-    set_wishes,
-    trim_equations,
-)
-from ._trim_failure import infeasible, not_a_symmetry
-from ._trim_point import TrimError, TrimPoint
+from ..codegen import UnknownNameError, check_shape, unknown_name
+from ..groups import LieGroup, check_element
+from ._blocks import block_slices, blocks_of
+from ._definition import SystemDefinition
+from ._derivatives import field_derivatives
+from ._steadiness import NO_GRADIENT, TrimPoint, classify, follow
+from ._tracing import as_column, check_state, complete_input, complete_parameters, symbols_of
 
-if TYPE_CHECKING:
-    from ._system import System
+# A force whose size varies by no more than this share is the same in every configuration.
+CONSTANT = 1e-9
 
 STARTS = 8  # the first from the guess, the others from random states around it
 
 
 def trim(
-    system: System,
+    system: SystemDefinition,
     x: Any = None,
     u: Any = None,
     *,
@@ -44,6 +40,10 @@ def trim(
 ) -> TrimPoint:
     """Find the equilibrium or relative equilibrium that is nearest to a guess.
 
+    A state that an input within its bounds holds is returned as it is, bit by bit. Otherwise the
+    nearest one on the group counts, whatever inputs it takes within their bounds; limits of the
+    state that the system knows are kept.
+
     An equilibrium has ``f(t, x, u, p) = 0`` at all times. A relative equilibrium moves with a
     constant body-fixed rate ξ and a constant input (hover with a spin, straight flight, steady
     turn, helix): ``f(X exp(τ ξ)) = f(X)``, so the motion must be a symmetry of the system, and its
@@ -53,7 +53,8 @@ def trim(
     ----------
     system : System
     x : array_like, shape (nq,), optional
-        Guess; the identity if left out. What nothing else decides stays as it is there.
+        Guess; the identity, put within the limits, if left out. What nothing else decides stays as
+        it is there.
     u : array_like, shape (n_inputs,), optional
         Guess for the controls, and values of disturbances and noise; nominal if left out, as are
         the others where controls alone are given.
@@ -102,7 +103,8 @@ def trim(
     """
     t = float(check_shape("t", t, ()))
     p = complete_parameters(system, p)
-    x = system.state.identity if x is None else check_shape("x", x, (system.state.nq,))
+    is_given = x is not None
+    x = check_state(system, "x", x) if is_given else system.state.identity
     u = system.nominal_input if u is None else complete_input(system, "u", u)
     wishes = read_wishes(system, where or {}, position)
     x, u = x.copy(), u.copy()
@@ -110,42 +112,55 @@ def trim(
     x = check_element("x", x, system.state, tolerance=inf)
     free = np.array([i for i in system.input_index() if i not in wishes.inputs], dtype=int)
     blocks = read_moving(system, moving, wishes, p)
-    lower, upper = _bounds(system, wishes, free)
-    starts = list(_starts(system, x, u, free, (lower, upper)))
+    bounds = _bounds(system, wishes, free)
+    limits = Limits.of(system, wishes)
+    if is_given:
+        _warn_beyond(system, x)
+    else:
+        limits.clip(x)
+    starts = list(_starts(system, x, u, free, bounds, limits))
+    if not (blocks or conditions):
+        _refuse_without_support(system, t, [at for at, _ in starts], u, p)
 
-    def solve(symmetry: bool) -> tuple[Equations, Nearest]:
+    def solve(symmetry: bool, limits: Limits, hold: bool = False) -> tuple[Equations, Nearest]:
         equations = trim_equations(system, wishes, blocks, conditions or {}, symmetry=symmetry)
 
         def evaluate(x: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             rows, by_x, by_u = equations.function(t, x, u, p)
             return rows.full().ravel(), np.hstack([by_x.full(), by_u.full()[:, free]])
 
-        scale, tried = _scales(lower, upper, u[free]), []
+        scale, tried = _scales(*bounds, u[free]), []
         rows = row_scales(evaluate, starts, scale)
-        for start in starts:
-            tried.append(
-                solve_nearest(
-                    system.state, evaluate, start, (x, u), free, (lower, upper), scale, rows
-                )
-            )
+        problem = Descent(system.state, evaluate, (x, u), free, bounds, limits, scale, rows, hold)
+        for start in starts[:1] if hold else starts:
+            tried.append(problem.solve(start))
             if tried[-1].solved:
                 break
         return equations, min(tried, key=_size)
 
-    def point(found: Nearest) -> TrimPoint:
-        at, by = _cleared(found.x, x), _cleared(found.u, u)
+    def point(found: Nearest, at: np.ndarray) -> TrimPoint:
+        by = _cleared(found.u, u)
         kind = classify(system, t, at, by, p) if found.solved else "none"
         return TrimPoint(at, by, t, p, system.f(t, at, by, p), kind, system)
 
-    equations, best = solve(symmetry=True)
-    found = best if best.solved else solve(symmetry=False)[1]
-    result = point(found)
+    held = point(solve(True, limits, hold=True)[1], x)
+    if held.kind != "none":
+        return held
+    equations, best = solve(True, limits)
+    found = best if best.solved else solve(False, limits)[1]
+    result = point(found, _cleared(found.x, x))
     if result.kind != "none":
         return result
     if found.solved:  # without the equations of a symmetry, or they do not suffice
-        raise TrimError(not_a_symmetry(system, result), "not a symmetry", result)
-    result = point(best)
-    message = infeasible(system, equations, best, result.u, free, blocks, STARTS)
+        raise TrimError(_not_a_symmetry(system, result), "not a symmetry", result)
+    if len(limits):
+        beyond = solve(True, Limits.none())[1]
+        result = point(beyond, _cleared(beyond.x, x))
+        if result.kind != "none":
+            names = _beyond(system, result.x)
+            raise TrimError(f"{system.name}: trim points are beyond {names}", "limits", result)
+    result = point(best, _cleared(best.x, x))
+    message = _infeasible(system, equations, best, result.u, free, blocks, STARTS)
     raise TrimError(message, "infeasible", result)
 
 
@@ -160,7 +175,9 @@ def _size(found: Nearest) -> float:
     return float(size) if np.isfinite(size) else np.inf
 
 
-def _bounds(system: System, wishes: Wishes, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _bounds(
+    system: SystemDefinition, wishes: Wishes, free: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     lower, upper = system.input_bounds
     for index, value in wishes.inputs.items():
         if not lower[index] <= value <= upper[index]:
@@ -178,11 +195,12 @@ def _scales(lower: np.ndarray, upper: np.ndarray, u: np.ndarray) -> np.ndarray:
 
 
 def _starts(
-    system: System,
+    system: SystemDefinition,
     x: np.ndarray,
     u: np.ndarray,
     free: np.ndarray,
     bounds: tuple[np.ndarray, np.ndarray],
+    limits: Limits,
 ) -> Iterable[tuple[np.ndarray, np.ndarray]]:
     yield x, u
     rng = np.random.default_rng(0)
@@ -192,4 +210,584 @@ def _starts(
     for size in np.geomspace(0.1, 1.5, STARTS - 1):
         other = u.copy()
         other[free] = rng.uniform(low, high)
-        yield system.state.plus(x, size * rng.normal(size=system.state.dim)), other
+        moved = system.state.plus(x, size * rng.normal(size=system.state.dim))
+        limits.clip(moved)
+        yield moved, other
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Limits of coordinates that are entries of the tangent vector as well, such as joints.
+
+    Attributes
+    ----------
+    coordinates, tangents : ndarray of int
+    lower, upper : ndarray
+    """
+
+    coordinates: np.ndarray
+    tangents: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+    @classmethod
+    def none(cls) -> Limits:
+        """No limits."""
+        return cls(np.zeros(0, int), np.zeros(0, int), np.zeros(0), np.zeros(0))
+
+    @classmethod
+    def of(cls, system: SystemDefinition, wishes: Wishes) -> Limits:
+        """Those of a system; a wish for a coordinate counts before its limits."""
+        lower, upper = system.state_limits
+        E, other = (system.state.rate_matrix(system.state.random(seed)) for seed in (0, 1))
+        # A coordinate that is an entry: its rate is that entry, wherever the state is.
+        is_entry = ((E == 1).sum(axis=1) == 1) & ((E != 0).sum(axis=1) == 1)
+        is_entry &= (E == other).all(axis=1) & (np.isfinite(lower) | np.isfinite(upper))
+        found = [i for i in np.flatnonzero(is_entry) if i not in wishes.coordinates]
+        return cls(np.array(found, int), E[found].argmax(axis=1), lower[found], upper[found])
+
+    def __len__(self) -> int:
+        """Count them."""
+        return len(self.coordinates)
+
+    def clip(self, x: np.ndarray) -> None:
+        """Put the limited coordinates of x within, in place."""
+        x[self.coordinates] = np.clip(x[self.coordinates], self.lower, self.upper)
+
+
+def _beyond(system: SystemDefinition, x: np.ndarray) -> str:
+    """Limits that a state exceeds, with its values."""
+    values = dict(zip(system.state.coordinate_names, x, strict=True))
+    return ", ".join(
+        f"the limits of {name} ({values[name]:.5g} is outside [{low:.5g}, {high:.5g}])"
+        for name, (low, high) in system.limits.items()
+        if not low <= values[name] <= high
+    )
+
+
+def _warn_beyond(system: SystemDefinition, x: np.ndarray) -> None:
+    beyond = _beyond(system, x)
+    if beyond:
+        warnings.warn(
+            f"{system.name}: the given state is beyond {beyond}; it is trimmed there if it can be",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+def _refuse_without_support(
+    system: SystemDefinition, t: float, states: list[np.ndarray], u: np.ndarray, p: np.ndarray
+) -> None:
+    """Refuse at once where no configuration can help: nothing carries the weight.
+
+    Forces along rows that no input reaches, whose size is the same in every configuration, never
+    vanish: the weight of a free base, in its own axes.
+    """
+    known, state = system.structure, system.state
+    if known is None or len(states) < 2:
+        return
+    at = state.coordinate_slice(known.velocity)  # type: ignore[attr-defined]
+    rows = state.tangent_slice(known.velocity)  # type: ignore[attr-defined]
+    blocks = block_slices(state)[1]
+    still = [np.array(x) for x in states]
+    for x in still:
+        x[at] = 0.0
+    forces = np.array([known.force(t, x, u, p) for x in still])
+    reach = np.max([np.abs(known.input_map(t, x, u, p)) for x in still], axis=0)
+    idle = ~reach.any(axis=1)
+    q = state.tangent_slice(known.configuration).start  # type: ignore[attr-defined]
+    units = np.array(state.tangent_units[q : q + len(idle)])
+    for block in blocks.values():
+        inside = np.zeros(len(idle), bool)
+        inside[slice(max(block.start - q, 0), max(block.stop - q, 0))] = True
+        carried = inside & idle & (units == "m")
+        if block.start < q or not carried.any():
+            continue
+        size = np.linalg.norm(forces[:, carried], axis=1)
+        if size.min() > 0 and np.ptp(size) <= CONSTANT * size.max():
+            names = [state.tangent_names[rows][i] for i in np.flatnonzero(inside & idle)]
+            x, n = states[0], system.n_inputs
+            point = TrimPoint(x, u, t, p, system.f(t, x, u, p), "none", system)
+            raise TrimError(
+                f"{system.name} cannot be at rest: none of its {n} inputs reaches "
+                f"{', '.join(names)} ({len(names)} rows of M v̇ = F), where a force of "
+                f"{size[0]:.5g} N, its weight, is the same in every configuration; fix the base, "
+                "add inputs that carry it, or name what may move (moving=)",
+                "infeasible",
+                point,
+            )
+
+
+class TrimError(RuntimeError):
+    """No trim point was found.
+
+    Attributes
+    ----------
+    status : str
+        "infeasible", "not a symmetry" or "limits".
+    best : TrimPoint
+        Best iterate.
+    """
+
+    def __init__(self, message: str, status: str, best: TrimPoint) -> None:
+        super().__init__(message)
+        self.status = status
+        self.best = best
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TrimError, (self.args[0], self.status, self.best)
+
+
+# What was asked for, as equations
+
+
+@dataclass
+class Wishes:
+    """What `trim` was asked for, by position.
+
+    Attributes
+    ----------
+    coordinates : dict of int to float
+        Coordinates of the state with given values.
+    blocks : dict of str to ndarray
+        Blocks of the state with given values.
+    inputs : dict of int to float
+        Inputs with given values.
+    """
+
+    coordinates: dict[int, float] = field(default_factory=dict)
+    blocks: dict[str, np.ndarray] = field(default_factory=dict)
+    inputs: dict[int, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Equations:
+    """Rows that must vanish.
+
+    Attributes
+    ----------
+    names, units : list of str
+    function : casadi.Function
+        ``(t, x, u, p) → rows, D_x, D_u`` with derivatives for displacements of x, and for u.
+    """
+
+    names: list[str]
+    units: list[str]
+    function: ca.Function
+
+
+def read_wishes(system: SystemDefinition, where: Mapping[str, Any], position: Any) -> Wishes:
+    """Sort wishes by what they name; unknown names are refused."""
+    wishes = Wishes()
+    names = list(system.state.coordinate_names)
+    blocks = blocks_of(system.state)
+    # Joints of one coordinate by their own names, where these are not those of inputs.
+    inner = {
+        name: part.start
+        for name, part in block_slices(system.state)[0].items()
+        if part.stop - part.start == 1
+    }
+    for name, value in where.items():
+        places = (name in names) + (name in blocks) + (name in system.input_names)
+        if places > 1:
+            raise ValueError(f"where: {name!r} names a state and an input of {system.name}")
+        if name in names:
+            wishes.coordinates[names.index(name)] = _number(f"where[{name!r}]", value)
+        elif name in blocks:
+            group = blocks[name][0]
+            wishes.blocks[name] = check_element(f"where[{name!r}]", value, group, tolerance=inf)
+        elif name in inner and name not in system.input_names:
+            wishes.coordinates[inner[name]] = _number(f"where[{name!r}]", np.squeeze(value))
+        elif name in system.input_names:
+            wishes.inputs[system.input_names.index(name)] = _number(f"where[{name!r}]", value)
+        else:
+            valid = [*names, *blocks, *system.input_names]
+            raise UnknownNameError(unknown_name("state, block or input", name, valid))
+    if position is not None:
+        for index, value in _position(system, position).items():
+            if index in wishes.coordinates:
+                raise ValueError(f"{names[index]} is given in position and in where")
+            wishes.coordinates[index] = value
+    return wishes
+
+
+def _number(name: str, value: Any) -> float:
+    return float(check_shape(name, value, ()))
+
+
+def _position(system: SystemDefinition, position: Any) -> dict[int, float]:
+    """Coordinates x, y, z of the first block that has some of them."""
+    for group, part, _ in blocks_of(system.state).values():
+        axes = [i for i, name in enumerate(group.coordinate_names) if name in ("x", "y", "z")]
+        if axes:
+            values = check_shape("position", position, (len(axes),))
+            return {part.start + i: float(v) for i, v in zip(axes, values, strict=True)}
+    raise ValueError(
+        f"{system.name} has no block with coordinates x, y, z; use where=… with one of "
+        f"{', '.join(system.state.coordinate_names)}"
+    )
+
+
+def read_moving(
+    system: SystemDefinition, moving: str | Iterable[str] | bool, wishes: Wishes, p: np.ndarray
+) -> list[str]:
+    """Blocks that may move: those asked for, and those whose rate the wishes fix and is not zero.
+
+    The rate of a pose, for example, is the twist; a wish for a twist makes the pose move.
+    """
+    blocks = blocks_of(system.state)
+    if isinstance(moving, bool):
+        asked = list(blocks) if moving else []
+    else:
+        asked = [moving] if isinstance(moving, str) else list(moving)
+    for name in asked:
+        if name not in blocks:
+            raise UnknownNameError(unknown_name("block", name, blocks))
+    x = np.full(system.state.nq, np.nan)
+    u = np.full(system.n_inputs, np.nan)
+    set_wishes(system, wishes, x, u)
+    # Rows that the unknowns enter become NaN, the others are numbers whatever the solution.
+    rate = system.f.function(np.nan, x, u, p).full().ravel()
+    fixed = np.nan_to_num(rate) != 0
+    return [name for name, (_, _, part) in blocks.items() if name in asked or fixed[part].any()]
+
+
+def set_wishes(system: SystemDefinition, wishes: Wishes, x: np.ndarray, u: np.ndarray) -> None:
+    """Put the wished values into a state and an input, in place."""
+    for name, value in wishes.blocks.items():
+        x[blocks_of(system.state)[name][1]] = value
+    for index, value in wishes.coordinates.items():
+        x[index] = value
+    for index, value in wishes.inputs.items():
+        u[index] = value
+
+
+def trim_equations(
+    system: SystemDefinition,
+    wishes: Wishes,
+    moving: list[str],
+    conditions: Mapping[str, Callable[..., Any]],
+    *,
+    symmetry: bool = True,
+) -> Equations:
+    """Write the equations of a (relative) equilibrium with wishes and conditions.
+
+    The field must vanish in blocks that do not move, and projection leave the state alone. Along
+    the motion ``X exp(τ ξ)``, with ξ the rate of the moving blocks, the field must not change: its
+    derivative for τ vanishes (left out without `symmetry`).
+    """
+    t, x, u, p = symbols = symbols_of(system)
+    state = system.state
+    per = "per sample" if system.is_discrete else "per s"
+    units = [f"{unit or '1'} {per}" for unit in state.tangent_units]
+    rate = system.f(t, x, u, p)
+    rows: list[tuple[Any, str, str]] = []
+    rates: list[int] = []
+    keep = np.zeros(state.dim)
+    for name, (group, at, part) in blocks_of(state).items():
+        indices = range(part.start, part.stop)
+        if name in moving:
+            keep[part] = 1.0
+        else:
+            rates += indices
+        if name in wishes.blocks:
+            away = group.minus(x[at], wishes.blocks[name])
+            rows += [
+                (away[k], f"{state.tangent_names[i]} away from where", state.tangent_units[i])
+                for k, i in enumerate(indices)
+            ]
+    rows += [
+        (x[i] - value, f"{state.coordinate_names[i]} away from where", state.coordinate_units[i])
+        for i, value in wishes.coordinates.items()
+    ]
+    if system.project is not None:
+        away = state.minus(system.project(x, p), x)
+        rows += [
+            (away[i], f"{state.tangent_names[i]} away from the constraints", state.tangent_units[i])
+            for i in range(state.dim)
+        ]
+    if symmetry and (moving or system.f.function.jac_sparsity(0, 0).nnz()):
+        change = _change(system, ca.DM(keep))(t, x, u, p)
+        rows += [
+            (change[i], f"change of the rate of {state.tangent_names[i]}", f"{units[i]} {per}")
+            for i in range(state.dim)
+        ]
+    for name, condition in conditions.items():
+        column = as_column(system, name, condition(t, x, u, p), None)
+        rows += [(column[k], f"condition {name}", "") for k in range(column.shape[0])]
+    column = ca.vertcat(*(row for row, _, _ in rows))
+    Df, Bf = system.derivatives(t, x, u, p)
+    results = [
+        ca.vertcat(rate[rates], column),
+        ca.vertcat(Df[rates, :], ca.jacobian(column, x) @ state.rate_matrix(x)),
+        ca.vertcat(Bf[rates, :], ca.jacobian(column, u)),
+    ]
+    return Equations(
+        [f"rate of {state.tangent_names[i]}" for i in rates] + [name for _, name, _ in rows],
+        [units[i] for i in rates] + [unit for _, _, unit in rows],
+        ca.Function(
+            "trim_equations",
+            [*symbols],
+            [ca.densify(system.symbol(result)) for result in results],
+            [*"txup"],
+            ["rows", "D_x", "D_u"],
+        ),
+    )
+
+
+def _change(system: SystemDefinition, keep: ca.DM) -> ca.Function:
+    """Derivative of the field along the motion with the rate of the moving blocks."""
+    t, x, u, p = symbols_of(system)
+    s = system.symbol.sym("s")
+    motion = system.state.plus(x, s * keep * system.f(t, x, u, p))
+    later = system.f(t + s, motion, u, p)
+    slope = ca.Function("slope", [s, t, x, u, p], [ca.jacobian(later, s)])
+    return ca.Function("change", [t, x, u, p], [slope(0, t, x, u, p)])
+
+
+# The solution of equations that is nearest to a given point, by Gauss–Newton on the group
+
+# Weights of the distance from the given point, decreasing: the last equations are solved alone,
+# with the shortest steps, so that the solution is nearest up to the square of the one before.
+WEIGHTS = (0.3, 0.03, 1e-3, 1e-5, 0.0)
+# Inputs are near to those given only as far as the state leaves them free: they are not traded.
+EFFORT = 1e-4
+MAX_STEPS = 40  # each weight starts where the one before ended, and most take three
+SOLVED = 1e-9  # scaled residual; quadratic convergence leaves 1e-14 where the equations are regular
+
+Evaluate = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""``(x, u) → r, J`` with columns of J for a displacement of x, then for the free inputs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Nearest:
+    """Where Gauss–Newton stopped.
+
+    Attributes
+    ----------
+    x, u : ndarray
+    residual : ndarray
+        Of the equations.
+    scaled : ndarray
+        The same divided by the length of each equation's gradient: about the displacement that is
+        missing.
+    """
+
+    x: np.ndarray
+    u: np.ndarray
+    residual: np.ndarray
+    scaled: np.ndarray
+
+    @property
+    def solved(self) -> bool:
+        """Whether every equation holds."""
+        return bool(np.abs(self.scaled).max(initial=0.0) <= SOLVED)
+
+
+def row_scales(
+    equations: Evaluate, points: Sequence[tuple[np.ndarray, np.ndarray]], scale: np.ndarray
+) -> np.ndarray:
+    """One over the length of each equation's gradient, the longest at some points.
+
+    Each row has its own, so that a fast state does not loosen the equations of the others. At
+    several points, because a gradient may vanish at one of them; where it does at all of them, 1.
+
+    Parameters
+    ----------
+    equations : callable
+    points : sequence of (x, u)
+    scale : ndarray
+        See `Descent`.
+
+    Returns
+    -------
+    ndarray
+    """
+    gradients = [in_scaled_variables(equations(x, u)[1], scale) for x, u in points]
+    lengths = np.linalg.norm(gradients, axis=-1)
+    length = np.where(np.isfinite(lengths), lengths, 0.0).max(axis=0)
+    return 1.0 / np.where(length > NO_GRADIENT, length, 1.0)
+
+
+def in_scaled_variables(jacobian: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Derivatives with respect to the free inputs, in the last columns, times their scale."""
+    states = jacobian.shape[1] - len(scale)
+    return np.hstack([jacobian[:, :states], jacobian[:, states:] * scale])
+
+
+@dataclass
+class Descent:
+    """Solve ``r(x, u) = 0`` near a target, inputs within bounds, coordinates within limits.
+
+    Attributes
+    ----------
+    group : LieGroup
+        Of x.
+    equations : callable
+    target : pair of ndarray
+        x and u to stay near to; u only where x leaves it free.
+    free : ndarray of int
+        Positions of the free inputs in u.
+    bounds : pair of ndarray
+        Of the free inputs.
+    limits : Limits
+    scale : ndarray
+        Size of a change of each free input that counts like one rad, m, m/s of the state.
+    row_scale : ndarray
+        Factor of each equation; see `row_scales`.
+    holds : bool
+        Whether x stays what it is, bit by bit.
+    """
+
+    group: LieGroup
+    equations: Evaluate
+    target: tuple[np.ndarray, np.ndarray]
+    free: np.ndarray
+    bounds: tuple[np.ndarray, np.ndarray]
+    limits: Limits
+    scale: np.ndarray
+    row_scale: np.ndarray
+    holds: bool = False
+
+    def solve(self, start: tuple[np.ndarray, np.ndarray]) -> Nearest:
+        """Descend with one weight of the distance after the other."""
+        x, u = start[0], start[1].copy()
+        u[self.free] = np.clip(u[self.free], *self.bounds)
+        residual, jacobian = self.equations(x, u)
+        if not (np.isfinite(residual).all() and np.isfinite(jacobian).all()):
+            return Nearest(x, u, residual, np.full(residual.shape, np.inf))
+        for weight in WEIGHTS:
+            x, u = self.descend(x, u, weight)
+        residual, _ = self.equations(x, u)
+        return Nearest(x, u, residual, residual * self.row_scale)
+
+    def descend(self, x: np.ndarray, u: np.ndarray, weight: float) -> tuple[np.ndarray, np.ndarray]:
+        """Levenberg–Marquardt steps for one weight of the distance."""
+        damping = 0.0
+        rows, jacobian = self._rows(x, u, weight)
+        cost = rows @ rows
+        for _ in range(MAX_STEPS):
+            move = self._move(rows, jacobian, x, u, damping)
+            new_x, new_u = self._moved(x, u, move)
+            new_rows, new_jacobian = self._rows(new_x, new_u, weight)
+            new_cost = new_rows @ new_rows
+            if np.isfinite(new_cost) and np.isfinite(new_jacobian).all() and new_cost < cost:
+                gained = cost - new_cost
+                x, u, rows, jacobian, cost = new_x, new_u, new_rows, new_jacobian, new_cost
+                damping = damping / 10 if damping > 1e-6 else 0.0
+                if gained <= 1e-14 * cost:
+                    break
+            elif np.abs(move).max(initial=0.0) < 1e-12 or damping > 1e8:
+                break
+            else:
+                damping = max(10 * damping, 1e-4)
+        return x, u
+
+    def _scaled_equations(self, x: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        residual, jacobian = self.equations(x, u)
+        return residual, in_scaled_variables(jacobian, self.scale)
+
+    def _rows(self, x: np.ndarray, u: np.ndarray, weight: float) -> tuple[np.ndarray, np.ndarray]:
+        residual, jacobian = self._scaled_equations(x, u)
+        residual, jacobian = residual * self.row_scale, jacobian * self.row_scale[:, None]
+        if not weight:
+            return residual, jacobian
+        away = self.group.minus(x, self.target[0])
+        n, k = self.group.dim, len(self.free)
+        distance = np.concatenate([away, EFFORT * (u - self.target[1])[self.free] / self.scale])
+        slope = np.diag(np.r_[np.ones(n), np.full(k, EFFORT)])
+        slope[:n, :n] = self.group.right_jacobian_inverse(away)
+        return (
+            np.concatenate([residual, weight * distance]),
+            np.vstack([jacobian, weight * slope]),
+        )
+
+    def _move(
+        self, rows: np.ndarray, jacobian: np.ndarray, x: np.ndarray, u: np.ndarray, damping: float
+    ) -> np.ndarray:
+        """Damped Gauss–Newton step in scaled variables, within bounds and limits."""
+        n, count, limits = self.group.dim, jacobian.shape[1], self.limits
+        if damping:
+            jacobian = np.vstack([jacobian, np.sqrt(damping) * np.eye(count)])
+            rows = np.concatenate([rows, np.zeros(count)])
+        lower, upper = (np.full(count, sign * np.inf) for sign in (-1.0, 1.0))
+        lower[limits.tangents] = limits.lower - x[limits.coordinates]
+        upper[limits.tangents] = limits.upper - x[limits.coordinates]
+        if self.holds:
+            lower[:n] = upper[:n] = 0.0
+        lower[n:] = (self.bounds[0] - u[self.free]) / self.scale
+        upper[n:] = (self.bounds[1] - u[self.free]) / self.scale
+        # What is at bounds of zero width cannot move at all.
+        moves, move = upper - lower > 0, np.zeros(count)
+        if not moves.any():
+            return move
+        move[moves] = np.linalg.lstsq(jacobian[:, moves], -rows, rcond=1e-12)[0]
+        if (move < lower).any() or (move > upper).any():
+            within = (lower[moves], upper[moves])
+            move[moves] = scipy.optimize.lsq_linear(
+                jacobian[:, moves], -rows, within, method="bvls"
+            ).x
+        return move
+
+    def _moved(
+        self, x: np.ndarray, u: np.ndarray, move: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        n = self.group.dim
+        moved = u.copy()
+        moved[self.free] = np.clip(u[self.free] + move[n:] * self.scale, *self.bounds)
+        if self.holds:
+            return x, moved
+        at = self.group.normalize(self.group.plus(x, move[:n]))
+        self.limits.clip(at)
+        return at, moved
+
+
+# Why there is none
+
+
+def _infeasible(
+    system: SystemDefinition,
+    equations: Equations,
+    best: Nearest,
+    u: np.ndarray,
+    free: np.ndarray,
+    moving: list[str],
+    starts: int,
+) -> str:
+    """Say which equation is worst, which inputs are at a bound and what had to stay still."""
+    worst = int(np.argmax(np.abs(np.nan_to_num(best.scaled, nan=np.inf))))
+    value = f"{best.residual[worst]:.4g} {equations.units[worst]}".rstrip()
+    text = f"{system.name}: no trim point found from {starts} starts; the best one leaves "
+    text += f"{equations.names[worst]} = {value}"
+    at = [
+        f"{entry.name} at its {side} bound {limit:g} {entry.unit}".rstrip()
+        for entry, value in ((system.inputs[i], u[i]) for i in free)
+        for side, limit in (("lower", entry.lower), ("upper", entry.upper))
+        if abs(value - limit) <= 1e-9 * max(1.0, abs(value))
+    ]
+    if at:
+        text += f", with {', '.join(at)}"
+    still = [name for name in blocks_of(system.state) if name not in moving]
+    if still:
+        text += f"; blocks that had to stay still: {', '.join(still)} (see moving=)"
+        if system.is_discrete:
+            text += "; in a discrete system blocks that move have to be named there"
+    return text
+
+
+def _not_a_symmetry(system: SystemDefinition, point: TrimPoint) -> str:
+    """Say what changes along the motion."""
+    here = field_derivatives(system)(point.t, point.x, point.u, point.p)
+    later = follow(system, point.t, point.x, point.u, point.p, here)
+    names, units = system.state.tangent_names, system.state.tangent_units
+    off = np.nan_to_num(np.abs(later.there.rate - here.rate), nan=np.inf)
+    k, i = np.unravel_index(int(np.argmax(off / later.tolerance)), off.shape)
+    what = f"the rate of {names[i]} changes by {off[k, i]:.3g} {units[i] or '1'} per s"
+    if off[k, i] <= later.tolerance[k, i]:
+        slopes = np.abs(later.there.A - here.A)
+        k, i, j = np.unravel_index(int(np.argmax(slopes)), slopes.shape)
+        what = f"the rate of {names[i]} answers differently to {names[j]}"
+    return (
+        f"{system.name}: the motion with the wished values is not a symmetry of the system, so it "
+        f"is no relative equilibrium: {what} within {later.t[k] - point.t:.3g} s"
+    )

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from ..codegen import check_shape, unknown_name
+from ..codegen import UnknownNameError, check_shape, unknown_name
 from ..groups import LieGroup, check_element
 
 Profile = Literal["smooth", "constant"]
@@ -71,7 +71,7 @@ class Waypoints:
         if len(t) < 2 or (np.diff(t) <= 0).any():
             raise ValueError("t must hold at least two times and increase")
         if profile not in get_args(Profile):
-            raise ValueError(unknown_name("profile", profile, get_args(Profile)))
+            raise UnknownNameError(unknown_name("profile", profile, get_args(Profile)))
         values = {"group": group, "t": t, "x": x, "profile": profile}
         for name, value in values.items():
             object.__setattr__(self, name, value)

@@ -19,7 +19,7 @@ import casadi as ca
 import numpy as np
 
 from lgcontrol.groups import SO3
-from lgcontrol.integrators import METHODS, Method
+from lgcontrol.integrators import METHODS, Method, Problem
 
 ROOT = Path(__file__).resolve().parents[2]
 if not __package__:  # run by its path
@@ -55,7 +55,7 @@ def lengths(method: Method) -> tuple[float, ...]:
 
 def drift(method: Method, dt: float, steps: int, samples: int = SAMPLES) -> dict:
     """Follow the free body; rates are relative and per second."""
-    many = stepper(method, BODY, free_body(INERTIA)).fold(steps // samples)
+    many = stepper(method, Problem.of(BODY, free_body(INERTIA))).fold(steps // samples)
     state, states = ca.DM([*START, 0.0]), [START]
     started = time.perf_counter()
     for _ in range(samples):

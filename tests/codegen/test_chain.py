@@ -8,7 +8,7 @@ import pytest
 
 from lgcontrol.codegen import ModelFunction, chain, set_threads, trace
 from lgcontrol.groups import SE3
-from lgcontrol.integrators import get_method
+from lgcontrol.integrators import Problem, get_method
 
 from ._functions import pendulum_step
 
@@ -94,9 +94,10 @@ def test_long_chains_are_compiled_at_the_first_call(compiler):
 def test_munthe_kaas_steps_on_se3(compiler, rng):
     """A body that turns and moves at constant velocity: the exponential is the exact answer."""
     method = get_method("rk4")
+    problem = Problem(SE3, lambda t, X, V, p: V, n_inputs=6)
     step = trace(
         "step",
-        lambda X, V, dt: method.step(SE3, lambda t, Y: V, 0.0, X, dt),
+        lambda X, V, dt: method.step(problem, 0.0, X, V, (), dt).state,
         {"X": (7,), "V": (6,), "dt": ()},
         ["X_next"],
     )

@@ -59,6 +59,14 @@ def test_a_compiler_named_by_cc_that_is_missing(fresh, tools, notices, monkeypat
     assert len(notices()) == 1 and "CC='no-such-compiler -O3' is not on PATH" in notices()[0]
 
 
+@pytest.mark.parametrize("named", ["gcc 'of a word", 'gcc "-O3', "gcc \\"])
+def test_a_compiler_named_with_bad_quotes(named, fresh, tools, notices, monkeypatch):
+    monkeypatch.setenv("CC", named)
+    stays_interpreted()
+    (message,) = notices()
+    assert f"CC={named!r} cannot be read" in message and "mend its quotes" in message
+
+
 def is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)

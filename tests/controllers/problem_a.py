@@ -15,6 +15,8 @@ import numpy as np
 from lgcontrol.groups import SE3, SO3, Product, Rn
 from lgcontrol.systems import Input, System
 
+from ..optimal.examples import mechanical
+
 MASS, GRAVITY = 1.0, 9.81
 INERTIA = np.array([0.01, 0.01, 0.02])
 ARM = 0.17 / np.sqrt(2)
@@ -37,7 +39,8 @@ def quadrotor() -> System:
         return ca.vertcat(x[7:], dv, (wrench[1:] - ca.cross(w, INERTIA * w)) / INERTIA)
 
     rotors = [Input(f"rotor{i}", "N", 0.0, 6.0, HOVER[i]) for i in range(4)]
-    return System("quadrotor", Product(pose=SE3, twist=Rn(6)), field, inputs=rotors)
+    state = Product(pose=SE3, twist=Rn(6))
+    return System("quadrotor", state, field, inputs=rotors, structure=mechanical(state, field, 4))
 
 
 def from_neutral(x: np.ndarray) -> np.ndarray:

@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 
 from lgcontrol.controllers import GeometricPD, ThrustVectorPD
-from lgcontrol.controllers._tracking import find_blocks, tracking_acceleration
+from lgcontrol.controllers._tracking import blocks_of, tracking_acceleration
 from lgcontrol.groups import SE2, SE3, SO3, Cylindrical, Product, Rn, Schoenflies
 from lgcontrol.systems import Input, System, Trajectory
 
+from ..optimal.examples import mechanical
 from .problem_a import GOAL, HOVER, attitudes, from_neutral, quadrotor
 
 GROUPS = {
@@ -29,11 +30,13 @@ def body(group, limit=np.inf, names=("pose", "twist")):
         v = x[group.nq :]
         return ca.vertcat(v, ca.DM(mixing) @ u - 0.3 * v * ca.fabs(v) + ca.sin(x[0] ** 2))
 
+    state = Product(**{names[0]: group, names[1]: Rn(n)})
     return System(
         "body",
-        Product(**{names[0]: group, names[1]: Rn(n)}),
+        state,
         field,
         inputs=[Input(f"u{i}", "N", -limit, limit) for i in range(n)],
+        structure=mechanical(state, field, n),
     )
 
 
@@ -128,16 +131,23 @@ def test_saturation_is_kept_and_reported():
     assert np.abs(free(0.0, far)).max() > 1.0
 
 
-def test_blocks_are_found_by_what_the_field_says():
-    blocks = find_blocks(body(SE2, names=("place", "speed")))
+def test_blocks_are_those_of_the_structure_or_said():
+    known = body(SE2, names=("place", "speed"))
+    blocks = blocks_of(known)
     assert (blocks.name, blocks.rate_name) == ("place", "speed")
-    still = System("still", Product(a=Rn(2), b=Rn(2)), lambda t, x, u, p: ca.DM.zeros(4))
-    with pytest.raises(ValueError, match="no block of the state is the body-fixed velocity"):
-        find_blocks(still)
+    bare = System("bare", known.state, known.f, inputs=known.inputs)
+    assert blocks_of(bare, "place", "speed") == blocks
+    with pytest.raises(ValueError, match="bare has no structure: .*structure=Mechanical"):
+        GeometricPD(bare)
+    with pytest.raises(ValueError, match="'place' is SE2, and the velocity of 'speed'"):
+        blocks_of(bare, "speed", "place")
     with pytest.raises(ValueError, match=r"Product\(pose=SE3, twist=Rn\(6\)\)"):
-        find_blocks(System("bare", SO3, lambda t, x, u, p: u, inputs=["x", "y", "z"]))
+        blocks_of(System("flat", SO3, lambda t, x, u, p: u, inputs=["x", "y", "z"]))
     with pytest.raises(ValueError, match="unknown block 'attitude'"):
-        find_blocks(body(SE2), "attitude")
+        blocks_of(known, "attitude")
+    x, goal = known.state.random(0), known.state.identity
+    told = GeometricPD(bare, configuration="place", velocity="speed")
+    assert np.allclose(told(0.0, x, goal), GeometricPD(known)(0.0, x, goal))
 
 
 def test_each_law_refuses_the_other_vehicles():
@@ -174,7 +184,7 @@ def test_the_thrust_may_point_along_any_body_axis(axis):
         return ca.vertcat(x[7:], *back)
 
     system = System("turned", plain.state, field, inputs=plain.inputs)
-    control = ThrustVectorPD(system)
+    control = ThrustVectorPD(system, configuration="pose", velocity="twist")
     unit = np.array(axis) / np.linalg.norm(axis)
     assert np.allclose(control.axis, unit, atol=1e-9)
     goal = plain.state.join(pose=np.concatenate([GOAL[:3], SO3.inverse(turn)]))

@@ -9,8 +9,9 @@ import pytest
 from lgcontrol.codegen import set_compile_policy
 from lgcontrol.controllers import LQR, MPC, Adapted, ThrustVectorPD, allocate
 from lgcontrol.groups import SE3, SO2, SO3, Product, Rn
+from lgcontrol.models import panda
 from lgcontrol.optimal import Bound, OptimalControlProblem, Residual, lqr, state_weight
-from lgcontrol.simulation import Cascade, simulate
+from lgcontrol.simulation import Cascade, SimulationError, simulate
 from lgcontrol.systems import Input, System, Trajectory
 
 from ..optimal.examples import double_integrator, pendulum, satellite, vessel
@@ -518,3 +519,31 @@ def test_what_is_built_in_cannot_be_changed_afterwards():
         mpc.iteration = 3
     mpc.iterations, mpc.delay = 2, 0.1
     assert repr(mpc) == "MPC('carts', 20 steps of 0.1 s, Q=2, R=1, terminal=4, ok)"
+
+
+def test_plans_that_know_no_joint_limits_say_so_once():
+    arm = panda(losses=False)
+    with pytest.warns(RuntimeWarning, match="nothing of the limits of configuration.*and 6 more"):
+        MPC(arm, horizon=5, dt=0.02)
+    MPC(arm, horizon=5, dt=0.02, bounds=[Bound("configuration", -3, 3, soft=10)])
+    MPC(arm, horizon=5, dt=0.02, bounds=[Bound(lambda t, x, u, p: x[:7], upper=3)])
+
+
+def test_seconds_for_steps_are_told_in_steps():
+    with pytest.raises(ValueError, match="horizon .* got 2.5; 2.5 s are 25 steps of 0.1 s"):
+        MPC(pendulum(), horizon=2.5, dt=0.1)
+
+
+def test_without_a_reference_a_run_does_not_begin():
+    """As the inner controller of a cascade it gets one from the outer."""
+    system = pendulum()
+    mpc = MPC(system, horizon=10, dt=0.1, R=0.1)
+    with pytest.raises((ValueError, SimulationError), match="no reference to follow"):
+        simulate(system, mpc, x0=[1.0, 0.0, 0.0], seconds=0.2)
+
+    def outer(t, x, reference):
+        return np.array([1.0, 0.0, 0.0])
+
+    outer.dt = 0.1
+    run = simulate(system, Cascade(outer, mpc), x0=[0.995004165, 0.099833417, 0.0], seconds=0.2)
+    assert run.success

@@ -127,9 +127,7 @@ def test_what_is_refused():
         SO3.from_quaternion([1e200, 0, 0, 0])
     with pytest.raises(ValueError, match=r"quaternion has shape \(3,\), expected \(..., 4\)"):
         SO3.from_quaternion([0, 0, 1])
-    with pytest.raises(
-        ValueError, match=r"rotation = .* is no element .* has norm 2, not 1"
-    ):
+    with pytest.raises(ValueError, match=r"rotation = .* is no element .* has norm 2, not 1"):
         SE3.from_rotation([0, 0, 0, 2.0])
     with pytest.raises(ValueError, match=r"angles has shape \(2,\), expected \(..., 3\)"):
         SO3.from_euler("ZYX", [0.1, 0.2])

@@ -144,6 +144,6 @@ def test_parts_of_killed_writers_go_with_a_later_save(run, tmp_path):
     for part in (old, fresh, other):
         part.write_bytes(b"half")
     for part in (old, other):
-        os.utime(part, (time.time() - 7200,) * 2)
+        os.utime(part, (time.time() - 7200, time.time() - 7200))
     run.save(tmp_path / "run")
     assert sorted(os.listdir(tmp_path)) == [".own.part", ".run.npz.2.part", "run.npz"]

@@ -6,7 +6,10 @@ import numpy as np
 from lgcontrol import integrators
 from lgcontrol.codegen import ModelFunction, trace
 from lgcontrol.groups import SO3, LieGroup, Product, Rn
-from lgcontrol.integrators import Problem, Solution
+from lgcontrol.integrators import METHODS, Mechanical, Problem, Solution
+
+GENERAL = [method for method in METHODS.values() if not method.needs_structure]
+EXPLICIT = [method for method in GENERAL if not method.stiff_order]
 
 BODY = Product(rotation=SO3, rate=Rn(3))
 
@@ -61,6 +64,47 @@ def heavy_top(mass, inertia, centre, gravity) -> ModelFunction:
     return trace("heavy_top", field, {"t": (), "x": (7,)}, {"d": (6,)})
 
 
+def with_losses(damping=0.3, friction=0.2, speed=0.5) -> Problem:
+    """A top with losses, a torque that depends on time, and a wheel with a drive of its own.
+
+    On SO(3) × R³ × R; the wheel pushes the top, and the losses are those of a joint.
+    """
+    group = Product(rotation=SO3, rate=Rn(3), wheel=Rn(1))
+    J, c = ca.DM([2.0, 3.0, 4.5]), ca.DM([0.1, 0.0, 0.8])
+
+    def loss(w):
+        return damping * w + friction * ca.tanh(w / speed)
+
+    def force(t, x, u, p):
+        w, wheel = x[4:7], x[7]
+        weight = SO3.act(SO3.inverse(x[:4]), ca.DM([0.0, 0.0, -9.81]))
+        push = ca.vertcat(ca.sin(3 * t), wheel, 0)
+        return ca.cross(J * w, w) + ca.cross(c, weight) + push - loss(w)
+
+    def field(t, x, u, p):
+        return ca.vertcat(x[4:7], force(t, x, u, p) / J, ca.cos(t) - x[7] + x[4] / 4)
+
+    def balance_derivatives(t, x, a, u, p):
+        X = ca.SX.sym("x", 8)
+        by_x = ca.jacobian(force(t, X, u, p), X) @ group.rate_matrix(X)
+        return ca.substitute(by_x, X, ca.SX(x)), ca.SX(3, 0)
+
+    def loss_jacobian(x, p):
+        bent = ca.tanh(x[4:7] / speed)
+        return ca.diag(damping + friction / speed * (1 - bent * bent))
+
+    mechanical = Mechanical(
+        "rotation",
+        "rate",
+        lambda x, p: ca.diag(J),
+        force,
+        balance_derivatives,
+        lambda t, x, u, p: ca.DM(3, 0),
+        loss_jacobian,
+    )
+    return Problem(group, field, mechanical=mechanical)
+
+
 def energy(inertia, x):
     """Kinetic energy of a body with an angular velocity in the last three coordinates."""
     return 0.5 * np.sum(np.asarray(inertia) * x[..., 4:] ** 2, axis=-1)
@@ -77,18 +121,24 @@ def integrate(group, field, x0, span, *, args=(), rtol=1e-8, atol=1e-10, **optio
     return integrators.integrate(problem, x0, span, rtol=rtol, atol=atol, **options)
 
 
-def stepper(method, group, field) -> ca.Function:
+def stepper(method, problem) -> ca.Function:
     """``(x, t, dt) → (x⁺, t + dt)``: accumulates with `fold` and `mapaccum`."""
-    x, t, dt = ca.SX.sym("x", group.nq), ca.SX.sym("t"), ca.SX.sym("dt")
-    step = method.move(group, field, t, x, dt)
-    state = ca.vertcat(x, t)
-    after = ca.cse(ca.vertcat(step, t + dt))
-    return ca.Function("step", [state, dt], [after], ["state", "dt"], ["after"])
+    symbol = ca.MX if method.solves else ca.SX
+    x, t, dt = symbol.sym("x", problem.group.nq), symbol.sym("t"), symbol.sym("dt")
+    none = symbol(0, 1)
+    after = ca.vertcat(method.step(problem, t, x, none, none, dt).state, t + dt)
+    after = ca.cse(after) if symbol is ca.SX else after
+    return ca.Function("step", [ca.vertcat(x, t), dt], [after], ["state", "dt"], ["after"])
 
 
 def run(method, group, field, x0, end, steps) -> np.ndarray:
+    """State of a plain field after a number of equal steps from t = 0."""
+    return run_problem(method, Problem.of(group, field), x0, end, steps)
+
+
+def run_problem(method, problem, x0, end, steps) -> np.ndarray:
     """State after a number of equal steps from t = 0."""
-    many = stepper(method, group, field).fold(steps)
+    many = stepper(method, problem).fold(steps)
     return np.asarray(many(ca.DM([*x0, 0.0]), end / steps)).ravel()[:-1]
 
 

@@ -4,8 +4,9 @@ from functools import cache
 
 import pytest
 
-from lgcontrol.integrators import METHODS
 from tests.benchmarks.integrators import DEFAULT_LENGTHS, drift, lengths, rate_orders
+
+from ._problems import EXPLICIT
 
 UNIT = 1e-14
 STEPS = 1_000_000
@@ -19,7 +20,7 @@ QUICK_LENGTHS = {1: (1e-3, 5e-4, 2.5e-4), 2: (0.04, 0.02, 0.01), 3: (0.04, 0.02,
 BLUR = 0.05
 FORETOLD = 0.03  # the blur of the order, extrapolated by one halving of the step
 
-pytestmark = pytest.mark.parametrize("method", METHODS.values(), ids=lambda m: m.name)
+pytestmark = pytest.mark.parametrize("method", EXPLICIT, ids=lambda m: m.name)
 
 
 @cache

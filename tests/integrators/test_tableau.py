@@ -11,8 +11,7 @@ from lgcontrol.integrators import (
     check_tableau,
     crouch_grossman,
 )
-from lgcontrol.integrators._embedded_step import DENSE
-from lgcontrol.integrators._methods import DORMAND_PRINCE, RK4
+from lgcontrol.integrators._methods import DENSE, DORMAND_PRINCE, RK4
 from lgcontrol.integrators._solution import polynomial
 from lgcontrol.integrators._tableau import _density, _size, _square, _stage_weights, _trees
 

@@ -207,7 +207,7 @@ def test_targets_that_are_no_poses_are_refused():
     solver = InverseKinematics(tree, frame)
     for quaternion, message in (
         ([0, 0, 0, 0], "target of the task on 'tool0' = .* cannot be normalised"),
-        ([0, 0, 0, 2], "target of the task on 'tool0' = .* qw = 2 should be 1"),
+        ([0, 0, 0, 2], "target of the task on 'tool0' = .* has norm 2, not 1"),
     ):
         with pytest.raises(ValueError, match=message):
             solver.solve([1.0, 0.0, 0.0, *quaternion])

@@ -228,6 +228,20 @@ def test_identification_of_an_arm_from_noisy_torques(shared, rng):
     assert "condition" in repr(found) and "shoulder_link.Izz" in found.summary()
 
 
+@pytest.mark.filterwarnings("ignore:identification")  # so few samples need no good condition
+def test_spread_of_few_samples_counts_the_estimated_parameters(rng):
+    """Ten samples of six joints leave 24 of 60 residuals free: these spread as the noise does."""
+    tree = TREES["puma"]
+    base = tree.base_parameters()
+    squares = []
+    for _ in range(40):
+        q, v, a = motion(tree, rng, 10)
+        tau = tree.inverse_dynamics(q, v, a) + rng.normal(size=q.shape)
+        squares.append(np.mean(base.identify(q, v, a, tau).noise ** 2))
+    # 960 free residuals: 5 % of spread; without the count the mean is 0.4, with it twice 2.
+    assert np.mean(squares) == pytest.approx(1.0, rel=0.25)
+
+
 @pytest.mark.filterwarnings("ignore:identification")  # clean data need no good condition
 def test_identification_is_exact_without_noise(rng):
     tree = TREES["puma"]

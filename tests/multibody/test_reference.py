@@ -66,6 +66,23 @@ def test_numbers_of_our_own(model):
     compare(tree_of(description), description, data)
 
 
+@pytest.mark.parametrize("model", ["tree_A", "chain_RUBY"])
+def test_armature_adds_what_spinning_rotors_have(model, rng):
+    """The same numbers with drives: armature on the diagonal of M, in forces and energy."""
+    description, data = load(OWN, model)
+    armature = rng.uniform(0.1, 2.0, len(description["armature"]))
+    plain, driven = tree_of(description), tree_of(description | {"armature": armature.tolist()})
+    data |= {
+        "M": data["M"] + np.diag(armature),
+        "rnea": data["rnea"] + armature * data["a"],
+        "kinetic_energy": data["kinetic_energy"] + (armature * data["v"] ** 2).sum(axis=-1) / 2,
+    }
+    found = {name: value for name, value, _ in checks(driven, description, data)}
+    for name, _, theirs in checks(plain, description, data):
+        if name in ("M", "rnea", "kinetic_energy"):  # the description of `checks` has none
+            np.testing.assert_allclose(found[name], theirs, rtol=ACCURACY, atol=ACCURACY)
+
+
 def test_order_is_depth_first(shared):
     description, _ = load(shared / "reference", "tree_A")
     iq, iv, _ = order(tree_of(description), description)

@@ -4,10 +4,30 @@ import casadi as ca
 import numpy as np
 
 from lgcontrol.groups import SE2, SO2, SO3, Product, Rn
+from lgcontrol.integrators import Mechanical
 from lgcontrol.optimal import StageQP
 from lgcontrol.systems import Input, Parameter, System
 
 INERTIA = np.array([1.0, 2.0, 2.5])
+
+
+def mechanical(state, field, n_inputs: int, n_parameters: int = 0) -> Mechanical:
+    """Structure of ``f = [v, v̇]`` on a Product of two blocks, with the mass matrix 1."""
+    configuration, velocity = state.blocks
+    n, part = state.blocks[velocity].dim, state.tangent_slice(velocity)
+    sizes = {"t": 1, "x": state.nq, "u": n_inputs, "p": n_parameters}
+    t, x, u, p = symbols = [ca.SX.sym(name, size) for name, size in sizes.items()]
+    force = ca.SX(field(t, x, u, p))[part]
+    by_x, by_u = ca.jacobian(force, x) @ state.rate_matrix(x), ca.jacobian(force, u)
+    functions = [ca.Function("known", symbols, result) for result in ([force], [by_x, by_u])]
+    return Mechanical(
+        configuration,
+        velocity,
+        mass_matrix=lambda x, p: ca.SX.eye(n),
+        force=functions[0],
+        balance_derivatives=lambda t, x, a, u, p: functions[1](t, x, u, p),
+        input_map=lambda t, x, u, p: functions[1](t, x, u, p)[1],
+    )
 
 
 def pendulum(limit: float = 0.5, **options) -> System:
@@ -24,11 +44,17 @@ def pendulum(limit: float = 0.5, **options) -> System:
 
 def satellite(limit: float = np.inf) -> System:
     """Rigid body turned by three torques."""
+
+    def field(t, x, u, p):
+        return ca.vertcat(x[4:], (u - ca.cross(x[4:], INERTIA * x[4:])) / INERTIA)
+
+    state = Product(attitude=SO3, rate=Rn(3))
     return System(
         "satellite",
-        Product(attitude=SO3, rate=Rn(3)),
-        lambda t, x, u, p: ca.vertcat(x[4:], (u - ca.cross(x[4:], INERTIA * x[4:])) / INERTIA),
+        state,
+        field,
         inputs=[Input(f"torque{i}", "N m", -limit, limit) for i in "xyz"],
+        structure=mechanical(state, field, 3),
     )
 
 

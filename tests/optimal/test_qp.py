@@ -15,7 +15,7 @@ from lgcontrol.optimal import (
     SQPSolver,
     StageQP,
 )
-from lgcontrol.optimal._qp import Condensed, Places, Sparse
+from lgcontrol.optimal._qp import MOST_PROGRAMS, Condensed, Places, Sparse, with_slacks
 
 from ..controllers.problem_a import GOAL, quadrotor
 from .examples import random_qp
@@ -296,3 +296,55 @@ def test_unknown_back_end_lists_the_others():
         ValueError, match=r"unknown QP solver 'dapq'.*auto.*daqp.*Did you mean 'daqp'"
     ):
         QPSolver("dapq")
+
+
+def test_a_back_end_of_ones_own_needs_hard_rows_only():
+    """It solves the conditions of a problem without rows; rows and slacks are not its business."""
+    exact, seen = QPSolver("daqp"), []
+
+    def mine(qp):
+        seen.append(qp)
+        assert np.isinf(qp.soft).all()
+        return exact.solve(qp)
+
+    solver = QPSolver(mine)
+    for shape in SHAPES:
+        qp = trial(2, shape)
+        found = solver.solve(qp)
+        assert found.solved
+        assert np.abs(found.u - exact.solve(qp).u).max() < ANSWER_TOLERANCE
+    assert solver.name == "mine" and len(seen) >= len(SHAPES)
+    liar = QPSolver(lambda qp: replace(exact.solve(qp), u=qp.u_lower, solved=True))
+    assert not liar.solve(trial(2, "box")).solved
+    with pytest.raises(TypeError, match="returned ndarray, expected a StageQPSolution"):
+        QPSolver(lambda qp: qp.x0).solve(trial(2, "box"))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_slacks_are_inputs_of_the_same_problem(seed):
+    """Prices, rows at the end and multipliers: what is hard with slacks is what was soft."""
+    qp = random_qp(np.random.default_rng(seed), rows=3, soft=0.05)
+    active = qp.active.copy()
+    active[-1] = True
+    qp = replace(qp, active=active, upper=np.where(np.arange(3) == 1, np.inf, qp.upper))
+    hard = with_slacks(qp)
+    assert np.isinf(hard.soft).all() and hard.sizes[0] == qp.sizes[0] + 1
+    found = QPSolver("daqp").solve(hard)
+    assert found.solved
+    horizon, _, m = qp.sizes
+    x, u = found.x[: horizon + 1], found.u[:horizon, :m]
+    assert hard.cost(found.x, found.u) == pytest.approx(qp.cost(x, u), rel=1e-8)
+    assert qp.excess(x, u).max() > 0.1
+    same = QPSolver("piqp").solve(qp)
+    assert same.solved
+    assert np.abs(same.u - u).max() < ANSWER_TOLERANCE
+
+
+def test_set_ups_do_not_pile_up(rng):
+    qp = random_qp(rng, rows=8, width=np.inf)
+    solver = QPSolver("piqp")
+    for _ in range(20):
+        rows = rng.random(8) < 0.5
+        free = replace(qp, active=qp.active & rows, lower=qp.lower * 0 - 50, upper=qp.upper * 0)
+        solver.solve(free)
+    assert len(solver._backends["piqp"]._programs) <= MOST_PROGRAMS

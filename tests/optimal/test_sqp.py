@@ -1,17 +1,20 @@
 """Solutions against linear theory, general optimisers, symmetry; what a solve says of itself."""
 
 import casadi as ca
+import control
 import numpy as np
 import pytest
 from scipy.linalg import solve_discrete_are
 from scipy.optimize import minimize
 
-from lgcontrol.controllers import ThrustVectorPD
+from lgcontrol.controllers import LQR, ThrustVectorPD
 from lgcontrol.groups import SO2, SO3
-from lgcontrol.optimal import Bound, OptimalControlProblem, Residual, SQPSolver, lqr
+from lgcontrol.optimal import Bound, Nodes, OptimalControlProblem, Residual, SQPSolver, lqr
+from lgcontrol.optimal._guess import moved_on
 from lgcontrol.systems import Parameter, System, Trajectory
 
 from ..controllers.problem_a import GOAL, HOVER, quadrotor
+from ..systems.test_error_coordinates import absolute, minimal, states
 from .examples import double_integrator, pendulum, satellite, vessel
 
 UP = np.array([-1.0, 0.0, 0.0])
@@ -19,6 +22,8 @@ DOWN = np.array([1.0, 0.0, 0.0])
 WEIGHT = {"angle": 1, "rate": 0.1}
 # The solver's own default: residuals below 1e-6, costs then agree to its square.
 TOLERANCE = 1e-6
+# Steps of two forms of the same equations differ by their errors, of the fifth order in dt.
+PROJECTED = 1e-5
 
 
 def swing_up(**options):
@@ -375,3 +380,76 @@ def test_solutions_plot_states_inputs_and_reference():
     failed = swing_up().solve(DOWN, max_iterations=1).plot()
     shown = [text.get_text() for text in failed.findobj(lambda artist: hasattr(artist, "get_text"))]
     assert any("after 1 iterations" in text for text in shown)
+
+
+def test_constrained_systems_are_planned_for_in_their_own_errors():
+    """A pendulum in the pose and twist of its body has two error coordinates, and the same plans.
+
+    Its errors are those of the angle where the selection takes the angle and its rate.
+    """
+    free, bound = minimal(), absolute()
+    assert (free.n_errors, bound.n_errors, bound.state.dim) == (2, 2, 6)
+    (x0, X0), (goal, Goal) = states(0.9, 0.4), states(0.2, 0.0)
+    options = {"R": 0.1, "Q": [2.0, 0.3], "terminal": "riccati"}
+    small = OptimalControlProblem(free, 15, 0.05, reference=goal, **options).solve(x0)
+    large = OptimalControlProblem(bound, 15, 0.05, reference=Goal, **options).solve(X0)
+    assert small.success and large.success
+    assert large.cost == pytest.approx(small.cost, rel=PROJECTED)
+    assert np.abs(large.u - small.u).max() < 1e-4
+    angles = np.arctan2(large.x[:, 3], large.x[:, 2])
+    assert np.abs(angles - np.arctan2(small.x[:, 1], small.x[:, 0])).max() < 1e-5
+    with pytest.raises(ValueError, match="unknown entry of Q 'pose'"):
+        OptimalControlProblem(bound, 15, 0.05, Q={"pose": 1.0})
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.1, 0.05, 0.25, 30.0, -1.0])
+def test_a_plan_is_moved_on_to_its_new_times(shift):
+    """By one step: each node is the next one, and the model says where the last input leads."""
+    problem = swing_up()
+    group, horizon = problem.system.state, problem.horizon
+    plan = problem.solve(DOWN, max_iterations=5)
+    old = Nodes(plan.t + 2.0, plan.x, plan.u)
+    p = problem.system.nominal_parameters
+    new = moved_on(problem, old, problem.times(2.0 + shift), p)
+    assert np.allclose(new.t, old.t + shift)
+    for k, t in enumerate(new.t):
+        if shift == 0.1 and k == horizon:
+            expected = problem.system.step()(old.t[-1], plan.x[-1], plan.u[-1], p, 0.1)
+        else:
+            expected = plan.trajectory(t - 2.0).x
+        assert np.abs(group.minus(new.x[k], expected)).max() < 1e-9, k
+    held = plan.trajectory(np.maximum(new.t[:-1], old.t[0]) - 2.0 + 1e-9).u
+    assert np.allclose(new.u, held)
+    if shift == 0.1:
+        assert np.abs(new.u - plan.u).max() > 1e-3  # the plan is not the same everywhere
+    new.x[:], new.u[:] = 0.0, 0.0  # and it is the caller's own
+    assert np.array_equal(old.x, plan.x) and np.abs(plan.x[:, :2]).max() == 1.0
+
+
+def test_what_gets_no_lower_is_acceptable_where_it_is_low():
+    problem = swing_up()
+    strict = problem.solve(DOWN, tolerance=1e-16)
+    assert strict.status == "acceptable" and strict.success
+    assert strict.kkt <= 1e-4
+    assert "no step improves it to 1.0e-16" in strict.message
+
+
+def test_a_solver_without_a_problem_is_its_settings():
+    settings = SQPSolver(qp="piqp")
+    problem = swing_up()
+    assert settings.for_problem(problem).qp.name == "piqp"
+    assert repr(settings) == "SQPSolver(qp='piqp')"
+    with pytest.raises(ValueError, match=r"SQPSolver\(qp='piqp'\) has no problem yet"):
+        settings.solve(DOWN)
+    solver = SQPSolver(problem)
+    with pytest.raises(ValueError, match="nothing to go on from: solve first"):
+        solver.step(DOWN)
+    with pytest.raises(NotImplementedError, match="SQPSolver does not export C99"):
+        solver.export("folder")
+
+
+def test_systems_of_python_control_are_refused_with_a_remedy():
+    plant = control.ss([[0.0]], [[1.0]], [[1.0]], [[0.0]])
+    for law in (lqr, LQR):
+        with pytest.raises(TypeError, match="must be a System, not StateSpace; control.lqr is for"):
+            law(plant, [0.0])

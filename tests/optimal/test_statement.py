@@ -2,6 +2,7 @@
 
 import functools
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -20,7 +21,7 @@ from lgcontrol.optimal import (
 from lgcontrol.systems import System, Trajectory
 
 from ..controllers.problem_a import GOAL, HOVER, quadrotor
-from .examples import double_integrator, pendulum, satellite, vessel
+from .examples import double_integrator, mechanical, pendulum, satellite, vessel
 
 STATE = Product(pose=SE2, twist=Rn(3))
 
@@ -344,7 +345,12 @@ def test_bounds_that_leave_no_room_are_refused_at_once():
 
 
 def test_what_overcomes_drag_is_not_fed_forward_after_the_end():
-    boat = System("boat", Rn(2), lambda t, x, u, p: [x[1], u - 3.0 * x[1]], inputs=["push"])
+    def field(t, x, u, p):
+        return ca.vertcat(x[1], u - 3.0 * x[1])
+
+    state = Product(place=Rn(1), speed=Rn(1))
+    structure = mechanical(state, field, 1)
+    boat = System("boat", state, field, inputs=["push"], structure=structure)
     run = boat.rollout([0.0, 1.0], [3.0], dt=0.1, steps=10)
     assert run.x[-1, 1] == pytest.approx(1.0)
     found = sample_reference(boat, run, np.array([0.5, 2.0]))

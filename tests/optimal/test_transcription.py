@@ -1,9 +1,13 @@
 """The stage QP against differences of the functions it linearizes."""
 
+import warnings
+
 import casadi as ca
 import numpy as np
 import pytest
 
+from lgcontrol.controllers.designs import panda_mpc
+from lgcontrol.mechanics import Multibody
 from lgcontrol.optimal import Bound, Nodes, OptimalControlProblem, Residual, SQPSolver
 
 from ..controllers.problem_a import quadrotor
@@ -117,12 +121,39 @@ def test_at_a_zero_residual_gauss_newton_is_the_exact_hessian(rng):
 
 
 def test_moving_stays_on_the_group_and_within_the_bounds(case):
-    solver, nodes, _, rng = case
+    solver, nodes, setting, rng = case
     x = rng.normal(size=(6, solver.problem.system.state.dim))
     u = 100 * rng.normal(size=(5, len(solver.transcription.controls)))
-    found = solver.transcription.move(nodes, x, u)
+    found = solver.transcription.move(nodes, x, u, setting)
     lower, upper = solver.problem.system.input_bounds
     assert (found.u >= lower).all() and (found.u <= upper).all()
     group = solver.problem.system.state
     assert np.allclose(group.normalize(found.x), found.x)
     assert np.allclose(group.minus(found.x, group.plus(nodes.x, x)), 0, atol=1e-9)
+
+
+def test_a_stage_of_the_panda_stays_within_its_budget():
+    """Closed forms go through the stages of the method: 126,000 instructions by AD of the step."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # plans that know no joint limits
+        mpc = panda_mpc.design().controller
+    functions = mpc.solver.transcription._functions
+    assert functions.stage.function.n_instructions() <= 48_000
+    assert functions.stage_values.function.n_instructions() <= 8_000
+
+
+def test_losses_too_fast_for_explicit_steps_are_planned_with(shared):
+    """The wrist of z1 needs 677 substeps of rk4 in 0.05 s; with the linearly implicit step, one."""
+    arm = Multibody.from_urdf(shared / "robots" / "z1.urdf").system()
+    lower, upper = (limit[:7] for limit in arm.state_limits)
+    rest = arm.state.join(configuration=np.clip(0.05, lower, upper))
+    goal = arm.state.join(configuration=np.clip(0.35, lower, upper))
+    problem = OptimalControlProblem(
+        arm, 10, 0.05, Q={"configuration": 10, "velocity": 0.1}, R=1e-3, reference=goal
+    )
+    assert (problem.method, problem.substeps) == ("linearly_implicit_euler", 1)
+    solution = problem.solve(rest, max_iterations=30)
+    assert solution.success
+    assert np.abs(arm.state.minus(solution.x[-1], goal))[:7].max() < 0.1
+    with pytest.raises(ValueError, match="need 677 substeps of rk4"):
+        OptimalControlProblem(arm, 10, 0.05, method="rk4")

@@ -137,3 +137,43 @@ def test_frames_are_at_equal_distances_along_the_path():
     at = spread(np.column_stack([s, 0 * s, 0 * s]), 6)
     np.testing.assert_allclose(np.diff(s[at]), (s[-1] - s[0]) / 5, atol=0.006)
     assert at[0] == 0 and at[-1] == 2000
+
+
+def test_obstacles_are_drawn_and_fit_into_the_picture():
+    from matplotlib.patches import Circle
+
+    ax = plot_path(drive(), obstacles=[([3.0, 1.0], 0.5)]).axes[0]
+    (circle,) = [patch for patch in ax.patches if isinstance(patch, Circle)]
+    assert (circle.center, circle.radius) == ((3.0, 1.0), 0.5)
+    assert ax.get_xlim()[1] > 3.5
+    flying = result(SE3, SE3.exp(T[:, np.newaxis] * [1.0, 0, 0.5, 0.5, 0, 0]))
+    space = plot_path(flying, obstacles=[([0, 0, 5], 1.0)]).axes[0]
+    assert space.get_zlim()[1] > 6.0
+    with pytest.raises(ValueError, match="an obstacle is .center of 2 or 3 numbers, radius > 0"):
+        plot_path(drive(), obstacles=[([3.0, 1.0], -1.0)])
+
+
+def test_frames_grow_with_the_picture_and_do_not_cover_each_other():
+    """The same path beside a far goal is drawn with longer frames, and fewer."""
+    near = plot_path(drive()).axes[0]
+    far = plot_path(drive(reference=np.tile(SE2.exp([30.0, 0, 0]), (41, 1)))).axes[0]
+
+    def frames(ax):
+        pieces = [line.get_xydata() for line in ax.lines if line.get_linestyle() == "-"]
+        return [float(np.linalg.norm(np.diff(p, axis=0))) for p in pieces if len(p) == 2]
+
+    assert max(frames(far)) > 10 * max(frames(near))
+    assert len(frames(far)) < len(frames(near))
+
+
+def test_a_picture_in_space_fills_its_figure():
+    figure = plot_path(result(SE3, SE3.exp(T[:, np.newaxis] * [1.0, 0, 0.3, 0.5, 0, 0])))
+    figure.set_dpi(50)
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    ink = np.asarray(canvas.buffer_rgba())[..., :3].min(axis=2) < 250
+    rows, columns = np.flatnonzero(ink.any(axis=1)), np.flatnonzero(ink.any(axis=0))
+    height, width = ink.shape
+    assert rows[-1] > 0.93 * height and columns[0] < 0.07 * width and columns[-1] > 0.93 * width

@@ -436,3 +436,32 @@ def test_trajectory():
         plot_trajectory(Trajectory(SO3, T, turn().x), system=body)
     with pytest.raises(ValueError, match=r"x has shape \(3, 41, 4\): draw one trajectory at a"):
         plot_trajectory(Trajectory(SO3, T, np.stack([turn().x] * 3)))
+
+
+def test_signals_of_unlike_range_do_not_share_a_panel():
+    """One that would look like zero beside the others has its own; rounding errors have none."""
+    t = np.linspace(0, 1, 41)
+    x = np.outer(np.sin(5 * t), [100.0, 1.0, 80.0, 1e-12])
+    run = Trajectory(Rn(4, ("a", "b", "c", "d"), ("m",) * 4), t, x)
+    shown = {ax.get_title(loc="left"): ax for ax in plot_trajectory(run).axes}
+    assert list(shown) == ["position (a, c, d)", "position (b)"]
+    assert np.ptp(shown["position (b)"].get_ylim()) < 3
+
+
+def test_limits_of_the_state_are_dotted():
+    t = np.linspace(0, 1, 41)
+    group = Rn(1, ("v",), ("m/s",))
+    from types import SimpleNamespace
+
+    run = SimpleNamespace(
+        name="", group=group, t=t, x=np.sin(5 * t)[:, None], u=np.zeros((0, 0)), reference=None,
+        estimate=None, estimate_std=None, controllers={}, status="completed", message="",
+        state_limits=np.array([[-1.2], [np.inf]]),
+    )  # fmt: skip
+    (ax,) = plot_run(run).axes
+    dotted = [line.get_ydata()[0] for line in ax.lines if line.get_linestyle() == ":"]
+    assert dotted == [-1.2]
+    (ax,) = plot_run(run, limits={"v": (-1.1, 0.9)}).axes
+    assert {line.get_ydata()[0] for line in ax.lines if line.get_linestyle() == ":"} == {-1.1, 0.9}
+    with pytest.raises(KeyError, match="unknown coordinate of the state 'w'"):
+        plot_run(run, limits={"w": (0.0, 1.0)})

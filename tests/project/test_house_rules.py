@@ -11,8 +11,8 @@ from ._repository import ROOT, module_name, python_files, repository_files
 SOFT_LINE_LIMIT = 700  # past it a file usually holds two ideas
 
 # Layer -> layers it may import. Dependencies point one way; `io` and `plotting` serve the layers on
-# top: `io` knows nothing of the rest, `plotting` knows groups and trajectories; what has a `plot`
-# or a `save` imports them when those are called.
+# top: `io` knows nothing of the rest, `plotting` knows groups and what of a run it draws; who has
+# a `plot` imports it when that is called.
 KERNEL = {"codegen", "groups", "integrators", "systems"}
 SERVICES = {"io", "plotting"}
 USER = {"lgcontrol"}  # the public top level, as users write it in what they copy
@@ -22,7 +22,7 @@ LAYERS = {
     "groups": {"codegen"},
     "integrators": {"codegen", "groups"},
     "systems": {"codegen", "groups", "integrators"} | SERVICES,
-    "plotting": KERNEL,
+    "plotting": {"codegen", "groups"},
     "optimal": KERNEL | SERVICES,
     "estimation": KERNEL | SERVICES | {"optimal", "simulation"},
     "simulation": KERNEL | SERVICES,

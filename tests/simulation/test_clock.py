@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.simulation import Clock, HeldNoise, Sensor, simulate
-from lgcontrol.simulation._agenda import CONTROL, Agenda
+from lgcontrol.simulation._clock import Queue, Timing
 
 from ._plants import Feedback, cart
 
@@ -52,24 +52,23 @@ def test_many_periods_stay_in_step():
     assert clock.seconds(fast * 3_000_000) == clock.seconds(slow * 1_000_000) == 1e5
 
 
-def test_order_within_a_tick_is_rank_then_insertion():
-    agenda, done = Agenda(), []
-    for rank in (5, 1, 3, 1):
-        agenda.at(2, rank, lambda tick, rank=rank: done.append(rank))
-    agenda.at(1, 9, lambda tick: agenda.at(tick, 10, lambda tick: done.append("later")))
-    agenda.run(1)
-    assert done == ["later"]
-    agenda.run(2)
-    assert done == ["later", 1, 1, 3, 5]
-    assert agenda.next(7) == 7
+@pytest.mark.parametrize(("period", "offset"), [(1, 0), (3, 0), (3, 1), (2, 7)])
+def test_what_is_due_is_what_comes_after_what_was(period, offset):
+    timing = Timing(period, offset, 0)
+    due = [now for now in range(20) if timing.is_due(now)]
+    assert due == list(range(offset, 20, period))
+    for now in range(15):
+        assert timing.after(now) == min(tick for tick in due if tick > now)
 
 
-def test_the_last_tick_leaves_out_the_higher_ranks():
-    agenda, done = Agenda(), []
-    for rank in (CONTROL - 1, CONTROL, CONTROL + 1):
-        agenda.at(0, rank, lambda tick, rank=rank: done.append(rank))
-    agenda.run(0, below=CONTROL)
-    assert done == [CONTROL - 1]
+def test_what_is_under_way_arrives_in_order_of_time_then_of_departure():
+    queue: Queue[str] = Queue()
+    for tick, item in ((5, "e"), (2, "a"), (3, "c"), (2, "b")):
+        queue.put(tick, item)
+    assert (queue.next, len(queue)) == (2, 4)
+    assert list(queue.due(1)) == []
+    assert list(queue.due(3)) == ["a", "b", "c"]
+    assert list(queue.due(9)) == ["e"] and queue.next == np.inf
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ class Diary:
         self.resets += 1
         self.entries.clear()
 
-    def predict(self, u, dt):
+    def predict(self, t, u, dt):
         self.entries.append(("predict", u.tolist(), round(dt, 9)))
 
     def update(self, sensor, y):
@@ -35,7 +35,7 @@ class Kalman:
     def reset(self):
         self.x, self.P = np.zeros(2), np.diag([1.0, 1.0])
 
-    def predict(self, u, dt):
+    def predict(self, t, u, dt):
         A, b = np.array([[1, dt], [0, 1]]), np.array([dt**2 / 4, dt / 2])
         self.x = A @ self.x + b * u[0]
         self.P = A @ self.P @ A.T + np.outer(b, b) * self.push**2
@@ -86,7 +86,7 @@ def test_it_knows_the_controls_as_applied_but_no_disturbance():
 
 def test_it_may_use_what_it_is_given_as_its_own():
     class Greedy(Diary):
-        def predict(self, u, dt):
+        def predict(self, t, u, dt):
             u[:] = 99.0
 
         def update(self, sensor, y):

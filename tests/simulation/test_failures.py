@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import Rn
-from lgcontrol.simulation import Cascade, InputSignal, Sensor, SimulationError, simulate
+from lgcontrol.simulation import (
+    Cascade,
+    InputSignal,
+    RunStatus,
+    Sensor,
+    SimulationError,
+    simulate,
+)
 from lgcontrol.systems import System
 
 from ._plants import Feedback, cart
@@ -57,7 +64,7 @@ def test_a_controller_that_raises_at_once():
         ([1.0, 2.0], r"ValueError: the result of control has shape \(2,\), expected \(1,\)"),
         ([[1.0]], r"ValueError: the result of control has shape \(1, 1\), expected \(1,\)"),
         ("full", "ValueError"),
-        (None, "the result of control is not finite|TypeError"),
+        (None, r"returned None, expected 1 controls \(force\): does it end without a return"),
     ],
 )
 def test_an_answer_that_is_no_control_is_refused(answer, text):
@@ -115,50 +122,28 @@ def test_divergence_keeps_the_finite_part():
     for run in (free, held):
         assert run.status == "diverged" and not run.success
         assert np.isfinite(run.x).all() and len(run.u) == len(run.t) - 1
-        # RK4 overtakes infinity within a few steps of 10 ms.
-        assert 0.95 < run.t[-1] < 1.1
+        assert 0.98 < run.t[-1] < 1.01
         assert f"after t = {run.t[-1]:g} s" in run.message
         assert run.x[50, 0] == pytest.approx(2.0, rel=1e-6)
-    # Where steps become shorter depends on how many are made at once; both stay with 1 / (1 − t).
-    for run in (free, held):
-        np.testing.assert_allclose(run.x[:80, 0], 1 / (1 - run.t[:80]), rtol=1e-5)
+        np.testing.assert_allclose(run.x[:99, 0], 1 / (1 - run.t[:99]), rtol=1e-5)
 
 
-def test_modes_faster_than_the_steps_get_shorter_ones():
+def test_a_plant_with_a_jump_is_unresolved_and_says_so():
+    """A relay that pushes back to the switching line: no step follows it along the line."""
+    relay = System("relay", Rn(1), lambda t, x, u, p: -1e3 * ca.sign(x))
+    run = simulate(relay, x0=[105.0], seconds=1.0)
+    assert run.status == RunStatus.UNRESOLVED and not run.success
+    assert run.t[-1] == pytest.approx(0.1)
+    assert "relay moves too fast for steps of" in run.message and "it has jumps" in run.message
+    assert run.summary()[0].startswith("unresolved: relay moves too fast")
+
+
+def test_equal_steps_are_not_watched():
     carts = System("cart", Rn(2), lambda t, x, u, p: [x[1], u], inputs=["push"]).augment(lag=0.001)
-    run = simulate(carts, x0=[1.0, 0.0, 0.1], seconds=1)
-    assert run.status == "completed"
-    # The lag leaves a speed of 0.1 · 0.001.
-    assert run.x[-1] == pytest.approx([1.0001, 1e-4, 0.0], abs=1e-6)
-    shortest = run.settings["shortest_step"]
-    assert shortest < 0.0028
-    assert any(f"{shortest:.3g} s, 0.01 s was too long" in line for line in run.summary())
-    same = simulate(carts, x0=[1.0, 0.0, 0.1], seconds=1, max_step=1e-4)
-    assert same.settings["shortest_step"] == 1e-4
-    pushed = simulate(carts, Feedback([[-1.0, -1.0, 0.0]], 0.1), x0=[1.0, 0.0, 0.0], seconds=1)
-    finely = simulate(
-        carts, Feedback([[-1.0, -1.0, 0.0]], 0.1), x0=[1.0, 0, 0], seconds=1, max_step=1e-4
-    )
-    assert np.abs(pushed.x[-1] - finely.x[-1]).max() < 1e-4
     literal = simulate(carts, x0=[1.0, 0.0, 0.1], seconds=1, method="euler")
-    assert literal.status == "diverged"
-    assert "is beyond 1e+15" in literal.message
-
-
-def test_friction_that_no_step_resolves_ends_a_run():
-    """A rotor of 1.6e-5 kg m² under 1 N m of dry friction stops within 16 microseconds."""
-
-    def brake(inertia):
-        return System("brake", Rn(2), lambda t, x, u, p: [x[1], -ca.tanh(100 * x[1]) / inertia])
-
-    run = simulate(brake(1.6e-5), x0=[0.0, 1.0], seconds=1)
-    assert run.status == "diverged"
-    assert "moves too fast for steps of 9.8e-06 s after t = 0 s" in run.message
-    assert "modes to leave out of the plant" in run.message
-    assert len(run.t) <= 2
-    slower = simulate(brake(0.016), x0=[0.0, 1.0], seconds=1)
-    # Stops after 16 ms; what is left below the 5 % that count as gross may go to and fro.
-    assert slower.x[-1] == pytest.approx([0.008, 0.0], abs=0.01)
+    assert literal.status == "diverged" and "is beyond 1e+12" in literal.message
+    assert literal.settings["tolerance"] is None
+    assert any("steps of 0.01 s, errors: not watched" in line for line in literal.summary())
 
 
 @pytest.mark.parametrize("time", [0.0, 0.4])

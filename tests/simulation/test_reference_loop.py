@@ -15,7 +15,9 @@ ROUNDING = 1e-12
 def test_one_controller_each_period():
     plant, dt, count = swinging(), 0.05, 40
     control = Feedback([3.0, 1.0], dt)
-    run = simulate(plant, control, x0=[1.0, 0.0], seconds=count * dt, reference=[0.2, 0.0])
+    run = simulate(
+        plant, control, x0=[1.0, 0.0], seconds=count * dt, reference=[0.2, 0.0], method="rk4"
+    )
 
     step, x, states, inputs = plant.step("rk4"), np.array([1.0, 0.0]), [], []
     for k in range(count):
@@ -111,9 +113,9 @@ def test_a_discrete_plant_moves_in_its_samples():
 
 @pytest.mark.parametrize("max_step", [0.1, 0.004, 1e-4])
 def test_free_motion_in_few_calls_equals_single_steps(max_step):
-    """Several recorded intervals go through one call; the states are those of single steps."""
+    """Several steps go through one call; the states are those of single ones."""
     plant, x0 = drone(), drone().state.random(3)
-    run = simulate(plant, x0=x0, seconds=0.32, dt=0.02, max_step=max_step)
+    run = simulate(plant, x0=x0, seconds=0.32, dt=0.02, method="rk4", max_step=max_step)
 
     each = int(np.ceil(0.02 / max_step))
     step, x, states = plant.step("rk4"), plant.state.normalize(x0), []
@@ -129,7 +131,7 @@ def test_free_motion_in_few_calls_equals_single_steps(max_step):
 def test_more_steps_than_go_into_one_call():
     """300 steps between calls of the controller, in a field that depends on time."""
     plant, control = swinging(), Feedback([3.0, 1.0], dt=0.3)
-    run = simulate(plant, control, x0=[1.0, 0.0], seconds=0.6, max_step=0.001)
+    run = simulate(plant, control, x0=[1.0, 0.0], seconds=0.6, max_step=0.001, method="rk4")
     step, x = plant.step("rk4"), np.array([1.0, 0.0])
     for k in range(600):
         if k % 300 == 0:

@@ -212,11 +212,11 @@ def test_blocks_in_blocks_go_by_their_own_names():
 
 def test_calls_longer_than_the_sample_time_are_counted():
     def slow(t, x, reference):
-        time.sleep(0.004 if t > 0.003 else 0.0)
+        time.sleep(0.11 if t > 0.15 else 0.0)
         return 0.0
 
-    run = simulate(cart(), slow, x0=[0, 0], seconds=0.008, dt=0.002)
-    assert "calls longer than the sample time of 2 ms: 50 %" in run.summary()
+    run = simulate(cart(), slow, x0=[0, 0], seconds=0.4, dt=0.1)
+    assert "calls longer than the sample time of 100 ms: 50 %" in run.summary()
 
 
 class Commander:

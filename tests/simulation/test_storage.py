@@ -44,7 +44,7 @@ class Guess:
     def __init__(self):
         self.x, self.P = drone().state.identity, np.eye(12)
 
-    def predict(self, u, dt):
+    def predict(self, t, u, dt):
         self.P = self.P + dt
 
     def update(self, sensor, y):
@@ -176,7 +176,7 @@ def described(path, **changes) -> np.ndarray:
     [
         (lambda p: {"description": described(p, schema="photo")}, "holds 'photo', expected 'lgcon"),
         (lambda p: {"description": described(p, version=99)}, "version 99, this lgcontrol reads up "
-         "to 1: install a newer one"),
+         "to 2: install a newer one"),
         (lambda p: {"description": described(p, version="x")}, "has format version x"),
         (lambda p: {"description": np.array("{")}, "is no saved simulation result"),
         (lambda p: {"description": np.array("[]")}, "is no saved simulation result"),
@@ -275,3 +275,12 @@ def test_infinite_bounds_and_states_that_are_not_finite_can_be_saved(run, tmp_pa
 def test_folders_that_do_not_exist_are_named(run, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"cannot write .*run.npz: there is no folder .*no"):
         run.save(tmp_path / "no" / "run")
+
+
+def test_files_of_the_first_version_load(run, tmp_path):
+    """They do not count measurements."""
+    path = run.save(tmp_path / "a")
+    rewritten(path, {"description": described(path, version=1, counts={})})
+    back = SimulationResult.load(path)
+    assert back.status == run.status and back.measurements["all"].taken == 0
+    np.testing.assert_array_equal(back.measurements["all"].y, run.measurements["all"].y)

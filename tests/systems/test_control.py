@@ -8,6 +8,7 @@ import pytest
 
 from lgcontrol.groups import SE3, Product, Rn
 from lgcontrol.systems import System
+from lgcontrol.systems._system import not_a_system
 
 from ._examples import RIGID, account, pendulum, quadrotor, satellite, underwater
 
@@ -218,3 +219,50 @@ def test_error_outputs_on_a_group():
 def test_faults_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         pendulum().to_nlsys(**arguments)
+
+
+@pytest.mark.parametrize("dt", [0, 0.1])
+def test_a_state_space_becomes_a_system_and_comes_back(dt, rng):
+    A, B, C, D = (rng.normal(size=shape) for shape in ((3, 3), (3, 2), (2, 3), (2, 2)))
+    model = control.ss(A, B, C, D, dt, name="plant", inputs=["left", "right"], outputs=["a", "b"])
+    system = System.from_control(model)
+    x, u = rng.normal(size=3), rng.normal(size=2)
+    assert (system.dt, system.input_names, system.name) == (dt, ("left", "right"), "plant")
+    np.testing.assert_allclose(system.h(0.0, x, u), C @ x + D @ u, atol=1e-14)
+    back = system.linearize(x, u).to_control()
+    for matrix in "ABCD":
+        np.testing.assert_allclose(getattr(back, matrix), getattr(model, matrix), atol=1e-14)
+
+
+def test_a_nonlinear_model_of_python_control_becomes_a_system():
+    def update(t, x, u, params):
+        return np.array([x[1], u[0] - params["stiffness"] * np.sin(x[0])])
+
+    model = control.nlsys(
+        update, lambda t, x, u, params: x[0], inputs=1, outputs=1, states=2,
+        params={"stiffness": 9.81}, name="swing",
+    )  # fmt: skip
+    with pytest.warns(FutureWarning, match="calls NumPy functions on CasADi values"):
+        system = System.from_control(model)
+    x, u = np.array([0.4, 0.2]), np.array([0.7])
+    np.testing.assert_allclose(system.f(0.0, x, u), update(0.0, x, u, {"stiffness": 9.81}))
+    np.testing.assert_allclose(system.f(0.0, x, u, {"stiffness": 2.0})[1], 0.7 - 2 * np.sin(0.4))
+    assert system.trim([0.1, 0.0], where={"u[0]": 0.0}).x[0] == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "message"),
+    [
+        (control.tf([1], [1, 1]), TypeError, r"control\.ss\(model\)"),
+        (control.ss(1, 1, 1, 0, True), ValueError, "sample time open"),
+        ("ss", TypeError, "takes a StateSpace or NonlinearIOSystem, not str"),
+    ],
+)
+def test_what_cannot_become_a_system_is_said(model, error, message):
+    with pytest.raises(error, match=message):
+        System.from_control(model)
+
+
+def test_where_a_system_is_wanted_the_way_is_named():
+    with pytest.raises(TypeError, match=r"must be a System, not StateSpace; System\.from_control"):
+        raise TypeError(not_a_system("plant", control.ss(1, 1, 1, 0)))

@@ -5,11 +5,12 @@ import pytest
 
 from lgcontrol.groups import SO2, Product, Rn
 from lgcontrol.integrators import METHODS
-from lgcontrol.systems import Input, Parameter, System
+from lgcontrol.systems import Input, Parameter, System, rollout_derivatives, step_derivatives
 
 from ._examples import account, pendulum, quadrotor, satellite, underwater
 
 SAME = 1e-13
+GENERAL = [name for name, method in METHODS.items() if not method.needs_structure]
 
 
 @pytest.mark.parametrize("build", [pendulum, quadrotor, satellite])
@@ -60,7 +61,7 @@ def test_the_start_is_brought_onto_the_group():
     np.testing.assert_array_equal(run.x[0], [1.0, 0.0, 0.0])
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", GENERAL)
 def test_a_discretized_system_makes_the_same_steps(method, rng):
     system = underwater()
     discrete = system.discretize(0.05, method, substeps=2)
@@ -213,3 +214,26 @@ def test_two_turns_are_seen_by_an_unwrapped_angle_only():
     spin = System("spin", group, lambda t, x, u, p: [1.0, 1.0])
     end = spin.rollout(group.identity, dt=0.1, steps=200).x[-1]
     np.testing.assert_allclose(group.log(end), [20.0 - 6 * np.pi, 20.0], atol=1e-11)
+
+
+@pytest.mark.parametrize("method", ["heun", "radau_iia5"])
+def test_derivatives_of_a_rollout_are_those_of_its_steps(method, rng):
+    system = pendulum()
+    x, u = system.state.random(rng, (3,)), rng.normal(size=(5, 1))
+    made = rollout_derivatives(system, x, u, 0.05, method=method, substeps=2, parameters=True)
+    plain = system.rollout(x, u, 0.05, method=method, substeps=2)
+    np.testing.assert_allclose(made.trajectory.x, plain.x, rtol=0, atol=SAME)
+    step = step_derivatives(system, method, 2, parameters=True)
+    for i in range(3):
+        for k in range(5):
+            one = step(0.05 * k, plain.x[i, k], u[k], dt=0.05)
+            np.testing.assert_allclose(made.A[i, k], one.A, rtol=0, atol=SAME)
+            np.testing.assert_allclose(made.B[i, k], one.B, rtol=0, atol=SAME)
+            np.testing.assert_allclose(made.P[i, k], one.P, rtol=0, atol=SAME)
+    assert rollout_derivatives(system, x, u, 0.05).P is None
+
+
+def test_unsolved_equations_are_told():
+    bent = System("bent", Rn(1), lambda t, x, u, p: -1e6 * x**3)
+    with pytest.warns(RuntimeWarning, match=r"bent: 3 of 3 steps of radau_iia5 .* first is step 0"):
+        bent.rollout([1e3], dt=1.0, steps=3, method="radau_iia5")

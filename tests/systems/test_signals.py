@@ -2,12 +2,13 @@
 
 import pickle
 
+import casadi as ca
 import numpy as np
 import pytest
 
 from lgcontrol.codegen import unknown_name
 from lgcontrol.groups import Rn
-from lgcontrol.systems import Input, Parameter, System
+from lgcontrol.systems import Input, Parameter, System, check_system
 
 from ._examples import account, pendulum, satellite
 
@@ -72,9 +73,13 @@ def test_functions_say_what_their_inputs_and_parameters_are():
             f(0.0, system.state.identity, np.ones(3))
     swing = pendulum()
     with pytest.raises(
-        TypeError, match="'p' must be numbers .*, not dict: pendulum has the parameters inertia, da"
+        TypeError, match="'p' must be numbers .*, not str: pendulum has the parameters inertia, da"
     ):
-        swing.f(0.0, [1.0, 0.0, 0.0], [0.0], {"inertia": 1.0})
+        swing.f(0.0, [1.0, 0.0, 0.0], [0.0], "inertia")
+    with pytest.raises(ValueError, match=r"order of arguments is \(t, x, u, p\)"):
+        swing.f([1.0, 0.0, 0.0], [0.0], 0.0)
+    with pytest.raises(ValueError, match=r"order of arguments is \(t, x, u, p, dt\)"):
+        swing.step()([1.0, 0.0, 0.0], [0.0], 0.0, [0.5, 0.1], 0.1)
 
 
 def test_parameters_may_be_given_by_name_wherever_they_are_taken():
@@ -84,8 +89,33 @@ def test_parameters_may_be_given_by_name_wherever_they_are_taken():
     np.testing.assert_array_equal(run.x, other.x)
     np.testing.assert_array_equal(system.linearize(x, p=p).A, changed.linearize(x).A)
     assert system.trim(p=p).p.tolist() == [0.5, 0.3]
-    with pytest.raises(KeyError, match="unknown parameter 'damp'"):
-        system.linearize(x, p={"damp": 0.3})
+    for f in (system.f, pickle.loads(pickle.dumps(system.h))):
+        np.testing.assert_array_equal(f(0.0, x, [0.0], p), f(0.0, x, [0.0], [0.5, 0.3]))
+    step, derivatives = system.step(), system.derivatives
+    np.testing.assert_array_equal(
+        step(0.0, x, [0.0], p, 0.1), changed.step()(0.0, x, [0.0], dt=0.1)
+    )
+    np.testing.assert_array_equal(
+        derivatives(0.0, x, [0.0], p).Df, changed.derivatives(0.0, x, [0.0]).Df
+    )
+    assert check_system(system, p=p) == check_system(changed)
+    assert system.parameter_values({"damping": [0.1, 0.2]}).tolist() == [[0.5, 0.1], [0.5, 0.2]]
+    q = ca.SX.sym("q")
+    slope = ca.jacobian(system.f(0.0, ca.DM(x), ca.DM([0.0]), {"damping": q}), q)
+    assert float(ca.evalf(slope[1])) == -1.0 / 0.5
+    for take in (system.linearize, lambda x, p: system.f(0.0, x, [0.0], p)):
+        with pytest.raises(KeyError, match="unknown parameter 'damp'; valid .* inertia, damping"):
+            take(x, p={"damp": 0.3})
+
+
+def test_names_with_dots_are_keys_of_a_mapping():
+    cart = System(
+        "cart", Rn(1), lambda t, x, u, p: -p * x, parameters=[Parameter("load.mass", "kg", 2.0)]
+    )
+    assert cart.with_parameters({"load.mass": 3.0}).f(0.0, [1.0]).tolist() == [-3.0]
+    assert cart.f(0.0, [1.0], p={"load.mass": 4.0}).tolist() == [-4.0]
+    with pytest.raises(ValueError, match=r"parameters has shape \(2, 1\)"):
+        cart.with_parameters({"load.mass": [1.0, 2.0]})
 
 
 def test_parameters_by_name():

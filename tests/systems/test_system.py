@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SE3, SO3, Product, Rn
-from lgcontrol.systems import System
+from lgcontrol.systems import System, check_system
 
 from ._examples import account, pendulum, quadrotor, satellite, turn, underwater
 
@@ -202,3 +202,20 @@ def test_faults_are_named(fault):
     build, error, message = FAULTS[fault]
     with pytest.raises(error, match=message):
         build()
+
+
+@pytest.mark.parametrize("take", ["f", "rollout", "linearize", "trim", "check"])
+def test_tangent_vectors_and_points_are_told_from_states(take):
+    quad = quadrotor()
+    calls = {
+        "f": lambda x: quad.f(0.0, x),
+        "rollout": lambda x: quad.rollout(x, dt=0.1, steps=2),
+        "linearize": quad.linearize,
+        "trim": quad.trim,
+        "check": lambda x: check_system(quad, x),
+    }
+    with pytest.raises(ValueError, match=r"12 is the tangent dimension: state\.plus\(x, d\)"):
+        calls[take](np.zeros(12))
+    if take != "linearize":  # which takes points
+        with pytest.raises(TypeError, match=r"give the point's \.x"):
+            calls[take](quad.trim())

@@ -1,6 +1,7 @@
 """Equilibria and relative equilibria: hover, level flight, turns and helices; refusals."""
 
 import pickle
+from dataclasses import replace
 
 import casadi as ca
 import numpy as np
@@ -20,9 +21,9 @@ from ._examples import (
     turn,
     underwater,
 )
+from .test_structure import rigid
 
 SOLVED = 1e-10  # Gauss-Newton converges quadratically: what is left is rounding
-NEAREST = 1e-6  # the last weight of the distance is 1e-5, its bias the square of that
 
 TURN = {"twist.vx": 1.0, "twist.wz": 0.3}
 HELIX = {**TURN, "twist.vz": -0.2, "pose.z": -5.0}
@@ -118,20 +119,102 @@ def test_the_equilibrium_near_the_guess_is_taken():
     assert pendulum().trim([1.0, 0.1, 0.0], where={"torque": 0.0}).x[0] == pytest.approx(1)
 
 
-def test_the_solution_is_the_nearest_one():
-    """The way from the guess must be a combination of the gradients of the equations."""
-    system = System(
+def two_thrusters(limit=np.inf, **options):
+    return System(
         "two thrusters",
         Rn(2, ("x", "v")),
         lambda t, x, u, p: ca.vertcat(x[1], u[0] + 2 * u[1] - 5 - ca.sin(x[0])),
-        inputs=["left", "right"],
+        inputs=[Input("left", "N", -limit, limit), Input("right", "N", -limit, limit)],
+        **options,
     )
+
+
+def test_a_state_that_an_input_holds_is_returned_bit_by_bit():
+    """Of the inputs that hold it the shortest: a multiple of their effects."""
     guess = np.array([0.3, 0.0])
-    point = system.trim(guess)
-    way = np.array([point.x[0] - guess[0], *point.u])
-    gradient = np.array([-np.cos(point.x[0]), 1.0, 2.0])
-    assert abs(point.u @ [1, 2] - 5 - np.sin(point.x[0])) < SOLVED
-    assert np.linalg.norm(np.cross(way, gradient)) < NEAREST * np.linalg.norm(way) * 10
+    point = two_thrusters().trim(guess)
+    assert np.array_equal(point.x, guess)
+    np.testing.assert_allclose(point.u, (5 + np.sin(0.3)) / 5 * np.array([1, 2]), rtol=1e-12)
+
+
+def test_else_the_nearest_state_is_found_with_inputs_at_their_bounds():
+    """Three times 1.6 N carry 4.8 N: sin x = -0.2, on the side of the guess."""
+    for guess in (0.3, 2.9):
+        point = two_thrusters(1.6).trim([guess, 0.0])
+        wanted = -np.arcsin(0.2) if guess < 1 else np.pi + np.arcsin(0.2)
+        assert abs(point.x[0] - wanted) < 1e-8
+        assert np.allclose(point.u, [1.6, 1.6], atol=1e-8)
+
+
+def test_inputs_are_not_traded_for_the_way_of_the_state():
+    """A bound of 2 N holds any state; a little way would save input, and is not gone."""
+    guess = np.array([1.2, 0.0])
+    assert np.array_equal(two_thrusters(2.0).trim(guess).x, guess)
+    moving = two_thrusters(2.0).trim([1.2, 0.1])  # the speed cannot stay
+    assert np.abs(moving.x - guess).max() < 1e-6
+
+
+def test_a_posture_of_two_rods_is_kept():
+    """Rods of 1 m: the shoulder carries both, the elbow the outer one."""
+    m, g = (2.0, 1.0), 9.81
+
+    def field(t, x, u, p):
+        a, b, v, w = ca.vertsplit(x)
+        elbow = m[1] * g * ca.cos(a + b) / 2
+        weight = ca.vertcat((m[0] / 2 + m[1]) * g * ca.cos(a) + elbow, elbow)
+        return ca.vertcat(v, w, u - weight)
+
+    arm = System("rods", Rn(4, ("a", "b", "v", "w")), field, inputs=["shoulder", "elbow"])
+    x = [0.3, 0.8, 0.0, 0.0]
+    point = arm.trim(x)
+    assert point.x.tolist() == x and point.kind == "equilibrium"
+    elbow = g * np.cos(1.1) / 2
+    np.testing.assert_allclose(point.u, [2 * g * np.cos(0.3) + elbow, elbow], rtol=1e-13)
+
+
+def test_limits_that_the_system_knows_are_kept():
+    system = two_thrusters(limits={"x": (0.5, 2.0)})
+    assert system.trim().x.tolist() == [0.5, 0.0]
+    tight = two_thrusters(1.6, limits={"x": (-1.0, 3.0)})
+    assert tight.trim([0.3, 0.0]).x[0] == pytest.approx(-np.arcsin(0.2), abs=1e-8)
+    with pytest.raises(
+        TrimError, match=r"beyond the limits of x \(-0.2013\d* is outside \[0, 3"
+    ) as e:
+        two_thrusters(1.6, limits={"x": (0.0, 3.0)}).trim()
+    assert e.value.status == "limits" and abs(e.value.best.x[0] + np.arcsin(0.2)) < 1e-8
+    with pytest.warns(RuntimeWarning, match=r"given state is beyond the limits of x \(0.3 is out"):
+        assert system.trim([0.3, 0.0]).x[0] == 0.3
+    assert system.trim(where={"x": 0.1}).x[0] == pytest.approx(0.1, abs=1e-9)
+
+
+def test_a_weight_that_nothing_carries_is_named_at_once():
+    body = rigid()
+    falling = System(
+        "falling body",
+        body.state,
+        lambda t, x, u, p: body.f(t, x, ca.vertcat(0, u), ca.DM([0.5, 0.3])),
+        inputs=["mx", "my", "mz"],
+        structure=replace(
+            body.structure,
+            mass_matrix=lambda x, p: body.structure.mass_matrix(x, [0.5, 0.3]),
+            force=lambda t, x, u, p: body.structure.force(
+                t, x, ca.vertcat(0, u), ca.DM([0.5, 0.3])
+            ),
+            balance_derivatives=lambda t, x, a, u, p: (ca.DM(6, 12), ca.DM(6, 3)),
+            input_map=lambda t, x, u, p: ca.vertcat(ca.DM(3, 3), ca.DM.eye(3)),
+            loss_jacobian=None,
+        ),
+    )
+    with pytest.raises(TrimError, match=r"reaches twist.vx, twist.vy, twist.vz .* 24\.525 N") as e:
+        falling.trim()
+    assert e.value.status == "infeasible"
+    assert body.trim().u[0] == pytest.approx(2.5 * GRAVITY)
+
+
+def test_a_point_is_no_state():
+    point = two_thrusters().trim()
+    with pytest.raises(TypeError, match="give the point's .x"):
+        two_thrusters().trim(point)
 
 
 def test_nearest_is_meant_on_the_group():

@@ -65,7 +65,7 @@ class Multibody(Tree):
     By topic:
 
     - Building: `from_urdf`, `from_screws`, `add_body`, `add_frame`, `attach`, `lock`,
-      `move_frames`, `with_properties`; numbers: `parametric`, `with_parameters`.
+      `move_frames`, `with_properties`, `with_added_mass`; numbers: `parametric`, `with_parameters`.
     - The System for simulation and control: `system`.
     - Dynamics: `inverse_dynamics`, `forward_dynamics` (`_by_recursion`, `_by_factor`),
       `bias_forces`, `gravity_forces`, `mass_matrix` (`_inverse`, `_factor`), `coriolis_matrix`,
@@ -97,9 +97,10 @@ class Multibody(Tree):
     Bodies move as ``M(q) a + C(q, v) v + g(q) + losses = tau + Σ Jᵀ wrench``. Derivatives by q are
     those of ``d ↦ f(plus(q, d))`` at 0.
 
-    A tree's functions are those of its bodies and joints alone. What surrounds it (forces on links,
-    added mass, a current) is given to `system` and known to that `System` only: in water
-    ``system.f`` has the accelerations, and controllers are given the system besides the tree.
+    A tree's functions are those of its bodies and joints, and of the added mass of links in a fluid
+    at rest (`with_added_mass`). What else surrounds it (forces on links, a current) is given to
+    `system` and known to that `System` only: in water ``system.f`` has the accelerations, and
+    controllers are given the system besides the tree.
 
     Values are not checked in a tree's functions, which are made for loops: coordinates that are off
     their group (a quaternion of length 2 or 0) give wrong numbers without notice.
@@ -119,6 +120,7 @@ class Multibody(Tree):
     --------
     A pendulum: a rod of 1 m on a hinge about y.
 
+    >>> import numpy as np
     >>> from lgcontrol.mechanics import SpatialInertia
     >>> rod = SpatialInertia.rod(2.0, length=1.0, center_of_mass=[0, 0, -0.5])
     >>> pendulum = Multibody("pendulum").add_body("rod", rod, "revolute", axis="y")

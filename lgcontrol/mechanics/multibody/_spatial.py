@@ -160,6 +160,12 @@ class Pose(NamedTuple):
         return ca.vertcat(self.R.T @ f, self.R.T @ (W[3:, :] - cross(self.p, f)))
 
 
+def moved_matrix(A: Value, T: Pose) -> Value:
+    """Matrix from twists to wrenches (6 × 6) in a frame b, as it is in the frame a of T_a_b."""
+    X = T.pull(ca.DM.eye(6))
+    return X.T @ A @ X
+
+
 class Inertia(NamedTuple):
     """Spatial inertia by its moments: m = ∫ dm, h = ∫ r dm, Σ = ∫ r rᵀ dm.
 

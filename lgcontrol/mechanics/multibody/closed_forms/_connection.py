@@ -20,9 +20,7 @@ import casadi as ca
 
 from ....codegen import Value
 from ..compiled._compiled_tree import CompiledTree, Node
-from ..compiled._functions import (
-    declared,
-)
+from ..compiled._functions import declared
 from ..compiled._sparse import Entries, factor, inverse
 from ..dynamics._mass_matrix import composites, mass_matrix, refuse_singular
 from ..tree._tree import Tree
@@ -51,6 +49,7 @@ def _refuse_groups_that_do_not_commute(tree: Tree) -> None:
     regrouped=True,
     check=_refuse_groups_that_do_not_commute,
     instead=_PRODUCTS,
+    is_rigid=True,
 )
 def christoffel_symbols(tree: CompiledTree, q: Value) -> Value:
     """``q`` → Γ[i, j, k] of the first kind, ``M a + Γ v v + … = tau``, (..., nv, nv, nv).
@@ -81,7 +80,7 @@ def christoffel_symbols(tree: CompiledTree, q: Value) -> Value:
     return connection_coefficients(tree, q)
 
 
-@declared("q", {"Gamma": "vvv"}, regrouped=True, instead=_PRODUCTS)
+@declared("q", {"Gamma": "vvv"}, regrouped=True, instead=_PRODUCTS, is_rigid=True)
 def connection_coefficients(tree: CompiledTree, q: Value) -> Value:
     """``q`` → Γ[i, j, k] with ``M ∇_x y = M D_x y + Γ x y``, shape (..., nv, nv, nv).
 
@@ -120,7 +119,13 @@ def connection_coefficients(tree: CompiledTree, q: Value) -> Value:
     return _slices(tree.nv, _coefficients(tree, q))
 
 
-@declared("q", {"d_M_d_q": "vvv"}, regrouped=True, instead=_WEIGHTED.format("inverse", "H_qa"))
+@declared(
+    "q",
+    {"d_M_d_q": "vvv"},
+    regrouped=True,
+    instead=_WEIGHTED.format("inverse", "H_qa"),
+    is_rigid=True,
+)
 def mass_matrix_derivatives(tree: CompiledTree, q: Value) -> Value:
     """``q`` → ∂M[i, j] / ∂q[k], shape (..., nv, nv, nv).
 
@@ -155,6 +160,7 @@ def _inverse_tensors(M_inverse: Value, slices: Value) -> tuple[Value, Value]:
     check=refuse_singular,
     assemble=_inverse_tensors,
     instead=_WEIGHTED.format("forward", "H_qtau"),
+    is_rigid=True,
 )
 def mass_matrix_inverse_derivatives(tree: CompiledTree, q: Value) -> tuple[Value, Value]:
     """``q`` → M_inverse (..., nv, nv), and its derivatives by q[k], shape (..., nv, nv, nv).

@@ -16,25 +16,10 @@ import casadi as ca
 
 from ....codegen import Value
 from ..._reference import Reference, check_reference
-from .._spatial import (
-    Inertia,
-    Pose,
-    cross,
-    hat,
-    twist_cross,
-)
+from .._spatial import Inertia, Pose, cross, hat, twist_cross
 from ..compiled._compiled_tree import CompiledTree
-from ..compiled._functions import (
-    Declaration,
-    TreeFunction,
-    declared,
-    function_of,
-    takes_names,
-)
-from ..compiled._joint_forces import (
-    armature,
-    joint_forces,
-)
+from ..compiled._functions import Declaration, TreeFunction, declared, function_of, takes_names
+from ..compiled._joint_forces import armature, joint_forces
 from ..compiled._sparse import factor, solve
 from ..dynamics._forward_dynamics import forward_dynamics
 from ..dynamics._mass_matrix import mass_matrix, refuse_singular
@@ -109,7 +94,9 @@ def system_jacobian(tree: Tree, reference: Reference = "body") -> TreeFunction:
     >>> arm.system_jacobian()([0.0, 0.0])[6:].tolist()[0]
     [-1.0, 0.0]
     """
-    return _function(tree, "system_jacobian", "q", {"J": "wv"}, _system_jacobian, reference)
+    return _function(
+        tree, "system_jacobian", "q", {"J": "wv"}, _system_jacobian, reference, is_rigid=False
+    )
 
 
 @takes_names
@@ -121,12 +108,20 @@ def system_jacobian_rate(tree: Tree, reference: Reference = "body") -> TreeFunct
     Müller 2018, eq. 9 (body), 17 (spatial), 27 and 28 (hybrid; misprints mended).
     """
     return _function(
-        tree, "system_jacobian_rate", "q v", {"J_rate": "wv"}, _system_jacobian_rate, reference
+        tree,
+        "system_jacobian_rate",
+        "q v",
+        {"J_rate": "wv"},
+        _system_jacobian_rate,
+        reference,
+        is_rigid=False,
     )
 
 
 @declared(
-    "q v", {"A": "ww", "X": "wv", "X_rate": "wv", "ad_joints": "ww", "ad_bodies": "ww", "M": "ww"}
+    "q v",
+    {"A": "ww", "X": "wv", "X_rate": "wv", "ad_joints": "ww", "ad_bodies": "ww", "M": "ww"},
+    is_rigid=True,
 )
 def system_matrices(tree: CompiledTree, q: Value, v: Value) -> _SystemMatrices:
     """(q, v) → A, X, X_rate, ad_joints, ad_bodies, M, with the body-fixed ``J = A X``.
@@ -252,7 +247,7 @@ def inverse_dynamics_by_projection(tree: Tree, reference: Reference = "body") ->
     )
 
 
-@declared("q v", {"M": "vv", "C": "vv", "Q": "v"}, wrenches=True)
+@declared("q v", {"M": "vv", "C": "vv", "Q": "v"}, wrenches=True, is_rigid=True)
 def lagrange_equations(
     tree: CompiledTree, q: Value, v: Value, wrenches: Value | None = None
 ) -> tuple[Value, Value, Value]:
@@ -325,6 +320,7 @@ def _refuse_massless_bodies(tree: Tree) -> None:
     {"v": "v", "momentum_rates": "b6"},
     wrenches=True,
     check=_refuse_massless_bodies,
+    is_rigid=True,
 )
 def momentum_dynamics(
     tree: CompiledTree, q: Value, momenta: Value, tau: Value, wrenches: Value | None = None
@@ -383,11 +379,14 @@ def _function(
     reference: Reference,
     *,
     wrenches: bool = False,
+    is_rigid: bool = True,
 ) -> TreeFunction:
     """Function of all bodies in a reference."""
     check_reference(reference)
     build = partial(build, reference=reference)
-    declaration = Declaration(name, arguments, results, build, wrenches=wrenches, about=reference)
+    declaration = Declaration(
+        name, arguments, results, build, wrenches=wrenches, about=reference, is_rigid=is_rigid
+    )
     return function_of(tree, declaration, reference)
 
 

@@ -8,6 +8,7 @@ import casadi as ca
 
 from ....codegen import Value
 from .._spatial import Inertia, Pose, cross, hat, symmetric
+from ._compiled_tree import Node
 from ._sparse import factor, solve
 
 Blocks = tuple[Value, Value, Value]
@@ -21,6 +22,15 @@ class Eliminated(NamedTuple):
     L: Value
     D: Value
     rest: Value
+
+
+def node_blocks(node: Node) -> Blocks:
+    """Blocks of a node's own inertia, that of the fluid around it too."""
+    A, B, C = single_body_blocks(node.inertia)
+    added = node.added_mass
+    if not added.nnz():
+        return A, B, C
+    return A + added[:3, :3], B + added[:3, 3:], C + added[3:, 3:]
 
 
 def single_body_blocks(inertia: Inertia) -> Blocks:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ....codegen import Value
 from ....groups import SE2, SO2, SO3, Cylindrical, Helical, LieGroup, PlanarHelical, Translation
-from .._spatial import Inertia, Pose, constant, constant_rotation
+from .._spatial import Inertia, Pose, constant, constant_rotation, moved_matrix
 from ..tree._link import WORLD, Link
 from ..tree._placement import IDENTITY
 from ..tree._tree import JointCoordinates, Tree
@@ -45,6 +45,8 @@ class Node:
         Where the coordinates and the velocity are among the tree's.
     inertia : Inertia
         Of everything that moves with the node, in its frame.
+    added_mass : DM or SX, shape (6, 6)
+        Of the fluid around it, in its frame; structurally zero without.
     """
 
     parent: int
@@ -53,6 +55,7 @@ class Node:
     S: ca.DM
     coordinates: JointCoordinates
     inertia: Inertia = field(default_factory=Inertia.zero)
+    added_mass: Value = field(default_factory=lambda: ca.DM(6, 6))
 
     @property
     def q(self) -> slice:
@@ -166,6 +169,11 @@ class CompiledTree:
         """Whether joints share a coordinate (mimics)."""
         starts = [node.v.start for node in self.nodes]
         return len(set(starts)) < len(starts)
+
+    @property
+    def has_added_mass(self) -> bool:
+        """Whether a fluid adds to the inertia of a node."""
+        return any(node.added_mass.nnz() for node in self.nodes)
 
     def path(self, k: int) -> list[int]:
         """Nodes from k (included) to the root."""
@@ -291,6 +299,9 @@ def _compile(tree: Tree, number: Number, keep: tuple[str, ...]) -> CompiledTree:
         if k >= 0:
             own = _link_inertia(link, mass, center, number).moved(T)
             made.nodes[k].inertia = made.nodes[k].inertia + own
+            if link.added_mass is not None:
+                A = moved_matrix(ca.sparsify(ca.DM(link.added_mass)), T)
+                made.nodes[k].added_mass = ca.sparsify(made.nodes[k].added_mass + A)
     for frame in tree._added_frames:
         k, T = made.frames[frame.link]
         made.frames[frame.name] = NodeFrame(k, T @ Pose.from_matrix(frame.placement))
@@ -345,24 +356,14 @@ def _placement(link: Link, number: Number) -> tuple[Pose, Value]:
 
 
 def _add_node(
-    made: CompiledTree,
-    parent: int,
-    T: Pose,
-    group: LieGroup,
-    coordinates: JointCoordinates,
+    made: CompiledTree, parent: int, T: Pose, group: LieGroup, coordinates: JointCoordinates
 ) -> tuple[int, Pose]:
     """Append a node; returns its index and the frame after the motion in the node's frame."""
     turn = _axis_turn(group)
     if turn is not None:
         group = group.about((0.0, 0.0, 1.0))  # type: ignore[attr-defined]
         T = T @ turn
-    node = Node(
-        parent,
-        T,
-        group,
-        constant(coordinates.scale * group.selection),
-        coordinates,
-    )
+    node = Node(parent, T, group, constant(coordinates.scale * group.selection), coordinates)
     made.nodes.append(node)
     return len(made.nodes) - 1, Pose.identity() if turn is None else turn.inverse()
 

@@ -18,7 +18,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 import casadi as ca
 import numpy as np
 
-from ....codegen import ModelFunction, Shape, Value, unknown_name
+from ....codegen import ModelFunction, Shape, UnknownNameError, Value, unknown_name
 from ..._reference import check_reference
 from ..tree._tree import Tree
 from ._compiled_tree import CompiledTree, compiled
@@ -90,6 +90,8 @@ class Declaration:
         Whether external wrenches may follow the arguments.
     about : str
         What the function is of, a frame for example, for the name of the casadi.Function.
+    is_rigid : bool
+        Whether inertias of rigid bodies only are known: trees with added mass are refused.
     keep : tuple of str
         Fixed joints that get a node of their own.
     check : callable, optional
@@ -108,6 +110,7 @@ class Declaration:
     regrouped: bool = False
     wrenches: bool = False
     about: str = ""
+    is_rigid: bool = False
     keep: tuple[str, ...] = ()
     check: Callable[[Tree], None] | None = None
     assemble: Callable[..., Any] | None = None
@@ -297,10 +300,22 @@ def function_of(tree: Tree, declaration: Declaration, *options: Any) -> TreeFunc
     """
     key = declaration.name, options
     if key not in tree._made:
+        if declaration.is_rigid:
+            _refuse_added_mass(tree, declaration.name)
         if declaration.check is not None:
             declaration.check(tree)
         tree._made[key] = TreeFunction(tree, declaration, options)
     return tree._made[key]
+
+
+def _refuse_added_mass(tree: Tree, name: str) -> None:
+    wet = [link.name for link in tree._links if link.added_mass is not None]
+    if wet:
+        raise ValueError(
+            f"{name} knows inertias of rigid bodies only, and a fluid adds to that of "
+            f"{', '.join(map(repr, wet))}: take the tree without, "
+            f"tree.with_added_mass({{{wet[0]!r}: None}})"
+        )
 
 
 class Declared(Generic[P, R]):
@@ -392,7 +407,7 @@ def frame_function(
     if (name, given) in tree._made:
         return tree._made[name, given]
     if frame not in tree.frames:
-        raise KeyError(unknown_name("frame", frame, tree.frames))
+        raise UnknownNameError(unknown_name("frame", frame, tree.frames))
     if reference is not None:
         check_reference(reference)
         settings["reference"] = reference

@@ -15,21 +15,11 @@ from typing import NamedTuple
 import casadi as ca
 
 from ....codegen import Value
-from .._spatial import (
-    Inertia,
-    Pose,
-    Velocity,
-    carried_along,
-    twist_cross,
-)
+from .._spatial import Inertia, Pose, Velocity, carried_along, twist_cross
+from ..compiled._added_mass import add_coriolis_matrix, add_derivatives
 from ..compiled._compiled_tree import CompiledTree
-from ..compiled._functions import (
-    declared,
-)
-from ..compiled._joint_forces import (
-    joint_force_rates,
-    joint_forces,
-)
+from ..compiled._functions import declared
+from ..compiled._joint_forces import joint_force_rates, joint_forces
 from ..compiled._sparse import Entries, factor, inverse, solve
 from ..dynamics._mass_matrix import composites, mass_matrix_of, refuse_singular
 from ..dynamics._momentum import velocity_composites
@@ -121,6 +111,8 @@ def coriolis_matrix(tree: CompiledTree, q: Value, v: Value) -> Value:
             other = tree.nodes[i]
             C.add(other.v, node.v, other.S.T @ H)
             C.add(node.v, other.v, G.T @ other.S[3:, :] + F.T @ rates[i])
+    if tree.has_added_mass:
+        add_coriolis_matrix(C, tree, state.poses, state.V)
     return C.matrix()
 
 
@@ -186,11 +178,7 @@ def _prepare(tree: CompiledTree, q: Value, v: Value, factor: float) -> _Velociti
         for node, T in zip(tree.nodes, poses, strict=True)
     ]
     return _Velocities(
-        poses,
-        composites(tree, poses),
-        V,
-        carried,
-        velocity_composites(tree, poses, V, factor),
+        poses, composites(tree, poses), V, carried, velocity_composites(tree, poses, V, factor)
     )
 
 
@@ -226,5 +214,7 @@ def _position_and_velocity(
             dv.add(other.v, node.v, other.S.T @ rate)
             dq.add(node.v, other.v, G.T @ first[i][3:, :] + F.T @ second[i])
             dv.add(node.v, other.v, G.T @ other.S[3:, :] + F.T @ fast[i])
+    if tree.has_added_mass:
+        add_derivatives(dq, dv, tree, state.poses, state.V, A)
     losses_q, losses_v = joint_force_rates(tree, q, v)
     return dq.matrix() + losses_q, dv.matrix() + losses_v

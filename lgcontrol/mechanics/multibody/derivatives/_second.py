@@ -35,24 +35,11 @@ from typing import NamedTuple
 import casadi as ca
 
 from ....codegen import Value
-from .._spatial import (
-    Inertia,
-    Pose,
-    Velocity,
-    carried_along,
-    cross,
-    twist_cross,
-    wrench_cross,
-)
+from .._spatial import Inertia, Pose, Velocity, carried_along, cross, twist_cross, wrench_cross
 from ..closed_forms._connection import inverse_slopes, times_slopes
 from ..compiled._compiled_tree import CompiledTree
-from ..compiled._functions import (
-    declared,
-)
-from ..compiled._joint_forces import (
-    joint_force_curvatures,
-    joint_force_rates,
-)
+from ..compiled._functions import declared
+from ..compiled._joint_forces import joint_force_curvatures, joint_force_rates
 from ..compiled._sparse import Entries, factor, inverse, solve
 from ..dynamics._forward_dynamics import forward_dynamics_by_factor
 from ..dynamics._mass_matrix import mass_matrix, refuse_singular
@@ -66,6 +53,7 @@ _INSTEAD = "{}_dynamics_hessian has weighted sums over the first index for a fra
     regrouped=True,
     wrenches=True,
     instead=_INSTEAD.format("inverse"),
+    is_rigid=True,
 )
 def inverse_dynamics_second_derivatives(
     tree: CompiledTree, q: Value, v: Value, a: Value, wrenches: Value | None = None
@@ -111,14 +99,10 @@ def inverse_dynamics_second_derivatives(
     {"H_qq": "vv", "H_qv": "vv", "H_vv": "vv", "H_qa": "vv"},
     regrouped=True,
     wrenches=True,
+    is_rigid=True,
 )
 def inverse_dynamics_hessian(
-    tree: CompiledTree,
-    q: Value,
-    v: Value,
-    a: Value,
-    weights: Value,
-    wrenches: Value | None = None,
+    tree: CompiledTree, q: Value, v: Value, a: Value, weights: Value, wrenches: Value | None = None
 ) -> _Blocks:
     """(q, v, a, weights[, wrenches]) → H_qq, H_qv, H_vv, H_qa, shape (..., nv, nv) each.
 
@@ -168,13 +152,7 @@ def inverse_dynamics_hessian(
 
 
 def _forward_tensors(
-    tau_qq: Value,
-    tau_qv: Value,
-    tau_vv: Value,
-    tau_qa: Value,
-    a_q: Value,
-    a_v: Value,
-    a_tau: Value,
+    tau_qq: Value, tau_qv: Value, tau_vv: Value, tau_qa: Value, a_q: Value, a_v: Value, a_tau: Value
 ) -> tuple[Value, Value, Value, Value]:
     """∂²a/∂q², ∂²a/∂q∂v, ∂²a/∂v² and ∂²a/∂q∂τ, slices side by side, nv × nv² each.
 
@@ -203,6 +181,7 @@ def _forward_tensors(
     check=refuse_singular,
     assemble=_forward_tensors,
     instead=_INSTEAD.format("forward"),
+    is_rigid=True,
 )
 def forward_dynamics_second_derivatives(
     tree: CompiledTree, q: Value, v: Value, tau: Value, wrenches: Value | None = None
@@ -242,6 +221,7 @@ def forward_dynamics_second_derivatives(
     regrouped=True,
     wrenches=True,
     check=refuse_singular,
+    is_rigid=True,
 )
 def forward_dynamics_hessian(
     tree: CompiledTree,

@@ -5,19 +5,13 @@ from __future__ import annotations
 import casadi as ca
 
 from ....codegen import Value
-from .._spatial import (
-    twist_cross,
-    wrench_cross,
-)
-from ..compiled._articulated import eliminate, join_blocks, single_body_blocks
+from .._spatial import twist_cross, wrench_cross
+from ..compiled._added_mass import force as added_mass_force
+from ..compiled._added_mass import weights
+from ..compiled._articulated import eliminate, join_blocks, node_blocks
 from ..compiled._compiled_tree import CompiledTree
-from ..compiled._functions import (
-    declared,
-)
-from ..compiled._joint_forces import (
-    armature,
-    joint_forces,
-)
+from ..compiled._functions import declared
+from ..compiled._joint_forces import armature, joint_forces
 from ..compiled._sparse import factor, solve
 from ..large_trees import _recursions as large
 from ..tree._tree import Tree
@@ -88,6 +82,7 @@ def forward_dynamics_by_recursion(
     armatures = armature(tree)
     tau = tau - joint_forces(tree, q, v, ca.SX(tree.nv, 1))
     loads = tree.node_wrenches(wrenches)
+    lift = weights(tree, poses) if tree.has_added_mass else []
     zero = ca.DM(6, 1)
     V: dict[int, Value] = {-1: zero}
     bias, inertia, force = [], [], []
@@ -95,8 +90,10 @@ def forward_dynamics_by_recursion(
         joint = node.S @ v[node.v]
         V[k] = T.pull(V[node.parent]) + joint
         bias.append(twist_cross(V[k], joint) if node.parent >= 0 else zero)
-        inertia.append(single_body_blocks(node.inertia))
+        inertia.append(node_blocks(node))
         force.append(wrench_cross(V[k], node.inertia @ V[k]))
+        if node.added_mass.nnz():
+            force[k] = force[k] + added_mass_force(node.added_mass, V[k], lift[k])
         if loads[k] is not None:
             force[k] = force[k] - loads[k]
     eliminated = []
@@ -119,11 +116,6 @@ def forward_dynamics_by_recursion(
         a[node.v] = solve(step.L, step.D, own) - step.gain @ carried
         acceleration[k] = carried + node.S @ a[node.v]
     return a
-
-
-def accelerations_with(M: Value, forces: Value) -> Value:
-    """``M⁻¹ forces`` for a symmetric sparse M."""
-    return solve(*factor(M), forces)
 
 
 def _operations(expression: Value) -> int:

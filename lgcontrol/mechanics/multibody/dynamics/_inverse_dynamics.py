@@ -15,13 +15,8 @@ from math import comb
 import casadi as ca
 
 from ....codegen import Value
-from .._spatial import (
-    Pose,
-    couple,
-    cross,
-    point_accelerations,
-    wrench_cross,
-)
+from .._spatial import Pose, couple, cross, point_accelerations, wrench_cross
+from ..compiled._added_mass import force as added_mass_force
 from ..compiled._compiled_tree import CompiledTree, Node
 from ..compiled._functions import (
     Declaration,
@@ -32,11 +27,9 @@ from ..compiled._functions import (
     rate_names,
     takes_names,
 )
-from ..compiled._joint_forces import (
-    joint_force_derivatives,
-    joint_forces,
-)
+from ..compiled._joint_forces import joint_force_derivatives, joint_forces
 from ..kinematics._frames import carried, seen_at_rest
+from ..kinematics._recursions import accelerations, twists
 from ..large_trees import _recursions as large
 from ..tree._tree import Tree
 
@@ -49,7 +42,7 @@ def inverse_dynamics(
 
     Their time derivatives: `inverse_dynamics_time_derivatives`.
     """
-    return rigid_forces(tree, q, v, a, wrenches) + joint_forces(tree, q, v, a)
+    return body_forces(tree, q, v, a, wrenches) + joint_forces(tree, q, v, a)
 
 
 @declared("q v", {"tau": "v"}, regrouped=True, wrenches=True, large=large.BIAS_FORCES)
@@ -124,14 +117,15 @@ def inverse_dynamics_time_derivatives(tree: Tree, order: int = 1) -> TreeFunctio
         partial(_time_derivatives, order=order),
         regrouped=True,
         wrenches=True,
+        is_rigid=True,
     )
     return function_of(tree, declaration, order)
 
 
-def rigid_forces(
+def body_forces(
     tree: CompiledTree, q: Value, v: Value, a: Value, wrenches: Value | None = None
 ) -> Value:
-    """Generalized forces of the bodies alone.
+    """Generalized forces of the bodies alone, and of the fluid that moves along.
 
     Newton–Euler with the classical acceleration of the frame origins: the linear velocity of a
     body never appears, only that of a joint. With ``U = ω̇^ + ω^ ω^`` the points of a body
@@ -146,6 +140,13 @@ def rigid_forces(
     acc: dict[int, Value] = {-1: -tree.gravity}
     force, moment = [], []
     loads = tree.node_wrenches(wrenches)
+    if tree.has_added_mass:
+        V = twists(tree, poses, v)
+        A = accelerations(tree, poses, V, v, a, gravity=False)
+        for k, node in enumerate(nodes):
+            if node.added_mass.nnz():
+                own = -added_mass_force(node.added_mass, V[k], A[k])
+                loads[k] = own if loads[k] is None else loads[k] + own
     for k, (node, T) in enumerate(zip(nodes, poses, strict=True)):
         i, back = node.parent, T.R.T
         twist, rate = node.S @ v[node.v], node.S @ a[node.v]

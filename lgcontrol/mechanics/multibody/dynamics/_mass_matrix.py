@@ -6,18 +6,12 @@ import casadi as ca
 import numpy as np
 
 from ....codegen import Value
-from .._spatial import (
-    Inertia,
-    Pose,
-)
-from ..compiled._articulated import eliminate, join_blocks, single_body_blocks
+from .._spatial import Inertia, Pose
+from ..compiled._added_mass import added_composites
+from ..compiled._articulated import eliminate, join_blocks, node_blocks
 from ..compiled._compiled_tree import CompiledTree, compiled
-from ..compiled._functions import (
-    declared,
-)
-from ..compiled._joint_forces import (
-    armature,
-)
+from ..compiled._functions import declared
+from ..compiled._joint_forces import armature
 from ..compiled._sparse import Entries, factor, inverse
 from ..large_trees import _recursions as large
 from ..tree._tree import Tree
@@ -95,8 +89,11 @@ def composites(tree: CompiledTree, poses: list[Pose]) -> list[Inertia]:
 def mass_matrix_of(tree: CompiledTree, poses: list[Pose], total: list[Inertia]) -> Value:
     """Mass matrix from composite inertias."""
     M = Entries(tree.nv, tree.nv)
+    added = added_composites(tree, poses)
     for k, node in enumerate(tree.nodes):
         F = total[k] @ node.S
+        if added[k].nnz():
+            F = F + added[k] @ node.S
         own = node.S.T @ F
         M.add(node.v, node.v, own if own.is_scalar() else ca.triu2symm(ca.triu(own)))
         i = k
@@ -123,7 +120,7 @@ def _mass_diagonal(tree: CompiledTree, q: Value) -> Value:
 def _pivots(tree: CompiledTree, q: Value) -> Value:
     """Articulated inertia of every degree of freedom, column of nv: zero where nothing resists."""
     nodes, poses, armatures = tree.nodes, tree.poses(q), armature(tree)
-    inertia = [single_body_blocks(node.inertia) for node in nodes]
+    inertia = [node_blocks(node) for node in nodes]
     D = ca.SX(tree.nv, 1)
     for k in reversed(range(len(nodes))):
         step = eliminate(

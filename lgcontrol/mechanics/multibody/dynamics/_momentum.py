@@ -5,22 +5,11 @@ from __future__ import annotations
 import casadi as ca
 
 from ....codegen import Value
-from .._spatial import (
-    Inertia,
-    Pose,
-    Velocity,
-    carried_along,
-    cross,
-    twist_cross,
-)
+from .._spatial import Inertia, Pose, Velocity, carried_along, cross, twist_cross
+from ..compiled._added_mass import added_composites, momentum_composites, velocity_products
 from ..compiled._compiled_tree import CompiledTree
-from ..compiled._functions import (
-    declared,
-)
-from ..compiled._joint_forces import (
-    armature,
-    spring_energy,
-)
+from ..compiled._functions import declared
+from ..compiled._joint_forces import armature, spring_energy
 from ..kinematics._recursions import accelerations, transmitted_wrenches, twists
 from ._mass_matrix import composites
 
@@ -31,6 +20,8 @@ def kinetic_energy(tree: CompiledTree, q: Value, v: Value) -> Value:
     energy = ca.dot(armature(tree), v * v) / 2
     for node, V in zip(tree.nodes, twists(tree, tree.poses(q), v), strict=True):
         energy += ca.dot(V, node.inertia @ V) / 2
+        if node.added_mass.nnz():
+            energy += ca.dot(V, node.added_mass @ V) / 2
     return energy
 
 
@@ -53,7 +44,7 @@ def center_of_mass_velocity(tree: CompiledTree, q: Value, v: Value) -> Value:
     """(q, v) → velocity of the centre of mass, world axes [m/s], shape (..., 3)."""
     poses = tree.poses(q)
     m, _ = _first_moment(tree, poses)
-    return _momentum(tree, poses, v)[:3] / m
+    return _momentum(tree, poses, v, fluid=False)[:3] / m
 
 
 @declared("q v a", {"acceleration": "3"})
@@ -61,14 +52,14 @@ def center_of_mass_acceleration(tree: CompiledTree, q: Value, v: Value, a: Value
     """(q, v, a) → acceleration of the centre of mass, world axes [m/s²], shape (..., 3)."""
     poses = tree.poses(q)
     m, _ = _first_moment(tree, poses)
-    return _momentum_rate(tree, poses, v, a)[:3] / m
+    return _momentum_rate(tree, poses, v, a, fluid=False)[:3] / m
 
 
 @declared("q", {"J": "3v"})
 def center_of_mass_jacobian(tree: CompiledTree, q: Value) -> Value:
     """``q`` → J with centre of mass velocity ``J v``, shape (..., 3, nv)."""
     poses = tree.poses(q)
-    A, total = _momentum_columns(tree, poses)
+    A, total = _momentum_columns(tree, poses, fluid=False)
     return A[:3, :] / total.m
 
 
@@ -102,28 +93,25 @@ def centroidal_momentum_matrix_rate(tree: CompiledTree, q: Value, v: Value) -> V
     poses = tree.poses(q)
     V = twists(tree, poses, v)
     A, total = _momentum_columns(tree, poses)
+    bodies, _ = _momentum_columns(tree, poses, fluid=False)
     velocity = velocity_composites(tree, poses, V)
     inertias = composites(tree, poses)
     world = tree.in_world(dict(enumerate(poses)))
+    added, flow = added_composites(tree, poses), momentum_composites(tree, poses, V)
+    products = velocity_products(tree, poses, V)
     rate = ca.SX(6, tree.nv)
     for k, node in enumerate(tree.nodes):
         momentum = ca.vertcat(velocity[k].p, velocity[k].angular_momentum)
         # İ S + I Ṡ with İ = 2 B − (I V)×̄*, everything resolved in the node's frame.
         F = 2 * velocity[k].half(node.S) - carried_along(node.S, momentum)
         F = F + inertias[k] @ twist_cross(V[k], node.S)
+        if added[k].nnz():
+            F = F + products[k] @ node.S - carried_along(node.S, flow[k])
+            F = F + added[k] @ twist_cross(V[k], node.S)
         rate[:, node.v] += world[k].push_wrench(F)
-    c, speed = total.h / total.m, A[:3, :] @ v / total.m
+    c, speed = total.h / total.m, bodies[:3, :] @ v / total.m
     shifted = _at(rate, c)
     return ca.vertcat(shifted[:3, :], shifted[3:, :] - cross(speed, A[:3, :]))
-
-
-def total_inertia(tree: CompiledTree, poses: list[Pose]) -> Inertia:
-    """Inertia of all moving bodies together about the world origin."""
-    total = Inertia.zero()
-    for k, inertia in enumerate(composites(tree, poses)):
-        if tree.nodes[k].parent < 0:
-            total = total + inertia.moved(poses[k])
-    return total
 
 
 def velocity_composites(
@@ -154,16 +142,23 @@ def _first_moment(tree: CompiledTree, poses: list[Pose]) -> tuple[Value, Value]:
     return mass, moment
 
 
-def _momentum(tree: CompiledTree, poses: list[Pose], v: Value) -> Value:
+def _momentum(tree: CompiledTree, poses: list[Pose], v: Value, *, fluid: bool = True) -> Value:
     """Momentum about the world origin."""
     V = twists(tree, poses, v)
-    return _gathered(tree, poses, [n.inertia @ V[k] for k, n in enumerate(tree.nodes)])
+    own = [node.inertia @ V[k] for k, node in enumerate(tree.nodes)]
+    for k, node in enumerate(tree.nodes):
+        if fluid and node.added_mass.nnz():
+            own[k] = own[k] + node.added_mass @ V[k]
+    return _gathered(tree, poses, own)
 
 
-def _momentum_rate(tree: CompiledTree, poses: list[Pose], v: Value, a: Value) -> Value:
+def _momentum_rate(
+    tree: CompiledTree, poses: list[Pose], v: Value, a: Value, *, fluid: bool = True
+) -> Value:
     """Rate of the momentum about the world origin."""
     V = twists(tree, poses, v)
-    W = transmitted_wrenches(tree, poses, V, accelerations(tree, poses, V, v, a, gravity=False))
+    A = accelerations(tree, poses, V, v, a, gravity=False)
+    W = transmitted_wrenches(tree, poses, V, A, gravity=False, fluid=fluid)
     total = ca.SX(6, 1)
     for k, node in enumerate(tree.nodes):
         if node.parent < 0:
@@ -182,13 +177,19 @@ def _gathered(tree: CompiledTree, poses: list[Pose], W: list[Value]) -> Value:
     return total
 
 
-def _momentum_columns(tree: CompiledTree, poses: list[Pose]) -> tuple[Value, Inertia]:
-    """Momentum matrix about the world origin, and the total inertia there."""
+def _momentum_columns(
+    tree: CompiledTree, poses: list[Pose], *, fluid: bool = True
+) -> tuple[Value, Inertia]:
+    """Momentum matrix about the world origin, and the total inertia of bodies there."""
     world, A = tree.in_world(dict(enumerate(poses))), ca.SX(6, tree.nv)
+    added = added_composites(tree, poses)
     total = Inertia.zero()
     for k, inertia in enumerate(composites(tree, poses)):
         node = tree.nodes[k]
-        A[:, node.v] += world[k].push_wrench(inertia @ node.S)
+        F = inertia @ node.S
+        if fluid and added[k].nnz():
+            F = F + added[k] @ node.S
+        A[:, node.v] += world[k].push_wrench(F)
         if node.parent < 0:
             total = total + inertia.moved(poses[k])
     return A, total

@@ -22,23 +22,10 @@ import casadi as ca
 
 from ....codegen import Value
 from ..._reference import Reference, check_reference
-from .._spatial import (
-    Pose,
-    couple,
-    cross,
-    point_accelerations,
-    twist_cross,
-)
+from .._spatial import Pose, couple, cross, point_accelerations, twist_cross
 from ..compiled._compiled_tree import CompiledTree
-from ..compiled._functions import (
-    Declaration,
-    TreeFunction,
-    function_of,
-    takes_names,
-)
-from ..compiled._joint_forces import (
-    joint_forces,
-)
+from ..compiled._functions import Declaration, TreeFunction, function_of, takes_names
+from ..compiled._joint_forces import joint_forces
 from ..kinematics._recursions import accelerations, transmitted_wrenches, twists
 from ..tree._tree import Tree
 
@@ -91,6 +78,7 @@ def inverse_dynamics_by_recursion(tree: Tree, reference: Reference = "body") -> 
         regrouped=True,
         wrenches=True,
         about=f"{reference} twists",
+        is_rigid=True,
     )
     return function_of(tree, declaration, reference)
 

@@ -13,22 +13,12 @@ from typing import Literal
 
 import casadi as ca
 
-from ....codegen import Value, unknown_name
+from ....codegen import UnknownNameError, Value, unknown_name
 from ....groups import SE3
 from ..._reference import Reference
-from .._spatial import (
-    Pose,
-    cross,
-    twist_cross,
-)
+from .._spatial import Pose, cross, twist_cross
 from ..compiled._compiled_tree import CompiledTree, NodeFrame
-from ..compiled._functions import (
-    TreeFunction,
-    check_order,
-    frame_function,
-    rate_names,
-    takes_names,
-)
+from ..compiled._functions import TreeFunction, check_order, frame_function, rate_names, takes_names
 from ..tree._tree import Tree
 
 Acceleration = Literal["spatial", "classical"]
@@ -78,15 +68,7 @@ def jacobian(tree: Tree, frame: str, reference: Reference = "body") -> TreeFunct
     ----------
     Müller 2018, section 2.
     """
-    return frame_function(
-        tree,
-        "jacobian",
-        "q",
-        {"J": "6v"},
-        frame_jacobian,
-        frame,
-        reference,
-    )
+    return frame_function(tree, "jacobian", "q", {"J": "6v"}, frame_jacobian, frame, reference)
 
 
 @takes_names
@@ -96,13 +78,7 @@ def jacobian_rate(tree: Tree, frame: str, reference: Reference = "body") -> Tree
     Higher orders: `jacobian_time_derivative`; by coordinates: `jacobian_derivatives`.
     """
     return frame_function(
-        tree,
-        "jacobian_rate",
-        "q v",
-        {"J_rate": "6v"},
-        frame_jacobian_rate,
-        frame,
-        reference,
+        tree, "jacobian_rate", "q v", {"J_rate": "6v"}, frame_jacobian_rate, frame, reference
     )
 
 
@@ -112,15 +88,7 @@ def velocity(tree: Tree, frame: str, reference: Reference = "body") -> TreeFunct
 
     Its derivatives: `twist_derivative`, `jerk`, `jounce`.
     """
-    return frame_function(
-        tree,
-        "velocity",
-        "q v",
-        {"twist": "6"},
-        _velocity,
-        frame,
-        reference,
-    )
+    return frame_function(tree, "velocity", "q v", {"twist": "6"}, _velocity, frame, reference)
 
 
 @takes_names
@@ -135,13 +103,7 @@ def wrenches_at(tree: Tree, frame: str, reference: Reference = "body") -> TreeFu
         moment in world axes, about the frame's origin.
     """
     return frame_function(
-        tree,
-        "wrenches_at",
-        "q wrench",
-        {"wrenches": "b6"},
-        _wrenches_at,
-        frame,
-        reference,
+        tree, "wrenches_at", "q wrench", {"wrenches": "b6"}, _wrenches_at, frame, reference
     )
 
 
@@ -161,7 +123,7 @@ def acceleration(
         about the point of the reference.
     """
     if kind not in ("classical", "spatial"):
-        raise ValueError(unknown_name("kind of acceleration", kind, ("classical", "spatial")))
+        raise UnknownNameError(unknown_name("kind of acceleration", kind, ("classical", "spatial")))
     return frame_function(
         tree,
         "acceleration",
@@ -350,13 +312,7 @@ def _velocity(tree: CompiledTree, q: Value, v: Value, frame: NodeFrame, referenc
 
 
 def _acceleration(
-    tree: CompiledTree,
-    q: Value,
-    v: Value,
-    a: Value,
-    frame: NodeFrame,
-    reference: str,
-    kind: str,
+    tree: CompiledTree, q: Value, v: Value, a: Value, frame: NodeFrame, reference: str, kind: str
 ) -> Value:
     """Acceleration of a frame.
 

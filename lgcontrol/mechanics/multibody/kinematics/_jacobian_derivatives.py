@@ -18,21 +18,12 @@ from typing import NamedTuple
 
 import casadi as ca
 
-from ....codegen import Value, unknown_name
+from ....codegen import UnknownNameError, Value, unknown_name
 from ....groups import SO3
 from ..._reference import Reference
-from .._spatial import (
-    cross,
-    twist_cross,
-)
+from .._spatial import cross, twist_cross
 from ..compiled._compiled_tree import CompiledTree, NodeFrame
-from ..compiled._functions import (
-    LARGEST,
-    TreeFunction,
-    check_order,
-    frame_function,
-    takes_names,
-)
+from ..compiled._functions import LARGEST, TreeFunction, check_order, frame_function, takes_names
 from ..tree._tree import Tree
 from ._frames import frame_pose, poses_seen_from
 
@@ -238,7 +229,7 @@ def displaced_joints(tree: Tree, joints: Sequence[str]) -> tuple[str, ...]:
         raise TypeError(f"joints must be a sequence of names: ({joints!r},), not {joints!r}")
     for name in joints:
         if name not in links:
-            raise KeyError(unknown_name("joint", name, links))
+            raise UnknownNameError(unknown_name("joint", name, links))
     if len(set(joints)) < len(joints):
         raise ValueError(f"a joint is named twice: {', '.join(joints)}")
     return tuple(joints) or tuple(name for name, link in links.items() if not link.joint.is_fixed)

@@ -6,19 +6,11 @@ from functools import partial
 
 import casadi as ca
 
-from ....codegen import Value, unknown_name
-from .._spatial import (
-    Pose,
-    twist_cross,
-)
+from ....codegen import UnknownNameError, Value, unknown_name
+from .._spatial import Pose, twist_cross
+from ..compiled._added_mass import force, weights
 from ..compiled._compiled_tree import CompiledTree
-from ..compiled._functions import (
-    Declaration,
-    TreeFunction,
-    declared,
-    function_of,
-    takes_names,
-)
+from ..compiled._functions import Declaration, TreeFunction, declared, function_of, takes_names
 from ..tree._tree import Tree
 
 
@@ -52,12 +44,23 @@ def transmitted_wrenches(
     V: list[Value],
     A: list[Value],
     wrenches: Value | None = None,
+    *,
+    gravity: bool = True,
+    fluid: bool = True,
 ) -> list[Value]:
-    """Wrench on every node through its joint, in the node's frame (Müller 2018, eq. 68a)."""
+    """Wrench on every node through its joint, in the node's frame (Müller 2018, eq. 68a).
+
+    `gravity` says whether the accelerations are less gravity, which the fluid of added mass does
+    not feel; without `fluid`, its forces are left out.
+    """
     loads = tree.node_wrenches(wrenches)
+    has_fluid = fluid and tree.has_added_mass
+    lift = weights(tree, poses) if has_fluid and gravity else [ca.DM(6, 1)] * len(tree.nodes)
     W = []
     for k, node in enumerate(tree.nodes):
         own = node.inertia.force(V[k], A[k])
+        if has_fluid and node.added_mass.nnz():
+            own = own + force(node.added_mass, V[k], A[k] + lift[k])
         W.append(own if loads[k] is None else own - loads[k])
     for k in reversed(range(len(W))):
         parent = tree.nodes[k].parent
@@ -114,7 +117,7 @@ def joint_wrench(tree: Tree, joint: str) -> TreeFunction:
     """
     joints = [link.joint_name for link in tree._links]
     if joint not in joints:
-        raise KeyError(unknown_name("joint", joint, joints))
+        raise UnknownNameError(unknown_name("joint", joint, joints))
     declaration = Declaration(
         "joint_wrench",
         "q v a",

@@ -70,8 +70,8 @@ class LargeTreeFunction:
     operations: Callable[[CompiledTree], int]
 
     def suits(self, tree: CompiledTree) -> bool:
-        """Whether this is the better way; trees with mimics have none."""
-        if tree.is_coupled:
+        """Whether this is the better way; trees with mimics or added mass have none."""
+        if tree.is_coupled or tree.has_added_mass:
             return False
         operations = self.operations(tree)
         return operations > (_SMALL if len(tree.nodes) >= _ROBOT else _LARGE)

@@ -14,10 +14,7 @@ import casadi as ca
 import numpy as np
 
 from ....codegen import Value
-from .._spatial import (
-    Inertia,
-    Pose,
-)
+from .._spatial import Inertia, Pose
 from ..compiled._compiled_tree import CompiledTree, Node
 from ..compiled._joint_forces import joint_forces
 

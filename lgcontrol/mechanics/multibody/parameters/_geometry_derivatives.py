@@ -16,20 +16,9 @@ from typing import NamedTuple
 import casadi as ca
 
 from ....codegen import Value
-from .._spatial import (
-    Pose,
-    carried_along,
-    cross,
-    hat,
-    point_accelerations,
-)
+from .._spatial import Pose, carried_along, cross, hat, point_accelerations
 from ..compiled._compiled_tree import CompiledTree
-from ..compiled._functions import (
-    Declaration,
-    TreeFunction,
-    function_of,
-    takes_names,
-)
+from ..compiled._functions import Declaration, TreeFunction, function_of, takes_names
 from ..compiled._sparse import Entries
 from ..dynamics._mass_matrix import composites
 from ..dynamics._momentum import velocity_composites
@@ -79,6 +68,7 @@ def inverse_dynamics_geometry_derivatives(tree: Tree, joints: Sequence[str] = ()
         wrenches=True,
         keep=names,
         instead="name fewer joints",
+        is_rigid=True,
     )
     return function_of(tree, declaration, names)
 

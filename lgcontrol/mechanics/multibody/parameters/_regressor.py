@@ -6,15 +6,9 @@ import casadi as ca
 import numpy as np
 
 from ....codegen import Value
-from .._spatial import (
-    Inertia,
-    cross,
-    hat,
-)
+from .._spatial import Inertia, cross, hat
 from ..compiled._compiled_tree import CompiledTree, compiled
-from ..compiled._functions import (
-    declared,
-)
+from ..compiled._functions import declared
 from ..compiled._sparse import factor, solve
 from ..dynamics._forward_dynamics import forward_dynamics_by_factor
 from ..dynamics._mass_matrix import mass_matrix, refuse_singular
@@ -22,7 +16,7 @@ from ..kinematics._recursions import accelerations, twists
 from ..tree._tree import Tree
 
 
-@declared("q v a", {"Y": "vp"})
+@declared("q v a", {"Y": "vp"}, is_rigid=True)
 def inverse_dynamics_regressor(tree: CompiledTree, q: Value, v: Value, a: Value) -> Value:
     """(q, v, a) → Y with ``tau = Y inertial_parameters`` for the bodies, (..., nv, 10 n)."""
     poses = tree.poses(q)

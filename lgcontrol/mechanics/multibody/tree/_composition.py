@@ -65,12 +65,18 @@ def reframed_links(links: Iterable[Link], moves: Mapping[str, np.ndarray]) -> li
         inertia = link.inertia
         if inertia is not None and link.name in moves:
             inertia = inertia.transformed(SE3.from_matrix(np.linalg.inv(own)))
+        added = link.added_mass
+        if added is not None and link.name in moves:
+            # Ad of T_old_new takes twists in the new frame to the old one.
+            Ad = SE3.Ad(SE3.from_matrix(own))
+            added = Ad.T @ added @ Ad
         changed.append(
             replace(
                 link,
                 placement=freeze(back @ link.placement),
                 offset=freeze(link.offset @ own),
                 inertia=inertia,
+                added_mass=added,
             )
         )
     return changed

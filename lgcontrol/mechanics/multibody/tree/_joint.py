@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ....codegen import Value, check_shape, unknown_name
+from ....codegen import UnknownNameError, Value, check_shape, unknown_name
 from ....groups import (
     SE2,
     SE3,
@@ -38,7 +38,9 @@ def as_axis(axis: Axis) -> tuple[float, ...]:
     if isinstance(axis, str):
         letter = axis.lstrip("+-")
         if letter not in _LETTERS or len(axis) > len(letter) + 1:
-            raise ValueError(unknown_name("axis", axis, [*_LETTERS, *(f"-{x}" for x in _LETTERS)]))
+            raise UnknownNameError(
+                unknown_name("axis", axis, [*_LETTERS, *(f"-{x}" for x in _LETTERS)])
+            )
         sign = -1.0 if axis.startswith("-") else 1.0
         return tuple(sign * entry for entry in _LETTERS[letter])
     return tuple(float(entry) for entry in check_shape("axis", axis, (3,)))
@@ -142,7 +144,7 @@ class Joint:
             if kind not in _KINDS:
                 elsewhere = _NAMES_ELSEWHERE.get(kind)
                 hint = f" {kind!r} is called {elsewhere!r} here." if elsewhere else ""
-                raise ValueError(unknown_name("kind of joint", kind, _KINDS) + hint)
+                raise UnknownNameError(unknown_name("kind of joint", kind, _KINDS) + hint)
             try:
                 made = _KINDS[kind](**options)
             except TypeError as error:

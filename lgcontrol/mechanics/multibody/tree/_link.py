@@ -172,6 +172,8 @@ class Link:
     mimic : Mimic, optional
     offset : ndarray, shape (4, 4)
         Link frame in the joint frame after the motion; the identity for most descriptions.
+    added_mass : ndarray, shape (6, 6), optional
+        Inertia of the fluid that moves along, in the link's frame; see `Multibody.with_added_mass`.
 
     Raises
     ------
@@ -190,6 +192,7 @@ class Link:
     properties: JointProperties = field(default_factory=JointProperties)
     mimic: Mimic | None = None
     offset: np.ndarray = field(default_factory=lambda: np.eye(4))
+    added_mass: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         where = f"joint {self.joint_name!r}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....codegen import check_shape, unknown_name
+from ....codegen import UnknownNameError, check_shape, unknown_name
 from ....groups import Helical, LieGroup, Translation
 from ..._inertia import SpatialInertia
 from ._link import WORLD
@@ -59,7 +59,7 @@ def tree_from_screws(
     tree = kind(name, gravity)
     for body in (*inertias, *(parents or {})):
         if body not in screws:
-            raise KeyError(unknown_name("body", body, screws))
+            raise UnknownNameError(unknown_name("body", body, screws))
     before = WORLD
     for body, screw in screws.items():
         group, pivot = screw_joint(check_shape(f"screw of {body!r}", screw, (6,)), body)

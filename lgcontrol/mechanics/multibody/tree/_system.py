@@ -9,20 +9,20 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ....codegen import Value, check_shape, unknown_name
+from ....codegen import UnknownNameError, Value, check_shape, unknown_name
 from ....groups import SE3, LieGroup, Product, Rn
 from ....systems import Input, Parameter, System
-from ..._added_mass import Current, check_added_mass
+from ..._added_mass import Current
 from ..._coefficients import Coefficients
 from ..._forces import BodyMotion, Force
 from ..._mechanical import mechanical
 from ..._reference import check_reference
 from ..._surroundings import Surroundings, check_forces, full_name
-from .._spatial import Pose, carried_along, wrench_cross
+from .._spatial import Pose
 from ..compiled._compiled_tree import CompiledTree, compiled
 from ..compiled._joint_forces import joint_force_rates
 from ..derivatives._first import inverse_dynamics_derivatives
-from ..dynamics._forward_dynamics import accelerations_with, forward_dynamics
+from ..dynamics._forward_dynamics import forward_dynamics
 from ..dynamics._inverse_dynamics import inverse_dynamics
 from ..dynamics._mass_matrix import mass_matrix, refuse_singular
 from ..dynamics._momentum import kinetic_energy, potential_energy
@@ -63,15 +63,13 @@ def multibody_system(
         Forces on links: drag, buoyancy, thrusters, rotors, springs, … Their inputs follow the
         joints'. Weight is part of the tree.
     added_mass : mapping of str to array_like, shape (6, 6), optional
-        Added mass of links in a fluid, as for `RigidBody`. Part of the system's equations and
-        kinetic energy; the tree's own functions (``tree.inverse_dynamics``, ``tree.mass_matrix``,
-        …) do not know of it.
+        Added mass of links in a fluid, as for `RigidBody`, in place of what the tree has
+        (`Multibody.with_added_mass`, which its own functions know as well).
     current : Current, optional
         Motion of the fluid.
     parametric : iterable of str
-        Numbers of these forces, added masses and of the current that are parameters of the system,
-        after those of the tree: "link.linear_drag.damping", "link.added_mass.xx", "current.x", or
-        the beginning of several.
+        Numbers of these forces and of the current that are parameters of the system, after those of
+        the tree: "link.linear_drag.damping", "current.x", or the beginning of several.
     name : str, optional
     h : callable, optional
         Output ``(t, x, u, p) → coordinates on output``.
@@ -103,12 +101,14 @@ def multibody_system(
     array([1., 1.])
     """
     refuse_singular(tree)
+    wet = tree.with_added_mass(added_mass) if added_mass else tree
     drives, B = _drives(tree, inputs, input_matrix)
-    surroundings = _surroundings(tree, forces or {}, added_mass or {}, current, wrenches)
-    coefficients = Coefficients(surroundings.coefficients, parametric)
-    mechanics = TreeMechanics(
-        tree, tuple(drives), ca.sparsify(ca.DM(B)), surroundings, coefficients
-    )
+    surroundings = _surroundings(wet, forces or {}, current, wrenches)
+    numbers = surroundings.coefficients
+    for link in surroundings.added_mass:  # a number of the tree, which has no symbols for it
+        del numbers[full_name(link, "added_mass")]
+    coefficients = Coefficients(numbers, parametric)
+    mechanics = TreeMechanics(wet, tuple(drives), ca.sparsify(ca.DM(B)), surroundings, coefficients)
     state = state_of(tree)
     return System(
         name or tree.name,
@@ -130,36 +130,18 @@ def multibody_system(
             mechanics.parameters,
             loss_jacobian=mechanics.loss_jacobian if mechanics.has_losses else None,
             model=tree,
-            is_plain=not surroundings.bodies,
+            is_plain=not (surroundings.bodies or added_mass),
         ),
     )
 
 
 class _Loaded(NamedTuple):
-    """Nodes that something acts on.
+    """A link or frame that something acts on, with the node it stands on, and its place there."""
 
-    Attributes
-    ----------
-    moving : dict of int to NodeMotion
-    wrenches : dict of int to CasADi column, shape (6,)
-        On every node, about its origin and in its axes.
-    bodies : dict of str to (int, Pose, BodyMotion)
-        Each link or frame with its node and place on it.
-    added_mass : dict of int to CasADi matrix, shape (6, 6)
-    """
-
-    moving: dict[int, NodeMotion]
-    wrenches: dict[int, Value]
-    bodies: dict[str, tuple[int, Pose, BodyMotion]]
-    added_mass: dict[int, Value]
-
-    def on_bodies(self, made: CompiledTree) -> Value | None:
-        """Wrenches on the moving bodies, 6 × bodies, or None where nothing acts."""
-        columns = [
-            made.frames[name].pose.pull_wrench(self.wrenches.get(k, ca.SX(6, 1)))
-            for name, k in made.bodies
-        ]
-        return ca.horzcat(*columns) if any(k >= 0 for k in self.moving) else None
+    node: int
+    place: Pose
+    motion: BodyMotion
+    wrench: Value
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,31 +178,20 @@ class TreeMechanics:
 
     def field(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """``v, v̇``."""
-        q, v = self._split(x)
-        if self.surroundings.added_mass:
-            a = accelerations_with(self.mass_matrix(x, p), self.force(t, x, u, p))
-        else:
-            made = self._compiled(p)
-            loads = self._loaded(made, q, v, ca.SX(made.nv, 1), u, p).on_bodies(made)
-            a = forward_dynamics(made, q, v, self.B @ u[: len(self.drives)], loads)
-        return ca.vertcat(v, a)
+        (q, v), made = self._split(x), self._compiled(p)
+        loads = _on_bodies(made, self._loaded(made, self._moving(made, x), u, p))
+        return ca.vertcat(v, forward_dynamics(made, q, v, self.B @ u[: len(self.drives)], loads))
 
     def mass_matrix(self, x: Value, p: Value) -> Value:
-        """``M + Σ Jᵀ A J`` with the added masses A."""
-        (q, v), made, u = self._split(x), self._compiled(p), ca.SX(len(self.inputs), 1)
-        M = mass_matrix(made, q)
-        if self.surroundings.added_mass:
-            loaded = self._loaded(made, q, v, ca.SX(made.nv, 1), u, p)
-            for k, A in loaded.added_mass.items():
-                M += loaded.moving[k].J.T @ A @ loaded.moving[k].J
-        return M
+        """That of the tree with its added mass."""
+        return mass_matrix(self._compiled(p), self._split(x)[0])
 
     def force(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """``B u − τ(q, v, 0)`` with the inverse dynamics τ under the wrenches on the links."""
         (q, v), made = self._split(x), self._compiled(p)
-        still = ca.SX(made.nv, 1)
-        loads = self._loaded(made, q, v, still, u, p).on_bodies(made)
-        return self.B @ u[: len(self.drives)] - inverse_dynamics(made, q, v, still, loads)
+        loads = _on_bodies(made, self._loaded(made, self._moving(made, x), u, p))
+        bias = inverse_dynamics(made, q, v, ca.SX(made.nv, 1), loads)
+        return self.B @ u[: len(self.drives)] - bias
 
     def balance_derivatives(
         self, t: Value, x: Value, a: Value, u: Value, p: Value
@@ -228,25 +199,24 @@ class TreeMechanics:
         """Derivatives of ``B u − τ(q, v, a)``.
 
         Those of inverse dynamics hold for wrenches that stay what they are in their bodies. How
-        they change with pose, twist and acceleration comes through the Jacobians of the nodes.
+        they change with pose and twist comes through the Jacobians of the nodes.
         """
         (q, v), made, c = self._split(x), self._compiled(p), self._bind(p)
-        loaded = self._loaded(made, q, v, a, u, p)
-        by_q, by_v, _ = inverse_dynamics_derivatives(made, q, v, a, loaded.on_bodies(made))
+        moving = self._moving(made, x)
+        loaded = self._loaded(made, moving, u, p)
+        by_q, by_v, _ = inverse_dynamics_derivatives(made, q, v, a, _on_bodies(made, loaded))
         by_q, by_v, by_own = -by_q, -by_v, ca.SX(made.nv, len(self.surroundings.inputs))
-        by_pose = dict.fromkeys(loaded.moving, ca.SX(6, 6))
-        by_twist = dict.fromkeys(loaded.moving, ca.SX(6, 6))
-        for body, (k, T, motion) in loaded.bodies.items():
+        by_pose = dict.fromkeys(moving, ca.SX(6, 6))
+        by_twist = dict.fromkeys(moving, ca.SX(6, 6))
+        for body, (k, T, motion, _) in loaded.items():
             W = self.surroundings.derivatives(body, motion, u[len(self.drives) :], c)
             pull = T.pull(ca.DM.eye(6))
             by_pose[k] += T.push_wrench(W.by_pose) @ pull
             by_twist[k] += T.push_wrench(W.by_twist) @ pull
-            by_own += loaded.moving[k].J.T @ T.push_wrench(W.by_inputs)
-        for k, node in loaded.moving.items():
-            A, V, J = loaded.added_mass.get(k, ca.SX(6, 6)), node.twist, node.J
-            K = by_twist[k] - wrench_cross(V, A) - carried_along(ca.DM.eye(6), A @ V)
-            by_q += J.T @ (by_pose[k] @ J + K @ node.twist_by_q - A @ node.rate_by_q)
-            by_v += J.T @ (K @ J - A @ node.rate_by_v)
+            by_own += moving[k].J.T @ T.push_wrench(W.by_inputs)
+        for k, node in moving.items():
+            by_q += node.J.T @ (by_pose[k] @ node.J + by_twist[k] @ node.twist_by_q)
+            by_v += node.J.T @ (by_twist[k] @ node.J)
         return ca.horzcat(by_q, by_v), ca.horzcat(self.B, by_own)
 
     def input_map(self, t: Value, x: Value, u: Value, p: Value) -> Value:
@@ -258,22 +228,16 @@ class TreeMechanics:
         return joint_force_rates(self._compiled(p), *self._split(x))[1]
 
     def kinetic_energy(self, t: Value, x: Value, u: Value, p: Value) -> Value:
-        """Of the tree and of the added masses."""
-        (q, v), made = self._split(x), self._compiled(p)
-        energy = kinetic_energy(made, q, v)
-        loaded = self._loaded(made, q, v, ca.SX(made.nv, 1), u, p)
-        for k, A in loaded.added_mass.items():
-            V = loaded.moving[k].twist
-            energy += ca.dot(V, A @ V) / 2
-        return energy
+        """That of the tree with its added mass."""
+        return kinetic_energy(self._compiled(p), *self._split(x))
 
     def potential_energy(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """Of weight, springs, and the forces that have one."""
         q, made, c = self._split(x)[0], self._compiled(p, regrouped=False), self._bind(p)
-        still = ca.SX(made.nv, 1)
         energy = potential_energy(made, q)
-        loaded = self._loaded(made, q, still, still, ca.SX(len(self.inputs), 1), p)
-        for body, (_, _, motion) in loaded.bodies.items():
+        moving = self._moving(made, ca.vertcat(q, ca.SX(made.nv, 1)))
+        loaded = self._loaded(made, moving, ca.SX(len(self.inputs), 1), p)
+        for body, (_, _, motion, _) in loaded.items():
             for own in self.surroundings.potential_energies(body, motion, c).values():
                 energy += 0 if own is None else own
         return energy
@@ -286,51 +250,61 @@ class TreeMechanics:
         return compiled(self.tree, p[: len(self.tree.parameters)], regrouped=regrouped)
 
     def _bind(self, p: Value) -> dict[str, Value]:
-        return self.coefficients.bind(p[len(self.tree.parameters) :])
+        added = self.surroundings.added_mass.items()
+        constant = {full_name(link, "added_mass"): ca.sparsify(ca.DM(A)) for link, A in added}
+        return self.coefficients.bind(p[len(self.tree.parameters) :]) | constant
+
+    def _moving(self, made: CompiledTree, x: Value) -> dict[int, NodeMotion]:
+        """Motion of the nodes that something acts on."""
+        nodes = dict.fromkeys(made.frames[body].node for body in self.surroundings.bodies)
+        return {k: node_motion(made, *self._split(x), k) for k in nodes}
 
     def _loaded(
-        self, made: CompiledTree, q: Value, v: Value, a: Value, u: Value, p: Value
-    ) -> _Loaded:
-        """What acts on each node, with the inertial wrench of its added mass."""
+        self, made: CompiledTree, moving: Mapping[int, NodeMotion], u: Value, p: Value
+    ) -> dict[str, _Loaded]:
         c, own = self._bind(p), u[len(self.drives) :]
-        loaded = _Loaded({}, {}, {}, {})
+        found = {}
         for body in self.surroundings.bodies:
             k, T = made.frames[body]
-            if k not in loaded.moving:
-                loaded.moving[k] = node_motion(made, q, v, a, k)
-                loaded.wrenches[k] = ca.SX(6, 1)
-            node = loaded.moving[k]
             inertia = made.link_masses.get(body, (ca.DM(1, 1), ca.DM(3, 1)))
-            motion = self.surroundings.motion(node.pose @ T, T.pull(node.twist), inertia, own, c)
-            loaded.bodies[body] = k, T, motion
-            loaded.wrenches[k] += T.push_wrench(self.surroundings.wrench(body, motion, own, c))
-            if body in self.surroundings.added_mass:
-                A = T.push_wrench(c[full_name(body, "added_mass")]) @ T.pull(ca.DM.eye(6))
-                loaded.added_mass[k] = loaded.added_mass.get(k, ca.SX(6, 6)) + ca.sparsify(A)
-        for k, A in loaded.added_mass.items():
-            V, rate = loaded.moving[k].twist, loaded.moving[k].rate
-            loaded.wrenches[k] -= A @ rate + wrench_cross(V, A @ V)
-        return loaded
+            pose, twist = moving[k].pose @ T, T.pull(moving[k].twist)
+            motion = self.surroundings.motion(pose, twist, inertia, own, c)
+            found[body] = _Loaded(k, T, motion, self.surroundings.wrench(body, motion, own, c))
+        return found
+
+
+def _on_bodies(made: CompiledTree, loaded: Mapping[str, _Loaded]) -> Value | None:
+    """Wrenches on the moving bodies, 6 × bodies, or None where nothing acts on them."""
+    nodes: dict[int, Value] = {}
+    for k, T, _, wrench in loaded.values():
+        if k >= 0:  # on the world nothing moves
+            nodes[k] = nodes.get(k, ca.SX(6, 1)) + T.push_wrench(wrench)
+    if not nodes:
+        return None
+    return ca.horzcat(
+        *(made.frames[name].pose.pull_wrench(nodes.get(k, ca.SX(6, 1))) for name, k in made.bodies)
+    )
 
 
 def _surroundings(
     tree: Tree,
     forces: Mapping[str, Iterable[Force]],
-    added_mass: Mapping[str, Any],
     current: Current | None,
     wrenches: Iterable[str] | Mapping[str, str],
 ) -> Surroundings:
-    for link in (*forces, *added_mass):
+    for link in forces:
         if link not in tree.links:
-            raise KeyError(unknown_name("link", link, tree.links))
+            raise UnknownNameError(unknown_name("link", link, tree.links))
     references = wrenches if isinstance(wrenches, Mapping) else dict.fromkeys(wrenches, "body")
     for frame, reference in references.items():
         if frame not in tree.frames:
-            raise KeyError(unknown_name("frame", frame, tree.frames))
+            raise UnknownNameError(unknown_name("frame", frame, tree.frames))
         check_reference(reference)
+    # In a fluid at rest the tree itself knows of added mass.
+    known = {} if current is None else {link.name: link.added_mass for link in tree._links}
     return Surroundings(
         {link: check_forces(link, some) for link, some in forces.items()},
-        {link: check_added_mass(link, A, SE3) for link, A in added_mass.items()},
+        {link: A for link, A in known.items() if A is not None},
         current,
         pushes={frame: _Push(frame, reference) for frame, reference in references.items()},
     )
@@ -405,7 +379,7 @@ def _drives(
     efforts = tree.limits["effort"]
     for name in driven:
         if name not in links:
-            raise KeyError(unknown_name("joint", name, links))
+            raise UnknownNameError(unknown_name("joint", name, links))
         group, at = links[name].joint.group, tree._coordinates[name].v
         for i, axis, unit in zip(
             range(at.start, at.stop), group.tangent_names, group.tangent_units, strict=True

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from ....codegen import Value, check_shape, unknown_name
-from ....groups import LieGroup, Product
+from ....codegen import UnknownNameError, Value, check_shape, unknown_name
+from ....groups import SE3, LieGroup, Product
+from ..._added_mass import check_added_mass
 from ..._coefficients import unknown_parameter
 from ..._inertia import SpatialInertia
 from ._composition import (
@@ -198,7 +199,7 @@ class Tree:
             If the trees have different gravity, or a name is taken.
         """
         if link != WORLD and link not in self._index.links:
-            raise KeyError(unknown_name("link", link, [WORLD, *self.links]))
+            raise UnknownNameError(unknown_name("link", link, [WORLD, *self.links]))
         if tree.gravity != self.gravity:
             raise ValueError(
                 f"{tree.name} has the gravity {tree.gravity}, {self.name} that carries it has "
@@ -244,7 +245,7 @@ class Tree:
         """
         for name in positions:
             if name not in self._coordinates or self._index.joints[name].mimic is not None:
-                raise KeyError(unknown_name("joint", name, self.joints))
+                raise UnknownNameError(unknown_name("joint", name, self.joints))
         held = self._with(locked_links(self._added_links, positions))
         left = held.named_numbers
         held.parameters = tuple(name for name in self.parameters if name in left)
@@ -365,9 +366,57 @@ class Tree:
         for name in joints:
             if name not in self._coordinates:
                 moving = [link.joint_name for link in self._links if not link.joint.is_fixed]
-                raise KeyError(unknown_name("joint", name, moving))
+                raise UnknownNameError(unknown_name("joint", name, moving))
         return self._with(
             replace(link, properties=joints.get(link.joint_name, link.properties))
+            for link in self._added_links
+        )
+
+    def with_added_mass(self, added_mass: Mapping[str, Any]) -> Self:
+        """Tree whose links move in a fluid at rest, which adds to their inertia.
+
+        Dynamics, their first derivatives, kinetic energy and momentum have it; weight acts on the
+        masses of links alone. What knows inertias of rigid bodies only (regressors, closed forms,
+        second derivatives, …) refuses such a tree. A current is given to `Multibody.system`.
+
+        Parameters
+        ----------
+        added_mass : mapping of str to array_like of shape (6, 6), or None
+            For each named link the symmetric matrix A of the fluid's kinetic energy ``½ Vᵀ A V``
+            at the body twist V = [v; ω], linear part first, in the link's frame and about its
+            origin; None for none. Other links keep what they have.
+
+        Returns
+        -------
+        Multibody
+
+        Raises
+        ------
+        KeyError
+            If there is no such link.
+        ValueError
+            If a matrix is not symmetric, or negative.
+
+        References
+        ----------
+        Fossen, "Handbook of Marine Craft Hydrodynamics and Motion Control", 2nd ed., section 8.1.
+
+        Examples
+        --------
+        >>> from lgcontrol.mechanics import Multibody, SpatialInertia
+        >>> ball = SpatialInertia.sphere(2.0, 0.1)
+        >>> tree = Multibody().add_body("ball", ball, "prismatic", axis="z")
+        >>> wet = tree.with_added_mass({"ball": np.diag([1.0, 1.0, 1.0, 0, 0, 0])})
+        >>> wet.mass_matrix([0.0]).round(12).tolist(), wet.gravity_forces([0.0]).round(6).tolist()
+        ([[3.0]], [19.62])
+        """
+        checked: dict[str, np.ndarray | None] = {}
+        for name, A in added_mass.items():
+            self.link(name)
+            A = None if A is None else check_added_mass(f"link {name!r}", A, SE3)
+            checked[name] = A if A is not None and A.any() else None
+        return self._with(
+            replace(link, added_mass=checked.get(link.name, link.added_mass))
             for link in self._added_links
         )
 
@@ -409,7 +458,7 @@ class Tree:
         Joint(revolute about y)
         """
         if name not in self._index.links:
-            raise KeyError(unknown_name("link", name, self._index.links))
+            raise UnknownNameError(unknown_name("link", name, self._index.links))
         return self._index.links[name]
 
     @property
@@ -644,7 +693,7 @@ class _Index(NamedTuple):
             raise ValueError(f"two joints are called {link.joint_name!r}; names must differ")
         if link.parent != WORLD and link.parent not in self.links:
             known = [WORLD, *self.links]
-            raise KeyError(
+            raise UnknownNameError(
                 f"link {link.name!r}: " + unknown_name("parent link", link.parent, known)
             )
         if link.name in self.frames:
@@ -657,7 +706,9 @@ class _Index(NamedTuple):
             raise ValueError(f"two frames are called {frame.name!r}; names must differ")
         if frame.link != WORLD and frame.link not in self.links and frame.link not in self.frames:
             known = [WORLD, *self.links, *self.frames]
-            raise KeyError(f"frame {frame.name!r}: " + unknown_name("link", frame.link, known))
+            raise UnknownNameError(
+                f"frame {frame.name!r}: " + unknown_name("link", frame.link, known)
+            )
         self.frames[frame.name] = frame
 
 
@@ -667,7 +718,7 @@ def _check_leader(link: Link, joints: Mapping[str, Link]) -> None:
     leader = joints.get(name)
     if leader is None or not leader.moves_alone:
         alone = [key for key, other in joints.items() if other.moves_alone]
-        raise KeyError(
+        raise UnknownNameError(
             f"joint {link.joint_name!r} mimics {name!r}: "
             + unknown_name("leading joint", name, alone)
         )

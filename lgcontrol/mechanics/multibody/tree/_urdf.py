@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from math import inf
 from os import PathLike
 from typing import Any, Literal
 
-from ....codegen import unknown_name
+from ....codegen import UnknownNameError, unknown_name
 from ....groups import LieGroup
 from ....io import (
     JointDescription,
@@ -34,6 +35,7 @@ def tree_from_urdf(
     source: str | PathLike[str] | RobotDescription,
     *,
     base: str | LieGroup | Joint = "fixed",
+    root: str | None = None,
     locked: Mapping[str, Any] | None = None,
     on_finding: Literal["warn", "raise", "ignore"] = "warn",
     mimic: bool = True,
@@ -48,7 +50,10 @@ def tree_from_urdf(
         The file, or what `lgcontrol.io.read_urdf` made of it.
     base : str, LieGroup or Joint
         How the root link stands in the world: "fixed", "free" (its joint is called
-        "root_joint"), or any joint.
+        "root_joint"), or any joint. A root link called "world" that has no mass and one fixed joint
+        (most arms of ROS) is left out where the base moves: the link behind that joint is the base.
+    root : str, optional
+        New name for the root link: for a file that calls a body "world".
     locked : mapping of str to coordinates, optional
         Joints to hold at a position.
     on_finding : {"warn", "raise", "ignore"}
@@ -70,22 +75,28 @@ def tree_from_urdf(
     ------
     UrdfError
         If the file cannot be read, or has findings and they are refused.
+    ValueError
+        If a root link called "world" is to move and cannot be left out.
+
+    See Also
+    --------
+    Multibody.attach : put a tool, a payload or another robot on a link.
+    Multibody.system : ``system(["root_joint", …])`` makes the wrench on a free base an input.
     """
     if on_finding not in ("warn", "raise", "ignore"):
-        raise ValueError(
+        raise UnknownNameError(
             unknown_name("value of on_finding", on_finding, ("warn", "raise", "ignore"))
         )
     robot = source if isinstance(source, RobotDescription) else read_urdf(source)
     _report(robot, on_finding)
+    if root is not None:
+        robot = _with_root(robot, root)
+    elif robot.root == WORLD and not Joint.of(base).is_fixed:
+        robot = _without_world(robot)
     links = []
     if robot.root != WORLD:
         own = _inertia(robot.link(robot.root))
         links.append(make_link(robot.root, own, base, joint_name=_free_name(robot)))
-    elif not Joint.of(base).is_fixed:
-        raise ValueError(
-            f"{robot.source or robot.name}: the root link is called {WORLD!r}, so it cannot move: "
-            'use base="fixed", or rename the link in the file'
-        )
     coupled = {j.name for j in robot.joints if j.mimic} | {
         j.mimic.joint for j in robot.joints if j.mimic
     }
@@ -106,6 +117,39 @@ def tree_from_urdf(
         waiting.extend(reversed(robot.children(joint.child)))
     tree = kind(robot.name or "robot", gravity)._with(links)
     return tree.lock(**locked) if locked else tree
+
+
+def _with_root(robot: RobotDescription, name: str) -> RobotDescription:
+    """The same robot with another name for its root link."""
+    if name != robot.root and name in (WORLD, *(link.name for link in robot.links)):
+        raise ValueError(f"root={name!r}: the name is taken")
+    return replace(
+        robot,
+        links=tuple(replace(k, name=name) if k.name == robot.root else k for k in robot.links),
+        joints=tuple(
+            replace(j, parent=name) if j.parent == robot.root else j for j in robot.joints
+        ),
+    )
+
+
+def _without_world(robot: RobotDescription) -> RobotDescription:
+    """The robot from the one link on that its massless root link, the world, holds fast."""
+    held = robot.children(WORLD)
+    if robot.link(WORLD).mass or len(held) != 1 or held[0].freedom:
+        reason = (
+            "has mass" if robot.link(WORLD).mass
+            else f"carries {len(held)} joints" if len(held) != 1
+            else f"carries the joint {held[0].name!r}, which moves"
+        )  # fmt: skip
+        raise ValueError(
+            f"{robot.source or robot.name}: the root link is called {WORLD!r} and {reason}, so it "
+            'cannot be left out: give it a name of its own (root="base"), or use base="fixed"'
+        )
+    return replace(
+        robot,
+        links=tuple(link for link in robot.links if link.name != WORLD),
+        joints=tuple(joint for joint in robot.joints if joint is not held[0]),
+    )
 
 
 def _report(robot: RobotDescription, on_finding: str) -> None:

@@ -1,4 +1,4 @@
-"""Blocks of a state by name, those within blocks as well."""
+"""Blocks of a state by name: the outer ones, and those within blocks as well."""
 
 from __future__ import annotations
 
@@ -6,6 +6,16 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ..groups import LieGroup, Product
+
+
+def blocks_of(state: LieGroup) -> dict[str, tuple[LieGroup, slice, slice]]:
+    """Group, coordinates and tangent vector of each block; one block "state" if not a product."""
+    if not isinstance(state, Product):
+        return {"state": (state, slice(0, state.nq), slice(0, state.dim))}
+    return {
+        name: (group, state.coordinate_slice(name), state.tangent_slice(name))
+        for name, group in state.blocks.items()
+    }
 
 
 def block_slices(group: LieGroup) -> tuple[dict[str, slice], dict[str, slice]]:

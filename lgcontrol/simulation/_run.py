@@ -1,0 +1,229 @@
+"""Run: what takes part in a simulation, checked, and the checks themselves."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..groups import LieGroup, Product
+from ..systems import System, Trajectory
+from ..systems._tracing import complete_parameters
+from ._clock import Clock, as_fraction
+from ._contract import Estimator, Parameters
+from ._controllers import Stage
+from ._disturbances import Disturbances
+from ._motion import Motion
+from ._sensor import BoundSensor, Sensor
+
+FEEDBACKS = ("state", "measurement", "estimate")
+# A motion that is slower at its end, next to its mean, has come to rest.
+AT_REST = 1e-3
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Run:
+    """What takes part in a simulation; made and checked by `simulate`, carried out by a `Loop`.
+
+    Attributes
+    ----------
+    plant : System
+    start : ndarray, shape (nq,)
+    motion : Motion
+        How the plant moves between events.
+    clock : Clock
+    end, record_period : int
+        In ticks; 0 where only what happens is recorded.
+    stages : tuple of Stage
+        Controllers from the outer to the inner.
+    reference : object
+        What the outermost is to follow.
+    sensors : tuple of BoundSensor
+    estimator : Estimator or None
+    feedback : str
+        What the controllers see of the state.
+    disturbances : Disturbances
+    parameters : ParameterValues
+    bounds : tuple of ndarray, or None
+        Lower and upper bounds that controls are clipped to.
+    settings : mapping
+        What the result keeps of all this.
+    """
+
+    plant: System
+    start: np.ndarray
+    motion: Motion
+    clock: Clock
+    end: int
+    record_period: int
+    stages: tuple[Stage, ...]
+    reference: Any
+    sensors: tuple[BoundSensor, ...]
+    estimator: Estimator | None
+    feedback: str
+    disturbances: Disturbances
+    parameters: ParameterValues
+    bounds: tuple[np.ndarray, np.ndarray] | None
+    settings: Mapping[str, Any]
+
+
+class ParameterValues:
+    """The plant's parameters over time: numbers, and functions of time by name.
+
+    Parameters
+    ----------
+    plant : System
+    p : Parameters or None
+        Nominal for None.
+
+    Attributes
+    ----------
+    functions : dict of str to callable
+        Parameters that change.
+    """
+
+    def __init__(self, plant: System, p: Parameters | None) -> None:
+        self.functions: dict[str, Callable[[float], float]] = {}
+        constant: object = p
+        if isinstance(p, Mapping):
+            self.functions = {name: value for name, value in p.items() if callable(value)}
+            constant = {name: value for name, value in p.items() if not callable(value)}
+        self._constant = complete_parameters(plant, constant)
+        self._index = {name: i for i, name in enumerate(plant.parameter_names)}
+        for name in self.functions:
+            plant.parameter_values(**{name: 0.0})  # an unknown name lists those there are
+
+    def at(self, t: float) -> np.ndarray:
+        """Values at time t in s, shape (n_parameters,)."""
+        if not self.functions:
+            return self._constant
+        values = self._constant.copy()
+        for name, function in self.functions.items():
+            value = float(function(t))
+            if not np.isfinite(value):
+                raise ValueError(f"parameter {name!r} is not finite at t = {t:g} s: {value}")
+            values[self._index[name]] = value
+        return values
+
+
+def bind_sensors(sensors: Sequence[Sensor], plant: System, seed: int) -> tuple[BoundSensor, ...]:
+    """Sensors on the plant; their names must differ."""
+    for sensor in sensors:
+        if not isinstance(sensor, Sensor):
+            raise TypeError(f"sensors must be a list of Sensor, got {type(sensor).__name__}")
+    names = [sensor.name for sensor in sensors]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"two sensors are called {name!r}; names are {', '.join(names)}")
+    return tuple(BoundSensor(sensor, plant, seed) for sensor in sensors)
+
+
+def check_estimator(estimator: object, sensors: Sequence[BoundSensor]) -> None:
+    """Refuse what is no estimator, and one that nothing is measured for."""
+    if estimator is None:
+        return
+    for name, arguments in (("predict", "t, u, dt"), ("update", "sensor, y")):
+        method = getattr(estimator, name, None)
+        if not callable(method):
+            raise TypeError(f"{type(estimator).__name__} is no estimator: it lacks {name}()")
+        try:
+            inspect.signature(method).bind(*arguments.split(", "))
+        except TypeError:
+            raise TypeError(
+                f"{type(estimator).__name__}.{name}{inspect.signature(method)} must take "
+                f"({arguments})"
+            ) from None
+    if not sensors:
+        raise ValueError("an estimator needs sensors: simulate(..., sensors=[Sensor(...)])")
+
+
+def choose_feedback(
+    wish: str | None,
+    plant: System,
+    controlled: bool,
+    sensors: Sequence[BoundSensor],
+    estimated: bool,
+) -> str:
+    """Where the controllers have the state from."""
+    if wish is not None and wish not in FEEDBACKS:
+        raise ValueError(f"feedback must be one of {', '.join(FEEDBACKS)}, not {wish!r}")
+    if wish == "estimate" and not estimated:
+        raise ValueError("feedback='estimate' needs an estimator: simulate(..., estimator=...)")
+    if wish is None:
+        wish = "estimate" if estimated else "measurement" if sensors else "state"
+    if wish == "measurement" and controlled:
+        if len(sensors) != 1 or sensors[0].group != plant.state:
+            raise ValueError(
+                f"measurements are fed back only from a single sensor of the whole state "
+                f"({plant.state}), there are: "
+                + (", ".join(f"{s.sensor.name} ({s.group})" for s in sensors) or "none")
+                + "; give an estimator, or feedback='state' to feed back the true state"
+            )
+    return wish
+
+
+def make_clock(plant: System, times: list[tuple[str, float]]) -> Clock:
+    """Clock of all times; those of a discrete plant must be multiples of its sample time."""
+    if plant.is_discrete:
+        sample = as_fraction(plant.dt)
+        for name, value in times:
+            if (as_fraction(value) / sample).denominator != 1:
+                raise ValueError(
+                    f"{name} = {value:g} s is no multiple of {plant.dt:g} s, the sample time of "
+                    f"{plant.name}"
+                )
+        times = [*times, ("dt", plant.dt)]
+    return Clock.dividing(value for _, value in times)
+
+
+def warn_beyond_limits(plant: System, name: str, states: np.ndarray) -> None:
+    """Warn of states, shape (..., nq), beyond limits of the plant, which nothing keeps."""
+    if not plant.limits:
+        return
+    x = np.atleast_2d(states)
+    lower, upper = plant.state_limits
+    for i in np.flatnonzero(((x < lower) | (x > upper)).any(axis=0)):
+        worst = x[np.argmax(np.maximum(x[:, i] - upper[i], lower[i] - x[:, i])), i]
+        warnings.warn(
+            f"{name} is beyond the limits of {plant.state.coordinate_names[i]}: {worst:g}, allowed "
+            f"are {lower[i]:g} … {upper[i]:g}; the simulation does not stop there",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+def early_end(reference: object, seconds: float) -> float | None:
+    """When a reference ends that still moves, if that is before the end of a run."""
+    if not isinstance(reference, Trajectory) or len(reference) < 2 or reference.x.ndim != 2:
+        return None
+    end = float(reference.t[-1])
+    if end >= seconds * (1 - 1e-9):
+        return None
+    group: LieGroup = reference.group
+    steps = group.minus(reference.x[1:], reference.x[:-1]) / np.diff(reference.t)[:, None]
+    speeds = np.linalg.norm(steps, axis=1)
+    return end if speeds[-1] > AT_REST * speeds.mean() else None
+
+
+def fast_losses(plant: System, t: float, x: np.ndarray, p: np.ndarray, period: float) -> str:
+    """Name the joint whose losses settle fastest, if that is within a period; empty otherwise."""
+    structure = plant.structure
+    if structure is None or structure.loss_jacobian is None or not isinstance(plant.state, Product):
+        return ""
+    M, D = (np.asarray(f(x, p)) for f in (structure.mass_matrix, structure.loss_jacobian))
+    inertia = 1.0 / np.diagonal(np.linalg.inv(M))
+    rates = np.diagonal(D) / inertia
+    worst = int(np.argmax(rates))
+    if not rates[worst] * period > 1.0:
+        return ""
+    name = plant.state.blocks[structure.velocity].tangent_names[worst]
+    return (
+        f"joint {name!r} has losses of {D[worst, worst]:.3g} N m s/rad (damping and friction) on "
+        f"an inertia of {inertia[worst]:.3g} kg m²: they settle within {1 / rates[worst]:.2g} s, "
+        f"the loop runs every {period:g} s; leave them out (Multibody.from_urdf(…, losses=False)), "
+        "add the motor's inertia (JointProperties(armature=…)), or run the loop faster"
+    )

@@ -1,0 +1,484 @@
+"""SystemDefinition: what a system is: state, signals, functions, and what is known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Generic, Self, TypeVar
+
+import casadi as ca
+import numpy as np
+
+from ..codegen import ModelFunction, Value, check_shape, is_symbolic, solve_symmetric
+from ..groups import LieGroup, Product
+from ..integrators import Mechanical, Problem
+from ._errors import ErrorCoordinates
+from ._signals import (
+    Input,
+    InputChoice,
+    Parameter,
+    as_signals,
+    check_limits,
+    check_name,
+    choose_inputs,
+    names_of,
+    nominal_of,
+    set_by_name,
+)
+from ._tracing import (
+    Field,
+    matrix_function,
+    symbols_of,
+    trace_basis,
+    trace_field,
+    trace_matrices,
+    trace_static,
+)
+
+State = TypeVar("State", bound=LieGroup, covariant=True)
+
+
+class SystemDefinition(Generic[State]):
+    """What a system is; `System` adds what it can do, and documents the arguments."""
+
+    def __init__(
+        self,
+        name: str,
+        state: State,
+        f: Field,
+        *,
+        inputs: Iterable[Input | str] = (),
+        parameters: Iterable[Parameter | str] = (),
+        h: Field | None = None,
+        output: LieGroup | None = None,
+        quantities: Mapping[str, Field] | None = None,
+        invariants: Callable[..., Any] | None = None,
+        project: Callable[..., Any] | None = None,
+        limits: Mapping[str, tuple[float, float]] | None = None,
+        derivatives: Field | None = None,
+        structure: Mechanical | None = None,
+        errors: ErrorCoordinates | None = None,
+        dt: float = 0.0,
+        symbol: type = ca.SX,
+    ) -> None:
+        check_name("system", name)
+        for role, group in (("state", state), ("output", state if output is None else output)):
+            if not isinstance(group, LieGroup):
+                raise TypeError(f"{role} must be a LieGroup, not {type(group).__name__}")
+        if not (np.isfinite(dt) and dt >= 0):
+            raise ValueError(f"dt must be 0 (continuous) or a positive sample time, got {dt}")
+        if (h is None) != (output is None):
+            raise ValueError("h and output, the LieGroup of what h returns, go together")
+        if symbol not in (ca.SX, ca.MX):
+            raise ValueError(f"symbol must be casadi.SX or casadi.MX, not {symbol!r}")
+        self.name = name
+        self.state: State = state
+        self.inputs: tuple[Input, ...] = as_signals(Input, inputs)
+        self.parameters: tuple[Parameter, ...] = as_signals(Parameter, parameters)
+        self.output: LieGroup = state if output is None else output
+        self.dt = float(dt)
+        self.limits: dict[str, tuple[float, float]] = check_limits(state, limits or {})
+        self.symbol: Any = symbol
+        self.f: ModelFunction = trace_field(self, "f", f, state.dim)
+        self.h: ModelFunction = trace_field(
+            self, "h", (lambda t, x, u, p: x) if h is None else h, self.output.nq
+        )
+        self.quantities: dict[str, ModelFunction] = {
+            key: trace_field(self, key, quantity, None)
+            for key, quantity in (quantities or {}).items()
+        }
+        self.invariants: ModelFunction | None = (
+            None if invariants is None else trace_static(self, "invariants", invariants, None)
+        )
+        self.project: ModelFunction | None = (
+            None if project is None else trace_static(self, "project", project, state.nq)
+        )
+        self.structure: Mechanical | None = (
+            None if structure is None else _trace_structure(self, structure)
+        )
+        self.errors: ErrorCoordinates | None = None if errors is None else trace_basis(self, errors)
+        # What a discretized system makes steps of: (system, method, substeps).
+        self._later_derivatives: Any = None  # traced when asked for
+        self._given_derivatives: ModelFunction | None = (
+            None if derivatives is None else _trace_derivatives(self, derivatives)
+        )
+
+    # What it is
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of inputs of all roles."""
+        return len(self.inputs)
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of parameters."""
+        return len(self.parameters)
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of all inputs."""
+        return names_of(self.inputs)
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return names_of(self.parameters)
+
+    @property
+    def nominal_input(self) -> np.ndarray:
+        """Nominal input, shape (n_inputs,)."""
+        return nominal_of(self.inputs)
+
+    @property
+    def input_bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper bounds, shape (n_inputs,) each."""
+        return (
+            np.array([entry.lower for entry in self.inputs]),
+            np.array([entry.upper for entry in self.inputs]),
+        )
+
+    def input_index(self, role: InputChoice = "control") -> np.ndarray:
+        """Positions of the inputs with a role, or of "all", integers of shape (k,)."""
+        return choose_inputs(self.inputs, role)
+
+    def full_input(self, control: Any, **named: float) -> np.ndarray:
+        """Input vector from the controls; the other inputs are nominal unless named.
+
+        Parameters
+        ----------
+        control : array_like, shape (..., n_controls)
+        **named : float
+            Other inputs by name.
+
+        Returns
+        -------
+        ndarray, shape (..., n_inputs)
+        """
+        index = self.input_index("control")
+        control = check_shape("control", control, (len(index),), batch=True)
+        u = np.broadcast_to(self.nominal_input, (*control.shape[:-1], self.n_inputs)).copy()
+        u[..., index] = control
+        return set_by_name("input", self.input_names, u, named)
+
+    @property
+    def nominal_parameters(self) -> np.ndarray:
+        """Nominal parameters, shape (n_parameters,)."""
+        return nominal_of(self.parameters)
+
+    def parameter_values(
+        self, values: Mapping[str, Any] | None = None, /, **named: Any
+    ) -> np.ndarray:
+        """Parameter vector with some values set by name, the others nominal.
+
+        Parameters
+        ----------
+        values : mapping of str to float, optional
+            Values may have batch axes.
+        **named
+            The same, for names that are identifiers.
+
+        Returns
+        -------
+        ndarray, shape (..., n_parameters)
+        """
+        chosen = {**(values or {}), **named}
+        return set_by_name("parameter", self.parameter_names, self.nominal_parameters, chosen)
+
+    @property
+    def state_limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper limits of the state's coordinates, infinite without, shape (nq,) each."""
+        none = (-np.inf, np.inf)
+        pairs = [self.limits.get(name, none) for name in self.state.coordinate_names]
+        lower, upper = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
+        return lower, upper
+
+    @property
+    def derivatives(self) -> ModelFunction:
+        """``(t, x, u, p) → Df, Bf`` of f: ``∂f(x exp d)/∂d`` at d = 0, and ``∂f/∂u``.
+
+        In closed form where the maker of the system or its structure knows one. For discrete
+        systems those of the increment f; `discretize` leads them back to those of the field.
+        `linearize` has ``Df − ad_f``.
+        """
+        if self._given_derivatives is not None:
+            return self._given_derivatives
+        key = ("derivatives",)
+        if key not in self._cache:
+            t, x, u, p = symbols_of(self)
+            rate = self.f(t, x, u, p)
+            if self._later_derivatives is not None:
+                Df, Bf = self._later_derivatives(t, x, u, p)
+            elif self.structure is None or self.is_discrete:
+                Df, Bf = ca.jacobian(rate, x) @ self.state.rate_matrix(x), ca.jacobian(rate, u)
+            else:
+                Df, Bf = _of_structure(self, self.structure, rate, (t, x, u, p))
+            results = {"Df": Df, "Bf": Bf}
+            self._cache[key] = matrix_function(self, "derivatives", [t, x, u, p], results)
+        return self._cache[key]
+
+    @property
+    def _knows_derivatives(self) -> bool:
+        """Whether derivatives were given, apart from those of the structure."""
+        return self._given_derivatives is not None or self._later_derivatives is not None
+
+    @property
+    def velocities(self) -> dict[int, int]:
+        """Coordinates of x that are rates of others: ``f[entry] = x[coordinate]`` identically.
+
+        By the entry of the tangent vector. From the structure; without one from the expressions of
+        f, where these are of SX. References at rest have zeros there.
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import SO2, Product, Rn
+        >>> from lgcontrol.systems import System
+        >>> wheel = System("wheel", Product(angle=SO2, rate=Rn(1)), lambda t, x, u, p: [x[2], u],
+        ...                inputs=["torque"])
+        >>> wheel.velocities
+        {0: 2}
+        """
+        key = ("velocities",)
+        kept: dict[Any, Any] = self._cache
+        if key not in kept:
+            later = self._later_derivatives  # of a discretized system: it has the continuous one
+            kept[key] = _velocities(self if later is None else later.system)
+        return dict(kept[key])
+
+    # Errors: what tells two states apart
+
+    @property
+    def n_errors(self) -> int:
+        """Number of error coordinates: the dimension of linearizations, weights and gains."""
+        return self.state.dim if self.errors is None else len(self.errors.names)
+
+    @property
+    def error_names(self) -> tuple[str, ...]:
+        """Names of the error coordinates."""
+        return self.state.tangent_names if self.errors is None else self.errors.names
+
+    @property
+    def error_units(self) -> tuple[str, ...]:
+        """Units of the error coordinates."""
+        return self.state.tangent_units if self.errors is None else self.errors.units
+
+    @property
+    def error_selection(self) -> np.ndarray:
+        """E, shape (n_errors, dim): constant; the identity where all coordinates are free."""
+        return np.eye(self.state.dim) if self.errors is None else self.errors.selection
+
+    def error_basis(self, x: Any, p: Any = None) -> Any:
+        """N with ``E N = 1``: tangent vectors of error coordinates, shape (..., dim, n_errors)."""
+        if self.errors is not None:
+            return self.errors.basis(x, self.nominal_parameters if p is None else p)
+        if is_symbolic(x):
+            return ca.DM.eye(self.state.dim)
+        batch = np.shape(x)[:-1]
+        return np.broadcast_to(np.eye(self.state.dim), (*batch, self.state.dim, self.state.dim))
+
+    def error(self, x: Any, x_ref: Any) -> Any:
+        """``z = E minus(x, x_ref)``, shape (..., n_errors); NumPy with batch axes, or CasADi."""
+        away = self.state.minus(x, x_ref)
+        if self.errors is None:
+            return away
+        E = self.errors.selection
+        return away @ E.T if isinstance(away, np.ndarray) else ca.DM(E) @ away
+
+    def retract(self, x: Any, z: Any, p: Any = None) -> Any:
+        """State at error coordinates z from x: ``project(plus(x, N z))``, for small z.
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import SO2
+        >>> from lgcontrol.systems import System
+        >>> clock = System("clock", SO2, lambda t, x, u, p: u, inputs=["speed"])
+        >>> clock.error(clock.retract(SO2.identity, [0.5]), SO2.identity)
+        array([0.5])
+        """
+        p = self.nominal_parameters if p is None else p
+        if self.errors is not None:
+            N = self.errors.basis(x, p)
+            z = (N @ np.asarray(z)[..., None])[..., 0] if isinstance(N, np.ndarray) else N @ z
+        moved = self.state.plus(x, z)
+        return moved if self.project is None else self.project(moved, p)
+
+    @property
+    def problem(self) -> Problem:
+        """The motion as integrators see it."""
+        key = ("problem",)
+        if key not in self._cache:
+            self._cache[key] = Problem(
+                self.state,
+                self.f,
+                lambda t, x, u, p: self.derivatives(t, x, u, p),  # made when first needed
+                None if self.is_discrete else self.structure,
+                self.n_inputs,
+                self.n_parameters,
+                self.symbol,
+            )
+        return self._cache[key]
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether the system moves in samples."""
+        return self.dt > 0
+
+    def __repr__(self) -> str:
+        """Name, state group, inputs, parameters."""
+        kind = f"dt={self.dt:g} s" if self.is_discrete else "continuous"
+        return (
+            f"System({self.name!r}, {kind}, state={self.state}, "
+            f"inputs=[{', '.join(self.input_names)}], "
+            f"parameters=[{', '.join(self.parameter_names)}])"
+        )
+
+    # Copies
+
+    def with_parameters(self, values: Mapping[str, float] | None = None, /, **named: float) -> Self:
+        """Return a copy with other nominal values of some parameters.
+
+        Parameters
+        ----------
+        values : mapping of str to float, optional
+        **named
+            The same, for names that are identifiers.
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import Rn
+        >>> from lgcontrol.systems import System
+        >>> cart = System("cart", Rn(1), lambda t, x, u, p: -p * x,
+        ...               parameters=[Parameter("drag", "1/s", 2.0)])
+        >>> cart.with_parameters({"drag": 3.0}).f(0.0, [1.0])
+        array([-3.])
+        """
+        chosen = self.parameter_values(values, **named)
+        nominal = check_shape("parameters", chosen, (self.n_parameters,))
+        return self._like(
+            parameters=[
+                replace(old, nominal=float(value))
+                for old, value in zip(self.parameters, nominal, strict=True)
+            ]
+        )
+
+    @cached_property
+    def _cache(self) -> dict[tuple[Any, ...], Any]:
+        """Functions derived from f and h, built when first needed."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Functions that define the system only: derived ones are built again when needed."""
+        return {key: value for key, value in self.__dict__.items() if key != "_cache"}
+
+    def _like(self, **changes: Any) -> Self:
+        """Copy with some arguments of the constructor changed."""
+        arguments: dict[str, Any] = {
+            "name": self.name,
+            "state": self.state,
+            "f": self.f,
+            "inputs": self.inputs,
+            "parameters": self.parameters,
+            "h": self.h,
+            "output": self.output,
+            "quantities": self.quantities,
+            "invariants": self.invariants,
+            "project": self.project,
+            "limits": self.limits,
+            "derivatives": self._given_derivatives,
+            "structure": self.structure,
+            "errors": self.errors,
+            "dt": self.dt,
+            "symbol": self.symbol,
+        }
+        arguments |= changes
+        known = arguments["state"].coordinate_names
+        arguments["limits"] = {k: v for k, v in arguments["limits"].items() if k in known}
+        made = type(self)(**arguments)
+        if "f" not in changes:
+            made._later_derivatives = self._later_derivatives
+        return made
+
+
+def _velocities(system: SystemDefinition) -> dict[int, int]:
+    known, state = system.structure, system.state
+    if known is not None:
+        assert isinstance(state, Product)
+        first = state.tangent_slice(known.configuration).start
+        place = state.coordinate_slice(known.velocity)
+        return {first + k: i for k, i in enumerate(range(place.start, place.stop))}
+    if system.is_discrete or system.symbol is not ca.SX:
+        return {}
+    t, x, u, p = symbols_of(system)
+    rate = system.f(t, x, u, p)
+    found = [
+        [k for k in range(state.nq) if ca.is_equal(row, x[k], 2)] for row in ca.vertsplit(rate)
+    ]
+    return {entry: places[0] for entry, places in enumerate(found) if places}
+
+
+def _trace_structure(system: SystemDefinition, structure: Mechanical) -> Mechanical:
+    """Members as model functions of the system, checked for shape."""
+    state, m = system.state, system.n_inputs
+    blocks = getattr(state, "blocks", {})
+    for role, name in (
+        ("configuration", structure.configuration),
+        ("velocity", structure.velocity),
+    ):
+        if name not in blocks:
+            raise ValueError(
+                f"{system.name}: the structure's {role} is the block {name!r}, which the state has "
+                f"not (blocks: {', '.join(blocks) or 'none'})"
+            )
+    nv = blocks[structure.velocity].dim
+    if blocks[structure.configuration].dim != nv:
+        raise ValueError(
+            f"{system.name}: {structure.configuration} and {structure.velocity} differ in dimension"
+        )
+    balance = {"by_x": (nv, state.dim), "by_u": (nv, m)}
+    members: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+        "mass_matrix": ("x p", {"M": (nv, nv)}, {}),
+        "force": ("t x u p", {"F": (nv,)}, {}),
+        "balance_derivatives": ("t x a u p", balance, {"a": (nv,)}),
+        "input_map": ("t x u p", {"B": (nv, m)}, {}),
+        "loss_jacobian": ("x p", {"D": (nv, nv)}, {}),
+    }
+    made = {
+        name: trace_matrices(system, name, getattr(structure, name), arguments, results, extra)
+        for name, (arguments, results, extra) in members.items()
+        if getattr(structure, name) is not None
+    }
+    return replace(structure, **made)
+
+
+def _trace_derivatives(system: SystemDefinition, build: Callable[..., Any]) -> ModelFunction:
+    n, m = system.state.dim, system.n_inputs
+    return trace_matrices(system, "derivatives", build, "t x u p", {"Df": (n, n), "Bf": (n, m)})
+
+
+def _of_structure(
+    system: SystemDefinition,
+    structure: Mechanical,
+    rate: Value,
+    point: tuple[Value, Value, Value, Value],
+) -> tuple[Value, Value]:
+    """``M Df = by_x``, ``M Bf = by_u`` in the rows of the velocity; those of q are constant."""
+    t, x, u, p = point
+    state = system.state
+    assert isinstance(state, Product)
+    own = state.tangent_slice(structure.configuration)
+    speeds = state.tangent_slice(structure.velocity)
+    by_x, by_u = structure.balance_derivatives(t, x, rate[speeds], u, p)
+    M = ca.sparsify(structure.mass_matrix(x, p))
+    solved = solve_symmetric(M, ca.sparsify(ca.horzcat(by_x, by_u)))
+    rest = slice(speeds.stop, state.dim)
+    Df = ca.vertcat(
+        ca.DM.eye(state.dim)[speeds, :],
+        solved[:, : state.dim],
+        ca.jacobian(rate[rest], x) @ state.rate_matrix(x),
+    )
+    count = own.stop - own.start
+    Bf = ca.vertcat(
+        ca.DM(count, system.n_inputs), solved[:, state.dim :], ca.jacobian(rate[rest], u)
+    )
+    return Df, Bf

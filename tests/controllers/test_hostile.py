@@ -1,0 +1,94 @@
+"""Measurements, clocks and models no loop should meet: every answer is finite and in bounds."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from lgcontrol.controllers import MPC, GravityPD
+from lgcontrol.groups import Rn
+from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
+from lgcontrol.optimal import Bound
+from lgcontrol.systems import Input, System
+
+from .test_contract import NAMES, make
+
+# What is wrong, and whether a controller may answer all the same.
+TIMES = {"nan": np.nan, "infinite": np.inf, "far": 1e15, "before": -1e300}
+
+
+def bounds_of(controller):
+    index = controller.system.input_index("control")
+    return [bound[index] for bound in controller.system.input_bounds]
+
+
+def with_quaternion(goal, scale):
+    x = goal.copy()
+    where = slice(3, 7) if len(x) == 13 else slice(0, 4)
+    x[where] *= scale
+    return x
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_wrong_clocks_and_coordinates_are_held_and_forgotten(name):
+    controller, goal = make(name)
+    lower, upper = bounds_of(controller)
+    usual = controller(0.0, goal, goal)
+    cases = [(t, goal, "is no time of a clock") for t in TIMES.values()]
+    cases += [(0.05, with_quaternion(goal, s), "is no element of") for s in (1e200, 1e-200, 1.1)]
+    for t, x, words in cases:
+        u = controller(t, x, goal)
+        assert np.array_equal(u, usual), (t, x)
+        assert ((u >= lower) & (u <= upper)).all()
+        assert controller.info.status == "held"
+        assert words in controller.info.message
+    # Nothing of it is left: the next measurement gets an answer of its own.
+    near = controller.system.state.plus(goal, 0.01 * np.ones(controller.system.state.dim))
+    u = controller(0.05, near, goal)
+    assert controller.info.status in ("ok", "saturated")
+    assert not np.array_equal(u, usual)
+    assert np.array_equal(controller(0.1, with_quaternion(near, 1 + 1e-8), goal) > lower, u > lower)
+    controller.reset()
+    first = controller(np.nan, goal, goal)
+    assert ((first >= lower) & (first <= upper)).all()
+
+
+def test_a_moving_reference_is_not_asked_about_times_that_are_none():
+    rod = SpatialInertia.rod(2.0, length=1.0, center_of_mass=[0, 0, -0.5])
+    tree = Multibody().add_body(
+        "rod", rod, "revolute", axis="y", properties=JointProperties(effort=5.0)
+    )
+    law = GravityPD(tree, stiffness=20.0, damping=5.0)
+    asked = []
+
+    def reference(t):
+        asked.append(t)
+        return [0.1 * np.sin(t)]
+
+    for t in (*TIMES.values(), 0.001):
+        assert np.abs(law(t, [0.1, 0.0], reference)).max() <= 5.0
+    assert np.isfinite(asked).all() and np.abs(asked).max() < 1.0
+
+
+def cart(**options):
+    return System(
+        "cart", Rn(2), lambda t, x, u, p: ca.vertcat(x[1], u),
+        inputs=[Input("push", "N", -1.0, 1.0)], **options,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("soft", [None, 10.0])
+def test_a_bound_that_is_no_number_is_said_not_dropped(soft):
+    """log(x) for x < 0: the answer is finite, and nobody vouches for it."""
+
+    def clearance(t, x, u, p):
+        return ca.log(x[0])
+
+    bound = Bound(clearance, lower=-3.0, soft=soft, name="clearance")
+    mpc = MPC(cart(), horizon=8, dt=0.1, bounds=[bound], reference=[1.0, 0.0])
+    for k, place in enumerate((-1.0, -1.0)):
+        u = mpc(0.1 * k, [place, 0.0])
+        assert np.abs(u).max() <= 1.0
+        assert (mpc.info.status, mpc.info.solve) == ("unsolved", "failed")
+        assert "the bounded quantity clearance is not a number" in mpc.info.message
+    mpc(0.2, [2.0, 0.0])
+    assert mpc.info.status == "ok"
