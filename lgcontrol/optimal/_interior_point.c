@@ -6,7 +6,7 @@
  *   NW NWE           entries of the weights along the horizon and at its end
  * the positions of the controls, and the functions of a stage, which work on all stages at once:
  *   lg_stage lg_values lg_curvature   (items, ..., scratch)
- *   lg_roll lg_plus lg_end lg_end_values lg_end_curvature   one at a time
+ *   lg_roll lg_retract lg_error lg_end lg_end_values lg_end_curvature   one at a time
  * Matrices are stored by columns, stages one after the other. Nothing is allocated and nothing is
  * kept between calls: all memory is the caller's. */
 #include <math.h>
@@ -567,7 +567,7 @@ static double trial(const lg_problem *q, lg_state *s, double step)
     } else {
       double move[NX];
       for (int i = 0; i < NX; i++) move[i] = step * s->eps[(k + 1) * NX + i];
-      lg_plus(q->x + (k + 1) * NQ, move, s->x + (k + 1) * NQ, s->scratch);
+      lg_retract(q->x + (k + 1) * NQ, move, q->p, s->x + (k + 1) * NQ, s->scratch);
     }
   }
   if (!s->feasible) {
@@ -691,7 +691,7 @@ static int roll_out(lg_problem *q, lg_state *s, const double *x0, int feedback)
   double dev[NX], cost;
   for (int i = 0; i < NQ; i++) s->x[i] = x0[i];
   if (feedback) {
-    lg_minus(x0, q->x, dev, s->scratch);
+    lg_error(x0, q->x, dev, s->scratch);
   } else {
     for (int i = 0; i < NX; i++) dev[i] = 0;
   }

@@ -199,7 +199,7 @@ class InteriorPoint:
     ) -> tuple[np.ndarray, np.ndarray]:
         model, u = self.model, nodes.u.copy()
         states = [x0]
-        error = np.zeros(model.n) if K is None else model.group.minus(x0, nodes.x[0])
+        error = np.zeros(model.n) if K is None else model.error(x0, nodes.x[0])
         for k in range(len(u)):
             if K is not None:
                 u[k, model.controls] += K[k] @ error
@@ -488,7 +488,7 @@ class InteriorPoint:
             x = np.array(states)
         else:
             u[:, controls] = np.clip(v + step * du, low, high)
-            x = model.group.plus(point.x, step * eps)
+            x = model.retract(point.x, step * eps, self.setting.p)
             found = model.transcription.values(Nodes(self.t, x, u), self.setting)
         if not np.isfinite(found.cost):
             return None

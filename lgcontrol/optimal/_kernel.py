@@ -69,8 +69,8 @@ def parts_of(model: StageModel) -> list[Part]:
         Part("lg_roll", model.roll),
         Part("lg_end", once.terminal),
         Part("lg_end_values", once.terminal_values),
-        Part("lg_plus", model.group.function("plus")),
-        Part("lg_minus", model.group.function("minus")),
+        Part("lg_retract", model.retract),
+        Part("lg_error", model.error),
         Part("lg_stage", once.stage, shared),
         Part("lg_values", once.stage_values, shared),
     ]
@@ -172,9 +172,9 @@ def _difference(model: StageModel, run: Run, work: Any) -> str | None:
     rng = np.random.default_rng(0)
     x_ref = np.repeat(system.state.identity[None], N + 1, axis=0)
     u_ref = np.repeat(system.nominal_input[None], N + 1, axis=0)
-    setting = Setting(x_ref, u_ref, problem.nominal_parameters, np.eye(system.state.dim))
-    moves = 0.1 * rng.normal(size=(N + 1, system.state.dim))
-    nodes = Nodes(problem.times(), system.state.plus(x_ref, moves), u_ref[:-1].copy())
+    setting = Setting(x_ref, u_ref, problem.nominal_parameters, np.eye(model.n))
+    moves = 0.1 * rng.normal(size=(N + 1, model.n))
+    nodes = Nodes(problem.times(), model.retract(x_ref, moves, setting.p), u_ref[:-1].copy())
     memory = Memory(model, run, int(work(N)), 1)
     memory.give(setting, nodes.t)
     memory.arrays["x"][:], memory.arrays["u"][:] = nodes.x, nodes.u

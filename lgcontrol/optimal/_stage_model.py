@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -88,7 +89,7 @@ class StageModel:
         self.transcription = transcription
         self.problem = problem = transcription.problem
         self.group = problem.system.state
-        self.n, self.m = self.group.dim, len(transcription.controls)
+        self.n, self.m = problem.system.n_errors, len(transcription.controls)
         self.controls = transcription.controls
         self.lower, self.upper = transcription.u_lower, transcription.u_upper
         self.sides = _sides(transcription)
@@ -103,6 +104,7 @@ class StageModel:
         stages = self.problem.horizon
         self.transcription.prepare()
         prepare(self.roll, calls=CALLS * stages)
+        prepare(self.retract, calls=CALLS, items=stages + 1)
         if self.curvature is not None:
             prepare(self.curvature, calls=CALLS, items=stages)
             assert self.end_curvature is not None
@@ -134,6 +136,31 @@ class StageModel:
         return ModelFunction(function, shapes={"t": (), "dt": (), "cost": ()})
 
     @cached_property
+    def retract(self) -> ModelFunction:
+        """``(x, z, p) → moved``, the state at error coordinates z from x."""
+        return self._of_states(
+            "retract",
+            {"x": self.group.nq, "z": self.n, "p": len(self.problem.nominal_parameters)},
+            lambda x, z, p: self.problem.system.retract(
+                x, z, p[: self.problem.system.n_parameters]
+            ),
+        )
+
+    @cached_property
+    def error(self) -> ModelFunction:
+        """``(x, x_ref) → z``, error coordinates."""
+        sizes = {"x": self.group.nq, "x_ref": self.group.nq}
+        return self._of_states("error", sizes, self.problem.system.error)
+
+    def _of_states(
+        self, name: str, sizes: dict[str, int], build: Callable[..., Any]
+    ) -> ModelFunction:
+        symbol = self.problem.system.symbol
+        given = {key: symbol.sym(key, size) for key, size in sizes.items()}
+        value: Any = ca.densify(build(*given.values()))
+        return ModelFunction(ca.Function(name, [*given.values()], [value], [*given], ["result"]))
+
+    @cached_property
     def curvature(self) -> ModelFunction | None:
         """``(…, prices, row_prices) → W``, the Hessian of the Lagrangian of one stage.
 
@@ -141,6 +168,8 @@ class StageModel:
         ``u + δ``. None where it would cost more than it saves.
         """
         values = self.transcription._functions.stage_values
+        if self.problem.system.errors is not None:  # the basis would bend, too
+            return None
         if values.function.n_instructions() * (self.n + self.m) > LARGEST_CURVATURE:
             return None
         return self._hessian(values, "curvature", with_controls=True)

@@ -20,9 +20,7 @@ import casadi as ca
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "controllers"))
-
-import problem_a  # noqa: E402  # the path above makes it importable
+sys.path.insert(0, str(ROOT))
 
 from lgcontrol.controllers import ThrustVectorPD  # noqa: E402
 from lgcontrol.groups import SO3  # noqa: E402
@@ -32,6 +30,7 @@ from lgcontrol.optimal import (  # noqa: E402
     Residual,
     SQPSolver,
 )
+from tests.controllers import problem_a  # noqa: E402
 
 TOLERANCE, GOOD = 1e-4, 1.10
 REPEATS = 3  # of which the quickest counts: others share the machine
@@ -102,7 +101,7 @@ def open_loop(plant, best: list[dict], count: int, with_ipopt: int) -> dict:
     problem = problem_of(plant)
     ours, sqp = InteriorPointSolver(problem).prepare(), SQPSolver(problem).prepare()
     peer = Ipopt(sqp)
-    controller = ThrustVectorPD(problem.system)
+    controller = ThrustVectorPD(problem.system, position_frequency=2.5)
     rows: dict[str, list] = {"interior point": [], "SQP": [], "IPOPT": []}
     starts = []
     for number, entry in enumerate(best[-count:]):
