@@ -1,6 +1,6 @@
 """Problem A, open loop: the interior point against SQP and IPOPT, in one run.
 
-    python tests/benchmarks/solver.py [--instances 101] [--ipopt 5] [--out FILE.json]
+    python -m tests.benchmarks.solver [--instances 101] [--ipopt 5] [--out FILE.json]
 
 All start from the motion under a geometric controller, whose time is told apart. Costs are those
 of the neutral plant, relative to the best that is known. Then the time of an iteration over the
@@ -20,17 +20,16 @@ import casadi as ca
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
 
-from lgcontrol.controllers import ThrustVectorPD  # noqa: E402
-from lgcontrol.groups import SO3  # noqa: E402
-from lgcontrol.optimal import (  # noqa: E402
+from lgcontrol.controllers import ThrustVectorPD
+from lgcontrol.groups import SO3
+from lgcontrol.optimal import (
     InteriorPointSolver,
     OptimalControlProblem,
     Residual,
     SQPSolver,
 )
-from tests.controllers import problem_a  # noqa: E402
+from tests.controllers import problem_a
 
 TOLERANCE, GOOD = 1e-4, 1.10
 REPEATS = 3  # of which the quickest counts: others share the machine

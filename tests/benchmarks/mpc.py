@@ -1,6 +1,6 @@
 """Problem A (quadrotor recovery): MPC and geometric control in closed loop, and open-loop costs.
 
-    python tests/benchmarks/bench_mpc.py [--attitudes 100] [--open-loop 101] [--out FILE.json]
+    python -m tests.benchmarks.mpc [--attitudes 100] [--open-loop 101] [--out FILE.json]
                                          [--only step designs closed open]
 
 Times the calls of the designs with predictive control, interpreted and compiled. Runs the neutral
@@ -20,15 +20,13 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
+from lgcontrol.codegen import set_compile_policy
+from lgcontrol.controllers import MPC, ThrustVectorPD
+from lgcontrol.groups import SO3
+from lgcontrol.optimal import OptimalControlProblem, Residual, SQPSolver
+from tests.controllers import problem_a
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "controllers"))
-
-import problem_a  # noqa: E402  # the path above makes it importable
-
-from lgcontrol.codegen import set_compile_policy  # noqa: E402
-from lgcontrol.controllers import MPC, ThrustVectorPD  # noqa: E402
-from lgcontrol.groups import SO3  # noqa: E402
-from lgcontrol.optimal import OptimalControlProblem, Residual, SQPSolver  # noqa: E402
 
 STAGE = {"pose": [10, 10, 10, 5, 5, 5], "twist": [1, 1, 1, 0.2, 0.2, 0.2]}
 END = {"pose": [200, 200, 200, 100, 100, 100], "twist": [50, 50, 50, 10, 10, 10]}
