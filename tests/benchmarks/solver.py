@@ -19,8 +19,6 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[2]
-
 from lgcontrol.controllers import ThrustVectorPD
 from lgcontrol.groups import SO3
 from lgcontrol.optimal import (
@@ -31,6 +29,7 @@ from lgcontrol.optimal import (
 )
 from tests.controllers import problem_a
 
+ROOT = Path(__file__).resolve().parents[2]
 TOLERANCE, GOOD = 1e-4, 1.10
 REPEATS = 3  # of which the quickest counts: others share the machine
 
