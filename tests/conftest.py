@@ -1,6 +1,7 @@
 """Fixtures for every test: seeded random numbers, reference data, no windows."""
 
 import os
+import signal
 from pathlib import Path
 
 import casadi as ca
@@ -11,6 +12,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 matplotlib.use("Agg")
+# A shell that starts the tests in the background has them ignore Ctrl-C, which some tests send.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import check_shape, unknown_name
+from ..codegen import UnknownNameError, check_shape, unknown_name
 from ..groups import check_element
 from ..systems import Trajectory
 from ._given import Given
@@ -122,7 +122,7 @@ class InteriorPointSolver:
         second_derivatives: bool = True,
     ) -> None:
         if shooting not in get_args(Shooting):
-            raise ValueError(unknown_name("way of shooting", shooting, get_args(Shooting)))
+            raise UnknownNameError(unknown_name("way of shooting", shooting, get_args(Shooting)))
         self.shooting: Shooting = shooting
         self.second_derivatives = second_derivatives
         self.is_prepared = False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..codegen import unknown_name
+from ..codegen import UnknownNameError, unknown_name
 from ._draw import draw_calls, draw_panel, grid_size, make_grid, shows_times
 from ._panels import Panel, error_panels, input_panels, state_panels
 from ._run import Nodes, Plant, Run
@@ -82,7 +82,7 @@ def _limits(run: Run, limits: Mapping[str, tuple[float, float]]) -> np.ndarray |
     bounds = np.tile([[-np.inf], [np.inf]], len(names)) if known is None else known.copy()
     for name, pair in limits.items():
         if name not in names:
-            raise KeyError(unknown_name("coordinate of the state", name, names))
+            raise UnknownNameError(unknown_name("coordinate of the state", name, names))
         bounds[:, names.index(name)] = pair
     return bounds
 

@@ -239,7 +239,8 @@ def trace_matrices(
         Columns besides.
     """
     names, label = arguments.split(), f"{system.name}: {name}"
-    nominal = {"p": nominal_of(system.parameters)} if "p" in arguments else {}
+    optional = {"u": nominal_of(system.inputs), "p": nominal_of(system.parameters)}
+    nominal = {key: value for key, value in optional.items() if key in names}
     symbols = dict(zip("txup", symbols_of(system), strict=True))
     shapes = {**shapes_of(system), **(extra or {})}
     for key, shape in (extra or {}).items():

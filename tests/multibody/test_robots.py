@@ -138,8 +138,8 @@ def test_base_may_be_any_joint(shared):
     assert tree.configuration.blocks["root_joint"] == SE2
     tree = Multibody.from_urdf(path, base=Joint.of("universal"), on_finding="ignore")
     assert tree.nv == 4
-    with pytest.raises(ValueError, match="root link is called 'world'"):
-        robot(shared, "ur5_robot", base="free")
+    _, freed = robot(shared, "ur5_robot", base="free")  # its massless root "world" is left out
+    assert freed.nv == 12 and "base_link" in freed.links
 
 
 def test_locked_joints_are_held(shared):
