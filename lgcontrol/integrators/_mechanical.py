@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from ..codegen import Value
+from ..groups import Product
 from ._method import Method
 from ._motion import Motion, solver
 from ._problem import Step
@@ -49,11 +51,12 @@ class SemiImplicitEuler(Method):
 
 @dataclass(frozen=True)
 class LinearlyImplicitEuler(Method):
-    """``(M + dt D) Δv = dt F(t, x, u)``, then ``q⁺ = q exp(dt v⁺)``.
+    """``M Δv = dt (F(t, x, u) + L(v) − L(v⁺))``, then ``q⁺ = q exp(dt v⁺)``.
 
-    D is the Jacobian of the losses in joints: damping and friction may be as stiff as they like,
-    for one sparse factor of the matrix that explicit steps need as well. All other forces are
-    explicit.
+    L are the losses in joints: damping and friction may be as stiff as they like. Newton's steps
+    solve for them, each one sparse factor of ``M + dt D`` with their Jacobian D; linear damping
+    takes one. Without L, where a structure has D alone, it is ``(M + dt D) Δv = dt F``. All other
+    forces are explicit.
     Further blocks of the state move by explicit Euler.
 
     Examples
@@ -69,27 +72,57 @@ class LinearlyImplicitEuler(Method):
     stiff_order = 1
     uses_losses = True
     needs_structure = True
+    iterations: int = 6
 
     def advance(
         self, motion: Motion, t: Value, x: Any, dt: Value, memory: Any = (), estimate: bool = False
     ) -> Step:
         """Accelerations by one linear solve; their derivatives by the balance of forces."""
-        structure, q, v, rest = motion.mechanics(self.name)
-        loss = structure.loss_jacobian
+        structure, _, _, rest = motion.mechanics(self.name)
+        at, p, group = motion.value(x), motion.p, motion.group
+        M, force = structure.mass_matrix(at, p), structure.force(t, at, motion.u, p)
+        D, losses = structure.loss_jacobian, structure.losses
+        solve = solver(M if D is None else M + dt * D(at, p), symmetric=True)
+        a = solve(force)
+        if D is None:
+            a = motion.implicit(a, lambda a: motion.balance(t, x, a), solve)
+        elif losses is None:
 
-        def losses(t: Value, x: Value, u: Value, p: Value) -> Value:
-            assert loss is not None
-            return loss(x, p)
+            def jacobian(t: Value, x: Value, u: Value, p: Value) -> Value:
+                return D(x, p)
 
-        at, p = motion.value(x), motion.p
-        K = structure.mass_matrix(at, p)
-        solve = solver(K if loss is None else K + dt * loss(at, p), symmetric=True)
+            def left(a: Any) -> Any:
+                return motion.balance(t, x, a) - dt * motion.product(jacobian, t, x, a)
 
-        def residual(a: Any) -> Any:
-            left = motion.balance(t, x, a)
-            return left if loss is None else left - dt * motion.product(losses, t, x, a)
+            a = motion.implicit(a, left, solve)
+        else:
+            assert isinstance(group, Product)
+            own = group.coordinate_slice(structure.velocity)
 
-        a = motion.implicit(solve(structure.force(t, at, motion.u, p)), residual, solve)
+            def with_velocity(x: Value, w: Value) -> Value:
+                return ca.vertcat(x[: own.start], w, x[own.stop :])
+
+            def spared(t: Value, x: Value, u: Value, p: Value, a: Value, dt: Value) -> Value:
+                return losses(x, p) - losses(with_velocity(x, x[own] + dt * a), p)
+
+            # From v⁺ = 0, where friction is steepest, Newton's steps do not pass by what they seek;
+            # with several joints one may change its sign, and starts again from there.
+            v, w = at[own], 0 * at[own]
+            for _ in range(self.iterations):
+                there = with_velocity(at, w)
+                slope = D(there, p)
+                solve = solver(M + dt * slope, symmetric=True)
+                a = solve(force + losses(at, p) - losses(there, p) + slope @ (w - v))
+                w = ca.if_else(w * (v + dt * a) < 0, 0, v + dt * a)
+            w = v + dt * a
+            solve = solver(M + dt * D(with_velocity(at, w), p), symmetric=True)
+            a = motion.implicit(
+                a,
+                lambda a: (
+                    motion.balance(t, x, a) + motion.column(spared, t, x, motion.value(a), dt)
+                ),
+                solve,
+            )
         rate = motion.field(t, x) if rest.stop > rest.start else None
         parts = [motion.velocity(x) + dt * a, a]
         if rate is not None:

@@ -102,6 +102,10 @@ class Motion:
         """Such a matrix times a tangent vector."""
         return self.matrix(build, t, x) @ d
 
+    def column(self, build: Callable[..., Value], t: Value, x: Any, *fixed: Value) -> Any:
+        """Column ``(t, x, u, p, *fixed) → y``; what is fixed does not depend on the seeds."""
+        return build(t, x, self.u, self.p, *fixed)
+
     def map(self, build: Build, t: Value, x: Any) -> Any:
         """Another state ``(t, x, u, p) → y`` of the same group."""
         return build(t, x, self.u, self.p)
@@ -286,6 +290,11 @@ class LiftedMotion(Motion):
             K @ d.value,
             self._along(lambda t, x, u, p, z: build(t, x, u, p) @ z, t, x, d.value) + K @ d.slope,
         )
+
+    def column(self, build: Callable[..., Value], t: Value, x: Lifted, *fixed: Value) -> Lifted:
+        """Differentiated automatically."""
+        value = build(t, x.value, self.u, self.p, *fixed)
+        return Lifted(value, self._along(build, t, x, *fixed))
 
     def map(self, build: Build, t: Value, x: Lifted) -> Lifted:
         """By automatic differentiation."""

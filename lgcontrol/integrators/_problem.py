@@ -39,6 +39,9 @@ class Mechanical:
     loss_jacobian : callable or None
         ``(x, p) → D``, shape (nv, nv), symmetric and not negative: what losses in joints resist,
         ``−∂F/∂v`` of friction and damping alone. None where there are none.
+    losses : callable or None
+        ``(x, p) → L``, shape (nv,): these losses themselves, functions of the velocity, of which
+        the force holds ``−L``.
     model : object
         The tree or body that it was made of.
     is_plain : bool
@@ -55,6 +58,7 @@ class Mechanical:
     balance_derivatives: Callable[..., Any]
     input_map: Callable[..., Any]
     loss_jacobian: Callable[..., Any] | None = None
+    losses: Callable[..., Any] | None = None
     model: Any = None
     is_plain: bool = False
 

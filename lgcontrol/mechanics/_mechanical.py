@@ -43,6 +43,7 @@ def mechanical(
     parameters: tuple[Parameter, ...],
     *,
     loss_jacobian: Callable[..., Value] | None = None,
+    losses: Callable[..., Value] | None = None,
     model: Any,
     is_plain: bool = False,
 ) -> Mechanical:
@@ -71,8 +72,8 @@ def mechanical(
         defaults = {key: value for key, value in values.items() if key in names}
         return TracedLater(lambda: trace(name, build, own, results, defaults=defaults))
 
-    def losses() -> TracedLater:
-        return function("loss_jacobian", "x p", {"D": (nv, nv)}, loss_jacobian)
+    def of_velocity(name: str, results: dict[str, Shape], build: Any) -> TracedLater | None:
+        return None if build is None else function(name, "x p", results, build)
 
     return Mechanical(
         configuration,
@@ -86,7 +87,8 @@ def mechanical(
             equations.balance_derivatives,
         ),
         function("input_map", "t x u p", {"B": (nv, m)}, equations.input_map),
-        None if loss_jacobian is None else losses(),
+        of_velocity("loss_jacobian", {"D": (nv, nv)}, loss_jacobian),
+        of_velocity("losses", {"L": (nv,)}, losses),
         model,
         is_plain,
     )

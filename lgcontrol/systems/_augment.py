@@ -320,6 +320,7 @@ class Augmented:
             balance_derivatives=balance_derivatives,
             input_map=input_map,
             loss_jacobian=self._static(inner.loss_jacobian),
+            losses=self._static(inner.losses),
             is_plain=inner.is_plain and not self.stages,
         )
 

@@ -255,6 +255,12 @@ def _structure(system: SystemDefinition, at: Samples) -> Finding:
     if known.loss_jacobian is not None:
         losses = known.loss_jacobian(at.x, at.p)
         found.append(_symmetric("loss Jacobian", losses, names[v], definite=False))
+    if known.losses is not None and known.loss_jacobian is not None:
+        for k, step in enumerate(STEP * np.eye(state.dim)[v]):
+            ahead, back = (known.losses(state.plus(at.x, s * step), at.p) for s in (1.0, -1.0))
+            off = (ahead - back) / (2 * STEP) - known.loss_jacobian(at.x, at.p)[..., k]
+            scale = 1 + np.abs(known.loss_jacobian(at.x, at.p)).max() + np.abs(ahead).max() / 100
+            found.append(_worst(off, scale, _prefixed("losses", names[v])))
 
     def balance(x: np.ndarray, u: np.ndarray) -> np.ndarray:
         inertia = (known.mass_matrix(x, at.p) @ a[..., None])[..., 0]

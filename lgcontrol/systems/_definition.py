@@ -443,6 +443,7 @@ def _trace_structure(system: SystemDefinition, structure: Mechanical) -> Mechani
         "balance_derivatives": ("t x a u p", balance, {"a": (nv,)}),
         "input_map": ("t x u p", {"B": (nv, m)}, {}),
         "loss_jacobian": ("x p", {"D": (nv, nv)}, {}),
+        "losses": ("x p", {"L": (nv,)}, {}),
     }
 
     def traced(name: str) -> Any:

@@ -21,6 +21,15 @@ def joint_forces(tree: CompiledTree, q: Value, v: Value, a: Value) -> Value:
     return tau
 
 
+def joint_losses(tree: CompiledTree, v: Value) -> Value:
+    """Damping and friction of all joints, as they stand in `joint_forces`."""
+    tau = ca.SX(tree.nv, 1)
+    for joint in tree.impedances:
+        if joint.damping.nnz() or joint.friction.nnz():
+            tau[joint.v] += joint.scale * _friction(joint, v)
+    return ca.sparsify(tau)
+
+
 def armature(tree: CompiledTree) -> Value:
     """What drives add to the diagonal of the mass matrix, column of nv."""
     total = ca.SX(tree.nv, 1)

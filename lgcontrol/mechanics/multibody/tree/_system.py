@@ -20,7 +20,7 @@ from ..._reference import check_reference
 from ..._surroundings import Surroundings, check_forces, full_name
 from .._spatial import Pose
 from ..compiled._compiled_tree import CompiledTree, compiled
-from ..compiled._joint_forces import joint_force_rates
+from ..compiled._joint_forces import joint_force_rates, joint_losses
 from ..derivatives._first import inverse_dynamics_derivatives
 from ..dynamics._forward_dynamics import forward_dynamics
 from ..dynamics._inverse_dynamics import inverse_dynamics
@@ -129,6 +129,7 @@ def multibody_system(
             mechanics.inputs,
             mechanics.parameters,
             loss_jacobian=mechanics.loss_jacobian if mechanics.has_losses else None,
+            losses=mechanics.losses if mechanics.has_losses else None,
             model=tree,
             is_plain=not (surroundings.bodies or added_mass),
         ),
@@ -222,6 +223,10 @@ class TreeMechanics:
     def input_map(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """Derivative of the force by the inputs."""
         return self.balance_derivatives(t, x, ca.SX(self.tree.nv, 1), u, p)[1]
+
+    def losses(self, x: Value, p: Value) -> Value:
+        """Damping and friction in the joints."""
+        return joint_losses(self._compiled(p), self._split(x)[1])
 
     def loss_jacobian(self, x: Value, p: Value) -> Value:
         """Slopes of damping and friction in the joints."""
