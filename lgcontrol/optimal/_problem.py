@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import UnknownNameError, check_shape, unknown_name
+from ..codegen import UnknownNameError, check_one_by_one, check_shape, unknown_name
 from ..groups import check_element
 from ..integrators import Method, get_method
 from ..plotting import plot_run
@@ -231,6 +231,7 @@ class OptimalControlProblem:
         >>> problem.parametric("x0.upper").with_parameters({"x0.upper": 3.0}).nominal_parameters
         array([3.])
         """
+        check_one_by_one("parametric", names)
         bounds, made = list(self.bounds), []
         places = {
             f"{bound.label}.{side}": (i, side)

@@ -92,6 +92,13 @@ def test_parameters_are_read_by_name_and_set_by_assignment():
     assert mpc.parameters == nominal
 
 
+def test_limits_are_named_one_by_one():
+    mpc = goal_seeker()
+    for owner in (mpc, mpc.problem):
+        with pytest.raises(TypeError, match=r"one by one, parametric\('a', 'b'\), got \['speed"):
+            owner.parametric(["speed.upper"])
+
+
 def test_problems_take_names_and_have_the_two_verbs():
     problem = OptimalControlProblem(
         pendulum(3.0), 20, 0.1, reference=[1.0, 0.0, 0.0], R=0.1,
