@@ -424,7 +424,7 @@ def _controller(log: ControllerLog) -> list[str]:
             f"controller call: median {np.median(ms):.2f} ms, "
             f"99 % {np.percentile(ms, 99):.2f} ms, longest {ms.max():.2f} ms"
         )
-        late = np.mean(ms > 1e3 * period) if period else 0.0
+        late = float(np.mean(ms > 1e3 * period)) if period else 0.0
         if late:
             lines.append(
                 f"calls longer than the sample time of {1e3 * period:g} ms: {_percent(late)}"
