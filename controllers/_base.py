@@ -6,6 +6,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -67,9 +68,9 @@ class Controller(ABC):
 
     Attributes
     ----------
-    parameters : dict of str to float
-        Values by name. Assign a mapping to change some of them between calls; nothing is built or
-        compiled again.
+    parameters : mapping of str to float
+        Values by name, to read. ``controller.parameters = {…}`` changes some of them between calls,
+        None makes all nominal again, ``{}`` changes nothing; nothing is built or compiled again.
     info : ControlInfo
         Of the last call.
     """
@@ -110,13 +111,18 @@ class Controller(ABC):
         return self.system.nominal_parameters
 
     @property
-    def parameters(self) -> dict[str, float]:
-        """Values of the parameters by name; assign a mapping to change some."""
-        return dict(zip(self._parameter_names, map(float, self._p), strict=True))
+    def parameters(self) -> Mapping[str, float]:
+        """Values of the parameters by name, to read.
+
+        Assign a mapping to change some (``{}`` changes nothing), None to make all nominal again.
+        """
+        values = zip(self._parameter_names, map(float, self._p), strict=True)
+        return MappingProxyType(dict(values))
 
     @parameters.setter
-    def parameters(self, values: Values) -> None:
-        self._p = self._parameters_of(values, self._p)
+    def parameters(self, values: Values | None) -> None:
+        others = self._nominal_parameters if values is None else self._p
+        self._p = self._parameters_of(values, others)
 
     def with_parameters(self, values: Values) -> Self:
         """Copy with other values of the named parameters, at the start of its loop."""

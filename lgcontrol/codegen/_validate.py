@@ -111,6 +111,35 @@ def format_shape(shape: Sequence[int | None], batch: bool = False) -> str:
     return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
 
+def check_one_by_one(function: str, names: Sequence[object]) -> None:
+    """Refuse what is no name among positional arguments that are names, such as a list of them.
+
+    Parameters
+    ----------
+    function : str
+        That they are given to.
+    names : sequence
+
+    Raises
+    ------
+    TypeError
+
+    Examples
+    --------
+    >>> check_one_by_one("parametric", [["mass"]])
+    Traceback (most recent call last):
+    ...
+    TypeError: parametric takes names one by one, parametric('a', 'b'), got ['mass']; unpack a \
+list, parametric(*names)
+    """
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(
+                f"{function} takes names one by one, {function}('a', 'b'), got {name!r}; unpack a "
+                f"list, {function}(*names)"
+            )
+
+
 class UnknownNameError(KeyError, ValueError):
     """A name that nothing is called by; the message lists those there are (`unknown_name`).
 

@@ -73,9 +73,10 @@ def check_added_mass(body: str, value: Any, group: LieGroup) -> np.ndarray:
     n = group.dim
     given = np.asarray(value, dtype=np.float64)
     if given.shape not in ((6, 6), (n, n)):
+        own = "" if n == 6 else f" or ({n}, {n}), the dimension of {group}"
         raise ValueError(
-            f"{body}: added_mass has shape {given.shape}, expected (6, 6) or ({n}, {n}), the "
-            f"dimension of {group}; use numpy.diag for a diagonal one"
+            f"{body}: added_mass has shape {given.shape}, expected (6, 6){own}; use numpy.diag for "
+            "a diagonal one"
         )
     A = check_shape(f"{body}: added_mass", given, given.shape)
     scale = float(np.abs(A).max())

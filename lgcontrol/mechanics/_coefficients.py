@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value, check_shape, unknown_name
+from ..codegen import UnknownNameError, Value, check_shape, unknown_name
 from ..systems import Parameter
 
 AXES = ("x", "y", "z")
@@ -103,7 +103,7 @@ class Coefficients:
         for name in symbolic:
             if not any(_is_part(entry, name) for entry in entries):
                 valid = [entry.parameter.name for entry in entries]
-                raise KeyError(unknown_parameter(name, valid))
+                raise UnknownNameError(unknown_parameter(name, valid))
         self.values = {name: c.value for name, c in coefficients.items()}
         self._entries = entries
         self._symmetric = {name for name, c in coefficients.items() if c.is_symmetric}
@@ -136,8 +136,9 @@ class Coefficients:
         changed: dict[str, np.ndarray] = {}
         for name, x in given.items():
             if name not in known:
-                raise KeyError(f"{where}: {unknown_parameter(name, known)}")
-            _, coefficient, place = known[name]
+                raise UnknownNameError(f"{where}: {unknown_parameter(name, known)}")
+            parameter, coefficient, place = known[name]
+            check_mass(f"{where}: {name}", x, parameter.unit)
             new = changed.setdefault(coefficient, np.array(self.values[coefficient], dtype=float))
             new[place] = x
             if coefficient in self._symmetric:
@@ -169,6 +170,12 @@ def _entries(name: str, coefficient: Coefficient) -> Iterator[_Entry]:
 
 def _is_part(entry: _Entry, name: str) -> bool:
     return entry.parameter.name == name or entry.parameter.name.startswith(f"{name}.")
+
+
+def check_mass(what: str, value: float, unit: str) -> None:
+    """Refuse a negative value of what is a mass by its name and unit; others are not judged."""
+    if value < 0 and unit == "kg" and what.endswith("mass"):
+        raise ValueError(f"{what} must not be negative, got {value:g} kg")
 
 
 # What numbers were called elsewhere, and are called here.

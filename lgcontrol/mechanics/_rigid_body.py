@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Shape, UnknownNameError, Value, trace, unknown_name
+from ..codegen import (
+    ModelFunction,
+    Shape,
+    UnknownNameError,
+    Value,
+    check_one_by_one,
+    trace,
+    unknown_name,
+)
 from ..groups import LieGroup, Product
 from ..systems import Input, Parameter, System, check_name
 from ._added_mass import Current, check_added_mass
@@ -169,7 +177,10 @@ class RigidBody:
         ------
         KeyError
             If a name is unknown.
+        TypeError
+            If names are not given one by one.
         """
+        check_one_by_one("parametric", names)
         return replace(self, symbolic=(*self.symbolic, *names))
 
     def with_parameters(self, values: Any) -> RigidBody:
@@ -191,8 +202,8 @@ class RigidBody:
         KeyError
             If there is no such number.
         ValueError
-            If a count is wrong, a number not finite, or impossible for what it belongs to. Inertias
-            that no body has are taken, with a warning.
+            If a count is wrong, a number not finite, or impossible for what it belongs to, such as
+            a negative mass. Inertias that no body has are taken, with a warning.
 
         Examples
         --------

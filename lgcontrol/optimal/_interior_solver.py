@@ -475,7 +475,7 @@ class InteriorPointSolver:
             values = Values(0.0, np.zeros(0), run.rows)
             penalty = self.transcription.penalty(values, rows.soft * problem.dt)
         slack = 1e-6 if tolerance is None else tolerance
-        violations = worst_violations(rows.names, np.where(hard & (excess > slack), excess, 0.0), t)
+        violations = worst_violations(rows, np.where(hard & (excess > slack), excess, 0.0), t)
         seconds = time.perf_counter() - watch.started
         log = tuple(
             Iteration(

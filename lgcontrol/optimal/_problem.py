@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import UnknownNameError, check_shape, unknown_name
+from ..codegen import UnknownNameError, check_one_by_one, check_shape, unknown_name
 from ..groups import check_element
 from ..integrators import Method, get_method
 from ..plotting import plot_run
 from ..systems import Parameter, System, Trajectory, block_slices, choose_method, stable_substeps
 from ..systems._system import not_a_system
 from ._reference import sample_reference
-from ._statement import Bound, Residual, error_weight, input_weight
+from ._statement import Bound, BoundRows, Residual, error_weight, input_weight
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -231,6 +231,7 @@ class OptimalControlProblem:
         >>> problem.parametric("x0.upper").with_parameters({"x0.upper": 3.0}).nominal_parameters
         array([3.])
         """
+        check_one_by_one("parametric", names)
         bounds, made = list(self.bounds), []
         places = {
             f"{bound.label}.{side}": (i, side)
@@ -426,26 +427,30 @@ class Violation(NamedTuple):
     node : int
     amount : float
         Excess, in the unit of the quantity.
+    kind : str
+        Which of several bounds of this name, "terminal upper"; empty for the only one.
     """
 
     name: str
     time: float
     node: int
     amount: float
+    kind: str = ""
 
     def __str__(self) -> str:
-        """Name, amount and time."""
-        return f"{self.name} exceeds its bound by {self.amount:.3g} at t = {self.time:g} s"
+        """Name, which bound, amount and time."""
+        bound = f"{self.kind} bound".lstrip()
+        return f"{self.name} exceeds its {bound} by {self.amount:.3g} at t = {self.time:g} s"
 
 
 def worst_violations(
-    names: tuple[str, ...], excess: np.ndarray, times: np.ndarray
+    rows: BoundRows, excess: np.ndarray, times: np.ndarray
 ) -> tuple[Violation, ...]:
     """Of each row the largest excess, if any, from the worst row on.
 
     Parameters
     ----------
-    names : tuple of str
+    rows : BoundRows
     excess : ndarray, shape (N + 1, rows)
     times : ndarray, shape (N + 1,)
 
@@ -454,7 +459,7 @@ def worst_violations(
     tuple of Violation
     """
     found = [
-        Violation(names[i], float(times[k]), int(k), float(excess[k, i]))
+        Violation(rows.names[i], float(times[k]), int(k), float(excess[k, i]), rows.kinds[i])
         for i, k in enumerate(excess.argmax(axis=0) if excess.size else ())
         if excess[k, i] > 0
     ]

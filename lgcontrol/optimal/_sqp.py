@@ -222,7 +222,7 @@ class SQPSolver:
                 spent += result.time
                 if result.solved:
                     excess = np.where(np.isinf(qp.soft), qp.excess(result.x, result.u), 0.0)
-                    violations = worst_violations(transcription.rows.names, excess, nodes.t)
+                    violations = worst_violations(transcription.rows, excess, nodes.t)
             gap = float(np.abs(values.gaps).max(initial=0.0))
             amount = max((entry.amount for entry in violations), default=0.0)
             elapsed = time.perf_counter() - started
@@ -470,7 +470,7 @@ class Descent:
         group, nodes = problem.system.state, self.nodes
         excess = self._hard_excess()
         violations = worst_violations(
-            self.transcription.rows.names,
+            self.transcription.rows,
             np.where(excess > self.limits.tolerance, excess, 0.0),
             nodes.t,
         )

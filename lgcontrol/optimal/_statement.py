@@ -326,6 +326,8 @@ class BoundRows:
     Attributes
     ----------
     names : tuple of str
+    kinds : tuple of str
+        What tells rows of one name apart, "terminal upper"; empty for what has only one.
     lower, upper : ndarray, shape (rows,)
     soft : ndarray, shape (rows,)
         Penalty weights, infinite for hard bounds.
@@ -334,6 +336,7 @@ class BoundRows:
     """
 
     names: tuple[str, ...]
+    kinds: tuple[str, ...]
     lower: np.ndarray
     upper: np.ndarray
     soft: np.ndarray
@@ -359,7 +362,7 @@ def build_rows(
 
     A limit that is a parameter is a row of its own: what the quantity exceeds it by, at most zero.
     """
-    columns, names, lower, upper, soft, active = [], [], [], [], [], []
+    columns, names, kinds, lower, upper, soft, active = [], [], [], [], [], [], []
     u, p = symbols[2:4]
     for bound in bounds:
         column, labels = _expression(system, bound, *symbols)
@@ -379,25 +382,31 @@ def build_rows(
             else:
                 where[1:-1] = bound.at != "terminal"
                 where[-1] = bound.at != "path"
-            limited = [(column[row], low[row], high[row])]
-            for sign, limit in ((-1.0, bound.lower), (1.0, bound.upper)):
+            side = "upper" if np.isinf(low[row]) else "lower" if np.isinf(high[row]) else ""
+            limited = [(column[row], low[row], high[row], side)]
+            for sign, side in ((-1.0, "lower"), (1.0, "upper")):
+                limit = getattr(bound, side)
                 if isinstance(limit, str):
                     if limit not in parameters:
                         known = unknown_name("parameter", limit, parameters)
                         raise ValueError(f"limit of bound {bound.label!r}: {known}")
                     beyond = sign * (column[row] - p[parameters.index(limit)])
-                    limited.append((beyond, -np.inf, 0.0))
-            for value, least, most in limited:
+                    limited.append((beyond, -np.inf, 0.0, side))
+            for value, least, most, side in limited:
                 if np.isinf(least) and np.isinf(most):
                     continue
                 columns.append(value)
                 names.append(labels[row])
+                kinds.append(" ".join(filter(None, ["" if bound.at == "both" else bound.at, side])))
                 lower.append(least)
                 upper.append(most)
                 soft.append(np.inf if bound.soft is None else bound.soft)
                 active.append(where)
     rows = BoundRows(
         tuple(names),
+        tuple(
+            kind if names.count(name) > 1 else "" for name, kind in zip(names, kinds, strict=True)
+        ),
         np.array(lower),
         np.array(upper),
         np.array(soft),

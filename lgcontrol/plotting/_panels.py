@@ -24,6 +24,8 @@ _QUANTITY = {
 # Signals of one unit share a panel unless the largest of one is that much larger than of another.
 UNLIKE = 30.0
 NOTHING = 1e-6  # and what is smaller than this part of the largest is next to nothing
+# Letters of a title that fit above one of two columns.
+TITLE_LENGTH = 56
 
 
 @dataclass(frozen=True)
@@ -131,10 +133,22 @@ def _columns(panel: Panel, kept: list[int]) -> Panel:
     labels = tuple(panel.labels[i] for i in kept)
     return replace(
         panel,
-        title=panel.title if len(kept) == 1 else f"{panel.title} ({', '.join(labels)})",
+        title=panel.title if len(kept) == 1 else f"{panel.title} ({_listed(labels, panel.title)})",
         labels=labels,
         **{key: None if value is None else value[:, kept] for key, value in columns.items()},
     )
+
+
+def _listed(labels: Sequence[str], title: str) -> str:
+    """As many labels as fit beside a title into one of a panel, and how many more there are."""
+    shown = len(labels)
+    while shown > 1:
+        more = len(labels) - shown
+        text = ", ".join([*labels[:shown], *[f"{more} more"] * bool(more)])
+        if len(title) + len(text) + 3 <= TITLE_LENGTH:
+            return text
+        shown -= 1
+    return f"{labels[0]}, {len(labels) - 1} more"
 
 
 def _joined(panels: list[Panel]) -> Panel:

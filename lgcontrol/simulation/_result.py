@@ -179,21 +179,25 @@ class SimulationResult:
         """Integral of the squared control inputs, unit²·s, shape (n_controls,)."""
         return np.diff(self.t) @ self.u[:, self._controls] ** 2
 
-    def saturation(self, tolerance: float = 1e-6) -> float:
+    def saturation(self, tolerance: float = 1e-4) -> float:
         """Fraction of the controller's calls that met a bound or asked for more.
 
-        Controllers that keep the bounds themselves end at them.
+        Controllers that keep the bounds themselves end at them, those with an interior-point solver
+        a little inside.
 
         Parameters
         ----------
         tolerance : float
-            What a command may be away from a bound, relative to its size.
+            What a command that counts may be away from a bound, relative to the range between the
+            bounds; relative to one more than the size of the bound where there is only one.
         """
         command = self.command
         if command.size == 0:
             return 0.0
         lower, upper = self.input_bounds[:, self._controls]
-        slack = tolerance * (1 + np.abs(command))
+        span = upper - lower
+        only = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper, 0.0))
+        slack = tolerance * np.where(np.isfinite(span), span, 1 + np.abs(only))
         at_bound = (command <= lower + slack) | (command >= upper - slack)
         return float(at_bound.any(axis=1).mean())
 
@@ -316,13 +320,18 @@ def _summary(result: SimulationResult) -> list[str]:
     if effort:
         lines.append(f"effort, integral of u²: {effort}")
     if result.command.size:
-        lines.append(f"commands at or beyond the bounds: {100 * result.saturation():.1f} %")
+        lines.append(f"commands at or beyond the bounds: {_percent(result.saturation())}")
     for name, entry in result.measurements.items():
         lines += _sensor(name, entry)
     several = len(result.controllers) > 1
     for name, log in result.controllers.items():
         lines += [f"{name}: {line}" if several else line for line in _controller(log)]
     return lines + _steps(result.settings)
+
+
+def _percent(share: float) -> str:
+    """A share for people."""
+    return f"{100 * share:.3g} %"
 
 
 def _steps(settings: Mapping[str, Any]) -> list[str]:
@@ -415,10 +424,10 @@ def _controller(log: ControllerLog) -> list[str]:
             f"controller call: median {np.median(ms):.2f} ms, "
             f"99 % {np.percentile(ms, 99):.2f} ms, longest {ms.max():.2f} ms"
         )
-        late = np.mean(ms > 1e3 * period) if period else 0.0
+        late = float(np.mean(ms > 1e3 * period)) if period else 0.0
         if late:
             lines.append(
-                f"calls longer than the sample time of {1e3 * period:g} ms: {100 * late:.2g} %"
+                f"calls longer than the sample time of {1e3 * period:g} ms: {_percent(late)}"
             )
     age = log.info.get("measurement_age")
     if age is not None and len(age):

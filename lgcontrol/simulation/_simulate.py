@@ -45,6 +45,9 @@ from ._run import (
 )
 from ._sensor import BoundSensor, Sensor
 
+# Of the motion between events, where none is given.
+TOLERANCE = 1e-6
+
 
 class SimulationError(RuntimeError):
     """A controller, an estimator or a disturbance failed in the loop.
@@ -73,7 +76,7 @@ def simulate(
     disturbances: Sequence[Disturbance | Kick | Pulse] | Disturbance | Kick | Pulse = (),
     p: Parameters | None = None,
     saturate: bool = True,
-    tolerance: float = 1e-6,
+    tolerance: float | None = None,
     method: str | Method | None = None,
     max_step: float | None = None,
     seed: int = 0,
@@ -128,14 +131,14 @@ def simulate(
         held in between.
     saturate : bool
         Whether controls are clipped to the plant's bounds.
-    tolerance : float
-        Largest error of the motion between events: relative for coordinates of Rn blocks, but not
-        less than this part of their unit, and in m and rad for motions. Steps are as long as it
-        allows; each may have a hundredth of it. A run whose steps cannot be made to keep it ends as
-        ``UNRESOLVED``.
+    tolerance : float, optional
+        Largest error of the motion between events, 1e-6 if left out: relative for coordinates of Rn
+        blocks, but not less than this part of their unit, and in m and rad for motions. Steps are
+        as long as it allows; each may have a hundredth of it. A run whose steps cannot be made to
+        keep it ends as ``UNRESOLVED``.
     method : str or Method, optional
-        An integrator, for equal steps no longer than `max_step`, whose errors nothing watches. Left
-        out, steps keep the tolerance.
+        An integrator, for equal steps no longer than `max_step`, whose errors nothing watches, so
+        that a tolerance is refused. Left out, steps keep the tolerance.
     max_step : float, optional
         Longest integration step in s; 0.01 for equal steps, unlimited otherwise. Shorter ones are
         needed for fields that change in time faster than in the state. Of no effect on discrete
@@ -166,7 +169,7 @@ def simulate(
     RuntimeWarning
         If the start or the reference is beyond limits that the plant knows, as those of joints; if
         a reference ends on its way; if a `Kick` or `Pulse` comes after the end; if a controller was
-        to see measurements and never saw one.
+        to see measurements and never saw one, or the estimator never got one.
 
     Examples
     --------
@@ -185,6 +188,13 @@ def simulate(
         raise TypeError(not_a_system("plant", plant))
     seconds = check_period("seconds", seconds)
     max_step = None if max_step is None else check_period("max_step", max_step)
+    if tolerance is None:
+        tolerance = TOLERANCE
+    elif method is not None:
+        raise ValueError(
+            f"method={method!r} takes equal steps, which keep no tolerance: leave out the method "
+            f"to keep tolerance={tolerance!r}, or the tolerance and give max_step=…"
+        )
     if not (isinstance(tolerance, float | int) and 1e-13 <= tolerance <= 1e-1):
         raise ValueError(f"tolerance must be from 1e-13 to 0.1, got {tolerance!r}")
     seed = check_seed(seed)
@@ -291,14 +301,23 @@ class Loop:
             error = SimulationError(message)
             error.result = self._result(RunStatus.FAILED, message)
             raise error from cause
-        if self.run.stages and self.run.feedback == "measurement" and np.isnan(self.measured_at):
-            warnings.warn(
-                f"no measurement of {self.run.sensors[0].sensor.name} was delivered: the "
-                "controller saw the start all the time",
-                RuntimeWarning,
-                stacklevel=3,
-            )
+        unseen = self._unseen()
+        if unseen:
+            warnings.warn(unseen, RuntimeWarning, stacklevel=3)
         return self._result(status, message)
+
+    def _unseen(self) -> str:
+        """Who was to see measurements and never saw one, with the consequence; empty for nobody."""
+        run = self.run
+        if not np.isnan(self.measured_at):
+            return ""
+        names = " or ".join(sensor.sensor.name for sensor in run.sensors)
+        said = []
+        if run.estimator is not None:
+            said.append("the estimator only predicted")
+        if run.stages and run.feedback == "measurement":
+            said.append("the controller saw the start all the time")
+        return f"no measurement of {names} was delivered: {', '.join(said)}" if said else ""
 
     def _prepare(self) -> None:
         self.acting = "the estimator"

@@ -10,7 +10,14 @@ from typing import Any, Generic, Self, TypeVar
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Value, check_shape, is_symbolic, solve_symmetric
+from ..codegen import (
+    ModelFunction,
+    UnknownNameError,
+    Value,
+    check_shape,
+    is_symbolic,
+    solve_symmetric,
+)
 from ..groups import LieGroup, Product
 from ..integrators import Mechanical, Problem
 from ._errors import ErrorCoordinates
@@ -354,6 +361,13 @@ class SystemDefinition(Generic[State]):
         >>> cart.with_parameters({"drag": 3.0}).f(0.0, [1.0])
         array([-3.])
         """
+        given = [*(values or {}), *named]
+        if given and not self.parameters:
+            raise UnknownNameError(
+                f"unknown parameter {given[0]!r}: {self.name} has none, its numbers are fixed; "
+                f"keep it symbolic when the system is made: parametric=[{given[0]!r}] for a model, "
+                f".parametric({given[0]!r}) of a body or a tree, parameters=[…] for a System"
+            )
         chosen = self.parameter_values(values, **named)
         nominal = check_shape("parameters", chosen, (self.n_parameters,))
         return self._like(

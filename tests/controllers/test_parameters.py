@@ -80,6 +80,25 @@ def test_a_call_a_setting_and_a_copy_say_the_same():
         called.parameters = {"goal": np.nan}
 
 
+def test_parameters_are_read_by_name_and_set_by_assignment():
+    mpc = goal_seeker()
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        mpc.parameters["goal"] = 0.3  # type: ignore[index]
+    nominal = dict(mpc.parameters)
+    mpc.parameters = {"goal": 0.3}
+    mpc.parameters = {}
+    assert mpc.parameters == nominal | {"goal": 0.3}
+    mpc.parameters = None
+    assert mpc.parameters == nominal
+
+
+def test_limits_are_named_one_by_one():
+    mpc = goal_seeker()
+    for owner in (mpc, mpc.problem):
+        with pytest.raises(TypeError, match=r"one by one, parametric\('a', 'b'\), got \['speed"):
+            owner.parametric(["speed.upper"])
+
+
 def test_problems_take_names_and_have_the_two_verbs():
     problem = OptimalControlProblem(
         pendulum(3.0), 20, 0.1, reference=[1.0, 0.0, 0.0], R=0.1,

@@ -444,6 +444,11 @@ def test_unknown_parameters_are_refused_at_once():
         RigidBody("body", SE3, ball, symbolic=["inertia.yx"])
     with pytest.raises(KeyError, match="Did you mean 'linear_drag.damping"):
         RigidBody("body", SE3, ball, [LinearDrag(np.ones(6))], symbolic="linear_drag.dampin")
+    body = RigidBody("body", SE3, ball)
+    with pytest.raises(TypeError, match=r"one by one, parametric\('a', 'b'\), got \['mass'\]"):
+        body.parametric(["mass"])
+    with pytest.raises(ValueError, match="body: mass must not be negative, got -1 kg"):
+        body.with_parameters({"mass": -1.0})
 
 
 def test_units_of_added_mass():

@@ -23,6 +23,22 @@ def test_suggestions_stand_first_and_lists_are_short(arm):
     assert len(text) < 1000
 
 
+def test_names_are_given_one_by_one(arm):
+    with pytest.raises(TypeError, match=r"one by one, parametric\('a', 'b'\), got \['link"):
+        arm.parametric(["link06.mass"])
+
+
+def test_a_single_name_is_one_joint(arm):
+    assert arm.system("shoulder_pan_joint").input_names == ("shoulder_pan_joint",)
+    with pytest.raises(KeyError, match="unknown joint 'shoulder'"):
+        arm.system("shoulder")
+
+
+def test_added_mass_of_links_has_one_shape(arm):
+    with pytest.raises(ValueError, match=r"shape \(3,\), expected \(6, 6\); use numpy.diag"):
+        arm.with_added_mass({"wrist_3_link": [1.0, 2.0, 3.0]})
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

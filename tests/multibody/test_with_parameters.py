@@ -85,8 +85,12 @@ def test_wrong_numbers_are_refused():
         tree.with_parameters({"rod.mass": np.nan})
     with pytest.raises(ValueError, match="shape"):
         tree.parametric("rod.mass").with_parameters([1.0, 2.0])
-    with pytest.warns(UserWarning, match="mass"):
+    with pytest.raises(ValueError, match=r"rod.mass must not be negative, got -1 kg"):
         tree.with_parameters({"rod.mass": -1.0})
+    with pytest.raises(ValueError, match=r"rod.mass must not be negative"):
+        tree.parametric("rod.mass").with_parameters([-1.0])
+    with pytest.warns(UserWarning, match="inertia"):
+        tree.with_parameters({"rod.inertia.xx": -1.0})
 
 
 def test_old_spellings_name_the_new_ones():

@@ -188,6 +188,25 @@ def test_soft_bounds_cost_their_weight():
     assert abs(costs[2] - hard.cost) < 1e-5 * hard.cost
 
 
+@pytest.mark.parametrize(
+    ("bounds", "limits", "kinds"),
+    [
+        ([Bound("rate", -0.2, 0.2, at="path"), Bound("rate", 3, 4, at="terminal")], (),
+         ("path", "terminal")),
+        ([Bound("rate", upper=-0.2), Bound("rate", lower=0.2)], (), ("upper", "lower")),
+        ([Bound("rate", 0.2, 0.2)], ("rate.lower", "rate.upper"), ("lower", "upper")),
+    ],
+)  # fmt: skip
+def test_violated_bounds_of_one_name_are_told_apart(bounds, limits, kinds):
+    problem = swing_up(bounds=bounds).parametric(*limits)
+    if limits:
+        problem = problem.with_parameters({"rate.lower": 0.2, "rate.upper": -0.2})
+    solution = problem.solve(DOWN, max_iterations=10)
+    assert {entry.kind for entry in solution.violations} == set(kinds)
+    for kind in kinds:
+        assert f"rate.x0 exceeds its {kind} bound by" in solution.message
+
+
 def test_infeasible_bounds_are_named():
     problem = swing_up(
         bounds=[Bound("rate", -0.2, 0.2), Bound("angle.rz", -1.0, 1.0, at="terminal")]

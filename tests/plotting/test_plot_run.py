@@ -279,6 +279,23 @@ def test_long_noisy_runs_are_thinned_to_what_can_be_seen(rng):
         assert y.max() == 9.0 and y.min() == -9.0 and t[123_456] in x
 
 
+def test_titles_of_many_long_names_end_before_the_next_panel():
+    """Seven joints, one of a hand: the titles of the two panels of inputs stand side by side."""
+    sides = ("shoulder_pan", "shoulder_lift", "elbow", "wrist_1", "wrist_2", "wrist_3", "finger")
+    u = np.sin(np.outer(T[:-1], np.arange(1, 8))) * np.array([100.0] * 6 + [0.1])
+    state = Rn(2, ("a", "b"), ("m", "rad"))
+    run = result(state, np.zeros((41, 2)), u=u, input_names=tuple(f"{s}_joint" for s in sides))
+    figure = plot_run(run)
+    assert titles(figure)[2:] == [
+        "inputs (shoulder_pan_joint, shoulder_lift_joint, 4 more)",
+        "inputs (finger_joint)",
+    ]
+    figure.draw_without_rendering()
+    left, right = (ax._left_title.get_window_extent() for ax in figure.axes[2:4])
+    assert left.x1 < right.x0
+    assert names(figure.axes[2]) == list(run.input_names[:6])
+
+
 def test_joints_of_one_parent_share_a_panel():
     """As in the state of an arm: a block for each joint, rotating, sliding or turning freely."""
     arm = Product(

@@ -41,6 +41,7 @@ class Slow:
         ({"max_step": -1.0}, ValueError, "max_step must be a positive"),
         ({"record_dt": 0.0}, ValueError, "record_dt must be a positive"),
         ({"p": [1.0, 2.0]}, ValueError, r"p has shape \(2,\), expected \(1,\)"),
+        ({"method": "rk4", "tolerance": 1e-8}, ValueError, "leave out the method .* max_step"),
         ({"method": "rk5"}, ValueError, "rk5.*rk4"),
     ],
 )  # fmt: skip

@@ -72,6 +72,27 @@ def test_a_sensor_that_delivers_nothing_is_warned_about_and_counted():
     assert "calls before any measurement: 10 of 10" in run.summary()
 
 
+class Blind:
+    """An estimator that believes in the origin."""
+
+    def __init__(self):
+        self.x = np.zeros(2)
+
+    def predict(self, t, u, dt):
+        """Believe on."""
+
+    def update(self, sensor, y):
+        raise AssertionError("nothing is delivered")
+
+
+def test_an_estimator_without_measurements_is_warned_about():
+    sensor = Sensor("gps", 0.1, dropout=1.0)
+    told = r"no measurement of gps was delivered: the estimator only predicted$"
+    with pytest.warns(RuntimeWarning, match=told):
+        run = simulate(cart(), x0=[1, 0], seconds=1, dt=0.1, sensors=[sensor], estimator=Blind())
+    assert run.success
+
+
 def test_lost_late_and_stale_measurements_are_counted(tmp_path):
     lossy = Sensor("lossy", 0.1, dropout=0.5)
     run = simulate(cart(), Feedback([1, 1], 0.1), x0=[1, 0], seconds=4, sensors=[lossy], seed=1)

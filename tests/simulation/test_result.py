@@ -94,6 +94,19 @@ def test_saturation_counts_calls_that_meet_the_bounds():
     assert simulate(cart(), x0=[0, 0], seconds=1).saturation() == 0.0
 
 
+def test_commands_just_inside_the_bounds_count():
+    """Interior-point solvers end there; near is measured by the range between the bounds."""
+    lower, upper = np.array(cart().input_bounds)[:, 0]
+    for share, met in ((0.9e-4, 1.0), (1.1e-4, 0.0)):
+        most = upper - share * (upper - lower)
+        run = simulate(cart(), lambda t, x, r, most=most: most, x0=[0, 0], seconds=1, dt=0.25)
+        assert run.saturation() == met
+    assert "commands at or beyond the bounds: 0 %" in run.summary()
+    half = [np.zeros((2, 1)), np.array([[0.0], [np.inf]]), np.array([[-np.inf], [np.inf]])]
+    counts = [replace(run, input_bounds=bounds).saturation() for bounds in half]
+    assert counts == [1.0, 0.0, 0.0]
+
+
 def test_summary_text():
     group = Product(attitude=SO3, speed=Rn(1, ("v",), ("m/s",)))
     x = np.array([[0, 0, 0, 1, 2.0], [*SO3.exp([0.3, 0.0, 0.4]), 1.5]])
@@ -122,7 +135,7 @@ def test_summary_text():
         "final error of attitude: 0.5 rad",
         "final error of speed: 0.5 m/s",
         "effort, integral of u²: 2 N²·s, 32 (N m)²·s",
-        "commands at or beyond the bounds: 50.0 %",
+        "commands at or beyond the bounds: 50 %",
         "controller call: median 2.00 ms, 99 % 2.98 ms, longest 3.00 ms",
         "controller status: late 1, solved 1",
     ]
@@ -217,6 +230,10 @@ def test_calls_longer_than_the_sample_time_are_counted():
 
     run = simulate(cart(), slow, x0=[0, 0], seconds=0.4, dt=0.1)
     assert "calls longer than the sample time of 100 ms: 50 %" in run.summary()
+    log = run.controllers["slow"]
+    always = replace(log, info=log.info | {"call_time": np.full(4, 0.2)})
+    late = replace(run, controllers={"slow": always})
+    assert "calls longer than the sample time of 100 ms: 100 %" in late.summary()
 
 
 class Commander:

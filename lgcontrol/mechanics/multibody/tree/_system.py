@@ -51,9 +51,10 @@ def multibody_system(
     Parameters
     ----------
     tree : Multibody
-    inputs : iterable of str, optional
-        Joints that are driven, by name; the default is all but free ones. Their effort limits
-        bound the inputs. With `input_matrix`: names (or `Input` objects) of its columns.
+    inputs : iterable of str, or str, optional
+        Joints that are driven, by name, or the only one; the default is all but free ones. Their
+        effort limits bound the inputs. With `input_matrix`: names (or `Input` objects) of its
+        columns.
     input_matrix : array_like, shape (nv, m), optional
         Generalized forces ``B u``.
     wrenches : iterable of str, or mapping of str to str
@@ -366,6 +367,8 @@ def _drives(
     tree: Tree, inputs: Iterable[str | Input] | None, input_matrix: Any
 ) -> tuple[list[Input], np.ndarray]:
     """Inputs that act on the joints, and their matrix, shape (nv, m)."""
+    if isinstance(inputs, str):
+        inputs = (inputs,)
     if input_matrix is not None:
         B = check_shape("input_matrix", input_matrix, (tree.nv, None))
         named = list(inputs) if inputs is not None else [f"u{i}" for i in range(B.shape[1])]

@@ -10,10 +10,16 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from ....codegen import UnknownNameError, Value, check_shape, unknown_name
+from ....codegen import (
+    UnknownNameError,
+    Value,
+    check_one_by_one,
+    check_shape,
+    unknown_name,
+)
 from ....groups import SE3, LieGroup, Product
 from ..._added_mass import check_added_mass
-from ..._coefficients import unknown_parameter
+from ..._coefficients import check_mass, unknown_parameter
 from ..._inertia import SpatialInertia
 from ._composition import (
     attached_frames,
@@ -298,12 +304,13 @@ class Tree:
         >>> tree.parametric("ball.mass").mass_matrix([0.0], p=[3.0])
         array([[3.]])
         """
+        check_one_by_one("parametric", names)
         known = self.named_numbers
         found = dict.fromkeys(self.parameters)
         for name in names:
             matches = [name] if name in known else [k for k in known if k.startswith(f"{name}.")]
             if not matches:
-                raise KeyError(unknown_parameter(name, known))
+                raise UnknownNameError(unknown_parameter(name, known))
             found |= dict.fromkeys(matches)
         changed = self._with()
         changed.parameters = tuple(found)
@@ -332,8 +339,8 @@ class Tree:
         KeyError
             If there is no such parameter.
         ValueError
-            If a count is wrong, a number not finite or a property of a joint negative. Inertias
-            that no body has are taken, with a warning.
+            If a count is wrong, a number not finite, a mass or a property of a joint negative.
+            Inertias that no body has are taken, with a warning.
 
         Examples
         --------
@@ -351,9 +358,10 @@ class Tree:
         else:
             p = check_shape("parameter values", values, (len(self.parameters),))
             given = dict(zip(self.parameters, p.tolist(), strict=True))
-        for name in given:
+        for name, x in given.items():
             if name not in known:
-                raise KeyError(unknown_parameter(name, known))
+                raise UnknownNameError(unknown_parameter(name, known))
+            check_mass(name, x, known[name][1])
         changed = {name: x for name, x in given.items() if x != known[name][0]}
         made = self._with([changed_link(link, changed) for link in self._added_links])
         gravity = zip("xyz", self.gravity, strict=True)
