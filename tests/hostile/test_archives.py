@@ -97,11 +97,11 @@ def test_archives_that_unpack_to_too_much_are_refused_unread(kind, run, tmp_path
     load = (SimulationResult if kind == "result" else Trajectory).load
     path = saved.save(tmp_path / "bomb")
     zeros = bytes(2**20)
-    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         with archive.open("extra.npy", "w", force_zip64=True) as member:
             for _ in range(1100):
                 member.write(zeros)
-    assert path.stat().st_size < 2 * 2**20
+    assert path.stat().st_size < 6 * 2**20
     begun = time.perf_counter()
     with pytest.raises(ValueError, match=r"takes 1,1\d\d MiB .* the 1,024 MiB .*largest="):
         load(path)
