@@ -157,7 +157,8 @@ class OptimalControlProblem:
         if is_automatic and needed > MOST_SUBSTEPS:
             raise ValueError(
                 f"{self._too_few(needed)}. That makes large code: leave the fastest parts out of "
-                f"the model, shorten dt, or give substeps=… nevertheless"
+                'the model, shorten dt, take method="radau_iia5" (which "auto" does for stiff '
+                "systems), or give substeps=… nevertheless"
             )
         if is_automatic:
             object.__setattr__(self, "substeps", needed)
