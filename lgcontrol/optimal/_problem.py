@@ -65,8 +65,8 @@ class OptimalControlProblem:
     parameters : sequence of Parameter or str
         Parameters of residuals and bounds, after those of the system.
     method : str or Method
-        Integrator of the steps. "auto" is rk4, or linearly_implicit_euler where losses in joints
-        are too fast for it, see `lgcontrol.systems.choose_method`.
+        Integrator of the steps. "auto" is rk4, or a method for stiff systems where that is too
+        slow, see `lgcontrol.systems.choose_method`.
     substeps : int, optional
         Steps of the integrator in dt. If left out, as many as the fastest modes of the system at
         the reference need, actuators for example (see `lgcontrol.systems.stable_substeps`).
@@ -157,7 +157,8 @@ class OptimalControlProblem:
         if is_automatic and needed > MOST_SUBSTEPS:
             raise ValueError(
                 f"{self._too_few(needed)}. That makes large code: leave the fastest parts out of "
-                f"the model, shorten dt, or give substeps=… nevertheless"
+                'the model, shorten dt, take method="radau_iia5" (which "auto" does for stiff '
+                "systems), or give substeps=… nevertheless"
             )
         if is_automatic:
             object.__setattr__(self, "substeps", needed)

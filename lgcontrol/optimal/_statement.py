@@ -412,7 +412,7 @@ def build_rows(
         np.array(soft),
         np.array(active, dtype=bool).reshape(-1, horizon + 1).T,
     )
-    return system.symbol(ca.vertcat(*columns)).reshape((len(columns), 1)), rows
+    return type(u)(ca.vertcat(*columns)).reshape((len(columns), 1)), rows
 
 
 def _limit(label: str, value: Any, size: int) -> np.ndarray:
@@ -428,7 +428,7 @@ def _expression(
     state = system.state
     if not isinstance(bound.of, str):
         function = bound.of.function if isinstance(bound.of, ModelFunction) else bound.of
-        column = column_of(f"bound {bound.label!r}", function, system.symbol, (t, x, u, p))
+        column = column_of(f"bound {bound.label!r}", function, type(x), (t, x, u, p))
         size = column.shape[0]
         return column, tuple(
             f"{bound.label}[{i}]" if size > 1 else bound.label for i in range(size)

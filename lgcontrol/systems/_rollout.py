@@ -12,9 +12,13 @@ import numpy as np
 from ..codegen import ModelFunction, chain, check_shape
 from ..integrators import Method, get_method
 from ._definition import SystemDefinition
+from ._stable_steps import choose_method, instability, stable_substeps
 from ._step import resolved_step, step_derivatives, step_function
 from ._tracing import check_state, complete_input, complete_parameters, sample_time
 from ._trajectory import Trajectory
+
+# Motions that grow by more, next to the larger of one and the start, may be those of the steps.
+SUSPICIOUS_GROWTH = 1e3
 
 
 def rollout(
@@ -48,7 +52,7 @@ def rollout(
     p : array_like, shape (..., n_parameters), optional
         Parameters, with batch axes for a sweep.
     method, substeps
-        See `System.step`.
+        See `System.step`; "auto" is what `choose_method` says about the starts.
 
     Returns
     -------
@@ -65,7 +69,8 @@ def rollout(
     -----
     RuntimeWarning
         If a motion diverges: says which and when. If a step does not solve its equations: says
-        which and how far it is off.
+        which and how far it is off. If states grow a thousandfold and the steps let modes grow that
+        do not, judged at the start: says what to do.
 
     Examples
     --------
@@ -77,6 +82,7 @@ def rollout(
     array([1.])
     """
     given = _Given.check(system, x0, u, dt, steps, t0, p)
+    method = given.choice(system) if method == "auto" else method
     run = rollout_function(system, given.count, method, substeps)
     made = run(given.t[:-1, None], given.x0, given.u, given.p, given.dt)
     plain = isinstance(made, np.ndarray)
@@ -86,6 +92,8 @@ def rollout(
         warnings.warn(_divergence(system, trajectory), RuntimeWarning, stacklevel=2)
     elif not (residual <= 1).all():
         warnings.warn(_unsolved(system, method, residual), RuntimeWarning, stacklevel=2)
+    elif unstable := _instability(system, given, trajectory.x, method, substeps):
+        warnings.warn(unstable, RuntimeWarning, stacklevel=2)
     return trajectory
 
 
@@ -143,6 +151,7 @@ def rollout_derivatives(
     (array([0.8, 0.8, 0.8]), (3, 1, 1))
     """
     given = _Given.check(system, x0, u, dt, steps, t0, p)
+    method = given.choice(system) if method == "auto" else method
     one = step_derivatives(system, method, substeps, parameters=parameters)
     key = ("rollout_derivatives", given.count, one)
     if key not in system._cache:
@@ -209,6 +218,10 @@ class _Given:
         """Number of steps."""
         return self.u.shape[-2]
 
+    def choice(self, system: SystemDefinition) -> str:
+        """Method for these starts."""
+        return choose_method(system, self.dt, self.x0, self.u[..., 0, :], p=self.p, t=self.t[0])
+
     def trajectory(self, system: SystemDefinition, after: np.ndarray) -> Trajectory:
         """Start and the states after each step; NaN from where a motion diverges."""
         x = np.empty((*self.batch, self.count + 1, system.state.nq))
@@ -244,11 +257,43 @@ def _unsolved(system: SystemDefinition, method: str | Method, residual: np.ndarr
     )
 
 
+def _instability(
+    system: SystemDefinition, given: _Given, x: np.ndarray, method: str | Method, substeps: int
+) -> str:
+    """Say that the steps let modes grow that do not; empty where they keep up.
+
+    The derivatives this takes are built only for motions that grow, and judged once for a method
+    and dt, at the start of the motion that grew most.
+    """
+    if system.is_discrete:
+        return ""
+    sizes = np.abs(x).max(axis=(-2, -1), initial=0.0)
+    growth = sizes / np.maximum(np.abs(x[..., 0, :]).max(axis=-1, initial=0.0), 1.0)
+    if not growth.max(initial=0.0) > SUSPICIOUS_GROWTH:
+        return ""
+    key = ("stability of rollouts", get_method(method), substeps, given.dt)
+    if key not in system._cache:
+        worst = np.unravel_index(int(np.argmax(growth)), growth.shape)
+        start, u, p = (
+            np.broadcast_to(value, (*given.batch, value.shape[-1]))[worst]
+            for value in (given.x0, given.u[..., 0, :], given.p)
+        )
+        at = {"p": p, "t": given.t[0]}
+        needed = stable_substeps(system, start, u, given.dt, method, **at)
+        system._cache[key] = ""
+        if needed > substeps:
+            system._cache[key] = instability(
+                system, "the start", start, u, given.dt, method, substeps, needed, **at
+            )
+    return system._cache[key]
+
+
 def _divergence(system: SystemDefinition, made: Trajectory) -> str:
     """Say which motion came first to an end, and when."""
     ends = made.diverged_at
     first = tuple(int(i) for i in np.unravel_index(int(np.argmin(ends)), ends.shape))
-    remedy = "" if system.is_discrete else "; use a shorter dt or more substeps"
+    remedy = '; use a shorter dt or more substeps, or method="auto" where it is stiff'
+    remedy = "" if system.is_discrete else remedy
     if not ends.shape:
         text = f"the rollout diverged at t = {ends:g} s, its states are NaN from then on"
     else:

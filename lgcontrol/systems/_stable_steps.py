@@ -18,7 +18,8 @@ from ._tracing import complete_parameters, sample_time
 # them grow however short they are, by the given share a step at most.
 UNDAMPED = 1e-3
 UNDAMPED_GROWTH = 0.01
-MOST_EXPLICIT = 8  # substeps of rk4 that are worth their accuracy
+MOST_EXPLICIT = 8  # substeps that are worth their accuracy
+STIFF = "radau_iia5"  # for what no explicit method keeps up with
 # More substeps are as good as none: the search ends there, for absurd states where none will do.
 COUNTLESS = 2**30
 
@@ -126,12 +127,13 @@ def choose_method(
     p: Any = None,
     t: Any = 0.0,
 ) -> str:
-    """Method for steps of a given length: rk4, or linearly_implicit_euler for fast losses.
+    """Method for steps of a given length: rk4, or one for stiff systems where that is too slow.
 
-    Losses in joints count as fast where rk4 takes more than 8 substeps for them. Then the linearly
-    implicit step is as cheap as Euler's, and damps them however fast they are. Adaptive
-    integration chooses for itself (`lgcontrol.integrators.integrate`); where accuracy matters more
-    than time take "radau_iia5".
+    A system counts as stiff where rk4 takes more than 8 substeps. Where its structure knows the
+    losses in joints, and they are what is fast, linearly_implicit_euler damps them however fast
+    they are, at the price of Euler's step. Others take radau_iia5, which is stable for all modes
+    that decay, and of order five; where accuracy matters more than time, take it for joints, too.
+    Adaptive integration chooses for itself (`lgcontrol.integrators.integrate`).
 
     Parameters
     ----------
@@ -151,30 +153,62 @@ def choose_method(
     --------
     >>> from lgcontrol.groups import Rn
     >>> from lgcontrol.systems import System
-    >>> choose_method(System("lag", Rn(1), lambda t, x, u, p: -x), 0.1)
-    'rk4'
+    >>> lag = System("lag", Rn(1), lambda t, x, u, p: -x)
+    >>> choose_method(lag, 0.1), choose_method(lag, 100.0)
+    ('rk4', 'radau_iia5')
     """
-    structure = system.structure
-    if system.is_discrete or structure is None or structure.loss_jacobian is None:
+    if system.is_discrete:
         return "rk4"
     x = system.state.identity if x is None else x
-    needed = stable_substeps(system, x, u, dt, "rk4", p=p, t=t)
-    return "linearly_implicit_euler" if needed > MOST_EXPLICIT else "rk4"
+
+    def takes_few(method: str) -> bool:
+        return stable_substeps(system, x, u, dt, method, p=p, t=t) <= MOST_EXPLICIT
+
+    if takes_few("rk4"):
+        return "rk4"
+    structure = system.structure
+    has_losses = structure is not None and structure.loss_jacobian is not None
+    # Its own limit is that of what it steps explicitly, springs for example.
+    if has_losses and takes_few("linearly_implicit_euler"):
+        return "linearly_implicit_euler"
+    return STIFF
 
 
 def warn_if_unstable(
     system: SystemDefinition, dt: float, method: str | Method, substeps: int
 ) -> None:
     """Warn (twice removed from the caller) if a step is not stable at the identity."""
-    needed = stable_substeps(system, system.state.identity, None, dt, method)
+    x = system.state.identity
+    needed = stable_substeps(system, x, None, dt, method)
     if needed > substeps:
-        warnings.warn(
-            f"{system.name}: {substeps} step{'s' * (substeps > 1)} of {get_method(method).name} in "
-            f"{dt:g} s let modes grow that do not, about the identity; give substeps={needed}, or "
-            "a shorter dt",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+        text = instability(system, "the identity", x, None, dt, method, substeps, needed)
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
+
+
+def instability(
+    system: SystemDefinition,
+    where: str,
+    x: Any,
+    u: Any,
+    dt: float,
+    method: str | Method,
+    substeps: int,
+    needed: int,
+    *,
+    p: Any = None,
+    t: Any = 0.0,
+) -> str:
+    """Say that steps let modes grow about a state, and what to do."""
+    name, chosen = get_method(method).name, choose_method(system, dt, x, u, p=p, t=t)
+    remedies = [f"give substeps={needed}"]
+    if chosen not in ("rk4", name):
+        remedies.append(f'method="auto" (here {chosen})')
+    elif name != STIFF:
+        remedies.append(f'method="{STIFF}"')
+    return (
+        f"{system.name}: {substeps} step{'s' * (substeps > 1)} of {name} in {dt:g} s let modes "
+        f"grow that do not, about {where}; {', '.join(remedies)}, or a shorter dt"
+    )
 
 
 def substeps_for(z: np.ndarray, method: str | Method, accuracy: float | None = None) -> int:

@@ -140,6 +140,12 @@ class IncrementDerivatives:
 
 
 def _method_for(system: SystemDefinition, method: str | Method, substeps: int) -> Method:
+    if isinstance(method, str) and method == "auto":
+        raise ValueError(
+            f'{system.name}: "auto" chooses by the length of the step, which a function of dt '
+            "leaves open; give choose_method(system, dt), or a name. discretize, rollout and MPC, "
+            'which know dt, take "auto"'
+        )
     scheme = get_method(method)
     if substeps < 1:
         raise ValueError(f"substeps must be at least 1, got {substeps}")

@@ -109,7 +109,7 @@ class System(SystemDefinition[State]):
         Parameters
         ----------
         method : str or Method
-            An integrator, for example "euler", "rk4".
+            An integrator, for example "euler", "rk4"; not "auto", for which dt has to be known.
         substeps : int
             Equal steps the interval dt is divided into; u is held.
 
@@ -133,8 +133,8 @@ class System(SystemDefinition[State]):
         dt : float
             Sample time in s; the inputs are held over it.
         method, substeps
-            See `step`; "auto" is rk4, or linearly_implicit_euler where losses in joints are too
-            fast for it (`choose_method`).
+            See `step`; "auto" is rk4, or a method for stiff systems where that is too slow
+            (`choose_method`).
 
         Returns
         -------
@@ -145,7 +145,8 @@ class System(SystemDefinition[State]):
         -----
         RuntimeWarning
             If the step lets modes grow that do not, judged at the identity with nominal inputs;
-            says how many substeps suffice. `stable_substeps` judges at other states.
+            says how many substeps suffice, or which method does. `stable_substeps` judges at other
+            states.
         """
         if self.is_discrete:
             raise ValueError(f"{self.name} is discrete already, with dt = {self.dt:g} s")

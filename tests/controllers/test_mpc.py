@@ -495,8 +495,11 @@ def test_actuators_faster_than_the_steps_get_substeps():
     assert np.abs(run.block_error("pose")[-1]).max() < 0.01
     with pytest.warns(RuntimeWarning, match=f"need {mpc.substeps} substeps of rk4 in dt = 0.05"):
         MPC(quad, horizon=20, dt=0.05, substeps=1, **weights)
-    with pytest.raises(ValueError, match="leave the fastest parts out of the model"):
-        MPC(quadrotor().augment(lag=1e-4), horizon=20, dt=0.05, **weights)
+    fast = quadrotor().augment(lag=1e-4)
+    with pytest.raises(ValueError, match='out of the model, shorten dt, take method="radau_iia5"'):
+        MPC(fast, horizon=20, dt=0.05, method="rk4", **weights)
+    chosen = OptimalControlProblem(fast, 20, 0.05, **weights)
+    assert (chosen.method, chosen.substeps) == ("radau_iia5", 1)
 
 
 def test_modes_that_are_fast_only_at_the_start_get_substeps():

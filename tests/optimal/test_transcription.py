@@ -6,9 +6,12 @@ import casadi as ca
 import numpy as np
 import pytest
 
+from lgcontrol.controllers import MPC
 from lgcontrol.controllers.designs import panda_mpc
+from lgcontrol.groups import Rn
 from lgcontrol.mechanics import Multibody
 from lgcontrol.optimal import Bound, Nodes, OptimalControlProblem, Residual, SQPSolver
+from lgcontrol.systems import Input, System
 
 from ..controllers.problem_a import quadrotor
 from .examples import SYSTEMS
@@ -157,3 +160,27 @@ def test_losses_too_fast_for_explicit_steps_are_planned_with(shared):
     assert np.abs(arm.state.minus(solution.x[-1], goal))[:7].max() < 0.1
     with pytest.raises(ValueError, match="need 677 substeps of rk4"):
         OptimalControlProblem(arm, 10, 0.05, method="rk4")
+
+
+@pytest.mark.parametrize("bounds", [(), (Bound("x1", -0.3), Bound(lambda t, x, u, p: x[0], 0.8))])
+@pytest.mark.parametrize("solver", ["sqp", "interior_point"])
+def test_steps_that_solve_equations_are_planned_with(bounds, solver):
+    """The plan is that for the discretized system, whose functions are of MX throughout."""
+    belt = System(
+        "belt", Rn(2), lambda t, x, u, p: [x[1], -1e6 * (x[1] - u)], inputs=[Input("v", "", -1, 1)]
+    )
+    given = {"R": 0.01, "reference": np.zeros(2), "bounds": bounds}
+    problem = OptimalControlProblem(belt, 8, 0.05, method="radau_iia5", **given)
+    plan = problem.solve([1.0, 0.0], solver=solver)
+    sampled = OptimalControlProblem(belt.discretize(0.05, "radau_iia5"), 8, **given)
+    expected = sampled.solve([1.0, 0.0], solver=solver)
+    assert plan.success and expected.success
+    np.testing.assert_allclose(plan.x, expected.x, rtol=0, atol=1e-6)
+    assert plan.cost == pytest.approx(expected.cost, rel=1e-6)
+    # A lag of 1 µs is none: the position is the sum of the speeds.
+    np.testing.assert_allclose(np.diff(plan.x[:, 0]), 0.05 * plan.u[:, 0], rtol=0, atol=1e-5)
+    if bounds:
+        assert plan.x[1:, 1].min() > -0.3 - 1e-6 and plan.x[:, 0].min() > 0.8 - 1e-6
+    chosen = MPC(belt, horizon=8, dt=0.05, **given)
+    assert chosen.problem.method == "radau_iia5" and chosen.problem.substeps == 1
+    np.testing.assert_allclose(chosen(0.0, [1.0, 0.0]), plan.u[0], rtol=0, atol=1e-4)

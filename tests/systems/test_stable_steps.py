@@ -8,7 +8,16 @@ import pytest
 
 from lgcontrol.groups import Rn
 from lgcontrol.integrators import METHODS
-from lgcontrol.systems import System, sample_time, stable_substeps, step_factor
+from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
+from lgcontrol.systems import (
+    System,
+    choose_method,
+    rollout_derivatives,
+    sample_time,
+    stable_substeps,
+    step_derivatives,
+    step_factor,
+)
 
 from ._examples import account, quadrotor
 
@@ -124,3 +133,84 @@ def test_unstable_discretizations_are_warned_of():
         good = mass.discretize(0.02, substeps=4)
         quadrotor().discretize(0.05)
     assert np.abs(np.linalg.eigvals(good.linearize(np.zeros(3)).A)).max() < 1 + 1e-9
+
+
+def belt(rate):
+    """Position and speed, which follows its set value at a rate in 1/s."""
+    return System(
+        "belt", Rn(2), lambda t, x, u, p: [x[1], -rate * (x[1] - u)], inputs=["set speed"]
+    )
+
+
+def belt_after(rate, time):
+    """From (1, 0) m, m/s with a set speed of 1 m/s."""
+    lag = np.exp(-rate * time)
+    return np.array([1 + time - (1 - lag) / rate, 1 - lag])
+
+
+@pytest.mark.parametrize("rate", [1e3, 1e6])
+def test_stiff_systems_without_a_structure_take_an_implicit_method(rate):
+    system = belt(rate)
+    assert choose_method(system, 0.05) == "radau_iia5"
+    assert choose_method(system, 8 * 2.78 / rate) == "rk4"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        runs = [
+            system.discretize(0.05).rollout([1.0, 0.0], [1.0], steps=10),
+            system.rollout([1.0, 0.0], [1.0], 0.05, steps=10, method="auto"),
+            rollout_derivatives(system, [1.0, 0.0], [1.0], 0.05, steps=10, method="auto")[0],
+        ]
+    for run in runs:
+        # R(z) = O(1/z) falls a few times a step where the exact factor vanishes.
+        np.testing.assert_allclose(
+            run.x[-1], belt_after(rate, 0.5), rtol=0, atol=1e-9 + 1e-3 / rate
+        )
+
+
+def test_springs_that_losses_leave_explicit_take_an_implicit_method():
+    """ω = 2000 rad/s: 25 substeps of the linearly implicit step in 0.05 s, which needs ω dt < 2."""
+    rod = SpatialInertia.rod(3.0, length=1.0, center_of_mass=[0, 0, -0.5])  # 1 kg m² about the end
+    tree = Multibody(gravity=(0, 0, 0)).add_body(
+        "rod",
+        rod,
+        "revolute",
+        axis="y",
+        properties=JointProperties(stiffness=4e6, damping=1.0),
+    )
+    system = tree.system()
+    assert stable_substeps(system, [0.0, 0.0], None, 0.05, "linearly_implicit_euler") > 20
+    assert choose_method(system, 0.05) == "radau_iia5"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run = system.discretize(0.05).rollout([0.1, 0.0], steps=20)
+    assert np.abs(run.x[:, 0]).max() < 0.101
+
+
+def test_warnings_name_the_remedy():
+    stiff, lag = belt(1e3), belt(100.0)
+    with pytest.warns(RuntimeWarning, match=r'substeps=18, method="auto" .here radau_iia5., or'):
+        stiff.discretize(0.05, "rk4")
+    with pytest.warns(RuntimeWarning, match=r'substeps=2, method="radau_iia5", or a shorter dt'):
+        lag.discretize(0.05)
+
+
+def test_rollouts_that_grow_by_their_steps_are_warned_of():
+    system = belt(1e3)
+    for _ in range(2):
+        with pytest.warns(RuntimeWarning, match=r"1 step of rk4 in 0.05 s .* start; .*\"auto\""):
+            run = system.rollout([[1.0, 1.0], [1.0, 0.0]], [1.0], 0.05, steps=3)
+        assert np.abs(run.x).max() > 1e9
+    growing = System("growing", Rn(1), lambda t, x, u, p: 10 * x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert growing.rollout([1.0], dt=0.05, steps=20).x[-1, 0] > 1e4
+        system.rollout([1.0, 0.0], [1.0], 0.05, steps=3, substeps=18)
+
+
+def test_a_step_of_unknown_length_cannot_choose():
+    for build in (System.step, step_derivatives):
+        with pytest.raises(
+            ValueError, match=r'belt: "auto" chooses by the length .* choose_method'
+        ):
+            build(belt(1e3), "auto")
+    assert account().rollout([0.0, 0.0], steps=2, method="auto").x.shape == (3, 2)
