@@ -316,6 +316,60 @@ def test_real_time_steps_in_c_are_those_in_numpy():
     assert (np.abs(answers[0]) < 1.0).all()
 
 
+def runaway() -> OptimalControlProblem:
+    """Unstable, with a torque too weak to come back: some starts have no way on."""
+    system = System(
+        "runaway",
+        Product(p=Rn(1), v=Rn(1)),
+        lambda t, x, u, p: ca.vertcat(x[1], 3 * x[0] ** 3 + u),
+        inputs=[Input("u", "N", -1, 1)],
+    )
+    bounds = [Bound("v", -0.1, 0.1)]
+    return OptimalControlProblem(system, 30, 0.1, Q=1.0, R=0.01, reference=[0, 0], bounds=bounds)
+
+
+@needs_compiler
+def test_a_second_run_leaves_the_first_as_it_was(monkeypatch):
+    solver, runs = InteriorPointSolver(runaway()).prepare(), []
+    run = solver._run
+
+    def noted(*given):
+        found = run(*given)
+        runs.append((found, found.x.copy(), found.log.copy()))
+        return found
+
+    monkeypatch.setattr(solver, "_run", noted)
+    solution = solver.solve([1.0, 0.5])  # it cannot come back: all ways are tried
+    assert len(runs) > 1
+    assert any(np.array_equal(solution.x, x) for _, x, _ in runs)
+    for found, x, log in runs:
+        assert np.array_equal(found.x, x, equal_nan=True)
+        assert np.array_equal(found.log, log, equal_nan=True)
+
+
+@pytest.mark.parametrize("is_built", [False, pytest.param(True, marks=needs_compiler)])
+def test_a_real_time_step_that_leads_nowhere_has_failed(is_built):
+    # A kink: beyond it no step lowers the cost, whatever the derivatives say.
+    kink = Residual(lambda t, x, u, p: ca.sqrt(x[0] ** 2 + (3 * x[0]) ** 2), weight=5.0)
+    cart = System(
+        "cart",
+        Product(p=Rn(1), v=Rn(1)),
+        lambda t, x, u, p: ca.vertcat(x[1], u),
+        inputs=[Input("u", "N", -1, 1)],
+    )
+    problem = OptimalControlProblem(
+        cart, 10, 0.1, Q={"v": 1}, R=0.1, residuals=[kink], reference=[0, 0]
+    )
+    solver = InteriorPointSolver(problem)
+    if is_built:
+        solver.prepare()
+    assert solver.solve([0.5, 0.0]).status is not SolveStatus.FAILED
+    gains = solver._K.copy()
+    stuck = solver.step([0.0, 0.0])
+    assert stuck.status is SolveStatus.FAILED and stuck.message
+    assert np.isfinite(stuck.u).all() and np.array_equal(solver._K, gains)
+
+
 def test_controls_a_satellite():
     mpc = MPC(SATELLITE, 15, 0.3, Q={"attitude": 3, "rate": 1}, R=0.1, solver="interior_point")
     x, step = turned(3.1, 4), SATELLITE.step()
