@@ -50,8 +50,8 @@ typedef struct {
   /* how */
   int64_t mode, shift, max_iterations, curved, resume;
   double tolerance, mu_first, mu_last, mu_factor, mu_power;
-  /* the iterate, in and out */
-  double *x, *u, *below, *above, *slack, *price, *excess, *relief, *equal_price, *k, *K, *rows;
+  /* the iterate, in and out; K is the feedback of the last step that was taken */
+  double *x, *u, *below, *above, *slack, *price, *excess, *relief, *equal_price, *K, *rows;
   double mu, damping, merit_weight;
   int64_t waiting;
   /* what is found */
@@ -67,7 +67,7 @@ typedef struct {
   double *cost, *gap, *rows, *A, *B, *g, *H, *G, *g_end, *H_end, *G_end;
   double *lagrangian, *lagrangian_end, *prices, *row_prices;
   double *weight, *force, *a, *b, *sigma, *change, *rho, *missed;
-  double *eps, *du, *d_rows, *ds, *de;
+  double *k, *K, *eps, *du, *d_rows, *ds, *de;
   double *x, *u, *slack, *excess, *t_gap, *t_rows, *t_cost, *start, *x_end;
   double *scratch;
   double mu, damping, merit_weight, inner;
@@ -95,6 +95,7 @@ static void lay_out(lg_state *s, double *memory, int64_t N)
   s->a = take(&memory, M * NS), s->b = take(&memory, M * NS), s->sigma = take(&memory, M * NS);
   s->change = take(&memory, M * NS), s->rho = take(&memory, M * NS);
   s->missed = take(&memory, M * NE);
+  s->k = take(&memory, N * NV), s->K = take(&memory, N * NV * NX);
   s->eps = take(&memory, M * NX), s->du = take(&memory, N * NV), s->d_rows = take(&memory, M * NR);
   s->ds = take(&memory, M * NS), s->de = take(&memory, M * NS);
   s->x = take(&memory, M * NQ), s->u = take(&memory, N * NU), s->slack = take(&memory, M * NS);
@@ -399,7 +400,7 @@ static int riccati(const lg_problem *q, lg_state *s, const double *H_all,
     for (int l = 0; l < NV; l++)
       for (int i = 0; i < NX; i++) p[i] -= R[i + l * NX] * Y[l + NX * NV];
     for (int j = 0; j <= NX; j++) {
-      double *y = Y + j * NV, *to = j < NX ? q->K + k * NV * NX + j * NV : q->k + k * NV;
+      double *y = Y + j * NV, *to = j < NX ? s->K + k * NV * NX + j * NV : s->k + k * NV;
       for (int i = NV - 1; i >= 0; i--) {
         double sum = y[i];
         for (int l = i + 1; l < NV; l++) sum -= L[l + i * NV] * y[l];
@@ -465,9 +466,9 @@ static double direction(const lg_problem *q, lg_state *s)
   for (int i = 0; i < NX; i++) s->eps[i] = 0;
   for (int64_t k = 0; k < N; k++) {
     const double *A = s->A + k * NX * NX, *B = s->B + k * NX * NV, *G = s->G + k * NR * NZ;
-    const double *K = q->K + k * NV * NX, *e = s->eps + k * NX;
+    const double *K = s->K + k * NV * NX, *e = s->eps + k * NX;
     double *du = s->du + k * NV, *next = s->eps + (k + 1) * NX;
-    for (int i = 0; i < NV; i++) du[i] = q->k[k * NV + i];
+    for (int i = 0; i < NV; i++) du[i] = s->k[k * NV + i];
     for (int j = 0; j < NX; j++)
       for (int i = 0; i < NV; i++) du[i] += K[i + j * NV] * e[j];
     for (int i = 0; i < NX; i++) next[i] = s->gap[k * NX + i];
@@ -548,8 +549,8 @@ static double trial(const lg_problem *q, lg_state *s, double step)
       const double v = q->u[k * NU + lg_controls[i]];
       double own;
       if (s->feasible) {
-        own = v + step * q->k[k * NV + i];
-        for (int j = 0; j < NX; j++) own += q->K[k * NV * NX + i + j * NV] * dev[j];
+        own = v + step * s->k[k * NV + i];
+        for (int j = 0; j < NX; j++) own += s->K[k * NV * NX + i + j * NV] * dev[j];
       } else {
         own = v + step * s->du[k * NV + i];
       }
@@ -618,6 +619,7 @@ static void accept(lg_problem *q, lg_state *s)
   for (int64_t i = 0; i < (N + 1) * NQ; i++) q->x[i] = s->x[i];
   for (int64_t i = 0; i < N * NU; i++) q->u[i] = s->u[i];
   for (int64_t i = 0; i < (N + 1) * NR; i++) q->rows[i] = s->t_rows[i];
+  for (int64_t i = 0; i < N * NV * NX; i++) q->K[i] = s->K[i];
 }
 
 /* One step with the barrier's present weight; the share taken, 0 if none was found. */

@@ -56,13 +56,34 @@ MOST_IDLE, PROGRESS = 30, 0.9
 
 
 class _Run(NamedTuple):
-    """How some iterations went: status, nodes, rows at the nodes, and a row of `LOG` for each."""
+    """How some iterations went, in memory of its own.
+
+    Attributes
+    ----------
+    status : int
+    x, u, rows : ndarray
+        Nodes, and the rows there.
+    K : ndarray or None
+        Feedback of the last step that was taken; that of the start where none was.
+    steps : int
+        How many were taken.
+    log : ndarray
+        A row of `LOG` for each iteration.
+    """
 
     status: int
     x: np.ndarray
     u: np.ndarray
     rows: np.ndarray
+    K: np.ndarray | None
+    steps: int
     log: np.ndarray
+
+    @classmethod
+    def of(cls, status: int, memory: Memory, steps: int, log: np.ndarray) -> _Run:
+        """Copies of what a kernel leaves in its memory, which the next run writes over."""
+        x, u, rows = (memory.arrays[name].copy() for name in ("x", "u", "rows"))
+        return cls(status, x, u, rows, memory.K.copy(), steps, log.copy())
 
 
 class InteriorPointSolver:
@@ -292,20 +313,21 @@ class InteriorPointSolver:
         arrays = memory.arrays
         memory.give(setting, nodes.t)
         arrays["x"][:], arrays["u"][:] = nodes.x, nodes.u
+        arrays["K"][:], arrays["log"][0] = 0.0, np.nan
         options: dict[str, Any] = {
             "barrier": barrier, "tolerance": tolerance, "curved": self.second_derivatives,
         }  # fmt: skip
         if not watch.is_needed:
             status = memory.run(x0, mode, max_iterations=watch.left, **options)
-            log = arrays["log"][: memory.about.iterations + 1]
-            return _Run(status, arrays["x"], arrays["u"], arrays["rows"], log)
+            steps = memory.about.iterations
+            return _Run.of(status, memory, steps, arrays["log"][: steps + 1])
         status = memory.run(x0, mode, max_iterations=0, **options)
         log = [arrays["log"][0].copy()]
         while status == ITERATIONS and watch.goes_on(log[-1], len(log) - 1):
             status = memory.run(x0, mode, max_iterations=1, resume=True, **options)
             if status != STALLED:
                 log.append(arrays["log"][1].copy())
-        return _Run(status, arrays["x"], arrays["u"], arrays["rows"], np.array(log))
+        return _Run.of(status, memory, len(log) - 1, np.array(log))
 
     def _run_in_numpy(
         self,
@@ -317,6 +339,7 @@ class InteriorPointSolver:
         tolerance: float,
         watch: _Watch,
     ) -> _Run:
+        K = self._K if mode == REAL_TIME else None
         point = InteriorPoint(
             self.model,
             setting,
@@ -325,7 +348,7 @@ class InteriorPointSolver:
             is_feasible=mode != FREE_STATES,
             curved=self.second_derivatives,
             x0=x0,
-            K=self._K if mode == REAL_TIME else None,
+            K=K,
         )
         log: list[np.ndarray] = []
         step, status, best, idle = 1.0, ITERATIONS, np.inf, 0
@@ -364,11 +387,11 @@ class InteriorPointSolver:
                 status = STALLED
                 break
             assert outcome.sweep is not None
-            self._K = outcome.sweep.K
+            K = outcome.sweep.K
             if mode != REAL_TIME:
                 point.lower_after(barrier, step)
         rows = self.transcription.values(Nodes(nodes.t, point.point.x, point.point.u), setting).rows
-        return _Run(status, point.point.x, point.point.u, rows, np.array(log))
+        return _Run(status, point.point.x, point.point.u, rows, K, len(log) - 1, np.array(log))
 
     # -- in real time ------------------------------------------------------------------------------
 
@@ -398,7 +421,8 @@ class InteriorPointSolver:
         -------
         OptimalSolution
             "iteration limit" where steps were taken; "infeasible" where hard bounds are exceeded;
-            "failed" where there is none: then with what was found last.
+            "failed" where there is none: then with the plan moved on or, where that diverges,
+            with what was found last.
 
         Raises
         ------
@@ -424,15 +448,13 @@ class InteriorPointSolver:
         if memory is None:
             watch = _Watch(started, np.inf, None, iterations)
             run = self._run_in_numpy(REAL_TIME, x0, nodes, setting, barrier, 0.0, watch)
-            run = run._replace(log=run.log[:iterations])
+            run = run._replace(log=run.log[: max(1, run.steps)])
         else:
             arrays = memory.arrays
             memory.give(setting, times)
             arrays["x"][:], arrays["u"][:] = nodes.x, nodes.u
-            if self._K is None:
-                memory.K[:] = 0.0
-            else:
-                memory.K[:] = self._K
+            arrays["log"][0] = np.nan
+            memory.K[:] = 0.0 if self._K is None else self._K
             status = memory.run(
                 x0,
                 REAL_TIME,
@@ -441,9 +463,8 @@ class InteriorPointSolver:
                 shift=is_shift and whole == 1,
                 curved=self.second_derivatives,
             )
-            count = max(1, min(iterations, memory.about.iterations))
-            log = arrays["log"][:count]
-            run = _Run(status, arrays["x"], arrays["u"], arrays["rows"], log)
+            steps = memory.about.iterations
+            run = _Run.of(status, memory, steps, arrays["log"][: max(1, steps)])
         watch = _Watch(started, np.inf, None, iterations)
         return self._solution(run, last, times, setting, watch, None)
 
@@ -461,11 +482,9 @@ class InteriorPointSolver:
         """Put the result together; without a tolerance that of a real-time step."""
         problem, rows = self.problem, self.transcription.rows
         failed = run.status == NOT_FINITE
-        nodes = before if failed else Nodes(t, run.x.copy(), run.u.copy())
+        nodes = before if failed else Nodes(t, run.x, run.u)
         if not failed:
-            self._found = nodes
-            if self._memory is not None:
-                self._K = self._memory.K.copy()
+            self._found, self._K = nodes, run.K
         elif tolerance is not None:
             self._found = nodes
         hard = np.isinf(rows.soft)
@@ -519,6 +538,8 @@ class InteriorPointSolver:
         if run.status == NOT_FINITE:
             return SolveStatus.FAILED
         if tolerance is None:
+            if run.status == STALLED and not (run.steps or _is_best(run.log[-1])):
+                return SolveStatus.FAILED
             return SolveStatus.INFEASIBLE if violations else SolveStatus.ITERATION_LIMIT
         if run.status == CONVERGED:
             return SolveStatus.CONVERGED
@@ -564,6 +585,12 @@ class _Watch:
         return self.ended is None and number < self.left
 
 
+def _is_best(entry: np.ndarray) -> bool:
+    """Whether an iterate is optimal for its barrier, so that no step is needed."""
+    _, stationarity, violation, products, _, _, mu, _ = entry.tolist()
+    return max(stationarity, violation, products - mu) <= ACCEPTABLE_RESIDUAL
+
+
 def _moved_gains(K: np.ndarray | None, steps: int) -> np.ndarray | None:
     """Gains that many steps later; the last ones are held."""
     if K is None:
@@ -575,7 +602,11 @@ def _message(
     status: SolveStatus, last: Iteration, violations: tuple[Any, ...], tolerance: float | None
 ) -> str:
     if tolerance is None:
-        text = "the motion from the measured state diverges" if status == "failed" else ""
+        text = ""
+        if status is SolveStatus.FAILED:
+            text = "the motion from the measured state diverges"
+            if np.isfinite(last.cost):
+                text = "no step improves the plan that was found last"
         return "; ".join(filter(None, [text, *map(str, violations)]))
     text = {
         SolveStatus.CONVERGED: f"optimal to {last.kkt:.1e} after {last.number} iterations",

@@ -43,7 +43,7 @@ class _Problem(ctypes.Structure):
         *((name, _INTEGER) for name in "mode shift max_iterations curved resume".split()),
         *((name, _NUMBER) for name in "tolerance mu_first mu_last mu_factor mu_power".split()),
         *((name, _POINTER) for name in "x u below above slack price excess relief".split()),
-        *((name, _POINTER) for name in "equal_price k K rows".split()),
+        *((name, _POINTER) for name in "equal_price K rows".split()),
         *((name, _NUMBER) for name in "mu damping merit_weight".split()),
         ("waiting", _INTEGER),
         ("status", _INTEGER),
@@ -223,7 +223,7 @@ class Memory:
             "x": (N + 1, model.group.nq), "u": (N, problem.system.n_inputs),
             "below": (N, m), "above": (N, m), "slack": (N + 1, ns), "price": (N + 1, ns),
             "excess": (N + 1, ns), "relief": (N + 1, ns), "equal_price": (N + 1, ne),
-            "k": (N, m), "K": (N, n, m), "log": (most + 1, len(LOG)),
+            "K": (N, n, m), "log": (most + 1, len(LOG)),
             "rows": (N + 1, len(model.transcription.rows.names)),
         }  # fmt: skip
         arrays: dict[str, Any] = {name: np.zeros(shape) for name, shape in shapes.items()}

@@ -10,6 +10,8 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import InPlaceCall, ModelFunction, prepare
+from ..integrators import MuntheKaas, get_method
+from ..integrators._method import combine
 from ._transcription import CALLS, Nodes, Setting, Transcription
 
 # Second derivatives by AD of a step of more operations than this cost more than they save.
@@ -239,28 +241,25 @@ class StageModel:
         return ca.substitute(ca.hessian(ca.dot(w, after), d)[0], d, here) - F.T @ own_bend @ F
 
     def _step(self, inputs: dict[str, Any]) -> Any:
-        """Coordinates after a step, of the classical Runge-Kutta method in coordinates.
+        """Coordinates after the problem's step.
 
-        To the order of that method the same as on the group, at half of the operations; second
-        derivatives need no more.
+        Explicit Runge-Kutta methods are taken in coordinates: to their order the same as on the
+        group, at half of the operations; second derivatives need no more.
         """
         problem, system = self.problem, self.problem.system
         t, x, u, dt = (inputs[name] for name in ("t", "x", "u", "dt"))
         p = inputs["p"][: system.n_parameters]
-        if system.is_discrete:
-            return system.step().function(t, x, u, p, dt)
-        h = dt / problem.substeps
-
-        def rate(s: Any, y: Any) -> Any:
-            return self.group.rate_matrix(y) @ system.f(s, y, u, p)
-
+        method = get_method(problem.method)
+        if system.is_discrete or not isinstance(method, MuntheKaas):
+            return system.step(method, problem.substeps).function(t, x, u, p, dt)
+        tableau, h = method.tableau, dt / problem.substeps
+        stages = list(zip(tableau.A, tableau.c, strict=True))[: tableau.stages]
         for k in range(problem.substeps):
-            s = t + k * h
-            k1 = rate(s, x)
-            k2 = rate(s + h / 2, x + h / 2 * k1)
-            k3 = rate(s + h / 2, x + h / 2 * k2)
-            k4 = rate(s + h, x + h * k3)
-            x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+            slopes: list[Any] = []
+            for row, c in stages:
+                y = x + (combine(row, slopes, h) if any(row) else 0)
+                slopes.append(self.group.rate_matrix(y) @ system.f(t + (k + c) * h, y, u, p))
+            x = x + combine(tableau.b, slopes, h)
         return x
 
     # -- evaluation --------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from lgcontrol.codegen import compile_policy, set_compile_policy
 from lgcontrol.codegen._compiler import find_compiler
 from lgcontrol.controllers import MPC
 from lgcontrol.groups import SO2, SO3, Product, Rn
+from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.optimal import (
     Bound,
     InteriorPointSolver,
@@ -193,16 +194,39 @@ def test_no_free_input_lowers_the_cost():
     assert solution.cost == pytest.approx(cost(solution.u), rel=1e-12)
 
 
-def test_second_derivatives_are_those_of_the_lagrangian():
-    problem, x0 = PROBLEMS["slew, residual"]
+def damped_arm(method: str) -> OptimalControlProblem:
+    """Losses in the joints so fast that an explicit step would be far off."""
+    properties = JointProperties(damping=2.0, friction=1.0, effort=20.0)
+    rod = SpatialInertia.rod(0.05, length=0.1, center_of_mass=[0, 0, -0.05])
+    tree = Multibody().add_body("a", rod, "revolute", axis="y", properties=properties)
+    tree = tree.add_body("b", rod, "revolute", axis="x", parent="a", properties=properties)
+    weights = {"configuration": 10.0, "velocity": 0.1}
+    return OptimalControlProblem(
+        tree.system(), 12, 0.05, Q=weights, R=1e-3, reference=[0.8, -0.5, 0, 0], method=method
+    )
+
+
+# The classical method in coordinates is that on the group to dt⁵; differences are exact to h².
+@pytest.mark.parametrize(
+    ("problem", "x0"),
+    [
+        PROBLEMS["slew, residual"],
+        (replace(slew(), dt=0.1, method="heun", substeps=2), turned(1.0, 3)),
+        (replace(slew(), method="crouch_grossman3", substeps=1), turned(1.0, 3)),
+        (damped_arm("linearly_implicit_euler"), np.array([0.2, -0.3, 0.4, 0.5])),
+    ],
+    ids=["rk4", "heun", "crouch_grossman3", "linearly_implicit_euler"],
+)
+def test_second_derivatives_are_those_of_the_lagrangian(problem, x0):
     model, rng = StageModel(Transcription(problem)), np.random.default_rng(2)
     setting = Given(problem).setting(problem.times())
     group, n = model.group, model.n
     x = group.plus(np.tile(x0, (13, 1)), 0.3 * rng.normal(size=(13, n)))
-    u = rng.uniform(-0.5, 0.5, (12, 3))
-    step = problem.system.step("rk4", 1)
+    m = model.m
+    u = rng.uniform(-0.5, 0.5, (12, m))
+    step = problem.system.step(problem.method, problem.substeps)
     for k in range(12):
-        x[k + 1] = step(0.0, x[k], u[k], [], problem.dt)  # gaps vanish, as in motions
+        x[k + 1] = step(0.0, x[k], u[k], setting.p, problem.dt)  # gaps vanish, as in motions
     nodes = Nodes(problem.times(), x, u)
     prices = rng.normal(size=(12, n))
     W, _ = model.hessians(nodes, setting, prices, np.zeros((13, 0)))
@@ -215,7 +239,7 @@ def test_second_derivatives_are_those_of_the_lagrangian():
         )  # fmt: skip
         return cost + prices[3] @ gap
 
-    h, size = 1e-3, n + 3
+    h, size = 1e-3, n + m
     found = np.empty((size, size))
     E = h * np.eye(size)
     for i in range(size):
@@ -224,7 +248,6 @@ def test_second_derivatives_are_those_of_the_lagrangian():
                 lagrangian(E[i] + E[j]) - lagrangian(E[i] - E[j])
                 - lagrangian(E[j] - E[i]) + lagrangian(-E[i] - E[j])
             ) / (4 * h * h)  # fmt: skip
-    # Differences are exact to h²; the classical method in coordinates to dt⁵ of the other one.
     assert np.abs(W[3] - found).max() < 1e-3 * np.abs(found).max()
 
 
@@ -314,6 +337,60 @@ def test_real_time_steps_in_c_are_those_in_numpy():
         answers.append(np.array(applied))
     assert np.abs(answers[0] - answers[1]).max() < 1e-8
     assert (np.abs(answers[0]) < 1.0).all()
+
+
+def runaway() -> OptimalControlProblem:
+    """Unstable, with a torque too weak to come back: some starts have no way on."""
+    system = System(
+        "runaway",
+        Product(p=Rn(1), v=Rn(1)),
+        lambda t, x, u, p: ca.vertcat(x[1], 3 * x[0] ** 3 + u),
+        inputs=[Input("u", "N", -1, 1)],
+    )
+    bounds = [Bound("v", -0.1, 0.1)]
+    return OptimalControlProblem(system, 30, 0.1, Q=1.0, R=0.01, reference=[0, 0], bounds=bounds)
+
+
+@needs_compiler
+def test_a_second_run_leaves_the_first_as_it_was(monkeypatch):
+    solver, runs = InteriorPointSolver(runaway()).prepare(), []
+    run = solver._run
+
+    def noted(*given):
+        found = run(*given)
+        runs.append((found, found.x.copy(), found.log.copy()))
+        return found
+
+    monkeypatch.setattr(solver, "_run", noted)
+    solution = solver.solve([1.0, 0.5])  # it cannot come back: all ways are tried
+    assert len(runs) > 1
+    assert any(np.array_equal(solution.x, x) for _, x, _ in runs)
+    for found, x, log in runs:
+        assert np.array_equal(found.x, x, equal_nan=True)
+        assert np.array_equal(found.log, log, equal_nan=True)
+
+
+@pytest.mark.parametrize("is_built", [False, pytest.param(True, marks=needs_compiler)])
+def test_a_real_time_step_that_leads_nowhere_has_failed(is_built):
+    # A kink: beyond it no step lowers the cost, whatever the derivatives say.
+    kink = Residual(lambda t, x, u, p: ca.sqrt(x[0] ** 2 + (3 * x[0]) ** 2), weight=5.0)
+    cart = System(
+        "cart",
+        Product(p=Rn(1), v=Rn(1)),
+        lambda t, x, u, p: ca.vertcat(x[1], u),
+        inputs=[Input("u", "N", -1, 1)],
+    )
+    problem = OptimalControlProblem(
+        cart, 10, 0.1, Q={"v": 1}, R=0.1, residuals=[kink], reference=[0, 0]
+    )
+    solver = InteriorPointSolver(problem)
+    if is_built:
+        solver.prepare()
+    assert solver.solve([0.5, 0.0]).status is not SolveStatus.FAILED
+    gains = solver._K.copy()
+    stuck = solver.step([0.0, 0.0])
+    assert stuck.status is SolveStatus.FAILED and stuck.message
+    assert np.isfinite(stuck.u).all() and np.array_equal(solver._K, gains)
 
 
 def test_controls_a_satellite():
