@@ -41,7 +41,7 @@ class Mechanical:
         ``−∂F/∂v`` of friction and damping alone. None where there are none.
     losses : callable or None
         ``(x, p) → L``, shape (nv,): these losses themselves, functions of the velocity, of which
-        the force holds ``−L``.
+        the force holds ``−L``. None where they are linear, as damping is: D says all.
     model : object
         The tree or body that it was made of.
     is_plain : bool

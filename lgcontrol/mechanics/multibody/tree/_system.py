@@ -130,7 +130,7 @@ def multibody_system(
             mechanics.inputs,
             mechanics.parameters,
             loss_jacobian=mechanics.loss_jacobian if mechanics.has_losses else None,
-            losses=mechanics.losses if mechanics.has_losses else None,
+            losses=mechanics.losses if mechanics.has_friction else None,
             model=tree,
             is_plain=not (surroundings.bodies or added_mass),
         ),
@@ -177,6 +177,12 @@ class TreeMechanics:
         """Whether joints have damping or friction, or symbols for them."""
         made = self._compiled(ca.SX.sym("p", len(self.parameters)))
         return any(x.damping.nnz() or x.friction.nnz() for x in made.impedances)
+
+    @property
+    def has_friction(self) -> bool:
+        """Whether losses are more than linear damping, which its slope tells wholly."""
+        made = self._compiled(ca.SX.sym("p", len(self.parameters)))
+        return any(x.friction.nnz() for x in made.impedances)
 
     def field(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """``v, v̇``."""
