@@ -1,6 +1,7 @@
 """What every controller promises to whoever calls it."""
 
 import pickle
+from functools import cache
 
 import numpy as np
 import pytest
@@ -42,9 +43,19 @@ def make(name, **options):
     return ThrustVectorPD(quad, **options), GOAL
 
 
+plain = cache(make)  # tracing takes long; none of the tests that share one changes its settings
+
+
+def fresh(name):
+    """The controller with its defaults, as after its making, and its goal."""
+    controller, goal = plain(name)
+    controller.reset()
+    return controller, goal
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_controls_are_within_bounds_and_said_to_be(name, rng):
-    controller, goal = make(name)
+    controller, goal = fresh(name)
     system = controller.system
     index = system.input_index("control")
     lower, upper = (bound[index] for bound in system.input_bounds)
@@ -72,7 +83,7 @@ def test_timing_is_what_was_asked_for(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_state_that_is_not_finite_holds_the_last_controls(name, rng):
-    controller, goal = make(name)
+    controller, goal = fresh(name)
     system = controller.system
     broken = np.full(system.state.nq, np.nan)
     first = controller(0.0, broken, goal)
@@ -93,7 +104,7 @@ def test_a_state_that_is_not_finite_holds_the_last_controls(name, rng):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_absurd_states_get_an_answer_within_bounds(name):
-    controller, goal = make(name)
+    controller, goal = fresh(name)
     index = controller.system.input_index("control")
     lower, upper = (bound[index] for bound in controller.system.input_bounds)
     for size in (1e6, 1e100, 1e300):
@@ -107,7 +118,7 @@ def test_absurd_states_get_an_answer_within_bounds(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_controllers_pickle(name, rng):
-    controller, goal = make(name)
+    controller, goal = fresh(name)
     x = controller.system.state.plus(goal, 0.2 * rng.normal(size=controller.system.state.dim))
     u = controller(0.0, x, goal)
     copy = pickle.loads(pickle.dumps(controller))
@@ -117,7 +128,7 @@ def test_controllers_pickle(name, rng):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_answers_are_repeated_after_a_reset_and_are_the_callers_own(name, rng):
-    controller, goal = make(name)
+    controller, goal = fresh(name)
     x = controller.system.state.plus(goal, 0.2 * rng.normal(size=controller.system.state.dim))
     controller.prepare()  # what is compiled rounds differently, from the first call on
     first = controller(0.0, x, goal)
@@ -130,7 +141,7 @@ def test_answers_are_repeated_after_a_reset_and_are_the_callers_own(name, rng):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_wrong_states_and_missing_references_are_named(name):
-    controller, goal = make(name)
+    controller, goal = fresh(name)
     with pytest.raises(ValueError, match=r"x has shape \(3,\), expected \(\d+,\)"):
         controller(0.0, np.zeros(3), goal)
     if name not in ("LQR", "TVLQR"):  # these have the point they are made for
@@ -196,7 +207,7 @@ def test_gains_and_parameters_of_another_length_are_refused():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_references_that_are_no_elements_of_the_group_are_refused(name):
-    controller, goal = make(name)
+    controller, goal = fresh(name)
     if name == "TVLQR":  # has its own
         return
     doubled = goal.copy()

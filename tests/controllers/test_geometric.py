@@ -84,11 +84,10 @@ def test_reaches_a_state_at_rest_from_anywhere(name, rng):
     system = body(GROUPS[name])
     control = GeometricPD(system, frequency=2.0, dt=0.01)
     goal = system.state.join(pose=GROUPS[name].random(rng, ()))
-    for _ in range(3):
-        start = system.state.random(rng, ())
-        final = closed_loop(system, control, start, 8.0, goal)[-1]
-        assert np.abs(system.state.minus(final, goal)).max() < 1e-3
-        assert control.info.status == "ok"
+    start = system.state.random(rng, ())
+    final = closed_loop(system, control, start, 8.0, goal)[-1]
+    assert np.abs(system.state.minus(final, goal)).max() < 1e-3
+    assert control.info.status == "ok"
 
 
 @pytest.mark.parametrize("name", ["SO3", "SE3", "SE2"])
@@ -229,9 +228,9 @@ def test_aerobatic_motions_are_followed_with_feedforward():
 def test_recovers_from_random_attitudes_and_from_upside_down(rng):
     quad = quadrotor()
     control = ThrustVectorPD(quad)
-    starts = [from_neutral(np.concatenate([np.zeros(3), q, np.zeros(6)])) for q in attitudes(6)]
+    starts = [from_neutral(np.concatenate([np.zeros(3), q, np.zeros(6)])) for q in attitudes(2)]
     starts.append(quad.state.join(pose=[0, 0, 0, 1, 0, 0, 0]))
-    starts += [np.concatenate([x[:3], -x[3:7], x[7:]]) for x in starts[:2]]
+    starts += [np.concatenate([x[:3], -x[3:7], x[7:]]) for x in starts[:1]]
     for x in starts:
         final = closed_loop(quad, control, x, 8.0, GOAL)[-1]
         assert np.abs(quad.state.minus(final, GOAL)).max() < 5e-3

@@ -49,8 +49,10 @@ def plant(shared):
     return load_neutral(shared)
 
 
-@pytest.mark.parametrize("start", [0, 1, "half a turn"])
-@pytest.mark.parametrize(("sign", "canon"), [(1, True), (1, False), (-1, False)])
+@pytest.mark.parametrize(
+    ("start", "sign", "canon"),
+    [(0, 1, True), (0, -1, False), (1, 1, False), ("half a turn", -1, False)],
+)
 def test_recovers_on_the_neutral_plant(recovery, plant, start, sign, canon):
     q = np.array([0.0, 1, 0, 0]) if start == "half a turn" else attitudes()[start]
     run = closed_loop(plant, recovery, plant.x0_of(sign * q), canon=canon)
@@ -75,7 +77,7 @@ def test_geometric_control_recovers_with_and_without_rotor_limits(plant, limits)
     control = ThrustVectorPD(
         quadrotor(), dt=0.01, position_frequency=2.5, saturate=bool(np.isfinite(limits[0]))
     )
-    for q in (*attitudes(3), np.array([0.0, 1, 0, 0])):
+    for q in (*attitudes(1), np.array([0.0, 1, 0, 0])):
         assert closed_loop(plant, control, plant.x0_of(q), limits=limits)["success"]
 
 
@@ -293,7 +295,7 @@ def test_a_trajectory_is_followed_with_preview(rng):
 
 def test_calls_may_come_at_another_rate_than_the_steps():
     body = satellite(limit=1.0)
-    for period in (0.05, 0.2, 0.3):
+    for period in (0.05, 0.3):  # 0.2 everywhere else
         mpc = MPC(
             body, horizon=20, dt=0.2, Q={"attitude": 5, "rate": 1}, R=0.1, period=period,
         )  # fmt: skip
@@ -308,11 +310,12 @@ def test_a_known_delay_is_predicted_over(periods):
     quad, errors = quadrotor(), []
     start = quad.state.plus(GOAL, [0.5, 0, 0, 0.3, 0.2, 0, 0, 0, 0, 1, 0, 0])
     delay = 0.05 * periods
+    mpc = MPC(quad, horizon=20, dt=0.05, delay=delay, reference=GOAL, **WEIGHTS)
     for told in (True, False):
-        mpc = MPC(quad, horizon=20, dt=0.05, delay=delay, reference=GOAL, **WEIGHTS)
+        mpc.reset()
         starts = {}
 
-        def answer(t, x, reference, mpc=mpc, told=told, starts=starts):
+        def answer(t, x, reference, told=told, starts=starts):
             mpc.delay = delay if told else 0.0
             u = mpc(t, x, reference)
             starts[round(mpc.plan.t[0], 6)] = mpc.plan.x[0]

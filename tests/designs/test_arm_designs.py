@@ -14,6 +14,11 @@ from lgcontrol.simulation import Task
 
 
 @pytest.fixture(scope="module")
+def panda_task():
+    return panda_mpc.design(seed=0)
+
+
+@pytest.fixture(scope="module")
 def swaying():
     task = auv_arm.design(seed=0)
     return task, task.run(seed=0)
@@ -60,9 +65,9 @@ def test_the_benchmarks_pose_is_the_first_one():
         assert (q > tree.limits["lower"]).all() and (q < tree.limits["upper"]).all()
 
 
-def test_panda_plant_is_the_manufacturers_arm(shared, rng):
+def test_panda_plant_is_the_manufacturers_arm(panda_task, shared, rng):
     """The plant of the design against a tree of the original file, with noise as torques."""
-    task = panda_mpc.design(seed=0)
+    task = panda_task
     there = Multibody.from_urdf(
         shared / "robots" / "panda.urdf", losses=False, on_finding="ignore"
     ).lock(panda_finger_joint1=0.0)
@@ -74,10 +79,9 @@ def test_panda_plant_is_the_manufacturers_arm(shared, rng):
     )
 
 
-def test_panda_keeps_its_rates_but_for_noise():
+def test_panda_keeps_its_rates_but_for_noise(panda_task):
     """One pose: bounded rates, where noise may shake the light wrist by about 1 rad/s a sample."""
-    task = panda_mpc.design(seed=0)
-    run = task.run(seconds=0.8, seed=0)
+    run = panda_task.run(seconds=0.8, seed=0)
     limit = panda_tree().limits["velocity"]
     over = np.abs(run.block("velocity")) - limit
     assert over[:, :4].max() < 0.3

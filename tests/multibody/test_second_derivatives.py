@@ -6,7 +6,7 @@ import pytest
 
 from . import zoo
 from .reference import load, order, tree_of
-from .second_order import PAIRS, TREES, by_ad, close
+from .second_order import PAIRS, SORTS, TREES, ad_function, by_ad, close
 
 DIFFERENCES = 1e-8  # central differences of sixth order with steps of 1e-2
 
@@ -17,31 +17,24 @@ def tree(request):
 
 
 def test_inverse_dynamics_against_ad(tree, rng):
+    """Anywhere, and at rest at the identity, where quotients of the exponential vanish."""
     q, v, a, _, wrenches = zoo.state(tree, rng)
 
     def forces(*x):
         return tree.inverse_dynamics(*x, ca.DM(wrenches.T))
 
-    for ours, theirs in zip(
-        tree.inverse_dynamics_second_derivatives(q, v, a, wrenches),
-        by_ad(tree, forces, (q, v, a), PAIRS),
-        strict=True,
-    ):
-        close(ours, theirs)
+    exact, none = ad_function(tree, forces, 3, PAIRS), np.zeros(tree.nv)
+    for values in ((q, v, a), (tree.configuration.identity, none, none)):
+        ours = tree.inverse_dynamics_second_derivatives(*values, wrenches)
+        for own, theirs in zip(ours, exact(*values), strict=True):
+            assert np.isfinite(own).all()
+            close(own, theirs)
 
 
-def test_at_rest_at_the_identity(tree):
-    q, none = tree.configuration.identity, np.zeros(tree.nv)
-    for ours, theirs in zip(
-        tree.inverse_dynamics_second_derivatives(q, none, none),
-        by_ad(tree, tree.inverse_dynamics, (q, none, none), PAIRS),
-        strict=True,
-    ):
-        assert np.isfinite(ours).all()
-        close(ours, theirs)
-
-
-def test_forward_dynamics_against_ad(tree, rng):
+@pytest.mark.parametrize("kind", SORTS)
+def test_forward_dynamics_against_ad(kind, rng):
+    """It follows from inverse dynamics, whatever the joints."""
+    tree = TREES[kind]
     q, v, _, tau, wrenches = zoo.state(tree, rng)
 
     def accelerations(*x):

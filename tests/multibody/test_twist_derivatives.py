@@ -37,13 +37,20 @@ def tip(tree):
     return "tip" if "tip" in tree.frames else "leg11" if "leg11" in tree.frames else "follower"
 
 
+def references_of(kind):
+    """All of them for joints of every sort together, else one in turn: they come after joints."""
+    return REFERENCES if kind == "driven" else (REFERENCES[list(TREES).index(kind) % 4],)
+
+
+CASES = [(kind, reference) for kind in TREES for reference in references_of(kind)]
+
+
 def close(ours, theirs, tolerance=EXACT):
     assert np.shape(ours) == np.shape(theirs)
     assert np.abs(ours - theirs).max() < tolerance * max(1.0, np.abs(theirs).max())
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
-@pytest.mark.parametrize("kind", TREES)
+@pytest.mark.parametrize(("kind", "reference"), CASES)
 def test_against_automatic_differentiation(kind, reference, rng):
     tree = TREES[kind]
     n = 3 if kind in ("revolute_any", "spherical", "composite") else 2

@@ -303,14 +303,21 @@ def test_limits_and_callbacks_end_a_solve_with_its_best_iterate():
     assert "iteration limit" in repr(short)
 
 
-@pytest.mark.parametrize("turn", [0.5, 0.9, 1.0])
-@pytest.mark.parametrize("axis", [[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.0, 0.0, 1.0]])
-def test_tilted_starts_need_no_guess(turn, axis):
+@pytest.fixture(scope="module")
+def crossing():
     quad = quadrotor()
-    problem = OptimalControlProblem(
+    return OptimalControlProblem(
         quad, 60, 0.05, Q={"pose": 1, "twist": 0.1}, R=0.01, terminal=1000.0,
         reference=quad.trim(position=[2, 0, 0]),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("turn", "axis"),
+    [(0.5, [0.6, 0.8, 0.0]), (0.9, [1.0, 0.0, 0.0]), (1.0, [0.6, 0.8, 0.0]), (1.0, [0, 0, 1])],
+)
+def test_tilted_starts_need_no_guess(turn, axis, crossing):
+    problem, quad = crossing, crossing.system
     x0 = quad.state.join(pose=np.r_[0, 0, 0, SO3.exp(turn * np.pi * np.array(axis))])
     solution = problem.solve(x0, max_iterations=40)
     assert solution.success
@@ -318,12 +325,8 @@ def test_tilted_starts_need_no_guess(turn, axis):
     assert solution.cost == pytest.approx(followed.cost, rel=1e-5)
 
 
-def test_steps_that_lead_nowhere_end_a_solve_with_a_hint():
-    quad = quadrotor()
-    problem = OptimalControlProblem(
-        quad, 60, 0.05, Q={"pose": 1, "twist": 0.1}, R=0.01, terminal=1000.0,
-        reference=quad.trim(position=[2, 0, 0]),
-    )  # fmt: skip
+def test_steps_that_lead_nowhere_end_a_solve_with_a_hint(crossing):
+    problem, quad = crossing, crossing.system
     x0 = quad.state.join(pose=np.r_[0, 0, 0, SO3.exp([0.9 * np.pi, 0, 0])])
     solution = problem.solve(x0, guess=Trajectory.constant(quad.state, x0, HOVER))
     assert solution.status == "stalled"

@@ -3,6 +3,7 @@
 import ast
 import re
 import warnings
+from functools import lru_cache
 
 import pytest
 
@@ -34,6 +35,11 @@ TOOLKIT = set(LAYERS) - {"models", "controllers"}
 LAYERS["lgcontrol"] = TOOLKIT | {"models", "controllers"}  # resolved lazily, from __init__.pyi
 LAYERS["cli"] = LAYERS["__main__"] = TOOLKIT | {"cli", "lgcontrol"}
 LAYERS["designs"] = set(LAYERS)  # controllers/designs puts everything together
+
+
+@lru_cache(maxsize=1)
+def parsed(source: str) -> ast.Module:
+    return ast.parse(source)
 
 
 def layer_of(module: str) -> str:
@@ -82,7 +88,7 @@ def layer_violations(source: str, module: str, is_package: bool) -> list[str]:
     allowed = LAYERS[own] | {own}
     return [
         f"line {line}: {own} must not import {name}; it may import {sorted(LAYERS[own])}"
-        for line, name in imported_modules(ast.parse(source), package)
+        for line, name in imported_modules(parsed(source), package)
         if name.split(".")[0] == "lgcontrol" and layer_of(name) not in allowed
     ]
 
@@ -94,7 +100,7 @@ UNSAFE_BUILTINS = {"eval", "exec"}
 def unsafe_constructs(source: str) -> list[str]:
     """Return star imports, pickling, and calls of the builtins eval and exec (not of methods)."""
     found = []
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.ImportFrom) and any(a.name == "*" for a in node.names):
             found.append(f"line {node.lineno}: from {node.module} import *")
         elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in UNSAFE_BUILTINS:
@@ -108,7 +114,7 @@ def unsafe_constructs(source: str) -> list[str]:
             ]
     found += [
         f"line {line}: {name}"
-        for line, name in imported_modules(ast.parse(source), "lgcontrol")
+        for line, name in imported_modules(parsed(source), "lgcontrol")
         if name.split(".")[0] in UNSAFE_MODULES
     ]
     return found
