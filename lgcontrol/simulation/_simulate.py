@@ -134,8 +134,9 @@ def simulate(
         allows; each may have a hundredth of it. A run whose steps cannot be made to keep it ends as
         ``UNRESOLVED``.
     method : str or Method, optional
-        An integrator, for equal steps no longer than `max_step`, whose errors nothing watches. Left
-        out, steps keep the tolerance.
+        An integrator, for equal steps no longer than `max_step`, whose errors nothing watches; a
+        run with a step that does not solve its equations ends as ``UNRESOLVED``. Left out, steps
+        keep the tolerance.
     max_step : float, optional
         Longest integration step in s; 0.01 for equal steps, unlimited otherwise. Shorter ones are
         needed for fields that change in time faster than in the state. Of no effect on discrete
