@@ -244,7 +244,7 @@ class MPC(Controller):
         self.solver: Solver = make_solver(solver, self.problem)
         self.info = MPCInfo()
         self._found: OptimalSolution | None = None
-        self._checked: np.ndarray | None = None  # parameters for which there are enough substeps
+        self._checked = np.zeros(0)  # parameters for which there are enough substeps
         self._sent: list[tuple[float, np.ndarray]] = []  # answers with the times of their effect
         ignored = self.problem.ignored_limits
         if ignored:
@@ -287,7 +287,7 @@ class MPC(Controller):
         self._is_made = False
         self.problem, self.solver = problem, solver
         self._found, self._sent, self._last, self.info = None, [], None, MPCInfo()
-        self._checked = None
+        self._checked = np.zeros(0)
         self._is_made = True
 
     horizon = _of_problem("horizon", "Number of steps.")
