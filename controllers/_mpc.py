@@ -244,6 +244,7 @@ class MPC(Controller):
         self.solver: Solver = make_solver(solver, self.problem)
         self.info = MPCInfo()
         self._found: OptimalSolution | None = None
+        self._checked = np.zeros(0)  # parameters for which there are enough substeps
         self._sent: list[tuple[float, np.ndarray]] = []  # answers with the times of their effect
         ignored = self.problem.ignored_limits
         if ignored:
@@ -286,6 +287,7 @@ class MPC(Controller):
         self._is_made = False
         self.problem, self.solver = problem, solver
         self._found, self._sent, self._last, self.info = None, [], None, MPCInfo()
+        self._checked = np.zeros(0)
         self._is_made = True
 
     horizon = _of_problem("horizon", "Number of steps.")
@@ -371,7 +373,9 @@ class MPC(Controller):
             start, state = self._start(float(t), state)
             if not np.isfinite(state).all():
                 return
-            self._first(state, start, goal, time.perf_counter())
+            began = time.perf_counter()
+            self._keep_up(state, self.problem.times(start), goal)
+            self._first(state, start, goal, began)
 
     def task_errors(
         self, times: np.ndarray, x: np.ndarray, reference: Any = None
@@ -400,7 +404,10 @@ class MPC(Controller):
             u = self._hold(t, reference, f"the state predicted for t = {start:g} s is not finite")
             return self._noted(start, u)
         found = self._found
-        if found is None or found.status is SolveStatus.FAILED:  # a plan that leads nowhere
+        is_new = found is None or found.status is SolveStatus.FAILED  # a plan that leads nowhere
+        if is_new or not np.array_equal(self._own, self._checked):
+            is_new |= self._keep_up(state, self.problem.times(start), reference)
+        if is_new:
             found = self._first(state, start, reference, started)
         else:
             found = self.solver.step(
@@ -422,7 +429,6 @@ class MPC(Controller):
 
     def _first(self, x: np.ndarray, start: float, reference: Any, began: float) -> OptimalSolution:
         """Plan anew: the best of the starts, iterated to convergence."""
-        self._keep_up(x, self.problem.times(start), reference)
         options: dict[str, Any] = {"reference": reference, "t0": start, "p": self._p}
         starts: list[Any] = [self.initial]
         if isinstance(self.initial, str):
@@ -440,17 +446,27 @@ class MPC(Controller):
         self.info = MPCInfo.of(self._found, time.perf_counter() - began)
         return self._found
 
-    def _keep_up(self, x: np.ndarray, times: np.ndarray, reference: Any) -> None:
-        """Take more substeps where modes at the start or the reference are too fast."""
+    def _keep_up(self, x: np.ndarray, times: np.ndarray, reference: Any) -> bool:
+        """Take more substeps where modes at the start or the reference are too fast.
+
+        Returns
+        -------
+        bool
+            Whether that was so: the solver is then a new one, which has found nothing.
+        """
         goal = sample_reference(self.system, reference, times, self._own)
         states, inputs = np.vstack([x[None], goal.x]), np.vstack([goal.u[:1], goal.u])
         finer = self.problem.keeping_up(states, inputs, np.r_[times[0], times], self._own)
-        if finer is not self.problem:
+        is_finer = finer is not self.problem
+        if is_finer:
             ready, found = getattr(self.solver, "is_prepared", False), self._found
+            sent, last = self._sent, self._last
             self._take(finer)
-            self._found = found
+            self._found, self._sent, self._last = found, sent, last
             if ready:
                 self.solver.prepare()
+        self._checked = self._own.copy()
+        return is_finer
 
     def _predict(self, t: float, x: np.ndarray) -> np.ndarray:
         """State after the delay, with the answers that take effect until then."""

@@ -12,7 +12,7 @@ import numpy as np
 from ..codegen import Value
 from ._method import Method
 from ._motion import Lifted, LiftedMotion, Motion, solver, sparse
-from ._problem import Problem, Step
+from ._problem import Problem, Step, nan_as_infinite
 from ._tableau import Row
 
 # Newton's corrections fall quadratically: after a last one of this size, next to the increments of
@@ -85,7 +85,8 @@ class ImplicitRungeKutta(Method):
             r, K = kernel(*at, z)
             last = solver(K)(r)
             z = z + last
-        largest = ca.norm_inf(last) / (TOLERATED * (1 + ca.norm_inf(z))) if dim else 0.0
+        moved: Any = nan_as_infinite(ca.fabs(last))
+        largest = ca.norm_inf(moved) / (TOLERATED * (1 + ca.norm_inf(z))) if dim else 0.0
 
         def residual(z: Any) -> Any:
             assert isinstance(motion, LiftedMotion)

@@ -113,6 +113,11 @@ class Problem:
         )
 
 
+def nan_as_infinite(value: Value) -> Value:
+    """A measure of something wrong with NaN as infinity: `casadi.fmax` drops NaN."""
+    return ca.if_else(value < ca.inf, value, ca.inf)
+
+
 class Step(NamedTuple):
     """What one step of a method returns.
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..codegen import check_shape
 from ._problem import OptimalControlProblem
-from ._reference import moves, sample_reference
+from ._reference import depends_on_time, moves, sample_reference
 from ._riccati import cost_to_go
 from ._transcription import Setting
 
@@ -25,7 +26,8 @@ class Given:
     def __init__(self, problem: OptimalControlProblem) -> None:
         self.problem = problem
         self._terminal: tuple[Any, np.ndarray, np.ndarray] | None = None
-        self._last: tuple[Any, np.ndarray, Setting] | None = None
+        self._last: tuple[Any, np.ndarray, float, Setting] | None = None
+        self._needs_time = depends_on_time(problem.system)
 
     def setting(
         self,
@@ -50,26 +52,30 @@ class Given:
         problem = self.problem
         reference = problem.reference if reference is None else reference
         values = problem.parameter_values(p)
+        if isinstance(reference, list):
+            reference = check_shape("the reference's state", reference, (None,), batch=True)
         # Only an array of the caller's may have changed since; it is compared by its numbers.
         last, is_still = self._last, not moves(reference)
+        start = float(times[0]) if self._needs_time else 0.0
         if (
             last is not None
             and is_still
             and np.array_equal(values, last[1])
+            and start == last[2]
             and (
                 np.array_equal(reference, last[0])
                 if isinstance(reference, np.ndarray)
-                else reference is last[0] and not isinstance(reference, list)
+                else reference is last[0]
             )
         ):
-            return last[2]
+            return last[3]
         own = values[: problem.system.n_parameters]
         x_ref, u_ref = sample_reference(problem.system, reference, times, own)
         weight = self._terminal_weight(reference, x_ref[-1], u_ref[-1], times[-1], values)
         found = Setting(x_ref, u_ref, values, weight)
-        if is_still and not isinstance(reference, list):
+        if is_still:
             kept = reference.copy() if isinstance(reference, np.ndarray) else reference
-            self._last = (kept, values.copy(), found)
+            self._last = (kept, values.copy(), start, found)
         return found
 
     def _terminal_weight(

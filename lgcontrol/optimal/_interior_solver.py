@@ -34,6 +34,7 @@ from ._problem import (
     OptimalControlProblem,
     OptimalSolution,
     SolveStatus,
+    judged,
     worst_violations,
 )
 from ._stage_model import StageModel
@@ -513,7 +514,7 @@ class InteriorPointSolver:
         )
         kkt = log[-1].kkt
         status = self._status(run, kkt, violations, watch, tolerance)
-        return OptimalSolution(
+        solution = OptimalSolution(
             status=status,
             message=_message(status, log[-1], violations, tolerance),
             trajectory=Trajectory._of(problem.system.state, nodes.t, nodes.x, nodes.u),
@@ -526,6 +527,7 @@ class InteriorPointSolver:
             times={"total": seconds, "model": seconds, "qp": 0.0},
             problem=problem,
         )
+        return judged(solution, setting.p)
 
     def _status(
         self,

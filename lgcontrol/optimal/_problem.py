@@ -21,6 +21,7 @@ from ..groups import check_element
 from ..integrators import Method, get_method
 from ..plotting import plot_run
 from ..systems import Parameter, System, Trajectory, block_slices, choose_method, stable_substeps
+from ..systems._step import step_residuals, unsolved
 from ..systems._system import not_a_system
 from ._reference import sample_reference
 from ._statement import Bound, BoundRows, Residual, error_weight, input_weight
@@ -367,7 +368,8 @@ class SolveStatus(StrEnum):
     it is below `ACCEPTABLE_RESIDUAL`. ``ITERATION_LIMIT`` and ``TIME_LIMIT``: what was allowed is
     used up, as after each real-time step. ``INFEASIBLE``: hard bounds cannot all be kept; the
     result exceeds them as little as was found. ``STALLED``: steps lead nowhere. ``FAILED``: there
-    is no step, or the numbers are not finite. ``STOPPED``: by the callback.
+    is no step, the numbers are not finite, or steps of the plan do not solve their equations.
+    ``STOPPED``: by the callback.
     """
 
     CONVERGED = "converged"
@@ -566,6 +568,28 @@ class OptimalSolution:
             f"OptimalSolution({self.status}, cost={self.cost:.6g}, kkt={self.kkt:.1e}, "
             f"iterations={len(self.iterations) - 1}, {self.times.get('total', 0.0):.3f} s)"
         )
+
+
+def judged(solution: OptimalSolution, p: np.ndarray) -> OptimalSolution:
+    """The solution; failed where it claims something and its steps do not solve their equations.
+
+    Parameters
+    ----------
+    solution : OptimalSolution
+    p : ndarray
+        Parameters of the system and of the problem.
+
+    Returns
+    -------
+    OptimalSolution
+    """
+    problem, claims = solution.problem, solution.success
+    if not claims and solution.status is not SolveStatus.ITERATION_LIMIT:
+        return solution
+    system, method, x, u = problem.system, problem.method, solution.x[:-1], solution.u
+    at = solution.t[:-1], x, u, p[: system.n_parameters], problem.dt
+    text = unsolved(system, method, step_residuals(system, method, problem.substeps, *at))
+    return replace(solution, status=SolveStatus.FAILED, message=text) if text else solution
 
 
 class Solver(Protocol):

@@ -140,7 +140,7 @@ def _at_rest_after(
         return u
     rest = trajectory.x[-1:].copy()
     rest[:, list(system.velocities.values())] = 0.0
-    held = _driving_inputs(system, np.array([end]), rest, p)
+    held = _driving_inputs(system, np.maximum(times, end), rest, p)
     return np.where(after[:, None], held, u)
 
 
@@ -166,9 +166,37 @@ def moves(reference: Any) -> bool:
     return bool(np.any(getattr(reference, "rate", 1.0)))
 
 
+def depends_on_time(system: System) -> bool:
+    """Whether the field of a system is a function of time, by its structure.
+
+    Parameters
+    ----------
+    system : System
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import Rn
+    >>> depends_on_time(System("tide", Rn(1), lambda t, x, u, p: u - t, inputs=["pump"]))
+    True
+    """
+    kept, key = system._cache, ("depends on time",)
+    if key not in kept:
+        kept[key] = bool(system.f.function.jac_sparsity(0, 0).nnz())
+    return kept[key]
+
+
 def _driving_inputs(system: System, times: np.ndarray, x: np.ndarray, p: np.ndarray) -> np.ndarray:
-    """Inputs near the nominal ones whose field comes nearest to the rate of x, within bounds."""
+    """Inputs near the nominal ones whose field comes nearest to the rate of x, within bounds.
+
+    One state has one input, or one for each time where the field depends on it.
+    """
     states = x.reshape(-1, system.state.nq)
+    if len(states) == 1 and len(times) > 1 and depends_on_time(system):
+        x = states = np.repeat(states, len(times), axis=0)
     rates = np.zeros((len(states), system.state.dim))
     if len(states) > 1:
         rates[:-1] = system.state.minus(states[1:], states[:-1])

@@ -21,6 +21,7 @@ from ..systems._definition import SystemDefinition
 from ..systems._scaling import balanced, balancing_units
 from ..systems._subspaces import is_stabilizable_when_sampled
 from ..systems._system import not_a_system
+from ..systems._tracing import complete_parameters
 from ._problem import OptimalControlProblem
 from ._reference import sample_reference
 from ._statement import error_weight, input_weight
@@ -98,7 +99,7 @@ def lqr(
         Weights on the error and the controls, by name as in `OptimalControlProblem`.
     dt : float, optional
         Sample time in s; continuous feedback without it. Discrete systems have their own.
-    p : array_like, optional
+    p : array_like or mapping, optional
         The system's parameters; those of the point, or nominal, if left out.
     t : float, optional
         Time in s; that of the point, or 0, if left out.
@@ -127,7 +128,8 @@ def lqr(
     """
     _needs_controls(system)
     sample = 0.0 if dt is None and not system.is_discrete else sample_time(system, dt)
-    lin = point if isinstance(point, Linearization) else _linearize(system, point, t, p)
+    own = None if p is None else complete_parameters(system, p)
+    lin = point if isinstance(point, Linearization) else _linearize(system, point, t, own)
     if lin.kind == "none":
         raise ValueError(
             f"{system.name} does not stay at this point nor moves along a symmetry: its "
@@ -172,7 +174,7 @@ def tvlqr(
     method : str or Method
         Integrator of the steps, each divided as often as the fastest mode there needs; see
         `TrajectoryLinearization.discrete`.
-    p : array_like, optional
+    p : array_like or mapping, optional
         The system's parameters.
 
     Returns
@@ -203,7 +205,7 @@ def tvlqr(
     _needs_controls(system)
     Q, R = error_weight("Q", Q, system), input_weight("R", R, system)
     P = Q if terminal is None else error_weight("terminal", terminal, system)
-    along = system.linearize(trajectory, p=p)
+    along = system.linearize(trajectory, p=None if p is None else complete_parameters(system, p))
     A, B = along.discrete(method)  # type: ignore[union-attr]
     B = B[:, :, system.input_index("control")]
     steps = np.diff(trajectory.t)
@@ -241,11 +243,10 @@ def _needs_controls(system: System) -> None:
         raise ValueError(f"{system.name} has no control inputs to regulate with (inputs: {others})")
 
 
-def _linearize(system: System, point: Any, t: float | None, p: Any) -> Linearization:
+def _linearize(system: System, point: Any, t: float | None, p: np.ndarray | None) -> Linearization:
     if not (hasattr(point, "x") and hasattr(point, "u")):
-        own = system.nominal_parameters if p is None else np.asarray(p, dtype=np.float64)
         t = 0.0 if t is None else t
-        x, u = sample_reference(system, point, np.array([t]), own)
+        x, u = sample_reference(system, point, np.array([t]), p)
         return system.linearize(x[0], u[0], t=t, p=p)  # type: ignore[return-value]
     return system.linearize(point, t=t, p=p)  # type: ignore[return-value]
 

@@ -23,6 +23,7 @@ from ._problem import (
     OptimalSolution,
     SolveStatus,
     Violation,
+    judged,
     worst_violations,
 )
 from ._qp import Backend, QPSolver
@@ -237,7 +238,7 @@ class SQPSolver:
         self._found = nodes
         total = time.perf_counter() - started
         group = problem.system.state
-        return OptimalSolution(
+        solution = OptimalSolution(
             status=status,
             message=message,
             trajectory=Trajectory._of(group, nodes.t, nodes.x, nodes.u),
@@ -250,6 +251,7 @@ class SQPSolver:
             times={"total": total, "model": total - spent, "qp": spent},
             problem=problem,
         )
+        return judged(solution, setting.p)
 
     @np.errstate(over="ignore", invalid="ignore")  # a diverged guess: the QP is refused then
     def solve(
@@ -494,7 +496,7 @@ class Descent:
             "model": self.model_time,
             "qp": self.qp_time,
         }
-        return OptimalSolution(
+        solution = OptimalSolution(
             status=status,
             message=message,
             trajectory=Trajectory._of(group, nodes.t, nodes.x, nodes.u),
@@ -507,6 +509,7 @@ class Descent:
             times=times,
             problem=problem,
         )
+        return judged(solution, self.setting.p)
 
 
 class Merit:

@@ -36,8 +36,8 @@ class CallStatus(StrEnum):
 class RunStatus(StrEnum):
     """How a simulation ended.
 
-    ``UNRESOLVED``: steps could not be made to keep the stated tolerance. ``DIVERGED``: the state
-    left all bounds although it was resolved.
+    ``UNRESOLVED``: steps could not be made to keep the stated tolerance, or did not solve their
+    equations. ``DIVERGED``: the state left all bounds although it was resolved.
     """
 
     COMPLETED = "completed"

@@ -12,8 +12,10 @@ import numpy as np
 from ..codegen import ModelFunction, Value, chain, prepare, trace
 from ..groups import LieGroup, Product, Rn
 from ..integrators import Method, embedded_step, get_method
+from ..integrators._problem import nan_as_infinite
 from ..integrators._stiffness import decay_rate
 from ..systems import System
+from ..systems._step import resolved_step
 from ._contract import RunStatus
 
 # States beyond have nothing to do with what was to be simulated; doubles have few digits left.
@@ -83,6 +85,8 @@ class Motion(ABC):
 class EqualSteps(Motion):
     """Equal steps of one method, the fewest that are short enough; errors are not watched.
 
+    Equations that steps solve are: a step that does not solve them ends the run.
+
     Parameters
     ----------
     plant : System
@@ -97,7 +101,8 @@ class EqualSteps(Motion):
     def __init__(self, plant: System, method: Method, max_step: float, seconds: float) -> None:
         self.plant, self.method = plant, method.name
         self._longest = plant.dt if plant.is_discrete else max_step
-        self._step = plant.step(method)
+        resolved = resolved_step(plant, method, 1)
+        self._solves, self._step = resolved is not None, resolved or plant.step(method)
         self._total = ceil(seconds / self._longest)
         prepare(self._step, calls=self._total)
 
@@ -110,14 +115,30 @@ class EqualSteps(Motion):
         dt = seconds / count
         for done in range(0, count, LONGEST_CALL):
             some = min(LONGEST_CALL, count - done)
+            times = t + dt * (done + np.arange(some))
             if some == 1:
-                x = self._step(t + done * dt, x, u, p, dt)
+                made = self._step(times[0], x, u, p, dt)
             else:
-                times = (t + dt * (done + np.arange(some))).reshape(some, 1)
-                x = self._chain(some)(times, x, u, p, dt)[-1]
+                made = self._chain(some)(times[:, None], x, u, p, dt)
+            states, residuals = (made.x_next, made.residual) if self._solves else (made, 0.0)
+            x = states if some == 1 else states[-1]
+            self.check(self.plant, x)
+            self._judge(times, np.ravel(residuals), dt)
         self.took(dt, count)
-        self.check(self.plant, x)
         return x
+
+    def _judge(self, times: np.ndarray, residuals: np.ndarray, dt: float) -> None:
+        """Note the first step that did not solve its equations."""
+        missed = np.flatnonzero(~(residuals <= 1))
+        if self.status != RunStatus.COMPLETED or not missed.size:
+            return
+        first = int(missed[0])
+        self.status = RunStatus.UNRESOLVED
+        self.trouble = (
+            f"{self.method} did not solve the equations of {self.plant.name}'s step of {dt:.2g} s "
+            f"at t = {times[first]:g} s: the residual is {residuals[first]:.2g} times what is "
+            "tolerated (a shorter max_step helps, or no method: then steps are chosen)"
+        )
 
     def _chain(self, count: int) -> ModelFunction:
         """A number of steps as one function, kept with the plant for the runs to come."""
@@ -270,8 +291,7 @@ def _build(plant: System, method: Method) -> ModelFunction:
         after, error, _ = step(t, x, u, p, dt)
         scales = _magnitudes(group, x, after)
         ratios = [ca.fabs(error[i]) / scale for i, scale in enumerate(scales)]
-        # Comparisons lose NaN, sums keep it.
-        largest = ca.mmax(ca.vertcat(*ratios)) + 0 * ca.sum1(error) if ratios else symbol(0)
+        largest = ca.mmax(ca.vertcat(*map(nan_as_infinite, ratios))) if ratios else symbol(0)
         if plant.project is not None:
             after = plant.project(after, p)
         results: Any = [after, largest]

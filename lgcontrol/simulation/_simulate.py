@@ -138,7 +138,8 @@ def simulate(
         keep it ends as ``UNRESOLVED``.
     method : str or Method, optional
         An integrator, for equal steps no longer than `max_step`, whose errors nothing watches, so
-        that a tolerance is refused. Left out, steps keep the tolerance.
+        that a tolerance is refused; a run with a step that does not solve its equations ends as
+        ``UNRESOLVED``. Left out, steps keep the tolerance.
     max_step : float, optional
         Longest integration step in s; 0.01 for equal steps, unlimited otherwise. Shorter ones are
         needed for fields that change in time faster than in the state. Of no effect on discrete

@@ -10,10 +10,10 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import ModelFunction, chain, check_shape
-from ..integrators import Method, get_method
+from ..integrators import Method
 from ._definition import SystemDefinition
 from ._stable_steps import choose_method, instability, stable_substeps
-from ._step import resolved_step, step_derivatives, step_function
+from ._step import resolved_step, step_derivatives, step_function, step_residuals, unsolved
 from ._tracing import check_state, complete_input, complete_parameters, sample_time
 from ._trajectory import Trajectory
 
@@ -88,12 +88,10 @@ def rollout(
     plain = isinstance(made, np.ndarray)
     trajectory = given.trajectory(system, made if plain else made.x_next)
     residual = np.zeros(1) if plain else made.residual[..., 0]
-    if trajectory.diverged.any():
-        warnings.warn(_divergence(system, trajectory), RuntimeWarning, stacklevel=2)
-    elif not (residual <= 1).all():
-        warnings.warn(_unsolved(system, method, residual), RuntimeWarning, stacklevel=2)
-    elif unstable := _instability(system, given, trajectory.x, method, substeps):
-        warnings.warn(unstable, RuntimeWarning, stacklevel=2)
+    if not _warn(system, method, trajectory, residual):
+        unstable = _instability(system, given, trajectory.x, method, substeps)
+        if unstable:
+            warnings.warn(unstable, RuntimeWarning, stacklevel=2)
     return trajectory
 
 
@@ -141,6 +139,11 @@ def rollout_derivatives(
     -------
     RolloutDerivatives
 
+    Warns
+    -----
+    RuntimeWarning
+        As `System.rollout` does.
+
     Examples
     --------
     >>> from lgcontrol.groups import Rn
@@ -165,6 +168,8 @@ def rollout_derivatives(
     ]
     P = matrices[2] if parameters else None
     trajectory = given.trajectory(system, made.x_next)
+    at = given.t[:-1], trajectory.x[..., :-1, :], trajectory.u, given.p, given.dt
+    _warn(system, method, trajectory, step_residuals(system, method, substeps, *at))
     return RolloutDerivatives(trajectory, matrices[0], matrices[1], P)
 
 
@@ -245,16 +250,14 @@ def rollout_function(
     return system._cache[key]
 
 
-def _unsolved(system: SystemDefinition, method: str | Method, residual: np.ndarray) -> str:
-    """Say where the equations of a step were not solved."""
-    first = int(np.argmax((~(residual <= 1)).any(axis=tuple(range(residual.ndim - 1)))))
-    name = get_method(method).name
-    return (
-        f"{system.name}: {(~(residual <= 1)).sum()} of {residual.size} steps of {name} did not "
-        f"solve their equations, the first is step {first}; the largest residual is "
-        f"{residual.max():.2g} times what is tolerated; use a shorter dt, more substeps, or "
-        "dataclasses.replace(method, iterations=…)"
-    )
+def _warn(
+    system: SystemDefinition, method: str | Method, made: Trajectory, residual: np.ndarray
+) -> bool:
+    """Warn the caller of the rollout of motions that diverge, else of unsolved equations."""
+    text = _divergence(system, made) if made.diverged.any() else unsolved(system, method, residual)
+    if text:
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
+    return bool(text)
 
 
 def _instability(

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
+import numpy as np
 
 from ..codegen import ModelFunction, Value
 from ..integrators import LiftedMotion, Method, Motion, get_method
+from ..integrators._problem import nan_as_infinite
 from ._definition import SystemDefinition
 from ._tracing import SystemFunction, shapes_of, symbols_of
 
@@ -46,6 +48,52 @@ def resolved_step(
         results = {"x_next": after, "residual": residual}
         system._cache[key] = _function(system, "step", [t, x, u, p, dt], results)
     return system._cache[key]
+
+
+def step_residuals(
+    system: SystemDefinition,
+    method: str | Method,
+    substeps: int,
+    t: np.ndarray,
+    x: np.ndarray,
+    u: np.ndarray,
+    p: np.ndarray,
+    dt: float,
+) -> np.ndarray:
+    """Residuals of the steps from some states, zeros for methods that solve nothing.
+
+    Parameters
+    ----------
+    system, method, substeps
+        As for `resolved_step`.
+    t : ndarray, shape (N,)
+    x : ndarray, shape (..., N, nq)
+    u : ndarray, shape (..., N, n_inputs)
+    p : ndarray, shape (..., n_parameters)
+    dt : float
+
+    Returns
+    -------
+    ndarray, shape (..., N)
+    """
+    step = resolved_step(system, method, substeps)
+    if step is None:
+        return np.zeros(x.shape[:-1])
+    return step(t, x, u, p[..., None, :], dt).residual
+
+
+def unsolved(system: SystemDefinition, method: str | Method, residual: np.ndarray) -> str:
+    """Say where the equations of steps were not solved; nothing where they all were."""
+    missed = ~(residual <= 1)
+    if not missed.any():
+        return ""
+    first = int(np.argmax(missed.any(axis=tuple(range(residual.ndim - 1)))))
+    return (
+        f"{system.name}: {missed.sum()} of {residual.size} steps of {get_method(method).name} did "
+        f"not solve their equations, the first is step {first}; the largest residual is "
+        f"{residual.max():.2g} times what is tolerated; use a shorter dt, more substeps, or "
+        "dataclasses.replace(method, iterations=…)"
+    )
 
 
 def step_derivatives(
@@ -180,7 +228,7 @@ def _steps(
         for k in range(substeps):
             made = scheme.advance(motion, t + k * h, x, h)
             x = motion.normalize(made.state)
-            residual = ca.fmax(residual, made.residual)
+            residual = ca.fmax(residual, nan_as_infinite(made.residual))
     if system.project is not None:
         project = system.project
         x = motion.map(lambda t, x, u, p: project(x, p), t, x)

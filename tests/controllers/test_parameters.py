@@ -176,3 +176,28 @@ def test_gains_stay_and_inputs_follow():
     assert np.array_equal(other(0.0, near, aside), held[1])
     direct = GeometricPD(arm, configuration="angle", velocity="rate", p={"gravity": 2.0})
     assert direct.parameters == {"gravity": 2.0}
+
+
+@pytest.mark.parametrize("solver", ["sqp", "interior_point"])
+def test_a_parameter_that_makes_modes_fast_gets_substeps_in_the_next_call(solver):
+    lag = System(
+        "lag", Rn(2), lambda t, x, u, p: ca.vertcat(x[1], p[0] * (u - x[1])),
+        inputs=[Input("speed", "m/s", -5.0, 5.0)], parameters=[Parameter("rate", "1/s", 1.0)],
+    )  # fmt: skip
+
+    def made(**options):
+        return MPC(lag, 10, 0.1, Q=1.0, R=0.1, reference=[0.0, 0.0], solver=solver, **options)
+
+    fast = {"rate": 200.0}
+    mpc, fresh = made(), made(p=fast)
+    start, expected = [1.0, 0.0], fresh(0.0, [1.0, 0.0])
+    mpc(0.0, start)
+    assert mpc.substeps < fresh.substeps
+    asked = mpc(0.1, start, p=fast)
+    assert mpc.substeps == fresh.substeps
+    assert asked == pytest.approx(expected, abs=1e-3)
+    mpc(0.2, start)  # the slow one again, with steps that are short enough for both
+    mpc.parameters = fast
+    for k in range(3, 8):
+        asked = mpc(0.1 * k, start)
+    assert asked == pytest.approx(expected, abs=0.01)  # the barrier of real-time steps stays

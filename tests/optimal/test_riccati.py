@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SE2, SE3, SO2, SO3, Product, Rn
-from lgcontrol.optimal import lqr, tvlqr
-from lgcontrol.systems import Input, System, Trajectory
+from lgcontrol.optimal import OptimalControlProblem, lqr, tvlqr
+from lgcontrol.optimal._given import Given
+from lgcontrol.optimal._reference import depends_on_time
+from lgcontrol.systems import Input, Parameter, System, Trajectory
 
 from ..controllers.problem_a import GOAL, HOVER, quadrotor
 from .examples import double_integrator, pendulum, satellite, vessel
@@ -287,3 +289,28 @@ def test_sampling_in_step_with_an_oscillation_is_refused():
         with pytest.raises(ValueError, match="sampled every .* swing do not reach a mode"):
             lqr(swing, np.zeros(2), dt=dt)
     assert (np.abs(lqr(swing, np.zeros(2), dt=0.3).poles) < 0.9).all()
+
+
+def test_parameters_by_name_are_those_in_order():
+    cart = System(
+        "cart", Rn(2), lambda t, x, u, p: ca.vertcat(x[1], u / p[0]),
+        inputs=["push"], parameters=[Parameter("mass", "kg", 1.0)],
+    )  # fmt: skip
+    line = cart.rollout([0.0, 1.0], [0.0], dt=0.1, steps=5)
+    named, listed = {"mass": 2.0}, [2.0]
+    assert np.array_equal(lqr(cart, [0, 0], p=named).K, lqr(cart, [0, 0], p=listed).K)
+    assert not np.allclose(lqr(cart, [0, 0], p=named).K, lqr(cart, [0, 0]).K)
+    assert np.array_equal(tvlqr(cart, line, p=named).K, tvlqr(cart, line, p=listed).K)
+
+
+def test_a_constant_reference_of_a_field_of_time_is_held_at_each_time():
+    tide = System("tide", Rn(1), lambda t, x, u, p: u + ca.sin(t), inputs=["pump"])
+    assert not depends_on_time(System("pool", Rn(1), lambda t, x, u, p: u, inputs=["pump"]))
+    problem = OptimalControlProblem(tide, 5, 0.1, method="rk4")
+    given, state = Given(problem), np.zeros(1)
+    for start in (0.0, 1.5):
+        times = problem.times(start)
+        for reference in (state, [0.0]):
+            held = given.setting(times, reference)
+            assert np.allclose(held.u_ref[:, 0], -np.sin(times), rtol=0, atol=1e-9)
+        assert given.setting(times, [0.0]) is held  # lists are kept, too

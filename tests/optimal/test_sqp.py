@@ -8,8 +8,16 @@ from scipy.linalg import solve_discrete_are
 from scipy.optimize import minimize
 
 from lgcontrol.controllers import LQR, ThrustVectorPD
-from lgcontrol.groups import SO2, SO3
-from lgcontrol.optimal import Bound, Nodes, OptimalControlProblem, Residual, SQPSolver, lqr
+from lgcontrol.groups import SO2, SO3, Rn
+from lgcontrol.optimal import (
+    Bound,
+    Nodes,
+    OptimalControlProblem,
+    Residual,
+    SQPSolver,
+    lqr,
+    make_solver,
+)
 from lgcontrol.optimal._guess import moved_on
 from lgcontrol.systems import Parameter, System, Trajectory
 
@@ -475,3 +483,20 @@ def test_systems_of_python_control_are_refused_with_a_remedy():
     for law in (lqr, LQR):
         with pytest.raises(TypeError, match="not StateSpace; System.from_control.*control.lqr is"):
             law(plant, [0.0])
+
+
+@pytest.mark.parametrize("solver", ["sqp", "interior_point"])
+def test_plans_whose_steps_do_not_solve_their_equations_fail(solver):
+    bend = System(
+        "bend", Rn(1), lambda t, x, u, p: -1e4 * ca.sinh(x) + 1e3 * u, inputs=["push"],
+        symbol=ca.MX,
+    )  # fmt: skip
+    problem = OptimalControlProblem(
+        bend, 3, 0.02, Q=1.0, R=0.1, method="radau_iia5", substeps=1, reference=[0.0]
+    )
+    made = make_solver(solver, problem)
+    for found in (made.solve([30.0]), made.step([30.0], t0=0.0)):
+        assert found.status == "failed" and not found.success
+        assert "steps of radau_iia5 did not solve their equations" in found.message
+    assert made.solve([0.1]).success
+    assert made.step([0.1]).status == "iteration limit"

@@ -138,6 +138,16 @@ def test_a_plant_with_a_jump_is_unresolved_and_says_so():
     assert run.summary()[0].startswith("unresolved: relay moves too fast")
 
 
+def test_equal_steps_that_do_not_solve_their_equations_end_a_run():
+    bent = System("bent", Rn(1), lambda t, x, u, p: -1e4 * ca.sinh(x))
+    for record in ({}, {"dt": 0.02}):  # many steps in one call, or one
+        run = simulate(bent, x0=[30.0], seconds=0.2, method="radau_iia5", max_step=0.02, **record)
+        assert run.status == RunStatus.UNRESOLVED and not run.success
+        assert "radau_iia5 did not solve the equations of bent's step of 0.02 s" in run.message
+        assert "at t = 0 s: the residual is" in run.message
+    assert simulate(bent, x0=[0.01], seconds=0.2, method="radau_iia5", max_step=1e-3).success
+
+
 def test_equal_steps_are_not_watched():
     carts = System("cart", Rn(2), lambda t, x, u, p: [x[1], u], inputs=["push"]).augment(lag=0.001)
     literal = simulate(carts, x0=[1.0, 0.0, 0.1], seconds=1, method="euler")

@@ -1,11 +1,13 @@
 """Steps, rollouts and discrete systems."""
 
+import casadi as ca
 import numpy as np
 import pytest
 
 from lgcontrol.groups import SO2, Product, Rn
 from lgcontrol.integrators import METHODS
 from lgcontrol.systems import Input, Parameter, System, rollout_derivatives, step_derivatives
+from lgcontrol.systems._step import resolved_step
 
 from ._examples import account, pendulum, quadrotor, satellite, underwater
 
@@ -237,3 +239,14 @@ def test_unsolved_equations_are_told():
     bent = System("bent", Rn(1), lambda t, x, u, p: -1e6 * x**3)
     with pytest.warns(RuntimeWarning, match=r"bent: 3 of 3 steps of radau_iia5 .* first is step 0"):
         bent.rollout([1e3], dt=1.0, steps=3, method="radau_iia5")
+    for batch in ([1e3], [[1.0], [1e3]]):
+        with pytest.warns(RuntimeWarning, match="steps of radau_iia5 .* first is step 0"):
+            rollout_derivatives(bent, batch, dt=1.0, steps=3, method="radau_iia5")
+
+
+@pytest.mark.parametrize("substeps", [1, 2])
+def test_a_residual_that_is_not_a_number_counts_as_unsolved(substeps):
+    root = System("root", Rn(2), lambda t, x, u, p: ca.vertcat(-x[0], ca.sqrt(x[1])))
+    step = resolved_step(root, "radau_iia5", substeps)
+    assert step(0.0, [1.0, 1.0], [], dt=0.1).residual <= 1
+    assert not step(0.0, [1.0, -1.0], [], dt=0.1).residual <= 1
