@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -37,7 +38,7 @@ from ._problem import (
     judged,
     worst_violations,
 )
-from ._stage_model import StageModel
+from ._stage_model import Sides, StageModel
 from ._transcription import Nodes, Setting, Transcription, Values
 
 Shooting = Literal["auto", "states", "rollout"]
@@ -54,6 +55,10 @@ MOST_ITERATIONS = 1000
 # A solve has stalled when at the last barrier so many iterations did not lower the residual to
 # this share: distances to limits are only as exact as the inputs they are differences of.
 MOST_IDLE, PROGRESS = 30, 0.9
+# Price of hard bounds that are not kept, in sizes of the cost's derivative.
+FIRST_PRICE = 1e2
+# Excess over a hard bound up to which a real-time step keeps it.
+EXCESS = 1e-6
 
 
 class _Run(NamedTuple):
@@ -99,6 +104,11 @@ class InteriorPointSolver:
     Where there is a C compiler, `prepare` builds the whole solver with the problem's functions to
     one library, found on disk the next time; otherwise and before `prepare` it runs in NumPy: the
     same iterates, slower.
+
+    Hard bounds on rows that a solve or a step does not reach are tried again at a price. Real-time
+    steps keep the barrier at a fixed weight μ = 1e-2 and do not iterate to convergence: closed
+    loops settle off the optimum by the order of μ where bounds are near, and a step's status says
+    that it was taken, not that the plan is optimal.
 
     Parameters
     ----------
@@ -291,12 +301,47 @@ class InteriorPointSolver:
         barrier = Barrier(last=LAST_BARRIER * tolerance)
         watch = _Watch(started, time_limit, callback, max_iterations)
         run = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
+        first = mode
         if run.status in (STALLED, NOT_FINITE) and self.shooting == "auto":
             mode = FREE_STATES if mode == ROLL_OUT else ROLL_OUT
             other = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
             if other.status == CONVERGED or run.status == NOT_FINITE:
                 run = other
+        if run.status in (STALLED, NOT_FINITE) and self._excess(run) > tolerance:
+            with self._softened(nodes, setting):
+                other = self._run(first, x0, nodes, setting, barrier, tolerance, watch)
+            if self._excess(other) < self._excess(run):
+                run = other
         return self._solution(run, nodes, times, setting, watch, tolerance)
+
+    @contextmanager
+    def _softened(self, nodes: Nodes, setting: Setting) -> Iterator[None]:
+        """Hard rows at a price that is above what the cost gains from an excess near the nodes."""
+        model, hard = self.model, self.model.sides
+        at = model.expand(nodes, setting)
+        slopes = np.concatenate([at.g.ravel(), at.g_end])
+        price = FIRST_PRICE * (1.0 + np.abs(slopes[np.isfinite(slopes)]).max(initial=0.0))
+        weight = np.where(np.isinf(hard.weight), price, hard.weight)
+        try:
+            self._take(hard._replace(weight=weight))
+            yield
+        finally:
+            self._take(hard)
+
+    def _take(self, sides: Sides) -> None:
+        self.model.sides = sides
+        if self._memory is not None:
+            self._memory.arrays["weight"][:] = sides.weight
+
+    def _excess(self, run: _Run) -> float:
+        """Sum of what one-sided hard rows are exceeded by; infinite where a run led nowhere."""
+        sides = self.model.sides
+        hard = np.unique(sides.row[np.isinf(self.transcription.rows.soft[sides.row])])
+        if not len(hard):
+            return 0.0
+        if run.status == NOT_FINITE:
+            return np.inf
+        return float(self.transcription.rows.excess(run.rows)[:, hard].sum())
 
     def _run(
         self,
@@ -421,7 +466,8 @@ class InteriorPointSolver:
         Returns
         -------
         OptimalSolution
-            "iteration limit" where steps were taken; "infeasible" where hard bounds are exceeded;
+            "iteration limit" where steps were taken; "infeasible" where hard bounds are exceeded,
+            by the least that was found when they are tried as soft ones;
             "failed" where there is none: then with the plan moved on or, where that diverges,
             with what was found last.
 
@@ -441,33 +487,48 @@ class InteriorPointSolver:
         steps = (times[0] - last.t[0]) / problem.dt
         whole = round(steps)
         is_shift = abs(steps - whole) < SAME_NODE and 0 <= whole <= 1
-        barrier, memory = Barrier(first=REAL_TIME_BARRIER), self._memory
-        nodes = last
-        if memory is None or not is_shift:
+        nodes, shift = last, is_shift and whole == 1
+        if self._memory is None or not is_shift:
             nodes = moved_on(problem, last, times, setting.p[: problem.system.n_parameters])
             self._K = _moved_gains(self._K, whole)
-        if memory is None:
-            watch = _Watch(started, np.inf, None, iterations)
-            run = self._run_in_numpy(REAL_TIME, x0, nodes, setting, barrier, 0.0, watch)
-            run = run._replace(log=run.log[: max(1, run.steps)])
-        else:
-            arrays = memory.arrays
-            memory.give(setting, times)
-            arrays["x"][:], arrays["u"][:] = nodes.x, nodes.u
-            arrays["log"][0] = np.nan
-            memory.K[:] = 0.0 if self._K is None else self._K
-            status = memory.run(
-                x0,
-                REAL_TIME,
-                max_iterations=iterations,
-                barrier=barrier,
-                shift=is_shift and whole == 1,
-                curved=self.second_derivatives,
-            )
-            steps = memory.about.iterations
-            run = _Run.of(status, memory, steps, arrays["log"][: max(1, steps)])
         watch = _Watch(started, np.inf, None, iterations)
+        run = self._improve(x0, nodes, times, setting, shift, watch)
+        if run.status != NOT_FINITE and self._excess(run) > EXCESS:
+            with self._softened(nodes, setting):
+                other = self._improve(x0, nodes, times, setting, shift, watch)
+            if self._excess(other) < self._excess(run):
+                run = other
         return self._solution(run, last, times, setting, watch, None)
+
+    def _improve(
+        self,
+        x0: np.ndarray,
+        nodes: Nodes,
+        t: np.ndarray,
+        setting: Setting,
+        shift: bool,
+        watch: _Watch,
+    ) -> _Run:
+        """Real-time steps; a kernel shifts the nodes by itself."""
+        barrier, memory = Barrier(first=REAL_TIME_BARRIER), self._memory
+        if memory is None:
+            run = self._run_in_numpy(REAL_TIME, x0, nodes, setting, barrier, 0.0, watch)
+            return run._replace(log=run.log[: max(1, run.steps)])
+        arrays = memory.arrays
+        memory.give(setting, t)
+        arrays["x"][:], arrays["u"][:] = nodes.x, nodes.u
+        arrays["log"][0] = np.nan
+        memory.K[:] = 0.0 if self._K is None else self._K
+        status = memory.run(
+            x0,
+            REAL_TIME,
+            max_iterations=watch.left,
+            barrier=barrier,
+            shift=shift,
+            curved=self.second_derivatives,
+        )
+        steps = memory.about.iterations
+        return _Run.of(status, memory, steps, arrays["log"][: max(1, steps)])
 
     # -- results -----------------------------------------------------------------------------------
 
@@ -494,7 +555,7 @@ class InteriorPointSolver:
             excess = rows.excess(run.rows)
             values = Values(0.0, np.zeros(0), run.rows)
             penalty = self.transcription.penalty(values, rows.soft * problem.dt)
-        slack = 1e-6 if tolerance is None else tolerance
+        slack = EXCESS if tolerance is None else tolerance
         violations = worst_violations(rows, np.where(hard & (excess > slack), excess, 0.0), t)
         seconds = time.perf_counter() - watch.started
         log = tuple(
@@ -543,8 +604,8 @@ class InteriorPointSolver:
             if run.status == STALLED and not (run.steps or _is_best(run.log[-1])):
                 return SolveStatus.FAILED
             return SolveStatus.INFEASIBLE if violations else SolveStatus.ITERATION_LIMIT
-        if run.status == CONVERGED:
-            return SolveStatus.CONVERGED
+        if run.status == CONVERGED:  # with hard bounds at a price, too
+            return SolveStatus.INFEASIBLE if violations else SolveStatus.CONVERGED
         if watch.ended is not None:
             return watch.ended
         if run.status == STALLED and kkt <= ACCEPTABLE_RESIDUAL:

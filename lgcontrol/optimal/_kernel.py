@@ -229,7 +229,7 @@ class Memory:
         arrays: dict[str, Any] = {name: np.zeros(shape) for name, shape in shapes.items()}
         for name, value in constants.items():
             kind = np.int64 if name in ("row", "equal") else np.float64
-            arrays[name] = np.ascontiguousarray(value, dtype=kind)
+            arrays[name] = np.array(value, dtype=kind, order="C")
         arrays["work"] = memory[start:]
         self.arrays = arrays
         self.start = np.zeros(model.group.nq)

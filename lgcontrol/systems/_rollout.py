@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import ModelFunction, chain, check_shape
-from ..integrators import Method
+from ..integrators import Method, get_method
 from ._definition import SystemDefinition
 from ._stable_steps import choose_method, instability, stable_substeps
 from ._step import resolved_step, step_derivatives, step_function, step_residuals, unsolved

@@ -303,6 +303,34 @@ def test_says_which_bound_cannot_be_kept():
     assert np.isfinite(solution.u).all() and (np.abs(solution.u) <= 0.8).all()
 
 
+@pytest.mark.parametrize("is_built", [False, pytest.param(True, marks=needs_compiler)])
+def test_comes_back_from_outside_of_a_hard_bound_as_fast_as_can_be(is_built):
+    cart = System(
+        "cart",
+        Product(p=Rn(1), v=Rn(1)),
+        lambda t, x, u, p: ca.vertcat(x[1], u),
+        inputs=[Input("u", "N", -2, 2)],
+    )
+    weights, bounds = {"Q": {"p": 10, "v": 0.1}, "R": 0.01}, [Bound("p", upper=0.5)]
+    problem = OptimalControlProblem(cart, 15, 0.1, **weights, reference=[1, 0], bounds=bounds)
+
+    def excess(solution):
+        return np.maximum(solution.x[1:, 0] - 0.5, 0.0).sum()
+
+    outside, solver = [0.8, 0.0], InteriorPointSolver(problem)
+    if is_built:
+        solver.prepare()
+    least = excess(SQPSolver(problem).solve(outside))
+    found = solver.solve(outside)
+    assert found.status is SolveStatus.INFEASIBLE and found.violations[0].name == "p.x0"
+    assert excess(found) == pytest.approx(least, rel=1e-3)
+    step = solver.step(outside)  # its barrier keeps away from the inputs' bounds
+    assert step.status is SolveStatus.INFEASIBLE
+    assert excess(step) == pytest.approx(least, rel=0.03)
+    # Back inside the bound is hard again.
+    assert solver.solve([0.3, 0.0]).status is SolveStatus.CONVERGED
+
+
 def test_survives_a_cost_that_is_not_finite():
     broken = Residual(lambda t, x, u, p: ca.log(x[2] - 5.0), 1.0)
     solution = InteriorPointSolver(swing(residuals=[broken])).solve(HANGING)
