@@ -445,6 +445,12 @@ def _trace_structure(system: SystemDefinition, structure: Mechanical) -> Mechani
                 f"{system.name}: the structure's {role} is the block {name!r}, which the state has "
                 f"not (blocks: {', '.join(blocks) or 'none'})"
             )
+    if [*blocks][:2] != [structure.configuration, structure.velocity]:
+        raise ValueError(
+            f"{system.name}: the state of a structured system begins with its configuration and "
+            f"its velocity, Product({structure.configuration}=…, {structure.velocity}=…, …), not "
+            f"with {', '.join([*blocks][:2])}"
+        )
     nv = blocks[structure.velocity].dim
     if blocks[structure.configuration].dim != nv:
         raise ValueError(

@@ -175,3 +175,13 @@ def test_matrices_are_judged():
         tree.with_added_mass({"a": -np.eye(6)})
     with pytest.raises(ValueError, match=r"added_mass has shape \(3, 3\)"):
         tree.with_added_mass({"a": np.eye(3)})
+
+
+def test_added_mass_may_be_what_makes_a_body_movable():
+    """A thin rod about its own axis has no inertia but that of the fluid."""
+    rod = SpatialInertia.rod(2.0, length=1.0)
+    tree = Multibody().add_body("rod", rod, "free")
+    wet = {"rod": np.diag([1.0, 1.0, 1.0, 0.1, 0.1, 0.1])}
+    one, other = tree.system(added_mass=wet), tree.with_added_mass(wet).system()
+    x = one.state.random(0)
+    np.testing.assert_allclose(one.f(0.0, x), other.f(0.0, x), rtol=EXACT)

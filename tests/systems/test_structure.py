@@ -155,6 +155,9 @@ def test_a_structure_that_does_not_fit_the_state_is_refused():
     bad = replace(known, configuration="angle", velocity="rate", mass_matrix=lambda x, p: x)
     with pytest.raises(ValueError, match=r"mass_matrix returned M of shape \(3, 1\), expected"):
         System("s", two, lambda t, x, u, p: x[:2], structure=bad)
+    turned = replace(known, configuration="angle", velocity="rate")
+    with pytest.raises(ValueError, match=r"begins with .*Product\(angle=…, rate=…, …\), not"):
+        System("s", Product(rate=Rn(1), angle=SO2), lambda t, x, u, p: x[:2], structure=turned)
 
 
 @pytest.mark.parametrize("known", [True, False])

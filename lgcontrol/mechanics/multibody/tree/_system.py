@@ -101,8 +101,8 @@ def multibody_system(
     >>> system.f(0.0, [0.0, 1.0], [2.0 / 3.0])
     array([1., 1.])
     """
-    refuse_singular(tree)
     wet = tree.with_added_mass(added_mass) if added_mass else tree
+    refuse_singular(wet)
     drives, B = _drives(tree, inputs, input_matrix)
     surroundings = _surroundings(wet, forces or {}, current, wrenches)
     numbers = surroundings.coefficients
