@@ -59,6 +59,11 @@ class LinearlyImplicitEuler(Method):
     forces are explicit.
     Further blocks of the state move by explicit Euler.
 
+    Parameters
+    ----------
+    iterations : int
+        Of Newton, where a structure has L.
+
     Examples
     --------
     >>> from lgcontrol.integrators import get_method

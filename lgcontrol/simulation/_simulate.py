@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from math import inf
@@ -266,6 +268,34 @@ def simulate(
         return Loop(run).simulate(progress)
 
 
+class _CtrlC:
+    """Remembers a Ctrl-C that the code it came into has swallowed, as callbacks from C may.
+
+    Python's own handler is in place again at the end; others, and other threads, are left alone.
+    """
+
+    def __enter__(self) -> _CtrlC:
+        self.pressed = False
+        is_main = threading.current_thread() is threading.main_thread()
+        self._took = is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if self._took:
+            signal.signal(signal.SIGINT, self._press)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if self._took:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt if it came and did not get here."""
+        if self.pressed:
+            raise KeyboardInterrupt
+
+    def _press(self, number: int, frame: object) -> None:
+        self.pressed = True
+        raise KeyboardInterrupt
+
+
 class Loop:
     """A run under way: where the plant is, what is known of it, what is held and recorded."""
 
@@ -289,9 +319,10 @@ class Loop:
     def simulate(self, progress: Callable[[float], None] | None) -> SimulationResult:
         """Carry the run out to its end, divergence or an interruption."""
         try:
-            self._prepare()
-            self.has_begun = True
-            self._go(progress)
+            with _CtrlC() as self.ctrl_c:
+                self._prepare()
+                self.has_begun = True
+                self._go(progress)
             status, message = self._trouble() or (RunStatus.COMPLETED, "")
         except KeyboardInterrupt:
             status, message = RunStatus.INTERRUPTED, f"stopped at t = {self.t:g} s"
@@ -335,6 +366,7 @@ class Loop:
         run, now, shown = self.run, 0, 0
         while True:
             self.t = run.clock.seconds(now)
+            self.ctrl_c.check()
             for change in run.disturbances.kicks(now):
                 self.x = run.plant.state.plus(self.x, change)
             self._measure(now)

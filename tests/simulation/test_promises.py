@@ -1,12 +1,14 @@
 """What calls, sensors and references that fail on the way do to a run, and that it says so."""
 
+import contextlib
+import signal
 import threading
 import warnings
 
 import numpy as np
 import pytest
 
-from lgcontrol.groups import Rn
+from lgcontrol.groups import SO2, Rn
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.simulation import (
     CallStatus,
@@ -268,3 +270,22 @@ def test_losses_too_fast_for_the_loop_are_named():
     for part in ("joint 'wrist", "losses of 2 N m s/rad", "inertia of 0.0001 kg m²",
                  "settle within 5e-05 s", "every 0.1 s", "losses=False", "armature"):  # fmt: skip
         assert part in run.message
+
+
+def test_a_ctrl_c_that_was_swallowed_ends_the_run_all_the_same():
+    """Callbacks from C may lose a KeyboardInterrupt."""
+
+    class Deaf:
+        dt = 0.1
+
+        def __call__(self, t, x, reference):
+            if t > 0.45:
+                with contextlib.suppress(KeyboardInterrupt):
+                    signal.raise_signal(signal.SIGINT)
+            return np.zeros(1)
+
+    wheel = System("wheel", SO2, lambda t, x, u, p: u, inputs=["speed"])
+    before = signal.getsignal(signal.SIGINT)
+    run = simulate(wheel, Deaf(), x0=SO2.identity, seconds=2)
+    assert run.status == "interrupted" and 0.4 < run.t[-1] < 0.8
+    assert signal.getsignal(signal.SIGINT) is before
