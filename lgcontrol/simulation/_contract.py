@@ -41,7 +41,6 @@ class RunStatus(StrEnum):
     """
 
     COMPLETED = "completed"
-    STOPPED = "stopped"
     DIVERGED = "diverged"
     UNRESOLVED = "unresolved"
     INTERRUPTED = "interrupted"
