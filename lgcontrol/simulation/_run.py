@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..groups import LieGroup, Product
-from ..systems import System, Trajectory
-from ..systems._tracing import complete_parameters
+from ..systems import ParameterValues, System, Trajectory
 from ._clock import Clock, as_fraction
-from ._contract import Estimator, Parameters
+from ._contract import Estimator
 from ._controllers import Stage
 from ._disturbances import Disturbances
 from ._motion import Motion
@@ -69,45 +68,6 @@ class Run:
     parameters: ParameterValues
     bounds: tuple[np.ndarray, np.ndarray] | None
     settings: Mapping[str, Any]
-
-
-class ParameterValues:
-    """The plant's parameters over time: numbers, and functions of time by name.
-
-    Parameters
-    ----------
-    plant : System
-    p : Parameters or None
-        Nominal for None.
-
-    Attributes
-    ----------
-    functions : dict of str to callable
-        Parameters that change.
-    """
-
-    def __init__(self, plant: System, p: Parameters | None) -> None:
-        self.functions: dict[str, Callable[[float], float]] = {}
-        constant: object = p
-        if isinstance(p, Mapping):
-            self.functions = {name: value for name, value in p.items() if callable(value)}
-            constant = {name: value for name, value in p.items() if not callable(value)}
-        self._constant = complete_parameters(plant, constant)
-        self._index = {name: i for i, name in enumerate(plant.parameter_names)}
-        for name in self.functions:
-            plant.parameter_values(**{name: 0.0})  # an unknown name lists those there are
-
-    def at(self, t: float) -> np.ndarray:
-        """Values at time t in s, shape (n_parameters,)."""
-        if not self.functions:
-            return self._constant
-        values = self._constant.copy()
-        for name, function in self.functions.items():
-            value = float(function(t))
-            if not np.isfinite(value):
-                raise ValueError(f"parameter {name!r} is not finite at t = {t:g} s: {value}")
-            values[self._index[name]] = value
-        return values
 
 
 def bind_sensors(sensors: Sequence[Sensor], plant: System, seed: int) -> tuple[BoundSensor, ...]:

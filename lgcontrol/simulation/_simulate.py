@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike
 
 from ..groups import check_element
 from ..integrators import Method
-from ..systems import System, TrimPoint
+from ..systems import Parameters, ParameterValues, System, TrimPoint
 from ..systems._system import not_a_system
 from ._clock import Queue, check_period
-from ._contract import ControlLaw, Disturbance, Estimator, Parameters, Reference, RunStatus
+from ._contract import ControlLaw, Disturbance, Estimator, Reference, RunStatus
 from ._controllers import (
     Cascade,
     Stage,
@@ -35,7 +35,6 @@ from ._random import check_seed
 from ._record import Recorder, states_followed
 from ._result import SimulationResult
 from ._run import (
-    ParameterValues,
     Run,
     bind_sensors,
     check_estimator,
@@ -202,7 +201,7 @@ def simulate(
         raise ValueError(f"tolerance must be from 1e-13 to 0.1, got {tolerance!r}")
     seed = check_seed(seed)
     start = check_element("x0", getattr(x0, "x", x0), plant.state, tolerance=inf)
-    parameters = ParameterValues(plant, p)
+    parameters = ParameterValues(plant.parameter_names, plant.nominal_parameters, p)
     stages = make_stages(controller, dt)
     if stages and estimator is None:
         check_model(plant, stages[-1])

@@ -11,6 +11,10 @@ from ._linearize import linearize as linearize
 from ._measurement import BoundMeasurement as BoundMeasurement
 from ._measurement import Measurement as Measurement
 from ._nlsys import to_nlsys as to_nlsys
+from ._parameter_values import FixedParameters as FixedParameters
+from ._parameter_values import Parameters as Parameters
+from ._parameter_values import ParameterValues as ParameterValues
+from ._parameter_values import values_by_name as values_by_name
 from ._rollout import RolloutDerivatives as RolloutDerivatives
 from ._rollout import rollout_derivatives as rollout_derivatives
 from ._signals import Input as Input
