@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from ..codegen import ModelFunction, Value, trace
 from ._motion import Motion
-from ._problem import Problem
+from ._problem import Problem, made_once
 
 
 def decay_rate(problem: Problem, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray) -> float:
@@ -24,7 +22,7 @@ def decay_rate(problem: Problem, t: float, x: np.ndarray, u: np.ndarray, p: np.n
     return float(max(0.0, -np.linalg.eigvals(A).real.min()))
 
 
-@lru_cache(maxsize=128)
+@made_once
 def _error_matrix(problem: Problem) -> ModelFunction:
     """``Df − ad_f``, the matrix of the errors' equation."""
     group = problem.group
