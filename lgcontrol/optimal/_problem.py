@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import UnknownNameError, check_one_by_one, check_shape, unknown_name
-from ..groups import check_element
 from ..integrators import Method, get_method
 from ..plotting import plot_run
 from ..systems import Parameter, System, Trajectory, block_slices, choose_method, stable_substeps
 from ..systems._step import step_residuals, unsolved
 from ..systems._system import not_a_system
+from ..systems._tracing import check_state
 from ._reference import sample_reference
 from ._statement import Bound, BoundRows, Residual, error_weight, input_weight
 
@@ -355,7 +355,7 @@ class OptimalControlProblem:
         -------
         OptimalSolution
         """
-        start = check_element("x0", x0, self.system.state, tolerance=np.inf)
+        start = check_state(self.system, "x0", x0)
         own = self.parameter_values(options.get("p"))[: self.system.n_parameters]
         finer = self.keeping_up(start, self.system.nominal_input, options.get("t0", 0.0), own)
         return make_solver(solver, finer).solve(start, **options)

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from math import inf
 from pathlib import Path
 from typing import Any, Protocol, TypeGuard
 
@@ -539,11 +538,11 @@ def tangent_advice(dim: int) -> str:
 
 
 def check_state(system: Signature, name: str, x: Any, *, batch: bool = False) -> np.ndarray:
-    """State from outside, normalised; a point or a tangent vector is told from it."""
+    """State from outside as `check_element` takes it; points and tangent vectors are told."""
     if hasattr(x, "x") and hasattr(x, "u"):
         raise TypeError(f"{name} must be a state of {system.name}: give the point's .x")
     try:
-        return check_element(name, x, system.state, batch=batch, tolerance=inf)
+        return check_element(name, x, system.state, batch=batch)
     except ValueError as error:
         if np.shape(x)[-1:] == (system.state.dim,) != (system.state.nq,):
             raise ValueError(f"{error}: {tangent_advice(system.state.dim)}") from None
