@@ -16,7 +16,7 @@ from lgcontrol.codegen import check_shape
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.optimal import points_of, sample_reference, values_by_name
 from lgcontrol.simulation import CallStatus
-from lgcontrol.systems import System
+from lgcontrol.systems import Parameter, System
 from lgcontrol.systems._system import not_a_system
 
 from ._goal import GoalMemory
@@ -103,8 +103,8 @@ class Controller(ABC):
         self._p = self._parameters_of(p, self._nominal_parameters)
 
     @property
-    def _parameter_names(self) -> tuple[str, ...]:
-        return self.system.parameter_names
+    def _declared(self) -> tuple[Parameter, ...]:
+        return self.system.parameters
 
     @property
     def _nominal_parameters(self) -> np.ndarray:
@@ -116,8 +116,8 @@ class Controller(ABC):
 
         Assign a mapping to change some (``{}`` changes nothing), None to make all nominal again.
         """
-        values = zip(self._parameter_names, map(float, self._p), strict=True)
-        return MappingProxyType(dict(values))
+        names = (entry.name for entry in self._declared)
+        return MappingProxyType(dict(zip(names, map(float, self._p), strict=True)))
 
     @parameters.setter
     def parameters(self, values: Values | None) -> None:
@@ -133,7 +133,7 @@ class Controller(ABC):
 
     def _parameters_of(self, values: Values | None, others: np.ndarray) -> np.ndarray:
         """Values of all parameters; those that a mapping does not name are the others'."""
-        return values_by_name(self._parameter_names, others, values)
+        return values_by_name(self._declared, others, values)
 
     def __call__(
         self, t: float, x: ArrayLike, reference: Any = None, *, p: Values | None = None

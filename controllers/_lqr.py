@@ -84,7 +84,7 @@ class LQR(Controller):
     ) -> None:
         if not isinstance(system, System):
             lqr(system, point)  # which says what was given
-        values = values_by_name(system.parameter_names, system.nominal_parameters, p)
+        values = values_by_name(system.parameters, system.nominal_parameters, p)
         period = sample_time(system, PERIOD if dt is None and not system.is_discrete else dt)
         self.regulator: Regulator = lqr(system, point, Q, R, dt=period, p=values)
         super().__init__(
@@ -164,7 +164,7 @@ class TVLQR(Controller):
     ) -> None:
         if not isinstance(system, System):
             tvlqr(system, trajectory)  # which says what was given
-        values = values_by_name(system.parameter_names, system.nominal_parameters, p)
+        values = values_by_name(system.parameters, system.nominal_parameters, p)
         self.regulator: TrajectoryRegulator = tvlqr(
             system, trajectory, Q, R, terminal=terminal, p=values
         )

@@ -260,8 +260,8 @@ class MPC(Controller):
         self._is_made = True
 
     @property
-    def _parameter_names(self) -> tuple[str, ...]:
-        return self.problem.parameter_names
+    def _declared(self) -> tuple[Parameter, ...]:
+        return self.problem.all_parameters
 
     @property
     def _nominal_parameters(self) -> np.ndarray:

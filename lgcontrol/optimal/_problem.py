@@ -167,16 +167,20 @@ class OptimalControlProblem:
             warnings.warn(self._too_few(needed), RuntimeWarning, stacklevel=3)
 
     @property
+    def all_parameters(self) -> tuple[Parameter, ...]:
+        """The system's parameters, then the problem's own."""
+        own = [entry for entry in self.parameters if isinstance(entry, Parameter)]
+        return (*self.system.parameters, *own)
+
+    @property
     def nominal_parameters(self) -> np.ndarray:
         """Nominal values of the system's parameters, then of the problem's own."""
-        own = [entry.nominal for entry in self.parameters if isinstance(entry, Parameter)]
-        return np.concatenate([self.system.nominal_parameters, own])
+        return np.array([entry.nominal for entry in self.all_parameters])
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
         """Names of the system's parameters, then of the problem's own."""
-        own = [entry.name for entry in self.parameters if isinstance(entry, Parameter)]
-        return (*self.system.parameter_names, *own)
+        return tuple(entry.name for entry in self.all_parameters)
 
     def parameter_values(self, p: Mapping[str, float] | ArrayLike | None = None) -> np.ndarray:
         """Values of all parameters, the system's first.
@@ -190,7 +194,7 @@ class OptimalControlProblem:
         -------
         ndarray, shape (n,)
         """
-        return values_by_name(self.parameter_names, self.nominal_parameters, p)
+        return values_by_name(self.all_parameters, self.nominal_parameters, p)
 
     def with_parameters(self, values: Mapping[str, float]) -> OptimalControlProblem:
         """Copy with other nominal values of the named parameters; compiled code serves both.
@@ -702,30 +706,42 @@ def _is_limit(value: Any) -> bool:
 
 
 def values_by_name(
-    names: Sequence[str], nominal: np.ndarray, p: Mapping[str, float] | ArrayLike | None
+    parameters: Sequence[Parameter],
+    others: np.ndarray,
+    p: Mapping[str, float] | ArrayLike | None,
 ) -> np.ndarray:
     """Values of parameters of a mapping or of an array.
 
     Parameters
     ----------
-    names : sequence of str
-    nominal : ndarray, shape (n,)
+    parameters : sequence of Parameter
+    others : ndarray, shape (n,)
         Values of those that a mapping does not name.
     p : mapping of str to float, array_like or None
 
     Returns
     -------
     ndarray, shape (n,)
+
+    Raises
+    ------
+    ValueError
+        If a value is outside the range of its parameter.
     """
     if p is None:
-        return nominal
+        return others
     if not isinstance(p, Mapping):
-        return check_shape("p", p, nominal.shape)
-    values = nominal.copy()
+        values = check_shape("p", p, others.shape)
+        for entry, value in zip(parameters, values, strict=True):
+            entry.check(value)
+        return values
+    values, names = others.copy(), [entry.name for entry in parameters]
     for name, value in p.items():
         if name not in names:
             raise UnknownNameError(unknown_name("parameter", name, names))
-        values[names.index(name)] = check_shape(f"parameter {name!r}", value, ())
+        k = names.index(name)
+        values[k] = check_shape(f"parameter {name!r}", value, ())
+        parameters[k].check(values[k])
     return values
 
 

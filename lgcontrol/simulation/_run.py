@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..codegen import UnknownNameError, unknown_name
 from ..groups import LieGroup, Product
 from ..systems import System, Trajectory
 from ..systems._tracing import complete_parameters
@@ -93,9 +94,11 @@ class ParameterValues:
             self.functions = {name: value for name, value in p.items() if callable(value)}
             constant = {name: value for name, value in p.items() if not callable(value)}
         self._constant = complete_parameters(plant, constant)
+        self._parameters = plant.parameters
         self._index = {name: i for i, name in enumerate(plant.parameter_names)}
         for name in self.functions:
-            plant.parameter_values(**{name: 0.0})  # an unknown name lists those there are
+            if name not in self._index:
+                raise UnknownNameError(unknown_name("parameter", name, plant.parameter_names))
 
     def at(self, t: float) -> np.ndarray:
         """Values at time t in s, shape (n_parameters,)."""
@@ -106,7 +109,9 @@ class ParameterValues:
             value = float(function(t))
             if not np.isfinite(value):
                 raise ValueError(f"parameter {name!r} is not finite at t = {t:g} s: {value}")
-            values[self._index[name]] = value
+            index = self._index[name]
+            self._parameters[index].check(value, f"at t = {t:g} s: ")
+            values[index] = value
         return values
 
 
