@@ -16,7 +16,7 @@ from lgcontrol.codegen import check_shape
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.optimal import points_of, sample_reference
 from lgcontrol.simulation import CallStatus
-from lgcontrol.systems import Parameters, ParameterValues, System
+from lgcontrol.systems import Parameter, Parameters, ParameterValues, System
 from lgcontrol.systems._system import not_a_system
 
 from ._goal import GoalMemory
@@ -99,12 +99,12 @@ class Controller(ABC):
         self._goals: tuple[GoalMemory, ...] = ()
         self._last: np.ndarray | None = None
         self._time = self.offset  # of the last call with a clock that can be read
-        self._values = ParameterValues(self._parameter_names, self._nominal_parameters, p)
+        self._values = ParameterValues(self._declared, self._nominal_parameters, p)
         self._p = self._values.at(self.offset)  # of the last call
 
     @property
-    def _parameter_names(self) -> tuple[str, ...]:
-        return self.system.parameter_names
+    def _declared(self) -> tuple[Parameter, ...]:
+        return self.system.parameters
 
     @property
     def _nominal_parameters(self) -> np.ndarray:
@@ -121,7 +121,7 @@ class Controller(ABC):
     @parameters.setter
     def parameters(self, values: Parameters | None) -> None:
         if values is None:
-            made = ParameterValues(self._parameter_names, self._nominal_parameters)
+            made = ParameterValues(self._declared, self._nominal_parameters)
         else:
             made = self._values.changed(values)
         self._p = made.at(self._time)  # which refuses what is no number

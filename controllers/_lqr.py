@@ -77,7 +77,7 @@ class LQR(Controller):
     ) -> None:
         if not isinstance(system, System):
             lqr(system, point)  # which says what was given
-        given = ParameterValues(system.parameter_names, system.nominal_parameters, p)
+        given = ParameterValues(system.parameters, system.nominal_parameters, p)
         values = given.at(offset)
         period = sample_time(system, PERIOD if dt is None and not system.is_discrete else dt)
         self.regulator: Regulator = lqr(system, point, Q, R, dt=period, p=values)
@@ -158,7 +158,7 @@ class TVLQR(Controller):
     ) -> None:
         if not isinstance(system, System):
             tvlqr(system, trajectory)  # which says what was given
-        given = ParameterValues(system.parameter_names, system.nominal_parameters, p)
+        given = ParameterValues(system.parameters, system.nominal_parameters, p)
         values = given.at(offset)
         self.regulator: TrajectoryRegulator = tvlqr(
             system, trajectory, Q, R, terminal=terminal, p=values

@@ -260,8 +260,8 @@ class MPC(Controller):
         self._is_made = True
 
     @property
-    def _parameter_names(self) -> tuple[str, ...]:
-        return self.problem.parameter_names
+    def _declared(self) -> tuple[Parameter, ...]:
+        return self.problem.all_parameters
 
     @property
     def _nominal_parameters(self) -> np.ndarray:
@@ -279,7 +279,7 @@ class MPC(Controller):
         other._take(self.problem.parametric(*names))
         own = self._values.constant
         nominal = np.concatenate([own, other._nominal_parameters[len(own) :]])
-        other._values = ParameterValues(other._parameter_names, nominal, self._values.functions)
+        other._values = ParameterValues(other._declared, nominal, self._values.functions)
         other._p = other._values.at(other.offset)
         return other
 

@@ -42,6 +42,7 @@ from ._trace import trace as trace
 from ._types import Shape as Shape
 from ._types import Value as Value
 from ._validate import UnknownNameError as UnknownNameError
+from ._validate import as_names as as_names
 from ._validate import check_one_by_one as check_one_by_one
 from ._validate import check_shape as check_shape
 from ._validate import format_shape as format_shape

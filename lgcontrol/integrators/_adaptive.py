@@ -60,7 +60,7 @@ def integrate(
         shape (dim,). A ModelFunction (see `lgcontrol.codegen.trace`) or casadi.Function runs about
         ten times faster than a Python function.
     x0 : array_like, shape (nq,)
-        State at the start; it is normalised.
+        State at the start (see `lgcontrol.groups.check_element`).
     span : (float, float)
         Times [s] of start and end; the end may be the earlier one.
     u, p : array_like
@@ -112,7 +112,7 @@ def integrate(
     """
     group = problem.group
     t0, t1 = map(float, check_shape("span", span, (2,)))
-    x = check_element("x0", x0, group, tolerance=np.inf)
+    x = check_element("x0", x0, group)
     tolerance = Tolerance(group, rtol, atol)
     for name, value in (("first_step", first_step), ("max_step", max_step)):
         if value is not None and not value > 0:

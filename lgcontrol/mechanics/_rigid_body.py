@@ -15,6 +15,7 @@ from ..codegen import (
     Shape,
     UnknownNameError,
     Value,
+    as_names,
     check_one_by_one,
     trace,
     unknown_name,
@@ -116,8 +117,7 @@ class RigidBody:
                 given = type(getattr(self, field)).__name__
                 raise TypeError(f"{self.name}: {field} must be a {kind.__name__}, not {given}")
         object.__setattr__(self, "forces", check_forces(self.name, self.forces))
-        is_text = isinstance(self.symbolic, str)
-        object.__setattr__(self, "symbolic", (self.symbolic,) if is_text else tuple(self.symbolic))
+        object.__setattr__(self, "symbolic", as_names(self.symbolic))
         if self.current is not None and not isinstance(self.current, Current):
             object.__setattr__(self, "current", Current(self.current))
         if self.added_mass is not None:

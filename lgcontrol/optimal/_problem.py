@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import UnknownNameError, check_one_by_one, check_shape, unknown_name
-from ..groups import check_element
 from ..integrators import Method, get_method
 from ..plotting import plot_run
 from ..systems import (
@@ -32,6 +31,7 @@ from ..systems import (
 )
 from ..systems._step import step_residuals, unsolved
 from ..systems._system import not_a_system
+from ..systems._tracing import check_state
 from ._reference import sample_reference
 from ._statement import Bound, BoundRows, Residual, error_weight, input_weight
 
@@ -176,16 +176,20 @@ class OptimalControlProblem:
             warnings.warn(self._too_few(needed), RuntimeWarning, stacklevel=3)
 
     @property
+    def all_parameters(self) -> tuple[Parameter, ...]:
+        """The system's parameters, then the problem's own."""
+        own = [entry for entry in self.parameters if isinstance(entry, Parameter)]
+        return (*self.system.parameters, *own)
+
+    @property
     def nominal_parameters(self) -> np.ndarray:
         """Nominal values of the system's parameters, then of the problem's own."""
-        own = [entry.nominal for entry in self.parameters if isinstance(entry, Parameter)]
-        return np.concatenate([self.system.nominal_parameters, own])
+        return np.array([entry.nominal for entry in self.all_parameters])
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
         """Names of the system's parameters, then of the problem's own."""
-        own = [entry.name for entry in self.parameters if isinstance(entry, Parameter)]
-        return (*self.system.parameter_names, *own)
+        return tuple(entry.name for entry in self.all_parameters)
 
     def parameter_values(self, p: FixedParameters | None = None) -> np.ndarray:
         """Values of all parameters, the system's first.
@@ -199,7 +203,7 @@ class OptimalControlProblem:
         -------
         ndarray, shape (n,)
         """
-        return values_by_name(self.parameter_names, self.nominal_parameters, p)
+        return values_by_name(self.all_parameters, self.nominal_parameters, p)
 
     def with_parameters(self, values: Mapping[str, float]) -> OptimalControlProblem:
         """Copy with other nominal values of the named parameters; compiled code serves both.
@@ -412,7 +416,7 @@ class OptimalControlProblem:
         -------
         OptimalSolution
         """
-        start = check_element("x0", x0, self.system.state, tolerance=np.inf)
+        start = check_state(self.system, "x0", x0)
         own = self.parameter_values(options.get("p"))[: self.system.n_parameters]
         finer = self.keeping_up(start, self.system.nominal_input, options.get("t0", 0.0), own)
         return make_solver(solver, finer).solve(start, **options)

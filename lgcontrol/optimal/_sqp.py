@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import check_shape
-from ..groups import check_element
 from ..systems import Trajectory
+from ..systems._tracing import check_state
 from ._given import Given
 from ._guess import make_guess, moved_on
 from ._problem import (
@@ -296,7 +296,7 @@ class SQPSolver:
         -------
         OptimalSolution
         """
-        x0 = check_element("x0", x0, self.problem.system.state, tolerance=np.inf)
+        x0 = check_state(self.problem.system, "x0", x0)
         times = self.problem.times(float(check_shape("t0", t0, ())))
         reference = self.problem.reference if reference is None else reference
         setting = self.setting(times, reference, p)

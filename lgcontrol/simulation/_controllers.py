@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen import check_shape
-from ..groups import LieGroup, Product
+from ..groups import LieGroup, Product, check_element
 from ..systems import System, Trajectory, TrimPoint
 from ._clock import Times
 from ._contract import ControlLaw
@@ -211,7 +211,8 @@ def reference_states(group: LieGroup, reference: Any, t: np.ndarray) -> np.ndarr
     values = [_state(reference(time)) for time in t.tolist()] if moving else [_state(reference)]
     if any(value is None or value.shape != (group.nq,) for value in values):
         return None
-    return np.array(values) if moving else np.tile(values[0], (len(t), 1))  # type: ignore[arg-type]
+    states = check_element("the reference's state", np.array(values), group, batch=True)
+    return states if moving else np.tile(states[0], (len(t), 1))
 
 
 def _takes_a_time(function: Callable[..., Any]) -> bool:

@@ -6,7 +6,6 @@ import signal
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from math import inf
 from time import perf_counter
 from types import FunctionType, MethodType
 from typing import Any
@@ -14,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..groups import check_element
 from ..integrators import Method
 from ..systems import Parameters, ParameterValues, System, TrimPoint
 from ..systems._system import not_a_system
+from ..systems._tracing import check_state
 from ._clock import Queue, check_period
 from ._contract import ControlLaw, Disturbance, Estimator, Reference, RunStatus
 from ._controllers import (
@@ -200,8 +199,8 @@ def simulate(
     if not (isinstance(tolerance, float | int) and 1e-13 <= tolerance <= 1e-1):
         raise ValueError(f"tolerance must be from 1e-13 to 0.1, got {tolerance!r}")
     seed = check_seed(seed)
-    start = check_element("x0", getattr(x0, "x", x0), plant.state, tolerance=inf)
-    parameters = ParameterValues(plant.parameter_names, plant.nominal_parameters, p)
+    start = check_state(plant, "x0", getattr(x0, "x", x0))
+    parameters = ParameterValues(plant.parameters, plant.nominal_parameters, p)
     stages = make_stages(controller, dt)
     if stages and estimator is None:
         check_model(plant, stages[-1])

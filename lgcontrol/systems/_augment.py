@@ -138,6 +138,9 @@ def _output_index(system: SystemDefinition, name: str) -> int:
     return names.index(name)
 
 
+# Time constants and delays are divided by, s.
+SHORTEST = 1e-9
+
 # What stands between a command and a system, each with its states
 
 
@@ -171,7 +174,7 @@ def input_lag(signal: Input, seconds: Any, dt: float) -> Stage:
         share = 1 - ca.exp(-dt / p[0]) if dt else 1 / p[0]
         return states[0], share * (command - states[0])
 
-    parameter = Parameter(f"{signal.name}.time_constant", "s", seconds)
+    parameter = Parameter(f"{signal.name}.time_constant", "s", seconds, lower=SHORTEST)
     return Stage("actuator", (signal.name,), (parameter,), run)
 
 
@@ -219,13 +222,13 @@ def _legendre(signal: Input, seconds: float, order: int) -> Stage:
     def run(states: Value, command: Value, p: Value) -> tuple[Value, Value]:
         return ca.sum1(states), (ca.DM(A) @ states + ca.DM(B) * command) / p[0]
 
-    parameter = Parameter(f"{signal.name}.delay", "s", seconds)
+    parameter = Parameter(f"{signal.name}.delay", "s", seconds, lower=SHORTEST)
     return Stage("delay", tuple(f"{signal.name}.{k}" for k in range(order)), (parameter,), run)
 
 
 def _positive(name: str, value: Any) -> float:
     number = float(value)
-    if not (isfinite(number) and number > 0):
+    if not (isfinite(number) and number >= SHORTEST):
         raise ValueError(f"{name} must be positive seconds, got {number}")
     return number
 

@@ -32,6 +32,7 @@ from ._signals import (
     names_of,
     nominal_of,
     set_by_name,
+    set_parameters,
 )
 from ._tracing import (
     Field,
@@ -192,7 +193,7 @@ class SystemDefinition(Generic[State]):
         ndarray, shape (..., n_parameters)
         """
         chosen = {**(values or {}), **named}
-        return set_by_name("parameter", self.parameter_names, self.nominal_parameters, chosen)
+        return set_parameters(self.parameters, chosen)
 
     @property
     def state_limits(self) -> tuple[np.ndarray, np.ndarray]:

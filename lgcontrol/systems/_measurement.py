@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import ModelFunction, UnknownNameError, check_shape, unknown_name
-from ..groups import LieGroup
+from ..codegen import ModelFunction, UnknownNameError, check_shape, is_symbolic, unknown_name
+from ..groups import LieGroup, check_element
 from ._definition import SystemDefinition
 from ._derivatives import output_derivatives
 from ._signals import check_name
@@ -204,4 +204,6 @@ class BoundMeasurement:
 
     def innovation(self, y: Any, t: Any, x: Any, u: Any, p: Any) -> np.ndarray:
         """``minus(y, h(t, x, u, p))``: what a measurement says beyond the state, (..., dim)."""
+        if not is_symbolic(y):
+            y = check_element(f"measurement {self.measurement.name}", y, self.group, batch=True)
         return self.group.minus(y, self.function(t, x, u, p))

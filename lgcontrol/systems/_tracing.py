@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from math import inf
 from pathlib import Path
 from typing import Any, Protocol, TypeGuard
 
@@ -20,7 +19,15 @@ import numpy as np
 from ..codegen import ModelFunction, Shape, Value, check_shape, format_shape
 from ..groups import LieGroup, check_element
 from ._errors import ErrorCoordinates
-from ._signals import Input, Parameter, choose_inputs, names_of, nominal_of, set_by_name
+from ._signals import (
+    Input,
+    Parameter,
+    check_parameters,
+    choose_inputs,
+    names_of,
+    nominal_of,
+    set_parameters,
+)
 
 Field = Callable[..., Any]
 """A callable (t, x, u, p) → column, on CasADi columns."""
@@ -82,15 +89,14 @@ class SystemFunction(ModelFunction):
         defaults: Mapping[str, Any],
     ) -> None:
         super().__init__(function, shapes=shapes, defaults=defaults)
-        self._names = names_of(system.parameters)
-        self._nominal = nominal_of(system.parameters)
+        self._parameters = system.parameters
         self._dim = system.state.dim
         self._advice = {"u": input_count(system), "p": parameter_names(system)}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """As for a ModelFunction, with what is known of the system."""
         _, (function, shapes, defaults, _, wanted) = super().__reduce__()
-        known = {key: getattr(self, key) for key in ("_names", "_nominal", "_dim", "_advice")}
+        known = {key: getattr(self, key) for key in ("_parameters", "_dim", "_advice")}
         return _rebuild, (function, shapes, defaults, known, wanted)
 
     def _general(self, values: tuple[Value, ...]) -> Any:
@@ -98,7 +104,7 @@ class SystemFunction(ModelFunction):
         if "p" in self.arguments:
             k = self.arguments.index("p")
             if isinstance(values[k], Mapping):
-                p = set_by_name("parameter", self._names, self._nominal.copy(), values[k])
+                p = set_parameters(self._parameters, values[k])
                 return self(*values[:k], p, *values[k + 1 :])
         try:
             return super()._general(values)
@@ -511,15 +517,14 @@ def complete_parameters(system: Signature, p: Any, *, batch: bool = False) -> np
     if p is None:
         return nominal_of(system.parameters)
     if isinstance(p, Mapping):
-        names, nominal = names_of(system.parameters), nominal_of(system.parameters)
-        return set_by_name("parameter", names, nominal, p)
+        return set_parameters(system.parameters, p)
     given = check_shape("p", p, (None,), batch=batch)
     if given.shape[-1] != len(system.parameters):
         expected = format_shape((len(system.parameters),), batch)
         raise ValueError(
             f"p has shape {given.shape}, expected {expected}: {parameter_names(system)}"
         )
-    return given
+    return check_parameters(system.parameters, given)
 
 
 def parameter_names(system: Signature) -> str:
@@ -539,11 +544,11 @@ def tangent_advice(dim: int) -> str:
 
 
 def check_state(system: Signature, name: str, x: Any, *, batch: bool = False) -> np.ndarray:
-    """State from outside, normalised; a point or a tangent vector is told from it."""
+    """State from outside as `check_element` takes it; points and tangent vectors are told."""
     if hasattr(x, "x") and hasattr(x, "u"):
         raise TypeError(f"{name} must be a state of {system.name}: give the point's .x")
     try:
-        return check_element(name, x, system.state, batch=batch, tolerance=inf)
+        return check_element(name, x, system.state, batch=batch)
     except ValueError as error:
         if np.shape(x)[-1:] == (system.state.dim,) != (system.state.nq,):
             raise ValueError(f"{error}: {tangent_advice(system.state.dim)}") from None

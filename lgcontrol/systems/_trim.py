@@ -109,7 +109,8 @@ def trim(
     wishes = read_wishes(system, where or {}, position)
     x, u = x.copy(), u.copy()
     set_wishes(system, wishes, x, u)
-    x = check_element("x", x, system.state, tolerance=inf)
+    # Single coordinates of a quaternion or a circle may be wished for: the others follow.
+    x = check_element("x with its wishes", x, system.state, tolerance=inf)
     free = np.array([i for i in system.input_index() if i not in wishes.inputs], dtype=int)
     blocks = read_moving(system, moving, wishes, p)
     bounds = _bounds(system, wishes, free)
@@ -395,7 +396,7 @@ def read_wishes(system: SystemDefinition, where: Mapping[str, Any], position: An
             wishes.coordinates[names.index(name)] = _number(f"where[{name!r}]", value)
         elif name in blocks:
             group = blocks[name][0]
-            wishes.blocks[name] = check_element(f"where[{name!r}]", value, group, tolerance=inf)
+            wishes.blocks[name] = check_element(f"where[{name!r}]", value, group)
         elif name in inner and name not in system.input_names:
             wishes.coordinates[inner[name]] = _number(f"where[{name!r}]", np.squeeze(value))
         elif name in system.input_names:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ....codegen import UnknownNameError, Value, check_shape, unknown_name
+from ....codegen import UnknownNameError, Value, as_names, check_shape, unknown_name
 from ....groups import SE3, LieGroup, Product, Rn
 from ....systems import Input, Parameter, System
 from ..._added_mass import Current
@@ -37,11 +37,11 @@ def multibody_system(
     inputs: Iterable[str | Input] | None = None,
     *,
     input_matrix: Any = None,
-    wrenches: Iterable[str] | Mapping[str, str] = (),
+    wrenches: str | Iterable[str] | Mapping[str, str] = (),
     forces: Mapping[str, Iterable[Force]] | None = None,
     added_mass: Mapping[str, Any] | None = None,
     current: Current | None = None,
-    parametric: Iterable[str] = (),
+    parametric: str | Iterable[str] = (),
     name: str | None = None,
     h: Any = None,
     output: LieGroup | None = None,
@@ -57,7 +57,7 @@ def multibody_system(
         columns.
     input_matrix : array_like, shape (nv, m), optional
         Generalized forces ``B u``.
-    wrenches : iterable of str, or mapping of str to str
+    wrenches : str, iterable of str, or mapping of str to str
         Frames on which a disturbance wrench acts, with its reference ("body" by default, or
         "hybrid" for world axes): inputs ``frame.fx`` … ``frame.mz`` with role "disturbance".
     forces : mapping of str to iterable of Force, optional
@@ -68,7 +68,7 @@ def multibody_system(
         (`Multibody.with_added_mass`, which its own functions know as well).
     current : Current, optional
         Motion of the fluid.
-    parametric : iterable of str
+    parametric : str or iterable of str
         Numbers of these forces and of the current that are parameters of the system, after those of
         the tree: "link.linear_drag.damping", "current.x", or the beginning of several.
     name : str, optional
@@ -108,7 +108,7 @@ def multibody_system(
     numbers = surroundings.coefficients
     for link in surroundings.added_mass:  # a number of the tree, which has no symbols for it
         del numbers[full_name(link, "added_mass")]
-    coefficients = Coefficients(numbers, parametric)
+    coefficients = Coefficients(numbers, as_names(parametric))
     mechanics = TreeMechanics(wet, tuple(drives), ca.sparsify(ca.DM(B)), surroundings, coefficients)
     state = state_of(tree)
     return System(
@@ -169,7 +169,7 @@ class TreeMechanics:
     def parameters(self) -> tuple[Parameter, ...]:
         """All parameters."""
         known = self.tree.named_numbers
-        own = [Parameter(name, known[name][1], known[name][0]) for name in self.tree.parameters]
+        own = [known[name] for name in self.tree.parameters]
         return (*own, *self.coefficients.parameters)
 
     @property
@@ -302,12 +302,14 @@ def _surroundings(
     tree: Tree,
     forces: Mapping[str, Iterable[Force]],
     current: Current | None,
-    wrenches: Iterable[str] | Mapping[str, str],
+    wrenches: str | Iterable[str] | Mapping[str, str],
 ) -> Surroundings:
     for link in forces:
         if link not in tree.links:
             raise UnknownNameError(unknown_name("link", link, tree.links))
-    references = wrenches if isinstance(wrenches, Mapping) else dict.fromkeys(wrenches, "body")
+    references = (
+        wrenches if isinstance(wrenches, Mapping) else dict.fromkeys(as_names(wrenches), "body")
+    )
     for frame, reference in references.items():
         if frame not in tree.frames:
             raise UnknownNameError(unknown_name("frame", frame, tree.frames))
