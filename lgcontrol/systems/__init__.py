@@ -5,6 +5,7 @@ from ._blocks import block_slices as block_slices
 from ._check import check_system as check_system
 from ._derivatives import field_derivatives as field_derivatives
 from ._errors import ErrorCoordinates as ErrorCoordinates
+from ._group_affine import is_group_affine as is_group_affine
 from ._linearize import Linearization as Linearization
 from ._linearize import TrajectoryLinearization as TrajectoryLinearization
 from ._linearize import linearize as linearize
