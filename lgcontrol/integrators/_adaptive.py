@@ -15,14 +15,7 @@ from ._method import Method, Trial
 from ._methods import METHODS, get_method
 from ._problem import Problem
 from ._solution import IntegrationStatus, Solution, Statistics, polynomial
-from ._step_control import (
-    EXPLICIT,
-    LOOK_EVERY,
-    MIN_ROUNDINGS,
-    STIFF,
-    StepControl,
-    shortest_step,
-)
+from ._step_control import MIN_ROUNDINGS, StepControl
 from ._stiffness import decay_rate
 from ._tolerance import Tolerance
 
@@ -145,7 +138,7 @@ class _Run:
         self.problem, self.u, self.p = problem, u, p
         self.group, self.tolerance = problem.group, tolerance
         self.may_change = method == "auto" and problem.is_symbolic
-        self._use(EXPLICIT if method == "auto" else get_method(method))
+        self._use(StepControl.EXPLICIT if method == "auto" else get_method(method))
         self.t, self.end, self.x = t0, t1, x
         self.forward = 1.0 if t1 >= t0 else -1.0
         self.times, self.states = [t0], [x]
@@ -174,7 +167,7 @@ class _Run:
         if not dt * decay_rate(self.problem, self.t, self.x, self.u, self.p) > STABLE:
             return False
         self.may_change = False
-        self._use(STIFF)
+        self._use(StepControl.STIFF)
         return True
 
     def advance(
@@ -196,7 +189,7 @@ class _Run:
             if len(self.times) - 1 + self.rejected >= max_steps:
                 self.status = IntegrationStatus.MAX_STEPS
                 return
-            shortest = shortest_step(self.t, self.end)
+            shortest = StepControl.shortest(self.t, self.end)
             remaining = abs(self.end - self.t)
             last = h >= remaining - shortest
             dt = self.forward * (remaining if last else h)
@@ -221,7 +214,7 @@ class _Run:
                 self.status = IntegrationStatus.EVENT
                 return
             h = min(abs(dt) * control.accepted(error, order), max_step)
-            if len(self.lengths) % LOOK_EVERY == 0:
+            if len(self.lengths) % StepControl.LOOK_EVERY == 0:
                 self._change_if_stiff(h)
             done = int(100 * (self.t - start) / (self.end - start))
             if progress is not None and done > percent:

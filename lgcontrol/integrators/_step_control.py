@@ -15,12 +15,16 @@ SHRINK, GROW = 0.2, 10.0  # limits on the change of the step
 INTEGRAL, PROPORTIONAL = 0.7, 0.4
 MIN_ROUNDINGS = 10  # a step is at least this many spacings of the time
 
-EXPLICIT, STIFF = METHODS["dormand_prince5"], METHODS["ros34pw2"]
-LOOK_EVERY = 25  # steps between looks at the fastest decay; rejections are looked at, too
-
 
 class StepControl:
     """Factors from one step to the next, of errors next to what is allowed.
+
+    Attributes
+    ----------
+    EXPLICIT, STIFF : Method
+        What steps are made with, and where the decay of fast modes keeps those short.
+    LOOK_EVERY : int
+        Steps between looks at the fastest decay; rejections are looked at, too.
 
     References
     ----------
@@ -32,6 +36,9 @@ class StepControl:
     >>> control.rejected(32.0, order=5), control.accepted(0.0, order=5)
     (0.45, 10.0)
     """
+
+    EXPLICIT, STIFF = METHODS["dormand_prince5"], METHODS["ros34pw2"]
+    LOOK_EVERY = 25
 
     def __init__(self) -> None:
         self._before = 1.0
@@ -50,7 +57,7 @@ class StepControl:
             return SHRINK
         return max(SHRINK, SAFETY * error ** (-1.0 / order))
 
-
-def shortest_step(t: float, end: float) -> float:
-    """Length in s below which rounding of the time is all there is."""
-    return float(MIN_ROUNDINGS * np.spacing(max(abs(t), abs(end))))
+    @staticmethod
+    def shortest(t: float, end: float) -> float:
+        """Length in s below which rounding of the time is all there is."""
+        return float(MIN_ROUNDINGS * np.spacing(max(abs(t), abs(end))))

@@ -27,11 +27,12 @@ from ..systems import (
     Trajectory,
     block_slices,
     choose_method,
+    not_a_system,
     stable_substeps,
+    step_residuals,
+    unsolved,
     values_by_name,
 )
-from ..systems._step import step_residuals, unsolved
-from ..systems._system import not_a_system
 from ._reference import sample_reference
 from ._statement import Bound, BoundRows, Residual, error_weight, input_weight
 

@@ -11,12 +11,15 @@ import numpy as np
 
 from ..codegen import ModelFunction, Value, chain, prepare, trace
 from ..groups import LieGroup, Product, Rn
-from ..integrators import Method, embedded_step, get_method
-from ..integrators._problem import nan_as_infinite
-from ..integrators._step_control import EXPLICIT, LOOK_EVERY, STIFF, StepControl, shortest_step
-from ..integrators._stiffness import decay_rate
-from ..systems import System
-from ..systems._step import resolved_step
+from ..integrators import (
+    Method,
+    StepControl,
+    decay_rate,
+    embedded_step,
+    get_method,
+    nan_as_infinite,
+)
+from ..systems import System, resolved_step
 from ._contract import RunStatus
 
 # States beyond have nothing to do with what was to be simulated; doubles have few digits left.
@@ -174,8 +177,11 @@ class Adaptive(Motion):
         self._h = min(max_step, FIXED_STEP)
         self._start = LARGEST
         self._control = StepControl()
-        self._choose(EXPLICIT)
-        self._look_at, self._patience = 0, LOOK_EVERY  # number of steps of the next look
+        self._choose(StepControl.EXPLICIT)
+        self._look_at, self._patience = (
+            0,
+            StepControl.LOOK_EVERY,
+        )  # number of steps of the next look
 
     @property
     def method(self) -> str:  # type: ignore[override]
@@ -192,7 +198,7 @@ class Adaptive(Motion):
     ) -> np.ndarray:
         """State after an interval, in steps as long as the tolerance lets them be."""
         allowed = SHARE * self.tolerance
-        least = shortest_step(t, t + seconds)
+        least = StepControl.shortest(t, t + seconds)
         most = MOST_STEPS * max(1.0, seconds / FIXED_STEP)
         h, done, count = self._h, 0.0, 0
         self._start = min(self._start, max(1.0, float(np.abs(x).max(initial=0.0))))
@@ -230,11 +236,11 @@ class Adaptive(Motion):
         """Choose the method for the steps to come; the length of the next one."""
         self._look_at = self.steps + self._patience
         rate = decay_rate(self.plant.problem, t, x, u, p)
-        if self._scheme is EXPLICIT:
+        if self._scheme is StepControl.EXPLICIT:
             if STABLE * h * rate > 1.0 and seconds * rate > MANY_STABLE:
-                self._choose(STIFF)
+                self._choose(StepControl.STIFF)
         elif h * rate < MANY_STABLE:
-            self._choose(EXPLICIT)
+            self._choose(StepControl.EXPLICIT)
             self._patience *= 4  # what did not pay is tried more rarely
             h = min(h, 1.0 / rate) if rate else h
         return h

@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike
 
 from ..groups import check_element
 from ..integrators import Method
-from ..systems import Parameters, ParameterValues, System, TrimPoint
-from ..systems._system import not_a_system
+from ..systems import Parameters, ParameterValues, System, TrimPoint, not_a_system
 from ._clock import Queue, check_period
 from ._contract import ControlLaw, Disturbance, Estimator, Reference, RunStatus
 from ._controllers import (

@@ -156,7 +156,12 @@ def set_by_name(
 
 
 def control_name(name: str) -> str:
-    """Name of a signal as python-control allows it: there a dot separates system and signal."""
+    """Name of a signal as python-control allows it: there a dot separates system and signal.
+
+    Parameters
+    ----------
+    name : str
+    """
     return name.replace(".", "_")
 
 
