@@ -16,8 +16,7 @@ from lgcontrol.codegen import check_shape
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.optimal import points_of, sample_reference
 from lgcontrol.simulation import CallStatus
-from lgcontrol.systems import Parameter, Parameters, ParameterValues, System
-from lgcontrol.systems._system import not_a_system
+from lgcontrol.systems import Parameter, Parameters, ParameterValues, System, not_a_system
 
 from ._goal import GoalMemory
 

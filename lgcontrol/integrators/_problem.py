@@ -140,7 +140,12 @@ def made_once(build: Callable[..., Made]) -> Callable[..., Made]:
 
 
 def nan_as_infinite(value: Value) -> Value:
-    """A measure of something wrong with NaN as infinity: `casadi.fmax` drops NaN."""
+    """A measure of something wrong with NaN as infinity: `casadi.fmax` drops NaN.
+
+    Parameters
+    ----------
+    value : value
+    """
     return ca.if_else(value < ca.inf, value, ca.inf)
 
 

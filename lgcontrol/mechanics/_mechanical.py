@@ -10,8 +10,7 @@ import numpy as np
 from ..codegen import Shape, Value, trace
 from ..groups import Product
 from ..integrators import Mechanical
-from ..systems import Input, Parameter
-from ..systems._tracing import TracedLater
+from ..systems import Input, Parameter, TracedLater
 
 
 class Equations(Protocol):

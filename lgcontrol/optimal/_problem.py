@@ -25,13 +25,14 @@ from ..systems import (
     System,
     Trajectory,
     block_slices,
+    check_state,
     choose_method,
+    not_a_system,
     stable_substeps,
+    step_residuals,
+    unsolved,
     values_by_name,
 )
-from ..systems._step import step_residuals, unsolved
-from ..systems._system import not_a_system
-from ..systems._tracing import check_state
 from ._reference import sample_reference
 from ._statement import Bound, BoundRows, Residual, error_weight, input_weight
 

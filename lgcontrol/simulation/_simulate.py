@@ -14,9 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..integrators import Method
-from ..systems import Parameters, ParameterValues, System, TrimPoint
-from ..systems._system import not_a_system
-from ..systems._tracing import check_state
+from ..systems import Parameters, ParameterValues, System, TrimPoint, check_state, not_a_system
 from ._clock import Queue, check_period
 from ._contract import ControlLaw, Disturbance, Estimator, Reference, RunStatus
 from ._controllers import (

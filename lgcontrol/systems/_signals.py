@@ -208,7 +208,12 @@ def check_parameters(parameters: Sequence[Parameter], p: np.ndarray) -> np.ndarr
 
 
 def control_name(name: str) -> str:
-    """Name of a signal as python-control allows it: there a dot separates system and signal."""
+    """Name of a signal as python-control allows it: there a dot separates system and signal.
+
+    Parameters
+    ----------
+    name : str
+    """
     return name.replace(".", "_")
 
 
