@@ -31,6 +31,9 @@ from ._base import ControlInfo, Controller
 from ._lqr import EARLY
 from ._start import starting_controllers
 
+# Names that a message lists before it counts the others.
+MOST_NAMED = 8
+
 
 @dataclass(frozen=True)
 class MPCInfo(ControlInfo):
@@ -248,11 +251,12 @@ class MPC(Controller):
         self._sent: list[tuple[float, np.ndarray]] = []  # answers with the times of their effect
         ignored = self.problem.ignored_limits
         if ignored:
-            first, others = ignored[0], len(ignored) - 1
-            several = f" and {others} more" if others else ""
+            block = ignored[0].partition(".")[0]
+            shown = ", ".join(name.removeprefix(f"{block}.") for name in ignored[:MOST_NAMED])
+            several = f" and {len(ignored) - MOST_NAMED} more" if ignored[MOST_NAMED:] else ""
             warnings.warn(
-                f"plans of {system.name} know nothing of the limits of {first}{several}: give "
-                f"bounds=[Bound({first.split('.')[0]!r}, lower, upper, soft=100)]; "
+                f"plans of {system.name} know nothing of the limits of {shown}{several}: give "
+                f"bounds=[Bound({block!r}, lower, upper, soft=100)]; "
                 f"{system.name}.limits holds the numbers",
                 RuntimeWarning,
                 stacklevel=2,

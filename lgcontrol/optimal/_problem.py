@@ -316,10 +316,11 @@ class OptimalControlProblem:
         blocks = block_slices(state)[0]
         configuration = None if system.structure is None else system.structure.configuration
         own = state.coordinate_names[blocks[configuration]] if configuration in blocks else None
+        bounded = [str(bound.of).removeprefix("state.") for bound in self.bounds]
         covered = {
             name
-            for bound in self.bounds
-            for name in (bound.of, *state.coordinate_names[blocks.get(str(bound.of), slice(0))])
+            for of in bounded
+            for name in (of, *state.coordinate_names[blocks.get(of, slice(0))])
         }
         return tuple(
             name for name in system.limits if name not in covered and (own is None or name in own)

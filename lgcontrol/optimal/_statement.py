@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import ModelFunction, UnknownNameError, check_shape, unknown_name
-from ..groups import LieGroup, Product
+from ..groups import LieGroup
 from ..systems import System, block_slices
+from ..systems._blocks import place_of
 
 # Eigenvalues of a semidefinite matrix from data come out negative by this share of the largest.
 SEMIDEFINITE_TOLERANCE = 1e-10
@@ -258,9 +259,11 @@ class Bound:
     Parameters
     ----------
     of : str or callable
-        What is bounded: a block of the state (its coordinates), one coordinate (``"pose.z"``),
-        one tangent coordinate (``"pose.rx"``: that component of minus(x, x_ref)), an input, or a
-        smooth function ``(t, x, u, p) → column``.
+        What is bounded: a block of the state at any depth (its coordinates; ``"joint1"`` or
+        ``"configuration.joint1"``), one coordinate (``"pose.z"``), one tangent coordinate
+        (``"pose.rx"``: that component of minus(x, x_ref)), an input, or a smooth function
+        ``(t, x, u, p) → column``. A name that is both a part of the state and an input, as a driven
+        joint's, is written ``"state.joint1"`` for the angle, ``"input.joint1"`` for the torque.
     lower, upper : float, array_like or str
         Limits, infinite if left out; a name is that of a parameter, whose value may change from
         call to call.
@@ -433,19 +436,19 @@ def _expression(
         return column, tuple(
             f"{bound.label}[{i}]" if size > 1 else bound.label for i in range(size)
         )
-    if isinstance(state, Product) and bound.of in state.blocks:
-        part = state.coordinate_slice(bound.of)
+    blocks = block_slices(state)[0]
+    of_state = dict.fromkeys((*blocks, *state.coordinate_names, *state.tangent_names))
+    place, name = place_of(f"bound {bound.label!r}", bound.of, of_state, system.input_names)
+    if place == "input":
+        return u[system.input_names.index(name)], (bound.label,)
+    if name in blocks:
+        part = blocks[name]
         return x[part], state.coordinate_names[part]
-    if bound.of in state.coordinate_names:
-        return x[state.coordinate_names.index(bound.of)], (bound.label,)
-    if bound.of in state.tangent_names:
-        return state.minus(x, x_ref)[state.tangent_names.index(bound.of)], (bound.label,)
-    if bound.of in system.input_names:
-        return u[system.input_names.index(bound.of)], (bound.label,)
-    blocks = tuple(state.blocks) if isinstance(state, Product) else ()
-    valid = dict.fromkeys(
-        (*blocks, *state.coordinate_names, *state.tangent_names, *system.input_names)
-    )
+    if name in state.coordinate_names:
+        return x[state.coordinate_names.index(name)], (bound.label,)
+    if name in state.tangent_names:
+        return state.minus(x, x_ref)[state.tangent_names.index(name)], (bound.label,)
+    valid = dict.fromkeys((*of_state, *system.input_names))
     message = unknown_name("bounded quantity", bound.of, valid)
     source, _, last = bound.of.rpartition(".")
     if last == "rate" and source in valid:

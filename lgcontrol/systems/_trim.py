@@ -14,7 +14,7 @@ import scipy
 
 from ..codegen import UnknownNameError, check_shape, unknown_name
 from ..groups import LieGroup, check_element
-from ._blocks import block_slices, blocks_of
+from ._blocks import block_slices, blocks_of, place_of
 from ._definition import SystemDefinition
 from ._derivatives import field_derivatives
 from ._steadiness import NO_GRADIENT, TrimPoint, classify, follow
@@ -59,7 +59,9 @@ def trim(
         Guess for the controls, and values of disturbances and noise; nominal if left out, as are
         the others where controls alone are given.
     where : mapping of str to float or array_like, optional
-        Values of coordinates ("pose.z"), whole blocks ("twist") and inputs ("thrust").
+        Values of coordinates ("pose.z"), whole blocks ("twist"), joints ("elbow", or
+        "configuration.elbow") and inputs ("thrust"); where an input has the name of its joint,
+        "state.elbow" is the angle, "input.elbow" the torque.
     position : array_like, optional
         Values of the coordinates x, y, z of the first block that has them, in m.
     moving : str, sequence of str, or bool
@@ -382,25 +384,24 @@ def read_wishes(system: SystemDefinition, where: Mapping[str, Any], position: An
     wishes = Wishes()
     names = list(system.state.coordinate_names)
     blocks = blocks_of(system.state)
-    # Joints of one coordinate by their own names, where these are not those of inputs.
+    # Joints of one coordinate by their own names.
     inner = {
         name: part.start
         for name, part in block_slices(system.state)[0].items()
         if part.stop - part.start == 1
     }
-    for name, value in where.items():
-        places = (name in names) + (name in blocks) + (name in system.input_names)
-        if places > 1:
-            raise ValueError(f"where: {name!r} names a state and an input of {system.name}")
-        if name in names:
-            wishes.coordinates[names.index(name)] = _number(f"where[{name!r}]", value)
+    for key, value in where.items():
+        of_state = {*names, *blocks, *inner}
+        place, name = place_of("where", key, of_state, system.input_names)
+        what = f"where[{key!r}]"
+        if place == "input":
+            wishes.inputs[system.input_names.index(name)] = _number(what, value)
+        elif name in names:
+            wishes.coordinates[names.index(name)] = _number(what, value)
         elif name in blocks:
-            group = blocks[name][0]
-            wishes.blocks[name] = check_element(f"where[{name!r}]", value, group)
-        elif name in inner and name not in system.input_names:
-            wishes.coordinates[inner[name]] = _number(f"where[{name!r}]", np.squeeze(value))
-        elif name in system.input_names:
-            wishes.inputs[system.input_names.index(name)] = _number(f"where[{name!r}]", value)
+            wishes.blocks[name] = check_element(what, value, blocks[name][0])
+        elif name in inner:
+            wishes.coordinates[inner[name]] = _number(what, np.squeeze(value))
         else:
             valid = [*names, *blocks, *system.input_names]
             raise UnknownNameError(unknown_name("state, block or input", name, valid))

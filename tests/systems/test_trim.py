@@ -416,5 +416,4 @@ def test_joints_go_by_their_own_names():
     )  # fmt: skip
     found = system.trim(where={"arm": 0.5, "configuration.hand": [0.25]})
     assert found.x == pytest.approx([0.5, 0.25, 0, 0])
-    # The name of an input is that input's.
-    assert system.trim(where={"hand": 0.75, "arm": 0.0}).u == pytest.approx([0.0, 0.75])
+    assert system.trim(where={"input.hand": 0.75, "arm": 0.0}).u == pytest.approx([0.0, 0.75])
