@@ -16,7 +16,8 @@ from ..systems import Input, System
 from ._body_system import body_state
 from ._fields import freeze, refuse_negative, set_field, unit_vector
 from ._mechanical import mechanical
-from ._rigid_body import MomentumFrame, RigidBody, check_momentum_frame
+from ._rigid_body import RigidBody
+from ._velocity_forms import MomentumFrame, check_momentum_frame
 
 
 @dataclass(frozen=True, eq=False)
