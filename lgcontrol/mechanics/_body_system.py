@@ -65,6 +65,10 @@ class BodyMechanics:
         """``Hᵀ (I + A) H``."""
         return self.equations.mass_matrix(self.equations.bind(p))
 
+    def inertia(self, x: Value, p: Value) -> Value:
+        """The same."""
+        return self.mass_matrix(x, p)
+
     def force(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """``τ + Q + ad_vᵀ M v``."""
         X, v, own, tau = self._split(x, u)
