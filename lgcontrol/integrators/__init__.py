@@ -19,6 +19,7 @@ from ._motion import LiftedMotion as LiftedMotion
 from ._motion import Motion as Motion
 from ._munthe_kaas import MuntheKaas as MuntheKaas
 from ._problem import Field as Field
+from ._problem import Lagrangian as Lagrangian
 from ._problem import Mechanical as Mechanical
 from ._problem import Problem as Problem
 from ._problem import Step as Step

@@ -136,7 +136,7 @@ class Method(ABC):
             raise TypeError(
                 f"{self.name} solves equations in a step: give MX, DM or NumPy values, not SX"
             )
-        if self.stiff_order and not is_symbolic(t, x, u, p, dt):
+        if (self.stiff_order or self.solves) and not is_symbolic(t, x, u, p, dt):
             X, U, P = (ca.DM(np.asarray(value, dtype=np.float64)) for value in (x, u, p))
             made = self._stepped(problem, t, X, U, P, dt, memory, estimate)
             if isinstance(x, ca.DM):

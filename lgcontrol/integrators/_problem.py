@@ -17,6 +17,39 @@ Field = Callable[[Value, Value, Value, Value], Value]
 
 
 @dataclass(frozen=True, eq=False)
+class Lagrangian:
+    """Inertia and what acts, apart: ``p = M v``, ``ṗ = ad_vᵀ p + ∂T/∂q + Q``.
+
+    What methods need that keep momenta. All members are callables on CasADi columns, in a System
+    model functions.
+
+    Attributes
+    ----------
+    mass_matrix : callable
+        ``(x, p) → M``, shape (n, n), of the velocities and of the `speeds`.
+    action : callable
+        ``(t, x, u, p) → Q``, shape (n,): all generalized forces, without those that come from the
+        inertia and the velocity alone.
+    kinetic_gradient : callable or None
+        ``(x, p) → ∂T/∂q``, shape (n,), in the tangent space of q, at fixed v. None where M is the
+        same in all configurations.
+    carried_momentum : callable or None
+        ``(x, y, p) → J(y)ᵀ Π(x)``, shape (n,): the momenta Π that the bodies have in space at a
+        state x, as generalized momentum in the configuration of a state y. None where it is
+        ``Ad(x⁻¹ y)ᵀ p``, as for one body.
+    speeds : str
+        Block of further velocities, after v: of coordinates that nothing depends on, such as
+        angles of wheels. Empty where there are none.
+    """
+
+    mass_matrix: Callable[..., Any]
+    action: Callable[..., Any]
+    kinetic_gradient: Callable[..., Any] | None = None
+    carried_momentum: Callable[..., Any] | None = None
+    speeds: str = ""
+
+
+@dataclass(frozen=True, eq=False)
 class Mechanical:
     """What is known of a mechanical system: ``q̇ = v``, ``M(q, p) v̇ = F(t, x, u, p)``.
 
@@ -48,6 +81,8 @@ class Mechanical:
     is_plain : bool
         Whether nothing acts besides weight, losses in the joints and the inputs, and these are
         generalized forces ``B u`` with a constant matrix ``input_map``.
+    lagrangian : Lagrangian or None
+        Its inertia and forces apart, where the state is nothing but motion.
     input_map : callable
         ``(t, x, u, p) → ∂F/∂u``, shape (nv, n_inputs).
     """
@@ -62,6 +97,7 @@ class Mechanical:
     losses: Callable[..., Any] | None = None
     model: Any = None
     is_plain: bool = False
+    lagrangian: Lagrangian | None = None
 
 
 @dataclass(frozen=True, eq=False)
