@@ -268,7 +268,10 @@ def _equation(problem: Problem, method: MomentumMethod) -> ca.Function:
     r, _ = method.scheme(_Terms(problem, *symbols))
     r = problem.symbol(r)
     return _function(
-        problem, f"{method.name}_equation", symbols, [ca.densify(r), -ca.jacobian(r, symbols[5])],
+        problem,
+        f"{method.name}_equation",
+        symbols,
+        [ca.densify(r), -ca.jacobian(r, symbols[5])],
         ["r", "K"],
     )
 
@@ -299,9 +302,7 @@ def _slopes(problem: Problem, method: MomentumMethod, parameters: bool) -> ca.Fu
     slopes = [ca.jacobian(both, symbols[1]) @ problem.group.rate_matrix(symbols[1])]
     slopes += [ca.jacobian(both, symbols[2])]
     slopes += [ca.jacobian(both, symbols[3])] if parameters else []
-    return _function(
-        problem, f"{method.name}_slopes", symbols, [ca.horzcat(*slopes)], ["slope"]
-    )
+    return _function(problem, f"{method.name}_slopes", symbols, [ca.horzcat(*slopes)], ["slope"])
 
 
 @lru_cache(maxsize=64)

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from ..groups import LieGroup, Product
-from ..systems import ParameterValues, System, Trajectory
+from ..systems import Measurement, ParameterValues, System, Trajectory
 from ._clock import Clock, as_fraction
 from ._contract import Estimator
 from ._controllers import Stage
 from ._disturbances import Disturbances
 from ._motion import Motion
-from ._sensor import BoundSensor, Sensor
+from ._sensor import BoundSensor, as_sensor
 
 FEEDBACKS = ("state", "measurement", "estimate")
 # A motion that is slower at its end, next to its mean, has come to rest.
@@ -70,16 +70,20 @@ class Run:
     settings: Mapping[str, Any]
 
 
-def bind_sensors(sensors: Sequence[Sensor], plant: System, seed: int) -> tuple[BoundSensor, ...]:
+def bind_sensors(
+    sensors: Sequence[Measurement], plant: System, seed: int
+) -> tuple[BoundSensor, ...]:
     """Sensors on the plant; their names must differ."""
     for sensor in sensors:
-        if not isinstance(sensor, Sensor):
-            raise TypeError(f"sensors must be a list of Sensor, got {type(sensor).__name__}")
+        if not isinstance(sensor, Measurement):
+            raise TypeError(
+                f"sensors must be a list of Sensor or Measurement, got {type(sensor).__name__}"
+            )
     names = [sensor.name for sensor in sensors]
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"two sensors are called {name!r}; names are {', '.join(names)}")
-    return tuple(BoundSensor(sensor, plant, seed) for sensor in sensors)
+    return tuple(BoundSensor(as_sensor(sensor), plant, seed) for sensor in sensors)
 
 
 def check_estimator(estimator: object, sensors: Sequence[BoundSensor]) -> None:

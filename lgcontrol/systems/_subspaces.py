@@ -165,7 +165,7 @@ def controllability(
     Parameters
     ----------
     linearization : Linearization
-    inputs : {"control", "disturbance", "noise", "all"}
+    inputs : {"control", "measured", "disturbance", "noise", "all"}
     tolerance : float
         A new direction counts when it is longer than this next to the size of the balanced A.
 
