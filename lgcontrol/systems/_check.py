@@ -50,9 +50,9 @@ def check_system(
         Violation of each check that applies, by name: distinct names; finite field, output and
         quantities; output on its group; the same answer for both signs of a quaternion; exact
         derivatives against central differences on the group (give x away from kinks); a structure
-        that gives f, and momenta that move with it; error coordinates that fit the constraints; integration
-        that converges with its order; invariants constant for the nominal input; idempotent
-        projection; pickling.
+        that gives f, and momenta that move with it; error coordinates that fit the constraints;
+        integration that converges with its order; invariants constant for the nominal input;
+        idempotent projection; pickling.
 
     Raises
     ------
@@ -302,7 +302,7 @@ def _lagrangian(system: SystemDefinition, at: Samples) -> Finding:
     if inner.kinetic_gradient is not None:
         expected += inner.kinetic_gradient(at.x, at.p)
     off = (ahead - back) / (2 * h) - expected
-    names = [name for key in own for name in state.blocks[key].tangent_names]  # type: ignore
+    names = tuple(name for key in own for name in state.blocks[key].tangent_names)  # type: ignore
     return _worst(
         off, 1 + np.abs(expected).max() + np.abs(p).max() / h / 1e6, _prefixed("ṗ", names)
     )
