@@ -541,7 +541,7 @@ class Merit:
         return self._parts(self.transcription.values(nodes, self.setting))
 
 
-class Step(NamedTuple):
+class MeritStep(NamedTuple):
     """A step that lowers the merit enough.
 
     Attributes
@@ -563,7 +563,7 @@ class Step(NamedTuple):
 
 def search(
     merit: Merit, nodes: Nodes, direction: StageQPSolution, weight: float = 0.0
-) -> Step | None:
+) -> MeritStep | None:
     """Longest halved step that lowers the merit enough; None if there is none.
 
     Parameters
@@ -578,7 +578,7 @@ def search(
 
     Returns
     -------
-    Step or None
+    MeritStep or None
     """
     qp = merit.qp
     now = qp.cost(np.zeros_like(direction.x), np.zeros_like(direction.u))
@@ -598,7 +598,7 @@ def search(
         cost, violation = merit.at(trial)
         change = cost + weight * violation - start
         if change <= SUFFICIENT_DECREASE * length * slope + ROUNDING * abs(start):
-            return Step(trial, length, weight, change / promised if promised < 0 else 0.0)
+            return MeritStep(trial, length, weight, change / promised if promised < 0 else 0.0)
         length /= 2
     return None
 

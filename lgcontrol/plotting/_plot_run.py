@@ -10,7 +10,7 @@ import numpy as np
 from ..codegen import UnknownNameError, unknown_name
 from ._draw import draw_calls, draw_panel, grid_size, make_grid, shows_times
 from ._panels import Panel, error_panels, input_panels, state_panels
-from ._run import Nodes, Plant, Run
+from ._run import Plant, PlottedNodes, PlottedRun
 from ._style import INK, WARN, head
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def plot_run(
-    run: Run, *, limits: Mapping[str, tuple[float, float]] | None = None, figure: Any = None
+    run: PlottedRun, *, limits: Mapping[str, tuple[float, float]] | None = None, figure: Any = None
 ) -> Figure:
     """Everything a run produced over time, one panel for each block of the state and unit.
 
@@ -73,7 +73,7 @@ def plot_run(
     return _draw(panels, called, title, color, figure)
 
 
-def _limits(run: Run, limits: Mapping[str, tuple[float, float]]) -> np.ndarray | None:
+def _limits(run: PlottedRun, limits: Mapping[str, tuple[float, float]]) -> np.ndarray | None:
     """Lower and upper limits of all coordinates, infinite without, shape (2, nq)."""
     known = getattr(run, "state_limits", None)
     if known is None and not limits:
@@ -88,7 +88,7 @@ def _limits(run: Run, limits: Mapping[str, tuple[float, float]]) -> np.ndarray |
 
 
 def plot_trajectory(
-    trajectory: Nodes, *, system: Plant | None = None, figure: Any = None
+    trajectory: PlottedNodes, *, system: Plant | None = None, figure: Any = None
 ) -> Figure:
     """States and inputs of a trajectory over time.
 
