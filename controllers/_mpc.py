@@ -401,6 +401,12 @@ class MPC(Controller):
             found[residual.name] = (error(times, x, system.nominal_input, self._p), group)
         return found
 
+    def kept_bounds(
+        self, times: np.ndarray, x: np.ndarray, u: np.ndarray, states: np.ndarray | None = None
+    ) -> dict[str, tuple[np.ndarray, float, float]]:
+        """Bounded quantities of the plans, for the record of a run; see `Controller`."""
+        return self.problem.bounded(times, x, u, self._p, states)
+
     def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
         started = time.perf_counter()
         start, state = self._start(t, x)

@@ -24,7 +24,7 @@ from ..systems._step import step_residuals, unsolved
 from ..systems._system import not_a_system
 from ..systems._tracing import check_state
 from ._reference import sample_reference
-from ._statement import Bound, BoundRows, Residual, error_weight, input_weight
+from ._statement import Bound, BoundRows, Residual, bounded_along, error_weight, input_weight
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -282,6 +282,49 @@ class OptimalControlProblem:
             name for name in system.limits if name not in covered and (own is None or name in own)
         )
 
+    def bounded(
+        self,
+        t: np.ndarray,
+        x: np.ndarray,
+        u: np.ndarray,
+        p: np.ndarray | None = None,
+        x_ref: np.ndarray | None = None,
+    ) -> dict[str, tuple[np.ndarray, float, float]]:
+        """Bounded quantities along a motion by name, with their lower and upper limits.
+
+        Parameters
+        ----------
+        t : ndarray, shape (k,)
+            In s.
+        x : ndarray, shape (k, nq)
+        u : ndarray, shape (k, n_inputs) or (k - 1, n_inputs)
+            Inputs, the last held where one is missing.
+        p : ndarray, shape (n,), optional
+            All parameters, nominal if left out.
+        x_ref : ndarray, shape (k, nq), optional
+            States of the reference; what is bounded next to it is left out without one.
+
+        Returns
+        -------
+        dict of str to (ndarray of shape (k,), float, float)
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import Rn
+        >>> cart = System("cart", Rn(1), lambda t, x, u, p: u, inputs=["push"])
+        >>> problem = OptimalControlProblem(cart, 5, 0.1, bounds=[Bound("push", upper=2.0)])
+        >>> problem.bounded(np.array([0.0, 0.1]), np.zeros((2, 1)), np.ones((1, 1)))
+        {'push': (array([1., 1.]), -inf, 2.0)}
+        """
+        held = (
+            u
+            if len(u) == len(t)
+            else np.concatenate([u, u[-1:] if len(u) else [self.system.nominal_input]])
+        )
+        values = self.nominal_parameters if p is None else p
+        points = (t, x, held, values, x_ref)
+        return bounded_along(self.system, self.bounds, self.parameter_names, points)
+
     def times(self, t0: float = 0.0) -> np.ndarray:
         """Times of the nodes in s, shape (N + 1,)."""
         return t0 + self.dt * np.arange(self.horizon + 1)
@@ -536,7 +579,7 @@ class OptimalSolution:
         return self.trajectory.u
 
     def plot(self, **options: Any) -> Figure:
-        """Plot states and inputs over time, the reference dashed.
+        """Plot states, inputs and what is bounded over time, the reference dashed.
 
         Parameters
         ----------
@@ -548,8 +591,13 @@ class OptimalSolution:
         matplotlib.figure.Figure
         """
         system = self.problem.system
+        kept = self.problem.bounded(self.t, self.x, self.u, x_ref=self.reference.x)
         run: Any = SimpleNamespace(
             name=system.name,
+            bounds={
+                name: SimpleNamespace(values=values, lower=lower, upper=upper)
+                for name, (values, lower, upper) in kept.items()
+            },
             group=system.state,
             t=self.t,
             x=self.x,
