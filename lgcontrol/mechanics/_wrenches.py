@@ -115,7 +115,7 @@ class WrenchInput(Force):
         Axes the components are along.
     point : array_like, shape (3,)
         Point of the body where the wrench acts [m].
-    role : {"control", "disturbance", "noise"}
+    role : {"control", "measured", "disturbance", "noise"}
         Role of the inputs.
     lower, upper : float
         Bounds of each input [N, N m].

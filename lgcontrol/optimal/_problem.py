@@ -19,10 +19,20 @@ from numpy.typing import ArrayLike
 from ..codegen import UnknownNameError, check_one_by_one, check_shape, unknown_name
 from ..integrators import Method, get_method
 from ..plotting import plot_run
-from ..systems import Parameter, System, Trajectory, block_slices, choose_method, stable_substeps
-from ..systems._step import step_residuals, unsolved
-from ..systems._system import not_a_system
-from ..systems._tracing import check_state
+from ..systems import (
+    FixedParameters,
+    Parameter,
+    System,
+    Trajectory,
+    block_slices,
+    check_state,
+    choose_method,
+    not_a_system,
+    stable_substeps,
+    step_residuals,
+    unsolved,
+    values_by_name,
+)
 from ._reference import sample_reference
 from ._statement import Bound, BoundRows, Residual, bounded_along, error_weight, input_weight
 
@@ -182,7 +192,7 @@ class OptimalControlProblem:
         """Names of the system's parameters, then of the problem's own."""
         return tuple(entry.name for entry in self.all_parameters)
 
-    def parameter_values(self, p: Mapping[str, float] | ArrayLike | None = None) -> np.ndarray:
+    def parameter_values(self, p: FixedParameters | None = None) -> np.ndarray:
         """Values of all parameters, the system's first.
 
         Parameters
@@ -217,12 +227,13 @@ class OptimalControlProblem:
         return self._like(system=system, parameters=own)
 
     def parametric(self, *names: str) -> OptimalControlProblem:
-        """Copy in which limits of bounds are parameters, so that they may change at run time.
+        """Copy in which limits are parameters, so that they may change at run time.
 
         Parameters
         ----------
         *names : str
-            ``"label.lower"`` or ``"label.upper"`` of bounds whose limit there is one number.
+            ``"label.lower"`` or ``"label.upper"`` of bounds whose limit there is one number, or of
+            controls: the system's own limits stay, so that a parameter can only be the tighter one.
 
         Returns
         -------
@@ -245,6 +256,16 @@ class OptimalControlProblem:
             for side in ("lower", "upper")
             if _is_limit(getattr(bound, side))
         }
+        for entry in self.system.inputs:
+            own = [f"{entry.name}.{side}" for side in ("lower", "upper")]
+            if entry.role != "control" or not {*own} & {*names} - {*places}:
+                continue
+            bounds.append(Bound(entry.name, entry.lower, entry.upper))
+            places |= {
+                name: (len(bounds) - 1, name.rpartition(".")[2])
+                for name in own
+                if name not in places
+            }
         for name in names:
             if name not in places:
                 raise UnknownNameError(unknown_name("limit", name, places))
@@ -258,6 +279,29 @@ class OptimalControlProblem:
         kept = {} if not self._is_automatic else {"substeps": None}  # type: ignore[attr-defined]
         kept |= {"method": "auto"} if self._chooses else {}  # type: ignore[attr-defined]
         return replace(self, **(kept | changes))
+
+    def input_limits(self, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Hard limits of all inputs for values of the parameters, the system's and those of bounds.
+
+        Parameters
+        ----------
+        p : ndarray, shape (n,)
+
+        Returns
+        -------
+        tuple of ndarray, shapes (n_inputs,)
+        """
+        system, names = self.system, self.parameter_names
+        lower, upper = (limit.copy() for limit in system.input_bounds)
+        for bound in self.bounds:
+            if bound.soft is None and bound.at != "terminal" and bound.of in system.input_names:
+                i = system.input_names.index(str(bound.of))
+                low, high = (
+                    p[names.index(limit)] if isinstance(limit, str) else limit
+                    for limit in (bound.lower, bound.upper)
+                )
+                lower[i], upper[i] = max(lower[i], np.max(low)), min(upper[i], np.min(high))
+        return lower, upper
 
     @property
     def ignored_limits(self) -> tuple[str, ...]:
@@ -359,6 +403,20 @@ class OptimalControlProblem:
         finer = replace(self, method=method, substeps=needed)
         object.__setattr__(finer, "_is_automatic", True)
         return finer
+
+    def too_few_substeps(self, x: Any, u: Any, t: Any = 0.0, p: Any = None) -> str:
+        """What is wrong with the substeps at some states; empty where they keep up.
+
+        Arguments are those of `keeping_up`, which helps. Substeps that the user gave are right.
+
+        Returns
+        -------
+        str
+        """
+        if not self._is_automatic:  # type: ignore[attr-defined]
+            return ""
+        needed = self._needed_substeps(x, u, t, p)
+        return self._too_few(needed) if needed > self.substeps else ""
 
     def _choice(self, x: Any, u: Any, t: Any = 0.0, p: Any = None) -> str:
         """Method for steps that begin at some states."""
@@ -752,46 +810,6 @@ def _check_horizon(value: Any, dt: float | None) -> int:
 def _is_limit(value: Any) -> bool:
     """Whether a limit is one finite number."""
     return not isinstance(value, str) and np.ndim(value) == 0 and bool(np.isfinite(value))
-
-
-def values_by_name(
-    parameters: Sequence[Parameter],
-    others: np.ndarray,
-    p: Mapping[str, float] | ArrayLike | None,
-) -> np.ndarray:
-    """Values of parameters of a mapping or of an array.
-
-    Parameters
-    ----------
-    parameters : sequence of Parameter
-    others : ndarray, shape (n,)
-        Values of those that a mapping does not name.
-    p : mapping of str to float, array_like or None
-
-    Returns
-    -------
-    ndarray, shape (n,)
-
-    Raises
-    ------
-    ValueError
-        If a value is outside the range of its parameter.
-    """
-    if p is None:
-        return others
-    if not isinstance(p, Mapping):
-        values = check_shape("p", p, others.shape)
-        for entry, value in zip(parameters, values, strict=True):
-            entry.check(value)
-        return values
-    values, names = others.copy(), [entry.name for entry in parameters]
-    for name, value in p.items():
-        if name not in names:
-            raise UnknownNameError(unknown_name("parameter", name, names))
-        k = names.index(name)
-        values[k] = check_shape(f"parameter {name!r}", value, ())
-        parameters[k].check(values[k])
-    return values
 
 
 def _check_substeps(value: Any) -> int:

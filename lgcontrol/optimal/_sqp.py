@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import check_shape
-from ..systems import Trajectory
-from ..systems._tracing import check_state
+from ..systems import Trajectory, check_state
 from ._given import Given
 from ._guess import make_guess, moved_on
 from ._problem import (

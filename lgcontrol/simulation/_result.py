@@ -11,8 +11,7 @@ import numpy as np
 
 from ..codegen import UnknownNameError, unknown_name
 from ..groups import LieGroup, Product
-from ..systems import Trajectory, block_slices
-from ..systems._signals import control_name
+from ..systems import Trajectory, block_slices, control_name
 from ._contract import RunStatus
 from ._logs import BoundedQuantity, ControllerLog, Measurements, TaskError
 from ._storage import read_result, write_result

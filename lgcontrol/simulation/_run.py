@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..codegen import UnknownNameError, unknown_name
 from ..groups import LieGroup, Product
-from ..systems import System, Trajectory
-from ..systems._tracing import complete_parameters
+from ..systems import Measurement, ParameterValues, System, Trajectory
 from ._clock import Clock, as_fraction
-from ._contract import Estimator, Parameters
+from ._contract import Estimator
 from ._controllers import Stage
 from ._disturbances import Disturbances
 from ._motion import Motion
-from ._sensor import BoundSensor, Sensor
+from ._sensor import BoundSensor, as_sensor
 
 FEEDBACKS = ("state", "measurement", "estimate")
 # A motion that is slower at its end, next to its mean, has come to rest.
@@ -72,59 +70,20 @@ class Run:
     settings: Mapping[str, Any]
 
 
-class ParameterValues:
-    """The plant's parameters over time: numbers, and functions of time by name.
-
-    Parameters
-    ----------
-    plant : System
-    p : Parameters or None
-        Nominal for None.
-
-    Attributes
-    ----------
-    functions : dict of str to callable
-        Parameters that change.
-    """
-
-    def __init__(self, plant: System, p: Parameters | None) -> None:
-        self.functions: dict[str, Callable[[float], float]] = {}
-        constant: object = p
-        if isinstance(p, Mapping):
-            self.functions = {name: value for name, value in p.items() if callable(value)}
-            constant = {name: value for name, value in p.items() if not callable(value)}
-        self._constant = complete_parameters(plant, constant)
-        self._parameters = plant.parameters
-        self._index = {name: i for i, name in enumerate(plant.parameter_names)}
-        for name in self.functions:
-            if name not in self._index:
-                raise UnknownNameError(unknown_name("parameter", name, plant.parameter_names))
-
-    def at(self, t: float) -> np.ndarray:
-        """Values at time t in s, shape (n_parameters,)."""
-        if not self.functions:
-            return self._constant
-        values = self._constant.copy()
-        for name, function in self.functions.items():
-            value = float(function(t))
-            if not np.isfinite(value):
-                raise ValueError(f"parameter {name!r} is not finite at t = {t:g} s: {value}")
-            index = self._index[name]
-            self._parameters[index].check(value, f"at t = {t:g} s: ")
-            values[index] = value
-        return values
-
-
-def bind_sensors(sensors: Sequence[Sensor], plant: System, seed: int) -> tuple[BoundSensor, ...]:
+def bind_sensors(
+    sensors: Sequence[Measurement], plant: System, seed: int
+) -> tuple[BoundSensor, ...]:
     """Sensors on the plant; their names must differ."""
     for sensor in sensors:
-        if not isinstance(sensor, Sensor):
-            raise TypeError(f"sensors must be a list of Sensor, got {type(sensor).__name__}")
+        if not isinstance(sensor, Measurement):
+            raise TypeError(
+                f"sensors must be a list of Sensor or Measurement, got {type(sensor).__name__}"
+            )
     names = [sensor.name for sensor in sensors]
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"two sensors are called {name!r}; names are {', '.join(names)}")
-    return tuple(BoundSensor(sensor, plant, seed) for sensor in sensors)
+    return tuple(BoundSensor(as_sensor(sensor), plant, seed) for sensor in sensors)
 
 
 def check_estimator(estimator: object, sensors: Sequence[BoundSensor]) -> None:

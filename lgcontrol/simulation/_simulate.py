@@ -14,11 +14,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..integrators import Method
-from ..systems import System, TrimPoint
-from ..systems._system import not_a_system
-from ..systems._tracing import check_state
+from ..systems import (
+    Measurement,
+    Parameters,
+    ParameterValues,
+    System,
+    TrimPoint,
+    check_state,
+    not_a_system,
+)
 from ._clock import Queue, check_period
-from ._contract import ControlLaw, Disturbance, Estimator, Parameters, Reference, RunStatus
+from ._contract import ControlLaw, Disturbance, Estimator, Reference, RunStatus
 from ._controllers import (
     Cascade,
     Stage,
@@ -34,7 +40,6 @@ from ._random import check_seed
 from ._record import Recorder, states_followed
 from ._result import SimulationResult
 from ._run import (
-    ParameterValues,
     Run,
     bind_sensors,
     check_estimator,
@@ -44,7 +49,7 @@ from ._run import (
     make_clock,
     warn_beyond_limits,
 )
-from ._sensor import BoundSensor, Sensor
+from ._sensor import BoundSensor
 
 # Of the motion between events, where none is given.
 TOLERANCE = 1e-6
@@ -71,7 +76,7 @@ def simulate(
     reference: Reference | None = None,
     dt: float | None = None,
     record_dt: float | None = None,
-    sensors: Sequence[Sensor] = (),
+    sensors: Sequence[Measurement] = (),
     estimator: Estimator | None = None,
     feedback: str | None = None,
     disturbances: Sequence[Disturbance | Kick | Pulse] | Disturbance | Kick | Pulse = (),
@@ -113,7 +118,7 @@ def simulate(
         Longest time between recorded states, s. All times at which something happens are recorded
         anyway; without a controller the default is `dt`, `max_step` or 0.01 s (one sample for
         discrete plants).
-    sensors : sequence of Sensor
+    sensors : sequence of Sensor or Measurement
     estimator : Estimator, optional
         ``predict(t, u, dt)`` with all inputs as far as they are known (disturbances are nominal)
         after each interval, ``update(sensor, y)`` with the sensor's name at each delivery, the
@@ -201,7 +206,7 @@ def simulate(
         raise ValueError(f"tolerance must be from 1e-13 to 0.1, got {tolerance!r}")
     seed = check_seed(seed)
     start = check_state(plant, "x0", getattr(x0, "x", x0))
-    parameters = ParameterValues(plant, p)
+    parameters = ParameterValues(plant.parameters, plant.nominal_parameters, p)
     stages = make_stages(controller, dt)
     if stages and estimator is None:
         check_model(plant, stages[-1])

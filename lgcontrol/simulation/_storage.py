@@ -10,8 +10,8 @@ import numpy as np
 
 from ..codegen import check_shape
 from ..groups import LieGroup, check_element, describe_group, group_from_description
-from ..io._archive import DAMAGE, LARGEST, damage_reason, read_archive, write_archive
-from ..systems._trajectory import read_group
+from ..io import DAMAGE, LARGEST_ARCHIVE, damage_reason, read_archive, write_archive
+from ..systems import read_group
 from ._contract import RunStatus
 from ._logs import BoundedQuantity, ControllerLog, Measurements, TaskError
 
@@ -27,7 +27,9 @@ def write_result(result: Mapping[str, Any], path: Path) -> Path:
     return write_archive(path, SCHEMA, VERSION, *_to_plain(result))
 
 
-def read_result(path: Path, group: LieGroup | None, largest: int = LARGEST) -> dict[str, Any]:
+def read_result(
+    path: Path, group: LieGroup | None, largest: int = LARGEST_ARCHIVE
+) -> dict[str, Any]:
     """Fields of the `SimulationResult` in a file; see its ``load``."""
     path, arrays, description = read_archive(
         path, SCHEMA, VERSION, "saved simulation result", largest

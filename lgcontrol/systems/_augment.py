@@ -325,6 +325,7 @@ class Augmented:
             loss_jacobian=self._static(inner.loss_jacobian),
             losses=self._static(inner.losses),
             is_plain=inner.is_plain and not self.stages,
+            lagrangian=None,  # lags and integrals are no motion
         )
 
     def _derivatives(self, t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value]:

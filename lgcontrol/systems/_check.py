@@ -50,7 +50,7 @@ def check_system(
         Violation of each check that applies, by name: distinct names; finite field, output and
         quantities; output on its group; the same answer for both signs of a quaternion; exact
         derivatives against central differences on the group (give x away from kinks); a structure
-        that gives f; error coordinates that fit the constraints; integration
+        that gives f, and momenta that move with it; error coordinates that fit the constraints; integration
         that converges with its order; invariants constant for the nominal input; idempotent
         projection; pickling.
 
@@ -277,6 +277,37 @@ def _structure(system: SystemDefinition, at: Samples) -> Finding:
     return max(found)
 
 
+def _lagrangian(system: SystemDefinition, at: Samples) -> Finding:
+    """``d/dt (M v) = ad_vᵀ M v + ∂T/∂q + Q`` along the field, by differences."""
+    known, state = system.structure, system.state
+    if known is None or known.lagrangian is None:
+        return None
+    inner = known.lagrangian
+    own = [known.velocity, *([inner.speeds] if inner.speeds else [])]
+    group = state.blocks[known.configuration]  # type: ignore[attr-defined]
+
+    def velocity(x: np.ndarray) -> np.ndarray:
+        return np.concatenate([state.split(x)[key] for key in own], axis=-1)  # type: ignore
+
+    def momentum(x: np.ndarray) -> np.ndarray:
+        return (inner.mass_matrix(x, at.p) @ velocity(x)[..., None])[..., 0]
+
+    rate = system.f(at.t, at.x, at.u, at.p)
+    h = STEP / (1 + np.abs(rate).max())
+    ahead, back = (momentum(state.plus(at.x, s * h * rate)) for s in (1.0, -1.0))
+    v, p = velocity(at.x)[..., : group.dim], momentum(at.x)
+    expected = inner.action(at.t, at.x, at.u, at.p)
+    turning = np.swapaxes(group.ad(v), -1, -2) @ p[..., : group.dim, None]
+    expected[..., : group.dim] += turning[..., 0]
+    if inner.kinetic_gradient is not None:
+        expected += inner.kinetic_gradient(at.x, at.p)
+    off = (ahead - back) / (2 * h) - expected
+    names = [name for key in own for name in state.blocks[key].tangent_names]  # type: ignore
+    return _worst(
+        off, 1 + np.abs(expected).max() + np.abs(p).max() / h / 1e6, _prefixed("ṗ", names)
+    )
+
+
 def _symmetric(what: str, matrix: np.ndarray, names: tuple[str, ...], *, definite: bool) -> Any:
     """Largest asymmetry; infinite where an eigenvalue has the wrong sign."""
     size = np.abs(matrix).max(initial=0.0)
@@ -364,6 +395,7 @@ CHECKS: dict[str, Callable[[SystemDefinition, Samples], Finding]] = {
     "f and h do not see a quaternion's sign": _both_signs,
     "derivatives equal central differences": _derivatives,
     "structure is that of f": _structure,
+    "momenta move with f": _lagrangian,
     "error coordinates fit the constraints": _errors,
     "steps converge with their order": _converges,
     "invariants are constant": _invariants,

@@ -13,10 +13,10 @@ import numpy as np
 from ..codegen import UnknownNameError, is_symbolic, unknown_name
 from ..groups import LieGroup
 
-Role = Literal["control", "disturbance", "noise"]
-"""What an input is: commanded, acting from outside, or noise of sensors."""
+Role = Literal["control", "measured", "disturbance", "noise"]
+"""What an input is: commanded, measured (as by an IMU), acting from outside, or noise."""
 
-InputChoice = Literal["control", "disturbance", "noise", "all"]
+InputChoice = Literal["control", "measured", "disturbance", "noise", "all"]
 """A role, or the inputs of all roles."""
 
 
@@ -34,8 +34,8 @@ class Input:
     nominal : float
         Value when nothing else is said, and about which linearizations are taken; within the
         bounds.
-    role : {"control", "disturbance", "noise"}
-        Controllers see controls only; simulations feed the others.
+    role : {"control", "measured", "disturbance", "noise"}
+        Controllers see controls only; simulations feed the others, logs feed measured ones.
 
     Examples
     --------
@@ -208,7 +208,12 @@ def check_parameters(parameters: Sequence[Parameter], p: np.ndarray) -> np.ndarr
 
 
 def control_name(name: str) -> str:
-    """Name of a signal as python-control allows it: there a dot separates system and signal."""
+    """Name of a signal as python-control allows it: there a dot separates system and signal.
+
+    Parameters
+    ----------
+    name : str
+    """
     return name.replace(".", "_")
 
 

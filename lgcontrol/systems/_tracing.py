@@ -504,7 +504,8 @@ def complete_input(
 def input_count(system: Signature) -> str:
     """Say what the inputs of a system are, and how to get all from the controls."""
     counts = Counter(entry.role for entry in system.inputs)
-    words = {"control": "control", "disturbance": "disturbance", "noise": "noise input"}
+    words = {entry.role: entry.role for entry in system.inputs}
+    words |= {"measured": "measured input", "noise": "noise input"}
     parts = [f"{n} {words[role]}{'s' * (n != 1)}" for role, n in counts.items()]
     text = f"{system.name} has {' + '.join(parts) or 'no inputs'}"
     if len(counts) > 1 and counts["control"]:

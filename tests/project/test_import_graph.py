@@ -37,6 +37,26 @@ def imports(source: str, module: str, is_package: bool, known: Iterable[str]) ->
     return (found & known) - {module}
 
 
+def private_imports(source: str, module: str, is_package: bool) -> set[str]:
+    """What a module imports of another room that is not in that room's list of names."""
+    tree, parents = ast.parse(source), module if is_package else module.rpartition(".")[0]
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = parents.split(".")[: len(parents.split(".")) - node.level + 1]
+            base = ".".join([*(above if node.level else []), *filter(None, [node.module])])
+            names = [f"{base}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            inside = any(part.startswith("_") for part in name.split("."))
+            if inside and name.split(".")[0] == FACADE and layer_of(name) != layer_of(module):
+                found.add(name)
+    return found
+
+
 def circles(graph: Mapping[str, Iterable[str]]) -> list[set[str]]:
     """Strongly connected components with more than one member (Tarjan's algorithm, by hand)."""
     number: dict[str, int] = {}
@@ -98,6 +118,32 @@ def test_no_circle_between_rooms():
     found = circles({room: sorted(targets - {room}) for room, targets in rooms.items()})
     large = [sorted(circle) for circle in found if not circle <= BETWEEN_ROOMS]
     assert not large, large
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_take_from_others_what_these_export(room):
+    """A name that two rooms need is an export: it is documented, and the file may change."""
+    found = {
+        name: sorted(
+            private_imports(PATHS[name].read_text(), name, PATHS[name].name == "__init__.py")
+        )
+        for name in GRAPH
+        if layer_of(name) == room
+    }
+    assert not {name: names for name, names in found.items() if names}
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("from ..groups._so3 import SO3", {"lgcontrol.groups._so3.SO3"}),
+        ("def f():\n    from lgcontrol.groups import _so3", {"lgcontrol.groups._so3"}),
+        ("import lgcontrol.groups._so3", {"lgcontrol.groups._so3"}),
+        ("from ..groups import SO3\nfrom ._b import B\nfrom numpy import _core", set()),
+    ],
+)
+def test_planted_private_imports_are_found(source, expected):
+    assert private_imports(source, "lgcontrol.systems._a", False) == expected
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from ..derivatives._first import inverse_dynamics_derivatives
 from ..dynamics._forward_dynamics import forward_dynamics
 from ..dynamics._inverse_dynamics import inverse_dynamics
 from ..dynamics._mass_matrix import mass_matrix, refuse_singular
-from ..dynamics._momentum import kinetic_energy, potential_energy
+from ..dynamics._momentum import carried_momentum, kinetic_energy, potential_energy
 from ..kinematics._node_motion import NodeMotion, node_motion
 from ._tree import Tree
 
@@ -131,6 +131,8 @@ def multibody_system(
             mechanics.parameters,
             loss_jacobian=mechanics.loss_jacobian if mechanics.has_losses else None,
             losses=mechanics.losses if mechanics.has_friction else None,
+            kinetic_gradient=mechanics.kinetic_gradient,
+            carried_momentum=mechanics.carried_momentum,
             model=tree,
             is_plain=not (surroundings.bodies or added_mass),
         ),
@@ -200,6 +202,30 @@ class TreeMechanics:
         loads = _on_bodies(made, self._loaded(made, self._moving(made, x), u, p))
         bias = inverse_dynamics(made, q, v, ca.SX(made.nv, 1), loads)
         return self.B @ u[: len(self.drives)] - bias
+
+    def inertia(self, x: Value, p: Value) -> Value:
+        """The same as the mass matrix."""
+        return self.mass_matrix(x, p)
+
+    def action(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """``B u``, weight, springs, losses and wrenches, without velocity products."""
+        (q, v), made = self._split(x), self._compiled(p)
+        loads = _on_bodies(made, self._loaded(made, self._moving(made, x), u, p))
+        still = ca.SX(made.nv, 1)
+        held = inverse_dynamics(made, q, still, still, loads)
+        return self.B @ u[: len(self.drives)] - held - joint_losses(made, v)
+
+    def kinetic_gradient(self, x: Value, p: Value) -> Value:
+        """``∂T/∂q``; nothing by the pose of a free base, which T does not know."""
+        at = ca.SX.sym("q", self.tree.nq)
+        v, group = self._split(x)[1], self.tree.configuration
+        slope = ca.jacobian(kinetic_energy(self._compiled(p), at, v), at) @ group.rate_matrix(at)
+        return ca.substitute(slope.T, at, self._split(x)[0])
+
+    def carried_momentum(self, x: Value, y: Value, p: Value) -> Value:
+        """``J(y)ᵀ Π(x)``, and what the drives carry."""
+        (q, v), made = self._split(x), self._compiled(p)
+        return carried_momentum(made, q, v, self._split(y)[0])
 
     def balance_derivatives(
         self, t: Value, x: Value, a: Value, u: Value, p: Value
