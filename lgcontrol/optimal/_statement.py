@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..codegen import ModelFunction, UnknownNameError, check_shape, unknown_name
 from ..groups import LieGroup
-from ..systems import System, block_slices
-from ..systems._blocks import place_of
+from ..systems import System, block_slices, place_of
 
 # Eigenvalues of a semidefinite matrix from data come out negative by this share of the largest.
 SEMIDEFINITE_TOLERANCE = 1e-10

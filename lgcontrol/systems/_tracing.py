@@ -545,7 +545,28 @@ def tangent_advice(dim: int) -> str:
 
 
 def check_state(system: Signature, name: str, x: Any, *, batch: bool = False) -> np.ndarray:
-    """State from outside as `check_element` takes it; points and tangent vectors are told."""
+    """State from outside as `check_element` takes it; points and tangent vectors are told.
+
+    Parameters
+    ----------
+    system : System
+    name : str
+        What messages call it.
+    x : array_like, shape (nq,) or (..., nq)
+    batch : bool
+        Whether leading axes are allowed.
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    TypeError
+        If it is a point with an input.
+    ValueError
+        If it has another size, is not finite, or off the group by more than 1e-6.
+    """
     if hasattr(x, "x") and hasattr(x, "u"):
         raise TypeError(f"{name} must be a state of {system.name}: give the point's .x")
     try:
