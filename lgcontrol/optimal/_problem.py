@@ -798,8 +798,8 @@ def make_solver(solver: Solver | str | None, problem: OptimalControlProblem) -> 
 
 
 def _check_horizon(value: Any, dt: float | None) -> int:
-    is_number = isinstance(value, int | float | np.integer | np.floating)
-    if not is_number or value != value // 1 or value < 1:
+    # A float is a time that was meant, even where it is a whole number.
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
         text = f"horizon must be a whole number of steps, at least 1, got {value!r}"
         if isinstance(value, float | np.floating) and value > 0 and dt:
             text += f"; {value:g} s are {max(1, round(value / dt))} steps of {dt:g} s"

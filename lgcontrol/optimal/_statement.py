@@ -501,7 +501,7 @@ def _expression(
     source, _, last = bound.of.rpartition(".")
     if last == "rate" and source in valid:
         message += (
-            f". The rate of {source!r} is no state of {system.name}: to bound it make the input a "
+            f" The rate of {source!r} is no state of {system.name}: to bound it make the input a "
             "state with its rate as the input, or bound a function (t, x, u, p) → rate"
         )
     raise ValueError(message)
