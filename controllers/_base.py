@@ -276,6 +276,29 @@ class Controller(ABC):
         """
         return {}
 
+    def kept_bounds(
+        self, times: np.ndarray, x: np.ndarray, u: np.ndarray, states: np.ndarray | None = None
+    ) -> dict[str, tuple[np.ndarray, float, float]]:
+        """What the controller keeps within limits besides its inputs, for the record of a run.
+
+        Parameters
+        ----------
+        times : ndarray, shape (k,)
+            In s.
+        x : ndarray, shape (k, nq)
+            States then.
+        u : ndarray, shape (k - 1, n_inputs)
+            All inputs, from one time to the next.
+        states : ndarray, shape (k, nq), optional
+            What was to be followed, where those are states.
+
+        Returns
+        -------
+        dict of str to (ndarray of shape (k,), float, float)
+            By name, values with their lower and upper limits.
+        """
+        return {}
+
     def _state_reference(self, reference: Any) -> Any:
         """A reference as one of the system's state, None if it is none."""
         return reference

@@ -404,6 +404,12 @@ class MPC(Controller):
             found[residual.name] = (error(times, x, system.nominal_input, p), group)
         return found
 
+    def kept_bounds(
+        self, times: np.ndarray, x: np.ndarray, u: np.ndarray, states: np.ndarray | None = None
+    ) -> dict[str, tuple[np.ndarray, float, float]]:
+        """Bounded quantities of the plans, for the record of a run; see `Controller`."""
+        return self.problem.bounded(times, x, u, self._p, states)
+
     def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
         started = time.perf_counter()
         outrun = self._keep_to_known(t, x)

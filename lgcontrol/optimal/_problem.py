@@ -34,7 +34,7 @@ from ..systems import (
     values_by_name,
 )
 from ._reference import sample_reference
-from ._statement import Bound, BoundRows, Residual, error_weight, input_weight
+from ._statement import Bound, BoundRows, Residual, bounded_along, error_weight, input_weight
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -326,6 +326,49 @@ class OptimalControlProblem:
             name for name in system.limits if name not in covered and (own is None or name in own)
         )
 
+    def bounded(
+        self,
+        t: np.ndarray,
+        x: np.ndarray,
+        u: np.ndarray,
+        p: np.ndarray | None = None,
+        x_ref: np.ndarray | None = None,
+    ) -> dict[str, tuple[np.ndarray, float, float]]:
+        """Bounded quantities along a motion by name, with their lower and upper limits.
+
+        Parameters
+        ----------
+        t : ndarray, shape (k,)
+            In s.
+        x : ndarray, shape (k, nq)
+        u : ndarray, shape (k, n_inputs) or (k - 1, n_inputs)
+            Inputs, the last held where one is missing.
+        p : ndarray, shape (n,), optional
+            All parameters, nominal if left out.
+        x_ref : ndarray, shape (k, nq), optional
+            States of the reference; what is bounded next to it is left out without one.
+
+        Returns
+        -------
+        dict of str to (ndarray of shape (k,), float, float)
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import Rn
+        >>> cart = System("cart", Rn(1), lambda t, x, u, p: u, inputs=["push"])
+        >>> problem = OptimalControlProblem(cart, 5, 0.1, bounds=[Bound("push", upper=2.0)])
+        >>> problem.bounded(np.array([0.0, 0.1]), np.zeros((2, 1)), np.ones((1, 1)))
+        {'push': (array([1., 1.]), -inf, 2.0)}
+        """
+        held = (
+            u
+            if len(u) == len(t)
+            else np.concatenate([u, u[-1:] if len(u) else [self.system.nominal_input]])
+        )
+        values = self.nominal_parameters if p is None else p
+        points = (t, x, held, values, x_ref)
+        return bounded_along(self.system, self.bounds, self.parameter_names, points)
+
     def times(self, t0: float = 0.0) -> np.ndarray:
         """Times of the nodes in s, shape (N + 1,)."""
         return t0 + self.dt * np.arange(self.horizon + 1)
@@ -594,7 +637,7 @@ class OptimalSolution:
         return self.trajectory.u
 
     def plot(self, **options: Any) -> Figure:
-        """Plot states and inputs over time, the reference dashed.
+        """Plot states, inputs and what is bounded over time, the reference dashed.
 
         Parameters
         ----------
@@ -606,8 +649,13 @@ class OptimalSolution:
         matplotlib.figure.Figure
         """
         system = self.problem.system
+        kept = self.problem.bounded(self.t, self.x, self.u, x_ref=self.reference.x)
         run: Any = SimpleNamespace(
             name=system.name,
+            bounds={
+                name: SimpleNamespace(values=values, lower=lower, upper=upper)
+                for name, (values, lower, upper) in kept.items()
+            },
             group=system.state,
             t=self.t,
             x=self.x,
@@ -750,8 +798,8 @@ def make_solver(solver: Solver | str | None, problem: OptimalControlProblem) -> 
 
 
 def _check_horizon(value: Any, dt: float | None) -> int:
-    is_number = isinstance(value, int | float | np.integer | np.floating)
-    if not is_number or value != value // 1 or value < 1:
+    # A float is a time that was meant, even where it is a whole number.
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
         text = f"horizon must be a whole number of steps, at least 1, got {value!r}"
         if isinstance(value, float | np.floating) and value > 0 and dt:
             text += f"; {value:g} s are {max(1, round(value / dt))} steps of {dt:g} s"

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..codegen import ModelFunction, UnknownNameError, check_shape, unknown_name
 from ..groups import LieGroup
-from ..systems import System, block_slices
-from ..systems._blocks import place_of
+from ..systems import System, block_slices, place_of
 
 # Eigenvalues of a semidefinite matrix from data come out negative by this share of the largest.
 SEMIDEFINITE_TOLERANCE = 1e-10
@@ -418,6 +417,55 @@ def build_rows(
     return type(u)(ca.vertcat(*columns)).reshape((len(columns), 1)), rows
 
 
+def bounded_along(
+    system: System,
+    bounds: Sequence[Bound],
+    parameters: Sequence[str],
+    points: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None],
+) -> dict[str, tuple[np.ndarray, float, float]]:
+    """Bounded quantities along a motion by name, with their lower and upper limits.
+
+    Those of the end of a plan alone are left out, and without a reference those that ask for it.
+
+    Parameters
+    ----------
+    system : System
+    bounds : sequence of Bound
+    parameters : sequence of str
+        Names of p.
+    points : tuple of ndarray
+        Times (k,), states (k, nq), inputs (k, n_inputs), parameters (n,) and, unless it is None,
+        the states of the reference (k, nq).
+    """
+    t, x, u, p, x_ref = points
+    count = len(t)
+    columns = [
+        t[None],
+        x.T,
+        u.T,
+        np.tile(p[:, None], (1, count)),
+        (x if x_ref is None else x_ref).T,
+    ]
+    sym = system.symbol.sym
+    symbols = [sym(name, len(rows)) for name, rows in zip("txupr", columns, strict=True)]
+    found: dict[str, tuple[np.ndarray, float, float]] = {}
+    for bound in bounds:
+        column, labels = _expression(system, bound, *symbols)
+        unknown = x_ref is None and ca.depends_on(column, symbols[-1])
+        if bound.at == "terminal" or unknown:
+            continue
+        values = ca.Function("bounded", symbols, [column])(*columns).full()
+        sides = []
+        for side in ("lower", "upper"):
+            limit = getattr(bound, side)
+            number = p[parameters.index(limit)] if isinstance(limit, str) else limit
+            sides.append(np.broadcast_to(np.asarray(number, dtype=np.float64), len(values)))
+        for label, row, low, high in zip(labels, values, *sides, strict=True):
+            _, least, most = found.get(label, (row, -np.inf, np.inf))
+            found[label] = (row, max(least, float(low)), min(most, float(high)))
+    return found
+
+
 def _limit(label: str, value: Any, size: int) -> np.ndarray:
     """One limit a row; NaN is left to the comparison of the two limits, which it fails."""
     if np.ndim(value) == 0:
@@ -453,7 +501,7 @@ def _expression(
     source, _, last = bound.of.rpartition(".")
     if last == "rate" and source in valid:
         message += (
-            f". The rate of {source!r} is no state of {system.name}: to bound it make the input a "
+            f" The rate of {source!r} is no state of {system.name}: to bound it make the input a "
             "state with its rate as the input, or bound a function (t, x, u, p) → rate"
         )
     raise ValueError(message)

@@ -2,6 +2,7 @@
 
 from ._augment import augment as augment
 from ._blocks import block_slices as block_slices
+from ._blocks import place_of as place_of
 from ._check import check_system as check_system
 from ._derivatives import field_derivatives as field_derivatives
 from ._errors import ErrorCoordinates as ErrorCoordinates

@@ -17,7 +17,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import ModelFunction, Shape, Value, check_shape, format_shape
-from ..groups import LieGroup, check_element
+from ..groups import LieGroup, Product, check_element
 from ._errors import ErrorCoordinates
 from ._signals import (
     Input,
@@ -545,14 +545,39 @@ def tangent_advice(dim: int) -> str:
 
 
 def check_state(system: Signature, name: str, x: Any, *, batch: bool = False) -> np.ndarray:
-    """State from outside as `check_element` takes it; points and tangent vectors are told."""
+    """State from outside as `check_element` takes it; points and tangent vectors are told.
+
+    Parameters
+    ----------
+    system : System
+    name : str
+        What messages call it.
+    x : array_like, shape (nq,) or (..., nq)
+    batch : bool
+        Whether leading axes are allowed.
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    TypeError
+        If it is a point with an input.
+    ValueError
+        If it has another size, is not finite, or off the group by more than 1e-6.
+    """
     if hasattr(x, "x") and hasattr(x, "u"):
         raise TypeError(f"{name} must be a state of {system.name}: give the point's .x")
     try:
         return check_element(name, x, system.state, batch=batch)
     except ValueError as error:
-        if np.shape(x)[-1:] == (system.state.dim,) != (system.state.nq,):
-            raise ValueError(f"{error}: {tangent_advice(system.state.dim)}") from None
+        size, state = np.shape(x)[-1:], system.state
+        if size == (state.dim,) != (state.nq,):
+            raise ValueError(f"{error}: {tangent_advice(state.dim)}") from None
+        if size != (state.nq,) and isinstance(state, Product):
+            sizes = ", ".join(f"{key} ({block.nq})" for key, block in state.blocks.items())
+            raise ValueError(f"{error}: the coordinates of {sizes}") from None
         raise
 
 

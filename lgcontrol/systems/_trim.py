@@ -148,7 +148,10 @@ def trim(
     def point(found: Nearest, at: np.ndarray) -> TrimPoint:
         by = _cleared(found.u, u)
         kind = classify(system, t, at, by, p) if found.solved else "none"
-        return TrimPoint(at, by, t, p, system.f(t, at, by, p), kind, system)
+        moved = system.state.minus(at, x)
+        is_other = is_given and bool((np.abs(moved) > OTHER).any())
+        rate = system.f(t, at, by, p)
+        return TrimPoint(at, by, t, p, rate, kind, system, moved if is_other else None)
 
     held = point(solve(True, limits, hold=True)[1], x)
     if held.kind != "none":
@@ -558,6 +561,7 @@ def _change(system: SystemDefinition, keep: ca.DM) -> ca.Function:
 WEIGHTS = (0.3, 0.03, 1e-3, 1e-5, 0.0)
 # Inputs are near to those given only as far as the state leaves them free: they are not traded.
 EFFORT = 1e-4
+OTHER = 1e-6  # from the state that was given, in tangent coordinates: another one
 MAX_STEPS = 40  # each weight starts where the one before ended, and most take three
 SOLVED = 1e-9  # scaled residual; quadratic convergence leaves 1e-14 where the equations are regular
 

@@ -417,3 +417,18 @@ def test_joints_go_by_their_own_names():
     found = system.trim(where={"arm": 0.5, "configuration.hand": [0.25]})
     assert found.x == pytest.approx([0.5, 0.25, 0, 0])
     assert system.trim(where={"input.hand": 0.75, "arm": 0.0}).u == pytest.approx([0.0, 0.75])
+
+
+def test_a_state_of_another_size_is_told_what_it_is_made_of():
+    with pytest.raises(ValueError, match=r"shape \(4,\), .* of angle \(2\), rate \(1\)"):
+        pendulum().trim([1.0, 0.0, 0.0, 0.0])
+
+
+def test_a_point_that_is_not_the_state_given_says_so():
+    asked = [*SO2.exp([1.2]), 0.0]
+    found = pendulum().trim(asked, where={"torque": 0.0})
+    assert found.moved == pytest.approx([-1.2, 0.0])
+    assert "not the state given: angle.rz is -1.2 rad from it" in repr(found)
+    held = pendulum().trim(asked)
+    assert held.moved is None and "given" not in repr(held)
+    assert pendulum().trim(where={"torque": 0.0}).moved is None
