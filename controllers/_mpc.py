@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -16,14 +17,18 @@ from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.integrators import Method
 from lgcontrol.optimal import (
     Bound,
+    InteriorPointSolver,
     OptimalControlProblem,
     OptimalSolution,
     Residual,
     Solver,
     SolveStatus,
     make_solver,
+    moves,
     sample_reference,
 )
+from lgcontrol.optimal._export import Case
+from lgcontrol.optimal._guess import starts_of
 from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import Parameter, Parameters, ParameterValues, System, Trajectory
 
@@ -84,6 +89,9 @@ class MPCInfo(ControlInfo):
         )
 
 
+# Size of the error at which test vectors of an export begin.
+TEST_ERROR = 0.1
+
 # What is built into an MPC's functions, and what may be changed between calls.
 _FIXED = (
     "system", "problem", "solver", "horizon", "Q", "R", "terminal", "bounds", "residuals",
@@ -142,8 +150,9 @@ class MPC(Controller):
         Steps per call.
     first_iterations : int
         Limit of the first plan.
-    initial : controller, Trajectory or "auto"
-        Where the first plan starts. "auto" tries the controllers that fit the system.
+    initial : controller, Trajectory or str
+        Where the first plan starts. "auto" takes the policy of the system or, where it has none,
+        tries the controllers that fit it; other words are those of ``solver.solve(guess=…)``.
     solver : Solver or str, optional
         A name of `lgcontrol.optimal.SOLVERS` or a solver whose settings to take, as in
         ``solver=SQPSolver(qp="daqp")``.
@@ -203,7 +212,7 @@ class MPC(Controller):
         period: float | None = None,
         iterations: int = 1,
         first_iterations: int = 50,
-        initial: Controller | Trajectory | Literal["auto"] = "auto",
+        initial: Controller | Trajectory | str = "auto",
         solver: Solver | str | None = None,
         offset: float = 0.0,
         delay: float = 0.0,
@@ -239,9 +248,7 @@ class MPC(Controller):
                 f"{first_iterations}"
             )
         if isinstance(initial, str) and initial != "auto":
-            raise ValueError(
-                f"initial must be a controller, a Trajectory or 'auto', not {initial!r}"
-            )
+            starts_of(system, initial)
         self.iterations, self.first_iterations = int(iterations), int(first_iterations)
         self.initial = initial
         self.solver: Solver = make_solver(solver, self.problem)
@@ -383,6 +390,91 @@ class MPC(Controller):
             self._keep_up(state, self.problem.times(start), goal)
             self._first(state, start, goal, began)
 
+    def export_c(
+        self,
+        folder: str | Path,
+        *,
+        name: str | None = None,
+        x0: ArrayLike | None = None,
+        calls: int = 5,
+    ) -> Path:
+        """Write the controller as plain C99 that needs nothing else, for firmware.
+
+        One source with its header: ``<name>_init``, ``_step``, ``_solve``, ``_reset``; all memory
+        is in one struct of the caller's, nothing is allocated and nothing is global. The header
+        tells sizes, names, units and bounds. Reference and parameters are those of this controller,
+        and may be written at run time. The first plan starts as `initial` says; "auto" is there the
+        system's policy, or else "cheapest": other controllers stay in Python. Besides, the folder
+        holds test vectors, an example that checks them and prints sizes, and a CMakeLists.txt.
+
+        Parameters
+        ----------
+        folder : path
+            New, empty, or exported before and not changed since.
+        name : str, optional
+            Prefix of all names; ``"<system>_mpc"`` if left out.
+        x0 : array_like, shape (nq,), optional
+            Where the test vectors begin; near the reference if left out.
+        calls : int
+            Of the test vectors, along a nominal closed loop.
+
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        FileExistsError
+            If the folder holds anything that was not exported, or was changed since.
+        NotImplementedError
+            If the solver, the delay or the start have no C code; the message says what has.
+        """
+        if self.delay:
+            raise NotImplementedError(
+                "an exported MPC does not predict over its delay: give it the state then, or model "
+                "the delay, system.augment(delay=…), and make the MPC with delay=0"
+            )
+        if not isinstance(self.initial, str):
+            raise NotImplementedError(
+                f"an exported MPC cannot start from {type(self.initial).__name__}: make it with "
+                "initial='cheapest', or with a policy of the system and initial='policy'"
+            )
+        word = self.initial
+        if word == "auto":
+            word = "cheapest" if self.system.policy is None else "policy"
+        options: dict[str, Any] = {
+            "name": name, "reference": self.reference, "p": self._p, "period": self.dt,
+            "iterations": self.iterations, "first_iterations": self.first_iterations,
+            "guess": word,
+        }  # fmt: skip
+        if self.reference is None or not isinstance(self.solver, InteriorPointSolver):
+            return self.solver.export_c(folder, **options)  # which says what is missing
+        return self.solver.export_c(folder, **options, cases=[self._case(word, x0, calls)])
+
+    def _case(self, word: str, x0: ArrayLike | None, calls: int) -> Case:
+        """Calls from a fresh start along a nominal closed loop."""
+        system, other = self.system, copy.copy(self)
+        other._take(self.problem)
+        other.initial, other._last = word, None
+        if getattr(self.solver, "is_prepared", False):
+            other.solver.prepare()
+        if moves(self.reference):
+            calls = 1  # what comes later is written at run time
+        if x0 is None:
+            start = sample_reference(system, self.reference, np.zeros(1), self._own).x[0]
+            move = TEST_ERROR * np.random.default_rng(0).normal(size=system.n_errors)
+            x = system.retract(start, move, self._own)
+        else:
+            x = check_element("x0", x0, system.state)
+        t, states, answers, statuses = self.dt * np.arange(calls), [], [], []
+        for k in range(calls):
+            u = other(t[k], x)
+            states.append(x)
+            answers.append(u)
+            statuses.append(other.info.status.name)
+            x = self._move(t[k], x, system.full_input(u), self.dt)
+        return Case(t, np.array(states), np.array(answers), statuses)
+
     def task_errors(
         self, times: np.ndarray, x: np.ndarray, reference: Any = None
     ) -> dict[str, tuple[np.ndarray, LieGroup]]:
@@ -448,7 +540,9 @@ class MPC(Controller):
         """Plan anew: the best of the starts, iterated to convergence."""
         options: dict[str, Any] = {"reference": reference, "t0": start, "p": self._p}
         starts: list[Any] = [self.initial]
-        if isinstance(self.initial, str):
+        if self.initial == "auto" and self.system.policy is not None:
+            starts = ["policy"]
+        elif self.initial == "auto":
             found = starting_controllers(self.system, reference, start, self.problem.dt, self._own)
             starts = [None, *found]
         if self._found is not None:

@@ -178,6 +178,7 @@ def _test_vectors(
     """Arguments and results as NumPy's calls have them."""
     text = [
         banner(f"{name}: test vectors, a row a call"),
+        "#include <math.h>\n",
         f"enum {{ {name.upper()}_TESTS = {len(cases)} }};\n",
     ]
     columns: dict[str, list[np.ndarray]] = {key: [] for key in sizes}

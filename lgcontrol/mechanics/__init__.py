@@ -25,6 +25,7 @@ from ._inverse_kinematics import InverseKinematicsResult as InverseKinematicsRes
 from ._principal import PrincipalInertia as PrincipalInertia
 from ._random_configuration import random_configuration as random_configuration
 from ._rigid_body import RigidBody as RigidBody
+from ._thrust_policy import thrust_policy as thrust_policy
 from ._velocity_forms import VelocityForm as VelocityForm
 from ._wheels import GyroscopicWheels as GyroscopicWheels
 from ._wheels import Gyrostat as Gyrostat

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike
 from ..codegen import UnknownNameError, check_shape, unknown_name
 from ..groups import check_element
 from ..systems import Trajectory
+from ._export import Case, Loop, export_interior_point
 from ._given import Given
-from ._guess import make_guess, moved_on
+from ._guess import make_guess, moved_on, starts_of
 from ._interior_point import Barrier, InteriorPoint
 from ._kernel import (
     CONVERGED,
@@ -47,6 +48,8 @@ Shooting = Literal["auto", "states", "rollout"]
 MOTION = 1e-6
 # Weight of the barrier in real-time steps.
 REAL_TIME_BARRIER = 1e-2
+# Residual of the first plan of an exported controller.
+FIRST_TOLERANCE = 1e-4
 # The last weight of the barrier, as a share of the tolerance.
 LAST_BARRIER = 0.5
 # A shift by this close to a whole step is one.
@@ -230,15 +233,64 @@ class InteriorPointSolver:
         """Forget what was found; the next solve is as the first."""
         self._found = self._K = None
 
-    def export(self, folder: str | Path) -> Path:
-        """Not there yet.
+    def export_c(
+        self,
+        folder: str | Path,
+        *,
+        name: str | None = None,
+        reference: Any = None,
+        p: Mapping[str, float] | ArrayLike | None = None,
+        period: float | None = None,
+        iterations: int = 1,
+        first_iterations: int = 50,
+        guess: str | None = None,
+        cases: Sequence[Case] = (),
+    ) -> Path:
+        """Write the solver as a controller in plain C99; see `MPC.export_c`.
+
+        Parameters
+        ----------
+        folder : path
+            New, empty, or exported before.
+        name : str, optional
+            Prefix of all names; ``"<system>_mpc"`` if left out.
+        reference, p : optional
+            What it begins with.
+        period : float, optional
+            Time between calls in s; dt if left out.
+        iterations, first_iterations : int
+            Of a call, and until the first plan has converged.
+        guess : str, optional
+            Where a first plan starts, a word as for `solve`.
+        cases : sequence of Case
+            Test vectors.
+
+        Returns
+        -------
+        Path
 
         Raises
         ------
         NotImplementedError
-            InteriorPointSolver has no C99 export.
+            If a function of the problem is not made of scalar operations.
         """
-        raise NotImplementedError("InteriorPointSolver does not export C99 yet")
+        problem = self.problem
+        assert self._given is not None
+        loop = Loop(
+            period=problem.dt if period is None else period,
+            iterations=iterations,
+            first_iterations=first_iterations,
+            tolerance=FIRST_TOLERANCE,
+            starts=starts_of(problem.system, guess),
+            setting=self._given.setting(problem.times(), reference, p),
+            shooting=self.shooting,
+            second_derivatives=self.second_derivatives,
+            real_time_barrier=REAL_TIME_BARRIER,
+            last_barrier=LAST_BARRIER,
+            excess=EXCESS,
+        )
+        name = f"{problem.system.name}_mpc" if name is None else name
+        return export_interior_point(self.model, loop, folder, name, cases)
 
     # -- to convergence ----------------------------------------------------------------------------
 
@@ -262,10 +314,13 @@ class InteriorPointSolver:
         ----------
         x0 : array_like, shape (nq,)
             Start.
-        guess : Trajectory, OptimalSolution or controller, optional
-            A controller is followed from x0. Without a guess the solve starts from the cheapest of
-            some: the motion under the inputs of the reference, those with linear-quadratic
-            regulators about it, and a state that stays at x0.
+        guess : Trajectory, OptimalSolution, controller or str, optional
+            A controller is followed from x0. Words: "policy", the motion under that of the system;
+            "reference", that under the inputs of the reference; "regulators", those with
+            linear-quadratic regulators about it; "rest", a state that stays at x0; "screw", states
+            on the way from x0 to the end of the reference, as `interpolate` goes; "cheapest", the
+            cheapest of these but the last. Without a guess "policy" where there is one, else
+            "cheapest".
         reference : optional
             Instead of the problem's: a constant state, a TrimPoint or a Trajectory.
         t0 : float
@@ -505,7 +560,7 @@ class InteriorPointSolver:
         watch = _Watch(started, np.inf, None, iterations)
         run = self._improve(x0, nodes, times, setting, shift, watch)
         if run.status != NOT_FINITE and self._excess(run) > EXCESS:
-            with self._softened(nodes, setting):
+            with self._softened(last if is_shift else nodes, setting):
                 other = self._improve(x0, nodes, times, setting, shift, watch)
             if self._excess(other) < self._excess(run):
                 run = other

@@ -27,6 +27,7 @@ from ._stage_model import StageModel
 from ._transcription import Nodes, Setting
 
 SOURCE = Path(__file__).with_name("_interior_point.c")
+START = Path(__file__).with_name("_start.c")
 
 FREE_STATES, ROLL_OUT, REAL_TIME = 0, 1, 2
 CONVERGED, ITERATIONS, STALLED, NOT_FINITE = range(4)
@@ -88,14 +89,24 @@ def parts_of(model: StageModel) -> list[Part]:
     return parts
 
 
+def start_parts(model: StageModel) -> list[Part]:
+    """Functions that the choice of a start calls besides."""
+    policy = model.problem.system.policy
+    parts = [Part("lg_between", model.between)]
+    return parts if policy is None else [*parts, Part("lg_policy", policy)]
+
+
 def write(model: StageModel, compiler: Compiler | None) -> str:
     """C source of the kernel; plain C99 without a compiler."""
     functions, scratch = unit_source(parts_of(model), compiler)
     width = "" if compiler is None else f"#define LG_W {compiler.width}\n"
-    return "\n".join([functions, width, _sizes(model, scratch), SOURCE.read_text(encoding="utf-8")])
+    return "\n".join(
+        [functions, width, sizes_of(model, scratch), SOURCE.read_text(encoding="utf-8")]
+    )
 
 
-def _sizes(model: StageModel, scratch: int) -> str:
+def sizes_of(model: StageModel, scratch: int, *, curved: bool = True) -> str:
+    """Sizes of a problem as C constants, and where its controls are."""
     problem, once = model.problem, model.transcription._functions
     sizes = {
         "NX": model.n,
@@ -109,7 +120,8 @@ def _sizes(model: StageModel, scratch: int) -> str:
         "NW": len(once.path_weights),
         "NWE": len(once.end_weights),
         "LG_SCRATCH": scratch,
-        "LG_CURVED": int(model.curvature is not None),
+        "LG_CURVED": int(curved and model.curvature is not None),
+        "LG_POLICY": int(model.problem.system.policy is not None),
     }
     lines = [f"#define {name} {value}" for name, value in sizes.items()]
     controls = ", ".join(map(str, model.controls.tolist()))
@@ -141,7 +153,7 @@ def load(model: StageModel) -> tuple[Run, int] | None:
         flags = compiler.flags(0, True)
         content = [
             SOURCE.read_text(encoding="utf-8"),
-            _sizes(model, 0),
+            sizes_of(model, 0),
             *(
                 f"{part.name} {part.shared} {part.function._backend.program.identity}"
                 for part in parts
@@ -209,20 +221,42 @@ class Memory:
     """
 
     def __init__(self, model: StageModel, run: Run, work: int, most: int) -> None:
-        problem, sides = model.problem, model.sides
-        N, n, m = problem.horizon, model.n, model.m
-        once, self.most = model.transcription._functions, most
+        problem, self.most = model.problem, most
         self._run = run
-        ns, ne = len(sides.row), len(sides.equal)
         memory = np.zeros(work + 8)
         start = -memory.ctypes.data % 64 // 8
-        constants = {
+        shapes, constants = self.shapes(model, most), self.constants(model)
+        arrays: dict[str, Any] = {name: np.zeros(shape) for name, shape in shapes.items()}
+        for name, value in constants.items():
+            kind = np.int64 if name in ("row", "equal") else np.float64
+            arrays[name] = np.array(value, dtype=kind, order="C")
+        arrays["work"] = memory[start:]
+        self.arrays = arrays
+        self.start = np.zeros(model.group.nq)
+        self.about = _Problem(horizon=problem.horizon, dt=problem.dt)
+        for name, array in arrays.items():
+            setattr(self.about, name, array.ctypes.data)
+        self._address = ctypes.addressof(self.about)
+        self._start = self.start.ctypes.data
+        self._keep = memory
+
+    @staticmethod
+    def constants(model: StageModel) -> dict[str, Any]:
+        """Arrays that a problem fixes."""
+        once, sides = model.transcription._functions, model.sides
+        return {
             "w": once.path_weights, "w_end": once.end_weights, "lower": model.lower,
             "upper": model.upper, "row": sides.row, "equal": sides.equal, "sign": sides.sign,
             "limit": sides.limit, "weight": sides.weight, "active": sides.active,
             "target": sides.target, "equal_active": sides.equal_active,
         }  # fmt: skip
-        shapes = {
+
+    @staticmethod
+    def shapes(model: StageModel, most: int) -> dict[str, tuple[int, ...]]:
+        """Shapes of the others, with a log of so many iterations."""
+        problem, n, m = model.problem, model.n, model.m
+        N, ns, ne = problem.horizon, len(model.sides.row), len(model.sides.equal)
+        return {
             "t": (N + 1,), "x_ref": (N + 1, model.group.nq),
             "u_ref": (N + 1, problem.system.n_inputs),
             "p": problem.nominal_parameters.shape, "P": (n, n),
@@ -232,19 +266,6 @@ class Memory:
             "K": (N, n, m), "log": (most + 1, len(LOG)),
             "rows": (N + 1, len(model.transcription.rows.names)),
         }  # fmt: skip
-        arrays: dict[str, Any] = {name: np.zeros(shape) for name, shape in shapes.items()}
-        for name, value in constants.items():
-            kind = np.int64 if name in ("row", "equal") else np.float64
-            arrays[name] = np.array(value, dtype=kind, order="C")
-        arrays["work"] = memory[start:]
-        self.arrays = arrays
-        self.start = np.zeros(model.group.nq)
-        self.about = _Problem(horizon=N, dt=problem.dt)
-        for name, array in arrays.items():
-            setattr(self.about, name, array.ctypes.data)
-        self._address = ctypes.addressof(self.about)
-        self._start = self.start.ctypes.data
-        self._keep = memory
 
     @cached_property
     def K(self) -> np.ndarray:

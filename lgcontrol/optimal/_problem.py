@@ -760,7 +760,19 @@ class Solver(Protocol):
         """Forget what was found: the next solve is as the first."""
         ...
 
-    def export(self, folder: str | Path) -> Path:
+    def export_c(
+        self,
+        folder: str | Path,
+        *,
+        name: str | None = None,
+        reference: Any = None,
+        p: Mapping[str, float] | ArrayLike | None = None,
+        period: float | None = None,
+        iterations: int = 1,
+        first_iterations: int = 50,
+        guess: str | None = None,
+        cases: Sequence[Any] = (),
+    ) -> Path:
         """Write the solver as C99 that needs nothing else; or refuse by name."""
         ...
 

@@ -135,16 +135,17 @@ class SQPSolver:
         self._found = None
         self.qp.reset()
 
-    def export(self, folder: str | Path) -> Path:
-        """Not there yet.
+    def export_c(self, folder: str | Path, **options: Any) -> Path:
+        """Refused: QP back-ends are libraries of their own.
 
         Raises
         ------
         NotImplementedError
-            SQPSolver has no C99 export.
+            SQPSolver has no C99 export; the interior point has.
         """
         raise NotImplementedError(
-            "SQPSolver does not export C99: its QP back-ends are libraries of their own"
+            "SQPSolver does not export C99, its QP back-ends are libraries of their own: "
+            "solver='interior_point' does"
         )
 
     @np.errstate(over="ignore", invalid="ignore")  # a diverged guess: the QP is refused then
@@ -249,11 +250,9 @@ class SQPSolver:
         ----------
         x0 : array_like, shape (nq,)
             Start.
-        guess : Trajectory, OptimalSolution or controller, optional
-            A controller is followed from x0. Without a guess the solve starts from the cheapest of
-            some: the motion under the inputs of the reference, those with linear-quadratic
-            regulators about it, and a state that stays at x0. Vehicles that start far off, upside
-            down for example, converge sooner from a controller made for them.
+        guess : Trajectory, OptimalSolution, controller or str, optional
+            As of `InteriorPointSolver.solve`. Vehicles that start far off, upside down for example,
+            converge sooner from a controller or a policy made for them.
         reference : optional
             Instead of the problem's: a constant state, a TrimPoint or a Trajectory.
         t0 : float

@@ -153,6 +153,12 @@ class StageModel:
         sizes = {"x": self.group.nq, "x_ref": self.group.nq}
         return self._of_states("error", sizes, self.problem.system.error)
 
+    @cached_property
+    def between(self) -> ModelFunction:
+        """``(a, b, s) → x``, the state at a share s of the way from a to b."""
+        sizes = {"a": self.group.nq, "b": self.group.nq, "s": 1}
+        return self._of_states("between", sizes, self.group.interpolate)
+
     def _of_states(
         self, name: str, sizes: dict[str, int], build: Callable[..., Any]
     ) -> ModelFunction:

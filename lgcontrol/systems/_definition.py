@@ -42,6 +42,7 @@ from ._tracing import (
     trace_basis,
     trace_field,
     trace_matrices,
+    trace_policy,
     trace_static,
 )
 
@@ -68,6 +69,7 @@ class SystemDefinition(Generic[State]):
         derivatives: Field | None = None,
         structure: Mechanical | None = None,
         errors: ErrorCoordinates | None = None,
+        policy: Callable[..., Any] | None = None,
         dt: float = 0.0,
         symbol: type = ca.SX,
     ) -> None:
@@ -107,6 +109,7 @@ class SystemDefinition(Generic[State]):
             None if structure is None else _trace_structure(self, structure)
         )
         self.errors: ErrorCoordinates | None = None if errors is None else trace_basis(self, errors)
+        self.policy: ModelFunction | None = None if policy is None else trace_policy(self, policy)
         # What a discretized system makes steps of: (system, method, substeps).
         self._later_derivatives: Any = None  # traced when asked for
         self._given_derivatives: ModelFunction | None = (
@@ -373,6 +376,25 @@ class SystemDefinition(Generic[State]):
             ]
         )
 
+    def with_policy(self, policy: Callable[..., Any] | None) -> Self:
+        """Return a copy that offers a policy, see `System`; None for one without.
+
+        Parameters
+        ----------
+        policy : callable
+            ``(t, x, x_ref, u_ref, p) → controls`` on CasADi columns.
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import Rn
+        >>> from lgcontrol.systems import System
+        >>> cart = System("cart", Rn(1), lambda t, x, u, p: u, inputs=["push"])
+        >>> cart = cart.with_policy(lambda t, x, x_ref, u_ref, p: u_ref - (x - x_ref))
+        >>> cart.policy(0.0, [2.0], [1.5], [0.0])
+        array([-0.5])
+        """
+        return self._like(policy=policy)
+
     @cached_property
     def _cache(self) -> dict[tuple[Any, ...], Any]:
         """Functions derived from f and h, built when first needed."""
@@ -399,9 +421,12 @@ class SystemDefinition(Generic[State]):
             "derivatives": self._given_derivatives,
             "structure": self.structure,
             "errors": self.errors,
+            "policy": self.policy,
             "dt": self.dt,
             "symbol": self.symbol,
         }
+        if {"state", "inputs"} & {*changes}:  # other arguments than those of the policy
+            arguments["policy"] = None
         arguments |= changes
         known = arguments["state"].coordinate_names
         arguments["limits"] = {k: v for k, v in arguments["limits"].items() if k in known}

@@ -70,6 +70,10 @@ class System(SystemDefinition[State]):
         What a mechanical system is made of; its members are model functions.
     errors : ErrorCoordinates, optional
         Error coordinates that are fewer than the group's, for constrained systems.
+    policy : callable, optional
+        ``(t, x, x_ref, u_ref, p) → controls`` that lead towards a reference from anywhere, such as
+        a geometric law of the vehicle; solves start from the motion under it. Bounds are kept by
+        who follows it. Copies with another state or other inputs have none.
     dt : float
         Sample time in s; 0 for continuous systems.
     symbol : type
@@ -83,6 +87,8 @@ class System(SystemDefinition[State]):
         Arguments as of f.
     invariants, project : ModelFunction or None
         Arguments (x, p).
+    policy : ModelFunction or None
+        Arguments (t, x, x_ref, u_ref, p).
 
     Raises
     ------

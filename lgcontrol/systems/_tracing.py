@@ -269,6 +269,15 @@ def trace_matrices(
     return SystemFunction(system, function, kept, nominal)
 
 
+def trace_policy(system: Signature, build: Callable[..., Any]) -> ModelFunction:
+    """``(t, x, x_ref, u_ref, p) → controls``; p may be left out."""
+    controls = len(choose_inputs(system.inputs, "control"))
+    extra = {"x_ref": (system.state.nq,), "u_ref": (len(system.inputs),)}
+    return trace_matrices(
+        system, "policy", build, "t x x_ref u_ref p", {"controls": (controls,)}, extra
+    )
+
+
 def matrix_function(
     system: Signature, name: str, symbols: list[Value], results: dict[str, Any]
 ) -> ModelFunction:
