@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Self
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,20 +17,27 @@ from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.integrators import Method
 from lgcontrol.optimal import (
     Bound,
+    InteriorPointSolver,
     OptimalControlProblem,
     OptimalSolution,
     Residual,
     Solver,
     SolveStatus,
     make_solver,
+    moves,
     sample_reference,
 )
+from lgcontrol.optimal._export import Case
+from lgcontrol.optimal._guess import starts_of
 from lgcontrol.simulation import CallStatus
-from lgcontrol.systems import Parameter, System, Trajectory
+from lgcontrol.systems import Parameter, Parameters, ParameterValues, System, Trajectory
 
-from ._base import ControlInfo, Controller, Values
+from ._base import ControlInfo, Controller
 from ._lqr import EARLY
 from ._start import starting_controllers
+
+# Names that a message lists before it counts the others.
+MOST_NAMED = 8
 
 
 @dataclass(frozen=True)
@@ -41,8 +48,9 @@ class MPCInfo(ControlInfo):
     ----------
     status : CallStatus
         ``INFEASIBLE`` when bounds on the state cannot all be kept (they are exceeded as little as
-        possible); ``UNSOLVED`` when the input is that of the last plan; ``HELD`` as in
-        `ControlInfo`.
+        possible); ``UNSOLVED`` when the input is that of the last plan, or the plan could not
+        follow the system's new parameters, whose modes are too fast for its substeps: nothing is
+        built in a call, so that it keeps the last ones; ``HELD`` as in `ControlInfo`.
     solve_time : float
         In s.
     message : str
@@ -80,6 +88,9 @@ class MPCInfo(ControlInfo):
             solve=solution.status,
         )
 
+
+# Size of the error at which test vectors of an export begin.
+TEST_ERROR = 0.1
 
 # What is built into an MPC's functions, and what may be changed between calls.
 _FIXED = (
@@ -139,8 +150,9 @@ class MPC(Controller):
         Steps per call.
     first_iterations : int
         Limit of the first plan.
-    initial : controller, Trajectory or "auto"
-        Where the first plan starts. "auto" tries the controllers that fit the system.
+    initial : controller, Trajectory or str
+        Where the first plan starts. "auto" takes the policy of the system or, where it has none,
+        tries the controllers that fit it; other words are those of ``solver.solve(guess=…)``.
     solver : Solver or str, optional
         A name of `lgcontrol.optimal.SOLVERS` or a solver whose settings to take, as in
         ``solver=SQPSolver(qp="daqp")``.
@@ -200,11 +212,11 @@ class MPC(Controller):
         period: float | None = None,
         iterations: int = 1,
         first_iterations: int = 50,
-        initial: Controller | Trajectory | Literal["auto"] = "auto",
+        initial: Controller | Trajectory | str = "auto",
         solver: Solver | str | None = None,
         offset: float = 0.0,
         delay: float = 0.0,
-        p: Values | None = None,
+        p: Parameters | None = None,
     ) -> None:
         self.problem: OptimalControlProblem = OptimalControlProblem(
             system,
@@ -236,9 +248,7 @@ class MPC(Controller):
                 f"{first_iterations}"
             )
         if isinstance(initial, str) and initial != "auto":
-            raise ValueError(
-                f"initial must be a controller, a Trajectory or 'auto', not {initial!r}"
-            )
+            starts_of(system, initial)
         self.iterations, self.first_iterations = int(iterations), int(first_iterations)
         self.initial = initial
         self.solver: Solver = make_solver(solver, self.problem)
@@ -248,11 +258,12 @@ class MPC(Controller):
         self._sent: list[tuple[float, np.ndarray]] = []  # answers with the times of their effect
         ignored = self.problem.ignored_limits
         if ignored:
-            first, others = ignored[0], len(ignored) - 1
-            several = f" and {others} more" if others else ""
+            block = ignored[0].partition(".")[0]
+            shown = ", ".join(name.removeprefix(f"{block}.") for name in ignored[:MOST_NAMED])
+            several = f" and {len(ignored) - MOST_NAMED} more" if ignored[MOST_NAMED:] else ""
             warnings.warn(
-                f"plans of {system.name} know nothing of the limits of {first}{several}: give "
-                f"bounds=[Bound({first.split('.')[0]!r}, lower, upper, soft=100)]; "
+                f"plans of {system.name} know nothing of the limits of {shown}{several}: give "
+                f"bounds=[Bound({block!r}, lower, upper, soft=100)]; "
                 f"{system.name}.limits holds the numbers",
                 RuntimeWarning,
                 stacklevel=2,
@@ -260,25 +271,27 @@ class MPC(Controller):
         self._is_made = True
 
     @property
-    def _parameter_names(self) -> tuple[str, ...]:
-        return self.problem.parameter_names
+    def _declared(self) -> tuple[Parameter, ...]:
+        return self.problem.all_parameters
 
     @property
     def _nominal_parameters(self) -> np.ndarray:
         return self.problem.nominal_parameters
 
-    def with_parameters(self, values: Values) -> Self:
+    def with_parameters(self, values: Parameters) -> Self:
         """Copy with other values of the named parameters, at the start of its loop."""
         other = super().with_parameters(values)
         other._take(self.problem)
         return other
 
     def parametric(self, *names: str) -> Self:
-        """Copy in which limits of bounds are parameters; see `OptimalControlProblem.parametric`."""
-        other = copy.copy(self)
+        """Copy in which limits are parameters; see `OptimalControlProblem.parametric`."""
+        other = self._copy()
         other._take(self.problem.parametric(*names))
-        more = other._nominal_parameters[len(self._p) :]
-        other._p = np.concatenate([self._p, more])
+        own = self._values.constant
+        nominal = np.concatenate([own, other._nominal_parameters[len(own) :]])
+        other._values = ParameterValues(other._declared, nominal, self._values.functions)
+        other._p = other._values.at(other.offset)
         return other
 
     def _take(self, problem: OptimalControlProblem) -> None:
@@ -377,11 +390,97 @@ class MPC(Controller):
             self._keep_up(state, self.problem.times(start), goal)
             self._first(state, start, goal, began)
 
+    def export_c(
+        self,
+        folder: str | Path,
+        *,
+        name: str | None = None,
+        x0: ArrayLike | None = None,
+        calls: int = 5,
+    ) -> Path:
+        """Write the controller as plain C99 that needs nothing else, for firmware.
+
+        One source with its header: ``<name>_init``, ``_step``, ``_solve``, ``_reset``; all memory
+        is in one struct of the caller's, nothing is allocated and nothing is global. The header
+        tells sizes, names, units and bounds. Reference and parameters are those of this controller,
+        and may be written at run time. The first plan starts as `initial` says; "auto" is there the
+        system's policy, or else "cheapest": other controllers stay in Python. Besides, the folder
+        holds test vectors, an example that checks them and prints sizes, and a CMakeLists.txt.
+
+        Parameters
+        ----------
+        folder : path
+            New, empty, or exported before and not changed since.
+        name : str, optional
+            Prefix of all names; ``"<system>_mpc"`` if left out.
+        x0 : array_like, shape (nq,), optional
+            Where the test vectors begin; near the reference if left out.
+        calls : int
+            Of the test vectors, along a nominal closed loop.
+
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        FileExistsError
+            If the folder holds anything that was not exported, or was changed since.
+        NotImplementedError
+            If the solver, the delay or the start have no C code; the message says what has.
+        """
+        if self.delay:
+            raise NotImplementedError(
+                "an exported MPC does not predict over its delay: give it the state then, or model "
+                "the delay, system.augment(delay=…), and make the MPC with delay=0"
+            )
+        if not isinstance(self.initial, str):
+            raise NotImplementedError(
+                f"an exported MPC cannot start from {type(self.initial).__name__}: make it with "
+                "initial='cheapest', or with a policy of the system and initial='policy'"
+            )
+        word = self.initial
+        if word == "auto":
+            word = "cheapest" if self.system.policy is None else "policy"
+        options: dict[str, Any] = {
+            "name": name, "reference": self.reference, "p": self._p, "period": self.dt,
+            "iterations": self.iterations, "first_iterations": self.first_iterations,
+            "guess": word,
+        }  # fmt: skip
+        if self.reference is None or not isinstance(self.solver, InteriorPointSolver):
+            return self.solver.export_c(folder, **options)  # which says what is missing
+        return self.solver.export_c(folder, **options, cases=[self._case(word, x0, calls)])
+
+    def _case(self, word: str, x0: ArrayLike | None, calls: int) -> Case:
+        """Calls from a fresh start along a nominal closed loop."""
+        system, other = self.system, self._copy()
+        other._take(self.problem)
+        other.initial, other._last = word, None
+        if getattr(self.solver, "is_prepared", False):
+            other.solver.prepare()
+        if moves(self.reference):
+            calls = 1  # what comes later is written at run time
+        if x0 is None:
+            start = sample_reference(system, self.reference, np.zeros(1), self._own).x[0]
+            move = TEST_ERROR * np.random.default_rng(0).normal(size=system.n_errors)
+            x = system.retract(start, move, self._own)
+        else:
+            x = check_element("x0", x0, system.state)
+        t, states, answers, statuses = self.dt * np.arange(calls), [], [], []
+        for k in range(calls):
+            u = other(t[k], x)
+            states.append(x)
+            answers.append(u)
+            statuses.append(other.info.status.name)
+            x = self._move(t[k], x, system.full_input(u), self.dt)
+        return Case(t, np.array(states), np.array(answers), statuses)
+
     def task_errors(
         self, times: np.ndarray, x: np.ndarray, reference: Any = None
     ) -> dict[str, tuple[np.ndarray, LieGroup]]:
         """Residuals that say the group of their error; see `Residual`."""
         system, found = self.system, {}
+        p = np.array([self._values.at(float(t)) for t in times])
         shapes = {"t": (), "x": (system.state.nq,), "u": (system.n_inputs,), "p": self._p.shape}
         for residual in self.problem.residuals:
             group = residual.group
@@ -394,20 +493,26 @@ class MPC(Controller):
             error = trace(
                 "task_error", build, shapes, {"error": (group.dim,)}, symbol=system.symbol
             )
-            found[residual.name] = (error(times, x, system.nominal_input, self._p), group)
+            found[residual.name] = (error(times, x, system.nominal_input, p), group)
         return found
+
+    def kept_bounds(
+        self, times: np.ndarray, x: np.ndarray, u: np.ndarray, states: np.ndarray | None = None
+    ) -> dict[str, tuple[np.ndarray, float, float]]:
+        """Bounded quantities of the plans, for the record of a run; see `Controller`."""
+        return self.problem.bounded(times, x, u, self._p, states)
 
     def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
         started = time.perf_counter()
+        outrun = self._keep_to_known(t, x)
         start, state = self._start(t, x)
         if not np.isfinite(state).all():
             u = self._hold(t, reference, f"the state predicted for t = {start:g} s is not finite")
             return self._noted(start, u)
         found = self._found
-        is_new = found is None or found.status is SolveStatus.FAILED  # a plan that leads nowhere
-        if is_new or not np.array_equal(self._own, self._checked):
-            is_new |= self._keep_up(state, self.problem.times(start), reference)
-        if is_new:
+        if found is None:  # nobody prepared this loop
+            self._keep_up(state, self.problem.times(start), reference)
+        if found is None or found.status is SolveStatus.FAILED:  # a plan that leads nowhere
             found = self._first(state, start, reference, started)
         else:
             found = self.solver.step(
@@ -415,7 +520,11 @@ class MPC(Controller):
             )
             self._found = found
             self.info = MPCInfo.of(found, time.perf_counter() - started)
-        return self._noted(start, found.u[0, self._controls].copy())
+        if outrun:
+            text = "; ".join(filter(None, [outrun, self.info.message]))
+            self.info = replace(self.info, status=CallStatus.UNSOLVED, message=text)
+        limits = self.problem.input_limits(self._p)
+        return self._noted(start, np.clip(found.u[0], *limits)[self._controls])
 
     def _noted(self, start: float, u: np.ndarray) -> np.ndarray:
         """An answer, kept in mind until it has taken effect."""
@@ -431,7 +540,9 @@ class MPC(Controller):
         """Plan anew: the best of the starts, iterated to convergence."""
         options: dict[str, Any] = {"reference": reference, "t0": start, "p": self._p}
         starts: list[Any] = [self.initial]
-        if isinstance(self.initial, str):
+        if self.initial == "auto" and self.system.policy is not None:
+            starts = ["policy"]
+        elif self.initial == "auto":
             found = starting_controllers(self.system, reference, start, self.problem.dt, self._own)
             starts = [None, *found]
         if self._found is not None:
@@ -446,27 +557,38 @@ class MPC(Controller):
         self.info = MPCInfo.of(self._found, time.perf_counter() - began)
         return self._found
 
-    def _keep_up(self, x: np.ndarray, times: np.ndarray, reference: Any) -> bool:
-        """Take more substeps where modes at the start or the reference are too fast.
+    def _keep_to_known(self, t: float, x: np.ndarray) -> str:
+        """Parameters the plan's steps keep up with, and why they are not the given ones.
 
-        Returns
-        -------
-        bool
-            Whether that was so: the solver is then a new one, which has found nothing.
+        Nothing is built in a call: where modes became too fast for the substeps there are, the
+        system's parameters stay as they were in the last call.
         """
+        if self._found is None or np.array_equal(self._own, self._checked):
+            return ""
+        at = x, self.system.nominal_input, t
+        text = self.problem.too_few_substeps(*at, self._own)
+        if not text or self.problem.too_few_substeps(*at, self._checked):  # the state is to blame
+            self._checked = self._own.copy()
+            return ""
+        self._p = np.concatenate([self._checked, self._p[len(self._checked) :]])
+        return (
+            f"{text}. The plan keeps the system's last parameters that it can follow: prepare() "
+            "with the new ones between calls, or make the MPC with substeps=…"
+        )
+
+    def _keep_up(self, x: np.ndarray, times: np.ndarray, reference: Any) -> None:
+        """Before the first plan: more substeps where modes at its start or goal are too fast."""
         goal = sample_reference(self.system, reference, times, self._own)
         states, inputs = np.vstack([x[None], goal.x]), np.vstack([goal.u[:1], goal.u])
         finer = self.problem.keeping_up(states, inputs, np.r_[times[0], times], self._own)
-        is_finer = finer is not self.problem
-        if is_finer:
-            ready, found = getattr(self.solver, "is_prepared", False), self._found
-            sent, last = self._sent, self._last
+        if finer is not self.problem:
+            ready = getattr(self.solver, "is_prepared", False)
+            found, sent, last = self._found, self._sent, self._last
             self._take(finer)
             self._found, self._sent, self._last = found, sent, last
             if ready:
                 self.solver.prepare()
         self._checked = self._own.copy()
-        return is_finer
 
     def _predict(self, t: float, x: np.ndarray) -> np.ndarray:
         """State after the delay, with the answers that take effect until then."""

@@ -17,6 +17,7 @@ from lgcontrol.mechanics import (
     Rotor,
     SpatialInertia,
     WrenchInput,
+    thrust_policy,
 )
 from lgcontrol.systems import System
 
@@ -64,7 +65,7 @@ def quadrotor(
     -------
     System
         State: pose (SE3) and body twist. Inputs: four thrusts, and as disturbances a force in world
-        axes and a torque in body axes, both at the centre of mass.
+        axes and a torque in body axes, both at the centre of mass. Its policy is a `thrust_policy`.
 
     References
     ----------
@@ -108,4 +109,5 @@ def quadrotor(
         ],
         symbolic=parametric,
     )
-    return body.system()
+    system = body.system()
+    return system.with_policy(thrust_policy(system))

@@ -208,7 +208,7 @@ def _write(
             lines.append(f"{place}={expression};")
         else:
             of_value.setdefault(value, []).append((place, expression))
-    memory = _Memory()
+    memory = _Slots()
     pieces: list[list[str]] = []
     for start in range(0, max(1, count), length):
         piece = start // length
@@ -229,18 +229,26 @@ def _write(
     parameters = [f"const V *restrict {pointer}" for pointer in names]
     parameters += [f"V *restrict {pointer}" for pointer in [*targets, "m"]]
     head = f"({', '.join(parameters)})\n{{\n"
+    pointers = [*names, *targets, "m"]
+    texts = [_used(pointers, "\n".join(piece)) for piece in pieces]
     if len(pieces) == 1:
-        return f"static void {name}{head}" + "\n".join(pieces[0]) + "\n}\n", 0
+        return f"static void {name}{head}{texts[0]}\n}}\n", 0
     text = "".join(
-        f"static __attribute__((noinline)) void {name}_part{i}{head}" + "\n".join(piece) + "\n}\n"
-        for i, piece in enumerate(pieces)
+        f"static __attribute__((noinline)) void {name}_part{i}{head}{piece}\n}}\n"
+        for i, piece in enumerate(texts)
     )
-    arguments = ", ".join([*names, *targets, "m"])
+    arguments = ", ".join(pointers)
     calls = "".join(f"{name}_part{i}({arguments});\n" for i in range(len(pieces)))
     return f"{text}static void {name}{head}{calls}}}\n", memory.size
 
 
-class _Memory:
+def _used(pointers: list[str], text: str) -> str:
+    """Statements after which no parameter is unused, as compilers would warn."""
+    idle = [f"(void){pointer};" for pointer in pointers if f"{pointer}[" not in text]
+    return "\n".join([" ".join(idle), text]) if idle else text
+
+
+class _Slots:
     """Places for the values that pieces pass on, free when a value is not needed any more."""
 
     def __init__(self) -> None:

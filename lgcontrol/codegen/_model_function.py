@@ -6,6 +6,7 @@ from collections import namedtuple
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import casadi as ca
@@ -13,7 +14,8 @@ import numpy as np
 
 from ._backend import Backend, Wanted, build
 from ._batch import evaluate_batch, interpret
-from ._frame import Binding, Frame, bind_interpreter, bind_kernel
+from ._export import export_function
+from ._frame import Binding, CallFrame, bind_interpreter, bind_kernel
 from ._in_place import InPlaceCall
 from ._layout import Layout
 from ._linear import check_serial
@@ -218,6 +220,53 @@ class ModelFunction:
         """
         return InPlaceCall(self, batch, shared)
 
+    def export_c(
+        self,
+        folder: str | Path,
+        *,
+        name: str | None = None,
+        labels: Mapping[str, Sequence[tuple[str, str]]] | None = None,
+        examples: Sequence[Mapping[str, Any]] | None = None,
+        about: Sequence[str] = (),
+    ) -> Path:
+        """Write the function as plain C99 that needs nothing else, for firmware.
+
+        The folder holds a source and its header, test vectors, an example that checks them and
+        prints sizes, and a CMakeLists.txt. Scalars are passed by value, all else by pointer.
+
+        Parameters
+        ----------
+        folder : path
+            New, empty, or exported before; it appears whole or not at all.
+        name : str, optional
+            Of the C function and its files; that of this function if left out.
+        labels : mapping of str to sequence of (name, unit), optional
+            What the entries of arguments and results are; constants of the header.
+        examples : sequence of mapping, optional
+            Arguments of the test vectors by name; random numbers if left out.
+        about : sequence of str
+            Lines for the head of the header.
+
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        FileExistsError
+            If the folder holds anything that was not exported, or was changed since.
+        NotImplementedError
+            If the function holds more than scalar and matrix operations.
+
+        Examples
+        --------
+        >>> x = ca.SX.sym("x", 2)
+        >>> square = ModelFunction(ca.Function("square", [x], [x * x], ["x"], ["y"]))
+        >>> sorted(path.name for path in square.export_c("square_c").iterdir())[:3]
+        ['CMakeLists.txt', 'MANIFEST.sha256', 'main.c']
+        """
+        return export_function(self, folder, name, labels or {}, examples, about)
+
     @property
     def function(self) -> ca.Function:
         """The casadi.Function."""
@@ -326,9 +375,9 @@ class ModelFunction:
             for name, shape in zip(names, shapes, strict=True)
         )
 
-    def _make_frame(self) -> Frame:
+    def _make_frame(self) -> CallFrame:
         self._backend.prepare_single(self._steps)
-        return Frame(self._inputs, self._outputs, self._bind_memory)
+        return CallFrame(self._inputs, self._outputs, self._bind_memory)
 
     def _bind_memory(self, arguments: list[np.ndarray], results: list[np.ndarray]) -> Binding:
         items = len(results[0])

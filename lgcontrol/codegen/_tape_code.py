@@ -64,17 +64,22 @@ _CASES = {
       }""",
 }
 
-# Sums in the order in which CasADi's virtual machine takes them.
-_HELPERS = """\
+_LOOPS = """\
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__TINYC__)
 #define lg_loops __attribute__((noinline, optimize("O3")))
 #else
 #define lg_loops
 #endif
+"""
+_COPY = """\
 static lg_loops void lg_copy(V *restrict to, const V *restrict from, int64_t n)
 {
   for (int64_t i = 0; i < n; i++) to[i] = from[i];
 }
+"""
+
+# Sums in the order in which CasADi's virtual machine takes them.
+_COMBINE = """\
 /* to += x y for a matrix x whose columns are `step` apart, and a column y */
 static lg_loops void lg_combine(V *restrict to, const V *restrict x, int64_t n, int64_t step,
                                 const V *restrict y, int64_t inner)
@@ -104,6 +109,8 @@ static lg_loops void lg_combine(V *restrict to, const V *restrict x, int64_t n, 
     for (int64_t i = 0; i < n; i++) to[i] = to[i] + x[i] * a;
   }
 }
+"""
+_TURN = """\
 /* transpose of a matrix of `rows` rows, by blocks that stay in the cache */
 static lg_loops void lg_turn(V *restrict to, const V *restrict from, int64_t rows, int64_t columns)
 {
@@ -149,7 +156,9 @@ def emit_tape(function: ca.Function, tape: Tape, *, packed: bool) -> Body:
     names += ["V *restrict r"] if packed else [f"V *restrict r{i}" for i in range(len(sizes))]
     constants = ", ".join(map(literal, tape.constants or [0.0]))
     lines = [
-        _HELPERS,
+        _LOOPS + _COPY,
+        _COMBINE if any(name.startswith("multiply") for name in kinds) else "",
+        _TURN if "transpose" in kinds else "",
         *(_arithmetic(name) for name in kinds if name.startswith(("unary", "binary"))),
         *functions,
         f"static const int32_t lg_tape[] = {{{_table([*numbers, 0])}}};",

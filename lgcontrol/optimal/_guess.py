@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..codegen import check_shape
-from ..systems import Trajectory
+from ..codegen import UnknownNameError, check_shape, unknown_name
+from ..systems import System, Trajectory
 from ._problem import OptimalControlProblem, OptimalSolution
 from ._stage_qp import StageQP
 from ._transcription import Nodes, Setting, Transcription
 
+Feedback = Callable[[int, np.ndarray], np.ndarray]
+"""Controls by the number of a node and its state."""
+
 # How much dearer controls are to the regulators of a first guess: far off, where a linear one errs
 # and its controls are at their bounds, slow ones get on better.
 CAUTIONS = (1.0, 1e2, 1e4)
+# Starts that a word asks for; `_start.c` makes the same ones.
+STARTS = ("rest", "screw", "reference", "regulators", "policy")
+# Those of which the cheapest is taken where nobody asks. States on the way to the goal are none:
+# they cost little and are no motions.
+CHEAPEST = ("rest", "reference", "regulators", "policy")
 # Share of a step by which times may miss a node and still mean it.
 SAME_NODE = 1e-6
 
@@ -27,19 +36,19 @@ def make_guess(
     setting: Setting,
     reference: Any,
 ) -> Nodes:
-    """Nodes of a guess: None, a Trajectory (or solution) or a controller.
+    """Nodes of a guess: None, a word, a Trajectory (or solution) or a controller.
 
     Raises
     ------
     ValueError
-        If a trajectory does not fit the system.
+        If a trajectory does not fit the system, a word is unknown, or there is no such policy.
     """
     problem = transcription.problem
     system = problem.system
     inputs = setting.u_ref[:-1].copy()
     lower, upper = system.input_bounds
-    if guess is None:
-        return _best_start(transcription, x0, times, setting)
+    if guess is None or isinstance(guess, str):
+        return _best_start(transcription, starts_of(system, guess), x0, times, setting)
     if isinstance(guess, OptimalSolution):
         guess = guess.trajectory
     if isinstance(guess, Trajectory):
@@ -53,22 +62,65 @@ def make_guess(
     return follow(problem, guess, x0, times, inputs, p, reference)
 
 
-def _best_start(
-    transcription: Transcription, x0: np.ndarray, times: np.ndarray, setting: Setting
-) -> Nodes:
-    """The cheapest of some: staying at x0, the reference's inputs, regulators about it.
+def starts_of(system: System, word: str | None) -> tuple[str, ...]:
+    """Which starts a word stands for: one of `STARTS`, for "cheapest" several.
 
-    All but the first are motions of the system. States that stay at x0 are none, but all there is
-    where motions run away.
+    None is the policy of a system that carries one, which knows its way better than a cost before
+    the first step tells; "cheapest" for others.
+
+    Raises
+    ------
+    ValueError
+        If there is no such start.
     """
-    inputs = np.clip(setting.u_ref[:-1], *transcription.problem.system.input_bounds)
-    starts = [Nodes(times, np.repeat(x0[None], len(times), axis=0), inputs)]
-    here = Nodes(times, setting.x_ref.copy(), setting.u_ref[:-1].copy())
-    _, qp = transcription.linearize(here, setting, setting.x_ref[0])
-    starts += [
-        _regulated(transcription, x0, times, setting, gains)
-        for gains in (None, *(_gains(qp, caution) for caution in CAUTIONS))
-    ]
+    if word is None and system.policy is not None:
+        return ("policy",)
+    if word is None or word == "cheapest":
+        return CHEAPEST if system.policy is not None else CHEAPEST[:-1]
+    if word not in STARTS:
+        raise UnknownNameError(unknown_name("guess", word, ("cheapest", *STARTS)))
+    if word == "policy" and system.policy is None:
+        raise ValueError(
+            f"{system.name} carries no policy to start from: give System(…, policy=…), or "
+            "guess='cheapest', a Trajectory or a controller"
+        )
+    return (word,)
+
+
+def _best_start(
+    transcription: Transcription,
+    which: tuple[str, ...],
+    x0: np.ndarray,
+    times: np.ndarray,
+    setting: Setting,
+) -> Nodes:
+    """The cheapest of some starts.
+
+    "rest" stays at x0, "screw" goes to the end of the reference as `interpolate` does: states that
+    are no motion, but all there is where motions run away. "reference" is the motion under its
+    inputs, "regulators" those under feedback about it, "policy" that under the system's own.
+    """
+    system = transcription.problem.system
+    inputs = np.clip(setting.u_ref[:-1], *system.input_bounds)
+    starts: list[Nodes] = []
+    if "rest" in which:
+        starts.append(Nodes(times, np.repeat(x0[None], len(times), axis=0), inputs))
+    if "screw" in which:
+        share = np.linspace(0.0, 1.0, len(times))
+        states = system.state.interpolate(x0, setting.x_ref[-1], share)
+        starts.append(Nodes(times, states, inputs))
+    feedbacks: list[Feedback | None] = [None] if "reference" in which else []
+    if "regulators" in which:
+        here = Nodes(times, setting.x_ref.copy(), setting.u_ref[:-1].copy())
+        _, qp = transcription.linearize(here, setting, setting.x_ref[0])
+        feedbacks += [
+            _regulator(transcription, setting, _gains(qp, caution)) for caution in CAUTIONS
+        ]
+    if "policy" in which:
+        assert system.policy is not None
+        policy, p = system.policy, setting.p[: system.n_parameters]
+        feedbacks.append(lambda k, x: policy(times[k], x, setting.x_ref[k], setting.u_ref[k], p))
+    starts += [_rolled_out(transcription, x0, times, setting, law) for law in feedbacks]
     costs = []
     for nodes in starts:
         values = transcription.values(nodes, setting)
@@ -92,14 +144,20 @@ def _gains(qp: StageQP, caution: float) -> np.ndarray:
     return gains
 
 
-def _regulated(
+def _regulator(transcription: Transcription, setting: Setting, gains: np.ndarray) -> Feedback:
+    """``(k, x) → u_ref − K error(x, x_ref)``."""
+    error, controls = transcription.problem.system.error, transcription.controls
+    return lambda k, x: setting.u_ref[k, controls] - gains[k] @ error(x, setting.x_ref[k])
+
+
+def _rolled_out(
     transcription: Transcription,
     x0: np.ndarray,
     times: np.ndarray,
     setting: Setting,
-    gains: np.ndarray | None,
+    feedback: Feedback | None,
 ) -> Nodes:
-    """Motion from x0 with ``u = u_ref − K error(x, x_ref)`` within the bounds."""
+    """Motion from x0 under feedback within the bounds, or under the inputs of the reference."""
     problem = transcription.problem
     system, controls = problem.system, transcription.controls
     step = system.step(problem.method, problem.substeps)
@@ -107,9 +165,8 @@ def _regulated(
     states, inputs = [x0], np.clip(setting.u_ref[:-1], *system.input_bounds)
     for k in range(len(times) - 1):
         x = states[-1]
-        if gains is not None:
-            correction = gains[k] @ system.error(x, setting.x_ref[k])
-            u = setting.u_ref[k, controls] - correction
+        if feedback is not None:
+            u = feedback(k, x)
             inputs[k, controls] = np.clip(u, transcription.u_lower, transcription.u_upper)
         x = step(times[k], x, inputs[k], p, problem.dt)
         states.append(x if np.isfinite(x).all() else states[-1])

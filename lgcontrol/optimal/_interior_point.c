@@ -735,7 +735,7 @@ static int roll_out(lg_problem *q, lg_state *s, const double *x0, int feedback, 
 }
 
 /* What a distance asks for, or what was kept as far as that fits. */
-static double first_price(double mu, double room, double kept, int warm)
+static double start_price(double mu, double room, double kept, int warm)
 {
   const double own = mu / room;
   return warm ? clip(kept, least_price * own, largest_price * own) : own;
@@ -754,8 +754,8 @@ static void begin(lg_problem *q, lg_state *s, double share, int warm)
       const int both = isfinite(low) && isfinite(high);
       const double apart = both ? share * (high - low) : share;
       *v = clip(*v, low + apart, high - apart);
-      q->below[i] = first_price(mu, *v - low, q->below[i], warm);
-      q->above[i] = first_price(mu, high - *v, q->above[i], warm);
+      q->below[i] = start_price(mu, *v - low, q->below[i], warm);
+      q->above[i] = start_price(mu, high - *v, q->above[i], warm);
     }
   if (NR == 0) return;
   lg_values(N, q->t, q->x, q->u, q->x + NQ, q->x_ref, q->u_ref, q->p, q->w, &q->dt, s->t_cost,
@@ -770,8 +770,8 @@ static void begin(lg_problem *q, lg_state *s, double share, int warm)
       const int soft = isfinite(q->weight[j]);
       q->excess[i] = 0, q->slack[i] = fmax(-h, apart);
       if (soft) resolve(h, q->weight[j], mu, q->excess + i, q->slack + i);
-      q->price[i] = first_price(mu, q->slack[i], q->price[i], warm);
-      q->relief[i] = soft ? first_price(mu, q->excess[i], q->relief[i], warm) : 0.0;
+      q->price[i] = start_price(mu, q->slack[i], q->price[i], warm);
+      q->relief[i] = soft ? start_price(mu, q->excess[i], q->relief[i], warm) : 0.0;
     }
     for (int j = 0; j < NE && !warm; j++) q->equal_price[k * NE + j] = 0;
   }

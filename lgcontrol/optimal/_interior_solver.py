@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike
 from ..codegen import UnknownNameError, check_shape, unknown_name
 from ..groups import check_element
 from ..systems import Trajectory
+from ._export import Case, Loop, export_interior_point
 from ._given import Given
-from ._guess import make_guess, moved_on
+from ._guess import make_guess, moved_on, starts_of
 from ._interior_point import EXCESS, MORE, Barrier, InteriorPoint, Point
 from ._kernel import (
     CONVERGED,
@@ -51,6 +52,8 @@ Shooting = Literal["auto", "states", "rollout"]
 MOTION = 1e-6
 # The barrier in real-time steps: its highest and lowest weight, and how fast it falls.
 REAL_TIME_BARRIER = Barrier(first=1e-2, last=1e-6, factor=0.2)
+# Residual of the first plan of an exported controller.
+FIRST_TOLERANCE = 1e-4
 # The last weight of the barrier, as a share of the tolerance.
 LAST_BARRIER = 0.5
 # A shift by this close to a whole step is one.
@@ -239,15 +242,65 @@ class InteriorPointSolver:
         """Forget what was found; the next solve is as the first."""
         self._found = self._last = None
 
-    def export(self, folder: str | Path) -> Path:
-        """Not there yet.
+    def export_c(
+        self,
+        folder: str | Path,
+        *,
+        name: str | None = None,
+        reference: Any = None,
+        p: Mapping[str, float] | ArrayLike | None = None,
+        period: float | None = None,
+        iterations: int = 1,
+        first_iterations: int = 50,
+        guess: str | None = None,
+        cases: Sequence[Case] = (),
+    ) -> Path:
+        """Write the solver as a controller in plain C99; see `MPC.export_c`.
+
+        Parameters
+        ----------
+        folder : path
+            New, empty, or exported before.
+        name : str, optional
+            Prefix of all names; ``"<system>_mpc"`` if left out.
+        reference, p : optional
+            What it begins with.
+        period : float, optional
+            Time between calls in s; dt if left out.
+        iterations, first_iterations : int
+            Of a call, and until the first plan has converged.
+        guess : str, optional
+            Where a first plan starts, a word as for `solve`.
+        cases : sequence of Case
+            Test vectors.
+
+        Returns
+        -------
+        Path
 
         Raises
         ------
         NotImplementedError
-            InteriorPointSolver has no C99 export.
+            If a function of the problem is not made of scalar operations.
         """
-        raise NotImplementedError("InteriorPointSolver does not export C99 yet")
+        problem = self.problem
+        assert self._given is not None
+        loop = Loop(
+            period=problem.dt if period is None else period,
+            iterations=iterations,
+            first_iterations=first_iterations,
+            tolerance=FIRST_TOLERANCE,
+            starts=starts_of(problem.system, guess),
+            setting=self._given.setting(problem.times(), reference, p),
+            shooting=self.shooting,
+            second_derivatives=self.second_derivatives,
+            eager=Barrier(last=LAST_BARRIER * FIRST_TOLERANCE),
+            central=CENTRAL_BARRIER._replace(last=LAST_BARRIER * FIRST_TOLERANCE),
+            real_time=REAL_TIME_BARRIER,
+            excess=EXCESS,
+        )
+        name = f"{problem.system.name}_mpc" if name is None else name
+        return export_interior_point(self.model, loop, folder, name, cases)
 
     # -- to convergence ----------------------------------------------------------------------------
 
@@ -271,10 +324,13 @@ class InteriorPointSolver:
         ----------
         x0 : array_like, shape (nq,)
             Start.
-        guess : Trajectory, OptimalSolution or controller, optional
-            A controller is followed from x0. Without a guess the solve starts from the cheapest of
-            some: the motion under the inputs of the reference, those with linear-quadratic
-            regulators about it, and a state that stays at x0.
+        guess : Trajectory, OptimalSolution, controller or str, optional
+            A controller is followed from x0. Words: "policy", the motion under that of the system;
+            "reference", that under the inputs of the reference; "regulators", those with
+            linear-quadratic regulators about it; "rest", a state that stays at x0; "screw", states
+            on the way from x0 to the end of the reference, as `interpolate` goes; "cheapest", the
+            cheapest of these but the last. Without a guess "policy" where there is one, else
+            "cheapest".
         reference : optional
             Instead of the problem's: a constant state, a TrimPoint or a Trajectory.
         t0 : float
@@ -515,7 +571,7 @@ class InteriorPointSolver:
         watch = _Watch(started, np.inf, None, iterations)
         run, is_infeasible = self._improve(x0, start, setting, watch), False
         if run.status != NOT_FINITE and self._excess(run) > EXCESS:
-            with self._softened(start.nodes, setting):
+            with self._softened(last if self._is_shift(last, times) else start.nodes, setting):
                 tries = _Watch(started, np.inf, None, iterations + MORE)
                 other = self._improve(x0, start, setting, tries)
             if self._excess(other) < self._excess(run):
@@ -523,13 +579,16 @@ class InteriorPointSolver:
             is_infeasible = self._excess(run) > EXCESS
         return self._solution(run, last, times, setting, watch, None, is_infeasible)
 
+    def _is_shift(self, last: Nodes, times: np.ndarray) -> bool:
+        """Whether new nodes are the old ones or one step later."""
+        steps = (times[0] - last.t[0]) / self.problem.dt
+        return abs(steps - round(steps)) < SAME_NODE and 0 <= round(steps) <= 1
+
     def _moved_on(self, last: Nodes, times: np.ndarray, setting: Setting) -> _Start:
         """What was found last at the times of new nodes; a shift by a step is left to a kernel."""
         problem, run = self.problem, self._last
-        steps = (times[0] - last.t[0]) / problem.dt
-        whole = round(steps)
-        is_shift = abs(steps - whole) < SAME_NODE and 0 <= whole <= 1
-        if self._memory is not None and is_shift:
+        whole = round((times[0] - last.t[0]) / problem.dt)
+        if self._memory is not None and self._is_shift(last, times):
             return _Start(last, times, run, whole)
         p = setting.p[: problem.system.n_parameters]
         return _Start(

@@ -9,17 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen._compiler import BuildError, Compiler, find_compiler
-from ..codegen._folder import UnsafeFolder
-from ..codegen._library import find_or_build, key_of
-from ..codegen._notice import notice
-from ..codegen._policy import compile_policy
-from ..codegen._unit import Part, unit_source
+from ..codegen import (
+    BuildError,
+    Compiler,
+    Part,
+    UnsafeFolder,
+    compile_policy,
+    find_compiler,
+    find_or_build,
+    key_of,
+    notice,
+    unit_source,
+)
 from ._interior_point import MORE, Barrier, InteriorPoint, Point
 from ._stage_model import StageModel
 from ._transcription import Nodes, Setting
 
 SOURCE = Path(__file__).with_name("_interior_point.c")
+START = Path(__file__).with_name("_start.c")
 
 FREE_STATES, ROLL_OUT, REAL_TIME = 0, 1, 2
 CONVERGED, ITERATIONS, STALLED, NOT_FINITE = range(4)
@@ -82,14 +89,24 @@ def parts_of(model: StageModel) -> list[Part]:
     return parts
 
 
+def start_parts(model: StageModel) -> list[Part]:
+    """Functions that the choice of a start calls besides."""
+    policy = model.problem.system.policy
+    parts = [Part("lg_between", model.between)]
+    return parts if policy is None else [*parts, Part("lg_policy", policy)]
+
+
 def write(model: StageModel, compiler: Compiler | None) -> str:
     """C source of the kernel; plain C99 without a compiler."""
     functions, scratch = unit_source(parts_of(model), compiler)
     width = "" if compiler is None else f"#define LG_W {compiler.width}\n"
-    return "\n".join([functions, width, _sizes(model, scratch), SOURCE.read_text(encoding="utf-8")])
+    return "\n".join(
+        [functions, width, sizes_of(model, scratch), SOURCE.read_text(encoding="utf-8")]
+    )
 
 
-def _sizes(model: StageModel, scratch: int) -> str:
+def sizes_of(model: StageModel, scratch: int, *, curved: bool = True) -> str:
+    """Sizes of a problem as C constants, and where its controls are."""
     problem, once = model.problem, model.transcription._functions
     sizes = {
         "NX": model.n,
@@ -103,7 +120,8 @@ def _sizes(model: StageModel, scratch: int) -> str:
         "NW": len(once.path_weights),
         "NWE": len(once.end_weights),
         "LG_SCRATCH": scratch,
-        "LG_CURVED": int(model.curvature is not None),
+        "LG_CURVED": int(curved and model.curvature is not None),
+        "LG_POLICY": int(model.problem.system.policy is not None),
     }
     lines = [f"#define {name} {value}" for name, value in sizes.items()]
     controls = ", ".join(map(str, model.controls.tolist()))
@@ -135,7 +153,7 @@ def load(model: StageModel) -> tuple[Run, int] | None:
         flags = compiler.flags(0, True)
         content = [
             SOURCE.read_text(encoding="utf-8"),
-            _sizes(model, 0),
+            sizes_of(model, 0),
             *(
                 f"{part.name} {part.shared} {part.function._backend.program.identity}"
                 for part in parts
@@ -203,33 +221,15 @@ class Memory:
     """
 
     def __init__(self, model: StageModel, run: Run, work: int, most: int) -> None:
-        problem, sides = model.problem, model.sides
-        N, n, m = problem.horizon, model.n, model.m
-        once, self.most = model.transcription._functions, most
+        problem, self.most = model.problem, most
         self._run = run
-        ns, ne = len(sides.row), len(sides.equal)
         memory = np.zeros(work + 8)
         start = -memory.ctypes.data % 64 // 8
-        constants = {
-            "w": once.path_weights, "w_end": once.end_weights, "lower": model.lower,
-            "upper": model.upper, "row": sides.row, "equal": sides.equal, "sign": sides.sign,
-            "limit": sides.limit, "weight": sides.weight, "active": sides.active,
-            "target": sides.target, "equal_active": sides.equal_active,
-        }  # fmt: skip
-        shapes = {
-            "t": (N + 1,), "x_ref": (N + 1, model.group.nq),
-            "u_ref": (N + 1, problem.system.n_inputs),
-            "p": problem.nominal_parameters.shape, "P": (n, n), "log": (most + MORE + 1, len(LOG)),
-        }  # fmt: skip
-        iterate = {
-            "x": (N + 1, model.group.nq), "u": (N, problem.system.n_inputs),
-            "below": (N, m), "above": (N, m), "slack": (N + 1, ns), "price": (N + 1, ns),
-            "excess": (N + 1, ns), "relief": (N + 1, ns), "equal_price": (N + 1, ne),
-            "K": (N, n, m), "rows": (N + 1, len(model.transcription.rows.names)),
-        }  # fmt: skip
+        shapes, constants = self.shapes(model, most), self.constants(model)
         arrays: dict[str, Any] = {name: np.zeros(shape) for name, shape in shapes.items()}
-        self._places, count = {}, 0
-        for name, shape in iterate.items():
+        self._places: dict[str, tuple[slice, tuple[int, ...]]] = {}
+        count = 0
+        for name, shape in self.iterate_shapes(model).items():
             self._places[name] = slice(count, count + int(np.prod(shape))), shape
             count = self._places[name][0].stop
         self.iterate = np.zeros(count)
@@ -241,12 +241,46 @@ class Memory:
         arrays["work"] = memory[start:]
         self.arrays = arrays
         self.start = np.zeros(model.group.nq)
-        self.about = _Problem(horizon=N, dt=problem.dt)
+        self.about = _Problem(horizon=problem.horizon, dt=problem.dt)
         for name, array in arrays.items():
             setattr(self.about, name, array.ctypes.data)
         self._address = ctypes.addressof(self.about)
         self._start = self.start.ctypes.data
         self._keep = memory
+
+    @staticmethod
+    def constants(model: StageModel) -> dict[str, Any]:
+        """Arrays that a problem fixes."""
+        once, sides = model.transcription._functions, model.sides
+        return {
+            "w": once.path_weights, "w_end": once.end_weights, "lower": model.lower,
+            "upper": model.upper, "row": sides.row, "equal": sides.equal, "sign": sides.sign,
+            "limit": sides.limit, "weight": sides.weight, "active": sides.active,
+            "target": sides.target, "equal_active": sides.equal_active,
+        }  # fmt: skip
+
+    @staticmethod
+    def shapes(model: StageModel, most: int) -> dict[str, tuple[int, ...]]:
+        """Shapes of the others, with a log of so many iterations."""
+        problem, n, N = model.problem, model.n, model.problem.horizon
+        return {
+            "t": (N + 1,), "x_ref": (N + 1, model.group.nq),
+            "u_ref": (N + 1, problem.system.n_inputs),
+            "p": problem.nominal_parameters.shape, "P": (n, n), "log": (most + MORE + 1, len(LOG)),
+            **Memory.iterate_shapes(model),
+        }  # fmt: skip
+
+    @staticmethod
+    def iterate_shapes(model: StageModel) -> dict[str, tuple[int, ...]]:
+        """Shapes of what iterations change: those of `Point`, then gains and rows."""
+        problem, n, m = model.problem, model.n, model.m
+        N, ns, ne = problem.horizon, len(model.sides.row), len(model.sides.equal)
+        return {
+            "x": (N + 1, model.group.nq), "u": (N, problem.system.n_inputs),
+            "below": (N, m), "above": (N, m), "slack": (N + 1, ns), "price": (N + 1, ns),
+            "excess": (N + 1, ns), "relief": (N + 1, ns), "equal_price": (N + 1, ne),
+            "K": (N, n, m), "rows": (N + 1, len(model.transcription.rows.names)),
+        }  # fmt: skip
 
     def found(self) -> tuple[Point, np.ndarray, np.ndarray]:
         """Copies of the iterate, of gains (N, m, n) and of rows, which the next run writes over."""

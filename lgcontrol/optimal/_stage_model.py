@@ -10,8 +10,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import InPlaceCall, ModelFunction, prepare
-from ..integrators import MuntheKaas, get_method
-from ..integrators._method import combine
+from ..integrators import MuntheKaas, combine, get_method
 from ._transcription import CALLS, Nodes, Setting, Transcription
 
 # Second derivatives by AD of a step of more operations than this cost more than they save.
@@ -153,6 +152,12 @@ class StageModel:
         """``(x, x_ref) → z``, error coordinates."""
         sizes = {"x": self.group.nq, "x_ref": self.group.nq}
         return self._of_states("error", sizes, self.problem.system.error)
+
+    @cached_property
+    def between(self) -> ModelFunction:
+        """``(a, b, s) → x``, the state at a share s of the way from a to b."""
+        sizes = {"a": self.group.nq, "b": self.group.nq, "s": 1}
+        return self._of_states("between", sizes, self.group.interpolate)
 
     def _of_states(
         self, name: str, sizes: dict[str, int], build: Callable[..., Any]

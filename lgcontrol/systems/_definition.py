@@ -32,6 +32,7 @@ from ._signals import (
     names_of,
     nominal_of,
     set_by_name,
+    set_parameters,
 )
 from ._tracing import (
     Field,
@@ -41,6 +42,7 @@ from ._tracing import (
     trace_basis,
     trace_field,
     trace_matrices,
+    trace_policy,
     trace_static,
 )
 
@@ -67,6 +69,7 @@ class SystemDefinition(Generic[State]):
         derivatives: Field | None = None,
         structure: Mechanical | None = None,
         errors: ErrorCoordinates | None = None,
+        policy: Callable[..., Any] | None = None,
         dt: float = 0.0,
         symbol: type = ca.SX,
     ) -> None:
@@ -106,6 +109,7 @@ class SystemDefinition(Generic[State]):
             None if structure is None else _trace_structure(self, structure)
         )
         self.errors: ErrorCoordinates | None = None if errors is None else trace_basis(self, errors)
+        self.policy: ModelFunction | None = None if policy is None else trace_policy(self, policy)
         # What a discretized system makes steps of: (system, method, substeps).
         self._later_derivatives: Any = None  # traced when asked for
         self._given_derivatives: ModelFunction | None = (
@@ -192,7 +196,7 @@ class SystemDefinition(Generic[State]):
         ndarray, shape (..., n_parameters)
         """
         chosen = {**(values or {}), **named}
-        return set_by_name("parameter", self.parameter_names, self.nominal_parameters, chosen)
+        return set_parameters(self.parameters, chosen)
 
     @property
     def state_limits(self) -> tuple[np.ndarray, np.ndarray]:
@@ -265,11 +269,6 @@ class SystemDefinition(Generic[State]):
     def error_names(self) -> tuple[str, ...]:
         """Names of the error coordinates."""
         return self.state.tangent_names if self.errors is None else self.errors.names
-
-    @property
-    def error_units(self) -> tuple[str, ...]:
-        """Units of the error coordinates."""
-        return self.state.tangent_units if self.errors is None else self.errors.units
 
     @property
     def error_selection(self) -> np.ndarray:
@@ -377,6 +376,25 @@ class SystemDefinition(Generic[State]):
             ]
         )
 
+    def with_policy(self, policy: Callable[..., Any] | None) -> Self:
+        """Return a copy that offers a policy, see `System`; None for one without.
+
+        Parameters
+        ----------
+        policy : callable
+            ``(t, x, x_ref, u_ref, p) → controls`` on CasADi columns.
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import Rn
+        >>> from lgcontrol.systems import System
+        >>> cart = System("cart", Rn(1), lambda t, x, u, p: u, inputs=["push"])
+        >>> cart = cart.with_policy(lambda t, x, x_ref, u_ref, p: u_ref - (x - x_ref))
+        >>> cart.policy(0.0, [2.0], [1.5], [0.0])
+        array([-0.5])
+        """
+        return self._like(policy=policy)
+
     @cached_property
     def _cache(self) -> dict[tuple[Any, ...], Any]:
         """Functions derived from f and h, built when first needed."""
@@ -403,9 +421,12 @@ class SystemDefinition(Generic[State]):
             "derivatives": self._given_derivatives,
             "structure": self.structure,
             "errors": self.errors,
+            "policy": self.policy,
             "dt": self.dt,
             "symbol": self.symbol,
         }
+        if {"state", "inputs"} & {*changes}:  # other arguments than those of the policy
+            arguments["policy"] = None
         arguments |= changes
         known = arguments["state"].coordinate_names
         arguments["limits"] = {k: v for k, v in arguments["limits"].items() if k in known}
@@ -466,17 +487,38 @@ def _trace_structure(system: SystemDefinition, structure: Mechanical) -> Mechani
         "losses": ("x p", {"L": (nv,)}, {}),
     }
 
+    made, inner = _all_traced(system, structure, members), structure.lagrangian
+    if inner is None:
+        return made
+    n = nv
+    if inner.speeds:
+        if inner.speeds not in blocks:
+            raise ValueError(
+                f"{system.name}: the speeds of the Lagrangian are the block {inner.speeds!r}, "
+                f"which the state has not (blocks: {', '.join(blocks)})"
+            )
+        n += blocks[inner.speeds].dim
+    members = {
+        "mass_matrix": ("x p", {"M": (n, n)}, {}),
+        "action": ("t x u p", {"Q": (n,)}, {}),
+        "kinetic_gradient": ("x p", {"gradient": (n,)}, {}),
+        "carried_momentum": ("x y p", {"momentum": (n,)}, {"y": (state.nq,)}),
+    }
+    return replace(made, lagrangian=_all_traced(system, inner, members))
+
+
+def _all_traced(system: SystemDefinition, owner: Any, members: Mapping[str, Any]) -> Any:
+    """An owner with those of the members that it has as model functions."""
+
     def traced(name: str) -> Any:
-        member, (arguments, results, extra) = getattr(structure, name), members[name]
+        member, (arguments, results, extra) = getattr(owner, name), members[name]
         if isinstance(member, TracedLater):  # large trees: what nobody asks for costs nothing
             return TracedLater(
                 lambda: trace_matrices(system, name, member.traced, arguments, results, extra)
             )
         return trace_matrices(system, name, member, arguments, results, extra)
 
-    return replace(
-        structure, **{name: traced(name) for name in members if getattr(structure, name)}
-    )
+    return replace(owner, **{name: traced(name) for name in members if getattr(owner, name, None)})
 
 
 def _trace_derivatives(system: SystemDefinition, build: Callable[..., Any]) -> ModelFunction:

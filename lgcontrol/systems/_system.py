@@ -16,7 +16,15 @@ from ._step import IncrementDerivatives, step_function
 
 
 def not_a_system(name: str, value: object) -> str:
-    """Message for something that should have been a System; trees and bodies make one."""
+    """Message for something that should have been a System; trees and bodies make one.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument.
+    value : object
+        What was given.
+    """
     remedy = "; give its .system()" if callable(getattr(value, "system", None)) else ""
     if type(value).__module__.startswith("control."):
         remedy = "; System.from_control(model) makes one"
@@ -62,6 +70,10 @@ class System(SystemDefinition[State]):
         What a mechanical system is made of; its members are model functions.
     errors : ErrorCoordinates, optional
         Error coordinates that are fewer than the group's, for constrained systems.
+    policy : callable, optional
+        ``(t, x, x_ref, u_ref, p) → controls`` that lead towards a reference from anywhere, such as
+        a geometric law of the vehicle; solves start from the motion under it. Bounds are kept by
+        who follows it. Copies with another state or other inputs have none.
     dt : float
         Sample time in s; 0 for continuous systems.
     symbol : type
@@ -75,6 +87,8 @@ class System(SystemDefinition[State]):
         Arguments as of f.
     invariants, project : ModelFunction or None
         Arguments (x, p).
+    policy : ModelFunction or None
+        Arguments (t, x, x_ref, u_ref, p).
 
     Raises
     ------

@@ -475,7 +475,7 @@ def test_a_solver_without_a_problem_is_its_settings():
     with pytest.raises(ValueError, match="nothing to go on from: solve first"):
         solver.step(DOWN)
     with pytest.raises(NotImplementedError, match="SQPSolver does not export C99"):
-        solver.export("folder")
+        solver.export_c("folder")
 
 
 def test_systems_of_python_control_are_refused_with_a_remedy():

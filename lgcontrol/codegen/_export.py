@@ -1,0 +1,244 @@
+"""Export of functions: one C function of plain C99, with its test vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._number import scalar_prelude
+from ._package import (
+    EXAMPLE_HEAD,
+    Vector,
+    banner,
+    cmake,
+    described,
+    identifier,
+    table,
+    write_package,
+)
+
+if TYPE_CHECKING:
+    from ._model_function import ModelFunction
+
+# Test vectors that are drawn where the caller gives none.
+EXAMPLES = 5
+
+C99 = """\
+#ifndef __GNUC__
+#define __attribute__(x) /* only hints */
+#endif
+"""
+
+
+def prelude() -> str:
+    """Operations of generated code on double, without what allocates memory."""
+    return C99 + scalar_prelude().replace("#include <stdlib.h>\n", "")
+
+
+def export_function(
+    function: ModelFunction,
+    folder: str | Path,
+    name: str | None,
+    labels: Mapping[str, Sequence[tuple[str, str]]],
+    examples: Sequence[Mapping[str, Any]] | None,
+    about: Sequence[str],
+) -> Path:
+    """Write a function as C; see `ModelFunction.export_c`."""
+    program, name = function._backend.program, identifier(name or function.name)
+    body = program.body(packed=False) if program.is_ours else None
+    if body is None:
+        raise NotImplementedError(
+            f"{function.name} cannot be exported: it holds more than scalar and matrix operations "
+            "(an interpolant, a solver, or a call back into Python); write it with those of CasADi"
+        )
+    sizes = dict(
+        zip(
+            function.arguments + function.results,
+            program.sizes_in + program.sizes_out,
+            strict=True,
+        )
+    )
+    c_names = {key: identifier(key) for key in sizes}
+    for key in set(function.arguments) & set(function.results):
+        raise NotImplementedError(f"{function.name}: {key!r} names an argument and a result")
+    vectors = [_vector(function, key, c_names[key], sizes[key], labels) for key in sizes]
+    scalars = {
+        key
+        for key, shape in zip(function.arguments, function.argument_shapes, strict=True)
+        if shape == ()
+    }
+    parameters = [
+        f"double {c_names[key]}"
+        if key in scalars
+        else f"const double {c_names[key]}[{max(1, sizes[key])}]"
+        for key in function.arguments
+    ]
+    parameters += [f"double {c_names[key]}[{max(1, sizes[key])}]" for key in function.results]
+    work = body.work
+    if work:
+        parameters.append(f"double work[{name.upper()}_WORK]")
+    signature = f"void {name}({', '.join(parameters)})"
+    given = [f"&{c_names[k]}" if k in scalars else c_names[k] for k in function.arguments]
+    given += [c_names[k] for k in function.results]
+    defaults = {key: f"{name}_default_{c_names[key]}" for key in function.defaults if sizes[key]}
+    header = "\n".join(
+        [
+            banner(
+                f"{name}: {function!r}",
+                [
+                    *about,
+                    "Exported by lgcontrol: C99, no allocation, no state. SI units, radians;",
+                    "matrices are stored by columns. Results must not overlap arguments.",
+                ],
+            ),
+            f"#ifndef {name.upper()}_H\n#define {name.upper()}_H\n",
+            described(name, vectors),
+            f"#define {name.upper()}_WORK {work} /* doubles of work memory */\n",
+            '#ifdef __cplusplus\nextern "C" {\n#endif',
+            *(
+                f"extern const double {array}[{sizes[key]}]; /* of {c_names[key]} */"
+                for key, array in defaults.items()
+            ),
+            f"{signature};",
+            "#ifdef __cplusplus\n}\n#endif\n",
+            "#endif\n",
+        ]
+    )
+    source = "\n".join(
+        [
+            f'#include "{name}.h"',
+            prelude(),
+            body.text,
+            *(
+                table("double", array, function.defaults[key]).replace("static ", "")
+                for key, array in defaults.items()
+            ),
+            f"{signature}\n{{\n  lg_body({', '.join([*given, 'work' if work else '0'])});\n}}\n",
+        ]
+    )
+    cases = _drawn(function) if examples is None else list(examples)
+    return write_package(
+        folder,
+        {
+            f"{name}.h": header,
+            f"{name}.c": source,
+            f"{name}_test.h": _test_vectors(function, name, c_names, sizes, cases),
+            "main.c": _example(function, name, c_names, sizes, scalars, work),
+            "CMakeLists.txt": cmake(name),
+        },
+    )
+
+
+def _vector(
+    function: ModelFunction,
+    key: str,
+    symbol: str,
+    size: int,
+    labels: Mapping[str, Sequence[tuple[str, str]]],
+) -> Vector:
+    shapes = dict(
+        zip(
+            function.arguments + function.results,
+            function.argument_shapes + function.result_shapes,
+            strict=True,
+        )
+    )
+    what = "argument" if key in function.arguments else "result"
+    shape = shapes[key]
+    if len(shape) > 1:
+        what += f", {' × '.join(map(str, shape))} by columns"
+    names, units = zip(*labels[key], strict=True) if labels.get(key) else ((), ())
+    return Vector(symbol, what, size, names, units)
+
+
+def _drawn(function: ModelFunction) -> list[dict[str, np.ndarray]]:
+    """Arguments from a normal distribution; those with a default keep it."""
+    rng = np.random.default_rng(0)
+    shapes = dict(zip(function.arguments, function.argument_shapes, strict=True))
+    return [
+        {k: function.defaults.get(k, rng.normal(size=shape)) for k, shape in shapes.items()}
+        for _ in range(EXAMPLES)
+    ]
+
+
+def _by_columns(value: Any) -> np.ndarray:
+    return np.asarray(value, dtype=np.float64).ravel(order="F")
+
+
+def _test_vectors(
+    function: ModelFunction,
+    name: str,
+    c_names: Mapping[str, str],
+    sizes: Mapping[str, int],
+    cases: Sequence[Mapping[str, Any]],
+) -> str:
+    """Arguments and results as NumPy's calls have them."""
+    text = [
+        banner(f"{name}: test vectors, a row a call"),
+        "#include <math.h>\n",
+        f"enum {{ {name.upper()}_TESTS = {len(cases)} }};\n",
+    ]
+    columns: dict[str, list[np.ndarray]] = {key: [] for key in sizes}
+    for case in cases:
+        found = function(**{key: np.asarray(value, float) for key, value in case.items()})
+        results = [found] if len(function.results) == 1 else list(found)
+        values = dict(zip(function.results, results, strict=True)) | dict(case)
+        for key in sizes:
+            value = values.get(key, function.defaults.get(key))
+            # Lists of vectors lie one after the other.
+            rows = key in function.transposed
+            columns[key].append(np.ravel(value) if rows else _by_columns(value))
+    for key, rows in columns.items():
+        text.append(table("double", f"test_{c_names[key]}", np.array(rows)))
+    return "\n".join(text)
+
+
+def _example(
+    function: ModelFunction,
+    name: str,
+    c_names: Mapping[str, str],
+    sizes: Mapping[str, int],
+    scalars: set[str],
+    work: int,
+) -> str:
+    """Program that tells sizes and checks the test vectors."""
+    given = [
+        f"test_{c_names[k]}[k]" if k in scalars else f"test_{c_names[k]} + k * {sizes[k]}"
+        for k in function.arguments
+    ]
+    given += [f"have_{c_names[k]}" for k in function.results]
+    given += ["work"] if work else []
+    lines = [f"  static double have_{c_names[k]}[{max(1, sizes[k])}];" for k in function.results]
+    lines += [f"  static double work[{name.upper()}_WORK];"] if work else []
+    checks = [
+        f"    largest = fmax(largest, difference(have_{c_names[k]}, "
+        f"test_{c_names[k]} + k * {sizes[k]}, {sizes[k]}));"
+        for k in function.results
+    ]
+    body = "\n".join(
+        [
+            *lines,
+            "  double largest = 0;",
+            f"  for (int k = 0; k < {name.upper()}_TESTS; k++) {{",
+            f"    {name}({', '.join(given)});",
+            *checks,
+            "  }",
+        ]
+    )
+    return f"""\
+/* Example of {name}: prints sizes and checks the test vectors. */
+#include "{name}.h"
+#include "{name}_test.h"
+{EXAMPLE_HEAD}
+int main(void)
+{{
+{body}
+  printf("code of this program: %lu bytes\\n", code_size());
+  printf("workspace: %lu bytes\\n", {name.upper()}_WORK * (unsigned long)sizeof(double));
+  printf("largest difference from Python: %.3g\\n", largest);
+  return largest <= 1e-9 ? 0 : 1;
+}}
+"""

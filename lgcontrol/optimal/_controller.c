@@ -1,0 +1,318 @@
+/* A controller around the interior point: what `MPC` does with `InteriorPointSolver`, call by call.
+ *
+ * The header before this text declares lg_mpc, whose memory holds all there is; `attach` makes the
+ * problem of it. Constants LG_MPC_... are those of the header. */
+#include <float.h>
+#include <string.h>
+
+static const double same_node = 1e-6, clock_rounding = 1e-3;
+static const double element_tolerance = 1e-6, element_rounding = 1e-9;
+static const double motion = 1e-6, first_price = 1e2, acceptable = 1e-4;
+
+enum { LG_AUTO = 0, LG_STATES = 1, LG_ROLLOUT = 2 };
+
+/* How some iterations went. */
+typedef struct {
+  int status;
+  int64_t steps;
+  double excess;
+} lg_run;
+
+/* x as an element of the state's group; 0 if it is none. */
+static int element(const double *x, double *state, double *scratch)
+{
+  int is_off = 0;
+  if (!all_finite(x, NQ)) return 0;
+  lg_normalize(x, state, scratch);
+  for (int i = 0; i < NQ; i++) {
+    const double off = fabs(state[i] - x[i]);
+    if (!(off <= element_tolerance)) return 0;
+    is_off |= off > element_rounding;
+  }
+  if (!is_off)
+    for (int i = 0; i < NQ; i++) state[i] = x[i];
+  return 1;
+}
+
+/* Sum of what one-sided hard rows are exceeded by; infinite where a run led nowhere. */
+static double excess_of(const lg_problem *q, int status)
+{
+  double sum = 0;
+  int has_hard = 0;
+  for (int j = 0; j < NS; j++) {
+    if (isfinite(lg_weight[j])) continue;
+    has_hard = 1;
+    for (int64_t k = 0; k <= q->horizon; k++)
+      if (q->active[k * NS + j] != 0)
+        sum += fmax(0.0, q->sign[j] * (q->rows[k * NR + q->row[j]] - q->limit[j]));
+  }
+  return has_hard && status == LG_NOT_FINITE ? INFINITY : sum;
+}
+
+/* The largest violation of a hard row. */
+static double worst_of(const lg_problem *q)
+{
+  double worst = 0;
+  for (int64_t k = 0; k <= q->horizon; k++) {
+    for (int j = 0; j < NS; j++)
+      if (!isfinite(lg_weight[j]) && q->active[k * NS + j] != 0)
+        worst = fmax(worst, q->sign[j] * (q->rows[k * NR + q->row[j]] - q->limit[j]));
+    for (int j = 0; j < NE; j++)
+      if (q->equal_active[k * NE + j] != 0)
+        worst = fmax(worst, fabs(q->rows[k * NR + q->equal[j]] - q->target[j]));
+  }
+  return worst;
+}
+
+static void take_barrier(lg_problem *q, const double barrier[4])
+{
+  q->mu_first = barrier[0], q->mu_last = barrier[1];
+  q->mu_factor = barrier[2], q->mu_power = barrier[3];
+}
+
+/* Iterate from the nodes and gains that are kept; in real time from the multipliers, too. */
+static lg_run run(lg_mpc *m, lg_problem *q, int mode, const double *x0)
+{
+  const int is_eager = mode == LG_ROLL_OUT && NS + NE == 0;
+  take_barrier(q, mode == LG_REAL_TIME ? lg_real_time : is_eager ? lg_eager : lg_central);
+  m->prices = m->from_prices;
+  q->mu = m->prices.mu, q->resume = mode == LG_REAL_TIME ? LG_WARM : LG_FRESH;
+  memcpy(q->x, m->from_x, sizeof m->from_x);
+  memcpy(q->u, m->from_u, sizeof m->from_u);
+  memcpy(q->K, m->from_K, sizeof m->from_K);
+  q->mode = mode;
+  q->log[1] = q->log[2] = q->log[3] = NAN;
+  lg_run found;
+  found.status = lg_solve(q, x0);
+  m->prices.mu = q->mu;
+  found.steps = q->iterations;
+  found.excess = excess_of(q, found.status);
+  return found;
+}
+
+static void keep(lg_mpc *m, const lg_problem *q)
+{
+  memcpy(m->best_x, q->x, sizeof m->best_x);
+  memcpy(m->best_u, q->u, sizeof m->best_u);
+  memcpy(m->best_K, q->K, sizeof m->best_K);
+  m->best_prices = m->prices;
+  m->best_worst = worst_of(q), m->best_cost = q->cost;
+}
+
+static void restore(lg_mpc *m, lg_problem *q)
+{
+  m->prices = m->best_prices;
+  memcpy(q->x, m->best_x, sizeof m->best_x);
+  memcpy(q->u, m->best_u, sizeof m->best_u);
+  memcpy(q->K, m->best_K, sizeof m->best_K);
+}
+
+/* Hard rows at a price above what the cost gains from an excess near the nodes that are kept. */
+static void soften(lg_mpc *m, lg_problem *q)
+{
+  lg_state s;
+  double most = 0;
+  lay_out(&s, q->work, q->horizon);
+  memcpy(q->x, m->from_x, sizeof m->from_x);
+  memcpy(q->u, m->from_u, sizeof m->from_u);
+  expand(q, &s);
+  for (int64_t i = 0; i < q->horizon * NZ; i++)
+    if (isfinite(s.g[i])) most = fmax(most, fabs(s.g[i]));
+  for (int i = 0; i < NX; i++)
+    if (isfinite(s.g_end[i])) most = fmax(most, fabs(s.g_end[i]));
+  for (int j = 0; j < NS; j++)
+    m->soft_weight[j] = isfinite(lg_weight[j]) ? lg_weight[j] : first_price * (1 + most);
+  q->weight = m->soft_weight;
+}
+
+static void prepare(lg_mpc *m, lg_problem *q, double t)
+{
+  attach(m, q);
+  for (int k = 0; k <= LG_MPC_N; k++) m->t[k] = t + LG_MPC_DT * k;
+}
+
+/* Plan anew from the cheapest start, to convergence. */
+static int plan(lg_mpc *m, double t, const double *x0)
+{
+  lg_problem q;
+  prepare(m, &q, t);
+  const double gap = lg_start(&q, x0, LG_STARTS);
+  int mode = LG_ROLL_OUT;
+  if (LG_SHOOTING != LG_ROLLOUT && !(gap <= motion)) mode = LG_FREE_STATES;
+  if (LG_SHOOTING == LG_STATES || (LG_SHOOTING == LG_AUTO && NE > 0)) mode = LG_FREE_STATES;
+  memcpy(m->from_x, q.x, sizeof m->from_x);
+  memcpy(m->from_u, q.u, sizeof m->from_u);
+  memset(m->from_K, 0, sizeof m->from_K);
+  q.max_iterations = LG_MPC_FIRST_ITERATIONS, q.tolerance = LG_TOLERANCE;
+  lg_run found = run(m, &q, mode, x0);
+  keep(m, &q);
+  if ((found.status == LG_STALLED || found.status == LG_NOT_FINITE) && LG_SHOOTING == LG_AUTO) {
+    const lg_run other = run(m, &q, mode == LG_ROLL_OUT ? LG_FREE_STATES : LG_ROLL_OUT, x0);
+    if (other.status == LG_CONVERGED || found.status == LG_NOT_FINITE) {
+      found = other;
+      keep(m, &q);
+    }
+  }
+  if ((found.status == LG_STALLED || found.status == LG_NOT_FINITE) &&
+      found.excess > LG_TOLERANCE) {
+    soften(m, &q);
+    const lg_run other = run(m, &q, mode, x0);
+    if (other.excess < found.excess) {
+      found = other;
+      keep(m, &q);
+    }
+  }
+  restore(m, &q);
+  m->is_planned = found.status != LG_NOT_FINITE;
+  m->iterations = (int)found.steps, m->cost = m->best_cost, m->violation = m->best_worst;
+  if (found.status == LG_NOT_FINITE) {
+    memcpy(q.x, m->from_x, sizeof m->from_x);
+    memcpy(q.u, m->from_u, sizeof m->from_u);
+    return LG_MPC_UNSOLVED;
+  }
+  return m->violation > LG_TOLERANCE ? LG_MPC_INFEASIBLE : LG_MPC_OK;
+}
+
+/* Rows of numbers so many steps later; the last ones are held. */
+static void later(double *to, const double *from, int count, int size, double whole)
+{
+  for (int k = 0; k < count; k++) {
+    const int at = (int)clip(k + whole, 0.0, (double)(count - 1));
+    for (int i = 0; i < size; i++) to[k * size + i] = from[at * size + i];
+  }
+}
+
+/* The last plan at the times of the nodes, with gains and multipliers; beyond its end the last
+ * input is held. */
+static void move_on(lg_mpc *m, lg_problem *q, double before, double whole)
+{
+  for (int k = 0; k <= LG_MPC_N; k++) {
+    const double place = (m->t[k] - before) / LG_MPC_DT;
+    const double held = fmin(fmax(floor(place + same_node), 0.0), (double)(LG_MPC_N - 1));
+    const int at = (int)held;
+    const double share = clip(place - held, 0.0, 1.0);
+    lg_between(q->x + at * NQ, q->x + (at + 1) * NQ, &share, m->from_x + k * NQ,
+               q->work);
+    if (k < LG_MPC_N)
+      for (int i = 0; i < NU; i++) m->from_u[k * NU + i] = q->u[at * NU + i];
+  }
+  later(m->from_K, q->K, LG_MPC_N, NV * NX, whole);
+  later(m->from_prices.below, q->below, LG_MPC_N, NV, whole);
+  later(m->from_prices.above, q->above, LG_MPC_N, NV, whole);
+  later(m->from_prices.price, q->price, LG_MPC_N + 1, NS, whole);
+  later(m->from_prices.relief, q->relief, LG_MPC_N + 1, NS, whole);
+  later(m->from_prices.equal_price, q->equal_price, LG_MPC_N + 1, NE, whole);
+}
+
+/* Real-time steps from the last plan, moved on. */
+static int improve(lg_mpc *m, double t, const double *x0)
+{
+  lg_problem q;
+  const double before = m->t[0], steps = (t - before) / LG_MPC_DT, whole = nearbyint(steps);
+  const int is_shift = fabs(steps - whole) < same_node && whole >= 0 && whole <= 1;
+  double first[NU];
+  prepare(m, &q, t);
+  memcpy(first, q.u, sizeof first);
+  m->from_prices = m->prices;
+  if (is_shift) {
+    memcpy(m->from_x, q.x, sizeof m->from_x);
+    memcpy(m->from_u, q.u, sizeof m->from_u);
+    memcpy(m->from_K, q.K, sizeof m->from_K);
+  } else {
+    move_on(m, &q, before, whole);
+  }
+  q.shift = is_shift && whole == 1;
+  q.max_iterations = LG_MPC_ITERATIONS, q.tolerance = 0;
+  lg_run found = run(m, &q, LG_REAL_TIME, x0);
+  int is_best = 0;
+  if (found.status == LG_STALLED && found.steps == 0)
+    is_best = fmax(fmax(q.log[1], q.log[2]), q.log[3] - q.log[6]) <= acceptable;
+  keep(m, &q);
+  if (found.status != LG_NOT_FINITE && found.excess > LG_MPC_EXCESS) {
+    soften(m, &q);
+    q.max_iterations += MORE;
+    const lg_run other = run(m, &q, LG_REAL_TIME, x0);
+    if (other.excess < found.excess) {
+      found = other;
+      if (found.status == LG_STALLED && found.steps == 0)
+        is_best = fmax(fmax(q.log[1], q.log[2]), q.log[3] - q.log[6]) <= acceptable;
+      keep(m, &q);
+    }
+  }
+  restore(m, &q);
+  m->iterations = (int)found.steps, m->cost = m->best_cost, m->violation = m->best_worst;
+  if (found.status == LG_NOT_FINITE) {
+    memcpy(q.x, m->from_x, sizeof m->from_x);
+    memcpy(q.u, m->from_u, sizeof m->from_u);
+    memcpy(q.u, first, sizeof first);
+  }
+  if (found.status == LG_NOT_FINITE || (found.status == LG_STALLED && !found.steps && !is_best)) {
+    m->is_planned = 0; /* a plan that leads nowhere: the next call makes a new one */
+    return LG_MPC_UNSOLVED;
+  }
+  return found.excess > LG_MPC_EXCESS ? LG_MPC_INFEASIBLE : LG_MPC_OK;
+}
+
+/* Inputs to go on with when there is no answer: the last ones, else those of the reference. */
+static int hold(lg_mpc *m, double u[])
+{
+  for (int i = 0; i < NV; i++) {
+    double v = m->has_answered ? m->last[i] : m->u_ref[0][lg_controls[i]];
+    if (m->is_planned && !m->has_answered) v = m->u[0][lg_controls[i]];
+    u[i] = clip(isfinite(v) ? v : lg_nominal[i], lg_lower[i], lg_upper[i]);
+  }
+  return m->status = LG_MPC_HELD;
+}
+
+static int answer(lg_mpc *m, int status, double u[])
+{
+  for (int i = 0; i < NV; i++)
+    if (!isfinite(m->u[0][lg_controls[i]])) return hold(m, u);
+  for (int i = 0; i < NV; i++) u[i] = m->last[i] = m->u[0][lg_controls[i]];
+  m->has_answered = 1;
+  return m->status = status;
+}
+
+static int is_time(double t)
+{
+  return fabs(t) * DBL_EPSILON < clock_rounding * LG_MPC_PERIOD;
+}
+
+int lg_mpc_init(lg_mpc *m)
+{
+  memset(m, 0, sizeof *m);
+  memcpy(m->x_ref, lg_x_ref, sizeof m->x_ref);
+  memcpy(m->u_ref, lg_u_ref, sizeof m->u_ref);
+  memcpy(m->P, lg_P, sizeof m->P);
+  memcpy(m->p, lg_p, sizeof m->p);
+  return lg_work(LG_MPC_N) <= LG_MPC_WORK ? LG_MPC_OK : LG_MPC_UNSOLVED;
+}
+
+void lg_mpc_reset(lg_mpc *m)
+{
+  m->is_planned = m->has_answered = 0;
+}
+
+void lg_mpc_hold(lg_mpc *m, const double x_ref[LG_MPC_NX],
+                 const double u_ref[LG_MPC_NI])
+{
+  for (int k = 0; k <= LG_MPC_N; k++) {
+    for (int i = 0; i < NQ; i++) m->x_ref[k][i] = x_ref[i];
+    for (int i = 0; i < NU; i++) m->u_ref[k][i] = u_ref[i];
+  }
+}
+
+int lg_mpc_solve(lg_mpc *m, double t, const double x[LG_MPC_NX], double u[LG_MPC_NU])
+{
+  double state[NQ];
+  if (!is_time(t) || !element(x, state, m->work)) return hold(m, u);
+  return answer(m, plan(m, t, state), u);
+}
+
+int lg_mpc_step(lg_mpc *m, double t, const double x[LG_MPC_NX], double u[LG_MPC_NU])
+{
+  double state[NQ];
+  if (!m->is_planned) return lg_mpc_solve(m, t, x, u);
+  if (!is_time(t) || !element(x, state, m->work)) return hold(m, u);
+  return answer(m, improve(m, t, state), u);
+}

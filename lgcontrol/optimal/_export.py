@@ -1,0 +1,408 @@
+"""Export of the interior point: a predictive controller in plain C99, with its test vectors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ..codegen import ModelFunction
+from ..codegen._export import C99
+from ..codegen._package import (
+    EXAMPLE_HEAD,
+    Vector,
+    banner,
+    cmake,
+    described,
+    identifier,
+    table,
+    write_package,
+)
+from ..codegen._unit import Part, unit_source
+from ._interior_point import MORE, Barrier
+from ._kernel import SOURCE, START, Memory, parts_of, sizes_of, start_parts
+from ._stage_model import StageModel
+from ._transcription import Setting
+
+CONTROLLER = Path(__file__).with_name("_controller.c")
+
+# What calls return, as `_controller.c` names it.
+STATUSES = ("OK", "INFEASIBLE", "UNSOLVED", "HELD")
+
+# Multipliers, which the next call goes on from.
+_PRICES = ("below", "above", "price", "relief", "equal_price")
+
+_STARTS = {"rest": 1, "reference": 2, "regulators": 4, "policy": 8, "screw": 16}
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """Calls of a controller from its start on, one test of an export.
+
+    Attributes
+    ----------
+    t : ndarray, shape (calls,)
+    x : ndarray, shape (calls, nq)
+        Measured states.
+    u : ndarray, shape (calls, m)
+        Answers.
+    status : sequence of str
+        Of `STATUSES`.
+    """
+
+    t: np.ndarray
+    x: np.ndarray
+    u: np.ndarray
+    status: Sequence[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """How a controller runs.
+
+    Attributes
+    ----------
+    period : float
+        Time between calls, s.
+    iterations, first_iterations : int
+        In a call, and until the first plan has converged.
+    tolerance : float
+        Of the first plan.
+    starts : tuple of str
+        Which starts a first plan is made from.
+    setting : Setting
+        Reference, parameters, terminal weight that it begins with.
+    shooting : str
+    second_derivatives : bool
+    eager, central, real_time : Barrier
+        Of motions without rows, of others, and of real-time steps.
+    excess : float
+        Over a hard bound up to which a step keeps it.
+    """
+
+    period: float
+    iterations: int
+    first_iterations: int
+    tolerance: float
+    starts: tuple[str, ...]
+    setting: Setting
+    shooting: str
+    second_derivatives: bool
+    eager: Barrier
+    central: Barrier
+    real_time: Barrier
+    excess: float
+
+
+def export_interior_point(
+    model: StageModel,
+    loop: Loop,
+    folder: str | Path,
+    name: str,
+    cases: Sequence[Case],
+) -> Path:
+    """Write a predictive controller as C.
+
+    Parameters
+    ----------
+    model : StageModel
+    loop : Loop
+    folder : path
+    name : str
+        Prefix of all names.
+    cases : sequence of Case
+        What the example checks, each from a fresh start.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    NotImplementedError
+        If a function of the problem is not made of scalar operations.
+    """
+    name = identifier(name)
+    curved = loop.second_derivatives and model.curvature is not None
+    parts = [p for p in parts_of(model) if curved or "curvature" not in p.name]
+    parts += [*start_parts(model), Part("lg_normalize", _normalize(model))]
+    functions, scratch = unit_source(parts, None)
+    work = work_doubles(model, scratch)
+    files = {
+        f"{name}.h": _header(model, loop, work),
+        f"{name}.c": "\n".join(
+            [
+                '#include "lg_mpc.h"\n',
+                C99,
+                functions.replace("#include <stdlib.h>\n", ""),
+                "#define LG_EXPORT static",
+                sizes_of(model, scratch, curved=curved),
+                SOURCE.read_text(encoding="utf-8"),
+                START.read_text(encoding="utf-8"),
+                _constants(model, loop, curved),
+                CONTROLLER.read_text(encoding="utf-8"),
+            ]
+        ),
+        f"{name}_test.h": _test_vectors(cases),
+        "main.c": _EXAMPLE.replace("@head@", EXAMPLE_HEAD),
+        "CMakeLists.txt": cmake(name),
+    }
+    return write_package(folder, {key: _renamed(text, name) for key, text in files.items()})
+
+
+def _renamed(text: str, name: str) -> str:
+    text = re.sub(r"\blg_mpc(?=_|\b)", name, text)
+    return re.sub(r"\bLG_MPC(?=_)", name.upper(), text)
+
+
+def work_doubles(model: StageModel, scratch: int) -> int:
+    """Numbers of work memory, by what `lay_out` takes."""
+    N = model.problem.horizon
+    sizes = {
+        "N": N, "M": N + 1, "NX": model.n, "NV": model.m, "NQ": model.group.nq,
+        "NU": model.problem.system.n_inputs, "NR": len(model.transcription.rows.names),
+        "NS": len(model.sides.row), "NE": len(model.sides.equal), "NZ": model.n + model.m,
+    }  # fmt: skip
+    total = 0
+    for term in re.findall(r"take\(&memory, ([^)]+)\)", SOURCE.read_text(encoding="utf-8")):
+        count = int(np.prod([sizes[factor.strip()] for factor in term.split("*")]))
+        total += -(-count // 8) * 8
+    return total + scratch
+
+
+def _normalize(model: StageModel) -> ModelFunction:
+    x = model.problem.system.symbol.sym("x", model.group.nq)
+    moved = ca.densify(model.group.normalize(x))
+    return ModelFunction(ca.Function("normalize", [x], [moved], ["x"], ["element"]))
+
+
+def _fields(model: StageModel) -> dict[str, tuple[int, ...]]:
+    """Arrays of the kernel that a controller holds, by name."""
+    return {
+        key: shape
+        for key, shape in Memory.shapes(model, 0).items()
+        if key not in ("t", "x_ref", "u_ref", "p", "P", "x", "u", "log", *_PRICES)
+    }
+
+
+def _header(model: StageModel, loop: Loop, work: int) -> str:
+    problem, system = model.problem, model.problem.system
+    state = system.state
+    controls = [system.inputs[i] for i in model.controls]
+    bounds = [
+        f"{entry.unit}, {entry.lower:g} to {entry.upper:g}".lstrip(", ") for entry in controls
+    ]
+    names = problem.parameter_names
+    entries: Any = (*system.parameters, *problem.parameters)
+    units = {entry.name: entry.unit for entry in entries}
+    vectors = [
+        Vector("x", "state", state.nq, state.coordinate_names, state.coordinate_units),
+        Vector("u", "controls, the answer", model.m, [e.name for e in controls], bounds),
+        Vector(
+            "i", "all inputs of the model, as references and plans have them", system.n_inputs,
+            system.input_names, [entry.unit for entry in system.inputs],
+        ),
+        Vector("p", "parameters", len(names), names, [units[key] for key in names]),
+    ]  # fmt: skip
+    N, nq, nu = problem.horizon, state.nq, system.n_inputs
+    n = model.n
+    memory = [f"  double {key}[{max(1, int(np.prod(s)))}];" for key, s in _fields(model).items()]
+    shapes = Memory.iterate_shapes(model)
+    prices = [f"    double {key}[{max(1, int(np.prod(shapes[key])))}];" for key in _PRICES]
+    most = max(loop.first_iterations, loop.iterations + MORE) + MORE + 1
+    ns = max(1, len(model.sides.row))
+    numbers = [
+        ("N", N, "steps of a plan"),
+        ("DT", float(problem.dt), "s, the length of a step"),
+        ("PERIOD", float(loop.period), "s, between calls"),
+        ("NX", nq, "coordinates of the state"),
+        ("NU", model.m, "controls"),
+        ("NI", nu, "inputs of the model"),
+        ("NP", len(names), "parameters"),
+        ("NE", n, "error coordinates: rows of P"),
+        ("ITERATIONS", loop.iterations, "of a call"),
+        ("FIRST_ITERATIONS", loop.first_iterations, "at most, until a first plan has converged"),
+        ("EXCESS", loop.excess, "over a hard bound that still counts as kept"),
+        ("WORK", work, "doubles of work memory"),
+    ]
+    wide = max(len(f"{key} {value}") for key, value, _ in numbers)
+    constants = "\n".join(
+        f"#define LG_MPC_{f'{key} {value}':<{wide}} /* {what} */" for key, value, what in numbers
+    )
+    text = described("LG_MPC", vectors)
+    return f"""\
+{
+        banner(
+            f"lg_mpc: model predictive control of {system.name}",
+            [
+                "Exported by lgcontrol: C99, no allocation, no global state, re-entrant: all",
+                "memory is in the caller's lg_mpc. SI units, radians; matrices by columns.",
+                "",
+                "  static lg_mpc controller;",
+                "  lg_mpc_init(&controller);",
+                "  every LG_MPC_PERIOD seconds:  status = lg_mpc_step(&controller, t, x, u);",
+                "",
+                "The first call plans to convergence and takes longer than others; lg_mpc_solve",
+                "does so ahead of time. Numbers of lg_mpc may be written between calls, p and the",
+                "reference above all.",
+            ],
+        )
+    }
+#ifndef LG_MPC_H
+#define LG_MPC_H
+#include <stdint.h>
+
+{constants}
+
+{text}
+/* What calls return. u is finite and within its bounds in all cases. */
+enum {{
+  LG_MPC_OK = 0,
+  LG_MPC_INFEASIBLE = 1, /* hard bounds cannot all be kept: they are exceeded by little */
+  LG_MPC_UNSOLVED = 2,   /* no step improves the last plan: its input; the next call plans anew */
+  LG_MPC_HELD = 3        /* t is no time or x no state: the last input, or the reference's */
+}};
+
+typedef struct {{
+  /* to write: at node k of a plan (t + k DT) the reference, with all inputs of the model; the
+   * weight on the last error, by columns; parameters */
+  double x_ref[LG_MPC_N + 1][LG_MPC_NX];
+  double u_ref[LG_MPC_N + 1][LG_MPC_NI];
+  double P[LG_MPC_NE * LG_MPC_NE];
+  double p[{max(1, len(names))}];
+  /* to read: the plan, and what was found of it */
+  double t[LG_MPC_N + 1];
+  double x[LG_MPC_N + 1][LG_MPC_NX];
+  double u[LG_MPC_N][LG_MPC_NI];
+  double cost;      /* of the plan before its last step */
+  double violation; /* the largest, of a hard bound */
+  int status, iterations;
+  /* memory */
+  int is_planned, has_answered;
+  double last[LG_MPC_NU];
+  double from_x[{(N + 1) * nq}], from_u[{N * nu}], from_K[{N * n * model.m}];
+  double best_x[{(N + 1) * nq}], best_u[{N * nu}], best_K[{N * n * model.m}];
+  double best_worst, best_cost, soft_weight[{ns}];
+  struct lg_mpc_prices {{
+{chr(10).join(prices)}
+    double mu;
+  }} prices, from_prices, best_prices;
+{chr(10).join(memory)}
+  double log[{most * 8}];
+  double work[LG_MPC_WORK];
+}} lg_mpc;
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+/* Begin: reference and parameters are those of the export. Returns LG_MPC_OK. */
+int lg_mpc_init(lg_mpc *m);
+
+/* Forget the plan; reference and parameters stay. */
+void lg_mpc_reset(lg_mpc *m);
+
+/* Follow a point: a state, and all inputs that hold the model there. */
+void lg_mpc_hold(lg_mpc *m, const double x_ref[LG_MPC_NX], const double u_ref[LG_MPC_NI]);
+
+/* Controls u for the measured state x at time t [s]; see the statuses above. */
+int lg_mpc_step(lg_mpc *m, double t, const double x[LG_MPC_NX], double u[LG_MPC_NU]);
+
+/* The same from a new plan, iterated to convergence. */
+int lg_mpc_solve(lg_mpc *m, double t, const double x[LG_MPC_NX], double u[LG_MPC_NU]);
+
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+
+
+def _constants(model: StageModel, loop: Loop, curved: bool) -> str:
+    """Tables, settings, and how the problem is made of the controller's memory."""
+    setting, system = loop.setting, model.problem.system
+    shooting = {"auto": "LG_AUTO", "states": "LG_STATES", "rollout": "LG_ROLLOUT"}
+    text = [
+        f"#define LG_TOLERANCE {loop.tolerance!r}",
+        f"#define LG_SHOOTING {shooting[loop.shooting]}",
+        f"#define LG_STARTS {sum(_STARTS[key] for key in loop.starts)}",
+    ]
+    constants = Memory.constants(model)
+    for key, value in constants.items():
+        kind = "int64_t" if key in ("row", "equal") else "double"
+        text.append(table(kind, f"lg_{key}", np.asarray(value)))
+    text += [
+        table("double", "lg_eager", np.array(loop.eager)),
+        table("double", "lg_central", np.array(loop.central)),
+        table("double", "lg_real_time", np.array(loop.real_time)),
+        table("double", "lg_nominal", system.nominal_input[model.controls]),
+        table("double", "lg_x_ref", setting.x_ref),
+        table("double", "lg_u_ref", setting.u_ref),
+        table("double", "lg_p", setting.p),
+        table("double", "lg_P", setting.terminal.T),
+        "static void attach(lg_mpc *m, lg_problem *q)\n{",
+        "  memset(q, 0, sizeof *q);",
+        f"  q->horizon = LG_MPC_N, q->dt = LG_MPC_DT, q->curved = {int(curved)};",
+        *(f"  q->{key} = lg_{key};" for key in constants),
+        *(f"  q->{key} = m->{key}[0];" for key in ("x_ref", "u_ref", "x", "u")),
+        *(f"  q->{key} = m->{key};" for key in ("t", "p", "P", "log", "work", *_fields(model))),
+        *(f"  q->{key} = m->prices.{key};" for key in _PRICES),
+        "}\n",
+    ]
+    return "#include <string.h>\n" + "\n".join(text)
+
+
+def _test_vectors(cases: Sequence[Case]) -> str:
+    """Measured states and answers of the cases."""
+    none = Case(np.zeros(0), np.zeros(0), np.zeros(0), [])
+    cases = list(cases) or [none]
+    first = [0, *np.cumsum([len(case.t) for case in cases])]
+    return "\n".join(
+        [
+            banner("lg_mpc: test vectors, a row a call; each case begins from nothing"),
+            "#include <math.h>\n",
+            f"enum {{ LG_MPC_CASES = {len(cases)} }};",
+            table("int", "test_first", np.array(first)),
+            table("double", "test_t", np.concatenate([case.t for case in cases])),
+            table("double", "test_x", np.concatenate([case.x.ravel() for case in cases])),
+            table("double", "test_u", np.concatenate([case.u.ravel() for case in cases])),
+            table(
+                "int",
+                "test_status",
+                np.array([STATUSES.index(entry) for case in cases for entry in case.status]),
+            ),
+        ]
+    )
+
+
+_EXAMPLE = """\
+/* Example of lg_mpc: prints sizes and checks the test vectors. */
+#include "lg_mpc.h"
+#include "lg_mpc_test.h"
+@head@
+static lg_mpc controller;
+
+int main(void)
+{
+  double u[LG_MPC_NU], largest = 0;
+  int wrong = lg_mpc_init(&controller) != LG_MPC_OK;
+  for (int number = 0; number < LG_MPC_CASES; number++) {
+    lg_mpc_reset(&controller);
+    for (int k = test_first[number]; k < test_first[number + 1]; k++) {
+      const int status = lg_mpc_step(&controller, test_t[k], test_x + k * LG_MPC_NX, u);
+      wrong += status != test_status[k];
+      largest = fmax(largest, difference(u, test_u + k * LG_MPC_NU, LG_MPC_NU));
+    }
+  }
+  printf("code of this program: %lu bytes\\n", code_size());
+  printf("workspace: %lu bytes\\n", (unsigned long)sizeof controller);
+  printf("largest difference from Python: %.3g, other statuses: %d\\n", largest, wrong);
+  return largest <= 1e-9 && !wrong ? 0 : 1;
+}
+"""

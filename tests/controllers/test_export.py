@@ -1,0 +1,175 @@
+"""Exported controllers: compiled alone they answer as Python does, call by call."""
+
+import subprocess
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from lgcontrol.controllers import MPC
+from lgcontrol.groups import SO2, Product, Rn
+from lgcontrol.optimal import Bound, OptimalControlProblem, SQPSolver
+from lgcontrol.optimal._export import Case, work_doubles
+from lgcontrol.optimal._kernel import load
+from lgcontrol.optimal._stage_model import StageModel
+from lgcontrol.optimal._transcription import Transcription
+from lgcontrol.systems import Input, Parameter, System
+
+from ..codegen.test_export import built, needs_compiler
+
+UP = [-1.0, 0.0, 0.0]
+
+
+def pendulum(**options):
+    """Weak motor, and gusts that a plan knows nothing of."""
+    return System(
+        "pendulum",
+        Product(angle=SO2, rate=Rn(1)),
+        lambda t, x, u, p: ca.vertcat(x[2], u[0] + u[1] - p * x[1]),
+        inputs=[Input("torque", "N m", -0.6, 0.8), Input("gust", "N m", role="disturbance")],
+        parameters=[Parameter("pull", "1/s²", 1.0)],
+        **options,
+    )
+
+
+def turning(t, x, x_ref, u_ref, p):
+    """Policy: a spring to the reference."""
+    e = SO2.minus(x[:2], x_ref[:2])
+    return u_ref[0] - 2 * e - (x[2] - x_ref[2])
+
+
+def mpc(system=None, **options):
+    given = {
+        "Q": {"angle": 1, "rate": 0.1}, "R": 0.05, "reference": UP, "solver": "interior_point",
+        "method": "heun",
+    } | options  # fmt: skip
+    return MPC(system or pendulum(), 15, 0.15, **given)
+
+
+CASES = {
+    "called more often, another parameter": (mpc(period=0.06, p={"pull": 1.3}), [1.0, 0.0, 0.3]),
+    "hard limit that cannot be kept": (mpc(bounds=[Bound("rate", -0.5, 0.5)]), [0.0, 1.0, 0.9]),
+    "soft limit, several steps": (
+        mpc(bounds=[Bound("rate", -0.5, 0.5, soft=3.0)], iterations=2), [0.0, 1.0, 0.2],
+    ),
+    "policy, ends at rest": (
+        mpc(pendulum(policy=turning), bounds=[Bound("rate", 0.0, 0.0, at="terminal")]),
+        [-0.6, 0.8, 0.0],
+    ),
+    "on the way, first derivatives": (mpc(initial="screw"), [0.6, 0.8, 0.0]),
+}  # fmt: skip
+
+
+def ran(folder, tmp_path):
+    done = subprocess.run(
+        [built(folder, "main.c", f"{folder.name}.c", into=tmp_path)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stdout
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", CASES)
+def test_an_exported_mpc_answers_as_python_does(name, tmp_path):
+    controller, x0 = CASES[name]
+    folder = controller.export_c(tmp_path / "swing", name="swing", x0=x0)
+    code, text = ran(folder, tmp_path)
+    assert code == 0, text
+    assert "workspace" in text and "code" in text
+    assert controller.plan is None  # the controller itself was not called
+
+
+@needs_compiler
+def test_what_is_no_state_and_no_time_is_answered_as_python_does(tmp_path):
+    states = np.array([[1.0, 0.0, 0.2], [np.nan, 0, 0], [0.5, 0.5, 0.0], [0.98, 0.199, 0.3]])
+    states = np.concatenate([states, states[-1:], [[0.8000001, 0.6, 0.1]]])
+    times = np.array([0.0, 0.15, 0.3, 0.45, 1e16, 5.0])
+    first = Case(times[:0], states[:0], np.zeros((0, 1)), [])
+    controller = mpc()
+    answers, statuses = [], []
+    for t, x in zip(times, states, strict=True):
+        answers.append(controller(t, x))
+        statuses.append(controller.info.status.name)
+    assert statuses == ["OK", "HELD", "HELD", "OK", "HELD", "OK"]
+    held = Case(times, states, np.array(answers), statuses)
+    folder = controller.solver.export_c(
+        tmp_path / "swing", name="swing", reference=UP, cases=[first, held]
+    )
+    code, text = ran(folder, tmp_path)
+    assert code == 0, text
+
+
+@needs_compiler
+def test_references_and_parameters_are_written_at_run_time(tmp_path):
+    controller = mpc()
+    goal, p = np.array([0.0, 1.0, 0.0]), {"pull": 0.5}
+    folder = controller.export_c(tmp_path / "swing", name="swing")
+    u_ref = 0.5  # holds the pendulum there
+    program = tmp_path / "user.c"
+    program.write_text(
+        '#include "swing.h"\n#include <stdio.h>\nstatic swing m;\n'
+        "int main(void) {\n"
+        "  const double x_ref[SWING_NX] = {0, 1, 0}, x[SWING_NX] = {1, 0, 0};\n"
+        f"  const double u_ref[SWING_NI] = {{{u_ref}, 0}};\n  double u[SWING_NU];\n"
+        "  swing_init(&m);\n  swing_hold(&m, x_ref, u_ref);\n  m.p[SWING_P_PULL] = 0.5;\n"
+        "  const int status = swing_solve(&m, 0, x, u);\n"
+        '  printf("%d %.17g %.17g", status, u[SWING_U_TORQUE], m.x[SWING_N][SWING_X_RATE_X0]);\n'
+        "  return 0; }\n"
+    )
+    built_one = built(folder, program, "swing.c", into=tmp_path)
+    done = subprocess.run([built_one], capture_output=True, text=True, check=True)
+    status, torque, rate = map(float, done.stdout.split())
+    solver = controller.solver
+    found = solver.solve([1.0, 0.0, 0.0], reference=goal, p=p, tolerance=1e-4, max_iterations=50)
+    np.testing.assert_allclose(found.reference.u[0], [u_ref, 0], atol=1e-12)
+    assert status == 0
+    np.testing.assert_allclose([torque, rate], [found.u[0, 0], found.x[-1, 2]], atol=1e-9)
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["hard limit that cannot be kept", "policy, ends at rest"])
+def test_the_work_memory_is_what_the_kernel_takes(name):
+    problem = CASES[name][0].problem
+    told, taken = [], []
+    for horizon in (problem.horizon, 41):  # the scratch memory of a stage is the same
+        model = StageModel(Transcription(replace(problem, horizon=horizon)))
+        told.append(work_doubles(model, 0))
+        taken.append(load(model)[1])
+    assert told[1] - told[0] == taken[1] - taken[0] > 0
+
+
+def test_what_has_no_c_is_refused_by_name(tmp_path):
+    folder = tmp_path / "folder"
+    with pytest.raises(NotImplementedError, match="SQPSolver does not export.*interior_point"):
+        mpc(solver=SQPSolver()).export_c(folder)
+    with pytest.raises(NotImplementedError, match="does not predict over its delay"):
+        mpc(delay=0.1).export_c(folder)
+    with pytest.raises(NotImplementedError, match="cannot start from MPC"):
+        mpc(initial=mpc()).export_c(folder)
+    with pytest.raises(ValueError, match="has no reference to follow"):
+        mpc(reference=None).export_c(folder)
+    with pytest.raises(ValueError, match="unknown guess 'polcy'.*Did you mean 'policy'"):
+        mpc(initial="polcy")
+    with pytest.raises(ValueError, match="pendulum carries no policy"):
+        mpc(initial="policy")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_policy_is_a_start(tmp_path):
+    """What the word says is what the system does under its policy."""
+    system = pendulum(policy=turning)
+    problem = OptimalControlProblem(system, 20, 0.1, Q=1, R=0.1, reference=UP, method="rk4")
+    x0 = np.array([0.6, 0.8, 0.0])
+    found = problem.solve(x0, solver="interior_point", guess="policy", max_iterations=0)
+    goal, x = found.reference, x0
+    lower, upper = system.input_bounds
+    for k in range(20):
+        e = np.arctan2(*(x[1::-1])) - np.pi
+        u = goal.u[k, 0] - 2 * (e + 2 * np.pi * (e < -np.pi)) - x[2]
+        u = np.clip(u, lower[0] + 0.014, upper[0] - 0.014)  # starts are strictly inside
+        np.testing.assert_allclose(found.u[k, 0], u, atol=1e-9)
+        x = system.step("rk4")(0.0, x, found.u[k], dt=0.1)
+        np.testing.assert_allclose(found.x[k + 1], x, atol=1e-9)
+    assert system.with_parameters(pull=2.0).policy is not None
+    assert system.augment(lag=0.1).policy is None
