@@ -23,6 +23,7 @@ from ..codegen import (
     trace,
     unknown_name,
 )
+from ..codegen import compile as compile_functions
 from ..groups import check_element
 from ..integrators import Method
 from ..systems import BoundMeasurement, Measurement, System, block_slices, step_derivatives
@@ -343,8 +344,8 @@ class Filter(ABC):
         batch = np.broadcast_shapes(start.shape[:-1], rows.batch)
         prepare(whole, calls=1, items=int(np.prod(batch, dtype=int)))
         made = whole(
-            start, rows.t[:, None], rows.dt[:, None], rows.u, rows.y, rows.present, self.p, self.densities,
-            self.noise_scale,
+            start, rows.t[:, None], rows.dt[:, None], rows.u, rows.y, rows.present, self.p,
+            self.densities, self.noise_scale,
         )  # fmt: skip
         return EstimationResult.of(
             self.system, self.measurements, self.covariances, rows, made.z_next, made.said
@@ -397,12 +398,8 @@ class Filter(ABC):
         )  # fmt: skip
 
     def compile(self) -> None:
-        """Build machine code for calls one at a time; `simulate` does it before a run."""
-        prepare(self._predict, *self._updates.values(), calls=10_000)
-
-    def prepare(self) -> None:
-        """Called by `simulate` before a run."""
-        self.compile()
+        """Build machine code for calls one at a time; worth a second where there are thousands."""
+        compile_functions([self._predict, *self._updates.values()], batch=False)
 
     def _traced(
         self, name: str, build: Any, arguments: list[str], results: Any, **shapes: Any
@@ -548,7 +545,7 @@ class Filter(ABC):
     ) -> tuple[Value, Value, Value]:
         """State after a step; A of the filter's error, and its derivative by the noisy inputs."""
         made = _expanded(step_derivatives(self.system, method))(t, x, u, p, dt)
-        A, G = made.A, made.B[:, self._noisy]
+        A, G = ca.sparsify(made.A), ca.sparsify(made.B[:, self._noisy])
         if self.error == "right":
             state = self.system.state
             forth = state.Ad(made.x_next)
@@ -635,7 +632,7 @@ def _expanded(function: ModelFunction) -> Any:
 
 
 def _noise_factor(bound: BoundMeasurement, t: Value, x: Value, u: Value, p: Value) -> Value:
-    L = ca.sparsify(ca.DM(bound.noise_factor))
+    L = ca.sparsify(ca.DM(bound.white_factor))
     if bound.scale is None:
         return L
     scale = bound.scale(t, x, u, p)
