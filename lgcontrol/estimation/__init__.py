@@ -27,3 +27,4 @@ from ._measurements import zero_velocity as zero_velocity
 from ._result import EstimationResult as EstimationResult
 from ._status import PredictStatus as PredictStatus
 from ._status import UpdateStatus as UpdateStatus
+from ._ukf import UKF as UKF

@@ -30,7 +30,7 @@ from ..systems import BoundMeasurement, Measurement, System, block_slices, step_
 from ..systems._tracing import complete_parameters
 from ._carried import Carried
 from ._innovations import Said
-from ._log import Log, Rows
+from ._log import Log, Rows, whole_steps
 from ._normal import Whitened, whiten
 from ._result import EstimationResult
 from ._status import PredictStatus, UpdateStatus
@@ -257,10 +257,17 @@ class Filter(ABC):
         self._count(measurement, status)
 
     def _advance(self, u: np.ndarray, dt: float) -> PredictStatus:
-        self._remember(_Event(self.t or 0.0, self._z, None, u, dt))
-        self._z, status = self._predict(self._z, self.t, u, self.p, dt, self.densities)
-        self.t = (self.t or 0.0) + dt
-        return PredictStatus(int(status))
+        steps = 1
+        if self.system.is_discrete:
+            steps = whole_steps(self.system, dt)
+            dt = self.system.dt
+        status = PredictStatus.PREDICTED
+        for _ in range(steps):
+            self._remember(_Event(self.t or 0.0, self._z, None, u, dt))
+            self._z, said = self._predict(self._z, self.t, u, self.p, dt, self.densities)
+            self.t = (self.t or 0.0) + dt
+            status = max(status, PredictStatus(int(said)))
+        return status
 
     def _correct(self, name: str, y: np.ndarray) -> UpdateStatus:
         self._remember(_Event(self.t or 0.0, self._z, name, y, 0.0))
@@ -435,8 +442,12 @@ class Filter(ABC):
                 saturated = ca.logic_or(saturated, beyond)
                 taken[i] = ca.fmin(ca.fmax(taken[i], entry.lower), entry.upper)
         given = ca.vertcat(*taken) if taken else held
-        x_next, lower_next = self._predicted(t, x, lower, given, p, dt, q)
+        h: Value = self.system.dt or dt
+        x_next, lower_next = self._predicted(t, x, lower, given, p, h, q)
         made = self._carried.join(x_next, lower_next, counters, given)
+        if self.system.is_discrete:  # its step knows no length: intervals of none are no step
+            stays = self._carried.join(x, lower, counters, given)
+            made = ca.if_else(dt > h / 2, made, stays)
         fine = ca.sumsqr(made) < LARGEST
         missing = ca.logic_not(_all(usable))
         status = ca.if_else(missing, int(PredictStatus.HELD), int(PredictStatus.PREDICTED))
