@@ -112,12 +112,8 @@ class Rows:
             taken[name] = (times[numbers], numbers)
         at = log.at[(log.at >= first)]
         if system.is_discrete:
-            for when in (t, at, *(own for own, _ in taken.values())):
-                for moment in when - first:
-                    whole_steps(system, moment)
-            count = whole_steps(system, max(t[-1], *(own.max(initial=first) for own, _ in
-                                            taken.values()), at.max(initial=first)) - first)  # fmt: skip
-            at = first + system.dt * np.arange(count + 1)
+            moments = np.concatenate([t, at, *(own for own, _ in taken.values())]) - first
+            at = first + system.dt * np.arange(max(whole_steps(system, s) for s in moments) + 1)
         ends, ranks = _ends(t, taken, at, counts["predict"])
         starts = np.concatenate([ends[:1], ends[:-1]])
         held = np.clip(np.searchsorted(t, starts + SAME_TIME, side="right") - 1, 0, None)
