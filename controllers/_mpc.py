@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -453,7 +453,7 @@ class MPC(Controller):
 
     def _case(self, word: str, x0: ArrayLike | None, calls: int) -> Case:
         """Calls from a fresh start along a nominal closed loop."""
-        system, other = self.system, copy.copy(self)
+        system, other = self.system, self._copy()
         other._take(self.problem)
         other.initial, other._last = word, None
         if getattr(self.solver, "is_prepared", False):
