@@ -309,9 +309,7 @@ def _solve(
             P = solve_continuous_are(A, B, Q, R)
             K = np.linalg.solve(R, B.T @ P)
     except LinAlgError as error:
-        raise ValueError(
-            f"the Riccati equation of {name} has no solution: {error}"
-        ) from error
+        raise ValueError(f"the Riccati equation of {name} has no solution: {error}") from error
     return effort[:, None] * K / units, P / units / units[:, None]
 
 
