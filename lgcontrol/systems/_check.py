@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
@@ -230,7 +230,7 @@ def _derivatives(system: SystemDefinition, at: Samples) -> Finding:
     )
 
 
-def _losses_at_rest(system: SystemDefinition, at: Samples, names: Sequence[str]) -> Finding:
+def _losses_at_rest(system: SystemDefinition, at: Samples, names: tuple[str, ...]) -> Finding:
     """``D = −∂F/∂v`` where nothing moves, and nothing but losses, weight and inputs acts."""
     known, state = system.structure, system.state
     x = np.array(at.x)
