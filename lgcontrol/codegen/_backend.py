@@ -13,7 +13,7 @@ from ._policy import compile_policy
 from ._program import Program
 
 if TYPE_CHECKING:
-    from ._frame import Frame
+    from ._frame import CallFrame
 
 
 class Wanted(NamedTuple):
@@ -45,7 +45,7 @@ class Backend:
         self.wanted = Wanted()
         self.scalar: Kernel | None = None
         self.vector: Kernel | None = None
-        self.frames: list[Frame] = []
+        self.frames: list[CallFrame] = []
         self._tried: set[bool] = set()
         self._announced: set[bool] = set()
 

@@ -114,12 +114,12 @@ def integrate(
             raise ValueError(f"{name} must be positive, got {value}")
     u = check_shape("u", u, (problem.n_inputs,))
     p = check_shape("p", p, (problem.n_parameters,))
-    run = _Run(problem, u, p, method, tolerance, t0, t1, x, dense, as_events(events))
+    run = _Integration(problem, u, p, method, tolerance, t0, t1, x, dense, as_events(events))
     run.advance(first_step, float(max_step), max_steps, progress)
     return run.solution()
 
 
-class _Run:
+class _Integration:
     """State of an integration under way."""
 
     def __init__(

@@ -66,11 +66,6 @@ class ImplicitRungeKutta(Method):
         """Evaluations of the field in a Newton step."""
         return len(self.c)
 
-    @property
-    def brackets(self) -> int:
-        """Highest power of ``ad_θ`` that the order needs."""
-        return max(self.order - 2, 0)
-
     def advance(
         self, motion: Motion, t: Value, x: Any, dt: Value, memory: Any = (), estimate: bool = False
     ) -> Step:

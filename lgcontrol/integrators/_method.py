@@ -78,6 +78,11 @@ class Method(ABC):
     solves: bool = False
     memory: str = ""
 
+    @property
+    def brackets(self) -> int:
+        """Highest power of ``ad_θ`` that the order needs, where velocities are in the algebra."""
+        return max(self.order - 2, 0)
+
     @abstractmethod
     def advance(
         self, motion: Motion, t: Value, x: Any, dt: Value, memory: Any = (), estimate: bool = False

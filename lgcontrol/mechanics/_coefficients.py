@@ -78,7 +78,7 @@ class Coefficient:
         return tuple(str(i) for i in range(length))
 
 
-class _Entry(NamedTuple):
+class _SymbolicCoefficient(NamedTuple):
     parameter: Parameter
     coefficient: str
     place: tuple[int, ...]
@@ -165,16 +165,17 @@ class Coefficients:
         }
 
 
-def _entries(name: str, coefficient: Coefficient) -> Iterator[_Entry]:
+def _entries(name: str, coefficient: Coefficient) -> Iterator[_SymbolicCoefficient]:
     units = np.broadcast_to(np.asarray(coefficient.unit), coefficient.value.shape)
     for full_name, place in coefficient.entries(name):
         value = float(coefficient.value[place])
         is_judged = len(set(place)) <= 1  # off the diagonal every sign may be
         lower = coefficient.lower if is_judged else -inf
-        yield _Entry(within(Parameter(full_name, str(units[place]), value), lower), name, place)
+        entry = within(Parameter(full_name, str(units[place]), value), lower)
+        yield _SymbolicCoefficient(entry, name, place)
 
 
-def _is_part(entry: _Entry, name: str) -> bool:
+def _is_part(entry: _SymbolicCoefficient, name: str) -> bool:
     return entry.parameter.name == name or entry.parameter.name.startswith(f"{name}.")
 
 

@@ -247,7 +247,7 @@ def _own_parameters(system: System, p: Any) -> np.ndarray | None:
     """Values that were given; None for those of a point, or nominal ones."""
     if p is None:
         return None
-    return values_by_name(system.parameter_names, system.nominal_parameters, p)
+    return values_by_name(system.parameters, system.nominal_parameters, p)
 
 
 def _linearize(system: System, point: Any, t: float | None, p: np.ndarray | None) -> Linearization:

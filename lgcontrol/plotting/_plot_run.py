@@ -10,7 +10,7 @@ import numpy as np
 from ..codegen import UnknownNameError, unknown_name
 from ._draw import draw_calls, draw_panel, grid_size, make_grid, shows_times
 from ._panels import Panel, error_panels, input_panels, kept_panel, state_panels
-from ._run import Nodes, Plant, Run
+from ._run import Plant, PlottedNodes, PlottedRun
 from ._style import INK, WARN, head
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def plot_run(
-    run: Run, *, limits: Mapping[str, tuple[float, float]] | None = None, figure: Any = None
+    run: PlottedRun, *, limits: Mapping[str, tuple[float, float]] | None = None, figure: Any = None
 ) -> Figure:
     """Everything a run produced over time, one panel for each block of the state and unit.
 
@@ -81,7 +81,7 @@ def plot_run(
     return _draw(panels, called, title, color, figure)
 
 
-def _limits(run: Run, limits: Mapping[str, tuple[float, float]]) -> np.ndarray | None:
+def _limits(run: PlottedRun, limits: Mapping[str, tuple[float, float]]) -> np.ndarray | None:
     """Lower and upper limits of all coordinates, infinite without, shape (2, nq)."""
     known = getattr(run, "state_limits", None)
     if known is None and not limits:
@@ -95,7 +95,7 @@ def _limits(run: Run, limits: Mapping[str, tuple[float, float]]) -> np.ndarray |
     return bounds
 
 
-def _tightened(run: Run, kept: Mapping[str, Any]) -> np.ndarray:
+def _tightened(run: PlottedRun, kept: Mapping[str, Any]) -> np.ndarray:
     """Bounds of the inputs, with what a controller keeps, shape (2, n_inputs)."""
     bounds = np.array(run.input_bounds, dtype=np.float64)
     for name in kept.keys() & set(run.input_names):
@@ -106,7 +106,7 @@ def _tightened(run: Run, kept: Mapping[str, Any]) -> np.ndarray:
 
 
 def plot_trajectory(
-    trajectory: Nodes, *, system: Plant | None = None, figure: Any = None
+    trajectory: PlottedNodes, *, system: Plant | None = None, figure: Any = None
 ) -> Figure:
     """States and inputs of a trajectory over time.
 

@@ -36,7 +36,7 @@ LONGEST_CALL = 256  # equal steps in one call: more save nothing, and Ctrl-C wai
 FIXED_STEP = 0.01  # s, of equal steps unless asked otherwise
 
 
-class Motion(ABC):
+class PlantMotion(ABC):
     """Moves a plant over intervals in which inputs and parameters are held.
 
     Attributes
@@ -82,7 +82,7 @@ class Motion(ABC):
             self.status, self.trouble = RunStatus.DIVERGED, f"{name} is beyond {LARGEST:g}"
 
 
-class EqualSteps(Motion):
+class EqualSteps(PlantMotion):
     """Equal steps of one method, the fewest that are short enough; errors are not watched.
 
     Equations that steps solve are: a step that does not solve them ends the run.
@@ -149,7 +149,7 @@ class EqualSteps(Motion):
         return kept[key]
 
 
-class Adaptive(Motion):
+class Adaptive(PlantMotion):
     """Steps whose errors stay within a tolerance, explicit or, where the plant is stiff, implicit.
 
     Each entry of the error of a step, a tangent vector, may be as large as a hundredth of the
@@ -268,7 +268,7 @@ def make_motion(
     tolerance: float,
     max_step: float | None,
     seconds: float,
-) -> Motion:
+) -> PlantMotion:
     """Equal steps where a method is asked for or the plant is discrete, else to the tolerance."""
     if method is not None or plant.is_discrete:
         scheme = get_method("rk4" if method is None else method)

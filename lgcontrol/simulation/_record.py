@@ -13,7 +13,7 @@ import numpy as np
 from ..groups import LieGroup
 from ..systems import System
 from ._contract import RunStatus
-from ._controllers import Stage, reference_states
+from ._controllers import ControlStage, reference_states
 from ._logs import BoundedQuantity, ControllerLog, Measurements, TaskError
 from ._result import SimulationResult
 from ._run import Run
@@ -166,7 +166,7 @@ class Recorder:
 
 
 def states_followed(
-    plant: System, stages: Sequence[Stage], reference: Any, t: np.ndarray
+    plant: System, stages: Sequence[ControlStage], reference: Any, t: np.ndarray
 ) -> np.ndarray | None:
     """States that a reference stands for, as far as it or the outermost controller says them."""
     states = _told("reference", lambda: reference_states(plant.state, reference, t))
@@ -177,7 +177,7 @@ def states_followed(
 
 
 def task_errors(
-    plant: System, stages: Sequence[Stage], reference: Any, t: np.ndarray, x: np.ndarray
+    plant: System, stages: Sequence[ControlStage], reference: Any, t: np.ndarray, x: np.ndarray
 ) -> Mapping[str, TaskError]:
     """Errors of what the outermost controller tracks besides the state, by name."""
     tell = stages[0].told_by("task_errors", plant) if stages else None

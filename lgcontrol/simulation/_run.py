@@ -14,9 +14,9 @@ from ..groups import LieGroup, Product
 from ..systems import Measurement, ParameterValues, System, Trajectory
 from ._clock import Clock, as_fraction
 from ._contract import Estimator
-from ._controllers import Stage
+from ._controllers import ControlStage
 from ._disturbances import Disturbances
-from ._motion import Motion
+from ._motion import PlantMotion
 from ._sensor import BoundSensor, as_sensor
 
 FEEDBACKS = ("state", "measurement", "estimate")
@@ -32,12 +32,12 @@ class Run:
     ----------
     plant : System
     start : ndarray, shape (nq,)
-    motion : Motion
+    motion : PlantMotion
         How the plant moves between events.
     clock : Clock
     end, record_period : int
         In ticks; 0 where only what happens is recorded.
-    stages : tuple of Stage
+    stages : tuple of ControlStage
         Controllers from the outer to the inner.
     reference : object
         What the outermost is to follow.
@@ -55,11 +55,11 @@ class Run:
 
     plant: System
     start: np.ndarray
-    motion: Motion
+    motion: PlantMotion
     clock: Clock
     end: int
     record_period: int
-    stages: tuple[Stage, ...]
+    stages: tuple[ControlStage, ...]
     reference: Any
     sensors: tuple[BoundSensor, ...]
     estimator: Estimator | None

@@ -27,7 +27,7 @@ from ._clock import Queue, check_period
 from ._contract import ControlLaw, Disturbance, Estimator, Reference, RunStatus
 from ._controllers import (
     Cascade,
-    Stage,
+    ControlStage,
     alone_with,
     as_reference,
     check_controls,
@@ -439,7 +439,7 @@ class Loop:
                     bounds = self.run.bounds
                     self.known[self._controls] = answer if bounds is None else answer.clip(*bounds)
 
-    def _call(self, i: int, stage: Stage, goal: object) -> Any:
+    def _call(self, i: int, stage: ControlStage, goal: object) -> Any:
         self.acting = stage.name
         x = self._seen()
         started = perf_counter()

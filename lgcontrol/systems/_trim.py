@@ -116,7 +116,7 @@ def trim(
     free = np.array([i for i in system.input_index() if i not in wishes.inputs], dtype=int)
     blocks = read_moving(system, moving, wishes, p)
     bounds = _bounds(system, wishes, free)
-    limits = Limits.of(system, wishes)
+    limits = TrimLimits.of(system, wishes)
     if is_given:
         _warn_beyond(system, x)
     else:
@@ -125,7 +125,9 @@ def trim(
     if not (blocks or conditions):
         _refuse_without_support(system, t, [at for at, _ in starts], u, p)
 
-    def solve(symmetry: bool, limits: Limits, hold: bool = False) -> tuple[Equations, Nearest]:
+    def solve(
+        symmetry: bool, limits: TrimLimits, hold: bool = False
+    ) -> tuple[TrimEquations, Nearest]:
         equations = trim_equations(system, wishes, blocks, conditions or {}, symmetry=symmetry)
 
         def evaluate(x: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -134,7 +136,9 @@ def trim(
 
         scale, tried = _scales(*bounds, u[free]), []
         rows = row_scales(evaluate, starts, scale)
-        problem = Descent(system.state, evaluate, (x, u), free, bounds, limits, scale, rows, hold)
+        problem = TrimDescent(
+            system.state, evaluate, (x, u), free, bounds, limits, scale, rows, hold
+        )
         for start in starts[:1] if hold else starts:
             tried.append(problem.solve(start))
             if tried[-1].solved:
@@ -160,7 +164,7 @@ def trim(
     if found.solved:  # without the equations of a symmetry, or they do not suffice
         raise TrimError(_not_a_symmetry(system, result), "not a symmetry", result)
     if len(limits):
-        beyond = solve(True, Limits.none())[1]
+        beyond = solve(True, TrimLimits.none())[1]
         result = point(beyond, _cleared(beyond.x, x))
         if result.kind != "none":
             names = _beyond(system, result.x)
@@ -206,7 +210,7 @@ def _starts(
     u: np.ndarray,
     free: np.ndarray,
     bounds: tuple[np.ndarray, np.ndarray],
-    limits: Limits,
+    limits: TrimLimits,
 ) -> Iterable[tuple[np.ndarray, np.ndarray]]:
     yield x, u
     rng = np.random.default_rng(0)
@@ -222,7 +226,7 @@ def _starts(
 
 
 @dataclass(frozen=True, eq=False)
-class Limits:
+class TrimLimits:
     """Limits of coordinates that are entries of the tangent vector as well, such as joints.
 
     Attributes
@@ -237,12 +241,12 @@ class Limits:
     upper: np.ndarray
 
     @classmethod
-    def none(cls) -> Limits:
+    def none(cls) -> TrimLimits:
         """No limits."""
         return cls(np.zeros(0, int), np.zeros(0, int), np.zeros(0), np.zeros(0))
 
     @classmethod
-    def of(cls, system: SystemDefinition, wishes: Wishes) -> Limits:
+    def of(cls, system: SystemDefinition, wishes: Wishes) -> TrimLimits:
         """Those of a system; a wish for a coordinate counts before its limits."""
         lower, upper = system.state_limits
         E, other = (system.state.rate_matrix(system.state.random(seed)) for seed in (0, 1))
@@ -367,7 +371,7 @@ class Wishes:
 
 
 @dataclass(frozen=True, eq=False)
-class Equations:
+class TrimEquations:
     """Rows that must vanish.
 
     Attributes
@@ -476,7 +480,7 @@ def trim_equations(
     conditions: Mapping[str, Callable[..., Any]],
     *,
     symmetry: bool = True,
-) -> Equations:
+) -> TrimEquations:
     """Write the equations of a (relative) equilibrium with wishes and conditions.
 
     The field must vanish in blocks that do not move, and projection leave the state alone. Along
@@ -529,7 +533,7 @@ def trim_equations(
         ca.vertcat(Df[rates, :], ca.jacobian(column, x) @ state.rate_matrix(x)),
         ca.vertcat(Bf[rates, :], ca.jacobian(column, u)),
     ]
-    return Equations(
+    return TrimEquations(
         [f"rate of {state.tangent_names[i]}" for i in rates] + [name for _, name, _ in rows],
         [units[i] for i in rates] + [unit for _, _, unit in rows],
         ca.Function(
@@ -605,7 +609,7 @@ def row_scales(
     equations : callable
     points : sequence of (x, u)
     scale : ndarray
-        See `Descent`.
+        See `TrimDescent`.
 
     Returns
     -------
@@ -624,7 +628,7 @@ def in_scaled_variables(jacobian: np.ndarray, scale: np.ndarray) -> np.ndarray:
 
 
 @dataclass
-class Descent:
+class TrimDescent:
     """Solve ``r(x, u) = 0`` near a target, inputs within bounds, coordinates within limits.
 
     Attributes
@@ -638,7 +642,7 @@ class Descent:
         Positions of the free inputs in u.
     bounds : pair of ndarray
         Of the free inputs.
-    limits : Limits
+    limits : TrimLimits
     scale : ndarray
         Size of a change of each free input that counts like one rad, m, m/s of the state.
     row_scale : ndarray
@@ -652,7 +656,7 @@ class Descent:
     target: tuple[np.ndarray, np.ndarray]
     free: np.ndarray
     bounds: tuple[np.ndarray, np.ndarray]
-    limits: Limits
+    limits: TrimLimits
     scale: np.ndarray
     row_scale: np.ndarray
     holds: bool = False
@@ -755,7 +759,7 @@ class Descent:
 
 def _infeasible(
     system: SystemDefinition,
-    equations: Equations,
+    equations: TrimEquations,
     best: Nearest,
     u: np.ndarray,
     free: np.ndarray,

@@ -6,6 +6,7 @@ mentioned is a file that must be understood first.
 
 import ast
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 import pytest
 
@@ -95,24 +96,30 @@ def circles(graph: Mapping[str, Iterable[str]]) -> list[set[str]]:
 
 
 PATHS = {module_name(path): path for path in python_files()}
-GRAPH = {
-    name: imports(path.read_text(), name, path.name == "__init__.py", PATHS)
-    for name, path in PATHS.items()
-}
-ROOMS = sorted({layer_of(name) for name in GRAPH} - {FACADE})
+ROOMS = sorted({layer_of(name) for name in PATHS} - {FACADE})
+
+
+@cache
+def graph_of_files() -> dict[str, set[str]]:
+    """Return the modules that each file imports."""
+    return {
+        name: imports(path.read_text(), name, path.name == "__init__.py", PATHS)
+        for name, path in PATHS.items()
+    }
 
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_no_circle_of_files_in_a_room(room):
-    own = {name for name in GRAPH if layer_of(name) == room}
-    found = circles({name: sorted(GRAPH[name] & own) for name in sorted(own)})
+    graph = graph_of_files()
+    own = {name for name in graph if layer_of(name) == room}
+    found = circles({name: sorted(graph[name] & own) for name in sorted(own)})
     large = [sorted(circle) for circle in found if len(circle) > STANDING.get(room, 0)]
     assert not large, f"{room}: {large}"
 
 
 def test_no_circle_between_rooms():
     rooms: dict[str, set[str]] = {room: set() for room in ROOMS}
-    for name, targets in GRAPH.items():
+    for name, targets in graph_of_files().items():
         if layer_of(name) != FACADE:
             rooms[layer_of(name)] |= {layer_of(target) for target in targets} - {FACADE}
     found = circles({room: sorted(targets - {room}) for room, targets in rooms.items()})
