@@ -187,7 +187,7 @@ def task_errors(
 
 def kept_bounds(
     plant: System,
-    stages: Sequence[Stage],
+    stages: Sequence[ControlStage],
     t: np.ndarray,
     x: np.ndarray,
     u: np.ndarray,
