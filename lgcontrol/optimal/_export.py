@@ -24,7 +24,7 @@ from ..codegen._package import (
     write_package,
 )
 from ..codegen._unit import Part, unit_source
-from ._interior_point import Barrier
+from ._interior_point import MORE, Barrier
 from ._kernel import SOURCE, START, Memory, parts_of, sizes_of, start_parts
 from ._stage_model import StageModel
 from ._transcription import Setting
@@ -33,6 +33,9 @@ CONTROLLER = Path(__file__).with_name("_controller.c")
 
 # What calls return, as `_controller.c` names it.
 STATUSES = ("OK", "INFEASIBLE", "UNSOLVED", "HELD")
+
+# Multipliers, which the next call goes on from.
+_PRICES = ("below", "above", "price", "relief", "equal_price")
 
 _STARTS = {"rest": 1, "reference": 2, "regulators": 4, "policy": 8, "screw": 16}
 
@@ -76,9 +79,10 @@ class Loop:
         Reference, parameters, terminal weight that it begins with.
     shooting : str
     second_derivatives : bool
-    real_time_barrier, last_barrier, excess : float
-        Weight of the barrier in real-time steps; the last one as a share of the tolerance; excess
-        over a hard bound up to which a step keeps it.
+    eager, central, real_time : Barrier
+        Of motions without rows, of others, and of real-time steps.
+    excess : float
+        Over a hard bound up to which a step keeps it.
     """
 
     period: float
@@ -89,8 +93,9 @@ class Loop:
     setting: Setting
     shooting: str
     second_derivatives: bool
-    real_time_barrier: float
-    last_barrier: float
+    eager: Barrier
+    central: Barrier
+    real_time: Barrier
     excess: float
 
 
@@ -181,7 +186,7 @@ def _fields(model: StageModel) -> dict[str, tuple[int, ...]]:
     return {
         key: shape
         for key, shape in Memory.shapes(model, 0).items()
-        if key not in ("t", "x_ref", "u_ref", "p", "P", "x", "u", "log")
+        if key not in ("t", "x_ref", "u_ref", "p", "P", "x", "u", "log", *_PRICES)
     }
 
 
@@ -207,7 +212,9 @@ def _header(model: StageModel, loop: Loop, work: int) -> str:
     N, nq, nu = problem.horizon, state.nq, system.n_inputs
     n = model.n
     memory = [f"  double {key}[{max(1, int(np.prod(s)))}];" for key, s in _fields(model).items()]
-    most = max(loop.first_iterations, loop.iterations) + 1
+    shapes = Memory.iterate_shapes(model)
+    prices = [f"    double {key}[{max(1, int(np.prod(shapes[key])))}];" for key in _PRICES]
+    most = max(loop.first_iterations, loop.iterations + MORE) + MORE + 1
     ns = max(1, len(model.sides.row))
     numbers = [
         ("N", N, "steps of a plan"),
@@ -281,6 +288,10 @@ typedef struct {{
   double from_x[{(N + 1) * nq}], from_u[{N * nu}], from_K[{N * n * model.m}];
   double best_x[{(N + 1) * nq}], best_u[{N * nu}], best_K[{N * n * model.m}];
   double best_worst, best_cost, soft_weight[{ns}];
+  struct lg_mpc_prices {{
+{chr(10).join(prices)}
+    double mu;
+  }} prices, from_prices, best_prices;
 {chr(10).join(memory)}
   double log[{most * 8}];
   double work[LG_MPC_WORK];
@@ -315,14 +326,10 @@ int lg_mpc_solve(lg_mpc *m, double t, const double x[LG_MPC_NX], double u[LG_MPC
 
 def _constants(model: StageModel, loop: Loop, curved: bool) -> str:
     """Tables, settings, and how the problem is made of the controller's memory."""
-    barrier, setting, system = Barrier(), loop.setting, model.problem.system
+    setting, system = loop.setting, model.problem.system
     shooting = {"auto": "LG_AUTO", "states": "LG_STATES", "rollout": "LG_ROLLOUT"}
     text = [
         f"#define LG_TOLERANCE {loop.tolerance!r}",
-        f"#define LG_MU_FIRST {barrier.first!r}",
-        f"#define LG_MU_LAST {loop.last_barrier * loop.tolerance!r}",
-        f"#define LG_MU_REAL_TIME {loop.real_time_barrier!r}",
-        f"#define LG_MU_DEFAULT_LAST {barrier.last!r}",
         f"#define LG_SHOOTING {shooting[loop.shooting]}",
         f"#define LG_STARTS {sum(_STARTS[key] for key in loop.starts)}",
     ]
@@ -331,6 +338,9 @@ def _constants(model: StageModel, loop: Loop, curved: bool) -> str:
         kind = "int64_t" if key in ("row", "equal") else "double"
         text.append(table(kind, f"lg_{key}", np.asarray(value)))
     text += [
+        table("double", "lg_eager", np.array(loop.eager)),
+        table("double", "lg_central", np.array(loop.central)),
+        table("double", "lg_real_time", np.array(loop.real_time)),
         table("double", "lg_nominal", system.nominal_input[model.controls]),
         table("double", "lg_x_ref", setting.x_ref),
         table("double", "lg_u_ref", setting.u_ref),
@@ -339,10 +349,10 @@ def _constants(model: StageModel, loop: Loop, curved: bool) -> str:
         "static void attach(lg_mpc *m, lg_problem *q)\n{",
         "  memset(q, 0, sizeof *q);",
         f"  q->horizon = LG_MPC_N, q->dt = LG_MPC_DT, q->curved = {int(curved)};",
-        f"  q->mu_factor = {barrier.factor!r}, q->mu_power = {barrier.power!r};",
         *(f"  q->{key} = lg_{key};" for key in constants),
         *(f"  q->{key} = m->{key}[0];" for key in ("x_ref", "u_ref", "x", "u")),
         *(f"  q->{key} = m->{key};" for key in ("t", "p", "P", "log", "work", *_fields(model))),
+        *(f"  q->{key} = m->prices.{key};" for key in _PRICES),
         "}\n",
     ]
     return "#include <string.h>\n" + "\n".join(text)
