@@ -50,9 +50,9 @@ def check_system(
         Violation of each check that applies, by name: distinct names; finite field, output and
         quantities; output on its group; the same answer for both signs of a quaternion; exact
         derivatives against central differences on the group (give x away from kinks); a structure
-        that gives f, and momenta that move with it; error coordinates that fit the constraints; integration
-        that converges with its order; invariants constant for the nominal input; idempotent
-        projection; pickling.
+        that gives f, and momenta that move with it; error coordinates that fit the constraints;
+        integration that converges with its order; invariants constant for the nominal input;
+        idempotent projection; pickling.
 
     Raises
     ------

@@ -223,8 +223,8 @@ class TreeMechanics:
         return ca.substitute(slope.T, at, self._split(x)[0])
 
     def carried_momentum(self, x: Value, y: Value, p: Value) -> Value:
-        """``J(y)ᵀ Π(x)``, and what the drives carry."""
-        (q, v), made = self._split(x), self._compiled(p)
+        """``J(y)ᵀ Π(x)`` of the bodies as they are, and what the drives carry."""
+        (q, v), made = self._split(x), self._compiled(p, regrouped=False)
         return carried_momentum(made, q, v, self._split(y)[0])
 
     def balance_derivatives(
