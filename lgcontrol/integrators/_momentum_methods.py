@@ -283,8 +283,11 @@ def _end(problem: Problem, method: MomentumMethod) -> ca.Function:
     symbols = _symbols(problem)[:6]
     terms = _Terms(problem, *symbols)
     _, momentum = method.scheme(terms)
+    before = terms.x[terms.group.nq :]
     M = terms.inner.mass_matrix(terms.state(1.0), terms.p)
-    made = solve_symmetric(ca.sparsify(M) if problem.symbol is ca.SX else M, momentum)
+    # Of the change: what rounding makes of M⁻¹ is the same each time, and would add up in v.
+    change = momentum - M @ before
+    made = before + solve_symmetric(ca.sparsify(M) if problem.symbol is ca.SX else M, change)
     return _function(problem, "velocity_after_step", symbols, [ca.densify(made)], ["v"])
 
 
