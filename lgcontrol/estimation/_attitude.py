@@ -25,7 +25,7 @@ _ERRORS = 9  # the field is memory, not estimated: it has no error
 
 
 def attitude_model(
-    *, gravity: float = STANDARD_GRAVITY, field_time: float = 20.0, deviation_time: float = 0.5
+    *, gravity: float = STANDARD_GRAVITY, field_time: float = 60.0, deviation_time: float = 0.5
 ) -> System[Any]:
     """Attitude, velocity and gyroscope bias, driven by gyroscope, accelerometer, magnetometer.
 
@@ -108,8 +108,12 @@ class AttitudeHeading:
         How fast the sensor usually moves, m/s, with a correlation of 0.5 s.
     field_std : float
         Usual deviation of the field in the unit of the magnetometer, with a correlation of 2 s.
+    field_lag : float
+        Lag of the magnetometer in s, which shows as an error in turns.
     gravity : float
         m/s².
+    **model
+        Times of `attitude_model`.
     """
 
     def __init__(
@@ -121,8 +125,9 @@ class AttitudeHeading:
         accelerometer_scale: float = 0.01,
         bias_walk: float = 2e-5,
         bias_std0: float = 0.01,
-        velocity_std: float = 1.0,
-        field_std: float = 1.5,
+        velocity_std: float = 0.5,
+        field_std: float = 3.0,
+        field_lag: float = 0.01,
         gravity: float = STANDARD_GRAVITY,
         **model: float,
     ) -> None:
@@ -133,7 +138,8 @@ class AttitudeHeading:
 
         def field_error(t: Value, x: Value, u: Value, p: Value) -> Value:
             off = 2 * x[index + 2 : index + 4]
-            return ca.sqrt(field_std**2 + ca.sumsqr(off)) / ca.fmax(x[index], TINY)
+            lag = field_lag**2 * ca.sumsqr(u[6:9]) * ca.sumsqr(u[:3])  # of a field that turns by
+            return ca.sqrt(field_std**2 + ca.sumsqr(off) + lag) / ca.fmax(x[index], TINY)
 
         self.measurements = [
             Measurement("no_drift", "velocity", std_discrete=velocity_std,
