@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from math import inf, isfinite
 from typing import Any, Literal, NamedTuple
@@ -19,17 +19,17 @@ from ..codegen import (
     Value,
     chain,
     check_shape,
-    prepare,
     trace,
     unknown_name,
 )
+from ..codegen import compile as compile_functions
 from ..groups import check_element
 from ..integrators import Method
-from ..systems import BoundMeasurement, Measurement, System, block_slices, step_derivatives
+from ..systems import BoundMeasurement, Measurement, System, step_derivatives
 from ..systems._tracing import complete_parameters
 from ._carried import Carried
 from ._innovations import Said
-from ._log import Log, Rows
+from ._log import Log, Rows, whole_steps
 from ._normal import Whitened, whiten
 from ._result import EstimationResult
 from ._status import PredictStatus, UpdateStatus
@@ -44,6 +44,7 @@ LARGEST = 1e300  # what is not below, NaN as well, counts as not finite
 OFF_UNIT = 0.1  # squared length of a unit vector is off by more: no rounding, another unit or order
 SAME_TIME = 1e-9  # two times that differ by less, s, are the same
 SMALLEST_STEP = 1e-15  # s; white noise over no time is none
+LONG = 2000  # intervals of a log from which on the loop over it is compiled
 WEIGHTED_FROM = 0.95  # probability up to which robust weights leave a measurement as it is
 
 
@@ -256,10 +257,17 @@ class Filter(ABC):
         self._count(measurement, status)
 
     def _advance(self, u: np.ndarray, dt: float) -> PredictStatus:
-        self._remember(_Event(self.t or 0.0, self._z, None, u, dt))
-        self._z, status = self._predict(self._z, self.t, u, self.p, dt, self.densities)
-        self.t = (self.t or 0.0) + dt
-        return PredictStatus(int(status))
+        steps = 1
+        if self.system.is_discrete:
+            steps = whole_steps(self.system, dt)
+            dt = self.system.dt
+        status = PredictStatus.PREDICTED
+        for _ in range(steps):
+            self._remember(_Event(self.t or 0.0, self._z, None, u, dt))
+            self._z, said = self._predict(self._z, self.t, u, self.p, dt, self.densities)
+            self.t = (self.t or 0.0) + dt
+            status = max(status, PredictStatus(int(said)))
+        return status
 
     def _correct(self, name: str, y: np.ndarray) -> UpdateStatus:
         self._remember(_Event(self.t or 0.0, self._z, name, y, 0.0))
@@ -341,10 +349,12 @@ class Filter(ABC):
         )
         start = self.start(x0, P0)
         batch = np.broadcast_shapes(start.shape[:-1], rows.batch)
-        prepare(whole, calls=1, items=int(np.prod(batch, dtype=int)))
+        items = int(np.prod(batch, dtype=int))
+        if items * len(rows.t) >= LONG:
+            compile_functions(whole, batch=items > 1)
         made = whole(
-            start, rows.t[:, None], rows.dt[:, None], rows.u, rows.y, rows.present, self.p, self.densities,
-            self.noise_scale,
+            start, rows.t[:, None], rows.dt[:, None], rows.u, rows.y, rows.present, self.p,
+            self.densities, self.noise_scale,
         )  # fmt: skip
         return EstimationResult.of(
             self.system, self.measurements, self.covariances, rows, made.z_next, made.said
@@ -397,12 +407,8 @@ class Filter(ABC):
         )  # fmt: skip
 
     def compile(self) -> None:
-        """Build machine code for calls one at a time; `simulate` does it before a run."""
-        prepare(self._predict, *self._updates.values(), calls=10_000)
-
-    def prepare(self) -> None:
-        """Called by `simulate` before a run."""
-        self.compile()
+        """Build machine code for calls one at a time; worth a second where there are thousands."""
+        compile_functions([self._predict, *self._updates.values()], batch=False)
 
     def _traced(
         self, name: str, build: Any, arguments: list[str], results: Any, **shapes: Any
@@ -438,8 +444,12 @@ class Filter(ABC):
                 saturated = ca.logic_or(saturated, beyond)
                 taken[i] = ca.fmin(ca.fmax(taken[i], entry.lower), entry.upper)
         given = ca.vertcat(*taken) if taken else held
-        x_next, lower_next = self._predicted(t, x, lower, given, p, dt, q)
+        h: Value = self.system.dt or dt
+        x_next, lower_next = self._predicted(t, x, lower, given, p, h, q)
         made = self._carried.join(x_next, lower_next, counters, given)
+        if self.system.is_discrete:  # its step knows no length: intervals of none are no step
+            stays = self._carried.join(x, lower, counters, given)
+            made = ca.if_else(dt > h / 2, made, stays)
         fine = ca.sumsqr(made) < LARGEST
         missing = ca.logic_not(_all(usable))
         status = ca.if_else(missing, int(PredictStatus.HELD), int(PredictStatus.PREDICTED))
@@ -548,7 +558,7 @@ class Filter(ABC):
     ) -> tuple[Value, Value, Value]:
         """State after a step; A of the filter's error, and its derivative by the noisy inputs."""
         made = _expanded(step_derivatives(self.system, method))(t, x, u, p, dt)
-        A, G = made.A, made.B[:, self._noisy]
+        A, G = ca.sparsify(made.A), ca.sparsify(made.B[:, self._noisy])
         if self.error == "right":
             state = self.system.state
             forth = state.Ad(made.x_next)
@@ -635,7 +645,7 @@ def _expanded(function: ModelFunction) -> Any:
 
 
 def _noise_factor(bound: BoundMeasurement, t: Value, x: Value, u: Value, p: Value) -> Value:
-    L = ca.sparsify(ca.DM(bound.noise_factor))
+    L = ca.sparsify(ca.DM(bound.white_factor))
     if bound.scale is None:
         return L
     scale = bound.scale(t, x, u, p)
@@ -675,17 +685,18 @@ def _threshold(name: str, probability: float, m: int) -> float:
 def _densities(system: System, noise: Mapping[str, float]) -> tuple[list[int], np.ndarray]:
     found: dict[int, float] = {}
     for name, value in noise.items():
-        some = [
-            i
-            for i, known in enumerate(system.input_names)
-            if known == name or known.startswith(f"{name}.")
-        ]
+        some = _named(name, system.input_names)
         if not some:
             raise UnknownNameError(unknown_name("input", name, system.input_names))
         if not (isfinite(value) and value >= 0):
             raise ValueError(f"density of the noise of {name!r} must not be negative, got {value}")
         found |= dict.fromkeys(some, float(value))
     return list(found), np.array(list(found.values()), dtype=np.float64)
+
+
+def _named(name: str, known: Sequence[str]) -> list[int]:
+    """Places of the names that are this one, or begin with it and a dot."""
+    return [i for i, entry in enumerate(known) if entry == name or entry.startswith(f"{name}.")]
 
 
 def _first_covariance(system: System, x0: np.ndarray, P0: Any, std0: Any) -> np.ndarray:
@@ -702,16 +713,13 @@ def _first_covariance(system: System, x0: np.ndarray, P0: Any, std0: Any) -> np.
             raise ValueError(f"P0 must be symmetric without negative eigenvalues, got {P}")
         return (P + P.T) / 2
     if isinstance(std0, Mapping):
-        deviation = np.full(n, np.nan)
-        _, tangents = block_slices(system.state)
+        deviation, known = np.full(n, np.nan), system.error_names
         for name, value in std0.items():
-            if name in system.error_names:
-                deviation[system.error_names.index(name)] = value
-            elif name in tangents and system.errors is None:
-                deviation[tangents[name]] = value
-            else:
-                known = [*tangents, *system.error_names]
-                raise UnknownNameError(unknown_name("block or error", name, known))
+            some = _named(name, known)
+            if not some:
+                blocks = dict.fromkeys(entry.rpartition(".")[0] or entry for entry in known)
+                raise UnknownNameError(unknown_name("block or error", name, [*blocks, *known]))
+            deviation[some] = value
         missing = [system.error_names[i] for i in np.flatnonzero(np.isnan(deviation))]
         if missing:
             raise ValueError(f"std0 lacks {', '.join(missing)}")
