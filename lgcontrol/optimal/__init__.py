@@ -1,6 +1,7 @@
 """Optimal control problems on Lie groups and the solvers behind them."""
 
 from ._interior_solver import InteriorPointSolver as InteriorPointSolver
+from ._nlp_solver import NLPSolver as NLPSolver
 from ._problem import SOLVERS as SOLVERS
 from ._problem import Iteration as Iteration
 from ._problem import OptimalControlProblem as OptimalControlProblem
