@@ -55,6 +55,24 @@ class Adapted:
         if prepare is not None:
             prepare(t, *self._translated(x, reference))
 
+    @property
+    def parameters(self) -> Any:
+        """Those of the controller, to read and to assign; see `Controller`."""
+        return self.controller.parameters
+
+    @parameters.setter
+    def parameters(self, values: Any) -> None:
+        self.controller.parameters = values
+
+    def with_parameters(self, values: Any) -> Adapted:
+        """Copy around a copy of the controller with other values of the named parameters."""
+        return Adapted(
+            self.controller.with_parameters(values),
+            state=self._state,
+            reference=self._reference,
+            answer=self._answer,
+        )
+
     def _translated(self, x: Any, reference: Any) -> tuple[Any, Any]:
         """State and reference for the controller; what is not there stays None."""
         if x is not None and self._state is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Self
@@ -14,15 +14,12 @@ from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import check_shape
 from lgcontrol.groups import LieGroup, check_element
-from lgcontrol.optimal import points_of, sample_reference, values_by_name
+from lgcontrol.optimal import points_of, sample_reference
 from lgcontrol.simulation import CallStatus
-from lgcontrol.systems import System
-from lgcontrol.systems._system import not_a_system
+from lgcontrol.systems import Parameter, Parameters, ParameterValues, System, not_a_system
 
 from ._goal import GoalMemory
 
-# Values of parameters: by name, the others as they are; or all of them in order.
-Values = Mapping[str, float] | ArrayLike
 # Share of a period by which the numbers near a time may be apart: later clocks tell no periods.
 CLOCK_ROUNDING = 1e-3
 
@@ -64,11 +61,12 @@ class Controller(ABC):
     reference : optional
         Followed when a call brings none: a constant state, a TrimPoint or a Trajectory.
     p : mapping or array_like, optional
-        The system's parameters, nominal if left out.
+        The system's parameters, nominal if left out: numbers, or functions of time in s, which
+        are asked at every call and held until the next, along a plan, too.
 
     Attributes
     ----------
-    parameters : mapping of str to float
+    parameters : mapping of str to float or callable
         Values by name, to read. ``controller.parameters = {…}`` changes some of them between calls,
         None makes all nominal again, ``{}`` changes nothing; nothing is built or compiled again.
     info : ControlInfo
@@ -83,7 +81,7 @@ class Controller(ABC):
         offset: float = 0.0,
         delay: float = 0.0,
         reference: Any = None,
-        p: Values | None = None,
+        p: Parameters | None = None,
     ) -> None:
         if not isinstance(system, System):
             raise TypeError(not_a_system("system", system))
@@ -100,43 +98,52 @@ class Controller(ABC):
         self._goals: tuple[GoalMemory, ...] = ()
         self._last: np.ndarray | None = None
         self._time = self.offset  # of the last call with a clock that can be read
-        self._p = self._parameters_of(p, self._nominal_parameters)
+        self._values = ParameterValues(self._declared, self._nominal_parameters, p)
+        self._p = self._values.at(self.offset)  # of the last call
 
     @property
-    def _parameter_names(self) -> tuple[str, ...]:
-        return self.system.parameter_names
+    def _declared(self) -> tuple[Parameter, ...]:
+        return self.system.parameters
 
     @property
     def _nominal_parameters(self) -> np.ndarray:
         return self.system.nominal_parameters
 
     @property
-    def parameters(self) -> Mapping[str, float]:
-        """Values of the parameters by name, to read.
+    def parameters(self) -> Mapping[str, float | Callable[[float], float]]:
+        """Values of the parameters by name, numbers or functions of time, to read.
 
         Assign a mapping to change some (``{}`` changes nothing), None to make all nominal again.
         """
-        values = zip(self._parameter_names, map(float, self._p), strict=True)
-        return MappingProxyType(dict(values))
+        return MappingProxyType(self._values.by_name())
 
     @parameters.setter
-    def parameters(self, values: Values | None) -> None:
-        others = self._nominal_parameters if values is None else self._p
-        self._p = self._parameters_of(values, others)
+    def parameters(self, values: Parameters | None) -> None:
+        if values is None:
+            made = ParameterValues(self._declared, self._nominal_parameters)
+        else:
+            made = self._values.changed(values)
+        self._p = made.at(self._time)  # which refuses what is no number
+        self._values = made
 
-    def with_parameters(self, values: Values) -> Self:
+    def with_parameters(self, values: Parameters) -> Self:
         """Copy with other values of the named parameters, at the start of its loop."""
-        other = copy.copy(self)
+        other = self._copy()
+        other._last, other._time, other.info = None, other.offset, type(self.info)()
         other.parameters = values
-        other._last, other._time = None, other.offset
         return other
 
-    def _parameters_of(self, values: Values | None, others: np.ndarray) -> np.ndarray:
-        """Values of all parameters; those that a mapping does not name are the others'."""
-        return values_by_name(self._parameter_names, others, values)
+    def _copy(self) -> Self:
+        """Copy that shares functions, which do not change, and nothing that does."""
+        other = copy.copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray | list | dict):
+                setattr(other, name, value.copy())
+        other._goals = tuple(goal.copy() for goal in self._goals)
+        return other
 
     def __call__(
-        self, t: float, x: ArrayLike, reference: Any = None, *, p: Values | None = None
+        self, t: float, x: ArrayLike, reference: Any = None, *, p: Parameters | None = None
     ) -> np.ndarray:
         """Controls for the measured state.
 
@@ -150,7 +157,7 @@ class Controller(ABC):
         reference : optional
             Constant state, TrimPoint or Trajectory; that of the controller if left out.
         p : mapping or array_like, optional
-            Values of parameters in this call.
+            Values of parameters in this call, numbers or functions of time.
 
         Returns
         -------
@@ -163,21 +170,22 @@ class Controller(ABC):
         """
         state = check_shape("x", x, (self.system.state.nq,), finite=False)
         goal = self.reference if reference is None else reference
-        own = self._p
-        if p is not None:
-            self._p = self._parameters_of(p, own)
+        if p is None:
+            return self._answer(float(t), state, goal, self._values)
+        own, values = self._p, self._values.changed(p)
         try:
-            return self._answer(float(t), state, goal)
+            return self._answer(float(t), state, goal, values)
         finally:
             self._p = own
 
-    def _answer(self, t: float, x: np.ndarray, goal: Any) -> np.ndarray:
+    def _answer(self, t: float, x: np.ndarray, goal: Any, values: ParameterValues) -> np.ndarray:
         """Controls where there is a state and a time, earlier ones where there is none."""
         if not np.spacing(abs(t)) < CLOCK_ROUNDING * self.dt:  # nor is NaN, nor infinity
             return self._hold(self._time, goal, f"{t:g} s is no time of a clock")
         self._time = t
         with np.errstate(all="ignore"):  # what is not finite is held
             try:
+                self._p = values.at(t)
                 state = check_element("the state", x, self.system.state)
             except ValueError as error:
                 return self._hold(t, goal, str(error))
@@ -216,6 +224,7 @@ class Controller(ABC):
         ValueError
             If the state has the wrong size.
         """
+        self._p = self._values.at(float(t))
         if x is not None:
             check_shape("x", x, (self.system.state.nq,), finite=False)
 
@@ -264,6 +273,29 @@ class Controller(ABC):
         -------
         dict of str to (ndarray, LieGroup)
             By name, tangent vectors of shape (k, dim) on a group.
+        """
+        return {}
+
+    def kept_bounds(
+        self, times: np.ndarray, x: np.ndarray, u: np.ndarray, states: np.ndarray | None = None
+    ) -> dict[str, tuple[np.ndarray, float, float]]:
+        """What the controller keeps within limits besides its inputs, for the record of a run.
+
+        Parameters
+        ----------
+        times : ndarray, shape (k,)
+            In s.
+        x : ndarray, shape (k, nq)
+            States then.
+        u : ndarray, shape (k - 1, n_inputs)
+            All inputs, from one time to the next.
+        states : ndarray, shape (k, nq), optional
+            What was to be followed, where those are states.
+
+        Returns
+        -------
+        dict of str to (ndarray of shape (k,), float, float)
+            By name, values with their lower and upper limits.
         """
         return {}
 

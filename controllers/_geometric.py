@@ -10,11 +10,11 @@ import numpy as np
 from lgcontrol.codegen import ModelFunction
 from lgcontrol.optimal import sample_reference
 from lgcontrol.simulation import CallStatus
-from lgcontrol.systems import System
+from lgcontrol.systems import Parameters, System
 
 from ._allocation import allocate
-from ._base import ControlInfo, Controller, Values
-from ._tracking import Blocks, actuation, blocks_of, gains, tracking_acceleration
+from ._base import ControlInfo, Controller
+from ._tracking import MechanicalBlocks, actuation, blocks_of, gains, tracking_acceleration
 
 
 class GeometricPD(Controller):
@@ -76,7 +76,7 @@ class GeometricPD(Controller):
         saturate: bool = True,
         offset: float = 0.0,
         delay: float = 0.0,
-        p: Values | None = None,
+        p: Parameters | None = None,
     ) -> None:
         super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference, p=p)
         self.blocks = blocks_of(system, configuration, velocity)
@@ -116,7 +116,7 @@ class GeometricPD(Controller):
         return np.clip(u, self._lower, self._upper)
 
 
-def _tracking(system: System, blocks: Blocks) -> ModelFunction:
+def _tracking(system: System, blocks: MechanicalBlocks) -> ModelFunction:
     """`tracking_acceleration` as a function, kept with the system for the controllers to come."""
     key = ("tracking", blocks.name)
     if key not in system._cache:
@@ -124,7 +124,7 @@ def _tracking(system: System, blocks: Blocks) -> ModelFunction:
     return system._cache[key]
 
 
-def _build_tracking(blocks: Blocks) -> ModelFunction:
+def _build_tracking(blocks: MechanicalBlocks) -> ModelFunction:
     n, nq = blocks.group.dim, blocks.group.nq
     names = {
         "q": nq, "v": n, "q_ref": nq, "v_ref": n, "rate_ref": n, "stiffness": n, "damping": n,

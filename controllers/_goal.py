@@ -43,6 +43,10 @@ class GoalMemory:
         self.group, self.dt, self.name = group, dt, name
         self.clear()
 
+    def copy(self) -> GoalMemory:
+        """One of the same kind that remembers nothing."""
+        return GoalMemory(self.group, self.dt, self.name)
+
     def clear(self) -> None:
         """Forget all."""
         self._reference: Any = None

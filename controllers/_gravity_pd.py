@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from lgcontrol.mechanics import Multibody
-from lgcontrol.systems import System
+from lgcontrol.systems import Parameters, System
 
-from ._base import Controller, Values
+from ._base import Controller
 from ._goal import GoalMemory, state_reference
 from ._spring import error_of, gain, spring_damper
 from ._tree_law import TreeLaw, bounded, system_of
@@ -76,7 +76,7 @@ class GravityPD(Controller):
         saturate: bool = True,
         offset: float = 0.0,
         delay: float = 0.0,
-        p: Values | None = None,
+        p: Parameters | None = None,
     ) -> None:
         system = system_of(tree, system)
         super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference, p=p)

@@ -6,17 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from lgcontrol.optimal import (
-    Regulator,
-    TrajectoryRegulator,
-    lqr,
-    sample_reference,
-    tvlqr,
-    values_by_name,
-)
-from lgcontrol.systems import System, Trajectory, sample_time
+from lgcontrol.optimal import Regulator, TrajectoryRegulator, lqr, sample_reference, tvlqr
+from lgcontrol.systems import Parameters, ParameterValues, System, Trajectory, sample_time
 
-from ._base import Controller, Values
+from ._base import Controller
 
 # A call that comes a rounding error early [s] belongs to the node it was meant for.
 EARLY = 1e-9
@@ -80,11 +73,12 @@ class LQR(Controller):
         offset: float = 0.0,
         delay: float = 0.0,
         saturate: bool = True,
-        p: Values | None = None,
+        p: Parameters | None = None,
     ) -> None:
         if not isinstance(system, System):
             lqr(system, point)  # which says what was given
-        values = values_by_name(system.parameter_names, system.nominal_parameters, p)
+        given = ParameterValues(system.parameters, system.nominal_parameters, p)
+        values = given.at(offset)
         period = sample_time(system, PERIOD if dt is None and not system.is_discrete else dt)
         self.regulator: Regulator = lqr(system, point, Q, R, dt=period, p=values)
         super().__init__(
@@ -160,11 +154,12 @@ class TVLQR(Controller):
         offset: float = 0.0,
         delay: float = 0.0,
         saturate: bool = True,
-        p: Values | None = None,
+        p: Parameters | None = None,
     ) -> None:
         if not isinstance(system, System):
             tvlqr(system, trajectory)  # which says what was given
-        values = values_by_name(system.parameter_names, system.nominal_parameters, p)
+        given = ParameterValues(system.parameters, system.nominal_parameters, p)
+        values = given.at(offset)
         self.regulator: TrajectoryRegulator = tvlqr(
             system, trajectory, Q, R, terminal=terminal, p=values
         )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,11 +30,14 @@ from lgcontrol.optimal import (
 from lgcontrol.optimal._export import Case
 from lgcontrol.optimal._guess import starts_of
 from lgcontrol.simulation import CallStatus
-from lgcontrol.systems import Parameter, System, Trajectory
+from lgcontrol.systems import Parameter, Parameters, ParameterValues, System, Trajectory
 
-from ._base import ControlInfo, Controller, Values
+from ._base import ControlInfo, Controller
 from ._lqr import EARLY
 from ._start import starting_controllers
+
+# Names that a message lists before it counts the others.
+MOST_NAMED = 8
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,9 @@ class MPCInfo(ControlInfo):
     ----------
     status : CallStatus
         ``INFEASIBLE`` when bounds on the state cannot all be kept (they are exceeded as little as
-        possible); ``UNSOLVED`` when the input is that of the last plan; ``HELD`` as in
-        `ControlInfo`.
+        possible); ``UNSOLVED`` when the input is that of the last plan, or the plan could not
+        follow the system's new parameters, whose modes are too fast for its substeps: nothing is
+        built in a call, so that it keeps the last ones; ``HELD`` as in `ControlInfo`.
     solve_time : float
         In s.
     message : str
@@ -213,7 +216,7 @@ class MPC(Controller):
         solver: Solver | str | None = None,
         offset: float = 0.0,
         delay: float = 0.0,
-        p: Values | None = None,
+        p: Parameters | None = None,
     ) -> None:
         self.problem: OptimalControlProblem = OptimalControlProblem(
             system,
@@ -255,11 +258,12 @@ class MPC(Controller):
         self._sent: list[tuple[float, np.ndarray]] = []  # answers with the times of their effect
         ignored = self.problem.ignored_limits
         if ignored:
-            first, others = ignored[0], len(ignored) - 1
-            several = f" and {others} more" if others else ""
+            block = ignored[0].partition(".")[0]
+            shown = ", ".join(name.removeprefix(f"{block}.") for name in ignored[:MOST_NAMED])
+            several = f" and {len(ignored) - MOST_NAMED} more" if ignored[MOST_NAMED:] else ""
             warnings.warn(
-                f"plans of {system.name} know nothing of the limits of {first}{several}: give "
-                f"bounds=[Bound({first.split('.')[0]!r}, lower, upper, soft=100)]; "
+                f"plans of {system.name} know nothing of the limits of {shown}{several}: give "
+                f"bounds=[Bound({block!r}, lower, upper, soft=100)]; "
                 f"{system.name}.limits holds the numbers",
                 RuntimeWarning,
                 stacklevel=2,
@@ -267,25 +271,27 @@ class MPC(Controller):
         self._is_made = True
 
     @property
-    def _parameter_names(self) -> tuple[str, ...]:
-        return self.problem.parameter_names
+    def _declared(self) -> tuple[Parameter, ...]:
+        return self.problem.all_parameters
 
     @property
     def _nominal_parameters(self) -> np.ndarray:
         return self.problem.nominal_parameters
 
-    def with_parameters(self, values: Values) -> Self:
+    def with_parameters(self, values: Parameters) -> Self:
         """Copy with other values of the named parameters, at the start of its loop."""
         other = super().with_parameters(values)
         other._take(self.problem)
         return other
 
     def parametric(self, *names: str) -> Self:
-        """Copy in which limits of bounds are parameters; see `OptimalControlProblem.parametric`."""
-        other = copy.copy(self)
+        """Copy in which limits are parameters; see `OptimalControlProblem.parametric`."""
+        other = self._copy()
         other._take(self.problem.parametric(*names))
-        more = other._nominal_parameters[len(self._p) :]
-        other._p = np.concatenate([self._p, more])
+        own = self._values.constant
+        nominal = np.concatenate([own, other._nominal_parameters[len(own) :]])
+        other._values = ParameterValues(other._declared, nominal, self._values.functions)
+        other._p = other._values.at(other.offset)
         return other
 
     def _take(self, problem: OptimalControlProblem) -> None:
@@ -474,6 +480,7 @@ class MPC(Controller):
     ) -> dict[str, tuple[np.ndarray, LieGroup]]:
         """Residuals that say the group of their error; see `Residual`."""
         system, found = self.system, {}
+        p = np.array([self._values.at(float(t)) for t in times])
         shapes = {"t": (), "x": (system.state.nq,), "u": (system.n_inputs,), "p": self._p.shape}
         for residual in self.problem.residuals:
             group = residual.group
@@ -486,20 +493,26 @@ class MPC(Controller):
             error = trace(
                 "task_error", build, shapes, {"error": (group.dim,)}, symbol=system.symbol
             )
-            found[residual.name] = (error(times, x, system.nominal_input, self._p), group)
+            found[residual.name] = (error(times, x, system.nominal_input, p), group)
         return found
+
+    def kept_bounds(
+        self, times: np.ndarray, x: np.ndarray, u: np.ndarray, states: np.ndarray | None = None
+    ) -> dict[str, tuple[np.ndarray, float, float]]:
+        """Bounded quantities of the plans, for the record of a run; see `Controller`."""
+        return self.problem.bounded(times, x, u, self._p, states)
 
     def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
         started = time.perf_counter()
+        outrun = self._keep_to_known(t, x)
         start, state = self._start(t, x)
         if not np.isfinite(state).all():
             u = self._hold(t, reference, f"the state predicted for t = {start:g} s is not finite")
             return self._noted(start, u)
         found = self._found
-        is_new = found is None or found.status is SolveStatus.FAILED  # a plan that leads nowhere
-        if is_new or not np.array_equal(self._own, self._checked):
-            is_new |= self._keep_up(state, self.problem.times(start), reference)
-        if is_new:
+        if found is None:  # nobody prepared this loop
+            self._keep_up(state, self.problem.times(start), reference)
+        if found is None or found.status is SolveStatus.FAILED:  # a plan that leads nowhere
             found = self._first(state, start, reference, started)
         else:
             found = self.solver.step(
@@ -507,7 +520,11 @@ class MPC(Controller):
             )
             self._found = found
             self.info = MPCInfo.of(found, time.perf_counter() - started)
-        return self._noted(start, found.u[0, self._controls].copy())
+        if outrun:
+            text = "; ".join(filter(None, [outrun, self.info.message]))
+            self.info = replace(self.info, status=CallStatus.UNSOLVED, message=text)
+        limits = self.problem.input_limits(self._p)
+        return self._noted(start, np.clip(found.u[0], *limits)[self._controls])
 
     def _noted(self, start: float, u: np.ndarray) -> np.ndarray:
         """An answer, kept in mind until it has taken effect."""
@@ -540,27 +557,38 @@ class MPC(Controller):
         self.info = MPCInfo.of(self._found, time.perf_counter() - began)
         return self._found
 
-    def _keep_up(self, x: np.ndarray, times: np.ndarray, reference: Any) -> bool:
-        """Take more substeps where modes at the start or the reference are too fast.
+    def _keep_to_known(self, t: float, x: np.ndarray) -> str:
+        """Parameters the plan's steps keep up with, and why they are not the given ones.
 
-        Returns
-        -------
-        bool
-            Whether that was so: the solver is then a new one, which has found nothing.
+        Nothing is built in a call: where modes became too fast for the substeps there are, the
+        system's parameters stay as they were in the last call.
         """
+        if self._found is None or np.array_equal(self._own, self._checked):
+            return ""
+        at = x, self.system.nominal_input, t
+        text = self.problem.too_few_substeps(*at, self._own)
+        if not text or self.problem.too_few_substeps(*at, self._checked):  # the state is to blame
+            self._checked = self._own.copy()
+            return ""
+        self._p = np.concatenate([self._checked, self._p[len(self._checked) :]])
+        return (
+            f"{text}. The plan keeps the system's last parameters that it can follow: prepare() "
+            "with the new ones between calls, or make the MPC with substeps=…"
+        )
+
+    def _keep_up(self, x: np.ndarray, times: np.ndarray, reference: Any) -> None:
+        """Before the first plan: more substeps where modes at its start or goal are too fast."""
         goal = sample_reference(self.system, reference, times, self._own)
         states, inputs = np.vstack([x[None], goal.x]), np.vstack([goal.u[:1], goal.u])
         finer = self.problem.keeping_up(states, inputs, np.r_[times[0], times], self._own)
-        is_finer = finer is not self.problem
-        if is_finer:
-            ready, found = getattr(self.solver, "is_prepared", False), self._found
-            sent, last = self._sent, self._last
+        if finer is not self.problem:
+            ready = getattr(self.solver, "is_prepared", False)
+            found, sent, last = self._found, self._sent, self._last
             self._take(finer)
             self._found, self._sent, self._last = found, sent, last
             if ready:
                 self.solver.prepare()
         self._checked = self._own.copy()
-        return is_finer
 
     def _predict(self, t: float, x: np.ndarray) -> np.ndarray:
         """State after the delay, with the answers that take effect until then."""

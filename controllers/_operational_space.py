@@ -8,9 +8,9 @@ import numpy as np
 
 from lgcontrol.groups import LieGroup
 from lgcontrol.mechanics import FrameTask, Multibody
-from lgcontrol.systems import System
+from lgcontrol.systems import Parameters, System
 
-from ._base import Controller, Values
+from ._base import Controller
 from ._goal import GoalMemory, frame_errors, state_reference
 from ._task_inverse import TaskInverse
 from ._tracking import gains, tracking_acceleration
@@ -102,7 +102,7 @@ class OperationalSpace(Controller):
         saturate: bool = True,
         offset: float = 0.0,
         delay: float = 0.0,
-        p: Values | None = None,
+        p: Parameters | None = None,
     ) -> None:
         system = system_of(tree, system)
         super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference, p=p)

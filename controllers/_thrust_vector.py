@@ -11,10 +11,10 @@ from lgcontrol.codegen import ModelFunction
 from lgcontrol.groups import SE3, SO3
 from lgcontrol.optimal import sample_reference
 from lgcontrol.simulation import CallStatus
-from lgcontrol.systems import System
+from lgcontrol.systems import Parameters, System
 
 from ._allocation import allocate
-from ._base import ControlInfo, Controller, Values
+from ._base import ControlInfo, Controller
 from ._tracking import actuation, blocks_of, gains, tracking_acceleration
 
 # Share of its largest singular value above which a thrust along another axis is not ignored.
@@ -101,7 +101,7 @@ class ThrustVectorPD(Controller):
         saturate: bool = True,
         offset: float = 0.0,
         delay: float = 0.0,
-        p: Values | None = None,
+        p: Parameters | None = None,
     ) -> None:
         super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference, p=p)
         self.blocks = blocks_of(system, configuration, velocity)

@@ -15,7 +15,7 @@ from lgcontrol.systems import System
 from ._spring import spring_damper
 
 
-class Blocks(NamedTuple):
+class MechanicalBlocks(NamedTuple):
     """Where configuration and velocity of a mechanical system are.
 
     Attributes
@@ -40,7 +40,7 @@ class Blocks(NamedTuple):
 
 def blocks_of(
     system: System, configuration: str | None = None, velocity: str | None = None
-) -> Blocks:
+) -> MechanicalBlocks:
     """Configuration block and the block that is its body-fixed velocity.
 
     Parameters
@@ -51,7 +51,7 @@ def blocks_of(
 
     Returns
     -------
-    Blocks
+    MechanicalBlocks
 
     Raises
     ------
@@ -84,7 +84,7 @@ def blocks_of(
             f"{system.name}: {velocity!r} is {rates}, and the velocity of {configuration!r} "
             f"({group}) is Rn({group.dim})"
         )
-    return Blocks(
+    return MechanicalBlocks(
         group, configuration, velocity, state.coordinate_slice(configuration),
         state.coordinate_slice(velocity), state.tangent_slice(configuration),
         state.tangent_slice(velocity),
@@ -134,7 +134,7 @@ def tracking_acceleration(
     return back @ acceleration - group.ad(relative) @ carried + pull
 
 
-def actuation(system: System, blocks: Blocks) -> ModelFunction:
+def actuation(system: System, blocks: MechanicalBlocks) -> ModelFunction:
     """``(t, x, u, p) → rate, effect``: velocity's rate, and its derivative by the controls.
 
     Kept with the system for the controllers to come.

@@ -16,6 +16,8 @@ from .controllers import LQR as LQR
 from .controllers import MPC as MPC
 from .groups import SE2 as SE2
 from .groups import SE3 as SE3
+from .groups import SE23 as SE23
+from .groups import SEK3 as SEK3
 from .groups import SO2 as SO2
 from .groups import SO3 as SO3
 from .groups import Cylindrical as Cylindrical

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lgcontrol.codegen import as_names
 from lgcontrol.groups import Product
 from lgcontrol.mechanics import Multibody
 from lgcontrol.systems import System
@@ -52,7 +53,7 @@ def panda_tree(
     )
     if fingers is not None:
         tree = tree.lock(panda_finger_joint1=fingers)
-    return tree.parametric(*parametric) if parametric else tree
+    return tree.parametric(*as_names(parametric)) if parametric else tree
 
 
 def panda(

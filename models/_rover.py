@@ -95,11 +95,11 @@ def rover(
         f,
         inputs=[Input(f"{side}.force", "N", -bound, bound) for side in ("left", "right")],
         parameters=[
-            Parameter("mass", "kg", mass),
+            Parameter("mass", "kg", mass, lower=0.0),
             Parameter("offset", "m", offset),
-            Parameter("moved_mass", "kg", mass + spin),
-            Parameter("turned_inertia", "kg m²", inertia + spin * (TRACK / 2) ** 2),
-            Parameter("track", "m", TRACK),
+            Parameter("moved_mass", "kg", mass + spin, lower=0.0),
+            Parameter("turned_inertia", "kg m²", inertia + spin * (TRACK / 2) ** 2, lower=0.0),
+            Parameter("track", "m", TRACK, lower=0.0),
         ],
         quantities={"kinetic_energy": lambda t, x, u, p: (p[2] * x[4] ** 2 + p[3] * x[5] ** 2) / 2},
     )

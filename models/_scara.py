@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lgcontrol.codegen import as_names
 from lgcontrol.groups import Product
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.systems import System
@@ -90,7 +91,7 @@ def scara_tree(
     tree = tree.add_body(
         "tool", tool, "revolute", "quill", [0, 0, -0.04], joint_name="spin", properties=spin
     )
-    return tree.parametric(*parametric) if parametric else tree
+    return tree.parametric(*as_names(parametric)) if parametric else tree
 
 
 def scara(

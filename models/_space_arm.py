@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lgcontrol.codegen import as_names
 from lgcontrol.groups import Product
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.systems import System
@@ -86,7 +87,7 @@ def space_arm_tree(
         )
         parent, at = f"{name}_link", [length, 0.0, 0.0]
     tree = tree.add_frame("tool", parent, at)
-    return tree.parametric(*parametric) if parametric else tree
+    return tree.parametric(*as_names(parametric)) if parametric else tree
 
 
 def space_arm(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lgcontrol.codegen import as_names
 from lgcontrol.groups import Product
 from lgcontrol.mechanics import Multibody
 from lgcontrol.systems import System
@@ -38,7 +39,7 @@ def ur5_tree(
     Multibody('ur5', 6 bodies, 6 degrees of freedom, 16.9939 kg)
     """
     tree = Multibody.from_urdf(robot_file("ur5"), gravity=gravity, on_finding="raise")
-    return tree.parametric(*parametric) if parametric else tree
+    return tree.parametric(*as_names(parametric)) if parametric else tree
 
 
 def ur5(

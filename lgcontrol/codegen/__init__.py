@@ -28,9 +28,16 @@ from ._chain import ChainFunction as ChainFunction
 from ._chain import chain as chain
 from ._compile import compile as compile
 from ._compile import prepare as prepare
+from ._compiler import BuildError as BuildError
+from ._compiler import Compiler as Compiler
+from ._compiler import find_compiler as find_compiler
+from ._folder import UnsafeFolder as UnsafeFolder
 from ._in_place import InPlaceCall as InPlaceCall
+from ._library import find_or_build as find_or_build
+from ._library import key_of as key_of
 from ._linear import solve_linear as solve_linear
 from ._model_function import ModelFunction as ModelFunction
+from ._notice import notice as notice
 from ._policy import compile_policy as compile_policy
 from ._policy import set_compile_policy as set_compile_policy
 from ._symmetric import factor_symmetric as factor_symmetric
@@ -41,7 +48,10 @@ from ._threads import thread_count as thread_count
 from ._trace import trace as trace
 from ._types import Shape as Shape
 from ._types import Value as Value
+from ._unit import Part as Part
+from ._unit import unit_source as unit_source
 from ._validate import UnknownNameError as UnknownNameError
+from ._validate import as_names as as_names
 from ._validate import check_one_by_one as check_one_by_one
 from ._validate import check_shape as check_shape
 from ._validate import format_shape as format_shape

@@ -13,7 +13,7 @@ from ._policy import compile_policy
 from ._program import Program
 
 if TYPE_CHECKING:
-    from ._frame import Frame
+    from ._frame import CallFrame
 
 
 class Wanted(NamedTuple):
@@ -45,7 +45,7 @@ class Backend:
         self.wanted = Wanted()
         self.scalar: Kernel | None = None
         self.vector: Kernel | None = None
-        self.frames: list[Frame] = []
+        self.frames: list[CallFrame] = []
         self._tried: set[bool] = set()
         self._announced: set[bool] = set()
 
@@ -115,14 +115,13 @@ class Backend:
 def build(backends: Sequence[Backend]) -> None:
     """Get all kernels that are wanted and were not tried yet, on all cores.
 
-    An interrupt (Ctrl-C) ends it at once; what was not built is wanted still.
+    An interrupt (Ctrl-C) ends it at once; what was not built is wanted still. Compilers are started
+    by other threads, since an interrupt in the midst of starting one would leave it behind.
     """
     if compile_policy() == "off":
         return
     jobs = [(backend, vector) for backend in backends for vector in backend.missing()]
-    if len(jobs) <= 1:
-        for backend, vector in jobs:
-            backend.get(vector)
+    if not jobs:
         return
     for backend, _ in jobs:
         _ = backend.program.written  # once, before several threads ask

@@ -226,13 +226,13 @@ class Cache:
 
 
 @dataclass(frozen=True)
-class _Entry:
+class _CachedFile:
     path: Path
     size: int
     used: float
 
 
-def _entries(folder: Path) -> list[_Entry]:
+def _entries(folder: Path) -> list[_CachedFile]:
     entries = []
     with suppress(OSError):
         for path in folder.iterdir():
@@ -243,7 +243,7 @@ def _entries(folder: Path) -> list[_Entry]:
                 used = (path / MANIFEST).lstat().st_mtime
             except OSError:  # being removed by another process, or incomplete
                 size, used = 0, 0.0
-            entries.append(_Entry(path, size, used))
+            entries.append(_CachedFile(path, size, used))
     return entries
 
 

@@ -208,7 +208,7 @@ def _write(
             lines.append(f"{place}={expression};")
         else:
             of_value.setdefault(value, []).append((place, expression))
-    memory = _Memory()
+    memory = _Slots()
     pieces: list[list[str]] = []
     for start in range(0, max(1, count), length):
         piece = start // length
@@ -248,7 +248,7 @@ def _used(pointers: list[str], text: str) -> str:
     return "\n".join([" ".join(idle), text]) if idle else text
 
 
-class _Memory:
+class _Slots:
     """Places for the values that pieces pass on, free when a value is not needed any more."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Frame: the memory of one evaluation, with views in NumPy's axis order."""
+"""CallFrame: the memory of one evaluation, with views in NumPy's axis order."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Binding:
     entry: tuple[Any, int] | None = None
 
 
-class Frame:
+class CallFrame:
     """Argument and result memory with what evaluates on it; used by one thread at a time.
 
     Attributes

@@ -15,7 +15,7 @@ import numpy as np
 from ._backend import Backend, Wanted, build
 from ._batch import evaluate_batch, interpret
 from ._export import export_function
-from ._frame import Binding, Frame, bind_interpreter, bind_kernel
+from ._frame import Binding, CallFrame, bind_interpreter, bind_kernel
 from ._in_place import InPlaceCall
 from ._layout import Layout
 from ._linear import check_serial
@@ -375,9 +375,9 @@ class ModelFunction:
             for name, shape in zip(names, shapes, strict=True)
         )
 
-    def _make_frame(self) -> Frame:
+    def _make_frame(self) -> CallFrame:
         self._backend.prepare_single(self._steps)
-        return Frame(self._inputs, self._outputs, self._bind_memory)
+        return CallFrame(self._inputs, self._outputs, self._bind_memory)
 
     def _bind_memory(self, arguments: list[np.ndarray], results: list[np.ndarray]) -> Binding:
         items = len(results[0])

@@ -338,7 +338,7 @@ class _Reader:
         place = [0] * len(self._sizes)
         for _, block, _ in self.tape.loads:
             self._first[block] = -1
-        memory = _Memory()
+        memory = _TapeMemory()
         ending: dict[int, list[int]] = {}
         now = -1
         for block in sorted(range(len(self._sizes)), key=self._first.__getitem__):
@@ -361,7 +361,7 @@ class _Reader:
         ]
 
 
-class _Memory:
+class _TapeMemory:
     """Places in one block of memory; neighbours that are free grow together."""
 
     def __init__(self) -> None:

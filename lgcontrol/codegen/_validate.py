@@ -111,6 +111,25 @@ def format_shape(shape: Sequence[int | None], batch: bool = False) -> str:
     return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
 
+def as_names(names: str | Iterable[str]) -> tuple[str, ...]:
+    """Names of a list of them; a text is one name, not its letters.
+
+    Parameters
+    ----------
+    names : str or iterable of str
+
+    Returns
+    -------
+    tuple of str
+
+    Examples
+    --------
+    >>> as_names("mass"), as_names(["mass", "inertia"])
+    (('mass',), ('mass', 'inertia'))
+    """
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
 def check_one_by_one(function: str, names: Sequence[object]) -> None:
     """Refuse what is no name among positional arguments that are names, such as a list of them.
 

@@ -11,6 +11,7 @@ from ._mechanical import LinearlyImplicitEuler as LinearlyImplicitEuler
 from ._mechanical import SemiImplicitEuler as SemiImplicitEuler
 from ._method import Method as Method
 from ._method import Trial as Trial
+from ._method import combine as combine
 from ._methods import METHODS as METHODS
 from ._methods import get_method as get_method
 from ._motion import Lifted as Lifted
@@ -18,13 +19,17 @@ from ._motion import LiftedMotion as LiftedMotion
 from ._motion import Motion as Motion
 from ._munthe_kaas import MuntheKaas as MuntheKaas
 from ._problem import Field as Field
+from ._problem import Lagrangian as Lagrangian
 from ._problem import Mechanical as Mechanical
 from ._problem import Problem as Problem
 from ._problem import Step as Step
+from ._problem import nan_as_infinite as nan_as_infinite
 from ._rosenbrock import RosenbrockW as RosenbrockW
 from ._solution import IntegrationStatus as IntegrationStatus
 from ._solution import Solution as Solution
 from ._solution import Statistics as Statistics
+from ._step_control import StepControl as StepControl
+from ._stiffness import decay_rate as decay_rate
 from ._tableau import Tableau as Tableau
 from ._tableau import check_tableau as check_tableau
 from ._tolerance import Tolerance as Tolerance

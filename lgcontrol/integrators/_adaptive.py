@@ -15,18 +15,13 @@ from ._method import Method, Trial
 from ._methods import METHODS, get_method
 from ._problem import Problem
 from ._solution import IntegrationStatus, Solution, Statistics, polynomial
+from ._step_control import MIN_ROUNDINGS, StepControl
 from ._stiffness import decay_rate
 from ._tolerance import Tolerance
 
-SAFETY = 0.9
-SHRINK, GROW = 0.2, 10.0  # limits on the change of the step
-INTEGRAL, PROPORTIONAL = 0.7, 0.4  # Gustafsson's controller: smooth step sequences
-MIN_ROUNDINGS = 10  # a step is at least this many spacings of the time
-
-EXPLICIT, STIFF = METHODS["dormand_prince5"], METHODS["ros34pw2"]
 # The explicit pair is stable for real modes up to 3.3 / dt: steps that long are held back by
-# stability, not by the error. Whether they are is looked at after rejections, and this often.
-STABLE, LOOK = 2.8, 25
+# stability, not by the error.
+STABLE = 2.8
 
 
 def integrate(
@@ -60,7 +55,7 @@ def integrate(
         shape (dim,). A ModelFunction (see `lgcontrol.codegen.trace`) or casadi.Function runs about
         ten times faster than a Python function.
     x0 : array_like, shape (nq,)
-        State at the start; it is normalised.
+        State at the start (see `lgcontrol.groups.check_element`).
     span : (float, float)
         Times [s] of start and end; the end may be the earlier one.
     u, p : array_like
@@ -112,19 +107,19 @@ def integrate(
     """
     group = problem.group
     t0, t1 = map(float, check_shape("span", span, (2,)))
-    x = check_element("x0", x0, group, tolerance=np.inf)
+    x = check_element("x0", x0, group)
     tolerance = Tolerance(group, rtol, atol)
     for name, value in (("first_step", first_step), ("max_step", max_step)):
         if value is not None and not value > 0:
             raise ValueError(f"{name} must be positive, got {value}")
     u = check_shape("u", u, (problem.n_inputs,))
     p = check_shape("p", p, (problem.n_parameters,))
-    run = _Run(problem, u, p, method, tolerance, t0, t1, x, dense, as_events(events))
+    run = _Integration(problem, u, p, method, tolerance, t0, t1, x, dense, as_events(events))
     run.advance(first_step, float(max_step), max_steps, progress)
     return run.solution()
 
 
-class _Run:
+class _Integration:
     """State of an integration under way."""
 
     def __init__(
@@ -143,7 +138,7 @@ class _Run:
         self.problem, self.u, self.p = problem, u, p
         self.group, self.tolerance = problem.group, tolerance
         self.may_change = method == "auto" and problem.is_symbolic
-        self._use(EXPLICIT if method == "auto" else get_method(method))
+        self._use(StepControl.EXPLICIT if method == "auto" else get_method(method))
         self.t, self.end, self.x = t0, t1, x
         self.forward = 1.0 if t1 >= t0 else -1.0
         self.times, self.states = [t0], [x]
@@ -172,7 +167,7 @@ class _Run:
         if not dt * decay_rate(self.problem, self.t, self.x, self.u, self.p) > STABLE:
             return False
         self.may_change = False
-        self._use(STIFF)
+        self._use(StepControl.STIFF)
         return True
 
     def advance(
@@ -189,12 +184,12 @@ class _Run:
             return
         h = min(first_step or self._first_step(velocity), max_step)
         self._change_if_stiff(h)
-        last_error = 1.0
+        control = StepControl()
         while self.forward * (self.end - self.t) > 0:
             if len(self.times) - 1 + self.rejected >= max_steps:
                 self.status = IntegrationStatus.MAX_STEPS
                 return
-            shortest = MIN_ROUNDINGS * np.spacing(max(abs(self.t), abs(self.end)))
+            shortest = StepControl.shortest(self.t, self.end)
             remaining = abs(self.end - self.t)
             last = h >= remaining - shortest
             dt = self.forward * (remaining if last else h)
@@ -205,14 +200,12 @@ class _Run:
             error = self.tolerance.norm(trial.error, self.x, trial.x)
             if not (error <= 1.0 and trial.residual <= 1.0):
                 self.rejected += 1
-                last_error = 1.0
+                shorter = abs(dt) * control.rejected(error, order)
                 if self._change_if_stiff(abs(dt)):
                     continue
-                finite = np.isfinite(error)
-                factor = SAFETY * error ** (-1 / order) if error > 1.0 else SHRINK
-                h = abs(dt) * (max(SHRINK, factor) if finite else SHRINK)
+                h = shorter
                 if h < shortest:
-                    status = IntegrationStatus
+                    status, finite = IntegrationStatus, np.isfinite(error)
                     self.status = status.STEP_TOO_SMALL if finite else status.NOT_FINITE
                     return
                 continue
@@ -220,11 +213,8 @@ class _Run:
             if self._accept(trial, dt, self.end if last else self.t + dt):
                 self.status = IntegrationStatus.EVENT
                 return
-            factor = SAFETY * max(error, 1e-10) ** (-INTEGRAL / order)
-            factor *= last_error ** (PROPORTIONAL / order)
-            last_error = max(error, 1e-4)
-            h = min(abs(dt) * min(GROW, max(SHRINK, factor)), max_step)
-            if len(self.lengths) % LOOK == 0:
+            h = min(abs(dt) * control.accepted(error, order), max_step)
+            if len(self.lengths) % StepControl.LOOK_EVERY == 0:
                 self._change_if_stiff(h)
             done = int(100 * (self.t - start) / (self.end - start))
             if progress is not None and done > percent:

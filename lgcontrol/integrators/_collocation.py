@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import casadi as ca
@@ -12,7 +11,7 @@ import numpy as np
 from ..codegen import Value
 from ._method import Method
 from ._motion import Lifted, LiftedMotion, Motion, solver, sparse
-from ._problem import Problem, Step, nan_as_infinite
+from ._problem import Problem, Step, made_once, nan_as_infinite
 from ._tableau import Row
 
 # Newton's corrections fall quadratically: after a last one of this size, next to the increments of
@@ -67,11 +66,6 @@ class ImplicitRungeKutta(Method):
         """Evaluations of the field in a Newton step."""
         return len(self.c)
 
-    @property
-    def brackets(self) -> int:
-        """Highest power of ``ad_θ`` that the order needs."""
-        return max(self.order - 2, 0)
-
     def advance(
         self, motion: Motion, t: Value, x: Any, dt: Value, memory: Any = (), estimate: bool = False
     ) -> Step:
@@ -125,7 +119,7 @@ def _symbols(problem: Problem, method: ImplicitRungeKutta) -> list[Any]:
     return [kind.sym(name, size) for name, size in zip(_NAMES, sizes, strict=True)]
 
 
-@lru_cache(maxsize=64)
+@made_once
 def _seed_kernel(problem: Problem, method: ImplicitRungeKutta, parameters: bool) -> ca.Function:
     """``(t, x, u, p, dt, z) → ∂r/∂(x, u, p)`` with the stages held."""
     symbols = _symbols(problem, method)
@@ -138,7 +132,7 @@ def _seed_kernel(problem: Problem, method: ImplicitRungeKutta, parameters: bool)
     return ca.Function(f"{method.name}_slopes", symbols, [slope], list(_NAMES), ["slope"])
 
 
-@lru_cache(maxsize=64)
+@made_once
 def _newton_kernel(problem: Problem, method: ImplicitRungeKutta) -> ca.Function:
     """``(t, x, u, p, dt, z) → r, −∂r/∂z``, of SX where the problem is."""
     n, s, kind = problem.group.dim, method.stages, problem.symbol

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import casadi as ca
@@ -13,17 +12,16 @@ from ..codegen import ModelFunction, Value, trace
 from ._method import Method, Trial
 from ._methods import get_method
 from ._motion import Motion
-from ._problem import Problem
+from ._problem import Problem, made_once
 
 StepFunction = Callable[[float, np.ndarray, np.ndarray, float], Trial]
 
 
-@lru_cache(maxsize=128)
 def embedded_step(problem: Problem, method: str | Method = "dormand_prince5") -> ModelFunction:
     """Step with an estimate of its error, ``(t, x, u, p, dt) → x_next, error, residual``.
 
     The cheap entry for loops of one's own: one function for all stages, which `chain` repeats and
-    `codegen.prepare` compiles. It is made once for a problem: keep the problem.
+    `codegen.prepare` compiles. It is made once for a problem and kept with it.
 
     Parameters
     ----------
@@ -51,7 +49,11 @@ def embedded_step(problem: Problem, method: str | Method = "dormand_prince5") ->
     >>> SO2.log(made.x_next).round(2), bool(abs(made.error) > 1e-4)
     (array([1.]), True)
     """
-    scheme = get_method(method)
+    return _embedded_step(problem, get_method(method))
+
+
+@made_once
+def _embedded_step(problem: Problem, scheme: Method) -> ModelFunction:
     group, symbol = problem.group, _symbol(problem, scheme)
 
     def build(t: Value, x: Value, u: Value, p: Value, dt: Value) -> list[Any]:
@@ -98,7 +100,7 @@ def trial_function(
     return motion.field, staged
 
 
-@lru_cache(maxsize=128)  # a simulation integrates the same problem again and again
+@made_once
 def _traced(problem: Problem, method: Method) -> tuple[ModelFunction, ModelFunction]:
     group, symbol = problem.group, _symbol(problem, method)
     start = {

@@ -88,11 +88,11 @@ class LinearlyImplicitEuler(Method):
         at, p, group = motion.value(x), motion.p, motion.group
         M, force = structure.mass_matrix(at, p), structure.force(t, at, motion.u, p)
         D, losses = structure.loss_jacobian, structure.losses
-        solve = solver(M if D is None else M + dt * D(at, p), symmetric=True)
-        a = solve(force)
         if D is None:
-            a = motion.implicit(a, lambda a: motion.balance(t, x, a), solve)
+            solve = solver(M, symmetric=True)
+            a = motion.implicit(solve(force), lambda a: motion.balance(t, x, a), solve)
         elif losses is None:
+            solve = solver(M + dt * D(at, p), symmetric=True)
 
             def jacobian(t: Value, x: Value, u: Value, p: Value) -> Value:
                 return D(x, p)
@@ -100,7 +100,7 @@ class LinearlyImplicitEuler(Method):
             def left(a: Any) -> Any:
                 return motion.balance(t, x, a) - dt * motion.product(jacobian, t, x, a)
 
-            a = motion.implicit(a, left, solve)
+            a = motion.implicit(solve(force), left, solve)
         else:
             assert isinstance(group, Product)
             own = group.coordinate_slice(structure.velocity)
@@ -113,7 +113,7 @@ class LinearlyImplicitEuler(Method):
 
             # From v⁺ = 0, where friction is steepest, Newton's steps do not pass by what they seek;
             # with several joints one may change its sign, and starts again from there.
-            v, w = at[own], 0 * at[own]
+            v, w, a = at[own], 0 * at[own], 0 * at[own]
             for _ in range(self.iterations):
                 there = with_velocity(at, w)
                 slope = D(there, p)

@@ -78,6 +78,11 @@ class Method(ABC):
     solves: bool = False
     memory: str = ""
 
+    @property
+    def brackets(self) -> int:
+        """Highest power of ``ad_θ`` that the order needs, where velocities are in the algebra."""
+        return max(self.order - 2, 0)
+
     @abstractmethod
     def advance(
         self, motion: Motion, t: Value, x: Any, dt: Value, memory: Any = (), estimate: bool = False
@@ -136,7 +141,7 @@ class Method(ABC):
             raise TypeError(
                 f"{self.name} solves equations in a step: give MX, DM or NumPy values, not SX"
             )
-        if self.stiff_order and not is_symbolic(t, x, u, p, dt):
+        if (self.stiff_order or self.solves) and not is_symbolic(t, x, u, p, dt):
             X, U, P = (ca.DM(np.asarray(value, dtype=np.float64)) for value in (x, u, p))
             made = self._stepped(problem, t, X, U, P, dt, memory, estimate)
             if isinstance(x, ca.DM):
@@ -210,7 +215,14 @@ class Method(ABC):
 
 
 def combine(coefficients: Sequence[float], slopes: Sequence[Any], dt: Value) -> Any:
-    """``dt Σ aⱼ kⱼ`` without the terms whose coefficient is zero; None when none is left."""
+    """``dt Σ aⱼ kⱼ`` without the terms whose coefficient is zero; None when none is left.
+
+    Parameters
+    ----------
+    coefficients : sequence of float
+    slopes : sequence of value
+    dt : value
+    """
     pairs = zip(coefficients, slopes, strict=False)  # rows of zeros at the end may be left out
     terms = [slope if a == 1 else a * slope for a, slope in pairs if a]
     return dt * sum(terms[1:], terms[0]) if terms else None

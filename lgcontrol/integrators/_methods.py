@@ -7,6 +7,7 @@ from ._collocation import RADAU_IIA5
 from ._commutator_free import CommutatorFree, crouch_grossman
 from ._mechanical import LinearlyImplicitEuler, SemiImplicitEuler
 from ._method import Method
+from ._momentum_methods import ENERGY, SPATIAL, VARIATIONAL
 from ._munthe_kaas import MuntheKaas
 from ._rosenbrock import ROS34PW2
 from ._tableau import Tableau
@@ -74,6 +75,9 @@ METHODS: dict[str, Method] = {
         ),
         SemiImplicitEuler(),
         LinearlyImplicitEuler(),
+        VARIATIONAL,
+        SPATIAL,
+        ENERGY,
         ROS34PW2,
         RADAU_IIA5,
     )

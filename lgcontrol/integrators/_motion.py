@@ -140,6 +140,13 @@ class Motion:
         where = self.group.coordinate_slice(structure.velocity)
         return x[where] if _is_casadi(x) else x[..., where]
 
+    def velocities(self, x: Any) -> Any:
+        """All blocks after the configuration, which are vectors."""
+        structure = self.problem.mechanical
+        assert structure is not None and isinstance(self.group, Product)
+        first = self.group.coordinate_slice(structure.configuration).stop
+        return x[first:] if _is_casadi(x) else x[..., first:]
+
     def mechanics(self, method: str) -> tuple[Mechanical, slice, slice, slice]:
         """Structure, and where configuration, velocity and the rest are in tangent vectors."""
         structure, group = self.problem.mechanical, self.group
@@ -317,6 +324,11 @@ class LiftedMotion(Motion):
         """Displacements of a vector block are its differences."""
         _, _, v, _ = self.mechanics("")
         return Lifted(super().velocity(x.value), x.slope[v, :])
+
+    def velocities(self, x: Lifted) -> Lifted:
+        """Displacements of vector blocks are their differences."""
+        _, q, _, _ = self.mechanics("")
+        return Lifted(super().velocities(x.value), x.slope[q.stop :, :])
 
     def balance(self, t: Value, x: Lifted, a: Lifted) -> Lifted:
         """With the closed forms of the structure; a has no derivatives."""

@@ -58,11 +58,6 @@ class MuntheKaas(Method):
         return self.tableau.stages
 
     @property
-    def brackets(self) -> int:
-        """Highest power of ``ad_Θ`` that the order needs."""
-        return max(self.order - 2, 0)
-
-    @property
     def has_error(self) -> bool:  # type: ignore[override]
         """Whether the tableau has embedded weights."""
         return bool(self.tableau.b_embedded)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cached_property, wraps
+from typing import Any, NamedTuple, TypeVar
 
 import casadi as ca
 
@@ -13,6 +14,39 @@ from ..groups import LieGroup
 
 Field = Callable[[Value, Value, Value, Value], Value]
 """``field(t, x, u, p) → d``: the body-fixed velocity of ``Ẋ = X d^`` at coordinates x."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lagrangian:
+    """Inertia and what acts, apart: ``p = M v``, ``ṗ = ad_vᵀ p + ∂T/∂q + Q``.
+
+    What methods need that keep momenta. All members are callables on CasADi columns, in a System
+    model functions.
+
+    Attributes
+    ----------
+    mass_matrix : callable
+        ``(x, p) → M``, shape (n, n), of the velocities and of the `speeds`.
+    action : callable
+        ``(t, x, u, p) → Q``, shape (n,): all generalized forces, without those that come from the
+        inertia and the velocity alone.
+    kinetic_gradient : callable or None
+        ``(x, p) → ∂T/∂q``, shape (n,), in the tangent space of q, at fixed v. None where M is the
+        same in all configurations.
+    carried_momentum : callable or None
+        ``(x, y, p) → J(y)ᵀ Π(x)``, shape (n,): the momenta Π that the bodies have in space at a
+        state x, as generalized momentum in the configuration of a state y. None where it is
+        ``Ad(x⁻¹ y)ᵀ p``, as for one body.
+    speeds : str
+        Block of further velocities, after v: of coordinates that nothing depends on, such as
+        angles of wheels. Empty where there are none.
+    """
+
+    mass_matrix: Callable[..., Any]
+    action: Callable[..., Any]
+    kinetic_gradient: Callable[..., Any] | None = None
+    carried_momentum: Callable[..., Any] | None = None
+    speeds: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +81,8 @@ class Mechanical:
     is_plain : bool
         Whether nothing acts besides weight, losses in the joints and the inputs, and these are
         generalized forces ``B u`` with a constant matrix ``input_map``.
+    lagrangian : Lagrangian or None
+        Its inertia and forces apart, where the state is nothing but motion.
     input_map : callable
         ``(t, x, u, p) → ∂F/∂u``, shape (nv, n_inputs).
     """
@@ -61,6 +97,7 @@ class Mechanical:
     losses: Callable[..., Any] | None = None
     model: Any = None
     is_plain: bool = False
+    lagrangian: Lagrangian | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +137,11 @@ class Problem:
     symbol: type = ca.SX
     is_symbolic: bool = True
 
+    @cached_property
+    def _made(self) -> dict[Any, Any]:
+        """Functions made from it, see `made_once`."""
+        return {}
+
     @classmethod
     def of(cls, group: LieGroup, field: Callable[..., Any], args: Sequence[Any] = ()) -> Problem:
         """Problem of a field ``(t, x, *args) → d``, whose further arguments are constant."""
@@ -113,8 +155,33 @@ class Problem:
         )
 
 
+Made = TypeVar("Made")
+
+
+def made_once(build: Callable[..., Made]) -> Callable[..., Made]:
+    """``build(problem, *arguments)`` whose results are kept with the problem, and freed with it.
+
+    Arguments after the problem are hashable. A simulation integrates the same problem again and
+    again; a cache beside the problems would keep each of them, and its system, alive.
+    """
+
+    @wraps(build)
+    def kept(problem: Problem, *arguments: Any) -> Made:
+        key = (build, *arguments)
+        if key not in problem._made:
+            problem._made[key] = build(problem, *arguments)
+        return problem._made[key]
+
+    return kept
+
+
 def nan_as_infinite(value: Value) -> Value:
-    """A measure of something wrong with NaN as infinity: `casadi.fmax` drops NaN."""
+    """A measure of something wrong with NaN as infinity: `casadi.fmax` drops NaN.
+
+    Parameters
+    ----------
+    value : value
+    """
     return ca.if_else(value < ca.inf, value, ca.inf)
 
 

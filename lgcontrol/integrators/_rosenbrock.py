@@ -70,11 +70,6 @@ class RosenbrockW(Method):
         """Whether there are embedded weights."""
         return bool(self.b_embedded)
 
-    @property
-    def brackets(self) -> int:
-        """Highest power of ``ad_θ`` that the order needs."""
-        return max(self.order - 2, 0)
-
     def advance(
         self, motion: Motion, t: Value, x: Any, dt: Value, memory: Any = (), estimate: bool = False
     ) -> Step:

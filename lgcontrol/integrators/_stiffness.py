@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from ..codegen import ModelFunction, Value, trace
 from ._motion import Motion
-from ._problem import Problem
+from ._problem import Problem, made_once
 
 
 def decay_rate(problem: Problem, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray) -> float:
     """Largest rate [1/s] at which a mode decays about a state; 0 where the Jacobian is not finite.
 
     Fast modes that do not decay count little: no method may take long steps there.
+
+    Parameters
+    ----------
+    problem : Problem
+    t : float
+        In s.
+    x : ndarray, shape (nq,)
+    u : ndarray, shape (n_inputs,)
+    p : ndarray, shape (n_parameters,)
     """
     if not problem.group.dim:
         return 0.0
@@ -24,7 +31,7 @@ def decay_rate(problem: Problem, t: float, x: np.ndarray, u: np.ndarray, p: np.n
     return float(max(0.0, -np.linalg.eigvals(A).real.min()))
 
 
-@lru_cache(maxsize=128)
+@made_once
 def _error_matrix(problem: Problem) -> ModelFunction:
     """``Df − ad_f``, the matrix of the errors' equation."""
     group = problem.group

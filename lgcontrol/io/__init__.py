@@ -1,5 +1,10 @@
 """Readers and writers of plain data; they know nothing of the rest of the toolkit."""
 
+from ._archive import DAMAGE as DAMAGE
+from ._archive import LARGEST_ARCHIVE as LARGEST_ARCHIVE
+from ._archive import damage_reason as damage_reason
+from ._archive import read_archive as read_archive
+from ._archive import write_archive as write_archive
 from ._findings import Finding as Finding
 from ._findings import UrdfError as UrdfError
 from ._joint import JointDescription as JointDescription

@@ -37,7 +37,7 @@ DAMAGE = (
 )
 
 
-LARGEST = 2**30
+LARGEST_ARCHIVE = 2**30
 """Bytes that the arrays of an archive may take in memory, unless more is asked for."""
 
 _ABANDONED = 3600.0  # seconds after which a part has lost its writer
@@ -55,7 +55,21 @@ def write_archive(
     Whoever is last of several writers has written it. What writers that were killed left beside it
     an hour ago and longer is removed.
 
-    Returns where it is: with ``.npz`` appended if that was missing.
+    Parameters
+    ----------
+    path : Path
+    schema : str
+        What kind of file it is.
+    version : int
+        Of the schema.
+    arrays : mapping of str to ndarray
+    description : mapping
+        What JSON can say.
+
+    Returns
+    -------
+    Path
+        Where it is: with ``.npz`` appended if that was missing.
     """
     path = _with_suffix(path)
     text = json.dumps({"schema": schema, "version": version, **description})
@@ -76,9 +90,20 @@ def write_archive(
 
 
 def read_archive(
-    path: Path, schema: str, version: int, what: str, largest: int = LARGEST
+    path: Path, schema: str, version: int, what: str, largest: int = LARGEST_ARCHIVE
 ) -> tuple[Path, dict[str, Any], dict[str, Any]]:
     """Path with its ending, arrays and description of an archive of one schema.
+
+    Parameters
+    ----------
+    path : Path
+    schema : str
+    version : int
+        The newest that is understood.
+    what : str
+        What messages call the file.
+    largest : int
+        Bytes that the arrays may take in memory.
 
     Raises
     ------
@@ -125,7 +150,13 @@ class _TooLarge(Exception):
 
 
 def damage_reason(error: Exception) -> str:
-    """What an error of `DAMAGE` says of the file."""
+    """What an error of `DAMAGE` says of the file.
+
+    Parameters
+    ----------
+    error : BaseException
+        One of `DAMAGE`.
+    """
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     return f"{text} is missing" if isinstance(error, KeyError) else text or type(error).__name__
 

@@ -26,6 +26,7 @@ from ._principal import PrincipalInertia as PrincipalInertia
 from ._random_configuration import random_configuration as random_configuration
 from ._rigid_body import RigidBody as RigidBody
 from ._thrust_policy import thrust_policy as thrust_policy
+from ._velocity_forms import VelocityForm as VelocityForm
 from ._wheels import GyroscopicWheels as GyroscopicWheels
 from ._wheels import Gyrostat as Gyrostat
 from ._wrenches import BodyWrench as BodyWrench
@@ -40,6 +41,7 @@ from .multibody import JointProperties as JointProperties
 from .multibody import Mimic as Mimic
 from .multibody import Multibody as Multibody
 from .multibody import NormalModes as NormalModes
+from .representations import UnifiedVelocity as UnifiedVelocity
 from .representations import conversion_matrix as conversion_matrix
 from .representations import convert_inertia as convert_inertia
 from .representations import convert_jacobian as convert_jacobian

@@ -40,9 +40,9 @@ class BodyEquations:
     ) -> BodyEquations:
         """Collect the coefficients of a body and what acts on it, under the name ""."""
         named = {
-            "mass": Coefficient(np.array(inertia.mass), "kg"),
+            "mass": Coefficient(np.array(inertia.mass), "kg", lower=0.0),
             "center_of_mass": Coefficient(inertia.center_of_mass, "m"),
-            "inertia": Coefficient(inertia.inertia, "kg m²", is_symmetric=True),
+            "inertia": Coefficient(inertia.inertia, "kg m²", is_symmetric=True, lower=0.0),
         }
         group = surroundings.group
         return cls(

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import casadi as ca
 
-from ..codegen import Value
-from ..groups import LieGroup, Product, Rn
+from ..codegen import Value, solve_symmetric
+from ..groups import SE3, LieGroup, Product, Rn
 from ..systems import Input, System
 from ._body_equations import BodyEquations
 from ._mechanical import mechanical
+from ._velocity_forms import MomentumFrame, VelocityForm, check_momentum_frame, velocity_state
+from .representations._unified import UnifiedVelocity
+
+Velocity = Literal["twist", "momentum"] | UnifiedVelocity
 
 
 def body_state(group: LieGroup, **others: LieGroup) -> Product:
@@ -61,6 +65,10 @@ class BodyMechanics:
         """``Hᵀ (I + A) H``."""
         return self.equations.mass_matrix(self.equations.bind(p))
 
+    def inertia(self, x: Value, p: Value) -> Value:
+        """The same."""
+        return self.mass_matrix(x, p)
+
     def force(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """``τ + Q + ad_vᵀ M v``."""
         X, v, own, tau = self._split(x, u)
@@ -70,6 +78,11 @@ class BodyMechanics:
         """``v, M⁻¹ (τ + Q + ad_vᵀ M v)``."""
         X, v, own, tau = self._split(x, u)
         return ca.vertcat(v, self.equations.acceleration(X, v, tau, own, self.equations.bind(p)))
+
+    def action(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """``τ + Q``: what acts, without ``ad_vᵀ M v``."""
+        X, v, own, tau = self._split(x, u)
+        return tau + self.equations.generalized_force(X, v, own, self.equations.bind(p))
 
     def balance_derivatives(
         self, t: Value, x: Value, a: Value, u: Value, p: Value
@@ -99,6 +112,8 @@ def body_system(
     *,
     inputs: Sequence[Input] | None,
     generalized_force: bool,
+    velocity: Velocity,
+    frame: MomentumFrame,
     h: Callable[..., Any] | None,
     output: LieGroup | None,
 ) -> System[Product]:
@@ -120,6 +135,17 @@ def body_system(
 
     c = equations.bind(ca.SX.sym("p", len(parameters)))
     state = body_state(group)
+    quantities = {"kinetic_energy": kinetic_energy, "potential_energy": potential_energy}
+    invariants = energy if not declared and equations.is_conservative(c) else None
+    if velocity != "twist":
+        return body_velocity_form(body, velocity, frame, generalized_force).system(
+            name,
+            inputs=declared,
+            quantities=quantities,
+            invariants=invariants,
+            h=h,
+            output=output,
+        )
     return System(
         name,
         state,
@@ -128,9 +154,72 @@ def body_system(
         parameters=parameters,
         h=h,
         output=output,
-        quantities={"kinetic_energy": kinetic_energy, "potential_energy": potential_energy},
-        invariants=energy if not declared and equations.is_conservative(c) else None,
+        quantities=quantities,
+        invariants=invariants,
         structure=mechanical(
             mechanics, state, declared, parameters, model=body, is_plain=equations.is_plain(c)
         ),
+    )
+
+
+def body_velocity_form(
+    body: Any, velocity: Velocity, frame: MomentumFrame, generalized_force: bool
+) -> VelocityForm:
+    """Ways between the twist of a body and another velocity."""
+    equations: BodyEquations = body.equations
+    group, parameters = equations.group, equations.coefficients.parameters
+    mechanics, source = BodyMechanics(equations, generalized_force), body_state(group)
+
+    if isinstance(velocity, UnifiedVelocity):
+        if group != SE3:
+            raise ValueError(
+                f"{body.name}: unified velocity coordinates are those of bodies on SE3, not on "
+                f"{group.name}; leave out velocity="
+            )
+        D, inverse = ca.sparsify(ca.DM(velocity.matrix)), ca.sparsify(ca.DM(velocity.inverse))
+
+        def unified_rate(t: Value, q: Value, v: Value, u: Value, p: Value) -> Value:
+            rate = mechanics.field(t, ca.vertcat(q, v), u, p)
+            return D @ rate[group.dim :]
+
+        return VelocityForm(
+            source,
+            velocity_state(source, velocity.block, velocity.names, ("m/s",) * 6),
+            parameters,
+            lambda q, v, p: D @ v,
+            lambda q, w, p: inverse @ w,
+            unified_rate,
+        )
+    if velocity != "momentum":
+        raise ValueError(
+            f'{body.name}: velocity must be "twist", "momentum" or a UnifiedVelocity, '
+            f"not {velocity!r}"
+        )
+    check_momentum_frame(body.name, frame)
+    names = tuple(f"{'L' if n.startswith('r') else 'p'}{n[-1]}" for n in group.tangent_names)
+    units = ["kg m/s" if unit == "m" else "kg m²/s" for unit in group.tangent_units]
+
+    def inertia(p: Value) -> Value:
+        return equations.mass_matrix(equations.bind(p))
+
+    def carried(q: Value, momentum: Value) -> Value:
+        """Body momentum in the frame."""
+        return momentum if frame == "body" else group._Ad(group._inverse(q)).T @ momentum
+
+    def rate(t: Value, q: Value, v: Value, u: Value, p: Value) -> Value:
+        force = mechanics.action(t, ca.vertcat(q, v), u, p)
+        if frame == "body":
+            return group._ad(v).T @ (inertia(p) @ v) + force
+        return carried(q, force)
+
+    def to_body(q: Value, w: Value) -> Value:
+        return w if frame == "body" else group._Ad(q).T @ w
+
+    return VelocityForm(
+        source,
+        velocity_state(source, "momentum", names, units),
+        parameters,
+        lambda q, v, p: carried(q, inertia(p) @ v),
+        lambda q, w, p: solve_symmetric(inertia(p), to_body(q, w)),
+        rate,
     )

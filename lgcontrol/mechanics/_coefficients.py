@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, NamedTuple
 
 import casadi as ca
@@ -29,6 +30,8 @@ class Coefficient:
         Unit of all entries, or of each.
     is_symmetric : bool
         Whether a matrix is symmetric: its upper triangle is what can be chosen.
+    lower : float
+        Least value that makes sense, of matrices for entries of the diagonal.
     labels : tuple of str, optional
         Names of the rows (and of the columns of a square matrix); x, y, z, rx, ry, rz for lengths
         of three and six, else numbers.
@@ -49,6 +52,7 @@ class Coefficient:
     unit: Any = ""
     is_symmetric: bool = False
     labels: tuple[str, ...] = ()
+    lower: float = -inf
 
     def entries(self, name: str) -> list[tuple[str, tuple[int, ...]]]:
         """Name and index of each number."""
@@ -74,7 +78,7 @@ class Coefficient:
         return tuple(str(i) for i in range(length))
 
 
-class _Entry(NamedTuple):
+class _SymbolicCoefficient(NamedTuple):
     parameter: Parameter
     coefficient: str
     place: tuple[int, ...]
@@ -138,7 +142,7 @@ class Coefficients:
             if name not in known:
                 raise UnknownNameError(f"{where}: {unknown_parameter(name, known)}")
             parameter, coefficient, place = known[name]
-            check_mass(f"{where}: {name}", x, parameter.unit)
+            parameter.check(x, f"{where}: ")
             new = changed.setdefault(coefficient, np.array(self.values[coefficient], dtype=float))
             new[place] = x
             if coefficient in self._symmetric:
@@ -161,21 +165,23 @@ class Coefficients:
         }
 
 
-def _entries(name: str, coefficient: Coefficient) -> Iterator[_Entry]:
+def _entries(name: str, coefficient: Coefficient) -> Iterator[_SymbolicCoefficient]:
     units = np.broadcast_to(np.asarray(coefficient.unit), coefficient.value.shape)
     for full_name, place in coefficient.entries(name):
         value = float(coefficient.value[place])
-        yield _Entry(Parameter(full_name, str(units[place]), value), name, place)
+        is_judged = len(set(place)) <= 1  # off the diagonal every sign may be
+        lower = coefficient.lower if is_judged else -inf
+        entry = within(Parameter(full_name, str(units[place]), value), lower)
+        yield _SymbolicCoefficient(entry, name, place)
 
 
-def _is_part(entry: _Entry, name: str) -> bool:
+def _is_part(entry: _SymbolicCoefficient, name: str) -> bool:
     return entry.parameter.name == name or entry.parameter.name.startswith(f"{name}.")
 
 
-def check_mass(what: str, value: float, unit: str) -> None:
-    """Refuse a negative value of what is a mass by its name and unit; others are not judged."""
-    if value < 0 and unit == "kg" and what.endswith("mass"):
-        raise ValueError(f"{what} must not be negative, got {value:g} kg")
+def within(parameter: Parameter, lower: float) -> Parameter:
+    """Parameter with a least value, where it has no less from the start (as some files do)."""
+    return parameter if parameter.nominal < lower else replace(parameter, lower=lower)
 
 
 # What numbers were called elsewhere, and are called here.

@@ -99,7 +99,7 @@ class QuadraticDrag(Force):
     @property
     def coefficients(self) -> Mapping[str, Coefficient]:
         """The damping."""
-        return {"damping": Coefficient(self.damping, _units("s²"))}
+        return {"damping": Coefficient(self.damping, _units("s²"), lower=0.0)}
 
     def _wrench(self, motion: BodyMotion, u: Value, c: Mapping[str, Value]) -> Value:
         V = motion.relative_twist

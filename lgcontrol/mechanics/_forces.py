@@ -205,9 +205,9 @@ class Buoyancy(Force):
     def coefficients(self) -> Mapping[str, Coefficient]:
         """Volume, centre, density and acceleration."""
         return {
-            "volume": Coefficient(np.array(self.volume), "m³"),
+            "volume": Coefficient(np.array(self.volume), "m³", lower=0.0),
             "center": Coefficient(self.center, "m"),
-            "density": Coefficient(np.array(self.density), "kg/m³"),
+            "density": Coefficient(np.array(self.density), "kg/m³", lower=0.0),
             "acceleration": Coefficient(self.acceleration, "m/s²"),
         }
 

@@ -125,24 +125,24 @@ class FrameTask:
         return TaskKinematics(X, J, drift)
 
 
-class _Kind(NamedTuple):
+class _TaskKind(NamedTuple):
     group: LieGroup
     coordinates: Callable[[Value], Value]
     reference: Any
     rows: ca.DM
 
 
-def _subgroup(group: LieGroup) -> _Kind:
+def _subgroup(group: LieGroup) -> _TaskKind:
     def coordinates(pose: Value) -> Value:
         return group._from_matrix(SE3._homogeneous(pose))
 
     rows = ca.sparsify(ca.DM(np.linalg.pinv(group.selection)))
-    return _Kind(group, coordinates, "body", rows)
+    return _TaskKind(group, coordinates, "body", rows)
 
 
 _EYE = ca.DM.eye(6)
 _KINDS = {
-    "pose": _Kind(SE3, lambda pose: pose, "body", _EYE),
-    "position": _Kind(Translation("xyz"), lambda pose: pose[:3], "hybrid", _EYE[:3, :]),
-    "orientation": _Kind(SO3, lambda pose: pose[3:], "body", _EYE[3:, :]),
+    "pose": _TaskKind(SE3, lambda pose: pose, "body", _EYE),
+    "position": _TaskKind(Translation("xyz"), lambda pose: pose[:3], "hybrid", _EYE[:3, :]),
+    "orientation": _TaskKind(SO3, lambda pose: pose[3:], "body", _EYE[3:, :]),
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import inf
 from typing import Any
 
 import casadi as ca
@@ -164,7 +163,7 @@ class InverseKinematics:
         if start is None:
             q = group.exp(self._middle())
         else:
-            q = check_element("start", start, group, tolerance=inf)
+            q = check_element("start", start, group)
         best = self._from(self._within(q), goal)
         cost, iterations, starts = best.cost, best.iterations, 1
         while best.status != "converged" and starts <= restarts:

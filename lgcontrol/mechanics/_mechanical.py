@@ -9,9 +9,8 @@ import numpy as np
 
 from ..codegen import Shape, Value, trace
 from ..groups import Product
-from ..integrators import Mechanical
-from ..systems import Input, Parameter
-from ..systems._tracing import TracedLater
+from ..integrators import Lagrangian, Mechanical
+from ..systems import Input, Parameter, TracedLater
 
 
 class Equations(Protocol):
@@ -35,6 +34,14 @@ class Equations(Protocol):
         """Derivative of F by the inputs."""
         ...
 
+    def inertia(self, x: Value, p: Value) -> Value:
+        """M of the velocities and the speeds; see `Lagrangian`."""
+        ...
+
+    def action(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """Q of all forces."""
+        ...
+
 
 def mechanical(
     equations: Equations,
@@ -44,6 +51,9 @@ def mechanical(
     *,
     loss_jacobian: Callable[..., Value] | None = None,
     losses: Callable[..., Value] | None = None,
+    kinetic_gradient: Callable[..., Value] | None = None,
+    carried_momentum: Callable[..., Value] | None = None,
+    speeds: str = "",
     model: Any,
     is_plain: bool = False,
 ) -> Mechanical:
@@ -54,9 +64,11 @@ def mechanical(
     """
     configuration, velocity = tuple(state.blocks)[:2]
     nv, m = state.blocks[velocity].dim, len(inputs)
+    n = nv + (state.blocks[speeds].dim if speeds else 0)
     shapes: dict[str, Shape] = {
         "t": (),
         "x": (state.nq,),
+        "y": (state.nq,),
         "a": (nv,),
         "u": (m,),
         "p": (len(parameters),),
@@ -75,6 +87,16 @@ def mechanical(
     def of_velocity(name: str, results: dict[str, Shape], build: Any) -> TracedLater | None:
         return None if build is None else function(name, "x p", results, build)
 
+    def of_momentum(name: str, arguments: str, build: Any) -> TracedLater | None:
+        return None if build is None else function(name, arguments, {name: (n,)}, build)
+
+    lagrangian = Lagrangian(
+        function("inertia", "x p", {"M": (n, n)}, equations.inertia),
+        function("action", "t x u p", {"Q": (n,)}, equations.action),
+        of_momentum("kinetic_gradient", "x p", kinetic_gradient),
+        of_momentum("carried_momentum", "x y p", carried_momentum),
+        speeds,
+    )
     return Mechanical(
         configuration,
         velocity,
@@ -91,4 +113,5 @@ def mechanical(
         of_velocity("losses", {"L": (nv,)}, losses),
         model,
         is_plain,
+        lagrangian,
     )

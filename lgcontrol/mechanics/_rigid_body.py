@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import casadi as ca
 import numpy as np
@@ -15,6 +15,7 @@ from ..codegen import (
     Shape,
     UnknownNameError,
     Value,
+    as_names,
     check_one_by_one,
     trace,
     unknown_name,
@@ -23,15 +24,15 @@ from ..groups import LieGroup, Product
 from ..systems import Input, Parameter, System, check_name
 from ._added_mass import Current, check_added_mass
 from ._body_equations import BodyEquations
-from ._body_system import body_state, body_system
+from ._body_system import Velocity, body_state, body_system, body_velocity_form
 from ._coriolis import ad_tilde_matrix, boltzmann_hamel_matrix
 from ._fields import renamed_field
 from ._forces import Force
 from ._inertia import SpatialInertia
 from ._surroundings import Surroundings, check_forces, coefficient_name
+from ._velocity_forms import MomentumFrame, VelocityForm, check_momentum_frame
 
 CoriolisForm = Literal["ad_tilde", "ad", "boltzmann_hamel"]
-MomentumFrame = Literal["body", "spatial"]
 
 
 @renamed_field(parametric="symbolic")
@@ -116,8 +117,7 @@ class RigidBody:
                 given = type(getattr(self, field)).__name__
                 raise TypeError(f"{self.name}: {field} must be a {kind.__name__}, not {given}")
         object.__setattr__(self, "forces", check_forces(self.name, self.forces))
-        is_text = isinstance(self.symbolic, str)
-        object.__setattr__(self, "symbolic", (self.symbolic,) if is_text else tuple(self.symbolic))
+        object.__setattr__(self, "symbolic", as_names(self.symbolic))
         if self.current is not None and not isinstance(self.current, Current):
             object.__setattr__(self, "current", Current(self.current))
         if self.added_mass is not None:
@@ -404,6 +404,8 @@ class RigidBody:
         *,
         inputs: Sequence[Input] | None = None,
         generalized_force: bool = False,
+        velocity: Velocity = "twist",
+        frame: MomentumFrame = "body",
         h: Callable[..., Any] | None = None,
         output: LieGroup | None = None,
     ) -> System[Product]:
@@ -411,6 +413,9 @@ class RigidBody:
 
         Its quantities are the energies. Without inputs and with conservative forces only, the
         total energy is its invariant.
+
+        With another velocity in the state, inputs and quantities are the same, and the twist is a
+        quantity, "velocity"; `velocity_form` converts states and weights.
 
         Parameters
         ----------
@@ -420,6 +425,10 @@ class RigidBody:
             Other names, bounds and roles of the inputs, in the same order.
         generalized_force : bool
             Whether the generalized force τ is an input as well, after those of the body.
+        velocity : "twist", "momentum" or UnifiedVelocity
+            What the second block of the state is.
+        frame : {"body", "spatial"}
+            Of the momentum: that of "spatial" is constant where nothing acts.
         h, output
             Output map and its group, see `System`.
 
@@ -430,16 +439,45 @@ class RigidBody:
         Raises
         ------
         ValueError
-            If `inputs` has the wrong length.
+            If `inputs` has the wrong length, or unified coordinates are asked for on another
+            group than SE3.
         """
         return body_system(
             name or self.name,
             self,
             inputs=inputs,
             generalized_force=generalized_force,
+            velocity=velocity,
+            frame=frame,
             h=h,
             output=output,
         )
+
+    def velocity_form(
+        self,
+        velocity: Velocity,
+        *,
+        frame: MomentumFrame = "body",
+        generalized_force: bool = False,
+    ) -> VelocityForm:
+        """Ways between the states of `system()` and of `system(velocity=…)`.
+
+        Parameters
+        ----------
+        velocity : "momentum" or UnifiedVelocity
+        frame, generalized_force
+            As for `system`.
+
+        Returns
+        -------
+        VelocityForm
+
+        Raises
+        ------
+        ValueError
+            If the velocity is unknown, or the twist, which needs no conversion.
+        """
+        return body_velocity_form(self, velocity, frame, generalized_force)
 
     # Tracing
 
@@ -479,9 +517,3 @@ class RigidBody:
             {result: shapes.get(result, (n,))},
             defaults={key: value for key, value in defaults.items() if key in names},
         )
-
-
-def check_momentum_frame(body: str, frame: str) -> None:
-    """Refuse unknown frames of a momentum."""
-    if frame not in get_args(MomentumFrame):
-        raise UnknownNameError(f"{body}: {unknown_name('frame', frame, get_args(MomentumFrame))}")

@@ -208,4 +208,4 @@ def _added_mass_coefficient(added_mass: np.ndarray, group: LieGroup) -> Coeffici
     units = np.array(
         [[names[(row == "rad") + (column == "rad")] for column in lengths] for row in lengths]
     )
-    return Coefficient(added_mass, units, True, () if is_twist else group.tangent_names)
+    return Coefficient(added_mass, units, True, () if is_twist else group.tangent_names, 0.0)

@@ -16,7 +16,8 @@ from ..systems import Input, System
 from ._body_system import body_state
 from ._fields import freeze, refuse_negative, set_field, unit_vector
 from ._mechanical import mechanical
-from ._rigid_body import MomentumFrame, RigidBody, check_momentum_frame
+from ._rigid_body import RigidBody
+from ._velocity_forms import MomentumFrame, check_momentum_frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +199,9 @@ class Gyrostat:
             parameters=parameters,
             quantities={"kinetic_energy": kinetic_energy},
             derivatives=mechanics.derivatives,
-            structure=mechanical(mechanics, state, self.inputs, parameters, model=self),
+            structure=mechanical(
+                mechanics, state, self.inputs, parameters, speeds="wheel_speed", model=self
+            ),
         )
 
     # Equations on CasADi columns
@@ -282,6 +285,21 @@ class _Mechanics:
     def mass_matrix(self, x: Value, p: Value) -> Value:
         """Inertia of what the free wheels carry along."""
         return self.gyrostat._reduced_inertia(p)
+
+    def inertia(self, x: Value, p: Value) -> Value:
+        """``[[M, B J], [J Bᵀ, J]]`` of body and wheels, whose momentum is ``J (Ω + Bᵀ v)``."""
+        equations = self.gyrostat.body.equations
+        J = ca.sparsify(ca.diag(ca.DM(self.gyrostat.wheels.inertias)))
+        coupling = self.gyrostat._axes @ J
+        M = equations.mass_matrix(equations.bind(p))
+        return ca.blockcat([[M, coupling], [coupling.T, J]])
+
+    def action(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """``Q`` on the body from outside, ``T − friction · Ω`` on the wheels."""
+        equations, count = self.gyrostat.body.equations, len(self.gyrostat.body.inputs)
+        X, v, speed = self.gyrostat.state.split(x).values()
+        force = equations.generalized_force(X, v, u[:count], equations.bind(p))
+        return ca.vertcat(force, u[count:] - ca.DM(self.gyrostat.wheels.friction) * speed)
 
     def force(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """Everything but the inertia."""

@@ -115,7 +115,7 @@ class WrenchInput(Force):
         Axes the components are along.
     point : array_like, shape (3,)
         Point of the body where the wrench acts [m].
-    role : {"control", "disturbance", "noise"}
+    role : {"control", "measured", "disturbance", "noise"}
         Role of the inputs.
     lower, upper : float
         Bounds of each input [N, N m].
@@ -213,10 +213,10 @@ class Spring(Force):
     def coefficients(self) -> Mapping[str, Coefficient]:
         """Stiffness, ends and rest length."""
         return {
-            "stiffness": Coefficient(np.array(self.stiffness), "N/m"),
+            "stiffness": Coefficient(np.array(self.stiffness), "N/m", lower=0.0),
             "anchor": Coefficient(self.anchor, "m"),
             "point": Coefficient(self.point, "m"),
-            "rest_length": Coefficient(np.array(self.rest_length), "m"),
+            "rest_length": Coefficient(np.array(self.rest_length), "m", lower=0.0),
         }
 
     def _wrench(self, motion: BodyMotion, u: Value, c: Mapping[str, Value]) -> Value:

@@ -10,7 +10,6 @@ from ._problem import Solver as Solver
 from ._problem import SolveStatus as SolveStatus
 from ._problem import Violation as Violation
 from ._problem import make_solver as make_solver
-from ._problem import values_by_name as values_by_name
 from ._qp import QP_SOLVERS as QP_SOLVERS
 from ._qp import QPSolver as QPSolver
 from ._reference import moves as moves

@@ -37,8 +37,8 @@ static const double sufficient = 1e-4, smallest_step = 1.0 / 4096, safety = 0.5,
 static const double negligible = 1e-10;
 static const double first_damping = 1e-4, damping_growth = 10.0, last_damping = 1e8;
 static const double equality_weight = 1e3, inside = 1e-2, good_step = 0.4;
-static const double central = 10.0, progress = 0.9;
-enum { PATIENCE = 3, MOST_IDLE = 30 };
+static const double central = 1.0, progress = 0.9;
+enum { PATIENCE = 3, MOST_IDLE = 30, RESOLVING = 8 };
 
 typedef struct {
   /* what is to be solved */
@@ -127,6 +127,18 @@ static int all_finite(const double *v, int64_t n)
   for (int64_t i = 0; i < n; i++)
     if (!isfinite(v[i])) return 0;
   return 1;
+}
+
+/* Excess e and distance s = e − h that minimise w (e + e²/2) − μ log e − μ log s. */
+static void resolve(double h, double w, double mu, double *e, double *s)
+{
+  const double over = fmax(h, 0.0), under = fmax(-h, 0.0);
+  double v = mu / (w * (1 + over) + sqrt(w * mu));
+  for (int i = 0; i < RESOLVING; i++) {
+    *e = v + over, *s = v + under;
+    v -= (w * (1 + *e) - mu / *e - mu / *s) / (w + mu / (*e * *e) + mu / (*s * *s));
+  }
+  *e = v + over, *s = v + under;
 }
 
 static double clip(double v, double low, double high) { return fmin(fmax(v, low), high); }
@@ -517,14 +529,10 @@ static double direction(const lg_problem *q, lg_state *s)
   return slope;
 }
 
-/* The largest share of the step that keeps distances positive; motions clip their controls. */
+/* The largest share of the step that keeps controls inside; motions clip them. */
 static double longest(const lg_problem *q, const lg_state *s)
 {
   double step = 1;
-  for (int64_t i = 0; i < (q->horizon + 1) * NS; i++) {
-    if (s->ds[i] < 0) step = fmin(step, -to_boundary * q->slack[i] / s->ds[i]);
-    if (s->de[i] < 0) step = fmin(step, -to_boundary * q->excess[i] / s->de[i]);
-  }
   if (s->feasible) return step;
   for (int64_t k = 0; k < q->horizon; k++)
     for (int j = 0; j < NV; j++) {
@@ -581,37 +589,41 @@ static double trial(const lg_problem *q, lg_state *s, double step)
     for (int j = 0; j < NS; j++) {
       const int64_t i = k * NS + j;
       const double h = q->sign[j] * (s->t_rows[k * NR + q->row[j]] - q->limit[j]);
-      s->excess[i] = q->excess[i] + step * s->de[i];
-      s->slack[i] = q->slack[i] + step * s->ds[i];
-      if (q->active[i] != 0) s->slack[i] = fmax(s->slack[i], s->excess[i] - h);
+      if (isfinite(q->weight[j])) {
+        resolve(h, q->weight[j], s->mu, s->excess + i, s->slack + i);
+        continue;
+      }
+      s->excess[i] = 0;
+      s->slack[i] = fmax(q->slack[i] + step * s->ds[i], (1 - to_boundary) * q->slack[i]);
+      if (q->active[i] != 0) s->slack[i] = fmax(s->slack[i], -h);
     }
   return cost;
 }
 
-static double priced(double mu, double z, double before, double after)
+static double priced(double mu, double step, double z, double before, double after)
 {
   if (!isfinite(before)) return 0;
-  return clip(mu / before - z * (after - before) / before, least_price * mu / after,
+  return clip(z + step * (mu / before - z) - z * (after - before) / before, least_price * mu / after,
               largest_price * mu / after);
 }
 
 /* Take the trial, with multipliers by linearized complementarity. */
-static void accept(lg_problem *q, lg_state *s)
+static void accept(lg_problem *q, lg_state *s, double step)
 {
   const int64_t N = q->horizon;
   for (int64_t k = 0; k < N; k++)
     for (int j = 0; j < NV; j++) {
       const double old = q->u[k * NU + lg_controls[j]], new = s->u[k * NU + lg_controls[j]];
       double *below = q->below + k * NV + j, *above = q->above + k * NV + j;
-      *below = priced(s->mu, *below, old - q->lower[j], new - q->lower[j]);
-      *above = priced(s->mu, *above, q->upper[j] - old, q->upper[j] - new);
+      *below = priced(s->mu, step, *below, old - q->lower[j], new - q->lower[j]);
+      *above = priced(s->mu, step, *above, q->upper[j] - old, q->upper[j] - new);
     }
   for (int64_t k = 0; k <= N; k++) {
     for (int j = 0; j < NS; j++) {
       const int64_t i = k * NS + j;
-      q->price[i] = priced(s->mu, q->price[i], q->slack[i], s->slack[i]);
+      q->price[i] = priced(s->mu, step, q->price[i], q->slack[i], s->slack[i]);
       if (isfinite(q->weight[j]))
-        q->relief[i] = priced(s->mu, q->relief[i], q->excess[i], s->excess[i]);
+        q->relief[i] = priced(s->mu, step, q->relief[i], q->excess[i], s->excess[i]);
       q->slack[i] = s->slack[i];
       q->excess[i] = s->excess[i];
     }
@@ -660,7 +672,7 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
           merit(q, s, cost, s->u, s->slack, s->excess, s->t_gap, s->t_rows, &violation);
       there += s->merit_weight * violation;
       if (there - now <= sufficient * step * descent + rounding * fabs(now)) {
-        accept(q, s);
+        accept(q, s, step);
         s->damping /= damping_growth;
         if (s->damping < first_damping) s->damping = 0;
         return step;
@@ -742,8 +754,8 @@ static void begin(lg_problem *q, lg_state *s)
       const double h = q->sign[j] * (s->t_rows[k * NR + q->row[j]] - q->limit[j]);
       const double apart = inside * fmax(1.0, fabs(q->limit[j]));
       const int soft = isfinite(q->weight[j]);
-      q->excess[i] = soft ? fmax(h, 0.0) + fmin(apart, mu / q->weight[j]) : 0.0;
-      q->slack[i] = fmax(q->excess[i] - h, apart);
+      q->excess[i] = 0, q->slack[i] = fmax(-h, apart);
+      if (soft) resolve(h, q->weight[j], mu, q->excess + i, q->slack + i);
       q->price[i] = mu / q->slack[i];
       q->relief[i] = soft ? mu / q->excess[i] : 0.0;
     }

@@ -29,12 +29,14 @@ FIRST_DAMPING, DAMPING_GROWTH, LAST_DAMPING = 1e-4, 10.0, 1e8
 EQUALITY_WEIGHT = 1e3
 # Violations up to this sum are rounding: no weight on them would make a direction descend.
 NEGLIGIBLE = 1e-10
+# Newton steps for the excess over a soft limit, from a side where they cannot overshoot.
+RESOLVING = 8
 # Distance from a limit, relative to its size, at which a start is put.
 INSIDE = 1e-2
 # The barrier falls once a step of more than this share was taken.
 GOOD_STEP = 0.4
 # Where there are rows, or states of their own, it falls once the residual is this many times it.
-CENTRAL = 10.0
+CENTRAL = 1.0
 
 
 class Barrier(NamedTuple):
@@ -217,11 +219,9 @@ class InteriorPoint:
         h = sides.sign * (rows[:, sides.row] - sides.limit)
         apart = INSIDE * np.maximum(1.0, np.abs(sides.limit))
         soft = np.isfinite(sides.weight)
-        excess = np.zeros_like(h)
-        excess[:, soft] = (
-            np.maximum(h, 0.0) + np.minimum(apart, mu / np.where(soft, sides.weight, 1.0))
-        )[:, soft]
-        slack = np.maximum(excess - h, apart)
+        over, away = resolved(h, np.where(soft, sides.weight, 1.0), mu)
+        excess = np.where(soft, over, 0.0)
+        slack = np.where(soft, away, np.maximum(-h, apart))
         return Point(
             x,
             u,
@@ -433,7 +433,7 @@ class InteriorPoint:
             self.weight = max(self.weight, slope / ((1 - SAFETY) * violation))
         descent = slope - self.weight * violation
         start = cost + self.weight * violation
-        direction = _Direction(eps, du, ds, de)
+        direction = _Direction(eps, du, ds)
         step = self._longest(direction)
         while step >= SMALLEST_STEP:
             found = self._trial(step, sweep, direction)
@@ -442,20 +442,19 @@ class InteriorPoint:
                 cost, violation = self._merit(values.cost, values.gaps, values.rows, trial)
                 change = cost + self.weight * violation - start
                 if change <= SUFFICIENT_DECREASE * step * descent + ROUNDING * abs(start):
-                    return self._reprice(trial), step
+                    return self._reprice(trial, step), step
             step /= 2
         return None, 0.0
 
     def _longest(self, direction: _Direction) -> float:
-        """The largest share of the step that keeps distances positive; motions clip controls."""
-        model, point, du = self.model, self.point, direction.du
-        pairs = [(point.slack, direction.ds), (point.excess, direction.de)]
-        if not self.is_feasible:
-            v = point.u[:, model.controls]
-            pairs += [(v - model.lower, du), (model.upper - v, -du)]
+        """The largest share of the step that keeps controls inside; motions clip them."""
+        model, du = self.model, direction.du
+        if self.is_feasible:
+            return 1.0
+        v = self.point.u[:, model.controls]
         shares = [
             (-TO_BOUNDARY * room[move < 0] / move[move < 0]).min(initial=1.0)
-            for room, move in pairs
+            for room, move in ((v - model.lower, du), (model.upper - v, -du))
         ]
         return float(min(shares))
 
@@ -463,7 +462,7 @@ class InteriorPoint:
         self, step: float, sweep: Sweep, direction: _Direction
     ) -> tuple[Point, Values] | None:
         """The point at a share of the step, and its values; None where they are not finite."""
-        eps, du, ds, de = direction
+        eps, du, ds = direction
         model, point = self.model, self.point
         nodes = self._nodes(point)
         controls = model.controls
@@ -494,9 +493,11 @@ class InteriorPoint:
             return None
         sides = model.sides
         h = sides.sign * (found.rows[:, sides.row] - sides.limit)
-        excess, slack = point.excess + step * de, point.slack + step * ds
-        slack = np.where(sides.active, np.maximum(slack, excess - h), slack)
-        return replace(point, x=x, u=u, slack=slack, excess=excess), found
+        soft = np.isfinite(sides.weight)
+        over, apart = resolved(h, np.where(soft, sides.weight, 1.0), self.mu)
+        slack = np.maximum(point.slack + step * ds, (1.0 - TO_BOUNDARY) * point.slack)
+        slack = np.where(soft, apart, np.where(sides.active, np.maximum(slack, -h), slack))
+        return replace(point, x=x, u=u, slack=slack, excess=np.where(soft, over, 0.0)), found
 
     def _merit(
         self, cost: float, gaps: np.ndarray, rows: np.ndarray, point: Point
@@ -517,7 +518,7 @@ class InteriorPoint:
         total += np.vdot(point.equal + EQUALITY_WEIGHT / 2 * missed, missed)
         return float(total), float(np.abs(gaps).sum() + np.abs(rho).sum())
 
-    def _reprice(self, trial: Point) -> Point:
+    def _reprice(self, trial: Point, step: float) -> Point:
         """Multipliers by linearized complementarity, near what the new distances ask for."""
         model, old, mu = self.model, self.point, self.mu
         v, new = old.u[:, model.controls], trial.u[:, model.controls]
@@ -525,7 +526,7 @@ class InteriorPoint:
         def priced(z: np.ndarray, before: np.ndarray, after: np.ndarray) -> np.ndarray:
             with np.errstate(invalid="ignore", divide="ignore"):
                 own = mu / after
-                z = mu / before - z * (after - before) / before
+                z = z + step * (mu / before - z) - z * (after - before) / before
                 return np.where(
                     np.isfinite(before), np.clip(z, LEAST_PRICE * own, LARGEST_PRICE * own), 0.0
                 )
@@ -547,12 +548,11 @@ class InteriorPoint:
 
 
 class _Direction(NamedTuple):
-    """A full step of states, controls, slacks and excesses."""
+    """A full step of states, controls and slacks."""
 
     eps: np.ndarray
     du: np.ndarray
     ds: np.ndarray
-    de: np.ndarray
 
 
 class _Terms(NamedTuple):
@@ -575,6 +575,20 @@ def inside(u: np.ndarray, model: StageModel) -> np.ndarray:
     moved = u.copy()
     moved[..., model.controls] = np.clip(u[..., model.controls], lower + apart, upper - apart)
     return moved
+
+
+def resolved(h: np.ndarray, weight: np.ndarray, mu: float) -> tuple[np.ndarray, np.ndarray]:
+    """Excess e and distance ``s = e − h`` that minimise ``w (e + e²/2) − μ log e − μ log s``.
+
+    The unknown is the smaller of the two, so that none is a difference. The derivative is concave:
+    from the left Newton's steps rise to its root.
+    """
+    over, under = np.maximum(h, 0.0), np.maximum(-h, 0.0)
+    v = mu / (weight * (1.0 + over) + np.sqrt(weight * mu))
+    for _ in range(RESOLVING):
+        e, s = v + over, v + under
+        v = v - (weight * (1.0 + e) - mu / e - mu / s) / (weight + mu / e**2 + mu / s**2)
+    return v + over, v + under
 
 
 def _finite(distance: np.ndarray, otherwise: float = 0.0) -> np.ndarray:

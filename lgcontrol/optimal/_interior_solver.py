@@ -55,6 +55,8 @@ LAST_BARRIER = 0.5
 # A shift by this close to a whole step is one.
 SAME_NODE = 1e-6
 MOST_ITERATIONS = 1000
+# How the barrier goes where it waits for iterates to be central.
+CENTRAL_BARRIER = Barrier(first=1.0, factor=0.2, power=1.5)
 # A solve has stalled when at the last barrier so many iterations did not lower the residual to
 # this share: distances to limits are only as exact as the inputs they are differences of.
 MOST_IDLE, PROGRESS = 30, 0.9
@@ -353,21 +355,30 @@ class InteriorPointSolver:
             mode = ROLL_OUT if self.shooting == "auto" and follows else FREE_STATES
         if self.shooting == "states" or (self.shooting == "auto" and len(self.model.sides.equal)):
             mode = FREE_STATES  # motions that start off an unstable system miss their end by far
-        barrier = Barrier(last=LAST_BARRIER * tolerance)
+        barrier = self._barrier(mode, tolerance)
         watch = _Watch(started, time_limit, callback, max_iterations)
         run = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
         first = mode
         if run.status in (STALLED, NOT_FINITE) and self.shooting == "auto":
             mode = FREE_STATES if mode == ROLL_OUT else ROLL_OUT
+            barrier = self._barrier(mode, tolerance)
             other = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
             if other.status == CONVERGED or run.status == NOT_FINITE:
                 run = other
         if run.status in (STALLED, NOT_FINITE) and self._excess(run) > tolerance:
             with self._softened(nodes, setting):
+                barrier = self._barrier(first, tolerance)
                 other = self._run(first, x0, nodes, setting, barrier, tolerance, watch)
             if self._excess(other) < self._excess(run):
                 run = other
         return self._solution(run, nodes, times, setting, watch, tolerance)
+
+    def _barrier(self, mode: int, tolerance: float) -> Barrier:
+        """How fast the barrier falls: along central iterates slower, but from higher up."""
+        last, sides = LAST_BARRIER * tolerance, self.model.sides
+        if mode == ROLL_OUT and not (len(sides.row) or len(sides.equal)):
+            return Barrier(last=last)
+        return CENTRAL_BARRIER._replace(last=last)
 
     @contextmanager
     def _softened(self, nodes: Nodes, setting: Setting) -> Iterator[None]:
@@ -663,7 +674,7 @@ class InteriorPointSolver:
             return SolveStatus.INFEASIBLE if violations else SolveStatus.CONVERGED
         if watch.ended is not None:
             return watch.ended
-        if run.status == STALLED and kkt <= ACCEPTABLE_RESIDUAL:
+        if run.status == STALLED and kkt <= ACCEPTABLE_RESIDUAL and not violations:
             return SolveStatus.ACCEPTABLE
         if violations and (run.status == STALLED or watch.most > 0):
             return SolveStatus.INFEASIBLE

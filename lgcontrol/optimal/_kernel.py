@@ -10,12 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen._compiler import BuildError, Compiler, find_compiler
-from ..codegen._folder import UnsafeFolder
-from ..codegen._library import find_or_build, key_of
-from ..codegen._notice import notice
-from ..codegen._policy import compile_policy
-from ..codegen._unit import Part, unit_source
+from ..codegen import (
+    BuildError,
+    Compiler,
+    Part,
+    UnsafeFolder,
+    compile_policy,
+    find_compiler,
+    find_or_build,
+    key_of,
+    notice,
+    unit_source,
+)
 from ._interior_point import Barrier, InteriorPoint
 from ._stage_model import StageModel
 from ._transcription import Nodes, Setting

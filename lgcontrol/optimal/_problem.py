@@ -17,14 +17,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import UnknownNameError, check_one_by_one, check_shape, unknown_name
-from ..groups import check_element
 from ..integrators import Method, get_method
 from ..plotting import plot_run
-from ..systems import Parameter, System, Trajectory, block_slices, choose_method, stable_substeps
-from ..systems._step import step_residuals, unsolved
-from ..systems._system import not_a_system
+from ..systems import (
+    FixedParameters,
+    Parameter,
+    System,
+    Trajectory,
+    block_slices,
+    check_state,
+    choose_method,
+    not_a_system,
+    stable_substeps,
+    step_residuals,
+    unsolved,
+    values_by_name,
+)
 from ._reference import sample_reference
-from ._statement import Bound, BoundRows, Residual, error_weight, input_weight
+from ._statement import Bound, BoundRows, Residual, bounded_along, error_weight, input_weight
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -167,18 +177,22 @@ class OptimalControlProblem:
             warnings.warn(self._too_few(needed), RuntimeWarning, stacklevel=3)
 
     @property
+    def all_parameters(self) -> tuple[Parameter, ...]:
+        """The system's parameters, then the problem's own."""
+        own = [entry for entry in self.parameters if isinstance(entry, Parameter)]
+        return (*self.system.parameters, *own)
+
+    @property
     def nominal_parameters(self) -> np.ndarray:
         """Nominal values of the system's parameters, then of the problem's own."""
-        own = [entry.nominal for entry in self.parameters if isinstance(entry, Parameter)]
-        return np.concatenate([self.system.nominal_parameters, own])
+        return np.array([entry.nominal for entry in self.all_parameters])
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
         """Names of the system's parameters, then of the problem's own."""
-        own = [entry.name for entry in self.parameters if isinstance(entry, Parameter)]
-        return (*self.system.parameter_names, *own)
+        return tuple(entry.name for entry in self.all_parameters)
 
-    def parameter_values(self, p: Mapping[str, float] | ArrayLike | None = None) -> np.ndarray:
+    def parameter_values(self, p: FixedParameters | None = None) -> np.ndarray:
         """Values of all parameters, the system's first.
 
         Parameters
@@ -190,7 +204,7 @@ class OptimalControlProblem:
         -------
         ndarray, shape (n,)
         """
-        return values_by_name(self.parameter_names, self.nominal_parameters, p)
+        return values_by_name(self.all_parameters, self.nominal_parameters, p)
 
     def with_parameters(self, values: Mapping[str, float]) -> OptimalControlProblem:
         """Copy with other nominal values of the named parameters; compiled code serves both.
@@ -213,12 +227,13 @@ class OptimalControlProblem:
         return self._like(system=system, parameters=own)
 
     def parametric(self, *names: str) -> OptimalControlProblem:
-        """Copy in which limits of bounds are parameters, so that they may change at run time.
+        """Copy in which limits are parameters, so that they may change at run time.
 
         Parameters
         ----------
         *names : str
-            ``"label.lower"`` or ``"label.upper"`` of bounds whose limit there is one number.
+            ``"label.lower"`` or ``"label.upper"`` of bounds whose limit there is one number, or of
+            controls: the system's own limits stay, so that a parameter can only be the tighter one.
 
         Returns
         -------
@@ -241,6 +256,16 @@ class OptimalControlProblem:
             for side in ("lower", "upper")
             if _is_limit(getattr(bound, side))
         }
+        for entry in self.system.inputs:
+            own = [f"{entry.name}.{side}" for side in ("lower", "upper")]
+            if entry.role != "control" or not {*own} & {*names} - {*places}:
+                continue
+            bounds.append(Bound(entry.name, entry.lower, entry.upper))
+            places |= {
+                name: (len(bounds) - 1, name.rpartition(".")[2])
+                for name in own
+                if name not in places
+            }
         for name in names:
             if name not in places:
                 raise UnknownNameError(unknown_name("limit", name, places))
@@ -255,6 +280,29 @@ class OptimalControlProblem:
         kept |= {"method": "auto"} if self._chooses else {}  # type: ignore[attr-defined]
         return replace(self, **(kept | changes))
 
+    def input_limits(self, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Hard limits of all inputs for values of the parameters, the system's and those of bounds.
+
+        Parameters
+        ----------
+        p : ndarray, shape (n,)
+
+        Returns
+        -------
+        tuple of ndarray, shapes (n_inputs,)
+        """
+        system, names = self.system, self.parameter_names
+        lower, upper = (limit.copy() for limit in system.input_bounds)
+        for bound in self.bounds:
+            if bound.soft is None and bound.at != "terminal" and bound.of in system.input_names:
+                i = system.input_names.index(str(bound.of))
+                low, high = (
+                    p[names.index(limit)] if isinstance(limit, str) else limit
+                    for limit in (bound.lower, bound.upper)
+                )
+                lower[i], upper[i] = max(lower[i], np.max(low)), min(upper[i], np.min(high))
+        return lower, upper
+
     @property
     def ignored_limits(self) -> tuple[str, ...]:
         """Coordinates of the configuration whose limits the system knows and no bound mentions.
@@ -268,14 +316,58 @@ class OptimalControlProblem:
         blocks = block_slices(state)[0]
         configuration = None if system.structure is None else system.structure.configuration
         own = state.coordinate_names[blocks[configuration]] if configuration in blocks else None
+        bounded = [str(bound.of).removeprefix("state.") for bound in self.bounds]
         covered = {
             name
-            for bound in self.bounds
-            for name in (bound.of, *state.coordinate_names[blocks.get(str(bound.of), slice(0))])
+            for of in bounded
+            for name in (of, *state.coordinate_names[blocks.get(of, slice(0))])
         }
         return tuple(
             name for name in system.limits if name not in covered and (own is None or name in own)
         )
+
+    def bounded(
+        self,
+        t: np.ndarray,
+        x: np.ndarray,
+        u: np.ndarray,
+        p: np.ndarray | None = None,
+        x_ref: np.ndarray | None = None,
+    ) -> dict[str, tuple[np.ndarray, float, float]]:
+        """Bounded quantities along a motion by name, with their lower and upper limits.
+
+        Parameters
+        ----------
+        t : ndarray, shape (k,)
+            In s.
+        x : ndarray, shape (k, nq)
+        u : ndarray, shape (k, n_inputs) or (k - 1, n_inputs)
+            Inputs, the last held where one is missing.
+        p : ndarray, shape (n,), optional
+            All parameters, nominal if left out.
+        x_ref : ndarray, shape (k, nq), optional
+            States of the reference; what is bounded next to it is left out without one.
+
+        Returns
+        -------
+        dict of str to (ndarray of shape (k,), float, float)
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import Rn
+        >>> cart = System("cart", Rn(1), lambda t, x, u, p: u, inputs=["push"])
+        >>> problem = OptimalControlProblem(cart, 5, 0.1, bounds=[Bound("push", upper=2.0)])
+        >>> problem.bounded(np.array([0.0, 0.1]), np.zeros((2, 1)), np.ones((1, 1)))
+        {'push': (array([1., 1.]), -inf, 2.0)}
+        """
+        held = (
+            u
+            if len(u) == len(t)
+            else np.concatenate([u, u[-1:] if len(u) else [self.system.nominal_input]])
+        )
+        values = self.nominal_parameters if p is None else p
+        points = (t, x, held, values, x_ref)
+        return bounded_along(self.system, self.bounds, self.parameter_names, points)
 
     def times(self, t0: float = 0.0) -> np.ndarray:
         """Times of the nodes in s, shape (N + 1,)."""
@@ -311,6 +403,20 @@ class OptimalControlProblem:
         finer = replace(self, method=method, substeps=needed)
         object.__setattr__(finer, "_is_automatic", True)
         return finer
+
+    def too_few_substeps(self, x: Any, u: Any, t: Any = 0.0, p: Any = None) -> str:
+        """What is wrong with the substeps at some states; empty where they keep up.
+
+        Arguments are those of `keeping_up`, which helps. Substeps that the user gave are right.
+
+        Returns
+        -------
+        str
+        """
+        if not self._is_automatic:  # type: ignore[attr-defined]
+            return ""
+        needed = self._needed_substeps(x, u, t, p)
+        return self._too_few(needed) if needed > self.substeps else ""
 
     def _choice(self, x: Any, u: Any, t: Any = 0.0, p: Any = None) -> str:
         """Method for steps that begin at some states."""
@@ -355,7 +461,7 @@ class OptimalControlProblem:
         -------
         OptimalSolution
         """
-        start = check_element("x0", x0, self.system.state, tolerance=np.inf)
+        start = check_state(self.system, "x0", x0)
         own = self.parameter_values(options.get("p"))[: self.system.n_parameters]
         finer = self.keeping_up(start, self.system.nominal_input, options.get("t0", 0.0), own)
         return make_solver(solver, finer).solve(start, **options)
@@ -531,7 +637,7 @@ class OptimalSolution:
         return self.trajectory.u
 
     def plot(self, **options: Any) -> Figure:
-        """Plot states and inputs over time, the reference dashed.
+        """Plot states, inputs and what is bounded over time, the reference dashed.
 
         Parameters
         ----------
@@ -543,8 +649,13 @@ class OptimalSolution:
         matplotlib.figure.Figure
         """
         system = self.problem.system
+        kept = self.problem.bounded(self.t, self.x, self.u, x_ref=self.reference.x)
         run: Any = SimpleNamespace(
             name=system.name,
+            bounds={
+                name: SimpleNamespace(values=values, lower=lower, upper=upper)
+                for name, (values, lower, upper) in kept.items()
+            },
             group=system.state,
             t=self.t,
             x=self.x,
@@ -699,8 +810,8 @@ def make_solver(solver: Solver | str | None, problem: OptimalControlProblem) -> 
 
 
 def _check_horizon(value: Any, dt: float | None) -> int:
-    is_number = isinstance(value, int | float | np.integer | np.floating)
-    if not is_number or value != value // 1 or value < 1:
+    # A float is a time that was meant, even where it is a whole number.
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
         text = f"horizon must be a whole number of steps, at least 1, got {value!r}"
         if isinstance(value, float | np.floating) and value > 0 and dt:
             text += f"; {value:g} s are {max(1, round(value / dt))} steps of {dt:g} s"
@@ -711,34 +822,6 @@ def _check_horizon(value: Any, dt: float | None) -> int:
 def _is_limit(value: Any) -> bool:
     """Whether a limit is one finite number."""
     return not isinstance(value, str) and np.ndim(value) == 0 and bool(np.isfinite(value))
-
-
-def values_by_name(
-    names: Sequence[str], nominal: np.ndarray, p: Mapping[str, float] | ArrayLike | None
-) -> np.ndarray:
-    """Values of parameters of a mapping or of an array.
-
-    Parameters
-    ----------
-    names : sequence of str
-    nominal : ndarray, shape (n,)
-        Values of those that a mapping does not name.
-    p : mapping of str to float, array_like or None
-
-    Returns
-    -------
-    ndarray, shape (n,)
-    """
-    if p is None:
-        return nominal
-    if not isinstance(p, Mapping):
-        return check_shape("p", p, nominal.shape)
-    values = nominal.copy()
-    for name, value in p.items():
-        if name not in names:
-            raise UnknownNameError(unknown_name("parameter", name, names))
-        values[names.index(name)] = check_shape(f"parameter {name!r}", value, ())
-    return values
 
 
 def _check_substeps(value: Any) -> int:

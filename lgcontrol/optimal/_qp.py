@@ -248,7 +248,7 @@ class Conic:
         self, plugin: str, flattening: Flattening, options: dict[str, Any] | None = None
     ) -> None:
         self.plugin, self.flattening, self.options = plugin, flattening, options or {}
-        self._programs: dict[tuple[object, ...], _Program] = {}
+        self._programs: dict[tuple[object, ...], _PluginSetup] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the programs, which hold memory of the back-end."""
@@ -259,7 +259,7 @@ class Conic:
         flattening, key = self.flattening, self.flattening.key(qp)
         program = self._programs.pop(key, None)
         if program is None:
-            program = _Program(self.plugin, self.options, flattening.structure(qp))
+            program = _PluginSetup(self.plugin, self.options, flattening.structure(qp))
         self._programs[key] = program  # the one used last stands last
         if len(self._programs) > MOST_PROGRAMS:
             del self._programs[next(iter(self._programs))]
@@ -532,7 +532,7 @@ def _positions(qp: StageQP) -> tuple[np.ndarray, np.ndarray]:
     return at_u, at_u + m
 
 
-class _Program:
+class _PluginSetup:
     """One set-up of a plugin: fixed sparsity, memory that its inputs and outputs live in."""
 
     def __init__(self, plugin: str, options: dict[str, Any], structure: Structure) -> None:

@@ -14,14 +14,14 @@ from ..systems import (
     System,
     Trajectory,
     TrimPoint,
+    balanced,
+    balancing_units,
+    is_stabilizable_when_sampled,
+    not_a_system,
     sample_time,
     step_derivatives,
+    values_by_name,
 )
-from ..systems._definition import SystemDefinition
-from ..systems._scaling import balanced, balancing_units
-from ..systems._subspaces import is_stabilizable_when_sampled
-from ..systems._system import not_a_system
-from ..systems._tracing import complete_parameters
 from ._problem import OptimalControlProblem
 from ._reference import sample_reference
 from ._statement import error_weight, input_weight
@@ -128,7 +128,7 @@ def lqr(
     """
     _needs_controls(system)
     sample = 0.0 if dt is None and not system.is_discrete else sample_time(system, dt)
-    own = None if p is None else complete_parameters(system, p)
+    own = _own_parameters(system, p)
     lin = point if isinstance(point, Linearization) else _linearize(system, point, t, own)
     if lin.kind == "none":
         raise ValueError(
@@ -205,7 +205,7 @@ def tvlqr(
     _needs_controls(system)
     Q, R = error_weight("Q", Q, system), input_weight("R", R, system)
     P = Q if terminal is None else error_weight("terminal", terminal, system)
-    along = system.linearize(trajectory, p=None if p is None else complete_parameters(system, p))
+    along = system.linearize(trajectory, p=_own_parameters(system, p))
     A, B = along.discrete(method)  # type: ignore[union-attr]
     B = B[:, :, system.input_index("control")]
     steps = np.diff(trajectory.t)
@@ -241,6 +241,13 @@ def _needs_controls(system: System) -> None:
     if not len(system.input_index("control")):
         others = ", ".join(system.input_names) or "none"
         raise ValueError(f"{system.name} has no control inputs to regulate with (inputs: {others})")
+
+
+def _own_parameters(system: System, p: Any) -> np.ndarray | None:
+    """Values that were given; None for those of a point, or nominal ones."""
+    if p is None:
+        return None
+    return values_by_name(system.parameters, system.nominal_parameters, p)
 
 
 def _linearize(system: System, point: Any, t: float | None, p: np.ndarray | None) -> Linearization:
@@ -282,7 +289,7 @@ def _design(
 
 
 def _solve(
-    system: SystemDefinition,
+    system: System,
     A: np.ndarray,
     B: np.ndarray,
     Q: np.ndarray,

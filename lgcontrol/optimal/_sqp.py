@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import check_shape
-from ..groups import check_element
-from ..systems import Trajectory
+from ..systems import Trajectory, check_state
 from ._given import Given
 from ._guess import make_guess, moved_on
 from ._problem import (
@@ -90,8 +89,9 @@ class SQPSolver:
         self.qp, self._backend = QPSolver(qp), qp
         self.is_prepared = False
         self._found: Nodes | None = None
-        self._given: Given | None = None
-        self._transcription = None if problem is None else Transcription(problem)
+        self._transcription: Transcription | None = None
+        if problem is not None:
+            self._transcription, self._given = Transcription(problem), Given(problem)
 
     def __repr__(self) -> str:
         """Back-end, and the system of its problem."""
@@ -148,30 +148,6 @@ class SQPSolver:
             "solver='interior_point' does"
         )
 
-    def setting(
-        self,
-        times: np.ndarray,
-        reference: Any = None,
-        p: Mapping[str, float] | ArrayLike | None = None,
-    ) -> Setting:
-        """Reference, parameters and terminal weight for the times of the nodes.
-
-        Parameters
-        ----------
-        times : ndarray, shape (N + 1,)
-        reference : optional
-            That of the problem if left out.
-        p : mapping or array_like, optional
-            Parameters of the system and of the problem; nominal if left out.
-
-        Returns
-        -------
-        Setting
-        """
-        if self._given is None:
-            self._given = Given(self.problem)
-        return self._given.setting(times, reference, p)
-
     @np.errstate(over="ignore", invalid="ignore")  # a diverged guess: the QP is refused then
     def step(
         self,
@@ -208,7 +184,7 @@ class SQPSolver:
             raise ValueError("there is nothing to go on from: solve first")
         started, problem, transcription = time.perf_counter(), self.problem, self.transcription
         times = problem.times(t0)
-        setting = self.setting(times, reference, p)
+        setting = self._given.setting(times, reference, p)
         x0 = np.asarray(x0, dtype=np.float64)
         nodes = moved_on(problem, self._found, times, setting.p[: problem.system.n_parameters])
         status, message, spent = SolveStatus.ITERATION_LIMIT, "", 0.0
@@ -295,10 +271,10 @@ class SQPSolver:
         -------
         OptimalSolution
         """
-        x0 = check_element("x0", x0, self.problem.system.state, tolerance=np.inf)
+        x0 = check_state(self.problem.system, "x0", x0)
         times = self.problem.times(float(check_shape("t0", t0, ())))
         reference = self.problem.reference if reference is None else reference
-        setting = self.setting(times, reference, p)
+        setting = self._given.setting(times, reference, p)
         nodes = make_guess(self.transcription, guess, x0, times, setting, reference)
         nodes.x[0] = x0
         limits = Limits(tolerance, max_iterations, time_limit, callback)
@@ -541,7 +517,7 @@ class Merit:
         return self._parts(self.transcription.values(nodes, self.setting))
 
 
-class Step(NamedTuple):
+class MeritStep(NamedTuple):
     """A step that lowers the merit enough.
 
     Attributes
@@ -563,7 +539,7 @@ class Step(NamedTuple):
 
 def search(
     merit: Merit, nodes: Nodes, direction: StageQPSolution, weight: float = 0.0
-) -> Step | None:
+) -> MeritStep | None:
     """Longest halved step that lowers the merit enough; None if there is none.
 
     Parameters
@@ -578,7 +554,7 @@ def search(
 
     Returns
     -------
-    Step or None
+    MeritStep or None
     """
     qp = merit.qp
     now = qp.cost(np.zeros_like(direction.x), np.zeros_like(direction.u))
@@ -598,7 +574,7 @@ def search(
         cost, violation = merit.at(trial)
         change = cost + weight * violation - start
         if change <= SUFFICIENT_DECREASE * length * slope + ROUNDING * abs(start):
-            return Step(trial, length, weight, change / promised if promised < 0 else 0.0)
+            return MeritStep(trial, length, weight, change / promised if promised < 0 else 0.0)
         length /= 2
     return None
 

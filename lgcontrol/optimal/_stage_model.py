@@ -10,8 +10,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import InPlaceCall, ModelFunction, prepare
-from ..integrators import MuntheKaas, get_method
-from ..integrators._method import combine
+from ..integrators import MuntheKaas, combine, get_method
 from ._transcription import CALLS, Nodes, Setting, Transcription
 
 # Second derivatives by AD of a step of more operations than this cost more than they save.

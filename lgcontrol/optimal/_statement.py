@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import ModelFunction, UnknownNameError, check_shape, unknown_name
-from ..groups import LieGroup, Product
-from ..systems import System, block_slices
+from ..groups import LieGroup
+from ..systems import System, block_slices, place_of
 
 # Eigenvalues of a semidefinite matrix from data come out negative by this share of the largest.
 SEMIDEFINITE_TOLERANCE = 1e-10
@@ -258,9 +258,11 @@ class Bound:
     Parameters
     ----------
     of : str or callable
-        What is bounded: a block of the state (its coordinates), one coordinate (``"pose.z"``),
-        one tangent coordinate (``"pose.rx"``: that component of minus(x, x_ref)), an input, or a
-        smooth function ``(t, x, u, p) → column``.
+        What is bounded: a block of the state at any depth (its coordinates; ``"joint1"`` or
+        ``"configuration.joint1"``), one coordinate (``"pose.z"``), one tangent coordinate
+        (``"pose.rx"``: that component of minus(x, x_ref)), an input, or a smooth function
+        ``(t, x, u, p) → column``. A name that is both a part of the state and an input, as a driven
+        joint's, is written ``"state.joint1"`` for the angle, ``"input.joint1"`` for the torque.
     lower, upper : float, array_like or str
         Limits, infinite if left out; a name is that of a parameter, whose value may change from
         call to call.
@@ -415,6 +417,55 @@ def build_rows(
     return type(u)(ca.vertcat(*columns)).reshape((len(columns), 1)), rows
 
 
+def bounded_along(
+    system: System,
+    bounds: Sequence[Bound],
+    parameters: Sequence[str],
+    points: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None],
+) -> dict[str, tuple[np.ndarray, float, float]]:
+    """Bounded quantities along a motion by name, with their lower and upper limits.
+
+    Those of the end of a plan alone are left out, and without a reference those that ask for it.
+
+    Parameters
+    ----------
+    system : System
+    bounds : sequence of Bound
+    parameters : sequence of str
+        Names of p.
+    points : tuple of ndarray
+        Times (k,), states (k, nq), inputs (k, n_inputs), parameters (n,) and, unless it is None,
+        the states of the reference (k, nq).
+    """
+    t, x, u, p, x_ref = points
+    count = len(t)
+    columns = [
+        t[None],
+        x.T,
+        u.T,
+        np.tile(p[:, None], (1, count)),
+        (x if x_ref is None else x_ref).T,
+    ]
+    sym = system.symbol.sym
+    symbols = [sym(name, len(rows)) for name, rows in zip("txupr", columns, strict=True)]
+    found: dict[str, tuple[np.ndarray, float, float]] = {}
+    for bound in bounds:
+        column, labels = _expression(system, bound, *symbols)
+        unknown = x_ref is None and ca.depends_on(column, symbols[-1])
+        if bound.at == "terminal" or unknown:
+            continue
+        values = ca.Function("bounded", symbols, [column])(*columns).full()
+        sides = []
+        for side in ("lower", "upper"):
+            limit = getattr(bound, side)
+            number = p[parameters.index(limit)] if isinstance(limit, str) else limit
+            sides.append(np.broadcast_to(np.asarray(number, dtype=np.float64), len(values)))
+        for label, row, low, high in zip(labels, values, *sides, strict=True):
+            _, least, most = found.get(label, (row, -np.inf, np.inf))
+            found[label] = (row, max(least, float(low)), min(most, float(high)))
+    return found
+
+
 def _limit(label: str, value: Any, size: int) -> np.ndarray:
     """One limit a row; NaN is left to the comparison of the two limits, which it fails."""
     if np.ndim(value) == 0:
@@ -433,24 +484,24 @@ def _expression(
         return column, tuple(
             f"{bound.label}[{i}]" if size > 1 else bound.label for i in range(size)
         )
-    if isinstance(state, Product) and bound.of in state.blocks:
-        part = state.coordinate_slice(bound.of)
+    blocks = block_slices(state)[0]
+    of_state = dict.fromkeys((*blocks, *state.coordinate_names, *state.tangent_names))
+    place, name = place_of(f"bound {bound.label!r}", bound.of, of_state, system.input_names)
+    if place == "input":
+        return u[system.input_names.index(name)], (bound.label,)
+    if name in blocks:
+        part = blocks[name]
         return x[part], state.coordinate_names[part]
-    if bound.of in state.coordinate_names:
-        return x[state.coordinate_names.index(bound.of)], (bound.label,)
-    if bound.of in state.tangent_names:
-        return state.minus(x, x_ref)[state.tangent_names.index(bound.of)], (bound.label,)
-    if bound.of in system.input_names:
-        return u[system.input_names.index(bound.of)], (bound.label,)
-    blocks = tuple(state.blocks) if isinstance(state, Product) else ()
-    valid = dict.fromkeys(
-        (*blocks, *state.coordinate_names, *state.tangent_names, *system.input_names)
-    )
+    if name in state.coordinate_names:
+        return x[state.coordinate_names.index(name)], (bound.label,)
+    if name in state.tangent_names:
+        return state.minus(x, x_ref)[state.tangent_names.index(name)], (bound.label,)
+    valid = dict.fromkeys((*of_state, *system.input_names))
     message = unknown_name("bounded quantity", bound.of, valid)
     source, _, last = bound.of.rpartition(".")
     if last == "rate" and source in valid:
         message += (
-            f". The rate of {source!r} is no state of {system.name}: to bound it make the input a "
+            f" The rate of {source!r} is no state of {system.name}: to bound it make the input a "
             "state with its rate as the input, or bound a function (t, x, u, p) → rate"
         )
     raise ValueError(message)

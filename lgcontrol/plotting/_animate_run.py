@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ._poses import body_poses, is_attitude, is_planar
-from ._run import Run
+from ._run import PlottedRun
 
 SUFFIXES = (".gif", ".mp4")
 LONGEST = 30.0  # seconds a film takes unless asked otherwise
@@ -65,7 +65,7 @@ class Movie:
 
 
 def animate_run(
-    run: Run,
+    run: PlottedRun,
     path: str | Path | None = None,
     fps: int = 25,
     *,

@@ -218,6 +218,14 @@ def input_panels(
         yield from by_range(panel)
 
 
+def kept_panel(t: np.ndarray, name: str, entry: Any) -> Panel:
+    """Panel of a quantity with ``values``, ``lower`` and ``upper`` that is kept within limits."""
+    title = f"{entry.lower:g} ≤ {name}" if np.isfinite(entry.lower) else name
+    title += f" ≤ {entry.upper:g}" if np.isfinite(entry.upper) else ""
+    limits = np.array([[entry.lower], [entry.upper]])
+    return Panel(title, "", ("",), t, entry.values[:, None], bounds=limits)
+
+
 def error_panels(
     group: LieGroup,
     t: np.ndarray,

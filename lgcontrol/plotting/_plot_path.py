@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._poses import axes_of, body_poses, extent_of, is_attitude, is_planar, smooth, spread
-from ._run import Run
+from ._run import PlottedRun
 from ._style import (
     AXIS_COLORS,
     DASHES,
@@ -30,7 +30,7 @@ MOST_HIGH = 7.5  # inches, of a figure
 
 
 def plot_path(
-    run: Run,
+    run: PlottedRun,
     *,
     bodies: Callable[[np.ndarray], Any] | None = None,
     frames: int = 12,

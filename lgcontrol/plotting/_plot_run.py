@@ -9,8 +9,8 @@ import numpy as np
 
 from ..codegen import UnknownNameError, unknown_name
 from ._draw import draw_calls, draw_panel, grid_size, make_grid, shows_times
-from ._panels import Panel, error_panels, input_panels, state_panels
-from ._run import Nodes, Plant, Run
+from ._panels import Panel, error_panels, input_panels, kept_panel, state_panels
+from ._run import Plant, PlottedNodes, PlottedRun
 from ._style import INK, WARN, head
 
 if TYPE_CHECKING:
@@ -18,17 +18,18 @@ if TYPE_CHECKING:
 
 
 def plot_run(
-    run: Run, *, limits: Mapping[str, tuple[float, float]] | None = None, figure: Any = None
+    run: PlottedRun, *, limits: Mapping[str, tuple[float, float]] | None = None, figure: Any = None
 ) -> Figure:
     """Everything a run produced over time, one panel for each block of the state and unit.
 
     Positions, angles and speeds come with their reference dashed; attitudes in space as the
     rotation vector of ``minus(x, reference)`` (without a reference: of the attitude itself). What a
-    controller tracks besides, the pose of a hand, comes as its error. Inputs are steps with their
-    bounds dotted; disturbances that act have panels of their own. Estimation errors come with a
-    band of twice the standard deviation the estimator claims; controller calls with their wall time
-    by status, the sample time dotted. Signals whose ranges are so unlike that some would look like
-    zero have panels of their own.
+    controller tracks besides, the pose of a hand, comes as its error. What it keeps within limits
+    (bounds of an MPC: coordinates, corridors, the clearance to an obstacle) is shown with them,
+    dotted. Inputs are steps with their bounds dotted; disturbances that act have panels of their
+    own. Estimation errors come with a band of twice the standard deviation the estimator claims;
+    controller calls with their wall time by status, the sample time dotted. Signals whose ranges
+    are so unlike that some would look like zero have panels of their own.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ def plot_run(
         Or anything with its fields.
     limits : mapping of str to (float, float), optional
         Bounds of coordinates of the state by name, dotted like those that the plant knows (joint
-        limits): what a controller was told to keep, say.
+        limits) and those that its controller says it keeps, in place of these.
     figure : matplotlib.figure.Figure or SubFigure, optional
         Where to draw, such as ``pyplot.figure(layout="constrained")`` for a window; a new figure
         that pyplot does not know if left out.
@@ -57,12 +58,19 @@ def plot_run(
     >>> [ax.get_title(loc="left") for ax in figure.axes]
     ['position (level)']
     """
-    panels = state_panels(run.group, run.t, run.x, run.reference, _limits(run, limits or {}))
+    kept: Mapping[str, Any] = getattr(run, "bounds", {})
+    known = run.group.coordinate_names
+    told = {name: (e.lower, e.upper) for name, e in kept.items() if name in known}
+    told |= limits or {}
+    panels = state_panels(run.group, run.t, run.x, run.reference, _limits(run, told))
     for name, task in getattr(run, "tasks", {}).items():
         panels += error_panels(task.group, run.t, task.error, None, what=f"error of {name}")
+    others = {name: e for name, e in kept.items() if name not in (*known, *run.input_names)}
+    panels += [kept_panel(run.t, name, entry) for name, entry in others.items()]
     if len(run.u):
+        bounds = _tightened(run, kept)
         panels += input_panels(
-            run.t, run.u, run.input_names, run.input_units, run.input_roles, run.input_bounds
+            run.t, run.u, run.input_names, run.input_units, run.input_roles, bounds
         )
     if run.estimate is not None and run.estimate.shape == run.x.shape:
         error = run.group.minus(run.x, run.estimate)
@@ -73,7 +81,7 @@ def plot_run(
     return _draw(panels, called, title, color, figure)
 
 
-def _limits(run: Run, limits: Mapping[str, tuple[float, float]]) -> np.ndarray | None:
+def _limits(run: PlottedRun, limits: Mapping[str, tuple[float, float]]) -> np.ndarray | None:
     """Lower and upper limits of all coordinates, infinite without, shape (2, nq)."""
     known = getattr(run, "state_limits", None)
     if known is None and not limits:
@@ -87,8 +95,18 @@ def _limits(run: Run, limits: Mapping[str, tuple[float, float]]) -> np.ndarray |
     return bounds
 
 
+def _tightened(run: PlottedRun, kept: Mapping[str, Any]) -> np.ndarray:
+    """Bounds of the inputs, with what a controller keeps, shape (2, n_inputs)."""
+    bounds = np.array(run.input_bounds, dtype=np.float64)
+    for name in kept.keys() & set(run.input_names):
+        i = run.input_names.index(name)
+        bounds[0, i] = max(bounds[0, i], kept[name].lower)
+        bounds[1, i] = min(bounds[1, i], kept[name].upper)
+    return bounds
+
+
 def plot_trajectory(
-    trajectory: Nodes, *, system: Plant | None = None, figure: Any = None
+    trajectory: PlottedNodes, *, system: Plant | None = None, figure: Any = None
 ) -> Figure:
     """States and inputs of a trajectory over time.
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..groups import LieGroup
 
 
-class Run(Protocol):
+class PlottedRun(Protocol):
     """Times, states, inputs and what was known of them, as in a simulation result."""
 
     @property
@@ -89,7 +89,7 @@ class Run(Protocol):
         ...
 
 
-class Nodes(Protocol):
+class PlottedNodes(Protocol):
     """States and inputs over time, as in a `lgcontrol.systems.Trajectory`."""
 
     @property
@@ -128,5 +128,5 @@ class Plant(Protocol):
 
     @property
     def inputs(self) -> tuple[Any, ...]:
-        """As of `Nodes`."""
+        """As of `PlottedNodes`."""
         ...

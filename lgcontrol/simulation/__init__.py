@@ -13,6 +13,7 @@ from ._disturbances import InputSignal as InputSignal
 from ._disturbances import Kick as Kick
 from ._disturbances import Pulse as Pulse
 from ._disturbances import WhiteNoise as WhiteNoise
+from ._logs import BoundedQuantity as BoundedQuantity
 from ._logs import ControllerLog as ControllerLog
 from ._logs import Measurements as Measurements
 from ._logs import TaskError as TaskError

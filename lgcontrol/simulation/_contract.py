@@ -50,9 +50,6 @@ class RunStatus(StrEnum):
 Reference: TypeAlias = ArrayLike | TrimPoint | Trajectory | Callable[[float], Any]
 """What is to be followed: a constant state, an equilibrium, a motion, or a function of time."""
 
-Parameters: TypeAlias = ArrayLike | Mapping[str, float | Callable[[float], float]]
-"""A vector, or values by name, each a number or a function of time."""
-
 
 class ControlLaw(Protocol):
     """``controller(t, x, reference) → controls``: all that a controller must be.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen import check_shape
-from ..groups import LieGroup, Product
+from ..groups import LieGroup, Product, check_element
 from ..systems import System, Trajectory, TrimPoint
 from ._clock import Times
 from ._contract import ControlLaw
@@ -53,7 +53,7 @@ class Cascade:
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
+class ControlStage:
     """One controller of a run with all that a loop asks of it; plain callables are adapted here.
 
     Attributes
@@ -94,12 +94,14 @@ class Stage:
         return getattr(self.law, method) if hasattr(type(self.law), method) else None
 
 
-def make_stages(controller: ControlLaw | Cascade | None, dt: float | None) -> tuple[Stage, ...]:
+def make_stages(
+    controller: ControlLaw | Cascade | None, dt: float | None
+) -> tuple[ControlStage, ...]:
     """Stages of a controller or a Cascade; dt is the period of those that have none."""
     if controller is None:
         return ()
     entries = controller.controllers if isinstance(controller, Cascade) else (controller,)
-    stages: list[Stage] = []
+    stages: list[ControlStage] = []
     for entry in entries:
         if isinstance(entry, type):
             raise TypeError(
@@ -119,7 +121,7 @@ def make_stages(controller: ControlLaw | Cascade | None, dt: float | None) -> tu
         if period is None:
             raise ValueError(f"{name} has no dt of its own: give simulate(..., dt=period in s)")
         offset, delay = (getattr(entry, key, 0.0) for key in ("offset", "delay"))
-        stages.append(Stage(name, entry, Times(name, period, offset, delay)))
+        stages.append(ControlStage(name, entry, Times(name, period, offset, delay)))
     if dt is not None and all(stage.times.dt != dt for stage in stages):
         raise ValueError(
             f"dt = {dt} s is of no use: "
@@ -129,7 +131,7 @@ def make_stages(controller: ControlLaw | Cascade | None, dt: float | None) -> tu
     return tuple(stages)
 
 
-def check_model(plant: System, stage: Stage) -> None:
+def check_model(plant: System, stage: ControlStage) -> None:
     """Refuse a controller of another state."""
     system = stage.system
     if system is not None and _parts(system.state) != _parts(plant.state):
@@ -211,7 +213,8 @@ def reference_states(group: LieGroup, reference: Any, t: np.ndarray) -> np.ndarr
     values = [_state(reference(time)) for time in t.tolist()] if moving else [_state(reference)]
     if any(value is None or value.shape != (group.nq,) for value in values):
         return None
-    return np.array(values) if moving else np.tile(values[0], (len(t), 1))  # type: ignore[arg-type]
+    states = check_element("the reference's state", np.array(values), group, batch=True)
+    return states if moving else np.tile(states[0], (len(t), 1))
 
 
 def _takes_a_time(function: Callable[..., Any]) -> bool:

@@ -75,6 +75,26 @@ class ControllerLog:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class BoundedQuantity:
+    """Something that a controller keeps within limits, at all times of a run.
+
+    Attributes
+    ----------
+    values : ndarray, shape (N + 1,)
+    lower, upper : float
+    """
+
+    values: np.ndarray
+    lower: float
+    upper: float
+
+    def __repr__(self) -> str:
+        """Range and limits."""
+        low, high = self.values.min(), self.values.max()
+        return f"BoundedQuantity({low:.4g} to {high:.4g} in [{self.lower:g}, {self.upper:g}])"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class TaskError:
     """Error of something a controller tracks that is no state, at all times of a run.
 

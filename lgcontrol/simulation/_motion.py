@@ -11,11 +11,15 @@ import numpy as np
 
 from ..codegen import ModelFunction, Value, chain, prepare, trace
 from ..groups import LieGroup, Product, Rn
-from ..integrators import Method, embedded_step, get_method
-from ..integrators._problem import nan_as_infinite
-from ..integrators._stiffness import decay_rate
-from ..systems import System
-from ..systems._step import resolved_step
+from ..integrators import (
+    Method,
+    StepControl,
+    decay_rate,
+    embedded_step,
+    get_method,
+    nan_as_infinite,
+)
+from ..systems import System, resolved_step
 from ._contract import RunStatus
 
 # States beyond have nothing to do with what was to be simulated; doubles have few digits left.
@@ -24,19 +28,15 @@ LARGEST = 1e12
 RUNAWAY = 1e9
 # Errors of single steps add up over a run: each may have this part of the tolerance.
 SHARE = 0.01
-SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0
-EXPLICIT, STIFF = get_method("dormand_prince5"), get_method("ros34pw2")
 # Explicit steps are as long as stability allows from about half of 3.3 over the fastest decay on;
 # steps of the stiff method cost about four of them, and pay from so many decay times on.
 STABLE, MANY_STABLE = 0.6, 15.0
-LOOK_EVERY = 25  # steps between looks at the fastest decay
-MIN_ROUNDINGS = 10  # a step is at least this many spacings of the time
 MOST_STEPS = 100_000  # in 0.01 s, or between two events: a run that needs more does not end
 LONGEST_CALL = 256  # equal steps in one call: more save nothing, and Ctrl-C waits for it
 FIXED_STEP = 0.01  # s, of equal steps unless asked otherwise
 
 
-class Motion(ABC):
+class PlantMotion(ABC):
     """Moves a plant over intervals in which inputs and parameters are held.
 
     Attributes
@@ -82,7 +82,7 @@ class Motion(ABC):
             self.status, self.trouble = RunStatus.DIVERGED, f"{name} is beyond {LARGEST:g}"
 
 
-class EqualSteps(Motion):
+class EqualSteps(PlantMotion):
     """Equal steps of one method, the fewest that are short enough; errors are not watched.
 
     Equations that steps solve are: a step that does not solve them ends the run.
@@ -149,7 +149,7 @@ class EqualSteps(Motion):
         return kept[key]
 
 
-class Adaptive(Motion):
+class Adaptive(PlantMotion):
     """Steps whose errors stay within a tolerance, explicit or, where the plant is stiff, implicit.
 
     Each entry of the error of a step, a tangent vector, may be as large as a hundredth of the
@@ -176,8 +176,12 @@ class Adaptive(Motion):
         self._calls = ceil(seconds / min(max_step, FIXED_STEP))
         self._h = min(max_step, FIXED_STEP)
         self._start = LARGEST
-        self._choose(EXPLICIT)
-        self._look_at, self._patience = 0, LOOK_EVERY  # number of steps of the next look
+        self._control = StepControl()
+        self._choose(StepControl.EXPLICIT)
+        self._look_at, self._patience = (
+            0,
+            StepControl.LOOK_EVERY,
+        )  # number of steps of the next look
 
     @property
     def method(self) -> str:  # type: ignore[override]
@@ -194,7 +198,7 @@ class Adaptive(Motion):
     ) -> np.ndarray:
         """State after an interval, in steps as long as the tolerance lets them be."""
         allowed = SHARE * self.tolerance
-        least = MIN_ROUNDINGS * np.spacing(t + seconds)
+        least = StepControl.shortest(t, t + seconds)
         most = MOST_STEPS * max(1.0, seconds / FIXED_STEP)
         h, done, count = self._h, 0.0, 0
         self._start = min(self._start, max(1.0, float(np.abs(x).max(initial=0.0))))
@@ -205,17 +209,17 @@ class Adaptive(Motion):
             parts = ceil(rest / h * (1 - 1e-9))  # equal parts: no tiny step at the end
             dt = rest / parts
             after, error = self._function(t + done, x, u, p, dt)
-            ratio, power = float(error) / allowed, -1 / self._scheme.order
+            ratio, order = float(error) / allowed, self._scheme.order
             if ratio <= 1.0:
                 x, done, count = after, (seconds if parts == 1 else done + dt), count + 1
                 self.took(dt)
-                factor = min(GROW, SAFETY * max(ratio, 1e-12) ** power)
+                factor = self._control.accepted(ratio, order)
                 # A step that the end of the interval made short says little of longer ones.
                 h = min(dt * factor if factor < 1.0 else max(h, dt * factor), self._max_step)
             else:  # or it is not finite
                 self.rejected += 1
                 self._look_at = min(self._look_at, self.steps + 1)
-                h = dt * (max(SHRINK, SAFETY * ratio**power) if ratio < inf else SHRINK)
+                h = dt * self._control.rejected(ratio, order)
                 if h < least:
                     self._give_up(x, dt)
                     return x
@@ -232,11 +236,11 @@ class Adaptive(Motion):
         """Choose the method for the steps to come; the length of the next one."""
         self._look_at = self.steps + self._patience
         rate = decay_rate(self.plant.problem, t, x, u, p)
-        if self._scheme is EXPLICIT:
+        if self._scheme is StepControl.EXPLICIT:
             if STABLE * h * rate > 1.0 and seconds * rate > MANY_STABLE:
-                self._choose(STIFF)
+                self._choose(StepControl.STIFF)
         elif h * rate < MANY_STABLE:
-            self._choose(EXPLICIT)
+            self._choose(StepControl.EXPLICIT)
             self._patience *= 4  # what did not pay is tried more rarely
             h = min(h, 1.0 / rate) if rate else h
         return h
@@ -264,7 +268,7 @@ def make_motion(
     tolerance: float,
     max_step: float | None,
     seconds: float,
-) -> Motion:
+) -> PlantMotion:
     """Equal steps where a method is asked for or the plant is discrete, else to the tolerance."""
     if method is not None or plant.is_discrete:
         scheme = get_method("rk4" if method is None else method)

@@ -13,8 +13,8 @@ import numpy as np
 from ..groups import LieGroup
 from ..systems import System
 from ._contract import RunStatus
-from ._controllers import Stage, reference_states
-from ._logs import ControllerLog, Measurements, TaskError
+from ._controllers import ControlStage, reference_states
+from ._logs import BoundedQuantity, ControllerLog, Measurements, TaskError
 from ._result import SimulationResult
 from ._run import Run
 
@@ -131,20 +131,23 @@ class Recorder:
         run, plant, count = self.run, self.run.plant, len(self._rows)
         t = np.array([row[0] for row in self._rows])
         x = np.array([row[1] for row in self._rows])
+        u = np.array(self._inputs[: count - 1]).reshape(count - 1, plant.n_inputs)
+        followed = states_followed(plant, run.stages, run.reference, t)
         motion = run.motion
         return SimulationResult(
             name=plant.name,
             group=plant.state,
             t=t,
             x=x,
-            u=np.array(self._inputs[: count - 1]).reshape(count - 1, plant.n_inputs),
+            u=u,
             input_names=plant.input_names,
             input_units=tuple(entry.unit for entry in plant.inputs),
             input_roles=tuple(entry.role for entry in plant.inputs),
             input_bounds=np.array(plant.input_bounds).reshape(2, plant.n_inputs),
-            reference=states_followed(plant, run.stages, run.reference, t),
+            reference=followed,
             state_limits=np.array(plant.state_limits) if plant.limits else None,
             tasks=task_errors(plant, run.stages, run.reference, t, x),
+            bounds=kept_bounds(plant, run.stages, t, x, u, followed),
             estimate=_rows([row[2] for row in self._rows]),
             estimate_std=_rows([row[3] for row in self._rows]),
             measurements={name: record.finish() for name, record in self._sensors.items()},
@@ -163,7 +166,7 @@ class Recorder:
 
 
 def states_followed(
-    plant: System, stages: Sequence[Stage], reference: Any, t: np.ndarray
+    plant: System, stages: Sequence[ControlStage], reference: Any, t: np.ndarray
 ) -> np.ndarray | None:
     """States that a reference stands for, as far as it or the outermost controller says them."""
     states = _told("reference", lambda: reference_states(plant.state, reference, t))
@@ -174,12 +177,28 @@ def states_followed(
 
 
 def task_errors(
-    plant: System, stages: Sequence[Stage], reference: Any, t: np.ndarray, x: np.ndarray
+    plant: System, stages: Sequence[ControlStage], reference: Any, t: np.ndarray, x: np.ndarray
 ) -> Mapping[str, TaskError]:
     """Errors of what the outermost controller tracks besides the state, by name."""
     tell = stages[0].told_by("task_errors", plant) if stages else None
     found = None if tell is None else _told("error of the task", lambda: tell(t, x, reference))
     return {name: TaskError(error, group) for name, (error, group) in (found or {}).items()}
+
+
+def kept_bounds(
+    plant: System,
+    stages: Sequence[ControlStage],
+    t: np.ndarray,
+    x: np.ndarray,
+    u: np.ndarray,
+    followed: np.ndarray | None,
+) -> Mapping[str, BoundedQuantity]:
+    """What the outermost controller keeps within limits besides its inputs, by name."""
+    tell = stages[0].told_by("kept_bounds", plant) if stages else None
+    if tell is None or stages[0].system.n_inputs != plant.n_inputs:  # type: ignore[union-attr]
+        return {}
+    found = _told("bounded quantities", lambda: tell(t, x, u, followed))
+    return {name: BoundedQuantity(*entry) for name, entry in (found or {}).items()}
 
 
 Told = TypeVar("Told")

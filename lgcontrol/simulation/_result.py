@@ -11,10 +11,9 @@ import numpy as np
 
 from ..codegen import UnknownNameError, unknown_name
 from ..groups import LieGroup, Product
-from ..systems import Trajectory, block_slices
-from ..systems._signals import control_name
+from ..systems import Trajectory, block_slices, control_name
 from ._contract import RunStatus
-from ._logs import ControllerLog, Measurements, TaskError
+from ._logs import BoundedQuantity, ControllerLog, Measurements, TaskError
 from ._storage import read_result, write_result
 
 if TYPE_CHECKING:
@@ -61,6 +60,9 @@ class SimulationResult:
         Limits of the state's coordinates, as the plant knows them; infinite where there are none.
     tasks : dict of str to TaskError
         Errors of what the controller tracks besides the state: the pose of a hand.
+    bounds : dict of str to BoundedQuantity
+        What the controller keeps within limits besides its inputs: coordinates of the state by
+        their names, the clearance to an obstacle.
     estimate : ndarray, shape (N + 1, nq), or None
         The estimator's ``x``, after the measurements delivered at each time.
     estimate_std : ndarray, shape (N + 1, dim), or None
@@ -90,6 +92,7 @@ class SimulationResult:
     reference: np.ndarray | None = None
     state_limits: np.ndarray | None = None
     tasks: Mapping[str, TaskError] = field(default_factory=dict)
+    bounds: Mapping[str, BoundedQuantity] = field(default_factory=dict)
     estimate: np.ndarray | None = None
     estimate_std: np.ndarray | None = None
     measurements: Mapping[str, Measurements] = field(default_factory=dict)

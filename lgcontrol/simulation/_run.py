@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..groups import LieGroup, Product
-from ..systems import System, Trajectory
-from ..systems._tracing import complete_parameters
+from ..systems import Measurement, ParameterValues, System, Trajectory
 from ._clock import Clock, as_fraction
-from ._contract import Estimator, Parameters
-from ._controllers import Stage
+from ._contract import Estimator
+from ._controllers import ControlStage
 from ._disturbances import Disturbances
-from ._motion import Motion
-from ._sensor import BoundSensor, Sensor
+from ._motion import PlantMotion
+from ._sensor import BoundSensor, as_sensor
 
 FEEDBACKS = ("state", "measurement", "estimate")
 # A motion that is slower at its end, next to its mean, has come to rest.
@@ -33,12 +32,12 @@ class Run:
     ----------
     plant : System
     start : ndarray, shape (nq,)
-    motion : Motion
+    motion : PlantMotion
         How the plant moves between events.
     clock : Clock
     end, record_period : int
         In ticks; 0 where only what happens is recorded.
-    stages : tuple of Stage
+    stages : tuple of ControlStage
         Controllers from the outer to the inner.
     reference : object
         What the outermost is to follow.
@@ -56,11 +55,11 @@ class Run:
 
     plant: System
     start: np.ndarray
-    motion: Motion
+    motion: PlantMotion
     clock: Clock
     end: int
     record_period: int
-    stages: tuple[Stage, ...]
+    stages: tuple[ControlStage, ...]
     reference: Any
     sensors: tuple[BoundSensor, ...]
     estimator: Estimator | None
@@ -71,55 +70,20 @@ class Run:
     settings: Mapping[str, Any]
 
 
-class ParameterValues:
-    """The plant's parameters over time: numbers, and functions of time by name.
-
-    Parameters
-    ----------
-    plant : System
-    p : Parameters or None
-        Nominal for None.
-
-    Attributes
-    ----------
-    functions : dict of str to callable
-        Parameters that change.
-    """
-
-    def __init__(self, plant: System, p: Parameters | None) -> None:
-        self.functions: dict[str, Callable[[float], float]] = {}
-        constant: object = p
-        if isinstance(p, Mapping):
-            self.functions = {name: value for name, value in p.items() if callable(value)}
-            constant = {name: value for name, value in p.items() if not callable(value)}
-        self._constant = complete_parameters(plant, constant)
-        self._index = {name: i for i, name in enumerate(plant.parameter_names)}
-        for name in self.functions:
-            plant.parameter_values(**{name: 0.0})  # an unknown name lists those there are
-
-    def at(self, t: float) -> np.ndarray:
-        """Values at time t in s, shape (n_parameters,)."""
-        if not self.functions:
-            return self._constant
-        values = self._constant.copy()
-        for name, function in self.functions.items():
-            value = float(function(t))
-            if not np.isfinite(value):
-                raise ValueError(f"parameter {name!r} is not finite at t = {t:g} s: {value}")
-            values[self._index[name]] = value
-        return values
-
-
-def bind_sensors(sensors: Sequence[Sensor], plant: System, seed: int) -> tuple[BoundSensor, ...]:
+def bind_sensors(
+    sensors: Sequence[Measurement], plant: System, seed: int
+) -> tuple[BoundSensor, ...]:
     """Sensors on the plant; their names must differ."""
     for sensor in sensors:
-        if not isinstance(sensor, Sensor):
-            raise TypeError(f"sensors must be a list of Sensor, got {type(sensor).__name__}")
+        if not isinstance(sensor, Measurement):
+            raise TypeError(
+                f"sensors must be a list of Sensor or Measurement, got {type(sensor).__name__}"
+            )
     names = [sensor.name for sensor in sensors]
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"two sensors are called {name!r}; names are {', '.join(names)}")
-    return tuple(BoundSensor(sensor, plant, seed) for sensor in sensors)
+    return tuple(BoundSensor(as_sensor(sensor), plant, seed) for sensor in sensors)
 
 
 def check_estimator(estimator: object, sensors: Sequence[BoundSensor]) -> None:

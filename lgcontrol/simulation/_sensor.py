@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import inf
 from typing import Any
 
@@ -39,6 +39,8 @@ class Sensor(Measurement):
         Covariance of each measurement's error, instead of deviations.
     density : float or array_like, shape (output.dim,)
         White noise as data sheets give it, unit/√Hz: adds the deviation ``density / √dt``.
+    scale : callable, optional
+        ``(t, x, u, p) → factor`` on the deviations.
     bias : float or array_like, shape (output.dim,)
         Constant error, in tangent coordinates.
     delay : float
@@ -71,6 +73,7 @@ class Sensor(Measurement):
         std_discrete: ArrayLike = 0.0,
         covariance_discrete: ArrayLike | None = None,
         density: ArrayLike = 0.0,
+        scale: Callable[..., Any] | None = None,
         bias: ArrayLike = 0.0,
         delay: float = 0.0,
         offset: float = 0.0,
@@ -85,6 +88,7 @@ class Sensor(Measurement):
             std_discrete=std_discrete,
             covariance_discrete=covariance_discrete,
             density=density,
+            scale=scale,
             dt=dt,
             offset=offset,
             delay=delay,
@@ -98,6 +102,20 @@ class Sensor(Measurement):
             )
         object.__setattr__(self, "bias", bias)
         object.__setattr__(self, "dropout", dropout)
+
+
+def as_sensor(measurement: Measurement) -> Sensor:
+    """A measurement as a sensor without a bias or losses; sensors as they are."""
+    if isinstance(measurement, Sensor):
+        return measurement
+    if measurement.dt is None:
+        raise ValueError(f"measurement {measurement.name!r} needs dt, the sample time in s")
+    data = {
+        entry.name: getattr(measurement, entry.name)
+        for entry in fields(Measurement)
+        if entry.init and entry.name != "_"
+    }
+    return Sensor(**data)
 
 
 class BoundSensor:
@@ -133,7 +151,9 @@ class BoundSensor:
 
     def measure(self, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray) -> np.ndarray | None:
         """One measurement, or None if it is lost; both draws are made in any case."""
-        error = self._bias + self._measurement.noise(self._noise)
+        error = self._bias + self._measurement.scaled(
+            self._measurement.noise(self._noise), t, x, u, p
+        )
         if self._losses.random() < self.sensor.dropout:
             return None
         return self.group.plus(self._measurement.function(t, x, u, p), error)

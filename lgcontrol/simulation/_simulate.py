@@ -6,7 +6,6 @@ import signal
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from math import inf
 from time import perf_counter
 from types import FunctionType, MethodType
 from typing import Any
@@ -14,15 +13,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..groups import check_element
 from ..integrators import Method
-from ..systems import System, TrimPoint
-from ..systems._system import not_a_system
+from ..systems import (
+    Measurement,
+    Parameters,
+    ParameterValues,
+    System,
+    TrimPoint,
+    check_state,
+    not_a_system,
+)
 from ._clock import Queue, check_period
-from ._contract import ControlLaw, Disturbance, Estimator, Parameters, Reference, RunStatus
+from ._contract import ControlLaw, Disturbance, Estimator, Reference, RunStatus
 from ._controllers import (
     Cascade,
-    Stage,
+    ControlStage,
     alone_with,
     as_reference,
     check_controls,
@@ -35,7 +40,6 @@ from ._random import check_seed
 from ._record import Recorder, states_followed
 from ._result import SimulationResult
 from ._run import (
-    ParameterValues,
     Run,
     bind_sensors,
     check_estimator,
@@ -45,7 +49,7 @@ from ._run import (
     make_clock,
     warn_beyond_limits,
 )
-from ._sensor import BoundSensor, Sensor
+from ._sensor import BoundSensor
 
 # Of the motion between events, where none is given.
 TOLERANCE = 1e-6
@@ -72,7 +76,7 @@ def simulate(
     reference: Reference | None = None,
     dt: float | None = None,
     record_dt: float | None = None,
-    sensors: Sequence[Sensor] = (),
+    sensors: Sequence[Measurement] = (),
     estimator: Estimator | None = None,
     feedback: str | None = None,
     disturbances: Sequence[Disturbance | Kick | Pulse] | Disturbance | Kick | Pulse = (),
@@ -114,7 +118,7 @@ def simulate(
         Longest time between recorded states, s. All times at which something happens are recorded
         anyway; without a controller the default is `dt`, `max_step` or 0.01 s (one sample for
         discrete plants).
-    sensors : sequence of Sensor
+    sensors : sequence of Sensor or Measurement
     estimator : Estimator, optional
         ``predict(t, u, dt)`` with all inputs as far as they are known (disturbances are nominal)
         after each interval, ``update(sensor, y)`` with the sensor's name at each delivery, the
@@ -201,8 +205,8 @@ def simulate(
     if not (isinstance(tolerance, float | int) and 1e-13 <= tolerance <= 1e-1):
         raise ValueError(f"tolerance must be from 1e-13 to 0.1, got {tolerance!r}")
     seed = check_seed(seed)
-    start = check_element("x0", getattr(x0, "x", x0), plant.state, tolerance=inf)
-    parameters = ParameterValues(plant, p)
+    start = check_state(plant, "x0", getattr(x0, "x", x0))
+    parameters = ParameterValues(plant.parameters, plant.nominal_parameters, p)
     stages = make_stages(controller, dt)
     if stages and estimator is None:
         check_model(plant, stages[-1])
@@ -435,7 +439,7 @@ class Loop:
                     bounds = self.run.bounds
                     self.known[self._controls] = answer if bounds is None else answer.clip(*bounds)
 
-    def _call(self, i: int, stage: Stage, goal: object) -> Any:
+    def _call(self, i: int, stage: ControlStage, goal: object) -> Any:
         self.acting = stage.name
         x = self._seen()
         started = perf_counter()

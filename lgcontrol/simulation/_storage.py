@@ -10,10 +10,10 @@ import numpy as np
 
 from ..codegen import check_shape
 from ..groups import LieGroup, check_element, describe_group, group_from_description
-from ..io._archive import DAMAGE, LARGEST, damage_reason, read_archive, write_archive
-from ..systems._trajectory import read_group
+from ..io import DAMAGE, LARGEST_ARCHIVE, damage_reason, read_archive, write_archive
+from ..systems import read_group
 from ._contract import RunStatus
-from ._logs import ControllerLog, Measurements, TaskError
+from ._logs import BoundedQuantity, ControllerLog, Measurements, TaskError
 
 SCHEMA, VERSION = "lgcontrol.simulation", 2
 _TEXTS = ("name", "status", "message")
@@ -27,7 +27,9 @@ def write_result(result: Mapping[str, Any], path: Path) -> Path:
     return write_archive(path, SCHEMA, VERSION, *_to_plain(result))
 
 
-def read_result(path: Path, group: LieGroup | None, largest: int = LARGEST) -> dict[str, Any]:
+def read_result(
+    path: Path, group: LieGroup | None, largest: int = LARGEST_ARCHIVE
+) -> dict[str, Any]:
     """Fields of the `SimulationResult` in a file; see its ``load``."""
     path, arrays, description = read_archive(
         path, SCHEMA, VERSION, "saved simulation result", largest
@@ -48,6 +50,9 @@ def _to_plain(result: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], dict[st
         arrays |= {f"measurement_{i}_t": entry.t, f"measurement_{i}_y": entry.y}
     for i, task in enumerate(result["tasks"].values()):
         arrays[f"task_{i}_error"] = task.error
+    for i, entry in enumerate(result["bounds"].values()):
+        arrays[f"bound_{i}_values"] = entry.values
+        arrays[f"bound_{i}_limits"] = np.array([entry.lower, entry.upper])
     for i, log in enumerate(result["controllers"].values()):
         arrays[f"controller_{i}_t"] = log.t
         if log.command is not None:
@@ -61,6 +66,7 @@ def _to_plain(result: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], dict[st
         "measurements": {n: describe_group(e.group) for n, e in result["measurements"].items()},
         "counts": {n: [e.taken, e.lost, e.late] for n, e in result["measurements"].items()},
         "tasks": {name: describe_group(task.group) for name, task in result["tasks"].items()},
+        "bounds": list(result["bounds"]),
         "controllers": {name: list(log.info) for name, log in result["controllers"].items()},
         "settings": dict(result["settings"]),
     }
@@ -104,6 +110,9 @@ def _from_plain(
         "tasks": {
             name: _task(arrays, i, kind, n)
             for i, (name, kind) in enumerate(description.get("tasks", {}).items())
+        },
+        "bounds": {
+            name: _bound(arrays, i, n) for i, name in enumerate(description.get("bounds", ()))
         },
         "controllers": {
             name: _controller(arrays, i, keys)
@@ -153,6 +162,12 @@ def _task(arrays: Mapping[str, np.ndarray], i: int, kind: dict[str, Any], n: int
     return TaskError(
         check_shape(f"error of task {i}", arrays[f"task_{i}_error"], (n, group.dim)), group
     )
+
+
+def _bound(arrays: Mapping[str, np.ndarray], i: int, n: int) -> BoundedQuantity:
+    values = check_shape(f"values of bound {i}", arrays[f"bound_{i}_values"], (n,), finite=False)
+    limits = check_shape(f"limits of bound {i}", arrays[f"bound_{i}_limits"], (2,), finite=False)
+    return BoundedQuantity(values, *map(float, limits))
 
 
 def _controller(arrays: Mapping[str, np.ndarray], i: int, keys: list[str]) -> ControllerLog:

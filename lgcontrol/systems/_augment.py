@@ -138,11 +138,14 @@ def _output_index(system: SystemDefinition, name: str) -> int:
     return names.index(name)
 
 
+# Time constants and delays are divided by, s.
+SHORTEST = 1e-9
+
 # What stands between a command and a system, each with its states
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
+class SignalStage:
     """One signal on its way, with states of its own.
 
     Attributes
@@ -163,7 +166,7 @@ class Stage:
     run: Callable[[Value, Value, Value], tuple[Value, Value]]
 
 
-def input_lag(signal: Input, seconds: Any, dt: float) -> Stage:
+def input_lag(signal: Input, seconds: Any, dt: float) -> SignalStage:
     """First-order lag with a time constant, exact for an input that is held."""
     seconds = _positive(f"lag of {signal.name!r}", seconds)
 
@@ -171,26 +174,26 @@ def input_lag(signal: Input, seconds: Any, dt: float) -> Stage:
         share = 1 - ca.exp(-dt / p[0]) if dt else 1 / p[0]
         return states[0], share * (command - states[0])
 
-    parameter = Parameter(f"{signal.name}.time_constant", "s", seconds)
-    return Stage("actuator", (signal.name,), (parameter,), run)
+    parameter = Parameter(f"{signal.name}.time_constant", "s", seconds, lower=SHORTEST)
+    return SignalStage("actuator", (signal.name,), (parameter,), run)
 
 
-def input_delay(signal: Input, seconds: Any, dt: float, order: int) -> Stage:
+def input_delay(signal: Input, seconds: Any, dt: float, order: int) -> SignalStage:
     """Delay: a chain of samples in discrete time, a rational approximation in continuous time."""
     seconds = _positive(f"delay of {signal.name!r}", seconds)
     return _chain(signal, seconds, dt) if dt else _legendre(signal, seconds, order)
 
 
-def input_bias(signal: str) -> Stage:
+def input_bias(signal: str) -> SignalStage:
     """Constant that is added."""
 
     def run(states: Value, value: Value, p: Value) -> tuple[Value, Value]:
         return value + states[0], 0 * states
 
-    return Stage("bias", (signal,), (), run)
+    return SignalStage("bias", (signal,), (), run)
 
 
-def _chain(signal: Input, seconds: float, dt: float) -> Stage:
+def _chain(signal: Input, seconds: float, dt: float) -> SignalStage:
     count = round(seconds / dt)
     if count < 1 or abs(count * dt - seconds) > 1e-9 * seconds:
         raise ValueError(
@@ -201,10 +204,10 @@ def _chain(signal: Input, seconds: float, dt: float) -> Stage:
     def run(states: Value, command: Value, p: Value) -> tuple[Value, Value]:
         return states[count - 1], ca.vertcat(command, states[: count - 1]) - states
 
-    return Stage("delay", tuple(f"{signal.name}.{k + 1}" for k in range(count)), (), run)
+    return SignalStage("delay", tuple(f"{signal.name}.{k + 1}" for k in range(count)), (), run)
 
 
-def _legendre(signal: Input, seconds: float, order: int) -> Stage:
+def _legendre(signal: Input, seconds: float, order: int) -> SignalStage:
     """Padé approximant (order − 1, order) of ``exp(−s T)``.
 
     The states are coefficients of the input of the last T seconds in Legendre polynomials, which
@@ -219,13 +222,15 @@ def _legendre(signal: Input, seconds: float, order: int) -> Stage:
     def run(states: Value, command: Value, p: Value) -> tuple[Value, Value]:
         return ca.sum1(states), (ca.DM(A) @ states + ca.DM(B) * command) / p[0]
 
-    parameter = Parameter(f"{signal.name}.delay", "s", seconds)
-    return Stage("delay", tuple(f"{signal.name}.{k}" for k in range(order)), (parameter,), run)
+    parameter = Parameter(f"{signal.name}.delay", "s", seconds, lower=SHORTEST)
+    return SignalStage(
+        "delay", tuple(f"{signal.name}.{k}" for k in range(order)), (parameter,), run
+    )
 
 
 def _positive(name: str, value: Any) -> float:
     number = float(value)
-    if not (isfinite(number) and number > 0):
+    if not (isfinite(number) and number >= SHORTEST):
         raise ValueError(f"{name} must be positive seconds, got {number}")
     return number
 
@@ -239,7 +244,7 @@ class Augmented:
     Parameters
     ----------
     system : System
-    stages : list of (int, Stage)
+    stages : list of (int, SignalStage)
         What inputs pass through, in this order, with the position of the input.
     biased, integrated : list of int
         Entries of the output error.
@@ -250,7 +255,7 @@ class Augmented:
     def __init__(
         self,
         system: SystemDefinition,
-        stages: list[tuple[int, Stage]],
+        stages: list[tuple[int, SignalStage]],
         biased: list[int],
         integrated: list[int],
         reference: Any,
@@ -260,7 +265,7 @@ class Augmented:
         self.biased = biased
         self.integrated = integrated
         names, units = system.output.tangent_names, system.output.tangent_units
-        layout = _Layout(system)
+        layout = _ExtraBlocks(system)
         self.stage_rows = [
             layout.add(stage.block, [(name, system.inputs[i].unit) for name in stage.names])
             for i, stage in stages
@@ -322,6 +327,7 @@ class Augmented:
             loss_jacobian=self._static(inner.loss_jacobian),
             losses=self._static(inner.losses),
             is_plain=inner.is_plain and not self.stages,
+            lagrangian=None,  # lags and integrals are no motion
         )
 
     def _derivatives(self, t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value]:
@@ -404,7 +410,7 @@ class Augmented:
         return ca.vertcat(self._inside(system.f)(t, x, u, p), *rates.values())
 
 
-class _Layout:
+class _ExtraBlocks:
     """Further blocks of vectors, filled part by part."""
 
     def __init__(self, system: SystemDefinition) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import Literal
 
 from ..groups import LieGroup, Product
 
@@ -51,6 +52,60 @@ def block_slices(group: LieGroup) -> tuple[dict[str, slice], dict[str, slice]]:
         for name in sorted(names, key=len, reverse=True):
             coordinates[name], tangents[name] = q, d
     return coordinates, tangents
+
+
+def place_of(
+    what: str, name: str, of_state: Collection[str], of_inputs: Collection[str]
+) -> tuple[Literal["state", "input", ""], str]:
+    """Whether a name is one of the state's or of the inputs', and what it is called there.
+
+    A joint and the torque that drives it often have one name: ``"state.…"`` and ``"input.…"`` tell
+    them apart.
+
+    Parameters
+    ----------
+    what : str
+        What the name is given for, for messages.
+    name : str
+    of_state, of_inputs : collection of str
+        Names that are known.
+
+    Returns
+    -------
+    place : {"state", "input", ""}
+        Empty for an unknown name.
+    name : str
+
+    Raises
+    ------
+    ValueError
+        If it is both.
+
+    Examples
+    --------
+    >>> place_of("where", "input.joint", ["joint"], ["joint"])
+    ('input', 'joint')
+    >>> place_of("where", "joint", ["joint"], ["joint"])
+    Traceback (most recent call last):
+    ...
+    ValueError: where: 'joint' names a part of the state and an input: write 'state.joint' or \
+'input.joint'
+    """
+    if name in of_state and name in of_inputs:
+        raise ValueError(
+            f"{what}: {name!r} names a part of the state and an input: write 'state.{name}' or "
+            f"'input.{name}'"
+        )
+    if name in of_state:
+        return "state", name
+    if name in of_inputs:
+        return "input", name
+    before, _, own = name.partition(".")
+    if before == "state" and own in of_state:
+        return "state", own
+    if before == "input" and own in of_inputs:
+        return "input", own
+    return "", name
 
 
 def _visit(path: str, group: LieGroup, q: int, d: int) -> Iterator[tuple[str, slice, slice]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
@@ -50,8 +50,10 @@ def check_system(
         Violation of each check that applies, by name: distinct names; finite field, output and
         quantities; output on its group; the same answer for both signs of a quaternion; exact
         derivatives against central differences on the group (give x away from kinks); a structure
-        that gives f; error coordinates that fit the constraints; integration
-        that converges with its order; invariants constant for the nominal input; idempotent
+        that gives f, with a loss Jacobian that belongs to the losses or, where it is plain, to the
+        force at rest (elsewhere other forces may depend on the velocity, and D is believed), and
+        momenta that move with it; error coordinates that fit the constraints; integration that
+        converges with its order; invariants constant for the nominal input; idempotent
         projection; pickling.
 
     Raises
@@ -228,6 +230,21 @@ def _derivatives(system: SystemDefinition, at: Samples) -> Finding:
     )
 
 
+def _losses_at_rest(system: SystemDefinition, at: Samples, names: Sequence[str]) -> Finding:
+    """``D = −∂F/∂v`` where nothing moves, and nothing but losses, weight and inputs acts."""
+    known, state = system.structure, system.state
+    x = np.array(at.x)
+    x[..., state.coordinate_slice(known.velocity)] = 0.0  # type: ignore[union-attr]
+    still = np.zeros((*x.shape[:-1], len(names)))
+    slopes = known.balance_derivatives(at.t, x, still, at.u, at.p)  # type: ignore[union-attr]
+    resisted = -slopes.by_x[..., state.tangent_slice(known.velocity)]  # type: ignore[union-attr]
+    given = 0.0 * resisted
+    if known.loss_jacobian is not None:  # type: ignore[union-attr]
+        given = known.loss_jacobian(x, at.p)  # type: ignore[union-attr]
+    off = np.abs(resisted - given).max(axis=-1)
+    return _worst(off, 1 + np.abs(resisted).max(), _prefixed("loss Jacobian and force", names))
+
+
 def _structure(system: SystemDefinition, at: Samples) -> Finding:
     """``q̇ = v``, ``M v̇ = F``, M and D symmetric; derivatives of the balance against differences."""
     known, state = system.structure, system.state
@@ -255,6 +272,8 @@ def _structure(system: SystemDefinition, at: Samples) -> Finding:
     if known.loss_jacobian is not None:
         losses = known.loss_jacobian(at.x, at.p)
         found.append(_symmetric("loss Jacobian", losses, names[v], definite=False))
+    if known.is_plain:
+        found.append(_losses_at_rest(system, at, names[v]))
     if known.losses is not None and known.loss_jacobian is not None:
         for k, step in enumerate(STEP * np.eye(state.dim)[v]):
             ahead, back = (known.losses(state.plus(at.x, s * step), at.p) for s in (1.0, -1.0))
@@ -275,6 +294,37 @@ def _structure(system: SystemDefinition, at: Samples) -> Finding:
         scale = 1 + np.abs(exact).max() + size / 100  # rounding of a difference over its step
         found.append(_worst(off, scale, _prefixed("balance derivatives", names[v])))
     return max(found)
+
+
+def _lagrangian(system: SystemDefinition, at: Samples) -> Finding:
+    """``d/dt (M v) = ad_vᵀ M v + ∂T/∂q + Q`` along the field, by differences."""
+    known, state = system.structure, system.state
+    if known is None or known.lagrangian is None:
+        return None
+    inner = known.lagrangian
+    own = [known.velocity, *([inner.speeds] if inner.speeds else [])]
+    group = state.blocks[known.configuration]  # type: ignore[attr-defined]
+
+    def velocity(x: np.ndarray) -> np.ndarray:
+        return np.concatenate([state.split(x)[key] for key in own], axis=-1)  # type: ignore
+
+    def momentum(x: np.ndarray) -> np.ndarray:
+        return (inner.mass_matrix(x, at.p) @ velocity(x)[..., None])[..., 0]
+
+    rate = system.f(at.t, at.x, at.u, at.p)
+    h = STEP / (1 + np.abs(rate).max())
+    ahead, back = (momentum(state.plus(at.x, s * h * rate)) for s in (1.0, -1.0))
+    v, p = velocity(at.x)[..., : group.dim], momentum(at.x)
+    expected = inner.action(at.t, at.x, at.u, at.p)
+    turning = np.swapaxes(group.ad(v), -1, -2) @ p[..., : group.dim, None]
+    expected[..., : group.dim] += turning[..., 0]
+    if inner.kinetic_gradient is not None:
+        expected += inner.kinetic_gradient(at.x, at.p)
+    off = (ahead - back) / (2 * h) - expected
+    names = tuple(name for key in own for name in state.blocks[key].tangent_names)  # type: ignore
+    return _worst(
+        off, 1 + np.abs(expected).max() + np.abs(p).max() / h / 1e6, _prefixed("ṗ", names)
+    )
 
 
 def _symmetric(what: str, matrix: np.ndarray, names: tuple[str, ...], *, definite: bool) -> Any:
@@ -364,6 +414,7 @@ CHECKS: dict[str, Callable[[SystemDefinition, Samples], Finding]] = {
     "f and h do not see a quaternion's sign": _both_signs,
     "derivatives equal central differences": _derivatives,
     "structure is that of f": _structure,
+    "momenta move with f": _lagrangian,
     "error coordinates fit the constraints": _errors,
     "steps converge with their order": _converges,
     "invariants are constant": _invariants,

@@ -32,6 +32,7 @@ from ._signals import (
     names_of,
     nominal_of,
     set_by_name,
+    set_parameters,
 )
 from ._tracing import (
     Field,
@@ -195,7 +196,7 @@ class SystemDefinition(Generic[State]):
         ndarray, shape (..., n_parameters)
         """
         chosen = {**(values or {}), **named}
-        return set_by_name("parameter", self.parameter_names, self.nominal_parameters, chosen)
+        return set_parameters(self.parameters, chosen)
 
     @property
     def state_limits(self) -> tuple[np.ndarray, np.ndarray]:
@@ -268,11 +269,6 @@ class SystemDefinition(Generic[State]):
     def error_names(self) -> tuple[str, ...]:
         """Names of the error coordinates."""
         return self.state.tangent_names if self.errors is None else self.errors.names
-
-    @property
-    def error_units(self) -> tuple[str, ...]:
-        """Units of the error coordinates."""
-        return self.state.tangent_units if self.errors is None else self.errors.units
 
     @property
     def error_selection(self) -> np.ndarray:
@@ -491,17 +487,38 @@ def _trace_structure(system: SystemDefinition, structure: Mechanical) -> Mechani
         "losses": ("x p", {"L": (nv,)}, {}),
     }
 
+    made, inner = _all_traced(system, structure, members), structure.lagrangian
+    if inner is None:
+        return made
+    n = nv
+    if inner.speeds:
+        if inner.speeds not in blocks:
+            raise ValueError(
+                f"{system.name}: the speeds of the Lagrangian are the block {inner.speeds!r}, "
+                f"which the state has not (blocks: {', '.join(blocks)})"
+            )
+        n += blocks[inner.speeds].dim
+    members = {
+        "mass_matrix": ("x p", {"M": (n, n)}, {}),
+        "action": ("t x u p", {"Q": (n,)}, {}),
+        "kinetic_gradient": ("x p", {"gradient": (n,)}, {}),
+        "carried_momentum": ("x y p", {"momentum": (n,)}, {"y": (state.nq,)}),
+    }
+    return replace(made, lagrangian=_all_traced(system, inner, members))
+
+
+def _all_traced(system: SystemDefinition, owner: Any, members: Mapping[str, Any]) -> Any:
+    """An owner with those of the members that it has as model functions."""
+
     def traced(name: str) -> Any:
-        member, (arguments, results, extra) = getattr(structure, name), members[name]
+        member, (arguments, results, extra) = getattr(owner, name), members[name]
         if isinstance(member, TracedLater):  # large trees: what nobody asks for costs nothing
             return TracedLater(
                 lambda: trace_matrices(system, name, member.traced, arguments, results, extra)
             )
         return trace_matrices(system, name, member, arguments, results, extra)
 
-    return replace(
-        structure, **{name: traced(name) for name in members if getattr(structure, name)}
-    )
+    return replace(owner, **{name: traced(name) for name in members if getattr(owner, name, None)})
 
 
 def _trace_derivatives(system: SystemDefinition, build: Callable[..., Any]) -> ModelFunction:

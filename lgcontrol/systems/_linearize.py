@@ -190,7 +190,7 @@ class Linearization:
 
         Parameters
         ----------
-        inputs : {"control", "disturbance", "noise", "all"}
+        inputs : {"control", "measured", "disturbance", "noise", "all"}
 
         Returns
         -------
@@ -207,7 +207,7 @@ class Linearization:
 
         Parameters
         ----------
-        inputs : {"control", "disturbance", "noise", "all"}
+        inputs : {"control", "measured", "disturbance", "noise", "all"}
             Which inputs to keep.
 
         Returns

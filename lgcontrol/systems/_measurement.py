@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import ModelFunction, UnknownNameError, check_shape, unknown_name
-from ..groups import LieGroup
+from ..codegen import ModelFunction, UnknownNameError, check_shape, is_symbolic, unknown_name
+from ..groups import LieGroup, check_element
 from ._definition import SystemDefinition
 from ._derivatives import output_derivatives
 from ._signals import check_name
@@ -40,6 +40,9 @@ class Measurement:
         Covariance of each measurement's error, instead of deviations.
     density : float or array_like, shape (output.dim,)
         White noise as data sheets give it, unit/√Hz: adds the variance ``density² / dt``.
+    scale : callable, optional
+        ``(t, x, u, p) → factor`` on the deviations, a number or one for each entry: errors that
+        grow with a speed, a field that is known to be disturbed.
     dt : float, optional
         Sample time in s; needed with a density.
     offset : float
@@ -67,6 +70,7 @@ class Measurement:
     std_discrete: Any = 0.0
     covariance_discrete: Any = None
     density: Any = 0.0
+    scale: Any = None
     dt: float | None = None
     offset: float = 0.0
     delay: float = 0.0
@@ -104,7 +108,8 @@ class Measurement:
     def bind(self, system: SystemDefinition) -> BoundMeasurement:
         """The measurement on a system: its function traced, its noise checked."""
         function, group = self._measured(system)
-        return BoundMeasurement(self, system, function, group, self._noise_factor(group.dim))
+        factor = self._noise_factor(group.dim)
+        return BoundMeasurement(self, system, function, group, factor, self._scale(system, group))
 
     def _measured(self, system: SystemDefinition) -> tuple[ModelFunction, LieGroup]:
         """The function and the group it maps to."""
@@ -124,6 +129,17 @@ class Measurement:
             return trace_field(system, "measure", self.h, self.output.nq), self.output
         except (TypeError, ValueError) as error:
             raise type(error)(f"{self._who} of {error}") from error
+
+    def _scale(self, system: SystemDefinition, group: LieGroup) -> ModelFunction | None:
+        if self.scale is None:
+            return None
+        scale = trace_field(system, "scale", self.scale, None)
+        if scale.result_shapes[0] not in ((1,), (group.dim,)):
+            raise ValueError(
+                f"{self._who}: scale returned {scale.result_shapes[0][0]} factors, expected one, "
+                f"or {group.dim}, one for each entry of the error"
+            )
+        return scale
 
     def _noise_factor(self, dim: int) -> np.ndarray:
         """Lower triangular (or symmetric) L with ``L Lᵀ`` the covariance of one measurement."""
@@ -165,6 +181,8 @@ class BoundMeasurement:
         Of y.
     noise_factor : ndarray, shape (dim, dim)
         L with ``L Lᵀ`` the covariance.
+    scale : ModelFunction or None
+        ``(t, x, u, p) → factor`` on the rows of L.
     """
 
     measurement: Measurement
@@ -172,10 +190,11 @@ class BoundMeasurement:
     function: ModelFunction
     group: LieGroup
     noise_factor: np.ndarray
+    scale: ModelFunction | None = None
 
     @property
     def covariance(self) -> np.ndarray:
-        """Covariance of one measurement's error in tangent coordinates, shape (dim, dim)."""
+        """Covariance of one measurement's error in tangent coordinates where its scale is one."""
         return self.noise_factor @ self.noise_factor.T
 
     @cached_property
@@ -195,13 +214,20 @@ class BoundMeasurement:
         )
 
     def noise(self, rng: np.random.Generator) -> np.ndarray:
-        """Draw an error, shape (dim,)."""
+        """Draw an error where the scale is one, shape (dim,)."""
         return self.noise_factor @ rng.normal(size=self.group.dim)
+
+    def scaled(self, error: np.ndarray, t: float, x: Any, u: Any, p: Any) -> np.ndarray:
+        """An error drawn by `noise`, at a state, shape (dim,)."""
+        return error if self.scale is None else self.scale(t, x, u, p) * error
 
     def draw(self, t: float, x: Any, u: Any, p: Any, rng: np.random.Generator) -> np.ndarray:
         """One measurement with its noise, ``plus(h(t, x, u, p), noise)``."""
-        return self.group.plus(self.function(t, x, u, p), self.noise(rng))
+        error = self.scaled(self.noise(rng), t, x, u, p)
+        return self.group.plus(self.function(t, x, u, p), error)
 
     def innovation(self, y: Any, t: Any, x: Any, u: Any, p: Any) -> np.ndarray:
         """``minus(y, h(t, x, u, p))``: what a measurement says beyond the state, (..., dim)."""
+        if not is_symbolic(y):
+            y = check_element(f"measurement {self.measurement.name}", y, self.group, batch=True)
         return self.group.minus(y, self.function(t, x, u, p))

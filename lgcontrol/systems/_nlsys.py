@@ -45,7 +45,7 @@ def to_nlsys(
         `control.lqr` and linear controllers; ``ε = 0`` with zero input is an equilibrium.
     about : TrimPoint, or state of shape (nq,)
         An equilibrium or relative equilibrium, for "error".
-    inputs : {"control", "disturbance", "noise", "all"}
+    inputs : {"control", "measured", "disturbance", "noise", "all"}
         Inputs to keep; the others are nominal ("group") or as in `about` ("error").
 
     Returns

@@ -81,7 +81,7 @@ def rollout(
     >>> SO2.log(run.x[-1]).round(12)
     array([1.])
     """
-    given = _Given.check(system, x0, u, dt, steps, t0, p)
+    given = _RolloutArguments.check(system, x0, u, dt, steps, t0, p)
     method = given.choice(system) if method == "auto" else method
     run = rollout_function(system, given.count, method, substeps)
     made = run(given.t[:-1, None], given.x0, given.u, given.p, given.dt)
@@ -153,7 +153,7 @@ def rollout_derivatives(
     >>> made.A.ravel().round(9), made.B.shape
     (array([0.8, 0.8, 0.8]), (3, 1, 1))
     """
-    given = _Given.check(system, x0, u, dt, steps, t0, p)
+    given = _RolloutArguments.check(system, x0, u, dt, steps, t0, p)
     method = given.choice(system) if method == "auto" else method
     one = step_derivatives(system, method, substeps, parameters=parameters)
     key = ("rollout_derivatives", given.count, one)
@@ -184,7 +184,7 @@ def _with_columns(step: ModelFunction) -> ModelFunction:
 
 
 @dataclass(frozen=True)
-class _Given:
+class _RolloutArguments:
     """Arguments of a rollout, checked and complete."""
 
     x0: np.ndarray
@@ -204,7 +204,7 @@ class _Given:
         steps: int | None,
         t0: Any,
         p: Any,
-    ) -> _Given:
+    ) -> _RolloutArguments:
         dt = sample_time(system, dt)
         start = check_state(system, "x0", x0, batch=True)
         u = _input_sequence(system, u, steps)
@@ -261,7 +261,11 @@ def _warn(
 
 
 def _instability(
-    system: SystemDefinition, given: _Given, x: np.ndarray, method: str | Method, substeps: int
+    system: SystemDefinition,
+    given: _RolloutArguments,
+    x: np.ndarray,
+    method: str | Method,
+    substeps: int,
 ) -> str:
     """Say that the steps let modes grow that do not; empty where they keep up.
 

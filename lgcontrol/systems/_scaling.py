@@ -54,7 +54,14 @@ def balancing_units(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def balanced(A: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """A in other units of the states."""
+    """A in other units of the states.
+
+    Parameters
+    ----------
+    A : ndarray, shape (n, n)
+    units : ndarray, shape (n,)
+        Of `balancing_units`.
+    """
     return A * units / units[:, None]
 
 

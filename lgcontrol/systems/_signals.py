@@ -13,10 +13,10 @@ import numpy as np
 from ..codegen import UnknownNameError, is_symbolic, unknown_name
 from ..groups import LieGroup
 
-Role = Literal["control", "disturbance", "noise"]
-"""What an input is: commanded, acting from outside, or noise of sensors."""
+Role = Literal["control", "measured", "disturbance", "noise"]
+"""What an input is: commanded, measured (as by an IMU), acting from outside, or noise."""
 
-InputChoice = Literal["control", "disturbance", "noise", "all"]
+InputChoice = Literal["control", "measured", "disturbance", "noise", "all"]
 """A role, or the inputs of all roles."""
 
 
@@ -34,8 +34,8 @@ class Input:
     nominal : float
         Value when nothing else is said, and about which linearizations are taken; within the
         bounds.
-    role : {"control", "disturbance", "noise"}
-        Controllers see controls only; simulations feed the others.
+    role : {"control", "measured", "disturbance", "noise"}
+        Controllers see controls only; simulations feed the others, logs feed measured ones.
 
     Examples
     --------
@@ -80,21 +80,56 @@ class Parameter:
     unit : str
     nominal : float
         Value used unless another is given.
+    lower, upper : float
+        Range of values that make sense, infinite by default: no mass is negative. Others are
+        refused wherever values are given; functions of the system trust the ``p`` they get.
 
     Examples
     --------
-    >>> Parameter("mass", "kg", 1.2).nominal
-    1.2
+    >>> mass = Parameter("mass", "kg", 1.2, lower=0.0)
+    >>> mass.check(-1.0)
+    Traceback (most recent call last):
+    ...
+    ValueError: parameter 'mass' = -1 kg is outside its range [0, inf] kg
     """
 
     name: str
     unit: str = ""
     nominal: float = 0.0
+    lower: float = -inf
+    upper: float = inf
 
     def __post_init__(self) -> None:
         check_name("parameter", self.name)
         if not isfinite(self.nominal):
             raise ValueError(f"parameter {self.name!r}: nominal {self.nominal} is not finite")
+        if not self.lower <= self.upper:
+            raise ValueError(
+                f"parameter {self.name!r}: [{self.lower}, {self.upper}] is not an interval"
+            )
+        if not self.lower <= self.nominal <= self.upper:
+            self.check(self.nominal)
+
+    def check(self, value: Any, where: str = "") -> None:
+        """Refuse values outside of the range.
+
+        Parameters
+        ----------
+        value : float or array_like
+        where : str
+            Put before the message.
+
+        Raises
+        ------
+        ValueError
+        """
+        wrong = np.ravel(np.less(value, self.lower) | np.greater(value, self.upper))
+        if wrong.any():
+            given = float(np.ravel(value)[np.argmax(wrong)])
+            raise ValueError(
+                f"{where}parameter {self.name!r} = {given:g} {self.unit}".rstrip()
+                + f" is outside its range [{self.lower:g}, {self.upper:g}] {self.unit}".rstrip()
+            )
 
 
 _Signal = TypeVar("_Signal", Input, Parameter)
@@ -155,8 +190,30 @@ def set_by_name(
     return made
 
 
+def set_parameters(parameters: Sequence[Parameter], values: Mapping[str, Any]) -> Any:
+    """Vector (..., n) of nominal values with some put in by name, each within its range."""
+    made = set_by_name("parameter", names_of(parameters), nominal_of(parameters), values)
+    known = {entry.name: entry for entry in parameters}
+    for name, value in values.items():
+        if not is_symbolic(value):
+            known[name].check(value)
+    return made
+
+
+def check_parameters(parameters: Sequence[Parameter], p: np.ndarray) -> np.ndarray:
+    """Values (..., n) of all parameters, each within its range."""
+    for k, entry in enumerate(parameters):
+        entry.check(p[..., k])
+    return p
+
+
 def control_name(name: str) -> str:
-    """Name of a signal as python-control allows it: there a dot separates system and signal."""
+    """Name of a signal as python-control allows it: there a dot separates system and signal.
+
+    Parameters
+    ----------
+    name : str
+    """
     return name.replace(".", "_")
 
 

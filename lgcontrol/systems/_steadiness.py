@@ -214,6 +214,9 @@ class TrimPoint:
     kind : str
         "equilibrium" or "relative equilibrium"; "none" for the best iterate of a failure.
     system : System
+    moved : ndarray, shape (dim,), or None
+        ``minus(x, x_given)`` where `trim` was given a state that no input holds, and this is
+        another one; None where it is the one given, or none was.
     """
 
     x: np.ndarray
@@ -223,16 +226,25 @@ class TrimPoint:
     rate: np.ndarray
     kind: Kind
     system: SystemDefinition
+    moved: np.ndarray | None = None
 
     def __repr__(self) -> str:
-        """Kind, state and input to five digits, and the rate where it is not zero."""
+        """Kind, state and input to five digits, the rate where it is not zero, what moved."""
         kind = "no equilibrium" if self.kind == "none" else self.kind
         values = {"x": self.x, "u": self.u}
         if self.kind != "equilibrium":
             values["rate"] = self.rate
         layout = {"precision": 5, "suppress_small": True, "max_line_width": 10**6}
         shown = (f"{name}={np.array2string(value, **layout)}" for name, value in values.items())
-        return f"TrimPoint({self.system.name!r}, {kind}, {', '.join(shown)})"
+        return f"TrimPoint({self.system.name!r}, {kind}, {', '.join(shown)}{self._other()})"
+
+    def _other(self) -> str:
+        """Say that it is not the state that was given, and where it is furthest from it."""
+        if self.moved is None:
+            return ""
+        state, k = self.system.state, int(np.argmax(np.abs(self.moved)))
+        by = f"{self.moved[k]:.3g} {state.tangent_units[k]}".rstrip()
+        return f", not the state given: {state.tangent_names[k]} is {by} from it"
 
     def __call__(self, t: Any) -> TrajectoryPoint:
         """State and input at times t [s], a float or shape (k,)."""

@@ -9,8 +9,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import ModelFunction, Value
-from ..integrators import LiftedMotion, Method, Motion, get_method
-from ..integrators._problem import nan_as_infinite
+from ..integrators import LiftedMotion, Method, Motion, get_method, nan_as_infinite
 from ._definition import SystemDefinition
 from ._tracing import SystemFunction, shapes_of, symbols_of
 
@@ -36,6 +35,12 @@ def resolved_step(
 
     The residual is the largest of the substeps, next to what is tolerated (see
     `lgcontrol.integrators.Step`).
+
+    Parameters
+    ----------
+    system : System
+    method : str or Method
+    substeps : int
     """
     scheme = _method_for(system, method, substeps)
     if system.is_discrete or not scheme.solves:
@@ -83,7 +88,15 @@ def step_residuals(
 
 
 def unsolved(system: SystemDefinition, method: str | Method, residual: np.ndarray) -> str:
-    """Say where the equations of steps were not solved; nothing where they all were."""
+    """Say where the equations of steps were not solved; nothing where they all were.
+
+    Parameters
+    ----------
+    system : System
+    method : str or Method
+    residual : ndarray
+        Of `step_residuals`.
+    """
     missed = ~(residual <= 1)
     if not missed.any():
         return ""

@@ -165,7 +165,7 @@ def controllability(
     Parameters
     ----------
     linearization : Linearization
-    inputs : {"control", "disturbance", "noise", "all"}
+    inputs : {"control", "measured", "disturbance", "noise", "all"}
     tolerance : float
         A new direction counts when it is longer than this next to the size of the balanced A.
 
@@ -238,6 +238,13 @@ def is_stabilizable_when_sampled(A: np.ndarray, B: np.ndarray, tolerance: float 
     """Whether what B does not reach dies out in ``ε⁺ = A ε + B δu``.
 
     Sampled at a multiple of its half period, an oscillation is out of reach of its input.
+
+    Parameters
+    ----------
+    A : ndarray, shape (n, n)
+    B : ndarray, shape (n, m)
+    tolerance : float
+        Share of the largest singular value below which one is zero.
     """
     _, outside, _, A = _reached(A, B, tolerance)
     left = _spectrum(outside.T @ A @ outside, A).growth(is_discrete=True)

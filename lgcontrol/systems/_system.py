@@ -16,7 +16,15 @@ from ._step import IncrementDerivatives, step_function
 
 
 def not_a_system(name: str, value: object) -> str:
-    """Message for something that should have been a System; trees and bodies make one."""
+    """Message for something that should have been a System; trees and bodies make one.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument.
+    value : object
+        What was given.
+    """
     remedy = "; give its .system()" if callable(getattr(value, "system", None)) else ""
     if type(value).__module__.startswith("control."):
         remedy = "; System.from_control(model) makes one"

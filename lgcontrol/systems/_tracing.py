@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from math import inf
 from pathlib import Path
 from typing import Any, Protocol, TypeGuard
 
@@ -18,9 +17,17 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import ModelFunction, Shape, Value, check_shape, format_shape
-from ..groups import LieGroup, check_element
+from ..groups import LieGroup, Product, check_element
 from ._errors import ErrorCoordinates
-from ._signals import Input, Parameter, choose_inputs, names_of, nominal_of, set_by_name
+from ._signals import (
+    Input,
+    Parameter,
+    check_parameters,
+    choose_inputs,
+    names_of,
+    nominal_of,
+    set_parameters,
+)
 
 Field = Callable[..., Any]
 """A callable (t, x, u, p) → column, on CasADi columns."""
@@ -82,15 +89,14 @@ class SystemFunction(ModelFunction):
         defaults: Mapping[str, Any],
     ) -> None:
         super().__init__(function, shapes=shapes, defaults=defaults)
-        self._names = names_of(system.parameters)
-        self._nominal = nominal_of(system.parameters)
+        self._parameters = system.parameters
         self._dim = system.state.dim
         self._advice = {"u": input_count(system), "p": parameter_names(system)}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """As for a ModelFunction, with what is known of the system."""
         _, (function, shapes, defaults, _, wanted) = super().__reduce__()
-        known = {key: getattr(self, key) for key in ("_names", "_nominal", "_dim", "_advice")}
+        known = {key: getattr(self, key) for key in ("_parameters", "_dim", "_advice")}
         return _rebuild, (function, shapes, defaults, known, wanted)
 
     def _general(self, values: tuple[Value, ...]) -> Any:
@@ -98,7 +104,7 @@ class SystemFunction(ModelFunction):
         if "p" in self.arguments:
             k = self.arguments.index("p")
             if isinstance(values[k], Mapping):
-                p = set_by_name("parameter", self._names, self._nominal.copy(), values[k])
+                p = set_parameters(self._parameters, values[k])
                 return self(*values[:k], p, *values[k + 1 :])
         try:
             return super()._general(values)
@@ -507,7 +513,8 @@ def complete_input(
 def input_count(system: Signature) -> str:
     """Say what the inputs of a system are, and how to get all from the controls."""
     counts = Counter(entry.role for entry in system.inputs)
-    words = {"control": "control", "disturbance": "disturbance", "noise": "noise input"}
+    words = {entry.role: entry.role for entry in system.inputs}
+    words |= {"measured": "measured input", "noise": "noise input"}
     parts = [f"{n} {words[role]}{'s' * (n != 1)}" for role, n in counts.items()]
     text = f"{system.name} has {' + '.join(parts) or 'no inputs'}"
     if len(counts) > 1 and counts["control"]:
@@ -520,15 +527,14 @@ def complete_parameters(system: Signature, p: Any, *, batch: bool = False) -> np
     if p is None:
         return nominal_of(system.parameters)
     if isinstance(p, Mapping):
-        names, nominal = names_of(system.parameters), nominal_of(system.parameters)
-        return set_by_name("parameter", names, nominal, p)
+        return set_parameters(system.parameters, p)
     given = check_shape("p", p, (None,), batch=batch)
     if given.shape[-1] != len(system.parameters):
         expected = format_shape((len(system.parameters),), batch)
         raise ValueError(
             f"p has shape {given.shape}, expected {expected}: {parameter_names(system)}"
         )
-    return given
+    return check_parameters(system.parameters, given)
 
 
 def parameter_names(system: Signature) -> str:
@@ -548,14 +554,39 @@ def tangent_advice(dim: int) -> str:
 
 
 def check_state(system: Signature, name: str, x: Any, *, batch: bool = False) -> np.ndarray:
-    """State from outside, normalised; a point or a tangent vector is told from it."""
+    """State from outside as `check_element` takes it; points and tangent vectors are told.
+
+    Parameters
+    ----------
+    system : System
+    name : str
+        What messages call it.
+    x : array_like, shape (nq,) or (..., nq)
+    batch : bool
+        Whether leading axes are allowed.
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    TypeError
+        If it is a point with an input.
+    ValueError
+        If it has another size, is not finite, or off the group by more than 1e-6.
+    """
     if hasattr(x, "x") and hasattr(x, "u"):
         raise TypeError(f"{name} must be a state of {system.name}: give the point's .x")
     try:
-        return check_element(name, x, system.state, batch=batch, tolerance=inf)
+        return check_element(name, x, system.state, batch=batch)
     except ValueError as error:
-        if np.shape(x)[-1:] == (system.state.dim,) != (system.state.nq,):
-            raise ValueError(f"{error}: {tangent_advice(system.state.dim)}") from None
+        size, state = np.shape(x)[-1:], system.state
+        if size == (state.dim,) != (state.nq,):
+            raise ValueError(f"{error}: {tangent_advice(state.dim)}") from None
+        if size != (state.nq,) and isinstance(state, Product):
+            sizes = ", ".join(f"{key} ({block.nq})" for key, block in state.blocks.items())
+            raise ValueError(f"{error}: the coordinates of {sizes}") from None
         raise
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..codegen import check_shape
 from ..groups import LieGroup, Product, check_element, describe_group, group_from_description
-from ..io._archive import DAMAGE, damage_reason, read_archive, write_archive
+from ..io import DAMAGE, damage_reason, read_archive, write_archive
 from ._signals import Input, as_signals
 
 if TYPE_CHECKING:
@@ -401,7 +401,15 @@ def _load(path: Path, group: LieGroup | None, largest: int) -> Trajectory:
 
 
 def read_group(path: Path, description: Any) -> LieGroup:
-    """Group that a file describes; a group of the user's own has to be given."""
+    """Group that a file describes; a group of the user's own has to be given.
+
+    Parameters
+    ----------
+    path : Path
+        What messages name.
+    description : object
+        As the file says it.
+    """
     try:
         return group_from_description(description)
     except DAMAGE:

@@ -14,7 +14,7 @@ import scipy
 
 from ..codegen import UnknownNameError, check_shape, unknown_name
 from ..groups import LieGroup, check_element
-from ._blocks import block_slices, blocks_of
+from ._blocks import block_slices, blocks_of, place_of
 from ._definition import SystemDefinition
 from ._derivatives import field_derivatives
 from ._steadiness import NO_GRADIENT, TrimPoint, classify, follow
@@ -59,7 +59,9 @@ def trim(
         Guess for the controls, and values of disturbances and noise; nominal if left out, as are
         the others where controls alone are given.
     where : mapping of str to float or array_like, optional
-        Values of coordinates ("pose.z"), whole blocks ("twist") and inputs ("thrust").
+        Values of coordinates ("pose.z"), whole blocks ("twist"), joints ("elbow", or
+        "configuration.elbow") and inputs ("thrust"); where an input has the name of its joint,
+        "state.elbow" is the angle, "input.elbow" the torque.
     position : array_like, optional
         Values of the coordinates x, y, z of the first block that has them, in m.
     moving : str, sequence of str, or bool
@@ -109,11 +111,12 @@ def trim(
     wishes = read_wishes(system, where or {}, position)
     x, u = x.copy(), u.copy()
     set_wishes(system, wishes, x, u)
-    x = check_element("x", x, system.state, tolerance=inf)
+    # Single coordinates of a quaternion or a circle may be wished for: the others follow.
+    x = check_element("x with its wishes", x, system.state, tolerance=inf)
     free = np.array([i for i in system.input_index() if i not in wishes.inputs], dtype=int)
     blocks = read_moving(system, moving, wishes, p)
     bounds = _bounds(system, wishes, free)
-    limits = Limits.of(system, wishes)
+    limits = TrimLimits.of(system, wishes)
     if is_given:
         _warn_beyond(system, x)
     else:
@@ -122,7 +125,9 @@ def trim(
     if not (blocks or conditions):
         _refuse_without_support(system, t, [at for at, _ in starts], u, p)
 
-    def solve(symmetry: bool, limits: Limits, hold: bool = False) -> tuple[Equations, Nearest]:
+    def solve(
+        symmetry: bool, limits: TrimLimits, hold: bool = False
+    ) -> tuple[TrimEquations, Nearest]:
         equations = trim_equations(system, wishes, blocks, conditions or {}, symmetry=symmetry)
 
         def evaluate(x: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -131,7 +136,9 @@ def trim(
 
         scale, tried = _scales(*bounds, u[free]), []
         rows = row_scales(evaluate, starts, scale)
-        problem = Descent(system.state, evaluate, (x, u), free, bounds, limits, scale, rows, hold)
+        problem = TrimDescent(
+            system.state, evaluate, (x, u), free, bounds, limits, scale, rows, hold
+        )
         for start in starts[:1] if hold else starts:
             tried.append(problem.solve(start))
             if tried[-1].solved:
@@ -141,7 +148,10 @@ def trim(
     def point(found: Nearest, at: np.ndarray) -> TrimPoint:
         by = _cleared(found.u, u)
         kind = classify(system, t, at, by, p) if found.solved else "none"
-        return TrimPoint(at, by, t, p, system.f(t, at, by, p), kind, system)
+        moved = system.state.minus(at, x)
+        is_other = is_given and bool((np.abs(moved) > OTHER).any())
+        rate = system.f(t, at, by, p)
+        return TrimPoint(at, by, t, p, rate, kind, system, moved if is_other else None)
 
     held = point(solve(True, limits, hold=True)[1], x)
     if held.kind != "none":
@@ -154,7 +164,7 @@ def trim(
     if found.solved:  # without the equations of a symmetry, or they do not suffice
         raise TrimError(_not_a_symmetry(system, result), "not a symmetry", result)
     if len(limits):
-        beyond = solve(True, Limits.none())[1]
+        beyond = solve(True, TrimLimits.none())[1]
         result = point(beyond, _cleared(beyond.x, x))
         if result.kind != "none":
             names = _beyond(system, result.x)
@@ -200,7 +210,7 @@ def _starts(
     u: np.ndarray,
     free: np.ndarray,
     bounds: tuple[np.ndarray, np.ndarray],
-    limits: Limits,
+    limits: TrimLimits,
 ) -> Iterable[tuple[np.ndarray, np.ndarray]]:
     yield x, u
     rng = np.random.default_rng(0)
@@ -216,7 +226,7 @@ def _starts(
 
 
 @dataclass(frozen=True, eq=False)
-class Limits:
+class TrimLimits:
     """Limits of coordinates that are entries of the tangent vector as well, such as joints.
 
     Attributes
@@ -231,12 +241,12 @@ class Limits:
     upper: np.ndarray
 
     @classmethod
-    def none(cls) -> Limits:
+    def none(cls) -> TrimLimits:
         """No limits."""
         return cls(np.zeros(0, int), np.zeros(0, int), np.zeros(0), np.zeros(0))
 
     @classmethod
-    def of(cls, system: SystemDefinition, wishes: Wishes) -> Limits:
+    def of(cls, system: SystemDefinition, wishes: Wishes) -> TrimLimits:
         """Those of a system; a wish for a coordinate counts before its limits."""
         lower, upper = system.state_limits
         E, other = (system.state.rate_matrix(system.state.random(seed)) for seed in (0, 1))
@@ -361,7 +371,7 @@ class Wishes:
 
 
 @dataclass(frozen=True, eq=False)
-class Equations:
+class TrimEquations:
     """Rows that must vanish.
 
     Attributes
@@ -381,25 +391,24 @@ def read_wishes(system: SystemDefinition, where: Mapping[str, Any], position: An
     wishes = Wishes()
     names = list(system.state.coordinate_names)
     blocks = blocks_of(system.state)
-    # Joints of one coordinate by their own names, where these are not those of inputs.
+    # Joints of one coordinate by their own names.
     inner = {
         name: part.start
         for name, part in block_slices(system.state)[0].items()
         if part.stop - part.start == 1
     }
-    for name, value in where.items():
-        places = (name in names) + (name in blocks) + (name in system.input_names)
-        if places > 1:
-            raise ValueError(f"where: {name!r} names a state and an input of {system.name}")
-        if name in names:
-            wishes.coordinates[names.index(name)] = _number(f"where[{name!r}]", value)
+    for key, value in where.items():
+        of_state = {*names, *blocks, *inner}
+        place, name = place_of("where", key, of_state, system.input_names)
+        what = f"where[{key!r}]"
+        if place == "input":
+            wishes.inputs[system.input_names.index(name)] = _number(what, value)
+        elif name in names:
+            wishes.coordinates[names.index(name)] = _number(what, value)
         elif name in blocks:
-            group = blocks[name][0]
-            wishes.blocks[name] = check_element(f"where[{name!r}]", value, group, tolerance=inf)
-        elif name in inner and name not in system.input_names:
-            wishes.coordinates[inner[name]] = _number(f"where[{name!r}]", np.squeeze(value))
-        elif name in system.input_names:
-            wishes.inputs[system.input_names.index(name)] = _number(f"where[{name!r}]", value)
+            wishes.blocks[name] = check_element(what, value, blocks[name][0])
+        elif name in inner:
+            wishes.coordinates[inner[name]] = _number(what, np.squeeze(value))
         else:
             valid = [*names, *blocks, *system.input_names]
             raise UnknownNameError(unknown_name("state, block or input", name, valid))
@@ -469,7 +478,7 @@ def trim_equations(
     conditions: Mapping[str, Callable[..., Any]],
     *,
     symmetry: bool = True,
-) -> Equations:
+) -> TrimEquations:
     """Write the equations of a (relative) equilibrium with wishes and conditions.
 
     The field must vanish in blocks that do not move, and projection leave the state alone. Along
@@ -522,7 +531,7 @@ def trim_equations(
         ca.vertcat(Df[rates, :], ca.jacobian(column, x) @ state.rate_matrix(x)),
         ca.vertcat(Bf[rates, :], ca.jacobian(column, u)),
     ]
-    return Equations(
+    return TrimEquations(
         [f"rate of {state.tangent_names[i]}" for i in rates] + [name for _, name, _ in rows],
         [units[i] for i in rates] + [unit for _, _, unit in rows],
         ca.Function(
@@ -552,6 +561,7 @@ def _change(system: SystemDefinition, keep: ca.DM) -> ca.Function:
 WEIGHTS = (0.3, 0.03, 1e-3, 1e-5, 0.0)
 # Inputs are near to those given only as far as the state leaves them free: they are not traded.
 EFFORT = 1e-4
+OTHER = 1e-6  # from the state that was given, in tangent coordinates: another one
 MAX_STEPS = 40  # each weight starts where the one before ended, and most take three
 SOLVED = 1e-9  # scaled residual; quadratic convergence leaves 1e-14 where the equations are regular
 
@@ -597,7 +607,7 @@ def row_scales(
     equations : callable
     points : sequence of (x, u)
     scale : ndarray
-        See `Descent`.
+        See `TrimDescent`.
 
     Returns
     -------
@@ -616,7 +626,7 @@ def in_scaled_variables(jacobian: np.ndarray, scale: np.ndarray) -> np.ndarray:
 
 
 @dataclass
-class Descent:
+class TrimDescent:
     """Solve ``r(x, u) = 0`` near a target, inputs within bounds, coordinates within limits.
 
     Attributes
@@ -630,7 +640,7 @@ class Descent:
         Positions of the free inputs in u.
     bounds : pair of ndarray
         Of the free inputs.
-    limits : Limits
+    limits : TrimLimits
     scale : ndarray
         Size of a change of each free input that counts like one rad, m, m/s of the state.
     row_scale : ndarray
@@ -644,7 +654,7 @@ class Descent:
     target: tuple[np.ndarray, np.ndarray]
     free: np.ndarray
     bounds: tuple[np.ndarray, np.ndarray]
-    limits: Limits
+    limits: TrimLimits
     scale: np.ndarray
     row_scale: np.ndarray
     holds: bool = False
@@ -747,7 +757,7 @@ class Descent:
 
 def _infeasible(
     system: SystemDefinition,
-    equations: Equations,
+    equations: TrimEquations,
     best: Nearest,
     u: np.ndarray,
     free: np.ndarray,

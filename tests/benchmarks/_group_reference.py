@@ -2,7 +2,8 @@
 
 Everything is defined on SE(3) through power series (which need no case distinction), and restricted
 to the other groups by their selection matrices. Derivatives are central differences with a step of
-1e-25 in eighty-digit arithmetic.
+1e-25 in eighty-digit arithmetic. Arrays stand left of numbers: mpmath's numbers, multiplied with an
+array on their right, first try to read its text as a number.
 """
 
 from collections.abc import Callable
@@ -35,15 +36,15 @@ class Reference:
         v, w = twist[:3], twist[3:]
         s = w @ w
         turn = _cross(w, v)
-        p = v + _entire(s, 2) * turn + _entire(s, 3) * _cross(w, turn)
-        q = np.append(_entire(s / 4, 1) / 2 * w, _entire(s / 4, 0))
+        p = v + turn * _entire(s, 2) + _cross(w, turn) * _entire(s, 3)
+        q = np.append(w * (_entire(s / 4, 1) / 2), _entire(s / 4, 0))
         return np.array(self.pack(p, q, w[2]))
 
     def log(self, X: Array) -> Array:
         p, w = (np.array(part) for part in self.unpack(X))
         s = w @ w
         W = _skew(w)
-        J = _eye(3) + _entire(s, 2) * W + _entire(s, 3) * (W @ W)
+        J = _eye(3) + W * _entire(s, 2) + W @ W * _entire(s, 3)
         return self._left_inverse @ np.concatenate([_solve(J, p), w])
 
     def left_jacobian(self, d: Array) -> Array:
@@ -102,7 +103,7 @@ def derivatives(function: Callable[[Array], Array], x: Any, orders: int = 2) -> 
     """Value, first and second derivatives at x, rounded to doubles; derivative axes are last."""
     with mpmath.workdps(DIGITS):
         x, h = exact(x), mpmath.mpf(STEP)
-        steps = h * _eye(len(x))
+        steps = _eye(len(x)) * h
         centre = function(x)
         results = [centre]
         if orders >= 1:
@@ -144,18 +145,20 @@ def _dexp(twist: Array) -> Array:
     s = twist[3:] @ twist[3:]
     power = [mpmath.mpf(1), 0, 0, 0, 0]  # coefficients of adⁿ on ad⁰ … ad⁴
     total, factor = [mpmath.mpf(0)] * 5, mpmath.mpf(1)
-    for n in range(120):  # π¹²⁰/120! is 1e-139
+    least, n = mpmath.mpf(10) ** (-DIGITS - 10), 0
+    while n < 5 or factor * max(map(abs, power)) > least:
         total = [a + factor * b for a, b in zip(total, power, strict=True)]
-        factor /= n + 2
+        n += 1
+        factor /= n + 1
         a0, a1, a2, a3, a4 = power
         power = [0, a0 - s * s * a4, a1, a2 - 2 * s * a4, a3]
     square = ad @ ad
     return (
-        total[0] * _eye(6)
-        + total[1] * ad
-        + total[2] * square
-        + total[3] * (square @ ad)
-        + total[4] * (square @ square)
+        _eye(6) * total[0]
+        + ad * total[1]
+        + square * total[2]
+        + square @ ad * total[3]
+        + square @ square * total[4]
     )
 
 
@@ -165,9 +168,9 @@ def _vector(q: Array) -> Array:
     ratio = (v @ v) / (w * w) if w else mpmath.inf
     if ratio < mpmath.mpf("1e-4"):
         series = sum((-ratio) ** k / (2 * k + 1) for k in range(DIGITS // 4 + 5))
-        return 2 * series / w * v
+        return v * (2 * series / w)
     n = mpmath.sqrt(v @ v)
-    return 2 * mpmath.atan2(n, w) / n * v
+    return v * (2 * mpmath.atan2(n, w) / n)
 
 
 def _skew(v: Array) -> Array:
@@ -190,5 +193,5 @@ def _solve(A: Array, B: Array) -> Array:
         M[k] = M[k] / M[k, k]
         for i in range(n):
             if i != k:
-                M[i] = M[i] - M[i, k] * M[k]
+                M[i] = M[i] - M[k] * M[i, k]
     return M[:, n:].reshape(np.shape(B))

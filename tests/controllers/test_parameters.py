@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 
 from lgcontrol.codegen import _backend
-from lgcontrol.controllers import LQR, MPC, ComputedTorque, GeometricPD, GravityPD
+from lgcontrol.controllers import LQR, MPC, Adapted, ComputedTorque, GeometricPD, GravityPD
 from lgcontrol.groups import Rn
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.optimal import Bound, OptimalControlProblem, Residual, SQPSolver
+from lgcontrol.simulation import simulate
 from lgcontrol.systems import Input, Parameter, System
 
 from ..optimal.examples import pendulum
@@ -178,26 +179,137 @@ def test_gains_stay_and_inputs_follow():
     assert direct.parameters == {"gravity": 2.0}
 
 
-@pytest.mark.parametrize("solver", ["sqp", "interior_point"])
-def test_a_parameter_that_makes_modes_fast_gets_substeps_in_the_next_call(solver):
+def lag_mpc(**options):
     lag = System(
         "lag", Rn(2), lambda t, x, u, p: ca.vertcat(x[1], p[0] * (u - x[1])),
         inputs=[Input("speed", "m/s", -5.0, 5.0)], parameters=[Parameter("rate", "1/s", 1.0)],
     )  # fmt: skip
+    return MPC(lag, 10, 0.1, Q=1.0, R=0.1, reference=[0.0, 0.0], **options)
 
-    def made(**options):
-        return MPC(lag, 10, 0.1, Q=1.0, R=0.1, reference=[0.0, 0.0], solver=solver, **options)
 
-    fast = {"rate": 200.0}
-    mpc, fresh = made(), made(p=fast)
-    start, expected = [1.0, 0.0], fresh(0.0, [1.0, 0.0])
+FAST = {"rate": 200.0}
+
+
+@pytest.mark.parametrize("solver", ["sqp", "interior_point"])
+def test_nothing_is_built_in_a_call_for_parameters_that_make_modes_too_fast(solver):
+    mpc, slow = lag_mpc(solver=solver), lag_mpc(solver=solver)
+    start = [1.0, 0.0]
+    assert mpc(0.0, start) == slow(0.0, start)
+    own, solves = mpc.solver, mpc.substeps
+    expected = slow(0.1, start)
+    assert mpc(0.1, start, p=FAST) == pytest.approx(expected, abs=ROUNDING)
+    assert mpc.solver is own and mpc.substeps == solves
+    assert mpc.info.status == "unsolved"
+    assert "lag: the fastest modes need 8 substeps of rk4" in mpc.info.message
+    assert "prepare()" in mpc.info.message
+    mpc(0.2, start)
+    assert mpc.info.status == "ok"
+
+
+@pytest.mark.parametrize("solver", ["sqp", "interior_point"])
+def test_preparing_takes_the_substeps_that_parameters_need(solver):
+    mpc, fresh = lag_mpc(solver=solver), lag_mpc(solver=solver, p=FAST)
+    start = [1.0, 0.0]
+    expected = fresh(0.0, start)
     mpc(0.0, start)
-    assert mpc.substeps < fresh.substeps
-    asked = mpc(0.1, start, p=fast)
-    assert mpc.substeps == fresh.substeps
-    assert asked == pytest.approx(expected, abs=1e-3)
-    mpc(0.2, start)  # the slow one again, with steps that are short enough for both
-    mpc.parameters = fast
-    for k in range(3, 8):
+    mpc.parameters = FAST
+    mpc.prepare(0.1, start)
+    assert mpc.substeps == fresh.substeps > 1
+    for k in range(1, 6):
         asked = mpc(0.1 * k, start)
+        assert mpc.info.status == "ok"
     assert asked == pytest.approx(expected, abs=0.01)  # the barrier of real-time steps stays
+
+
+def test_parameters_may_be_functions_of_time():
+    """In a call, set, in a copy and in a run: the same as the numbers they return."""
+    moving = goal_seeker(p={"goal": lambda t: 1.0 + t, "mass": 2.0})
+    numbers, called, set_ = goal_seeker(p={"mass": 2.0}), goal_seeker(), goal_seeker()
+    set_.parameters = {"goal": lambda t: 1.0 + t}
+    set_.parameters = {"mass": 2.0}  # the function stays
+    copied = goal_seeker(p={"goal": 7.0}).with_parameters(
+        {"goal": lambda t: 1.0 + t, "mass": lambda t: 2.0}
+    )
+    for k in range(5):
+        x, t = np.array([0.02 * k, 0.1]), 0.1 * k
+        expected = numbers(t, x, p={"goal": 1.0 + t})
+        answers = [moving(t, x), set_(t, x), copied(t, x)]
+        answers.append(called(t, x, p={"goal": lambda t: 1.0 + t, "mass": 2.0}))
+        assert np.abs(np.array(answers) - expected).max() < ROUNDING
+    assert callable(set_.parameters["goal"]) and set_.parameters["mass"] == 2.0
+    set_.parameters = {"goal": 1.0}
+    assert set_.parameters == {"mass": 2.0, "drag": 0.1, "goal": 1.0}
+    with pytest.raises(ValueError, match="parameter 'goal' at t = 0 s is not finite"):
+        goal_seeker(p={"goal": lambda t: np.nan})
+    with pytest.raises(ValueError, match="unknown parameter 'gaol'"):
+        set_.parameters = {"gaol": lambda t: 1.0}
+
+
+def test_a_function_that_ends_holds_the_input():
+    mpc = goal_seeker(p={"goal": lambda t: 1.0 if t < 0.25 else np.nan})
+    x = np.zeros(2)
+    before = [mpc(0.1 * k, x) for k in range(3)][-1]
+    assert np.array_equal(mpc(0.3, x), before)
+    assert mpc.info.status == "held"
+    assert "parameter 'goal' at t = 0.3 s is not finite" in mpc.info.message
+
+
+def test_a_run_follows_parameters_that_move():
+    """An arm that takes up a load: the law that is told follows better than one that is not."""
+    tree = rod()
+    plant = tree.parametric("rod.mass").system()
+    load = {"rod.mass": lambda t: 2.0 if t < 0.5 else 4.0}
+    ends = []
+    for p in (load, None):
+        law = ComputedTorque(tree, dt=0.01, system=plant, frequency=2.0, p=p)
+        run = simulate(plant, law, x0=[0.5, 0.0], reference=[0.5], seconds=1.5, p=load)
+        ends.append(abs(run.x[-1, 0] - 0.5))
+    assert ends[0] < 1e-3 < 0.1 < ends[1]
+
+
+def test_input_bounds_may_be_parameters():
+    made = goal_seeker().parametric("push.upper", "push.lower")
+    assert made.parameters["push.upper"] == 2.0
+    most = 1.5 - 0.25 * np.arange(5)
+    for mpc in (made, goal_seeker(solver="interior_point").parametric("push.upper")):
+        pushes = [mpc(0.1 * k, [0, 0], p={"push.upper": most[k]}).item() for k in range(5)]
+        assert pushes == pytest.approx(most, abs=0.02)
+        assert (pushes <= most).all()
+    for owner in (made, made.problem):
+        with pytest.raises(ValueError, match="unknown limit 'pull.upper'"):
+            owner.parametric("pull.upper")
+
+
+def independent_controllers():
+    tree, arm = rod(), pendulum(5.0)
+    aside = arm.state.join(angle=[np.cos(0.4), np.sin(0.4)])
+    plant = tree.parametric("rod.mass").system()
+    heavy, gains = {"rod.mass": 3.0}, {"stiffness": 20.0, "damping": 5.0}
+    return {
+        "LQR": (LQR(arm, aside), {"gravity": 2.0}, aside, arm.state.plus(aside, [0.1, 0.0])),
+        "GravityPD": (GravityPD(tree, system=plant, **gains), heavy, [0.2], [0.1, 0.0]),
+        "ComputedTorque": (ComputedTorque(tree, system=plant), heavy, [0.2], [0.1, 0.0]),
+        "MPC": (goal_seeker(), {"goal": 0.3}, [0.0, 0.0], [0.1, 0.0]),
+        "Adapted": (Adapted(goal_seeker()), {"goal": 0.3}, [0.0, 0.0], [0.1, 0.0]),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["LQR", "GravityPD", "ComputedTorque", "MPC", "Adapted"])
+def test_copies_are_independent(name):
+    """Calls of one, with another moving reference, leave the other's answers as they are."""
+    law, values, goal, x = independent_controllers()[name]
+    alone, _, _, _ = independent_controllers()[name]
+    copied = law.with_parameters(values)
+    still = np.asarray(goal, dtype=float)
+    for k in range(4):
+        t = 0.1 * k
+        other = copied(t, x, lambda t: still) if name in ("GravityPD", "ComputedTorque") else None
+        if other is None:
+            copied(t, x, goal)
+        assert np.array_equal(law(t, x, goal), alone(t, x, goal))
+    assert dict(law.parameters) == dict(alone.parameters) != dict(copied.parameters)
+    mine, its = (getattr(one, "controller", one) for one in (law, copied))
+    for key, value in vars(mine).items():
+        if isinstance(value, np.ndarray | list | dict):
+            assert value is not vars(its)[key], key
+    assert not {id(goal) for goal in mine._goals} & {id(goal) for goal in its._goals}

@@ -5,6 +5,8 @@ import numpy as np
 from lgcontrol.groups import (
     SE2,
     SE3,
+    SE23,
+    SEK3,
     SO2,
     SO3,
     Cylindrical,
@@ -34,13 +36,16 @@ GROUPS: tuple[LieGroup, ...] = (
     PlanarHelical(0.2),
     PlanarHelical(0.0),
     PlanarHelical(-0.1, SKEW_AXIS),
+    SE23,
+    SEK3(1),
+    SEK3(3),
     Rn(3),
     Rn(0),
     Product(pose=SE3, twist=Rn(6)),
     Product(Product(SO3, arm=SE2.about(SKEW_AXIS)), wheel=SO2, load=Schoenflies),
 )
 
-MOTIONS = tuple(G for G in GROUPS if not isinstance(G, Product | Rn))
+MOTIONS = tuple(G for G in GROUPS if not isinstance(G, Product | Rn | SEK3))
 """Groups of motions of one body: those inside SE(3)."""
 
 

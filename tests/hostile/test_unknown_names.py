@@ -2,14 +2,21 @@
 
 import pickle
 import re
+from functools import cache
 from pathlib import Path
 
+import casadi as ca
 import pytest
 
 from lgcontrol import Multibody
 from lgcontrol.codegen import UnknownNameError, chain, set_compile_policy, trace
+from lgcontrol.controllers import MPC
 from lgcontrol.groups import SE3, SO3, Product
+from lgcontrol.mechanics import JointProperties, SpatialInertia
 from lgcontrol.models import quadrotor
+from lgcontrol.optimal import Bound, OptimalControlProblem
+from lgcontrol.optimal._statement import build_rows
+from lgcontrol.systems._tracing import symbols_of
 
 ROOMS = [Path(__file__).parents[2] / room for room in ("lgcontrol", "controllers", "models")]
 
@@ -58,3 +65,53 @@ def test_every_room_raises_it():
     ]
     assert len(found) > 40
     assert not [entry for entry in found if entry[1] not in allowed]
+
+
+@cache
+def arm():
+    """Two rods whose inputs have the names of their joints."""
+    rod = SpatialInertia.rod(1.0, length=1.0, center_of_mass=[0.5, 0, 0], axis=[1, 0, 0])
+    held = JointProperties(lower=-1.0, upper=1.0)
+    tree = Multibody()
+    for name, parent in (("shoulder", "world"), ("elbow", "shoulder")):
+        tree = tree.add_body(name, rod, "revolute", parent, axis="y", properties=held)
+    return tree.system()
+
+
+AMBIGUOUS = {
+    "a bound": lambda name: MPC(arm(), horizon=2, dt=0.1, bounds=[Bound(name, -0.1, 0.1)]),
+    "a trim": lambda name: arm().trim(where={name: 0.0}),
+}
+
+
+@pytest.mark.filterwarnings("ignore:plans of")
+@pytest.mark.parametrize("case", AMBIGUOUS)
+def test_a_joint_and_its_torque_are_told_apart(case):
+    with pytest.raises(ValueError, match="'elbow' .* write 'state.elbow' or 'input.elbow'"):
+        AMBIGUOUS[case]("elbow")
+
+
+def bounded(problem):
+    """The only bounded quantity of a problem, and the symbols of its state and input."""
+    t, x, u, p = symbols_of(problem.system)
+    column, _ = build_rows(problem.system, problem.bounds, 2, (t, x, u, p, x), ())
+    return column, x, u
+
+
+def test_what_the_longer_names_mean():
+    for name in ("state.elbow", "configuration.elbow", "configuration.elbow.angle"):
+        problem = OptimalControlProblem(arm(), 2, 0.1, bounds=[Bound(name, -0.1, 0.2)])
+        assert problem.ignored_limits == ("configuration.shoulder.angle",), name
+        column, x, _ = bounded(problem)
+        assert ca.is_equal(column, x[1]), name
+        assert arm().trim(where={name: 0.3}).x[1] == pytest.approx(0.3)
+    problem = OptimalControlProblem(arm(), 2, 0.1, bounds=[Bound("input.elbow", -0.1, 0.2)])
+    assert len(problem.ignored_limits) == 2
+    column, _, u = bounded(problem)
+    assert ca.is_equal(column, u[1])
+    assert arm().trim(where={"input.elbow": 0.5}).u[1] == 0.5
+
+
+def test_limits_that_a_plan_ignores_are_named():
+    with pytest.warns(RuntimeWarning, match="limits of shoulder.angle, elbow.angle: give bounds="):
+        MPC(arm(), horizon=2, dt=0.1)

@@ -447,7 +447,7 @@ def test_unknown_parameters_are_refused_at_once():
     body = RigidBody("body", SE3, ball)
     with pytest.raises(TypeError, match=r"one by one, parametric\('a', 'b'\), got \['mass'\]"):
         body.parametric(["mass"])
-    with pytest.raises(ValueError, match="body: mass must not be negative, got -1 kg"):
+    with pytest.raises(ValueError, match="body: parameter 'mass' = -1 kg is outside"):
         body.with_parameters({"mass": -1.0})
 
 

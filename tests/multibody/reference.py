@@ -1,11 +1,14 @@
 """Models and numbers of the multibody reference data, and what of ours each number checks."""
 
 import json
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from lgcontrol.mechanics import Joint, JointProperties, Multibody, SpatialInertia
+
+from .make_reference import UNUSED
 
 _LETTERS = {"X": "x", "Y": "y", "Z": "z"}
 
@@ -42,7 +45,16 @@ def joint_of(entry) -> Joint:
 
 
 def tree_of(description) -> Multibody:
-    """Tree of a reference description, with its frames."""
+    """Tree of a reference description, with its frames; made once, so its functions are too."""
+    read = {key: description[key] for key in ("model", "gravity", "armature", "frames")}
+    joints = description["joints"]
+    read["joints"] = [{k: x for k, x in j.items() if k not in UNUSED} for j in joints]
+    return _tree_of(json.dumps(read, sort_keys=True))
+
+
+@lru_cache(maxsize=4)  # the traced functions of a tree take memory; tests of a model are neighbours
+def _tree_of(text: str) -> Multibody:
+    description = json.loads(text)
     tree = Multibody(description["model"], gravity=description["gravity"])
     names = ["world"]
     for entry in description["joints"]:

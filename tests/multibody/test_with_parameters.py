@@ -79,18 +79,18 @@ def test_wrong_numbers_are_refused():
     tree = Multibody().add_body("rod", rod, "revolute", properties=JointProperties(damping=1.0))
     with pytest.raises(KeyError, match="Did you mean 'rod.mass'"):
         tree.with_parameters({"rod.mas": 1.0})
-    with pytest.raises(ValueError, match="negative"):
+    with pytest.raises(ValueError, match=r"'rod.damping' = -1 is outside its range \[0, inf\]"):
         tree.with_parameters({"rod.damping": -1.0})
     with pytest.raises(ValueError, match="not finite"):
         tree.with_parameters({"rod.mass": np.nan})
     with pytest.raises(ValueError, match="shape"):
         tree.parametric("rod.mass").with_parameters([1.0, 2.0])
-    with pytest.raises(ValueError, match=r"rod.mass must not be negative, got -1 kg"):
+    with pytest.raises(ValueError, match=r"'rod.mass' = -1 kg is outside its range \[0, inf\] kg"):
         tree.with_parameters({"rod.mass": -1.0})
-    with pytest.raises(ValueError, match=r"rod.mass must not be negative"):
+    with pytest.raises(ValueError, match=r"'rod.mass' = -1 kg"):
         tree.parametric("rod.mass").with_parameters([-1.0])
     with pytest.warns(UserWarning, match="inertia"):
-        tree.with_parameters({"rod.inertia.xx": -1.0})
+        tree.with_parameters({"rod.inertia.xx": 100.0})
 
 
 def test_old_spellings_name_the_new_ones():

@@ -11,11 +11,14 @@ from matplotlib import pyplot
 from matplotlib.figure import Figure
 from PIL import Image
 
+from lgcontrol.controllers import MPC
 from lgcontrol.groups import SE2, SE3, SO2, SO3, Helical, Product, Rn, SO3Group, Translation
+from lgcontrol.optimal import Bound, OptimalControlProblem
 from lgcontrol.plotting import plot_run, plot_trajectory
 from lgcontrol.plotting._draw import grid_size, make_grid, shows_times
 from lgcontrol.plotting._figure import new_figure
-from lgcontrol.systems import Input, System, Trajectory
+from lgcontrol.simulation import SimulationResult, simulate
+from lgcontrol.systems import Input, Parameter, System, Trajectory
 
 from ._runs import T, drive, flight, joints, result, turn
 
@@ -482,3 +485,56 @@ def test_limits_of_the_state_are_dotted():
     assert {line.get_ydata()[0] for line in ax.lines if line.get_linestyle() == ":"} == {-1.1, 0.9}
     with pytest.raises(KeyError, match="unknown coordinate of the state 'w'"):
         plot_run(run, limits={"w": (0.0, 1.0)})
+
+
+def corridor():
+    """Plans of a cart that keep a speed, a thrust, and a distance that is a function."""
+    cart = System(
+        "cart", Rn(2, ("x", "v"), ("m", "m/s")), lambda t, x, u, p: [x[1], u],
+        inputs=[Input("push", "N", -2.0, 2.0)],
+    )  # fmt: skip
+
+    def gap(t, x, u, p):
+        return 1.2 - x[0]
+
+    bounds = [
+        Bound("v", -0.5, 0.5), Bound("push", upper=1.0), Bound(gap, lower="near"),
+        Bound("v", at="terminal", lower=0.0, upper=0.0),
+    ]  # fmt: skip
+    return OptimalControlProblem(
+        cart, 10, 0.2, bounds=bounds, parameters=[Parameter("near", "m", 0.1)],
+        reference=[1.0, 0.0],
+    )  # fmt: skip
+
+
+def levels(figure):
+    """Heights of the dotted lines of each panel."""
+    return {
+        ax.get_title(loc="left"): {float(line.get_ydata()[0]) for line in dotted(ax)}
+        for ax in figure.axes
+    }
+
+
+def test_what_a_controller_keeps_is_drawn_by_itself(tmp_path):
+    problem = corridor()
+    law = MPC(
+        problem.system, horizon=10, dt=0.2, bounds=problem.bounds, parameters=problem.parameters,
+        reference=problem.reference,
+    )  # fmt: skip
+    law.parameters = {"near": 0.15}
+    run = simulate(problem.system, law, x0=[0.0, 0.0], seconds=2.0)
+    assert list(run.bounds) == ["v", "push", "gap"]
+    np.testing.assert_allclose(run.bounds["gap"].values, 1.2 - run.x[:, 0])
+    assert (run.bounds["gap"].lower, run.bounds["v"].upper) == (0.15, 0.5)
+    again = SimulationResult.load(run.save(tmp_path / "run"))
+    assert repr(again.bounds) == repr(run.bounds)
+    drawn = levels(again.plot())
+    assert drawn["velocity (v)"] == {-0.5, 0.5}
+    assert drawn["0.15 ≤ gap"] == {0.15}
+    assert 1.0 in drawn["inputs (push)"]
+
+
+def test_what_a_plan_keeps_is_drawn_by_itself():
+    plan = corridor().solve([0.0, 0.0])
+    drawn = levels(plan.plot())
+    assert drawn["0.1 ≤ gap"] == {0.1} and 0.5 in drawn["velocity (v)"]

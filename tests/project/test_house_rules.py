@@ -238,3 +238,24 @@ def test_methods_named_eval_pass():
 )
 def test_a_planted_package_index_is_found(line):
     assert INDEX.search(line)
+
+
+# Words for one thing in several forms, and two that stand where others are at work.
+SAME_MEANING = {
+    "pose": "where a frame stands: as data, as numbers and symbols, with rates",
+    "samples": "where checks look",
+    "problem": "the C struct of the kernel is a mirror of an optimal control problem",
+    "run": "iterations of the interior point, and a simulation",
+}
+
+
+def test_a_class_name_means_one_thing():
+    """Names of classes, private ones as well, are given once; see rule 1 of the style."""
+    homes: dict[str, list[str]] = {}
+    for path in python_files():
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name.lstrip("_").lower(), []).append(module_name(path))
+    twice = {name: places for name, places in homes.items() if len(places) > 1}
+    assert not {name: places for name, places in twice.items() if name not in SAME_MEANING}
+    assert set(SAME_MEANING) <= set(twice), "a word that is used once needs no excuse"

@@ -6,6 +6,7 @@ mentioned is a file that must be understood first.
 
 import ast
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 import pytest
 
@@ -35,6 +36,26 @@ def imports(source: str, module: str, is_package: bool, known: Iterable[str]) ->
                 inner = f"{base}.{alias.name}"
                 found.add(inner if inner in known else base)
     return (found & known) - {module}
+
+
+def private_imports(source: str, module: str, is_package: bool) -> set[str]:
+    """What a module imports of another room that is not in that room's list of names."""
+    tree, parents = ast.parse(source), module if is_package else module.rpartition(".")[0]
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = parents.split(".")[: len(parents.split(".")) - node.level + 1]
+            base = ".".join([*(above if node.level else []), *filter(None, [node.module])])
+            names = [f"{base}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            inside = any(part.startswith("_") for part in name.split("."))
+            if inside and name.split(".")[0] == FACADE and layer_of(name) != layer_of(module):
+                found.add(name)
+    return found
 
 
 def circles(graph: Mapping[str, Iterable[str]]) -> list[set[str]]:
@@ -75,29 +96,61 @@ def circles(graph: Mapping[str, Iterable[str]]) -> list[set[str]]:
 
 
 PATHS = {module_name(path): path for path in python_files()}
-GRAPH = {
-    name: imports(path.read_text(), name, path.name == "__init__.py", PATHS)
-    for name, path in PATHS.items()
-}
-ROOMS = sorted({layer_of(name) for name in GRAPH} - {FACADE})
+ROOMS = sorted({layer_of(name) for name in PATHS} - {FACADE})
+
+
+@cache
+def graph_of_files() -> dict[str, set[str]]:
+    """Return the modules that each file imports."""
+    return {
+        name: imports(path.read_text(), name, path.name == "__init__.py", PATHS)
+        for name, path in PATHS.items()
+    }
 
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_no_circle_of_files_in_a_room(room):
-    own = {name for name in GRAPH if layer_of(name) == room}
-    found = circles({name: sorted(GRAPH[name] & own) for name in sorted(own)})
+    graph = graph_of_files()
+    own = {name for name in graph if layer_of(name) == room}
+    found = circles({name: sorted(graph[name] & own) for name in sorted(own)})
     large = [sorted(circle) for circle in found if len(circle) > STANDING.get(room, 0)]
     assert not large, f"{room}: {large}"
 
 
 def test_no_circle_between_rooms():
     rooms: dict[str, set[str]] = {room: set() for room in ROOMS}
-    for name, targets in GRAPH.items():
+    for name, targets in graph_of_files().items():
         if layer_of(name) != FACADE:
             rooms[layer_of(name)] |= {layer_of(target) for target in targets} - {FACADE}
     found = circles({room: sorted(targets - {room}) for room, targets in rooms.items()})
     large = [sorted(circle) for circle in found if not circle <= BETWEEN_ROOMS]
     assert not large, large
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_take_from_others_what_these_export(room):
+    """A name that two rooms need is an export: it is documented, and the file may change."""
+    found = {
+        name: sorted(
+            private_imports(PATHS[name].read_text(), name, PATHS[name].name == "__init__.py")
+        )
+        for name in GRAPH
+        if layer_of(name) == room
+    }
+    assert not {name: names for name, names in found.items() if names}
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("from ..groups._so3 import SO3", {"lgcontrol.groups._so3.SO3"}),
+        ("def f():\n    from lgcontrol.groups import _so3", {"lgcontrol.groups._so3"}),
+        ("import lgcontrol.groups._so3", {"lgcontrol.groups._so3"}),
+        ("from ..groups import SO3\nfrom ._b import B\nfrom numpy import _core", set()),
+    ],
+)
+def test_planted_private_imports_are_found(source, expected):
+    assert private_imports(source, "lgcontrol.systems._a", False) == expected
 
 
 @pytest.mark.parametrize(

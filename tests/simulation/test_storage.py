@@ -12,6 +12,7 @@ import pytest
 
 from lgcontrol.groups import SE3, SO3, Helical, Product, Rn, Translation
 from lgcontrol.simulation import (
+    BoundedQuantity,
     Cascade,
     HeldNoise,
     Kick,
@@ -68,7 +69,8 @@ def rich_run() -> SimulationResult:
         disturbances=[HeldNoise({"wind_x": 1.0}, 0.05), Kick(0.1, {"twist": [1] * 6})],
         seed=4,
     )
-    return replace(run, tasks={"tip": TaskError(np.ones((len(run.t), 3)), SO3)})
+    bounds = {"clearance": BoundedQuantity(np.linspace(1, 2, len(run.t)), 0.5, np.inf)}
+    return replace(run, tasks={"tip": TaskError(np.ones((len(run.t), 3)), SO3)}, bounds=bounds)
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import pytest
 
 from lgcontrol.groups import SE3, SO2, Product, Rn
 from lgcontrol.integrators import Mechanical
+from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.systems import Input, Parameter, System, check_system
 
 from ._examples import GRAVITY, RIGID, TWIST, account, satellite, to_body
@@ -168,3 +169,28 @@ def test_coordinates_that_are_rates_of_others_are_found_without_probing(known):
         assert made.velocities == expected
     assert satellite().velocities == {0: 4, 1: 5, 2: 6}  # wheels have speeds without angles
     assert account().velocities == {}
+
+
+@pytest.mark.parametrize("joint", [{"damping": 2.0}, {"damping": 2.0, "friction": 1.0}, {}])
+def test_a_loss_jacobian_of_another_size_is_found(joint):
+    """With losses, without them where the structure is plain, and where there are none at all."""
+    body = SpatialInertia.rod(2.0, length=1.0, center_of_mass=[0, 0, -0.5])
+    properties = JointProperties(**joint)
+    tree = Multibody().add_body("rod", body, "revolute", axis="y", properties=properties)
+    system = tree.system()
+    known = system.structure
+    assert known.is_plain
+    check_system(system, tolerance=1e-5)
+    if joint:
+        wrong = [lambda x, p: 10 * known.loss_jacobian(x, p)]
+    else:
+        wrong = [lambda x, p: ca.DM([[0.5]])]
+    for D in wrong:
+        for losses in {known.losses, None}:
+            other = replace(known, loss_jacobian=D, losses=losses)
+            with pytest.raises(ValueError, match="loss"):
+                check_system(system._like(structure=other), tolerance=1e-5)
+    missing = replace(known, loss_jacobian=None, losses=None)
+    if joint:
+        with pytest.raises(ValueError, match="loss Jacobian and force"):
+            check_system(system._like(structure=missing), tolerance=1e-5)

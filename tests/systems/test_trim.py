@@ -7,7 +7,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.groups import SE3, SO3, Product, Rn
+from lgcontrol.groups import SE3, SO2, SO3, Product, Rn
 from lgcontrol.systems import Input, System, Trajectory, TrimError
 
 from ._examples import (
@@ -107,16 +107,16 @@ def test_quadrotors_bank_in_a_turn():
 
 
 def test_blocks_and_inputs_may_be_given():
-    tilted = pendulum().trim(where={"angle": [3.0, 0.5]})
-    np.testing.assert_allclose(tilted.x[:2] * np.hypot(3, 0.5), [3.0, 0.5], rtol=SOLVED)
+    tilted = pendulum().trim(where={"angle": SO2.exp([0.2])})
+    np.testing.assert_allclose(tilted.x[:2], [np.cos(0.2), np.sin(0.2)], rtol=SOLVED)
     np.testing.assert_allclose(tilted.u, 0.5 * GRAVITY * tilted.x[1], rtol=SOLVED)
     pushed = pendulum().trim(where={"torque": 1.0})
     np.testing.assert_allclose(pushed.x[1], 1.0 / (0.5 * GRAVITY), rtol=SOLVED)
 
 
 def test_the_equilibrium_near_the_guess_is_taken():
-    assert pendulum().trim([-1.0, 0.1, 0.0], where={"torque": 0.0}).x[0] == pytest.approx(-1)
-    assert pendulum().trim([1.0, 0.1, 0.0], where={"torque": 0.0}).x[0] == pytest.approx(1)
+    assert pendulum().trim([*SO2.exp([3.0]), 0.0], where={"torque": 0.0}).x[0] == pytest.approx(-1)
+    assert pendulum().trim([*SO2.exp([0.1]), 0.0], where={"torque": 0.0}).x[0] == pytest.approx(1)
 
 
 def two_thrusters(limit=np.inf, **options):
@@ -386,7 +386,9 @@ def test_systems_without_a_position_say_so():
 def test_what_the_solver_leaves_next_to_zero_is_zero():
     """The guess of an identity plus steps: entries were 1e-97, and 7e-242 in the linearization."""
     system = quadrotor()
-    hover = system.trim([0, 0, 0, 0.01, 0.02, 0, 1, *[0] * 6], position=[1.0, 2.0, 3.0])
+    hover = system.trim(
+        [0, 0, 0, *SO3.normalize([0.01, 0.02, 0, 1]), *[0] * 6], position=[1.0, 2.0, 3.0]
+    )
     small = np.abs(hover.x)
     assert not ((small > 0) & (small < 1e-15)).any()
     A = np.abs(system.linearize(hover).A)
@@ -414,5 +416,19 @@ def test_joints_go_by_their_own_names():
     )  # fmt: skip
     found = system.trim(where={"arm": 0.5, "configuration.hand": [0.25]})
     assert found.x == pytest.approx([0.5, 0.25, 0, 0])
-    # The name of an input is that input's.
-    assert system.trim(where={"hand": 0.75, "arm": 0.0}).u == pytest.approx([0.0, 0.75])
+    assert system.trim(where={"input.hand": 0.75, "arm": 0.0}).u == pytest.approx([0.0, 0.75])
+
+
+def test_a_state_of_another_size_is_told_what_it_is_made_of():
+    with pytest.raises(ValueError, match=r"shape \(4,\), .* of angle \(2\), rate \(1\)"):
+        pendulum().trim([1.0, 0.0, 0.0, 0.0])
+
+
+def test_a_point_that_is_not_the_state_given_says_so():
+    asked = [*SO2.exp([1.2]), 0.0]
+    found = pendulum().trim(asked, where={"torque": 0.0})
+    assert found.moved == pytest.approx([-1.2, 0.0])
+    assert "not the state given: angle.rz is -1.2 rad from it" in repr(found)
+    held = pendulum().trim(asked)
+    assert held.moved is None and "given" not in repr(held)
+    assert pendulum().trim(where={"torque": 0.0}).moved is None

@@ -93,3 +93,4 @@ from ._equations import newton_euler_wrench as newton_euler_wrench
 from ._equations import newton_euler_wrench_in_frames as newton_euler_wrench_in_frames
 from ._equations import rigid_body_momentum as rigid_body_momentum
 from ._equations import rigid_body_momentum_rate as rigid_body_momentum_rate
+from ._unified import UnifiedVelocity as UnifiedVelocity

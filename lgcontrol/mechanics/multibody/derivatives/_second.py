@@ -103,7 +103,7 @@ def inverse_dynamics_second_derivatives(
 )
 def inverse_dynamics_hessian(
     tree: CompiledTree, q: Value, v: Value, a: Value, weights: Value, wrenches: Value | None = None
-) -> _Blocks:
+) -> _SecondDerivatives:
     """(q, v, a, weights[, wrenches]) → H_qq, H_qv, H_vv, H_qa, shape (..., nv, nv) each.
 
     Second derivatives of ``weights @ inverse_dynamics(q, v, a)``, in 0.8 to 1.7 times the
@@ -148,7 +148,7 @@ def inverse_dynamics_hessian(
         for block, tensor in ((qq, bent), (vv, dry)):
             by_weights = ca.reshape(tensor.T @ weights[place], n, n)
             block.add(place, place, ca.sparsify(by_weights))
-    return _Blocks(*(block.matrix() for block in (qq, qv, vv, qa)))
+    return _SecondDerivatives(*(block.matrix() for block in (qq, qv, vv, qa)))
 
 
 def _forward_tensors(
@@ -230,7 +230,7 @@ def forward_dynamics_hessian(
     tau: Value,
     weights: Value,
     wrenches: Value | None = None,
-) -> _Blocks:
+) -> _SecondDerivatives:
     """(q, v, tau, weights[, wrenches]) → H_qq, H_qv, H_vv, H_qtau, (..., nv, nv) each.
 
     Second derivatives of ``weights @ forward_dynamics(q, v, tau)``; those by v and tau, and by
@@ -251,10 +251,12 @@ def forward_dynamics_hessian(
     tau_q, tau_v = _first_derivatives(tree, q, v, a, wrenches)
     by_force = -solve(L, D, own.qa.T).T
     bent = by_force @ tau_q
-    return _Blocks(-own.qq - (bent + bent.T), -own.qv - by_force @ tau_v, -own.vv, by_force)
+    return _SecondDerivatives(
+        -own.qq - (bent + bent.T), -own.qv - by_force @ tau_v, -own.vv, by_force
+    )
 
 
-class _Blocks(NamedTuple):
+class _SecondDerivatives(NamedTuple):
     """Second derivatives of a scalar by q, v and a, nv × nv each; those by v, a and a, a vanish."""
 
     qq: Value

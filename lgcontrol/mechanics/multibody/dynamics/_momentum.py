@@ -114,6 +114,26 @@ def centroidal_momentum_matrix_rate(tree: CompiledTree, q: Value, v: Value) -> V
     return ca.vertcat(shifted[:3, :], shifted[3:, :] - cross(speed, A[:3, :]))
 
 
+def carried_momentum(tree: CompiledTree, q: Value, v: Value, to: Value) -> Value:
+    """``J(to)ᵀ Π``: momenta of the bodies at (q, v), held in space, on the joints elsewhere."""
+    poses = tree.poses(q)
+    V, before = twists(tree, poses, v), tree.in_world(dict(enumerate(poses)))
+    after = tree.world_poses(to)
+    carried = []
+    for k, node in enumerate(tree.nodes):
+        own = node.inertia @ V[k]
+        if node.added_mass.nnz():
+            own = own + node.added_mass @ V[k]
+        carried.append(before[k].push_wrench(own))
+    p = ca.SX(armature(tree) * v)
+    for k in reversed(range(len(tree.nodes))):
+        node = tree.nodes[k]
+        p[node.v] += node.S.T @ after[k].pull_wrench(carried[k])
+        if node.parent >= 0:
+            carried[node.parent] = carried[node.parent] + carried[k]
+    return p
+
+
 def velocity_composites(
     tree: CompiledTree, poses: list[Pose], V: list[Value], factor: float = 1.0
 ) -> list[Velocity]:

@@ -26,7 +26,7 @@ from ..compiled._sparse import solve
 from ._tables import (
     INERTIA,
     PLACEMENT,
-    Kind,
+    JointKind,
     NodeTables,
     atom,
     columns,
@@ -162,7 +162,7 @@ def _inertia_step() -> ca.Function:
     return atom("inertia_step", {"T": PLACEMENT, "own": INERTIA, "carrier": INERTIA}, build)
 
 
-def _inertia_columns(kind: Kind) -> ca.Function:
+def _inertia_columns(kind: JointKind) -> ca.Function:
     """Motion subspace J and momenta F of a joint, in the root's frame."""
 
     def build(own, root):
@@ -283,7 +283,7 @@ def _velocity(X: Value) -> Velocity:
     return Velocity(X[INERTIA : INERTIA + 3], ca.reshape(X[INERTIA + 3 : INERTIA + 12], 3, 3))
 
 
-def _slope_columns(kind: Kind) -> ca.Function:
+def _slope_columns(kind: JointKind) -> ca.Function:
     """Columns whose products are the derivatives, in the root's frame; names as in `derivatives`.
 
     J, [G; F], [Ψ̇_ω; Ψ̈], [J_ω; Ψ̇ + V × S], position with and without the wrench that is carried
@@ -405,7 +405,7 @@ def _articulated_own() -> ca.Function:
     return atom("articulated_own", {"own": INERTIA, "V": 6, "twist": 6}, build)
 
 
-def _articulated_step(kind: Kind) -> ca.Function:
+def _articulated_step(kind: JointKind) -> ca.Function:
     """Take a joint out of its articulated body; what is left is joined with the carrier."""
 
     def build(T, own, bias, tau, drive, carrier):
@@ -433,7 +433,7 @@ def _articulated_step(kind: Kind) -> ca.Function:
     return atom("articulated_step", sizes, build)
 
 
-def _acceleration_step(kind: Kind) -> ca.Function:
+def _acceleration_step(kind: JointKind) -> ca.Function:
     def build(T, bias, gain, inverse, u, rate):
         carried = pose_of(T).pull(rate) + bias
         own = inverse @ u - ca.reshape(gain, 6, kind.dim).T @ carried
@@ -449,11 +449,11 @@ def _matrices(X: Value) -> tuple[Value, Value, Value]:
     return A, B, C
 
 
-def _joint_columns(kind: Kind) -> ca.Function:
+def _joint_columns(kind: JointKind) -> ca.Function:
     return atom("joint_columns", {"root": PLACEMENT}, lambda root: pose_of(root).push(kind.S))
 
 
-def _gain_columns(kind: Kind) -> ca.Function:
+def _gain_columns(kind: JointKind) -> ca.Function:
     """Gain of a joint, taken to the root's frame: it maps twists, so it moves like wrenches."""
 
     def build(gain, root):

@@ -56,7 +56,7 @@ def inertia_column(own: Inertia) -> Value:
 
 
 @dataclass
-class Kind:
+class JointKind:
     """Nodes whose joints move alike.
 
     Attributes
@@ -131,18 +131,18 @@ class NodeTables:
             name, lambda: ca.densify(ca.horzcat(*(ca.SX(column(n)) for n in self.tree.nodes)))
         )
 
-    def of_kind(self, kind: Kind, table: Value) -> Value:
+    def of_kind(self, kind: JointKind, table: Value) -> Value:
         """Columns of a table for the nodes of a kind."""
         if kind.nodes == list(range(table.shape[1])):
             return table
         return table[:, kind.nodes]
 
-    def coordinates(self, kind: Kind, q: Value) -> Value:
+    def coordinates(self, kind: JointKind, q: Value) -> Value:
         """Coordinates of the nodes of a kind, nq × nodes."""
         own = [i for k in kind.nodes for i in _range(self.tree.nodes[k].q)]
         return ca.reshape(_take(q, own), -1, len(kind.nodes))
 
-    def velocities(self, kind: Kind, v: Value) -> Value:
+    def velocities(self, kind: JointKind, v: Value) -> Value:
         """Entries of a column of nv for the nodes of a kind, dim × nodes."""
         own = [i for k in kind.nodes for i in _range(self.tree.nodes[k].v)]
         return ca.reshape(_take(v, own), kind.dim, len(kind.nodes))
@@ -202,14 +202,14 @@ class NodeTables:
         return ca.Sparsity.triplet(self.tree.nv, self.tree.nv, rows, columns)
 
 
-def _kinds(nodes: list[Node]) -> list[Kind]:
-    kinds: dict[tuple[str, bytes], Kind] = {}
+def _kinds(nodes: list[Node]) -> list[JointKind]:
+    kinds: dict[tuple[str, bytes], JointKind] = {}
     for k, node in enumerate(nodes):
         X, q = ca.SX.sym("X", PLACEMENT), ca.SX.sym("q", node.group.nq)
         T = pose_of(X) @ Pose(*(ca.sparsify(x) for x in node.group._pose(q)))
         pose = ca.Function("motion", [X, q], ca.cse([ca.SX(pose_column(T))]))
         key = pose.serialize(), np.array(ca.densify(node.S)).tobytes()
-        kinds.setdefault(key, Kind(pose, node.S, [])).nodes.append(k)
+        kinds.setdefault(key, JointKind(pose, node.S, [])).nodes.append(k)
     return list(kinds.values())
 
 
@@ -268,7 +268,7 @@ def root_poses(table: NodeTables, T: list[Value]) -> Value:
 
 
 def columns(
-    table: NodeTables, make: Callable[[Kind], ca.Function], *tables: Any
+    table: NodeTables, make: Callable[[JointKind], ca.Function], *tables: Any
 ) -> tuple[Value, ...]:
     """Tables with a column a degree of freedom, from tables (or lists) with one a node."""
     parts = []

@@ -161,7 +161,7 @@ def calibrate(
         )
     if measured.shape[1] == 7:
         measured = SE3.normalize(check_element("poses", measured, SE3, batch=True))
-    problem = _Problem(tree, frame, names, parameters, q, measured)
+    problem = _PlacementFit(tree, frame, names, parameters, q, measured)
     given = None if noise is None else _deviations("noise", noise, problem.rows)
     root = np.eye(len(parameters)) if prior is None else _prior_root(prior, len(parameters))
     weights = np.ones(problem.rows) if given is None else given
@@ -197,7 +197,7 @@ class _Fit(NamedTuple):
     iterations: int
 
 
-class _Problem:
+class _PlacementFit:
     """Residuals of poses or positions and their derivatives by the placements."""
 
     def __init__(
@@ -231,7 +231,7 @@ class _Problem:
 
 
 def _minimise(
-    problem: _Problem, start: np.ndarray, noise: np.ndarray, root: np.ndarray, with_prior: bool
+    problem: _PlacementFit, start: np.ndarray, noise: np.ndarray, root: np.ndarray, with_prior: bool
 ) -> _Fit:
     """Damped Gauss–Newton steps in z, ``p = start + root z``, of ``|r|² (+ |z|²)``."""
     z = np.zeros(root.shape[1])

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 
 from ....groups import SO3
+from ....systems import Parameter
+from ..._coefficients import within
 from ..._inertia import SpatialInertia
 from ._link import Link
 from ._placement import freeze
 
-Number = tuple[float, str]
-"""Nominal value and unit."""
 
-
-def numbers_of(link: Link) -> dict[str, Number]:
+def numbers_of(link: Link) -> dict[str, Parameter]:
     """Numbers of a link and of its joint that may become parameters, by name."""
     return _of_link(link) | _of_joint(link)
 
@@ -56,7 +55,7 @@ def changed_link(link: Link, changed: Mapping[str, float]) -> Link:
 def _changed_inertia(
     link: Link, own: SpatialInertia, changed: Mapping[str, float]
 ) -> SpatialInertia:
-    values = {name: changed.get(name, x) for name, (x, _) in _of_link(link).items()}
+    values = {name: changed.get(name, x.nominal) for name, x in _of_link(link).items()}
     at = [values[f"{link.name}.center_of_mass.{axis}"] for axis in "xyz"]
     tensor = [
         [values[f"{link.name}.inertia.{''.join(sorted(a + b))}"] for b in "xyz"] for a in "xyz"
@@ -65,28 +64,30 @@ def _changed_inertia(
     return SpatialInertia(values[f"{link.name}.mass"], at, tensor, check="warn")
 
 
-def _of_link(link: Link) -> dict[str, tuple[float, str]]:
-    own = link.inertia
+def _of_link(link: Link) -> dict[str, Parameter]:
+    own, name = link.inertia, link.name
     if own is None:
         return {}
-    values: dict[str, tuple[float, str]] = {f"{link.name}.mass": (own.mass, "kg")}
+    made = [within(Parameter(f"{name}.mass", "kg", own.mass), 0.0)]
     for axis, x in zip("xyz", own.center_of_mass, strict=True):
-        values[f"{link.name}.center_of_mass.{axis}"] = float(x), "m"
+        made.append(Parameter(f"{name}.center_of_mass.{axis}", "m", float(x)))
     for key in ("xx", "xy", "xz", "yy", "yz", "zz"):
         entry = own.inertia["xyz".index(key[0]), "xyz".index(key[1])]
-        values[f"{link.name}.inertia.{key}"] = float(entry), "kg m²"
-    return values
+        number = Parameter(f"{name}.inertia.{key}", "kg m²", float(entry))
+        made.append(within(number, 0.0) if key[0] == key[1] else number)
+    return {number.name: number for number in made}
 
 
-def _of_joint(link: Link) -> dict[str, tuple[float, str]]:
-    name = link.joint_name
-    values: dict[str, tuple[float, str]] = {}
-    for axis, x in zip("xyz", link.placement[:3, 3], strict=True):
-        values[f"{name}.placement.{axis}"] = float(x), "m"
-    for axis in ("rx", "ry", "rz"):
-        values[f"{name}.placement.{axis}"] = 0.0, "rad"
-    own = link.filled
-    for key in ("armature", "damping", "friction", "stiffness"):
-        for full, x in zip(link.numbers_of(key), getattr(own, key), strict=True):
-            values[full] = x, ""
-    return values
+def _of_joint(link: Link) -> dict[str, Parameter]:
+    name, own = link.joint_name, link.filled
+    made = [
+        Parameter(f"{name}.placement.{axis}", "m", float(x))
+        for axis, x in zip("xyz", link.placement[:3, 3], strict=True)
+    ]
+    made += [Parameter(f"{name}.placement.{axis}", "rad") for axis in ("rx", "ry", "rz")]
+    made += [
+        Parameter(full, "", x, lower=0.0)
+        for key in ("armature", "damping", "friction", "stiffness")
+        for full, x in zip(link.numbers_of(key), getattr(own, key), strict=True)
+    ]
+    return {number.name: number for number in made}

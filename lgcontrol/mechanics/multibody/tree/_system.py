@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ....codegen import UnknownNameError, Value, check_shape, unknown_name
+from ....codegen import UnknownNameError, Value, as_names, check_shape, unknown_name
 from ....groups import SE3, LieGroup, Product, Rn
 from ....systems import Input, Parameter, System
 from ..._added_mass import Current
@@ -25,7 +25,7 @@ from ..derivatives._first import inverse_dynamics_derivatives
 from ..dynamics._forward_dynamics import forward_dynamics
 from ..dynamics._inverse_dynamics import inverse_dynamics
 from ..dynamics._mass_matrix import mass_matrix, refuse_singular
-from ..dynamics._momentum import kinetic_energy, potential_energy
+from ..dynamics._momentum import carried_momentum, kinetic_energy, potential_energy
 from ..kinematics._node_motion import NodeMotion, node_motion
 from ._tree import Tree
 
@@ -37,11 +37,11 @@ def multibody_system(
     inputs: Iterable[str | Input] | None = None,
     *,
     input_matrix: Any = None,
-    wrenches: Iterable[str] | Mapping[str, str] = (),
+    wrenches: str | Iterable[str] | Mapping[str, str] = (),
     forces: Mapping[str, Iterable[Force]] | None = None,
     added_mass: Mapping[str, Any] | None = None,
     current: Current | None = None,
-    parametric: Iterable[str] = (),
+    parametric: str | Iterable[str] = (),
     name: str | None = None,
     h: Any = None,
     output: LieGroup | None = None,
@@ -57,7 +57,7 @@ def multibody_system(
         columns.
     input_matrix : array_like, shape (nv, m), optional
         Generalized forces ``B u``.
-    wrenches : iterable of str, or mapping of str to str
+    wrenches : str, iterable of str, or mapping of str to str
         Frames on which a disturbance wrench acts, with its reference ("body" by default, or
         "hybrid" for world axes): inputs ``frame.fx`` … ``frame.mz`` with role "disturbance".
     forces : mapping of str to iterable of Force, optional
@@ -68,7 +68,7 @@ def multibody_system(
         (`Multibody.with_added_mass`, which its own functions know as well).
     current : Current, optional
         Motion of the fluid.
-    parametric : iterable of str
+    parametric : str or iterable of str
         Numbers of these forces and of the current that are parameters of the system, after those of
         the tree: "link.linear_drag.damping", "current.x", or the beginning of several.
     name : str, optional
@@ -108,7 +108,7 @@ def multibody_system(
     numbers = surroundings.coefficients
     for link in surroundings.added_mass:  # a number of the tree, which has no symbols for it
         del numbers[full_name(link, "added_mass")]
-    coefficients = Coefficients(numbers, parametric)
+    coefficients = Coefficients(numbers, as_names(parametric))
     mechanics = TreeMechanics(wet, tuple(drives), ca.sparsify(ca.DM(B)), surroundings, coefficients)
     state = state_of(tree)
     return System(
@@ -131,6 +131,8 @@ def multibody_system(
             mechanics.parameters,
             loss_jacobian=mechanics.loss_jacobian if mechanics.has_losses else None,
             losses=mechanics.losses if mechanics.has_friction else None,
+            kinetic_gradient=mechanics.kinetic_gradient,
+            carried_momentum=mechanics.carried_momentum,
             model=tree,
             is_plain=not (surroundings.bodies or added_mass),
         ),
@@ -169,7 +171,7 @@ class TreeMechanics:
     def parameters(self) -> tuple[Parameter, ...]:
         """All parameters."""
         known = self.tree.named_numbers
-        own = [Parameter(name, known[name][1], known[name][0]) for name in self.tree.parameters]
+        own = [known[name] for name in self.tree.parameters]
         return (*own, *self.coefficients.parameters)
 
     @property
@@ -200,6 +202,30 @@ class TreeMechanics:
         loads = _on_bodies(made, self._loaded(made, self._moving(made, x), u, p))
         bias = inverse_dynamics(made, q, v, ca.SX(made.nv, 1), loads)
         return self.B @ u[: len(self.drives)] - bias
+
+    def inertia(self, x: Value, p: Value) -> Value:
+        """The same as the mass matrix."""
+        return self.mass_matrix(x, p)
+
+    def action(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """``B u``, weight, springs, losses and wrenches, without velocity products."""
+        (q, v), made = self._split(x), self._compiled(p)
+        loads = _on_bodies(made, self._loaded(made, self._moving(made, x), u, p))
+        still = ca.SX(made.nv, 1)
+        held = inverse_dynamics(made, q, still, still, loads)
+        return self.B @ u[: len(self.drives)] - held - joint_losses(made, v)
+
+    def kinetic_gradient(self, x: Value, p: Value) -> Value:
+        """``∂T/∂q``; nothing by the pose of a free base, which T does not know."""
+        at = ca.SX.sym("q", self.tree.nq)
+        v, group = self._split(x)[1], self.tree.configuration
+        slope = ca.jacobian(kinetic_energy(self._compiled(p), at, v), at) @ group.rate_matrix(at)
+        return ca.substitute(slope.T, at, self._split(x)[0])
+
+    def carried_momentum(self, x: Value, y: Value, p: Value) -> Value:
+        """``J(y)ᵀ Π(x)``, and what the drives carry."""
+        (q, v), made = self._split(x), self._compiled(p)
+        return carried_momentum(made, q, v, self._split(y)[0])
 
     def balance_derivatives(
         self, t: Value, x: Value, a: Value, u: Value, p: Value
@@ -302,12 +328,14 @@ def _surroundings(
     tree: Tree,
     forces: Mapping[str, Iterable[Force]],
     current: Current | None,
-    wrenches: Iterable[str] | Mapping[str, str],
+    wrenches: str | Iterable[str] | Mapping[str, str],
 ) -> Surroundings:
     for link in forces:
         if link not in tree.links:
             raise UnknownNameError(unknown_name("link", link, tree.links))
-    references = wrenches if isinstance(wrenches, Mapping) else dict.fromkeys(wrenches, "body")
+    references = (
+        wrenches if isinstance(wrenches, Mapping) else dict.fromkeys(as_names(wrenches), "body")
+    )
     for frame, reference in references.items():
         if frame not in tree.frames:
             raise UnknownNameError(unknown_name("frame", frame, tree.frames))

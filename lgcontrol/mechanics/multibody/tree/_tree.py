@@ -18,8 +18,9 @@ from ....codegen import (
     unknown_name,
 )
 from ....groups import SE3, LieGroup, Product
+from ....systems import Parameter
 from ..._added_mass import check_added_mass
-from ..._coefficients import check_mass, unknown_parameter
+from ..._coefficients import unknown_parameter
 from ..._inertia import SpatialInertia
 from ._composition import (
     attached_frames,
@@ -30,7 +31,7 @@ from ._composition import (
 )
 from ._joint import Joint, name_of_steps
 from ._link import WORLD, AddedFrame, JointProperties, Link, Mimic, make_link
-from ._parameters import Number, changed_link, numbers_of
+from ._parameters import changed_link, numbers_of
 from ._placement import IDENTITY, as_placement
 
 GRAVITY = (0.0, 0.0, -9.81)
@@ -339,8 +340,8 @@ class Tree:
         KeyError
             If there is no such parameter.
         ValueError
-            If a count is wrong, a number not finite, a mass or a property of a joint negative.
-            Inertias that no body has are taken, with a warning.
+            If a count is wrong, a number not finite, a mass, a moment of inertia or a property of a
+            joint negative. Inertias that no body has are taken, with a warning.
 
         Examples
         --------
@@ -361,8 +362,8 @@ class Tree:
         for name, x in given.items():
             if name not in known:
                 raise UnknownNameError(unknown_parameter(name, known))
-            check_mass(name, x, known[name][1])
-        changed = {name: x for name, x in given.items() if x != known[name][0]}
+            known[name].check(x)
+        changed = {name: x for name, x in given.items() if x != known[name].nominal}
         made = self._with([changed_link(link, changed) for link in self._added_links])
         gravity = zip("xyz", self.gravity, strict=True)
         made.gravity = tuple(changed.get(f"gravity.{axis}", x) for axis, x in gravity)
@@ -556,10 +557,11 @@ class Tree:
         return found
 
     @property
-    def named_numbers(self) -> dict[str, Number]:
-        """Nominal value and unit of every number that may become a parameter, by name."""
+    def named_numbers(self) -> dict[str, Parameter]:
+        """Every number that may become a parameter, by name."""
         found = {
-            f"gravity.{axis}": (x, "m/s²") for axis, x in zip("xyz", self.gravity, strict=True)
+            f"gravity.{axis}": Parameter(f"gravity.{axis}", "m/s²", x)
+            for axis, x in zip("xyz", self.gravity, strict=True)
         }
         for link in self._links:
             found |= numbers_of(link)
@@ -569,7 +571,7 @@ class Tree:
     def parameter_values(self) -> np.ndarray:
         """Nominal values of the parameters, shape (n_parameters,)."""
         known = self.named_numbers
-        return np.array([known[name][0] for name in self.parameters])
+        return np.array([known[name].nominal for name in self.parameters])
 
     def __repr__(self) -> str:
         """Name, sizes and mass."""

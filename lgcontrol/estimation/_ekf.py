@@ -1,0 +1,128 @@
+"""EKF: the extended Kalman filter on groups, iterated if wished, with errors on either side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ..codegen import Value, solve_symmetric
+from ..integrators import Method
+from ..systems import BoundMeasurement
+from ._filter import Filter
+
+
+class EKF(Filter):
+    """Extended Kalman filter with an invariant error: ``X = X̂ exp(ε)`` or ``X = exp(ε) X̂``.
+
+    On SO(3) with ``error="left"`` it is the multiplicative attitude filter. With the reset (the
+    default) both errors give the same estimates to rounding; without it they differ.
+
+    Parameters
+    ----------
+    system, measurements, x0, P0, std0, noise, method, error, reset, p, gate, robust, lockout, \
+settle, window
+        See `Filter`.
+    covariance_method : str or Method, optional
+        Step whose derivatives move the covariance; that of the state if left out. "euler" is three
+        times faster and served logs from 10 Hz on, where the errors of a step are those of the
+        covariance alone.
+    iterations : int
+        Rounds of Gauss–Newton at each measurement: one for the EKF, some five for the iterated one,
+        which large first errors need.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SO2
+    >>> from lgcontrol.systems import Measurement, System
+    >>> clock = System("clock", SO2, lambda t, x, u, p: u, inputs=["speed"])
+    >>> hand = Measurement("hand", std_discrete=0.1)
+    >>> ekf = EKF(clock, [hand], std0=1.0, noise={"speed": 0.1})
+    >>> for k in range(100):
+    ...     ekf.predict(0.1 * k, [1.0], 0.1)
+    ...     ekf.update("hand", SO2.exp([0.1 * (k + 1) + 2.0]))
+    >>> SO2.minus(ekf.x, SO2.exp([12.0])).round(6), ekf.counts["hand"]["used"]
+    (array([0.]), 100)
+
+    References
+    ----------
+    Barrau and Bonnabel, The invariant extended Kalman filter as a stable observer, IEEE TAC 62(4),
+    2017. Mueller, Hehn and D'Andrea, Covariance correction step for Kalman filtering with an
+    attitude, JGCD 40(9), 2017: the reset. Bell and Cathey, The iterated Kalman filter update as a
+    Gauss-Newton method, IEEE TAC 38(2), 1993.
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,
+        covariance_method: str | Method | None = None,
+        iterations: int = 1,
+        **named: Any,
+    ) -> None:
+        if iterations < 1:
+            raise ValueError(f"iterations must be at least 1, got {iterations}")
+        self.iterations = iterations
+        self.covariance_method = covariance_method
+        super().__init__(*arguments, **named)
+
+    def _covariance(self, lower: np.ndarray) -> np.ndarray:
+        below = np.tril(lower, -1)
+        return lower + np.swapaxes(below, -1, -2)
+
+    def _lower(self, P: np.ndarray) -> np.ndarray:
+        return np.tril(P)
+
+    def _inflated(self, lower: Value, factor: Value) -> Value:
+        return factor * lower
+
+    def _predicted(
+        self, t: Value, x: Value, lower: Value, u: Value, p: Value, dt: Value, q: Value
+    ) -> tuple[Value, Value]:
+        P = ca.tril2symm(lower)
+        x_next, A, G = self._step(self.covariance_method or self.method, t, x, u, p, dt)
+        if self.covariance_method is not None:
+            x_next = self.system.step(self.method)(t, x, u, p, dt)
+        Q = ca.diag(self._noise_covariance(q, dt))
+        return x_next, A @ P @ A.T + G @ Q @ G.T
+
+    def _innovation(
+        self, bound: BoundMeasurement, t: Value, x: Value, lower: Value, u: Value, p: Value,
+        y: Value, R: Value,
+    ) -> tuple[Value, Value]:  # fmt: skip
+        nu, C = self._residual(bound, t, x, u, p, y)
+        return nu, C @ ca.tril2symm(lower) @ C.T + R
+
+    def _residual(
+        self, bound: BoundMeasurement, t: Value, x: Value, u: Value, p: Value, y: Value
+    ) -> tuple[Value, Value]:
+        made = bound.derivatives(t, x, u, p)
+        return bound.group.minus(y, made.y), ca.sparsify(made.C @ self._to_left(x))
+
+    def _corrected(
+        self, bound: BoundMeasurement, t: Value, x: Value, lower: Value, u: Value, p: Value,
+        y: Value, R: Value,
+    ) -> tuple[Value, Value]:  # fmt: skip
+        P = ca.tril2symm(lower)
+        nu, C = self._residual(bound, t, x, u, p, y)
+        K = _gain(P, C, R)
+        d = K @ nu
+        for _ in range(self.iterations - 1):
+            # Gauss–Newton: the error about x is d + J⁻¹ (that about the present point)
+            here = self._retracted(x, d, p)
+            nu, C = self._residual(bound, t, here, u, p, y)
+            C = C @ self._reset_jacobian(x, d, p)
+            K = _gain(P, C, R)
+            d = K @ (nu + C @ d)
+        keep = ca.DM.eye(P.shape[0]) - K @ C
+        if self.has_reset:
+            J = self._reset_jacobian(x, d, p)
+            keep, K = J @ keep, J @ K
+        x_next = self.system.state.normalize(self._retracted(x, d, p))
+        # Joseph's form: positive semidefinite for any gain
+        return x_next, keep @ P @ keep.T + K @ R @ K.T
+
+
+def _gain(P: Value, C: Value, R: Value) -> Value:
+    PC = P @ C.T
+    return solve_symmetric(C @ PC + R, PC.T).T

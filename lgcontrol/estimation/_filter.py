@@ -1,0 +1,724 @@
+"""Filter: what all filters on groups share: state, noise, gates, replay, compiled loops."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from math import inf, isfinite
+from typing import Any, Literal, NamedTuple
+
+import casadi as ca
+import numpy as np
+import scipy
+
+from ..codegen import (
+    ModelFunction,
+    UnknownNameError,
+    Value,
+    chain,
+    check_shape,
+    prepare,
+    trace,
+    unknown_name,
+)
+from ..groups import check_element
+from ..integrators import Method
+from ..systems import BoundMeasurement, Measurement, System, block_slices, step_derivatives
+from ..systems._tracing import complete_parameters
+from ._carried import Carried
+from ._innovations import Said
+from ._log import Log, Rows
+from ._normal import Whitened, whiten
+from ._result import EstimationResult
+from ._status import PredictStatus, UpdateStatus
+
+Error = Literal["left", "right"]
+"""Where an error stands: ``X = X̂ exp(ε)`` (left-invariant), or ``X = exp(ε) X̂`` (right-)."""
+
+Weight = Literal["huber", "cauchy"]
+"""How the weight of an unlikely measurement falls: with its distance, or with its square."""
+
+LARGEST = 1e300  # what is not below, NaN as well, counts as not finite
+OFF_UNIT = 0.1  # squared length of a unit vector is off by more: no rounding, another unit or order
+SAME_TIME = 1e-9  # two times that differ by less, s, are the same
+SMALLEST_STEP = 1e-15  # s; white noise over no time is none
+WEIGHTED_FROM = 0.95  # probability up to which robust weights leave a measurement as it is
+
+
+class Filter(ABC):
+    """Estimator of a state on a group with its covariance; `EKF` and `UKF` say how.
+
+    It is an `Estimator` of `simulate`; ``x``, ``P`` and ``t`` are the estimate, its covariance in
+    error coordinates of the system (``P`` of ``system.error(truth, x)``) and its time.
+
+    Parameters
+    ----------
+    system : System
+        Its known inputs (controls, measured ones) drive the prediction.
+    measurements : iterable of Measurement
+    x0 : array_like, shape (nq,), optional
+        First estimate; the identity if left out.
+    P0 : array_like, shape (n, n), optional
+        Covariance of ``system.error(truth, x0)``.
+    std0 : float, array_like of shape (n,), or mapping of str to float, optional
+        Deviations instead of P0; a mapping by names of blocks or entries of the error names all.
+    noise : mapping of str to float, optional
+        White noise on inputs of any role, as density in unit/√Hz by name; ``"gyro"`` stands for
+        ``"gyro.x"``, ``"gyro.y"``, … An input is held over a step, so that its variance is
+        ``density² / dt``.
+    method : str or Method
+        Of the step.
+    error : {"left", "right"}
+        Where the error stands, of which the filter has the covariance.
+    reset : bool
+        Whether a correction carries the covariance over to the corrected estimate.
+    p : array_like or mapping, optional
+        Parameters of the system.
+    gate : float or mapping of str to float, optional
+        Probability up to which a measurement is believed; 0.999 rejects one in a thousand good
+        ones. By name of the measurement, or for all; none if left out.
+    robust : {"huber", "cauchy"} or mapping, optional
+        Less weight for unlikely measurements, instead of a gate or besides.
+    lockout : int
+        This rejection in a row makes the filter doubt itself: the covariance of the state is
+        inflated until the measurement is likely, and it is used.
+    settle : int
+        Measurements of a sensor that are used before its gate begins to act.
+    window : float, optional
+        Time in s the filter remembers, so that measurements taken in it are put in where they
+        belong. The longest delay of a measurement if left out.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        measurements: Iterable[Measurement],
+        x0: Any = None,
+        P0: Any = None,
+        *,
+        std0: Any = None,
+        noise: Mapping[str, float] | None = None,
+        method: str | Method = "rk4",
+        error: Error = "left",
+        reset: bool = True,
+        p: Any = None,
+        gate: float | Mapping[str, float] | None = None,
+        robust: Weight | Mapping[str, Weight] | None = None,
+        lockout: int = 5,
+        settle: int = 10,
+        window: float | None = None,
+    ) -> None:
+        if error not in ("left", "right"):
+            raise UnknownNameError(unknown_name("error", error, ("left", "right")))
+        if error == "right" and system.errors is not None:
+            raise ValueError(
+                f"{system.name} has constraints, whose error coordinates are left-invariant; "
+                'use error="left"'
+            )
+        self.system = system
+        self.measurements: dict[str, BoundMeasurement] = _bound(system, measurements)
+        self.error: Error = error
+        self.has_reset = reset
+        self.method = method
+        self.p: np.ndarray = complete_parameters(system, p)
+        names = list(self.measurements)
+        self._gates = {k: _threshold(k, v, self._dim(k)) for k, v in _each(gate, names).items()}
+        self._weights = _each(robust, names)
+        for weight in self._weights.values():
+            if weight not in ("huber", "cauchy"):
+                raise UnknownNameError(unknown_name("robust", weight, ("huber", "cauchy")))
+        if lockout < 1 or settle < 0:
+            raise ValueError(f"lockout must be at least 1, settle 0; got {lockout}, {settle}")
+        self.lockout, self.settle = lockout, settle
+        self._noisy, self.densities = _densities(system, noise or {})
+        self.noise_scale: np.ndarray = np.ones(len(names))
+        delays = [bound.measurement.delay for bound in self.measurements.values()]
+        self.window = max(delays, default=0.0) if window is None else float(window)
+        self._carried = Carried(system.state.nq, system.n_errors, len(names), system.n_inputs)
+        start = system.state.identity if x0 is None else x0
+        self.x0: np.ndarray = check_element("x0", start, system.state)
+        self.P0: np.ndarray = _first_covariance(system, self.x0, P0, std0)
+        self.reset()
+
+    # The estimate
+
+    @property
+    def x(self) -> np.ndarray:
+        """The estimate, shape (nq,)."""
+        return self._z[: self._carried.nq]
+
+    @property
+    def P(self) -> np.ndarray:
+        """Covariance of ``system.error(truth, x)``, shape (n, n)."""
+        return self.covariances(self._z)
+
+    def covariances(self, z: np.ndarray) -> np.ndarray:
+        """Covariances of carried columns, shape (..., n, n)."""
+        x, lower = self._carried.unpack(z)
+        P = self._covariance(lower)
+        if self.error == "right":
+            back = self.system.state.Ad(self.system.state.inverse(x))
+            P = back @ P @ np.swapaxes(back, -1, -2)
+        return P
+
+    def start(self, x0: Any = None, P0: Any = None) -> np.ndarray:
+        """Carried column of a first estimate, shape (..., size)."""
+        x = self.x0 if x0 is None else check_element("x0", x0, self.system.state, batch=True)
+        P = self.P0 if P0 is None else np.asarray(P0, dtype=np.float64)
+        if self.error == "right":
+            forth = self.system.state.Ad(x)
+            P = forth @ P @ np.swapaxes(forth, -1, -2)
+        batch = x.shape[:-1]
+        lower = np.broadcast_to(self._lower(P), (*batch, *P.shape[-2:]))
+        rows = [
+            self._carried.pack(a, b, self.system.nominal_input, -float(self.settle))
+            for a, b in zip(x.reshape(-1, x.shape[-1]), lower.reshape(-1, *P.shape[-2:]),
+                            strict=True)
+        ]  # fmt: skip
+        return np.reshape(rows, (*batch, self._carried.size))
+
+    def reset(self) -> None:
+        """Back to the first estimate; counts begin anew."""
+        self._z = self.start()
+        self.t: float | None = None
+        self.counts: dict[str, Counter[str]] = {
+            name: Counter() for name in ("predict", *self.measurements)
+        }
+        self.info: dict[str, Any] = {}
+        self._past: deque[_Event] = deque()
+
+    # One call at a time
+
+    def predict(self, t: float, u: Any, dt: float) -> None:
+        """Move the estimate over an interval; see `PredictStatus` for what may become of it.
+
+        Parameters
+        ----------
+        t : float
+            Start of the interval in s.
+        u : array_like, shape (n_inputs,)
+            Known inputs; those of noise and disturbances nominal.
+        dt : float
+            Length of the interval in s.
+        """
+        u = np.asarray(u, dtype=np.float64)
+        if u.shape != (self.system.n_inputs,):
+            raise ValueError(
+                f"{type(self).__name__}.predict: u has shape {u.shape}, expected "
+                f"({self.system.n_inputs},): {', '.join(self.system.input_names)}"
+            )
+        if not (isfinite(t) and 0 <= dt < inf):
+            self._count("predict", PredictStatus.REFUSED)
+            return
+        if self.t is None:
+            self.t = float(t)
+        ahead = t - self.t
+        if ahead > SAME_TIME:
+            self._advance(self._z[-self.system.n_inputs :], ahead)
+            self._count("predict", PredictStatus.GAP)
+        elif ahead < -SAME_TIME:
+            dt += ahead
+            self._count("predict", PredictStatus.OVERLAP)
+            if dt <= 0:
+                return
+        self._count("predict", self._advance(u, dt))
+
+    def update(self, measurement: str, y: Any, *, t: float | None = None) -> None:
+        """Correct the estimate by a measurement; see `UpdateStatus` for what may become of it.
+
+        Parameters
+        ----------
+        measurement : str
+            Its name.
+        y : array_like
+            Coordinates on its group.
+        t : float, optional
+            When it was taken, s; the time of the estimate less its delay if left out.
+        """
+        if measurement not in self.measurements:
+            raise UnknownNameError(unknown_name("measurement", measurement, self.measurements))
+        bound = self.measurements[measurement]
+        y = check_shape(f"measurement {measurement!r}", y, (bound.group.nq,), finite=False)
+        now = self.t if self.t is not None else t if t is not None else 0.0
+        taken = now - bound.measurement.delay if t is None else float(t)
+        if self.t is None:
+            self.t = taken = now
+        if not taken <= now + SAME_TIME:  # NaN as well
+            status = UpdateStatus.FUTURE
+        elif now - taken >= bound.measurement.validity:
+            status = UpdateStatus.STALE
+        elif taken < now - SAME_TIME:
+            status = self._replay(measurement, y, taken)
+        else:
+            status = self._correct(measurement, y)
+        self._count(measurement, status)
+
+    def _advance(self, u: np.ndarray, dt: float) -> PredictStatus:
+        self._remember(_Event(self.t or 0.0, self._z, None, u, dt))
+        self._z, status = self._predict(self._z, self.t, u, self.p, dt, self.densities)
+        self.t = (self.t or 0.0) + dt
+        return PredictStatus(int(status))
+
+    def _correct(self, name: str, y: np.ndarray) -> UpdateStatus:
+        self._remember(_Event(self.t or 0.0, self._z, name, y, 0.0))
+        k = list(self.measurements).index(name)
+        made = self._updates[name](self._z, self.t, self.p, y, self.noise_scale[k])
+        self._z = made.z_next
+        said = Said.of(made.said)
+        status = UpdateStatus(int(said.status))
+        self.info = {"measurement": name, "status": status.name.lower(), "nis": float(said.nis)}
+        return status
+
+    def _remember(self, event: _Event) -> None:
+        if self.window <= 0:
+            return
+        self._past.append(event)
+        while self._past and self._past[0].end < event.t - self.window - SAME_TIME:
+            self._past.popleft()
+
+    def _replay(self, name: str, y: np.ndarray, taken: float) -> UpdateStatus:
+        """Go back to when a measurement was taken, and forth again with it."""
+        if not self._past or taken < self._past[0].t - SAME_TIME:
+            return UpdateStatus.STALE
+        later: list[_Event] = []
+        # corrections at the very time stay in front of it: they came first
+        while self._past and (
+            self._past[-1].end > taken + SAME_TIME or self._past[-1].t > taken + SAME_TIME
+        ):
+            later.append(self._past.pop())
+        first = later[-1]
+        self._z, self.t = first.z, first.t
+        if first.name is None and taken > first.t + SAME_TIME:
+            later.pop()
+            self._advance(first.value, taken - first.t)
+            later.append(_Event(taken, self._z, None, first.value, first.end - taken))
+        status = self._correct(name, y)
+        said = self.info
+        for event in reversed(later):
+            if event.name is None:
+                self._advance(event.value, event.dt)
+            else:
+                self._correct(event.name, event.value)
+        self.info = said
+        return status
+
+    def _count(self, what: str, status: PredictStatus | UpdateStatus) -> None:
+        self.counts[what][status.name.lower()] += 1
+        if isinstance(status, UpdateStatus) and status > UpdateStatus.SINGULAR:
+            self.info = {"measurement": what, "status": status.name.lower(), "nis": np.nan}
+
+    def summary(self) -> str:
+        """Say how often what became of intervals and measurements."""
+        lines = []
+        for name, counter in self.counts.items():
+            parts = [f"{n} {word.replace('_', ' ')}" for word, n in counter.items()]
+            lines.append(f"{name}: {', '.join(parts) or 'none'}")
+        return "\n".join(lines)
+
+    # A whole log
+
+    def run(self, log: Log, x0: Any = None, P0: Any = None) -> EstimationResult:
+        """Filter a whole log in one compiled loop; the filter itself stays as it is.
+
+        Parameters
+        ----------
+        log : Log
+            Its inputs and measurements may have leading batch axes: many logs at once.
+        x0 : array_like, shape (..., nq), optional
+            First estimates instead of the filter's.
+        P0 : array_like, shape (..., n, n), optional
+
+        Returns
+        -------
+        EstimationResult
+        """
+        rows = Rows.of(log, self.system, self.measurements)
+        step = self._row
+        whole = chain(
+            step, len(rows.t), carry=("z", "z_next"), each=["t", "dt", "u", "y", "present"]
+        )
+        start = self.start(x0, P0)
+        batch = np.broadcast_shapes(start.shape[:-1], rows.batch)
+        prepare(whole, calls=1, items=int(np.prod(batch, dtype=int)))
+        made = whole(
+            start, rows.t[:, None], rows.dt[:, None], rows.u, rows.y, rows.present, self.p, self.densities,
+            self.noise_scale,
+        )  # fmt: skip
+        return EstimationResult.of(
+            self.system, self.measurements, self.covariances, rows, made.z_next, made.said
+        )
+
+    # Expressions
+
+    @cached_property
+    def _predict(self) -> ModelFunction:
+        return self._traced("predict", self._predict_column, ["z", "t", "u", "p", "dt", "q"],
+                            {"z_next": (self._carried.size,), "status": ()})  # fmt: skip
+
+    @cached_property
+    def _updates(self) -> dict[str, ModelFunction]:
+        made = {}
+        for k, name in enumerate(self.measurements):
+            made[name] = self._traced(
+                f"update_{k}",
+                lambda z, t, p, y, r, k=k: self._update_column(k, z, t, p, y, r),
+                ["z", "t", "p", "y", "r"],
+                {"z_next": (self._carried.size,), "said": (Said.size(self._dim(name)),)},
+                y=(self.measurements[name].group.nq,),
+                r=(),
+            )
+        return made
+
+    @cached_property
+    def _row(self) -> ModelFunction:
+        """An interval, then the measurements at its end."""
+        bounds = list(self.measurements.values())
+        sizes = [bound.group.nq for bound in bounds]
+        starts = np.cumsum([0, *sizes]).tolist()
+
+        def row(z, t, dt, u, y, present, p, q, r):
+            z, status = self._predict_column(z, t, u, p, dt, q)
+            told = [status]
+            for k in range(len(bounds)):
+                own = y[starts[k] : starts[k + 1]]
+                after, said = self._update_column(k, z, t + dt, p, own, r[k])
+                here = present[k] > 0
+                z = ca.if_else(here, after, z)
+                told.append(ca.if_else(here, said, 0.0))
+            return [z, ca.vertcat(*told)]
+
+        total = 1 + sum(Said.size(bound.group.dim) for bound in bounds)
+        return self._traced(
+            "row", row, ["z", "t", "dt", "u", "y", "present", "p", "q", "r"],
+            {"z_next": (self._carried.size,), "said": (total,)},
+            y=(sum(sizes),), present=(len(bounds),), r=(len(bounds),),
+        )  # fmt: skip
+
+    def compile(self) -> None:
+        """Build machine code for calls one at a time; `simulate` does it before a run."""
+        prepare(self._predict, *self._updates.values(), calls=10_000)
+
+    def prepare(self) -> None:
+        """Called by `simulate` before a run."""
+        self.compile()
+
+    def _traced(
+        self, name: str, build: Any, arguments: list[str], results: Any, **shapes: Any
+    ) -> ModelFunction:
+        system = self.system
+        known = {
+            "z": (self._carried.size,),
+            "t": (),
+            "dt": (),
+            "u": (system.n_inputs,),
+            "p": (system.n_parameters,),
+            "q": (len(self._noisy),),
+            **shapes,
+        }
+        label = f"{type(self).__name__}_{name}"
+        return trace(label, build, {key: known[key] for key in arguments}, results)
+
+    def _dim(self, name: str) -> int:
+        return self.measurements[name].group.dim
+
+    def _predict_column(
+        self, z: Value, t: Value, u: Value, p: Value, dt: Value, q: Value
+    ) -> list[Value]:
+        """Next column, and a `PredictStatus`."""
+        x, lower, counters, held = self._carried.split(z)
+        usable = [ca.fabs(u[i]) < LARGEST for i in range(self.system.n_inputs)]
+        taken = [ca.if_else(ok, u[i], held[i]) for i, ok in enumerate(usable)]
+        saturated: Value = ca.SX(0)
+        for i in self.system.input_index("measured"):
+            entry = self.system.inputs[i]
+            if isfinite(entry.lower) or isfinite(entry.upper):
+                beyond = ca.logic_or(taken[i] <= entry.lower, taken[i] >= entry.upper)
+                saturated = ca.logic_or(saturated, beyond)
+                taken[i] = ca.fmin(ca.fmax(taken[i], entry.lower), entry.upper)
+        given = ca.vertcat(*taken) if taken else held
+        x_next, lower_next = self._predicted(t, x, lower, given, p, dt, q)
+        made = self._carried.join(x_next, lower_next, counters, given)
+        fine = ca.sumsqr(made) < LARGEST
+        missing = ca.logic_not(_all(usable))
+        status = ca.if_else(missing, int(PredictStatus.HELD), int(PredictStatus.PREDICTED))
+        status = ca.if_else(saturated, int(PredictStatus.SATURATED), status)
+        status = ca.if_else(fine, status, int(PredictStatus.REFUSED))
+        return [ca.if_else(fine, made, z), status]
+
+    def _update_column(
+        self, k: int, z: Value, t: Value, p: Value, y: Value, r: Value
+    ) -> list[Value]:
+        """Next column, and what is said of the measurement; see `Said`."""
+        name = list(self.measurements)[k]
+        bound = self.measurements[name]
+        x, lower, counters, u = self._carried.split(z)
+        expected = bound.function(t, x, u, p)
+        finite = ca.sumsqr(y) < LARGEST
+        usable = ca.if_else(finite, y, expected)
+        parts = [ca.sumsqr(usable[part]) for part in bound.group.unit_parts]
+        on_group = _all([ca.fabs(square - 1) < OFF_UNIT for square in parts])
+        usable = bound.group.normalize(usable)
+        L = _noise_factor(bound, t, x, u, p) * r
+        R = L @ L.T
+        nu, S = self._innovation(bound, t, x, lower, u, p, usable, R)
+        said = whiten(S, nu)
+        weighed = self._weigh(name, said, counters[k])
+        x_next, lower_next = self._corrected(
+            bound, t, x, self._inflated(lower, weighed.inflation), u, p, usable, weighed.R * R
+        )
+        likely = counters[:]
+        likely[k] = ca.fmin(counters[k] + 1, 0)
+        unlikely = counters[:]
+        unlikely[k] = counters[k] + 1
+        made = self._carried.join(x_next, lower_next, likely, u)
+        stays = self._carried.join(x, lower, unlikely, u)
+        fine = ca.logic_and(said.is_definite, ca.sumsqr(made) < LARGEST)
+        given = ca.logic_and(finite, on_group)
+        status = ca.if_else(fine, weighed.status, int(UpdateStatus.SINGULAR))
+        status = ca.if_else(on_group, status, int(UpdateStatus.OFF_GROUP))
+        status = ca.if_else(finite, status, int(UpdateStatus.NOT_FINITE))
+        good = ca.logic_and(given, fine)
+        after = ca.if_else(weighed.is_rejected, stays, made)
+        return [
+            ca.if_else(good, after, z),
+            ca.vertcat(nu, said.vector, said.squared, said.log_density, status),
+        ]
+
+    def _weigh(self, name: str, said: Whitened, counter: Value) -> _Weighed:
+        """What gate and robust weights make of a measurement.
+
+        The counter is negative until the gate acts, and then the number of rejections in a row.
+        """
+        m = self._dim(name)
+        one, used = ca.SX(1), ca.SX(int(UpdateStatus.USED))
+        R, status, inflation, rejected = one, used, one, ca.SX(0)
+        if name in self._weights:
+            knee = float(scipy.stats.chi2.ppf(WEIGHTED_FROM, m))
+            share = said.squared / knee
+            beyond = share > 1
+            grown = ca.sqrt(ca.if_else(beyond, share, 1.0))
+            if self._weights[name] == "cauchy":
+                grown = grown * grown
+            R = grown
+            status = ca.if_else(beyond, int(UpdateStatus.WEIGHTED), used)
+        if name in self._gates:
+            unlikely = ca.logic_and(said.squared > self._gates[name], counter >= 0)
+            lost = ca.logic_and(unlikely, counter + 1 >= self.lockout)
+            rejected = ca.logic_and(unlikely, ca.logic_not(lost))
+            inflation = ca.if_else(lost, said.squared / m, 1.0)
+            R = ca.if_else(lost, 1.0, R)
+            status = ca.if_else(unlikely, int(UpdateStatus.REJECTED), status)
+            status = ca.if_else(lost, int(UpdateStatus.RECOVERED), status)
+        return _Weighed(R, inflation, rejected, status)
+
+    # Errors on either side
+
+    def _retracted(self, x: Value, d: Value, p: Value) -> Value:
+        """State at an error d from x."""
+        state = self.system.state
+        if self.error == "right":
+            return state.compose(state.exp(d), x)
+        return self.system.retract(x, d, p)
+
+    def _to_left(self, x: Value) -> Value:
+        """Matrix that takes errors of the filter to error coordinates of the system."""
+        state = self.system.state
+        if self.error == "left":
+            return ca.DM.eye(self.system.n_errors)
+        return state.Ad(state.inverse(x))
+
+    def _reset_jacobian(self, x: Value, d: Value, p: Value) -> Value:
+        """Derivative of the error about the corrected estimate by that about x."""
+        system, state = self.system, self.system.state
+        if self.error == "right":
+            return state.left_jacobian(d)
+        if system.errors is None:
+            return state.right_jacobian(d)
+        N = system.error_basis(x, p)
+        return ca.DM(system.error_selection) @ state.right_jacobian(N @ d) @ N
+
+    def _noise_covariance(self, q: Value, dt: Value) -> Value:
+        """Variances of the noisy inputs, held over dt, as a column."""
+        return q * q / ca.fmax(dt, SMALLEST_STEP)
+
+    def _step(
+        self, method: str | Method, t: Value, x: Value, u: Value, p: Value, dt: Value
+    ) -> tuple[Value, Value, Value]:
+        """State after a step; A of the filter's error, and its derivative by the noisy inputs."""
+        made = _expanded(step_derivatives(self.system, method))(t, x, u, p, dt)
+        A, G = made.A, made.B[:, self._noisy]
+        if self.error == "right":
+            state = self.system.state
+            forth = state.Ad(made.x_next)
+            A, G = forth @ A @ state.Ad(state.inverse(x)), forth @ G
+        return made.x_next, A, G
+
+    # What a filter says
+
+    @abstractmethod
+    def _covariance(self, lower: np.ndarray) -> np.ndarray:
+        """Covariance of the kept triangle, in the filter's errors."""
+
+    @abstractmethod
+    def _lower(self, P: np.ndarray) -> np.ndarray:
+        """Triangle to keep of a covariance."""
+
+    @abstractmethod
+    def _inflated(self, lower: Value, factor: Value) -> Value:
+        """Triangle of the covariance times a factor."""
+
+    @abstractmethod
+    def _predicted(
+        self, t: Value, x: Value, lower: Value, u: Value, p: Value, dt: Value, q: Value
+    ) -> tuple[Value, Value]:
+        """State and triangle after an interval."""
+
+    @abstractmethod
+    def _innovation(
+        self, bound: BoundMeasurement, t: Value, x: Value, lower: Value, u: Value, p: Value,
+        y: Value, R: Value,
+    ) -> tuple[Value, Value]:  # fmt: skip
+        """Innovation and its covariance."""
+
+    @abstractmethod
+    def _corrected(
+        self, bound: BoundMeasurement, t: Value, x: Value, lower: Value, u: Value, p: Value,
+        y: Value, R: Value,
+    ) -> tuple[Value, Value]:  # fmt: skip
+        """State and triangle after a measurement."""
+
+
+class _Event(NamedTuple):
+    """What happened at a time: an interval (no name; inputs), or a measurement; z before it."""
+
+    t: float
+    z: np.ndarray
+    name: str | None
+    value: np.ndarray
+    dt: float
+
+    @property
+    def end(self) -> float:
+        return self.t + self.dt
+
+
+class _Weighed(NamedTuple):
+    """Factor on R, factor on P, whether it is rejected, status."""
+
+    R: Value
+    inflation: Value
+    is_rejected: Value
+    status: Value
+
+
+def _all(claims: list[Value]) -> Value:
+    holds: Value = ca.SX(1)
+    for claim in claims:
+        holds = ca.logic_and(holds, claim)
+    return holds
+
+
+def _expanded(function: ModelFunction) -> Any:
+    """The function as one of SX expressions."""
+    if function.function.is_a("SXFunction"):
+        return function
+    try:
+        plain = function.function.expand()
+    except RuntimeError as error:
+        raise ValueError(
+            f"{function.name} solves equations, which a filter does not: take an explicit method, "
+            'for example method="rk4"'
+        ) from error
+    return ModelFunction(plain)
+
+
+def _noise_factor(bound: BoundMeasurement, t: Value, x: Value, u: Value, p: Value) -> Value:
+    L = ca.sparsify(ca.DM(bound.noise_factor))
+    if bound.scale is None:
+        return L
+    scale = bound.scale(t, x, u, p)
+    factors = [scale[i if scale.numel() > 1 else 0] for i in range(bound.group.dim)]
+    return ca.diag(ca.vertcat(*factors)) @ L
+
+
+def _bound(system: System, measurements: Iterable[Measurement]) -> dict[str, BoundMeasurement]:
+    if isinstance(measurements, Measurement):
+        raise TypeError("measurements must be a list: write [measurement]")
+    found: dict[str, BoundMeasurement] = {}
+    for measurement in measurements:
+        if measurement.name in (*found, "predict"):
+            raise ValueError(f"two measurements are called {measurement.name!r}")
+        found[measurement.name] = measurement.bind(system)
+    return found
+
+
+def _each(value: Any, names: list[str]) -> dict[str, Any]:
+    """Values by measurement, from one for all or a mapping."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        return dict.fromkeys(names, value)
+    for name in value:
+        if name not in names:
+            raise UnknownNameError(unknown_name("measurement", name, names))
+    return dict(value)
+
+
+def _threshold(name: str, probability: float, m: int) -> float:
+    if not 0 < probability < 1:
+        raise ValueError(f"gate of {name!r} is a probability between 0 and 1, got {probability}")
+    return float(scipy.stats.chi2.ppf(probability, m))
+
+
+def _densities(system: System, noise: Mapping[str, float]) -> tuple[list[int], np.ndarray]:
+    found: dict[int, float] = {}
+    for name, value in noise.items():
+        some = [
+            i
+            for i, known in enumerate(system.input_names)
+            if known == name or known.startswith(f"{name}.")
+        ]
+        if not some:
+            raise UnknownNameError(unknown_name("input", name, system.input_names))
+        if not (isfinite(value) and value >= 0):
+            raise ValueError(f"density of the noise of {name!r} must not be negative, got {value}")
+        found |= dict.fromkeys(some, float(value))
+    return list(found), np.array(list(found.values()), dtype=np.float64)
+
+
+def _first_covariance(system: System, x0: np.ndarray, P0: Any, std0: Any) -> np.ndarray:
+    n = system.n_errors
+    if (P0 is None) == (std0 is None):
+        raise ValueError(
+            "give P0, the covariance of system.error(truth, x0), or std0, its deviations"
+        )
+    if P0 is not None:
+        P = check_shape("P0", P0, (n, n))
+        values = np.linalg.eigvalsh((P + P.T) / 2)
+        size = np.abs(P).max(initial=0.0)
+        if np.abs(P - P.T).max(initial=0.0) > 1e-9 * size or values.min() < -1e-12 * size:
+            raise ValueError(f"P0 must be symmetric without negative eigenvalues, got {P}")
+        return (P + P.T) / 2
+    if isinstance(std0, Mapping):
+        deviation = np.full(n, np.nan)
+        _, tangents = block_slices(system.state)
+        for name, value in std0.items():
+            if name in system.error_names:
+                deviation[system.error_names.index(name)] = value
+            elif name in tangents and system.errors is None:
+                deviation[tangents[name]] = value
+            else:
+                known = [*tangents, *system.error_names]
+                raise UnknownNameError(unknown_name("block or error", name, known))
+        missing = [system.error_names[i] for i in np.flatnonzero(np.isnan(deviation))]
+        if missing:
+            raise ValueError(f"std0 lacks {', '.join(missing)}")
+    else:
+        given = np.asarray(std0, dtype=np.float64)
+        deviation = check_shape("std0", np.broadcast_to(given, (n,)) if not given.ndim else given,
+                                (n,))  # fmt: skip
+    if (deviation < 0).any():
+        raise ValueError(f"std0 must not be negative, got {std0}")
+    return np.diag(deviation**2)

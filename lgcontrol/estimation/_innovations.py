@@ -1,0 +1,68 @@
+"""What measurements say of the estimate, one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ._status import UpdateStatus
+
+
+class Said(NamedTuple):
+    """What an update says: arrays with the batch axes of the column it came in."""
+
+    innovation: np.ndarray
+    whitened: np.ndarray
+    nis: np.ndarray
+    log_likelihood: np.ndarray
+    status: np.ndarray
+
+    @staticmethod
+    def size(m: int) -> int:
+        """Entries for a measurement of dimension m."""
+        return 2 * m + 3
+
+    @classmethod
+    def of(cls, column: np.ndarray) -> Said:
+        """Parts of a column (..., size)."""
+        m = (column.shape[-1] - 3) // 2
+        return cls(
+            column[..., :m], column[..., m : 2 * m], *np.moveaxis(column[..., 2 * m :], -1, 0)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Innovations:
+    """What the measurements of one kind said, in the order in which they were taken.
+
+    Attributes
+    ----------
+    t : ndarray, shape (K,)
+    number : ndarray, shape (K,)
+        Place in the log.
+    innovation : ndarray, shape (..., K, m)
+        ``minus(y, expected)``.
+    whitened : ndarray, shape (..., K, m)
+        In units of its deviations: independent entries of unit variance, if all is well.
+    nis : ndarray, shape (..., K)
+        Normalised innovation squared, before robust weights.
+    log_likelihood : ndarray, shape (..., K)
+        Logarithm of the density of the innovation.
+    status : ndarray, shape (..., K)
+        `UpdateStatus`.
+    """
+
+    t: np.ndarray
+    number: np.ndarray
+    innovation: np.ndarray
+    whitened: np.ndarray
+    nis: np.ndarray
+    log_likelihood: np.ndarray
+    status: np.ndarray
+
+    @property
+    def is_used(self) -> np.ndarray:
+        """Whether each corrected the estimate, shape (..., K)."""
+        return np.isin(self.status, [status for status in UpdateStatus if status.is_used])

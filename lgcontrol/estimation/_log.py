@@ -1,0 +1,191 @@
+"""Log: inputs and measurements over time, and the intervals a filter goes through."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..codegen import UnknownNameError, check_shape, unknown_name
+from ..systems import BoundMeasurement, System
+
+SAME_TIME = 1e-9  # s
+GAP = 5.0  # intervals longer than this many usual ones are gaps, and divided
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """Inputs and measurements over time.
+
+    Parameters
+    ----------
+    t : array_like, shape (N,)
+        Times of the inputs, s. Times that do not increase are left out, and counted.
+    u : array_like, shape (..., N, k)
+        Inputs from each time to the next: all of the system, or its controls and measured inputs.
+    measurements : mapping of str to (times, values)
+        Times (K,) when they were taken, in any order; values (..., K, nq).
+    at : array_like, optional
+        Further times at which the estimate is wanted.
+    """
+
+    t: Any
+    u: Any
+    measurements: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    at: Any = ()
+
+    def __post_init__(self) -> None:
+        t = check_shape("t of a log", self.t, (None,), finite=False)
+        u = np.asarray(self.u, dtype=np.float64)
+        u = u[:, None] if u.ndim == 1 else u
+        if not len(t):
+            raise ValueError("a log needs at least one time")
+        if u.shape[-2] != len(t):
+            raise ValueError(f"u of a log has shape {u.shape}, expected (..., {len(t)}, k)")
+        object.__setattr__(self, "t", t)
+        object.__setattr__(self, "u", u)
+        object.__setattr__(self, "at", np.asarray(self.at, dtype=np.float64))
+        kept = {}
+        for name, (times, values) in self.measurements.items():
+            times = check_shape(f"times of {name!r}", times, (None,), finite=False)
+            values = np.asarray(values, dtype=np.float64)
+            values = values[:, None] if values.ndim == 1 else values
+            if values.shape[-2] != len(times):
+                raise ValueError(
+                    f"values of {name!r} have shape {values.shape}, expected (..., {len(times)}, n)"
+                )
+            kept[name] = (times, values)
+        object.__setattr__(self, "measurements", kept)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Intervals with the measurements at their ends: what one compiled loop goes through.
+
+    Attributes
+    ----------
+    t, dt : ndarray, shape (N,)
+        Start and length of each.
+    u : ndarray, shape (..., N, n_inputs)
+    y : ndarray, shape (..., N, ny)
+        Measurements side by side.
+    present : ndarray, shape (N, M)
+        Which there are.
+    places : dict of str to (rows, numbers)
+        Row of each measurement that is used, and its number in the log.
+    counts : dict of str to Counter
+        What was left out or divided.
+    """
+
+    t: np.ndarray
+    dt: np.ndarray
+    u: np.ndarray
+    y: np.ndarray
+    present: np.ndarray
+    places: dict[str, tuple[np.ndarray, np.ndarray]]
+    counts: dict[str, Counter[str]]
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Batch axes of the log."""
+        return np.broadcast_shapes(self.u.shape[:-2], self.y.shape[:-2])
+
+    @classmethod
+    def of(cls, log: Log, system: System, bounds: Mapping[str, BoundMeasurement]) -> Rows:
+        """Rows of a log for the measurements of a filter."""
+        for name in log.measurements:
+            if name not in bounds:
+                raise UnknownNameError(unknown_name("measurement", name, bounds))
+        counts: dict[str, Counter[str]] = {name: Counter() for name in ("predict", *bounds)}
+        t, u = _increasing(log.t, _all_inputs(log.u, system), counts["predict"])
+        first, last = t[0], t[-1] + (np.median(np.diff(t)) if len(t) > 1 else 0.0)
+        taken: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        for name in bounds:
+            times = np.asarray(log.measurements.get(name, (np.zeros(0), None))[0])
+            usable = np.isfinite(times) & (times >= first - SAME_TIME) & (times <= last + SAME_TIME)
+            counts[name]["outside the log"] += int((~usable).sum())
+            numbers = np.flatnonzero(usable)
+            numbers = numbers[np.argsort(times[numbers], kind="stable")]
+            taken[name] = (times[numbers], numbers)
+        ends, ranks = _ends(t, taken, log.at, counts["predict"])
+        starts = np.concatenate([ends[:1], ends[:-1]])
+        held = np.clip(np.searchsorted(t, starts + SAME_TIME, side="right") - 1, 0, None)
+        sizes = [bound.group.nq for bound in bounds.values()]
+        batch = np.broadcast_shapes(*(v.shape[:-2] for _, v in log.measurements.values()))
+        y = np.full((*batch, len(ends), sum(sizes)), np.nan)
+        present = np.zeros((len(ends), len(bounds)))
+        places, column = {}, 0
+        for k, name in enumerate(bounds):
+            times, numbers = taken[name]
+            rows = _rows_of(ends, times, ranks[name])
+            if len(numbers):
+                values = log.measurements[name][1]
+                if values.shape[-1] != sizes[k]:
+                    raise ValueError(
+                        f"values of {name!r} have shape {values.shape}, expected (..., K, "
+                        f"{sizes[k]}): coordinates on {bounds[name].group}"
+                    )
+                y[..., rows, column : column + sizes[k]] = values[..., numbers, :]
+                present[rows, k] = 1.0
+            places[name] = (rows, numbers)
+            column += sizes[k]
+        dt = np.diff(ends, prepend=ends[0])
+        return cls(starts, dt, u[..., held, :], y, present, places, counts)
+
+
+def _all_inputs(u: np.ndarray, system: System) -> np.ndarray:
+    if u.shape[-1] == system.n_inputs:
+        return u
+    known = np.sort(np.concatenate([system.input_index(r) for r in ("control", "measured")]))
+    if u.shape[-1] != len(known):
+        raise ValueError(
+            f"u of the log has {u.shape[-1]} columns, expected {system.n_inputs}, all inputs of "
+            f"{system.name}, or {len(known)}, its controls and measured inputs: "
+            f"{', '.join(system.input_names[i] for i in known)}"
+        )
+    full = np.broadcast_to(system.nominal_input, (*u.shape[:-1], system.n_inputs)).copy()
+    full[..., known] = u
+    return full
+
+
+def _increasing(t: np.ndarray, u: np.ndarray, counts: Counter[str]) -> tuple[Any, Any]:
+    """Times that increase, and their inputs."""
+    finite = np.isfinite(t)
+    latest = np.maximum.accumulate(np.where(finite, t, -np.inf))
+    keep = finite & (t > np.concatenate([[-np.inf], latest[:-1]]) + SAME_TIME)
+    if not keep.any():
+        raise ValueError("no time of the log is finite")
+    counts["time not finite"] += int((~finite).sum())
+    counts["time back"] += int((finite & ~keep).sum())
+    return t[keep], u[..., keep, :]
+
+
+def _ends(
+    t: np.ndarray, taken: Mapping[str, tuple[np.ndarray, Any]], at: np.ndarray,
+    counts: Counter[str],
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:  # fmt: skip
+    """Ends of the intervals, and which of several measurements at one time each is."""
+    times = np.sort(np.concatenate([t, *(own for own, _ in taken.values()), at[at >= t[0]]]))
+    ends = times[np.concatenate([[True], np.diff(times) > SAME_TIME])]
+    usual = float(np.median(np.diff(t))) if len(t) > 1 else np.inf
+    gaps = np.flatnonzero(np.diff(ends) > GAP * usual)
+    inside = [
+        np.linspace(ends[i], ends[i + 1], int(np.ceil((ends[i + 1] - ends[i]) / usual)) + 1)[1:-1]
+        for i in gaps
+    ]
+    counts["gap"] += len(gaps)
+    ends = np.sort(np.concatenate([ends, *inside]))
+    ranks, most = {}, np.ones(len(ends), dtype=int)
+    for name, (own, _) in taken.items():
+        place = np.searchsorted(ends, own - SAME_TIME)
+        begins = np.searchsorted(place, place, side="left")
+        ranks[name] = np.arange(len(place)) - begins
+        np.maximum.at(most, place, ranks[name] + 1)
+    return np.repeat(ends, most), ranks
+
+
+def _rows_of(ends: np.ndarray, times: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+    return np.searchsorted(ends, times - SAME_TIME) + ranks

@@ -1,0 +1,53 @@
+"""UpdateStatus: how a measurement, and the interval before it, were used."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class UpdateStatus(IntEnum):
+    """What became of a measurement; each is counted in the summary of a filter.
+
+    ``USED``: as it is. ``WEIGHTED``: with less weight than its covariance says, as it is unlikely.
+    ``REJECTED``: not used, as it is more unlikely than the gate allows. ``RECOVERED``: used in
+    spite of that, after several rejections in a row, with a covariance of the state inflated until
+    the measurement is a likely one. ``NOT_FINITE``, ``OFF_GROUP`` (no element of the group of the
+    measurement: a quaternion that is far from unit length), ``SINGULAR`` (its covariance
+    and that of the state leave a combination of its entries without any uncertainty, or the
+    correction is not finite): not used, nothing changes. ``STALE`` (older than its validity, or
+    than what the filter remembers), ``FUTURE`` (taken after the time of the estimate): not used.
+    """
+
+    NONE = 0
+    USED = 1
+    WEIGHTED = 2
+    REJECTED = 3
+    RECOVERED = 4
+    NOT_FINITE = 5
+    OFF_GROUP = 6
+    SINGULAR = 7
+    STALE = 8
+    FUTURE = 9
+
+    @property
+    def is_used(self) -> bool:
+        """Whether the estimate was corrected."""
+        return self in (UpdateStatus.USED, UpdateStatus.WEIGHTED, UpdateStatus.RECOVERED)
+
+
+class PredictStatus(IntEnum):
+    """What became of an interval.
+
+    ``HELD``: an input was not finite, its last usable value took its place. ``SATURATED``: a
+    measured input was at or beyond its bounds, and is clipped to them. ``GAP``: time had gone on
+    since the interval before; the last inputs were held over the gap. ``OVERLAP``: time went back;
+    what was predicted already is left out. ``REFUSED``: the interval is negative or not finite, or
+    the prediction is not finite; nothing changes.
+    """
+
+    PREDICTED = 0
+    HELD = 1
+    SATURATED = 2
+    GAP = 3
+    OVERLAP = 4
+    REFUSED = 5

@@ -1,0 +1,98 @@
+"""What a newcomer waits for: building large trees, and a torque loop at 1 kHz.
+
+Run with ``python -m tests.benchmarks.newcomer``; figures of before these were worked on are those
+of the report that asked for it, on the same machine. Times of the processor as well as of the
+wall: others may be at work.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from time import perf_counter, process_time
+
+import numpy as np
+
+from lgcontrol.controllers import OperationalSpace
+from lgcontrol.groups import SE3
+from lgcontrol.io import parse_urdf
+from lgcontrol.mechanics import Multibody
+from lgcontrol.models import panda_tree
+from lgcontrol.simulation import simulate
+
+RESULTS = Path(__file__).parent / "results" / "newcomer.json"
+BEFORE = {"3200 fixed": 32.0, "800 revolute": 6.1, "OperationalSpace 1 kHz, 4 s": 22.0}
+MOST = {"3200 fixed": 6.0, "800 revolute": 2.0, "OperationalSpace 1 kHz, 4 s": 8.0}
+
+
+def chain(count: int, kind: str) -> str:
+    """Text of a robot of links in a row."""
+    link = (
+        '<link name="l{0}"><inertial><mass value="1"/>'
+        '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+    )
+    joint = (
+        '<joint name="j{0}" type="{1}"><parent link="l{2}"/><child link="l{0}"/>'
+        '<origin xyz="0.1 0 0"/><axis xyz="0 0 1"/><limit effort="1" velocity="1" lower="-1" '
+        'upper="1"/></joint>'
+    )
+    parts = [link.format(k) for k in range(count + 1)]
+    parts += [joint.format(k, kind, k - 1) for k in range(1, count + 1)]
+    return f'<robot name="chain">{"".join(parts)}</robot>'
+
+
+def build(count: int, kind: str) -> None:
+    """Read a text and make a tree of it."""
+    Multibody.from_urdf(parse_urdf(chain(count, kind)))
+
+
+def torque_loop() -> None:
+    """A hand that follows a circle for 4 s, at 1 kHz."""
+    tree = panda_tree()
+    q = np.array([0, -0.4, 0, -2, 0, 1.8, 0.7])
+    frame = "panda_hand"
+    start = tree.placement(frame)(q)
+
+    def circle(t: float) -> np.ndarray:
+        way = [0.05 * np.sin(t), 0, 0.05 * (1 - np.cos(t)), 0, 0, 0]
+        return SE3.compose(start, SE3.exp(way))
+
+    law = OperationalSpace(tree, frame, dt=0.001)
+    run = simulate(tree.system(), law, x0=[*q, *np.zeros(7)], reference=circle, seconds=4)
+    assert run.success
+
+
+def timed(name: str, call, *arguments) -> dict[str, float]:
+    """Wall and processor time of the better of two calls, in s."""
+    found = []
+    for _ in range(2):
+        wall, cpu = perf_counter(), process_time()
+        call(*arguments)
+        found.append((perf_counter() - wall, process_time() - cpu))
+    wall, cpu = min(found)
+    row = {"wall_s": round(wall, 2), "cpu_s": round(cpu, 2)}
+    if name in MOST:
+        row |= {"before_s": BEFORE[name], "at_most_s": MOST[name]}
+    print(f"{name:30}", row, flush=True)
+    return row
+
+
+def main() -> None:
+    """Measure, print, keep."""
+    rows: dict[str, object] = {"load_at_start": round(os.getloadavg()[0], 1)}
+    sizes = {"fixed": (800, 1600, 3200), "revolute": (200, 400, 800)}
+    for kind, counts in sizes.items():
+        for count in counts:
+            rows[f"{count} {kind}"] = timed(f"{count} {kind}", build, count, kind)
+        cpu = [rows[f"{count} {kind}"]["cpu_s"] for count in counts]  # type: ignore[index]
+        slope = np.polyfit(np.log(counts), np.log(np.maximum(cpu, 0.01)), 1)[0]
+        rows[f"exponent, {kind}"] = round(float(slope), 2)
+        print(f"exponent, {kind}: {slope:.2f}")
+    name = "OperationalSpace 1 kHz, 4 s"
+    rows[name] = timed(name, torque_loop)
+    RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

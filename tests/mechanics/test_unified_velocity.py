@@ -1,0 +1,257 @@
+"""Unified local velocity coordinates: w = D v, their equations of motion, their systems."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from lgcontrol.controllers import MPC
+from lgcontrol.groups import SE3, SO3
+from lgcontrol.mechanics import Gravity, RigidBody, SpatialInertia, UnifiedVelocity, WrenchInput
+from lgcontrol.systems import check_system
+
+ROUNDING = 1e-13
+DIFFERENCE = 1e-8  # of central differences with steps of 1e-5
+
+
+def own_set():
+    rng = np.random.default_rng(8)
+    return UnifiedVelocity(rng.normal(size=(6, 3)), rng.normal(size=(6, 3)))
+
+
+SETS = {
+    "hexahedral": UnifiedVelocity.hexahedral(),
+    "box": UnifiedVelocity.hexahedral([0.3, 0.5, 2.0]),
+    "tetrahedral": UnifiedVelocity.tetrahedral(),
+    "small tetrahedron": UnifiedVelocity.tetrahedral(0.2),
+    "own": own_set(),
+}
+every_set = pytest.mark.parametrize("unified", SETS.values(), ids=SETS)
+
+
+@pytest.fixture
+def cloud(rng):
+    """Masses and places of a body of ten points."""
+    return rng.uniform(0.1, 1.0, 10), rng.normal(size=(10, 3))
+
+
+def inertia_of(cloud):
+    masses, places = cloud
+    center = masses @ places / masses.sum()
+    arms = places - center
+    about = sum(m * (d @ d * np.eye(3) - np.outer(d, d)) for m, d in zip(masses, arms, strict=True))
+    return SpatialInertia(masses.sum(), center, about)
+
+
+def test_the_matrix_of_the_box_is_the_published_one():
+    """Eq. 54, with sides that differ."""
+    l1, l2, l3 = 0.3, 0.5, 2.0
+    r = 1 / np.sqrt(2)
+    published = r * np.array(
+        [
+            [1, 0, 0, 0, 0, l2],
+            [-1, 0, 0, 0, 0, l2],
+            [0, 1, 0, l3, 0, 0],
+            [0, -1, 0, l3, 0, 0],
+            [0, 0, 1, 0, l1, 0],
+            [0, 0, -1, 0, l1, 0],
+        ]
+    )
+    np.testing.assert_allclose(SETS["box"].matrix, published, rtol=0, atol=1e-16)
+    assert np.linalg.det(SETS["hexahedral"].matrix) == pytest.approx(-1, abs=1e-15)
+
+
+@pytest.mark.parametrize("name", ["hexahedral", "tetrahedral"])
+def test_sets_of_size_one_are_orthogonal(name):
+    D = SETS[name].matrix
+    np.testing.assert_allclose(D @ D.T, np.eye(6), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(SETS[name].inverse, D.T, rtol=0, atol=1e-15)
+    assert SETS[name].condition == pytest.approx(1, abs=1e-14)
+
+
+def test_edges_of_the_tetrahedron_are_edges():
+    """Each direction points along the edge whose midpoint it moves; all have one length."""
+    unified = SETS["tetrahedral"]
+    corners = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
+    for y, b in zip(unified.points, unified.directions, strict=True):
+        ends = [corner for corner in corners if corner @ y > 0]
+        assert len(ends) == 2
+        np.testing.assert_allclose(np.cross(ends[0] - ends[1], b), 0, atol=1e-15)
+    np.testing.assert_allclose(np.linalg.norm(unified.directions, axis=1), np.sqrt(0.5))
+
+
+@every_set
+def test_coordinates_are_speeds_of_points(unified, rng):
+    v = rng.normal(size=(4, 6))
+    w = unified.from_twist(v)
+    for i, (y, b) in enumerate(zip(unified.points, unified.directions, strict=True)):
+        speeds = (v[:, :3] + np.cross(v[:, 3:], y)) @ b
+        np.testing.assert_allclose(w[:, i], speeds, rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose(unified.to_twist(w), v, rtol=0, atol=ROUNDING * unified.condition)
+
+
+@every_set
+def test_interpolation_is_the_velocity_field(unified, rng):
+    v, y = rng.normal(size=6), rng.normal(size=(5, 3))
+    N = unified.interpolation(y)
+    field = v[:3] + np.cross(v[3:], y)
+    np.testing.assert_allclose(
+        N @ unified.from_twist(v), field, rtol=0, atol=ROUNDING * unified.condition
+    )
+
+
+def test_interpolation_of_the_box_is_the_published_one(rng):
+    """Eq. 27."""
+    l1, l2, l3 = 0.3, 0.5, 2.0
+    y1, y2, y3 = y = rng.normal(size=3)
+    rows = [
+        [1 - y2 / l2, -1 - y2 / l2, 0, 0, y3 / l1, y3 / l1],
+        [y1 / l2, y1 / l2, 1 - y3 / l3, -1 - y3 / l3, 0, 0],
+        [0, 0, y2 / l3, y2 / l3, 1 - y1 / l1, -1 - y1 / l1],
+    ]
+    published = np.array(rows) / np.sqrt(2)
+    np.testing.assert_allclose(SETS["box"].interpolation(y), published, rtol=0, atol=1e-14)
+
+
+@every_set
+def test_inertia_and_coriolis_matrix_are_the_integrals(unified, cloud, rng):
+    """``M = ∫ Nᵀ N dm``, ``Γ = ∫ Nᵀ ω̂ N dm`` over a cloud of points (eq. 48, 49)."""
+    inertia, w = inertia_of(cloud), rng.normal(size=6)
+    turning = np.array(ca.skew(unified.to_twist(w)[3:]))
+    M, gamma = np.zeros((6, 6)), np.zeros((6, 6))
+    for m, y in zip(*cloud, strict=True):
+        N = unified.interpolation(y)
+        M += m * N.T @ N
+        gamma += m * N.T @ turning @ N
+    size = unified.condition**2
+    np.testing.assert_allclose(unified.mass_matrix(inertia), M, rtol=0, atol=ROUNDING * size)
+    found = unified.coriolis_matrix(inertia)(w)
+    np.testing.assert_allclose(found, gamma, rtol=0, atol=ROUNDING * size)
+    np.testing.assert_allclose(found, -found.T, rtol=0, atol=ROUNDING * size)
+
+
+@every_set
+def test_equations_of_motion_are_those_of_the_twist(unified, cloud, rng):
+    """``M_w ẇ + Γ w = Q`` against Newton–Euler, the centre of mass off the origin."""
+    inertia, v = inertia_of(cloud), rng.normal(size=6)
+    point, force = rng.normal(size=(2, 3))
+    W = np.concatenate([force, np.cross(point, force)])
+    M = inertia.matrix
+    a = np.linalg.solve(M, W + SE3.ad(v).T @ M @ v)
+    w = unified.from_twist(v)
+    Q = unified.generalized_force(point, force)
+    left = unified.mass_matrix(inertia) @ unified.from_twist(a)
+    left += unified.coriolis_matrix(inertia)(w) @ w
+    np.testing.assert_allclose(left, Q, rtol=0, atol=ROUNDING * unified.condition**2)
+    assert Q @ w == pytest.approx(force @ (v[:3] + np.cross(v[3:], point)), abs=1e-12)
+
+
+@every_set
+def test_inverse_tangent_is_the_rate_of_the_motion_vector(unified, rng):
+    """``H exp(n)`` moves with w where ``ṅ = T⁻¹(n) w``: by differences along the motion."""
+    n, w, h = 0.5 * rng.normal(size=6), rng.normal(size=6), 1e-5
+    rate = unified.inverse_tangent(n) @ w
+    moved = SE3.minus(SE3.exp(n + h * rate), SE3.exp(n - h * rate)) / (2 * h)
+    np.testing.assert_allclose(
+        moved, unified.to_twist(w), rtol=0, atol=DIFFERENCE * unified.condition
+    )
+
+
+def test_dependent_speeds_are_refused_by_name():
+    good = SETS["hexahedral"]
+    points = good.points.copy()
+    points[1] = points[0]
+    with pytest.raises(ValueError, match="speeds of points 0, 1 .counted from 0. depend on each"):
+        UnifiedVelocity(points, good.directions)
+    # Three forces along lines through one point of a plane: one of them follows from the others.
+    points, directions = good.points.copy(), good.directions.copy()
+    points[[0, 2, 4]], directions[[0, 2, 4]] = 0.0, [[1, 0, 0], [0, 1, 0], [1, 2, 0]]
+    with pytest.raises(ValueError, match="points 0, 2, 4 .*at most 1e"):
+        UnifiedVelocity(points, directions)
+    directions = good.directions.copy()
+    directions[3] = 0.0
+    with pytest.raises(ValueError, match="direction of point 3 is zero"):
+        UnifiedVelocity(good.points, directions)
+    points = good.points.copy()
+    points[1] += [1e-9, 2 - 1e-9, 0]  # close to what is above: far beyond half of the digits
+    points[1] = good.points[0] + [0.0, 1e-9, 0.0]
+    with pytest.raises(ValueError, match="condition number of D is"):
+        UnifiedVelocity(points, good.directions)
+    with pytest.raises(ValueError, match=r"shape \(5, 3\), expected \(6, 3\)"):
+        UnifiedVelocity(good.points[:5], good.directions)
+    assert np.isfinite(UnifiedVelocity(1e-7 * good.points, good.directions).condition)
+    with pytest.raises(ValueError, match="depend"):
+        UnifiedVelocity(1e-9 * good.points, good.directions)
+
+
+# Systems
+
+TUG = RigidBody(
+    "tug",
+    SE3,
+    SpatialInertia(2.0, [0.1, -0.05, 0.2], np.diag([0.3, 0.2, 0.4])),
+    [Gravity(), WrenchInput(("x", "y", "z", "rx", "ry", "rz"), lower=-40, upper=40, name="jet")],
+)
+
+
+@every_set
+def test_the_system_is_a_system(unified):
+    system = TUG.system(velocity=unified)
+    check_system(system)
+    assert system.inputs == TUG.system().inputs
+    assert list(system.state.blocks) == ["pose", "unified_velocity"]
+
+
+@every_set
+def test_the_field_is_that_of_the_twist(unified, rng):
+    form = TUG.velocity_form(unified)
+    plain, system = TUG.system(), TUG.system(velocity=unified)
+    x, u = plain.state.random(rng), rng.normal(size=6)
+    y = form.from_velocity(x)
+    np.testing.assert_allclose(form.to_velocity(y), x, rtol=0, atol=ROUNDING * unified.condition)
+    f, g = plain.f(0.0, x, u), system.f(0.0, y, u)
+    size = 100 * unified.condition
+    np.testing.assert_allclose(g[:6], f[:6], rtol=0, atol=ROUNDING * size)
+    np.testing.assert_allclose(unified.to_twist(g[6:]), f[6:], rtol=0, atol=ROUNDING * size)
+    for name, quantity in plain.quantities.items():
+        np.testing.assert_allclose(system.quantities[name](0.0, y, u), quantity(0.0, x, u))
+    np.testing.assert_allclose(system.quantities["velocity"](0.0, y, u), x[7:], atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["hexahedral", "tetrahedral"])
+def test_linearizations_agree_through_the_map(name, rng):
+    form = TUG.velocity_form(SETS[name])
+    plain, system = TUG.system(), TUG.system(velocity=SETS[name])
+    x, u = plain.state.random(rng), rng.normal(size=6)
+    y = form.from_velocity(x)
+    T = form.velocity_D_state(y)
+    expected, found = plain.linearize(x, u), system.linearize(y, u)
+    size = np.abs(expected.A).max()
+    np.testing.assert_allclose(T @ found.A, expected.A @ T, rtol=0, atol=1e-12 * size)
+    np.testing.assert_allclose(T @ found.B, expected.B, rtol=0, atol=1e-12 * size)
+
+
+def test_an_mpc_answers_alike():
+    """With weights that convert, the controls are those of twist coordinates."""
+    unified = SETS["tetrahedral"]
+    form = TUG.velocity_form(unified)
+    plain, system = TUG.system(), TUG.system(velocity=unified)
+    hover = plain.trim(position=[0, 0, 0])
+    x = plain.state.plus(hover.x, 0.1 * np.ones(12))
+    weights = np.diag([10.0] * 6 + [1.0] * 6)
+    options = {"horizon": 8, "dt": 0.1, "R": 0.1}
+    usual = MPC(plain, Q=weights, terminal=weights, **options)
+    goal = system.trim(position=[0, 0, 0])
+    np.testing.assert_allclose(goal.u, hover.u, rtol=0, atol=1e-8)
+    own = form.weights(weights, goal.x)
+    unusual = MPC(system, Q=own, terminal=own, **options)
+    expected = usual(0.0, x, hover)
+    found = unusual(0.0, form.from_velocity(x), goal)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
+
+
+def test_other_groups_are_refused():
+    top = RigidBody("top", SO3, SpatialInertia.box(1.0, [1, 1, 2]))
+    with pytest.raises(ValueError, match="top: unified velocity .* on SE3, not on SO3"):
+        top.system(velocity=SETS["hexahedral"])
+    with pytest.raises(ValueError, match='must be "twist", "momentum" or a UnifiedVelocity'):
+        TUG.system(velocity="speed")
