@@ -1,5 +1,7 @@
 """Optimal control problems on Lie groups and the solvers behind them."""
 
+from ._export import ExportCase as ExportCase
+from ._guess import starts_of as starts_of
 from ._interior_solver import InteriorPointSolver as InteriorPointSolver
 from ._nlp_solver import NLPSolver as NLPSolver
 from ._problem import SOLVERS as SOLVERS

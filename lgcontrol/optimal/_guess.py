@@ -68,6 +68,15 @@ def starts_of(system: System, word: str | None) -> tuple[str, ...]:
     None is the policy of a system that carries one, which knows its way better than a cost before
     the first step tells; "cheapest" for others.
 
+    Parameters
+    ----------
+    system : System
+    word : str or None
+
+    Returns
+    -------
+    tuple of str
+
     Raises
     ------
     ValueError

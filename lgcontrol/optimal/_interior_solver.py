@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from ..codegen import UnknownNameError, check_shape, unknown_name
 from ..groups import check_element
 from ..systems import Trajectory
-from ._export import Case, Loop, export_interior_point
+from ._export import ExportCase, ExportSetting, export_interior_point
 from ._given import Given
 from ._guess import make_guess, moved_on, starts_of
 from ._interior_point import Barrier, InteriorPoint
@@ -244,7 +244,7 @@ class InteriorPointSolver:
         iterations: int = 1,
         first_iterations: int = 50,
         guess: str | None = None,
-        cases: Sequence[Case] = (),
+        cases: Sequence[ExportCase] = (),
     ) -> Path:
         """Write the solver as a controller in plain C99; see `MPC.export_c`.
 
@@ -262,7 +262,7 @@ class InteriorPointSolver:
             Of a call, and until the first plan has converged.
         guess : str, optional
             Where a first plan starts, a word as for `solve`.
-        cases : sequence of Case
+        cases : sequence of ExportCase
             Test vectors.
 
         Returns
@@ -276,7 +276,7 @@ class InteriorPointSolver:
         """
         problem = self.problem
         assert self._given is not None
-        loop = Loop(
+        loop = ExportSetting(
             period=problem.dt if period is None else period,
             iterations=iterations,
             first_iterations=first_iterations,
@@ -285,6 +285,7 @@ class InteriorPointSolver:
             setting=self._given.setting(problem.times(), reference, p),
             shooting=self.shooting,
             second_derivatives=self.second_derivatives,
+            central_barrier=CENTRAL_BARRIER,
             real_time_barrier=REAL_TIME_BARRIER,
             last_barrier=LAST_BARRIER,
             excess=EXCESS,

@@ -52,7 +52,7 @@ PLUGINS: dict[str, Callable[[float, int, float], dict[str, Any]]] = {
 }  # fmt: skip
 
 
-class _Layout(NamedTuple):
+class _Variables(NamedTuple):
     """Where the variables and constraints of an NLP are.
 
     Attributes
@@ -132,7 +132,7 @@ class NLPSolver:
         self.plugin, self.options = plugin, dict(options or {})
         self._transcription = None if problem is None else Transcription(problem)
         self._given = None if problem is None else Given(problem)
-        self._built: tuple[dict[str, Any], _Layout] | None = None
+        self._built: tuple[dict[str, Any], _Variables] | None = None
         self._solvers: dict[tuple[float, int, float], Any] = {}
         self._found: Nodes | None = None
 
@@ -185,13 +185,13 @@ class NLPSolver:
 
     # -- the program -------------------------------------------------------------------------------
 
-    def _program(self) -> tuple[dict[str, Any], _Layout]:
+    def _program(self) -> tuple[dict[str, Any], _Variables]:
         """Variables z and parameters, cost, constraints, and where they are."""
         if self._built is None:
             self._built = self._build()
         return self._built
 
-    def _build(self) -> tuple[dict[str, Any], _Layout]:
+    def _build(self) -> tuple[dict[str, Any], _Variables]:
         problem, transcription = self.problem, self.transcription
         once, rows, system = transcription._functions, transcription.rows, problem.system
         N, n, nq = problem.horizon, system.n_errors, system.state.nq
@@ -283,7 +283,7 @@ class NLPSolver:
         symbols = ca.MX.sym("given", program["p"].shape[0])
         cost, constraints = values(whole, symbols)
         nlp = {"x": whole, "p": symbols, "f": cost, "g": constraints}
-        layout = _Layout(
+        layout = _Variables(
             places["d"], places["u"], places["e"], lower, upper, equal, **sizes,
             soft_rows=soft_rows,
         )  # fmt: skip
@@ -447,7 +447,7 @@ class NLPSolver:
     def _round(
         self,
         solver: Any,
-        layout: _Layout,
+        layout: _Variables,
         x0: np.ndarray,
         nodes: Nodes,
         setting: Setting,
@@ -496,7 +496,7 @@ class NLPSolver:
         multipliers = {"lam_x0": best["lam_x"], "lam_g0": best["lam_g"]}
         return (np.abs(d).max(), Nodes(nodes.t, states, inputs), kkt, multipliers), stats
 
-    def _residual(self, best: dict[str, Any], given: np.ndarray, layout: _Layout) -> float:
+    def _residual(self, best: dict[str, Any], given: np.ndarray, layout: _Variables) -> float:
         """Largest of the scaled gradient of the Lagrangian, violations and complementarity."""
         z, prices = (np.asarray(best[key]).ravel() for key in ("x", "lam_g"))
         own = np.asarray(best["lam_x"]).ravel()

@@ -10,7 +10,7 @@ import pytest
 from lgcontrol.controllers import MPC
 from lgcontrol.groups import SO2, Product, Rn
 from lgcontrol.optimal import Bound, OptimalControlProblem, SQPSolver
-from lgcontrol.optimal._export import Case, work_doubles
+from lgcontrol.optimal._export import ExportCase, work_doubles
 from lgcontrol.optimal._kernel import load
 from lgcontrol.optimal._stage_model import StageModel
 from lgcontrol.optimal._transcription import Transcription
@@ -85,14 +85,14 @@ def test_what_is_no_state_and_no_time_is_answered_as_python_does(tmp_path):
     states = np.array([[1.0, 0.0, 0.2], [np.nan, 0, 0], [0.5, 0.5, 0.0], [0.98, 0.199, 0.3]])
     states = np.concatenate([states, states[-1:], [[0.8000001, 0.6, 0.1]]])
     times = np.array([0.0, 0.15, 0.3, 0.45, 1e16, 5.0])
-    first = Case(times[:0], states[:0], np.zeros((0, 1)), [])
+    first = ExportCase(times[:0], states[:0], np.zeros((0, 1)), [])
     controller = mpc()
     answers, statuses = [], []
     for t, x in zip(times, states, strict=True):
         answers.append(controller(t, x))
         statuses.append(controller.info.status.name)
     assert statuses == ["OK", "HELD", "HELD", "OK", "HELD", "OK"]
-    held = Case(times, states, np.array(answers), statuses)
+    held = ExportCase(times, states, np.array(answers), statuses)
     folder = controller.solver.export_c(
         tmp_path / "swing", name="swing", reference=UP, cases=[first, held]
     )
