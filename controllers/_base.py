@@ -138,7 +138,7 @@ class Controller(ABC):
         other = copy.copy(self)
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray | list | dict):
-                setattr(other, name, value.copy())
+                object.__setattr__(other, name, value.copy())
         other._goals = tuple(goal.copy() for goal in self._goals)
         return other
 

@@ -91,7 +91,7 @@ settle, window
         y: Value, R: Value,
     ) -> tuple[Value, Value]:  # fmt: skip
         nu, C = self._residual(bound, t, x, u, p, y)
-        return nu, C @ ca.tril2symm(lower) @ C.T + R
+        return nu, C @ (ca.tril2symm(lower) @ C.T) + R
 
     def _residual(
         self, bound: BoundMeasurement, t: Value, x: Value, u: Value, p: Value, y: Value

@@ -23,13 +23,14 @@ from ..codegen import (
     trace,
     unknown_name,
 )
+from ..codegen import compile as compile_functions
 from ..groups import check_element
 from ..integrators import Method
 from ..systems import BoundMeasurement, Measurement, System, block_slices, step_derivatives
 from ..systems._tracing import complete_parameters
 from ._carried import Carried
 from ._innovations import Said
-from ._log import Log, Rows
+from ._log import Log, Rows, whole_steps
 from ._normal import Whitened, whiten
 from ._result import EstimationResult
 from ._status import PredictStatus, UpdateStatus
@@ -256,10 +257,17 @@ class Filter(ABC):
         self._count(measurement, status)
 
     def _advance(self, u: np.ndarray, dt: float) -> PredictStatus:
-        self._remember(_Event(self.t or 0.0, self._z, None, u, dt))
-        self._z, status = self._predict(self._z, self.t, u, self.p, dt, self.densities)
-        self.t = (self.t or 0.0) + dt
-        return PredictStatus(int(status))
+        steps = 1
+        if self.system.is_discrete:
+            steps = whole_steps(self.system, dt)
+            dt = self.system.dt
+        status = PredictStatus.PREDICTED
+        for _ in range(steps):
+            self._remember(_Event(self.t or 0.0, self._z, None, u, dt))
+            self._z, said = self._predict(self._z, self.t, u, self.p, dt, self.densities)
+            self.t = (self.t or 0.0) + dt
+            status = max(status, PredictStatus(int(said)))
+        return status
 
     def _correct(self, name: str, y: np.ndarray) -> UpdateStatus:
         self._remember(_Event(self.t or 0.0, self._z, name, y, 0.0))
@@ -343,8 +351,8 @@ class Filter(ABC):
         batch = np.broadcast_shapes(start.shape[:-1], rows.batch)
         prepare(whole, calls=1, items=int(np.prod(batch, dtype=int)))
         made = whole(
-            start, rows.t[:, None], rows.dt[:, None], rows.u, rows.y, rows.present, self.p, self.densities,
-            self.noise_scale,
+            start, rows.t[:, None], rows.dt[:, None], rows.u, rows.y, rows.present, self.p,
+            self.densities, self.noise_scale,
         )  # fmt: skip
         return EstimationResult.of(
             self.system, self.measurements, self.covariances, rows, made.z_next, made.said
@@ -397,12 +405,8 @@ class Filter(ABC):
         )  # fmt: skip
 
     def compile(self) -> None:
-        """Build machine code for calls one at a time; `simulate` does it before a run."""
-        prepare(self._predict, *self._updates.values(), calls=10_000)
-
-    def prepare(self) -> None:
-        """Called by `simulate` before a run."""
-        self.compile()
+        """Build machine code for calls one at a time; worth a second where there are thousands."""
+        compile_functions([self._predict, *self._updates.values()], batch=False)
 
     def _traced(
         self, name: str, build: Any, arguments: list[str], results: Any, **shapes: Any
@@ -438,8 +442,12 @@ class Filter(ABC):
                 saturated = ca.logic_or(saturated, beyond)
                 taken[i] = ca.fmin(ca.fmax(taken[i], entry.lower), entry.upper)
         given = ca.vertcat(*taken) if taken else held
-        x_next, lower_next = self._predicted(t, x, lower, given, p, dt, q)
+        h: Value = self.system.dt or dt
+        x_next, lower_next = self._predicted(t, x, lower, given, p, h, q)
         made = self._carried.join(x_next, lower_next, counters, given)
+        if self.system.is_discrete:  # its step knows no length: intervals of none are no step
+            stays = self._carried.join(x, lower, counters, given)
+            made = ca.if_else(dt > h / 2, made, stays)
         fine = ca.sumsqr(made) < LARGEST
         missing = ca.logic_not(_all(usable))
         status = ca.if_else(missing, int(PredictStatus.HELD), int(PredictStatus.PREDICTED))
@@ -548,7 +556,7 @@ class Filter(ABC):
     ) -> tuple[Value, Value, Value]:
         """State after a step; A of the filter's error, and its derivative by the noisy inputs."""
         made = _expanded(step_derivatives(self.system, method))(t, x, u, p, dt)
-        A, G = made.A, made.B[:, self._noisy]
+        A, G = ca.sparsify(made.A), ca.sparsify(made.B[:, self._noisy])
         if self.error == "right":
             state = self.system.state
             forth = state.Ad(made.x_next)
@@ -635,7 +643,7 @@ def _expanded(function: ModelFunction) -> Any:
 
 
 def _noise_factor(bound: BoundMeasurement, t: Value, x: Value, u: Value, p: Value) -> Value:
-    L = ca.sparsify(ca.DM(bound.noise_factor))
+    L = ca.sparsify(ca.DM(bound.white_factor))
     if bound.scale is None:
         return L
     scale = bound.scale(t, x, u, p)

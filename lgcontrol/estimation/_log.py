@@ -110,7 +110,11 @@ class Rows:
             numbers = np.flatnonzero(usable)
             numbers = numbers[np.argsort(times[numbers], kind="stable")]
             taken[name] = (times[numbers], numbers)
-        ends, ranks = _ends(t, taken, log.at, counts["predict"])
+        at = log.at[(log.at >= first)]
+        if system.is_discrete:
+            moments = np.concatenate([t, at, *(own for own, _ in taken.values())]) - first
+            at = first + system.dt * np.arange(max(whole_steps(system, s) for s in moments) + 1)
+        ends, ranks = _ends(t, taken, at, counts["predict"])
         starts = np.concatenate([ends[:1], ends[:-1]])
         held = np.clip(np.searchsorted(t, starts + SAME_TIME, side="right") - 1, 0, None)
         sizes = [bound.group.nq for bound in bounds.values()]
@@ -134,6 +138,16 @@ class Rows:
             column += sizes[k]
         dt = np.diff(ends, prepend=ends[0])
         return cls(starts, dt, u[..., held, :], y, present, places, counts)
+
+
+def whole_steps(system: System, seconds: float) -> int:
+    """Steps of a discrete system in an interval."""
+    steps = round(seconds / system.dt)
+    if abs(steps * system.dt - seconds) > 1e-6 * system.dt:
+        raise ValueError(
+            f"{system.name} is discrete with dt = {system.dt:g} s: {seconds:g} s is no multiple"
+        )
+    return steps
 
 
 def _all_inputs(u: np.ndarray, system: System) -> np.ndarray:
@@ -168,7 +182,7 @@ def _ends(
     counts: Counter[str],
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:  # fmt: skip
     """Ends of the intervals, and which of several measurements at one time each is."""
-    times = np.sort(np.concatenate([t, *(own for own, _ in taken.values()), at[at >= t[0]]]))
+    times = np.sort(np.concatenate([t, *(own for own, _ in taken.values()), at]))
     ends = times[np.concatenate([[True], np.diff(times) > SAME_TIME])]
     usual = float(np.median(np.diff(t))) if len(t) > 1 else np.inf
     gaps = np.flatnonzero(np.diff(ends) > GAP * usual)

@@ -4,13 +4,13 @@ from ._export import ExportCase as ExportCase
 from ._guess import starts_of as starts_of
 from ._interior_solver import InteriorPointSolver as InteriorPointSolver
 from ._nlp_solver import NLPSolver as NLPSolver
+from ._outcome import Iteration as Iteration
+from ._outcome import SolveStatus as SolveStatus
+from ._outcome import Violation as Violation
 from ._problem import SOLVERS as SOLVERS
-from ._problem import Iteration as Iteration
 from ._problem import OptimalControlProblem as OptimalControlProblem
 from ._problem import OptimalSolution as OptimalSolution
 from ._problem import Solver as Solver
-from ._problem import SolveStatus as SolveStatus
-from ._problem import Violation as Violation
 from ._problem import make_solver as make_solver
 from ._qp import QP_SOLVERS as QP_SOLVERS
 from ._qp import QPSolver as QPSolver

@@ -29,15 +29,17 @@ from ._kernel import (
     Memory,
     load,
 )
-from ._problem import (
+from ._outcome import (
     ACCEPTABLE_RESIDUAL,
-    SOLVERS,
     Iteration,
+    SolveStatus,
+    worst_violations,
+)
+from ._problem import (
+    SOLVERS,
     OptimalControlProblem,
     OptimalSolution,
-    SolveStatus,
     judged,
-    worst_violations,
 )
 from ._stage_model import Sides, StageModel
 from ._transcription import Nodes, Setting, Transcription, Values

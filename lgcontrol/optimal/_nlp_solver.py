@@ -17,16 +17,8 @@ from ..groups import check_element
 from ..systems import Trajectory
 from ._given import Given
 from ._guess import make_guess, moved_on
-from ._problem import (
-    ACCEPTABLE_RESIDUAL,
-    SOLVERS,
-    Iteration,
-    OptimalControlProblem,
-    OptimalSolution,
-    SolveStatus,
-    judged,
-    worst_violations,
-)
+from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus, worst_violations
+from ._problem import SOLVERS, OptimalControlProblem, OptimalSolution, judged
 from ._transcription import Nodes, Setting, Transcription
 
 # Largest tangent vector from the centre to a result up to which the centre stands.

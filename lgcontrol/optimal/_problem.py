@@ -8,10 +8,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,8 +32,9 @@ from ..systems import (
     unsolved,
     values_by_name,
 )
+from ._outcome import Iteration, SolveStatus, Violation
 from ._reference import sample_reference
-from ._statement import Bound, BoundRows, Residual, bounded_along, error_weight, input_weight
+from ._statement import Bound, Residual, bounded_along, error_weight, input_weight
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -465,114 +465,6 @@ class OptimalControlProblem:
         own = self.parameter_values(options.get("p"))[: self.system.n_parameters]
         finer = self.keeping_up(start, self.system.nominal_input, options.get("t0", 0.0), own)
         return make_solver(solver, finer).solve(start, **options)
-
-
-class SolveStatus(StrEnum):
-    """How a solve ended; every solver uses these words and no others.
-
-    ``CONVERGED``: the residual is within the tolerance. ``ACCEPTABLE``: nothing gets it lower, and
-    it is below `ACCEPTABLE_RESIDUAL`. ``ITERATION_LIMIT`` and ``TIME_LIMIT``: what was allowed is
-    used up, as after each real-time step. ``INFEASIBLE``: hard bounds cannot all be kept; the
-    result exceeds them as little as was found. ``STALLED``: steps lead nowhere. ``FAILED``: there
-    is no step, the numbers are not finite, or steps of the plan do not solve their equations.
-    ``STOPPED``: by the callback.
-    """
-
-    CONVERGED = "converged"
-    ACCEPTABLE = "acceptable"
-    ITERATION_LIMIT = "iteration limit"
-    TIME_LIMIT = "time limit"
-    INFEASIBLE = "infeasible"
-    STALLED = "stalled"
-    FAILED = "failed"
-    STOPPED = "stopped"
-
-
-# Residual up to which a solve that gets no further is good enough to use.
-ACCEPTABLE_RESIDUAL = 1e-4
-
-
-class Iteration(NamedTuple):
-    """One iterate of a solve, as callbacks get it.
-
-    Attributes
-    ----------
-    number : int
-    cost : float
-        With the prices of soft bounds.
-    gap : float
-        Largest gap in the dynamics.
-    violation : float
-        Largest excess over a hard bound.
-    kkt : float
-        Optimality residual; infinite before the first step.
-    step : float
-        Share of the last step that was taken.
-    damping : float
-        Levenberg's weight in the last step.
-    time : float
-        Since the start of the solve, s.
-    """
-
-    number: int
-    cost: float
-    gap: float
-    violation: float
-    kkt: float
-    step: float
-    damping: float
-    time: float
-
-
-class Violation(NamedTuple):
-    """Where a bound is exceeded most.
-
-    Attributes
-    ----------
-    name : str
-        Of the bounded quantity.
-    time : float
-        In s.
-    node : int
-    amount : float
-        Excess, in the unit of the quantity.
-    kind : str
-        Which of several bounds of this name, "terminal upper"; empty for the only one.
-    """
-
-    name: str
-    time: float
-    node: int
-    amount: float
-    kind: str = ""
-
-    def __str__(self) -> str:
-        """Name, which bound, amount and time."""
-        bound = f"{self.kind} bound".lstrip()
-        return f"{self.name} exceeds its {bound} by {self.amount:.3g} at t = {self.time:g} s"
-
-
-def worst_violations(
-    rows: BoundRows, excess: np.ndarray, times: np.ndarray
-) -> tuple[Violation, ...]:
-    """Of each row the largest excess, if any, from the worst row on.
-
-    Parameters
-    ----------
-    rows : BoundRows
-    excess : ndarray, shape (N + 1, rows)
-    times : ndarray, shape (N + 1,)
-
-    Returns
-    -------
-    tuple of Violation
-    """
-    found = [
-        Violation(rows.names[i], float(times[k]), int(k), float(excess[k, i]), rows.kinds[i])
-        for i, k in enumerate(excess.argmax(axis=0) if excess.size else ())
-        if excess[k, i] > 0
-    ]
-    return tuple(sorted(found, key=lambda entry: -entry.amount))
 
 
 @dataclass(frozen=True, eq=False)

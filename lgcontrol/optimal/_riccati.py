@@ -276,7 +276,7 @@ def _design(
             f"sampled every {dt:g} s the controls of {system.name} do not reach a mode that they "
             "reach continuously: dt is a multiple of half its period; sample otherwise"
         )
-    K, P = _solve(system, A, B, Q, R, balancing_units(lin.A, lin.B), dt)
+    K, P = _solve(system.name, A, B, Q, R, balancing_units(lin.A, lin.B), dt)
     poles = np.linalg.eigvals(A - B @ K)
     if not (np.abs(poles) < 1 if dt else poles.real < 0).all():
         worst = poles[np.argmax(np.abs(poles) if dt else poles.real)]
@@ -289,7 +289,7 @@ def _design(
 
 
 def _solve(
-    system: System,
+    name: str,
     A: np.ndarray,
     B: np.ndarray,
     Q: np.ndarray,
@@ -309,9 +309,7 @@ def _solve(
             P = solve_continuous_are(A, B, Q, R)
             K = np.linalg.solve(R, B.T @ P)
     except LinAlgError as error:
-        raise ValueError(
-            f"the Riccati equation of {system.name} has no solution: {error}"
-        ) from error
+        raise ValueError(f"the Riccati equation of {name} has no solution: {error}") from error
     return effort[:, None] * K / units, P / units / units[:, None]
 
 

@@ -14,16 +14,18 @@ from ..codegen import check_shape
 from ..systems import Trajectory, check_state
 from ._given import Given
 from ._guess import make_guess, moved_on
-from ._problem import (
+from ._outcome import (
     ACCEPTABLE_RESIDUAL,
-    SOLVERS,
     Iteration,
-    OptimalControlProblem,
-    OptimalSolution,
     SolveStatus,
     Violation,
-    judged,
     worst_violations,
+)
+from ._problem import (
+    SOLVERS,
+    OptimalControlProblem,
+    OptimalSolution,
+    judged,
 )
 from ._qp import Backend, QPSolver
 from ._stage_qp import StageQP, StageQPSolution, gradient_size, optimality_residual

@@ -41,6 +41,10 @@ class Sensor(Measurement):
         White noise as data sheets give it, unit/√Hz: adds the deviation ``density / √dt``.
     scale : callable, optional
         ``(t, x, u, p) → factor`` on the deviations.
+    correlation_time : float
+        Of the errors, s.
+    directions : callable, optional
+        For filters, see `Measurement`.
     bias : float or array_like, shape (output.dim,)
         Constant error, in tangent coordinates.
     delay : float
@@ -74,6 +78,8 @@ class Sensor(Measurement):
         covariance_discrete: ArrayLike | None = None,
         density: ArrayLike = 0.0,
         scale: Callable[..., Any] | None = None,
+        correlation_time: float = 0.0,
+        directions: Callable[..., Any] | None = None,
         bias: ArrayLike = 0.0,
         delay: float = 0.0,
         offset: float = 0.0,
@@ -89,6 +95,8 @@ class Sensor(Measurement):
             covariance_discrete=covariance_discrete,
             density=density,
             scale=scale,
+            correlation_time=correlation_time,
+            directions=directions,
             dt=dt,
             offset=offset,
             delay=delay,
@@ -142,6 +150,7 @@ class BoundSensor:
         bias = np.broadcast_to(bias, shape) if bias.shape == () else bias
         self._bias = check_shape(f"bias of sensor {sensor.name!r}", bias, shape)
         self._noise = stream(seed, "sensor", sensor.name)
+        self._last: np.ndarray | None = None
         self._losses = stream(seed, "dropout", sensor.name)
 
     @property
@@ -149,11 +158,18 @@ class BoundSensor:
         """Where measurements live."""
         return self._measurement.group
 
+    def _error(self) -> np.ndarray:
+        """The next error: independent of those before, or a Gauss–Markov sequence."""
+        drawn, tau = self._measurement.noise(self._noise), self.sensor.correlation_time
+        if tau and self._last is not None:
+            kept = np.exp(-self.sensor.dt / tau)
+            drawn = kept * self._last + np.sqrt(1 - kept**2) * drawn
+        self._last = drawn
+        return drawn
+
     def measure(self, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray) -> np.ndarray | None:
         """One measurement, or None if it is lost; both draws are made in any case."""
-        error = self._bias + self._measurement.scaled(
-            self._measurement.noise(self._noise), t, x, u, p
-        )
+        error = self._bias + self._measurement.scaled(self._error(), t, x, u, p)
         if self._losses.random() < self.sensor.dropout:
             return None
         return self.group.plus(self._measurement.function(t, x, u, p), error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
@@ -187,7 +187,7 @@ def _both_signs(system: SystemDefinition, at: Samples) -> Finding:
     return found
 
 
-def _prefixed(what: str, names: tuple[str, ...]) -> tuple[str, ...]:
+def _prefixed(what: str, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(f"{what}: {name}" for name in names)
 
 
@@ -230,7 +230,7 @@ def _derivatives(system: SystemDefinition, at: Samples) -> Finding:
     )
 
 
-def _losses_at_rest(system: SystemDefinition, at: Samples, names: Sequence[str]) -> Finding:
+def _losses_at_rest(system: SystemDefinition, at: Samples, names: tuple[str, ...]) -> Finding:
     """``D = −∂F/∂v`` where nothing moves, and nothing but losses, weight and inputs acts."""
     known, state = system.structure, system.state
     x = np.array(at.x)

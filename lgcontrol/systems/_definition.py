@@ -271,6 +271,11 @@ class SystemDefinition(Generic[State]):
         return self.state.tangent_names if self.errors is None else self.errors.names
 
     @property
+    def error_units(self) -> tuple[str, ...]:
+        """Units of the error coordinates."""
+        return self.state.tangent_units if self.errors is None else self.errors.units
+
+    @property
     def error_selection(self) -> np.ndarray:
         """E, shape (n_errors, dim): constant; the identity where all coordinates are free."""
         return np.eye(self.state.dim) if self.errors is None else self.errors.selection

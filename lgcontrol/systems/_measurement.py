@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import ModelFunction, UnknownNameError, check_shape, is_symbolic, unknown_name
+from ..codegen import ModelFunction, UnknownNameError, Value, check_shape, is_symbolic, unknown_name
 from ..groups import LieGroup, check_element
 from ._definition import SystemDefinition
 from ._derivatives import output_derivatives
@@ -43,8 +43,16 @@ class Measurement:
     scale : callable, optional
         ``(t, x, u, p) → factor`` on the deviations, a number or one for each entry: errors that
         grow with a speed, a field that is known to be disturbed.
+    correlation_time : float
+        Of the errors, s: a first-order Gauss–Markov sequence. Filters, which take errors for
+        independent, weigh by the white-equivalent covariance, ``2 correlation_time / dt`` times
+        larger.
+    directions : callable, optional
+        ``(t, x, u, p) → matrix`` of orthonormal columns, shape (n_errors, k): the errors of the
+        state that a filter takes this measurement to show, and corrects by it directly. A compass
+        that is not to touch the tilt has the vertical here.
     dt : float, optional
-        Sample time in s; needed with a density.
+        Sample time in s; needed with a density or a correlation time.
     offset : float
         Time of the first measurement, s.
     delay : float
@@ -71,6 +79,8 @@ class Measurement:
     covariance_discrete: Any = None
     density: Any = 0.0
     scale: Any = None
+    correlation_time: float = 0.0
+    directions: Any = None
     dt: float | None = None
     offset: float = 0.0
     delay: float = 0.0
@@ -80,7 +90,7 @@ class Measurement:
         check_name("measurement", self.name)
         if self.dt is not None and not (np.isfinite(self.dt) and self.dt > 0):
             raise ValueError(f"{self._who}: dt must be positive seconds, got {self.dt}")
-        for key in ("offset", "delay", "validity"):
+        for key in ("correlation_time", "offset", "delay", "validity"):
             value = getattr(self, key)
             if not (value >= 0 and (np.isfinite(value) or key == "validity")):
                 raise ValueError(f"{self._who}: {key} must not be negative, got {value} s")
@@ -91,8 +101,11 @@ class Measurement:
             )
         if self.covariance_discrete is not None and np.any(self.std_discrete):
             raise ValueError(f"{self._who}: give std_discrete or covariance_discrete, not both")
-        if np.any(self.density) and self.dt is None:
-            raise ValueError(f"{self._who}: a density of noise needs dt, the sample time in s")
+        if (np.any(self.density) or self.correlation_time) and self.dt is None:
+            raise ValueError(
+                f"{self._who}: a density of noise and a correlation time need dt, the sample time "
+                "in s"
+            )
         if (self.output is None) != (self.h is None or isinstance(self.h, str)):
             raise ValueError(
                 f"{self._who}: a function h and output, the group of what it returns, go together"
@@ -193,6 +206,13 @@ class BoundMeasurement:
     scale: ModelFunction | None = None
 
     @property
+    def white_factor(self) -> np.ndarray:
+        """``L √(2 τ / dt)`` for errors of correlation time τ > dt / 2, else L."""
+        measurement = self.measurement
+        share = 2 * measurement.correlation_time / (measurement.dt or inf)
+        return self.noise_factor * np.sqrt(max(1.0, share))
+
+    @property
     def covariance(self) -> np.ndarray:
         """Covariance of one measurement's error in tangent coordinates where its scale is one."""
         return self.noise_factor @ self.noise_factor.T
@@ -201,7 +221,8 @@ class BoundMeasurement:
     def derivatives(self) -> ModelFunction:
         """``(t, x, u, p) → y, C, D``: ``minus(y, ȳ) = C z + D δu`` to first order.
 
-        z are the error coordinates of the system, ``z = E minus(x, x̄)``.
+        z are the error coordinates of the system, ``z = E minus(x, x̄)``; where the measurement
+        has directions, C is that of errors in these.
         """
         system = self.system
         t, x, u, p = symbols_of(system)
@@ -209,6 +230,9 @@ class BoundMeasurement:
         C, D = output_derivatives(system.state, self.group, x, u, y)
         if system.errors is not None:
             C = C @ system.errors.basis(x, p)
+        if self.measurement.directions is not None:
+            V = _directions(self, t, x, u, p)
+            C = C @ V @ V.T
         return matrix_function(
             system, "measurement_derivatives", [t, x, u, p], {"y": y, "C": C, "D": D}
         )
@@ -231,3 +255,15 @@ class BoundMeasurement:
         if not is_symbolic(y):
             y = check_element(f"measurement {self.measurement.name}", y, self.group, batch=True)
         return self.group.minus(y, self.function(t, x, u, p))
+
+
+def _directions(bound: BoundMeasurement, t: Value, x: Value, u: Value, p: Value) -> Value:
+    assert bound.measurement.directions is not None
+    V = bound.measurement.directions(t, x, u, p)
+    rows = bound.system.n_errors
+    if V.shape[0] != rows:
+        raise ValueError(
+            f"{bound.measurement._who}: directions returned a matrix of shape {V.shape}, expected "
+            f"({rows}, k): a row for each of {', '.join(bound.system.error_names)}"
+        )
+    return V

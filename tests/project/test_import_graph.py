@@ -134,7 +134,7 @@ def test_rooms_take_from_others_what_these_export(room):
         name: sorted(
             private_imports(PATHS[name].read_text(), name, PATHS[name].name == "__init__.py")
         )
-        for name in GRAPH
+        for name in PATHS
         if layer_of(name) == room
     }
     assert not {name: names for name, names in found.items() if names}

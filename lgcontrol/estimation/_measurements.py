@@ -1,0 +1,482 @@
+"""Ready measurements of vehicles: positions, directions, velocities, ranges, relative poses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ..codegen import UnknownNameError, Value, check_shape, unknown_name
+from ..groups import SE2, SE3, SE23, SO2, SO3, LieGroup, Product, Rn
+from ..systems import Measurement, System, block_slices
+
+_AXES = "xyz"
+
+
+def gnss(
+    system: System[Any],
+    block: str | None = None,
+    *,
+    lever_arm: Any = None,
+    name: str = "gnss",
+    **noise: Any,
+) -> Measurement:
+    """Position of an antenna in the world, ``p + R l`` [m].
+
+    Parameters
+    ----------
+    system : System
+    block : str, optional
+        Block of the state with the pose (SE2, SE3, SE23); the first one if left out.
+    lever_arm : array_like, shape (2,) or (3,), optional
+        Antenna in the body frame, m.
+    name : str
+    **noise
+        ``std_discrete``, ``dt``, ``delay``, … of `Measurement`; as for all functions here.
+
+    Returns
+    -------
+    Measurement
+
+    Examples
+    --------
+    >>> from lgcontrol.estimation import odometry
+    >>> cart = odometry()
+    >>> fix = gnss(cart, lever_arm=[1, 0], std_discrete=0.1).bind(cart)
+    >>> fix.derivatives(0.0, cart.state.identity, np.zeros(3), []).C
+    array([[1., 0., 0.],
+           [0., 1., 1.]])
+    """
+    body = _Body.of(system, block)
+    arm = _point("lever_arm", lever_arm, body.size)
+
+    def h(t: Value, x: Value, u: Value, p: Value) -> Value:
+        return body.position(x) + body.rotation(x) @ arm
+
+    return Measurement(name, h, _vector(body.size, "m"), **noise)
+
+
+def altimeter(
+    system: System[Any], block: str | None = None, *, lever_arm: Any = None,
+    bias: str | None = None, name: str = "altimeter", **noise: Any,
+) -> Measurement:  # fmt: skip
+    """Height above the origin, of a barometer at a point of the body [m].
+
+    Parameters
+    ----------
+    system, block, lever_arm, name, **noise
+        See `gnss`.
+    bias : str, optional
+        Block of the state that is added.
+    """
+    body = _Body.of(system, block, spatial=True)
+    arm, add = _point("lever_arm", lever_arm, 3), _entry(system, bias)
+
+    def h(t: Value, x: Value, u: Value, p: Value) -> Value:
+        return (body.position(x) + body.rotation(x) @ arm)[2] + add(x)
+
+    return Measurement(name, h, Rn(1, ("z",), ("m",)), **noise)
+
+
+def depth(
+    system: System[Any], block: str | None = None, *, name: str = "depth", **options: Any
+) -> Measurement:
+    """Depth below the origin, of a pressure gauge at a point of the body [m]; see `altimeter`."""
+    above = altimeter(system, block, name=name, **options)
+    height = above.h
+    below = Rn(1, ("depth",), ("m",))
+    return replace(above, h=lambda t, x, u, p: -height(t, x, u, p), output=below)
+
+
+def magnetometer(
+    system: System[Any], field: Any, block: str | None = None, *, bias: str | None = None,
+    name: str = "magnetometer", **noise: Any,
+) -> Measurement:  # fmt: skip
+    """Magnetic field in the body frame, ``Rᵀ m + b``, in the unit of the field given.
+
+    Parameters
+    ----------
+    system, block, name, **noise
+        See `gnss`.
+    field : array_like, shape (3,)
+        In the world frame.
+    bias : str, optional
+        Block of the state that is added (hard iron).
+    """
+    body = _Body.of(system, block, spatial=True)
+    m, add = _point("field", field, 3), _entry(system, bias)
+    return Measurement(
+        name, lambda t, x, u, p: body.rotation(x).T @ m + add(x), _vector(3, ""), **noise
+    )
+
+
+def magnetic_heading(
+    system: System[Any], inputs: str = "magnetometer", block: str | None = None, *,
+    name: str = "magnetic_heading", **noise: Any,
+) -> Measurement:  # fmt: skip
+    """Direction of the horizontal field in the world (SO2, from x to y), which turns yaw alone.
+
+    The field in the body frame is a measured input; the *value* of the measurement is the known
+    direction of the field, ``SO2.exp(angle)``. Neither its dip nor its strength touch the estimate,
+    and it corrects no tilt.
+
+    Parameters
+    ----------
+    system, block, name, **noise
+        See `gnss`; deviations in rad. `scale` may use the field, for example its length.
+    inputs : str
+        Measured inputs ``f"{inputs}.x"`` ….
+    """
+    body = _Body.of(system, block, spatial=True)
+    start = _input(system, f"{inputs}.x")
+    rows = body.turn_rows
+
+    def h(t: Value, x: Value, u: Value, p: Value) -> Value:
+        m = body.rotation(x) @ u[start : start + 3]
+        square = ca.sumsqr(m[:2])
+        return ca.if_else(
+            square > 0, m[:2] / ca.sqrt(ca.if_else(square > 0, square, 1.0)), ca.DM([1, 0])
+        )
+
+    def vertical(t: Value, x: Value, u: Value, p: Value) -> Value:
+        V = ca.SX(system.state.dim, 1)
+        V[rows] = body.rotation(x).T @ ca.DM([0, 0, 1])
+        return V
+
+    return Measurement(name, h, SO2, directions=vertical, **noise)
+
+
+def dvl(
+    system: System[Any], block: str | None = None, *, twist: str = "twist", lever_arm: Any = None,
+    name: str = "dvl", **noise: Any,
+) -> Measurement:  # fmt: skip
+    """Velocity of a point of the body in the body frame, ``v + ω × l`` [m/s].
+
+    Parameters
+    ----------
+    system, block, lever_arm, name, **noise
+        See `gnss`.
+    twist : str
+        Block of the state with the body-fixed twist; for the extended pose, ω is the measured
+        input "gyro" less its bias.
+    """
+    body = _Body.of(system, block)
+    velocity = body.motion(twist)
+    arm = _point("lever_arm", lever_arm, body.size)
+
+    def h(t: Value, x: Value, u: Value, p: Value) -> Value:
+        v, omega = velocity(x, u)
+        return v + (ca.cross(omega, arm) if body.size == 3 else omega * ca.vertcat(-arm[1], arm[0]))
+
+    return Measurement(name, h, _vector(body.size, "m/s"), **noise)
+
+
+def zero_velocity(
+    system: System[Any], block: str | None = None, *, axes: str = "xyz", frame: str = "body",
+    twist: str = "twist", name: str = "zero_velocity", **noise: Any,
+) -> Measurement:  # fmt: skip
+    """Some components of the velocity, measured to be zero: at rest, or a wheel that does not slip.
+
+    Its value is a vector of zeros.
+
+    Parameters
+    ----------
+    system, block, twist, name, **noise
+        See `dvl`.
+    axes : str
+        Letters of "xyz": "xyz" for a body at rest, "yz" for a car.
+    frame : {"body", "world"}
+    """
+    body = _Body.of(system, block)
+    velocity = body.motion(twist)
+    valid = _AXES[: body.size]
+    axes = axes if body.size == 3 else axes.replace("z", "")
+    if not axes or any(axis not in valid for axis in axes):
+        raise ValueError(f"axes of {name!r} must be letters of {valid!r}, got {axes!r}")
+    if frame not in ("body", "world"):
+        raise UnknownNameError(unknown_name("frame", frame, ("body", "world")))
+    rows = [valid.index(axis) for axis in axes]
+
+    def h(t: Value, x: Value, u: Value, p: Value) -> Value:
+        v = velocity(x, u)[0]
+        return (body.rotation(x) @ v if frame == "world" else v)[rows]
+
+    return Measurement(name, h, Rn(len(axes), tuple(axes), ("m/s",) * len(axes)), **noise)
+
+
+def wheel_odometry(
+    system: System[Any], radius: float, track: float, block: str | None = None, *,
+    twist: str = "twist", name: str = "wheel_odometry", **noise: Any,
+) -> Measurement:  # fmt: skip
+    """Rates of the left and the right wheel of an axle, ``(v_x ∓ ω_z track/2) / radius`` [rad/s].
+
+    Parameters
+    ----------
+    system, block, twist, name, **noise
+        See `dvl`.
+    radius, track : float
+        Of the wheels, and between them, m.
+    """
+    body = _Body.of(system, block)
+    velocity = body.motion(twist)
+
+    def h(t: Value, x: Value, u: Value, p: Value) -> Value:
+        v, omega = velocity(x, u)
+        turn = omega[-1] * track / 2
+        return ca.vertcat(v[0] - turn, v[0] + turn) / radius
+
+    return Measurement(name, h, Rn(2, ("left", "right"), ("rad/s",) * 2), **noise)
+
+
+def beacon_range(
+    system: System[Any], beacon: Any, block: str | None = None, *, lever_arm: Any = None,
+    bias: str | None = None, scale: str | None = None, name: str = "range", **noise: Any,
+) -> Measurement:  # fmt: skip
+    """Distance to a beacon, ``(1 + s) |b − p − R l| + c`` [m].
+
+    Parameters
+    ----------
+    system, block, lever_arm, name, **noise
+        See `gnss`.
+    beacon : array_like, shape (2,) or (3,), or str
+        Position in the world, or the block of the state that has it.
+    bias, scale : str, optional
+        Blocks, or entries (``"bias.beacon3"``), of the state with c [m] and s.
+    """
+    body = _Body.of(system, block)
+    arm, there = _point("lever_arm", lever_arm, body.size), _landmark(system, beacon, body.size)
+    c, s = _entry(system, bias), _entry(system, scale)
+
+    def h(t: Value, x: Value, u: Value, p: Value) -> Value:
+        away = there(x) - body.position(x) - body.rotation(x) @ arm
+        # at the beacon itself there is no direction: the root stays differentiable
+        return (1 + s(x)) * ca.sqrt(ca.sumsqr(away) + 1e-12) + c(x)
+
+    return Measurement(name, h, Rn(1, ("range",), ("m",)), **noise)
+
+
+def bearing(
+    system: System[Any], landmark: Any, block: str | None = None, *, name: str = "bearing",
+    **noise: Any,
+) -> Measurement:  # fmt: skip
+    """Direction to a landmark in the body frame: SO2 in the plane, a unit vector in space.
+
+    Parameters
+    ----------
+    system, block, name, **noise
+        See `gnss`; deviations in rad.
+    landmark : array_like, shape (2,) or (3,), or str
+        Position in the world, or the block of the state that has it.
+    """
+    body = _Body.of(system, block)
+    there = _landmark(system, landmark, body.size)
+
+    def h(t: Value, x: Value, u: Value, p: Value) -> Value:
+        away = body.rotation(x).T @ (there(x) - body.position(x))
+        return away / ca.sqrt(ca.sumsqr(away) + 1e-12)
+
+    return Measurement(name, h, SO2 if body.size == 2 else _vector(3, ""), **noise)
+
+
+def landmark_position(
+    system: System[Any], landmark: Any, block: str | None = None, *, name: str = "landmark",
+    **noise: Any,
+) -> Measurement:  # fmt: skip
+    """Position of a landmark in the body frame, ``Rᵀ (l − p)`` [m].
+
+    Parameters
+    ----------
+    system, block, name, **noise
+        See `gnss`.
+    landmark : array_like, shape (2,) or (3,), or str
+        Position in the world, or the block of the state that has it.
+    """
+    body = _Body.of(system, block)
+    there = _landmark(system, landmark, body.size)
+
+    def h(t: Value, x: Value, u: Value, p: Value) -> Value:
+        return body.rotation(x).T @ (there(x) - body.position(x))
+
+    return Measurement(name, h, _vector(body.size, "m"), **noise)
+
+
+def relative_pose(
+    system: System[Any], first: str, second: str, *, name: str = "relative_pose", **noise: Any
+) -> Measurement:
+    """One block of the state as seen from another, ``X₁⁻¹ X₂``.
+
+    Parameters
+    ----------
+    system, name, **noise
+        See `gnss`.
+    first, second : str
+        Blocks on the same group.
+    """
+    (a, where_a), (b, where_b) = (_block(system, block) for block in (first, second))
+    if a != b:
+        raise ValueError(f"blocks {first!r} and {second!r} are on {a} and {b}, not the same group")
+
+    def h(t: Value, x: Value, u: Value, p: Value) -> Value:
+        return a.compose(a.inverse(x[where_a]), x[where_b])
+
+    return Measurement(name, h, a, **noise)
+
+
+def encoders(
+    system: System[Any], block: str, *, resolution: Any = None, name: str = "encoders",
+    **noise: Any,
+) -> Measurement:  # fmt: skip
+    """Positions of joints: a block of the state.
+
+    Parameters
+    ----------
+    system, name, **noise
+        See `gnss`.
+    block : str
+    resolution : float or array_like, optional
+        Least step of an encoder: rounding to it has the deviation ``resolution / √12``.
+    """
+    _block(system, block)
+    if resolution is not None:
+        noise = {"std_discrete": np.asarray(resolution, dtype=np.float64) / np.sqrt(12), **noise}
+    return Measurement(name, block, **noise)
+
+
+@dataclass(frozen=True, eq=False)
+class _Body:
+    """Where a pose is in a state.
+
+    Attributes
+    ----------
+    system : System
+    group : LieGroup
+        Of the block.
+    where, tangent : slice
+        Its coordinates, its tangent vector.
+    size : int
+        2 in the plane, 3 in space.
+    """
+
+    system: System[Any]
+    group: LieGroup
+    where: slice
+    tangent: slice
+    size: int
+
+    @classmethod
+    def of(cls, system: System[Any], block: str | None, *, spatial: bool = False) -> _Body:
+        poses = (SE3, SE23, SO3) if spatial else (SE2, SE3, SE23, SO3)
+        if block is None:
+            coordinates, _ = _slices(system)
+            found = [name for name in coordinates if _block(system, name)[0] in poses]
+            if not found:
+                raise ValueError(
+                    f"{system.name} has no block on {', '.join(map(str, poses))}: its state is "
+                    f"{system.state}"
+                )
+            block = found[0]
+        group, where = _block(system, block)
+        if group not in poses:
+            raise ValueError(
+                f"block {block!r} is on {group}, expected one of {', '.join(map(str, poses))}"
+            )
+        return cls(system, group, where, _slices(system)[1][block], 2 if group == SE2 else 3)
+
+    @property
+    def turn_rows(self) -> slice:
+        """Rotation in the tangent vector of the state."""
+        return slice(self.tangent.stop - (1 if self.size == 2 else 3), self.tangent.stop)
+
+    def position(self, x: Value) -> Value:
+        X = x[self.where]
+        if self.group == SO3:
+            raise ValueError(f"{self.system.name} has an attitude without a position")
+        return X[: self.size]
+
+    def rotation(self, x: Value) -> Value:
+        X = x[self.where]
+        return SO2.matrix(X[2:]) if self.size == 2 else SO3.matrix(X[-4:])
+
+    def motion(self, twist: str) -> Callable[[Value, Value], tuple[Value, Value]]:
+        """``(x, u) → v, ω`` in the body frame."""
+        if self.group == SE23:
+            gyro = _input(self.system, "gyro.x")
+            blocks = _slices(self.system)[0]
+
+            def inertial(x: Value, u: Value) -> tuple[Value, Value]:
+                bias = x[blocks["gyro_bias"]] if "gyro_bias" in blocks else 0
+                return self.rotation(x).T @ x[self.where][3:6], u[gyro : gyro + 3] - bias
+
+            return inertial
+        group, where = _block(self.system, twist)
+        if group.dim != (3 if self.size == 2 else 6):
+            raise ValueError(f"block {twist!r} is on {group}, not a twist of {self.group}")
+        return lambda x, u: (x[where][: self.size], x[where][self.size :])
+
+
+def _slices(system: System[Any]) -> tuple[dict[str, slice], dict[str, slice]]:
+    if isinstance(system.state, Product):
+        return block_slices(system.state)
+    whole = {"state": slice(0, system.state.nq)}, {"state": slice(0, system.state.dim)}
+    return whole
+
+
+def _block(system: System[Any], name: str) -> tuple[LieGroup, slice]:
+    coordinates, _ = _slices(system)
+    if name not in coordinates:
+        raise UnknownNameError(unknown_name("block of the state", name, coordinates))
+    group: LieGroup = system.state
+    if isinstance(group, Product):
+        where = coordinates[name]
+        group = _find(group, where, 0)
+    return group, coordinates[name]
+
+
+def _find(group: LieGroup, where: slice, start: int) -> LieGroup:
+    """The block of a product at some coordinates, at any depth."""
+    assert isinstance(group, Product)
+    for block in group.blocks.values():
+        if slice(start, start + block.nq) == where:
+            return block
+        if start <= where.start and where.stop <= start + block.nq:
+            return _find(block, where, start)
+        start += block.nq
+    raise AssertionError(where)  # slices come from the same product
+
+
+def _vector(size: int, unit: str) -> Rn:
+    return Rn(size, tuple(_AXES[:size]), (unit,) * size)
+
+
+def _point(what: str, value: Any, size: int) -> ca.DM:
+    return ca.DM(np.zeros(size) if value is None else check_shape(what, value, (size,)))
+
+
+def _input(system: System[Any], name: str) -> int:
+    if name not in system.input_names:
+        raise UnknownNameError(unknown_name("input", name, system.input_names))
+    return system.input_names.index(name)
+
+
+def _entry(system: System[Any], name: str | None) -> Callable[[Value], Value]:
+    """A block or an entry of the state; zero for none."""
+    if name is None:
+        return lambda x: 0
+    coordinates, _ = _slices(system)
+    if name in coordinates:
+        return lambda x: x[coordinates[name]]
+    known = system.state.coordinate_names
+    if name not in known:
+        raise UnknownNameError(unknown_name("block or entry", name, [*coordinates, *known]))
+    return lambda x: x[known.index(name)]
+
+
+def _landmark(system: System[Any], given: Any, size: int) -> Callable[[Value], Value]:
+    if isinstance(given, str):
+        where = _block(system, given)[1]
+        return lambda x: x[where]
+    point = _point("position", given, size)
+    return lambda x: point

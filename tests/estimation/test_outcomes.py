@@ -1,0 +1,299 @@
+"""What becomes of late, unlikely, broken and impossible ones: told and counted."""
+
+import numpy as np
+import pytest
+
+from lgcontrol.estimation import EKF, UKF, Log, UpdateStatus, gnss, odometry
+from lgcontrol.groups import SE2, SO2, Rn
+from lgcontrol.simulation import FullEstimator, HeldNoise, Sensor, simulate
+from lgcontrol.systems import Input, Measurement, System
+
+from ._models import ATTITUDE, CART, FIELD, GRAVITY, PLACE, SPEED
+
+RNG = np.random.default_rng(0)
+PLANAR = odometry()
+FIX = gnss(PLANAR, std_discrete=0.1)
+
+
+def cart_filter(make=EKF, **options):
+    return make(CART, [PLACE, SPEED], std0=1.0, noise={"push": 0.3}, **options)
+
+
+def drive(ekf, events):
+    """Predict 0.1 s a step; events: step at whose end something comes, name, value, time taken."""
+    for k in range(20):
+        ekf.predict(0.1 * k, [np.sin(k), 0.0], 0.1)
+        for when, name, value, taken in events:
+            if when == k:
+                ekf.update(name, [value], t=taken)
+
+
+@pytest.mark.parametrize("make", [EKF, UKF])
+def test_late_and_disordered_measurements_give_what_ordered_ones_give(make):
+    ordered, late = cart_filter(make), cart_filter(make, window=1.0)
+    drive(ordered, [(5, "place", 0.3, None), (7, "speed", 0.2, None), (9, "place", 0.5, None),
+                    (12, "place", 0.4, None)])  # fmt: skip
+    drive(late, [(9, "place", 0.5, None), (11, "speed", 0.2, 0.8), (11, "place", 0.3, 0.6),
+                 (14, "place", 0.4, 1.3)])  # fmt: skip
+    np.testing.assert_allclose(late.x, ordered.x, atol=1e-14)
+    np.testing.assert_allclose(late.P, ordered.P, atol=1e-14)
+    assert late.t == pytest.approx(ordered.t) and late.counts["place"] == {"used": 3}
+
+
+def test_a_measurement_between_two_events_divides_the_interval():
+    whole, divided = cart_filter(window=1.0), cart_filter()
+    whole.predict(0.0, [1.0, 0.0], 0.5)
+    whole.update("place", [0.1], t=0.2)
+    divided.predict(0.0, [1.0, 0.0], 0.2)
+    divided.update("place", [0.1])
+    divided.predict(0.2, [1.0, 0.0], 0.3)
+    np.testing.assert_allclose(whole.x, divided.x, atol=1e-15)
+    np.testing.assert_allclose(whole.P, divided.P, atol=1e-15)
+
+
+def test_the_delay_of_a_measurement_says_when_it_was_taken():
+    slow = Measurement("place", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1, delay=0.2,
+                       validity=0.5)  # fmt: skip
+    told, untold = (EKF(CART, [m], std0=1.0, noise={"push": 0.3}, window=0.6)
+                    for m in (PLACE, slow))  # fmt: skip
+    for ekf, taken in ((told, 0.4), (untold, None)):
+        for k in range(6):
+            ekf.predict(0.1 * k, [1.0, 0.0], 0.1)
+        ekf.update("place", [0.3], t=taken)
+    np.testing.assert_array_equal(told.x, untold.x)
+    untold.update("place", [0.3], t=0.05)
+    assert untold.info["status"] == "stale" and untold.counts["place"] == {"used": 1, "stale": 1}
+
+
+BAD = {
+    "NaN": ("fix", [np.nan, 0.0], None, "not_finite"),
+    "infinite": ("fix", [0.0, np.inf], None, "not_finite"),
+    "from the future": ("fix", [0.0, 0.0], 2.0, "future"),
+    "of an unknown time": ("fix", [0.0, 0.0], np.nan, "future"),
+    "from before the memory": ("fix", [0.0, 0.0], 0.1, "stale"),
+    "degrees for [cos, sin]": ("heading", [30.0, 0.0], None, "off_group"),
+    "without any noise, twice": ("exact", [0.0, 0.0], None, "singular"),
+}
+
+
+@pytest.mark.parametrize("make", [EKF, UKF])
+@pytest.mark.parametrize("case", BAD)
+def test_bad_measurements_change_nothing_and_are_counted(case, make):
+    name, y, taken, status = BAD[case]
+    heading = Measurement("heading", lambda t, x, u, p: x[2:4], SO2, std_discrete=0.1)
+    exact = Measurement("exact", lambda t, x, u, p: x[:1] * np.ones((2, 1)), Rn(2))
+    ekf = make(PLANAR, [gnss(PLANAR, name="fix", std_discrete=0.1), heading, exact], std0=1.0,
+               noise={"velocity": 0.1})  # fmt: skip
+    ekf.predict(0.0, [1.0, 0.0, 0.2], 0.5)
+    x, P = ekf.x.copy(), ekf.P.copy()
+    ekf.update(name, y, t=taken)
+    assert np.array_equal(ekf.x, x) and np.array_equal(ekf.P, P)
+    assert ekf.counts[name] == {status: 1} and ekf.info["status"] == status
+    assert f"{name}: 1 {status.replace('_', ' ')}" in ekf.summary()
+    if taken is None:
+        run = ekf.run(Log([0.0, 0.5], np.zeros((2, 3)), {name: ([0.5], [y])}))
+        assert run.counts[name] == {status: 1}
+        assert np.isfinite(run.x).all() and run.log_likelihood == 0
+        ekf.compile()
+        ekf.update(name, y)
+        assert np.array_equal(ekf.x, x) and ekf.counts[name] == {status: 2}
+
+
+def test_bad_intervals_and_inputs_have_an_outcome():
+    limited = System("limited", SO2, lambda t, x, u, p: u,
+                     inputs=[Input("gyro", "rad/s", -2.0, 2.0, role="measured")])  # fmt: skip
+    ekf = EKF(limited, [], std0=0.1, noise={"gyro": 0.1})
+
+    def turned(t, u, dt):
+        before = ekf.x
+        ekf.predict(t, [u], dt)
+        return SO2.minus(ekf.x, before).item()
+
+    assert turned(0.0, 1.0, 0.1) == pytest.approx(0.1)
+    assert turned(0.1, np.nan, 0.1) == pytest.approx(0.1)  # the last usable one
+    assert turned(0.2, 50.0, 0.1) == pytest.approx(0.2)  # saturated
+    assert turned(0.5, 1.0, 0.1) == pytest.approx(0.2 * 2 + 0.1)  # a gap: held, then on
+    assert turned(0.55, 1.0, 0.1) == pytest.approx(0.05)  # half of it is known already
+    assert turned(0.0, 1.0, 0.1) == 0.0  # all of it is
+    assert turned(0.65, 1.0, -0.1) == turned(np.nan, 1.0, 0.1) == turned(0.65, 1.0, np.inf) == 0.0
+    assert ekf.t == pytest.approx(0.65)
+    assert ekf.counts["predict"] == {"predicted": 3, "held": 1, "saturated": 1, "gap": 1,
+                                     "overlap": 2, "refused": 3}  # fmt: skip
+    with pytest.raises(ValueError, match=r"u has shape \(2,\), expected \(1,\): gyro"):
+        ekf.predict(0.7, [1.0, 2.0], 0.1)
+    burst = System("burst", Rn(1), lambda t, x, u, p: x**9, inputs=["none"])
+    ekf = EKF(burst, [], [10.0], std0=0.1)
+    for k in range(50):
+        ekf.predict(0.1 * k, [0.0], 0.1)
+    assert np.isfinite(ekf.x).all() and np.isfinite(ekf.P).all()
+    assert ekf.counts["predict"]["refused"] > 40
+
+
+def test_logs_with_holes_and_times_that_go_back_are_mended_and_counted():
+    t = np.r_[np.arange(10), np.nan, 8, 9, 10, 30, 31] * 0.1
+    u = np.ones((len(t), 3))
+    fixes = ([-1.0, 0.55, 0.2, 99.0, np.nan, 0.55], np.zeros((6, 2)))
+    run = EKF(PLANAR, [FIX], std0=1.0, noise={"velocity": 0.1}).run(Log(t, u, {"gnss": fixes}))
+    assert run.counts["predict"].items() >= {"time not finite": 1, "time back": 2, "gap": 1}.items()
+    assert run.counts["gnss"] == {"outside the log": 3, "used": 3}
+    assert (np.diff(run.t) >= 0).all() and np.diff(run.t).max() < 0.11
+    np.testing.assert_array_equal(run.innovations["gnss"].number, [2, 1, 5])
+    assert run.x[-1] == pytest.approx(SE2.plus(run.x[-2], 0.1 * np.ones(3)))
+
+
+def test_a_gate_keeps_outliers_out_and_does_not_lock_the_filter_out():
+    """Three metres off for a moment; then the cart is carried away by a hundred."""
+    ekf = cart_filter(gate=0.999, lockout=4)
+    rng, status = np.random.default_rng(0), []
+    for k in range(120):
+        ekf.predict(0.1 * k, [0.0, 0.0], 0.1)
+        place = 3.0 if k == 40 else 100.0 if k >= 80 else 0.0
+        ekf.update("place", [place + 0.1 * rng.normal()])
+        status.append(ekf.info["status"])
+        if k == 40:
+            assert abs(ekf.x[0]) < 0.2
+    assert status[40] == "rejected" and status[41] == "used"
+    assert status[80:84] == ["rejected"] * 3 + ["recovered"]
+    assert ekf.counts["place"]["rejected"] == 4 and abs(ekf.x[0] - 100) < 0.3
+    # a first estimate far away is not the measurement's fault: the gate waits
+    lost = EKF(CART, [PLACE], [50.0, 0.0], std0=0.5, noise={"push": 0.3}, gate=0.999)
+    lost.update("place", [0.0], t=0.0)
+    assert lost.info["status"] == "used"
+
+
+@pytest.mark.parametrize("weight", ["huber", "cauchy"])
+def test_robust_weights_bound_what_an_outlier_does(weight):
+    moved = []
+    for off in (10.0, 1e5, 1e6):
+        ekf = cart_filter(robust={"place": weight})
+        ekf.update("place", [off], t=0.0)
+        assert ekf.info["status"] == "weighted"
+        moved.append(ekf.x[0])
+    # pull: constant for Huber's weights, falling for Cauchy's, once R outweighs P
+    ratio = moved[2] / moved[1]
+    assert ratio == pytest.approx({"huber": 1.0, "cauchy": 0.1}[weight], rel=0.2)
+    plain = cart_filter()
+    plain.update("place", [1000.0], t=0.0)
+    assert plain.x[0] > 900
+
+
+def test_noise_that_is_wrong_shows():
+    """Ten times too small: NIS says so, and by how much."""
+    rng = np.random.default_rng(3)
+    t = 0.1 * np.arange(400)
+    log = Log(t, np.zeros((400, 2)), {"place": (t, 1.0 * rng.normal(size=400))})
+    run = EKF(CART, [PLACE], std0=1.0, noise={"push": 1e-3}).run(log)
+    wrong = run.consistency()
+    assert wrong.nis["place"] > 50 and wrong.nis_inside["place"] < 0.4
+    assert "NIS" in str(wrong)
+    ekf = EKF(CART, [PLACE], std0=1.0, noise={"push": 1e-3})
+    ekf.noise_scale = np.array([10.0])
+    right = ekf.run(log)
+    assert 0.8 < right.consistency().nis["place"] < 1.2
+    assert right.log_likelihood > run.log_likelihood + 1000
+    assert run.plot(t, np.zeros((400, 2))) is not None
+
+
+def test_it_plugs_into_a_simulation():
+    """Correct by its own word: errors are as large as it says."""
+    drift = System("drift", ATTITUDE.state, ATTITUDE.f, inputs=[
+        *(Input(f"gyro.{a}") for a in "xyz"),
+        *(Input(f"walk.{a}", role="disturbance") for a in "xyz"),
+    ])  # fmt: skip
+    sensors = [Sensor(m.name, 0.1, m.h, m.output, std_discrete=0.05, delay=0.04)
+               for m in (GRAVITY, FIELD)]  # fmt: skip
+    x0 = drift.state.random(1)
+    ekf = EKF(drift, sensors, drift.state.plus(x0, 0.1 * np.ones(6)), std0=0.1,
+              noise={"gyro": 1e-3, "walk": 0.05})  # fmt: skip
+    assert isinstance(ekf, FullEstimator)
+    run = simulate(
+        drift, lambda t, x, r: [0.3, 0.5, -0.2], dt=0.05, x0=x0, seconds=20, sensors=sensors,
+        estimator=ekf, disturbances=[HeldNoise({f"walk.{a}": 0.05 / np.sqrt(0.1) for a in "xyz"},
+                                               dt=0.1)],
+    )  # fmt: skip
+    assert run.settings["feedback"] == "estimate"
+    off = run.estimation_error[100:] / run.estimate_std[100:]
+    assert 0.6 < off.std() < 1.4
+    assert ekf.counts["gravity"]["used"] > 195
+
+
+def test_constrained_systems_keep_their_constraints():
+    """A pendulum as a point on a circle: two error coordinates of four, project in every step."""
+    from lgcontrol.systems import ErrorCoordinates
+
+    state = Rn(4, ("x", "z", "vx", "vz"))
+
+    def field(t, x, u, p):
+        pull = x[2] ** 2 + x[3] ** 2 - 9.81 * x[1]
+        return [x[2], x[3], -pull * x[0] + u * x[1], -9.81 - pull * x[1] - u * x[0]]
+
+    def constraints(x, p):
+        import casadi as ca
+
+        return ca.vertcat(x[0] ** 2 + x[1] ** 2 - 1, x[0] * x[2] + x[1] * x[3])
+
+    def project(x, p):
+        import casadi as ca
+
+        q = x[:2] / ca.sqrt(ca.sumsqr(x[:2]))
+        return ca.vertcat(q, x[2:] - q * ca.dot(q, x[2:]))
+
+    system = System(
+        "pendulum", state, field, inputs=["torque"], project=project,
+        errors=ErrorCoordinates.independent(state, ["x", "vx"], constraints),
+    )  # fmt: skip
+    place = Measurement("place", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.02)
+    truth = np.array([0.5, -np.sqrt(0.75), 0.0, 0.0])
+    ekf = EKF(system, [place], [0.3, -np.sqrt(0.91), 0.0, 0.0], std0=0.3, noise={"torque": 0.02})
+    errors, rng = [], np.random.default_rng(0)
+    for k in range(300):
+        truth = system.step()(0.0, truth, [0.0], [], 0.02)
+        ekf.predict(0.02 * k, [0.0], 0.02)
+        ekf.update("place", truth[:1] + 0.02 * rng.normal(size=1))
+        errors.append(system.error(truth, ekf.x) / np.sqrt(np.diagonal(ekf.P)))
+    assert np.abs(system.project(ekf.x) - ekf.x).max() < 1e-12 and ekf.P.shape == (2, 2)
+    assert np.abs(errors[50:]).max() < 4 and np.diagonal(ekf.P).max() < 0.02
+    with pytest.raises(ValueError, match='left-invariant; use error="left"'):
+        EKF(system, [place], std0=1.0, error="right")
+    with pytest.raises(ValueError, match="use EKF"):
+        UKF(system, [place], std0=1.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: EKF(PLANAR, [FIX]), "give P0, .* or std0"),
+        (lambda: EKF(PLANAR, [FIX], std0={"pose.x": 1.0}), "std0 lacks pose.y, pose.rz"),
+        (lambda: EKF(PLANAR, [FIX], std0={"psoe": 1.0}), "Did you mean 'pose'"),
+        (lambda: EKF(PLANAR, [FIX], P0=-np.eye(3)), "without negative eigenvalues"),
+        (lambda: EKF(PLANAR, [FIX], std0=1.0, noise={"velocty": 1.0}), "unknown input 'velocty'"),
+        (lambda: EKF(PLANAR, [FIX], std0=1.0, noise={"velocity": -1.0}), "must not be negative"),
+        (lambda: EKF(PLANAR, [FIX, FIX], std0=1.0), "two measurements are called 'gnss'"),
+        (lambda: EKF(PLANAR, FIX, std0=1.0), "must be a list"),
+        (lambda: EKF(PLANAR, [FIX], std0=1.0, error="middle"), "valid names are left, right"),
+        (lambda: EKF(PLANAR, [FIX], std0=1.0, gate=3.0), "probability between 0 and 1"),
+        (lambda: EKF(PLANAR, [FIX], std0=1.0, gate={"gps": 0.9}), "unknown measurement 'gps'"),
+        (lambda: EKF(PLANAR, [FIX], std0=1.0, robust="tukey"), "valid names are huber, cauchy"),
+        (lambda: EKF(PLANAR, [FIX], std0=1.0, iterations=0), "at least 1"),
+        (lambda: UKF(PLANAR, [FIX], std0=1.0, alpha=2.0), "at most 1"),
+        (lambda: UKF(PLANAR, [FIX], std0=0.0), "positive definite"),
+        (lambda: EKF(PLANAR, [FIX], std0=1.0).update("gps", [0, 0]), "unknown measurement"),
+        (lambda: EKF(PLANAR, [FIX], std0=1.0).update("gnss", [0]), "expected \\(2,\\)"),
+        (lambda: Log([0.0, 1.0], np.zeros((3, 3))), "expected \\(..., 2, k\\)"),
+        (lambda: EKF(PLANAR, [FIX], std0=1.0).run(Log([0.0], np.zeros((1, 2)))), "velocity.rz"),
+        (
+            lambda: EKF(PLANAR, [FIX], std0=1.0).run(
+                Log([0.0], np.zeros((1, 3)), {"gnss": ([0.0], np.zeros((1, 3)))})
+            ),
+            "coordinates on Rn\\(2\\)",
+        ),
+    ],
+)
+def test_what_is_refused(make, message):
+    with pytest.raises((ValueError, KeyError, TypeError), match=message):
+        make()
+
+
+def test_every_status_is_told_apart():
+    assert len({status.name for status in UpdateStatus}) == 10
+    assert {s.name for s in UpdateStatus if s.is_used} == {"USED", "WEIGHTED", "RECOVERED"}
