@@ -26,6 +26,7 @@ from ..codegen import (
     unit_source,
     write_package,
 )
+from ._guess import STARTS
 from ._interior_point import Barrier
 from ._kernel import SOURCE, START, Memory, parts_of, sizes_of, start_parts
 from ._stage_model import StageModel
@@ -35,8 +36,6 @@ CONTROLLER = Path(__file__).with_name("_controller.c")
 
 # What calls return, as `_controller.c` names it.
 STATUSES = ("OK", "INFEASIBLE", "UNSOLVED", "HELD")
-
-_STARTS = {"rest": 1, "reference": 2, "regulators": 4, "policy": 8, "screw": 16}
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,7 +333,7 @@ def _constants(model: StageModel, loop: ExportSetting, curved: bool) -> str:
         f"#define LG_MU_REAL_TIME {loop.real_time_barrier!r}",
         f"#define LG_MU_DEFAULT_LAST {barrier.last!r}",
         f"#define LG_SHOOTING {shooting[loop.shooting]}",
-        f"#define LG_STARTS {sum(_STARTS[key] for key in loop.starts)}",
+        f"#define LG_STARTS {sum(STARTS[key] for key in loop.starts)}",
     ]
     constants = Memory.constants(model)
     for key, value in constants.items():
