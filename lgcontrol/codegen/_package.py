@@ -106,12 +106,12 @@ def c_places(prefix: str, vectors: Sequence[CVector]) -> str:
     text = []
     for vector in vectors:
         count, own = vector.size, f"{prefix}_{vector.symbol}".upper()
-        numbers = "a number" if count == 1 else f"{count} numbers"
+        numbers = {0: "none", 1: "a number"}.get(count, f"{count} numbers")
         text.append(f"/* {vector.symbol}: {vector.what}; {numbers} */")
         if not vector.names:
             continue
         entries = [f"{own}_{_upper(name)}" for name in vector.names]
-        wide = max(map(len, entries)) + len(str(count)) + 5
+        wide = max(len(f"  {entry} = {k},") for k, entry in enumerate(entries))
         text.append("enum {")
         for k, (entry, unit) in enumerate(zip(entries, vector.units, strict=True)):
             comma = "," if k < count - 1 else ""
