@@ -49,14 +49,14 @@ def attitude_model(
         "gyro_bias_walk", and "gyro_scale", "accelerometer_scale" in proportion to what is measured.
     """
     inputs = [
-        Input(f"{name}.{axis}", unit, role=role)
-        for name, unit, role in (
-            ("gyro", "rad/s", "measured"),
-            ("accelerometer", "m/s²", "measured"),
-            ("magnetometer", "", "measured"),
-            ("gyro_bias_walk", "rad/s²", "noise"),
-            ("gyro_scale", "", "noise"),
-            ("accelerometer_scale", "", "noise"),
+        Input(f"{name}.{axis}", unit, role="measured" if is_measured else "noise")
+        for name, unit, is_measured in (
+            ("gyro", "rad/s", True),
+            ("accelerometer", "m/s²", True),
+            ("magnetometer", "", True),
+            ("gyro_bias_walk", "rad/s²", False),
+            ("gyro_scale", "", False),
+            ("accelerometer_scale", "", False),
         )
         for axis in "xyz"
     ]
