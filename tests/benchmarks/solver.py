@@ -27,6 +27,7 @@ from lgcontrol.optimal import (
     Residual,
     SQPSolver,
 )
+from lgcontrol.optimal._given import Given
 from tests.controllers import problem_a
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,7 +58,7 @@ class Ipopt:
         group, N = problem.system.state, problem.horizon
         n, m = group.dim, problem.system.n_inputs
         self.sizes = N, n, m
-        setting = solver.setting(problem.times())
+        setting = Given(problem).setting(problem.times())
         centre, x0 = ca.MX.sym("centre", group.nq, N), ca.MX.sym("x0", group.nq)
         d, u = ca.MX.sym("d", n, N), ca.MX.sym("u", m, N)
         x = ca.horzcat(x0, group.function("plus").function.map(N)(centre, d))
