@@ -74,7 +74,7 @@ class MPCInfo(ControlInfo):
         """What a solution means for the call."""
         if solution.status is SolveStatus.FAILED:
             status = CallStatus.UNSOLVED
-        elif solution.status is SolveStatus.INFEASIBLE or solution.violations:
+        elif solution.status is SolveStatus.INFEASIBLE:
             status = CallStatus.INFEASIBLE
         else:
             status = CallStatus.OK

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from math import inf, isfinite
 from typing import Any, Literal, NamedTuple
@@ -19,14 +19,13 @@ from ..codegen import (
     Value,
     chain,
     check_shape,
-    prepare,
     trace,
     unknown_name,
 )
 from ..codegen import compile as compile_functions
 from ..groups import check_element
 from ..integrators import Method
-from ..systems import BoundMeasurement, Measurement, System, block_slices, step_derivatives
+from ..systems import BoundMeasurement, Measurement, System, step_derivatives
 from ..systems._tracing import complete_parameters
 from ._carried import Carried
 from ._innovations import Said
@@ -45,6 +44,7 @@ LARGEST = 1e300  # what is not below, NaN as well, counts as not finite
 OFF_UNIT = 0.1  # squared length of a unit vector is off by more: no rounding, another unit or order
 SAME_TIME = 1e-9  # two times that differ by less, s, are the same
 SMALLEST_STEP = 1e-15  # s; white noise over no time is none
+LONG = 2000  # intervals of a log from which on the loop over it is compiled
 WEIGHTED_FROM = 0.95  # probability up to which robust weights leave a measurement as it is
 
 
@@ -349,7 +349,9 @@ class Filter(ABC):
         )
         start = self.start(x0, P0)
         batch = np.broadcast_shapes(start.shape[:-1], rows.batch)
-        prepare(whole, calls=1, items=int(np.prod(batch, dtype=int)))
+        items = int(np.prod(batch, dtype=int))
+        if items * len(rows.t) >= LONG:
+            compile_functions(whole, batch=items > 1)
         made = whole(
             start, rows.t[:, None], rows.dt[:, None], rows.u, rows.y, rows.present, self.p,
             self.densities, self.noise_scale,
@@ -683,17 +685,18 @@ def _threshold(name: str, probability: float, m: int) -> float:
 def _densities(system: System, noise: Mapping[str, float]) -> tuple[list[int], np.ndarray]:
     found: dict[int, float] = {}
     for name, value in noise.items():
-        some = [
-            i
-            for i, known in enumerate(system.input_names)
-            if known == name or known.startswith(f"{name}.")
-        ]
+        some = _named(name, system.input_names)
         if not some:
             raise UnknownNameError(unknown_name("input", name, system.input_names))
         if not (isfinite(value) and value >= 0):
             raise ValueError(f"density of the noise of {name!r} must not be negative, got {value}")
         found |= dict.fromkeys(some, float(value))
     return list(found), np.array(list(found.values()), dtype=np.float64)
+
+
+def _named(name: str, known: Sequence[str]) -> list[int]:
+    """Places of the names that are this one, or begin with it and a dot."""
+    return [i for i, entry in enumerate(known) if entry == name or entry.startswith(f"{name}.")]
 
 
 def _first_covariance(system: System, x0: np.ndarray, P0: Any, std0: Any) -> np.ndarray:
@@ -710,16 +713,13 @@ def _first_covariance(system: System, x0: np.ndarray, P0: Any, std0: Any) -> np.
             raise ValueError(f"P0 must be symmetric without negative eigenvalues, got {P}")
         return (P + P.T) / 2
     if isinstance(std0, Mapping):
-        deviation = np.full(n, np.nan)
-        _, tangents = block_slices(system.state)
+        deviation, known = np.full(n, np.nan), system.error_names
         for name, value in std0.items():
-            if name in system.error_names:
-                deviation[system.error_names.index(name)] = value
-            elif name in tangents and system.errors is None:
-                deviation[tangents[name]] = value
-            else:
-                known = [*tangents, *system.error_names]
-                raise UnknownNameError(unknown_name("block or error", name, known))
+            some = _named(name, known)
+            if not some:
+                blocks = dict.fromkeys(entry.rpartition(".")[0] or entry for entry in known)
+                raise UnknownNameError(unknown_name("block or error", name, [*blocks, *known]))
+            deviation[some] = value
         missing = [system.error_names[i] for i in np.flatnonzero(np.isnan(deviation))]
         if missing:
             raise ValueError(f"std0 lacks {', '.join(missing)}")

@@ -144,7 +144,7 @@ def magnetic_heading(
     def vertical(t: Value, x: Value, u: Value, p: Value) -> Value:
         V = ca.SX(system.state.dim, 1)
         V[rows] = body.rotation(x).T @ ca.DM([0, 0, 1])
-        return V
+        return ca.DM(system.error_selection) @ V
 
     return Measurement(name, h, SO2, directions=vertical, **noise)
 

@@ -153,7 +153,10 @@ class Product(LieGroup):
         return dict(zip(self.blocks, self._parts(d, "dim"), strict=True))
 
     def join(self, **values: Value) -> Value:
-        """Coordinates put together from values by block; blocks left out are identities."""
+        """Coordinates put together from values by block; blocks left out are identities.
+
+        One number will do for a block of one coordinate.
+        """
         return self._join(values, {name: group.identity for name, group in self._items})
 
     def join_tangent(self, **values: Value) -> Value:
@@ -173,7 +176,10 @@ class Product(LieGroup):
         for name in values:
             if name not in defaults:
                 raise UnknownNameError(unknown_name("block", name, defaults))
-        parts = [values.get(name, default) for name, default in defaults.items()]
+        parts = [
+            [value] if np.shape(value) == () and len(default) == 1 else value
+            for default, value in ((d, values.get(name, d)) for name, d in defaults.items())
+        ]
         for (name, default), part in zip(defaults.items(), parts, strict=True):
             symbolic = isinstance(part, ca.SX | ca.MX | ca.DM)
             shape = part.shape if symbolic else np.shape(part)

@@ -4,6 +4,7 @@ from ._adaptive import integrate as integrate
 from ._collocation import ImplicitRungeKutta as ImplicitRungeKutta
 from ._commutator_free import CommutatorFree as CommutatorFree
 from ._commutator_free import crouch_grossman as crouch_grossman
+from ._composition import Composition as Composition
 from ._embedded_step import embedded_step as embedded_step
 from ._events import Crossings as Crossings
 from ._events import Event as Event
@@ -14,6 +15,7 @@ from ._method import Trial as Trial
 from ._method import combine as combine
 from ._methods import METHODS as METHODS
 from ._methods import get_method as get_method
+from ._momentum_methods import MomentumMethod as MomentumMethod
 from ._motion import Lifted as Lifted
 from ._motion import LiftedMotion as LiftedMotion
 from ._motion import Motion as Motion

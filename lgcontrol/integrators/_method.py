@@ -62,6 +62,8 @@ class Method(ABC):
         Whether it treats the losses of mechanical systems apart from other forces.
     needs_structure : bool
         Whether it is for mechanical systems that know their structure.
+    needs_lagrangian : bool
+        Whether these must know inertia and forces apart (`Lagrangian`), and move alone.
     solves : bool
         Whether a step solves equations by iteration: it is then for MX, DM and NumPy values.
     memory : str
@@ -75,6 +77,7 @@ class Method(ABC):
     has_error: bool = False
     uses_losses: bool = False
     needs_structure: bool = False
+    needs_lagrangian: bool = False
     solves: bool = False
     memory: str = ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..codegen import UnknownNameError, unknown_name
 from ._collocation import RADAU_IIA5
 from ._commutator_free import CommutatorFree, crouch_grossman
+from ._composition import VARIATIONAL4
 from ._mechanical import LinearlyImplicitEuler, SemiImplicitEuler
 from ._method import Method
 from ._momentum_methods import ENERGY, SPATIAL, VARIATIONAL
@@ -78,6 +79,7 @@ METHODS: dict[str, Method] = {
         VARIATIONAL,
         SPATIAL,
         ENERGY,
+        VARIATIONAL4,
         ROS34PW2,
         RADAU_IIA5,
     )

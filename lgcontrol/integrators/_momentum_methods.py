@@ -61,10 +61,11 @@ class MomentumMethod(Method):
     name: str
     scheme: Callable[[_Terms], tuple[Value, Value]]
     takes_trees: bool = True
-    iterations: int = 5
+    iterations: int = 4
     order = 2
     stages = 1
     needs_structure = True
+    needs_lagrangian = True
     solves = True
 
     def advance(
@@ -118,7 +119,7 @@ class MomentumMethod(Method):
             also = f" (this one has {', '.join(further)} as well)" if further else ""
             raise ValueError(
                 f"{self.name} takes bodies, bodies with wheels and trees whose state is their "
-                f"motion alone{also}; augment steps of it in place of what is stepped, or take rk4"
+                f"motion alone{also}; rk4 takes any"
             )
         if inner.kinetic_gradient is not None and not self.takes_trees:
             raise ValueError(
@@ -269,7 +270,7 @@ def _equation(problem: Problem, method: MomentumMethod) -> ca.Function:
     r = problem.symbol(r)
     return _function(
         problem,
-        f"{method.name}_equation",
+        "mean_velocity_equation",
         symbols,
         [ca.densify(r), -ca.jacobian(r, symbols[5])],
         ["r", "K"],
@@ -282,9 +283,12 @@ def _end(problem: Problem, method: MomentumMethod) -> ca.Function:
     symbols = _symbols(problem)[:6]
     terms = _Terms(problem, *symbols)
     _, momentum = method.scheme(terms)
+    before = terms.x[terms.group.nq :]
     M = terms.inner.mass_matrix(terms.state(1.0), terms.p)
-    made = solve_symmetric(ca.sparsify(M) if problem.symbol is ca.SX else M, momentum)
-    return _function(problem, f"{method.name}_end", symbols, [ca.densify(made)], ["v"])
+    # Of the change: what rounding makes of M⁻¹ is the same each time, and would add up in v.
+    change = momentum - M @ before
+    made = before + solve_symmetric(ca.sparsify(M) if problem.symbol is ca.SX else M, change)
+    return _function(problem, "velocity_after_step", symbols, [ca.densify(made)], ["v"])
 
 
 def _conditions(problem: Problem, method: MomentumMethod, symbols: list[Any]) -> list[Value]:
@@ -302,7 +306,7 @@ def _slopes(problem: Problem, method: MomentumMethod, parameters: bool) -> ca.Fu
     slopes = [ca.jacobian(both, symbols[1]) @ problem.group.rate_matrix(symbols[1])]
     slopes += [ca.jacobian(both, symbols[2])]
     slopes += [ca.jacobian(both, symbols[3])] if parameters else []
-    return _function(problem, f"{method.name}_slopes", symbols, [ca.horzcat(*slopes)], ["slope"])
+    return _function(problem, "slopes_of_step", symbols, [ca.horzcat(*slopes)], ["slope"])
 
 
 @lru_cache(maxsize=64)
@@ -311,7 +315,7 @@ def _couplings(problem: Problem, method: MomentumMethod) -> ca.Function:
     symbols = _symbols(problem)
     second = _conditions(problem, method, symbols)[1]
     slopes = [-ca.jacobian(second, symbols[6]), ca.jacobian(second, symbols[5])]
-    return _function(problem, f"{method.name}_couplings", symbols, slopes, ["M", "E"])
+    return _function(problem, "couplings_of_step", symbols, slopes, ["M", "E"])
 
 
 VARIATIONAL = MomentumMethod("variational_verlet", variational)

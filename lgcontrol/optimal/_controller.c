@@ -64,22 +64,27 @@ static double worst_of(const lg_problem *q)
   return worst;
 }
 
-/* Iterate from the nodes and gains that are kept. */
+static void take_barrier(lg_problem *q, const double barrier[4])
+{
+  q->mu_first = barrier[0], q->mu_last = barrier[1];
+  q->mu_factor = barrier[2], q->mu_power = barrier[3];
+}
+
+/* Iterate from the nodes and gains that are kept; in real time from the multipliers, too. */
 static lg_run run(lg_mpc *m, lg_problem *q, int mode, const double *x0)
 {
+  const int is_eager = mode == LG_ROLL_OUT && NS + NE == 0;
+  take_barrier(q, mode == LG_REAL_TIME ? lg_real_time : is_eager ? lg_eager : lg_central);
+  m->prices = m->from_prices;
+  q->mu = m->prices.mu, q->resume = mode == LG_REAL_TIME ? LG_WARM : LG_FRESH;
   memcpy(q->x, m->from_x, sizeof m->from_x);
   memcpy(q->u, m->from_u, sizeof m->from_u);
   memcpy(q->K, m->from_K, sizeof m->from_K);
   q->mode = mode;
-  if (mode != LG_REAL_TIME) {
-    const int is_eager = mode == LG_ROLL_OUT && NS + NE == 0;
-    q->mu_first = is_eager ? LG_MU_FIRST : LG_CENTRAL_FIRST;
-    q->mu_factor = is_eager ? LG_MU_FACTOR : LG_CENTRAL_FACTOR;
-    q->mu_power = is_eager ? LG_MU_POWER : LG_CENTRAL_POWER;
-  }
   q->log[1] = q->log[2] = q->log[3] = NAN;
   lg_run found;
   found.status = lg_solve(q, x0);
+  m->prices.mu = q->mu;
   found.steps = q->iterations;
   found.excess = excess_of(q, found.status);
   return found;
@@ -90,11 +95,13 @@ static void keep(lg_mpc *m, const lg_problem *q)
   memcpy(m->best_x, q->x, sizeof m->best_x);
   memcpy(m->best_u, q->u, sizeof m->best_u);
   memcpy(m->best_K, q->K, sizeof m->best_K);
+  m->best_prices = m->prices;
   m->best_worst = worst_of(q), m->best_cost = q->cost;
 }
 
-static void restore(const lg_mpc *m, lg_problem *q)
+static void restore(lg_mpc *m, lg_problem *q)
 {
+  m->prices = m->best_prices;
   memcpy(q->x, m->best_x, sizeof m->best_x);
   memcpy(q->u, m->best_u, sizeof m->best_u);
   memcpy(q->K, m->best_K, sizeof m->best_K);
@@ -137,7 +144,6 @@ static int plan(lg_mpc *m, double t, const double *x0)
   memcpy(m->from_u, q.u, sizeof m->from_u);
   memset(m->from_K, 0, sizeof m->from_K);
   q.max_iterations = LG_MPC_FIRST_ITERATIONS, q.tolerance = LG_TOLERANCE;
-  q.mu_last = LG_MU_LAST;
   lg_run found = run(m, &q, mode, x0);
   keep(m, &q);
   if ((found.status == LG_STALLED || found.status == LG_NOT_FINITE) && LG_SHOOTING == LG_AUTO) {
@@ -167,7 +173,17 @@ static int plan(lg_mpc *m, double t, const double *x0)
   return m->violation > LG_TOLERANCE ? LG_MPC_INFEASIBLE : LG_MPC_OK;
 }
 
-/* The last plan at the times of the nodes, and its gains; beyond its end the last input is held. */
+/* Rows of numbers so many steps later; the last ones are held. */
+static void later(double *to, const double *from, int count, int size, double whole)
+{
+  for (int k = 0; k < count; k++) {
+    const int at = (int)clip(k + whole, 0.0, (double)(count - 1));
+    for (int i = 0; i < size; i++) to[k * size + i] = from[at * size + i];
+  }
+}
+
+/* The last plan at the times of the nodes, with gains and multipliers; beyond its end the last
+ * input is held. */
 static void move_on(lg_mpc *m, lg_problem *q, double before, double whole)
 {
   for (int k = 0; k <= LG_MPC_N; k++) {
@@ -180,10 +196,12 @@ static void move_on(lg_mpc *m, lg_problem *q, double before, double whole)
     if (k < LG_MPC_N)
       for (int i = 0; i < NU; i++) m->from_u[k * NU + i] = q->u[at * NU + i];
   }
-  for (int k = 0; k < LG_MPC_N; k++) {
-    const int at = (int)clip(k + whole, 0.0, (double)(LG_MPC_N - 1));
-    memcpy(m->from_K + k * NV * NX, q->K + at * NV * NX, NV * NX * sizeof(double));
-  }
+  later(m->from_K, q->K, LG_MPC_N, NV * NX, whole);
+  later(m->from_prices.below, q->below, LG_MPC_N, NV, whole);
+  later(m->from_prices.above, q->above, LG_MPC_N, NV, whole);
+  later(m->from_prices.price, q->price, LG_MPC_N + 1, NS, whole);
+  later(m->from_prices.relief, q->relief, LG_MPC_N + 1, NS, whole);
+  later(m->from_prices.equal_price, q->equal_price, LG_MPC_N + 1, NE, whole);
 }
 
 /* Real-time steps from the last plan, moved on. */
@@ -195,6 +213,7 @@ static int improve(lg_mpc *m, double t, const double *x0)
   double first[NU];
   prepare(m, &q, t);
   memcpy(first, q.u, sizeof first);
+  m->from_prices = m->prices;
   if (is_shift) {
     memcpy(m->from_x, q.x, sizeof m->from_x);
     memcpy(m->from_u, q.u, sizeof m->from_u);
@@ -204,20 +223,19 @@ static int improve(lg_mpc *m, double t, const double *x0)
   }
   q.shift = is_shift && whole == 1;
   q.max_iterations = LG_MPC_ITERATIONS, q.tolerance = 0;
-  q.mu_first = LG_MU_REAL_TIME, q.mu_last = LG_MU_DEFAULT_LAST;
-  q.mu_factor = LG_MU_FACTOR, q.mu_power = LG_MU_POWER;
   lg_run found = run(m, &q, LG_REAL_TIME, x0);
   int is_best = 0;
   if (found.status == LG_STALLED && found.steps == 0)
-    is_best = fmax(fmax(q.log[1], q.log[2]), q.log[3] - q.mu_first) <= acceptable;
+    is_best = fmax(fmax(q.log[1], q.log[2]), q.log[3] - q.log[6]) <= acceptable;
   keep(m, &q);
   if (found.status != LG_NOT_FINITE && found.excess > LG_MPC_EXCESS) {
     soften(m, &q);
+    q.max_iterations += MORE;
     const lg_run other = run(m, &q, LG_REAL_TIME, x0);
     if (other.excess < found.excess) {
       found = other;
       if (found.status == LG_STALLED && found.steps == 0)
-        is_best = fmax(fmax(q.log[1], q.log[2]), q.log[3] - q.mu_first) <= acceptable;
+        is_best = fmax(fmax(q.log[1], q.log[2]), q.log[3] - q.log[6]) <= acceptable;
       keep(m, &q);
     }
   }
@@ -232,7 +250,7 @@ static int improve(lg_mpc *m, double t, const double *x0)
     m->is_planned = 0; /* a plan that leads nowhere: the next call makes a new one */
     return LG_MPC_UNSOLVED;
   }
-  return m->violation > LG_MPC_EXCESS ? LG_MPC_INFEASIBLE : LG_MPC_OK;
+  return found.excess > LG_MPC_EXCESS ? LG_MPC_INFEASIBLE : LG_MPC_OK;
 }
 
 /* Inputs to go on with when there is no answer: the last ones, else those of the reference. */

@@ -27,7 +27,7 @@ from ..codegen import (
     write_package,
 )
 from ._guess import STARTS
-from ._interior_point import Barrier
+from ._interior_point import MORE, Barrier
 from ._kernel import SOURCE, START, Memory, parts_of, sizes_of, start_parts
 from ._stage_model import StageModel
 from ._transcription import Setting
@@ -36,6 +36,9 @@ CONTROLLER = Path(__file__).with_name("_controller.c")
 
 # What calls return, as `_controller.c` names it.
 STATUSES = ("OK", "INFEASIBLE", "UNSOLVED", "HELD")
+
+# Multipliers, which the next call goes on from.
+_PRICES = ("below", "above", "price", "relief", "equal_price")
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,11 +80,10 @@ class ExportSetting:
         Reference, parameters, terminal weight that it begins with.
     shooting : str
     second_derivatives : bool
-    central_barrier : Barrier
-        How it goes where iterates are to be central.
-    real_time_barrier, last_barrier, excess : float
-        Weight of the barrier in real-time steps; the last one as a share of the tolerance; excess
-        over a hard bound up to which a step keeps it.
+    eager, central, real_time : Barrier
+        Of motions without rows, of others, and of real-time steps.
+    excess : float
+        Over a hard bound up to which a step keeps it.
     """
 
     period: float
@@ -92,9 +94,9 @@ class ExportSetting:
     setting: Setting
     shooting: str
     second_derivatives: bool
-    central_barrier: Barrier
-    real_time_barrier: float
-    last_barrier: float
+    eager: Barrier
+    central: Barrier
+    real_time: Barrier
     excess: float
 
 
@@ -185,7 +187,7 @@ def _fields(model: StageModel) -> dict[str, tuple[int, ...]]:
     return {
         key: shape
         for key, shape in Memory.shapes(model, 0).items()
-        if key not in ("t", "x_ref", "u_ref", "p", "P", "x", "u", "log")
+        if key not in ("t", "x_ref", "u_ref", "p", "P", "x", "u", "log", *_PRICES)
     }
 
 
@@ -211,7 +213,9 @@ def _header(model: StageModel, loop: ExportSetting, work: int) -> str:
     N, nq, nu = problem.horizon, state.nq, system.n_inputs
     n = model.n
     memory = [f"  double {key}[{max(1, int(np.prod(s)))}];" for key, s in _fields(model).items()]
-    most = max(loop.first_iterations, loop.iterations) + 1
+    shapes = Memory.iterate_shapes(model)
+    prices = [f"    double {key}[{max(1, int(np.prod(shapes[key])))}];" for key in _PRICES]
+    most = max(loop.first_iterations, loop.iterations + MORE) + MORE + 1
     ns = max(1, len(model.sides.row))
     numbers = [
         ("N", N, "steps of a plan"),
@@ -285,6 +289,10 @@ typedef struct {{
   double from_x[{(N + 1) * nq}], from_u[{N * nu}], from_K[{N * n * model.m}];
   double best_x[{(N + 1) * nq}], best_u[{N * nu}], best_K[{N * n * model.m}];
   double best_worst, best_cost, soft_weight[{ns}];
+  struct lg_mpc_prices {{
+{chr(10).join(prices)}
+    double mu;
+  }} prices, from_prices, best_prices;
 {chr(10).join(memory)}
   double log[{most * 8}];
   double work[LG_MPC_WORK];
@@ -319,19 +327,10 @@ int lg_mpc_solve(lg_mpc *m, double t, const double x[LG_MPC_NX], double u[LG_MPC
 
 def _constants(model: StageModel, loop: ExportSetting, curved: bool) -> str:
     """Tables, settings, and how the problem is made of the controller's memory."""
-    barrier, setting, system = Barrier(), loop.setting, model.problem.system
+    setting, system = loop.setting, model.problem.system
     shooting = {"auto": "LG_AUTO", "states": "LG_STATES", "rollout": "LG_ROLLOUT"}
     text = [
         f"#define LG_TOLERANCE {loop.tolerance!r}",
-        f"#define LG_MU_FIRST {barrier.first!r}",
-        f"#define LG_MU_FACTOR {barrier.factor!r}",
-        f"#define LG_MU_POWER {barrier.power!r}",
-        f"#define LG_CENTRAL_FIRST {loop.central_barrier.first!r}",
-        f"#define LG_CENTRAL_FACTOR {loop.central_barrier.factor!r}",
-        f"#define LG_CENTRAL_POWER {loop.central_barrier.power!r}",
-        f"#define LG_MU_LAST {loop.last_barrier * loop.tolerance!r}",
-        f"#define LG_MU_REAL_TIME {loop.real_time_barrier!r}",
-        f"#define LG_MU_DEFAULT_LAST {barrier.last!r}",
         f"#define LG_SHOOTING {shooting[loop.shooting]}",
         f"#define LG_STARTS {sum(STARTS[key] for key in loop.starts)}",
     ]
@@ -340,6 +339,9 @@ def _constants(model: StageModel, loop: ExportSetting, curved: bool) -> str:
         kind = "int64_t" if key in ("row", "equal") else "double"
         text.append(c_table(kind, f"lg_{key}", np.asarray(value)))
     text += [
+        c_table("double", "lg_eager", np.array(loop.eager)),
+        c_table("double", "lg_central", np.array(loop.central)),
+        c_table("double", "lg_real_time", np.array(loop.real_time)),
         c_table("double", "lg_nominal", system.nominal_input[model.controls]),
         c_table("double", "lg_x_ref", setting.x_ref),
         c_table("double", "lg_u_ref", setting.u_ref),
@@ -351,6 +353,7 @@ def _constants(model: StageModel, loop: ExportSetting, curved: bool) -> str:
         *(f"  q->{key} = lg_{key};" for key in constants),
         *(f"  q->{key} = m->{key}[0];" for key in ("x_ref", "u_ref", "x", "u")),
         *(f"  q->{key} = m->{key};" for key in ("t", "p", "P", "log", "work", *_fields(model))),
+        *(f"  q->{key} = m->prices.{key};" for key in _PRICES),
         "}\n",
         _input_limits(model),
     ]

@@ -29,7 +29,7 @@
 
 enum { LG_CONVERGED = 0, LG_ITERATIONS = 1, LG_STALLED = 2, LG_NOT_FINITE = 3 };
 enum { LG_FREE_STATES = 0, LG_ROLL_OUT = 1, LG_REAL_TIME = 2 };
-enum { LG_FRESH = 0, LG_RESUME = 1 };
+enum { LG_FRESH = 0, LG_RESUME = 1, LG_WARM = 2 };
 enum { LG_LOG = 8 };
 
 static const double to_boundary = 0.995, least_price = 1e-2, largest_price = 1e2;
@@ -37,8 +37,8 @@ static const double sufficient = 1e-4, smallest_step = 1.0 / 4096, safety = 0.5,
 static const double negligible = 1e-10;
 static const double first_damping = 1e-4, damping_growth = 10.0, last_damping = 1e8;
 static const double equality_weight = 1e3, inside = 1e-2, good_step = 0.4;
-static const double central = 1.0, progress = 0.9;
-enum { PATIENCE = 3, MOST_IDLE = 30, RESOLVING = 8 };
+static const double central = 1.0, progress = 0.9, far = 0.1, most_excess = 1e-6;
+enum { PATIENCE = 3, MOST_IDLE = 30, RESOLVING = 8, MORE = 4 };
 
 typedef struct {
   /* what is to be solved */
@@ -637,8 +637,8 @@ static void accept(lg_problem *q, lg_state *s, double step)
 /* One step with the barrier's present weight; the share taken, 0 if none was found. */
 static double iterate(lg_problem *q, lg_state *s, double cost_now)
 {
-  const int64_t N = q->horizon;
 #if LG_CURVED
+  const int64_t N = q->horizon;
   int has_curvature = 0;
 #endif
   barrier_terms(q, s);
@@ -684,14 +684,20 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
 
 /* ---- a solve ----------------------------------------------------------------------------------*/
 
-/* Move the plan on by a step: its last input and gain are held. */
+static void move_up(double *v, int64_t count, int64_t size)
+{
+  for (int64_t i = 0; i < (count - 1) * size; i++) v[i] = v[i + size];
+}
+
+/* Move the plan on by a step: its last input, gain and multipliers are held. */
 static void shift(lg_problem *q, lg_state *s)
 {
   const int64_t N = q->horizon;
   double cost;
   for (int64_t i = 0; i < N * NQ; i++) q->x[i] = q->x[i + NQ];
-  for (int64_t i = 0; i < (N - 1) * NU; i++) q->u[i] = q->u[i + NU];
-  for (int64_t i = 0; i < (N - 1) * NV * NX; i++) q->K[i] = q->K[i + NV * NX];
+  move_up(q->u, N, NU), move_up(q->K, N, NV * NX);
+  move_up(q->below, N, NV), move_up(q->above, N, NV);
+  move_up(q->price, N + 1, NS), move_up(q->relief, N + 1, NS), move_up(q->equal_price, N + 1, NE);
   lg_roll(q->t + N - 1, q->x + (N - 1) * NQ, q->u + (N - 1) * NU, q->x + (N - 1) * NQ,
           q->x_ref + (N - 1) * NQ, q->u_ref + (N - 1) * NU, q->p, q->w, &q->dt, s->x_end, &cost,
           s->eps, s->t_rows, s->scratch);
@@ -699,7 +705,7 @@ static void shift(lg_problem *q, lg_state *s)
 }
 
 /* The motion from x0 under the inputs, with the gains' feedback about the plan if there is one. */
-static int roll_out(lg_problem *q, lg_state *s, const double *x0, int feedback)
+static int roll_out(lg_problem *q, lg_state *s, const double *x0, int feedback, double share)
 {
   const int64_t N = q->horizon;
   double dev[NX], cost;
@@ -717,7 +723,7 @@ static int roll_out(lg_problem *q, lg_state *s, const double *x0, int feedback)
         for (int j = 0; j < NX; j++) own += q->K[k * NV * NX + i + j * NV] * dev[j];
       const double low = q->lower[i], high = q->upper[i];
       const int both = isfinite(low) && isfinite(high);
-      const double apart = both ? inside * (high - low) : inside;
+      const double apart = both ? share * (high - low) : share;
       u[lg_controls[i]] = clip(own, low + apart, high - apart);
     }
     lg_roll(q->t + k, s->x + k * NQ, u, q->x + (k + 1) * NQ, q->x_ref + k * NQ, q->u_ref + k * NU,
@@ -728,20 +734,28 @@ static int roll_out(lg_problem *q, lg_state *s, const double *x0, int feedback)
   return 1;
 }
 
+/* What a distance asks for, or what was kept as far as that fits. */
+static double start_price(double mu, double room, double kept, int warm)
+{
+  const double own = mu / room;
+  return warm ? clip(kept, least_price * own, largest_price * own) : own;
+}
+
 /* Distances and multipliers of a start, from the rows there. */
-static void begin(lg_problem *q, lg_state *s)
+static void begin(lg_problem *q, lg_state *s, double share, int warm)
 {
   const int64_t N = q->horizon;
   const double mu = s->mu;
   for (int64_t k = 0; k < N; k++)
     for (int j = 0; j < NV; j++) {
+      const int64_t i = k * NV + j;
       double *v = q->u + k * NU + lg_controls[j];
       const double low = q->lower[j], high = q->upper[j];
       const int both = isfinite(low) && isfinite(high);
-      const double apart = both ? inside * (high - low) : inside;
+      const double apart = both ? share * (high - low) : share;
       *v = clip(*v, low + apart, high - apart);
-      q->below[k * NV + j] = mu / (*v - low);
-      q->above[k * NV + j] = mu / (high - *v);
+      q->below[i] = start_price(mu, *v - low, q->below[i], warm);
+      q->above[i] = start_price(mu, high - *v, q->above[i], warm);
     }
   if (NR == 0) return;
   lg_values(N, q->t, q->x, q->u, q->x + NQ, q->x_ref, q->u_ref, q->p, q->w, &q->dt, s->t_cost,
@@ -752,15 +766,27 @@ static void begin(lg_problem *q, lg_state *s)
     for (int j = 0; j < NS; j++) {
       const int64_t i = k * NS + j;
       const double h = q->sign[j] * (s->t_rows[k * NR + q->row[j]] - q->limit[j]);
-      const double apart = inside * fmax(1.0, fabs(q->limit[j]));
+      const double apart = share * fmax(1.0, fabs(q->limit[j]));
       const int soft = isfinite(q->weight[j]);
       q->excess[i] = 0, q->slack[i] = fmax(-h, apart);
       if (soft) resolve(h, q->weight[j], mu, q->excess + i, q->slack + i);
-      q->price[i] = mu / q->slack[i];
-      q->relief[i] = soft ? mu / q->excess[i] : 0.0;
+      q->price[i] = start_price(mu, q->slack[i], q->price[i], warm);
+      q->relief[i] = soft ? start_price(mu, q->excess[i], q->relief[i], warm) : 0.0;
     }
-    for (int j = 0; j < NE; j++) q->equal_price[k * NE + j] = 0;
+    for (int j = 0; j < NE && !warm; j++) q->equal_price[k * NE + j] = 0;
   }
+}
+
+/* Whether a real-time step left hard rows exceeded or was cut short. */
+static int is_far(const lg_problem *q, double step)
+{
+  if (step < good_step) return 1;
+  for (int64_t k = 0; k <= q->horizon; k++)
+    for (int j = 0; j < NS; j++) {
+      const double h = q->sign[j] * (q->rows[k * NR + q->row[j]] - q->limit[j]);
+      if (q->active[k * NS + j] != 0 && !isfinite(q->weight[j]) && !(h <= most_excess)) return 1;
+    }
+  return 0;
 }
 
 static double lower_barrier(const lg_problem *q, double mu)
@@ -775,11 +801,29 @@ static int end(lg_problem *q, const lg_state *s, int status)
   return (int)(q->status = status);
 }
 
-/* Iterate from what the memory holds: from a guess, or (resume) from where a call ended. */
+/* The barrier for a real-time step by how far its start is from optimal; 1 if that is so far that
+ * the start is to be made anew, further inside. */
+static int settle(lg_problem *q, lg_state *s)
+{
+  const double off = fmax(q->stationarity, q->violation);
+  if (!isfinite(off)) return 0;
+  if (off > far && s->mu < q->mu_first) {
+    s->mu = q->mu_first;
+    return 1;
+  }
+  s->mu = fmax(q->mu_last, fmin(fmin(q->mu_first, s->mu), q->mu_factor * fmax(off, s->mu)));
+  for (int64_t i = 0; i < (q->horizon + 1) * NE; i++)
+    q->equal_price[i] += equality_weight * s->missed[i];
+  return 0;
+}
+
+/* Iterate from what the memory holds: from a guess, (resume) from where a call ended, or in real
+ * time (warm) with the multipliers of the last call. */
 LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
 {
   lg_state s;
   lay_out(&s, q->work, q->horizon);
+  const int real_time = q->mode == LG_REAL_TIME, warm = real_time && q->resume == LG_WARM;
   s.mu = q->mu_first, s.damping = 0, s.merit_weight = 0, s.waiting = 0;
   s.curved = LG_CURVED && q->curved, s.feasible = q->mode != LG_FREE_STATES;
   q->iterations = 0;
@@ -787,14 +831,16 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     s.mu = q->mu, s.damping = q->damping, s.merit_weight = q->merit_weight;
     s.waiting = (int)q->waiting;
   } else {
+    if (warm) s.mu = q->mu;
+    const double share = warm ? fmin(inside, s.mu) : inside;
     if (!all_finite(x0, NQ)) return end(q, &s, LG_NOT_FINITE);
-    if (q->mode == LG_REAL_TIME && q->shift) shift(q, &s);
+    if (real_time && q->shift) shift(q, &s);
     if (s.feasible) {
-      if (!roll_out(q, &s, x0, q->mode == LG_REAL_TIME)) return end(q, &s, LG_NOT_FINITE);
+      if (!roll_out(q, &s, x0, real_time, share)) return end(q, &s, LG_NOT_FINITE);
     } else {
       for (int i = 0; i < NQ; i++) q->x[i] = x0[i];
     }
-    begin(q, &s);
+    begin(q, &s, share, warm);
   }
   /* Motions with clipped controls need not be central before the barrier falls; others do. */
   const int is_eager = s.feasible && NS + NE == 0;
@@ -804,27 +850,37 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     q->cost = expand(q, &s), q->iterations = number;
     if (!isfinite(q->cost)) return end(q, &s, LG_NOT_FINITE);
     conditions(q, &s);
+    if (warm && number == 0 && settle(q, &s)) {
+      const double share = fmin(inside, s.mu);
+      if (!roll_out(q, &s, x0, 0, share)) return end(q, &s, LG_NOT_FINITE);
+      begin(q, &s, share, 0);
+      q->cost = expand(q, &s);
+      if (!isfinite(q->cost)) return end(q, &s, LG_NOT_FINITE);
+      conditions(q, &s);
+    }
     const double residual = fmax(fmax(q->stationarity, q->violation), q->complementarity);
     const double entry[LG_LOG] = {q->cost, q->stationarity, q->violation, q->complementarity,
                                   step, s.damping, s.mu, s.curved && s.waiting == 0};
     for (int i = 0; i < LG_LOG; i++) q->log[number * LG_LOG + i] = entry[i];
-    if (q->mode != LG_REAL_TIME && s.mu <= q->mu_last && residual <= q->tolerance)
-      return end(q, &s, LG_CONVERGED);
-    idle = s.mu > q->mu_last || residual < progress * best ? 0 : idle + 1;
-    best = fmin(best, residual);
-    if (q->mode != LG_REAL_TIME && idle > MOST_IDLE) return end(q, &s, LG_STALLED);
-    if (number >= q->max_iterations) return end(q, &s, LG_ITERATIONS);
-    if (q->mode != LG_REAL_TIME && !is_eager && s.inner <= central * s.mu) {
-      for (int64_t i = 0; i < (q->horizon + 1) * NE; i++)
-        q->equal_price[i] += equality_weight * s.missed[i];
-      while (s.mu > q->mu_last && s.inner <= central * s.mu) s.mu = lower_barrier(q, s.mu);
+    if (!real_time) {
+      if (s.mu <= q->mu_last && residual <= q->tolerance) return end(q, &s, LG_CONVERGED);
+      idle = s.mu > q->mu_last || residual < progress * best ? 0 : idle + 1;
+      best = fmin(best, residual);
+      if (idle > MOST_IDLE) return end(q, &s, LG_STALLED);
+      if (number >= q->max_iterations) return end(q, &s, LG_ITERATIONS);
+      if (!is_eager && s.inner <= central * s.mu) {
+        for (int64_t i = 0; i < (q->horizon + 1) * NE; i++)
+          q->equal_price[i] += equality_weight * s.missed[i];
+        while (s.mu > q->mu_last && s.inner <= central * s.mu) s.mu = lower_barrier(q, s.mu);
+      }
     }
     step = iterate(q, &s, q->cost);
     if (step == 0) return end(q, &s, LG_STALLED);
-    if (q->mode != LG_REAL_TIME) {
+    if (!real_time) {
       if (is_eager && step > good_step) s.mu = lower_barrier(q, s.mu);
-    } else if (number + 1 >= q->max_iterations) { /* nobody asks how far the last step got */
-      q->iterations = number + 1;
+    } else if (number + 1 >= q->max_iterations &&
+               (number + 1 >= q->max_iterations + MORE || !is_far(q, step))) {
+      q->iterations = number + 1; /* nobody asks how far the last step got */
       return end(q, &s, LG_ITERATIONS);
     }
   }

@@ -35,6 +35,11 @@ RESOLVING = 8
 INSIDE = 1e-2
 # The barrier falls once a step of more than this share was taken.
 GOOD_STEP = 0.4
+# In real time the barrier rises again where the residual is more than this.
+FAR = 0.1
+# So many more steps are taken in real time where the last one was cut short, or hard rows are
+# exceeded by more than this.
+MORE, EXCESS = 4, 1e-6
 # Where there are rows, or states of their own, it falls once the residual is this many times it.
 CENTRAL = 1.0
 
@@ -161,6 +166,8 @@ class InteriorPoint:
         Where the motion starts, if not at the first node.
     K : ndarray, shape (N, m, n), optional
         Gains of the feedback that leads it along the nodes.
+    before : Point, optional
+        Whose multipliers are kept, as far as they fit the barrier.
     """
 
     def __init__(
@@ -174,6 +181,7 @@ class InteriorPoint:
         curved: bool = True,
         x0: np.ndarray | None = None,
         K: np.ndarray | None = None,
+        before: Point | None = None,
     ) -> None:
         self.model, self.setting, self.t, self.mu = model, setting, nodes.t, mu
         self.is_feasible = is_feasible
@@ -181,15 +189,16 @@ class InteriorPoint:
         self.waiting = 0  # iterations until the curvature is tried again
         self.damping = 0.0
         self.weight = 0.0  # on violations in the merit
+        share = INSIDE if before is None else min(INSIDE, mu)
         if is_feasible:
-            x, u = self._roll_out(nodes.x[0] if x0 is None else x0, nodes, K)
+            x, u = self._roll_out(nodes.x[0] if x0 is None else x0, nodes, K, share)
         else:
             x, u = nodes.x.copy(), inside(nodes.u, model)
         self.expansion: Expansion
         self.prices: np.ndarray  # of the dynamics, (N, n)
         self.row_prices: np.ndarray
-        rows = self._rows(Nodes(self.t, x, u))
-        self.point = self._first(x, u, rows)
+        self.rows = self._rows(Nodes(self.t, x, u))
+        self.point = self._first(x, u, share, before)
         self.inner = np.inf  # largest residual but for missed equalities
         # Motions with clipped controls need not be central before the barrier falls; others do.
         self.is_eager = is_feasible and not (len(model.sides.row) or len(model.sides.equal))
@@ -197,7 +206,7 @@ class InteriorPoint:
     # -- where a solve starts ----------------------------------------------------------------------
 
     def _roll_out(
-        self, x0: np.ndarray, nodes: Nodes, K: np.ndarray | None
+        self, x0: np.ndarray, nodes: Nodes, K: np.ndarray | None, share: float
     ) -> tuple[np.ndarray, np.ndarray]:
         model, u = self.model, nodes.u.copy()
         states = [x0]
@@ -205,7 +214,7 @@ class InteriorPoint:
         for k in range(len(u)):
             if K is not None:
                 u[k, model.controls] += K[k] @ error
-            u[k] = inside(u[k], model)
+            u[k] = inside(u[k], model, share)
             after, _, error, _ = model.advance(k, nodes, self.setting, states[-1], u[k])
             states.append(after)
         return np.array(states), u
@@ -213,26 +222,64 @@ class InteriorPoint:
     def _rows(self, nodes: Nodes) -> np.ndarray:
         return self.model.transcription.values(nodes, self.setting).rows
 
-    def _first(self, x: np.ndarray, u: np.ndarray, rows: np.ndarray) -> Point:
-        model, mu, sides = self.model, self.mu, self.model.sides
+    def _first(
+        self, x: np.ndarray, u: np.ndarray, share: float = INSIDE, before: Point | None = None
+    ) -> Point:
+        model, mu, sides, rows = self.model, self.mu, self.model.sides, self.rows
         v = u[:, model.controls]
         h = sides.sign * (rows[:, sides.row] - sides.limit)
-        apart = INSIDE * np.maximum(1.0, np.abs(sides.limit))
+        apart = share * np.maximum(1.0, np.abs(sides.limit))
         soft = np.isfinite(sides.weight)
         over, away = resolved(h, np.where(soft, sides.weight, 1.0), mu)
         excess = np.where(soft, over, 0.0)
         slack = np.where(soft, away, np.maximum(-h, apart))
+
+        def price(room: np.ndarray, kept: np.ndarray | None) -> np.ndarray:
+            own = mu / room
+            return own if kept is None else np.clip(kept, LEAST_PRICE * own, LARGEST_PRICE * own)
+
+        relief = price(np.where(soft, excess, 1.0), None if before is None else before.relief)
         return Point(
             x,
             u,
-            below=mu / (v - model.lower),
-            above=mu / (model.upper - v),
+            below=price(v - model.lower, None if before is None else before.below),
+            above=price(model.upper - v, None if before is None else before.above),
             slack=slack,
-            price=mu / slack,
+            price=price(slack, None if before is None else before.price),
             excess=excess,
-            relief=np.where(soft, mu / np.where(soft, excess, 1.0), 0.0),
-            equal=np.zeros((len(x), len(sides.equal))),
+            relief=np.where(soft, relief, 0.0),
+            equal=np.zeros((len(x), len(sides.equal))) if before is None else before.equal,
         )
+
+    def settle(self, found: Residuals, barrier: Barrier) -> bool:
+        """The barrier for a real-time step, by how far its start is from optimal.
+
+        Returns
+        -------
+        bool
+            Whether that is so far that the start was made anew, further inside, to be expanded.
+        """
+        off = max(found.stationarity, found.violation)
+        if not np.isfinite(off):
+            return False
+        if off > FAR and self.mu < barrier.first:
+            self.mu = barrier.first
+            share = min(INSIDE, self.mu)
+            x, u = self._roll_out(self.point.x[0], self._nodes(self.point), None, share)
+            self.rows = self._rows(Nodes(self.t, x, u))
+            self.point = self._first(x, u, share)
+            return True
+        self.mu = max(barrier.last, min(barrier.first, self.mu, barrier.factor * max(off, self.mu)))
+        _, missed = self._violations(self.point, self.expansion.rows)
+        self.point = replace(self.point, equal=self.point.equal + EQUALITY_WEIGHT * missed)
+        return False
+
+    def is_far(self, step: float) -> bool:
+        """Whether a real-time step left hard rows exceeded or was cut short."""
+        sides = self.model.sides
+        h = sides.sign * (self.rows[:, sides.row] - sides.limit)
+        hard = sides.active & np.isinf(sides.weight)
+        return step < GOOD_STEP or not (np.where(hard, h, 0.0) <= EXCESS).all()
 
     def lower_before(self, barrier: Barrier) -> None:
         """At iterates that are central: multipliers of equalities, and a lower barrier."""
@@ -442,6 +489,7 @@ class InteriorPoint:
                 cost, violation = self._merit(values.cost, values.gaps, values.rows, trial)
                 change = cost + self.weight * violation - start
                 if change <= SUFFICIENT_DECREASE * step * descent + ROUNDING * abs(start):
+                    self.rows = values.rows
                     return self._reprice(trial, step), step
             step /= 2
         return None, 0.0
@@ -566,12 +614,12 @@ class _Terms(NamedTuple):
     change: np.ndarray
 
 
-def inside(u: np.ndarray, model: StageModel) -> np.ndarray:
-    """Inputs with controls a little inside of their bounds."""
+def inside(u: np.ndarray, model: StageModel, share: float = INSIDE) -> np.ndarray:
+    """Inputs with controls that share of their range, or that far, inside of their bounds."""
     lower, upper = model.lower, model.upper
     both = np.isfinite(lower) & np.isfinite(upper)
     width = np.where(both, upper, 0.0) - np.where(both, lower, 0.0)
-    apart = np.where(both, INSIDE * width, INSIDE)
+    apart = np.where(both, share * width, share)
     moved = u.copy()
     moved[..., model.controls] = np.clip(u[..., model.controls], lower + apart, upper - apart)
     return moved

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, NamedTuple, get_args
@@ -20,15 +21,18 @@ from ..systems import Trajectory
 from ._export import ExportCase, ExportSetting, export_interior_point
 from ._given import Given
 from ._guess import STARTS, make_guess, moved_on, starts_of
-from ._interior_point import Barrier, InteriorPoint
+from ._interior_point import EXCESS, MORE, Barrier, InteriorPoint, Point
 from ._kernel import (
     CONVERGED,
     FREE_STATES,
+    FRESH,
     ITERATIONS,
     NOT_FINITE,
     REAL_TIME,
+    RESUME,
     ROLL_OUT,
     STALLED,
+    WARM,
     EntryPoints,
     Memory,
     load,
@@ -52,8 +56,8 @@ Shooting = Literal["auto", "states", "rollout"]
 
 # Gaps of a guess up to which it is a motion of the system.
 MOTION = 1e-6
-# Weight of the barrier in real-time steps.
-REAL_TIME_BARRIER = 1e-2
+# The barrier in real-time steps: its highest and lowest weight, and how fast it falls.
+REAL_TIME_BARRIER = Barrier(first=1e-2, last=1e-6, factor=0.2)
 # Residual of the first plan of an exported controller.
 FIRST_TOLERANCE = 1e-4
 # The last weight of the barrier, as a share of the tolerance.
@@ -68,8 +72,6 @@ CENTRAL_BARRIER = Barrier(first=1.0, factor=0.2, power=1.5)
 MOST_IDLE, PROGRESS = 30, 0.9
 # Price of hard bounds that are not kept, in sizes of the cost's derivative.
 FIRST_PRICE = 1e2
-# Excess over a hard bound up to which a real-time step keeps it.
-EXCESS = 1e-6
 
 
 class _Run(NamedTuple):
@@ -81,11 +83,15 @@ class _Run(NamedTuple):
     x, u, rows : ndarray
         Nodes, and the rows there.
     K : ndarray or None
-        Feedback of the last step that was taken; that of the start where none was.
+        Feedback (N, m, n) of the last step that was taken; that of the start where none was.
     steps : int
         How many were taken.
     log : ndarray
         A row of `LOG` for each iteration.
+    mu : float
+        The barrier's last weight.
+    point : Point
+        The last iterate with its multipliers.
     """
 
     status: int
@@ -95,12 +101,14 @@ class _Run(NamedTuple):
     K: np.ndarray | None
     steps: int
     log: np.ndarray
+    mu: float
+    point: Point
 
     @classmethod
     def of(cls, status: int, memory: Memory, steps: int, log: np.ndarray) -> _Run:
         """Copies of what a kernel leaves in its memory, which the next run writes over."""
-        x, u, rows = (memory.arrays[name].copy() for name in ("x", "u", "rows"))
-        return cls(status, x, u, rows, memory.K.copy(), steps, log.copy())
+        point, K, rows = memory.found()
+        return cls(status, point.x, point.u, rows, K, steps, log.copy(), memory.about.mu, point)
 
 
 class InteriorPointSolver:
@@ -117,9 +125,10 @@ class InteriorPointSolver:
     same iterates, slower.
 
     Hard bounds on rows that a solve or a step does not reach are tried again at a price. Real-time
-    steps keep the barrier at a fixed weight μ = 1e-2 and do not iterate to convergence: closed
-    loops settle off the optimum by the order of μ where bounds are near, and a step's status says
-    that it was taken, not that the plan is optimal.
+    steps go on from the last multipliers, moved on by the time between. The barrier follows how far
+    that is from optimal, between μ = 1e-2 and 1e-6: a loop at rest settles at the optimum. One step
+    a call is taken, up to four more where it was cut short or left hard bounds exceeded; its status
+    says that it was taken, not that the plan is optimal.
 
     Parameters
     ----------
@@ -174,7 +183,7 @@ class InteriorPointSolver:
         self._entries: EntryPoints | None = None
         self._given: Given | None = None
         self._found: Nodes | None = None
-        self._K: np.ndarray | None = None
+        self._last: _Run | None = None  # where that is from, with gains and multipliers
         if problem is not None:
             self._model = StageModel(Transcription(problem))
             self._given = Given(problem)
@@ -239,7 +248,7 @@ class InteriorPointSolver:
 
     def reset(self) -> None:
         """Forget what was found; the next solve is as the first."""
-        self._found = self._K = None
+        self._found = self._last = None
 
     def export_c(
         self,
@@ -293,9 +302,9 @@ class InteriorPointSolver:
             setting=self._given.setting(problem.times(), reference, p),
             shooting=self.shooting,
             second_derivatives=self.second_derivatives,
-            central_barrier=CENTRAL_BARRIER,
-            real_time_barrier=REAL_TIME_BARRIER,
-            last_barrier=LAST_BARRIER,
+            eager=Barrier(last=LAST_BARRIER * FIRST_TOLERANCE),
+            central=CENTRAL_BARRIER._replace(last=LAST_BARRIER * FIRST_TOLERANCE),
+            real_time=REAL_TIME_BARRIER,
             excess=EXCESS,
         )
         name = f"{problem.system.name}_mpc" if name is None else name
@@ -462,7 +471,7 @@ class InteriorPointSolver:
         other._model = copy.copy(self.model)
         other._model.transcription = copy.copy(self.transcription)
         other._given = copy.copy(self._given)
-        other._found = other._K = None
+        other._found = other._last = None
         if self._memory is not None:
             other._entries, other.is_prepared = self._entries, True
             assert self._entries is not None
@@ -517,7 +526,8 @@ class InteriorPointSolver:
     ) -> _Run:
         memory = self._memory
         if memory is None:
-            return self._run_in_numpy(mode, x0, nodes, setting, barrier, tolerance, watch)
+            point = self._start(mode, nodes, setting, barrier)
+            return self._run_in_numpy(point, mode, nodes, setting, barrier, tolerance, watch)
         arrays = memory.arrays
         memory.give(setting, nodes.t)
         arrays["x"][:], arrays["u"][:] = nodes.x, nodes.u
@@ -532,36 +542,38 @@ class InteriorPointSolver:
         status = memory.run(x0, mode, max_iterations=0, **options)
         log = [arrays["log"][0].copy()]
         while status == ITERATIONS and watch.goes_on(log[-1], len(log) - 1):
-            status = memory.run(x0, mode, max_iterations=1, resume=True, **options)
+            status = memory.run(x0, mode, max_iterations=1, resume=RESUME, **options)
             if status != STALLED:
                 log.append(arrays["log"][1].copy())
         return _Run.of(status, memory, len(log) - 1, np.array(log))
 
+    def _start(
+        self, mode: int, nodes: Nodes, setting: Setting, barrier: Barrier, **given: Any
+    ) -> InteriorPoint:
+        is_feasible, curved = mode != FREE_STATES, self.second_derivatives
+        mu = given.pop("mu", barrier.first)
+        return InteriorPoint(
+            self.model, setting, nodes, mu, is_feasible=is_feasible, curved=curved, **given
+        )
+
     def _run_in_numpy(
         self,
+        point: InteriorPoint,
         mode: int,
-        x0: np.ndarray,
         nodes: Nodes,
         setting: Setting,
         barrier: Barrier,
         tolerance: float,
         watch: _Watch,
+        K: np.ndarray | None = None,
+        is_warm: bool = False,
     ) -> _Run:
-        K = self._K if mode == REAL_TIME else None
-        point = InteriorPoint(
-            self.model,
-            setting,
-            nodes,
-            barrier.first,
-            is_feasible=mode != FREE_STATES,
-            curved=self.second_derivatives,
-            x0=x0,
-            K=K,
-        )
         log: list[np.ndarray] = []
-        step, status, best, idle = 1.0, ITERATIONS, np.inf, 0
+        step, status, best, idle, taken = 1.0, ITERATIONS, np.inf, 0, 0
         while True:
-            found = point.expand()
+            found, taken = point.expand(), len(log)
+            if is_warm and not log and point.settle(found, barrier):
+                found = point.expand()
             log.append(
                 np.array(
                     [
@@ -582,12 +594,12 @@ class InteriorPointSolver:
                 break
             is_idle = point.mu <= barrier.last and found.largest >= PROGRESS * best
             best, idle = min(best, found.largest), idle + 1 if is_idle else 0
-            if mode != REAL_TIME and idle > MOST_IDLE:
-                status = STALLED
-                break
-            if not watch.goes_on(log[-1], len(log) - 1):
-                break
             if mode != REAL_TIME:
+                if idle > MOST_IDLE:
+                    status = STALLED
+                    break
+                if not watch.goes_on(log[-1], len(log) - 1):
+                    break
                 point.lower_before(barrier)
             outcome = point.iterate()
             step = outcome.step
@@ -598,8 +610,11 @@ class InteriorPointSolver:
             K = outcome.sweep.K
             if mode != REAL_TIME:
                 point.lower_after(barrier, step)
-        rows = self.transcription.values(Nodes(nodes.t, point.point.x, point.point.u), setting).rows
-        return _Run(status, point.point.x, point.point.u, rows, K, len(log) - 1, np.array(log))
+            elif len(log) >= watch.left + (MORE if point.is_far(step) else 0):
+                taken = len(log)
+                break
+        x, u, rows = point.point.x, point.point.u, point.rows
+        return _Run(status, x, u, rows, K, taken, np.array(log), point.mu, point.point)
 
     # -- in real time ------------------------------------------------------------------------------
 
@@ -613,7 +628,7 @@ class InteriorPointSolver:
         p: Mapping[str, float] | ArrayLike | None = None,
         iterations: int = 1,
     ) -> OptimalSolution:
-        """Iterations at a fixed barrier from what was found last, moved on to t0.
+        """Iterations from what was found last, moved on to t0.
 
         The plan is moved on with its feedback, followed from x0, and improved.
 
@@ -624,12 +639,13 @@ class InteriorPointSolver:
         reference, t0, p
             As for `solve`.
         iterations : int
+            Four more where the last was cut short or left hard bounds exceeded.
 
         Returns
         -------
         OptimalSolution
-            "iteration limit" where steps were taken; "infeasible" where hard bounds are exceeded,
-            by the least that was found when they are tried as soft ones;
+            "iteration limit" where steps were taken; "infeasible" where hard bounds are exceeded
+            still when they are tried as soft ones, by the least that was found;
             "failed" where there is none: then with the plan moved on or, where that diverges,
             with what was found last.
 
@@ -646,48 +662,62 @@ class InteriorPointSolver:
         times = problem.times(t0)
         assert self._given is not None
         setting = self._given.setting(times, reference, p)
-        steps = (times[0] - last.t[0]) / problem.dt
-        whole = round(steps)
-        is_shift = abs(steps - whole) < SAME_NODE and 0 <= whole <= 1
-        nodes, shift = last, is_shift and whole == 1
-        if self._memory is None or not is_shift:
-            nodes = moved_on(problem, last, times, setting.p[: problem.system.n_parameters])
-            self._K = _moved_gains(self._K, whole)
+        start = self._moved_on(last, times, setting)
         watch = _Watch(started, np.inf, None, iterations)
-        run = self._improve(x0, nodes, times, setting, shift, watch)
+        run, is_infeasible = self._improve(x0, start, setting, watch), False
         if run.status != NOT_FINITE and self._excess(run) > EXCESS:
-            with self._softened(last if is_shift else nodes, setting):
-                other = self._improve(x0, nodes, times, setting, shift, watch)
+            with self._softened(last if self._is_shift(last, times) else start.nodes, setting):
+                tries = _Watch(started, np.inf, None, iterations + MORE)
+                other = self._improve(x0, start, setting, tries)
             if self._excess(other) < self._excess(run):
                 run = other
-        return self._solution(run, last, times, setting, watch, None)
+            is_infeasible = self._excess(run) > EXCESS
+        return self._solution(run, last, times, setting, watch, None, is_infeasible)
 
-    def _improve(
-        self,
-        x0: np.ndarray,
-        nodes: Nodes,
-        t: np.ndarray,
-        setting: Setting,
-        shift: bool,
-        watch: _Watch,
-    ) -> _Run:
+    def _is_shift(self, last: Nodes, times: np.ndarray) -> bool:
+        """Whether new nodes are the old ones or one step later."""
+        steps = (times[0] - last.t[0]) / self.problem.dt
+        return abs(steps - round(steps)) < SAME_NODE and 0 <= round(steps) <= 1
+
+    def _moved_on(self, last: Nodes, times: np.ndarray, setting: Setting) -> _Start:
+        """What was found last at the times of new nodes; a shift by a step is left to a kernel."""
+        problem, run = self.problem, self._last
+        whole = round((times[0] - last.t[0]) / problem.dt)
+        if self._memory is not None and self._is_shift(last, times):
+            return _Start(last, times, run, whole)
+        p = setting.p[: problem.system.n_parameters]
+        return _Start(
+            moved_on(problem, last, times, p), times, None if run is None else _moved(run, whole), 0
+        )
+
+    def _improve(self, x0: np.ndarray, start: _Start, setting: Setting, watch: _Watch) -> _Run:
         """Real-time steps; a kernel shifts the nodes by itself."""
-        barrier, memory = Barrier(first=REAL_TIME_BARRIER), self._memory
+        barrier, memory, run = REAL_TIME_BARRIER, self._memory, start.run
         if memory is None:
-            run = self._run_in_numpy(REAL_TIME, x0, nodes, setting, barrier, 0.0, watch)
-            return run._replace(log=run.log[: max(1, run.steps)])
+            K = None if run is None else run.K
+            given = {} if run is None else {"before": run.point, "mu": run.mu}
+            nodes = start.nodes
+            point = self._start(REAL_TIME, nodes, setting, barrier, x0=x0, K=K, **given)
+            return self._run_in_numpy(
+                point, REAL_TIME, nodes, setting, barrier, 0.0, watch, K, run is not None
+            )
         arrays = memory.arrays
-        memory.give(setting, t)
-        arrays["x"][:], arrays["u"][:] = nodes.x, nodes.u
+        memory.give(setting, start.t)
+        if run is None:
+            arrays["K"][:] = 0.0
+        else:
+            memory.take(run.point, run.K)
+            memory.about.mu = run.mu
+        arrays["x"][:], arrays["u"][:] = start.nodes.x, start.nodes.u
         arrays["log"][0] = np.nan
-        memory.K[:] = 0.0 if self._K is None else self._K
         status = memory.run(
             x0,
             REAL_TIME,
             max_iterations=watch.left,
             barrier=barrier,
-            shift=shift,
+            shift=start.shift == 1,
             curved=self.second_derivatives,
+            resume=FRESH if run is None else WARM,
         )
         steps = memory.about.iterations
         return _Run.of(status, memory, steps, arrays["log"][: max(1, steps)])
@@ -702,15 +732,16 @@ class InteriorPointSolver:
         setting: Setting,
         watch: _Watch,
         tolerance: float | None,
+        is_infeasible: bool = False,
     ) -> OptimalSolution:
         """Put the result together; without a tolerance that of a real-time step."""
         problem, rows = self.problem, self.transcription.rows
         failed = run.status == NOT_FINITE
         nodes = before if failed else Nodes(t, run.x, run.u)
         if not failed:
-            self._found, self._K = nodes, run.K
+            self._found, self._last = nodes, run
         elif tolerance is not None:
-            self._found = nodes
+            self._found, self._last = nodes, None
         hard = np.isinf(rows.soft)
         penalty, excess = 0.0, np.zeros((len(t), len(rows.names)))
         if rows.names and not failed:
@@ -737,6 +768,8 @@ class InteriorPointSolver:
         )
         kkt = log[-1].kkt
         status = self._status(run, kkt, violations, watch, tolerance)
+        if is_infeasible and status is SolveStatus.ITERATION_LIMIT:
+            status = SolveStatus.INFEASIBLE
         solution = OptimalSolution(
             status=status,
             message=_message(status, log[-1], violations, tolerance),
@@ -765,7 +798,7 @@ class InteriorPointSolver:
         if tolerance is None:
             if run.status == STALLED and not (run.steps or _is_best(run.log[-1])):
                 return SolveStatus.FAILED
-            return SolveStatus.INFEASIBLE if violations else SolveStatus.ITERATION_LIMIT
+            return SolveStatus.ITERATION_LIMIT
         if run.status == CONVERGED:  # with hard bounds at a price, too
             return SolveStatus.INFEASIBLE if violations else SolveStatus.CONVERGED
         if watch.ended is not None:
@@ -816,11 +849,36 @@ def _is_best(entry: np.ndarray) -> bool:
     return max(stationarity, violation, products - mu) <= ACCEPTABLE_RESIDUAL
 
 
-def _moved_gains(K: np.ndarray | None, steps: int) -> np.ndarray | None:
-    """Gains that many steps later; the last ones are held."""
-    if K is None:
-        return None
-    return K[np.clip(np.arange(len(K)) + steps, 0, len(K) - 1)]
+class _Start(NamedTuple):
+    """Where real-time steps start.
+
+    Attributes
+    ----------
+    nodes : Nodes
+    t : ndarray
+        Their times; those of the nodes before they are shifted.
+    run : _Run or None
+        Whose gains and multipliers go on.
+    shift : int
+        Steps by which a kernel is still to move all that on.
+    """
+
+    nodes: Nodes
+    t: np.ndarray
+    run: _Run | None
+    shift: int
+
+
+def _moved(run: _Run, steps: int) -> _Run:
+    """Gains and multipliers that many steps later; the last ones are held."""
+
+    def moved(v: np.ndarray) -> np.ndarray:
+        return v[np.clip(np.arange(len(v)) + steps, 0, len(v) - 1)]
+
+    point = run.point
+    names = ("below", "above", "price", "relief", "equal")
+    later = replace(point, **{name: moved(getattr(point, name)) for name in names})
+    return run._replace(K=None if run.K is None else moved(run.K), point=later)
 
 
 def _message(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ from ..codegen import (
     notice,
     unit_source,
 )
-from ._interior_point import Barrier, InteriorPoint
+from ._interior_point import MORE, Barrier, InteriorPoint, Point
 from ._stage_model import StageModel
 from ._transcription import Nodes, Setting
 
@@ -31,6 +30,7 @@ START = Path(__file__).with_name("_start.c")
 
 FREE_STATES, ROLL_OUT, REAL_TIME = 0, 1, 2
 CONVERGED, ITERATIONS, STALLED, NOT_FINITE = range(4)
+FRESH, RESUME, WARM = range(3)
 LOG = ("cost", "stationarity", "violation", "complementarity", "step", "damping", "mu", "curved")
 
 # Compiled and interpreted residuals of a random start agree to this share.
@@ -239,6 +239,14 @@ class Memory:
         start = -memory.ctypes.data % 64 // 8
         shapes, constants = self.shapes(model, most), self.constants(model)
         arrays: dict[str, Any] = {name: np.zeros(shape) for name, shape in shapes.items()}
+        self._places: dict[str, tuple[slice, tuple[int, ...]]] = {}
+        count = 0
+        for name, shape in self.iterate_shapes(model).items():
+            self._places[name] = slice(count, count + int(np.prod(shape))), shape
+            count = self._places[name][0].stop
+        self.iterate = np.zeros(count)
+        for name, (place, shape) in self._places.items():
+            arrays[name] = self.iterate[place].reshape(shape)
         for name, value in constants.items():
             kind = np.int64 if name in ("row", "equal") else np.float64
             arrays[name] = np.array(value, dtype=kind, order="C")
@@ -266,23 +274,39 @@ class Memory:
     @staticmethod
     def shapes(model: StageModel, most: int) -> dict[str, tuple[int, ...]]:
         """Shapes of the others, with a log of so many iterations."""
-        problem, n, m = model.problem, model.n, model.m
-        N, ns, ne = problem.horizon, len(model.sides.row), len(model.sides.equal)
+        problem, n, N = model.problem, model.n, model.problem.horizon
         return {
             "t": (N + 1,), "x_ref": (N + 1, model.group.nq),
             "u_ref": (N + 1, problem.system.n_inputs),
-            "p": problem.nominal_parameters.shape, "P": (n, n),
+            "p": problem.nominal_parameters.shape, "P": (n, n), "log": (most + MORE + 1, len(LOG)),
+            **Memory.iterate_shapes(model),
+        }  # fmt: skip
+
+    @staticmethod
+    def iterate_shapes(model: StageModel) -> dict[str, tuple[int, ...]]:
+        """Shapes of what iterations change: those of `Point`, then gains and rows."""
+        problem, n, m = model.problem, model.n, model.m
+        N, ns, ne = problem.horizon, len(model.sides.row), len(model.sides.equal)
+        return {
             "x": (N + 1, model.group.nq), "u": (N, problem.system.n_inputs),
             "below": (N, m), "above": (N, m), "slack": (N + 1, ns), "price": (N + 1, ns),
             "excess": (N + 1, ns), "relief": (N + 1, ns), "equal_price": (N + 1, ne),
-            "K": (N, n, m), "log": (most + 1, len(LOG)),
-            "rows": (N + 1, len(model.transcription.rows.names)),
+            "K": (N, n, m), "rows": (N + 1, len(model.transcription.rows.names)),
         }  # fmt: skip
 
-    @cached_property
-    def K(self) -> np.ndarray:
-        """Gains, a view (N, m, n)."""
-        return self.arrays["K"].transpose(0, 2, 1)
+    def found(self) -> tuple[Point, np.ndarray, np.ndarray]:
+        """Copies of the iterate, of gains (N, m, n) and of rows, which the next run writes over."""
+        iterate = self.iterate.copy()
+        parts = [iterate[place].reshape(shape) for place, shape in self._places.values()]
+        *point, K, rows = parts
+        return Point(*point), K.transpose(0, 2, 1), rows
+
+    def take(self, point: Point, K: np.ndarray | None) -> None:
+        """Write an iterate."""
+        for name in self._places:
+            if name not in ("K", "rows"):
+                self.arrays[name][:] = getattr(point, "equal" if name == "equal_price" else name)
+        self.arrays["K"][:] = 0.0 if K is None else K.transpose(0, 2, 1)
 
     def give(self, setting: Setting, t: np.ndarray) -> None:
         """Write what a solve is given."""
@@ -300,7 +324,7 @@ class Memory:
         tolerance: float = 0.0,
         shift: bool = False,
         curved: bool = True,
-        resume: bool = False,
+        resume: int = FRESH,
     ) -> int:
         """Solve from what the arrays hold; returns the status."""
         about = self.about

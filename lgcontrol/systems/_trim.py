@@ -406,7 +406,9 @@ def read_wishes(system: SystemDefinition, where: Mapping[str, Any], position: An
         elif name in names:
             wishes.coordinates[names.index(name)] = _number(what, value)
         elif name in blocks:
-            wishes.blocks[name] = check_element(what, value, blocks[name][0])
+            group = blocks[name][0]
+            is_number = group.nq == 1 and np.ndim(value) == 0
+            wishes.blocks[name] = check_element(what, [value] if is_number else value, group)
         elif name in inner:
             wishes.coordinates[inner[name]] = _number(what, np.squeeze(value))
         else:

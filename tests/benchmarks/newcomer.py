@@ -1,8 +1,8 @@
 """What a newcomer waits for: building large trees, and a torque loop at 1 kHz.
 
-Run with ``python -m tests.benchmarks.newcomer``; figures of before these were worked on are those
-of the report that asked for it, on the same machine. Times of the processor as well as of the
-wall: others may be at work.
+Run with ``python -m tests.benchmarks.newcomer``. ``before_s`` is quoted from the report that asked
+for this, not measured here: wall times, that of the torque loop on a loaded machine. Times of the
+processor are kept as well as of the wall: others may be at work.
 """
 
 from __future__ import annotations

@@ -11,7 +11,11 @@ from lgcontrol.integrators import METHODS, Mechanical, Problem
 from ._problems import run_problem, slope, with_losses
 
 STIFF = [method for method in METHODS.values() if method.stiff_order]
-MECHANICAL = [method for method in METHODS.values() if method.needs_structure or method.uses_losses]
+MECHANICAL = [
+    method
+    for method in METHODS.values()
+    if (method.needs_structure or method.uses_losses) and not method.needs_lagrangian
+]
 TOO_LOW, TOO_HIGH = 0.25, 0.8  # as for orders on smooth problems
 COEFFICIENTS = 1e-14  # they are printed with 16 digits
 

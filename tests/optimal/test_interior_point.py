@@ -364,10 +364,10 @@ def test_a_real_time_step_that_leads_nowhere_has_failed(is_built):
     if is_built:
         solver.prepare()
     assert solver.solve([0.5, 0.0]).status is not SolveStatus.FAILED
-    gains = solver._K.copy()
+    gains = solver._last.K.copy()
     stuck = solver.step([0.0, 0.0])
     assert stuck.status is SolveStatus.FAILED and stuck.message
-    assert np.isfinite(stuck.u).all() and np.array_equal(solver._K, gains)
+    assert np.isfinite(stuck.u).all() and np.array_equal(solver._last.K, gains)
 
 
 def test_controls_a_satellite():

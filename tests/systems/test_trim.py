@@ -408,6 +408,14 @@ def test_a_trim_point_shows_in_a_line_what_it_is():
     )
 
 
+def test_one_number_will_do_for_a_block_of_one():
+    assert pendulum().trim(where={"rate": 0.0, "torque": 0.0}).x[2] == 0.0
+    group = Product(pose=SE3, speed=Rn(1))
+    assert group.join(speed=2.0).tolist() == [*SE3.identity, 2.0]
+    with pytest.raises(ValueError, match=r"block 'pose' has shape \(\), expected"):
+        group.join(pose=2.0)
+
+
 def test_joints_go_by_their_own_names():
     state = Product(configuration=Product(arm=Rn(1), hand=Rn(1)), velocity=Rn(2))
     system = System(

@@ -22,7 +22,7 @@ from .parameters import _calibration as calibration
 from .parameters import _geometry_derivatives as geometry
 from .parameters import _regressor as regressor
 from .tree._screws import tree_from_screws
-from .tree._system import multibody_system
+from .tree._system import multibody_system, velocity_form
 from .tree._tree import Tree
 from .tree._urdf import tree_from_urdf
 
@@ -66,7 +66,7 @@ class Multibody(Tree):
 
     - Building: `from_urdf`, `from_screws`, `add_body`, `add_frame`, `attach`, `lock`,
       `move_frames`, `with_properties`, `with_added_mass`; numbers: `parametric`, `with_parameters`.
-    - The System for simulation and control: `system`.
+    - The System for simulation and control: `system`; its other velocities: `velocity_form`.
     - Dynamics: `inverse_dynamics`, `forward_dynamics` (`_by_recursion`, `_by_factor`),
       `bias_forces`, `gravity_forces`, `mass_matrix` (`_inverse`, `_factor`), `coriolis_matrix`,
       `inverse_dynamics_by_recursion`, `inverse_dynamics_time_derivatives`, `joint_wrenches`,
@@ -133,6 +133,7 @@ class Multibody(Tree):
     from_urdf = classmethod(tree_from_urdf)
     from_screws = classmethod(tree_from_screws)
     system = multibody_system
+    velocity_form = velocity_form
 
     # Dynamics
     inverse_dynamics = inverse.inverse_dynamics

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import casadi as ca
 import numpy as np
 
-from ....codegen import UnknownNameError, Value, as_names, check_shape, unknown_name
+from ....codegen import (
+    UnknownNameError,
+    Value,
+    as_names,
+    check_shape,
+    solve_symmetric,
+    unknown_name,
+)
 from ....groups import SE3, LieGroup, Product, Rn
 from ....systems import Input, Parameter, System
 from ..._added_mass import Current
@@ -18,6 +25,7 @@ from ..._forces import BodyMotion, Force
 from ..._mechanical import mechanical
 from ..._reference import check_reference
 from ..._surroundings import Surroundings, check_forces, full_name
+from ..._velocity_forms import MomentumFrame, VelocityForm, check_momentum_frame, velocity_state
 from .._spatial import Pose
 from ..compiled._compiled_tree import CompiledTree, compiled
 from ..compiled._joint_forces import joint_force_rates, joint_losses
@@ -42,6 +50,8 @@ def multibody_system(
     added_mass: Mapping[str, Any] | None = None,
     current: Current | None = None,
     parametric: str | Iterable[str] = (),
+    velocity: Literal["velocity", "momentum"] = "velocity",
+    frame: MomentumFrame = "body",
     name: str | None = None,
     h: Any = None,
     output: LieGroup | None = None,
@@ -71,6 +81,13 @@ def multibody_system(
     parametric : str or iterable of str
         Numbers of these forces and of the current that are parameters of the system, after those of
         the tree: "link.linear_drag.damping", "current.x", or the beginning of several.
+    velocity : {"velocity", "momentum"}
+        What the second block of the state is: v, or ``p = M(q) v``. With the momentum, inputs and
+        quantities are the same, and v is a quantity, "velocity"; limits are those of positions;
+        `velocity_form` converts states and weights.
+    frame : {"body", "spatial"}
+        Of the momentum in the rows of a free base: along its axes about its origin, or along those
+        of the world about the world's, which is constant where nothing acts from outside.
     name : str, optional
     h : callable, optional
         Output ``(t, x, u, p) → coordinates on output``.
@@ -87,7 +104,8 @@ def multibody_system(
     KeyError
         If a joint, frame or link is unknown.
     ValueError
-        If a joint moves no inertia, or a size does not fit.
+        If a joint moves no inertia, a size does not fit, or spatial momenta are asked of a tree
+        whose first joint is not free.
 
     Examples
     --------
@@ -101,16 +119,23 @@ def multibody_system(
     >>> system.f(0.0, [0.0, 1.0], [2.0 / 3.0])
     array([1., 1.])
     """
-    wet = tree.with_added_mass(added_mass) if added_mass else tree
-    refuse_singular(wet)
-    drives, B = _drives(tree, inputs, input_matrix)
-    surroundings = _surroundings(wet, forces or {}, current, wrenches)
-    numbers = surroundings.coefficients
-    for link in surroundings.added_mass:  # a number of the tree, which has no symbols for it
-        del numbers[full_name(link, "added_mass")]
-    coefficients = Coefficients(numbers, as_names(parametric))
-    mechanics = TreeMechanics(wet, tuple(drives), ca.sparsify(ca.DM(B)), surroundings, coefficients)
+    mechanics = _mechanics(
+        tree, inputs, input_matrix, wrenches, forces, added_mass, current, parametric
+    )
     state = state_of(tree)
+    quantities = {
+        "kinetic_energy": mechanics.kinetic_energy,
+        "potential_energy": mechanics.potential_energy,
+    }
+    if velocity != "velocity":
+        return _velocity_form(mechanics, velocity, frame).system(
+            name or tree.name,
+            inputs=mechanics.inputs,
+            quantities=quantities,
+            limits=_state_limits(tree),
+            h=h,
+            output=output,
+        )
     return System(
         name or tree.name,
         state,
@@ -119,10 +144,7 @@ def multibody_system(
         parameters=mechanics.parameters,
         h=h,
         output=output,
-        quantities={
-            "kinetic_energy": mechanics.kinetic_energy,
-            "potential_energy": mechanics.potential_energy,
-        },
+        quantities=quantities,
         limits=_state_limits(tree),
         structure=mechanical(
             mechanics,
@@ -134,8 +156,114 @@ def multibody_system(
             kinetic_gradient=mechanics.kinetic_gradient,
             carried_momentum=mechanics.carried_momentum,
             model=tree,
-            is_plain=not (surroundings.bodies or added_mass),
+            is_plain=not (mechanics.surroundings.bodies or added_mass),
         ),
+    )
+
+
+def velocity_form(
+    tree: Tree,
+    velocity: Literal["momentum"] = "momentum",
+    *,
+    frame: MomentumFrame = "body",
+    **options: Any,
+) -> VelocityForm:
+    """Ways between the states of `system()` and of `system(velocity="momentum")`.
+
+    Parameters
+    ----------
+    tree : Multibody
+    velocity : "momentum"
+    frame : {"body", "spatial"}
+        As for `system`.
+    **options
+        Those of `system` that say what acts: inputs, input_matrix, wrenches, forces, added_mass,
+        current, parametric.
+
+    Returns
+    -------
+    VelocityForm
+
+    Examples
+    --------
+    >>> from lgcontrol.models import space_arm_tree
+    >>> arm = space_arm_tree()
+    >>> form = arm.velocity_form(frame="spatial")
+    >>> x = form.source.identity
+    >>> x[arm.nq] = 1.0  # the base along its x axis
+    >>> form.from_velocity(x)[arm.nq : arm.nq + 3].round(6).tolist()  # mass times velocity
+    [59.7, 0.0, 0.0]
+    """
+    return _velocity_form(_mechanics(tree, **options), velocity, frame)
+
+
+def _mechanics(
+    tree: Tree,
+    inputs: Iterable[str | Input] | None = None,
+    input_matrix: Any = None,
+    wrenches: str | Iterable[str] | Mapping[str, str] = (),
+    forces: Mapping[str, Iterable[Force]] | None = None,
+    added_mass: Mapping[str, Any] | None = None,
+    current: Current | None = None,
+    parametric: str | Iterable[str] = (),
+) -> TreeMechanics:
+    wet = tree.with_added_mass(added_mass) if added_mass else tree
+    refuse_singular(wet)
+    drives, B = _drives(tree, inputs, input_matrix)
+    surroundings = _surroundings(wet, forces or {}, current, wrenches)
+    numbers = surroundings.coefficients
+    for link in surroundings.added_mass:  # a number of the tree, which has no symbols for it
+        del numbers[full_name(link, "added_mass")]
+    coefficients = Coefficients(numbers, as_names(parametric))
+    return TreeMechanics(wet, tuple(drives), ca.sparsify(ca.DM(B)), surroundings, coefficients)
+
+
+def _velocity_form(mechanics: TreeMechanics, velocity: str, frame: MomentumFrame) -> VelocityForm:
+    """Momenta of the joints in place of their velocities."""
+    tree = mechanics.tree
+    if velocity != "momentum":
+        raise ValueError(
+            f'{tree.name}: velocity must be "velocity" or "momentum", not {velocity!r}'
+        )
+    check_momentum_frame(tree.name, frame)
+    group, source = tree.configuration, state_of(tree)
+    first = next(iter(group.blocks.items())) if isinstance(group, Product) else ("", group)
+    if frame == "spatial" and first[1] != SE3:
+        raise ValueError(
+            f"{tree.name}: spatial momenta are those of a free base, and the first joint of this "
+            f'tree moves on {first[1].name}; take frame="body", or a base that is free'
+        )
+
+    def in_space(q: Value, p: Value) -> Value:
+        """Rows of the base from its frame to that of the momentum."""
+        if frame == "body":
+            return p
+        return ca.vertcat(SE3._Ad(SE3._inverse(q[: SE3.nq])).T @ p[:6], p[6:])
+
+    def in_body(q: Value, p: Value) -> Value:
+        return p if frame == "body" else ca.vertcat(SE3._Ad(q[: SE3.nq]).T @ p[:6], p[6:])
+
+    def inertia(q: Value, p: Value) -> Value:
+        return mechanics.mass_matrix(ca.vertcat(q, ca.SX(tree.nv, 1)), p)
+
+    def rate(t: Value, q: Value, v: Value, u: Value, p: Value) -> Value:
+        x = ca.vertcat(q, v)
+        turning = ca.sparsify(group._ad(v)).T @ (inertia(q, p) @ v)
+        force = mechanics.action(t, x, u, p) + mechanics.kinetic_gradient(x, p)
+        if frame == "body":
+            return force + turning
+        own = force + ca.vertcat(ca.SX(6, 1), turning[6:])  # in space the base's rows do not turn
+        return in_space(q, own)
+
+    names = tuple(group.tangent_names)
+    units = ["kg m/s" if unit == "m" else "kg m²/s" for unit in group.tangent_units]
+    return VelocityForm(
+        source,
+        velocity_state(source, "momentum", names, units),
+        mechanics.parameters,
+        lambda q, v, p: in_space(q, inertia(q, p) @ v),
+        lambda q, w, p: solve_symmetric(inertia(q, p), in_body(q, w)),
+        rate,
     )
 
 
@@ -223,8 +351,8 @@ class TreeMechanics:
         return ca.substitute(slope.T, at, self._split(x)[0])
 
     def carried_momentum(self, x: Value, y: Value, p: Value) -> Value:
-        """``J(y)ᵀ Π(x)``, and what the drives carry."""
-        (q, v), made = self._split(x), self._compiled(p)
+        """``J(y)ᵀ Π(x)`` of the bodies as they are, and what the drives carry."""
+        (q, v), made = self._split(x), self._compiled(p, regrouped=False)
         return carried_momentum(made, q, v, self._split(y)[0])
 
     def balance_derivatives(

@@ -1,0 +1,227 @@
+"""Attitude and heading from an IMU with a magnetometer: model, settings, logs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ..codegen import Value, check_shape
+from ..groups import SO2, SO3, Product, Rn
+from ..systems import ErrorCoordinates, Input, Measurement, System
+from ._ekf import EKF
+from ._inertial import STANDARD_GRAVITY
+from ._log import Log
+from ._measurements import magnetic_heading
+
+_STATE = Product(
+    attitude=SO3,
+    velocity=Rn(3, ("x", "y", "z"), ("m/s",) * 3),
+    gyro_bias=Rn(3, ("x", "y", "z"), ("rad/s",) * 3),
+    field=Rn(4, ("horizontal", "vertical", "off_horizontal", "off_vertical")),
+)
+_ERRORS = 9  # the field is memory, not estimated: it has no error
+
+
+def attitude_model(
+    *, gravity: float = STANDARD_GRAVITY, field_time: float = 60.0, deviation_time: float = 0.5
+) -> System[Any]:
+    """Attitude, velocity and gyroscope bias, driven by gyroscope, accelerometer, magnetometer.
+
+    The accelerometer is an input of the velocity, whose boundedness is what tells the vertical.
+    Besides, the model keeps the usual horizontal and vertical part of the field, and how far the
+    field was from these lately: deterministic memory without an error of estimation.
+
+    Parameters
+    ----------
+    gravity : float
+        m/s².
+    field_time : float
+        Time in s over which the usual field is learnt; longer while it deviates.
+    deviation_time : float
+        Time in s over which deviations are smoothed.
+
+    Returns
+    -------
+    System
+        Measured inputs "gyro.x" …, "accelerometer.x" …, "magnetometer.x" … (any unit); noise inputs
+        "gyro_bias_walk", and "gyro_scale", "accelerometer_scale" in proportion to what is measured.
+    """
+    inputs = [
+        Input(f"{name}.{axis}", unit, role=role)
+        for name, unit, role in (
+            ("gyro", "rad/s", "measured"),
+            ("accelerometer", "m/s²", "measured"),
+            ("magnetometer", "", "measured"),
+            ("gyro_bias_walk", "rad/s²", "noise"),
+            ("gyro_scale", "", "noise"),
+            ("accelerometer_scale", "", "noise"),
+        )
+        for axis in "xyz"
+    ]
+
+    def rate(t: Value, x: Value, u: Value, p: Value) -> Value:
+        parts = _STATE.split(x)
+        gyro, a, m, walk, scale, a_scale = (u[k : k + 3] for k in range(0, 18, 3))
+        R = SO3.matrix(parts["attitude"])
+        omega = gyro + _length(gyro) * scale - parts["gyro_bias"]
+        world = R @ (a + _length(a) * a_scale) + ca.vertcat(0, 0, -gravity)
+        field = R @ m
+        away = ca.vertcat(_length(field[:2]), field[2]) - parts["field"][:2]
+        off = parts["field"][2:]
+        strength = ca.sumsqr(parts["field"][:2]) + TINY
+        # learn slowly from a field that is not the usual one
+        learning = 1 / (1 + ca.sumsqr(off) / (DISTURBED**2 * strength)) / field_time
+        return ca.vertcat(omega, world, walk, learning * away, (away - off) / deviation_time)
+
+    names = _STATE.tangent_names[:_ERRORS]
+    E = np.eye(_STATE.dim)[:_ERRORS]
+    errors = ErrorCoordinates(E, lambda x, p: ca.DM(E.T), names, _STATE.tangent_units[:_ERRORS])
+    return System("attitude_heading", _STATE, rate, inputs=inputs, errors=errors)
+
+
+DISTURBED = 0.1  # share of the field's strength by which it deviates where something disturbs it
+TINY = 1e-300
+
+
+class AttitudeHeading:
+    """Attitude and heading of an IMU with a magnetometer, world frame with z up and x to the east.
+
+    One setting serves motions from rest to fast turns and throws: noise in proportion to what the
+    sensors measure, heading alone from the magnetometer and with less weight where the field is
+    not the usual one, and rest where nothing moves.
+
+    Parameters
+    ----------
+    dt : float
+        Sample time, s.
+    gyro_noise : float
+        White noise, rad/s/√Hz.
+    gyro_scale, accelerometer_scale : float
+        Share of the measured vector that is wrong, with a correlation of 0.1 s.
+    bias_walk : float
+        rad/s²/√Hz.
+    bias_std0 : float
+        First deviation of the bias, rad/s.
+    velocity_std : float
+        How fast the sensor usually moves, m/s, with a correlation of 0.5 s.
+    field_std : float
+        Usual deviation of the field in the unit of the magnetometer, with a correlation of 2 s.
+    field_lag : float
+        Lag of the magnetometer in s, which shows as an error in turns.
+    gravity : float
+        m/s².
+    **model
+        Times of `attitude_model`.
+    """
+
+    def __init__(
+        self,
+        dt: float,
+        *,
+        gyro_noise: float = 1e-4,
+        gyro_scale: float = 0.005,
+        accelerometer_scale: float = 0.01,
+        bias_walk: float = 2e-5,
+        bias_std0: float = 0.01,
+        velocity_std: float = 0.5,
+        field_std: float = 3.0,
+        field_lag: float = 0.01,
+        gravity: float = STANDARD_GRAVITY,
+        **model: float,
+    ) -> None:
+        self.dt = dt
+        self.system = attitude_model(gravity=gravity, **model)
+        index = self.system.state.coordinate_slice("field").start
+        zero = Rn(3, ("x", "y", "z"), ("m/s",) * 3)
+
+        def field_error(t: Value, x: Value, u: Value, p: Value) -> Value:
+            off = 2 * x[index + 2 : index + 4]
+            lag = field_lag**2 * ca.sumsqr(u[6:9]) * ca.sumsqr(u[:3])  # of a field that turns by
+            return ca.sqrt(field_std**2 + ca.sumsqr(off) + lag) / ca.fmax(x[index], TINY)
+
+        self.measurements = [
+            Measurement("no_drift", "velocity", std_discrete=velocity_std,
+                        correlation_time=0.5, dt=dt),
+            magnetic_heading(self.system, std_discrete=1.0, scale=field_error,
+                             correlation_time=2.0, dt=dt),
+            Measurement("zero_rate", lambda t, x, u, p: u[:3] - x[7:10], Rn(3),
+                        std_discrete=REST_RATE, correlation_time=0.5, dt=dt),
+            Measurement("zero_velocity", lambda t, x, u, p: x[4:7], zero,
+                        std_discrete=REST_SPEED, correlation_time=0.5, dt=dt),
+        ]  # fmt: skip
+        shaped = np.sqrt(2 * 0.1)  # density of errors with a correlation of 0.1 s
+        self.options: dict[str, Any] = {
+            "std0": {"attitude": 0.1, "velocity": velocity_std, "gyro_bias": bias_std0},
+            "noise": {
+                "gyro": gyro_noise,
+                "gyro_scale": gyro_scale * shaped,
+                "accelerometer_scale": accelerometer_scale * shaped,
+                "gyro_bias_walk": bias_walk,
+            },
+            "method": "euler",
+        }
+
+    def log(self, gyro: Any, accelerometer: Any, magnetometer: Any) -> Log:
+        """Log of equally spaced samples, arrays (N, 3); the first is taken at time 0."""
+        gyro, a, m = (
+            check_shape(name, value, (None, 3), finite=False)
+            for name, value in (("gyro", gyro), ("accelerometer", accelerometer),
+                                ("magnetometer", magnetometer))
+        )  # fmt: skip
+        t = self.dt * np.arange(len(gyro))
+        rest = at_rest(gyro, a, self.dt)
+        north = np.broadcast_to(SO2.exp([np.pi / 2]), (len(t), 2))
+        none = np.zeros((len(t), 3))
+        # each sample stands for the interval that ends with it
+        return Log(
+            t - self.dt,
+            np.concatenate([gyro, a, m, np.zeros((len(t), 9))], axis=1),
+            {
+                "no_drift": (t, none),
+                "magnetic_heading": (t, north),
+                "zero_rate": (t[rest], none[rest]),
+                "zero_velocity": (t[rest], none[rest]),
+            },
+        )
+
+    def first(self, accelerometer: Any, magnetometer: Any) -> np.ndarray:
+        """State of a sensor at rest, from its first samples, shape (3,) each."""
+        a, m = np.asarray(accelerometer, float), np.asarray(magnetometer, float)
+        up = a / np.linalg.norm(a)
+        east = np.cross(m, up)
+        strength = float(np.linalg.norm(east))
+        east /= strength
+        R = np.stack([east, np.cross(up, east), up])
+        return self.system.state.join(
+            attitude=SO3.from_matrix(R), field=np.array([strength, float(m @ up), 0.0, 0.0])
+        )
+
+    def filter(self, x0: np.ndarray) -> EKF:
+        """The filter, from a first state."""
+        return EKF(self.system, self.measurements, x0, **self.options)
+
+
+REST_RATE, REST_SPEED = np.radians(0.2), 0.02  # what is left of the motion at rest
+REST_LIMITS, REST_SECONDS = (np.radians(2.0), 0.5), 1.5
+
+
+def at_rest(gyro: np.ndarray, accelerometer: np.ndarray, dt: float) -> np.ndarray:
+    """Whether rates and changes of the acceleration have been small for 1.5 s, shape (N,)."""
+    keep = np.exp(-dt / 0.5)
+    still, quiet, mean = np.zeros(len(gyro), dtype=bool), 0.0, accelerometer[0]
+    bias = np.zeros(3)
+    for k in range(len(gyro)):
+        mean = keep * mean + (1 - keep) * accelerometer[k]
+        calm = (
+            np.linalg.norm(gyro[k] - bias) < REST_LIMITS[0]
+            and np.linalg.norm(accelerometer[k] - mean) < REST_LIMITS[1]
+        )
+        quiet = quiet + dt if calm else 0.0
+        still[k] = quiet >= REST_SECONDS
+    return still
+
+
+def _length(v: Value) -> Value:
+    return ca.sqrt(ca.sumsqr(v) + TINY)

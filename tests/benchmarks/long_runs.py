@@ -1,0 +1,399 @@
+"""A million steps: what integrators keep of energy and momentum, at what cost and accuracy.
+
+    python -m tests.benchmarks.long_runs [--steps 1000000] [--store]
+
+Free body, heavy top and a free-floating arm of seven joints, by the methods that keep momenta next
+to Runge–Kutta and midpoint rules that do not: largest relative change of momentum and energy,
+drift of the energy next to its oscillation, attitude error after a second, CPU time of a step, and
+error against CPU time. Then a day of a satellite with wheels and of the arm, with losses: the
+energy that is lost next to what the model dissipates. `--store` writes the numbers and the figure
+to tests/benchmarks/results, and the tables to docs/integrators.md.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from lgcontrol import codegen, models
+from lgcontrol.groups import SE3, SO3
+from lgcontrol.integrators import Method, MomentumMethod, get_method
+from lgcontrol.mechanics import (
+    GyroscopicWheels,
+    Gyrostat,
+    JointProperties,
+    RigidBody,
+    SpatialInertia,
+)
+from lgcontrol.systems import System
+from lgcontrol.systems._rollout import rollout_function
+
+RESULTS = Path(__file__).parent / "results"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "integrators.md"
+CHUNK = 1000
+
+
+@dataclass(frozen=True)
+class Plant:
+    """A conservative system, a start and a step, and its momentum in space."""
+
+    system: System
+    start: np.ndarray
+    dt: float
+    momentum: Callable[[np.ndarray], np.ndarray]
+
+    def energy(self, x: np.ndarray) -> np.ndarray:
+        """Kinetic and potential energy."""
+        quantities = self.system.quantities
+        kinetic = quantities["kinetic_energy"](0.0, x)
+        potential = quantities.get("potential_energy")
+        return (kinetic if potential is None else kinetic + potential(0.0, x))[..., 0]
+
+
+def free_body() -> Plant:
+    """Near its middle axis: it tumbles."""
+    body = RigidBody("free_body", SO3, SpatialInertia(1.0, np.zeros(3), np.diag([2.0, 3.0, 4.5])))
+    start = body.state.join(pose=SO3.identity, twist=[0.3, 1.0, 0.6])
+    momentum = body.momentum("spatial")
+    return Plant(body.system(), start, 0.05, lambda x: momentum(x[..., :4], x[..., 4:]))
+
+
+def heavy_top() -> Plant:
+    """That of Müller and Terze; only its vertical momentum stays."""
+    system = models.heavy_top()
+    start = system.state.join(pose=SO3.identity, twist=[0, 20 * np.pi, 10 * np.pi])
+    momentum = system.structure.model.momentum("spatial")
+    return Plant(system, start, 0.005, lambda x: momentum(x[..., :4], x[..., 4:])[..., 2:])
+
+
+def space_arm(damping: float = 0.0) -> Plant:
+    """Free-floating, its centre of mass at rest."""
+    tree = models.space_arm_tree()
+    drive = JointProperties(damping=damping)
+    tree = tree.with_properties(**{name: drive for name in tree.joints if name != "base"})
+    system, rng = tree.system(tree.joints, name="space_arm"), np.random.default_rng(2)
+    start = system.state.identity.copy()
+    q, v = start[: tree.nq], start[tree.nq :]
+    q[7:], v[3:] = rng.uniform(-1, 1, 7), rng.uniform(-0.2, 0.2, 10)
+    v[:3] -= SE3.act(SE3.inverse(q[:7]), tree.center_of_mass_velocity(q, v))
+
+    def momentum(x: np.ndarray) -> np.ndarray:
+        q, v = x[..., : tree.nq], x[..., tree.nq :]
+        central, place = tree.centroidal_momentum(q, v), tree.center_of_mass(q)
+        turned = central[..., 3:] + np.cross(place, central[..., :3])
+        return np.concatenate([central[..., :3], turned], axis=-1)
+
+    return Plant(system, start, 0.05, momentum)
+
+
+PLANTS = {"free body": free_body, "heavy top": heavy_top, "space arm": space_arm}
+plant_of = cache(lambda name: PLANTS[name]())
+
+# Largest changes, relative to the first value, that a million steps may make.
+EXACT = {"momentum": 1e-12}
+OF_TREES = {"momentum": 1e-10}
+METHODS: dict[str, dict[str, dict[str, float]]] = {
+    "variational_verlet": {"free body": EXACT, "heavy top": EXACT, "space arm": OF_TREES},
+    "variational4": {"free body": EXACT, "heavy top": EXACT, "space arm": OF_TREES},
+    "spatial_momentum_midpoint": {
+        "free body": {"momentum": 1e-10},
+        "heavy top": {"momentum": 1e-10},
+        "space arm": {"momentum": 1e-8},
+    },
+    "energy_momentum": {
+        "free body": {"momentum": 1e-10, "energy": 1e-9},
+        "heavy top": {"momentum": 1e-10, "energy": 1e-9},
+    },
+}
+BOUNDED = ("variational_verlet", "variational4")  # drift of the energy below 0.1 of its oscillation
+
+
+def body_midpoint(terms: Any) -> tuple[Any, Any]:
+    """Implicit midpoint rule for the momentum in the body."""
+    before, mean = terms.momentum, terms.inertial(terms.state(0.5))
+    n = terms.group.dim
+    turned = terms.group.ad(terms.w[:n]).T @ mean[:n]
+    change = terms.action(0.5) + ca.vertcat(turned, 0 * mean[n:])
+    after = before + terms.h * change
+    return 2 * mean - before - after, after
+
+
+def plain_midpoint(terms: Any) -> tuple[Any, Any]:
+    """Energy–momentum step with the force in the middle in place of the discrete gradient."""
+    before, mean = terms.momentum, terms.inertial(terms.state(0.5))
+    after = terms.carried(1.0, before) + terms.h * terms.carried(0.5, terms.action(0.5))
+    return 2 * mean - before - after, after
+
+
+# Negative examples: what they do not keep.
+OTHERS = (
+    get_method("rk4"),
+    get_method("commutator_free4"),
+    MomentumMethod("midpoint in body form", body_midpoint, takes_trees=False),
+    MomentumMethod("midpoint without discrete gradient", plain_midpoint, takes_trees=False),
+)
+
+
+def chunk_of(system: System, method: str | Method, count: int) -> Callable[..., tuple]:
+    """``(t, x, dt) → states, residuals`` of so many compiled steps."""
+    run = rollout_function(system, count, method)
+    codegen.compile(run, batch=False)
+    u = np.tile(system.nominal_input, (count, 1))
+
+    def steps(t: float, x: np.ndarray, dt: float) -> tuple[np.ndarray, np.ndarray]:
+        made = run(t + dt * np.arange(count)[:, None], x, u, system.nominal_parameters, dt)
+        if not get_method(method).solves:
+            return made, np.zeros(1)
+        return made.x_next, made.residual
+
+    return steps
+
+
+def follow(name: str, method: str | Method, steps: int, samples: int = 1000) -> dict:
+    """Largest relative changes of a conservative plant over many steps, and their time."""
+    plant = plant_of(name)
+    x, dt, chunk = plant.start, plant.dt, min(CHUNK, steps)
+    run = chunk_of(plant.system, method, chunk)
+    P, E = plant.momentum(x), float(plant.energy(x))
+    thin = max(1, steps // (50 * samples))
+    times, means, moved, lowest, highest = [], [], [], E, E
+    worst, seconds = 0.0, 0.0
+    for k in range(steps // chunk):
+        began = time.process_time()
+        states, residual = run(k * chunk * dt, x, dt)
+        seconds += time.process_time() - began
+        x, worst = states[-1], max(worst, float(residual.max()))
+        kept = states[::thin]
+        energy = plant.energy(kept)
+        lowest, highest = min(lowest, energy.min()), max(highest, energy.max())
+        times.append((k + 0.5) * chunk * dt)
+        means.append(energy.mean() / E - 1)
+        moved.append(np.linalg.norm(plant.momentum(kept) - P, axis=-1).max() / np.linalg.norm(P))
+    oscillation = (highest - lowest) / abs(E)
+    drift = np.polyfit(times, means, 1)[0] * times[-1] if len(times) > 1 else 0.0
+    return {
+        "plant": name,
+        "method": get_method(method).name,
+        "steps": steps,
+        "dt": dt,
+        "momentum": float(np.max(moved)),
+        "energy": float(max(highest - E, E - lowest) / abs(E)),
+        "drift_in_oscillations": float(abs(drift) / oscillation),
+        "residual": worst,
+        "microseconds": 1e6 * seconds / steps,
+        "t": list(np.array(times)[:: max(1, len(times) // 100)]),
+        "energy_means": list(np.array(means)[:: max(1, len(times) // 100)]),
+        "momentum_changes": list(np.array(moved)[:: max(1, len(times) // 100)]),
+    }
+
+
+def accuracy(name: str, methods: list[Method], seconds: float) -> list[dict]:
+    """Errors of configurations after some seconds against CPU time, for several steps."""
+    plant = plant_of(name)
+    fine = chunk_of(plant.system, "rk4", 1000)
+
+    def reference(substeps: int) -> np.ndarray:
+        x, dt = plant.start, seconds / (1000 * substeps)
+        for k in range(substeps):
+            x = fine(k * 1000 * dt, x, dt)[0][-1]
+        return x
+
+    exact = reference(40)
+    own = float(np.abs(plant.system.state.minus(reference(20), exact)).max())
+    rows = []
+    base = round(seconds / plant.dt)
+    n = plant.system.state.tangent_slice(plant.system.structure.configuration)
+    for method in methods:
+        for factor in (0.5, 1, 2, 4):
+            count = round(base * factor)
+            run, dt = chunk_of(plant.system, method, count), seconds / count
+            run(0.0, plant.start, dt)
+            began = time.process_time()
+            x = run(0.0, plant.start, dt)[0][-1]
+            spent = time.process_time() - began
+            error = float(np.linalg.norm(plant.system.state.minus(x, exact)[n]))
+            rows.append(
+                {"plant": name, "method": method.name, "dt": dt, "error": error, "cpu": spent}
+                | {"seconds": seconds, "error_of_reference": own}
+            )
+    return rows
+
+
+def days(hours: float = 24.0) -> list[dict]:
+    """Energy lost over a day of simulated time against what is dissipated."""
+    craft = Gyrostat(
+        RigidBody("satellite", SO3, SpatialInertia(750.0, np.zeros(3), np.diag([900, 800, 600.0]))),
+        GyroscopicWheels(np.eye(3), 0.08, friction=2e-6),
+    )
+    system = craft.system()
+    start = system.state.join(
+        pose=SO3.identity, twist=[0.01, 0.03, 0.002], wheel_speed=[300.0, -200.0, 400.0]
+    )
+    satellite = Plant(system, start, 0.5, lambda x: x)
+    arm = space_arm(damping=2e-3)
+    nq = arm.system.structure.model.nq
+    cases = [
+        ("satellite with wheels", satellite, "variational_verlet", 2e-6, slice(7, None)),
+        ("satellite with wheels", satellite, "energy_momentum", 2e-6, slice(7, None)),
+        ("space arm", arm, "variational_verlet", 2e-3, slice(nq + 6, None)),
+    ]
+    rows = []
+    for name, plant, method, loss, speeds in cases:
+        run, x, work = chunk_of(plant.system, method, CHUNK), plant.start, 0.0
+        E, power = float(plant.energy(x)), loss * float(np.sum(x[speeds] ** 2))
+        steps, seconds, worst = round(hours * 3600 / plant.dt / CHUNK) * CHUNK, 0.0, 0.0
+        for k in range(steps // CHUNK):
+            began = time.process_time()
+            states, residual = run(k * CHUNK * plant.dt, x, plant.dt)
+            seconds += time.process_time() - began
+            powers = loss * np.sum(states[:, speeds] ** 2, axis=-1)
+            work += plant.dt * (power / 2 + powers[:-1].sum() + powers[-1] / 2)
+            x, power, worst = states[-1], powers[-1], max(worst, float(residual.max()))
+        lost = E - float(plant.energy(x))
+        rows.append(
+            {
+                "plant": name,
+                "method": method,
+                "dt": plant.dt,
+                "steps": steps,
+                "energy": E,
+                "lost": lost,
+                "dissipated": work,
+                "off": abs(lost / work - 1),
+                "residual": worst,
+                "cpu": seconds,
+            }
+        )
+    return rows
+
+
+def checked(rows: list[dict], lost: list[dict]) -> list[str]:
+    """What a full run has to keep, and did not."""
+    missed = []
+    for row in rows:
+        bounds = METHODS.get(row["method"], {}).get(row["plant"], {})
+        for key, bound in bounds.items():
+            if not row[key] <= bound:
+                missed.append(f"{row['plant']}, {row['method']}: {key} {row[key]:.1e} > {bound:g}")
+        if row["method"] in BOUNDED and not row["drift_in_oscillations"] <= 0.1:
+            missed.append(f"{row['plant']}, {row['method']}: the energy drifts")
+        if not row["residual"] <= 1:
+            missed.append(f"{row['plant']}, {row['method']}: equations not solved")
+    missed += [f"{row['plant']}, {row['method']}: losses" for row in lost if not row["off"] <= 0.01]
+    return missed
+
+
+def kept_table(rows: list[dict]) -> list[str]:
+    lines = [
+        "| plant, step | method | momentum | energy | drift / oscillation | µs a step |",
+        "|---|---|---|---|---|---|",
+    ]
+    for r in rows:
+        lines.append(
+            f"| {r['plant']}, {r['dt']:g} s | `{r['method']}` | {r['momentum']:.1e} | "
+            f"{r['energy']:.1e} | {r['drift_in_oscillations']:.2g} | {r['microseconds']:.2f} |"
+        )
+    return lines
+
+
+def accuracy_table(rows: list[dict]) -> list[str]:
+    lines = [
+        "| plant, time | method | error at dt | order | CPU for this error |",
+        "|---|---|---|---|---|",
+    ]
+    for plant, method in dict.fromkeys((r["plant"], r["method"]) for r in rows):
+        own = [r for r in rows if (r["plant"], r["method"]) == (plant, method)]
+        good = [r for r in own if r["error"] > 10 * r["error_of_reference"]]
+        order = -np.polyfit([-np.log(r["dt"]) for r in good], [np.log(r["error"]) for r in good], 1)
+        usual = own[1]
+        lines.append(
+            f"| {plant}, {usual['seconds']:g} s | `{method}` | {usual['error']:.1e} at "
+            f"{usual['dt']:g} s | {order[0]:.1f} | {1e3 * usual['cpu']:.2f} ms |"
+        )
+    return lines
+
+
+def days_table(rows: list[dict]) -> list[str]:
+    lines = [
+        "| plant, step | method | energy lost | dissipated | off by | CPU of the day |",
+        "|---|---|---|---|---|---|",
+    ]
+    for r in rows:
+        lines.append(
+            f"| {r['plant']}, {r['dt']:g} s | `{r['method']}` | {r['lost']:.5g} of "
+            f"{r['energy']:.5g} J | {r['dissipated']:.5g} J | {100 * r['off']:.2g} % | "
+            f"{r['cpu']:.1f} s |"
+        )
+    return lines
+
+
+def draw(rows: list[dict], path: Path) -> None:
+    """Momentum and energy over a million steps."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    names = list(PLANTS)
+    figure, axes = plt.subplots(2, len(names), figsize=(12, 6), sharex="col", squeeze=False)
+    for row in rows:
+        column = names.index(row["plant"])
+        t = np.array(row["t"])
+        axes[0, column].semilogy(t, np.array(row["momentum_changes"]) + 1e-17, label=row["method"])
+        axes[1, column].semilogy(t, np.abs(row["energy_means"]) + 1e-17, label=row["method"])
+    for column, name in enumerate(names):
+        axes[0, column].set_title(name)
+        axes[1, column].set_xlabel("time [s]")
+    axes[0, 0].set_ylabel("change of momentum")
+    axes[1, 0].set_ylabel("change of mean energy")
+    axes[0, 1].legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(path, dpi=90)
+
+
+def write(page: Path, sections: dict[str, list[str]]) -> None:
+    """Replace what stands between ``<!-- name -->`` and ``<!-- end -->``."""
+    text = page.read_text(encoding="utf-8")
+    for name, lines in sections.items():
+        head, _, rest = text.partition(f"<!-- {name} -->\n")
+        _, _, tail = rest.partition("<!-- end -->")
+        text = f"{head}<!-- {name} -->\n" + "\n".join(lines) + f"\n<!-- end -->{tail}"
+    page.write_text(text, encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=1_000_000)
+    parser.add_argument("--hours", type=float, default=24.0)
+    parser.add_argument("--store", action="store_true")
+    options = parser.parse_args()
+    rows, errors = [], []
+    for plant in PLANTS:
+        methods = [get_method(name) for name in METHODS if plant in METHODS[name]]
+        methods += [m for m in OTHERS if plant != "space arm" or not m.needs_lagrangian]
+        for method in methods:
+            rows.append(follow(plant, method, options.steps))
+            print(kept_table(rows[-1:])[-1], flush=True)
+        errors += accuracy(plant, methods, 1.0 if plant == "heavy top" else 10.0)
+    lost = days(options.hours)
+    tables = {"kept": kept_table(rows), "accuracy": accuracy_table(errors), "day": days_table(lost)}
+    for lines in list(tables.values())[1:]:
+        print("\n" + "\n".join(lines))
+    missed = checked(rows, lost)
+    print("\n".join(missed) or "all bounds are kept")
+    if options.store:
+        report = {"kept": rows, "accuracy": errors, "days": lost, "missed": missed}
+        (RESULTS / "long_runs.json").write_text(json.dumps(report, indent=1) + "\n")
+        draw(rows, RESULTS / "long_runs.png")
+        write(PAGE, tables)
+
+
+if __name__ == "__main__":
+    main()
