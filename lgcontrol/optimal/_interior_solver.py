@@ -61,7 +61,7 @@ REAL_TIME_BARRIER = Barrier(first=1e-2, last=1e-6, factor=0.2)
 # Residual of the first plan of an exported controller.
 FIRST_TOLERANCE = 1e-4
 # The last weight of the barrier, as a share of the tolerance.
-LAST_BARRIER = 0.5
+LAST_BARRIER = 0.02
 # A shift by this close to a whole step is one.
 SAME_NODE = 1e-6
 MOST_ITERATIONS = 1000
@@ -302,8 +302,8 @@ class InteriorPointSolver:
             setting=self._given.setting(problem.times(), reference, p),
             shooting=self.shooting,
             second_derivatives=self.second_derivatives,
-            eager=Barrier(last=LAST_BARRIER * FIRST_TOLERANCE),
-            central=CENTRAL_BARRIER._replace(last=LAST_BARRIER * FIRST_TOLERANCE),
+            eager=self._barrier(ROLL_OUT, FIRST_TOLERANCE),
+            central=self._barrier(FREE_STATES, FIRST_TOLERANCE),
             real_time=REAL_TIME_BARRIER,
             excess=EXCESS,
         )
@@ -480,8 +480,11 @@ class InteriorPointSolver:
 
     def _barrier(self, mode: int, tolerance: float) -> Barrier:
         """How fast the barrier falls: along central iterates slower, but from higher up."""
-        last, sides = LAST_BARRIER * tolerance, self.model.sides
-        if mode == ROLL_OUT and not (len(sides.row) or len(sides.equal)):
+        last, model = LAST_BARRIER * tolerance, self.model
+        has_rows = len(model.sides.row) or len(model.sides.equal)
+        if not (has_rows or np.isfinite(model.lower).any() or np.isfinite(model.upper).any()):
+            return Barrier(first=last, last=last)
+        if mode == ROLL_OUT and not has_rows:
             return Barrier(last=last)
         return CENTRAL_BARRIER._replace(last=last)
 

@@ -453,7 +453,7 @@ class OptimalControlProblem:
         ----------
         x0 : array_like, shape (nq,)
         solver : Solver or str, optional
-            A key of `SOLVERS` or a solver, whose settings are used; "sqp" if left out.
+            A key of `SOLVERS` or a solver, whose settings are used; "interior_point" if left out.
         **options
             Of `Solver.solve`: ``guess``, ``t0``, ``tolerance``, …
 
@@ -697,7 +697,7 @@ class Solver(Protocol):
 SOLVERS: dict[str, Callable[[], Solver]] = {}
 """Makers of solvers without a problem, by name. Each solver enters itself; so may your own."""
 
-DEFAULT_SOLVER = "sqp"
+DEFAULT_SOLVER = "interior_point"
 
 
 def make_solver(solver: Solver | str | None, problem: OptimalControlProblem) -> Solver:
