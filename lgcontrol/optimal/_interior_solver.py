@@ -529,7 +529,7 @@ class InteriorPointSolver:
     ) -> _Run:
         memory = self._memory
         if memory is None:
-            point = self._start(mode, nodes, setting, barrier)
+            point = self._starting_point(mode, nodes, setting, barrier)
             return self._run_in_numpy(point, mode, nodes, setting, barrier, tolerance, watch)
         arrays = memory.arrays
         memory.give(setting, nodes.t)
@@ -550,7 +550,7 @@ class InteriorPointSolver:
                 log.append(arrays["log"][1].copy())
         return _Run.of(status, memory, len(log) - 1, np.array(log))
 
-    def _start(
+    def _starting_point(
         self, mode: int, nodes: Nodes, setting: Setting, barrier: Barrier, **given: Any
     ) -> InteriorPoint:
         is_feasible, curved = mode != FREE_STATES, self.second_derivatives
@@ -700,7 +700,7 @@ class InteriorPointSolver:
             K = None if run is None else run.K
             given = {} if run is None else {"before": run.point, "mu": run.mu}
             nodes = start.nodes
-            point = self._start(REAL_TIME, nodes, setting, barrier, x0=x0, K=K, **given)
+            point = self._starting_point(REAL_TIME, nodes, setting, barrier, x0=x0, K=K, **given)
             return self._run_in_numpy(
                 point, REAL_TIME, nodes, setting, barrier, 0.0, watch, K, run is not None
             )
