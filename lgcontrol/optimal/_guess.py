@@ -24,6 +24,8 @@ STARTS = {"rest": 1, "screw": 16, "reference": 2, "regulators": 4, "policy": 8}
 # Those of which the cheapest is taken where nobody asks. States on the way to the goal are none:
 # they cost little and are no motions.
 CHEAPEST = ("rest", "reference", "regulators", "policy")
+# A policy is asked at least so often [s], as a loop would: its gains are not those for long steps.
+POLICY_STEP = 0.05
 # Share of a step by which times may miss a node and still mean it.
 SAME_NODE = 1e-6
 
@@ -126,9 +128,7 @@ def _best_start(
             _regulator(transcription, setting, _gains(qp, caution)) for caution in CAUTIONS
         ]
     if "policy" in which:
-        assert system.policy is not None
-        policy, p = system.policy, setting.p[: system.n_parameters]
-        feedbacks.append(lambda k, x: policy(times[k], x, setting.x_ref[k], setting.u_ref[k], p))
+        feedbacks.append(_policy(transcription, times, setting))
     starts += [_rolled_out(transcription, x0, times, setting, law) for law in feedbacks]
     costs = []
     for nodes in starts:
@@ -157,6 +157,29 @@ def _regulator(transcription: Transcription, setting: Setting, gains: np.ndarray
     """``(k, x) → u_ref − K error(x, x_ref)``."""
     error, controls = transcription.problem.system.error, transcription.controls
     return lambda k, x: setting.u_ref[k, controls] - gains[k] @ error(x, setting.x_ref[k])
+
+
+def _policy(transcription: Transcription, times: np.ndarray, setting: Setting) -> Feedback:
+    """Mean of what the system's policy does in a step."""
+    problem, system = transcription.problem, transcription.problem.system
+    policy, p = system.policy, setting.p[: system.n_parameters]
+    assert policy is not None
+    parts = max(1, int(np.ceil(problem.dt / POLICY_STEP - 1e-9))) if not system.is_discrete else 1
+    step, h = system.step(problem.method, problem.substeps), problem.dt / parts
+    lower, upper = transcription.u_lower, transcription.u_upper
+
+    def mean(k: int, x: np.ndarray) -> np.ndarray:
+        u, total = np.clip(setting.u_ref[k], *system.input_bounds), 0.0
+        for j in range(parts):
+            t = times[k] + j * h
+            asked = policy(t, x, setting.x_ref[k], setting.u_ref[k], p)
+            u[transcription.controls] = np.clip(asked, lower, upper)
+            total = total + u[transcription.controls] / parts
+            if parts > 1:
+                x = step(t, x, u, p, h)
+        return np.asarray(total)
+
+    return mean
 
 
 def _rolled_out(

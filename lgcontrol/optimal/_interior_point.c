@@ -637,8 +637,8 @@ static void accept(lg_problem *q, lg_state *s, double step)
 /* One step with the barrier's present weight; the share taken, 0 if none was found. */
 static double iterate(lg_problem *q, lg_state *s, double cost_now)
 {
-  const int64_t N = q->horizon;
 #if LG_CURVED
+  const int64_t N = q->horizon;
   int has_curvature = 0;
 #endif
   barrier_terms(q, s);

@@ -368,7 +368,7 @@ class InteriorPointSolver:
         reference = problem.reference if reference is None else reference
         assert self._given is not None
         setting = self._given.setting(times, reference, p)
-        nodes, gap = self._start(guess, x0, times, setting, reference)
+        nodes, gap = self._first_nodes(guess, x0, times, setting, reference)
         mode = ROLL_OUT
         if self.shooting != "rollout" and not (gap <= MOTION):
             follows = callable(guess) and not isinstance(guess, Trajectory | OptimalSolution)
@@ -393,7 +393,7 @@ class InteriorPointSolver:
                 run = other
         return self._solution(run, nodes, times, setting, watch, tolerance)
 
-    def _start(
+    def _first_nodes(
         self, guess: Any, x0: np.ndarray, times: np.ndarray, setting: Setting, reference: Any
     ) -> tuple[Nodes, float]:
         """Nodes of a guess and their largest gap; the kernel has its own of what a word says."""

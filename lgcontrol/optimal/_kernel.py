@@ -21,6 +21,7 @@ from ..codegen import (
     notice,
     unit_source,
 )
+from ._guess import POLICY_STEP
 from ._interior_point import MORE, Barrier, InteriorPoint, Point
 from ._stage_model import StageModel
 from ._transcription import Nodes, Setting
@@ -124,6 +125,7 @@ def sizes_of(model: StageModel, scratch: int, *, curved: bool = True) -> str:
         "LG_SCRATCH": scratch,
         "LG_CURVED": int(curved and model.curvature is not None),
         "LG_POLICY": int(model.problem.system.policy is not None),
+        "LG_POLICY_STEP": "INFINITY" if problem.system.is_discrete else POLICY_STEP,
     }
     lines = [f"#define {name} {value}" for name, value in sizes.items()]
     controls = ", ".join(map(str, model.controls.tolist()))

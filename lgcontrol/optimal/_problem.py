@@ -467,7 +467,7 @@ class OptimalControlProblem:
         return make_solver(solver, finer).solve(start, **options)
 
     def solve_many(
-        self, x0: ArrayLike, *, solver: Solver | str | None = "interior_point", **options: Any
+        self, x0: ArrayLike, *, solver: Solver | str | None = None, **options: Any
     ) -> list[OptimalSolution]:
         """Solve for many starts, compiled and on all cores where the solver can.
 
@@ -475,7 +475,7 @@ class OptimalControlProblem:
         ----------
         x0 : array_like, shape (k, nq)
         solver : Solver or str, optional
-            As for `solve`; the interior point, which can, if left out.
+            As for `solve`; the default one can.
         **options
             Of `Solver.solve`, for all starts.
 

@@ -58,7 +58,7 @@ def test_starts_in_c_are_those_in_numpy(word):
     times = PROBLEM.times()
     setting = solver._given.setting(times)
     for x0 in STATES[[0, 4, 9]]:
-        nodes, gap = solver._start(word, x0, times, setting, None)
+        nodes, gap = solver._first_nodes(word, x0, times, setting, None)
         want = make_guess(solver.transcription, word, x0, times, setting, None)
         np.testing.assert_allclose(nodes.x, want.x, atol=1e-9)
         np.testing.assert_allclose(nodes.u, want.u, atol=1e-9)
