@@ -302,7 +302,7 @@ def _lagrangian(system: SystemDefinition, at: Samples) -> Finding:
     if inner.kinetic_gradient is not None:
         expected += inner.kinetic_gradient(at.x, at.p)
     off = (ahead - back) / (2 * h) - expected
-    names = [name for key in own for name in state.blocks[key].tangent_names]  # type: ignore
+    names = tuple(name for key in own for name in state.blocks[key].tangent_names)  # type: ignore
     return _worst(
         off, 1 + np.abs(expected).max() + np.abs(p).max() / h / 1e6, _prefixed("ṗ", names)
     )
