@@ -46,9 +46,8 @@ def gnss(
     >>> from lgcontrol.estimation import odometry
     >>> cart = odometry()
     >>> fix = gnss(cart, lever_arm=[1, 0], std_discrete=0.1).bind(cart)
-    >>> fix.derivatives(0.0, cart.state.identity, np.zeros(3), []).C
-    array([[1., 0., 0.],
-           [0., 1., 1.]])
+    >>> fix.function(0.0, cart.state.identity, np.zeros(3), [])
+    array([1., 0.])
     """
     body = _Body.of(system, block)
     arm = _point("lever_arm", lever_arm, body.size)
@@ -84,7 +83,15 @@ def altimeter(
 def depth(
     system: System[Any], block: str | None = None, *, name: str = "depth", **options: Any
 ) -> Measurement:
-    """Depth below the origin, of a pressure gauge at a point of the body [m]; see `altimeter`."""
+    """Depth below the origin, of a pressure gauge at a point of the body [m].
+
+    Parameters
+    ----------
+    system, block, name
+        See `gnss`.
+    **options
+        See `altimeter`.
+    """
     above = altimeter(system, block, name=name, **options)
     height = above.h
     below = Rn(1, ("depth",), ("m",))
