@@ -58,6 +58,9 @@ TABLE = {
     "dvl on the extended pose": (NAVIGATION, est.dvl(NAVIGATION, lever_arm=ARM),
                                  extended(lambda p, R, x, u: R.T @ x[3:6]
                                           + np.cross(u[:3] - x[10:13], ARM))),
+    "imu": (VEHICLE, est.imu(VEHICLE, gravity=9.8),
+            lambda x, u: np.r_[x[10:13], u[:3] + np.cross(x[10:13], x[7:10])
+                               + 9.8 * pose(x)[1][2]]),
     "zero velocity": (NAVIGATION, est.zero_velocity(NAVIGATION, axes="yz"),
                       extended(lambda p, R, x, u: (R.T @ x[3:6])[1:])),
     "zero velocity in the world": (VEHICLE, est.zero_velocity(VEHICLE, frame="world"),
