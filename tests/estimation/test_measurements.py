@@ -168,7 +168,7 @@ def test_noise_that_depends_on_the_state_and_correlated_noise():
         (lambda: est.relative_pose(VEHICLE, "pose", "arm"), "not the same group"),
         (lambda: est.beacon_range(VEHICLE, BEACON, bias="bais"), "Did you mean 'bias'"),
         (lambda: est.dvl(VEHICLE, twist="arm"), "not a twist of SE3"),
-        (lambda: Measurement("a", "pose", correlation_time=1.0), "need dt"),
+        (lambda: Measurement("a", "pose", correlation_time=1.0), "correlation_time needs dt"),
         (
             lambda: Measurement("a", "pose", scale=lambda t, x, u, p: x[:2]).bind(CAR),
             "scale returned 2 factors",
