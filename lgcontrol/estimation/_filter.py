@@ -18,7 +18,6 @@ from ..codegen import (
     UnknownNameError,
     Value,
     chain,
-    check_shape,
     trace,
     unknown_name,
 )
@@ -126,6 +125,7 @@ class Filter(ABC):
         self.method = method
         self.p: np.ndarray = complete_parameters(system, p)
         names = list(self.measurements)
+        self._numbers = {name: k for k, name in enumerate(names)}
         self._gates = {
             k: gate_threshold(k, v, self._dim(k)) for k, v in for_each(gate, names).items()
         }
@@ -244,7 +244,12 @@ class Filter(ABC):
         if measurement not in self.measurements:
             raise UnknownNameError(unknown_name("measurement", measurement, self.measurements))
         bound = self.measurements[measurement]
-        y = check_shape(f"measurement {measurement!r}", y, (bound.group.nq,), finite=False)
+        y = np.asarray(y, dtype=np.float64)
+        if y.shape != (bound.group.nq,):
+            raise ValueError(
+                f"measurement {measurement!r} has shape {y.shape}, expected ({bound.group.nq},): "
+                f"coordinates on {bound.group}"
+            )
         now = self.t if self.t is not None else t if t is not None else 0.0
         taken = now - bound.measurement.delay if t is None else float(t)
         if self.t is None:
@@ -274,12 +279,10 @@ class Filter(ABC):
 
     def _correct(self, name: str, y: np.ndarray) -> UpdateStatus:
         self._remember(_Event(self.t or 0.0, self._z, name, y, 0.0))
-        k = list(self.measurements).index(name)
-        made = self._updates[name](self._z, self.t, self.p, y, self.noise_scale[k])
-        self._z = made.z_next
-        said = Said.of(made.said)
-        status = UpdateStatus(int(said.status))
-        self.info = {"measurement": name, "status": status.name.lower(), "nis": float(said.nis)}
+        k = self._numbers[name]
+        self._z, said = self._updates[name](self._z, self.t, self.p, y, self.noise_scale[k])
+        status = UpdateStatus(int(said[-1]))
+        self.info = {"measurement": name, "status": status.word, "nis": float(said[-3])}
         return status
 
     def _remember(self, event: _Event) -> None:
@@ -316,9 +319,9 @@ class Filter(ABC):
         return status
 
     def _count(self, what: str, status: PredictStatus | UpdateStatus) -> None:
-        self.counts[what][status.name.lower()] += 1
+        self.counts[what][status.word] += 1
         if isinstance(status, UpdateStatus) and status > UpdateStatus.SINGULAR:
-            self.info = {"measurement": what, "status": status.name.lower(), "nis": np.nan}
+            self.info = {"measurement": what, "status": status.word, "nis": np.nan}
 
     def summary(self) -> str:
         """Say how often what became of intervals and measurements."""
