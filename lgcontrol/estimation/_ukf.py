@@ -108,7 +108,8 @@ class UKF(Filter):
     def _moments(self, a: list[Value], b: list[Value]) -> tuple[Value, Value]:
         """Mean of b, and covariance of a with b; both are zero in the middle."""
         _, weight, middle = self._weights_of_points
-        mean_a, mean_b = weight * sum(a), weight * sum(b)
+        all_a, all_b = ca.horzcat(*a), ca.horzcat(*b)
+        mean_a, mean_b = weight * ca.sum2(all_a), weight * ca.sum2(all_b)
         away_a = ca.horzcat(*(entry - mean_a for entry in a))
         away_b = ca.horzcat(*(entry - mean_b for entry in b))
         return mean_b, weight * away_a @ away_b.T + middle * (mean_a @ ca.transpose(mean_b))
