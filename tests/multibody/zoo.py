@@ -36,8 +36,6 @@ JOINTS = {
 # degree of freedom about an axis with a pitch, a group that does not commute, a chain whose motion
 # subspace turns, and revolute, spherical and prismatic joints with losses, springs and a mimic.
 FEW = ("helical", "planar", "composite", "driven")
-# … and where joints that stand for themselves matter, branches and floating bases.
-USUAL = (*FEW, "free", "universal", "branched", "two_roots")
 
 
 def random_inertia(rng) -> SpatialInertia:
