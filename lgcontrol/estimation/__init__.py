@@ -2,6 +2,8 @@
 
 from ..simulation import Estimator as Estimator
 from ..simulation import FullEstimator as FullEstimator
+from ._attitude import AttitudeHeading as AttitudeHeading
+from ._attitude import attitude_model as attitude_model
 from ._consistency import Consistency as Consistency
 from ._consistency import chi_squared_band as chi_squared_band
 from ._consistency import nees as nees

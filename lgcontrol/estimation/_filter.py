@@ -44,7 +44,7 @@ LARGEST = 1e300  # what is not below, NaN as well, counts as not finite
 OFF_UNIT = 0.1  # squared length of a unit vector is off by more: no rounding, another unit or order
 SAME_TIME = 1e-9  # two times that differ by less, s, are the same
 SMALLEST_STEP = 1e-15  # s; white noise over no time is none
-LONG = 2000  # intervals of a log from which on the loop over it is compiled
+LONG = 10_000  # intervals of a log from which on the loop over it is compiled
 WEIGHTED_FROM = 0.95  # probability up to which robust weights leave a measurement as it is
 
 
@@ -343,22 +343,25 @@ class Filter(ABC):
         EstimationResult
         """
         rows = Rows.of(log, self.system, self.measurements)
-        step = self._row
-        whole = chain(
-            step, len(rows.t), carry=("z", "z_next"), each=["t", "dt", "u", "y", "present"]
-        )
         start = self.start(x0, P0)
-        batch = np.broadcast_shapes(start.shape[:-1], rows.batch)
-        items = int(np.prod(batch, dtype=int))
+        whole = self._loop(len(rows.t))
+        items = int(np.prod(np.broadcast_shapes(start.shape[:-1], rows.batch), dtype=int))
         if items * len(rows.t) >= LONG:
             compile_functions(whole, batch=items > 1)
-        made = whole(
-            start, rows.t[:, None], rows.dt[:, None], rows.u, rows.y, rows.present, self.p,
-            self.densities, self.noise_scale,
-        )  # fmt: skip
+        made = self._evaluate(whole, rows, start)
         return EstimationResult.of(
             self.system, self.measurements, self.covariances, rows, made.z_next, made.said
         )
+
+    def _loop(self, count: int) -> ModelFunction:
+        each = ["t", "dt", "u", "y", "present"]
+        return chain(self._row, count, carry=("z", "z_next"), each=each)
+
+    def _evaluate(self, whole: ModelFunction, rows: Rows, start: np.ndarray) -> Any:
+        return whole(
+            start, rows.t[:, None], rows.dt[:, None], rows.u, rows.y, rows.present, self.p,
+            self.densities, self.noise_scale,
+        )  # fmt: skip
 
     # Expressions
 

@@ -69,9 +69,15 @@ class EstimationResult:
             column += size
             status = parts.status.astype(int)
             unknown = status >= UpdateStatus.NOT_FINITE
-            made = [np.where(unknown[..., None], np.nan, part) for part in parts[:2]]
-            made += [np.where(unknown, np.nan, part) for part in parts[2:4]]
-            innovations[name] = Innovations(ends[places], numbers, *made, status)
+            innovations[name] = Innovations(
+                ends[places],
+                numbers,
+                np.where(unknown[..., None], np.nan, parts.innovation),
+                np.where(unknown[..., None], np.nan, parts.whitened),
+                np.where(unknown, np.nan, parts.nis),
+                np.where(unknown, np.nan, parts.log_likelihood),
+                status,
+            )
             for value, n in zip(*np.unique(status, return_counts=True), strict=True):
                 counts[name][UpdateStatus(int(value)).name.lower()] += int(n)
         x = z[..., : system.state.nq]

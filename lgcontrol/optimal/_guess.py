@@ -19,8 +19,8 @@ Feedback = Callable[[int, np.ndarray], np.ndarray]
 # How much dearer controls are to the regulators of a first guess: far off, where a linear one errs
 # and its controls are at their bounds, slow ones get on better.
 CAUTIONS = (1.0, 1e2, 1e4)
-# Starts that a word asks for; `_start.c` makes the same ones.
-STARTS = ("rest", "screw", "reference", "regulators", "policy")
+# Starts that a word asks for, and what `_start.c`, which makes the same ones, calls them.
+STARTS = {"rest": 1, "screw": 16, "reference": 2, "regulators": 4, "policy": 8}
 # Those of which the cheapest is taken where nobody asks. States on the way to the goal are none:
 # they cost little and are no motions.
 CHEAPEST = ("rest", "reference", "regulators", "policy")
@@ -67,6 +67,15 @@ def starts_of(system: System, word: str | None) -> tuple[str, ...]:
 
     None is the policy of a system that carries one, which knows its way better than a cost before
     the first step tells; "cheapest" for others.
+
+    Parameters
+    ----------
+    system : System
+    word : str or None
+
+    Returns
+    -------
+    tuple of str
 
     Raises
     ------

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from threading import Lock
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import UnknownNameError, check_shape, unknown_name
+from ..codegen import UnknownNameError, check_shape, thread_count, unknown_name
 from ..groups import check_element
 from ..systems import Trajectory
-from ._export import Case, Loop, export_interior_point
+from ._export import ExportCase, ExportSetting, export_interior_point
 from ._given import Given
-from ._guess import make_guess, moved_on, starts_of
+from ._guess import STARTS, make_guess, moved_on, starts_of
 from ._interior_point import EXCESS, MORE, Barrier, InteriorPoint, Point
 from ._kernel import (
     CONVERGED,
@@ -30,6 +33,7 @@ from ._kernel import (
     ROLL_OUT,
     STALLED,
     WARM,
+    EntryPoints,
     Memory,
     load,
 )
@@ -179,6 +183,7 @@ class InteriorPointSolver:
         self.is_prepared = False
         self._model: StageModel | None = None
         self._memory: Memory | None = None
+        self._entries: EntryPoints | None = None
         self._given: Given | None = None
         self._found: Nodes | None = None
         self._last: _Run | None = None  # where that is from, with gains and multipliers
@@ -188,7 +193,7 @@ class InteriorPointSolver:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the library, which is found again by `prepare`."""
-        return self.__dict__ | {"_memory": None, "is_prepared": False}
+        return self.__dict__ | {"_memory": None, "_entries": None, "is_prepared": False}
 
     def __repr__(self) -> str:
         """Settings, and the system of its problem."""
@@ -239,7 +244,8 @@ class InteriorPointSolver:
             if found is None:
                 self.model.prepare()
             else:
-                self._memory = Memory(self.model, *found, MOST_ITERATIONS)
+                self._entries = found
+                self._memory = Memory(self.model, found, MOST_ITERATIONS)
             self.is_prepared = True
         return self
 
@@ -258,7 +264,7 @@ class InteriorPointSolver:
         iterations: int = 1,
         first_iterations: int = 50,
         guess: str | None = None,
-        cases: Sequence[Case] = (),
+        cases: Sequence[ExportCase] = (),
     ) -> Path:
         """Write the solver as a controller in plain C99; see `MPC.export_c`.
 
@@ -276,7 +282,7 @@ class InteriorPointSolver:
             Of a call, and until the first plan has converged.
         guess : str, optional
             Where a first plan starts, a word as for `solve`.
-        cases : sequence of Case
+        cases : sequence of ExportCase
             Test vectors.
 
         Returns
@@ -290,7 +296,7 @@ class InteriorPointSolver:
         """
         problem = self.problem
         assert self._given is not None
-        loop = Loop(
+        loop = ExportSetting(
             period=problem.dt if period is None else period,
             iterations=iterations,
             first_iterations=first_iterations,
@@ -362,11 +368,9 @@ class InteriorPointSolver:
         reference = problem.reference if reference is None else reference
         assert self._given is not None
         setting = self._given.setting(times, reference, p)
-        nodes = make_guess(self.transcription, guess, x0, times, setting, reference)
-        nodes.x[0] = x0
-        gaps = self.transcription.values(nodes, setting).gaps
+        nodes, gap = self._start(guess, x0, times, setting, reference)
         mode = ROLL_OUT
-        if self.shooting != "rollout" and not (np.abs(gaps).max(initial=0.0) <= MOTION):
+        if self.shooting != "rollout" and not (gap <= MOTION):
             follows = callable(guess) and not isinstance(guess, Trajectory | OptimalSolution)
             mode = ROLL_OUT if self.shooting == "auto" and follows else FREE_STATES
         if self.shooting == "states" or (self.shooting == "auto" and len(self.model.sides.equal)):
@@ -388,6 +392,95 @@ class InteriorPointSolver:
             if self._excess(other) < self._excess(run):
                 run = other
         return self._solution(run, nodes, times, setting, watch, tolerance)
+
+    def _start(
+        self, guess: Any, x0: np.ndarray, times: np.ndarray, setting: Setting, reference: Any
+    ) -> tuple[Nodes, float]:
+        """Nodes of a guess and their largest gap; the kernel has its own of what a word says."""
+        memory = self._memory
+        if memory is not None and (guess is None or isinstance(guess, str)):
+            which = sum(STARTS[word] for word in starts_of(self.problem.system, guess))
+            memory.give(setting, times)
+            gap = memory.choose_start(x0, which)
+            return Nodes(times, memory.arrays["x"].copy(), memory.arrays["u"].copy()), gap
+        nodes = make_guess(self.transcription, guess, x0, times, setting, reference)
+        nodes.x[0] = x0
+        gaps = self.transcription.values(nodes, setting).gaps
+        return nodes, float(np.abs(gaps).max(initial=0.0))
+
+    def solve_many(self, x0: ArrayLike, **options: Any) -> list[OptimalSolution]:
+        """Solve for many starts, on all cores.
+
+        Where the solver is built to machine code (`prepare`), as many solves run at once as
+        `lgcontrol.codegen.set_threads` says; otherwise one after the other. What was found last
+        stays what it was.
+
+        Parameters
+        ----------
+        x0 : array_like, shape (k, nq)
+            Starts.
+        **options
+            Of `solve`, for all of them but ``guess``: one for all, or a list of k. A guess in a
+            word, or none, is made by machine code; a controller is followed in Python.
+
+        Returns
+        -------
+        list of OptimalSolution
+            In the order of the starts, each with its status.
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import SO2
+        >>> from lgcontrol.systems import System
+        >>> wheel = System("wheel", SO2, lambda t, x, u, p: u, inputs=["speed"])
+        >>> problem = OptimalControlProblem(wheel, 10, 0.1, reference=[1.0, 0.0])
+        >>> found = InteriorPointSolver(problem).solve_many(SO2.exp([[0.5], [1.0], [3.0]]))
+        >>> [str(entry.status) for entry in found]
+        ['converged', 'converged', 'converged']
+        """
+        group = self.problem.system.state
+        starts = check_shape("x0", x0, (None, group.nq))
+        guesses = options.pop("guess", None)
+        if not isinstance(guesses, list):
+            guesses = [guesses] * len(starts)
+        if len(guesses) != len(starts):
+            raise ValueError(
+                f"guess is a list of {len(guesses)} for {len(starts)} starts: give one for all, "
+                "or one for each"
+            )
+        count = min(thread_count(), len(starts)) if self._memory is not None else 1
+        found: list[Any] = [None] * len(starts)
+        left = iter(range(len(starts)))  # taken from by whoever is free
+        lock = Lock()
+
+        def work(solver: InteriorPointSolver) -> None:
+            while True:
+                with lock:
+                    k = next(left, None)
+                if k is None:
+                    return
+                found[k] = solver.solve(starts[k], guess=guesses[k], **options)
+
+        if count <= 1:
+            work(self._twin())
+        else:
+            with ThreadPoolExecutor(count, thread_name_prefix="lgcontrol") as pool:
+                for future in [pool.submit(work, self._twin()) for _ in range(count)]:
+                    future.result()
+        return found
+
+    def _twin(self) -> InteriorPointSolver:
+        """The same solver with memory of its own, for another thread."""
+        other = copy.copy(self)
+        other._model = copy.copy(self.model)
+        other._model.transcription = copy.copy(self.transcription)
+        other._given = copy.copy(self._given)
+        other._found = other._last = None
+        if self._memory is not None:
+            other._entries, other.is_prepared = self._entries, True
+            assert self._entries is not None
+            other._memory = Memory(other._model, self._entries, MOST_ITERATIONS)
+        return other
 
     def _barrier(self, mode: int, tolerance: float) -> Barrier:
         """How fast the barrier falls: along central iterates slower, but from higher up."""
@@ -440,7 +533,7 @@ class InteriorPointSolver:
     ) -> _Run:
         memory = self._memory
         if memory is None:
-            point = self._start(mode, nodes, setting, barrier)
+            point = self._starting_point(mode, nodes, setting, barrier)
             return self._run_in_numpy(point, mode, nodes, setting, barrier, tolerance, watch)
         arrays = memory.arrays
         memory.give(setting, nodes.t)
@@ -461,7 +554,7 @@ class InteriorPointSolver:
                 log.append(arrays["log"][1].copy())
         return _Run.of(status, memory, len(log) - 1, np.array(log))
 
-    def _start(
+    def _starting_point(
         self, mode: int, nodes: Nodes, setting: Setting, barrier: Barrier, **given: Any
     ) -> InteriorPoint:
         is_feasible, curved = mode != FREE_STATES, self.second_derivatives
@@ -625,7 +718,7 @@ class InteriorPointSolver:
             K = None if run is None else run.K
             given = {} if run is None or not is_warm else {"before": run.point, "mu": run.mu}
             nodes = start.nodes
-            point = self._start(mode, nodes, setting, barrier, x0=x0, K=K, **given)
+            point = self._starting_point(mode, nodes, setting, barrier, x0=x0, K=K, **given)
             return self._run_in_numpy(
                 point, mode, nodes, setting, barrier, tolerance, watch, K, is_warm
             )

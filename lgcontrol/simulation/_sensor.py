@@ -162,6 +162,7 @@ class BoundSensor:
         """The next error: independent of those before, or a Gauss–Markov sequence."""
         drawn, tau = self._measurement.noise(self._noise), self.sensor.correlation_time
         if tau and self._last is not None:
+            assert self.sensor.dt is not None  # those with a correlation time have one
             kept = np.exp(-self.sensor.dt / tau)
             drawn = kept * self._last + np.sqrt(1 - kept**2) * drawn
         self._last = drawn

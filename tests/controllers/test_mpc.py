@@ -49,6 +49,7 @@ def plant(shared):
     return load_neutral(shared)
 
 
+@pytest.mark.usually(start=(1, "half a turn"))
 @pytest.mark.parametrize(
     ("start", "sign", "canon"),
     [(0, 1, True), (0, -1, False), (1, 1, False), ("half a turn", -1, False)],
@@ -297,6 +298,7 @@ def test_calls_may_come_at_another_rate_than_the_steps():
         assert np.abs(body.state.minus(run.x[-1], body.state.identity)).max() < 0.02
 
 
+@pytest.mark.usually(periods=(0.5, 2.5))
 @pytest.mark.parametrize("periods", [0.5, 1.0, 2.5])
 def test_a_known_delay_is_predicted_over(periods):
     """The same loop with a delay, told and untold; told, the plan's start is what happens."""

@@ -49,6 +49,10 @@ NUMBERS = [
 NUMBERS += [(model, True) for model in MODELS if model not in SYNTHETIC]
 
 
+# The tree has joints of nearly all kinds; the chains have what it lacks, and rotors.
+@pytest.mark.usually(
+    model=("tree_A", "chain_Composite", "chain_HelicalUnaligned", "chain_SphericalZYX", "ur5")
+)
 @pytest.mark.parametrize(("model", "kept"), NUMBERS)
 def test_every_kind_of_joint(model, kept, request):
     folder = OWN if kept else request.getfixturevalue("shared") / "reference"
@@ -56,6 +60,7 @@ def test_every_kind_of_joint(model, kept, request):
     compare(tree_of(description), description, data)
 
 
+@pytest.mark.usually(model=("panda",))
 @pytest.mark.parametrize("model", ROBOTS)
 def test_robot_from_its_file(model, shared):
     description, data = load(shared / "reference", model)
