@@ -81,12 +81,6 @@ static lg_run run(lg_mpc *m, lg_problem *q, int mode, const double *x0)
   memcpy(q->u, m->from_u, sizeof m->from_u);
   memcpy(q->K, m->from_K, sizeof m->from_K);
   q->mode = mode;
-  if (mode != LG_REAL_TIME) {
-    const int is_eager = mode == LG_ROLL_OUT && NS + NE == 0;
-    q->mu_first = is_eager ? LG_MU_FIRST : LG_CENTRAL_FIRST;
-    q->mu_factor = is_eager ? LG_MU_FACTOR : LG_CENTRAL_FACTOR;
-    q->mu_power = is_eager ? LG_MU_POWER : LG_CENTRAL_POWER;
-  }
   q->log[1] = q->log[2] = q->log[3] = NAN;
   lg_run found;
   found.status = lg_solve(q, x0);
