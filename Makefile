@@ -14,10 +14,10 @@ ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
 STALE := stale
 endif
 
-.PHONY: help demo test lint format types notebooks bench clean stale
+.PHONY: help demo test test-thorough lint format types notebooks bench clean stale
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
 $(READY): $(SETUP) $(STALE)
 	@tools/setup.sh dev
@@ -32,6 +32,12 @@ demo: $(READY) ## run the demonstration
 
 test: $(READY) ## run the tests and the docstring examples (ARGS="-k groups" selects)
 	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
+
+test-thorough: $(READY) ## run the cases that `make test` leaves out: further joints, robots, orders
+	$(BIN)/pytest -n auto --dist worksteal -m thorough $(ARGS)
+
+# Kept bytecode saves every process of the tests seconds, whatever the environment says.
+test test-thorough: export PYTHONDONTWRITEBYTECODE :=
 
 lint: $(READY) ## check style and format
 	$(BIN)/ruff check

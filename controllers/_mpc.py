@@ -552,7 +552,7 @@ class MPC(Controller):
         ]
         best = min(solutions, key=lambda solution: np.nan_to_num(solution.cost, nan=np.inf))
         self._found = self.solver.solve(
-            x, guess=best, max_iterations=self.first_iterations, tolerance=1e-4, **options
+            x, guess=best, max_iterations=self.first_iterations, tolerance=1e-6, **options
         )
         self.info = MPCInfo.of(self._found, time.perf_counter() - began)
         return self._found

@@ -16,6 +16,36 @@ matplotlib.use("Agg")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark cases `thorough` whose parameters `usually` does not name.
+
+    ``@pytest.mark.usually(kind=("planar", "free"))`` on a test, or on its file for all tests with
+    such a parameter, has the cases of these values run by default and the others with
+    ``make test-thorough``. What a test says of a parameter replaces what its file says.
+    """
+    chosen: dict[str, bool] = {}
+    for item in items:
+        callspec, values = getattr(item, "callspec", None), {}
+        for mark in item.iter_markers("usually"):  # the test's own first
+            values = mark.kwargs | values
+        named = [name for name in values if callspec and name in callspec.params]
+        if callspec and named:
+            usual = all(callspec.params[name] in values[name] for name in named)
+            test = item.nodeid.partition("[")[0]
+            chosen[test] = usual or chosen.get(test, False) or _is_part_of(item)
+            if not usual:
+                item.add_marker("thorough")
+    never = [test for test, is_chosen in chosen.items() if not is_chosen]
+    if never:
+        raise pytest.UsageError(f"no case of {', '.join(never)} is among those run by default")
+
+
+def _is_part_of(item: pytest.Item) -> bool:
+    """Whether single cases were asked for, so that others of the test were not collected."""
+    return any("[" in argument for argument in item.config.args)
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     """Return a generator that starts alike in every test, whatever ran before."""

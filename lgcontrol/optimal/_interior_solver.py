@@ -57,9 +57,11 @@ Shooting = Literal["auto", "states", "rollout"]
 # Gaps of a guess up to which it is a motion of the system.
 MOTION = 1e-6
 # The barrier in real-time steps: its highest and lowest weight, and how fast it falls.
-REAL_TIME_BARRIER = Barrier(first=1e-2, last=1e-6, factor=0.2)
+REAL_TIME_BARRIER = Barrier(first=3e-4, last=1e-8, factor=0.2)
+# Iterations of a solve where real-time steps leave hard bounds exceeded.
+RESCUE = 30
 # Residual of the first plan of an exported controller.
-FIRST_TOLERANCE = 1e-4
+FIRST_TOLERANCE = 1e-6
 # The last weight of the barrier, as a share of the tolerance.
 LAST_BARRIER = 0.02
 # A shift by this close to a whole step is one.
@@ -126,9 +128,10 @@ class InteriorPointSolver:
 
     Hard bounds on rows that a solve or a step does not reach are tried again at a price. Real-time
     steps go on from the last multipliers, moved on by the time between. The barrier follows how far
-    that is from optimal, between μ = 1e-2 and 1e-6: a loop at rest settles at the optimum. One step
-    a call is taken, up to four more where it was cut short or left hard bounds exceeded; its status
-    says that it was taken, not that the plan is optimal.
+    that is from optimal, between μ = 3e-4 and 1e-8: a loop at rest settles at the optimum. One step
+    a call is taken, up to four more where it began far off, was cut short or left hard bounds
+    exceeded, and a solve of up to thirty where that is not enough; its status says that it was
+    taken, not that the plan is optimal.
 
     Parameters
     ----------
@@ -306,6 +309,7 @@ class InteriorPointSolver:
             central=self._barrier(FREE_STATES, FIRST_TOLERANCE),
             real_time=REAL_TIME_BARRIER,
             excess=EXCESS,
+            rescue=RESCUE,
         )
         name = f"{problem.system.name}_mpc" if name is None else name
         return export_interior_point(self.model, loop, folder, name, cases)
@@ -613,7 +617,7 @@ class InteriorPointSolver:
             K = outcome.sweep.K
             if mode != REAL_TIME:
                 point.lower_after(barrier, step)
-            elif len(log) >= watch.left + (MORE if point.is_far(step) else 0):
+            elif len(log) >= watch.left + (MORE if point.is_far(found, step) else 0):
                 taken = len(log)
                 break
         x, u, rows = point.point.x, point.point.u, point.rows
@@ -642,7 +646,8 @@ class InteriorPointSolver:
         reference, t0, p
             As for `solve`.
         iterations : int
-            Four more where the last was cut short or left hard bounds exceeded.
+            Four more where the last began far off, was cut short or left hard bounds exceeded, and
+            up to thirty where bounds are exceeded still.
 
         Returns
         -------
@@ -669,11 +674,13 @@ class InteriorPointSolver:
         watch = _Watch(started, np.inf, None, iterations)
         run, is_infeasible = self._improve(x0, start, setting, watch), False
         if run.status != NOT_FINITE and self._excess(run) > EXCESS:
-            with self._softened(last if self._is_shift(last, times) else start.nodes, setting):
-                tries = _Watch(started, np.inf, None, iterations + MORE)
-                other = self._improve(x0, start, setting, tries)
-            if self._excess(other) < self._excess(run):
-                run = other
+            more = _Watch(started, np.inf, None, RESCUE)
+            other = self._improve(x0, start, setting, more, ROLL_OUT)
+            run = min(run, other, key=self._excess)
+            if self._excess(run) > EXCESS:
+                with self._softened(last if self._is_shift(last, times) else start.nodes, setting):
+                    other = self._improve(x0, start, setting, more, ROLL_OUT)
+                run = min(run, other, key=self._excess)
             is_infeasible = self._excess(run) > EXCESS
         return self._solution(run, last, times, setting, watch, None, is_infeasible)
 
@@ -693,16 +700,27 @@ class InteriorPointSolver:
             moved_on(problem, last, times, p), times, None if run is None else _moved(run, whole), 0
         )
 
-    def _improve(self, x0: np.ndarray, start: _Start, setting: Setting, watch: _Watch) -> _Run:
-        """Real-time steps; a kernel shifts the nodes by itself."""
-        barrier, memory, run = REAL_TIME_BARRIER, self._memory, start.run
+    def _improve(
+        self,
+        x0: np.ndarray,
+        start: _Start,
+        setting: Setting,
+        watch: _Watch,
+        mode: int = REAL_TIME,
+    ) -> _Run:
+        """Real-time steps, or a solve along motions; a kernel shifts the nodes by itself."""
+        memory, run = self._memory, start.run
+        is_warm, barrier, tolerance = run is not None, REAL_TIME_BARRIER, 0.0
+        if mode != REAL_TIME:
+            barrier, tolerance = self._barrier(mode, FIRST_TOLERANCE), FIRST_TOLERANCE
+            is_warm = False
         if memory is None:
             K = None if run is None else run.K
-            given = {} if run is None else {"before": run.point, "mu": run.mu}
+            given = {} if run is None or not is_warm else {"before": run.point, "mu": run.mu}
             nodes = start.nodes
-            point = self._starting_point(REAL_TIME, nodes, setting, barrier, x0=x0, K=K, **given)
+            point = self._starting_point(mode, nodes, setting, barrier, x0=x0, K=K, **given)
             return self._run_in_numpy(
-                point, REAL_TIME, nodes, setting, barrier, 0.0, watch, K, run is not None
+                point, mode, nodes, setting, barrier, tolerance, watch, K, is_warm
             )
         arrays = memory.arrays
         memory.give(setting, start.t)
@@ -715,12 +733,13 @@ class InteriorPointSolver:
         arrays["log"][0] = np.nan
         status = memory.run(
             x0,
-            REAL_TIME,
+            mode,
             max_iterations=watch.left,
             barrier=barrier,
+            tolerance=tolerance,
             shift=start.shift == 1,
             curved=self.second_derivatives,
-            resume=FRESH if run is None else WARM,
+            resume=WARM if is_warm else FRESH,
         )
         steps = memory.about.iterations
         return _Run.of(status, memory, steps, arrays["log"][: max(1, steps)])

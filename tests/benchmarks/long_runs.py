@@ -352,18 +352,20 @@ def draw(rows: list[dict], path: Path) -> None:
 
     names = list(PLANTS)
     figure, axes = plt.subplots(2, len(names), figsize=(12, 6), sharex="col", squeeze=False)
+    colors = {name: f"C{k}" for k, name in enumerate(dict.fromkeys(r["method"] for r in rows))}
     for row in rows:
-        column = names.index(row["plant"])
-        t = np.array(row["t"])
-        axes[0, column].semilogy(t, np.array(row["momentum_changes"]) + 1e-17, label=row["method"])
-        axes[1, column].semilogy(t, np.abs(row["energy_means"]) + 1e-17, label=row["method"])
+        column, t = names.index(row["plant"]), np.array(row["t"])
+        look = {"label": row["method"], "color": colors[row["method"]]}
+        axes[0, column].semilogy(t, np.array(row["momentum_changes"]) + 1e-17, **look)
+        axes[1, column].semilogy(t, np.abs(row["energy_means"]) + 1e-17, **look)
     for column, name in enumerate(names):
         axes[0, column].set_title(name)
         axes[1, column].set_xlabel("time [s]")
     axes[0, 0].set_ylabel("change of momentum")
     axes[1, 0].set_ylabel("change of mean energy")
-    axes[0, 1].legend(fontsize=7)
-    figure.tight_layout()
+    handles, labels = axes[0, 1].get_legend_handles_labels()
+    figure.legend(handles, labels, fontsize=7, ncols=4, loc="lower center")
+    figure.tight_layout(rect=(0, 0.07, 1, 1))
     figure.savefig(path, dpi=90)
 
 

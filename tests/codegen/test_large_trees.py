@@ -120,6 +120,7 @@ def assert_same(name, have, want):
         np.testing.assert_allclose(x, y, rtol=0, atol=allowed * max(1.0, np.abs(y).max()))
 
 
+@pytest.mark.usually(kind=("small", "one", "properties", "parameters"))
 @pytest.mark.parametrize("kind", TREES)
 def test_loops_compute_what_written_out_code_does(kind, looped, rng, monkeypatch):
     loops, written = looped(TREES[kind]), TREES[kind]()
@@ -171,15 +172,16 @@ def test_mimics_stay_written_out(monkeypatch):
 @pytest.mark.parametrize(
     "name", ["mass_matrix", *(f"{x}_dynamics_derivatives" for x in ("inverse", "forward"))]
 )
-@pytest.mark.parametrize("make", [lambda: chain(12), lambda: tree_of(12, lambda k: (k - 1) // 2)])
+@pytest.mark.usually(make=(chain,))
+@pytest.mark.parametrize("make", [chain, lambda n: tree_of(n, lambda k: (k - 1) // 2)])
 def test_estimates_of_written_out_operations_are_about_right(make, name, monkeypatch):
     """Within a factor of 2.5: the choice needs no more."""
     limited(monkeypatch, 1e9)
-    tree = make()
+    tree = make(12)
     written = getattr(tree, name).instructions
     for limit, is_written in ((2.5 * written, True), (0.4 * written, False)):
         limited(monkeypatch, limit)
-        assert getattr(make(), name).function.is_a("SXFunction") == is_written
+        assert getattr(make(12), name).function.is_a("SXFunction") == is_written
 
 
 def test_chains_of_128_bodies_move_by_their_own_equations(rng):
@@ -205,6 +207,7 @@ def test_chains_of_128_bodies_move_by_their_own_equations(rng):
         np.testing.assert_allclose(M @ answer, -slope, rtol=0, atol=1e-8 * np.abs(slope).max())
 
 
+@pytest.mark.usually(make=(chain,))
 @pytest.mark.parametrize("make", [chain, lambda n: tree_of(n, lambda k: (k - 1) // 2, KINDS[1:3])])
 def test_code_grows_linearly(make, looped):
     """Nothing written out grows at all; tables grow by the same for each body more."""

@@ -6,6 +6,7 @@ it is used here but what `problems.json` beside it states.
 
 import importlib.util
 import warnings
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -28,6 +29,7 @@ GOAL = np.array([2.0, 1, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0])
 HORIZON, STEP = 40, 0.05
 
 
+@cache  # its functions are traced once
 def quadrotor() -> System:
     """Quadrotor on SE(3) with its body-fixed twist."""
 

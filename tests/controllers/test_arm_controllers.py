@@ -72,6 +72,7 @@ def acceleration(system, tree, q, v, u):
 # -- computed torque ------------------------------------------------------------------------------
 
 
+@pytest.mark.usually(name=("ur5", "space_arm"))
 @pytest.mark.parametrize("name", TREES)
 def test_computed_torque_commands_the_acceleration(name, rng):
     """Inertia, Coriolis forces, weight, and water where there is some, are cancelled."""
@@ -86,6 +87,7 @@ def test_computed_torque_commands_the_acceleration(name, rng):
     np.testing.assert_allclose(got, expected, atol=ROUNDING)
 
 
+@pytest.mark.usually(name=("ur5",))
 @pytest.mark.parametrize("name", ["panda", "ur5"])
 def test_computed_torque_makes_the_error_linear(name, rng):
     """Simulated error against the solution of ë + 2 ζ ω ė + ω² e = 0, on a moving reference."""
@@ -145,6 +147,7 @@ def test_limits_scale_torques_together():
 # -- gravity compensation -------------------------------------------------------------------------
 
 
+@pytest.mark.usually(name=("ur5", "space_arm", "mixed"))
 @pytest.mark.parametrize("name", ["panda", "ur5", "space_arm", "scara", "mixed"])
 def test_gravity_pd_holds_every_tree_at_rest(name, rng):
     trees = {"scara": scara_tree(), "mixed": spherical_tree()}
@@ -184,6 +187,7 @@ def directional(group, function, x, d, h=1e-5):
 # -- operational space ----------------------------------------------------------------------------
 
 
+@pytest.mark.usually(name=("ur5", "space_arm"))
 @pytest.mark.parametrize("name", TREES)
 @pytest.mark.parametrize("kind", ["pose", "position", "orientation"])
 def test_the_frame_gets_the_acceleration_it_is_asked_for(name, kind, rng):

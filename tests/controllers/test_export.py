@@ -124,7 +124,7 @@ def test_references_and_parameters_are_written_at_run_time(tmp_path):
     done = subprocess.run([built_one], capture_output=True, text=True, check=True)
     status, torque, rate = map(float, done.stdout.split())
     solver = controller.solver
-    found = solver.solve([1.0, 0.0, 0.0], reference=goal, p=p, tolerance=1e-4, max_iterations=50)
+    found = solver.solve([1.0, 0.0, 0.0], reference=goal, p=p, tolerance=1e-6, max_iterations=50)
     np.testing.assert_allclose(found.reference.u[0], [u_ref, 0], atol=1e-12)
     assert status == 0
     np.testing.assert_allclose([torque, rate], [found.u[0, 0], found.x[-1, 2]], atol=1e-9)

@@ -10,6 +10,7 @@ from tests.benchmarks.groups import BOUNDS, OPERATIONS, measure, missed_bounds, 
 FEW_ANGLES = (1e-6, 0.478, 1.0 - 1e-9, 2.0, np.pi)
 
 
+@pytest.mark.usually(name=("SO3",))
 @pytest.mark.parametrize("name", ["SO3", "SE2", "Schoenflies"])
 def test_errors_stay_within_the_bounds(name):
     rows = measure(["lgcontrol"], [name], FEW_ANGLES)

@@ -8,7 +8,9 @@ import pytest
 
 from lgcontrol.groups import SE2, LieGroup, SE2Group, SO2Group, check_group
 
-from ._samples import GROUPS, name_of
+from ._samples import GROUPS, USUAL, name_of
+
+pytestmark = pytest.mark.usually(G=USUAL)
 
 TOLERANCE = 1e-9  # the default: ten times the error of the central differences
 

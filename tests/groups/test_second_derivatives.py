@@ -6,11 +6,11 @@ import pytest
 
 from lgcontrol.groups import SE3
 
-from ._samples import GROUPS, MOTIONS, SMALL, name_of, samples
+from ._samples import GROUPS, MOTIONS, SMALL, USUAL, name_of, samples
 
 EXACT = 1e-14  # a few roundings of numbers of order one
 
-pytestmark = pytest.mark.parametrize("G", GROUPS, ids=name_of)
+pytestmark = [pytest.mark.usually(G=USUAL), pytest.mark.parametrize("G", GROUPS, ids=name_of)]
 
 
 def derivatives_at(G, build, at=None):

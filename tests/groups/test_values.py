@@ -27,7 +27,9 @@ from lgcontrol.groups import (
     _operations,
 )
 
-from ._samples import GROUPS, KINDS, MOTIONS, elements, name_of, samples
+from ._samples import GROUPS, KINDS, MOTIONS, USUAL, elements, name_of, samples
+
+pytestmark = pytest.mark.usually(G=USUAL)
 
 SAME = 1e-14  # one rounding of numbers up to ten: compilers and CasADi may regroup a sum
 

@@ -76,6 +76,7 @@ def top_start(case):
     return np.concatenate([SO3.identity, case["omega0"]])
 
 
+@pytest.mark.usually(case=TOP["cases"][1:])
 @pytest.mark.parametrize("case", TOP["cases"], ids=lambda case: f"gravity {case['gravity']}")
 @pytest.mark.parametrize("name", ["rk4", "commutator_free4", "dormand_prince5"])
 def test_heavy_top_converges_with_the_order_of_the_method(case, name):
@@ -89,6 +90,7 @@ def test_heavy_top_converges_with_the_order_of_the_method(case, name):
         assert -0.1 < slope(steps, kind) - method.order < 0.5, found
 
 
+@pytest.mark.usually(case=TOP["cases"][1:])
 @pytest.mark.parametrize("case", TOP["cases"], ids=lambda case: f"gravity {case['gravity']}")
 def test_heavy_top_for_five_seconds(case):
     """Fifty turns: what is left is rounding and the reference's own error."""
@@ -103,6 +105,7 @@ def total_energy(case, x):
     return energy(TOP["inertia_about_pivot"], x) + TOP["mass"] * case["gravity"] * height
 
 
+@pytest.mark.usually(case=TOP["cases"][1:])
 @pytest.mark.parametrize("case", TOP["cases"], ids=lambda case: f"gravity {case['gravity']}")
 def test_heavy_top_keeps_its_energy(case):
     first = case["samples"][0]["energy"]

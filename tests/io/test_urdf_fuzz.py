@@ -105,6 +105,7 @@ def test_damaged_small_files(file):
     check((DATA / file).read_text(), 200, file)
 
 
+@pytest.mark.usually(file=("falcon_bravo7_no_ee", "iris", "panda", "ur5_robot"))
 @pytest.mark.parametrize(
     "file",
     [

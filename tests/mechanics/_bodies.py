@@ -34,6 +34,16 @@ GROUPS: tuple[LieGroup, ...] = (
 )
 """All connected subgroups of SE(3), some about odd axes."""
 
+USUAL: tuple[LieGroup, ...] = (
+    SE3,
+    SO3,
+    *(G.about(AXIS) for G in (SE2, Schoenflies, Cylindrical, SO2)),
+    Translation("xy"),
+    Helical(0.35),
+    PlanarHelical(-0.1, AXIS),
+)
+"""Groups that tests run by default: one of each class."""
+
 NONCOMMUTATIVE = tuple(group for group in GROUPS if not group.is_commutative)
 
 

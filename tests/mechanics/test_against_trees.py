@@ -13,7 +13,9 @@ from lgcontrol.mechanics import (
     SpatialInertia,
 )
 
-from ._bodies import AXIS, GROUPS, name_of, random_inertia
+from ._bodies import AXIS, GROUPS, USUAL, name_of, random_inertia
+
+pytestmark = pytest.mark.usually(group=USUAL)
 
 ROUNDING = 1e-10  # some thousand roundings of numbers up to a hundred
 

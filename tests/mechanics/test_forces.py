@@ -26,12 +26,15 @@ from lgcontrol.systems import Input
 
 from ._bodies import (
     GROUPS,
+    USUAL,
     inertia_of_cloud,
     name_of,
     random_cloud,
     random_inertia,
     random_matrix,
 )
+
+pytestmark = pytest.mark.usually(group=USUAL)
 
 ROUNDING = 1e-11  # some hundred roundings of numbers up to a hundred
 

@@ -10,7 +10,9 @@ import pytest
 from lgcontrol.groups import SE2, SE3, SO2, SO3, Helical, Schoenflies, Translation
 from lgcontrol.mechanics import Gravity, RigidBody, SpatialInertia, ad_tilde, boltzmann_hamel_matrix
 
-from ._bodies import GROUPS, NONCOMMUTATIVE, body_of, name_of, random_inertia, random_matrix
+from ._bodies import GROUPS, NONCOMMUTATIVE, USUAL, body_of, name_of, random_inertia, random_matrix
+
+pytestmark = pytest.mark.usually(group=USUAL)
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "data" / "from_2012_groups.json").read_text())
 PAPER_GROUPS = {
@@ -242,6 +244,7 @@ def test_table_1_prints_the_negative_for_so3(rng):
     close(-printed, ad_tilde(SO3, p))
 
 
+@pytest.mark.usually(group=GROUPS)
 @pytest.mark.parametrize("group", [SE2, Schoenflies], ids=name_of)
 def test_eq_79_and_90_lack_a_minus(group):
     D = slopes_of_S(group)
@@ -269,6 +272,7 @@ def test_table_1_shows_a_rotation_in_translations(rng):
     assert group.ad([u, v, w]).shape == ad_tilde(group, [u, v, w]).shape == (3, 3)
 
 
+@pytest.mark.usually(group=GROUPS)
 @pytest.mark.parametrize("group", [SE3, Schoenflies], ids=name_of)
 def test_eq_74_93_94_and_table_2_lack_the_tilde(group, rng):
     M, v = random_matrix(rng, group.dim), rng.normal(size=group.dim)
@@ -277,6 +281,7 @@ def test_eq_74_93_94_and_table_2_lack_the_tilde(group, rng):
     close(ad_tilde(group, M @ v) @ v, expected)
 
 
+@pytest.mark.usually(group=GROUPS)
 @pytest.mark.parametrize("group", [SE3, SO3, SE2, Schoenflies], ids=name_of)
 def test_eq_49_and_50_print_j_for_m(group, rng):
     """``∂S_sj/∂φ_l`` must be ``∂S_sm/∂φ_l``: the same at φ = 0 only."""

@@ -28,6 +28,7 @@ from lgcontrol.systems import Input
 from ._bodies import (
     AXIS,
     GROUPS,
+    USUAL,
     body_of,
     inertia_of_cloud,
     name_of,
@@ -35,6 +36,8 @@ from ._bodies import (
     random_inertia,
     random_matrix,
 )
+
+pytestmark = pytest.mark.usually(group=USUAL)
 
 ROUNDING = 1e-11  # some hundred roundings of numbers up to a hundred
 DIFFERENCE = (

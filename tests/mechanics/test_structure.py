@@ -27,7 +27,9 @@ from lgcontrol.mechanics import (
     WrenchInput,
 )
 
-from ._bodies import GROUPS, name_of, random_inertia, random_matrix
+from ._bodies import GROUPS, USUAL, name_of, random_inertia, random_matrix
+
+pytestmark = pytest.mark.usually(group=USUAL)
 
 # Roundings of a few thousand operations, next to the largest entry.
 EXACT = 1e-12

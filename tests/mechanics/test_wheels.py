@@ -13,7 +13,9 @@ from lgcontrol.mechanics import (
     WrenchInput,
 )
 
-from ._bodies import AXIS, GROUPS, inertia_of_cloud, name_of, random_cloud
+from ._bodies import AXIS, GROUPS, USUAL, inertia_of_cloud, name_of, random_cloud
+
+pytestmark = pytest.mark.usually(group=USUAL)
 
 ROUNDING = 1e-11  # some hundred roundings of numbers up to a hundred
 DIFFERENCE = 1e-6  # sixth-order second differences with steps of 0.01 of numbers up to 100

@@ -8,6 +8,8 @@ from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 
 from . import zoo
 
+pytestmark = pytest.mark.usually(kind=zoo.FEW, tree=zoo.FEW)
+
 EXACT = 1e-11  # both routes are exact: rounding of sums of a few hundred products
 CONSERVED = 1e-13  # sums of momenta of order one, a few hundred additions
 SLOPE = 1e-8  # central differences with steps of 1e-5, errors of 1e-10 seen
@@ -96,6 +98,7 @@ def test_system_matrices_factor_jacobian_and_rate(tree, rng):
     assert not np.triu(s.A, 6).any()
 
 
+@pytest.mark.usually(kind=zoo.JOINTS)
 @pytest.mark.parametrize("kind, holds", [("helical", True), ("spherical", False)])
 def test_rate_of_the_paper_is_for_one_degree_of_freedom(kind, holds, rng):
     """Müller 2018, eq. 9 as a matrix: J̇ = −A a J."""
@@ -131,6 +134,7 @@ def test_both_matrices_of_the_paper_are_one(kind, rng):
     assert error(C85, C) < EXACT
 
 
+@pytest.mark.usually(kind=zoo.JOINTS)
 @pytest.mark.parametrize(
     "kind, matrix, product",
     [("helical", True, True), ("spherical", False, True), ("free", False, True)]

@@ -8,6 +8,8 @@ from lgcontrol.mechanics import Multibody, SpatialInertia
 
 from . import zoo
 
+pytestmark = pytest.mark.usually(kind=zoo.FEW, tree=zoo.FEW)
+
 EXACT = 1e-11  # all routes are exact: rounding of sums of a few hundred products
 SLOPE = 2e-10  # differences of fourth order with steps of 1e-3
 FAILS = 1e-2  # a wrong formula is off by more than this, relative

@@ -14,6 +14,8 @@ from . import zoo
 from .differentiation import along_motion, coordinate_rate
 from .reference import order, tree_of
 
+pytestmark = pytest.mark.usually(kind=(*zoo.FEW, "floating"), model=("ur5_sea", "solo12"))
+
 EXACT = 1e-11  # rounding of products along the path, up to fourth derivatives
 STATED = 1e-11  # the reference's own values agree with Pinocchio to 1e-14; derivatives grow
 
@@ -148,6 +150,7 @@ def test_dry_friction_of_high_order(rng):
         close(own, np.array(theirs).ravel())
 
 
+@pytest.mark.usually(kind=("spherical", "free"))
 @pytest.mark.parametrize("kind", ("spherical", "free"))
 def test_springs_of_groups_at_rest(kind, rng):
     """Where the stretch vanishes, as on both sides of it."""

@@ -14,6 +14,8 @@ from .reference import load, order, tree_of
 from .test_reference import SYNTHETIC
 from .test_twist_derivatives import CASES, REFERENCES, TREES, close, tip
 
+pytestmark = pytest.mark.usually(kind=zoo.FEW)
+
 STATED = 5e-12  # the reference states about 1e-13; small entries carry the rounding of large ones
 FAR = 1e-13  # relative: rounding of brackets of screws one metre away; 1e6 m times it is 1e-10
 NAMES = {"local": "body", "world": "spatial", "lwa": "hybrid"}
@@ -31,6 +33,7 @@ def test_against_nested_differentiation(kind, reference, rng):
         close(dJ.ravel(order="F"), np.array(exact).ravel())
 
 
+@pytest.mark.usually(model=("chain_Composite", "chain_FreeFlyer", "chain_HY", "ur5"))
 @pytest.mark.parametrize("model", [*SYNTHETIC, "ur5", "panda", "solo12"])
 def test_reference_hessians(model, shared):
     """``hessian_dJ[:, j, i]``: column j, then differentiated along direction i of plus(q, d)."""

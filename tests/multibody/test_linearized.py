@@ -8,6 +8,8 @@ from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 
 from . import zoo
 
+pytestmark = pytest.mark.usually(tree=zoo.FEW)
+
 EXACT = 1e-10  # both routes are exact: rounding of products with the inverse of M
 SECOND_ORDER = 1e-3  # what is left of an error when the perturbation shrinks a thousandfold: 1e-6
 KNOWN = 1e-10  # closed forms

@@ -21,6 +21,8 @@ from .reference import load, order, tree_of
 from .test_reference import SYNTHETIC
 from .test_robots import FILES, robot
 
+pytestmark = pytest.mark.usually(kind=(*zoo.FEW, "free"))
+
 EXACT = 1e-12  # rounding of sums of some thousand products, relative to the largest force
 STANDING = ("ur5_robot", "z1")  # their root link is the world
 
@@ -59,6 +61,7 @@ def test_representations_give_the_same_forces(kind, rng):
     check_default_is_cheapest(TREES[kind])
 
 
+@pytest.mark.usually(name=("borinot_flying_arm_2", "ur5_robot"))
 @pytest.mark.parametrize("name", FILES)
 def test_robots(name, shared, rng):
     base = "fixed" if name in STANDING else "free"
@@ -79,14 +82,16 @@ def check_reference_model(folder, model):
         assert error(function(q, v, a, wrenches), data["rnea_fext"][:, iv]) < EXACT
 
 
+@pytest.mark.usually(model=("chain_RUBY", "chain_Universal"))
 @pytest.mark.parametrize("model", MODELS)
 def test_reference_models_of_our_own(model):
     check_reference_model(OWN, model)
 
 
-def test_every_reference_model(shared):
-    for model in SYNTHETIC:
-        check_reference_model(shared / "reference", model)
+@pytest.mark.usually(model=("chain_FreeFlyer", "chain_HelicalUnaligned", "chain_Spherical"))
+@pytest.mark.parametrize("model", SYNTHETIC)
+def test_every_reference_model(model, shared):
+    check_reference_model(shared / "reference", model)
 
 
 @pytest.mark.parametrize("reference", REFERENCES)
@@ -107,6 +112,7 @@ def test_unknown_representation_is_refused():
         tree.inverse_dynamics_by_recursion("LOCAL_WORLD_ALIGNED")
 
 
+@pytest.mark.usually(kind=KINDS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_default_is_the_cheapest_on_chains(kind):
     """Measured up to 16 bodies; there further bodies cost the default the least, too."""

@@ -49,6 +49,13 @@ NUMBERS = [
 NUMBERS += [(model, True) for model in MODELS if model not in SYNTHETIC]
 
 
+# Every class of joints; the tree of all of them takes as long to trace as the chains together.
+@pytest.mark.usually(
+    model=(
+        *("chain_Composite", "chain_FreeFlyer", "chain_HelicalUnaligned", "chain_Planar"),
+        *("chain_PrismaticUnaligned", "chain_RUBY", "chain_SphericalZYX", "chain_Translation"),
+    )
+)
 @pytest.mark.parametrize(("model", "kept"), NUMBERS)
 def test_every_kind_of_joint(model, kept, request):
     folder = OWN if kept else request.getfixturevalue("shared") / "reference"
@@ -56,6 +63,7 @@ def test_every_kind_of_joint(model, kept, request):
     compare(tree_of(description), description, data)
 
 
+@pytest.mark.usually(model=("ur5",))
 @pytest.mark.parametrize("model", ROBOTS)
 def test_robot_from_its_file(model, shared):
     description, data = load(shared / "reference", model)

@@ -37,6 +37,7 @@ def robot(shared, name, **options):
     return read_urdf(path), Multibody.from_urdf(path, on_finding="ignore", **options)
 
 
+@pytest.mark.usually(name=set(FILES) - {"talos_reduced", "tiago"})
 @pytest.mark.parametrize("name", FILES)
 def test_file_gives_the_tree_it_describes(name, shared, rng):
     description, tree = robot(shared, name)

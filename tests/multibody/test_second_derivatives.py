@@ -8,6 +8,8 @@ from . import zoo
 from .reference import load, order, tree_of
 from .second_order import PAIRS, SORTS, TREES, ad_function, by_ad, close
 
+pytestmark = pytest.mark.usually(kind=zoo.FEW, tree=(*zoo.FEW, "free"))
+
 DIFFERENCES = 1e-8  # central differences of sixth order with steps of 1e-2
 
 

@@ -9,6 +9,8 @@ from lgcontrol.mechanics import Multibody, SpatialInertia
 from . import zoo
 from .second_order import PAIRS, TREES, by_ad, close
 
+pytestmark = pytest.mark.usually(tree=zoo.FEW)
+
 
 @pytest.fixture(params=TREES)
 def tree(request):

@@ -8,6 +8,8 @@ from lgcontrol.groups import SE3
 
 from . import zoo
 
+pytestmark = pytest.mark.usually(tree=(*zoo.FEW, "branched"), kind=(*zoo.FEW, "branched"))
+
 EXACT = 1e-10  # both routes are exact: rounding of sums of a few hundred products
 REFERENCES = ("body", "spatial", "hybrid", "mixed")
 
@@ -261,6 +263,7 @@ def test_wrench_on_a_frame_is_dual_to_its_twist(reference, rng):
     close(moved, tree.jacobian("tip", reference)(q).T @ wrench)
 
 
+@pytest.mark.usually(kind=zoo.JOINTS)
 @pytest.mark.parametrize("kind", zoo.JOINTS)
 def test_joint_kinematics(kind, rng):
     joint = zoo.JOINTS[kind]

@@ -6,6 +6,8 @@ import pytest
 
 from . import zoo
 
+pytestmark = pytest.mark.usually(name=(*zoo.FEW, "free"))
+
 DIFFERENCES = 1e-7  # central differences of exact gradients: steps of 1e-5, errors of h² and ε / h
 
 SCALARS = {

@@ -16,6 +16,8 @@ from .differentiation import time_derivative
 from .reference import load, order, tree_of
 from .screws import Chain
 
+pytestmark = pytest.mark.usually(kind=(*zoo.FEW, "spherical"), model=("tree_A", "panda"))
+
 EXACT = 1e-11  # rounding of products along the path, three orders up
 REFERENCES = ("body", "spatial", "hybrid", "mixed")
 STATED = 5e-12  # the reference states about 1e-13; small entries carry the rounding of large ones

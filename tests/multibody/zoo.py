@@ -32,6 +32,12 @@ JOINTS = {
 }
 
 
+# Joints and trees that tests run by default, so that each way through the code is gone once: one
+# degree of freedom about an axis with a pitch, a group that does not commute, a chain whose motion
+# subspace turns, and revolute, spherical and prismatic joints with losses, springs and a mimic.
+FEW = ("helical", "planar", "composite", "driven")
+
+
 def random_inertia(rng) -> SpatialInertia:
     """Inertia of a cloud of points."""
     points, masses = rng.normal(scale=0.3, size=(6, 3)), rng.uniform(0.1, 1.0, size=6)

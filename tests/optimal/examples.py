@@ -1,5 +1,7 @@
 """Small systems on several groups, and random stage QPs."""
 
+from functools import cache
+
 import casadi as ca
 import numpy as np
 
@@ -30,6 +32,7 @@ def mechanical(state, field, n_inputs: int, n_parameters: int = 0) -> Mechanical
     )
 
 
+@cache  # its functions are traced once
 def pendulum(limit: float = 0.5, **options) -> System:
     """Pendulum with a weak motor."""
     return System(
@@ -42,6 +45,7 @@ def pendulum(limit: float = 0.5, **options) -> System:
     )
 
 
+@cache
 def satellite(limit: float = np.inf) -> System:
     """Rigid body turned by three torques."""
 
@@ -58,6 +62,7 @@ def satellite(limit: float = np.inf) -> System:
     )
 
 
+@cache
 def vessel() -> System:
     """Craft on the plane that cannot push sideways, with a current as disturbance."""
 
@@ -75,6 +80,7 @@ def vessel() -> System:
     return System("vessel", Product(pose=SE2, twist=Rn(3)), field, inputs=inputs)
 
 
+@cache
 def double_integrator(**options) -> System:
     """Two masses in a line: linear, for comparison with linear theory."""
     return System(

@@ -97,6 +97,9 @@ PROBLEMS = {
 TIGHT, SAME_COST, SAME_STATES = 1e-7, 1e-7, 1e-4
 
 
+@pytest.mark.usually(
+    name=("swing", "swing, soft", "swing, stopped", "swing, power", "slew", "slew, residual")
+)
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_finds_the_optimum_that_ipopt_finds(name):
     problem, x0 = PROBLEMS[name]
@@ -216,6 +219,7 @@ def test_compares_twenty_problems():
     assert len(VARIANTS) >= 20
 
 
+@pytest.mark.usually(name=("swing, soft", "swing, stopped", "swing, power", "slew"), steps=(12,))
 @needs_compiler
 @pytest.mark.parametrize(("name", "shooting", "steps"), VARIANTS)
 def test_c_and_numpy_take_the_same_steps(name, shooting, steps):

@@ -42,12 +42,16 @@ def error(system, method="rk4", substeps=1, dt=0.01) -> float:
     return np.abs(made.A @ e + made.B @ du + made.P @ dp - exact).max() / np.abs(exact).max()
 
 
+@pytest.mark.usually(
+    name=("heavy_top", "rover", "satellite", "scara", "surface_vessel", "underwater_vehicle")
+)
 @pytest.mark.parametrize("name", MODELS)
 def test_all_models(name):
     system = getattr(models, name)()
     assert error(system, "heun" if system.state.dim < 14 else "euler") < EXACT  # seconds each
 
 
+@pytest.mark.usually(robot=("double_pendulum_continuous",))
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(("robot", "base"), ROBOTS)
 def test_robot_files(robot, base, shared):
@@ -128,6 +132,7 @@ PLANTS = {
 }
 
 
+@pytest.mark.usually(name=("gyrostat", "vehicle", "arm"))
 @pytest.mark.parametrize("method", KEEPING)
 @pytest.mark.parametrize("name", PLANTS)
 def test_methods_that_keep_momenta(name, method):
