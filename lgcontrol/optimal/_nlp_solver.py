@@ -21,8 +21,9 @@ from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus, worst_violati
 from ._problem import SOLVERS, OptimalControlProblem, OptimalSolution, judged
 from ._transcription import Nodes, Setting, Transcription
 
-# Largest tangent vector from the centre to a result up to which the centre stands.
-STANDS = 1e-3
+# Largest entry of a tangent vector to a result up to which the centre stands: an optimum is one in
+# any coordinates, but far from their centre they bend, and end at half a turn.
+STANDS = 0.5
 # Rounds, each about the result of the one before: curved coordinates change iterates, not optima.
 MOST_ROUNDS = 10
 # Solvers measure their residuals by scales of their own: they are asked for this share of it.
@@ -332,7 +333,7 @@ class NLPSolver:
         guess, reference, t0, p, tolerance
             As of `InteriorPointSolver.solve`.
         max_iterations : int
-            Of all rounds together.
+            Of a round; there is no further one when they are used up.
         time_limit : float
             In s; kept by IPOPT within a round, by fatrop between rounds.
         callback : callable, optional
@@ -407,7 +408,7 @@ class NLPSolver:
         is_bad = not np.isfinite(cost) or bool(self.transcription.not_finite(values))
         unified = "SOLVER_RET_NAN" if is_bad else "SOLVER_RET_LIMITED"
         for _ in range(MOST_ROUNDS if most > 0 and not is_bad else 0):
-            solver = self._solver(tolerance, most - used, seconds)
+            solver = self._solver(tolerance, most, seconds)
             started = time.perf_counter()
             found, stats = self._round(solver, layout, x0, nodes, setting, multipliers)
             inner += time.perf_counter() - started

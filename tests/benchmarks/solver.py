@@ -2,9 +2,10 @@
 
     python -m tests.benchmarks.solver [--instances 101] [--ipopt 5] [--out FILE.json]
 
-All start from the motion under a geometric controller, whose time is told apart. Costs are those
-of the neutral plant, relative to the best that is known. Then the time of an iteration over the
-length of the horizon. Peers that are not installed are stated as not run.
+All start from the motion under the model's own policy; the interior point makes it itself, which
+its time includes. Costs are those of the neutral plant, relative to the best that is known. Then
+the time of an iteration over the length of the horizon. Peers that are not installed are stated as
+not run.
 """
 
 import argparse
@@ -19,8 +20,8 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
-from lgcontrol.controllers import ThrustVectorPD
 from lgcontrol.groups import SO3
+from lgcontrol.mechanics import thrust_policy
 from lgcontrol.optimal import (
     InteriorPointSolver,
     NLPSolver,
@@ -43,9 +44,10 @@ def problem_of(plant, horizon: int = 40) -> OptimalControlProblem:
         return ca.vertcat(position, SO3.log(x[3:7]), SO3.matrix(x[3:7]) @ x[7:10], x[10:])
 
     term = Residual(residual, plant.wx, terminal=plant.wN)
+    system = problem_a.quadrotor()
     return OptimalControlProblem(
-        problem_a.quadrotor(), horizon, 0.05, Q=0, R=0.1, terminal=0, residuals=[term],
-        reference=problem_a.GOAL,
+        system.with_policy(thrust_policy(system)), horizon, 0.05, Q=0, R=0.1, terminal=0,
+        residuals=[term], reference=problem_a.GOAL,
     )  # fmt: skip
 
 
@@ -54,7 +56,6 @@ def open_loop(plant, best: list[dict], count: int, with_ipopt: int) -> dict:
     problem = problem_of(plant)
     ours, sqp = InteriorPointSolver(problem).prepare(), SQPSolver(problem).prepare()
     peer = NLPSolver(problem, plugin="ipopt").prepare()
-    controller = ThrustVectorPD(problem.system, position_frequency=2.5)
     rows: dict[str, list] = {"interior point": [], "SQP": [], "IPOPT": []}
     starts = []
     for number, entry in enumerate(best[-count:]):
@@ -62,7 +63,7 @@ def open_loop(plant, best: list[dict], count: int, with_ipopt: int) -> dict:
         neutral = plant.x0_of(plant.attitudes()[entry["instance"]]) if drawn else plant.X0
         x0 = problem_a.from_neutral(neutral)
         began = time.perf_counter()
-        guess = sqp.solve(x0, guess=controller, max_iterations=0).trajectory
+        guess = ours.solve(x0, guess="policy", max_iterations=0).trajectory
         starts.append(time.perf_counter() - began)
 
         def note(name, u, good, iterations, spent, neutral=neutral, entry=entry):
@@ -70,7 +71,7 @@ def open_loop(plant, best: list[dict], count: int, with_ipopt: int) -> dict:
             rows[name].append((good, cost / entry["J"], iterations, 1e3 * spent))
 
         limits = {"tolerance": TOLERANCE, "max_iterations": 300}
-        found = [ours.solve(x0, guess=guess, **limits) for _ in range(REPEATS)]
+        found = [ours.solve(x0, guess="policy", **limits) for _ in range(REPEATS)]
         quickest = min(entry.times["total"] for entry in found)
         last = found[-1]
         note("interior point", last.u, last.success, last.iterations[-1].number, quickest)
