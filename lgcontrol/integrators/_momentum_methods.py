@@ -62,7 +62,7 @@ class MomentumMethod(Method):
     name: str
     scheme: Callable[[_Terms], tuple[Value, Value]]
     takes_trees: bool = True
-    iterations: int = 4
+    iterations: int = 3
     order = 2
     stages = 1
     needs_structure = True
@@ -77,7 +77,9 @@ class MomentumMethod(Method):
         problem = motion.problem
         own = (t, motion.value(x), motion.u, motion.p, dt)
         kernel = _equation(problem, self)
-        w: Any = motion.value(motion.velocities(x))
+        before = motion.value(motion.velocities(x))
+        rate = problem.field(*own[:4])
+        w: Any = before + dt / 2 * rate[rate.shape[0] - before.shape[0] :]  # of the second order
         last: Any = w
         for _ in range(self.iterations):
             r, K = kernel(*own, w)
