@@ -38,7 +38,8 @@ class MomentumMethod(Method):
     ----------
     name : str
     scheme : callable
-        One of this module.
+        ``terms → r, p⁺``: the equation ``r(w) = 0`` and the momentum after the step, of the
+        columns of a step; those of this module are examples.
     takes_trees : bool
         Whether the inertia may depend on the configuration.
     iterations : int
@@ -61,7 +62,7 @@ class MomentumMethod(Method):
     name: str
     scheme: Callable[[_Terms], tuple[Value, Value]]
     takes_trees: bool = True
-    iterations: int = 4
+    iterations: int = 3
     order = 2
     stages = 1
     needs_structure = True
@@ -72,11 +73,13 @@ class MomentumMethod(Method):
         self, motion: Motion, t: Value, x: Any, dt: Value, memory: Any = (), estimate: bool = False
     ) -> Step:
         """Newton's method for the mean velocity, then the velocity from the momentum."""
+        self._check(motion)
         problem = motion.problem
-        _, lagrangian, nq = self._plant(motion)
         own = (t, motion.value(x), motion.u, motion.p, dt)
         kernel = _equation(problem, self)
-        w: Any = motion.value(x)[nq:]
+        before = motion.value(motion.velocities(x))
+        rate = problem.field(*own[:4])
+        w: Any = before + dt / 2 * rate[rate.shape[0] - before.shape[0] :]  # of the second order
         last: Any = w
         for _ in range(self.iterations):
             r, K = kernel(*own, w)
@@ -109,11 +112,11 @@ class MomentumMethod(Method):
         """Of a loss, ``v̇ = z v``, which acts at the mean velocity."""
         return (1 + z / 2) / (1 - z / 2)
 
-    def _plant(self, motion: Motion) -> tuple[LieGroup, Lagrangian, int]:
-        """Configuration, inertia and forces of a plant that the method takes."""
-        structure, q, v, rest = motion.mechanics(self.name)
-        inner, group = structure.lagrangian, motion.group
-        blocks = group.blocks  # type: ignore[attr-defined]
+    def _check(self, motion: Motion) -> None:
+        """Refuse plants that the method does not take."""
+        structure = motion.mechanics(self.name)[0]
+        inner = structure.lagrangian
+        blocks = motion.group.blocks  # type: ignore[attr-defined]
         further = [name for name in list(blocks)[2:] if inner is None or name != inner.speeds]
         if inner is None or further:
             also = f" (this one has {', '.join(further)} as well)" if further else ""
@@ -127,7 +130,6 @@ class MomentumMethod(Method):
                 "every configuration, not trees; variational_verlet and spatial_momentum_midpoint "
                 "take those"
             )
-        return blocks[structure.configuration], inner, group.nq - (group.dim - (q.stop - q.start))
 
 
 class _Terms(NamedTuple):
