@@ -13,6 +13,7 @@ from ..systems import Measurement, System
 from ..systems._derivatives import output_derivatives
 from ..systems._tracing import matrix_function, symbols_of, trace_field
 from ._filter import Filter
+from ._given import named
 
 
 class SensorDriven:
@@ -42,8 +43,7 @@ class SensorDriven:
         model = filter.system
         self._rows: list[int] = []
         for name in inputs:
-            some = [i for i, known in enumerate(model.input_names)
-                    if known == name or known.startswith(f"{name}.")]  # fmt: skip
+            some = named(name, model.input_names)
             if not some:
                 raise UnknownNameError(unknown_name("input", name, model.input_names))
             self._rows += some

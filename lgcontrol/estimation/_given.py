@@ -48,7 +48,7 @@ def noise_densities(system: System, noise: Mapping[str, float]) -> tuple[list[in
     """Places of the noisy inputs, and their densities."""
     found: dict[int, float] = {}
     for name, value in noise.items():
-        some = _named(name, system.input_names)
+        some = named(name, system.input_names)
         if not some:
             raise UnknownNameError(unknown_name("input", name, system.input_names))
         if not (isfinite(value) and value >= 0):
@@ -57,7 +57,7 @@ def noise_densities(system: System, noise: Mapping[str, float]) -> tuple[list[in
     return list(found), np.array(list(found.values()), dtype=np.float64)
 
 
-def _named(name: str, known: Sequence[str]) -> list[int]:
+def named(name: str, known: Sequence[str]) -> list[int]:
     """Places of the names that are this one, or begin with it and a dot."""
     return [i for i, entry in enumerate(known) if entry == name or entry.startswith(f"{name}.")]
 
@@ -79,7 +79,7 @@ def first_covariance(system: System, x0: np.ndarray, P0: Any, std0: Any) -> np.n
     if isinstance(std0, Mapping):
         deviation, known = np.full(n, np.nan), system.error_names
         for name, value in std0.items():
-            some = _named(name, known)
+            some = named(name, known)
             if not some:
                 blocks = dict.fromkeys(entry.rpartition(".")[0] or entry for entry in known)
                 raise UnknownNameError(unknown_name("block or error", name, [*blocks, *known]))
