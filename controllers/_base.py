@@ -6,13 +6,14 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import check_shape
+from lgcontrol.codegen import ModelFunction, check_shape
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.optimal import points_of, sample_reference
 from lgcontrol.simulation import CallStatus
@@ -22,6 +23,7 @@ from ._goal import GoalMemory
 
 # Share of a period by which the numbers near a time may be apart: later clocks tell no periods.
 CLOCK_ROUNDING = 1e-3
+EXPORT_EXAMPLES = 5  # test vectors of an exported law
 
 
 @dataclass(frozen=True)
@@ -227,6 +229,66 @@ class Controller(ABC):
         self._p = self._values.at(float(t))
         if x is not None:
             check_shape("x", x, (self.system.state.nq,), finite=False)
+
+    def export_c(self, folder: str | Path, *, name: str | None = None) -> Path:
+        """Write the law as one function in plain C99, for firmware; see `ModelFunction.export_c`.
+
+        Its arguments are the measured state, the reference (state and all inputs, and its rate
+        where the law feeds that forward) and the parameters, its result are the controls. What is
+        no number is not caught there: firmware checks its measurements.
+
+        Parameters
+        ----------
+        folder : path
+            New, empty, or exported before and not changed since.
+        name : str, optional
+            Of the C function and its files; that of the system and the controller if left out.
+
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        FileExistsError
+            If the folder holds anything that was not exported, or was changed since.
+        NotImplementedError
+            If this controller, or what it does at the bounds, has no C code; the message says what
+            has.
+        """
+        system, law = self.system, self._exported_law()
+        state = system.state
+        labels = {
+            "x": list(zip(state.coordinate_names, state.coordinate_units, strict=True)),
+            "u_ref": [(entry.name, entry.unit) for entry in system.inputs],
+            "p": [(entry.name, entry.unit) for entry in system.parameters],
+            "u": [(system.inputs[i].name, system.inputs[i].unit) for i in self._controls],
+        }
+        labels["x_ref"] = labels["x"]
+        rng = np.random.default_rng(0)
+        examples = []
+        for _ in range(EXPORT_EXAMPLES):
+            drawn = {
+                "t": rng.uniform(0, 1), "x_ref": state.random(rng), "u_ref": system.nominal_input,
+                "rate_ref": rng.normal(size=state.dim), "p": self._own,
+            }  # fmt: skip
+            drawn["x"] = state.plus(drawn["x_ref"], rng.normal(size=state.dim))
+            examples.append({key: drawn[key] for key in law.arguments})
+        return law.export_c(
+            folder,
+            name=name or f"{system.name}_{type(self).__name__}",
+            labels={key: value for key, value in labels.items() if key in (*law.arguments, "u")},
+            examples=examples,
+            about=[f"To be called every {self.dt:g} s."],
+        )
+
+    def _exported_law(self) -> ModelFunction:
+        """``(x, x_ref, u_ref, …) → u``, the law as a function without memory."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no C code; LQR has, GeometricPD and ThrustVectorPD with "
+            "saturate=False, and MPC with solver='interior_point'. Laws of your own: a "
+            "ModelFunction has export_c"
+        )
 
     @abstractmethod
     def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:

@@ -14,7 +14,14 @@ from lgcontrol.systems import Parameters, System
 
 from ._allocation import allocate
 from ._base import ControlInfo, Controller
-from ._tracking import MechanicalBlocks, actuation, blocks_of, gains, tracking_acceleration
+from ._tracking import (
+    MechanicalBlocks,
+    actuation,
+    blocks_of,
+    exported_law,
+    gains,
+    tracking_acceleration,
+)
 
 
 class GeometricPD(Controller):
@@ -114,6 +121,19 @@ class GeometricPD(Controller):
         u = start + allocate(now.effect, missing, *bounds)
         self.info = ControlInfo(CallStatus.OK if np.allclose(u, free) else CallStatus.SATURATED)
         return np.clip(u, self._lower, self._upper)
+
+    def _exported_law(self) -> ModelFunction:
+        blocks = self.blocks
+
+        def wanted(x: Any, x_ref: Any, rate_ref: Any, now: Any, drift: Any) -> tuple[Any, Any]:
+            del drift
+            goal = x_ref[blocks.q], x_ref[blocks.v], rate_ref[blocks.dv]
+            asked = self._tracking.function(
+                x[blocks.q], x[blocks.v], *goal, self.stiffness, self.damping
+            )
+            return now[1], asked - now[0]
+
+        return exported_law(self, self._actuation, wanted, is_relative=True)
 
 
 def _tracking(system: System, blocks: MechanicalBlocks) -> ModelFunction:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
+from lgcontrol.codegen import ModelFunction
 from lgcontrol.optimal import Regulator, TrajectoryRegulator, lqr, sample_reference, tvlqr
 from lgcontrol.systems import Parameters, ParameterValues, System, Trajectory, sample_time
 
@@ -99,6 +101,21 @@ class LQR(Controller):
         error = self.system.error(x, goal.x[0])
         u = goal.u[0, self._controls] - self.regulator.K @ error
         return self._saturate(u) if self.saturate else u
+
+    def _exported_law(self) -> ModelFunction:
+        system, sym = self.system, self.system.symbol.sym
+        x, x_ref = sym("x", system.state.nq), sym("x_ref", system.state.nq)
+        u_ref = sym("u_ref", system.n_inputs)
+        error = system.error(x, x_ref)
+        u = u_ref[self._controls.tolist()] - ca.DM(self.regulator.K) @ error
+        if self.saturate:
+            u = ca.fmin(ca.fmax(u, self._lower), self._upper)
+        names = ["x", "x_ref", "u_ref"]
+        return ModelFunction(
+            ca.Function("lqr", [x, x_ref, u_ref], [ca.densify(u)], names, ["u"]),
+            shapes={"x": x.shape[:1], "x_ref": x.shape[:1], "u_ref": u_ref.shape[:1],
+                    "u": u.shape[:1]},
+        )  # fmt: skip
 
 
 class TVLQR(Controller):

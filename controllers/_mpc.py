@@ -17,6 +17,7 @@ from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.integrators import Method
 from lgcontrol.optimal import (
     Bound,
+    ExportCase,
     InteriorPointSolver,
     OptimalControlProblem,
     OptimalSolution,
@@ -26,9 +27,8 @@ from lgcontrol.optimal import (
     make_solver,
     moves,
     sample_reference,
+    starts_of,
 )
-from lgcontrol.optimal._export import Case
-from lgcontrol.optimal._guess import starts_of
 from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import Parameter, Parameters, ParameterValues, System, Trajectory
 
@@ -451,7 +451,7 @@ class MPC(Controller):
             return self.solver.export_c(folder, **options)  # which says what is missing
         return self.solver.export_c(folder, **options, cases=[self._case(word, x0, calls)])
 
-    def _case(self, word: str, x0: ArrayLike | None, calls: int) -> Case:
+    def _case(self, word: str, x0: ArrayLike | None, calls: int) -> ExportCase:
         """Calls from a fresh start along a nominal closed loop."""
         system, other = self.system, self._copy()
         other._take(self.problem)
@@ -473,7 +473,7 @@ class MPC(Controller):
             answers.append(u)
             statuses.append(other.info.status.name)
             x = self._move(t[k], x, system.full_input(u), self.dt)
-        return Case(t, np.array(states), np.array(answers), statuses)
+        return ExportCase(t, np.array(states), np.array(answers), statuses)
 
     def task_errors(
         self, times: np.ndarray, x: np.ndarray, reference: Any = None
@@ -552,7 +552,7 @@ class MPC(Controller):
         ]
         best = min(solutions, key=lambda solution: np.nan_to_num(solution.cost, nan=np.inf))
         self._found = self.solver.solve(
-            x, guess=best, max_iterations=self.first_iterations, tolerance=1e-4, **options
+            x, guess=best, max_iterations=self.first_iterations, tolerance=1e-6, **options
         )
         self.info = MPCInfo.of(self._found, time.perf_counter() - began)
         return self._found

@@ -15,7 +15,7 @@ from lgcontrol.systems import Parameters, System
 
 from ._allocation import allocate
 from ._base import ControlInfo, Controller
-from ._tracking import actuation, blocks_of, gains, tracking_acceleration
+from ._tracking import actuation, blocks_of, exported_law, gains, tracking_acceleration
 
 # Share of its largest singular value above which a thrust along another axis is not ignored.
 ONE_AXIS = 1e-6
@@ -140,6 +140,18 @@ class ThrustVectorPD(Controller):
         u = allocate(effect, wanted, self._lower, self._upper, PRIORITY)
         self.info = ControlInfo(CallStatus.OK if np.allclose(u, free) else CallStatus.SATURATED)
         return u
+
+    def _exported_law(self) -> ModelFunction:
+        blocks, frame = self.blocks, ca.DM(self._frame)
+
+        def wanted(x: Any, x_ref: Any, rate_ref: Any, now: Any, drift: Any) -> tuple[Any, Any]:
+            q, v = blocks.q, blocks.v
+            lift, turn = self._law.function(
+                x[q], x[v], drift[:3], x_ref[q], x_ref[v], rate_ref[blocks.dv]
+            )
+            return frame @ now[1], ca.vertcat(lift, frame[1:, 3:] @ (turn - drift[3:]))
+
+        return exported_law(self, self._actuation, wanted, is_relative=False)
 
     def _find_axis(self) -> np.ndarray:
         """Body axis along which all controls push, signed so that they push forward together."""

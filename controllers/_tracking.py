@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import casadi as ca
@@ -155,6 +155,53 @@ def actuation(system: System, blocks: MechanicalBlocks) -> ModelFunction:
         }  # fmt: skip
         system._cache[key] = ModelFunction(function, shapes=shapes)
     return system._cache[key]
+
+
+def exported_law(
+    controller: Any,
+    actuation: ModelFunction,
+    wanted: Callable[..., tuple[Any, Any]],
+    *,
+    is_relative: bool,
+) -> ModelFunction:
+    """``(t, x, x_ref, rate_ref, u_ref, p) → u``: the controls of least size that do what is wanted.
+
+    Parameters
+    ----------
+    controller : Controller
+        Its controls are not bounded: what gives way at bounds has no closed form.
+    actuation : ModelFunction
+    wanted : callable
+        ``(x, x_ref, rate_ref, (rate, effect), drift) → effect, wanted``; the drift is the rate
+        without controls.
+    is_relative : bool
+        Whether what is wanted is to be added to the effect of the reference's controls.
+    """
+    if controller.saturate:
+        name = type(controller).__name__
+        raise NotImplementedError(
+            f"{name} with saturate=True solves a bounded least-squares problem at the bounds, "
+            f"which has no C code: export {name}(…, saturate=False) and clip its controls, or an "
+            "MPC with solver='interior_point', which knows the bounds"
+        )
+    system, sym = controller.system, controller.system.symbol.sym
+    controls = system.input_index("control").tolist()
+    sizes = {
+        "x": system.state.nq, "x_ref": system.state.nq, "rate_ref": system.state.dim,
+        "u_ref": system.n_inputs, "p": system.n_parameters,
+    }  # fmt: skip
+    t, values = sym("t"), {name: sym(name, size) for name, size in sizes.items()}
+    x, x_ref, rate_ref, u_ref, p = values.values()
+    now = actuation.function(t, x, u_ref, p)
+    start = u_ref[controls]
+    effect, missing = wanted(x, x_ref, rate_ref, now, now[0] - now[1] @ start)
+    u = effect.T @ ca.solve(effect @ effect.T, missing)
+    result = ca.densify(start + u if is_relative else u)
+    shapes: dict[str, Any] = {name: (size,) for name, size in sizes.items()}
+    return ModelFunction(
+        ca.Function("law", [t, *values.values()], [result], ["t", *sizes], ["u"]),
+        shapes=shapes | {"t": (), "u": (len(controls),)},
+    )
 
 
 def gains(frequency: Any, damping_ratio: Any, size: int) -> tuple[np.ndarray, np.ndarray]:

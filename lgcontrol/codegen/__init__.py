@@ -31,6 +31,7 @@ from ._compile import prepare as prepare
 from ._compiler import BuildError as BuildError
 from ._compiler import Compiler as Compiler
 from ._compiler import find_compiler as find_compiler
+from ._emit import c_number as c_number
 from ._folder import UnsafeFolder as UnsafeFolder
 from ._in_place import InPlaceCall as InPlaceCall
 from ._library import find_or_build as find_or_build
@@ -38,6 +39,15 @@ from ._library import key_of as key_of
 from ._linear import solve_linear as solve_linear
 from ._model_function import ModelFunction as ModelFunction
 from ._notice import notice as notice
+from ._package import C99_HINTS as C99_HINTS
+from ._package import C_EXAMPLE_HEAD as C_EXAMPLE_HEAD
+from ._package import CVector as CVector
+from ._package import c_comment as c_comment
+from ._package import c_identifier as c_identifier
+from ._package import c_places as c_places
+from ._package import c_table as c_table
+from ._package import cmake_lists as cmake_lists
+from ._package import write_package as write_package
 from ._policy import compile_policy as compile_policy
 from ._policy import set_compile_policy as set_compile_policy
 from ._symmetric import factor_symmetric as factor_symmetric

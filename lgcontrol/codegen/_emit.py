@@ -179,7 +179,7 @@ def _read(function: ca.Function) -> _Graph:
         if operation == ca.OP_INPUT:
             leaves[k] = f"a{source[0]}[{source[1]}]"
         elif operation == ca.OP_CONST:
-            leaves[k] = f"lg_const({literal(function.instruction_constant(k))})"
+            leaves[k] = f"lg_const({c_number(function.instruction_constant(k))})"
         else:
             operations.append((k, EXPRESSIONS[operation], [held[i] for i in source]))
         held[target[0]] = k
@@ -272,7 +272,18 @@ class _Slots:
         self._free += self._ends.pop(piece - 1, [])
 
 
-def literal(value: float) -> str:
+def c_number(value: float) -> str:
+    """A number as a C constant that is read as the same one.
+
+    Parameters
+    ----------
+    value : float
+
+    Examples
+    --------
+    >>> c_number(0.1), c_number(float("-inf"))
+    ('0.1', '-INFINITY')
+    """
     if math.isnan(value):
         return "NAN"
     if math.isinf(value):

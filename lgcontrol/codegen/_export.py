@@ -4,42 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ._number import scalar_prelude
 from ._package import (
-    EXAMPLE_HEAD,
-    Vector,
-    banner,
-    cmake,
-    described,
-    identifier,
-    table,
+    C99_HINTS,
+    C_EXAMPLE_HEAD,
+    CVector,
+    c_comment,
+    c_identifier,
+    c_places,
+    c_table,
+    cmake_lists,
     write_package,
 )
 
-if TYPE_CHECKING:
-    from ._model_function import ModelFunction
+# A ModelFunction, which knows this file.
+Exported = Any
 
 # Test vectors that are drawn where the caller gives none.
 EXAMPLES = 5
 
-C99 = """\
-#ifndef __GNUC__
-#define __attribute__(x) /* only hints */
-#endif
-"""
-
 
 def prelude() -> str:
     """Operations of generated code on double, without what allocates memory."""
-    return C99 + scalar_prelude().replace("#include <stdlib.h>\n", "")
+    return C99_HINTS + scalar_prelude().replace("#include <stdlib.h>\n", "")
 
 
 def export_function(
-    function: ModelFunction,
+    function: Exported,
     folder: str | Path,
     name: str | None,
     labels: Mapping[str, Sequence[tuple[str, str]]],
@@ -47,7 +42,7 @@ def export_function(
     about: Sequence[str],
 ) -> Path:
     """Write a function as C; see `ModelFunction.export_c`."""
-    program, name = function._backend.program, identifier(name or function.name)
+    program, name = function._backend.program, c_identifier(name or function.name)
     body = program.body(packed=False) if program.is_ours else None
     if body is None:
         raise NotImplementedError(
@@ -61,7 +56,7 @@ def export_function(
             strict=True,
         )
     )
-    c_names = {key: identifier(key) for key in sizes}
+    c_names = {key: c_identifier(key) for key in sizes}
     for key in set(function.arguments) & set(function.results):
         raise NotImplementedError(f"{function.name}: {key!r} names an argument and a result")
     vectors = [_vector(function, key, c_names[key], sizes[key], labels) for key in sizes]
@@ -86,7 +81,7 @@ def export_function(
     defaults = {key: f"{name}_default_{c_names[key]}" for key in function.defaults if sizes[key]}
     header = "\n".join(
         [
-            banner(
+            c_comment(
                 f"{name}: {function!r}",
                 [
                     *about,
@@ -95,7 +90,7 @@ def export_function(
                 ],
             ),
             f"#ifndef {name.upper()}_H\n#define {name.upper()}_H\n",
-            described(name, vectors),
+            c_places(name, vectors),
             f"#define {name.upper()}_WORK {work} /* doubles of work memory */\n",
             '#ifdef __cplusplus\nextern "C" {\n#endif',
             *(
@@ -113,7 +108,7 @@ def export_function(
             prelude(),
             body.text,
             *(
-                table("double", array, function.defaults[key]).replace("static ", "")
+                c_table("double", array, function.defaults[key]).replace("static ", "")
                 for key, array in defaults.items()
             ),
             f"{signature}\n{{\n  lg_body({', '.join([*given, 'work' if work else '0'])});\n}}\n",
@@ -127,18 +122,18 @@ def export_function(
             f"{name}.c": source,
             f"{name}_test.h": _test_vectors(function, name, c_names, sizes, cases),
             "main.c": _example(function, name, c_names, sizes, scalars, work),
-            "CMakeLists.txt": cmake(name),
+            "CMakeLists.txt": cmake_lists(name),
         },
     )
 
 
 def _vector(
-    function: ModelFunction,
+    function: Exported,
     key: str,
     symbol: str,
     size: int,
     labels: Mapping[str, Sequence[tuple[str, str]]],
-) -> Vector:
+) -> CVector:
     shapes = dict(
         zip(
             function.arguments + function.results,
@@ -151,10 +146,10 @@ def _vector(
     if len(shape) > 1:
         what += f", {' × '.join(map(str, shape))} by columns"
     names, units = zip(*labels[key], strict=True) if labels.get(key) else ((), ())
-    return Vector(symbol, what, size, names, units)
+    return CVector(symbol, what, size, names, units)
 
 
-def _drawn(function: ModelFunction) -> list[dict[str, np.ndarray]]:
+def _drawn(function: Exported) -> list[dict[str, np.ndarray]]:
     """Arguments from a normal distribution; those with a default keep it."""
     rng = np.random.default_rng(0)
     shapes = dict(zip(function.arguments, function.argument_shapes, strict=True))
@@ -169,7 +164,7 @@ def _by_columns(value: Any) -> np.ndarray:
 
 
 def _test_vectors(
-    function: ModelFunction,
+    function: Exported,
     name: str,
     c_names: Mapping[str, str],
     sizes: Mapping[str, int],
@@ -177,7 +172,7 @@ def _test_vectors(
 ) -> str:
     """Arguments and results as NumPy's calls have them."""
     text = [
-        banner(f"{name}: test vectors, a row a call"),
+        c_comment(f"{name}: test vectors, a row a call"),
         "#include <math.h>\n",
         f"enum {{ {name.upper()}_TESTS = {len(cases)} }};\n",
     ]
@@ -192,12 +187,12 @@ def _test_vectors(
             rows = key in function.transposed
             columns[key].append(np.ravel(value) if rows else _by_columns(value))
     for key, rows in columns.items():
-        text.append(table("double", f"test_{c_names[key]}", np.array(rows)))
+        text.append(c_table("double", f"test_{c_names[key]}", np.array(rows)))
     return "\n".join(text)
 
 
 def _example(
-    function: ModelFunction,
+    function: Exported,
     name: str,
     c_names: Mapping[str, str],
     sizes: Mapping[str, int],
@@ -232,7 +227,7 @@ def _example(
 /* Example of {name}: prints sizes and checks the test vectors. */
 #include "{name}.h"
 #include "{name}_test.h"
-{EXAMPLE_HEAD}
+{C_EXAMPLE_HEAD}
 int main(void)
 {{
 {body}

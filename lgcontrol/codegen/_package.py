@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._emit import literal
+from ._emit import c_number
 
 # What a folder holds that was written here, with hashes in the format of `sha256sum -c`.
 MANIFEST = "MANIFEST.sha256"
@@ -29,7 +29,7 @@ _RESERVED = frozenset(
 )
 
 
-class Vector(NamedTuple):
+class CVector(NamedTuple):
     """A vector of an interface: what stands where.
 
     Attributes
@@ -50,13 +50,26 @@ class Vector(NamedTuple):
     units: Sequence[str] = ()
 
 
-def identifier(name: str) -> str:
+def c_identifier(name: str) -> str:
     """A name as a C identifier in lower case.
+
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    str
 
     Raises
     ------
     ValueError
         If nothing of it can stand in one.
+
+    Examples
+    --------
+    >>> c_identifier("Space arm, 2"), c_identifier("sin")
+    ('space_arm_2', 'f_sin')
     """
     text = re.sub(r"[^0-9A-Za-z]+", "_", name).strip("_").lower()
     if not text:
@@ -66,22 +79,39 @@ def identifier(name: str) -> str:
     return text
 
 
-def banner(title: str, lines: Sequence[str] = ()) -> str:
-    """Comment at the head of a file."""
+def c_comment(title: str, lines: Sequence[str] = ()) -> str:
+    """Comment at the head of a file.
+
+    Parameters
+    ----------
+    title : str
+    lines : sequence of str
+    """
     return "\n".join([f"/* {title}", *(f" * {line}".rstrip() for line in lines), " */", ""])
 
 
-def described(prefix: str, vectors: Sequence[Vector]) -> str:
-    """Size and places of vectors as C constants, with their units."""
+def c_places(prefix: str, vectors: Sequence[CVector]) -> str:
+    """Size and places of vectors as C constants, with their units.
+
+    Parameters
+    ----------
+    prefix : str
+        Of all names.
+    vectors : sequence of CVector
+
+    Returns
+    -------
+    str
+    """
     text = []
     for vector in vectors:
         count, own = vector.size, f"{prefix}_{vector.symbol}".upper()
-        numbers = "a number" if count == 1 else f"{count} numbers"
+        numbers = {0: "none", 1: "a number"}.get(count, f"{count} numbers")
         text.append(f"/* {vector.symbol}: {vector.what}; {numbers} */")
         if not vector.names:
             continue
         entries = [f"{own}_{_upper(name)}" for name in vector.names]
-        wide = max(map(len, entries)) + len(str(count)) + 5
+        wide = max(len(f"  {entry} = {k},") for k, entry in enumerate(entries))
         text.append("enum {")
         for k, (entry, unit) in enumerate(zip(entries, vector.units, strict=True)):
             comma = "," if k < count - 1 else ""
@@ -95,10 +125,23 @@ def _upper(name: str) -> str:
     return re.sub(r"[^0-9A-Za-z]+", "_", name).strip("_").upper() or "_"
 
 
-def table(kind: str, name: str, values: np.ndarray) -> str:
-    """A constant array of C; one zero where there are no values."""
+def c_table(kind: str, name: str, values: np.ndarray) -> str:
+    """A constant array of C; one zero where there are no values.
+
+    Parameters
+    ----------
+    kind : str
+        Type of its entries, ``"double"`` or one of integers.
+    name : str
+    values : ndarray
+        Taken row by row.
+
+    Returns
+    -------
+    str
+    """
     flat = np.asarray(values).ravel()
-    entries = [literal(v) for v in flat] if kind == "double" else [str(int(v)) for v in flat]
+    entries = [c_number(v) for v in flat] if kind == "double" else [str(int(v)) for v in flat]
     lines = _wrapped(entries or ["0"])
     return f"static const {kind} {name}[{max(1, len(entries))}] = {{\n{lines}\n}};\n"
 
@@ -113,8 +156,18 @@ def _wrapped(entries: list[str]) -> str:
     return "\n".join([*lines, line]).rstrip(",")
 
 
-def cmake(name: str) -> str:
-    """CMakeLists.txt of a library and its example, which is its test."""
+def cmake_lists(name: str) -> str:
+    """CMakeLists.txt of a library and its example, which is its test.
+
+    Parameters
+    ----------
+    name : str
+        Of the library and its files.
+
+    Returns
+    -------
+    str
+    """
     return f"""\
 cmake_minimum_required(VERSION 3.10)
 project({name} C)
@@ -145,8 +198,14 @@ add_test(NAME {name}_agrees COMMAND {name}_example)
 """
 
 
-# Parts of every example: the size of the program, and the comparison with the test vectors.
-EXAMPLE_HEAD = """\
+C99_HINTS = """\
+#ifndef __GNUC__
+#define __attribute__(x) /* only hints */
+#endif
+"""
+"""What stands before generated code, so that every C99 compiler reads it."""
+
+C_EXAMPLE_HEAD = """\
 #include <math.h>
 #include <stdio.h>
 

@@ -6,7 +6,7 @@ import re
 
 import casadi as ca
 
-from ._emit import EXPRESSIONS, Body, emit_function, literal
+from ._emit import EXPRESSIONS, Body, c_number, emit_function
 from ._tape import Tape
 
 # One case of the switch for each kind of step. `t` points to the numbers of the step, the places in
@@ -154,7 +154,7 @@ def emit_tape(function: ca.Function, tape: Tape, *, packed: bool) -> Body:
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
     names = [f"const V *restrict a{i}" for i in range(function.n_in())]
     names += ["V *restrict r"] if packed else [f"V *restrict r{i}" for i in range(len(sizes))]
-    constants = ", ".join(map(literal, tape.constants or [0.0]))
+    constants = ", ".join(map(c_number, tape.constants or [0.0]))
     lines = [
         _LOOPS + _COPY,
         _COMBINE if any(name.startswith("multiply") for name in kinds) else "",

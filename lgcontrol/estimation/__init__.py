@@ -2,9 +2,12 @@
 
 from ..simulation import Estimator as Estimator
 from ..simulation import FullEstimator as FullEstimator
+from ._attitude import AttitudeHeading as AttitudeHeading
+from ._attitude import attitude_model as attitude_model
 from ._consistency import Consistency as Consistency
 from ._consistency import chi_squared_band as chi_squared_band
 from ._consistency import nees as nees
+from ._driven import SensorDriven as SensorDriven
 from ._ekf import EKF as EKF
 from ._filter import Filter as Filter
 from ._inertial import inertial_navigation as inertial_navigation
@@ -18,6 +21,7 @@ from ._measurements import depth as depth
 from ._measurements import dvl as dvl
 from ._measurements import encoders as encoders
 from ._measurements import gnss as gnss
+from ._measurements import imu as imu
 from ._measurements import landmark_position as landmark_position
 from ._measurements import magnetic_heading as magnetic_heading
 from ._measurements import magnetometer as magnetometer

@@ -48,16 +48,11 @@ def attitude_model(
         Measured inputs "gyro.x" …, "accelerometer.x" …, "magnetometer.x" … (any unit); noise inputs
         "gyro_bias_walk", and "gyro_scale", "accelerometer_scale" in proportion to what is measured.
     """
+    units = {"gyro": "rad/s", "accelerometer": "m/s²", "magnetometer": "",
+             "gyro_bias_walk": "rad/s²", "gyro_scale": "", "accelerometer_scale": ""}  # fmt: skip
     inputs = [
-        Input(f"{name}.{axis}", unit, role=role)
-        for name, unit, role in (
-            ("gyro", "rad/s", "measured"),
-            ("accelerometer", "m/s²", "measured"),
-            ("magnetometer", "", "measured"),
-            ("gyro_bias_walk", "rad/s²", "noise"),
-            ("gyro_scale", "", "noise"),
-            ("accelerometer_scale", "", "noise"),
-        )
+        Input(f"{name}.{axis}", unit, role="measured" if k < 3 else "noise")
+        for k, (name, unit) in enumerate(units.items())
         for axis in "xyz"
     ]
 

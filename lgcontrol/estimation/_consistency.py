@@ -73,7 +73,7 @@ def nees(error: Any, P: Any, entries: Any = slice(None)) -> np.ndarray:
 
     Examples
     --------
-    >>> nees([1.0, 2.0], np.diag([1.0, 4.0]))
+    >>> float(nees([1.0, 2.0], np.diag([1.0, 4.0])))
     1.0
     """
     error = check_shape("error", error, (None,), batch=True, finite=False)[..., entries]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import casadi as ca
@@ -9,7 +10,7 @@ import numpy as np
 
 from ..codegen import Value, solve_symmetric
 from ..integrators import Method
-from ..systems import BoundMeasurement
+from ..systems import BoundMeasurement, Measurement, System
 from ._filter import Filter
 
 
@@ -21,8 +22,7 @@ class EKF(Filter):
 
     Parameters
     ----------
-    system, measurements, x0, P0, std0, noise, method, error, reset, p, gate, robust, lockout, \
-settle, window
+    system, measurements, x0, P0
         See `Filter`.
     covariance_method : str or Method, optional
         Step whose derivatives move the covariance; that of the state if left out. "euler" is three
@@ -31,6 +31,9 @@ settle, window
     iterations : int
         Rounds of Gauss–Newton at each measurement: one for the EKF, some five for the iterated one,
         which large first errors need.
+    **options
+        ``std0``, ``noise``, ``method``, ``error``, ``reset``, ``p``, ``gate``, ``robust``,
+        ``lockout``, ``settle``, ``window`` of `Filter`.
 
     Examples
     --------
@@ -55,16 +58,20 @@ settle, window
 
     def __init__(
         self,
-        *arguments: Any,
+        system: System[Any],
+        measurements: Iterable[Measurement],
+        x0: Any = None,
+        P0: Any = None,
+        *,
         covariance_method: str | Method | None = None,
         iterations: int = 1,
-        **named: Any,
+        **options: Any,
     ) -> None:
         if iterations < 1:
             raise ValueError(f"iterations must be at least 1, got {iterations}")
         self.iterations = iterations
         self.covariance_method = covariance_method
-        super().__init__(*arguments, **named)
+        super().__init__(system, measurements, x0, P0, **options)
 
     def _covariance(self, lower: np.ndarray) -> np.ndarray:
         below = np.tril(lower, -1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from math import inf, isfinite
 from typing import Any, Literal, NamedTuple
@@ -18,7 +18,6 @@ from ..codegen import (
     UnknownNameError,
     Value,
     chain,
-    check_shape,
     trace,
     unknown_name,
 )
@@ -28,6 +27,7 @@ from ..integrators import Method
 from ..systems import BoundMeasurement, Measurement, System, step_derivatives
 from ..systems._tracing import complete_parameters
 from ._carried import Carried
+from ._given import bind_all, first_covariance, for_each, gate_threshold, noise_densities
 from ._innovations import Said
 from ._log import Log, Rows, whole_steps
 from ._normal import Whitened, whiten
@@ -44,7 +44,7 @@ LARGEST = 1e300  # what is not below, NaN as well, counts as not finite
 OFF_UNIT = 0.1  # squared length of a unit vector is off by more: no rounding, another unit or order
 SAME_TIME = 1e-9  # two times that differ by less, s, are the same
 SMALLEST_STEP = 1e-15  # s; white noise over no time is none
-LONG = 2000  # intervals of a log from which on the loop over it is compiled
+LONG = 10_000  # intervals of a log from which on the loop over it is compiled
 WEIGHTED_FROM = 0.95  # probability up to which robust weights leave a measurement as it is
 
 
@@ -119,28 +119,31 @@ class Filter(ABC):
                 'use error="left"'
             )
         self.system = system
-        self.measurements: dict[str, BoundMeasurement] = _bound(system, measurements)
+        self.measurements: dict[str, BoundMeasurement] = bind_all(system, measurements)
         self.error: Error = error
         self.has_reset = reset
         self.method = method
         self.p: np.ndarray = complete_parameters(system, p)
         names = list(self.measurements)
-        self._gates = {k: _threshold(k, v, self._dim(k)) for k, v in _each(gate, names).items()}
-        self._weights = _each(robust, names)
+        self._numbers = {name: k for k, name in enumerate(names)}
+        self._gates = {
+            k: gate_threshold(k, v, self._dim(k)) for k, v in for_each(gate, names).items()
+        }
+        self._weights = for_each(robust, names)
         for weight in self._weights.values():
             if weight not in ("huber", "cauchy"):
                 raise UnknownNameError(unknown_name("robust", weight, ("huber", "cauchy")))
         if lockout < 1 or settle < 0:
             raise ValueError(f"lockout must be at least 1, settle 0; got {lockout}, {settle}")
         self.lockout, self.settle = lockout, settle
-        self._noisy, self.densities = _densities(system, noise or {})
+        self._noisy, self.densities = noise_densities(system, noise or {})
         self.noise_scale: np.ndarray = np.ones(len(names))
         delays = [bound.measurement.delay for bound in self.measurements.values()]
         self.window = max(delays, default=0.0) if window is None else float(window)
         self._carried = Carried(system.state.nq, system.n_errors, len(names), system.n_inputs)
         start = system.state.identity if x0 is None else x0
         self.x0: np.ndarray = check_element("x0", start, system.state)
-        self.P0: np.ndarray = _first_covariance(system, self.x0, P0, std0)
+        self.P0: np.ndarray = first_covariance(system, self.x0, P0, std0)
         self.reset()
 
     # The estimate
@@ -241,7 +244,12 @@ class Filter(ABC):
         if measurement not in self.measurements:
             raise UnknownNameError(unknown_name("measurement", measurement, self.measurements))
         bound = self.measurements[measurement]
-        y = check_shape(f"measurement {measurement!r}", y, (bound.group.nq,), finite=False)
+        y = np.asarray(y, dtype=np.float64)
+        if y.shape != (bound.group.nq,):
+            raise ValueError(
+                f"measurement {measurement!r} has shape {y.shape}, expected ({bound.group.nq},): "
+                f"coordinates on {bound.group}"
+            )
         now = self.t if self.t is not None else t if t is not None else 0.0
         taken = now - bound.measurement.delay if t is None else float(t)
         if self.t is None:
@@ -271,12 +279,10 @@ class Filter(ABC):
 
     def _correct(self, name: str, y: np.ndarray) -> UpdateStatus:
         self._remember(_Event(self.t or 0.0, self._z, name, y, 0.0))
-        k = list(self.measurements).index(name)
-        made = self._updates[name](self._z, self.t, self.p, y, self.noise_scale[k])
-        self._z = made.z_next
-        said = Said.of(made.said)
-        status = UpdateStatus(int(said.status))
-        self.info = {"measurement": name, "status": status.name.lower(), "nis": float(said.nis)}
+        k = self._numbers[name]
+        self._z, said = self._updates[name](self._z, self.t, self.p, y, self.noise_scale[k])
+        status = UpdateStatus(int(said[-1]))
+        self.info = {"measurement": name, "status": status.word, "nis": float(said[-3])}
         return status
 
     def _remember(self, event: _Event) -> None:
@@ -313,9 +319,9 @@ class Filter(ABC):
         return status
 
     def _count(self, what: str, status: PredictStatus | UpdateStatus) -> None:
-        self.counts[what][status.name.lower()] += 1
+        self.counts[what][status.word] += 1
         if isinstance(status, UpdateStatus) and status > UpdateStatus.SINGULAR:
-            self.info = {"measurement": what, "status": status.name.lower(), "nis": np.nan}
+            self.info = {"measurement": what, "status": status.word, "nis": np.nan}
 
     def summary(self) -> str:
         """Say how often what became of intervals and measurements."""
@@ -343,22 +349,25 @@ class Filter(ABC):
         EstimationResult
         """
         rows = Rows.of(log, self.system, self.measurements)
-        step = self._row
-        whole = chain(
-            step, len(rows.t), carry=("z", "z_next"), each=["t", "dt", "u", "y", "present"]
-        )
         start = self.start(x0, P0)
-        batch = np.broadcast_shapes(start.shape[:-1], rows.batch)
-        items = int(np.prod(batch, dtype=int))
+        whole = self._loop(len(rows.t))
+        items = int(np.prod(np.broadcast_shapes(start.shape[:-1], rows.batch), dtype=int))
         if items * len(rows.t) >= LONG:
             compile_functions(whole, batch=items > 1)
-        made = whole(
-            start, rows.t[:, None], rows.dt[:, None], rows.u, rows.y, rows.present, self.p,
-            self.densities, self.noise_scale,
-        )  # fmt: skip
+        made = self._evaluate(whole, rows, start)
         return EstimationResult.of(
             self.system, self.measurements, self.covariances, rows, made.z_next, made.said
         )
+
+    def _loop(self, count: int) -> ModelFunction:
+        each = ["t", "dt", "u", "y", "present"]
+        return chain(self._row, count, carry=("z", "z_next"), each=each)
+
+    def _evaluate(self, whole: ModelFunction, rows: Rows, start: np.ndarray) -> Any:
+        return whole(
+            start, rows.t[:, None], rows.dt[:, None], rows.u, rows.y, rows.present, self.p,
+            self.densities, self.noise_scale,
+        )  # fmt: skip
 
     # Expressions
 
@@ -651,82 +660,3 @@ def _noise_factor(bound: BoundMeasurement, t: Value, x: Value, u: Value, p: Valu
     scale = bound.scale(t, x, u, p)
     factors = [scale[i if scale.numel() > 1 else 0] for i in range(bound.group.dim)]
     return ca.diag(ca.vertcat(*factors)) @ L
-
-
-def _bound(system: System, measurements: Iterable[Measurement]) -> dict[str, BoundMeasurement]:
-    if isinstance(measurements, Measurement):
-        raise TypeError("measurements must be a list: write [measurement]")
-    found: dict[str, BoundMeasurement] = {}
-    for measurement in measurements:
-        if measurement.name in (*found, "predict"):
-            raise ValueError(f"two measurements are called {measurement.name!r}")
-        found[measurement.name] = measurement.bind(system)
-    return found
-
-
-def _each(value: Any, names: list[str]) -> dict[str, Any]:
-    """Values by measurement, from one for all or a mapping."""
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        return dict.fromkeys(names, value)
-    for name in value:
-        if name not in names:
-            raise UnknownNameError(unknown_name("measurement", name, names))
-    return dict(value)
-
-
-def _threshold(name: str, probability: float, m: int) -> float:
-    if not 0 < probability < 1:
-        raise ValueError(f"gate of {name!r} is a probability between 0 and 1, got {probability}")
-    return float(scipy.stats.chi2.ppf(probability, m))
-
-
-def _densities(system: System, noise: Mapping[str, float]) -> tuple[list[int], np.ndarray]:
-    found: dict[int, float] = {}
-    for name, value in noise.items():
-        some = _named(name, system.input_names)
-        if not some:
-            raise UnknownNameError(unknown_name("input", name, system.input_names))
-        if not (isfinite(value) and value >= 0):
-            raise ValueError(f"density of the noise of {name!r} must not be negative, got {value}")
-        found |= dict.fromkeys(some, float(value))
-    return list(found), np.array(list(found.values()), dtype=np.float64)
-
-
-def _named(name: str, known: Sequence[str]) -> list[int]:
-    """Places of the names that are this one, or begin with it and a dot."""
-    return [i for i, entry in enumerate(known) if entry == name or entry.startswith(f"{name}.")]
-
-
-def _first_covariance(system: System, x0: np.ndarray, P0: Any, std0: Any) -> np.ndarray:
-    n = system.n_errors
-    if (P0 is None) == (std0 is None):
-        raise ValueError(
-            "give P0, the covariance of system.error(truth, x0), or std0, its deviations"
-        )
-    if P0 is not None:
-        P = check_shape("P0", P0, (n, n))
-        values = np.linalg.eigvalsh((P + P.T) / 2)
-        size = np.abs(P).max(initial=0.0)
-        if np.abs(P - P.T).max(initial=0.0) > 1e-9 * size or values.min() < -1e-12 * size:
-            raise ValueError(f"P0 must be symmetric without negative eigenvalues, got {P}")
-        return (P + P.T) / 2
-    if isinstance(std0, Mapping):
-        deviation, known = np.full(n, np.nan), system.error_names
-        for name, value in std0.items():
-            some = _named(name, known)
-            if not some:
-                blocks = dict.fromkeys(entry.rpartition(".")[0] or entry for entry in known)
-                raise UnknownNameError(unknown_name("block or error", name, [*blocks, *known]))
-            deviation[some] = value
-        missing = [system.error_names[i] for i in np.flatnonzero(np.isnan(deviation))]
-        if missing:
-            raise ValueError(f"std0 lacks {', '.join(missing)}")
-    else:
-        given = np.asarray(std0, dtype=np.float64)
-        deviation = check_shape("std0", np.broadcast_to(given, (n,)) if not given.ndim else given,
-                                (n,))  # fmt: skip
-    if (deviation < 0).any():
-        raise ValueError(f"std0 must not be negative, got {std0}")
-    return np.diag(deviation**2)

@@ -12,6 +12,7 @@ import numpy as np
 from ..codegen import UnknownNameError, Value, check_shape, unknown_name
 from ..groups import SE2, SE3, SE23, SO2, SO3, LieGroup, Product, Rn
 from ..systems import Measurement, System, block_slices
+from ._inertial import STANDARD_GRAVITY
 
 _AXES = "xyz"
 
@@ -46,9 +47,8 @@ def gnss(
     >>> from lgcontrol.estimation import odometry
     >>> cart = odometry()
     >>> fix = gnss(cart, lever_arm=[1, 0], std_discrete=0.1).bind(cart)
-    >>> fix.derivatives(0.0, cart.state.identity, np.zeros(3), []).C
-    array([[1., 0., 0.],
-           [0., 1., 1.]])
+    >>> fix.function(0.0, cart.state.identity, np.zeros(3), [])
+    array([1., 0.])
     """
     body = _Body.of(system, block)
     arm = _point("lever_arm", lever_arm, body.size)
@@ -84,7 +84,15 @@ def altimeter(
 def depth(
     system: System[Any], block: str | None = None, *, name: str = "depth", **options: Any
 ) -> Measurement:
-    """Depth below the origin, of a pressure gauge at a point of the body [m]; see `altimeter`."""
+    """Depth below the origin, of a pressure gauge at a point of the body [m].
+
+    Parameters
+    ----------
+    system, block, name
+        See `gnss`.
+    **options
+        See `altimeter`.
+    """
     above = altimeter(system, block, name=name, **options)
     height = above.h
     below = Rn(1, ("depth",), ("m",))
@@ -111,6 +119,39 @@ def magnetometer(
     return Measurement(
         name, lambda t, x, u, p: body.rotation(x).T @ m + add(x), _vector(3, ""), **noise
     )
+
+
+def imu(
+    system: System[Any], block: str | None = None, *, twist: str = "twist",
+    gravity: float = STANDARD_GRAVITY, name: str = "imu", **noise: Any,
+) -> Measurement:  # fmt: skip
+    """Angular velocity and specific force of a plant in its body frame, ``[ω; v̇ + ω × v − Rᵀ g]``.
+
+    For a simulation, or a filter on the plant's own model; a filter that an IMU drives has it as
+    input (`inertial_navigation`, `SensorDriven`).
+
+    Parameters
+    ----------
+    system, block, twist, name, **noise
+        See `dvl`; six deviations, in rad/s and m/s².
+    gravity : float
+        m/s².
+    """
+    body = _Body.of(system, block, spatial=True)
+    velocity = body.motion(twist)
+    rates = _slices(system)[1]
+    if twist not in rates:
+        raise UnknownNameError(unknown_name("block of the state", twist, rates))
+    start = rates[twist].start
+
+    def h(t: Value, x: Value, u: Value, p: Value) -> Value:
+        v, omega = velocity(x, u)
+        linear = system.f(t, x, u, p)[start : start + 3]
+        up = body.rotation(x).T @ ca.vertcat(0, 0, gravity)
+        return ca.vertcat(omega, linear + ca.cross(omega, v) + up)
+
+    names = [f"{kind}.{axis}" for kind in ("gyro", "accelerometer") for axis in _AXES]
+    return Measurement(name, h, Rn(6, tuple(names), ("rad/s",) * 3 + ("m/s²",) * 3), **noise)
 
 
 def magnetic_heading(

@@ -60,7 +60,7 @@ class EstimationResult:
         ends = rows.t + rows.dt
         counts = rows.counts
         for status, n in zip(*np.unique(said[..., 0], return_counts=True), strict=True):
-            counts["predict"][PredictStatus(int(status)).name.lower()] += int(n)
+            counts["predict"][PredictStatus(int(status)).word] += int(n)
         innovations, column = {}, 1
         for name, bound in measurements.items():
             size = Said.size(bound.group.dim)
@@ -69,11 +69,17 @@ class EstimationResult:
             column += size
             status = parts.status.astype(int)
             unknown = status >= UpdateStatus.NOT_FINITE
-            made = [np.where(unknown[..., None], np.nan, part) for part in parts[:2]]
-            made += [np.where(unknown, np.nan, part) for part in parts[2:4]]
-            innovations[name] = Innovations(ends[places], numbers, *made, status)
+            innovations[name] = Innovations(
+                ends[places],
+                numbers,
+                np.where(unknown[..., None], np.nan, parts.innovation),
+                np.where(unknown[..., None], np.nan, parts.whitened),
+                np.where(unknown, np.nan, parts.nis),
+                np.where(unknown, np.nan, parts.log_likelihood),
+                status,
+            )
             for value, n in zip(*np.unique(status, return_counts=True), strict=True):
-                counts[name][UpdateStatus(int(value)).name.lower()] += int(n)
+                counts[name][UpdateStatus(int(value)).word] += int(n)
         x = z[..., : system.state.nq]
         counts = {name: Counter({k: n for k, n in c.items() if n}) for name, c in counts.items()}
         return cls(system, ends, x, innovations, counts, covariances, z)

@@ -30,6 +30,11 @@ class UpdateStatus(IntEnum):
     FUTURE = 9
 
     @property
+    def word(self) -> str:
+        """As in counts and summaries."""
+        return self._name_.lower()
+
+    @property
     def is_used(self) -> bool:
         """Whether the estimate was corrected."""
         return self in (UpdateStatus.USED, UpdateStatus.WEIGHTED, UpdateStatus.RECOVERED)
@@ -51,3 +56,8 @@ class PredictStatus(IntEnum):
     GAP = 3
     OVERLAP = 4
     REFUSED = 5
+
+    @property
+    def word(self) -> str:
+        """As in counts and summaries."""
+        return self._name_.lower()

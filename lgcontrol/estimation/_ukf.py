@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from ..codegen import Value, solve_symmetric
-from ..systems import BoundMeasurement
+from ..systems import BoundMeasurement, Measurement, System
 from ._filter import Filter
 from ._normal import cholesky
 
@@ -21,11 +22,13 @@ class UKF(Filter):
 
     Parameters
     ----------
-    system, measurements, x0, P0, std0, noise, method, error, reset, p, gate, robust, lockout, \
-settle, window
+    system, measurements, x0, P0
         See `Filter`; P0 must be positive definite.
     alpha : float
         Spread of the points: √n alpha deviations along each column of the factor.
+    **options
+        ``std0``, ``noise``, ``method``, ``error``, ``reset``, ``p``, ``gate``, ``robust``,
+        ``lockout``, ``settle``, ``window`` of `Filter`.
 
     Examples
     --------
@@ -43,11 +46,20 @@ settle, window
     ICRA 2020, algorithms 1 and 2.
     """
 
-    def __init__(self, *arguments: Any, alpha: float = 0.5, **named: Any) -> None:
+    def __init__(
+        self,
+        system: System[Any],
+        measurements: Iterable[Measurement],
+        x0: Any = None,
+        P0: Any = None,
+        *,
+        alpha: float = 0.5,
+        **options: Any,
+    ) -> None:
         if not 0 < alpha <= 1:
             raise ValueError(f"alpha must be positive and at most 1, got {alpha}")
         self.alpha = alpha
-        super().__init__(*arguments, **named)
+        super().__init__(system, measurements, x0, P0, **options)
         if self.system.errors is not None:
             raise ValueError(
                 f"{self.system.name} has constraints: its points would not keep them; use EKF"
@@ -96,10 +108,11 @@ settle, window
     def _moments(self, a: list[Value], b: list[Value]) -> tuple[Value, Value]:
         """Mean of b, and covariance of a with b; both are zero in the middle."""
         _, weight, middle = self._weights_of_points
-        mean_a, mean_b = weight * sum(a), weight * sum(b)
+        all_a, all_b = ca.horzcat(*a), ca.horzcat(*b)
+        mean_a, mean_b = weight * ca.sum2(all_a), weight * ca.sum2(all_b)
         away_a = ca.horzcat(*(entry - mean_a for entry in a))
         away_b = ca.horzcat(*(entry - mean_b for entry in b))
-        return mean_b, weight * away_a @ away_b.T + middle * mean_a @ mean_b.T
+        return mean_b, weight * away_a @ away_b.T + middle * (mean_a @ ca.transpose(mean_b))
 
     def _seen(
         self, bound: BoundMeasurement, t: Value, x: Value, lower: Value, u: Value, p: Value,

@@ -16,6 +16,11 @@ from ._link import LinkDescription as LinkDescription
 from ._mesh_path import resolve_mesh as resolve_mesh
 from ._physics import find_faults as find_faults
 from ._pose import Pose as Pose
+from ._recordings import Recording as Recording
+from ._recordings import read_broad as read_broad
+from ._recordings import read_kitti_imu_gnss as read_kitti_imu_gnss
+from ._recordings import read_plaza as read_plaza
+from ._recordings import read_wifibot as read_wifibot
 from ._robot import RobotDescription as RobotDescription
 from ._shapes import Box as Box
 from ._shapes import Capsule as Capsule

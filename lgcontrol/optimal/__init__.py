@@ -1,6 +1,9 @@
 """Optimal control problems on Lie groups and the solvers behind them."""
 
+from ._export import ExportCase as ExportCase
+from ._guess import starts_of as starts_of
 from ._interior_solver import InteriorPointSolver as InteriorPointSolver
+from ._nlp_solver import NLPSolver as NLPSolver
 from ._outcome import Iteration as Iteration
 from ._outcome import SolveStatus as SolveStatus
 from ._outcome import Violation as Violation

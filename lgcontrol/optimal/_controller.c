@@ -229,10 +229,11 @@ static int improve(lg_mpc *m, double t, const double *x0)
     is_best = fmax(fmax(q.log[1], q.log[2]), q.log[3] - q.log[6]) <= acceptable;
   keep(m, &q);
   if (found.status != LG_NOT_FINITE && found.excess > LG_MPC_EXCESS) {
-    soften(m, &q);
-    q.max_iterations += MORE;
-    const lg_run other = run(m, &q, LG_REAL_TIME, x0);
-    if (other.excess < found.excess) {
+    q.max_iterations = LG_RESCUE, q.tolerance = LG_TOLERANCE;
+    for (int is_soft = 0; is_soft <= 1 && found.excess > LG_MPC_EXCESS; is_soft++) {
+      if (is_soft) soften(m, &q);
+      const lg_run other = run(m, &q, LG_ROLL_OUT, x0);
+      if (!(other.excess < found.excess)) continue;
       found = other;
       if (found.status == LG_STALLED && found.steps == 0)
         is_best = fmax(fmax(q.log[1], q.log[2]), q.log[3] - q.log[6]) <= acceptable;
@@ -268,7 +269,9 @@ static int answer(lg_mpc *m, int status, double u[])
 {
   for (int i = 0; i < NV; i++)
     if (!isfinite(m->u[0][lg_controls[i]])) return hold(m, u);
-  for (int i = 0; i < NV; i++) u[i] = m->last[i] = m->u[0][lg_controls[i]];
+  double low[NV], high[NV];
+  input_limits(m, low, high);
+  for (int i = 0; i < NV; i++) u[i] = m->last[i] = clip(m->u[0][lg_controls[i]], low[i], high[i]);
   m->has_answered = 1;
   return m->status = status;
 }

@@ -11,19 +11,22 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction
-from ..codegen._export import C99
-from ..codegen._package import (
-    EXAMPLE_HEAD,
-    Vector,
-    banner,
-    cmake,
-    described,
-    identifier,
-    table,
+from ..codegen import (
+    C99_HINTS,
+    C_EXAMPLE_HEAD,
+    CVector,
+    ModelFunction,
+    Part,
+    c_comment,
+    c_identifier,
+    c_number,
+    c_places,
+    c_table,
+    cmake_lists,
+    unit_source,
     write_package,
 )
-from ..codegen._unit import Part, unit_source
+from ._guess import STARTS
 from ._interior_point import MORE, Barrier
 from ._kernel import SOURCE, START, Memory, parts_of, sizes_of, start_parts
 from ._stage_model import StageModel
@@ -37,11 +40,9 @@ STATUSES = ("OK", "INFEASIBLE", "UNSOLVED", "HELD")
 # Multipliers, which the next call goes on from.
 _PRICES = ("below", "above", "price", "relief", "equal_price")
 
-_STARTS = {"rest": 1, "reference": 2, "regulators": 4, "policy": 8, "screw": 16}
-
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class ExportCase:
     """Calls of a controller from its start on, one test of an export.
 
     Attributes
@@ -62,7 +63,7 @@ class Case:
 
 
 @dataclass(frozen=True, eq=False)
-class Loop:
+class ExportSetting:
     """How a controller runs.
 
     Attributes
@@ -83,6 +84,8 @@ class Loop:
         Of motions without rows, of others, and of real-time steps.
     excess : float
         Over a hard bound up to which a step keeps it.
+    rescue : int
+        Iterations of a solve where steps do not.
     """
 
     period: float
@@ -97,25 +100,26 @@ class Loop:
     central: Barrier
     real_time: Barrier
     excess: float
+    rescue: int
 
 
 def export_interior_point(
     model: StageModel,
-    loop: Loop,
+    loop: ExportSetting,
     folder: str | Path,
     name: str,
-    cases: Sequence[Case],
+    cases: Sequence[ExportCase],
 ) -> Path:
     """Write a predictive controller as C.
 
     Parameters
     ----------
     model : StageModel
-    loop : Loop
+    loop : ExportSetting
     folder : path
     name : str
         Prefix of all names.
-    cases : sequence of Case
+    cases : sequence of ExportCase
         What the example checks, each from a fresh start.
 
     Returns
@@ -127,7 +131,7 @@ def export_interior_point(
     NotImplementedError
         If a function of the problem is not made of scalar operations.
     """
-    name = identifier(name)
+    name = c_identifier(name)
     curved = loop.second_derivatives and model.curvature is not None
     parts = [p for p in parts_of(model) if curved or "curvature" not in p.name]
     parts += [*start_parts(model), Part("lg_normalize", _normalize(model))]
@@ -138,7 +142,7 @@ def export_interior_point(
         f"{name}.c": "\n".join(
             [
                 '#include "lg_mpc.h"\n',
-                C99,
+                C99_HINTS,
                 functions.replace("#include <stdlib.h>\n", ""),
                 "#define LG_EXPORT static",
                 sizes_of(model, scratch, curved=curved),
@@ -149,8 +153,8 @@ def export_interior_point(
             ]
         ),
         f"{name}_test.h": _test_vectors(cases),
-        "main.c": _EXAMPLE.replace("@head@", EXAMPLE_HEAD),
-        "CMakeLists.txt": cmake(name),
+        "main.c": _EXAMPLE.replace("@head@", C_EXAMPLE_HEAD),
+        "CMakeLists.txt": cmake_lists(name),
     }
     return write_package(folder, {key: _renamed(text, name) for key, text in files.items()})
 
@@ -190,7 +194,7 @@ def _fields(model: StageModel) -> dict[str, tuple[int, ...]]:
     }
 
 
-def _header(model: StageModel, loop: Loop, work: int) -> str:
+def _header(model: StageModel, loop: ExportSetting, work: int) -> str:
     problem, system = model.problem, model.problem.system
     state = system.state
     controls = [system.inputs[i] for i in model.controls]
@@ -201,20 +205,20 @@ def _header(model: StageModel, loop: Loop, work: int) -> str:
     entries: Any = (*system.parameters, *problem.parameters)
     units = {entry.name: entry.unit for entry in entries}
     vectors = [
-        Vector("x", "state", state.nq, state.coordinate_names, state.coordinate_units),
-        Vector("u", "controls, the answer", model.m, [e.name for e in controls], bounds),
-        Vector(
+        CVector("x", "state", state.nq, state.coordinate_names, state.coordinate_units),
+        CVector("u", "controls, the answer", model.m, [e.name for e in controls], bounds),
+        CVector(
             "i", "all inputs of the model, as references and plans have them", system.n_inputs,
             system.input_names, [entry.unit for entry in system.inputs],
         ),
-        Vector("p", "parameters", len(names), names, [units[key] for key in names]),
+        CVector("p", "parameters", len(names), names, [units[key] for key in names]),
     ]  # fmt: skip
     N, nq, nu = problem.horizon, state.nq, system.n_inputs
     n = model.n
     memory = [f"  double {key}[{max(1, int(np.prod(s)))}];" for key, s in _fields(model).items()]
     shapes = Memory.iterate_shapes(model)
     prices = [f"    double {key}[{max(1, int(np.prod(shapes[key])))}];" for key in _PRICES]
-    most = max(loop.first_iterations, loop.iterations + MORE) + MORE + 1
+    most = max(loop.first_iterations, loop.iterations, loop.rescue) + MORE + 1
     ns = max(1, len(model.sides.row))
     numbers = [
         ("N", N, "steps of a plan"),
@@ -234,10 +238,10 @@ def _header(model: StageModel, loop: Loop, work: int) -> str:
     constants = "\n".join(
         f"#define LG_MPC_{f'{key} {value}':<{wide}} /* {what} */" for key, value, what in numbers
     )
-    text = described("LG_MPC", vectors)
+    text = c_places("LG_MPC", vectors)
     return f"""\
 {
-        banner(
+        c_comment(
             f"lg_mpc: model predictive control of {system.name}",
             [
                 "Exported by lgcontrol: C99, no allocation, no global state, re-entrant: all",
@@ -324,28 +328,29 @@ int lg_mpc_solve(lg_mpc *m, double t, const double x[LG_MPC_NX], double u[LG_MPC
 """
 
 
-def _constants(model: StageModel, loop: Loop, curved: bool) -> str:
+def _constants(model: StageModel, loop: ExportSetting, curved: bool) -> str:
     """Tables, settings, and how the problem is made of the controller's memory."""
     setting, system = loop.setting, model.problem.system
     shooting = {"auto": "LG_AUTO", "states": "LG_STATES", "rollout": "LG_ROLLOUT"}
     text = [
         f"#define LG_TOLERANCE {loop.tolerance!r}",
+        f"#define LG_RESCUE {loop.rescue}",
         f"#define LG_SHOOTING {shooting[loop.shooting]}",
-        f"#define LG_STARTS {sum(_STARTS[key] for key in loop.starts)}",
+        f"#define LG_STARTS {sum(STARTS[key] for key in loop.starts)}",
     ]
     constants = Memory.constants(model)
     for key, value in constants.items():
         kind = "int64_t" if key in ("row", "equal") else "double"
-        text.append(table(kind, f"lg_{key}", np.asarray(value)))
+        text.append(c_table(kind, f"lg_{key}", np.asarray(value)))
     text += [
-        table("double", "lg_eager", np.array(loop.eager)),
-        table("double", "lg_central", np.array(loop.central)),
-        table("double", "lg_real_time", np.array(loop.real_time)),
-        table("double", "lg_nominal", system.nominal_input[model.controls]),
-        table("double", "lg_x_ref", setting.x_ref),
-        table("double", "lg_u_ref", setting.u_ref),
-        table("double", "lg_p", setting.p),
-        table("double", "lg_P", setting.terminal.T),
+        c_table("double", "lg_eager", np.array(loop.eager)),
+        c_table("double", "lg_central", np.array(loop.central)),
+        c_table("double", "lg_real_time", np.array(loop.real_time)),
+        c_table("double", "lg_nominal", system.nominal_input[model.controls]),
+        c_table("double", "lg_x_ref", setting.x_ref),
+        c_table("double", "lg_u_ref", setting.u_ref),
+        c_table("double", "lg_p", setting.p),
+        c_table("double", "lg_P", setting.terminal.T),
         "static void attach(lg_mpc *m, lg_problem *q)\n{",
         "  memset(q, 0, sizeof *q);",
         f"  q->horizon = LG_MPC_N, q->dt = LG_MPC_DT, q->curved = {int(curved)};",
@@ -354,25 +359,50 @@ def _constants(model: StageModel, loop: Loop, curved: bool) -> str:
         *(f"  q->{key} = m->{key};" for key in ("t", "p", "P", "log", "work", *_fields(model))),
         *(f"  q->{key} = m->prices.{key};" for key in _PRICES),
         "}\n",
+        _input_limits(model),
     ]
     return "#include <string.h>\n" + "\n".join(text)
 
 
-def _test_vectors(cases: Sequence[Case]) -> str:
+def _input_limits(model: StageModel) -> str:
+    """C function of the hard limits of the controls; see `OptimalControlProblem.input_limits`."""
+    problem, lines = model.problem, []
+    names = problem.parameter_names
+    for bound in problem.bounds:
+        if (
+            bound.soft is not None
+            or bound.at == "terminal"
+            or bound.of not in problem.system.input_names
+        ):
+            continue
+        place = problem.system.input_names.index(str(bound.of))
+        for i in np.flatnonzero(model.controls == place):
+            for side, limit, pick in (("low", bound.lower, "fmax"), ("high", bound.upper, "fmin")):
+                if isinstance(limit, str):
+                    text = f"m->p[{names.index(limit)}]"
+                else:
+                    text = c_number(float(np.max(limit) if pick == "fmax" else np.min(limit)))
+                lines.append(f"  {side}[{i}] = {pick}({side}[{i}], {text});")
+    head = "static void input_limits(const lg_mpc *m, double *low, double *high)"
+    copy = "  for (int i = 0; i < NV; i++) low[i] = lg_lower[i], high[i] = lg_upper[i];"
+    return "\n".join([head, "{", "  (void)m;", copy, *lines, "}", ""])
+
+
+def _test_vectors(cases: Sequence[ExportCase]) -> str:
     """Measured states and answers of the cases."""
-    none = Case(np.zeros(0), np.zeros(0), np.zeros(0), [])
+    none = ExportCase(np.zeros(0), np.zeros(0), np.zeros(0), [])
     cases = list(cases) or [none]
     first = [0, *np.cumsum([len(case.t) for case in cases])]
     return "\n".join(
         [
-            banner("lg_mpc: test vectors, a row a call; each case begins from nothing"),
+            c_comment("lg_mpc: test vectors, a row a call; each case begins from nothing"),
             "#include <math.h>\n",
             f"enum {{ LG_MPC_CASES = {len(cases)} }};",
-            table("int", "test_first", np.array(first)),
-            table("double", "test_t", np.concatenate([case.t for case in cases])),
-            table("double", "test_x", np.concatenate([case.x.ravel() for case in cases])),
-            table("double", "test_u", np.concatenate([case.u.ravel() for case in cases])),
-            table(
+            c_table("int", "test_first", np.array(first)),
+            c_table("double", "test_t", np.concatenate([case.t for case in cases])),
+            c_table("double", "test_x", np.concatenate([case.x.ravel() for case in cases])),
+            c_table("double", "test_u", np.concatenate([case.u.ravel() for case in cases])),
+            c_table(
                 "int",
                 "test_status",
                 np.array([STATUSES.index(entry) for case in cases for entry in case.status]),

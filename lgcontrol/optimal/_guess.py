@@ -19,11 +19,13 @@ Feedback = Callable[[int, np.ndarray], np.ndarray]
 # How much dearer controls are to the regulators of a first guess: far off, where a linear one errs
 # and its controls are at their bounds, slow ones get on better.
 CAUTIONS = (1.0, 1e2, 1e4)
-# Starts that a word asks for; `_start.c` makes the same ones.
-STARTS = ("rest", "screw", "reference", "regulators", "policy")
+# Starts that a word asks for, and what `_start.c`, which makes the same ones, calls them.
+STARTS = {"rest": 1, "screw": 16, "reference": 2, "regulators": 4, "policy": 8}
 # Those of which the cheapest is taken where nobody asks. States on the way to the goal are none:
 # they cost little and are no motions.
 CHEAPEST = ("rest", "reference", "regulators", "policy")
+# A policy is asked at least so often [s], as a loop would: its gains are not those for long steps.
+POLICY_STEP = 0.05
 # Share of a step by which times may miss a node and still mean it.
 SAME_NODE = 1e-6
 
@@ -67,6 +69,15 @@ def starts_of(system: System, word: str | None) -> tuple[str, ...]:
 
     None is the policy of a system that carries one, which knows its way better than a cost before
     the first step tells; "cheapest" for others.
+
+    Parameters
+    ----------
+    system : System
+    word : str or None
+
+    Returns
+    -------
+    tuple of str
 
     Raises
     ------
@@ -117,9 +128,7 @@ def _best_start(
             _regulator(transcription, setting, _gains(qp, caution)) for caution in CAUTIONS
         ]
     if "policy" in which:
-        assert system.policy is not None
-        policy, p = system.policy, setting.p[: system.n_parameters]
-        feedbacks.append(lambda k, x: policy(times[k], x, setting.x_ref[k], setting.u_ref[k], p))
+        feedbacks.append(_policy(transcription, times, setting))
     starts += [_rolled_out(transcription, x0, times, setting, law) for law in feedbacks]
     costs = []
     for nodes in starts:
@@ -148,6 +157,29 @@ def _regulator(transcription: Transcription, setting: Setting, gains: np.ndarray
     """``(k, x) → u_ref − K error(x, x_ref)``."""
     error, controls = transcription.problem.system.error, transcription.controls
     return lambda k, x: setting.u_ref[k, controls] - gains[k] @ error(x, setting.x_ref[k])
+
+
+def _policy(transcription: Transcription, times: np.ndarray, setting: Setting) -> Feedback:
+    """Mean of what the system's policy does in a step."""
+    problem, system = transcription.problem, transcription.problem.system
+    policy, p = system.policy, setting.p[: system.n_parameters]
+    assert policy is not None
+    parts = max(1, int(np.ceil(problem.dt / POLICY_STEP - 1e-9))) if not system.is_discrete else 1
+    step, h = system.step(problem.method, problem.substeps), problem.dt / parts
+    lower, upper = transcription.u_lower, transcription.u_upper
+
+    def mean(k: int, x: np.ndarray) -> np.ndarray:
+        u, total = np.clip(setting.u_ref[k], *system.input_bounds), 0.0
+        for j in range(parts):
+            t = times[k] + j * h
+            asked = policy(t, x, setting.x_ref[k], setting.u_ref[k], p)
+            u[transcription.controls] = np.clip(asked, lower, upper)
+            total = total + u[transcription.controls] / parts
+            if parts > 1:
+                x = step(t, x, u, p, h)
+        return np.asarray(total)
+
+    return mean
 
 
 def _rolled_out(

@@ -637,8 +637,8 @@ static void accept(lg_problem *q, lg_state *s, double step)
 /* One step with the barrier's present weight; the share taken, 0 if none was found. */
 static double iterate(lg_problem *q, lg_state *s, double cost_now)
 {
-  const int64_t N = q->horizon;
 #if LG_CURVED
+  const int64_t N = q->horizon;
   int has_curvature = 0;
 #endif
   barrier_terms(q, s);
@@ -777,10 +777,10 @@ static void begin(lg_problem *q, lg_state *s, double share, int warm)
   }
 }
 
-/* Whether a real-time step left hard rows exceeded or was cut short. */
+/* Whether a real-time step began far off, was cut short or left hard rows exceeded. */
 static int is_far(const lg_problem *q, double step)
 {
-  if (step < good_step) return 1;
+  if (step < good_step || fmax(q->stationarity, q->violation) > far) return 1;
   for (int64_t k = 0; k <= q->horizon; k++)
     for (int j = 0; j < NS; j++) {
       const double h = q->sign[j] * (q->rows[k * NR + q->row[j]] - q->limit[j]);
@@ -834,9 +834,9 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     if (warm) s.mu = q->mu;
     const double share = warm ? fmin(inside, s.mu) : inside;
     if (!all_finite(x0, NQ)) return end(q, &s, LG_NOT_FINITE);
-    if (real_time && q->shift) shift(q, &s);
+    if (q->shift) shift(q, &s);
     if (s.feasible) {
-      if (!roll_out(q, &s, x0, real_time, share)) return end(q, &s, LG_NOT_FINITE);
+      if (!roll_out(q, &s, x0, 1, share)) return end(q, &s, LG_NOT_FINITE);
     } else {
       for (int i = 0; i < NQ; i++) q->x[i] = x0[i];
     }

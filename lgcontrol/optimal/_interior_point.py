@@ -35,10 +35,10 @@ RESOLVING = 8
 INSIDE = 1e-2
 # The barrier falls once a step of more than this share was taken.
 GOOD_STEP = 0.4
-# In real time the barrier rises again where the residual is more than this.
+# Where the residual is more than this in real time the barrier rises again, and a step more is due.
 FAR = 0.1
-# So many more steps are taken in real time where the last one was cut short, or hard rows are
-# exceeded by more than this.
+# So many more steps are taken in real time where the last one began there, was cut short, or hard
+# rows are exceeded by more than this.
 MORE, EXCESS = 4, 1e-6
 # Where there are rows, or states of their own, it falls once the residual is this many times it.
 CENTRAL = 1.0
@@ -274,12 +274,13 @@ class InteriorPoint:
         self.point = replace(self.point, equal=self.point.equal + EQUALITY_WEIGHT * missed)
         return False
 
-    def is_far(self, step: float) -> bool:
-        """Whether a real-time step left hard rows exceeded or was cut short."""
+    def is_far(self, found: Residuals, step: float) -> bool:
+        """Whether a real-time step began far off, was cut short or left hard rows exceeded."""
         sides = self.model.sides
         h = sides.sign * (self.rows[:, sides.row] - sides.limit)
         hard = sides.active & np.isinf(sides.weight)
-        return step < GOOD_STEP or not (np.where(hard, h, 0.0) <= EXCESS).all()
+        off = max(found.stationarity, found.violation)
+        return off > FAR or step < GOOD_STEP or not (np.where(hard, h, 0.0) <= EXCESS).all()
 
     def lower_before(self, barrier: Barrier) -> None:
         """At iterates that are central: multipliers of equalities, and a lower barrier."""

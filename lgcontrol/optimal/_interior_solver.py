@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from threading import Lock
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import UnknownNameError, check_shape, unknown_name
+from ..codegen import UnknownNameError, check_shape, thread_count, unknown_name
 from ..groups import check_element
 from ..systems import Trajectory
-from ._export import Case, Loop, export_interior_point
+from ._export import ExportCase, ExportSetting, export_interior_point
 from ._given import Given
-from ._guess import make_guess, moved_on, starts_of
+from ._guess import STARTS, make_guess, moved_on, starts_of
 from ._interior_point import EXCESS, MORE, Barrier, InteriorPoint, Point
 from ._kernel import (
     CONVERGED,
@@ -30,6 +33,7 @@ from ._kernel import (
     ROLL_OUT,
     STALLED,
     WARM,
+    EntryPoints,
     Memory,
     load,
 )
@@ -53,11 +57,13 @@ Shooting = Literal["auto", "states", "rollout"]
 # Gaps of a guess up to which it is a motion of the system.
 MOTION = 1e-6
 # The barrier in real-time steps: its highest and lowest weight, and how fast it falls.
-REAL_TIME_BARRIER = Barrier(first=1e-2, last=1e-6, factor=0.2)
+REAL_TIME_BARRIER = Barrier(first=3e-4, last=1e-8, factor=0.2)
+# Iterations of a solve where real-time steps leave hard bounds exceeded.
+RESCUE = 30
 # Residual of the first plan of an exported controller.
-FIRST_TOLERANCE = 1e-4
+FIRST_TOLERANCE = 1e-6
 # The last weight of the barrier, as a share of the tolerance.
-LAST_BARRIER = 0.5
+LAST_BARRIER = 0.02
 # A shift by this close to a whole step is one.
 SAME_NODE = 1e-6
 MOST_ITERATIONS = 1000
@@ -122,9 +128,10 @@ class InteriorPointSolver:
 
     Hard bounds on rows that a solve or a step does not reach are tried again at a price. Real-time
     steps go on from the last multipliers, moved on by the time between. The barrier follows how far
-    that is from optimal, between μ = 1e-2 and 1e-6: a loop at rest settles at the optimum. One step
-    a call is taken, up to four more where it was cut short or left hard bounds exceeded; its status
-    says that it was taken, not that the plan is optimal.
+    that is from optimal, between μ = 3e-4 and 1e-8: a loop at rest settles at the optimum. One step
+    a call is taken, up to four more where it began far off, was cut short or left hard bounds
+    exceeded, and a solve of up to thirty where that is not enough; its status says that it was
+    taken, not that the plan is optimal.
 
     Parameters
     ----------
@@ -176,6 +183,7 @@ class InteriorPointSolver:
         self.is_prepared = False
         self._model: StageModel | None = None
         self._memory: Memory | None = None
+        self._entries: EntryPoints | None = None
         self._given: Given | None = None
         self._found: Nodes | None = None
         self._last: _Run | None = None  # where that is from, with gains and multipliers
@@ -185,7 +193,7 @@ class InteriorPointSolver:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the library, which is found again by `prepare`."""
-        return self.__dict__ | {"_memory": None, "is_prepared": False}
+        return self.__dict__ | {"_memory": None, "_entries": None, "is_prepared": False}
 
     def __repr__(self) -> str:
         """Settings, and the system of its problem."""
@@ -236,7 +244,8 @@ class InteriorPointSolver:
             if found is None:
                 self.model.prepare()
             else:
-                self._memory = Memory(self.model, *found, MOST_ITERATIONS)
+                self._entries = found
+                self._memory = Memory(self.model, found, MOST_ITERATIONS)
             self.is_prepared = True
         return self
 
@@ -255,7 +264,7 @@ class InteriorPointSolver:
         iterations: int = 1,
         first_iterations: int = 50,
         guess: str | None = None,
-        cases: Sequence[Case] = (),
+        cases: Sequence[ExportCase] = (),
     ) -> Path:
         """Write the solver as a controller in plain C99; see `MPC.export_c`.
 
@@ -273,7 +282,7 @@ class InteriorPointSolver:
             Of a call, and until the first plan has converged.
         guess : str, optional
             Where a first plan starts, a word as for `solve`.
-        cases : sequence of Case
+        cases : sequence of ExportCase
             Test vectors.
 
         Returns
@@ -287,7 +296,7 @@ class InteriorPointSolver:
         """
         problem = self.problem
         assert self._given is not None
-        loop = Loop(
+        loop = ExportSetting(
             period=problem.dt if period is None else period,
             iterations=iterations,
             first_iterations=first_iterations,
@@ -296,10 +305,11 @@ class InteriorPointSolver:
             setting=self._given.setting(problem.times(), reference, p),
             shooting=self.shooting,
             second_derivatives=self.second_derivatives,
-            eager=Barrier(last=LAST_BARRIER * FIRST_TOLERANCE),
-            central=CENTRAL_BARRIER._replace(last=LAST_BARRIER * FIRST_TOLERANCE),
+            eager=self._barrier(ROLL_OUT, FIRST_TOLERANCE),
+            central=self._barrier(FREE_STATES, FIRST_TOLERANCE),
             real_time=REAL_TIME_BARRIER,
             excess=EXCESS,
+            rescue=RESCUE,
         )
         name = f"{problem.system.name}_mpc" if name is None else name
         return export_interior_point(self.model, loop, folder, name, cases)
@@ -358,11 +368,9 @@ class InteriorPointSolver:
         reference = problem.reference if reference is None else reference
         assert self._given is not None
         setting = self._given.setting(times, reference, p)
-        nodes = make_guess(self.transcription, guess, x0, times, setting, reference)
-        nodes.x[0] = x0
-        gaps = self.transcription.values(nodes, setting).gaps
+        nodes, gap = self._first_nodes(guess, x0, times, setting, reference)
         mode = ROLL_OUT
-        if self.shooting != "rollout" and not (np.abs(gaps).max(initial=0.0) <= MOTION):
+        if self.shooting != "rollout" and not (gap <= MOTION):
             follows = callable(guess) and not isinstance(guess, Trajectory | OptimalSolution)
             mode = ROLL_OUT if self.shooting == "auto" and follows else FREE_STATES
         if self.shooting == "states" or (self.shooting == "auto" and len(self.model.sides.equal)):
@@ -385,10 +393,102 @@ class InteriorPointSolver:
                 run = other
         return self._solution(run, nodes, times, setting, watch, tolerance)
 
+    def _first_nodes(
+        self, guess: Any, x0: np.ndarray, times: np.ndarray, setting: Setting, reference: Any
+    ) -> tuple[Nodes, float]:
+        """Nodes of a guess and their largest gap; the kernel has its own of what a word says."""
+        memory = self._memory
+        if memory is not None and (guess is None or isinstance(guess, str)):
+            which = sum(STARTS[word] for word in starts_of(self.problem.system, guess))
+            memory.give(setting, times)
+            gap = memory.choose_start(x0, which)
+            return Nodes(times, memory.arrays["x"].copy(), memory.arrays["u"].copy()), gap
+        nodes = make_guess(self.transcription, guess, x0, times, setting, reference)
+        nodes.x[0] = x0
+        gaps = self.transcription.values(nodes, setting).gaps
+        return nodes, float(np.abs(gaps).max(initial=0.0))
+
+    def solve_many(self, x0: ArrayLike, **options: Any) -> list[OptimalSolution]:
+        """Solve for many starts, on all cores.
+
+        Where the solver is built to machine code (`prepare`), as many solves run at once as
+        `lgcontrol.codegen.set_threads` says; otherwise one after the other. What was found last
+        stays what it was.
+
+        Parameters
+        ----------
+        x0 : array_like, shape (k, nq)
+            Starts.
+        **options
+            Of `solve`, for all of them but ``guess``: one for all, or a list of k. A guess in a
+            word, or none, is made by machine code; a controller is followed in Python.
+
+        Returns
+        -------
+        list of OptimalSolution
+            In the order of the starts, each with its status.
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import SO2
+        >>> from lgcontrol.systems import System
+        >>> wheel = System("wheel", SO2, lambda t, x, u, p: u, inputs=["speed"])
+        >>> problem = OptimalControlProblem(wheel, 10, 0.1, reference=[1.0, 0.0])
+        >>> found = InteriorPointSolver(problem).solve_many(SO2.exp([[0.5], [1.0], [3.0]]))
+        >>> [str(entry.status) for entry in found]
+        ['converged', 'converged', 'converged']
+        """
+        group = self.problem.system.state
+        starts = check_shape("x0", x0, (None, group.nq))
+        guesses = options.pop("guess", None)
+        if not isinstance(guesses, list):
+            guesses = [guesses] * len(starts)
+        if len(guesses) != len(starts):
+            raise ValueError(
+                f"guess is a list of {len(guesses)} for {len(starts)} starts: give one for all, "
+                "or one for each"
+            )
+        count = min(thread_count(), len(starts)) if self._memory is not None else 1
+        found: list[Any] = [None] * len(starts)
+        left = iter(range(len(starts)))  # taken from by whoever is free
+        lock = Lock()
+
+        def work(solver: InteriorPointSolver) -> None:
+            while True:
+                with lock:
+                    k = next(left, None)
+                if k is None:
+                    return
+                found[k] = solver.solve(starts[k], guess=guesses[k], **options)
+
+        if count <= 1:
+            work(self._twin())
+        else:
+            with ThreadPoolExecutor(count, thread_name_prefix="lgcontrol") as pool:
+                for future in [pool.submit(work, self._twin()) for _ in range(count)]:
+                    future.result()
+        return found
+
+    def _twin(self) -> InteriorPointSolver:
+        """The same solver with memory of its own, for another thread."""
+        other = copy.copy(self)
+        other._model = copy.copy(self.model)
+        other._model.transcription = copy.copy(self.transcription)
+        other._given = copy.copy(self._given)
+        other._found = other._last = None
+        if self._memory is not None:
+            other._entries, other.is_prepared = self._entries, True
+            assert self._entries is not None
+            other._memory = Memory(other._model, self._entries, MOST_ITERATIONS)
+        return other
+
     def _barrier(self, mode: int, tolerance: float) -> Barrier:
         """How fast the barrier falls: along central iterates slower, but from higher up."""
-        last, sides = LAST_BARRIER * tolerance, self.model.sides
-        if mode == ROLL_OUT and not (len(sides.row) or len(sides.equal)):
+        last, model = LAST_BARRIER * tolerance, self.model
+        has_rows = len(model.sides.row) or len(model.sides.equal)
+        if not (has_rows or np.isfinite(model.lower).any() or np.isfinite(model.upper).any()):
+            return Barrier(first=last, last=last)
+        if mode == ROLL_OUT and not has_rows:
             return Barrier(last=last)
         return CENTRAL_BARRIER._replace(last=last)
 
@@ -433,7 +533,7 @@ class InteriorPointSolver:
     ) -> _Run:
         memory = self._memory
         if memory is None:
-            point = self._start(mode, nodes, setting, barrier)
+            point = self._starting_point(mode, nodes, setting, barrier)
             return self._run_in_numpy(point, mode, nodes, setting, barrier, tolerance, watch)
         arrays = memory.arrays
         memory.give(setting, nodes.t)
@@ -454,7 +554,7 @@ class InteriorPointSolver:
                 log.append(arrays["log"][1].copy())
         return _Run.of(status, memory, len(log) - 1, np.array(log))
 
-    def _start(
+    def _starting_point(
         self, mode: int, nodes: Nodes, setting: Setting, barrier: Barrier, **given: Any
     ) -> InteriorPoint:
         is_feasible, curved = mode != FREE_STATES, self.second_derivatives
@@ -517,7 +617,7 @@ class InteriorPointSolver:
             K = outcome.sweep.K
             if mode != REAL_TIME:
                 point.lower_after(barrier, step)
-            elif len(log) >= watch.left + (MORE if point.is_far(step) else 0):
+            elif len(log) >= watch.left + (MORE if point.is_far(found, step) else 0):
                 taken = len(log)
                 break
         x, u, rows = point.point.x, point.point.u, point.rows
@@ -546,7 +646,8 @@ class InteriorPointSolver:
         reference, t0, p
             As for `solve`.
         iterations : int
-            Four more where the last was cut short or left hard bounds exceeded.
+            Four more where the last began far off, was cut short or left hard bounds exceeded, and
+            up to thirty where bounds are exceeded still.
 
         Returns
         -------
@@ -573,11 +674,13 @@ class InteriorPointSolver:
         watch = _Watch(started, np.inf, None, iterations)
         run, is_infeasible = self._improve(x0, start, setting, watch), False
         if run.status != NOT_FINITE and self._excess(run) > EXCESS:
-            with self._softened(last if self._is_shift(last, times) else start.nodes, setting):
-                tries = _Watch(started, np.inf, None, iterations + MORE)
-                other = self._improve(x0, start, setting, tries)
-            if self._excess(other) < self._excess(run):
-                run = other
+            more = _Watch(started, np.inf, None, RESCUE)
+            other = self._improve(x0, start, setting, more, ROLL_OUT)
+            run = min(run, other, key=self._excess)
+            if self._excess(run) > EXCESS:
+                with self._softened(last if self._is_shift(last, times) else start.nodes, setting):
+                    other = self._improve(x0, start, setting, more, ROLL_OUT)
+                run = min(run, other, key=self._excess)
             is_infeasible = self._excess(run) > EXCESS
         return self._solution(run, last, times, setting, watch, None, is_infeasible)
 
@@ -597,16 +700,27 @@ class InteriorPointSolver:
             moved_on(problem, last, times, p), times, None if run is None else _moved(run, whole), 0
         )
 
-    def _improve(self, x0: np.ndarray, start: _Start, setting: Setting, watch: _Watch) -> _Run:
-        """Real-time steps; a kernel shifts the nodes by itself."""
-        barrier, memory, run = REAL_TIME_BARRIER, self._memory, start.run
+    def _improve(
+        self,
+        x0: np.ndarray,
+        start: _Start,
+        setting: Setting,
+        watch: _Watch,
+        mode: int = REAL_TIME,
+    ) -> _Run:
+        """Real-time steps, or a solve along motions; a kernel shifts the nodes by itself."""
+        memory, run = self._memory, start.run
+        is_warm, barrier, tolerance = run is not None, REAL_TIME_BARRIER, 0.0
+        if mode != REAL_TIME:
+            barrier, tolerance = self._barrier(mode, FIRST_TOLERANCE), FIRST_TOLERANCE
+            is_warm = False
         if memory is None:
             K = None if run is None else run.K
-            given = {} if run is None else {"before": run.point, "mu": run.mu}
+            given = {} if run is None or not is_warm else {"before": run.point, "mu": run.mu}
             nodes = start.nodes
-            point = self._start(REAL_TIME, nodes, setting, barrier, x0=x0, K=K, **given)
+            point = self._starting_point(mode, nodes, setting, barrier, x0=x0, K=K, **given)
             return self._run_in_numpy(
-                point, REAL_TIME, nodes, setting, barrier, 0.0, watch, K, run is not None
+                point, mode, nodes, setting, barrier, tolerance, watch, K, is_warm
             )
         arrays = memory.arrays
         memory.give(setting, start.t)
@@ -619,12 +733,13 @@ class InteriorPointSolver:
         arrays["log"][0] = np.nan
         status = memory.run(
             x0,
-            REAL_TIME,
+            mode,
             max_iterations=watch.left,
             barrier=barrier,
+            tolerance=tolerance,
             shift=start.shift == 1,
             curved=self.second_derivatives,
-            resume=FRESH if run is None else WARM,
+            resume=WARM if is_warm else FRESH,
         )
         steps = memory.about.iterations
         return _Run.of(status, memory, steps, arrays["log"][: max(1, steps)])

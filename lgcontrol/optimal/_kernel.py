@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ..codegen import (
     notice,
     unit_source,
 )
+from ._guess import POLICY_STEP
 from ._interior_point import MORE, Barrier, InteriorPoint, Point
 from ._stage_model import StageModel
 from ._transcription import Nodes, Setting
@@ -98,11 +99,13 @@ def start_parts(model: StageModel) -> list[Part]:
 
 def write(model: StageModel, compiler: Compiler | None) -> str:
     """C source of the kernel; plain C99 without a compiler."""
-    functions, scratch = unit_source(parts_of(model), compiler)
+    functions, scratch = unit_source([*parts_of(model), *start_parts(model)], compiler)
     width = "" if compiler is None else f"#define LG_W {compiler.width}\n"
-    return "\n".join(
-        [functions, width, sizes_of(model, scratch), SOURCE.read_text(encoding="utf-8")]
-    )
+    return "\n".join([functions, width, sizes_of(model, scratch), *_texts()])
+
+
+def _texts() -> list[str]:
+    return [path.read_text(encoding="utf-8") for path in (SOURCE, START)]
 
 
 def sizes_of(model: StageModel, scratch: int, *, curved: bool = True) -> str:
@@ -122,6 +125,7 @@ def sizes_of(model: StageModel, scratch: int, *, curved: bool = True) -> str:
         "LG_SCRATCH": scratch,
         "LG_CURVED": int(curved and model.curvature is not None),
         "LG_POLICY": int(model.problem.system.policy is not None),
+        "LG_POLICY_STEP": "INFINITY" if problem.system.is_discrete else POLICY_STEP,
     }
     lines = [f"#define {name} {value}" for name, value in sizes.items()]
     controls = ", ".join(map(str, model.controls.tolist()))
@@ -129,11 +133,23 @@ def sizes_of(model: StageModel, scratch: int, *, curved: bool = True) -> str:
     return "\n".join(lines)
 
 
-Run = Callable[[Any, Any], int]
+class EntryPoints(NamedTuple):
+    """Functions of a kernel, and its numbers of work memory.
+
+    Attributes
+    ----------
+    solve, start : callable
+        ``lg_solve`` and ``lg_start``.
+    work : int
+    """
+
+    solve: Callable[[Any, Any], int]
+    start: Callable[[Any, Any, int], float]
+    work: int
 
 
-def load(model: StageModel) -> tuple[Run, int] | None:
-    """Entry point and work memory of the kernel of a problem; None (said once) without one."""
+def load(model: StageModel) -> EntryPoints | None:
+    """Entry points of the kernel of a problem; None (said once) without one."""
     if compile_policy() == "off":
         return None
     name = f"interior point of {model.problem.system.name}"
@@ -145,14 +161,14 @@ def load(model: StageModel) -> tuple[Run, int] | None:
                 "no C compiler found: the interior point runs in NumPy, some fifty times slower",
             )
             return None
-        parts = parts_of(model)
+        parts = [*parts_of(model), *start_parts(model)]
         if any(part.function._backend.program.flat is None for part in parts):
             notice(name, f"the {name} runs in NumPy: its functions are too large for one source")
             return None
         longest = max(part.function._backend.program.operations for part in parts)
         flags = compiler.flags(0, True)
         content = [
-            SOURCE.read_text(encoding="utf-8"),
+            *_texts(),
             sizes_of(model, 0),
             *(
                 f"{part.name} {part.shared} {part.function._backend.program.identity}"
@@ -165,26 +181,26 @@ def load(model: StageModel) -> tuple[Run, int] | None:
             compiler,
             [flags],
             write=lambda: write(model, compiler),
-            load=_open,
-            check=lambda entries: _difference(model, *entries),
+            load=lambda path: _open(path, model.problem.horizon),
+            check=lambda entries: _difference(model, entries),
             about={"function": name, "operations": longest, "written": written},
         )
     except (BuildError, OSError, UnsafeFolder, NotImplementedError) as error:
         notice(name, f"the {name} runs in NumPy: {error}")
         return None
-    run, work = found
-    return run, int(work(model.problem.horizon))
+    return found
 
 
-def _open(path: Path) -> tuple[Any, Any]:
+def _open(path: Path, horizon: int) -> EntryPoints:
     library = ctypes.CDLL(str(path))
-    run, work = library["lg_solve"], library["lg_work"]
-    run.argtypes, run.restype = [_POINTER, _POINTER], ctypes.c_int
+    solve, start, work = library["lg_solve"], library["lg_start"], library["lg_work"]
+    solve.argtypes, solve.restype = [_POINTER, _POINTER], ctypes.c_int
+    start.argtypes, start.restype = [_POINTER, _POINTER, _INTEGER], _NUMBER
     work.argtypes, work.restype = [_INTEGER], _INTEGER
-    return run, work
+    return EntryPoints(solve, start, int(work(horizon)))
 
 
-def _difference(model: StageModel, run: Run, work: Any) -> str | None:
+def _difference(model: StageModel, entries: EntryPoints) -> str | None:
     """What the kernel makes of a random start, compared with NumPy: one step of free states."""
     problem, system, N = model.problem, model.problem.system, model.problem.horizon
     rng = np.random.default_rng(0)
@@ -193,7 +209,7 @@ def _difference(model: StageModel, run: Run, work: Any) -> str | None:
     setting = Setting(x_ref, u_ref, problem.nominal_parameters, np.eye(model.n))
     moves = 0.1 * rng.normal(size=(N + 1, model.n))
     nodes = Nodes(problem.times(), model.retract(x_ref, moves, setting.p), u_ref[:-1].copy())
-    memory = Memory(model, run, int(work(N)), 1)
+    memory = Memory(model, entries, 1)
     memory.give(setting, nodes.t)
     memory.arrays["x"][:], memory.arrays["u"][:] = nodes.x, nodes.u
     with np.errstate(all="ignore"):
@@ -213,17 +229,15 @@ class Memory:
     Parameters
     ----------
     model : StageModel
-    run : callable
-    work : int
-        Of `load`.
+    entries : EntryPoints
     most : int
         Iterations that the log holds.
     """
 
-    def __init__(self, model: StageModel, run: Run, work: int, most: int) -> None:
+    def __init__(self, model: StageModel, entries: EntryPoints, most: int) -> None:
         problem, self.most = model.problem, most
-        self._run = run
-        memory = np.zeros(work + 8)
+        self._entries = entries
+        memory = np.zeros(entries.work + 8)
         start = -memory.ctypes.data % 64 // 8
         shapes, constants = self.shapes(model, most), self.constants(model)
         arrays: dict[str, Any] = {name: np.zeros(shape) for name, shape in shapes.items()}
@@ -320,4 +334,9 @@ class Memory:
         about.mode, about.shift, about.curved, about.resume = mode, shift, curved, resume
         about.max_iterations, about.tolerance = min(max_iterations, self.most), tolerance
         about.mu_first, about.mu_last, about.mu_factor, about.mu_power = barrier
-        return self._run(self._address, self._start)
+        return self._entries.solve(self._address, self._start)
+
+    def choose_start(self, x0: np.ndarray, which: int) -> float:
+        """Nodes of the cheapest of some starts, to the arrays; returns their largest gap."""
+        self.start[:] = x0
+        return self._entries.start(self._address, self._start, which)

@@ -447,13 +447,13 @@ class OptimalControlProblem:
     def solve(
         self, x0: ArrayLike, *, solver: Solver | str | None = None, **options: Any
     ) -> OptimalSolution:
-        """Solve for one start; for many, keep a solver such as `SQPSolver`.
+        """Solve for one start; for many there is `solve_many`, or keep a solver.
 
         Parameters
         ----------
         x0 : array_like, shape (nq,)
         solver : Solver or str, optional
-            A key of `SOLVERS` or a solver, whose settings are used; "sqp" if left out.
+            A key of `SOLVERS` or a solver, whose settings are used; "interior_point" if left out.
         **options
             Of `Solver.solve`: ``guess``, ``t0``, ``tolerance``, …
 
@@ -465,6 +465,31 @@ class OptimalControlProblem:
         own = self.parameter_values(options.get("p"))[: self.system.n_parameters]
         finer = self.keeping_up(start, self.system.nominal_input, options.get("t0", 0.0), own)
         return make_solver(solver, finer).solve(start, **options)
+
+    def solve_many(
+        self, x0: ArrayLike, *, solver: Solver | str | None = None, **options: Any
+    ) -> list[OptimalSolution]:
+        """Solve for many starts, compiled and on all cores where the solver can.
+
+        Parameters
+        ----------
+        x0 : array_like, shape (k, nq)
+        solver : Solver or str, optional
+            As for `solve`; the default one can.
+        **options
+            Of `Solver.solve`, for all starts.
+
+        Returns
+        -------
+        list of OptimalSolution
+            In the order of the starts, each with its status.
+        """
+        starts = check_shape("x0", x0, (None, self.system.state.nq))
+        chosen = make_solver(solver, self).prepare()
+        together = getattr(chosen, "solve_many", None)
+        if together is not None:
+            return together(starts, **options)
+        return [chosen.solve(start, **options) for start in starts]
 
 
 @dataclass(frozen=True, eq=False)
@@ -672,7 +697,7 @@ class Solver(Protocol):
 SOLVERS: dict[str, Callable[[], Solver]] = {}
 """Makers of solvers without a problem, by name. Each solver enters itself; so may your own."""
 
-DEFAULT_SOLVER = "sqp"
+DEFAULT_SOLVER = "interior_point"
 
 
 def make_solver(solver: Solver | str | None, problem: OptimalControlProblem) -> Solver:

@@ -1,6 +1,7 @@
 /* Where a solve starts: the cheapest of what is known without asking, as `_guess.py` has it.
  *
- * LG_POLICY says whether the system has a policy, `lg_policy(t, x, x_ref, u_ref, p, u, scratch)`;
+ * LG_POLICY says whether the system has a policy, `lg_policy(t, x, x_ref, u_ref, p, u, scratch)`,
+ * LG_POLICY_STEP how often it is asked, s;
  * `lg_between(a, b, s, x, scratch)` interpolates states. */
 
 enum {
@@ -90,6 +91,30 @@ static void regulate(const lg_problem *q, lg_state *s, double caution)
   }
 }
 
+#if LG_POLICY
+/* Mean of what the policy does in a step, asked every LG_POLICY_STEP seconds. */
+static void policy_mean(const lg_problem *q, lg_state *s, int64_t k, double *mean)
+{
+  const double parts = fmax(1.0, ceil(q->dt / (LG_POLICY_STEP) - 1e-9)), h = q->dt / parts;
+  const double *x_ref = q->x_ref + k * NQ, *u_ref = q->u_ref + k * NU;
+  double x[NQ], after[NQ], u[NU], own[NV], cost, e[NX];
+  for (int i = 0; i < NQ; i++) x[i] = s->x[k * NQ + i];
+  for (int i = 0; i < NU; i++) u[i] = s->u[k * NU + i];
+  for (int i = 0; i < NV; i++) mean[i] = 0;
+  for (double j = 0; j < parts; j++) {
+    const double t = q->t[k] + j * h;
+    lg_policy(&t, x, x_ref, u_ref, q->p, own, s->scratch);
+    for (int i = 0; i < NV; i++) {
+      u[lg_controls[i]] = clip(own[i], q->lower[i], q->upper[i]);
+      mean[i] += u[lg_controls[i]] / parts;
+    }
+    if (parts == 1) return;
+    lg_roll(&t, x, u, x, x_ref, u_ref, q->p, q->w, &h, after, &cost, e, s->t_rows, s->scratch);
+    for (int i = 0; i < NQ; i++) x[i] = after[i];
+  }
+}
+#endif
+
 /* Motion from x0 under the inputs of s->u, with feedback: 0 none, 1 the gains, 2 the policy. */
 static void follow(const lg_problem *q, lg_state *s, const double *x0, int feedback)
 {
@@ -106,7 +131,7 @@ static void follow(const lg_problem *q, lg_state *s, const double *x0, int feedb
       }
     }
 #if LG_POLICY
-    if (feedback == 2) lg_policy(q->t + k, x, x_ref, u_ref, q->p, own, s->scratch);
+    if (feedback == 2) policy_mean(q, s, k, own);
 #endif
     if (feedback)
       for (int i = 0; i < NV; i++) u[lg_controls[i]] = clip(own[i], q->lower[i], q->upper[i]);

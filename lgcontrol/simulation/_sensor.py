@@ -162,7 +162,7 @@ class BoundSensor:
         """The next error: independent of those before, or a Gauss–Markov sequence."""
         drawn, tau = self._measurement.noise(self._noise), self.sensor.correlation_time
         if tau and self._last is not None:
-            kept = np.exp(-self.sensor.dt / tau)
+            kept = np.exp(-self.times.dt / tau)
             drawn = kept * self._last + np.sqrt(1 - kept**2) * drawn
         self._last = drawn
         return drawn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import inf, isfinite, isnan
 from typing import Any, TypeVar
 
 import casadi as ca
@@ -28,6 +28,8 @@ def augment(
     delay_order: int = 4,
     lag: float | Mapping[str, float] | None = None,
     bias: str | Iterable[str] = (),
+    bias_walk: bool = False,
+    bias_time: float = inf,
     integrate: str | Iterable[str] = (),
     reference: Any = None,
 ) -> Plant:
@@ -50,6 +52,12 @@ def augment(
     bias : str or iterable of str
         Inputs, and output errors (names as in ``output.tangent_names``), to which an unknown
         constant is added; block "bias".
+    bias_walk : bool
+        Whether each bias moves, driven by a further input of role "noise": "gyro.walk" for a bias
+        on "gyro", in its unit per second. White noise on it makes a random walk.
+    bias_time : float
+        Correlation time in s of biases that return to zero (Gauss–Markov): stationary deviation
+        ``density √(bias_time / 2)``.
     integrate : str or iterable of str
         Output errors to integrate; block "integral", whose rate is that entry of
         ``minus(y, reference)``.
@@ -59,7 +67,8 @@ def augment(
     Returns
     -------
     System
-        With the blocks of the system first, and the same inputs and output. Time constants,
+        With the blocks of the system first, and the same inputs and output; the noise of biases
+        comes after the other inputs. Time constants,
         continuous delays and the reference are parameters: "rotor1.time_constant",
         "rotor1.delay", "reference.pose.x". Invariants, which hold for the nominal input, become
         the quantity "invariants" where the input passes further states.
@@ -96,7 +105,69 @@ def augment(
         raise ValueError("augment: give delay, lag, bias or integrate")
     if reference is not None and not integrated:
         raise ValueError("augment: reference is for integrators; give integrate as well")
-    return Augmented(system, stages, biased, integrated, reference).build()
+    parts = Augmented(system, stages, biased, integrated, reference)
+    made = parts.build()
+    if not bias_walk and bias_time == inf:
+        return made
+    names = _listed("bias", bias)
+    if not names:
+        raise ValueError("augment: bias_walk and bias_time are of biases; give bias as well")
+    if isnan(bias_time) or bias_time <= 0:
+        raise ValueError(f"bias_time must be positive seconds, got {bias_time}")
+    ordered = sorted(names, key=lambda name: not _is_input(system, name))  # as the rows
+    return _with_walks(made, ordered, parts.rows_of_biases(), bias_time)
+
+
+def _with_walks(system: Any, names: list[str], rows: list[int], seconds: float) -> Any:
+    """Biases, at these coordinates and entries of f, that noise moves and that decay."""
+    n, count = system.n_inputs, len(rows)
+    shift = system.state.dim - system.state.nq  # the same for all blocks of vectors at the end
+    entries = [row + shift for row in rows]
+    E = ca.DM(np.eye(system.state.dim)[:, entries])
+    dt = system.dt
+    gain, decay = (dt, 1 - np.exp(-dt / seconds)) if dt else (1.0, 1 / seconds)
+    units = [system.state.tangent_units[entry] for entry in entries]
+    walks = [
+        Input(f"{name}.walk", f"{unit}/s", role="noise")
+        for name, unit in zip(names, units, strict=True)
+    ]
+
+    def inside(function: Any) -> Any:
+        return lambda t, x, u, p: function(t, x, u[:n], p)
+
+    def rate(t: Value, x: Value, u: Value, p: Value) -> Value:
+        return system.f(t, x, u[:n], p) + E @ (gain * u[n:] - decay * x[rows])
+
+    def derivatives(t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value]:
+        Df, Bf = system.derivatives(t, x, u[:n], p)
+        return Df - decay * E @ E.T, ca.horzcat(Bf, gain * E)
+
+    structure = system.structure
+    if structure is not None:
+        inner = structure
+
+        def balance_derivatives(t: Value, x: Value, a: Value, u: Value, p: Value) -> Any:
+            by_x, by_u = inner.balance_derivatives(t, x, a, u[:n], p)
+            return by_x, ca.horzcat(by_u, ca.DM(by_u.shape[0], count))
+
+        def input_map(t: Value, x: Value, u: Value, p: Value) -> Value:
+            B = inner.input_map(t, x, u[:n], p)
+            return ca.horzcat(B, ca.DM(B.shape[0], count))
+
+        structure = replace(
+            inner,
+            force=inside(inner.force),
+            balance_derivatives=balance_derivatives,
+            input_map=input_map,
+        )
+    return system._like(
+        inputs=[*system.inputs, *walks],
+        f=rate,
+        h=inside(system.h),
+        quantities={key: inside(value) for key, value in system.quantities.items()},
+        derivatives=derivatives if system._knows_derivatives else None,
+        structure=structure,
+    )
 
 
 def _times(
@@ -277,6 +348,12 @@ class Augmented:
         self.state, self.places = layout.finish()
         self.stage_parameters = [entry for _, stage in stages for entry in stage.parameters]
         self.reference = _reference(system.output, reference) if integrated else []
+
+    def rows_of_biases(self) -> list[int]:
+        """Coordinates of the biases: those of inputs, then those of output errors."""
+        rows = [row for (_, stage), held in zip(self.stages, self.stage_rows, strict=True)
+                if stage.block == "bias" for row in held]  # fmt: skip
+        return self._at([*rows, *self.bias_rows])
 
     def build(self) -> Any:
         """Trace the parts into one system."""

@@ -101,11 +101,9 @@ class Measurement:
             )
         if self.covariance_discrete is not None and np.any(self.std_discrete):
             raise ValueError(f"{self._who}: give std_discrete or covariance_discrete, not both")
-        if (np.any(self.density) or self.correlation_time) and self.dt is None:
-            raise ValueError(
-                f"{self._who}: a density of noise and a correlation time need dt, the sample time "
-                "in s"
-            )
+        for what in ("density", "correlation_time"):
+            if np.any(getattr(self, what)) and self.dt is None:
+                raise ValueError(f"{self._who}: {what} needs dt, the sample time in s")
         if (self.output is None) != (self.h is None or isinstance(self.h, str)):
             raise ValueError(
                 f"{self._who}: a function h and output, the group of what it returns, go together"

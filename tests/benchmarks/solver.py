@@ -23,6 +23,7 @@ from lgcontrol.controllers import ThrustVectorPD
 from lgcontrol.groups import SO3
 from lgcontrol.optimal import (
     InteriorPointSolver,
+    NLPSolver,
     OptimalControlProblem,
     Residual,
     SQPSolver,
@@ -48,57 +49,11 @@ def problem_of(plant, horizon: int = 40) -> OptimalControlProblem:
     )  # fmt: skip
 
 
-class Ipopt:
-    """The same transcription in tangent vectors about the guess, with exact second derivatives."""
-
-    def __init__(self, solver: SQPSolver) -> None:
-        self.solver, once = solver, solver.transcription._functions
-        problem = solver.problem
-        group, N = problem.system.state, problem.horizon
-        n, m = group.dim, problem.system.n_inputs
-        self.sizes = N, n, m
-        setting = solver.setting(problem.times())
-        centre, x0 = ca.MX.sym("centre", group.nq, N), ca.MX.sym("x0", group.nq)
-        d, u = ca.MX.sym("d", n, N), ca.MX.sym("u", m, N)
-        x = ca.horzcat(x0, group.function("plus").function.map(N)(centre, d))
-        given = (setting.x_ref[0], setting.u_ref[0], setting.p, once.path_weights, problem.dt)
-        cost, gaps, _ = once.stage_values.function.map(N)(
-            0.0, x[:, :N], u, x[:, 1:], *(ca.repmat(ca.DM(v), 1, N) for v in given)
-        )
-        end, _ = once.terminal_values.function(
-            0.0, x[:, N], setting.u_ref[N], setting.x_ref[N], setting.p, once.end_weights,
-            setting.terminal,
-        )  # fmt: skip
-        nlp = {
-            "x": ca.veccat(d, u), "f": ca.sum2(cost) + end, "g": ca.vec(gaps),
-            "p": ca.veccat(centre, x0),
-        }  # fmt: skip
-        options = {"print_level": 0, "sb": "yes", "tol": TOLERANCE, "max_iter": 300}
-        self.nlp = ca.nlpsol("ipopt", "ipopt", nlp, {"print_time": False, "ipopt": options})
-
-    def solve(self, x0, guess):
-        """Inputs (N, m), whether it converged, iterations and seconds."""
-        N, n, m = self.sizes
-        free = np.full(n * N, np.inf)
-        bounds = self.solver.transcription
-        began = time.perf_counter()
-        best = self.nlp(
-            x0=np.r_[np.zeros(n * N), guess.u.ravel()], lbg=0, ubg=0,
-            p=np.r_[guess.x[1:].ravel(), x0],
-            lbx=np.r_[-free, np.tile(bounds.u_lower, N)],
-            ubx=np.r_[free, np.tile(bounds.u_upper, N)],
-        )  # fmt: skip
-        spent = time.perf_counter() - began
-        stats = self.nlp.stats()
-        u = np.asarray(best["x"]).ravel()[n * N :].reshape(N, m)
-        return u, bool(stats["success"]), stats["iter_count"], spent
-
-
 def open_loop(plant, best: list[dict], count: int, with_ipopt: int) -> dict:
     """Every solver from every start, one after the other."""
     problem = problem_of(plant)
     ours, sqp = InteriorPointSolver(problem).prepare(), SQPSolver(problem).prepare()
-    peer = Ipopt(sqp)
+    peer = NLPSolver(problem, plugin="ipopt").prepare()
     controller = ThrustVectorPD(problem.system, position_frequency=2.5)
     rows: dict[str, list] = {"interior point": [], "SQP": [], "IPOPT": []}
     starts = []
@@ -122,7 +77,8 @@ def open_loop(plant, best: list[dict], count: int, with_ipopt: int) -> dict:
         other = sqp.solve(x0, guess=guess, **limits)
         note("SQP", other.u, other.success, other.iterations[-1].number, other.times["total"])
         if number < with_ipopt:
-            note("IPOPT", *peer.solve(x0, guess))
+            other = peer.solve(x0, guess=guess, **limits)
+            note("IPOPT", other.u, other.success, other.iterations[-1].number, other.times["qp"])
     result = {"start, median [ms]": 1e3 * float(np.median(starts))}
     for name, entries in rows.items():
         if entries:

@@ -58,6 +58,9 @@ TABLE = {
     "dvl on the extended pose": (NAVIGATION, est.dvl(NAVIGATION, lever_arm=ARM),
                                  extended(lambda p, R, x, u: R.T @ x[3:6]
                                           + np.cross(u[:3] - x[10:13], ARM))),
+    "imu": (VEHICLE, est.imu(VEHICLE, gravity=9.8),
+            lambda x, u: np.r_[x[10:13], u[:3] + np.cross(x[10:13], x[7:10])
+                               + 9.8 * pose(x)[1][2]]),
     "zero velocity": (NAVIGATION, est.zero_velocity(NAVIGATION, axes="yz"),
                       extended(lambda p, R, x, u: (R.T @ x[3:6])[1:])),
     "zero velocity in the world": (VEHICLE, est.zero_velocity(VEHICLE, frame="world"),
@@ -165,7 +168,7 @@ def test_noise_that_depends_on_the_state_and_correlated_noise():
         (lambda: est.relative_pose(VEHICLE, "pose", "arm"), "not the same group"),
         (lambda: est.beacon_range(VEHICLE, BEACON, bias="bais"), "Did you mean 'bias'"),
         (lambda: est.dvl(VEHICLE, twist="arm"), "not a twist of SE3"),
-        (lambda: Measurement("a", "pose", correlation_time=1.0), "need dt"),
+        (lambda: Measurement("a", "pose", correlation_time=1.0), "correlation_time needs dt"),
         (
             lambda: Measurement("a", "pose", scale=lambda t, x, u, p: x[:2]).bind(CAR),
             "scale returned 2 factors",

@@ -34,6 +34,12 @@ TOLERANCE = 1e-6
 PROJECTED = 1e-5
 
 
+@pytest.fixture(autouse=True)
+def by_sqp(monkeypatch):
+    """Problems that name no solver are solved by SQP here, whichever is the default."""
+    monkeypatch.setattr("lgcontrol.optimal._problem.DEFAULT_SOLVER", "sqp")
+
+
 def swing_up(**options):
     arguments = {"Q": WEIGHT, "R": 0.1, "terminal": 50.0, "reference": UP} | options
     return OptimalControlProblem(pendulum(), 100, 0.1, **arguments)

@@ -11,6 +11,7 @@ from lgcontrol.controllers.designs import panda_mpc
 from lgcontrol.groups import Rn
 from lgcontrol.mechanics import Multibody
 from lgcontrol.optimal import Bound, Nodes, OptimalControlProblem, Residual, SQPSolver
+from lgcontrol.optimal._given import Given
 from lgcontrol.systems import Input, System
 
 from ..controllers.problem_a import quadrotor
@@ -48,7 +49,7 @@ def case(request, rng):
     times = problem.times(0.3)
     near = group.plus(goal, 0.5 * rng.normal(size=(6, group.dim)))
     nodes = Nodes(times, near, rng.uniform(0.1, 0.4, (5, system.n_inputs)))
-    return solver, nodes, solver.setting(times, goal), rng
+    return solver, nodes, Given(problem).setting(times, goal), rng
 
 
 def moved(solver, nodes, x, u):
@@ -108,7 +109,7 @@ def test_at_a_zero_residual_gauss_newton_is_the_exact_hessian(rng):
     solver = SQPSolver(problem)
     goal = system.state.random(rng)
     times = problem.times()
-    setting = solver.setting(times, goal)
+    setting = Given(problem).setting(times, goal)
     nodes = Nodes(times, np.tile(goal, (6, 1)), setting.u_ref[:-1].copy())
     _, qp = solver.transcription.linearize(nodes, setting, goal)
     x, u = rng.normal(size=qp.q.shape), rng.normal(size=qp.r.shape)
@@ -181,6 +182,6 @@ def test_steps_that_solve_equations_are_planned_with(bounds, solver):
     np.testing.assert_allclose(np.diff(plan.x[:, 0]), 0.05 * plan.u[:, 0], rtol=0, atol=1e-5)
     if bounds:
         assert plan.x[1:, 1].min() > -0.3 - 1e-6 and plan.x[:, 0].min() > 0.8 - 1e-6
-    chosen = MPC(belt, horizon=8, dt=0.05, **given)
+    chosen = MPC(belt, horizon=8, dt=0.05, solver="sqp", **given)
     assert chosen.problem.method == "radau_iia5" and chosen.problem.substeps == 1
     np.testing.assert_allclose(chosen(0.0, [1.0, 0.0]), plan.u[0], rtol=0, atol=1e-4)

@@ -4,8 +4,9 @@ import control
 import numpy as np
 import pytest
 
+from lgcontrol import models
 from lgcontrol.groups import SE3, SO3, Rn
-from lgcontrol.systems import System, check_system
+from lgcontrol.systems import System, check_system, step_derivatives
 
 from ._examples import account, heavy_top, lift, pendulum, quadrotor, satellite
 
@@ -188,3 +189,36 @@ def test_faults_are_named(fault):
 def test_a_discrete_delay_must_be_a_multiple_of_the_sample_time():
     with pytest.raises(ValueError, match="0.03 s is not a multiple .* 0.02 s; the nearest is 0.0"):
         quadrotor().discretize(0.02).augment(delay=0.03)
+
+
+@pytest.mark.parametrize("dt", [0.0, 0.02])
+def test_biases_that_walk_and_return_have_the_variance_of_their_equation(dt):
+    """By the covariance that A and B propagate: density² t, and density² τ/2 in the end."""
+    for seconds, expected in ((np.inf, 0.3**2 * 40.0), (2.0, 0.3**2 * 2.0 / 2)):
+        system = lift().discretize(0.02) if dt else lift()
+        more = system.augment(bias="thrust", bias_walk=True, bias_time=seconds)
+        assert more.input_names[-1] == "thrust.walk" and more.inputs[-1].role == "noise"
+        assert more.inputs[-1].unit == "N/s" and more.n_inputs == system.n_inputs + 1
+        check_system(more)
+        step = step_derivatives(more)(0.0, more.state.identity, more.nominal_input, dt=0.02)
+        row = more.state.tangent_names.index("bias.thrust")
+        P = 0.0
+        for _ in range(2000):
+            P = step.A[row, row] ** 2 * P + step.B[row, -1] ** 2 * 0.3**2 / 0.02
+        assert P == pytest.approx(expected, rel=0.011)  # noise is held over a step
+
+
+def test_walks_of_a_mechanical_system_keep_its_closed_forms(closed_form_error, rng):
+    plain = models.quadrotor()
+    driven = plain.input_names[1]
+    more = plain.augment(bias=["pose.z", driven], bias_walk=True, bias_time=5.0)
+    assert more.input_names[-2:] == (f"{driven}.walk", "pose.z.walk")
+    assert closed_form_error(more, rng) < 1e-9
+    check_system(more)
+
+
+def test_walks_need_biases():
+    with pytest.raises(ValueError, match="give bias as well"):
+        lift().augment(lag=0.1, bias_walk=True)
+    with pytest.raises(ValueError, match="bias_time must be positive"):
+        lift().augment(bias="thrust", bias_time=0.0)

@@ -17,7 +17,10 @@ from ._examples import account, pendulum, satellite
     ("arguments", "message"),
     [
         ({"name": ""}, "input names must be non-empty text, got ''"),
-        ({"name": "u", "role": "command"}, "role must be one of control, measured, disturb"),
+        (
+            {"name": "u", "role": "command"},
+            "role must be one of control, measured, disturbance, noise",
+        ),
         ({"name": "u", "lower": 2.0, "upper": 1.0}, r"bounds \[2.0, 1.0\] are not an interval"),
         ({"name": "u", "lower": np.nan}, "not an interval"),
         (

@@ -1,0 +1,72 @@
+"""A tumbling satellite is caught by its wheels and held for a day, with its books kept."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lgcontrol.controllers import GeometricPD
+from lgcontrol.groups import SO3
+from lgcontrol.mechanics import GyroscopicWheels, Gyrostat, RigidBody, SpatialInertia
+from lgcontrol.simulation import Criterion, SimulationResult, Task
+
+from ._criteria import error_at_end, failed_calls
+
+FRICTION = 2e-6  # of a wheel's bearing [N m s/rad]
+STEP = 0.5  # s
+
+
+def design(seed: int = 0) -> Task:
+    """Tumbling satellite is caught by its wheels and held for a day.
+
+    Nothing acts from outside, so the angular momentum of body and wheels in space stays, and the
+    wheels run on with that of the tumbling; motors feed what the bearings take. Steps of 0.5 s are
+    those of a variational method, which keeps that momentum to rounding; the energy it ends with
+    is that of the motors' work less the losses.
+
+    Parameters
+    ----------
+    seed : int
+        Of attitude and tumbling.
+
+    Returns
+    -------
+    Task
+    """
+    inertia = SpatialInertia(750.0, np.zeros(3), np.diag([900.0, 800.0, 600.0]))
+    craft = Gyrostat(
+        RigidBody("satellite", SO3, inertia),
+        GyroscopicWheels(np.eye(3), 0.08, friction=FRICTION, max_torque=0.2),
+    )
+    plant, rng = craft.system(), np.random.default_rng(seed)
+    axis = rng.normal(size=3)
+    start = plant.state.join(
+        pose=SO3.exp(2.5 * axis / np.linalg.norm(axis)),
+        twist=rng.uniform(-0.03, 0.03, size=3),
+        wheel_speed=np.zeros(3),
+    )
+
+    def momentum_change(run: SimulationResult) -> float:
+        L = craft.momentum("spatial")(*plant.state.split(run.x).values())
+        return float(np.linalg.norm(L - L[0], axis=-1).max() / np.linalg.norm(L[0]))
+
+    def unaccounted_energy(run: SimulationResult) -> float:
+        energy = plant.quantities["kinetic_energy"](0.0, run.x)[:, 0]
+        speed, dt = run.block("wheel_speed"), np.diff(run.t)
+        fed = np.sum(dt[:, None] * run.u[: len(dt)] * (speed[1:] + speed[:-1]) / 2)
+        lost = np.trapezoid(FRICTION * np.sum(speed**2, axis=-1), run.t)
+        return float(abs(energy[-1] - energy[0] - fed + lost) / lost)
+
+    return Task(
+        plant=plant,
+        controller=GeometricPD(plant, frequency=0.002, dt=30.0),
+        x0=start,
+        seconds=86400.0,
+        reference=plant.state.identity,
+        options={"method": "variational_verlet", "max_step": STEP},
+        criteria=(
+            error_at_end("attitude error", "pose", slice(0, 3), "rad", 0.01, over=3600),
+            Criterion("change of the angular momentum", momentum_change, 1e-11),
+            Criterion("energy that is not accounted for", unaccounted_energy, 0.01),
+            failed_calls(),
+        ),
+    )

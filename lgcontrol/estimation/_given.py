@@ -1,0 +1,96 @@
+"""What a filter is given: measurements, densities, covariances by name; checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
+from typing import Any
+
+import numpy as np
+import scipy
+
+from ..codegen import UnknownNameError, check_shape, unknown_name
+from ..systems import BoundMeasurement, Measurement, System
+
+
+def bind_all(system: System, measurements: Iterable[Measurement]) -> dict[str, BoundMeasurement]:
+    """Measurements on a system, by name."""
+    if isinstance(measurements, Measurement):
+        raise TypeError("measurements must be a list: write [measurement]")
+    found: dict[str, BoundMeasurement] = {}
+    for measurement in measurements:
+        if measurement.name in (*found, "predict"):
+            raise ValueError(f"two measurements are called {measurement.name!r}")
+        found[measurement.name] = measurement.bind(system)
+    return found
+
+
+def for_each(value: Any, names: list[str]) -> dict[str, Any]:
+    """Values by measurement, from one for all or a mapping."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        return dict.fromkeys(names, value)
+    for name in value:
+        if name not in names:
+            raise UnknownNameError(unknown_name("measurement", name, names))
+    return dict(value)
+
+
+def gate_threshold(name: str, probability: float, m: int) -> float:
+    """Squared distance, in deviations, that a good measurement keeps with a probability."""
+    if not 0 < probability < 1:
+        raise ValueError(f"gate of {name!r} is a probability between 0 and 1, got {probability}")
+    return float(scipy.stats.chi2.ppf(probability, m))
+
+
+def noise_densities(system: System, noise: Mapping[str, float]) -> tuple[list[int], np.ndarray]:
+    """Places of the noisy inputs, and their densities."""
+    found: dict[int, float] = {}
+    for name, value in noise.items():
+        some = _named(name, system.input_names)
+        if not some:
+            raise UnknownNameError(unknown_name("input", name, system.input_names))
+        if not (isfinite(value) and value >= 0):
+            raise ValueError(f"density of the noise of {name!r} must not be negative, got {value}")
+        found |= dict.fromkeys(some, float(value))
+    return list(found), np.array(list(found.values()), dtype=np.float64)
+
+
+def _named(name: str, known: Sequence[str]) -> list[int]:
+    """Places of the names that are this one, or begin with it and a dot."""
+    return [i for i, entry in enumerate(known) if entry == name or entry.startswith(f"{name}.")]
+
+
+def first_covariance(system: System, x0: np.ndarray, P0: Any, std0: Any) -> np.ndarray:
+    """Covariance of the first estimate, from a matrix or from deviations."""
+    n = system.n_errors
+    if (P0 is None) == (std0 is None):
+        raise ValueError(
+            "give P0, the covariance of system.error(truth, x0), or std0, its deviations"
+        )
+    if P0 is not None:
+        P = check_shape("P0", P0, (n, n))
+        values = np.linalg.eigvalsh((P + P.T) / 2)
+        size = np.abs(P).max(initial=0.0)
+        if np.abs(P - P.T).max(initial=0.0) > 1e-9 * size or values.min() < -1e-12 * size:
+            raise ValueError(f"P0 must be symmetric without negative eigenvalues, got {P}")
+        return (P + P.T) / 2
+    if isinstance(std0, Mapping):
+        deviation, known = np.full(n, np.nan), system.error_names
+        for name, value in std0.items():
+            some = _named(name, known)
+            if not some:
+                blocks = dict.fromkeys(entry.rpartition(".")[0] or entry for entry in known)
+                raise UnknownNameError(unknown_name("block or error", name, [*blocks, *known]))
+            deviation[some] = value
+        missing = [system.error_names[i] for i in np.flatnonzero(np.isnan(deviation))]
+        if missing:
+            raise ValueError(f"std0 lacks {', '.join(missing)}")
+    else:
+        given = np.asarray(std0, dtype=np.float64)
+        deviation = check_shape("std0", np.broadcast_to(given, (n,)) if not given.ndim else given,
+                                (n,))  # fmt: skip
+    if (deviation < 0).any():
+        raise ValueError(f"std0 must not be negative, got {std0}")
+    return np.diag(deviation**2)

@@ -1,0 +1,570 @@
+"""NLPSolver: solvers for general nonlinear programs, in tangent vectors about a centre."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..codegen import UnknownNameError, check_shape, unknown_name
+from ..groups import check_element
+from ..systems import Trajectory
+from ._given import Given
+from ._guess import make_guess, moved_on
+from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus, worst_violations
+from ._problem import SOLVERS, OptimalControlProblem, OptimalSolution, judged
+from ._transcription import Nodes, Setting, Transcription
+
+# Largest tangent vector from the centre to a result up to which the centre stands.
+STANDS = 1e-3
+# Rounds, each about the result of the one before: curved coordinates change iterates, not optima.
+MOST_ROUNDS = 10
+# Solvers measure their residuals by scales of their own: they are asked for this share of it.
+SHARE = 0.1
+# Residual of the plans of a closed loop.
+LOOP_TOLERANCE = 1e-4
+
+# Options of each solver: quiet, with a tolerance, a limit of iterations, one of seconds.
+PLUGINS: dict[str, Callable[[float, int, float], dict[str, Any]]] = {
+    "ipopt": lambda tolerance, most, seconds: {
+        "ipopt": {
+            "print_level": 0, "sb": "yes", "tol": tolerance, "max_iter": most,
+            "max_wall_time": min(seconds, 1e6), "acceptable_iter": 0,
+        },
+    },
+    "fatrop": lambda tolerance, most, seconds: {
+        "fatrop": {"print_level": 0, "tolerance": tolerance, "max_iter": most},
+    },
+}  # fmt: skip
+
+
+class _Variables(NamedTuple):
+    """Where the variables and constraints of an NLP are.
+
+    Attributes
+    ----------
+    d, u, e : list of slice
+        Tangent vectors, controls and excesses of soft rows, a slice a node.
+    lower, upper : ndarray
+        Limits of the variables, then of the constraints.
+    is_equality : list of bool
+        Of the constraints.
+    nx, nu, ng : list of int
+        Sizes of the stages.
+    soft_rows : list of list of int
+        Rows with an excess, by node.
+    """
+
+    d: list[slice]
+    u: list[slice]
+    e: list[slice]
+    lower: tuple[np.ndarray, np.ndarray]
+    upper: tuple[np.ndarray, np.ndarray]
+    is_equality: list[bool]
+    nx: list[int]
+    nu: list[int]
+    ng: list[int]
+    soft_rows: list[list[int]]
+
+
+class NLPSolver:
+    """Solves an `OptimalControlProblem` by IPOPT or fatrop, for comparison and for rescue.
+
+    Unknowns are tangent vectors about the guess, one a node, so that these solvers, which know no
+    groups, meet no quaternion norm. Where a result is far from its centre the solve is repeated
+    about it, until the centre stands. Second derivatives are exact. A solve takes some hundred
+    times as long as one of `InteriorPointSolver`; from starts where that stalls it is another way.
+
+    Parameters
+    ----------
+    problem : OptimalControlProblem, optional
+        Without it the solver stands for its settings.
+    plugin : {"ipopt", "fatrop"}
+        As far as the installed CasADi has it.
+    options : mapping, optional
+        Further options of `casadi.nlpsol`: ``{"ipopt": {"mu_strategy": "adaptive"}}``.
+
+    References
+    ----------
+    A. Wächter, L. Biegler: On the implementation of an interior-point filter line-search algorithm
+    for large-scale nonlinear programming. Math. Program. 106 (2006). L. Vanroye et al.: FATROP, a
+    fast constrained optimal control problem solver. IROS 2023.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SO2
+    >>> from lgcontrol.systems import System
+    >>> wheel = System("wheel", SO2, lambda t, x, u, p: u, inputs=["speed"])
+    >>> problem = OptimalControlProblem(wheel, 10, 0.1, reference=[1.0, 0.0])
+    >>> print(problem.solve([0.0, 1.0], solver="ipopt").status)
+    converged
+    """
+
+    def __init__(
+        self,
+        problem: OptimalControlProblem | None = None,
+        *,
+        plugin: str = "ipopt",
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        if plugin not in PLUGINS:
+            raise UnknownNameError(unknown_name("NLP solver", plugin, PLUGINS))
+        if not ca.has_nlpsol(plugin):
+            there = ", ".join(name for name in PLUGINS if ca.has_nlpsol(name)) or "none"
+            raise ValueError(
+                f"the installed CasADi has no {plugin} (it has {there}); "
+                "'interior_point' and 'sqp' need none of these"
+            )
+        self.plugin, self.options = plugin, dict(options or {})
+        self._transcription = None if problem is None else Transcription(problem)
+        self._given = None if problem is None else Given(problem)
+        self._built: tuple[dict[str, Any], _Variables] | None = None
+        self._solvers: dict[tuple[float, int, float], Any] = {}
+        self._found: Nodes | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what CasADi cannot pickle; it is built again."""
+        return self.__dict__ | {"_built": None, "_solvers": {}}
+
+    def __repr__(self) -> str:
+        """Plugin, and the system of its problem."""
+        of = "" if self._transcription is None else f"{self.problem.system.name!r}, "
+        return f"NLPSolver({of}plugin={self.plugin!r})"
+
+    @property
+    def transcription(self) -> Transcription:
+        """Functions of the problem."""
+        if self._transcription is None:
+            raise ValueError(f"{self!r} has no problem yet: NLPSolver(problem, …)")
+        return self._transcription
+
+    @property
+    def problem(self) -> OptimalControlProblem:
+        """What is solved."""
+        return self.transcription.problem
+
+    def for_problem(self, problem: OptimalControlProblem) -> NLPSolver:
+        """A solver with the same settings for a problem."""
+        return NLPSolver(problem, plugin=self.plugin, options=self.options)
+
+    def prepare(self) -> NLPSolver:
+        """Build the program, which the first solve does otherwise, and return the solver."""
+        self._program()
+        return self
+
+    def reset(self) -> None:
+        """Forget what was found; the next solve is as the first."""
+        self._found = None
+
+    def export_c(self, folder: str | Path, **options: Any) -> Path:
+        """Refused: IPOPT and fatrop are libraries of their own.
+
+        Raises
+        ------
+        NotImplementedError
+            NLPSolver has no C99 export; the interior point has.
+        """
+        raise NotImplementedError(
+            f"NLPSolver does not export C99, {self.plugin} is a library of its own: "
+            "solver='interior_point' does"
+        )
+
+    # -- the program -------------------------------------------------------------------------------
+
+    def _program(self) -> tuple[dict[str, Any], _Variables]:
+        """Variables z and parameters, cost, constraints, and where they are."""
+        if self._built is None:
+            self._built = self._build()
+        return self._built
+
+    def _build(self) -> tuple[dict[str, Any], _Variables]:
+        problem, transcription = self.problem, self.transcription
+        once, rows, system = transcription._functions, transcription.rows, problem.system
+        N, n, nq = problem.horizon, system.n_errors, system.state.nq
+        controls = transcription.controls.tolist()
+        given = {
+            "t": (1, N + 1), "centre": (nq, N + 1), "x_ref": (nq, N + 1),
+            "u_ref": (system.n_inputs, N + 1), "p": (len(problem.nominal_parameters), 1),
+            "P": (n, n), "start": (n, 1),
+        }  # fmt: skip
+        P = {name: ca.MX.sym(name, *shape) for name, shape in given.items()}
+        own = P["p"][: system.n_parameters]
+        soft = rows.soft * problem.dt
+        z: list[Any] = []
+        g: list[Any] = []
+        cost: Any = 0
+        places: dict[str, list[slice]] = {"d": [], "u": [], "e": []}
+        z_limits: list[tuple[np.ndarray, np.ndarray]] = []
+        g_limits: list[tuple[Any, Any]] = []
+        sizes: dict[str, list[int]] = {"nx": [], "nu": [], "ng": []}
+        soft_rows: list[list[int]] = []
+        at = 0
+
+        def variable(name: str, lower: np.ndarray, upper: np.ndarray) -> Any:
+            nonlocal at
+            z.append(ca.MX.sym(name, len(lower)))
+            z_limits.append((lower, upper))
+            places[name].append(slice(at, at + len(lower)))
+            at += len(lower)
+            return z[-1]
+
+        ds, us, es = [], [], []
+        for k in range(N + 1):
+            active = np.flatnonzero(rows.active[k])
+            priced = [int(r) for r in active if np.isfinite(soft[r])]
+            soft_rows.append(priced)
+            ds.append(variable("d", np.full(n, -np.inf), np.full(n, np.inf)))
+            if k < N:
+                us.append(variable("u", transcription.u_lower, transcription.u_upper))
+            es.append(variable("e", np.zeros(len(priced)), np.full(len(priced), np.inf)))
+            sizes["nx"].append(n)
+            sizes["nu"].append((len(controls) if k < N else 0) + len(priced))
+        for k in range(N + 1):
+            x = system.retract(P["centre"][:, k], ds[k], own)
+            if k < N:
+                u = ca.MX(P["u_ref"][:, k])
+                u[controls] = us[k]
+                part, gap, values = once.stage_values.function(
+                    P["t"][k], x, u, P["centre"][:, k + 1], P["x_ref"][:, k], P["u_ref"][:, k],
+                    P["p"], once.path_weights, problem.dt,
+                )  # fmt: skip
+                g.append(ds[k + 1] - gap)
+                g_limits.append((np.zeros(n), np.zeros(n)))
+            else:
+                part, values = once.terminal_values.function(
+                    P["t"][N], x, P["u_ref"][:, N], P["x_ref"][:, N], P["p"], once.end_weights,
+                    P["P"],
+                )  # fmt: skip
+            cost = cost + part
+            before = len(g)
+            if k == 0:
+                g.append(ds[0] - P["start"])
+                g_limits.append((np.zeros(n), np.zeros(n)))
+            for r in np.flatnonzero(rows.active[k]).tolist():
+                if r in soft_rows[k]:
+                    e = es[k][soft_rows[k].index(r)]
+                    cost = cost + soft[r] * (e + e**2 / 2)
+                    if np.isfinite(rows.upper[r]):
+                        g.append(values[r] - e)
+                        g_limits.append(([-np.inf], [rows.upper[r]]))
+                    if np.isfinite(rows.lower[r]):
+                        g.append(values[r] + e)
+                        g_limits.append(([rows.lower[r]], [np.inf]))
+                else:
+                    g.append(values[r])
+                    g_limits.append(([rows.lower[r]], [rows.upper[r]]))
+            sizes["ng"].append(sum(entry.shape[0] for entry in g[before:]))
+        lower, upper = (
+            (_joined([pair[i] for pair in z_limits]), _joined([pair[i] for pair in g_limits]))
+            for i in (0, 1)
+        )
+        equal = (lower[1] == upper[1]).tolist()
+        program = {
+            "x": ca.vertcat(*z), "f": cost, "g": ca.vertcat(*g),
+            "p": ca.vertcat(*(ca.vec(value) for value in P.values())),
+        }  # fmt: skip
+        # Separate symbols become entries of one variable.
+        whole = ca.MX.sym("z", at)
+        values = ca.Function("program", [program["x"], program["p"]], [cost, program["g"]])
+        symbols = ca.MX.sym("given", program["p"].shape[0])
+        cost, constraints = values(whole, symbols)
+        nlp = {"x": whole, "p": symbols, "f": cost, "g": constraints}
+        layout = _Variables(
+            places["d"], places["u"], places["e"], lower, upper, equal, **sizes,
+            soft_rows=soft_rows,
+        )  # fmt: skip
+        prices = ca.MX.sym("prices", constraints.shape[0])
+        slope = ca.gradient(cost + ca.dot(prices, constraints), whole)
+        check = ca.Function(
+            "check", [whole, symbols, prices], [cost, constraints, slope, ca.gradient(cost, whole)]
+        )
+        return {"nlp": nlp, "check": check}, layout
+
+    def _solver(self, tolerance: float, most: int, seconds: float) -> Any:
+        key = (tolerance, most, seconds)
+        if key not in self._solvers:
+            program, layout = self._program()
+            options: dict[str, Any] = {
+                "print_time": False, "error_on_fail": False, "show_eval_warnings": False,
+                "calc_lam_p": False,
+            }  # fmt: skip
+            options |= PLUGINS[self.plugin](SHARE * tolerance, most, seconds)
+            if self.plugin == "fatrop":
+                options |= {
+                    "structure_detection": "manual", "N": self.problem.horizon,
+                    "nx": layout.nx, "nu": layout.nu, "ng": layout.ng,
+                    "equality": layout.is_equality,
+                }  # fmt: skip
+            for name, value in self.options.items():
+                both = isinstance(value, Mapping) and isinstance(options.get(name), dict)
+                options[name] = options[name] | dict(value) if both else value
+            self._solvers = {key: ca.nlpsol("nlp", self.plugin, program["nlp"], options)}
+        return self._solvers[key]
+
+    # -- solves ------------------------------------------------------------------------------------
+
+    @np.errstate(all="ignore")
+    def solve(
+        self,
+        x0: ArrayLike,
+        *,
+        guess: Any = None,
+        reference: Any = None,
+        t0: float = 0.0,
+        p: Mapping[str, float] | ArrayLike | None = None,
+        tolerance: float = 1e-6,
+        max_iterations: int = 200,
+        time_limit: float = np.inf,
+        callback: Callable[[Iteration], bool | None] | None = None,
+    ) -> OptimalSolution:
+        """Solve, about the result again until the centre stands; never raises as it is hard.
+
+        Parameters
+        ----------
+        x0 : array_like, shape (nq,)
+            Start.
+        guess, reference, t0, p, tolerance
+            As of `InteriorPointSolver.solve`.
+        max_iterations : int
+            Of all rounds together.
+        time_limit : float
+            In s; kept by IPOPT within a round, by fatrop between rounds.
+        callback : callable, optional
+            Called with an `Iteration` after each round; the solve stops when it returns True.
+
+        Returns
+        -------
+        OptimalSolution
+        """
+        x0 = check_element("x0", x0, self.problem.system.state, tolerance=np.inf)
+        times = self.problem.times(float(check_shape("t0", t0, ())))
+        reference = self.problem.reference if reference is None else reference
+        assert self._given is not None
+        setting = self._given.setting(times, reference, p)
+        nodes = make_guess(self.transcription, guess, x0, times, setting, reference)
+        return self._solved(x0, nodes, setting, tolerance, max_iterations, time_limit, callback)
+
+    def step(
+        self,
+        x0: ArrayLike,
+        *,
+        reference: Any = None,
+        t0: float = 0.0,
+        p: Mapping[str, float] | ArrayLike | None = None,
+        iterations: int = 1,
+    ) -> OptimalSolution:
+        """A whole solve from what was found last, moved on to t0: these solvers have no less.
+
+        Parameters
+        ----------
+        x0, reference, t0, p
+            As for `solve`.
+        iterations : int
+            Not asked for.
+
+        Returns
+        -------
+        OptimalSolution
+
+        Raises
+        ------
+        ValueError
+            If nothing was found yet: `solve` comes first.
+        """
+        if self._found is None:
+            raise ValueError("there is nothing to go on from: solve first")
+        problem = self.problem
+        assert self._given is not None
+        times = problem.times(t0)
+        setting = self._given.setting(times, reference, p)
+        own = setting.p[: problem.system.n_parameters]
+        nodes = moved_on(problem, self._found, times, own)
+        x0 = np.asarray(x0, dtype=np.float64)
+        return self._solved(x0, nodes, setting, LOOP_TOLERANCE, 100, np.inf, None)
+
+    def _solved(
+        self,
+        x0: np.ndarray,
+        nodes: Nodes,
+        setting: Setting,
+        tolerance: float,
+        most: int,
+        seconds: float,
+        callback: Callable[[Iteration], bool | None] | None,
+    ) -> OptimalSolution:
+        began = time.perf_counter()
+        layout, values = self._program()[1], self.transcription.values(nodes, setting)
+        cost = values.cost + self.transcription.penalty(values, self._soft)
+        log = [Iteration(0, cost, *self._off(values), np.inf, 1.0, 0.0, 0.0)]
+        inner, used, kkt, ended = 0.0, 0, np.inf, None
+        multipliers: dict[str, Any] = {}
+        is_bad = not np.isfinite(cost) or bool(self.transcription.not_finite(values))
+        unified = "SOLVER_RET_NAN" if is_bad else "SOLVER_RET_LIMITED"
+        for _ in range(MOST_ROUNDS if most > 0 and not is_bad else 0):
+            solver = self._solver(tolerance, most - used, seconds)
+            started = time.perf_counter()
+            found, stats = self._round(solver, layout, x0, nodes, setting, multipliers)
+            inner += time.perf_counter() - started
+            used += max(1, int(stats.get("iter_count", 1)))
+            unified = str(stats.get("unified_return_status", ""))
+            if found is None:
+                break
+            moved, nodes, kkt, multipliers = found
+            values = self.transcription.values(nodes, setting)
+            cost = values.cost + self.transcription.penalty(values, self._soft)
+            spent = time.perf_counter() - began
+            gap, violation = self._off(values)
+            kkt = max(kkt, gap)
+            log.append(Iteration(used, cost, gap, violation, kkt, 1.0, 0.0, spent))
+            if callback is not None and callback(log[-1]):
+                ended = SolveStatus.STOPPED
+            elif spent > seconds:
+                ended = SolveStatus.TIME_LIMIT
+            elif used >= most:
+                ended = SolveStatus.ITERATION_LIMIT
+            if ended is not None or (moved <= STANDS and kkt <= tolerance):
+                break
+            if unified != "SOLVER_RET_SUCCESS" and moved <= STANDS:
+                break
+        return self._solution(
+            nodes, setting, log, kkt, ended, unified, tolerance, (began, inner), used
+        )
+
+    def _round(
+        self,
+        solver: Any,
+        layout: _Variables,
+        x0: np.ndarray,
+        nodes: Nodes,
+        setting: Setting,
+        multipliers: dict[str, Any],
+    ) -> tuple[tuple[float, Nodes, float, dict[str, Any]] | None, dict[str, Any]]:
+        """One solve about nodes: how far it moved, where it ended, its residual."""
+        system, transcription = self.problem.system, self.transcription
+        z = np.zeros(len(layout.lower[0]))
+        controls = np.clip(
+            nodes.u[:, transcription.controls], transcription.u_lower, transcription.u_upper
+        )
+        over = transcription.excess(transcription.values(nodes, setting))
+        centre = nodes.x.copy()
+        centre[0] = x0
+        for k, place in enumerate(layout.u):
+            z[place] = controls[k]
+        for k, place in enumerate(layout.e):
+            z[place] = np.nan_to_num(over[k, layout.soft_rows[k]], posinf=1.0)
+        given = np.concatenate(
+            [
+                nodes.t, centre.ravel(), setting.x_ref.ravel(), setting.u_ref.ravel(), setting.p,
+                setting.terminal.ravel(), np.zeros(system.n_errors),
+            ]
+        )  # fmt: skip
+        try:
+            best = solver(
+                x0=z, p=given, lbx=layout.lower[0], ubx=layout.upper[0], lbg=layout.lower[1],
+                ubg=layout.upper[1], **multipliers,
+            )  # fmt: skip
+        except RuntimeError:  # not a number at the guess
+            return None, {"unified_return_status": "SOLVER_RET_NAN"}
+        stats = solver.stats()
+        z = np.asarray(best["x"]).ravel()
+        if not np.isfinite(z).all():
+            return None, stats | {"unified_return_status": "SOLVER_RET_NAN"}
+        d = np.array([z[place] for place in layout.d])
+        inputs = nodes.u.copy()
+        others = np.setdiff1d(np.arange(system.n_inputs), transcription.controls)
+        inputs[:, others] = setting.u_ref[:-1][:, others]
+        inputs[:, transcription.controls] = np.clip(
+            [z[place] for place in layout.u], transcription.u_lower, transcription.u_upper
+        )
+        states = system.retract(centre, d, setting.p[: system.n_parameters])
+        states[0] = x0  # the solver has it to its tolerance
+        kkt = self._residual(best, given, layout)
+        multipliers = {"lam_x0": best["lam_x"], "lam_g0": best["lam_g"]}
+        return (np.abs(d).max(), Nodes(nodes.t, states, inputs), kkt, multipliers), stats
+
+    def _residual(self, best: dict[str, Any], given: np.ndarray, layout: _Variables) -> float:
+        """Largest of the scaled gradient of the Lagrangian, violations and complementarity."""
+        z, prices = (np.asarray(best[key]).ravel() for key in ("x", "lam_g"))
+        own = np.asarray(best["lam_x"]).ravel()
+        check = self._program()[0]["check"]
+        _, g, slope, of_cost = (np.asarray(v).ravel() for v in check(z, given, prices))
+        scale = 1.0 + np.abs(of_cost).max()
+        products, off = 0.0, 0.0
+        for value, price, low, high in zip(
+            (z, g), (own, prices), layout.lower, layout.upper, strict=True
+        ):
+            off = max(off, (low - value).max(initial=0.0), (value - high).max(initial=0.0))
+            for limit, part in ((low, np.minimum(price, 0)), (high, np.maximum(price, 0))):
+                room = np.where(np.isfinite(limit), np.abs(value - limit), np.abs(price) > 0)
+                products = max(products, np.abs(room * part).max(initial=0.0))
+        return float(max(np.abs(slope + own).max() / scale, off, products / scale))
+
+    @property
+    def _soft(self) -> np.ndarray:
+        return self.transcription.rows.soft * self.problem.dt
+
+    def _off(self, values: Any) -> tuple[float, float]:
+        """Largest gap, and largest excess over a hard bound."""
+        hard = np.isinf(self.transcription.rows.soft)
+        excess = self.transcription.excess(values)[:, hard]
+        return float(np.abs(values.gaps).max()), float(excess.max(initial=0.0))
+
+    def _solution(
+        self,
+        nodes: Nodes,
+        setting: Setting,
+        log: list[Iteration],
+        kkt: float,
+        ended: SolveStatus | None,
+        unified: str,
+        tolerance: float,
+        spent: tuple[float, float],
+        used: int,
+    ) -> OptimalSolution:
+        problem, rows = self.problem, self.transcription.rows
+        values = self.transcription.values(nodes, setting)
+        excess = np.where(np.isinf(rows.soft), self.transcription.excess(values), 0.0)
+        violations = worst_violations(rows, np.where(excess > tolerance, excess, 0.0), nodes.t)
+        if not np.isfinite(log[-1].cost) or unified in ("SOLVER_RET_NAN", "SOLVER_RET_EXCEPTION"):
+            status = SolveStatus.FAILED
+        elif kkt <= tolerance:
+            status = SolveStatus.CONVERGED
+        elif ended is not None:
+            status = ended
+        elif unified == "SOLVER_RET_LIMITED":
+            status = SolveStatus.TIME_LIMIT if used < 1 else SolveStatus.ITERATION_LIMIT
+        elif kkt <= ACCEPTABLE_RESIDUAL:
+            status = SolveStatus.ACCEPTABLE
+        else:
+            status = SolveStatus.INFEASIBLE if violations else SolveStatus.STALLED
+        self._found = nodes
+        total = time.perf_counter() - spent[0]
+        text = f"{self.plugin}: residual {kkt:.1e} after {used} iterations in {len(log) - 1} rounds"
+        solution = OptimalSolution(
+            status=status,
+            message="; ".join([text, *map(str, violations)]),
+            trajectory=Trajectory._of(problem.system.state, nodes.t, nodes.x, nodes.u),
+            reference=Trajectory._of(problem.system.state, nodes.t, setting.x_ref, setting.u_ref),
+            cost=log[-1].cost,
+            kkt=kkt,
+            gap=log[-1].gap,
+            violations=violations,
+            iterations=tuple(log),
+            times={"total": total, "model": total - spent[1], "qp": spent[1]},
+            problem=problem,
+        )
+        return judged(solution, setting.p)
+
+
+def _joined(parts: Sequence[Any]) -> np.ndarray:
+    return np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
+
+
+for _plugin in PLUGINS:
+    SOLVERS[_plugin] = partial(NLPSolver, plugin=_plugin)

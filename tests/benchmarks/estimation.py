@@ -1,0 +1,194 @@
+"""Filters on real logs and simulated problems next to peers and published numbers; their speed.
+
+    python -m tests.benchmarks.estimation [--only broad wifibot plaza kitti simulated start speed]
+
+Logs are those of ``$LGCONTROL_SHARED/data`` or ``../shared/data``. vqf is measured in the same run
+where it is installed; UKF-M's invariant filter is written out in `_estimation_cases`. The last
+column of the table is what was to be beaten. Writes results/estimation.json.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from lgcontrol.estimation import EKF, UKF, Log, gnss
+from lgcontrol.estimation._log import Rows
+from lgcontrol.io import read_broad, read_kitti_imu_gnss, read_plaza, read_wifibot
+
+ROOT = Path(__file__).resolve().parents[2]
+if not __package__:  # run by its path
+    sys.path.insert(0, str(ROOT))
+from tests.benchmarks import _estimation_cases as cases  # noqa: E402 - see the line above
+
+FILTERS = {
+    "EKF": (EKF, {}),
+    "EKF without reset": (EKF, {"reset": False}),
+    "iterated EKF": (EKF, {"iterations": 5}),
+    "UKF": (UKF, {}),
+}
+
+
+def vqf_quaternions(recording):
+    """VQF with its defaults, 9 axes; None where it is not installed."""
+    if importlib.util.find_spec("vqf") is None:
+        return None
+    import vqf  # pyright: ignore[reportMissingImports]
+
+    signals = [np.ascontiguousarray(recording.signals[name])
+               for name in ("gyro", "accelerometer", "magnetometer")]  # fmt: skip
+    found = vqf.VQF(float(recording.t[1])).updateBatch(*signals)["quat9D"]
+    return found[:, [1, 2, 3, 0]]
+
+
+def broad(data):
+    """Total error and inclination [deg] of each trial, and the means of the classes."""
+    rows = {}
+    for path in sorted((data / "broad").glob("*.npz")):
+        recording = read_broad(path)
+        began = time.perf_counter()
+        ours = cases.run_broad(recording)
+        rows[path.stem] = {"ours": cases.attitude_errors(recording, ours),
+                           "seconds": time.perf_counter() - began}  # fmt: skip
+        peer = vqf_quaternions(recording)
+        if peer is not None:
+            rows[path.stem]["vqf"] = cases.attitude_errors(recording, peer)
+    result = {"trials": rows}
+    for who in ("ours", "vqf"):
+        if all(who in row for row in rows.values()):
+            kinds = [[row[who] for name, row in rows.items() if key in name]
+                     for key in ("_undisturbed_", "_disturbed_")]  # fmt: skip
+            result[who] = {
+                "undisturbed, disturbed [deg]": [float(np.mean([e[0] for e in k])) for k in kinds],
+                "inclination [deg]": float(np.mean([e[1] for k in kinds for e in k])),
+            }
+    return result
+
+
+def wifibot(data):
+    """Position RMSE [m], mean over 20 seeds of the noise of fixes."""
+    rows = {}
+    for k in (1, 3, 5):
+        recording = read_wifibot(data / "wifibot_se2" / f"wifibot{k}.npz")
+        rows[k] = {"published IEKF": float(cases.published_wifibot(recording).mean())}
+        for name, (make, options) in FILTERS.items():
+            if make is EKF:
+                rows[k][name] = float(cases.run_wifibot(recording, **options).mean())
+    return rows | {"to beat": {1: 0.084, 3: 0.054, 5: 0.065}}
+
+
+def plaza(data):
+    """Position RMSE and NEES."""
+    recording = read_plaza(data / "plaza_range" / "Plaza2_.npz")
+    return cases.run_plaza(recording) | {"to beat": "0.5 m, NEES 0.3 to 1.5"}
+
+
+def kitti(data):
+    """Horizontal RMSE at the fixes that are not used, NIS of those that are."""
+    case = cases.Kitti.of(read_kitti_imu_gnss(data / "kitti_imu_gps" / "kitti_imu_gps.npz"))
+    factors = cases.fit_kitti(case)
+    rows = {}
+    for name, chosen in (("as set", (1.0, 1.0, 1.0)), ("highest likelihood", factors)):
+        run = case.run(*chosen)
+        rows[name] = {"factors": chosen, "rmse [m]": case.score(run),
+                      "NIS": run.consistency().nis["gnss"]}  # fmt: skip
+    return rows | {"to beat": "0.3 m"}
+
+
+def simulated(_):
+    """Localization and inertial navigation of UKF-M, 100 runs."""
+    rows = {"to beat": {"localization": "0.45 m", "inertial navigation": "0.24 m"}}
+    for name, (make, options) in FILTERS.items():
+        rows[name] = {"localization": cases.run_localization(make, **options),
+                      "inertial navigation": cases.run_inertial(make, **options)}  # fmt: skip
+    return rows
+
+
+def start(_):
+    """NEES and NIS over 100 runs from first errors of σ 20° and of σ 60°, cut at 120°."""
+    rows = {}
+    for degrees in (20, 60):
+        for name, (make, options) in FILTERS.items():
+            found, first = cases.run_turning(make, degrees, **options)
+            rows[f"{name}, {degrees}°"] = {
+                "NEES": found.nees, "inside": found.nees_inside, "after the first update": first,
+                "NIS": found.nis, "NIS inside": found.nis_inside,
+            }  # fmt: skip
+    return rows
+
+
+def speed(_):
+    """Microseconds of calls of compiled code with 15 error states, and of a sample of a log."""
+    system = cases.NAVIGATION
+    fix = gnss(system, std_discrete=0.05)
+    u = np.zeros(system.n_inputs)
+    u[5] = 9.8
+    rows = {"load": os.getloadavg()[0]}
+    for name, make, options in (
+        ("EKF, Euler", EKF, {"method": "euler"}),
+        ("EKF, mean by rk4", EKF, {"covariance_method": "euler"}),
+        ("EKF, rk4", EKF, {}),
+        ("UKF, Euler", UKF, {"method": "euler"}),
+    ):
+        ekf = make(system, [fix], std0=1.0, noise=cases.DENSITIES | cases.WALKS, **options)
+        ekf.compile()
+        predict, update = ekf._predict.in_place(), ekf._updates["gnss"].in_place()
+        for call in (predict, update):
+            call.inputs["z"][:] = ekf.start()
+        for key, value in {"u": u, "dt": 0.01, "q": ekf.densities}.items():
+            predict.inputs[key][...] = value
+        update.inputs["r"][...] = 1.0
+        rows[name] = {
+            "predict": fastest(predict), "update of 3 rows": fastest(update),
+            "EKF.predict": fastest(lambda e=ekf: e.predict(e.t or 0.0, u, 0.01)),
+            "EKF.update": fastest(lambda e=ekf: e.update("gnss", np.zeros(3))),
+        }  # fmt: skip
+    t = 0.01 * np.arange(20_000)
+    log = Log(t, np.tile(u[:6], (len(t), 1)), {"gnss": (t[::100], np.zeros((200, 3)))})
+    ekf = EKF(system, [fix], std0=1.0, noise=cases.DENSITIES | cases.WALKS, method="euler")
+    given, first = Rows.of(log, system, ekf.measurements), ekf.start()
+    whole = ekf._loop(len(t)).compiled(batch=False)
+    rows["a sample of a log"] = fastest(lambda: ekf._evaluate(whole, given, first), 1, 5) / len(t)
+    return rows
+
+
+def fastest(call, count=500, repeats=40):
+    """Microseconds of processor time of a call, the least of several loops."""
+    best = np.inf
+    for _ in range(repeats):
+        began = time.thread_time()
+        for _ in range(count):
+            call()
+        best = min(best, (time.thread_time() - began) / count)
+    return 1e6 * best
+
+
+PARTS = {f.__name__: f for f in (broad, wifibot, plaza, kitti, simulated, start, speed)}
+
+
+def main() -> None:
+    """Run and write."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="*", choices=list(PARTS), default=list(PARTS))
+    default = ROOT / "tests/benchmarks/results/estimation.json"
+    parser.add_argument("--out", type=Path, default=default)
+    options = parser.parse_args()
+    shared = Path(os.environ.get("LGCONTROL_SHARED") or ROOT.parent / "shared")
+    if not shared.is_dir():
+        sys.exit(f"no reference data at {shared}; set LGCONTROL_SHARED to its folder")
+    result = json.loads(options.out.read_text()) if options.out.exists() else {}
+    for name in options.only:
+        result[name] = PARTS[name](shared / "data")
+        print(f"{name}: {json.dumps(result[name], indent=1, ensure_ascii=False)}", flush=True)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    print(f"written to {options.out}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+"""The unstable rotation in unified velocity coordinates: figures, error table, cost of a step.
+
+    python -m tests.benchmarks.unified_velocity [--store]
+
+A box about its middle axis (Holzinger, Gerstmayr, Schöberl, section 6) by RK4 with h = 1/10 …
+1/5120, in both sets of points and in twists: errors of the angular velocity and det R at t = 1
+next to the stored table, and the time of a step in the three coordinates, plain and with a mass
+that is a parameter. `--store` writes numbers and figures to tests/benchmarks/results.
+"""
+
+import argparse
+import json
+import time
+import warnings
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+
+from lgcontrol import codegen
+from lgcontrol.codegen import solve_symmetric
+from lgcontrol.groups import SE3, SO3
+from lgcontrol.mechanics import RigidBody, SpatialInertia, UnifiedVelocity
+from lgcontrol.systems import System
+from lgcontrol.systems._rollout import rollout_function
+
+RESULTS = Path(__file__).parent / "results"
+ROOT = Path(__file__).resolve().parents[2]
+DATA = json.loads((ROOT / "tests" / "data" / "rotating_bodies.json").read_text())
+DATA = DATA["unstable_rotation"]
+STEPS = (10, 20, 40, 80, 160, 320, 640, 1280, 2560, 5120)
+SETS = {
+    "twist": "twist",
+    "hexahedral": UnifiedVelocity.hexahedral(),
+    "tetrahedral": UnifiedVelocity.tetrahedral(),
+    "own": UnifiedVelocity(*np.random.default_rng(8).normal(size=(2, 6, 3))),
+}
+TWIST = [0.0, 0.0, 0.0, 0.01, 0.0, 100.0]
+
+
+def box(parametric: bool = False) -> RigidBody:
+    inertia = SpatialInertia(1.0, np.zeros(3), np.diag(DATA["inertia"]))
+    return RigidBody("box", SE3, inertia, symbolic=["mass"] if parametric else [])
+
+
+def spatial(body: RigidBody) -> System:
+    """The same body in spatial twists, whose inertia changes with the pose (Müller 2018)."""
+
+    def f(t, x, u, p):
+        pose, V = x[:7], x[7:]
+        own = body.equations.mass_matrix(body.equations.bind(p))
+        turn = SE3.Ad(SE3.inverse(pose))
+        M = turn.T @ own @ turn
+        return ca.vertcat(turn @ V, solve_symmetric(M, SE3.ad(V).T @ (M @ V)))
+
+    return System("spatial", body.state, f, parameters=body.parameters)
+
+
+def run(unified: object, steps: int) -> np.ndarray:
+    """States in twist coordinates at all steps of a second; NaN after an overflow."""
+    body = box()
+    x = body.state.join(pose=SE3.identity, twist=TWIST)
+    if unified == "twist":
+        return body.system().rollout(x, None, 1 / steps, steps=steps, method="rk4").x
+    form = body.velocity_form(unified)
+    system = body.system(velocity=unified)
+    made = system.rollout(form.from_velocity(x), None, 1 / steps, steps=steps, method="rk4")
+    return form.to_velocity(made.x)
+
+
+def table() -> list[dict]:
+    end, rows = DATA["samples"][-1], []
+    for steps in STEPS:
+        row = {"h": f"1/{steps}", "stored": DATA["rk4_omega_error_at_1"].get(f"1/{steps}")}
+        for name in ("twist", "hexahedral", "tetrahedral"):
+            x = run(SETS[name], steps)[-1]
+            row[name] = row[f"det of {name}"] = None
+            if np.isfinite(x).all():
+                row[name] = float(np.linalg.norm(x[10:] - end["omega"]))
+                row[f"det of {name}"] = float(abs(np.linalg.det(SO3.matrix(x[3:7])) - 1))
+        rows.append(row)
+    return rows
+
+
+def costs(count: int = 1000) -> list[dict]:
+    """Operations and CPU time of an RK4 step; without and with a mass that is a parameter."""
+    rows = []
+    for parametric in (False, True):
+        body = box(parametric)
+        for name, unified in [*SETS.items(), ("spatial twist", "spatial")]:
+            system = spatial(body) if unified == "spatial" else body.system(velocity=unified)
+            chain = rollout_function(system, count, "rk4")
+            codegen.compile(chain, batch=False)
+            x = body.state.join(pose=SE3.identity, twist=TWIST)
+            if isinstance(unified, UnifiedVelocity):
+                x = body.velocity_form(unified).from_velocity(x)
+            given = (
+                np.zeros((count, 1)),
+                x,
+                np.zeros((count, 0)),
+                system.nominal_parameters,
+                1e-3,
+            )
+            chain(*given)
+            best = np.inf
+            for _ in range(20):
+                began = time.process_time()
+                chain(*given)
+                best = min(best, time.process_time() - began)
+            rows.append(
+                {
+                    "coordinates": name,
+                    "mass": "parameter" if parametric else "number",
+                    "operations_of_field": system.f.function.n_instructions(),
+                    "microseconds": 1e6 * best / count,
+                }
+            )
+    return rows
+
+
+def draw(rows: list[dict], path: Path) -> None:
+    """Figures 7 to 12 of the paper on one sheet."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    x, t = run(SETS["hexahedral"], 5120), np.linspace(0, 1, 5121)
+    point = SE3.act(x[:, :7], np.array([0.0, 0.0, 1.0]))
+    figure = plt.figure(figsize=(12, 7))
+    space = figure.add_subplot(2, 3, 1, projection="3d")
+    space.plot(*point.T, linewidth=0.5)
+    space.set_title("path of the point (0, 0, 1)")
+    axes = [figure.add_subplot(2, 3, k) for k in range(2, 7)]
+    axes[0].plot(t, point, linewidth=0.5)
+    axes[0].set_title("position of the point [m]")
+    axes[1].plot(t, x[:, 10:], linewidth=0.5)
+    axes[1].set_title("angular velocity [rad/s]")
+    axes[2].plot(t, np.linalg.det(SO3.matrix(x[:, 3:7])) - 1, linewidth=0.3)
+    axes[2].set_title("det R − 1")
+    h = np.array([1 / int(row["h"][2:]) for row in rows])
+    for name in ("twist", "hexahedral", "tetrahedral"):
+        good = [row[name] is not None for row in rows]
+        axes[3].loglog(
+            h[good], [row[name] for row in rows if row[name] is not None], "o-", label=name
+        )
+        dets = [row[f"det of {name}"] or 1e-17 for row in rows]
+        axes[4].loglog(h[good], np.array(dets)[good], "o-", label=name)
+    axes[3].loglog(h[4:9], 0.18 * (h[4:9] * 160) ** 4, "k--", label="h⁴")
+    axes[3].set_title("error of the angular velocity at 1 s")
+    axes[4].set_title("|det R − 1| at 1 s")
+    axes[3].legend(fontsize=7)
+    for axis, label in zip(axes, ["t [s]"] * 3 + ["h [s]"] * 2, strict=True):
+        axis.set_xlabel(label)
+    figure.tight_layout()
+    figure.savefig(path, dpi=90)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--store", action="store_true")
+    options = parser.parse_args()
+    warnings.filterwarnings("ignore", ".*diverged")  # with h ≥ 1/40, as it must
+    rows, spent = table(), costs()
+    print(f"{'h':>8}{'stored':>12}{'twist':>12}{'hexahedral':>12}{'tetrahedral':>12}")
+    for row in rows:
+        values = [row[key] for key in ("stored", "twist", "hexahedral", "tetrahedral")]
+        print(f"{row['h']:>8}" + "".join(f"{v:>12.4g}" if v else f"{'—':>12}" for v in values))
+    for row in spent:
+        print(
+            f"{row['coordinates']:<12} mass a {row['mass']:<10} "
+            f"{row['operations_of_field']:>4} operations, {row['microseconds']:.3f} µs a step"
+        )
+    if options.store:
+        report = {"errors": rows, "costs": spent}
+        (RESULTS / "unified_velocity.json").write_text(json.dumps(report, indent=1) + "\n")
+        draw(rows, RESULTS / "unified_velocity.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""Real logs: the numbers that benchmarks report, and the files read."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lgcontrol.estimation import EKF
+from lgcontrol.io import read_broad, read_kitti_imu_gnss, read_plaza, read_wifibot
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tests.benchmarks import _estimation_cases as cases  # noqa: E402 - found by the line above
+
+
+@pytest.fixture
+def data(shared):
+    folder = shared / "data"
+    if not folder.is_dir():
+        pytest.skip(f"no logs at {folder}")
+    return folder
+
+
+def test_attitude_of_broad(data):
+    """VQF with its defaults: 1.77° and 1.04° of inclination on fast turns, in the benchmark."""
+    recording = read_broad(data / "broad" / "07_undisturbed_fast_rotation_B.npz")
+    total, inclination = cases.attitude_errors(recording, cases.run_broad(recording))
+    assert total < 1.8 and inclination < 1.1
+
+
+def test_wifibot_is_as_good_as_the_published_invariant_filter(data):
+    """On the same noise, over 20 seeds; first and last sequence."""
+    for k, bound in ((1, 0.084), (5, 0.065)):
+        recording = read_wifibot(data / "wifibot_se2" / f"wifibot{k}.npz")
+        ours = cases.run_wifibot(recording).mean()
+        assert ours < bound
+        assert ours < cases.published_wifibot(recording).mean()
+
+
+def test_ranges_of_plaza_with_scale_and_bias(data):
+    found = cases.run_plaza(read_plaza(data / "plaza_range" / "Plaza2_.npz"))
+    assert found["rmse [m]"] < 0.45 and 0.3 < found["NEES"] < 1.5
+    assert found["scale"] == pytest.approx(0.07, abs=0.01)  # that of a fit to the truth
+
+
+def test_imu_and_gnss_of_kitti(data):
+    """At the fixes that are not used; noise by the likelihood of those that are."""
+    case = cases.Kitti.of(read_kitti_imu_gnss(data / "kitti_imu_gps" / "kitti_imu_gps.npz"))
+    run = case.run()
+    assert case.score(run) < 0.27
+    assert 0.8 < run.consistency().nis["gnss"] < 1.3
+    assert run.log_likelihood > case.run(gyro=0.25).log_likelihood + 10
+    assert run.log_likelihood > case.run(fix=4.0).log_likelihood + 10
+
+
+@pytest.mark.parametrize("read", [read_broad, read_wifibot, read_plaza, read_kitti_imu_gnss])
+def test_files_that_lack_something_are_refused_by_name(read, tmp_path):
+    np.savez(tmp_path / "some.npz", other=np.zeros(3))
+    with pytest.raises(ValueError, match=r"some\.npz: lacks .*; it holds other"):
+        read(tmp_path / "some.npz")
+
+
+def test_large_first_errors_need_the_iterated_filter():
+    """100 runs, errors of σ 60° per axis cut at 120°: consistent, where the plain one fails."""
+    iterated, first = cases.run_turning(EKF, 60, steps=50, iterations=5)
+    assert iterated.nees_inside >= 0.95 and 0.9 < iterated.nees < 1.1
+    assert 0.8 < first < 1.2
+    plain, first = cases.run_turning(EKF, 60, steps=50)
+    assert plain.nees > 3 and plain.nees_inside < 0.2 and first > 10
+
+
+def test_moderate_first_errors_need_the_reset():
+    """100 runs at σ 20°."""
+    with_reset, _ = cases.run_turning(EKF, 20, steps=50)
+    without, _ = cases.run_turning(EKF, 20, steps=50, reset=False)
+    assert with_reset.nees < 1.2 and without.nees > with_reset.nees + 0.1

@@ -1,0 +1,84 @@
+"""Many starts at once, and starts in machine code: the same as one by one in NumPy."""
+
+import numpy as np
+import pytest
+
+from lgcontrol.codegen import find_compiler, set_threads
+from lgcontrol.groups import SO2
+from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem
+from lgcontrol.optimal._guess import STARTS
+from lgcontrol.optimal._interior_solver import make_guess
+
+from .examples import pendulum
+
+needs_compiler = pytest.mark.skipif(find_compiler() is None, reason="no C compiler")
+
+
+def spring(t, x, x_ref, u_ref, p):
+    return u_ref - 3 * SO2.minus(x[:2], x_ref[:2]) - x[2]
+
+
+PROBLEM = OptimalControlProblem(
+    pendulum(0.8, policy=spring), 12, 0.15, Q={"angle": 1, "rate": 0.1}, R=0.1,
+    reference=[-1.0, 0.0, 0.0], bounds=[Bound("rate", -1.0, 1.0)], method="heun",
+)  # fmt: skip
+# The last ones are faster than allowed: hard bounds are tried at a price, each in its thread.
+STATES = np.array(
+    [[np.cos(a), np.sin(a), v] for a, v in zip(np.linspace(0, 3, 12), np.linspace(0, 1.5, 12),
+                                               strict=True)]
+)  # fmt: skip
+
+
+@needs_compiler
+def test_many_are_each_as_alone():
+    solver = InteriorPointSolver(PROBLEM).prepare()
+    assert solver.is_compiled
+    alone = [solver.solve(x) for x in STATES]
+    solver.reset()
+    try:
+        for threads in (1, 3):
+            set_threads(threads)
+            many = solver.solve_many(STATES)
+            assert [entry.status for entry in many] == [entry.status for entry in alone]
+            for one, other in zip(alone, many, strict=True):
+                np.testing.assert_array_equal(one.x, other.x)
+                np.testing.assert_array_equal(one.u, other.u)
+                assert one.cost == other.cost and one.violations == other.violations
+    finally:
+        set_threads(None)
+    assert {str(entry.status) for entry in alone} == {"converged", "infeasible"}
+    with pytest.raises(ValueError, match="solve first"):  # nothing of it is kept
+        solver.step(STATES[0])
+
+
+@needs_compiler
+@pytest.mark.parametrize("word", [None, "cheapest", *STARTS])
+def test_starts_in_c_are_those_in_numpy(word):
+    solver = InteriorPointSolver(PROBLEM).prepare()
+    times = PROBLEM.times()
+    setting = solver._given.setting(times)
+    for x0 in STATES[[0, 4, 9]]:
+        nodes, gap = solver._first_nodes(word, x0, times, setting, None)
+        want = make_guess(solver.transcription, word, x0, times, setting, None)
+        np.testing.assert_allclose(nodes.x, want.x, atol=1e-9)
+        np.testing.assert_allclose(nodes.u, want.u, atol=1e-9)
+        gaps = solver.transcription.values(want, setting).gaps
+        np.testing.assert_allclose(gap, np.abs(gaps).max(), atol=1e-9)
+
+
+def test_any_solver_takes_many(tmp_path):
+    for name in ("sqp", "interior_point"):
+        many = PROBLEM.solve_many(STATES[:2], solver=name, max_iterations=3)
+        for x0, entry in zip(STATES[:2], many, strict=True):
+            alone = PROBLEM.solve(x0, solver=name, max_iterations=3)
+            np.testing.assert_allclose(entry.u, alone.u, atol=1e-6)
+
+
+def test_what_is_wrong_is_said_before_anything_is_solved():
+    solver = InteriorPointSolver(PROBLEM)
+    with pytest.raises(ValueError, match="a list of 3 for 2 starts"):
+        solver.solve_many(STATES[:2], guess=["rest"] * 3)
+    with pytest.raises(ValueError, match="x0 has shape"):
+        solver.solve_many(STATES[0])
+    with pytest.raises(ValueError, match="unknown guess 'screww'"):
+        solver.solve_many(STATES, guess="screww")
