@@ -346,6 +346,7 @@ def crossing():
     )  # fmt: skip
 
 
+@pytest.mark.usually(turn=(0.9, 1.0), axis=([1.0, 0.0, 0.0], [0, 0, 1]))
 @pytest.mark.parametrize(
     ("turn", "axis"),
     [(0.5, [0.6, 0.8, 0.0]), (0.9, [1.0, 0.0, 0.0]), (1.0, [0.6, 0.8, 0.0]), (1.0, [0, 0, 1])],

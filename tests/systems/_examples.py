@@ -1,7 +1,5 @@
 """Small systems that the tests of this folder share, each written out by hand."""
 
-from functools import cache
-
 import casadi as ca
 import numpy as np
 
@@ -35,7 +33,6 @@ def euler_poincare(M, twist, wrench):
     return ca.inv(M) @ (gyroscopic + wrench)
 
 
-@cache  # its functions are traced once
 def pendulum(**options):
     """Pendulum with a wrapped angle; stable at angle 0."""
 
@@ -53,7 +50,6 @@ def pendulum(**options):
     )
 
 
-@cache
 def quadrotor(**options):
     """Quadrotor with four rotor thrusts, mass 1.2 kg, arms of 0.2 m along x and y."""
     mass, arm, torque = 1.2, 0.2, 0.02
@@ -79,7 +75,6 @@ def quadrotor(**options):
     return System("quadrotor", RIGID, field, inputs=rotors, **options)
 
 
-@cache
 def underwater(current=(0.0, 0.0, 0.0), buoyancy=0.02, **options):
     """Neutrally buoyant vehicle: added mass, drag, thrust along x and z, three moments.
 
@@ -103,7 +98,6 @@ def underwater(current=(0.0, 0.0, 0.0), buoyancy=0.02, **options):
     return System("underwater vehicle", RIGID, field, inputs=inputs, **options)
 
 
-@cache
 def satellite():
     """Satellite with three reaction wheels: speeds without angles, and a gravity torque input."""
     J = np.diag([1.2, 1.0, 0.7])
