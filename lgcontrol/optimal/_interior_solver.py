@@ -647,7 +647,7 @@ class InteriorPointSolver:
             As for `solve`.
         iterations : int
             Four more where the last began far off, was cut short or left hard bounds exceeded, and
-            up to thirty where bounds are exceeded still.
+            a solve of up to thirty where that is still so.
 
         Returns
         -------
@@ -673,10 +673,12 @@ class InteriorPointSolver:
         start = self._moved_on(last, times, setting)
         watch = _Watch(started, np.inf, None, iterations)
         run, is_infeasible = self._improve(x0, start, setting, watch), False
-        if run.status != NOT_FINITE and self._excess(run) > EXCESS:
+        is_far = run.steps >= iterations + MORE
+        if run.status != NOT_FINITE and (is_far or self._excess(run) > EXCESS):
             more = _Watch(started, np.inf, None, RESCUE)
             other = self._improve(x0, start, setting, more, ROLL_OUT)
-            run = min(run, other, key=self._excess)
+            if other.status != NOT_FINITE:
+                run = min(other, run, key=self._excess)
             if self._excess(run) > EXCESS:
                 with self._softened(last if self._is_shift(last, times) else start.nodes, setting):
                     other = self._improve(x0, start, setting, more, ROLL_OUT)
@@ -792,9 +794,13 @@ class InteriorPointSolver:
         status = self._status(run, kkt, violations, watch, tolerance)
         if is_infeasible and status is SolveStatus.ITERATION_LIMIT:
             status = SolveStatus.INFEASIBLE
+        message = _message(status, log[-1], violations, tolerance)
+        unknown = self.transcription.not_finite(Values(0.0, np.zeros(0), run.rows))
+        if unknown:  # nobody vouches for such a plan
+            status, message = SolveStatus.FAILED, unknown
         solution = OptimalSolution(
             status=status,
-            message=_message(status, log[-1], violations, tolerance),
+            message=message,
             trajectory=Trajectory._of(problem.system.state, nodes.t, nodes.x, nodes.u),
             reference=Trajectory._of(problem.system.state, t, setting.x_ref, setting.u_ref),
             cost=log[-1].cost,

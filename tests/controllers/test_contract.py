@@ -151,9 +151,9 @@ def test_wrong_states_and_missing_references_are_named(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_reference_may_be_given_once_and_for_all(name):
-    controller, goal = make(name)
+    (controller, goal), (other, _) = make(name), make(name)
     controller.reference = goal
-    assert np.array_equal(controller(0.0, goal), controller(0.0, goal, goal))
+    assert np.array_equal(controller(0.0, goal), other(0.0, goal, goal))
 
 
 def test_adapted_controllers_translate_and_pass_on_the_rest():
