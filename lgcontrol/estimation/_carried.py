@@ -12,7 +12,7 @@ from ..codegen import Value
 
 
 @dataclass(frozen=True)
-class Carried:
+class FilterColumn:
     """Where things are in the column that a filter carries from call to call.
 
     Attributes

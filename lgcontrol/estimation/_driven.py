@@ -9,9 +9,14 @@ from typing import Any
 import numpy as np
 
 from ..codegen import UnknownNameError, unknown_name
-from ..systems import Measurement, System
-from ..systems._derivatives import output_derivatives
-from ..systems._tracing import matrix_function, symbols_of, trace_field
+from ..systems import (
+    Measurement,
+    System,
+    matrix_function,
+    output_derivatives,
+    symbols_of,
+    trace_field,
+)
 from ._filter import Filter
 from ._given import named
 

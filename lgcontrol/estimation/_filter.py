@@ -24,9 +24,8 @@ from ..codegen import (
 from ..codegen import compile as compile_functions
 from ..groups import check_element
 from ..integrators import Method
-from ..systems import BoundMeasurement, Measurement, System, step_derivatives
-from ..systems._tracing import complete_parameters
-from ._carried import Carried
+from ..systems import BoundMeasurement, Measurement, System, complete_parameters, step_derivatives
+from ._carried import FilterColumn
 from ._given import bind_all, first_covariance, for_each, gate_threshold, noise_densities
 from ._innovations import Said
 from ._log import Log, Rows, whole_steps
@@ -140,7 +139,7 @@ class Filter(ABC):
         self.noise_scale: np.ndarray = np.ones(len(names))
         delays = [bound.measurement.delay for bound in self.measurements.values()]
         self.window = max(delays, default=0.0) if window is None else float(window)
-        self._carried = Carried(system.state.nq, system.n_errors, len(names), system.n_inputs)
+        self._carried = FilterColumn(system.state.nq, system.n_errors, len(names), system.n_inputs)
         start = system.state.identity if x0 is None else x0
         self.x0: np.ndarray = check_element("x0", start, system.state)
         self.P0: np.ndarray = first_covariance(system, self.x0, P0, std0)
@@ -191,7 +190,7 @@ class Filter(ABC):
             name: Counter() for name in ("predict", *self.measurements)
         }
         self.info: dict[str, Any] = {}
-        self._past: deque[_Event] = deque()
+        self._past: deque[_LogEntry] = deque()
 
     # One call at a time
 
@@ -271,21 +270,21 @@ class Filter(ABC):
             dt = self.system.dt
         status = PredictStatus.PREDICTED
         for _ in range(steps):
-            self._remember(_Event(self.t or 0.0, self._z, None, u, dt))
+            self._remember(_LogEntry(self.t or 0.0, self._z, None, u, dt))
             self._z, said = self._predict(self._z, self.t, u, self.p, dt, self.densities)
             self.t = (self.t or 0.0) + dt
             status = max(status, PredictStatus(int(said)))
         return status
 
     def _correct(self, name: str, y: np.ndarray) -> UpdateStatus:
-        self._remember(_Event(self.t or 0.0, self._z, name, y, 0.0))
+        self._remember(_LogEntry(self.t or 0.0, self._z, name, y, 0.0))
         k = self._numbers[name]
         self._z, said = self._updates[name](self._z, self.t, self.p, y, self.noise_scale[k])
         status = UpdateStatus(int(said[-1]))
         self.info = {"measurement": name, "status": status.word, "nis": float(said[-3])}
         return status
 
-    def _remember(self, event: _Event) -> None:
+    def _remember(self, event: _LogEntry) -> None:
         if self.window <= 0:
             return
         self._past.append(event)
@@ -296,7 +295,7 @@ class Filter(ABC):
         """Go back to when a measurement was taken, and forth again with it."""
         if not self._past or taken < self._past[0].t - SAME_TIME:
             return UpdateStatus.STALE
-        later: list[_Event] = []
+        later: list[_LogEntry] = []
         # corrections at the very time stay in front of it: they came first
         while self._past and (
             self._past[-1].end > taken + SAME_TIME or self._past[-1].t > taken + SAME_TIME
@@ -307,7 +306,7 @@ class Filter(ABC):
         if first.name is None and taken > first.t + SAME_TIME:
             later.pop()
             self._advance(first.value, taken - first.t)
-            later.append(_Event(taken, self._z, None, first.value, first.end - taken))
+            later.append(_LogEntry(taken, self._z, None, first.value, first.end - taken))
         status = self._correct(name, y)
         said = self.info
         for event in reversed(later):
@@ -609,7 +608,7 @@ class Filter(ABC):
         """State and triangle after a measurement."""
 
 
-class _Event(NamedTuple):
+class _LogEntry(NamedTuple):
     """What happened at a time: an interval (no name; inputs), or a measurement; z before it."""
 
     t: float

@@ -50,7 +50,7 @@ def gnss(
     >>> fix.function(0.0, cart.state.identity, np.zeros(3), [])
     array([1., 0.])
     """
-    body = _Body.of(system, block)
+    body = _CarryingBody.of(system, block)
     arm = _point("lever_arm", lever_arm, body.size)
 
     def h(t: Value, x: Value, u: Value, p: Value) -> Value:
@@ -72,7 +72,7 @@ def altimeter(
     bias : str, optional
         Block of the state that is added.
     """
-    body = _Body.of(system, block, spatial=True)
+    body = _CarryingBody.of(system, block, spatial=True)
     arm, add = _point("lever_arm", lever_arm, 3), _entry(system, bias)
 
     def h(t: Value, x: Value, u: Value, p: Value) -> Value:
@@ -114,7 +114,7 @@ def magnetometer(
     bias : str, optional
         Block of the state that is added (hard iron).
     """
-    body = _Body.of(system, block, spatial=True)
+    body = _CarryingBody.of(system, block, spatial=True)
     m, add = _point("field", field, 3), _entry(system, bias)
     return Measurement(
         name, lambda t, x, u, p: body.rotation(x).T @ m + add(x), _vector(3, ""), **noise
@@ -137,7 +137,7 @@ def imu(
     gravity : float
         m/s².
     """
-    body = _Body.of(system, block, spatial=True)
+    body = _CarryingBody.of(system, block, spatial=True)
     velocity = body.motion(twist)
     rates = _slices(system)[1]
     if twist not in rates:
@@ -171,7 +171,7 @@ def magnetic_heading(
     inputs : str
         Measured inputs ``f"{inputs}.x"`` ….
     """
-    body = _Body.of(system, block, spatial=True)
+    body = _CarryingBody.of(system, block, spatial=True)
     start = _input(system, f"{inputs}.x")
     rows = body.turn_rows
 
@@ -204,7 +204,7 @@ def dvl(
         Block of the state with the body-fixed twist; for the extended pose, ω is the measured
         input "gyro" less its bias.
     """
-    body = _Body.of(system, block)
+    body = _CarryingBody.of(system, block)
     velocity = body.motion(twist)
     arm = _point("lever_arm", lever_arm, body.size)
 
@@ -231,7 +231,7 @@ def zero_velocity(
         Letters of "xyz": "xyz" for a body at rest, "yz" for a car.
     frame : {"body", "world"}
     """
-    body = _Body.of(system, block)
+    body = _CarryingBody.of(system, block)
     velocity = body.motion(twist)
     valid = _AXES[: body.size]
     axes = axes if body.size == 3 else axes.replace("z", "")
@@ -261,7 +261,7 @@ def wheel_odometry(
     radius, track : float
         Of the wheels, and between them, m.
     """
-    body = _Body.of(system, block)
+    body = _CarryingBody.of(system, block)
     velocity = body.motion(twist)
 
     def h(t: Value, x: Value, u: Value, p: Value) -> Value:
@@ -287,7 +287,7 @@ def beacon_range(
     bias, scale : str, optional
         Blocks, or entries (``"bias.beacon3"``), of the state with c [m] and s.
     """
-    body = _Body.of(system, block)
+    body = _CarryingBody.of(system, block)
     arm, there = _point("lever_arm", lever_arm, body.size), _landmark(system, beacon, body.size)
     c, s = _entry(system, bias), _entry(system, scale)
 
@@ -312,7 +312,7 @@ def bearing(
     landmark : array_like, shape (2,) or (3,), or str
         Position in the world, or the block of the state that has it.
     """
-    body = _Body.of(system, block)
+    body = _CarryingBody.of(system, block)
     there = _landmark(system, landmark, body.size)
 
     def h(t: Value, x: Value, u: Value, p: Value) -> Value:
@@ -335,7 +335,7 @@ def landmark_position(
     landmark : array_like, shape (2,) or (3,), or str
         Position in the world, or the block of the state that has it.
     """
-    body = _Body.of(system, block)
+    body = _CarryingBody.of(system, block)
     there = _landmark(system, landmark, body.size)
 
     def h(t: Value, x: Value, u: Value, p: Value) -> Value:
@@ -387,7 +387,7 @@ def encoders(
 
 
 @dataclass(frozen=True, eq=False)
-class _Body:
+class _CarryingBody:
     """Where a pose is in a state.
 
     Attributes
@@ -408,7 +408,7 @@ class _Body:
     size: int
 
     @classmethod
-    def of(cls, system: System[Any], block: str | None, *, spatial: bool = False) -> _Body:
+    def of(cls, system: System[Any], block: str | None, *, spatial: bool = False) -> _CarryingBody:
         poses = (SE3, SE23, SO3) if spatial else (SE2, SE3, SE23, SO3)
         if block is None:
             coordinates, _ = _slices(system)

@@ -60,7 +60,7 @@ class MomentumMethod(Method):
     """
 
     name: str
-    scheme: Callable[[_Terms], tuple[Value, Value]]
+    scheme: Callable[[_MomentumTerms], tuple[Value, Value]]
     takes_trees: bool = True
     iterations: int = 3
     order = 2
@@ -132,7 +132,7 @@ class MomentumMethod(Method):
             )
 
 
-class _Terms(NamedTuple):
+class _MomentumTerms(NamedTuple):
     """What schemes are made of, on the columns of one step."""
 
     problem: Problem
@@ -188,7 +188,7 @@ class _Terms(NamedTuple):
         return ca.vertcat(turned, momentum[n:])
 
 
-def variational(terms: _Terms) -> tuple[Value, Value]:
+def variational(terms: _MomentumTerms) -> tuple[Value, Value]:
     """Discrete Euler–Lagrange equations of ``h T(q exp(h w/2), w) − h (V(q) + V(q⁺))/2``.
 
     Of bodies it is Störmer's and Verlet's method on the group; of trees T is taken in the middle.
@@ -207,7 +207,7 @@ def variational(terms: _Terms) -> tuple[Value, Value]:
     return equation, terms.carried(1.0, start) + h / 2 * terms.action(1.0)
 
 
-def spatial_momentum(terms: _Terms) -> tuple[Value, Value]:
+def spatial_momentum(terms: _MomentumTerms) -> tuple[Value, Value]:
     """Midpoint rule for momenta in space, ``Π⁺ = Π + h W``, with the velocity of their mean.
 
     The bodies of a tree have a momentum each (Müller 2018, eq. 80): the equation is that of
@@ -228,7 +228,7 @@ def spatial_momentum(terms: _Terms) -> tuple[Value, Value]:
 _POINTS, _WEIGHTS = (value / 2 for value in np.polynomial.legendre.leggauss(4))
 
 
-def energy_momentum(terms: _Terms) -> tuple[Value, Value]:
+def energy_momentum(terms: _MomentumTerms) -> tuple[Value, Value]:
     """The mean velocity is that of both ends, forces are their mean on the way from q to q⁺.
 
     The mean of the slopes of a potential is a discrete gradient: its power is the change of
@@ -268,7 +268,7 @@ def _function(
 def _equation(problem: Problem, method: MomentumMethod) -> ca.Function:
     """``(t, x, u, p, dt, w) → r, −∂r/∂w``."""
     symbols = _symbols(problem)[:6]
-    r, _ = method.scheme(_Terms(problem, *symbols))
+    r, _ = method.scheme(_MomentumTerms(problem, *symbols))
     r = problem.symbol(r)
     return _function(
         problem,
@@ -283,7 +283,7 @@ def _equation(problem: Problem, method: MomentumMethod) -> ca.Function:
 def _end(problem: Problem, method: MomentumMethod) -> ca.Function:
     """``(t, x, u, p, dt, w) → v`` after the step."""
     symbols = _symbols(problem)[:6]
-    terms = _Terms(problem, *symbols)
+    terms = _MomentumTerms(problem, *symbols)
     _, momentum = method.scheme(terms)
     before = terms.x[terms.group.nq :]
     M = terms.inner.mass_matrix(terms.state(1.0), terms.p)
@@ -295,7 +295,7 @@ def _end(problem: Problem, method: MomentumMethod) -> ca.Function:
 
 def _conditions(problem: Problem, method: MomentumMethod, symbols: list[Any]) -> list[Value]:
     """The equation, and ``p⁺ − M(q⁺) v``."""
-    terms, v = _Terms(problem, *symbols[:6]), symbols[6]
+    terms, v = _MomentumTerms(problem, *symbols[:6]), symbols[6]
     r, momentum = method.scheme(terms)
     return [problem.symbol(r), problem.symbol(momentum - terms.inertial(terms.state(1.0, v)))]
 

@@ -64,9 +64,9 @@ def thrust_policy(
     >>> from lgcontrol.models import quadrotor
     >>> quad = quadrotor()
     >>> hover = quad.trim()
-    >>> upside_down = np.r_[0, 0, 0, 1, 0, 0, 0, np.zeros(6)]
-    >>> quad.policy(0.0, upside_down, hover.x, hover.u).round(1)  # turn with all it has
-    array([0., 3., 6., 3.])
+    >>> almost_upside_down = np.r_[0, 0, 0, np.sin(1.5), 0, 0, np.cos(1.5), np.zeros(6)]
+    >>> quad.policy(0.0, almost_upside_down, hover.x, hover.u).round(1)  # turn with all it has
+    array([3., 0., 3., 6.])
     """
     structure, state = system.structure, system.state
     blocks = getattr(state, "blocks", {})

@@ -5,6 +5,7 @@ from ._blocks import block_slices as block_slices
 from ._blocks import place_of as place_of
 from ._check import check_system as check_system
 from ._derivatives import field_derivatives as field_derivatives
+from ._derivatives import output_derivatives as output_derivatives
 from ._errors import ErrorCoordinates as ErrorCoordinates
 from ._group_affine import is_group_affine as is_group_affine
 from ._linearize import Linearization as Linearization
@@ -45,7 +46,11 @@ from ._system import System as System
 from ._system import not_a_system as not_a_system
 from ._tracing import TracedLater as TracedLater
 from ._tracing import check_state as check_state
+from ._tracing import complete_parameters as complete_parameters
+from ._tracing import matrix_function as matrix_function
 from ._tracing import sample_time as sample_time
+from ._tracing import symbols_of as symbols_of
+from ._tracing import trace_field as trace_field
 from ._trajectory import Trajectory as Trajectory
 from ._trajectory import TrajectoryPoint as TrajectoryPoint
 from ._trajectory import read_group as read_group

@@ -46,6 +46,19 @@ def field_derivatives(system: SystemDefinition) -> ModelFunction:
 def output_derivatives(
     state: LieGroup, output: LieGroup, x: Value, u: Value, y: Value
 ) -> tuple[Value, Value]:
-    """Derivatives of y between tangent spaces for displacements of x, and with respect to u."""
+    """Derivatives of y between tangent spaces for displacements of x, and with respect to u.
+
+    Parameters
+    ----------
+    state, output : LieGroup
+        Of x and y.
+    x, u : casadi.SX or casadi.MX
+    y : casadi.SX or casadi.MX
+        Coordinates on the output group, an expression of x and u.
+
+    Returns
+    -------
+    C, D : casadi.SX or casadi.MX
+    """
     drop = output.tangent_matrix(y)
     return drop @ (ca.jacobian(y, x) @ state.rate_matrix(x)), drop @ ca.jacobian(y, u)

@@ -157,7 +157,18 @@ def _rebuild(
 
 
 def symbols_of(system: Signature, symbol: Any = None) -> tuple[Value, Value, Value, Value]:
-    """Fresh symbols t, x, u, p, of the system's kind unless told."""
+    """Fresh symbols t, x, u, p, of the system's kind unless told.
+
+    Parameters
+    ----------
+    system : System
+    symbol : type, optional
+        casadi.SX or casadi.MX.
+
+    Returns
+    -------
+    t, x, u, p : casadi.SX or casadi.MX
+    """
     sym = (symbol or system.symbol).sym
     return (
         sym("t"),
@@ -179,7 +190,22 @@ def shapes_of(system: Signature) -> dict[str, Shape]:
 
 
 def trace_field(system: Signature, name: str, build: Field, rows: int | None) -> ModelFunction:
-    """``(t, x, u, p) → name``; u and p may be left out."""
+    """``(t, x, u, p) → name``; u and p may be left out.
+
+    Parameters
+    ----------
+    system : System
+    name : str
+        Of the function and its result.
+    build : callable
+        ``(t, x, u, p) → column``.
+    rows : int or None
+        That the column must have.
+
+    Returns
+    -------
+    ModelFunction
+    """
     return _trace_column(system, name, build, rows, ("t", "x", "u", "p"))
 
 
@@ -281,7 +307,21 @@ def trace_policy(system: Signature, build: Callable[..., Any]) -> ModelFunction:
 def matrix_function(
     system: Signature, name: str, symbols: list[Value], results: dict[str, Any]
 ) -> ModelFunction:
-    """Named results of t, x, u, p, and dt if given; those of a capital letter are matrices."""
+    """Named results of t, x, u, p, and dt if given; those of a capital letter are matrices.
+
+    Parameters
+    ----------
+    system : System
+    name : str
+    symbols : list of casadi.SX or casadi.MX
+        t, x, u, p, and dt if given.
+    results : dict
+        Expressions of the symbols by name.
+
+    Returns
+    -------
+    ModelFunction
+    """
     expressions: Any = [system.symbol(value) for value in results.values()]
     if system.symbol is ca.SX:
         expressions = ca.cse(expressions)
@@ -523,7 +563,24 @@ def input_count(system: Signature) -> str:
 
 
 def complete_parameters(system: Signature, p: Any, *, batch: bool = False) -> np.ndarray:
-    """Parameters of shape (n_parameters,): nominal ones for None, or those of a mapping by name."""
+    """Parameters of shape (n_parameters,): nominal ones for None, or those of a mapping by name.
+
+    Parameters
+    ----------
+    system : System
+    p : mapping, array_like or None
+    batch : bool
+        Whether arrays may have leading axes.
+
+    Returns
+    -------
+    ndarray, shape (..., n_parameters)
+
+    Raises
+    ------
+    ValueError
+        If the shape is wrong or a value is outside the range of its parameter.
+    """
     if p is None:
         return nominal_of(system.parameters)
     if isinstance(p, Mapping):

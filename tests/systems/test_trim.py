@@ -437,6 +437,6 @@ def test_a_point_that_is_not_the_state_given_says_so():
     found = pendulum().trim(asked, where={"torque": 0.0})
     assert found.moved == pytest.approx([-1.2, 0.0])
     assert "not the state given: angle.rz is -1.2 rad from it" in repr(found)
-    held = pendulum().trim(asked)
+    held = pendulum().trim([*SO2.exp([0.3]), 0.0])
     assert held.moved is None and "given" not in repr(held)
     assert pendulum().trim(where={"torque": 0.0}).moved is None
