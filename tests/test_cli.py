@@ -269,7 +269,7 @@ def test_a_state_without_poses_has_no_path_and_no_animation(installed, capsys):
     ("name", "text"),
     [
         ("too-strict", "at most 0 m/s  FAILED"),
-        ("diverging", "  diverged: x0 is beyond 1e+12 after t = 1 s"),
+        ("diverging", "  diverged: x0 is beyond 1e+12 after t = 0.99 s"),
         ("unbuildable", "  FAILED: ValueError: no such boat\n  (raised in "),
     ],
 )

@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Shape, UnknownNameError, Value, unknown_name
+from ..codegen import Shape, UnknownNameError, Value, is_symbolic, unknown_name
 from ._base import LieGroup
 
 
@@ -177,7 +177,9 @@ class Product(LieGroup):
             if name not in defaults:
                 raise UnknownNameError(unknown_name("block", name, defaults))
         parts = [
-            [value] if np.shape(value) == () and len(default) == 1 else value
+            [value]
+            if len(default) == 1 and not is_symbolic(value) and np.ndim(value) == 0
+            else value
             for default, value in ((d, values.get(name, d)) for name, d in defaults.items())
         ]
         for (name, default), part in zip(defaults.items(), parts, strict=True):

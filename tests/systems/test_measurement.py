@@ -112,7 +112,7 @@ def test_a_density_is_spread_over_a_sample():
         ({"output": SO2}, ValueError, "go together"),
         ({"h": lambda t, x, u, p: x[:2], "output": SO3}, ValueError, "expected a column of 4"),
         ({"h": lambda t, x: x, "output": SO3}, TypeError, "must take"),
-        ({"density": 0.1}, ValueError, "need dt"),
+        ({"density": 0.1}, ValueError, "needs dt"),
         ({"dt": 0}, ValueError, "positive seconds"),
         ({"delay": -1}, ValueError, "delay must not be negative"),
         ({"delay": 0.2, "validity": 0.1}, ValueError, "too old when it is delivered"),
