@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Shape, UnknownNameError, Value, is_symbolic, unknown_name
+from ..codegen import Shape, UnknownNameError, Value, unknown_name
 from ._base import LieGroup
 
 
@@ -176,18 +176,17 @@ class Product(LieGroup):
         for name in values:
             if name not in defaults:
                 raise UnknownNameError(unknown_name("block", name, defaults))
-        parts = [
-            [value]
-            if len(default) == 1 and not is_symbolic(value) and np.ndim(value) == 0
-            else value
-            for default, value in ((d, values.get(name, d)) for name, d in defaults.items())
-        ]
-        for (name, default), part in zip(defaults.items(), parts, strict=True):
+        parts = []
+        for name, default in defaults.items():
+            part = values.get(name, default)
             symbolic = isinstance(part, ca.SX | ca.MX | ca.DM)
+            if not symbolic and np.ndim(part) == 0 and len(default) == 1:
+                part = [part]
             shape = part.shape if symbolic else np.shape(part)
             if (shape[:1] if symbolic else shape[-1:]) != (len(default),):
                 expected = f"(..., {len(default)})"
                 raise ValueError(f"block {name!r} has shape {shape}, expected {expected}")
+            parts.append(part)
         if any(isinstance(part, ca.SX | ca.MX | ca.DM) for part in parts):
             return ca.vertcat(*parts)
         arrays = [np.asarray(part, dtype=np.float64) for part in parts]

@@ -4,6 +4,7 @@ from ._archive import DAMAGE as DAMAGE
 from ._archive import LARGEST_ARCHIVE as LARGEST_ARCHIVE
 from ._archive import damage_reason as damage_reason
 from ._archive import read_archive as read_archive
+from ._archive import read_arrays as read_arrays
 from ._archive import write_archive as write_archive
 from ._findings import Finding as Finding
 from ._findings import UrdfError as UrdfError

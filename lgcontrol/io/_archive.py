@@ -114,25 +114,14 @@ def read_archive(
     """
     if not path.exists():
         path = _with_suffix(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such file")
+    _check_file(path)
     try:
-        with zipfile.ZipFile(path) as members:  # NumPy would take a bare array or a pickle too
-            # None yields more than the size that stands in its directory entry.
-            size = sum(member.file_size for member in members.infolist())
-        if size > largest:
-            raise _TooLarge(
-                f"{path} takes {size / 2**20:,.0f} MiB unpacked "
-                f"({path.stat().st_size / 2**20:,.1f} MiB on disk), more than the "
-                f"{largest / 2**20:,.0f} MiB that are read unasked; if you trust it, "
-                f"load(path, largest={size}) reads it"
-            )
-        with np.load(path, allow_pickle=False) as file:
-            arrays: dict[str, Any] = {key: file[key] for key in file.files}
+        arrays = _read(path, largest)
         description = json.loads(str(arrays.pop("description")))
         found, number = description["schema"], description["version"]
     except _TooLarge as error:
-        raise ValueError(str(error)) from None
+        advice = f"if you trust it, load(path, largest={error.size}) reads it"
+        raise ValueError(f"{error}; {advice}") from None
     except DAMAGE as error:
         raise ValueError(f"{path} is no {what}: {damage_reason(error)}") from None
     if found != schema:
@@ -145,8 +134,60 @@ def read_archive(
     return path, arrays, description
 
 
+def read_arrays(path: Path, what: str) -> dict[str, np.ndarray]:
+    """Arrays of an archive that others wrote.
+
+    Parameters
+    ----------
+    path : Path
+    what : str
+        What messages call the file.
+
+    Returns
+    -------
+    dict of str to ndarray
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is no archive of arrays, or takes more than `LARGEST_ARCHIVE` bytes unpacked.
+    """
+    _check_file(path)
+    try:
+        return _read(path, LARGEST_ARCHIVE)
+    except _TooLarge as error:
+        raise ValueError(str(error)) from None
+    except DAMAGE as error:
+        raise ValueError(f"{path} is no {what}: {damage_reason(error)}") from None
+
+
+def _check_file(path: Path) -> None:
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file")
+
+
+def _read(path: Path, largest: int) -> dict[str, np.ndarray]:
+    with zipfile.ZipFile(path) as members:  # NumPy would take a bare array or a pickle too
+        # None yields more than the size that stands in its directory entry.
+        size = sum(member.file_size for member in members.infolist())
+    if size > largest:
+        raise _TooLarge(path, size, largest)
+    with np.load(path, allow_pickle=False) as file:
+        return {key: file[key] for key in file.files}
+
+
 class _TooLarge(Exception):
     """An archive is larger than what its reader allows."""
+
+    def __init__(self, path: Path, size: int, largest: int) -> None:
+        self.size = size
+        super().__init__(
+            f"{path} takes {size / 2**20:,.0f} MiB unpacked "
+            f"({path.stat().st_size / 2**20:,.1f} MiB on disk), more than the "
+            f"{largest / 2**20:,.0f} MiB that are read unasked"
+        )
 
 
 def damage_reason(error: Exception) -> str:

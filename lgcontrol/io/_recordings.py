@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from ._archive import read_arrays
 
 Series = tuple[np.ndarray, np.ndarray]
 """Times (K,) in s, and values (K, n)."""
@@ -159,11 +162,9 @@ def read_kitti_imu_gnss(path: str | PathLike[str]) -> Recording:
 
 
 def _load(path: str | PathLike[str], *names: str) -> Mapping[str, Any]:
-    """Arrays of an npz file in double precision; what it lacks is named."""
-    with np.load(path, allow_pickle=False) as file:
-        missing = [name for name in names if name not in file.files]
-        if missing:
-            raise ValueError(
-                f"{path}: lacks {', '.join(missing)}; it holds {', '.join(file.files)}"
-            )
-        return {name: np.asarray(file[name], dtype=np.float64) for name in names}
+    """Arrays of a recording in double precision; what it lacks is named."""
+    arrays = read_arrays(Path(path), "recording")
+    missing = [name for name in names if name not in arrays]
+    if missing:
+        raise ValueError(f"{path}: lacks {', '.join(missing)}; it holds {', '.join(arrays)}")
+    return {name: np.asarray(arrays[name], dtype=np.float64) for name in names}

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import UnknownNameError, check_shape, thread_count, unknown_name
-from ..groups import check_element
-from ..systems import Trajectory
+from ..systems import Trajectory, check_state
 from ._export import ExportCase, ExportSetting, export_interior_point
 from ._given import Given
 from ._guess import STARTS, make_guess, moved_on, starts_of
@@ -363,7 +362,7 @@ class InteriorPointSolver:
         OptimalSolution
         """
         started, problem = time.perf_counter(), self.problem
-        x0 = check_element("x0", x0, problem.system.state, tolerance=np.inf)
+        x0 = check_state(problem.system, "x0", x0)
         times = problem.times(float(check_shape("t0", t0, ())))
         reference = problem.reference if reference is None else reference
         assert self._given is not None

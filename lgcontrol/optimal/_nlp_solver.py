@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import UnknownNameError, check_shape, unknown_name
-from ..groups import check_element
-from ..systems import Trajectory
+from ..systems import Trajectory, check_state
 from ._given import Given
 from ._guess import make_guess, moved_on
 from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus, worst_violations
@@ -343,7 +342,7 @@ class NLPSolver:
         -------
         OptimalSolution
         """
-        x0 = check_element("x0", x0, self.problem.system.state, tolerance=np.inf)
+        x0 = check_state(self.problem.system, "x0", x0)
         times = self.problem.times(float(check_shape("t0", t0, ())))
         reference = self.problem.reference if reference is None else reference
         assert self._given is not None

@@ -178,10 +178,7 @@ class Adaptive(PlantMotion):
         self._start = LARGEST
         self._control = StepControl()
         self._choose(StepControl.EXPLICIT)
-        self._look_at, self._patience = (
-            0,
-            StepControl.LOOK_EVERY,
-        )  # number of steps of the next look
+        self._look_at, self._patience = 0, StepControl.LOOK_EVERY  # in steps
 
     @property
     def method(self) -> str:  # type: ignore[override]
@@ -220,10 +217,7 @@ class Adaptive(PlantMotion):
                 self.rejected += 1
                 self._look_at = min(self._look_at, self.steps + 1)
                 h = dt * self._control.rejected(ratio, order)
-                if h < least:
-                    self._give_up(x, dt)
-                    return x
-            if count > most:
+            if (h < least and done < seconds) or count > most:
                 self._give_up(x, dt)
                 return x
         self._h = h

@@ -1,16 +1,12 @@
 """Real logs: the numbers that benchmarks report, and the files read."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from lgcontrol.estimation import EKF
 from lgcontrol.io import read_broad, read_kitti_imu_gnss, read_plaza, read_wifibot
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from tests.benchmarks import _estimation_cases as cases  # noqa: E402 - found by the line above
+from ..benchmarks import _estimation_cases as cases
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
+import lgcontrol.io
 from lgcontrol.groups import SE3, Product, Rn
 from lgcontrol.io._archive import read_archive, write_archive
 from lgcontrol.simulation import SimulationResult, simulate
@@ -147,3 +148,24 @@ def test_parts_of_killed_writers_go_with_a_later_save(run, tmp_path):
         os.utime(part, (time.time() - 7200, time.time() - 7200))
     run.save(tmp_path / "run")
     assert sorted(os.listdir(tmp_path)) == [".own.part", ".run.npz.2.part", "run.npz"]
+
+
+@pytest.mark.parametrize(
+    "reader", ["read_broad", "read_wifibot", "read_plaza", "read_kitti_imu_gnss"]
+)
+def test_recordings_that_are_none_are_refused(reader, tmp_path, monkeypatch):
+    read, path = getattr(lgcontrol.io, reader), tmp_path / "log.npz"
+    with pytest.raises(FileNotFoundError, match="log.npz: no such file"):
+        read(path)
+    path.write_bytes(b"PK but not for long")
+    with pytest.raises(ValueError, match="log.npz is no recording"):
+        read(path)
+    np.savez(path, other=np.zeros(3), objects=np.array([{}], dtype=object))
+    with pytest.raises(ValueError, match="is no recording: .*allow_pickle"):
+        read(path)
+    np.savez(path, other=np.zeros(3))
+    with pytest.raises(ValueError, match="log.npz: lacks .*; it holds other"):
+        read(path)
+    monkeypatch.setattr("lgcontrol.io._archive.LARGEST_ARCHIVE", 100)
+    with pytest.raises(ValueError, match="unpacked .* more than"):
+        read(path)

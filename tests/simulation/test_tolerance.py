@@ -137,3 +137,11 @@ def test_parameters_that_change_are_sampled_without_a_controller():
     run = simulate(grow, x0=[0.0], seconds=1.0, p={"rate": lambda t: 2 * t})
     held = 2 * run.t[:-1] @ np.diff(run.t)  # piecewise constant between the records
     assert run.x[-1, 0] == pytest.approx(held, rel=1e-9) and len(run.t) == 101
+
+
+def test_no_step_is_shorter_than_the_rounding_of_the_time():
+    """x′ = x² from 1 leaves the finite at 1 s; smooth control would follow it to steps of 1e-155 s."""
+    burst = System("burst", Rn(1), lambda t, x, u, p: x**2)
+    run = simulate(burst, x0=[1.0], seconds=3.0)
+    assert run.status == "diverged" and "x0 is beyond" in run.message
+    assert run.settings["shortest_step"] > np.spacing(1.0)
