@@ -12,10 +12,6 @@ import numpy as np
 from ..codegen import UnknownNameError, Value, check_shape, unknown_name
 from ..groups import LieGroup
 
-# E N = 1 is met by construction or not at all; a basis solved for at a badly chosen selection
-# loses some digits.
-INVERSE_TOLERANCE = 1e-8
-
 
 @dataclass(frozen=True, eq=False)
 class ErrorCoordinates:

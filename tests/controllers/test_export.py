@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.controllers import LQR, MPC, TVLQR, GeometricPD, ThrustVectorPD
-from lgcontrol.groups import SO2, Product, Rn
+from lgcontrol.groups import SO2, SO3, Product, Rn
 from lgcontrol.models import quadrotor, surface_vessel
 from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem, SQPSolver
 from lgcontrol.optimal._export import ExportCase, work_doubles
@@ -18,8 +18,10 @@ from lgcontrol.optimal._transcription import Transcription
 from lgcontrol.systems import Input, Parameter, System, TrajectoryPoint
 
 from ..codegen.test_export import built, needs_compiler
+from .test_mpc import satellite
 
 UP = [-1.0, 0.0, 0.0]
+SPACECRAFT = satellite(limit=1.0)
 
 
 def pendulum(**options):
@@ -60,6 +62,11 @@ CASES = {
     ),
     "on the way, first derivatives": (
         mpc(initial="screw", solver=InteriorPointSolver(second_derivatives=False)), [0.6, 0.8, 0.0],
+    ),
+    "soft limits that cut steps short, so that calls solve": (
+        MPC(SPACECRAFT, 20, 0.2, Q={"attitude": 5, "rate": 1}, R=0.1, solver="interior_point",
+            bounds=[Bound("rate", -0.4, 0.4, soft=100.0)], reference=SPACECRAFT.state.identity),
+        SPACECRAFT.state.join(attitude=SO3.exp([2.0, 1.5, -1.0])),
     ),
 }  # fmt: skip
 

@@ -140,7 +140,7 @@ def test_parameters_that_change_are_sampled_without_a_controller():
 
 
 def test_no_step_is_shorter_than_the_rounding_of_the_time():
-    """x′ = x² from 1 leaves the finite at 1 s; smooth control would follow it to steps of 1e-155 s."""
+    """x′ = x² from 1 leaves the finite at 1 s; steps that shrink without a rejection end, too."""
     burst = System("burst", Rn(1), lambda t, x, u, p: x**2)
     run = simulate(burst, x0=[1.0], seconds=3.0)
     assert run.status == "diverged" and "x0 is beyond" in run.message
