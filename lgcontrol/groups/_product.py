@@ -178,7 +178,7 @@ class Product(LieGroup):
                 raise UnknownNameError(unknown_name("block", name, defaults))
         parts = []
         for name, default in defaults.items():
-            part = values.get(name, default)
+            part: Any = values.get(name, default)
             symbolic = isinstance(part, ca.SX | ca.MX | ca.DM)
             if not symbolic and np.ndim(part) == 0 and len(default) == 1:
                 part = [part]

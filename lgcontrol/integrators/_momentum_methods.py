@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import casadi as ca
@@ -14,7 +13,7 @@ from ..codegen import Value, solve_symmetric
 from ..groups import LieGroup
 from ._method import Method
 from ._motion import Lifted, LiftedMotion, Motion, solver
-from ._problem import Lagrangian, Problem, Step, nan_as_infinite
+from ._problem import Lagrangian, Problem, Step, made_once, nan_as_infinite
 
 # Newton's corrections fall quadratically: after a last one of this size, next to the velocity, what
 # is left is of the order of rounding.
@@ -264,7 +263,7 @@ def _function(
     return ca.Function(name, symbols, results, list(_NAMES[: len(symbols)]), names)
 
 
-@lru_cache(maxsize=64)
+@made_once
 def _equation(problem: Problem, method: MomentumMethod) -> ca.Function:
     """``(t, x, u, p, dt, w) → r, −∂r/∂w``."""
     symbols = _symbols(problem)[:6]
@@ -279,7 +278,7 @@ def _equation(problem: Problem, method: MomentumMethod) -> ca.Function:
     )
 
 
-@lru_cache(maxsize=64)
+@made_once
 def _end(problem: Problem, method: MomentumMethod) -> ca.Function:
     """``(t, x, u, p, dt, w) → v`` after the step."""
     symbols = _symbols(problem)[:6]
@@ -300,7 +299,7 @@ def _conditions(problem: Problem, method: MomentumMethod, symbols: list[Any]) ->
     return [problem.symbol(r), problem.symbol(momentum - terms.inertial(terms.state(1.0, v)))]
 
 
-@lru_cache(maxsize=64)
+@made_once
 def _slopes(problem: Problem, method: MomentumMethod, parameters: bool) -> ca.Function:
     """``(t, x, u, p, dt, w, v) → ∂/∂(x, u, p)`` of both conditions, w and v held."""
     symbols = _symbols(problem)
@@ -311,7 +310,7 @@ def _slopes(problem: Problem, method: MomentumMethod, parameters: bool) -> ca.Fu
     return _function(problem, "slopes_of_step", symbols, [ca.horzcat(*slopes)], ["slope"])
 
 
-@lru_cache(maxsize=64)
+@made_once
 def _couplings(problem: Problem, method: MomentumMethod) -> ca.Function:
     """``(t, x, u, p, dt, w, v) → M(q⁺), ∂(p⁺ − M(q⁺) v)/∂w``."""
     symbols = _symbols(problem)

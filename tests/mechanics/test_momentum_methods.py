@@ -3,6 +3,8 @@
 ``python -m tests.benchmarks.long_runs`` takes a million steps of each.
 """
 
+import gc
+import weakref
 from dataclasses import replace
 from functools import cache
 
@@ -327,3 +329,13 @@ def test_a_force_of_the_world(method):
         for n in (50, 100)
     ]
     assert errors[0] / errors[1] == pytest.approx(4, abs=0.3)
+
+
+@pytest.mark.parametrize("method", METHOD_NAMES)
+def test_functions_of_a_method_are_freed_with_their_system(method):
+    system = body.__wrapped__().system()
+    system.discretize(0.01, method=method).linearize(start(system), np.zeros(system.n_inputs))
+    gone = weakref.ref(system.problem)
+    del system
+    gc.collect()
+    assert gone() is None
