@@ -16,6 +16,7 @@ typedef struct {
   int status;
   int64_t steps;
   double excess;
+  int is_unknown; /* some row is no number */
 } lg_run;
 
 /* x as an element of the state's group; 0 if it is none. */
@@ -34,6 +35,25 @@ static int element(const double *x, double *state, double *scratch)
   return 1;
 }
 
+/* How far a row is outside: what is no number is infinitely far. */
+static double outside(const lg_problem *q, int64_t k, int j)
+{
+  const double h = q->sign[j] * (q->rows[k * NR + q->row[j]] - q->limit[j]);
+  return h <= 0 ? 0 : h > 0 ? h : INFINITY;
+}
+
+/* Whether a row that counts is no number: nobody vouches for such a plan. */
+static int is_unknown(const lg_problem *q)
+{
+  for (int64_t k = 0; k <= q->horizon; k++) {
+    for (int j = 0; j < NS; j++)
+      if (q->active[k * NS + j] != 0 && isnan(q->rows[k * NR + q->row[j]])) return 1;
+    for (int j = 0; j < NE; j++)
+      if (q->equal_active[k * NE + j] != 0 && isnan(q->rows[k * NR + q->equal[j]])) return 1;
+  }
+  return 0;
+}
+
 /* Sum of what one-sided hard rows are exceeded by; infinite where a run led nowhere. */
 static double excess_of(const lg_problem *q, int status)
 {
@@ -43,8 +63,7 @@ static double excess_of(const lg_problem *q, int status)
     if (isfinite(lg_weight[j])) continue;
     has_hard = 1;
     for (int64_t k = 0; k <= q->horizon; k++)
-      if (q->active[k * NS + j] != 0)
-        sum += fmax(0.0, q->sign[j] * (q->rows[k * NR + q->row[j]] - q->limit[j]));
+      if (q->active[k * NS + j] != 0) sum += outside(q, k, j);
   }
   return has_hard && status == LG_NOT_FINITE ? INFINITY : sum;
 }
@@ -56,7 +75,7 @@ static double worst_of(const lg_problem *q)
   for (int64_t k = 0; k <= q->horizon; k++) {
     for (int j = 0; j < NS; j++)
       if (!isfinite(lg_weight[j]) && q->active[k * NS + j] != 0)
-        worst = fmax(worst, q->sign[j] * (q->rows[k * NR + q->row[j]] - q->limit[j]));
+        worst = fmax(worst, outside(q, k, j));
     for (int j = 0; j < NE; j++)
       if (q->equal_active[k * NE + j] != 0)
         worst = fmax(worst, fabs(q->rows[k * NR + q->equal[j]] - q->target[j]));
@@ -87,6 +106,7 @@ static lg_run run(lg_mpc *m, lg_problem *q, int mode, const double *x0)
   m->prices.mu = q->mu;
   found.steps = q->iterations;
   found.excess = excess_of(q, found.status);
+  found.is_unknown = is_unknown(q);
   return found;
 }
 
@@ -163,13 +183,14 @@ static int plan(lg_mpc *m, double t, const double *x0)
     }
   }
   restore(m, &q);
-  m->is_planned = found.status != LG_NOT_FINITE;
+  m->is_planned = found.status != LG_NOT_FINITE && !found.is_unknown;
   m->iterations = (int)found.steps, m->cost = m->best_cost, m->violation = m->best_worst;
   if (found.status == LG_NOT_FINITE) {
     memcpy(q.x, m->from_x, sizeof m->from_x);
     memcpy(q.u, m->from_u, sizeof m->from_u);
     return LG_MPC_UNSOLVED;
   }
+  if (found.is_unknown) return LG_MPC_UNSOLVED;
   return m->violation > LG_TOLERANCE ? LG_MPC_INFEASIBLE : LG_MPC_OK;
 }
 
@@ -250,7 +271,8 @@ static int improve(lg_mpc *m, double t, const double *x0)
     memcpy(q.u, m->from_u, sizeof m->from_u);
     memcpy(q.u, first, sizeof first);
   }
-  if (found.status == LG_NOT_FINITE || (found.status == LG_STALLED && !found.steps && !is_best)) {
+  if (found.status == LG_NOT_FINITE || found.is_unknown ||
+      (found.status == LG_STALLED && !found.steps && !is_best)) {
     m->is_planned = 0; /* a plan that leads nowhere: the next call makes a new one */
     return LG_MPC_UNSOLVED;
   }

@@ -56,6 +56,14 @@ CASES = {
     "soft limit, several steps": (
         mpc(bounds=[Bound("rate", -0.5, 0.5, soft=3.0)], iterations=2), [0.0, 1.0, 0.2],
     ),
+    "a hard limit of what is no number": (
+        mpc(bounds=[Bound(lambda t, x, u, p: ca.log(x[0]), lower=-9.0, name="height")]),
+        [-0.6, 0.8, 0.0],
+    ),
+    "a soft one": (
+        mpc(bounds=[Bound(lambda t, x, u, p: ca.log(x[0]), lower=-9.0, soft=3.0, name="height")]),
+        [-0.6, 0.8, 0.0],
+    ),
     "policy, ends at rest": (
         mpc(pendulum(policy=turning), bounds=[Bound("rate", 0.0, 0.0, at="terminal")]),
         [-0.6, 0.8, 0.0],
