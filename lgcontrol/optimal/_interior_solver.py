@@ -365,8 +365,7 @@ class InteriorPointSolver:
         x0 = check_state(problem.system, "x0", x0)
         times = problem.times(float(check_shape("t0", t0, ())))
         reference = problem.reference if reference is None else reference
-        assert self._given is not None
-        setting = self._given.setting(times, reference, p)
+        setting = self._setting(times, reference, p)
         nodes, gap = self._first_nodes(guess, x0, times, setting, reference)
         mode = ROLL_OUT
         if self.shooting != "rollout" and not (gap <= MOTION):
@@ -490,6 +489,18 @@ class InteriorPointSolver:
         if mode == ROLL_OUT and not has_rows:
             return Barrier(last=last)
         return CENTRAL_BARRIER._replace(last=last)
+
+    def _setting(
+        self, times: np.ndarray, reference: Any, p: Mapping[str, float] | ArrayLike | None
+    ) -> Setting:
+        """What a solve is given; prices of soft rows that are parameters go to the rows."""
+        assert self._given is not None
+        setting = self._given.setting(times, reference, p)
+        rows, sides = self.transcription.rows, self.model.sides
+        if (rows.parameter >= 0).any():
+            weight = rows.weights(setting.p)[sides.row] * self.problem.dt
+            self._take(sides._replace(weight=weight))
+        return setting
 
     @contextmanager
     def _softened(self, nodes: Nodes, setting: Setting) -> Iterator[None]:
@@ -667,8 +678,7 @@ class InteriorPointSolver:
         started, problem = time.perf_counter(), self.problem
         x0 = np.asarray(x0, dtype=np.float64)
         times = problem.times(t0)
-        assert self._given is not None
-        setting = self._given.setting(times, reference, p)
+        setting = self._setting(times, reference, p)
         start = self._moved_on(last, times, setting)
         watch = _Watch(started, np.inf, None, iterations)
         run, is_infeasible = self._improve(x0, start, setting, watch), False
@@ -770,7 +780,7 @@ class InteriorPointSolver:
         if rows.names and not failed:
             excess = rows.excess(run.rows)
             values = Values(0.0, np.zeros(0), run.rows)
-            penalty = self.transcription.penalty(values, rows.soft * problem.dt)
+            penalty = self.transcription.penalty(values, rows.weights(setting.p) * problem.dt)
         slack = EXCESS if tolerance is None else tolerance
         violations = worst_violations(rows, np.where(hard & (excess > slack), excess, 0.0), t)
         seconds = time.perf_counter() - watch.started

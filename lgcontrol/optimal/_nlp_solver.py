@@ -249,7 +249,9 @@ class NLPSolver:
             for r in np.flatnonzero(rows.active[k]).tolist():
                 if r in soft_rows[k]:
                     e = es[k][soft_rows[k].index(r)]
-                    cost = cost + soft[r] * (e + e**2 / 2)
+                    own_price = rows.parameter[r]
+                    weight = soft[r] * (P["p"][int(own_price)] if own_price >= 0 else 1)
+                    cost = cost + weight * (e + e**2 / 2)
                     if np.isfinite(rows.upper[r]):
                         g.append(values[r] - e)
                         g_limits.append(([-np.inf], [rows.upper[r]]))
@@ -400,7 +402,7 @@ class NLPSolver:
     ) -> OptimalSolution:
         began = time.perf_counter()
         layout, values = self._program()[1], self.transcription.values(nodes, setting)
-        cost = values.cost + self.transcription.penalty(values, self._soft)
+        cost = values.cost + self._penalty(values, setting)
         log = [Iteration(0, cost, *self._off(values), np.inf, 1.0, 0.0, 0.0)]
         inner, used, kkt, ended = 0.0, 0, np.inf, None
         multipliers: dict[str, Any] = {}
@@ -417,7 +419,7 @@ class NLPSolver:
                 break
             moved, nodes, kkt, multipliers = found
             values = self.transcription.values(nodes, setting)
-            cost = values.cost + self.transcription.penalty(values, self._soft)
+            cost = values.cost + self._penalty(values, setting)
             spent = time.perf_counter() - began
             gap, violation = self._off(values)
             kkt = max(kkt, gap)
@@ -505,9 +507,9 @@ class NLPSolver:
                 products = max(products, np.abs(room * part).max(initial=0.0))
         return float(max(np.abs(slope + own).max() / scale, off, products / scale))
 
-    @property
-    def _soft(self) -> np.ndarray:
-        return self.transcription.rows.soft * self.problem.dt
+    def _penalty(self, values: Any, setting: Setting) -> float:
+        weights = self.transcription.rows.weights(setting.p)
+        return self.transcription.penalty(values, weights * self.problem.dt)
 
     def _off(self, values: Any) -> tuple[float, float]:
         """Largest gap, and largest excess over a hard bound."""
