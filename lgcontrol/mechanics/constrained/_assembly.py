@@ -1,209 +1,138 @@
-"""Assembly: a configuration that keeps all constraints, from a rough guess."""
+"""assemble: the configuration nearest to a guess that keeps constraints, or why there is none."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import casadi as ca
 import numpy as np
+import scipy
 
-from ._constraint import Constraints
+from ._system import ConstrainedMechanics
 
-# Rows with less than this share of the largest gap do not take part in a contradiction.
-PART = 0.05
-# Steps longer than this, in m and rad, are shortened: linearized joints know no further.
-LONGEST = 0.5
-# Singular values below this share of the largest count as zero.
-FLAT = 1e-9
+# Gap of an assembled mechanism [m, rad]: rounding of coordinates of size one.
+CLOSED = 1e-13
+STEPS = 200
+# Damping that a failing step starts from, next to the largest curvature, and where it gives up.
+FIRST_DAMPING = 1e-4
+LARGEST_DAMPING = 1e10
+# A row keeps the mechanism open if it has this share of the largest gap.
+SHARE = 0.05
 
 
-@dataclass(frozen=True, eq=False)
-class Assembly:
-    """A configuration found from a guess, and whether it keeps the constraints.
+class AssemblyError(RuntimeError):
+    """No configuration keeps the constraints.
 
     Attributes
     ----------
-    q : ndarray, shape (nq,)
-    gap : float
-        Largest entry of φ.
-    is_assembled : bool
-    iterations : int
-        Steps of all attempts.
-    contradicting : tuple of str
-        Rows that cannot be kept together, where it is not assembled: those that the closest
-        configuration breaks.
+    q : ndarray
+        The nearest one found.
+    rows : tuple of str
+        Rows that stay open there.
     """
 
-    q: np.ndarray
-    gap: float
-    is_assembled: bool
-    iterations: int
-    contradicting: tuple[str, ...]
-
-    def checked(self, name: str) -> Assembly:
-        """Return this assembly if it is one.
-
-        Parameters
-        ----------
-        name : str
-            Of the mechanism, for the message.
-
-        Raises
-        ------
-        ValueError
-            If it is not assembled: says which rows contradict each other, and by how much.
-        """
-        if self.is_assembled:
-            return self
-        raise ValueError(
-            f"{name} cannot be assembled: the closest configuration that was found is off by "
-            f"{self.gap:.3g} in {', '.join(self.contradicting)}; these equations contradict each "
-            "other, or the guess is too far away: correct lengths, points and drives of these "
-            "joints, or give poses nearer to the branch that is meant"
-        )
+    def __init__(self, message: str, q: np.ndarray, rows: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.q, self.rows = q, rows
 
 
-class GapFunction:
-    """φ and G of constraints at a time, as a function of q, on arrays."""
+@dataclass(frozen=True, eq=False)
+class _Descent:
+    """Steps towards ``φ = 0`` and given coordinates, shortest in the metric of M at the guess."""
 
-    def __init__(self, constraints: Constraints, t: float, p: np.ndarray) -> None:
-        self.constraints, self.t, self.p = constraints, t, ca.DM(p)
-        self.rest = ca.DM(constraints.group.dim, 1)
+    mechanics: ConstrainedMechanics
+    held: dict[int, float]
+    t: float
+    p: np.ndarray
 
-    def __call__(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """φ and the rows of G that belong to it."""
-        at = self.constraints.terms(ca.DM(self.t), ca.DM(q), self.rest, self.p)
-        rows = self.constraints.n_position
-        return np.asarray(at.phi).ravel(), np.asarray(at.G)[:rows]
+    def rows(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What must vanish, its derivative, and M."""
+        x = self.mechanics.complete(q, t=self.t)
+        phi, G, M = self.mechanics.terms_of(x, self.p)
+        G = G[: len(phi)]
+        group = self.mechanics.configuration
+        E = np.asarray(group.rate_matrix(q))
+        at = list(self.held)
+        wished = q[at] - np.array([self.held[i] for i in at])
+        return np.concatenate([phi, wished]), np.vstack([G, E[at]]), M
 
 
 def assemble(
-    constraints: Constraints,
+    mechanics: ConstrainedMechanics,
     guess: np.ndarray,
-    t: float = 0.0,
-    p: Sequence[float] = (),
     *,
-    held: Iterable[int] = (),
-    tolerance: float = 1e-13,
-    attempts: int = 12,
-) -> Assembly:
-    """Nearest configuration to a guess that keeps φ(t, q) = 0.
+    held: dict[int, float] | None = None,
+    t: float = 0.0,
+    p: np.ndarray | None = None,
+) -> np.ndarray:
+    """Configuration near a guess that keeps the constraints on positions to rounding.
 
-    Damped steps of Gauss and Newton lead onto the constraints, then along them towards the guess;
-    where they end in a contradiction, further attempts start from places around it.
+    Damped Gauss–Newton on the group, the steps shortest in the metric of the mass matrix.
 
     Parameters
     ----------
-    constraints : Constraints
+    mechanics : ConstrainedMechanics
     guess : ndarray, shape (nq,)
+    held : dict of int to float, optional
+        Coordinates with given values, which choose the branch.
     t : float
-        Time of the drives [s].
-    p : sequence of float
-        Parameters.
-    held : iterable of int
-        Entries of the tangent vector that stay as they are in the guess.
-    tolerance : float
-        Of φ.
-    attempts : int
-        Starts around the guess, where the guess itself leads nowhere.
+        Time of driven constraints [s].
+    p : ndarray, optional
 
     Returns
     -------
-    Assembly
+    ndarray, shape (nq,)
+
+    Raises
+    ------
+    AssemblyError
+        If the constraints contradict one another or the loops cannot be closed; names the rows.
     """
-    gap = GapFunction(constraints, t, np.asarray(p, dtype=np.float64))
-    free = np.ones(constraints.group.dim)
-    free[list(held)] = 0.0
-    group, rng = constraints.group, np.random.default_rng(0)
-    best: np.ndarray | None = None
-    count = 0
-    for attempt in range(attempts):
-        away = free * rng.normal(size=group.dim) * 0.1 * attempt
-        q, steps = _onto(gap, group.plus(guess, away) if attempt else guess, free, tolerance)
-        count += steps
-        phi = gap(q)[0]
-        if best is None or np.abs(phi).max(initial=0.0) < np.abs(gap(best)[0]).max(initial=0.0):
-            best = q
-        if np.abs(phi).max(initial=0.0) <= tolerance:
-            best, steps = _towards(gap, q, guess, free, tolerance)
-            count += steps
-            break
-    assert best is not None
-    phi = gap(best)[0]
-    largest = float(np.abs(phi).max(initial=0.0))
-    names = constraints.row_names[: constraints.n_position]
-    broken = tuple(
-        name for name, value in zip(names, phi, strict=True) if abs(value) > PART * largest
-    )
-    return Assembly(
-        best, largest, largest <= tolerance, count, () if largest <= tolerance else broken
-    )
-
-
-def _onto(
-    gap: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
-    q: np.ndarray,
-    free: np.ndarray,
-    tolerance: float,
-) -> tuple[np.ndarray, int]:
-    """Damped steps of Gauss and Newton from q until φ vanishes or nothing helps."""
-    group = gap.constraints.group  # type: ignore[attr-defined]
-    damping, (phi, G) = 0.0, gap(q)
-    for step in range(200):
-        size = np.linalg.norm(phi)
-        if np.abs(phi).max(initial=0.0) <= tolerance:
-            return _polished(gap, q, free), step
-        d = _shortest(G * free, phi, damping)
-        d = -d * free * min(1.0, LONGEST / max(np.abs(d).max(), 1e-300))
-        moved = group.normalize(group.plus(q, d))
-        new_phi, new_G = gap(moved)
-        if np.linalg.norm(new_phi) < size * (1 - 1e-10):
-            q, phi, G, damping = moved, new_phi, new_G, damping / 10
-            damping = 0.0 if damping < 1e-12 else damping
-        elif damping > 1e6:
-            return q, step
+    p = mechanics.base.nominal_parameters if p is None else p
+    held = held or {}
+    descent, group = _Descent(mechanics, held, t, p), mechanics.configuration
+    q = group.normalize(guess)
+    rows, slope, M = descent.rows(q)
+    L = np.linalg.cholesky(M)
+    damping = 0.0
+    for _ in range(STEPS):
+        gap = np.abs(rows).max(initial=0.0)
+        W = scipy.linalg.solve_triangular(L, slope.T, lower=True)  # (n, m)
+        move = scipy.linalg.solve_triangular(L, _step(W, rows, damping), lower=True, trans="T")
+        tried = group.normalize(group.plus(q, move))
+        new_rows, new_slope, _ = descent.rows(tried)
+        if np.linalg.norm(new_rows) < np.linalg.norm(rows):
+            q, rows, slope, damping = tried, new_rows, new_slope, damping / 10
+            damping = 0.0 if damping < FIRST_DAMPING / 100 else damping
+        elif gap <= CLOSED:
+            return q
         else:
-            damping = max(10 * damping, 1e-9)
-    return q, 200
+            damping = max(10 * damping, FIRST_DAMPING)
+            if damping > LARGEST_DAMPING or np.abs(move).max() < np.finfo(float).eps:
+                break
+    gap = np.abs(rows)
+    if gap.max(initial=0.0) <= CLOSED:
+        return q
+    names = [*mechanics.constraints.row_names[: len(rows) - len(held)]]
+    names += [f"{group.coordinate_names[i]} held at {value:g}" for i, value in held.items()]
+    units = [*mechanics.constraints.units[: len(rows) - len(held)]]
+    units += [group.coordinate_units[i] for i in held]
+    open_rows = [i for i in np.argsort(-gap) if gap[i] >= SHARE * gap.max()]
+    listed = ", ".join(f"{names[i]} = {rows[i]:.3g} {units[i]}".rstrip() for i in open_rows[:6])
+    raise AssemblyError(
+        f"{mechanics.base.name} cannot be assembled from this guess: the nearest configuration "
+        f"found leaves {listed}; these rows contradict one another there, or the bodies do not "
+        "reach: check lengths and frames, hold other coordinates, or start nearer",
+        q,
+        tuple(names[i] for i in open_rows),
+    )
 
 
-def _polished(gap: Any, q: np.ndarray, free: np.ndarray) -> np.ndarray:
-    """One further step, where it makes the gap smaller."""
-    group = gap.constraints.group
-    phi, G = gap(q)
-    moved = group.normalize(group.plus(q, -free * _shortest(G * free, phi, 0.0)))
-    better = np.abs(gap(moved)[0]).max(initial=0.0) < np.abs(phi).max(initial=0.0)
-    return moved if better else q
-
-
-def _towards(
-    gap: Any, q: np.ndarray, guess: np.ndarray, free: np.ndarray, tolerance: float
-) -> tuple[np.ndarray, int]:
-    """Move along the constraints towards the guess, as long as that leads nearer."""
-    group, count = gap.constraints.group, 0
-    for _ in range(20):
-        _, G = gap(q)
-        back = free * group.minus(guess, q)
-        along = free * (back - _shortest(G * free, G @ back, 0.0))
-        if np.abs(along).max(initial=0.0) < 1e-6:
-            break
-        moved, steps = _onto(gap, group.plus(q, along), free, tolerance)
-        count += steps
-        if np.abs(gap(moved)[0]).max(initial=0.0) > tolerance:
-            break
-        if np.linalg.norm(free * group.minus(guess, moved)) >= np.linalg.norm(back):
-            break
-        q = moved
-    return q, count
-
-
-def _shortest(G: np.ndarray, phi: np.ndarray, damping: float) -> np.ndarray:
-    """Shortest d with ``G d ≈ φ``; damped where damping is positive."""
-    if not G.size:
-        return np.zeros(G.shape[1])
-    U, s, Vt = np.linalg.svd(G, full_matrices=False)
-    kept = s > FLAT * max(s[0], 1e-300)
-    gain = np.where(kept, s / (s * s + damping + ~kept), 0.0)
-    return Vt.T @ (gain * (U.T @ phi))
+def _step(W: np.ndarray, rows: np.ndarray, damping: float) -> np.ndarray:
+    """Damped least squares ``−W (Wᵀ W + μ)⁻¹ r``, of the smallest norm where rows depend."""
+    U, s, Vt = np.linalg.svd(W, full_matrices=False)
+    if not len(s) or not s[0]:
+        return np.zeros(len(W))
+    mu = damping * s[0] ** 2
+    keep = s > 1e-10 * s[0]
+    gain = np.where(keep, s / np.where(keep, s**2 + mu, 1.0), 0.0)
+    return -U @ (gain * (Vt @ rows))

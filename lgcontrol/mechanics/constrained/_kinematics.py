@@ -30,8 +30,8 @@ class KinematicsStatus(Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class SingularPosition:
-    """A time where constraints depend on each other.
+class DeadPoint:
+    """A time on a driven motion where constraints depend on each other.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class KinematicsResult:
     iterations : ndarray of int, shape (N,)
     conditioning : ndarray, shape (N,)
         Smallest singular value of the rows next to the largest.
-    singular : tuple of SingularPosition
+    singular : tuple of DeadPoint
     status : KinematicsStatus
     message : str
     """
@@ -85,7 +85,7 @@ class KinematicsResult:
     multipliers: np.ndarray
     iterations: np.ndarray
     conditioning: np.ndarray
-    singular: tuple[SingularPosition, ...]
+    singular: tuple[DeadPoint, ...]
     status: KinematicsStatus
     message: str
 
@@ -195,9 +195,9 @@ def _singular(
     measures: np.ndarray,
     signs: np.ndarray,
     weakest: Sequence[RankOfRows],
-) -> tuple[SingularPosition, ...]:
+) -> tuple[DeadPoint, ...]:
     """Times where rows are dependent, or were between two times."""
-    found: list[SingularPosition] = []
+    found: list[DeadPoint] = []
     typical = np.median(measures) if len(measures) else 0.0
     for k, value in enumerate(measures):
         flips = k > 0 and signs[k] * signs[k - 1] < 0
@@ -212,7 +212,7 @@ def _singular(
 
 def _position(
     constraints: Constraints, time: float, value: float, rank: RankOfRows
-) -> SingularPosition:
+) -> DeadPoint:
     names, is_driven = constraints.row_names, driven_rows(constraints)
     share = np.abs(rank.weakest)
     listed = set(rank.dependent) | set(np.flatnonzero(share > NAMED * share.max(initial=0.0)))
@@ -223,4 +223,4 @@ def _position(
         if driver is not None
         else "a dead point of the mechanism itself: keep away from it, or change lengths"
     )
-    return SingularPosition(time, tuple(names[i] for i in order), value, remedy)
+    return DeadPoint(time, tuple(names[i] for i in order), value, remedy)

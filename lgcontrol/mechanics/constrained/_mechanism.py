@@ -18,7 +18,7 @@ from .._forces import STANDARD_GRAVITY, Force, Gravity
 from .._inertia import SpatialInertia
 from .._mechanical import mechanical
 from .._surroundings import Surroundings, check_forces
-from ._assembly import Assembly, assemble
+from ._assembly import AssemblyError, assemble
 from ._basic import GROUND
 from ._equations import FreeBodies, MechanismEquations
 from ._formulations import formulation
@@ -26,6 +26,7 @@ from ._joints import MechanismJoint
 from ._kinematics import KinematicsResult, kinematics
 from ._mobility import Mobility, mobility
 from ._motors import Motor
+from ._system import ConstrainedMechanics, Stabilization, constrained_system
 
 
 @dataclass(frozen=True, eq=False)
@@ -368,8 +369,9 @@ class Mechanism:
         poses: Mapping[str, Any] | None = None,
         t: float = 0.0,
         held: Iterable[str] = (),
-    ) -> Assembly:
-        """Nearest configuration to the poses that closes all joints.
+        attempts: int = 8,
+    ) -> np.ndarray:
+        """Configuration near the poses that closes all joints.
 
         Another branch is chosen by poses nearer to it, by bodies that are `held` where they are, or
         by a drive (`angle_drive`, `position_drive`) that names a coordinate of a joint.
@@ -383,40 +385,147 @@ class Mechanism:
             Time of the drives [s].
         held : iterable of str
             Bodies that stay where their guess is.
+        attempts : int
+            Starts around the guess, where it leads nowhere itself.
 
         Returns
         -------
-        Assembly
-            Look at `is_assembled`, or call `checked`.
+        ndarray, shape (nq,)
+
+        Raises
+        ------
+        AssemblyError
+            If it cannot be assembled: says which equations contradict each other.
         """
-        own = self.equations(formulation)
-        size, names = own.formulation.group.dim, list(self.bodies)
-        stay = []
+        own, rng = self.mechanics(formulation), np.random.default_rng(0)
+        group, names = own.configuration, list(self.bodies)
+        guess = self.coordinates(formulation, poses)
+        fixed, free, size = {}, np.ones(group.dim), group.dim // len(names)
         for name in as_names(held):
             if name not in names:
                 raise UnknownNameError(unknown_name("body", name, names))
-            stay += range(names.index(name) * size, (names.index(name) + 1) * size)
-        p = np.array([entry.nominal for entry in own.parameters])
-        guess = self.coordinates(formulation, poses)
-        return assemble(own.constraints, guess, t, tuple(p), held=stay)
+            k, n = names.index(name), group.nq // len(names)
+            fixed |= {i: float(guess[i]) for i in range(k * n, (k + 1) * n)}
+            free[k * size : (k + 1) * size] = 0.0
+        for attempt in range(attempts):
+            away = free * rng.normal(size=group.dim) * 0.1 * attempt
+            try:
+                return assemble(own, group.plus(guess, away), held=fixed, t=t)
+            except AssemblyError as error:
+                first = error if attempt == 0 else first
+        raise first
 
-    def assembled(self, *, t: float = 0.0, **options: Any) -> Mechanism:
+    def assembled(self, **options: Any) -> Mechanism:
         """Return a copy whose bodies start where all joints are closed.
 
         Parameters
         ----------
-        t : float
-            Time of the drives [s].
         **options
             As for `assemble`.
 
         Raises
         ------
-        ValueError
+        AssemblyError
             If it cannot be assembled: says which equations contradict each other.
         """
-        found = self.assemble("SO3xR3", t=t, **options).checked(self.name)
-        return self.with_poses(self.poses(found.q))
+        return self.with_poses(self.poses(self.assemble(**options)))
+
+    def mechanics(self, formulation: str = "SO3xR3") -> ConstrainedMechanics:
+        """Equations of the bodies with their constraints, as `constrained_system` has them.
+
+        Parameters
+        ----------
+        formulation : str
+        """
+        key = f"mechanics {formulation}"
+        if key not in self._made:
+            own = self.equations(formulation)
+            made = ConstrainedMechanics(self.free_system(formulation), own.constraints)
+            self._made[key] = made
+        return self._made[key]
+
+    def system(
+        self,
+        formulation: str = "SO3xR3",
+        *,
+        independent: str | Iterable[str] | None = None,
+        stabilization: Stabilization = "projection",
+        rates: tuple[float, float] = (5.0, 5.0),
+        at: Any = None,
+    ) -> System[Product]:
+        """System on the manifold of the constraints; see `constrained_system`.
+
+        Parameters
+        ----------
+        formulation : str
+        independent : iterable of str, optional
+            Entries of the configuration's tangent vector that decide the others, such as
+            "crank.attitude.rz"; chosen if left out.
+        stabilization : {"projection", "baumgarte", "none"}
+        rates : (float, float)
+            Of Baumgarte's stabilization [1/s].
+        at : array_like, shape (nq,), optional
+            Configuration where independent coordinates are chosen; the assembled one if left out.
+
+        Returns
+        -------
+        System
+            With the quantities "kinetic_energy", "potential_energy", "multipliers" and
+            "reaction JOINT BODY" of every joint on each of its bodies (see `reactions`).
+        """
+        own, mechanics = self.equations(formulation), self.mechanics(formulation)
+        at = self.assemble(formulation) if at is None else at
+        nq = own.configuration.nq
+
+        def of(joint: str, body: str) -> Any:
+            def reaction(t: Any, x: Any, u: Any, p: Any) -> Any:
+                lam = mechanics.multipliers(t, x, u, p)
+                clock = x[-1] if own.constraints.is_driven else 0.0
+                return own.reactions(clock, x[:nq], lam)[joint][body]
+
+            return reaction
+
+        made = constrained_system(
+            self.free_system(formulation),
+            own.constraints,
+            at=at,
+            independent=independent,
+            stabilization=stabilization,
+            rates=rates,
+        )
+        found = {
+            f"reaction {joint.name} {body}": of(joint.name, body)
+            for joint in self.joints.values()
+            for body in joint.bodies
+            if body != GROUND
+        }
+        return made._like(quantities=made.quantities | found)
+
+    def state(
+        self, formulation: str = "SO3xR3", *, q: Any = None, rates: Any = None, t: float = 0.0
+    ) -> np.ndarray:
+        """State of a System: an assembled configuration and velocities that keep the constraints.
+
+        Parameters
+        ----------
+        formulation : str
+        q : array_like, shape (nq,), optional
+            Configuration; the assembled one if left out.
+        rates : mapping of str to array_like, shape (6,), optional
+            ``[ṙ; ω]`` by body; the nearest velocities in the metric of M that keep the constraints
+            are taken.
+        t : float
+            Time of the drives [s].
+
+        Returns
+        -------
+        ndarray, shape (nq + nv,), with the clock after it where there are drives
+        """
+        own = self.mechanics(formulation)
+        q = self.assemble(formulation, t=t) if q is None else np.asarray(q, dtype=np.float64)
+        v = self.velocities(q, rates or {}, formulation)
+        p = own.base.nominal_parameters
+        return np.asarray(own.project(ca.DM(own.complete(q, v, t)), ca.DM(p))).ravel()
 
     def mobility(self, q: Any = None, t: float = 0.0, formulation: str = "SO3xR3") -> Mobility:
         """Freedoms, redundant rows and singular positions in a configuration.
@@ -431,12 +540,12 @@ class Mechanism:
 
         Raises
         ------
-        ValueError
+        AssemblyError
             If q is left out and the mechanism cannot be assembled.
         """
         own = self.equations(formulation)
         if q is None:
-            q = self.assemble(formulation, t=t).checked(self.name).q
+            q = self.assemble(formulation, t=t)
         p = np.array([entry.nominal for entry in own.parameters])
         return mobility(own.constraints, np.asarray(q, dtype=np.float64), t, p)
 
@@ -469,7 +578,7 @@ class Mechanism:
         times = check_shape("t", t, (None,))
         if len(times) == 0 or (np.diff(times) <= 0).any():
             raise ValueError("times must increase, and there must be at least one")
-        q = self.assemble(formulation, t=times[0]).checked(self.name).q if q is None else q
+        q = self.assemble(formulation, t=times[0]) if q is None else q
         q = check_shape("q", q, (own.configuration.nq,))
         free = self.mobility(q, times[0], formulation)
         if free.freedoms:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from ._assembly import GapFunction, assemble
 from ._constraint import Constraints
 
 # Singular values below this share of the largest count as zero.
@@ -18,6 +17,8 @@ SHARE = 1e-6
 SHORT = 0.3
 # How far neighbours are, in m and rad.
 NEARBY = 1e-2
+# Steps back onto the constraints from there, and the gap that may be left.
+RETURNS, CLOSE = 8, 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +60,20 @@ class Mobility:
         if self.is_singular:
             parts.append(f"singular position: {', '.join(self.singular)}")
         return "; ".join(parts)
+
+
+class GapFunction:
+    """φ and G of constraints at a time, as a function of q, on arrays."""
+
+    def __init__(self, constraints: Constraints, t: float, p: np.ndarray) -> None:
+        self.constraints, self.t, self.p = constraints, t, ca.DM(p)
+        self.rest = ca.DM(constraints.group.dim, 1)
+
+    def __call__(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """φ and the rows of G that belong to it."""
+        at = self.constraints.terms(ca.DM(self.t), ca.DM(q), self.rest, self.p)
+        rows = self.constraints.n_position
+        return np.asarray(at.phi).ravel(), np.asarray(at.G)[:rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,14 +171,19 @@ def _neighbours(
     ]
     left = Constraints(constraints.group, still, constraints.n_parameters)
     rng, group, found = np.random.default_rng(1), constraints.group, []
-    _, G = GapFunction(left, 0.0, p)(q)
+    gap = GapFunction(left, 0.0, p)
+    _, G = gap(q)
     basis = _null_space(G, group.dim)
     for _ in range(3):
         away = basis @ rng.normal(size=basis.shape[1])
         away *= NEARBY / max(np.linalg.norm(away), 1e-300)
-        made = assemble(left, group.plus(q, away), 0.0, tuple(p), attempts=1, tolerance=1e-11)
-        if made.is_assembled:
-            found.append(made.q)
+        place = group.plus(q, away)
+        for _ in range(RETURNS):
+            phi, G = gap(place)
+            step = np.linalg.lstsq(G, phi, rcond=RANK_TOLERANCE)[0] if phi.size else 0 * away
+            place = group.normalize(group.plus(place, -step))
+        if np.abs(gap(place)[0]).max(initial=0.0) < CLOSE:
+            found.append(place)
     return found
 
 
