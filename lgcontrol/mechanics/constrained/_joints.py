@@ -102,6 +102,8 @@ class MechanismJoint:
         point: tuple[str, Any] | None = None,
     ) -> None:
         check_name("joint", name)
+        if not name.isidentifier():
+            raise ValueError(f"joint {name!r}: the name must be of letters, digits and underscores")
         own = tuple(rows)
         if not own:
             raise ValueError(f"joint {name!r} has no equations")

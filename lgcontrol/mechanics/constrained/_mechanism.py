@@ -471,7 +471,7 @@ class Mechanism:
         -------
         System
             With the quantities "kinetic_energy", "potential_energy", "multipliers" and
-            "reaction JOINT BODY" of every joint on each of its bodies (see `reactions`).
+            "reaction_JOINT_BODY" of every joint on each of its bodies (see `reactions`).
         """
         own, mechanics = self.equations(formulation), self.mechanics(formulation)
         at = self.assemble(formulation) if at is None else at
@@ -494,7 +494,7 @@ class Mechanism:
             rates=rates,
         )
         found = {
-            f"reaction {joint.name} {body}": of(joint.name, body)
+            f"reaction_{joint.name}_{body}": of(joint.name, body)
             for joint in self.joints.values()
             for body in joint.bodies
             if body != GROUND
