@@ -120,6 +120,7 @@ class Filter(ABC):
         self.measurements: dict[str, BoundMeasurement] = bind_all(system, measurements)
         self.error: Error = error
         self.has_reset = reset
+        self._repeats = 1  # runs that are to be expected of each log
         self.method = method
         self.p: np.ndarray = complete_parameters(system, p)
         names = list(self.measurements)
@@ -346,7 +347,7 @@ class Filter(ABC):
         start = self.start(x0, P0)
         whole = self._loop(len(rows.t))
         items = int(np.prod(np.broadcast_shapes(start.shape[:-1], rows.batch), dtype=int))
-        if items * len(rows.t) >= LONG:
+        if items * len(rows.t) * self._repeats >= LONG:
             compile_functions(whole, batch=items > 1)
         made = self._evaluate(whole, rows, start)
         back = BackwardPass(self._backward, self._carried, self.p, self.densities.copy())
