@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, check_shape, trace
+from ..codegen import ModelFunction, UnknownNameError, check_shape, trace, unknown_name
 from ..groups import LieGroup
 from ._definition import SystemDefinition
 from ._trajectory import Trajectory
 
+Side = Literal["after", "before"]
 DERIVATIVES = ("velocity", "acceleration", "jerk", "snap")
 # Share of the size of a derivative below which a change at a knot is rounding.
 JUMP_TOLERANCE = 1e-9
@@ -118,15 +119,16 @@ class SmoothReference:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
-    def __call__(self, t: Any) -> MotionPoint:
+    def __call__(self, t: Any, side: Side = "after") -> MotionPoint:
         """Place, velocity, acceleration, jerk and snap at times t.
-
-        Where a derivative jumps, its value is that after the jump, at the end that before.
 
         Parameters
         ----------
         t : float or array_like, shape (k,)
             Times in s.
+        side : {"after", "before"}
+            Which value counts where a derivative jumps. At the first and the last time it is the
+            one inside.
 
         Returns
         -------
@@ -134,7 +136,10 @@ class SmoothReference:
             ``x`` of shape (nq,) or (k, nq), derivatives of shape (dim,) or (k, dim).
         """
         t = np.asarray(t, dtype=np.float64)
-        k = np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, len(self.t) - 2)
+        if side not in get_args(Side):
+            raise UnknownNameError(unknown_name("side", side, get_args(Side)))
+        found = np.searchsorted(self.t, t, side="right" if side == "after" else "left")
+        k = np.clip(found - 1, 0, len(self.t) - 2)
         s = np.clip((t - self.t[k]) / (self.t[k + 1] - self.t[k]), 0.0, 1.0)
         x, rates = self._at(k, s)
         inside = (t >= self.t[0]) & (t <= self.t[-1])
