@@ -41,11 +41,13 @@ from ._statement import (
     Weight,
     bounded_along,
     control_places,
+    entries_of,
     error_places,
     error_weight,
     free_errors,
     input_weight,
     single_numbers,
+    with_known_limits,
 )
 
 if TYPE_CHECKING:
@@ -190,7 +192,10 @@ class OptimalControlProblem:
             "R": _put("R", input_weight("R", self.R, system), parts, nominal),
             "terminal": terminal,
             "arrival": arrival,
-            "bounds": _all_of("bounds", self.bounds, Bound, "Bound('twist', -1.0, 1.0)"),
+            "bounds": tuple(
+                with_known_limits(system, bound)
+                for bound in _all_of("bounds", self.bounds, Bound, "Bound('twist', -1.0, 1.0)")
+            ),
             "residuals": _all_of("residuals", self.residuals, Residual, "Residual(function)"),
             "parameters": extra,
             "weights": tuple(self.weights),
@@ -424,8 +429,8 @@ class OptimalControlProblem:
     def ignored_limits(self) -> tuple[str, ...]:
         """Coordinates of the configuration whose limits the system knows and no bound mentions.
 
-        Of the whole state where the system has no structure. Empty as soon as a bound is a
-        function: it may be what keeps them.
+        Of the whole state where the system has no structure; and entries of quantities. Empty as
+        soon as a bound is a function: it may be what keeps them.
         """
         system, state = self.system, self.system.state
         if any(not isinstance(bound.of, str) for bound in self.bounds):
@@ -437,10 +442,15 @@ class OptimalControlProblem:
         covered = {
             name
             for of in bounded
-            for name in (of, *state.coordinate_names[blocks.get(of, slice(0))])
+            for name in (
+                of,
+                *state.coordinate_names[blocks.get(of, slice(0))],
+                *entries_of(system, of),
+            )
         }
+        told = None if own is None else {*own, *system.quantity_names}
         return tuple(
-            name for name in system.limits if name not in covered and (own is None or name in own)
+            name for name in system.limits if name not in covered and (told is None or name in told)
         )
 
     def bounded(

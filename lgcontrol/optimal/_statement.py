@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 import casadi as ca
@@ -382,9 +382,11 @@ class Bound:
     of : str or callable
         What is bounded: a block of the state at any depth (its coordinates; ``"joint1"`` or
         ``"configuration.joint1"``), one coordinate (``"pose.z"``), one tangent coordinate
-        (``"pose.rx"``: that component of minus(x, x_ref)), an input, or a smooth function
-        ``(t, x, u, p) → column``. A name that is both a part of the state and an input, as a driven
-        joint's, is written ``"state.joint1"`` for the angle, ``"input.joint1"`` for the torque.
+        (``"pose.rx"``: that component of minus(x, x_ref)), an input, a quantity of the system or an
+        entry of one (``"deflection"``, ``"deflection.elbow"``; its known limits where none are
+        given), or a smooth function ``(t, x, u, p) → column``. A name that is both a part of the
+        state and an input, as a driven joint's, is written ``"state.joint1"`` for the angle,
+        ``"input.joint1"`` for the torque.
     lower, upper : float, array_like or str
         Limits, infinite if left out; a name is that of a parameter, whose value may change from
         call to call.
@@ -611,6 +613,53 @@ def bounded_along(
     return found
 
 
+def entries_of(system: System, name: str) -> tuple[str, ...]:
+    """Entries of a system's quantities that a name stands for; none where it is no quantity.
+
+    Parameters
+    ----------
+    system : System
+    name : str
+        Of a quantity, or of one of its entries.
+    """
+    if name in system.quantity_names:
+        return (name,)
+    if name not in system.quantities:
+        return ()
+    return system.named_quantities()[name].names(name, system.quantities[name].result_shapes[0][0])
+
+
+def with_known_limits(system: System, bound: Bound) -> Bound:
+    """A bound on a quantity that gives no limits, with those that the system knows.
+
+    Parameters
+    ----------
+    system : System
+    bound : Bound
+    """
+    entries = entries_of(system, bound.of) if isinstance(bound.of, str) else ()
+    limits = (bound.lower, bound.upper)
+    gives_none = not any(isinstance(x, str) or np.isfinite(x).any() for x in limits)
+    if not (entries and gives_none):
+        return bound
+    missing = [name for name in entries if name not in system.limits]
+    if missing:
+        raise ValueError(
+            f"bound {bound.label!r}: {system.name} knows no limits of {', '.join(missing)}: give "
+            "lower= and upper="
+        )
+    lower, upper = np.array([system.limits[name] for name in entries]).T
+    return (
+        replace(bound, lower=lower, upper=upper)
+        if len(entries) > 1
+        else replace(bound, lower=float(lower[0]), upper=float(upper[0]))
+    )
+
+
+def _quantities(system: System) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*system.quantities, *system.quantity_names)))
+
+
 def _limit(label: str, value: Any, size: int) -> np.ndarray:
     """One limit a row; NaN is left to the comparison of the two limits, which it fails."""
     if np.ndim(value) == 0:
@@ -641,7 +690,10 @@ def _expression(
         return x[state.coordinate_names.index(name)], (bound.label,)
     if name in state.tangent_names:
         return state.minus(x, x_ref)[state.tangent_names.index(name)], (bound.label,)
-    valid = dict.fromkeys((*of_state, *system.input_names))
+    entries = entries_of(system, bound.of)
+    if entries:
+        return system.quantity_rows(entries, t, x, u, p), entries
+    valid = dict.fromkeys((*of_state, *system.input_names, *_quantities(system)))
     message = unknown_name("bounded quantity", bound.of, valid)
     source, _, last = bound.of.rpartition(".")
     if last == "rate" and source in valid:

@@ -4,6 +4,7 @@ from ._augment import augment as augment
 from ._blocks import block_slices as block_slices
 from ._blocks import place_of as place_of
 from ._check import check_system as check_system
+from ._definition import LimitedQuantities as LimitedQuantities
 from ._derivatives import field_derivatives as field_derivatives
 from ._derivatives import output_derivatives as output_derivatives
 from ._errors import ErrorCoordinates as ErrorCoordinates
@@ -25,6 +26,7 @@ from ._scaling import balancing_units as balancing_units
 from ._signals import Input as Input
 from ._signals import InputChoice as InputChoice
 from ._signals import Parameter as Parameter
+from ._signals import Quantity as Quantity
 from ._signals import Role as Role
 from ._signals import check_name as check_name
 from ._signals import control_name as control_name
