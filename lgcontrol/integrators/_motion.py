@@ -106,8 +106,11 @@ class Motion:
         """Column ``(t, x, u, p, *fixed) → y``; what is fixed does not depend on the seeds."""
         return build(t, x, self.u, self.p, *fixed)
 
-    def map(self, build: Build, t: Value, x: Any) -> Any:
-        """Another state ``(t, x, u, p) → y`` of the same group."""
+    def map(self, build: Build, t: Value, x: Any, slope: Build | None = None) -> Any:
+        """Another state ``(t, x, u, p) → y`` of the same group.
+
+        ``slope(t, x, u, p)`` is its derivative between tangent spaces, where somebody knows it.
+        """
         return build(t, x, self.u, self.p)
 
     def constant(self, d: Any) -> Any:
@@ -303,10 +306,18 @@ class LiftedMotion(Motion):
         value = build(t, x.value, self.u, self.p, *fixed)
         return Lifted(value, self._along(build, t, x, *fixed))
 
-    def map(self, build: Build, t: Value, x: Lifted) -> Lifted:
-        """By automatic differentiation."""
+    def map(self, build: Build, t: Value, x: Lifted, slope: Build | None = None) -> Lifted:
+        """By the derivative that is known; by automatic differentiation where none is."""
         after, group = build(t, x.value, self.u, self.p), self.group
-        return Lifted(after, group.tangent_matrix(after) @ self._along(build, t, x))
+        if slope is None:
+            return Lifted(after, group.tangent_matrix(after) @ self._along(build, t, x))
+        moved = sparse(slope(t, x.value, self.u, self.p)) @ x.slope
+        for k, own in ((2, self.u_slope), (3, self.p_slope)):
+            if own is not None:
+                by = self._derivative(build, k, t, x.value, self.u, self.p)
+                if by.nnz():
+                    moved = moved + group.tangent_matrix(after) @ by @ own
+        return Lifted(after, moved)
 
     def constant(self, d: Value) -> Lifted:
         """Without derivatives."""

@@ -9,6 +9,7 @@ from ._coriolis import ad_tilde as ad_tilde
 from ._coriolis import boltzmann_hamel_matrix as boltzmann_hamel_matrix
 from ._drag import LinearDrag as LinearDrag
 from ._drag import QuadraticDrag as QuadraticDrag
+from ._flat_motion import FlatMotion as FlatMotion
 from ._forces import BodyMotion as BodyMotion
 from ._forces import Buoyancy as Buoyancy
 from ._forces import Force as Force

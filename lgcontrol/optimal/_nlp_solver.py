@@ -191,7 +191,7 @@ class NLPSolver:
         given = {
             "t": (1, N + 1), "centre": (nq, N + 1), "x_ref": (nq, N + 1),
             "u_ref": (system.n_inputs, N + 1), "p": (len(problem.nominal_parameters), 1),
-            "P": (n, n), "start": (n, 1),
+            "P": (n, n), "arrival": (n, n),
         }  # fmt: skip
         P = {name: ca.MX.sym(name, *shape) for name, shape in given.items()}
         own = P["p"][: system.n_parameters]
@@ -214,6 +214,8 @@ class NLPSolver:
             at += len(lower)
             return z[-1]
 
+        # The first state's centre is the given start.
+        fixed = np.setdiff1d(np.arange(n), problem.free_start)
         ds, us, es = [], [], []
         for k in range(N + 1):
             active = np.flatnonzero(rows.active[k])
@@ -241,15 +243,19 @@ class NLPSolver:
                     P["t"][N], x, P["u_ref"][:, N], P["x_ref"][:, N], P["p"], once.end_weights,
                     P["P"],
                 )  # fmt: skip
+            if k == 0 and len(fixed) < n:
+                part += ca.dot(ds[0], P["arrival"] @ ds[0]) / 2
             cost = cost + part
             before = len(g)
             if k == 0:
-                g.append(ds[0] - P["start"])
-                g_limits.append((np.zeros(n), np.zeros(n)))
+                g.append(ds[0][fixed.tolist()])
+                g_limits.append((np.zeros(len(fixed)), np.zeros(len(fixed))))
             for r in np.flatnonzero(rows.active[k]).tolist():
                 if r in soft_rows[k]:
                     e = es[k][soft_rows[k].index(r)]
-                    cost = cost + soft[r] * (e + e**2 / 2)
+                    own_price = rows.parameter[r]
+                    weight = soft[r] * (P["p"][int(own_price)] if own_price >= 0 else 1)
+                    cost = cost + weight * (e + e**2 / 2)
                     if np.isfinite(rows.upper[r]):
                         g.append(values[r] - e)
                         g_limits.append(([-np.inf], [rows.upper[r]]))
@@ -400,7 +406,7 @@ class NLPSolver:
     ) -> OptimalSolution:
         began = time.perf_counter()
         layout, values = self._program()[1], self.transcription.values(nodes, setting)
-        cost = values.cost + self.transcription.penalty(values, self._soft)
+        cost = values.cost + self._penalty(values, setting)
         log = [Iteration(0, cost, *self._off(values), np.inf, 1.0, 0.0, 0.0)]
         inner, used, kkt, ended = 0.0, 0, np.inf, None
         multipliers: dict[str, Any] = {}
@@ -417,7 +423,8 @@ class NLPSolver:
                 break
             moved, nodes, kkt, multipliers = found
             values = self.transcription.values(nodes, setting)
-            cost = values.cost + self.transcription.penalty(values, self._soft)
+            cost = values.cost + self._penalty(values, setting)
+            cost += self._arrival(nodes.x[0], x0, setting)
             spent = time.perf_counter() - began
             gap, violation = self._off(values)
             kkt = max(kkt, gap)
@@ -461,7 +468,7 @@ class NLPSolver:
         given = np.concatenate(
             [
                 nodes.t, centre.ravel(), setting.x_ref.ravel(), setting.u_ref.ravel(), setting.p,
-                setting.terminal.ravel(), np.zeros(system.n_errors),
+                setting.terminal.ravel(), setting.arrival.ravel(),
             ]
         )  # fmt: skip
         try:
@@ -483,10 +490,11 @@ class NLPSolver:
             [z[place] for place in layout.u], transcription.u_lower, transcription.u_upper
         )
         states = system.retract(centre, d, setting.p[: system.n_parameters])
-        states[0] = x0  # the solver has it to its tolerance
+        if not len(self.problem.free_start):
+            states[0] = x0  # the solver has it to its tolerance
         kkt = self._residual(best, given, layout)
         multipliers = {"lam_x0": best["lam_x"], "lam_g0": best["lam_g"]}
-        return (np.abs(d).max(), Nodes(nodes.t, states, inputs), kkt, multipliers), stats
+        return (np.abs(d[1:]).max(), Nodes(nodes.t, states, inputs), kkt, multipliers), stats
 
     def _residual(self, best: dict[str, Any], given: np.ndarray, layout: _Variables) -> float:
         """Largest of the scaled gradient of the Lagrangian, violations and complementarity."""
@@ -505,9 +513,14 @@ class NLPSolver:
                 products = max(products, np.abs(room * part).max(initial=0.0))
         return float(max(np.abs(slope + own).max() / scale, off, products / scale))
 
-    @property
-    def _soft(self) -> np.ndarray:
-        return self.transcription.rows.soft * self.problem.dt
+    def _penalty(self, values: Any, setting: Setting) -> float:
+        weights = self.transcription.rows.weights(setting.p)
+        return self.transcription.penalty(values, weights * self.problem.dt)
+
+    def _arrival(self, x: np.ndarray, x0: np.ndarray, setting: Setting) -> float:
+        """What a free first state costs for its error from the given start."""
+        error = self.problem.system.error(x, x0)
+        return float(error @ setting.arrival @ error) / 2
 
     def _off(self, values: Any) -> tuple[float, float]:
         """Largest gap, and largest excess over a hard bound."""

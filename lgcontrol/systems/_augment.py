@@ -375,6 +375,7 @@ class Augmented:
             project=None
             if project is None
             else lambda x, p: ca.vertcat(project(x, p), x[system.state.nq :]),
+            project_derivative=self._project_derivative(system.project_derivative),
             derivatives=self._derivatives if system._knows_derivatives else None,
             structure=None if system.structure is None else self._structure(system.structure),
             errors=None if system.errors is None else self._errors(system.errors),
@@ -435,6 +436,16 @@ class Augmented:
 
         names = [*inner.names, *state.tangent_names[inside.dim :]]
         return ErrorCoordinates(E, basis, names, [*inner.units, *state.tangent_units[inside.dim :]])
+
+    def _project_derivative(
+        self, inner: Callable[..., Value] | None
+    ) -> Callable[..., Value] | None:
+        """The further states stay what they are."""
+        if inner is None:
+            return None
+        slope, inside, count = inner, self.system.state, self.system.n_parameters
+        own = self.state.dim - inside.dim
+        return lambda x, p: ca.diagcat(slope(x[: inside.nq], p[:count]), ca.DM.eye(own))
 
     def _static(self, function: Callable[..., Value] | None) -> Callable[..., Value] | None:
         """Function of the state and parameters inside, for those of the whole."""

@@ -88,6 +88,7 @@ class SystemDefinition(Generic[State]):
         quantities: Mapping[str, Field | Quantity] | None = None,
         invariants: Callable[..., Any] | None = None,
         project: Callable[..., Any] | None = None,
+        project_derivative: Callable[..., Any] | None = None,
         limits: Mapping[str, tuple[float, float]] | None = None,
         derivatives: Field | None = None,
         structure: Mechanical | None = None,
@@ -136,6 +137,14 @@ class SystemDefinition(Generic[State]):
         self.project: ModelFunction | None = (
             None if project is None else trace_static(self, "project", project, state.nq)
         )
+        self.project_derivative: ModelFunction | None = None
+        if project_derivative is not None:
+            if project is None:
+                raise ValueError(f"{name}: project_derivative is that of project, which is missing")
+            results = {"slope": (state.dim, state.dim)}
+            self.project_derivative = trace_matrices(
+                self, "project_derivative", project_derivative, "x p", results
+            )
         self.structure: Mechanical | None = (
             None if structure is None else _trace_structure(self, structure)
         )
@@ -511,6 +520,7 @@ class SystemDefinition(Generic[State]):
             "quantities": self.named_quantities(),
             "invariants": self.invariants,
             "project": self.project,
+            "project_derivative": self.project_derivative,
             "limits": self.limits,
             "derivatives": self._given_derivatives,
             "structure": self.structure,

@@ -243,8 +243,9 @@ def _steps(
             x = motion.normalize(made.state)
             residual = ca.fmax(residual, nan_as_infinite(made.residual))
     if system.project is not None:
-        project = system.project
-        x = motion.map(lambda t, x, u, p: project(x, p), t, x)
+        project, slope = system.project, system.project_derivative
+        known = None if slope is None else lambda t, x, u, p: slope(x, p)
+        x = motion.map(lambda t, x, u, p: project(x, p), t, x, known)
     return x, residual
 
 

@@ -60,6 +60,9 @@ class System(SystemDefinition[State]):
         constraints, energy, momentum.
     project : callable, optional
         ``(x, p) → x`` back onto the constraints, applied after each step.
+    project_derivative : callable, optional
+        ``(x, p) → D`` where it is known in closed form: the derivative of `project` between tangent
+        spaces, shape (dim, dim); automatic if left out.
     limits : mapping of str to (float, float), optional
         Lower and upper limits by name, of coordinates of the state, such as those of joints, and
         of entries of quantities. `trim` keeps them, bounds of a problem may name them; nothing
@@ -87,7 +90,7 @@ class System(SystemDefinition[State]):
         Arguments (t, x, u, p); u and p may be left out and are then nominal.
     quantities : dict of str to ModelFunction
         Arguments as of f.
-    invariants, project : ModelFunction or None
+    invariants, project, project_derivative : ModelFunction or None
         Arguments (x, p).
     policy : ModelFunction or None
         Arguments (t, x, x_ref, u_ref, p).

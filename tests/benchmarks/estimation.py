@@ -96,8 +96,9 @@ def kitti(data):
     for name, chosen in (("as set", (1.0, 1.0, 1.0)), ("highest likelihood", factors)):
         run = case.run(*chosen)
         rows[name] = {"factors": chosen, "rmse [m]": case.score(run),
+                      "smoothed": case.score(run.smooth()),
                       "NIS": run.consistency().nis["gnss"]}  # fmt: skip
-    return rows | {"to beat": "0.3 m"}
+    return rows | {"to beat": "0.3 m, smoothed 0.12 m"}
 
 
 def simulated(_):
