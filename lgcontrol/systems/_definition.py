@@ -256,7 +256,7 @@ class SystemDefinition(Generic[State]):
         return {
             name: (key, i)
             for key, value in self.named_quantities().items()
-            for i, name in enumerate(value.names(key, value.of.result_shapes[0][0]))
+            for i, name in enumerate(value.names(key, self.quantities[key].result_shapes[0][0]))
         }
 
     def quantity_rows(self, names: Sequence[str], t: Value, x: Value, u: Value, p: Value) -> Value:
