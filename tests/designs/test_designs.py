@@ -71,11 +71,12 @@ def test_fails_when_the_controller_does_nothing(task):
     assert not all(v.passed for v in dataclasses.replace(idle, criteria=checked).judge(idle.run()))
 
 
+# The others take seconds to make.
+@pytest.mark.usually(name=sorted(set(DESIGNS) - {"panda-mpc", "auv-arm", "auv-helix"}))
 def test_seeds_give_other_starts_and_the_same_one_again(name, task):
     design = DESIGNS[name].load()
     assert np.abs(design(seed=1).x0 - task.x0).max() > 0.01
-    if name != "panda-mpc":  # takes long to make, and starts like the others from the seed alone
-        assert (design(seed=0).x0 == task.x0).all()
+    assert (design(seed=0).x0 == task.x0).all()
 
 
 def test_starts_far_from_the_goal(name, task, run):
