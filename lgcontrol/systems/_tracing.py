@@ -245,6 +245,24 @@ class TracedLater:
         return _as_it_is, (self.traced,)
 
 
+def traced_when_asked(given: Any, trace: Callable[[Any], ModelFunction]) -> Any:
+    """A traced function; of one that is `TracedLater`, later: what nobody asks for costs nothing.
+
+    Parameters
+    ----------
+    given : callable or TracedLater
+    trace : callable
+        ``given → ModelFunction``.
+
+    Returns
+    -------
+    ModelFunction or TracedLater
+    """
+    if isinstance(given, TracedLater):
+        return TracedLater(lambda: trace(given.traced))
+    return trace(given)
+
+
 def _as_it_is(function: ModelFunction) -> ModelFunction:
     return function
 
