@@ -367,7 +367,9 @@ def trace_basis(system: Signature, errors: ErrorCoordinates) -> ErrorCoordinates
     errors.check(system.state)
     results = {"N": errors.selection.shape[::-1]}
     basis = trace_matrices(system, "basis", errors.basis, "x p", results)
-    return ErrorCoordinates(errors.selection, basis, errors.names, errors.units)
+    rows = errors.constraints
+    held = None if rows is None else trace_static(system, "constraints", rows, None)
+    return ErrorCoordinates(errors.selection, basis, errors.names, errors.units, held)
 
 
 def _trace_column(

@@ -134,7 +134,9 @@ def constrained_system(
         else None,
         limits=base.limits,
         derivatives=TracedLater(lambda: kept.derivatives),  # type: ignore[arg-type]
-        errors=ErrorCoordinates(choice.selection(state), kept.basis, *choice.names(state)),
+        errors=ErrorCoordinates(
+            choice.selection(state), kept.basis, *choice.names(state), kept.gap
+        ),
         symbol=symbol,
     )
 
