@@ -34,7 +34,7 @@ WORST = 1e3
 ENOUGH = 0.02
 # Velocities and rows up to which whole steps are written out, and up to which each solution is;
 # above, equations are solved by loops.
-LARGEST_INLINE = 8
+LARGEST_INLINE = 24
 LARGEST_WRITTEN_OUT = 24
 CLOCK = "clock"
 
