@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,10 @@ from .._inertia import SpatialInertia
 from .._mechanical import mechanical
 from .._surroundings import Surroundings, check_forces
 from ._assembly import AssemblyError, assemble
+from ._attitudes import attitude_type
 from ._basic import GROUND
+from ._closed_forms import ClosedForms
+from ._direct import DirectAnalysis, Matrix
 from ._equations import FreeBodies, MechanismEquations
 from ._formulations import formulation
 from ._joints import MechanismJoint
@@ -618,6 +621,80 @@ class Mechanism:
             joint: {body: np.asarray(W).ravel() for body, W in each.items()}
             for joint, each in found.items()
         }
+
+    def closed_forms(self, attitude: str = "rA") -> ClosedForms:
+        """Constraint terms in closed form, on arrays.
+
+        Parameters
+        ----------
+        attitude : str
+            "rA" (orientation matrix), "rp" (Euler parameters) or "re" (Euler angles).
+
+        Raises
+        ------
+        ValueError
+            If a joint has rows that are no basic constraints, or anything acts besides weight.
+        """
+        acting = [b.name for b in self.bodies.values() if b.forces] + list(self.motors)
+        if acting:
+            raise ValueError(
+                f"{self.name}: closed forms know weight and joints alone, not what else acts "
+                f"({', '.join(acting)}); take system(), which does"
+            )
+        inertias = {b.name: b.inertia for b in self.bodies.values()}
+        size = attitude_type(attitude).size
+        return ClosedForms(inertias, tuple(self.joints.values()), self.gravity, size)
+
+    def direct(
+        self,
+        attitude: str = "rA",
+        *,
+        rates: Mapping[str, Any] | None = None,
+        matrix: Matrix = "iteration",
+        switched: tuple[MechanismJoint, Callable[[float], bool]] | None = None,
+        is_predicted: bool = True,
+    ) -> DirectAnalysis:
+        """Kinematics and index-3 dynamics as in the paper, in closed form on arrays.
+
+        Parameters
+        ----------
+        attitude : str
+            "rA", "rp" or "re".
+        rates : mapping of str to array_like, shape (6,), optional
+            ``[ṙ; ω]`` at the start by body; zero for the others.
+        matrix : {"iteration", "step"}
+            When the matrix of Newton's method is made.
+        switched : tuple of MechanismJoint and callable, optional
+            A drive that takes the place of the one of its name while ``t → bool`` is true.
+        is_predicted : bool
+            Whether kinematics moves positions with the last velocities before it iterates.
+
+        References
+        ----------
+        Kissel, Taves, Negrut: Constrained multibody kinematics and dynamics in absolute
+        coordinates: a discussion of three approaches to representing rigid body rotation.
+
+        Examples
+        --------
+        >>> from lgcontrol.mechanics.constrained import Marker, angle_drive, revolute
+        >>> axis = Marker("ground"), Marker("disc")
+        >>> disc = MechanismBody("disc", SpatialInertia.box(1.0, [1, 1, 0.1]))
+        >>> turned = Mechanism("disc_on_axis", [disc], [
+        ...     revolute("axis", *axis), angle_drive("drive", *axis, lambda t: 2 * t)])
+        >>> turned.direct("rp").kinematics(np.linspace(0, 1, 11)).omega[-1].round(9)
+        array([[0., 0., 2.]])
+        """
+        forms, start = self.closed_forms(attitude), {}
+        for name in rates or {}:
+            if name not in self.bodies:
+                raise UnknownNameError(unknown_name("body", name, self.bodies))
+        for name, body in self.bodies.items():
+            own = check_shape(f"rates of {name!r}", (rates or {}).get(name, np.zeros(6)), (6,))
+            start[name] = (body.pose[:3], SO3.matrix(body.pose[3:]), own[:3], own[3:])
+        other = None
+        if switched is not None:
+            other = (self.with_joints(switched[0]).closed_forms(attitude), switched[1])
+        return DirectAnalysis(forms, start, attitude, matrix, other, is_predicted)
 
     def free_system(self, formulation: str = "SO3xR3") -> System[Product]:
         """System of the bodies alone, without their joints: what constraints act on.
