@@ -56,12 +56,8 @@ def four_bar_tree(
     tree = (
         Multibody("four_bar")
         .add_body("crank", bar(masses[0], crank), "revolute", axis="-y", properties=drive)
-        .add_body(
-            "coupler", bar(masses[1], coupler), "revolute", "crank", [crank, 0, 0], axis="-y"
-        )
-        .add_body(
-            "rocker", bar(masses[2], rocker), "revolute", placement=[ground, 0, 0], axis="-y"
-        )
+        .add_body("coupler", bar(masses[1], coupler), "revolute", "crank", [crank, 0, 0], axis="-y")
+        .add_body("rocker", bar(masses[2], rocker), "revolute", placement=[ground, 0, 0], axis="-y")
         .add_frame("coupler_end", "coupler", [coupler, 0, 0])
         .add_frame("rocker_end", "rocker", [rocker, 0, 0])
     )

@@ -229,9 +229,7 @@ class ClosedTree:
         """The same with a gear: ``joint = ratio · leader + offset`` [rad or m]."""
         i, k = self._coordinate(joint), self._coordinate(leader)
         unit = self.tree.configuration.coordinate_units[i]
-        return self.constrain(
-            name, "ratio", lambda t, q, p: q[i] - ratio * q[k] - offset, unit
-        )
+        return self.constrain(name, "ratio", lambda t, q, p: q[i] - ratio * q[k] - offset, unit)
 
     # What it is
 
@@ -321,7 +319,9 @@ class ClosedTree:
         rows = np.vstack([G, E])
         wanted = np.concatenate([nu, np.fromiter(speeds.values(), float)])
         L = np.linalg.cholesky(M)
-        v = np.linalg.solve(L.T, np.linalg.lstsq(np.linalg.solve(L, rows.T).T, wanted, rcond=1e-10)[0])
+        v = np.linalg.solve(
+            L.T, np.linalg.lstsq(np.linalg.solve(L, rows.T).T, wanted, rcond=1e-10)[0]
+        )
         off = np.abs(rows @ v - wanted)
         if off.max(initial=0.0) > 1e-9 * (1 + np.abs(wanted).max(initial=0.0)):
             names = [*self.constraints.row_names, *speeds]
@@ -380,7 +380,9 @@ class ClosedTree:
         nq, nv = self.tree.nq, self.tree.nv
         at = [self.mechanics.redundancy(_padded(x[: nq + nv], own, x), values) for x in motion.x]
         usual = max(found.rank for found in at)
-        ratio = np.array([found.singular_values[usual - 1] / found.singular_values[0] for found in at])
+        ratio = np.array(
+            [found.singular_values[usual - 1] / found.singular_values[0] for found in at]
+        )
         found = []
         near = ratio < NEARLY
         edges = np.flatnonzero(np.diff(np.r_[False, near, False].astype(int)))
@@ -398,7 +400,9 @@ class ClosedTree:
         W = W / np.where(lengths > 0, lengths, 1.0)[:, None]
         u = np.linalg.svd(W)[0][:, usual - 1]
         return tuple(
-            name for name, share in zip(self.constraints.row_names, u, strict=True) if abs(share) > 0.1
+            name
+            for name, share in zip(self.constraints.row_names, u, strict=True)
+            if abs(share) > 0.1
         )
 
     def system(
@@ -434,33 +438,30 @@ class ClosedTree:
         """
         base = self.tree.system(inputs, name=name, **options)
         at = self.assemble() if at is None else at
-        constraints = Constraints(
-            self.tree.configuration, self._members, len(base.parameters)
-        )
-        made = constrained_system(
+        constraints = Constraints(self.tree.configuration, self._members, len(base.parameters))
+        return constrained_system(
             base,
             constraints,
             at=at,
             independent=independent,
             stabilization=stabilization,
             rates=rates,
+            quantities={
+                f"{loop.name}_wrench": self._wrench(loop, constraints) for loop in self.loops
+            },
         )
-        quantities = dict(made.quantities)
-        for loop in self.loops:
-            quantities[f"{loop.name}_wrench"] = self._wrench(loop, made)
-        return made._like(quantities=quantities)
 
-    def _wrench(self, loop: Loop, system: System) -> Callable[..., Any]:
-        own, multipliers = self.constraints.rows_of(loop.name), system.quantities["multipliers"]
-        tree, nq = self.tree, self.tree.nq
-        q, p = ca.SX.sym("q", nq), ca.SX.sym("p", system.n_parameters)
+    def _wrench(self, loop: Loop, constraints: Constraints) -> Callable[..., Any]:
+        """``(t, x, u, p, multipliers) → wrench``."""
+        own, tree, nq = constraints.rows_of(loop.name), self.tree, self.tree.nq
+        q, p = ca.SX.sym("q", nq), ca.SX.sym("p", constraints.n_parameters)
         force = ca.SX.sym("force", own.stop - own.start)
         wrench = ca.Function(
-            f"{loop.name}_wrench",
+            "loop_wrench",
             [q, p, force],
             [ca.densify(wrench_on_b(loop, *_poses(tree, loop, q, p), force))],
         )
-        return lambda t, x, u, p: wrench(x[:nq], p, multipliers(t, x, u, p)[own])
+        return lambda t, x, u, p, multipliers: wrench(x[:nq], p, multipliers[own])
 
     def _coordinate(self, joint: str) -> int:
         group = self.tree.configuration

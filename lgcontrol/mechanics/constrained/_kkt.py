@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,8 @@ from ...codegen import Value, factor_symmetric, solve_factored, solve_linear
 # Share of the compliance that regularises, and of its mean that rows without any get.
 EPSILON = 1e-10
 GUARD = 1e-3
+# Unknowns above which the whole matrix is factored sparsely, not the compliance.
+LARGEST_DENSE = 150
 # Singular values below this share of the largest count as zero.
 RANK = 1e-9
 # Share of a null vector that a row must have to be in the dependent set.
@@ -46,8 +48,9 @@ class Saddle:
     """
 
     def __init__(self, M: Value, G: Value) -> None:
-        self.is_sparse = isinstance(M, ca.MX) or isinstance(G, ca.MX)
         self.n, self.m = G.shape[1], G.shape[0]
+        self.is_written_out = not (isinstance(M, ca.MX) or isinstance(G, ca.MX))
+        self.is_sparse = not self.is_written_out and self.n + self.m > LARGEST_DENSE
         if self.is_sparse:
             # Lengths of the rows by the diagonal of M suffice for a scale.
             S = ca.sum2((G / ca.repmat(ca.diag(M).T, self.m, 1)) * G)
@@ -55,12 +58,20 @@ class Saddle:
             self._bare = ca.blockcat([[M, G.T], [G, ca.MX(self.m, self.m)]])
             self._full = self._bare - ca.diagcat(ca.MX(self.n, self.n), own)
             return
-        self._M = factor_symmetric(ca.sparsify(ca.SX(M)))
-        G = ca.sparsify(ca.SX(G))
-        self._G, self._across = G, solve_factored(*self._M, G.T)
-        self._compliance = ca.densify(G @ self._across)
-        own = EPSILON * ca.diag(_guarded(ca.diag(self._compliance)))
-        self._S = factor_symmetric(self._compliance + own)
+        if self.is_written_out:
+            M, G = ca.sparsify(ca.SX(M)), ca.sparsify(ca.SX(G))
+            self._by_M = _factored(M)
+        else:
+            self._by_M = lambda b: solve_linear(M, b, symmetric=True)
+        if not self.m:
+            return
+        self._G, self._across = G, self._by_M(G.T)
+        compliance = self._compliance = ca.densify(G @ self._across)
+        own = EPSILON * ca.diag(_guarded(ca.diag(compliance)))
+        if self.is_written_out:
+            self._by_S = _factored(compliance + own)
+        else:
+            self._by_S = lambda b: solve_linear(compliance + own, b, symmetric=True)
 
     def solve(self, F: Any, gamma: Any) -> tuple[Any, Any]:
         """Accelerations and multipliers for right-hand sides, one a column.
@@ -80,14 +91,22 @@ class Saddle:
             found = solve_linear(self._full, right, symmetric=True)
             found += solve_linear(self._full, right - self._bare @ found, symmetric=True)
             return found[: self.n, :], found[self.n :, :]
-        free = solve_factored(*self._M, ca.SX(F))
+        kind: Any = ca.SX if self.is_written_out else ca.MX
+        F, gamma = (
+            kind(value if isinstance(value, kind) else ca.DM(value)) for value in (F, gamma)
+        )
+        free = self._by_M(F)
         if not self.m:
-            return free, ca.SX(0, free.shape[1])
-        right = self._G @ free - ca.SX(gamma)
-        multipliers = solve_factored(*self._S, right)
-        left = right - self._compliance @ multipliers
-        multipliers += solve_factored(*self._S, left)
+            return free, kind(0, free.shape[1])
+        right = self._G @ free - gamma
+        multipliers = self._by_S(right)
+        multipliers += self._by_S(right - self._compliance @ multipliers)
         return free - self._across @ multipliers, multipliers
+
+
+def _factored(M: Any) -> Callable[[Any], Any]:
+    factors = factor_symmetric(M)
+    return lambda b: solve_factored(*factors, b)
 
 
 def _guarded(S: Value) -> Value:

@@ -118,9 +118,7 @@ class Held:
     def axes(self) -> Rows:
         """The axis of b is that of a."""
         turned = self.R @ self.axis
-        return [
-            (f"tilt_{k + 1}", "rad", ca.dot(e, turned)) for k, e in enumerate(self.across)
-        ]
+        return [(f"tilt_{k + 1}", "rad", ca.dot(e, turned)) for k, e in enumerate(self.across)]
 
     def beside(self) -> Rows:
         """The origin of b is on the axis."""

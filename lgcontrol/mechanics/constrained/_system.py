@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import functools
+import operator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -11,9 +13,16 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from ...codegen import UnknownNameError, Value, as_names, check_shape, unknown_name
+from ...codegen import (
+    UnknownNameError,
+    Value,
+    as_names,
+    check_shape,
+    factor_symmetric,
+    unknown_name,
+)
 from ...groups import LieGroup, Product, Rn
-from ...systems import ErrorCoordinates, System
+from ...systems import ErrorCoordinates, System, TracedLater
 from ._constraint import Constraints
 from ._kkt import RANK, Redundancy, Saddle, redundancy
 
@@ -23,8 +32,10 @@ Stabilization = Literal["projection", "baumgarte", "none"]
 WORST = 1e3
 # Driven entries come first as long as they are so free, next to the freest.
 ENOUGH = 0.02
-# Fields with more operations than this are called, not written out, in steps.
-LARGEST_INLINE = 3000
+# Velocities and rows up to which whole steps are written out, and up to which each solution is;
+# above, equations are solved by loops.
+LARGEST_INLINE = 8
+LARGEST_WRITTEN_OUT = 24
 CLOCK = "clock"
 
 
@@ -36,6 +47,7 @@ def constrained_system(
     independent: str | Iterable[str] | None = None,
     stabilization: Stabilization = "projection",
     rates: tuple[float, float] = (5.0, 5.0),
+    quantities: Mapping[str, Callable[..., Any]] | None = None,
     name: str | None = None,
 ) -> System[Product]:
     """System of a mechanical structure that keeps constraints: ``M v̇ + Gᵀ λ = F``, ``G v̇ = γ``.
@@ -62,6 +74,8 @@ def constrained_system(
         back towards them, or the gap grows as the method leaves it.
     rates : (float, float)
         α and β in ``γ − 2 α (G v − ν) − β² φ`` [1/s], for "baumgarte".
+    quantities : mapping of str to callable, optional
+        Further ones, ``(t, x, u, p, multipliers) → column``.
     name : str, optional
 
     Returns
@@ -82,8 +96,9 @@ def constrained_system(
 
     >>> from lgcontrol.mechanics import Multibody, SpatialInertia
     >>> from lgcontrol.mechanics.constrained import Constraint
-    >>> cart = Multibody().add_body("x", SpatialInertia.point_mass(1.0), "prismatic", axis="x")
-    >>> point = cart.add_body("z", SpatialInertia.point_mass(1.0), "prismatic", axis="z", parent="x")
+    >>> mass = SpatialInertia.point_mass(1.0)
+    >>> slide = Multibody().add_body("x", mass, "prismatic", axis="x")
+    >>> point = slide.add_body("z", mass, "prismatic", "x", axis="z")
     >>> wire = Constraint("wire", ["length"], lambda t, q, p: (ca.sumsqr(q) - 1) / 2, "m²")
     >>> base = point.system()
     >>> ring = Constraints(point.configuration, [wire])
@@ -110,13 +125,18 @@ def constrained_system(
             "constraint_forces": kept.constraint_forces,
             "constraint_gap": lambda t, x, u, p: kept.gap(x, p),
             "conditioning": lambda t, x, u, p: kept.conditioning(x, p),
-        },
+        }
+        | {key: kept.of_multipliers(value) for key, value in (quantities or {}).items()},
         invariants=kept.gap,
         project=kept.project if stabilization == "projection" else None,
-        project_derivative=kept.project_derivative if stabilization == "projection" else None,
+        project_derivative=TracedLater(lambda: kept.project_derivative)  # type: ignore[arg-type]
+        if stabilization == "projection"
+        else None,
         limits=base.limits,
-        derivatives=kept.derivatives,
-        errors=ErrorCoordinates(choice.selection(state), kept.basis, *choice.names(state)),
+        derivatives=TracedLater(lambda: kept.derivatives),  # type: ignore[arg-type]
+        errors=ErrorCoordinates(
+            choice.selection(state), kept.basis, *choice.names(state), kept.gap
+        ),
         symbol=symbol,
     )
 
@@ -216,10 +236,17 @@ class ConstrainedMechanics:
 
     @property
     def symbol(self) -> Any:
-        """SX where the field is short enough to be written out in steps."""
-        if self.base.symbol is ca.MX or self._solution.n_instructions() > LARGEST_INLINE:
-            return ca.MX
-        return ca.SX
+        """Of the system: SX where steps are written out as a whole."""
+        return self._symbol_up_to(LARGEST_INLINE)
+
+    @property
+    def kernel_symbol(self) -> Any:
+        """Of the functions that steps call: SX where equations are written out."""
+        return self._symbol_up_to(LARGEST_WRITTEN_OUT)
+
+    def _symbol_up_to(self, largest: int) -> Any:
+        unknowns = self.configuration.dim + self.constraints.n_rows
+        return ca.MX if self.base.symbol is ca.MX or unknowns > largest else ca.SX
 
     # What a System is made of; each takes CasADi columns of any kind
 
@@ -233,6 +260,10 @@ class ConstrainedMechanics:
     def multipliers(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """λ."""
         return self._solution(t, x, u, p)[1]
+
+    def of_multipliers(self, quantity: Callable[..., Any]) -> Callable[..., Any]:
+        """A quantity that takes the multipliers as well."""
+        return lambda t, x, u, p: quantity(t, x, u, p, self.multipliers(t, x, u, p))
 
     def constraint_forces(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """``−Gᵀ λ``."""
@@ -286,7 +317,7 @@ class ConstrainedMechanics:
     # Kernels
 
     def _symbols(self) -> tuple[Any, Any, Any, Any]:
-        symbol: Any = self.base.symbol
+        symbol: Any = self.kernel_symbol
         return (
             symbol.sym("t"),
             symbol.sym("x", self.state.nq),
@@ -296,7 +327,7 @@ class ConstrainedMechanics:
 
     def _kernel(self, name: str, arguments: str, results: list[Any], at: dict[str, Any]) -> Any:
         keys = arguments.split()
-        kind: Any = self.base.symbol
+        kind: Any = self.kernel_symbol
         made = [kind(ca.densify(result)) for result in results]
         made = ca.cse(made) if kind is ca.SX else made
         return ca.Function(
@@ -376,22 +407,21 @@ class ConstrainedMechanics:
 
     def _constraint_slopes(self, x: Any, p: Any, a: Any, multipliers: Any) -> tuple[Any, Any]:
         """Derivatives of ``Gᵀ λ`` and of ``γ − G a`` by the tangent of the state."""
-        symbol: Any = self.base.symbol
-        y, b, force = (
-            symbol.sym("y", self.state.nq),
-            symbol.sym("b", a.shape[0]),
-            symbol.sym("force", multipliers.shape[0]),
-        )
-        G = self._terms(y, p).G
-        return self._slope_of(
-            [G.T @ force, self._target(y, p) - G @ b], y, [p, b, force], [x, p, a, multipliers]
-        )
 
-    def _slope_of(self, columns: list[Any], y: Any, fixed: list[Any], values: list[Any]) -> Any:
-        """Derivatives of columns by the tangent of the state y, at values of y and of the fixed."""
-        E = self.state.rate_matrix(y)
-        made = [ca.jacobian(column, y) @ E for column in columns]
-        return ca.Function("slope", [y, *fixed], made).call(values)
+        def build(y: Any, p: Any, b: Any, force: Any) -> list[Any]:
+            G = self._terms(y, p).G
+            return [G.T @ force, self._target(y, p) - G @ b]
+
+        return self._slopes_of(build, x, p, a, multipliers)
+
+    def _slopes_of(self, build: Callable[..., list[Any]], *values: Any) -> Any:
+        """Derivatives of columns ``(x, …)`` by the tangent of the state, at values of all."""
+        symbol = self.base.symbol
+        fixed: list[Any] = [symbol.sym("y", *value.shape) for value in values]
+        E = self.state.rate_matrix(fixed[0])
+        made: Any = [ca.jacobian(column, fixed[0]) @ E for column in build(*fixed)]
+        made = ca.cse(made) if symbol is ca.SX else made
+        return ca.Function("slopes", fixed, made).call(list(values))
 
     # Projection
 
@@ -429,16 +459,17 @@ class ConstrainedMechanics:
 
     @cached_property
     def _to_position_slope(self) -> ca.Function:
-        """``δq⁺ = Ad(exp(−d)) δq + J_r(d) δd`` of the step d, whose equations are differentiated."""
+        """``δq⁺ = Ad(exp(−d)) δq + J_r(d) δd``, with the equations of the step d differentiated."""
         _, x, _, p = self._symbols()
-        group, symbol = self.configuration, self.base.symbol
+        group = self.configuration
         saddle, d, mu = self._correction(x, p)
-        y = symbol.sym("y", self.state.nq)
-        step, price = symbol.sym("step", d.shape[0]), symbol.sym("price", mu.shape[0])
-        at = self._terms(y, p)
-        G = at.G[: self.constraints.n_position, :]
-        force = self._mass(y, p) @ step + G.T @ price
-        by = self._slope_of([force, at.phi + G @ step], y, [p, step, price], [x, p, d, mu])
+
+        def build(y: Any, p: Any, step: Any, price: Any) -> list[Any]:
+            at = self._terms(y, p)
+            G = at.G[: self.constraints.n_position, :]
+            return [self._mass(y, p) @ step + G.T @ price, at.phi + G @ step]
+
+        by = self._slopes_of(build, x, p, d, mu)
         slope = saddle.solve(-by[0], -by[1])[0]
         n, nv = self.state.dim, group.dim
         turn = group.Ad(group.inverse(group.exp(d))) @ ca.DM.eye(n)[:nv, :]
@@ -449,14 +480,14 @@ class ConstrainedMechanics:
     @cached_property
     def _to_velocity_slope(self) -> ca.Function:
         _, x, _, p = self._symbols()
-        symbol = self.base.symbol
         saddle, w, eta = self._excess(x, p)
-        y = symbol.sym("y", self.state.nq)
-        excess, price = symbol.sym("excess", w.shape[0]), symbol.sym("price", eta.shape[0])
-        at = self._terms(y, p)
-        force = self._mass(y, p) @ excess + at.G.T @ price
-        off = at.G @ (self._velocity(y) - excess) - at.nu
-        by = self._slope_of([force, off], y, [p, excess, price], [x, p, w, eta])
+
+        def build(y: Any, p: Any, excess: Any, price: Any) -> list[Any]:
+            at = self._terms(y, p)
+            force = self._mass(y, p) @ excess + at.G.T @ price
+            return [force, at.G @ (self._velocity(y) - excess) - at.nu]
+
+        by = self._slopes_of(build, x, p, w, eta)
         slope = saddle.solve(-by[0], by[1])[0]
         n, nv = self.state.dim, self.configuration.dim
         eye = ca.DM.eye(n)
@@ -479,10 +510,12 @@ class ConstrainedMechanics:
         velocity = position if both else Saddle(M, at.G)
         Nq = _normalized(position, choice.positions)
         Nv = Nq if both else _normalized(velocity, choice.velocities)
-        y = self.base.symbol.sym("y", self.state.nq)
-        here = self._terms(y, p)
-        rate = here.G @ self._velocity(y) - here.nu
-        turning = self._slope_of([rate], y, [p], [x, p])[0][:, :nv]
+
+        def build(y: Any, p: Any) -> list[Any]:
+            here = self._terms(y, p)
+            return [here.G @ self._velocity(y) - here.nu]
+
+        turning = self._slopes_of(build, x, p)[0][:, :nv]
         carried = velocity.solve(ca.DM(nv, Nq.shape[1]), -turning @ Nq)[0]
         carried -= Nv @ carried[list(choice.velocities), :]
         rest = self.state.dim - 2 * nv
@@ -498,7 +531,7 @@ class ConstrainedMechanics:
         pushes = ca.DM.eye(M.shape[0])[:, own]
         kept = saddle.solve(pushes, ca.DM(saddle.m, len(own)))[0][own, :]
         free = Saddle(M, ca.DM(0, M.shape[0])).solve(pushes, ca.DM(0, len(own)))[0][own, :]
-        share = ca.det(kept) / ca.det(free)
+        share = _determinant(kept) / _determinant(free)
         return self._kernel("conditioning", "x p", [share], {"x": x, "p": p})
 
     # Choices and reports, on numbers
@@ -525,12 +558,13 @@ class ConstrainedMechanics:
         _, G, M = self.terms_of(x, p)
         rows = G[: self.constraints.n_position]
         known = entries_of(self.configuration)
-        structure = base.structure
-        assert structure is not None
-        reach = structure.input_map(0.0, x[: base.state.nq], base.nominal_input, p)
-        driven = np.abs(reach)[:, base.input_index("control")].any(axis=1)
         N, full = null_space(rows, M), null_space(G, M)
+        driven = np.zeros(len(N), bool)
         if names is None:
+            structure = base.structure
+            assert structure is not None
+            reach = structure.input_map(0.0, x[: base.state.nq], base.nominal_input, p)
+            driven = np.abs(reach)[:, base.input_index("control")].any(axis=1)
             positions = _best(N, driven)
         else:
             chosen = as_names(names)
@@ -554,6 +588,15 @@ def _normalized(saddle: Saddle, own: tuple[int, ...]) -> Any:
     N = saddle.solve(ca.DM.eye(saddle.n)[:, list(own)], ca.DM(saddle.m, k))[0]
     mobility = N[list(own), :]
     return Saddle(mobility, ca.DM(0, k)).solve(N.T, ca.DM(0, saddle.n))[0].T
+
+
+def _determinant(K: Any) -> Any:
+    """Of a symmetric positive matrix: the product of its pivots."""
+    k = ca.SX.sym("K", K.shape[0], K.shape[0])
+    D = factor_symmetric(k)[1]
+    return ca.Function(
+        "determinant", [k], [functools.reduce(operator.mul, ca.vertsplit(D), ca.SX(1))]
+    )(K)
 
 
 def null_space(G: np.ndarray, M: np.ndarray) -> np.ndarray:
