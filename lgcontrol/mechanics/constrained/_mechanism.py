@@ -12,6 +12,7 @@ import numpy as np
 
 from ...codegen import ModelFunction, UnknownNameError, as_names, check_shape, trace, unknown_name
 from ...groups import SE3, SO3, Product, check_element
+from ...integrators import Constrained, Index3Method, Problem, generalized_alpha
 from ...systems import System, check_name
 from .._fields import read_only
 from .._forces import STANDARD_GRAVITY, Force, Gravity
@@ -27,6 +28,7 @@ from ._equations import FreeBodies, MechanismEquations
 from ._formulations import formulation
 from ._joints import MechanismJoint
 from ._kinematics import KinematicsResult, kinematics
+from ._march import March, march
 from ._mobility import Mobility, mobility
 from ._motors import Motor
 from ._system import ConstrainedMechanics, Stabilization, constrained_system
@@ -621,6 +623,81 @@ class Mechanism:
             joint: {body: np.asarray(W).ravel() for body, W in each.items()}
             for joint, each in found.items()
         }
+
+    def problem(self, formulation: str = "SO3xR3") -> Problem:
+        """The motion with its constraints, as methods that solve for multipliers take it.
+
+        Parameters
+        ----------
+        formulation : str
+
+        Returns
+        -------
+        Problem
+            Its states are configuration and velocity, and the clock where there are drives.
+        """
+        key = f"problem {formulation}"
+        if key not in self._made:
+            own, free = self.equations(formulation), self.mechanics(formulation)
+
+            def balance(
+                t: Any, q: Any, v: Any, u: Any, p: Any, a: Any, multipliers: Any
+            ) -> Any:
+                G = own.constraints.terms(t, q, v, p).G
+                M = own.mass_matrix(q, p)
+                return M @ a - own.force(t, q, v, u, p) + G.T @ multipliers
+
+            def index1(t: Any, q: Any, v: Any, u: Any, p: Any) -> Any:
+                at = own.constraints.terms(t, q, v, p)
+                return own.mass_matrix(q, p), own.force(t, q, v, u, p), at.G, at.gamma
+
+            self._made[key] = Problem(
+                free.state,
+                free.field,
+                n_inputs=len(own.inputs),
+                n_parameters=len(own.parameters),
+                constrained=Constrained(
+                    own.constraints.n_rows, balance, own.constraints.position, index1
+                ),
+            )
+        return self._made[key]
+
+    def march(
+        self,
+        x0: Any,
+        dt: float,
+        steps: int,
+        method: Index3Method | None = None,
+        formulation: str = "SO3xR3",
+        *,
+        u: Any = None,
+    ) -> March:
+        """Motion by a method that solves for multipliers in its steps (index 3).
+
+        Parameters
+        ----------
+        x0 : array_like, shape (nq + nv,), with the clock after it where there are drives
+            See `state`.
+        dt : float
+            Step [s].
+        steps : int
+        method : Index3Method, optional
+            `generalized_alpha` with its default radius if left out.
+        formulation : str
+        u : array_like, shape (n_inputs,), optional
+            Held inputs; nominal if left out.
+
+        Returns
+        -------
+        March
+        """
+        own, problem = self.equations(formulation), self.problem(formulation)
+        chosen = generalized_alpha() if method is None else method
+        start = check_shape("x0", x0, (problem.group.nq,))
+        held = np.array([entry.nominal for entry in own.inputs]) if u is None else u
+        held = check_shape("u", held, (len(own.inputs),))
+        p = np.array([entry.nominal for entry in own.parameters])
+        return march(problem, chosen, own.velocity.dim, start, held, p, float(dt), int(steps))
 
     def closed_forms(self, attitude: str = "rA") -> ClosedForms:
         """Constraint terms in closed form, on arrays.
