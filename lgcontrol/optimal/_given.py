@@ -34,8 +34,9 @@ class Given:
         times: np.ndarray,
         reference: Any = None,
         p: Mapping[str, float] | ArrayLike | None = None,
+        arrival: ArrayLike | None = None,
     ) -> Setting:
-        """Reference, parameters and terminal weight for the times of the nodes.
+        """Reference, parameters and weights of the ends for the times of the nodes.
 
         Parameters
         ----------
@@ -44,6 +45,8 @@ class Given:
             That of the problem if left out.
         p : mapping or array_like, optional
             Parameters of the system and of the problem; nominal if left out.
+        arrival : array_like, shape (n, n), optional
+            Weight on the error of the first state; that of the problem if left out.
 
         Returns
         -------
@@ -52,6 +55,8 @@ class Given:
         problem = self.problem
         reference = problem.reference if reference is None else reference
         values = problem.parameter_values(p)
+        if arrival is not None:
+            return self.setting(times, reference, p)._replace(arrival=self._arrival(arrival))
         if isinstance(reference, list):
             reference = check_shape("the reference's state", reference, (None,), batch=True)
         # Only an array of the caller's may have changed since; it is compared by its numbers.
@@ -72,11 +77,18 @@ class Given:
         own = values[: problem.system.n_parameters]
         x_ref, u_ref = sample_reference(problem.system, reference, times, own)
         weight = self._terminal_weight(reference, x_ref[-1], u_ref[-1], times[-1], values)
-        found = Setting(x_ref, u_ref, values, weight)
+        found = Setting(x_ref, u_ref, values, weight, problem.arrival)
         if is_still:
             kept = reference.copy() if isinstance(reference, np.ndarray) else reference
             self._last = (kept, values.copy(), start, found)
         return found
+
+    def _arrival(self, weight: ArrayLike) -> np.ndarray:
+        problem, n = self.problem, self.problem.system.n_errors
+        if not len(problem.free_start):
+            raise ValueError("arrival weighs what is free of the first state: give start='free'")
+        given = check_shape("arrival", weight, (n, n))
+        return (given + given.T) / 2
 
     def _terminal_weight(
         self, reference: Any, x_ref: np.ndarray, u_ref: np.ndarray, t: float, p: np.ndarray

@@ -324,6 +324,7 @@ class InteriorPointSolver:
         reference: Any = None,
         t0: float = 0.0,
         p: Mapping[str, float] | ArrayLike | None = None,
+        arrival: ArrayLike | None = None,
         tolerance: float = 1e-6,
         max_iterations: int = 200,
         time_limit: float = np.inf,
@@ -348,6 +349,8 @@ class InteriorPointSolver:
             Time of the start, s.
         p : mapping or array_like, optional
             Parameters of the system and of the problem, by name or all of them.
+        arrival : array_like, shape (n, n), optional
+            Weight on the error of a free first state from x0; that of the problem if left out.
         tolerance : float
             Largest optimality residual that counts as converged.
         max_iterations : int
@@ -366,7 +369,7 @@ class InteriorPointSolver:
         times = problem.times(float(check_shape("t0", t0, ())))
         reference = problem.reference if reference is None else reference
         assert self._given is not None
-        setting = self._given.setting(times, reference, p)
+        setting = self._given.setting(times, reference, p, arrival)
         nodes, gap = self._first_nodes(guess, x0, times, setting, reference)
         mode = ROLL_OUT
         if self.shooting != "rollout" and not (gap <= MOTION):
@@ -403,7 +406,7 @@ class InteriorPointSolver:
             gap = memory.choose_start(x0, which)
             return Nodes(times, memory.arrays["x"].copy(), memory.arrays["u"].copy()), gap
         nodes = make_guess(self.transcription, guess, x0, times, setting, reference)
-        nodes.x[0] = x0
+        nodes.x[0] = self.model.first_state(x0, nodes.x[0], setting.p)
         gaps = self.transcription.values(nodes, setting).gaps
         return nodes, float(np.abs(gaps).max(initial=0.0))
 
@@ -532,7 +535,7 @@ class InteriorPointSolver:
     ) -> _Run:
         memory = self._memory
         if memory is None:
-            point = self._starting_point(mode, nodes, setting, barrier)
+            point = self._starting_point(mode, nodes, setting, barrier, x0)
             return self._run_in_numpy(point, mode, nodes, setting, barrier, tolerance, watch)
         arrays = memory.arrays
         memory.give(setting, nodes.t)
@@ -554,12 +557,18 @@ class InteriorPointSolver:
         return _Run.of(status, memory, len(log) - 1, np.array(log))
 
     def _starting_point(
-        self, mode: int, nodes: Nodes, setting: Setting, barrier: Barrier, **given: Any
+        self,
+        mode: int,
+        nodes: Nodes,
+        setting: Setting,
+        barrier: Barrier,
+        x0: np.ndarray,
+        **given: Any,
     ) -> InteriorPoint:
         is_feasible, curved = mode != FREE_STATES, self.second_derivatives
         mu = given.pop("mu", barrier.first)
         return InteriorPoint(
-            self.model, setting, nodes, mu, is_feasible=is_feasible, curved=curved, **given
+            self.model, setting, nodes, x0, mu, is_feasible=is_feasible, curved=curved, **given
         )
 
     def _run_in_numpy(
@@ -632,6 +641,7 @@ class InteriorPointSolver:
         reference: Any = None,
         t0: float = 0.0,
         p: Mapping[str, float] | ArrayLike | None = None,
+        arrival: ArrayLike | None = None,
         iterations: int = 1,
     ) -> OptimalSolution:
         """Iterations from what was found last, moved on to t0.
@@ -642,7 +652,7 @@ class InteriorPointSolver:
         ----------
         x0 : array_like, shape (nq,)
             An element of the group.
-        reference, t0, p
+        reference, t0, p, arrival
             As for `solve`.
         iterations : int
             Four more where the last began far off, was cut short or left hard bounds exceeded, and
@@ -668,7 +678,7 @@ class InteriorPointSolver:
         x0 = np.asarray(x0, dtype=np.float64)
         times = problem.times(t0)
         assert self._given is not None
-        setting = self._given.setting(times, reference, p)
+        setting = self._given.setting(times, reference, p, arrival)
         start = self._moved_on(last, times, setting)
         watch = _Watch(started, np.inf, None, iterations)
         run, is_infeasible = self._improve(x0, start, setting, watch), False
@@ -719,7 +729,7 @@ class InteriorPointSolver:
             K = None if run is None else run.K
             given = {} if run is None or not is_warm else {"before": run.point, "mu": run.mu}
             nodes = start.nodes
-            point = self._starting_point(mode, nodes, setting, barrier, x0=x0, K=K, **given)
+            point = self._starting_point(mode, nodes, setting, barrier, x0, K=K, **given)
             return self._run_in_numpy(
                 point, mode, nodes, setting, barrier, tolerance, watch, K, is_warm
             )

@@ -225,8 +225,8 @@ class NLPSolver:
                     g_limits.append((0.0, 0.0))
                 first += n
             before = len(g_limits)
-            if k == 0:
-                for i in range(n):
+            if k == 0:  # the first state's centre is the given start
+                for i in np.setdiff1d(np.arange(n), problem.free_start).tolist():
                     of_z.append((len(g_limits), i, 1.0))
                     g_limits.append((0.0, 0.0))
             for r in np.flatnonzero(rows.active[k]).tolist():
@@ -259,21 +259,21 @@ class NLPSolver:
         return self._functions(S, E, M, ca.DM(price)), layout
 
     def _functions(self, S: ca.DM, E: ca.DM, M: ca.DM, price: ca.DM) -> dict[str, Any]:
-        """The program, its derivatives as CasADi's solvers call them, and what a result is judged
-        by.
-        """
+        """The program, its derivatives for CasADi's solvers, and what a result is judged by."""
         problem, transcription = self.problem, self.transcription
         N, n, m = problem.horizon, problem.system.n_errors, len(transcription.controls)
         count = len(transcription.rows.names)
         shapes = {
             "t": (1, N + 1), "centre": (problem.system.state.nq, N + 1),
             "x_ref": (problem.system.state.nq, N + 1), "u_ref": (problem.system.n_inputs, N + 1),
-            "p": (len(problem.nominal_parameters), 1), "P": (n, n),
+            "p": (len(problem.nominal_parameters), 1), "P": (n, n), "arrival": (n, n),
         }  # fmt: skip
         ends = np.cumsum([0, *(a * b for a, b in shapes.values())]).tolist()
         z, symbols = ca.MX.sym("z", S.shape[1]), ca.MX.sym("given", ends[-1])
         parts = ca.vertsplit(symbols, ends)
-        P = {name: ca.reshape(part, *shapes[name]) for name, part in zip(shapes, parts, strict=True)}
+        P = {
+            name: ca.reshape(part, *shapes[name]) for name, part in zip(shapes, parts, strict=True)
+        }
         prices, scale = ca.MX.sym("prices", M.shape[0]), ca.MX.sym("scale")
         y, of_values = S @ z, M.T @ prices
         stages, last = ca.reshape(y[: N * (n + m)], n + m, N), y[N * (n + m) :]
@@ -296,18 +296,21 @@ class NLPSolver:
                 [*ca.horzsplit(a, a.shape[1] // N), b] for a, b in zip(mapped, ended, strict=True)
             ]
 
-        excess = ca.dot(price, z + z**2 / 2)
+        pull = ca.MX(S.shape[1], S.shape[1])  # on a free first state
+        if len(problem.free_start):
+            pull[:n, :n] = P["arrival"]
+        excess = ca.dot(price, z + z**2 / 2) + ca.dot(z, pull @ z) / 2
         costs, values = joined(0)
         cost = ca.sum1(ca.vertcat(*costs)) + excess
         g = E @ z + M @ ca.vertcat(*values)
         _, _, slopes, jacobians = joined(1)
-        gradient = S.T @ ca.vertcat(*slopes) + price * (1 + z)
+        gradient = S.T @ ca.vertcat(*slopes) + price * (1 + z) + pull @ z
         jacobian = E + M @ ca.diagcat(*jacobians) @ S
         own = ca.reshape(of_values[: N * (n + count)], n + count, N)
         scaled = ca.vertcat(ca.repmat(scale, 1, N), own)
         at_end = ca.vertcat(scale, of_values[N * (n + count) :])
         (bends,) = joined(2, (scaled, at_end))
-        hessian = ca.triu(S.T @ ca.diagcat(*bends) @ S + scale * ca.diag(ca.sparsify(price)))
+        bend = S.T @ ca.diagcat(*bends) @ S + scale * (ca.diag(ca.sparsify(price)) + pull)
         return {
             "nlp": {"x": z, "p": symbols, "f": cost, "g": g},
             "grad_f": ca.Function(
@@ -317,7 +320,7 @@ class NLPSolver:
                 "nlp_jac_g", [z, symbols], [g, jacobian], ["x", "p"], ["g", "jac_g_x"]
             ),
             "hess_lag": ca.Function(
-                "nlp_hess_l", [z, symbols, scale, prices], [hessian],
+                "nlp_hess_l", [z, symbols, scale, prices], [ca.triu(bend)],
                 ["x", "p", "lam_f", "lam_g"], ["triu_hess_gamma_x_x"],
             ),
             "check": ca.Function(
@@ -492,6 +495,7 @@ class NLPSolver:
             moved, nodes, kkt, multipliers = found
             values = self.transcription.values(nodes, setting)
             cost = values.cost + self.transcription.penalty(values, self._soft)
+            cost += self._arrival(nodes.x[0], x0, setting)
             spent = time.perf_counter() - began
             gap, violation = self._off(values)
             kkt = max(kkt, gap)
@@ -535,7 +539,7 @@ class NLPSolver:
         given = np.concatenate(
             [
                 nodes.t, centre.ravel(), setting.x_ref.ravel(), setting.u_ref.ravel(), setting.p,
-                setting.terminal.ravel(),
+                setting.terminal.ravel(), setting.arrival.ravel(),
             ]
         )  # fmt: skip
         try:
@@ -557,10 +561,11 @@ class NLPSolver:
             [z[place] for place in layout.u], transcription.u_lower, transcription.u_upper
         )
         states = system.retract(centre, d, setting.p[: system.n_parameters])
-        states[0] = x0  # the solver has it to its tolerance
+        if not len(self.problem.free_start):
+            states[0] = x0  # the solver has it to its tolerance
         kkt = self._residual(best, given, layout)
         multipliers = {"lam_x0": best["lam_x"], "lam_g0": best["lam_g"]}
-        return (np.abs(d).max(), Nodes(nodes.t, states, inputs), kkt, multipliers), stats
+        return (np.abs(d[1:]).max(), Nodes(nodes.t, states, inputs), kkt, multipliers), stats
 
     def _residual(self, best: dict[str, Any], given: np.ndarray, layout: _Variables) -> float:
         """Largest of the scaled gradient of the Lagrangian, violations and complementarity."""
@@ -578,6 +583,11 @@ class NLPSolver:
                 room = np.where(np.isfinite(limit), np.abs(value - limit), np.abs(price) > 0)
                 products = max(products, np.abs(room * part).max(initial=0.0))
         return float(max(np.abs(slope + own).max() / scale, off, products / scale))
+
+    def _arrival(self, x: np.ndarray, x0: np.ndarray, setting: Setting) -> float:
+        """What a free first state costs for its error from the given start."""
+        error = self.problem.system.error(x, x0)
+        return float(error @ setting.arrival @ error) / 2
 
     @property
     def _soft(self) -> np.ndarray:
@@ -637,8 +647,9 @@ class NLPSolver:
 
 
 def _with_derivatives(y: Any, given: list[Any], cost: Any, values: Any) -> list[ca.Function]:
-    """``(y, …) → cost, values``, these with slopes, and the Hessian of ``scale·cost + pricesᵀ
-    values``, whose last argument is ``[scale, prices]``.
+    """``(y, …) → cost, values``, these with slopes, and a Hessian.
+
+    That is of ``scale·cost + pricesᵀ values``; its last argument is ``[scale, prices]``.
     """
     prices = type(y).sym("prices", 1 + values.shape[0])
     slopes = [ca.gradient(cost, y), ca.densify(ca.jacobian(values, y))]
@@ -648,9 +659,7 @@ def _with_derivatives(y: Any, given: list[Any], cost: Any, values: Any) -> list[
         results = [ca.cse(found) for found in results]
     arguments = [[y, *given], [y, *given], [y, *given, prices]]
     names = ("stage", "stage_slopes", "stage_bend")
-    return [
-        ca.Function(name, *pair) for name, *pair in zip(names, arguments, results, strict=True)
-    ]
+    return [ca.Function(name, *pair) for name, *pair in zip(names, arguments, results, strict=True)]
 
 
 def _matrix(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) -> ca.DM:

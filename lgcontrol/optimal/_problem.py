@@ -34,7 +34,15 @@ from ..systems import (
 )
 from ._outcome import Iteration, SolveStatus, Violation
 from ._reference import sample_reference
-from ._statement import Bound, Residual, bounded_along, error_weight, input_weight
+from ._statement import (
+    ALONG,
+    Bound,
+    Residual,
+    bounded_along,
+    error_weight,
+    free_errors,
+    input_weight,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,6 +83,15 @@ class OptimalControlProblem:
     residuals : sequence of Residual
     parameters : sequence of Parameter or str
         Parameters of residuals and bounds, after those of the system.
+    start : "given", "free" or mapping
+        What of the first state is to be found instead of given: nothing; all of it; or, as in
+        ``{"duration": "free"}``, the blocks and tangent coordinates named, the others keeping what
+        they are given. A free parameter is a state that stays, with a free start; a free time one
+        that the rate is multiplied by. The start that solvers are given is where the search begins.
+    arrival : float, array_like or mapping, optional
+        Weight W₀ of ``½ e₀ᵀ W₀ e₀`` on the error ``e₀`` of a free first state from the start that
+        is given (of an estimate: the inverse of its covariance); nothing if left out. Calls of
+        the interior point take another.
     method : str or Method
         Integrator of the steps. "auto" is rk4, or a method for stiff systems where that is too
         slow, see `lgcontrol.systems.choose_method`.
@@ -118,6 +135,8 @@ class OptimalControlProblem:
     bounds: Sequence[Bound] = ()
     residuals: Sequence[Residual] = ()
     parameters: Sequence[Parameter | str] = ()
+    start: Any = "given"
+    arrival: Any = None
     method: str | Method = "auto"
     substeps: int = None  # type: ignore[assignment]  # what the modes need
 
@@ -140,6 +159,10 @@ class OptimalControlProblem:
             terminal = error_weight("terminal", terminal, system)
         elif terminal != "riccati":
             raise ValueError(f"terminal must be a weight or 'riccati', not {terminal!r}")
+        free = free_errors(system, self.start)
+        arrival = error_weight("arrival", 0.0 if self.arrival is None else self.arrival, system)
+        if arrival.any() and not len(free):
+            raise ValueError("arrival weighs what is free of the first state: give start='free'")
         extra = tuple(Parameter(v) if isinstance(v, str) else v for v in self.parameters)
         names = [entry.name for entry in (*system.parameters, *extra)]
         twice = {name for name in names if names.count(name) > 1}
@@ -151,10 +174,12 @@ class OptimalControlProblem:
             "Q": Q,
             "R": input_weight("R", self.R, system),
             "terminal": terminal,
+            "arrival": arrival,
             "bounds": _all_of("bounds", self.bounds, Bound, "Bound('twist', -1.0, 1.0)"),
             "residuals": _all_of("residuals", self.residuals, Residual, "Residual(function)"),
             "parameters": extra,
         }
+        object.__setattr__(self, "_free", free)
         is_automatic = self.substeps is None
         values["substeps"] = 1 if is_automatic else _check_substeps(self.substeps)
         for name, value in values.items():
@@ -175,6 +200,11 @@ class OptimalControlProblem:
             object.__setattr__(self, "substeps", needed)
         elif needed > self.substeps:
             warnings.warn(self._too_few(needed), RuntimeWarning, stacklevel=3)
+
+    @property
+    def free_start(self) -> np.ndarray:
+        """Error coordinates of the first state that are to be found, shape (k,)."""
+        return self._free  # type: ignore[attr-defined]
 
     @property
     def all_parameters(self) -> tuple[Parameter, ...]:
@@ -294,7 +324,7 @@ class OptimalControlProblem:
         system, names = self.system, self.parameter_names
         lower, upper = (limit.copy() for limit in system.input_bounds)
         for bound in self.bounds:
-            if bound.soft is None and bound.at != "terminal" and bound.of in system.input_names:
+            if bound.soft is None and bound.at in ALONG and bound.of in system.input_names:
                 i = system.input_names.index(str(bound.of))
                 low, high = (
                     p[names.index(limit)] if isinstance(limit, str) else limit

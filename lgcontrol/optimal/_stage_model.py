@@ -84,6 +84,8 @@ class StageModel:
     sides : Sides
     lower, upper : ndarray, shape (m,)
         Bounds of the controls.
+    free : ndarray, shape (k,)
+        Error coordinates of the first state that are to be found.
     """
 
     def __init__(self, transcription: Transcription) -> None:
@@ -94,6 +96,7 @@ class StageModel:
         self.controls = transcription.controls
         self.lower, self.upper = transcription.u_lower, transcription.u_upper
         self.sides = _sides(transcription)
+        self.free = problem.free_start
         self._calls: dict[str, InPlaceCall] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -158,6 +161,28 @@ class StageModel:
         """``(a, b, s) → x``, the state at a share s of the way from a to b."""
         sizes = {"a": self.group.nq, "b": self.group.nq, "s": 1}
         return self._of_states("between", sizes, self.group.interpolate)
+
+    @cached_property
+    def arrival(self) -> ModelFunction:
+        """``(x, x0, P) → cost, g, H`` of ``½ eᵀ P e`` with the error e of x from x0."""
+        system = self.problem.system
+        x, x0 = (ca.SX.sym(name, self.group.nq) for name in ("x", "x0"))
+        P = ca.SX.sym("P", self.n, self.n)
+        p: Any = ca.SX(len(system.nominal_parameters), 1)
+        E, away = ca.DM(system.error_selection), self.group.minus(x, x0)
+        slope = E @ self.group.right_jacobian_inverse(away) @ system.error_basis(x, p)
+        error = E @ away
+        values: Any = [ca.dot(error, P @ error) / 2, slope.T @ P @ error, slope.T @ P @ slope]
+        results: Any = ca.cse([ca.densify(value) for value in values])
+        function = ca.Function(
+            "arrival",
+            [x, x0, P],
+            results,
+            ["x", "x0", "P"],
+            ["cost", "g", "H"],
+        )
+        shapes = {name: (self.n, self.n) for name in "PH"}
+        return ModelFunction(function, shapes=shapes | {"cost": ()})
 
     def _of_states(
         self, name: str, sizes: dict[str, int], build: Callable[..., Any]
@@ -328,6 +353,14 @@ class StageModel:
         given["x_ref"][:], given["u_ref"][:] = setting.x_ref[k], setting.u_ref[k]
         found = call()
         return found.after.copy(), float(found.cost), found.gap.copy(), found.rows.copy()
+
+    def first_state(self, x0: np.ndarray, wanted: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """The start that is given, where it is free as another state is."""
+        if not len(self.free):
+            return x0
+        move = np.zeros(self.n)
+        move[self.free] = self.error(wanted, x0)[self.free]
+        return np.asarray(self.retract(x0, move, p))
 
     def end(self, nodes: Nodes, setting: Setting, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Cost and rows of a last state."""

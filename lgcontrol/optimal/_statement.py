@@ -66,10 +66,7 @@ def error_weight(name: str, weight: Any, system: System) -> np.ndarray:
     -------
     ndarray, shape (n_errors, n_errors)
     """
-    if system.errors is None:
-        return state_weight(name, weight, system.state)
-    names = {key: slice(i, i + 1) for i, key in enumerate(system.error_names)}
-    return _assemble(name, weight, names, system.n_errors, strict=False)
+    return _assemble(name, weight, _error_places(system), system.n_errors, strict=False)
 
 
 def input_weight(name: str, weight: Any, system: System) -> np.ndarray:
@@ -108,6 +105,71 @@ def input_weight(name: str, weight: Any, system: System) -> np.ndarray:
         if prefix not in names and own[-1] - own[0] == len(own) - 1:
             names[prefix] = slice(own[0], own[-1] + 1)
     return _assemble(name, weight, names, len(controls), strict=True)
+
+
+def free_errors(system: System, start: Any) -> np.ndarray:
+    """Error coordinates of the first state that are free.
+
+    Parameters
+    ----------
+    system : System
+    start : "given", "free" or mapping
+        A mapping from blocks and tangent coordinates to "free".
+
+    Returns
+    -------
+    ndarray of int, shape (k,)
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, or moves along the free coordinates do not stay among them: those of
+        a part of a group have to be a subgroup's.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SE2, Product, Rn
+    >>> from lgcontrol.systems import System
+    >>> car = System("car", Product(pose=SE2, T=Rn(1)), lambda t, x, u, p: 0 * x[1:], inputs=["u"])
+    >>> free_errors(car, {"T": "free", "pose.rz": "free"})
+    array([2, 3])
+    """
+    if isinstance(start, str):
+        if start not in ("given", "free"):
+            raise UnknownNameError(unknown_name("start", start, ("given", "free")))
+        return np.arange(system.n_errors if start == "free" else 0)
+    if not isinstance(start, Mapping):
+        raise TypeError(
+            "start must be 'given', 'free' or a mapping such as {'duration': 'free'}, not "
+            f"{start!r}; where a plan starts is given to solve()"
+        )
+    names = _error_places(system)
+    free: set[int] = set()
+    for key, value in start.items():
+        if key not in names:
+            raise UnknownNameError(unknown_name("part of the start", key, names))
+        if value not in ("given", "free"):
+            raise ValueError(f"start[{key!r}] must be 'free' or 'given', not {value!r}")
+        if value == "free":
+            free |= set(range(names[key].start, names[key].stop))
+    chosen = np.array(sorted(free), dtype=np.int64)
+    basis = np.eye(system.state.dim)[chosen if system.errors is None else []]
+    left = sum(np.abs(system.state.ad(a) @ basis.T).sum(axis=1) for a in basis)
+    beyond = np.flatnonzero(left * ~basis.any(axis=0)) if len(basis) else []
+    if len(beyond):
+        missing = system.state.tangent_names[int(beyond[0])]
+        raise ValueError(
+            f"start: moves along {', '.join(start)} together also change {missing}: let it be "
+            "free, too, or fix it by a Bound(…, at='start')"
+        )
+    return chosen
+
+
+def _error_places(system: System) -> dict[str, slice]:
+    """Where blocks and coordinates are among the error coordinates of a system."""
+    if system.errors is None:
+        return state_names(system.state)
+    return {key: slice(i, i + 1) for i, key in enumerate(system.error_names)}
 
 
 def state_names(group: LieGroup) -> dict[str, slice]:
@@ -248,7 +310,9 @@ class Residual:
         return matrix if matrix.any() else None
 
 
-Where = Literal["path", "terminal", "both"]
+Where = Literal["path", "terminal", "both", "start"]
+# Places of bounds that hold along the horizon, not at an end of it alone.
+ALONG = ("path", "both")
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,8 +333,9 @@ class Bound:
     soft : float, optional
         Weight w of the penalty ``w (s + s²/2)``, per s, on the excess s over the limits. Without
         it the bound is hard: kept wherever the dynamics allow.
-    at : {"both", "path", "terminal"}
-        Where it holds. The given start is never bounded; what depends on inputs has no end value.
+    at : {"both", "path", "terminal", "start"}
+        Where it holds. Of the first state only what depends on its free part (see ``start`` of
+        `OptimalControlProblem`) is bounded; what depends on inputs has no end value.
     name : str, optional
         What messages call it.
 
@@ -359,13 +424,17 @@ def build_rows(
     horizon: int,
     symbols: Sequence[Any],
     parameters: Sequence[str],
+    free: np.ndarray,
 ) -> tuple[Any, BoundRows]:
     """Column g for symbols (t, x, u, p, x_ref), and what the rows mean.
 
     A limit that is a parameter is a row of its own: what the quantity exceeds it by, at most zero.
+    Error coordinates of the first state that are free are given by their numbers.
     """
     columns, names, kinds, lower, upper, soft, active = [], [], [], [], [], [], []
-    u, p = symbols[2:4]
+    x, u, p = symbols[1:4]
+    moves = system.state.rate_matrix(x) @ system.error_basis(x, p[: system.n_parameters])
+    moves = moves[:, free.tolist()]
     for bound in bounds:
         column, labels = _expression(system, bound, *symbols)
         size = column.shape[0]
@@ -377,13 +446,18 @@ def build_rows(
                 f"bound {labels[k]!r}: lower must not exceed upper, got {low[k]:g} and {high[k]:g}"
             )
         needs_input = ca.which_depends(column, u, 1, True) if size else []
+        by_free = ca.jacobian(column, x) @ moves
+        starts = set(by_free.sparsity().row()) if len(free) else set()
         for row in range(size):
             where = np.zeros(horizon + 1, dtype=bool)
-            if needs_input[row]:
-                where[:-1] = bound.at != "terminal"
-            else:
-                where[1:-1] = bound.at != "terminal"
-                where[-1] = bound.at != "path"
+            where[1:-1] = bound.at in ALONG
+            where[0] = bound.at in (*ALONG, "start") and (needs_input[row] or row in starts)
+            where[-1] = bound.at in ("both", "terminal") and not needs_input[row]
+            if bound.at == "start" and not where[0]:
+                raise ValueError(
+                    f"bound {labels[row]!r} at the start: nothing that it depends on is free "
+                    "there; see start= of OptimalControlProblem"
+                )
             side = "upper" if np.isinf(low[row]) else "lower" if np.isinf(high[row]) else ""
             limited = [(column[row], low[row], high[row], side)]
             for sign, side in ((-1.0, "lower"), (1.0, "upper")):
@@ -425,7 +499,7 @@ def bounded_along(
 ) -> dict[str, tuple[np.ndarray, float, float]]:
     """Bounded quantities along a motion by name, with their lower and upper limits.
 
-    Those of the end of a plan alone are left out, and without a reference those that ask for it.
+    Those of an end of a plan alone are left out, and without a reference those that ask for it.
 
     Parameters
     ----------
@@ -452,7 +526,7 @@ def bounded_along(
     for bound in bounds:
         column, labels = _expression(system, bound, *symbols)
         unknown = x_ref is None and ca.depends_on(column, symbols[-1])
-        if bound.at == "terminal" or unknown:
+        if bound.at not in ALONG or unknown:
             continue
         values = ca.Function("bounded", symbols, [column])(*columns).full()
         sides = []

@@ -43,14 +43,15 @@ class Setting(NamedTuple):
         Shapes (N + 1, nq), (N + 1, n_inputs).
     p : ndarray
         Parameters of the system and of the problem.
-    terminal : ndarray, shape (n, n)
-        Weight on the last error.
+    terminal, arrival : ndarray, shape (n, n)
+        Weights on the last error and on that of the first state from the given start.
     """
 
     x_ref: np.ndarray
     u_ref: np.ndarray
     p: np.ndarray
     terminal: np.ndarray
+    arrival: np.ndarray
 
 
 class Values(NamedTuple):
@@ -294,8 +295,9 @@ def build_functions(problem: OptimalControlProblem) -> tuple[StageFunctions, Bou
     gap = group.minus(after, x_next)
     correction = E @ group.right_jacobian_inverse(gap) @ system.error_basis(after, own)
     rows, meaning = build_rows(
-        system, problem.bounds, problem.horizon, (t, x, u, p, x_ref), problem.parameter_names
-    )
+        system, problem.bounds, problem.horizon, (t, x, u, p, x_ref), problem.parameter_names,
+        problem.free_start,
+    )  # fmt: skip
     cost, g, H, w, path_weights = _gauss_newton(symbol, path)
     # Without derivatives the gap comes from the step itself, a tenth of the work.
     step = system.step(problem.method, problem.substeps).function
