@@ -5,7 +5,6 @@ One start each: ``python -m tests.benchmarks.designs`` runs ten.
 
 import dataclasses
 import inspect
-from importlib.metadata import entry_points
 
 import numpy as np
 import pytest
@@ -14,11 +13,8 @@ from lgcontrol.cli import main
 from lgcontrol.groups import SO3
 from lgcontrol.simulation import SimulationResult, Task
 
-DESIGNS = {
-    entry.name: entry
-    for entry in entry_points(group="lgcontrol.designs")
-    if entry.value.startswith("lgcontrol.")
-}
+from ._runs import DESIGNS, run_of, task_of
+
 FRAME_GOALS = ("auv-arm", "panda-mpc")
 
 
@@ -29,12 +25,12 @@ def name(request) -> str:
 
 @pytest.fixture(scope="module")
 def task(name) -> Task:
-    return DESIGNS[name].load()(seed=0)
+    return task_of(name)
 
 
 @pytest.fixture(scope="module")
-def run(task) -> SimulationResult:
-    return task.run(seed=0)
+def run(name) -> SimulationResult:
+    return run_of(name)
 
 
 # An interior point stays inside of bounds, by less than this share of their range.
