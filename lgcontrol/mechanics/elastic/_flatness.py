@@ -67,7 +67,7 @@ def flat_map(
 
     Examples
     --------
-    >>> from lgcontrol.mechanics import Multibody, SpatialInertia
+    >>> from lgcontrol.mechanics import Motor, Multibody, SeriesElastic, SpatialInertia
     >>> ball = SpatialInertia.point_mass(1.0, [0, 0, -1])
     >>> tree = Multibody(gravity=(0, 0, 0)).add_body("ball", ball, "revolute", axis="y")
     >>> arm = SeriesElastic(tree, {"ball": Motor(inertia=0.5, spring=100.0)})
@@ -158,7 +158,7 @@ def to_flat_system(arm: ElasticTree, **options: Any) -> Any:
     Examples
     --------
     >>> import control.flatsys
-    >>> from lgcontrol.mechanics import Multibody, SpatialInertia
+    >>> from lgcontrol.mechanics import Motor, Multibody, SeriesElastic, SpatialInertia
     >>> ball = SpatialInertia.point_mass(1.0, [0, 0, -1])
     >>> tree = Multibody(gravity=(0, 0, 0)).add_body("ball", ball, "revolute", axis="y")
     >>> flat = SeriesElastic(tree, {"ball": Motor(0.5, 100.0)}).to_flat_system()
@@ -166,7 +166,7 @@ def to_flat_system(arm: ElasticTree, **options: Any) -> Any:
     ...     flat, 1.0, [0, 0, 0, 0], 0, [1, 0, 1, 0], 0,
     ...     basis=control.flatsys.PolyFamily(10))
     >>> x, u = plan.eval([0.5])
-    >>> x.ravel().round(3).tolist()[:2], abs(u[0, 0]) < 1e-6
+    >>> x.ravel().round(3).tolist()[:2], bool(abs(u[0, 0]) < 1e-6)
     ([0.5, 2.461], True)
     """
     import control.flatsys
@@ -246,7 +246,8 @@ def damped_motion(
 
     Examples
     --------
-    >>> from lgcontrol.mechanics import LinearSpring, Multibody, SpatialInertia
+    >>> from lgcontrol.mechanics import (
+    ...     LinearSpring, Motor, Multibody, SeriesElastic, SpatialInertia)
     >>> ball = SpatialInertia.point_mass(1.0, [0, 0, -1])
     >>> tree = Multibody(gravity=(0, 0, 0)).add_body("ball", ball, "revolute", axis="y")
     >>> arm = SeriesElastic(tree, {"ball": Motor(0.5, LinearSpring(100.0, damping=2.0))})

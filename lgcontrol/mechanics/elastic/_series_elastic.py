@@ -66,7 +66,8 @@ class SeriesElastic(ElasticTree):
 
     Examples
     --------
-    >>> from lgcontrol.mechanics import Multibody, SpatialInertia
+    >>> import numpy as np
+    >>> from lgcontrol.mechanics import Motor, Multibody, SeriesElastic, SpatialInertia
     >>> rod = SpatialInertia.rod(2.0, length=1.0, center_of_mass=[0, 0, -0.5])
     >>> tree = Multibody("arm").add_body("rod", rod, "revolute", axis="y")
     >>> arm = SeriesElastic(tree, {"rod": Motor(inertia=0.2, spring=100.0)})
