@@ -188,7 +188,7 @@ class InteriorPointSolver:
         self._found: Nodes | None = None
         self._last: _Run | None = None  # where that is from, with gains and multipliers
         if problem is not None:
-            self._model = StageModel(Transcription(problem))
+            self._model = StageModel(Transcription(problem), curved=second_derivatives)
             self._given = Given(problem)
 
     def __getstate__(self) -> dict[str, Any]:
