@@ -636,7 +636,7 @@ class InteriorPointSolver:
                     break
                 if not watch.goes_on(log[-1], len(log) - 1):
                     break
-                point.lower_before(barrier)
+                point.lower_before(found, barrier)
             outcome = point.iterate()
             step = outcome.step
             if step == 0:
