@@ -27,12 +27,13 @@ from ..groups import check_element
 from ..integrators import Method
 from ..systems import BoundMeasurement, Measurement, System, complete_parameters, step_derivatives
 from ._carried import FilterColumn
+from ._estimates import Estimates
 from ._given import bind_all, first_covariance, for_each, gate_threshold, noise_densities
 from ._innovations import Said
 from ._log import Log, Rows, whole_steps
 from ._normal import whiten
 from ._result import EstimationResult
-from ._smoothing import LONG, BackwardPass, Smoothed, symmetric
+from ._smoothing import LONG, BackwardPass, symmetric
 from ._status import PredictStatus, UpdateStatus
 from ._weighing import Weight, weigh
 
@@ -350,14 +351,14 @@ class Filter(ABC):
         made = self._evaluate(whole, rows, start)
         back = BackwardPass(self._backward, self._carried, self.p, self.densities.copy())
 
-        def smooth(lag: float | None, at: Any) -> Smoothed:
+        def smooth(lag: float | None, at: Any) -> Estimates:
             column = back.over(
                 rows, made.z_next, made.said[..., 0] == PredictStatus.REFUSED, self._covariance,
                 lag, at,
             )  # fmt: skip
             t = rows.ends if at is None else rows.ends[at]
             x = column[..., : self._carried.nq]
-            return Smoothed(self.system, t, x, self._plain_covariances, column)
+            return Estimates(self.system, t, x, self._plain_covariances, column)
 
         return EstimationResult.of(
             self.system, self.measurements, self.covariances, rows, made.z_next, made.said, smooth
@@ -421,7 +422,7 @@ class Filter(ABC):
 
     # Backwards
 
-    def smoothed(self, t: float) -> Smoothed:
+    def smoothed(self, t: float) -> Estimates:
         """The estimate at an earlier time with all that came since: fixed-lag smoothing.
 
         Parameters
@@ -432,11 +433,12 @@ class Filter(ABC):
 
         Returns
         -------
-        Smoothed
+        Estimates
             Of one time.
 
         Examples
         --------
+        >>> from lgcontrol.estimation import EKF
         >>> from lgcontrol.groups import Rn
         >>> from lgcontrol.systems import Measurement, System
         >>> drift = System("drift", Rn(1), lambda t, x, u, p: u, inputs=["noise"])
@@ -465,7 +467,7 @@ class Filter(ABC):
                 dt = 0.0 if np.array_equal(after, event.z) else event.dt
                 found = back.step_at(event.z, event.t, dt, after, found)
             after, time = event.z, event.t
-        return Smoothed(
+        return Estimates(
             self.system, np.array([time]), found[None, : self._carried.nq],
             self._plain_covariances, found[None],
         )  # fmt: skip

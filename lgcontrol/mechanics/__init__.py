@@ -35,6 +35,14 @@ from ._wrenches import BodyWrench as BodyWrench
 from ._wrenches import Spring as Spring
 from ._wrenches import WorldWrench as WorldWrench
 from ._wrenches import WrenchInput as WrenchInput
+from .elastic import AdjustedSpring as AdjustedSpring
+from .elastic import CustomSpring as CustomSpring
+from .elastic import HardeningSpring as HardeningSpring
+from .elastic import JointSpring as JointSpring
+from .elastic import LinearSpring as LinearSpring
+from .elastic import Motor as Motor
+from .elastic import SeriesElastic as SeriesElastic
+from .elastic import VariableSpring as VariableSpring
 from .multibody import BaseParameters as BaseParameters
 from .multibody import Calibration as Calibration
 from .multibody import Identification as Identification

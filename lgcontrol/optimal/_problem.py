@@ -27,6 +27,7 @@ from ..systems import (
     check_state,
     choose_method,
     not_a_system,
+    resolved_step,
     stable_substeps,
     step_residuals,
     unsolved,
@@ -747,6 +748,8 @@ def judged(solution: OptimalSolution, p: np.ndarray) -> OptimalSolution:
     if not claims and solution.status is not SolveStatus.ITERATION_LIMIT:
         return solution
     system, method, x, u = problem.system, problem.method, solution.x[:-1], solution.u
+    if resolved_step(system, method, problem.substeps) is None:
+        return solution
     at = solution.t[:-1], x, u, p[: system.n_parameters], problem.dt
     text = unsolved(system, method, step_residuals(system, method, problem.substeps, *at))
     return replace(solution, status=SolveStatus.FAILED, message=text) if text else solution

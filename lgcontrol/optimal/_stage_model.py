@@ -122,7 +122,7 @@ class StageModel:
         """``(t, x, u, x_next, x_ref, u_ref, p, w, dt) → after, cost, gap, rows`` of one step."""
         problem = self.problem
         values = self.transcription._functions.stage_values
-        inputs = _symbols(values)
+        inputs = symbols_of(values)
         step = problem.system.step(problem.method, problem.substeps).function
         own = inputs["p"][: problem.system.n_parameters]
         after = step(inputs["t"], inputs["x"], inputs["u"], own, inputs["dt"])
@@ -218,7 +218,7 @@ class StageModel:
     def _hessian(self, values: ModelFunction, name: str, *, with_controls: bool) -> Any:
         if not values.function.is_a("SXFunction"):
             return None
-        inputs = _symbols(values)
+        inputs = symbols_of(values)
         d = ca.SX.sym("d", self.n + (self.m if with_controls else 0))
         here = ca.DM.zeros(*d.shape)
         moved = dict(inputs)
@@ -369,7 +369,8 @@ class StageModel:
         return float(found.cost), found.rows.copy()
 
 
-def _symbols(function: ModelFunction) -> dict[str, Any]:
+def symbols_of(function: ModelFunction) -> dict[str, Any]:
+    """Symbols for the arguments of a function, of the kind that it is made of."""
     symbol = ca.SX if function.function.is_a("SXFunction") else ca.MX
     return {
         name: symbol.sym(name, *function.function.size_in(i))

@@ -435,7 +435,8 @@ class Augmented:
             return ca.diagcat(inner.basis(x[: inside.nq], p[:count]), ca.DM.eye(own))
 
         names = [*inner.names, *state.tangent_names[inside.dim :]]
-        return ErrorCoordinates(E, basis, names, [*inner.units, *state.tangent_units[inside.dim :]])
+        units = [*inner.units, *state.tangent_units[inside.dim :]]
+        return ErrorCoordinates(E, basis, names, units, self._static(inner.constraints))
 
     def _project_derivative(
         self, inner: Callable[..., Value] | None

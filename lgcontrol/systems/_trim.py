@@ -546,7 +546,10 @@ def trim_equations(
         (x[i] - value, f"{state.coordinate_names[i]} away from where", state.coordinate_units[i])
         for i, value in wishes.coordinates.items()
     ]
-    if system.project is not None:
+    if system.errors is not None and system.errors.constraints is not None:
+        held = system.errors.constraints(x, p)
+        rows += [(held[i], f"constraint {i}", "") for i in range(held.shape[0])]
+    elif system.project is not None:
         away = state.minus(system.project(x, p), x)
         rows += [
             (away[i], f"{state.tangent_names[i]} away from the constraints", state.tangent_units[i])

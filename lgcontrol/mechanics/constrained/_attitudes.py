@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-import scipy.spatial.transform
+import scipy
 
 from ...codegen import UnknownNameError, unknown_name
+
+UNIT = np.eye(3)
 
 
 def cross_matrix(a: np.ndarray) -> np.ndarray:
@@ -19,12 +22,11 @@ def cross_matrix(a: np.ndarray) -> np.ndarray:
 
 def rotation_exp(turn: np.ndarray) -> np.ndarray:
     """Rotation matrix of a rotation vector [rad]: eq. 5."""
-    s = float(turn @ turn)
-    angle = np.sqrt(s)
+    angle = math.sqrt(float(turn @ turn))
     K = cross_matrix(turn)
-    first = np.sinc(angle / np.pi)
-    half = np.sinc(angle / (2 * np.pi))
-    return np.eye(3) + first * K + half * half / 2 * (K @ K)
+    first = math.sin(angle) / angle if angle else 1.0
+    half = math.sin(angle / 2) / (angle / 2) if angle else 1.0
+    return UNIT + first * K + half * half / 2 * (K @ K)
 
 
 class Attitude(ABC):
@@ -380,7 +382,7 @@ class EulerAngles(Attitude):
 
     def _torque(self, J: np.ndarray, second_rates: np.ndarray) -> np.ndarray:
         w = self.omega
-        return J @ self.acceleration(second_rates) + np.cross(w, J @ w)
+        return J @ self.acceleration(second_rates) + cross_matrix(w) @ (J @ w)
 
     def inertial_derivatives(
         self, J: np.ndarray, second_rates: np.ndarray
@@ -394,11 +396,11 @@ class EulerAngles(Attitude):
             bent = sum((x * S for x, S in zip(rates, second[a], strict=True)), np.zeros((3, 3)))
             turned = first[a] @ rates
             slope = J @ (first[a] @ second_rates + bent @ rates)
-            slope = slope + np.cross(turned, J @ w) + np.cross(w, J @ turned)
+            slope = slope + cross_matrix(turned) @ (J @ w) + cross_matrix(w) @ (J @ turned)
             by_angles[:, a] = first[a].T @ torque + B.T @ slope
             column = B[:, a]
             slope = J @ (turned + moving[:, a])
-            slope = slope + np.cross(column, J @ w) + np.cross(w, J @ column)
+            slope = slope + cross_matrix(column) @ (J @ w) + cross_matrix(w) @ (J @ column)
             by_rates[:, a] = B.T @ slope
         return by_angles, by_rates
 

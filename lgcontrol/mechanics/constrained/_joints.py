@@ -13,7 +13,18 @@ import numpy as np
 from ...codegen import Value, check_shape
 from ...systems import check_name
 from .._fields import read_only, unit_vector
-from ._basic import CD, DP1, DP2, GROUND, BasicConstraint, D, Drive, FreeConstraint, Frames, frame_of
+from ._basic import (
+    CD,
+    DP1,
+    DP2,
+    GROUND,
+    BasicConstraint,
+    D,
+    Drive,
+    Frames,
+    FreeConstraint,
+    frame_of,
+)
 
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 

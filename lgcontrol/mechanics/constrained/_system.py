@@ -22,7 +22,7 @@ from ...codegen import (
     unknown_name,
 )
 from ...groups import LieGroup, Product, Rn
-from ...systems import ErrorCoordinates, System
+from ...systems import ErrorCoordinates, System, TracedLater
 from ._constraint import Constraints
 from ._kkt import RANK, Redundancy, Saddle, redundancy
 
@@ -34,7 +34,7 @@ WORST = 1e3
 ENOUGH = 0.02
 # Velocities and rows up to which whole steps are written out, and up to which each solution is;
 # above, equations are solved by loops.
-LARGEST_INLINE = 8
+LARGEST_INLINE = 24
 LARGEST_WRITTEN_OUT = 24
 CLOCK = "clock"
 
@@ -96,8 +96,9 @@ def constrained_system(
 
     >>> from lgcontrol.mechanics import Multibody, SpatialInertia
     >>> from lgcontrol.mechanics.constrained import Constraint
-    >>> cart = Multibody().add_body("x", SpatialInertia.point_mass(1.0), "prismatic", axis="x")
-    >>> point = cart.add_body("z", SpatialInertia.point_mass(1.0), "prismatic", axis="z", parent="x")
+    >>> mass = SpatialInertia.point_mass(1.0)
+    >>> slide = Multibody().add_body("x", mass, "prismatic", axis="x")
+    >>> point = slide.add_body("z", mass, "prismatic", "x", axis="z")
     >>> wire = Constraint("wire", ["length"], lambda t, q, p: (ca.sumsqr(q) - 1) / 2, "m²")
     >>> base = point.system()
     >>> ring = Constraints(point.configuration, [wire])
@@ -128,10 +129,14 @@ def constrained_system(
         | {key: kept.of_multipliers(value) for key, value in (quantities or {}).items()},
         invariants=kept.gap,
         project=kept.project if stabilization == "projection" else None,
-        project_derivative=kept.project_derivative if stabilization == "projection" else None,
+        project_derivative=TracedLater(lambda: kept.project_derivative)  # type: ignore[arg-type]
+        if stabilization == "projection"
+        else None,
         limits=base.limits,
-        derivatives=kept.derivatives,
-        errors=ErrorCoordinates(choice.selection(state), kept.basis, *choice.names(state)),
+        derivatives=TracedLater(lambda: kept.derivatives),  # type: ignore[arg-type]
+        errors=ErrorCoordinates(
+            choice.selection(state), kept.basis, *choice.names(state), kept.gap
+        ),
         symbol=symbol,
     )
 
@@ -454,7 +459,7 @@ class ConstrainedMechanics:
 
     @cached_property
     def _to_position_slope(self) -> ca.Function:
-        """``δq⁺ = Ad(exp(−d)) δq + J_r(d) δd`` of the step d, whose equations are differentiated."""
+        """``δq⁺ = Ad(exp(−d)) δq + J_r(d) δd``, with the equations of the step d differentiated."""
         _, x, _, p = self._symbols()
         group = self.configuration
         saddle, d, mu = self._correction(x, p)
@@ -553,12 +558,13 @@ class ConstrainedMechanics:
         _, G, M = self.terms_of(x, p)
         rows = G[: self.constraints.n_position]
         known = entries_of(self.configuration)
-        structure = base.structure
-        assert structure is not None
-        reach = structure.input_map(0.0, x[: base.state.nq], base.nominal_input, p)
-        driven = np.abs(reach)[:, base.input_index("control")].any(axis=1)
         N, full = null_space(rows, M), null_space(G, M)
+        driven = np.zeros(len(N), bool)
         if names is None:
+            structure = base.structure
+            assert structure is not None
+            reach = structure.input_map(0.0, x[: base.state.nq], base.nominal_input, p)
+            driven = np.abs(reach)[:, base.input_index("control")].any(axis=1)
             positions = _best(N, driven)
         else:
             chosen = as_names(names)
