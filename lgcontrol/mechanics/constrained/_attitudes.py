@@ -254,9 +254,10 @@ class EulerParameters(Attitude):
         """By the bilinearity ``G(e) x = −G(x) e``."""
         e = self.coordinates
         G, rate = _half_rates(e), _half_rates(self.rates)
-        by_e = 4 * (
-            _transposed_product(J @ (G @ second_rates)) - G.T @ J @ _half_rates(second_rates)
-        ) - 8 * rate.T @ J @ rate
+        by_e = (
+            4 * (_transposed_product(J @ (G @ second_rates)) - G.T @ J @ _half_rates(second_rates))
+            - 8 * rate.T @ J @ rate
+        )
         by_rate = -8 * (_transposed_product(J @ (rate @ e)) - rate.T @ J @ G)
         return by_e, by_rate
 
@@ -357,7 +358,8 @@ class EulerAngles(Attitude):
 
     def _moving(self) -> np.ndarray:
         """Ḃ."""
-        return sum((w * B for w, B in zip(self.rates, self._rate_maps()[0], strict=True)), 0.0)
+        first = self._rate_maps()[0]
+        return self.rates[1] * first[1] + self.rates[2] * first[2]
 
     def acceleration(self, second_rates: np.ndarray) -> np.ndarray:
         """``B ε̈ + Ḃ ε̇``."""

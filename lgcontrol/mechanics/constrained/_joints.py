@@ -13,7 +13,18 @@ import numpy as np
 from ...codegen import Value, check_shape
 from ...systems import check_name
 from .._fields import read_only, unit_vector
-from ._basic import CD, DP1, DP2, GROUND, BasicConstraint, D, Drive, FreeConstraint, Frames, frame_of
+from ._basic import (
+    CD,
+    DP1,
+    DP2,
+    GROUND,
+    BasicConstraint,
+    D,
+    Drive,
+    Frames,
+    FreeConstraint,
+    frame_of,
+)
 
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
@@ -317,9 +328,7 @@ def position_drive(name: str, i: Marker, j: Marker, position: Drive) -> Mechanis
     position : callable of t, or float
         In m.
     """
-    return _joint(
-        name, [DP2("position", i.body, i.z, i.point, j.body, j.point, position)], j
-    )
+    return _joint(name, [DP2("position", i.body, i.z, i.point, j.body, j.point, position)], j)
 
 
 def _joint(name: str, rows: Iterable[Any], j: Marker) -> MechanismJoint:
