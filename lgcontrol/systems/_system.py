@@ -52,8 +52,9 @@ class System(SystemDefinition[State]):
         Output map ``(t, x, u, p) → coordinates on output``; the default is the state.
     output : LieGroup, optional
         Group of the output; needed with `h`.
-    quantities : mapping of str to callable, optional
-        Further named results ``(t, x, u, p) → column``: multipliers, powers, loads.
+    quantities : mapping of str to callable or Quantity, optional
+        Further named results ``(t, x, u, p) → column``: multipliers, powers, loads; a `Quantity`
+        where rows have names.
     invariants : callable, optional
         ``(x, p) → column`` that stays constant along motions with the nominal input: zero for
         constraints, energy, momentum.
@@ -63,8 +64,9 @@ class System(SystemDefinition[State]):
         ``(x, p) → D`` where it is known in closed form: the derivative of `project` between tangent
         spaces, shape (dim, dim); automatic if left out.
     limits : mapping of str to (float, float), optional
-        Lower and upper limits of coordinates of the state by name, such as those of joints. Nothing
-        keeps them; simulations say where they are exceeded.
+        Lower and upper limits by name, of coordinates of the state, such as those of joints, and
+        of entries of quantities. `trim` keeps them, bounds of a problem may name them; nothing
+        else does, and simulations say where they are exceeded.
     derivatives : callable, optional
         ``(t, x, u, p) → Df, Bf`` where they are known in closed form: ``∂f(x exp d)/∂d`` at d = 0,
         shape (dim, dim), and ``∂f/∂u``, shape (dim, n_inputs). If left out they follow from the
