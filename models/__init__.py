@@ -4,10 +4,20 @@ Each is a function that returns a `lgcontrol.System`, in a file of its own: read
 other numbers, or copy it and change what you like. Where the model is an arm, ``NAME_tree`` returns
 its `lgcontrol.Multibody`, which controllers and inverse kinematics take. ``NAME_mechanism`` returns
 a `lgcontrol.mechanics.constrained.Mechanism`: bodies and joints in absolute coordinates.
+its `lgcontrol.Multibody`, which controllers and inverse kinematics take; where its joints have
+springs, its `lgcontrol.mechanics.SeriesElastic`.
 """
 
 from ._delta_robot import delta_robot as delta_robot
 from ._delta_robot import delta_robot_tree as delta_robot_tree
+from ._elastic_panda import elastic_panda as elastic_panda
+from ._elastic_panda import elastic_panda_tree as elastic_panda_tree
+from ._elastic_planar_arm import elastic_planar_arm as elastic_planar_arm
+from ._elastic_planar_arm import elastic_planar_arm_tree as elastic_planar_arm_tree
+from ._elastic_space_arm import elastic_space_arm as elastic_space_arm
+from ._elastic_space_arm import elastic_space_arm_tree as elastic_space_arm_tree
+from ._elastic_ur5 import elastic_ur5 as elastic_ur5
+from ._elastic_ur5 import elastic_ur5_tree as elastic_ur5_tree
 from ._free_box import free_box as free_box
 from ._heavy_top import heavy_top as heavy_top
 from ._kissel_mechanisms import double_pendulum_mechanism as double_pendulum_mechanism
@@ -45,3 +55,7 @@ from ._underwater_vehicle_arm import underwater_vehicle_arm as underwater_vehicl
 from ._underwater_vehicle_arm import underwater_vehicle_arm_tree as underwater_vehicle_arm_tree
 from ._ur5 import ur5 as ur5
 from ._ur5 import ur5_tree as ur5_tree
+from ._variable_stiffness_joint import variable_stiffness_joint as variable_stiffness_joint
+from ._variable_stiffness_joint import (
+    variable_stiffness_joint_tree as variable_stiffness_joint_tree,
+)

@@ -9,6 +9,11 @@ from ._consistency import chi_squared_band as chi_squared_band
 from ._consistency import nees as nees
 from ._driven import SensorDriven as SensorDriven
 from ._ekf import EKF as EKF
+from ._estimates import Estimates as Estimates
+from ._factor_graph import FactorGraph as FactorGraph
+from ._factor_graph import Factors as Factors
+from ._factor_graph import GraphSolution as GraphSolution
+from ._factor_graph import Variables as Variables
 from ._filter import Filter as Filter
 from ._inertial import inertial_navigation as inertial_navigation
 from ._inertial import odometry as odometry
@@ -28,6 +33,7 @@ from ._measurements import magnetometer as magnetometer
 from ._measurements import relative_pose as relative_pose
 from ._measurements import wheel_odometry as wheel_odometry
 from ._measurements import zero_velocity as zero_velocity
+from ._pose_graph import pose_graph as pose_graph
 from ._result import EstimationResult as EstimationResult
 from ._status import PredictStatus as PredictStatus
 from ._status import UpdateStatus as UpdateStatus

@@ -135,19 +135,22 @@ static void soften(lg_mpc *m, lg_problem *q)
   lay_out(&s, q->work, q->horizon);
   memcpy(q->x, m->from_x, sizeof m->from_x);
   memcpy(q->u, m->from_u, sizeof m->from_u);
+  s.x0 = q->x;
   expand(q, &s);
   for (int64_t i = 0; i < q->horizon * NZ; i++)
     if (isfinite(s.g[i])) most = fmax(most, fabs(s.g[i]));
   for (int i = 0; i < NX; i++)
     if (isfinite(s.g_end[i])) most = fmax(most, fabs(s.g_end[i]));
   for (int j = 0; j < NS; j++)
-    m->soft_weight[j] = isfinite(lg_weight[j]) ? lg_weight[j] : first_price * (1 + most);
+    m->soft_weight[j] = isfinite(lg_weight[j]) ? q->weight[j] : first_price * (1 + most);
   q->weight = m->soft_weight;
 }
 
 static void prepare(lg_mpc *m, lg_problem *q, double t)
 {
   attach(m, q);
+  soft_weights(m, m->soft_weight);
+  q->weight = m->soft_weight;
   for (int k = 0; k <= LG_MPC_N; k++) m->t[k] = t + LG_MPC_DT * k;
 }
 
@@ -312,6 +315,7 @@ int lg_mpc_init(lg_mpc *m)
   memcpy(m->x_ref, lg_x_ref, sizeof m->x_ref);
   memcpy(m->u_ref, lg_u_ref, sizeof m->u_ref);
   memcpy(m->P, lg_P, sizeof m->P);
+  memcpy(m->arrival, lg_arrival_weight, sizeof m->arrival);
   memcpy(m->p, lg_p, sizeof m->p);
   return lg_work(LG_MPC_N) <= LG_MPC_WORK ? LG_MPC_OK : LG_MPC_UNSOLVED;
 }

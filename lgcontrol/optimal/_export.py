@@ -30,6 +30,7 @@ from ._guess import STARTS
 from ._interior_point import MORE, Barrier
 from ._kernel import SOURCE, START, Memory, parts_of, sizes_of, start_parts
 from ._stage_model import StageModel
+from ._statement import ALONG
 from ._transcription import Setting
 
 CONTROLLER = Path(__file__).with_name("_controller.c")
@@ -190,7 +191,7 @@ def _fields(model: StageModel) -> dict[str, tuple[int, ...]]:
     return {
         key: shape
         for key, shape in Memory.shapes(model, 0).items()
-        if key not in ("t", "x_ref", "u_ref", "p", "P", "x", "u", "log", *_PRICES)
+        if key not in ("t", "x_ref", "u_ref", "p", "P", "arrival", "x", "u", "log", *_PRICES)
     }
 
 
@@ -274,10 +275,10 @@ enum {{
 
 typedef struct {{
   /* to write: at node k of a plan (t + k DT) the reference, with all inputs of the model; the
-   * weight on the last error, by columns; parameters */
+   * weights on the last error and on that of a free first state, by columns; parameters */
   double x_ref[LG_MPC_N + 1][LG_MPC_NX];
   double u_ref[LG_MPC_N + 1][LG_MPC_NI];
-  double P[LG_MPC_NE * LG_MPC_NE];
+  double P[LG_MPC_NE * LG_MPC_NE], arrival[LG_MPC_NE * LG_MPC_NE];
   double p[{max(1, len(names))}];
   /* to read: the plan, and what was found of it */
   double t[LG_MPC_N + 1];
@@ -351,15 +352,20 @@ def _constants(model: StageModel, loop: ExportSetting, curved: bool) -> str:
         c_table("double", "lg_u_ref", setting.u_ref),
         c_table("double", "lg_p", setting.p),
         c_table("double", "lg_P", setting.terminal.T),
+        c_table("double", "lg_arrival_weight", setting.arrival),
         "static void attach(lg_mpc *m, lg_problem *q)\n{",
         "  memset(q, 0, sizeof *q);",
         f"  q->horizon = LG_MPC_N, q->dt = LG_MPC_DT, q->curved = {int(curved)};",
         *(f"  q->{key} = lg_{key};" for key in constants),
         *(f"  q->{key} = m->{key}[0];" for key in ("x_ref", "u_ref", "x", "u")),
-        *(f"  q->{key} = m->{key};" for key in ("t", "p", "P", "log", "work", *_fields(model))),
+        *(
+            f"  q->{key} = m->{key};"
+            for key in ("t", "p", "P", "arrival", "log", "work", *_fields(model))
+        ),
         *(f"  q->{key} = m->prices.{key};" for key in _PRICES),
         "}\n",
         _input_limits(model),
+        _soft_weights(model),
     ]
     return "#include <string.h>\n" + "\n".join(text)
 
@@ -371,7 +377,7 @@ def _input_limits(model: StageModel) -> str:
     for bound in problem.bounds:
         if (
             bound.soft is not None
-            or bound.at == "terminal"
+            or bound.at not in ALONG
             or bound.of not in problem.system.input_names
         ):
             continue
@@ -385,6 +391,19 @@ def _input_limits(model: StageModel) -> str:
                 lines.append(f"  {side}[{i}] = {pick}({side}[{i}], {text});")
     head = "static void input_limits(const lg_mpc *m, double *low, double *high)"
     copy = "  for (int i = 0; i < NV; i++) low[i] = lg_lower[i], high[i] = lg_upper[i];"
+    return "\n".join([head, "{", "  (void)m;", copy, *lines, "}", ""])
+
+
+def _soft_weights(model: StageModel) -> str:
+    """C function of the prices of soft sides, some of which are parameters."""
+    rows, dt = model.transcription.rows, c_number(float(model.problem.dt))
+    lines = [
+        f"  weight[{j}] = m->p[{rows.parameter[row]}] * {dt};"
+        for j, row in enumerate(model.sides.row.tolist())
+        if rows.parameter[row] >= 0
+    ]
+    head = "static void soft_weights(const lg_mpc *m, double *weight)"
+    copy = "  for (int j = 0; j < NS; j++) weight[j] = lg_weight[j];"
     return "\n".join([head, "{", "  (void)m;", copy, *lines, "}", ""])
 
 

@@ -25,6 +25,8 @@ class Given:
 
     def __init__(self, problem: OptimalControlProblem) -> None:
         self.problem = problem
+        if not isinstance(problem.terminal, str):
+            self._fixed_terminal = problem.weight("terminal").split()[0]
         self._terminal: tuple[Any, np.ndarray, np.ndarray] | None = None
         self._last: tuple[Any, np.ndarray, float, Setting] | None = None
         self._needs_time = depends_on_time(problem.system)
@@ -34,8 +36,9 @@ class Given:
         times: np.ndarray,
         reference: Any = None,
         p: Mapping[str, float] | ArrayLike | None = None,
+        arrival: ArrayLike | None = None,
     ) -> Setting:
-        """Reference, parameters and terminal weight for the times of the nodes.
+        """Reference, parameters and weights of the ends for the times of the nodes.
 
         Parameters
         ----------
@@ -44,6 +47,8 @@ class Given:
             That of the problem if left out.
         p : mapping or array_like, optional
             Parameters of the system and of the problem; nominal if left out.
+        arrival : array_like, shape (n, n), optional
+            Weight on the error of the first state; that of the problem if left out.
 
         Returns
         -------
@@ -52,6 +57,8 @@ class Given:
         problem = self.problem
         reference = problem.reference if reference is None else reference
         values = problem.parameter_values(p)
+        if arrival is not None:
+            return self.setting(times, reference, p)._replace(arrival=self._arrival(arrival))
         if isinstance(reference, list):
             reference = check_shape("the reference's state", reference, (None,), batch=True)
         # Only an array of the caller's may have changed since; it is compared by its numbers.
@@ -72,24 +79,33 @@ class Given:
         own = values[: problem.system.n_parameters]
         x_ref, u_ref = sample_reference(problem.system, reference, times, own)
         weight = self._terminal_weight(reference, x_ref[-1], u_ref[-1], times[-1], values)
-        found = Setting(x_ref, u_ref, values, weight)
+        found = Setting(x_ref, u_ref, values, weight, problem.arrival)
         if is_still:
             kept = reference.copy() if isinstance(reference, np.ndarray) else reference
             self._last = (kept, values.copy(), start, found)
         return found
 
+    def _arrival(self, weight: ArrayLike) -> np.ndarray:
+        problem, n = self.problem, self.problem.system.n_errors
+        if not len(problem.free_start):
+            raise ValueError("arrival weighs what is free of the first state: give start='free'")
+        given = check_shape("arrival", weight, (n, n))
+        return (given + given.T) / 2
+
     def _terminal_weight(
         self, reference: Any, x_ref: np.ndarray, u_ref: np.ndarray, t: float, p: np.ndarray
     ) -> np.ndarray:
         """That of the problem; a Riccati solution is kept until there is another reference."""
-        if not isinstance(self.problem.terminal, str):
-            return self.problem.terminal
-        own = p[: self.problem.system.n_parameters]
+        problem = self.problem
+        if not isinstance(problem.terminal, str):
+            return self._fixed_terminal
+        varying = [problem.parameter_names.index(name) for name in problem.weights]
+        own = np.concatenate([p[: problem.system.n_parameters], p[varying]])
         end = np.concatenate([own, x_ref, u_ref])
         kept = self._terminal
         if kept is not None and kept[0] is reference:  # as it moves on the weight stays
             end = end if not np.array_equal(kept[1][: len(own)], own) else kept[1]
         if kept is None or not np.array_equal(kept[1], end):
-            weight = cost_to_go(self.problem, x_ref, u_ref, t, p)
+            weight = cost_to_go(problem, x_ref, u_ref, t, p)
             self._terminal = kept = (reference, end, weight)
         return kept[2]

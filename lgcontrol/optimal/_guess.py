@@ -133,7 +133,7 @@ def _best_start(
     costs = []
     for nodes in starts:
         values = transcription.values(nodes, setting)
-        cost = values.cost + transcription.penalty(values, transcription.rows.soft)
+        cost = values.cost + transcription.penalty(values, transcription.rows.weights(setting.p))
         costs.append(np.inf if transcription.not_finite(values) else cost)
     return starts[int(np.argmin(np.nan_to_num(costs, nan=np.inf)))]
 

@@ -3,10 +3,12 @@
  * Before this text stand the sizes
  *   NX NQ NU NV NP   error coordinates, state coordinates, inputs, controls, parameters
  *   NR NS NE         rows, one-sided rows, equalities
+ *   NF               error coordinates of the first state that are free
  *   NW NWE           entries of the weights along the horizon and at its end
- * the positions of the controls, and the functions of a stage, which work on all stages at once:
+ * the positions of the controls and of what is free, and the functions of a stage, which work on
+ * all stages at once:
  *   lg_stage lg_values lg_curvature   (items, ..., scratch)
- *   lg_roll lg_retract lg_error lg_end lg_end_values lg_end_curvature   one at a time
+ *   lg_roll lg_retract lg_error lg_end lg_end_values lg_end_curvature lg_arrival   one at a time
  * Matrices are stored by columns, stages one after the other. Nothing is allocated and nothing is
  * kept between calls: all memory is the caller's. */
 #include <math.h>
@@ -43,7 +45,7 @@ enum { PATIENCE = 3, MOST_IDLE = 30, RESOLVING = 8, MORE = 4 };
 typedef struct {
   /* what is to be solved */
   int64_t horizon;
-  const double *t, *x_ref, *u_ref, *p, *w, *w_end, *P, *lower, *upper;
+  const double *t, *x_ref, *u_ref, *p, *w, *w_end, *P, *arrival, *lower, *upper;
   const int64_t *row, *equal;
   const double *sign, *limit, *weight, *active, *target, *equal_active;
   double dt;
@@ -70,6 +72,8 @@ typedef struct {
   double *k, *K, *eps, *du, *d_rows, *ds, *de;
   double *x, *u, *slack, *excess, *t_gap, *t_rows, *t_cost, *start, *x_end;
   double *scratch;
+  const double *x0; /* the given start */
+  double first[NX], first_H[NX * NX]; /* step of the first state; of the cost to arrive there */
   double mu, damping, merit_weight, inner;
   int waiting, curved, feasible;
 } lg_state;
@@ -145,6 +149,19 @@ static double clip(double v, double low, double high) { return fmin(fmax(v, low)
 
 /* ---- evaluation -------------------------------------------------------------------------------*/
 
+/* What the first state costs for not being the given start, to second order. */
+static double arrival_cost(const lg_problem *q, lg_state *s, const double *x, double *g, double *H)
+{
+#if NF > 0
+  double cost;
+  lg_arrival(x, s->x0, q->arrival, &cost, g, H, s->scratch);
+  return cost;
+#else
+  (void)q, (void)s, (void)x, (void)g, (void)H;
+  return 0;
+#endif
+}
+
 static double expand(const lg_problem *q, lg_state *s)
 {
   const int64_t N = q->horizon;
@@ -154,7 +171,15 @@ static double expand(const lg_problem *q, lg_state *s)
          s->cost + N, s->rows + N * NR, s->g_end, s->H_end, s->G_end, s->scratch);
   double cost = 0;
   for (int64_t k = 0; k < N; k++) cost += s->cost[k];
-  return cost + s->cost[N];
+  cost += s->cost[N];
+  if (NF > 0) {
+    double g[NX];
+    cost += arrival_cost(q, s, q->x, g, s->first_H);
+    for (int i = 0; i < NX; i++) s->g[i] += g[i];
+    for (int j = 0; j < NX; j++)
+      for (int i = 0; i < NX; i++) s->H[i + j * NZ] += s->first_H[i + j * NX];
+  }
+  return cost;
 }
 
 static double at_end(const lg_problem *q, const double *x, double *rows, double *scratch)
@@ -231,6 +256,7 @@ static void conditions(lg_problem *q, lg_state *s)
     }
     for (int i = 0; i < NX; i++) price[i] = before[i];
   }
+  for (int i = 0; i < NF; i++) stationarity = largest(price + lg_free[i], 1, stationarity);
   for (int64_t k = 0; k <= N; k++)
     for (int j = 0; j < NS; j++) {
       const int64_t i = k * NS + j;
@@ -317,7 +343,24 @@ LG_INLINE void product(int rows, int inner, int columns, const lg_v *L, const do
   }
 }
 
-/* Backward sweep; 0 if a stage is concave in its controls. */
+/* L Lᵀ = M for a matrix whose columns are some doubles apart; 0 unless it is positive definite. */
+LG_INLINE int factor(int size, const double *M, int apart, double *L)
+{
+  for (int j = 0; j < size; j++) {
+    double pivot = M[j * (apart + 1)];
+    for (int l = 0; l < j; l++) pivot -= L[j + l * size] * L[j + l * size];
+    if (!(pivot > 0) || !isfinite(pivot)) return 0;
+    L[j + j * size] = sqrt(pivot);
+    for (int i = j + 1; i < size; i++) {
+      double sum = M[i + j * apart];
+      for (int l = 0; l < j; l++) sum -= L[i + l * size] * L[j + l * size];
+      L[i + j * size] = sum / L[j + j * size];
+    }
+  }
+  return 1;
+}
+
+/* Backward sweep; 0 if a stage is concave in its controls, or the cost to go in the free start. */
 static int riccati(const lg_problem *q, lg_state *s, const double *H_all,
                            const double *H_end)
 {
@@ -378,17 +421,7 @@ static int riccati(const lg_problem *q, lg_state *s, const double *H_all,
     }
     /* L Lᵀ = M_uu; the right sides are M_ux and g_u */
     double L[NV * NV], Y[NV * (NX + 1)];
-    for (int j = 0; j < NV; j++) {
-      double pivot = M[(NX + j) * (ZP + 1)];
-      for (int l = 0; l < j; l++) pivot -= L[j + l * NV] * L[j + l * NV];
-      if (!(pivot > 0) || !isfinite(pivot)) return 0;
-      L[j + j * NV] = sqrt(pivot);
-      for (int i = j + 1; i < NV; i++) {
-        double sum = M[NX + i + (NX + j) * ZP];
-        for (int l = 0; l < j; l++) sum -= L[i + l * NV] * L[j + l * NV];
-        L[i + j * NV] = sum / L[j + j * NV];
-      }
-    }
+    if (!factor(NV, M + NX * (ZP + 1), ZP, L)) return 0;
     for (int j = 0; j <= NX; j++) {
       double *y = Y + j * NV;
       for (int i = 0; i < NV; i++) {
@@ -421,6 +454,25 @@ static int riccati(const lg_problem *q, lg_state *s, const double *H_all,
       }
     }
   }
+  for (int i = 0; i < NX; i++) s->first[i] = 0;
+#if NF > 0
+  double M[NF * NF], L[NF * NF], y[NF];
+  for (int j = 0; j < NF; j++) {
+    for (int i = 0; i < NF; i++) M[i + j * NF] = P[lg_free[i] + lg_free[j] * XP];
+    M[j * (NF + 1)] += s->damping;
+  }
+  if (!factor(NF, M, NF, L)) return 0;
+  for (int i = 0; i < NF; i++) {
+    y[i] = p[lg_free[i]];
+    for (int l = 0; l < i; l++) y[i] -= L[i + l * NF] * y[l];
+    y[i] /= L[i * (NF + 1)];
+  }
+  for (int i = NF - 1; i >= 0; i--) {
+    for (int l = i + 1; l < NF; l++) y[i] -= L[l + i * NF] * y[l];
+    y[i] /= L[i * (NF + 1)];
+    s->first[lg_free[i]] = -y[i];
+  }
+#endif
   return 1;
 }
 
@@ -475,7 +527,7 @@ static double direction(const lg_problem *q, lg_state *s)
 {
   const int64_t N = q->horizon;
   double slope = 0;
-  for (int i = 0; i < NX; i++) s->eps[i] = 0;
+  for (int i = 0; i < NX; i++) s->eps[i] = s->first[i];
   for (int64_t k = 0; k < N; k++) {
     const double *A = s->A + k * NX * NX, *B = s->B + k * NX * NV, *G = s->G + k * NR * NZ;
     const double *K = s->K + k * NV * NX, *e = s->eps + k * NX;
@@ -549,8 +601,12 @@ static double trial(const lg_problem *q, lg_state *s, double step)
   const int64_t N = q->horizon;
   double cost = 0, dev[NX];
   for (int64_t i = 0; i < N * NU; i++) s->u[i] = q->u[i];
-  for (int i = 0; i < NQ; i++) s->x[i] = q->x[i];
-  for (int i = 0; i < NX; i++) dev[i] = 0;
+  for (int i = 0; i < NX; i++) dev[i] = step * s->first[i];
+  if (NF > 0) {
+    lg_retract(q->x, dev, q->p, s->x, s->scratch);
+  } else {
+    for (int i = 0; i < NQ; i++) s->x[i] = q->x[i];
+  }
   for (int64_t k = 0; k < N; k++) {
     double *u = s->u + k * NU;
     for (int i = 0; i < NV; i++) {
@@ -585,6 +641,10 @@ static double trial(const lg_problem *q, lg_state *s, double step)
     for (int64_t k = 0; k < N; k++) cost += s->t_cost[k];
   }
   cost += at_end(q, s->x + N * NQ, s->t_rows + N * NR, s->scratch);
+  if (NF > 0) {
+    double g[NX], H[NX * NX];
+    cost += arrival_cost(q, s, s->x, g, H);
+  }
   for (int64_t k = 0; k <= N; k++)
     for (int j = 0; j < NS; j++) {
       const int64_t i = k * NS + j;
@@ -651,6 +711,8 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
                    s->prices, s->row_prices, s->lagrangian, s->scratch);
       lg_end_curvature(q->t + N, q->x + N * NQ, q->u_ref + N * NU, q->x_ref + N * NQ, q->p,
                        q->w_end, q->P, s->row_prices + N * NR, s->lagrangian_end, s->scratch);
+      for (int j = 0; j < NX && NF > 0; j++)
+        for (int i = 0; i < NX; i++) s->lagrangian[i + j * NZ] += s->first_H[i + j * NX];
       has_curvature = 1;
     }
 #endif
@@ -704,14 +766,30 @@ static void shift(lg_problem *q, lg_state *s)
   for (int i = 0; i < NQ; i++) q->x[N * NQ + i] = s->x_end[i];
 }
 
+/* To x the start as it is given, where it is free as x is. */
+static void first_state(const lg_problem *q, lg_state *s, const double *x0, double *x)
+{
+#if NF > 0
+  double off[NX], move[NX] = {0}, wanted[NQ];
+  for (int i = 0; i < NQ; i++) wanted[i] = x[i];
+  lg_error(wanted, x0, off, s->scratch);
+  for (int i = 0; i < NF; i++) move[lg_free[i]] = off[lg_free[i]];
+  lg_retract(x0, move, q->p, x, s->scratch);
+#else
+  (void)q, (void)s;
+  for (int i = 0; i < NQ; i++) x[i] = x0[i];
+#endif
+}
+
 /* The motion from x0 under the inputs, with the gains' feedback about the plan if there is one. */
 static int roll_out(lg_problem *q, lg_state *s, const double *x0, int feedback, double share)
 {
   const int64_t N = q->horizon;
   double dev[NX], cost;
-  for (int i = 0; i < NQ; i++) s->x[i] = x0[i];
+  for (int i = 0; i < NQ; i++) s->x[i] = q->x[i];
+  first_state(q, s, x0, s->x);
   if (feedback) {
-    lg_error(x0, q->x, dev, s->scratch);
+    lg_error(s->x, q->x, dev, s->scratch);
   } else {
     for (int i = 0; i < NX; i++) dev[i] = 0;
   }
@@ -824,7 +902,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
   lg_state s;
   lay_out(&s, q->work, q->horizon);
   const int real_time = q->mode == LG_REAL_TIME, warm = real_time && q->resume == LG_WARM;
-  s.mu = q->mu_first, s.damping = 0, s.merit_weight = 0, s.waiting = 0;
+  s.x0 = x0, s.mu = q->mu_first, s.damping = 0, s.merit_weight = 0, s.waiting = 0;
   s.curved = LG_CURVED && q->curved, s.feasible = q->mode != LG_FREE_STATES;
   q->iterations = 0;
   if (q->resume == LG_RESUME) {
@@ -838,7 +916,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     if (s.feasible) {
       if (!roll_out(q, &s, x0, 1, share)) return end(q, &s, LG_NOT_FINITE);
     } else {
-      for (int i = 0; i < NQ; i++) q->x[i] = x0[i];
+      first_state(q, &s, x0, q->x);
     }
     begin(q, &s, share, warm);
   }

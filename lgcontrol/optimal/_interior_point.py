@@ -100,10 +100,13 @@ class Sweep(NamedTuple):
     ----------
     k, K : ndarray
         Shapes (N, m), (N, m, n).
+    first : ndarray, shape (n,)
+        Step of the first state.
     """
 
     k: np.ndarray
     K: np.ndarray
+    first: np.ndarray
 
 
 class Residuals(NamedTuple):
@@ -154,7 +157,9 @@ class InteriorPoint:
     model : StageModel
     setting : Setting
     nodes : Nodes
-        The start; inputs are moved inside of their bounds.
+        Where the search begins; inputs are moved inside of their bounds.
+    x0 : ndarray, shape (nq,)
+        The given start; what is free of it is taken from the first node.
     mu : float
         First weight of the barrier.
     is_feasible : bool
@@ -162,8 +167,6 @@ class InteriorPoint:
         by tangent vectors of their own and gaps close along the way (multiple shooting).
     curved : bool
         Whether second derivatives of dynamics and cost are used.
-    x0 : ndarray, shape (nq,), optional
-        Where the motion starts, if not at the first node.
     K : ndarray, shape (N, m, n), optional
         Gains of the feedback that leads it along the nodes.
     before : Point, optional
@@ -175,25 +178,27 @@ class InteriorPoint:
         model: StageModel,
         setting: Setting,
         nodes: Nodes,
+        x0: np.ndarray,
         mu: float,
         *,
         is_feasible: bool,
         curved: bool = True,
-        x0: np.ndarray | None = None,
         K: np.ndarray | None = None,
         before: Point | None = None,
     ) -> None:
         self.model, self.setting, self.t, self.mu = model, setting, nodes.t, mu
+        self.x0 = x0
         self.is_feasible = is_feasible
         self.curved = curved and model.curvature is not None
         self.waiting = 0  # iterations until the curvature is tried again
         self.damping = 0.0
         self.weight = 0.0  # on violations in the merit
         share = INSIDE if before is None else min(INSIDE, mu)
+        first = model.first_state(x0, nodes.x[0], setting.p)
         if is_feasible:
-            x, u = self._roll_out(nodes.x[0] if x0 is None else x0, nodes, K, share)
+            x, u = self._roll_out(first, nodes, K, share)
         else:
-            x, u = nodes.x.copy(), inside(nodes.u, model)
+            x, u = np.vstack([first, nodes.x[1:]]), inside(nodes.u, model)
         self.expansion: Expansion
         self.prices: np.ndarray  # of the dynamics, (N, n)
         self.row_prices: np.ndarray
@@ -301,8 +306,13 @@ class InteriorPoint:
     def expand(self) -> Residuals:
         """Evaluate the problem about the iterate; how far it is from optimal."""
         model, point = self.model, self.point
-        self.expansion = at = model.expand(self._nodes(point), self.setting)
-        n = model.n
+        at = model.expand(self._nodes(point), self.setting)
+        if len(model.free):
+            first = model.arrival(point.x[0], self.x0, self.setting.arrival)
+            at = at._replace(cost=at.cost + float(first.cost))
+            at.g[0, : model.n] += first.g
+            at.H[0, : model.n, : model.n] += first.H
+        self.expansion, n = at, model.n
         rho, missed = self._violations(point, at.rows)
         self.row_prices = self._row_prices(point, missed)
         along = at.g + np.einsum("kri,kr->ki", at.G, self.row_prices[:-1])
@@ -313,6 +323,7 @@ class InteriorPoint:
             prices[k - 1] = along[k, :n] + at.A[k].T @ prices[k]
         self.prices = prices
         by_u = along[:, n:] + np.einsum("kij,ki->kj", at.B, prices) - point.below + point.above
+        by_first = (along[0, :n] + at.A[0].T @ prices[0])[model.free]
         scale = 1.0 + max(np.abs(at.g).max(), np.abs(at.g_end).max())
         v = point.u[:, model.controls]
         products = [point.below * _finite(v - model.lower), point.above * _finite(model.upper - v)]
@@ -326,7 +337,7 @@ class InteriorPoint:
             0.0,
         )
         found = Residuals(
-            float(max(np.abs(by_u).max(), np.abs(unpriced).max(initial=0.0)) / scale),
+            float(max(np.abs(v).max(initial=0.0) for v in (by_u, by_first, unpriced)) / scale),
             float(max(np.abs(at.gaps).max(initial=0.0), np.abs(rho).max(initial=0.0))),
             float(max(p.max(initial=0.0) for p in products) / scale),
         )
@@ -408,6 +419,8 @@ class InteriorPoint:
             H, H_end = model.hessians(
                 self._nodes(point), self.setting, self.prices, self.row_prices
             )
+            if len(model.free):
+                H[0, :n, :n] += model.arrival(point.x[0], self.x0, self.setting.arrival).H
         rows = len(model.transcription.rows.names)
         weight, price = np.zeros((len(point.x), rows)), np.zeros((len(point.x), rows))
         np.add.at(weight.T, sides.row, terms.sigma.T)
@@ -434,9 +447,8 @@ class InteriorPoint:
             g[n:] += -mu / s_l[k] + mu / s_u[k]
             own = M[n:, n:] + np.diag(point.below[k] / s_l[k] + point.above[k] / s_u[k])
             own += self.damping * np.eye(m)
-            try:
-                L = np.linalg.cholesky(own)
-            except np.linalg.LinAlgError:
+            L = _factor(own)
+            if L is None:
                 self._make_convex()
                 return None
             # P = M_xx − Yᵀ Y and p = g_x − Yᵀ y with L Y = M_ux, L y = g_u
@@ -444,7 +456,13 @@ class InteriorPoint:
             k_all[k], K_all[k] = -np.linalg.solve(L.T, y), -np.linalg.solve(L.T, Y)
             p = g[:n] - Y.T @ y
             P = (M[:n, :n] + M[:n, :n].T) / 2 - Y.T @ Y
-        return Sweep(k_all, K_all)
+        first, free = np.zeros(n), model.free
+        L = _factor(P[np.ix_(free, free)] + self.damping * np.eye(len(free)))
+        if L is None:
+            self._make_convex()
+            return None
+        first[free] = -np.linalg.solve(L.T, np.linalg.solve(L, p[free]))
+        return Sweep(k_all, K_all, first)
 
     def _search(self, sweep: Sweep, terms: _Terms) -> tuple[Point | None, float]:
         """The longest halved step that lowers the merit enough."""
@@ -453,6 +471,7 @@ class InteriorPoint:
         v = point.u[:, model.controls]
         # The step of the linear model, for the slope of the merit and the change of the slacks.
         eps, du = np.zeros((len(point.x), n)), np.empty_like(v)
+        eps[0] = sweep.first
         for k in range(len(v)):
             du[k] = sweep.k[k] + sweep.K[k] @ eps[k]
             eps[k + 1] = at.gaps[k] + at.A[k] @ eps[k] + at.B[k] @ du[k]
@@ -518,10 +537,12 @@ class InteriorPoint:
         v = point.u[:, controls]
         low = v - TO_BOUNDARY * (v - model.lower)
         high = v + TO_BOUNDARY * (model.upper - v)
-        u = point.u.copy()
+        u, first = point.u.copy(), point.x[0]
+        if len(model.free):
+            first = np.asarray(model.retract(first, step * sweep.first, self.setting.p))
         if self.is_feasible:
-            states, cost, all_rows = [point.x[0]], 0.0, []
-            gap = np.zeros(model.n)
+            states, cost, all_rows = [first], 0.0, []
+            gap = step * sweep.first
             for k in range(len(v)):
                 own = v[k] + step * sweep.k[k] + sweep.K[k] @ gap
                 u[k, controls] = np.clip(own, low[k], high[k])
@@ -536,8 +557,11 @@ class InteriorPoint:
             x = np.array(states)
         else:
             u[:, controls] = np.clip(v + step * du, low, high)
-            x = model.retract(point.x, step * eps, self.setting.p)
+            x = np.vstack([first, model.retract(point.x[1:], step * eps[1:], self.setting.p)])
             found = model.transcription.values(Nodes(self.t, x, u), self.setting)
+        if len(model.free):
+            arrived = model.arrival(first, self.x0, self.setting.arrival)
+            found = found._replace(cost=found.cost + float(arrived.cost))
         if not np.isfinite(found.cost):
             return None
         sides = model.sides
@@ -638,6 +662,14 @@ def resolved(h: np.ndarray, weight: np.ndarray, mu: float) -> tuple[np.ndarray, 
         e, s = v + over, v + under
         v = v - (weight * (1.0 + e) - mu / e - mu / s) / (weight + mu / e**2 + mu / s**2)
     return v + over, v + under
+
+
+def _factor(matrix: np.ndarray) -> np.ndarray | None:
+    """Lower triangle L with ``L Lᵀ`` the matrix; None unless that is positive definite."""
+    try:
+        return np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return None
 
 
 def _finite(distance: np.ndarray, otherwise: float = 0.0) -> np.ndarray:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, NamedTuple, get_args
@@ -324,6 +325,7 @@ class InteriorPointSolver:
         reference: Any = None,
         t0: float = 0.0,
         p: Mapping[str, float] | ArrayLike | None = None,
+        arrival: ArrayLike | None = None,
         tolerance: float = 1e-6,
         max_iterations: int = 200,
         time_limit: float = np.inf,
@@ -348,6 +350,8 @@ class InteriorPointSolver:
             Time of the start, s.
         p : mapping or array_like, optional
             Parameters of the system and of the problem, by name or all of them.
+        arrival : array_like, shape (n, n), optional
+            Weight on the error of a free first state from x0; that of the problem if left out.
         tolerance : float
             Largest optimality residual that counts as converged.
         max_iterations : int
@@ -365,8 +369,7 @@ class InteriorPointSolver:
         x0 = check_state(problem.system, "x0", x0)
         times = problem.times(float(check_shape("t0", t0, ())))
         reference = problem.reference if reference is None else reference
-        assert self._given is not None
-        setting = self._given.setting(times, reference, p)
+        setting = self._setting(times, reference, p, arrival)
         nodes, gap = self._first_nodes(guess, x0, times, setting, reference)
         mode = ROLL_OUT
         if self.shooting != "rollout" and not (gap <= MOTION):
@@ -403,7 +406,7 @@ class InteriorPointSolver:
             gap = memory.choose_start(x0, which)
             return Nodes(times, memory.arrays["x"].copy(), memory.arrays["u"].copy()), gap
         nodes = make_guess(self.transcription, guess, x0, times, setting, reference)
-        nodes.x[0] = x0
+        nodes.x[0] = self.model.first_state(x0, nodes.x[0], setting.p)
         gaps = self.transcription.values(nodes, setting).gaps
         return nodes, float(np.abs(gaps).max(initial=0.0))
 
@@ -491,6 +494,22 @@ class InteriorPointSolver:
             return Barrier(last=last)
         return CENTRAL_BARRIER._replace(last=last)
 
+    def _setting(
+        self,
+        times: np.ndarray,
+        reference: Any,
+        p: Mapping[str, float] | ArrayLike | None,
+        arrival: ArrayLike | None,
+    ) -> Setting:
+        """What a solve is given; prices of soft rows that are parameters go to the rows."""
+        assert self._given is not None
+        setting = self._given.setting(times, reference, p, arrival)
+        rows, sides = self.transcription.rows, self.model.sides
+        if (rows.parameter >= 0).any():
+            weight = rows.weights(setting.p)[sides.row] * self.problem.dt
+            self._take(sides._replace(weight=weight))
+        return setting
+
     @contextmanager
     def _softened(self, nodes: Nodes, setting: Setting) -> Iterator[None]:
         """Hard rows at a price that is above what the cost gains from an excess near the nodes."""
@@ -512,13 +531,18 @@ class InteriorPointSolver:
 
     def _excess(self, run: _Run) -> float:
         """Sum of what one-sided hard rows are exceeded by; infinite where a run led nowhere."""
-        sides = self.model.sides
-        hard = np.unique(sides.row[np.isinf(self.transcription.rows.soft[sides.row])])
+        hard = self._hard_rows
         if not len(hard):
             return 0.0
         if run.status == NOT_FINITE:
             return np.inf
         return float(self.transcription.rows.excess(run.rows)[:, hard].sum())
+
+    @cached_property
+    def _hard_rows(self) -> np.ndarray:
+        """Rows with one-sided hard limits."""
+        row = self.model.sides.row
+        return np.unique(row[np.isinf(self.transcription.rows.soft[row])])
 
     def _run(
         self,
@@ -532,7 +556,7 @@ class InteriorPointSolver:
     ) -> _Run:
         memory = self._memory
         if memory is None:
-            point = self._starting_point(mode, nodes, setting, barrier)
+            point = self._starting_point(mode, nodes, setting, barrier, x0)
             return self._run_in_numpy(point, mode, nodes, setting, barrier, tolerance, watch)
         arrays = memory.arrays
         memory.give(setting, nodes.t)
@@ -554,12 +578,18 @@ class InteriorPointSolver:
         return _Run.of(status, memory, len(log) - 1, np.array(log))
 
     def _starting_point(
-        self, mode: int, nodes: Nodes, setting: Setting, barrier: Barrier, **given: Any
+        self,
+        mode: int,
+        nodes: Nodes,
+        setting: Setting,
+        barrier: Barrier,
+        x0: np.ndarray,
+        **given: Any,
     ) -> InteriorPoint:
         is_feasible, curved = mode != FREE_STATES, self.second_derivatives
         mu = given.pop("mu", barrier.first)
         return InteriorPoint(
-            self.model, setting, nodes, mu, is_feasible=is_feasible, curved=curved, **given
+            self.model, setting, nodes, x0, mu, is_feasible=is_feasible, curved=curved, **given
         )
 
     def _run_in_numpy(
@@ -632,6 +662,7 @@ class InteriorPointSolver:
         reference: Any = None,
         t0: float = 0.0,
         p: Mapping[str, float] | ArrayLike | None = None,
+        arrival: ArrayLike | None = None,
         iterations: int = 1,
     ) -> OptimalSolution:
         """Iterations from what was found last, moved on to t0.
@@ -642,7 +673,7 @@ class InteriorPointSolver:
         ----------
         x0 : array_like, shape (nq,)
             An element of the group.
-        reference, t0, p
+        reference, t0, p, arrival
             As for `solve`.
         iterations : int
             Four more where the last began far off, was cut short or left hard bounds exceeded, and
@@ -667,8 +698,7 @@ class InteriorPointSolver:
         started, problem = time.perf_counter(), self.problem
         x0 = np.asarray(x0, dtype=np.float64)
         times = problem.times(t0)
-        assert self._given is not None
-        setting = self._given.setting(times, reference, p)
+        setting = self._setting(times, reference, p, arrival)
         start = self._moved_on(last, times, setting)
         watch = _Watch(started, np.inf, None, iterations)
         run, is_infeasible = self._improve(x0, start, setting, watch), False
@@ -719,7 +749,7 @@ class InteriorPointSolver:
             K = None if run is None else run.K
             given = {} if run is None or not is_warm else {"before": run.point, "mu": run.mu}
             nodes = start.nodes
-            point = self._starting_point(mode, nodes, setting, barrier, x0=x0, K=K, **given)
+            point = self._starting_point(mode, nodes, setting, barrier, x0, K=K, **given)
             return self._run_in_numpy(
                 point, mode, nodes, setting, barrier, tolerance, watch, K, is_warm
             )
@@ -765,14 +795,15 @@ class InteriorPointSolver:
             self._found, self._last = nodes, run
         elif tolerance is not None:
             self._found, self._last = nodes, None
-        hard = np.isinf(rows.soft)
-        penalty, excess = 0.0, np.zeros((len(t), len(rows.names)))
-        if rows.names and not failed:
-            excess = rows.excess(run.rows)
+        penalty, violations, unknown = 0.0, (), ""
+        if rows.names:
             values = Values(0.0, np.zeros(0), run.rows)
-            penalty = self.transcription.penalty(values, rows.soft * problem.dt)
-        slack = EXCESS if tolerance is None else tolerance
-        violations = worst_violations(rows, np.where(hard & (excess > slack), excess, 0.0), t)
+            unknown = self.transcription.not_finite(values)
+        if rows.names and not failed:
+            excess, slack = rows.excess(run.rows), EXCESS if tolerance is None else tolerance
+            is_over = np.isinf(rows.soft) & (excess > slack)
+            violations = worst_violations(rows, np.where(is_over, excess, 0.0), t)
+            penalty = self.transcription.penalty(values, rows.weights(setting.p) * problem.dt)
         seconds = time.perf_counter() - watch.started
         log = tuple(
             Iteration(
@@ -794,7 +825,6 @@ class InteriorPointSolver:
         if is_infeasible and status is SolveStatus.ITERATION_LIMIT:
             status = SolveStatus.INFEASIBLE
         message = _message(status, log[-1], violations, tolerance)
-        unknown = self.transcription.not_finite(Values(0.0, np.zeros(0), run.rows))
         if unknown:  # nobody vouches for such a plan
             status, message = SolveStatus.FAILED, unknown
         solution = OptimalSolution(

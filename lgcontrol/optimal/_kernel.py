@@ -45,7 +45,8 @@ class _Problem(ctypes.Structure):
 
     _fields_ = [
         ("horizon", _INTEGER),
-        *((name, _POINTER) for name in "t x_ref u_ref p w w_end P lower upper row equal".split()),
+        *((name, _POINTER) for name in "t x_ref u_ref p w w_end P arrival".split()),
+        *((name, _POINTER) for name in "lower upper row equal".split()),
         *((name, _POINTER) for name in "sign limit weight active target equal_active".split()),
         ("dt", _NUMBER),
         *((name, _INTEGER) for name in "mode shift max_iterations curved resume".split()),
@@ -82,6 +83,8 @@ def parts_of(model: StageModel) -> list[Part]:
         Part("lg_stage", once.stage, shared),
         Part("lg_values", once.stage_values, shared),
     ]
+    if len(model.free):
+        parts.append(Part("lg_arrival", model.arrival))
     if curvature is not None and end_curvature is not None:
         parts += [
             Part("lg_end_curvature", end_curvature),
@@ -120,6 +123,7 @@ def sizes_of(model: StageModel, scratch: int, *, curved: bool = True) -> str:
         "NR": len(model.transcription.rows.names),
         "NS": len(model.sides.row),
         "NE": len(model.sides.equal),
+        "NF": len(model.free),
         "NW": len(once.path_weights),
         "NWE": len(once.end_weights),
         "LG_SCRATCH": scratch,
@@ -128,8 +132,9 @@ def sizes_of(model: StageModel, scratch: int, *, curved: bool = True) -> str:
         "LG_POLICY_STEP": "INFINITY" if problem.system.is_discrete else POLICY_STEP,
     }
     lines = [f"#define {name} {value}" for name, value in sizes.items()]
-    controls = ", ".join(map(str, model.controls.tolist()))
-    lines.append(f"static const int lg_controls[] = {{{controls}}};")
+    for name, places in (("lg_controls", model.controls), ("lg_free", [*model.free, -1])):
+        entries = ", ".join(str(int(place)) for place in places)
+        lines.append(f"static const int {name}[] = {{{entries}}};")
     return "\n".join(lines)
 
 
@@ -204,9 +209,9 @@ def _difference(model: StageModel, entries: EntryPoints) -> str | None:
     """What the kernel makes of a random start, compared with NumPy: one step of free states."""
     problem, system, N = model.problem, model.problem.system, model.problem.horizon
     rng = np.random.default_rng(0)
-    x_ref = np.repeat(system.state.identity[None], N + 1, axis=0)
+    x_ref = np.repeat(system.home[None], N + 1, axis=0)
     u_ref = np.repeat(system.nominal_input[None], N + 1, axis=0)
-    setting = Setting(x_ref, u_ref, problem.nominal_parameters, np.eye(model.n))
+    setting = Setting(x_ref, u_ref, problem.nominal_parameters, np.eye(model.n), np.eye(model.n))
     moves = 0.1 * rng.normal(size=(N + 1, model.n))
     nodes = Nodes(problem.times(), model.retract(x_ref, moves, setting.p), u_ref[:-1].copy())
     memory = Memory(model, entries, 1)
@@ -214,7 +219,8 @@ def _difference(model: StageModel, entries: EntryPoints) -> str | None:
     memory.arrays["x"][:], memory.arrays["u"][:] = nodes.x, nodes.u
     with np.errstate(all="ignore"):
         memory.run(nodes.x[0], FREE_STATES, max_iterations=0, barrier=Barrier())
-        point = InteriorPoint(model, setting, nodes, Barrier().first, is_feasible=False)
+        first, mu = nodes.x[0], Barrier().first
+        point = InteriorPoint(model, setting, nodes, first, mu, is_feasible=False)
         want = np.array([*point.expand(), point.expansion.cost])
     log = dict(zip(LOG, memory.arrays["log"][0], strict=True))
     have = np.array([log["stationarity"], log["violation"], log["complementarity"], log["cost"]])
@@ -261,6 +267,7 @@ class Memory:
         self._address = ctypes.addressof(self.about)
         self._start = self.start.ctypes.data
         self._keep = memory
+        self._held: Point | None = None  # what the arrays of the iterate say
 
     @staticmethod
     def constants(model: StageModel) -> dict[str, Any]:
@@ -280,7 +287,8 @@ class Memory:
         return {
             "t": (N + 1,), "x_ref": (N + 1, model.group.nq),
             "u_ref": (N + 1, problem.system.n_inputs),
-            "p": problem.nominal_parameters.shape, "P": (n, n), "log": (most + MORE + 1, len(LOG)),
+            "p": problem.nominal_parameters.shape, "P": (n, n), "arrival": (n, n),
+            "log": (most + MORE + 1, len(LOG)),
             **Memory.iterate_shapes(model),
         }  # fmt: skip
 
@@ -301,10 +309,13 @@ class Memory:
         iterate = self.iterate.copy()
         parts = [iterate[place].reshape(shape) for place, shape in self._places.values()]
         *point, K, rows = parts
-        return Point(*point), K.transpose(0, 2, 1), rows
+        self._held = Point(*point)
+        return self._held, K.transpose(0, 2, 1), rows
 
     def take(self, point: Point, K: np.ndarray | None) -> None:
-        """Write an iterate."""
+        """Write an iterate, unless it is what the last run left."""
+        if point is self._held:
+            return
         for name in self._places:
             if name not in ("K", "rows"):
                 self.arrays[name][:] = getattr(point, "equal" if name == "equal_price" else name)
@@ -315,6 +326,7 @@ class Memory:
         arrays = self.arrays
         arrays["t"][:], arrays["x_ref"][:], arrays["u_ref"][:] = t, setting.x_ref, setting.u_ref
         arrays["p"][:], arrays["P"][:] = setting.p, setting.terminal
+        arrays["arrival"][:] = setting.arrival
 
     def run(
         self,
@@ -329,7 +341,7 @@ class Memory:
         resume: int = FRESH,
     ) -> int:
         """Solve from what the arrays hold; returns the status."""
-        about = self.about
+        about, self._held = self.about, None
         self.start[:] = x0
         about.mode, about.shift, about.curved, about.resume = mode, shift, curved, resume
         about.max_iterations, about.tolerance = min(max_iterations, self.most), tolerance
@@ -338,5 +350,5 @@ class Memory:
 
     def choose_start(self, x0: np.ndarray, which: int) -> float:
         """Nodes of the cheapest of some starts, to the arrays; returns their largest gap."""
-        self.start[:] = x0
+        self.start[:], self._held = x0, None
         return self._entries.start(self._address, self._start, which)

@@ -93,6 +93,11 @@ class SQPSolver:
         self._found: Nodes | None = None
         self._transcription: Transcription | None = None
         if problem is not None:
+            if len(problem.free_start):
+                raise ValueError(
+                    "SQPSolver plans from a start that is given; solvers that find a free one are "
+                    "'interior_point', 'ipopt' and 'fatrop'"
+                )
             self._transcription, self._given = Transcription(problem), Given(problem)
 
     def __repr__(self) -> str:

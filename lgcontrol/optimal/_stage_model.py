@@ -84,6 +84,8 @@ class StageModel:
     sides : Sides
     lower, upper : ndarray, shape (m,)
         Bounds of the controls.
+    free : ndarray, shape (k,)
+        Error coordinates of the first state that are to be found.
     """
 
     def __init__(self, transcription: Transcription) -> None:
@@ -94,6 +96,7 @@ class StageModel:
         self.controls = transcription.controls
         self.lower, self.upper = transcription.u_lower, transcription.u_upper
         self.sides = _sides(transcription)
+        self.free = problem.free_start
         self._calls: dict[str, InPlaceCall] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -119,7 +122,7 @@ class StageModel:
         """``(t, x, u, x_next, x_ref, u_ref, p, w, dt) → after, cost, gap, rows`` of one step."""
         problem = self.problem
         values = self.transcription._functions.stage_values
-        inputs = _symbols(values)
+        inputs = symbols_of(values)
         step = problem.system.step(problem.method, problem.substeps).function
         own = inputs["p"][: problem.system.n_parameters]
         after = step(inputs["t"], inputs["x"], inputs["u"], own, inputs["dt"])
@@ -159,6 +162,28 @@ class StageModel:
         sizes = {"a": self.group.nq, "b": self.group.nq, "s": 1}
         return self._of_states("between", sizes, self.group.interpolate)
 
+    @cached_property
+    def arrival(self) -> ModelFunction:
+        """``(x, x0, P) → cost, g, H`` of ``½ eᵀ P e`` with the error e of x from x0."""
+        system = self.problem.system
+        x, x0 = (ca.SX.sym(name, self.group.nq) for name in ("x", "x0"))
+        P = ca.SX.sym("P", self.n, self.n)
+        p: Any = ca.SX(len(system.nominal_parameters), 1)
+        E, away = ca.DM(system.error_selection), self.group.minus(x, x0)
+        slope = E @ self.group.right_jacobian_inverse(away) @ system.error_basis(x, p)
+        error = E @ away
+        values: Any = [ca.dot(error, P @ error) / 2, slope.T @ P @ error, slope.T @ P @ slope]
+        results: Any = ca.cse([ca.densify(value) for value in values])
+        function = ca.Function(
+            "arrival",
+            [x, x0, P],
+            results,
+            ["x", "x0", "P"],
+            ["cost", "g", "H"],
+        )
+        shapes = {name: (self.n, self.n) for name in "PH"}
+        return ModelFunction(function, shapes=shapes | {"cost": ()})
+
     def _of_states(
         self, name: str, sizes: dict[str, int], build: Callable[..., Any]
     ) -> ModelFunction:
@@ -193,7 +218,7 @@ class StageModel:
     def _hessian(self, values: ModelFunction, name: str, *, with_controls: bool) -> Any:
         if not values.function.is_a("SXFunction"):
             return None
-        inputs = _symbols(values)
+        inputs = symbols_of(values)
         d = ca.SX.sym("d", self.n + (self.m if with_controls else 0))
         here = ca.DM.zeros(*d.shape)
         moved = dict(inputs)
@@ -329,6 +354,14 @@ class StageModel:
         found = call()
         return found.after.copy(), float(found.cost), found.gap.copy(), found.rows.copy()
 
+    def first_state(self, x0: np.ndarray, wanted: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """The start that is given, where it is free as another state is."""
+        if not len(self.free):
+            return x0
+        move = np.zeros(self.n)
+        move[self.free] = self.error(wanted, x0)[self.free]
+        return np.asarray(self.retract(x0, move, p))
+
     def end(self, nodes: Nodes, setting: Setting, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Cost and rows of a last state."""
         there = Nodes(nodes.t, x[None], nodes.u)
@@ -336,7 +369,8 @@ class StageModel:
         return float(found.cost), found.rows.copy()
 
 
-def _symbols(function: ModelFunction) -> dict[str, Any]:
+def symbols_of(function: ModelFunction) -> dict[str, Any]:
+    """Symbols for the arguments of a function, of the kind that it is made of."""
     symbol = ca.SX if function.function.is_a("SXFunction") else ca.MX
     return {
         name: symbol.sym(name, *function.function.size_in(i))

@@ -173,6 +173,7 @@ LG_EXPORT double lg_start(lg_problem *q, const double *x0, int64_t which)
   if (which & LG_REGULATORS) {
     for (int64_t i = 0; i < (N + 1) * NQ; i++) q->x[i] = q->x_ref[i];
     for (int64_t i = 0; i < N * NU; i++) q->u[i] = q->u_ref[i];
+    s.x0 = q->x;
     expand(q, &s);
   }
   for (int64_t i = 0; i < N * NU; i++) s.u[i] = q->u_ref[i];

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, get_args
 
 import casadi as ca
 import numpy as np
@@ -66,10 +66,7 @@ def error_weight(name: str, weight: Any, system: System) -> np.ndarray:
     -------
     ndarray, shape (n_errors, n_errors)
     """
-    if system.errors is None:
-        return state_weight(name, weight, system.state)
-    names = {key: slice(i, i + 1) for i, key in enumerate(system.error_names)}
-    return _assemble(name, weight, names, system.n_errors, strict=False)
+    return _assemble(name, weight, error_places(system), system.n_errors, strict=False)
 
 
 def input_weight(name: str, weight: Any, system: System) -> np.ndarray:
@@ -101,13 +98,84 @@ def input_weight(name: str, weight: Any, system: System) -> np.ndarray:
     >>> input_weight("R", 0.5, wheel)
     array([[0.5]])
     """
+    names = control_places(system)
+    return _assemble(name, weight, names, len(system.input_index("control")), strict=True)
+
+
+def error_places(system: System) -> dict[str, slice]:
+    """Where blocks and coordinates are in the error coordinates of a system."""
+    if system.errors is None:
+        return state_names(system.state)
+    return {key: slice(i, i + 1) for i, key in enumerate(system.error_names)}
+
+
+def control_places(system: System) -> dict[str, slice]:
+    """Where controls, and what comes before the dot in several names, are among the controls."""
     controls = system.input_index("control")
     names = {system.input_names[i]: slice(k, k + 1) for k, i in enumerate(controls)}
     for prefix in dict.fromkeys(name.split(".")[0] for name in names if "." in name):
         own = [k for k, name in enumerate(names) if name.startswith(f"{prefix}.")]
         if prefix not in names and own[-1] - own[0] == len(own) - 1:
             names[prefix] = slice(own[0], own[-1] + 1)
-    return _assemble(name, weight, names, len(controls), strict=True)
+    return names
+
+
+def free_errors(system: System, start: Any) -> np.ndarray:
+    """Error coordinates of the first state that are free.
+
+    Parameters
+    ----------
+    system : System
+    start : "given", "free" or mapping
+        A mapping from blocks and tangent coordinates to "free".
+
+    Returns
+    -------
+    ndarray of int, shape (k,)
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, or moves along the free coordinates do not stay among them: those of
+        a part of a group have to be a subgroup's.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SE2, Product, Rn
+    >>> from lgcontrol.systems import System
+    >>> car = System("car", Product(pose=SE2, T=Rn(1)), lambda t, x, u, p: 0 * x[1:], inputs=["u"])
+    >>> free_errors(car, {"T": "free", "pose.rz": "free"})
+    array([2, 3])
+    """
+    if isinstance(start, str):
+        if start not in ("given", "free"):
+            raise UnknownNameError(unknown_name("start", start, ("given", "free")))
+        return np.arange(system.n_errors if start == "free" else 0)
+    if not isinstance(start, Mapping):
+        raise TypeError(
+            "start must be 'given', 'free' or a mapping such as {'duration': 'free'}, not "
+            f"{start!r}; where a plan starts is given to solve()"
+        )
+    names = error_places(system)
+    free: set[int] = set()
+    for key, value in start.items():
+        if key not in names:
+            raise UnknownNameError(unknown_name("part of the start", key, names))
+        if value not in ("given", "free"):
+            raise ValueError(f"start[{key!r}] must be 'free' or 'given', not {value!r}")
+        if value == "free":
+            free |= set(range(names[key].start, names[key].stop))
+    chosen = np.array(sorted(free), dtype=np.int64)
+    basis = np.eye(system.state.dim)[chosen if system.errors is None else []]
+    left = sum(np.abs(system.state.ad(a) @ basis.T).sum(axis=1) for a in basis)
+    beyond = np.flatnonzero(left * ~basis.any(axis=0)) if len(basis) else []
+    if len(beyond):
+        missing = system.state.tangent_names[int(beyond[0])]
+        raise ValueError(
+            f"start: moves along {', '.join(start)} together also change {missing}: let it be "
+            "free, too, or fix it by a Bound(…, at='start')"
+        )
+    return chosen
 
 
 def state_names(group: LieGroup) -> dict[str, slice]:
@@ -179,6 +247,55 @@ def check_definite(name: str, matrix: np.ndarray, *, strict: bool) -> np.ndarray
     return matrix
 
 
+class Weight(NamedTuple):
+    """A weight whose diagonal may hold parameters.
+
+    Attributes
+    ----------
+    matrix : ndarray, shape (size, size)
+        Numbers; where a parameter stands, what multiplies it.
+    parameter : ndarray of int, shape (size,)
+        Which of p stands on the diagonal, −1 for none.
+    """
+
+    matrix: np.ndarray
+    parameter: np.ndarray
+
+    @classmethod
+    def of(cls, matrix: np.ndarray) -> Weight:
+        """Numbers alone."""
+        return cls(matrix, np.full(len(matrix), -1))
+
+    def at(self, p: np.ndarray) -> np.ndarray:
+        """The matrix for values of the parameters."""
+        matrix = self.matrix.copy()
+        np.fill_diagonal(matrix, np.diag(matrix) * np.append(p, 1.0)[self.parameter])
+        return matrix
+
+    def split(self) -> tuple[np.ndarray, Weight]:
+        """The matrix without what parameters stand for, and that."""
+        varies = np.diag(np.where(self.parameter < 0, 0.0, np.diag(self.matrix)))
+        return self.matrix - varies, Weight(varies, self.parameter)
+
+
+def single_numbers(matrix: np.ndarray, places: Mapping[str, slice]) -> dict[str, slice]:
+    """Places at which a weight is one number times the identity, and coupled to no other."""
+    found = {}
+    for name, part in places.items():
+        alone = np.zeros_like(matrix)
+        alone[part, part] = matrix[part, part][0, 0] * np.eye(part.stop - part.start)
+        if np.array_equal(alone[part], matrix[part]):
+            found[name] = part
+    return found
+
+
+def parameter_index(label: str, name: str, parameters: Sequence[str]) -> int:
+    """Which parameter a name in a statement means."""
+    if name not in parameters:
+        raise UnknownNameError(f"{label}: {unknown_name('parameter', name, parameters)}")
+    return parameters.index(name)
+
+
 def column_of(label: str, function: Any, symbol: type, values: tuple[Any, ...]) -> Any:
     """What a function of (t, x, u, p) returns for symbols; what is wrong with it says its label."""
     try:
@@ -208,9 +325,10 @@ class Residual:
         ModelFunction will do, so that mechanics can supply the pose of a frame. A number that
         changes, such as a goal, is to be a parameter (``p[k]``): one that stands in the function
         is compiled with it, and another number again.
-    weight : float or array_like
-        W along the horizon, per s: a number, a diagonal or a matrix.
-    terminal : float or array_like, optional
+    weight : float, array_like or str
+        W along the horizon, per s: a number, a diagonal, a matrix, or the name of a parameter that
+        multiplies the identity.
+    terminal : float, array_like or str, optional
         W at the end of the horizon, where u is the reference's; nothing if left out.
     name : str
         What messages call it.
@@ -238,17 +356,21 @@ class Residual:
         )
         return column_of(f"residual {self.name!r}", function, system_symbol, (t, x, u, p))
 
-    def weight_matrix(self, size: int, *, at_end: bool) -> np.ndarray | None:
+    def weigh(self, size: int, parameters: Sequence[str], *, at_end: bool) -> Weight | None:
         """W for a residual of the given length; None where it does not count."""
         value = self.terminal if at_end else self.weight
         if value is None:
             return None
         label = f"weight of residual {self.name!r}"
+        if isinstance(value, str):
+            return Weight(np.eye(size), np.full(size, parameter_index(label, value, parameters)))
         matrix = check_definite(label, square(label, value, size), strict=False)
-        return matrix if matrix.any() else None
+        return Weight.of(matrix) if matrix.any() else None
 
 
-Where = Literal["path", "terminal", "both"]
+Where = Literal["path", "terminal", "both", "start"]
+# Places of bounds that hold along the horizon, not at an end of it alone.
+ALONG = ("path", "both")
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,17 +382,20 @@ class Bound:
     of : str or callable
         What is bounded: a block of the state at any depth (its coordinates; ``"joint1"`` or
         ``"configuration.joint1"``), one coordinate (``"pose.z"``), one tangent coordinate
-        (``"pose.rx"``: that component of minus(x, x_ref)), an input, or a smooth function
-        ``(t, x, u, p) → column``. A name that is both a part of the state and an input, as a driven
-        joint's, is written ``"state.joint1"`` for the angle, ``"input.joint1"`` for the torque.
+        (``"pose.rx"``: that component of minus(x, x_ref)), an input, a quantity of the system or an
+        entry of one (``"deflection"``, ``"deflection.elbow"``; its known limits where none are
+        given), or a smooth function ``(t, x, u, p) → column``. A name that is both a part of the
+        state and an input, as a driven joint's, is written ``"state.joint1"`` for the angle,
+        ``"input.joint1"`` for the torque.
     lower, upper : float, array_like or str
         Limits, infinite if left out; a name is that of a parameter, whose value may change from
         call to call.
-    soft : float, optional
-        Weight w of the penalty ``w (s + s²/2)``, per s, on the excess s over the limits. Without
-        it the bound is hard: kept wherever the dynamics allow.
-    at : {"both", "path", "terminal"}
-        Where it holds. The given start is never bounded; what depends on inputs has no end value.
+    soft : float or str, optional
+        Weight w of the penalty ``w (s + s²/2)``, per s, on the excess s over the limits, or the
+        name of a parameter. Without it the bound is hard: kept wherever the dynamics allow.
+    at : {"both", "path", "terminal", "start"}
+        Where it holds. Of the first state only what depends on its free part (see ``start`` of
+        `OptimalControlProblem`) is bounded; what depends on inputs has no end value.
     name : str, optional
         What messages call it.
 
@@ -283,7 +408,7 @@ class Bound:
     of: str | Callable[..., Any]
     lower: ArrayLike | str = -np.inf
     upper: ArrayLike | str = np.inf
-    soft: float | None = None
+    soft: float | str | None = None
     at: Where = "both"
     name: str | None = None
 
@@ -297,7 +422,8 @@ class Bound:
                 )
         if self.at not in get_args(Where):
             raise UnknownNameError(unknown_name("place of a bound", self.at, get_args(Where)))
-        if self.soft is not None and not (np.isfinite(self.soft) and self.soft > 0):
+        price = self.soft
+        if not (price is None or isinstance(price, str) or (np.isfinite(price) and price > 0)):
             raise ValueError(
                 f"bound {self.label!r}: soft must be a positive weight, not {self.soft}"
             )
@@ -332,7 +458,9 @@ class BoundRows:
         What tells rows of one name apart, "terminal upper"; empty for what has only one.
     lower, upper : ndarray, shape (rows,)
     soft : ndarray, shape (rows,)
-        Penalty weights, infinite for hard bounds.
+        Penalty weights, infinite for hard bounds; 1 where they are parameters.
+    parameter : ndarray of int, shape (rows,)
+        Which of p is the penalty weight, −1 for none.
     active : ndarray of bool, shape (N + 1, rows)
         Where each row holds.
     """
@@ -342,7 +470,12 @@ class BoundRows:
     lower: np.ndarray
     upper: np.ndarray
     soft: np.ndarray
+    parameter: np.ndarray
     active: np.ndarray
+
+    def weights(self, p: np.ndarray) -> np.ndarray:
+        """Penalty weights for values of the parameters."""
+        return self.soft * np.append(p, 1.0)[self.parameter]
 
     def excess(self, values: np.ndarray) -> np.ndarray:
         """How far values (N + 1, rows) are outside of the limits; zero where a row is idle.
@@ -359,13 +492,18 @@ def build_rows(
     horizon: int,
     symbols: Sequence[Any],
     parameters: Sequence[str],
+    free: np.ndarray,
 ) -> tuple[Any, BoundRows]:
     """Column g for symbols (t, x, u, p, x_ref), and what the rows mean.
 
     A limit that is a parameter is a row of its own: what the quantity exceeds it by, at most zero.
+    Error coordinates of the first state that are free are given by their numbers.
     """
     columns, names, kinds, lower, upper, soft, active = [], [], [], [], [], [], []
-    u, p = symbols[2:4]
+    priced: list[int] = []
+    x, u, p = symbols[1:4]
+    moves = system.state.rate_matrix(x) @ system.error_basis(x, p[: system.n_parameters])
+    moves = moves[:, free.tolist()]
     for bound in bounds:
         column, labels = _expression(system, bound, *symbols)
         size = column.shape[0]
@@ -376,23 +514,30 @@ def build_rows(
             raise ValueError(
                 f"bound {labels[k]!r}: lower must not exceed upper, got {low[k]:g} and {high[k]:g}"
             )
+        price, own_price = bound.soft, -1
+        if isinstance(price, str):
+            own_price = parameter_index(f"soft of bound {bound.label!r}", price, parameters)
+            price = 1.0
         needs_input = ca.which_depends(column, u, 1, True) if size else []
+        by_free = ca.jacobian(column, x) @ moves
+        starts = set(by_free.sparsity().row()) if len(free) else set()
         for row in range(size):
             where = np.zeros(horizon + 1, dtype=bool)
-            if needs_input[row]:
-                where[:-1] = bound.at != "terminal"
-            else:
-                where[1:-1] = bound.at != "terminal"
-                where[-1] = bound.at != "path"
+            where[1:-1] = bound.at in ALONG
+            where[0] = bound.at in (*ALONG, "start") and (needs_input[row] or row in starts)
+            where[-1] = bound.at in ("both", "terminal") and not needs_input[row]
+            if bound.at == "start" and not where[0]:
+                raise ValueError(
+                    f"bound {labels[row]!r} at the start: nothing that it depends on is free "
+                    "there; see start= of OptimalControlProblem"
+                )
             side = "upper" if np.isinf(low[row]) else "lower" if np.isinf(high[row]) else ""
             limited = [(column[row], low[row], high[row], side)]
             for sign, side in ((-1.0, "lower"), (1.0, "upper")):
                 limit = getattr(bound, side)
                 if isinstance(limit, str):
-                    if limit not in parameters:
-                        known = unknown_name("parameter", limit, parameters)
-                        raise ValueError(f"limit of bound {bound.label!r}: {known}")
-                    beyond = sign * (column[row] - p[parameters.index(limit)])
+                    k = parameter_index(f"limit of bound {bound.label!r}", limit, parameters)
+                    beyond = sign * (column[row] - p[k])
                     limited.append((beyond, -np.inf, 0.0, side))
             for value, least, most, side in limited:
                 if np.isinf(least) and np.isinf(most):
@@ -402,7 +547,8 @@ def build_rows(
                 kinds.append(" ".join(filter(None, ["" if bound.at == "both" else bound.at, side])))
                 lower.append(least)
                 upper.append(most)
-                soft.append(np.inf if bound.soft is None else bound.soft)
+                soft.append(np.inf if price is None else price)
+                priced.append(own_price)
                 active.append(where)
     rows = BoundRows(
         tuple(names),
@@ -412,6 +558,7 @@ def build_rows(
         np.array(lower),
         np.array(upper),
         np.array(soft),
+        np.array(priced, dtype=np.int64),
         np.array(active, dtype=bool).reshape(-1, horizon + 1).T,
     )
     return type(u)(ca.vertcat(*columns)).reshape((len(columns), 1)), rows
@@ -425,7 +572,7 @@ def bounded_along(
 ) -> dict[str, tuple[np.ndarray, float, float]]:
     """Bounded quantities along a motion by name, with their lower and upper limits.
 
-    Those of the end of a plan alone are left out, and without a reference those that ask for it.
+    Those of an end of a plan alone are left out, and without a reference those that ask for it.
 
     Parameters
     ----------
@@ -452,7 +599,7 @@ def bounded_along(
     for bound in bounds:
         column, labels = _expression(system, bound, *symbols)
         unknown = x_ref is None and ca.depends_on(column, symbols[-1])
-        if bound.at == "terminal" or unknown:
+        if bound.at not in ALONG or unknown:
             continue
         values = ca.Function("bounded", symbols, [column])(*columns).full()
         sides = []
@@ -464,6 +611,53 @@ def bounded_along(
             _, least, most = found.get(label, (row, -np.inf, np.inf))
             found[label] = (row, max(least, float(low)), min(most, float(high)))
     return found
+
+
+def entries_of(system: System, name: str) -> tuple[str, ...]:
+    """Entries of a system's quantities that a name stands for; none where it is no quantity.
+
+    Parameters
+    ----------
+    system : System
+    name : str
+        Of a quantity, or of one of its entries.
+    """
+    if name in system.quantity_names:
+        return (name,)
+    if name not in system.quantities:
+        return ()
+    return system.named_quantities()[name].names(name, system.quantities[name].result_shapes[0][0])
+
+
+def with_known_limits(system: System, bound: Bound) -> Bound:
+    """A bound on a quantity that gives no limits, with those that the system knows.
+
+    Parameters
+    ----------
+    system : System
+    bound : Bound
+    """
+    entries = entries_of(system, bound.of) if isinstance(bound.of, str) else ()
+    limits = (bound.lower, bound.upper)
+    gives_none = not any(isinstance(x, str) or np.isfinite(x).any() for x in limits)
+    if not (entries and gives_none):
+        return bound
+    missing = [name for name in entries if name not in system.limits]
+    if missing:
+        raise ValueError(
+            f"bound {bound.label!r}: {system.name} knows no limits of {', '.join(missing)}: give "
+            "lower= and upper="
+        )
+    lower, upper = np.array([system.limits[name] for name in entries]).T
+    return (
+        replace(bound, lower=lower, upper=upper)
+        if len(entries) > 1
+        else replace(bound, lower=float(lower[0]), upper=float(upper[0]))
+    )
+
+
+def _quantities(system: System) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*system.quantities, *system.quantity_names)))
 
 
 def _limit(label: str, value: Any, size: int) -> np.ndarray:
@@ -496,7 +690,10 @@ def _expression(
         return x[state.coordinate_names.index(name)], (bound.label,)
     if name in state.tangent_names:
         return state.minus(x, x_ref)[state.tangent_names.index(name)], (bound.label,)
-    valid = dict.fromkeys((*of_state, *system.input_names))
+    entries = entries_of(system, bound.of)
+    if entries:
+        return system.quantity_rows(entries, t, x, u, p), entries
+    valid = dict.fromkeys((*of_state, *system.input_names, *_quantities(system)))
     message = unknown_name("bounded quantity", bound.of, valid)
     source, _, last = bound.of.rpartition(".")
     if last == "rate" and source in valid:

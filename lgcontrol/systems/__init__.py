@@ -4,6 +4,7 @@ from ._augment import augment as augment
 from ._blocks import block_slices as block_slices
 from ._blocks import place_of as place_of
 from ._check import check_system as check_system
+from ._definition import LimitedQuantities as LimitedQuantities
 from ._derivatives import field_derivatives as field_derivatives
 from ._derivatives import output_derivatives as output_derivatives
 from ._errors import ErrorCoordinates as ErrorCoordinates
@@ -25,9 +26,16 @@ from ._scaling import balancing_units as balancing_units
 from ._signals import Input as Input
 from ._signals import InputChoice as InputChoice
 from ._signals import Parameter as Parameter
+from ._signals import Quantity as Quantity
 from ._signals import Role as Role
 from ._signals import check_name as check_name
 from ._signals import control_name as control_name
+from ._smooth_reference import Jump as Jump
+from ._smooth_reference import MotionPoint as MotionPoint
+from ._smooth_reference import SmoothReference as SmoothReference
+from ._smooth_reference import StateMotion as StateMotion
+from ._spline import BSpline as BSpline
+from ._spline import ScrewMotion as ScrewMotion
 from ._stable_steps import choose_method as choose_method
 from ._stable_steps import stable_substeps as stable_substeps
 from ._stable_steps import step_factor as step_factor
@@ -56,5 +64,4 @@ from ._trajectory import TrajectoryPoint as TrajectoryPoint
 from ._trajectory import read_group as read_group
 from ._trim import TrimError as TrimError
 from ._trim import trim as trim
-from ._waypoints import WaypointMotion as WaypointMotion
 from ._waypoints import Waypoints as Waypoints

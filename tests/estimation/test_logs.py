@@ -44,6 +44,7 @@ def test_imu_and_gnss_of_kitti(data):
     case = cases.Kitti.of(read_kitti_imu_gnss(data / "kitti_imu_gps" / "kitti_imu_gps.npz"))
     run = case.run()
     assert case.score(run) < 0.27
+    assert case.score(run.smooth()) < 0.12
     assert 0.8 < run.consistency().nis["gnss"] < 1.3
     assert run.log_likelihood > case.run(gyro=0.25).log_likelihood + 10
     assert run.log_likelihood > case.run(fix=4.0).log_likelihood + 10

@@ -32,7 +32,15 @@ VARIANTS = [
 IDS = [f"{name}-{'-'.join(map(str, options))}".strip("-") for name, options in VARIANTS]
 
 
-@pytest.fixture(scope="module", params=VARIANTS, ids=IDS)
+# Large mechanisms: the smaller ones of their kind run by default.
+LARGE = ("stewart_platform", "two_arms")
+PARAMETERS = [
+    pytest.param((name, options), marks=[pytest.mark.thorough] if name in LARGE else [], id=label)
+    for (name, options), label in zip(VARIANTS, IDS, strict=True)
+]
+
+
+@pytest.fixture(scope="module", params=PARAMETERS)
 def model(request) -> System:
     name, options = request.param
     return FACTORIES[name](**options)

@@ -400,7 +400,7 @@ def test_lowers_the_barrier_of_central_iterates_only():
     setting = Given(problem).setting(problem.times())
     nodes = Nodes(problem.times(), np.tile(x0, (13, 1)), np.zeros((12, 1)))
     model = StageModel(Transcription(problem))
-    point = InteriorPoint(model, setting, nodes, 0.1, is_feasible=False)
+    point = InteriorPoint(model, setting, nodes, x0, 0.1, is_feasible=False)
     point.expand()
     assert (point.point.slack > 0).all() and (point.point.price > 0).all()
     outcome = point.iterate()

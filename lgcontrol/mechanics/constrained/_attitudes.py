@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-import scipy.spatial.transform
+import scipy
 
 from ...codegen import UnknownNameError, unknown_name
 

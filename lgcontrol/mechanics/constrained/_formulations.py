@@ -8,7 +8,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-import scipy.spatial.transform
+import scipy
 
 from ...codegen import UnknownNameError, Value, unknown_name
 from ...groups import SE3, SO3, LieGroup, Product, Rn, Translation
