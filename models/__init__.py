@@ -2,10 +2,9 @@
 
 Each is a function that returns a `lgcontrol.System`, in a file of its own: read it, call it with
 other numbers, or copy it and change what you like. Where the model is an arm, ``NAME_tree`` returns
-its `lgcontrol.Multibody`, which controllers and inverse kinematics take. ``NAME_mechanism`` returns
-a `lgcontrol.mechanics.constrained.Mechanism`: bodies and joints in absolute coordinates.
 its `lgcontrol.Multibody`, which controllers and inverse kinematics take; where its joints have
-springs, its `lgcontrol.mechanics.SeriesElastic`.
+springs, its `lgcontrol.mechanics.SeriesElastic`. ``NAME_mechanism`` returns a
+`lgcontrol.mechanics.constrained.Mechanism`: bodies and joints in absolute coordinates.
 """
 
 from ._delta_robot import delta_robot as delta_robot

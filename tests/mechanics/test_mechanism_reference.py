@@ -124,10 +124,10 @@ def test_closed_forms_have_the_reference_terms(case, samples, attitude):
 @pytest.mark.usually(word=("SO3xR3",))
 def test_kinematics_follows_the_reference(case, samples, word):
     mechanism = MECHANISMS[case]()
-    run = mechanism.kinematics(np.linspace(0, 1.5, 61), word)
+    run = mechanism.kinematics(np.linspace(0, 1.5, 31), word)
     assert run.status.name == "SOLVED", run.message
     for sample in (sample for sample in samples if sample["t"] <= 1.5):
-        k = round(sample["t"] / 0.025)
+        k = round(sample["t"] / 0.05)
         poses = mechanism.poses(run.q[k], word)
         for pose, body in zip(poses.values(), sample["bodies"], strict=True):
             assert np.abs(pose[:3] - body["r"]).max() <= GAP * 10
@@ -150,7 +150,7 @@ ROUNDING = 1e-13
 @pytest.mark.parametrize("word", ["SE3", "SO3xR3"])
 @pytest.mark.parametrize("name", DRIFTING)
 @pytest.mark.usually(
-    name=("heavy_top_no_gravity_T5", "three_bar_proposed_T5"), word=("SE3", "SO3xR3")
+    name=("heavy_top_no_gravity_T5",), word=("SE3", "SO3xR3")
 )
 def test_drifts_of_index_1_are_those_of_the_reference(name, word, shared):
     data = json.loads((shared / "reference" / "p000_expected_drift.json").read_text())
@@ -206,10 +206,10 @@ def test_double_pendulum_follows_the_reference(shared):
 
 
 def test_reactions_are_quantities_with_derivatives():
-    mechanism = models.three_bar_mechanism()
+    mechanism = models.heavy_top_mechanism(gravity=9.81)
     system = mechanism.system("SE3", at=mechanism.coordinates("SE3"))
     x = mechanism.state("SE3")
-    reaction = system.quantities["reaction_middle_box2"]
+    reaction = system.quantities["reaction_pivot_top"]
     t, X = ca.SX.sym("t"), ca.SX.sym("x", len(x))
     slope = ca.Function("slope", [X], [ca.jacobian(reaction(t, X, ca.SX(0, 1), ca.SX(0, 1)), X)])
     d = np.zeros(system.state.dim)
@@ -219,5 +219,17 @@ def test_reactions_are_quantities_with_derivatives():
     ahead, behind = (reaction(0.0, system.state.plus(x, s * h * d)) for s in (1, -1))
     exact = np.asarray(slope(x)) @ E @ d
     assert exact == pytest.approx((ahead - behind) / (2 * h), rel=1e-5, abs=1e-4)
-    on_other = system.quantities["reaction_middle_box1"](0.0, x)
-    assert on_other[:3] == pytest.approx(-reaction(0.0, x)[:3], abs=1e-10)
+
+
+def test_reactions_on_both_bodies_of_a_joint_are_opposite(rng):
+    mechanism = models.four_link_mechanism()
+    q, lam = mechanism.coordinates(), rng.normal(size=18)
+    found = mechanism.reactions(0.0, q, lam)
+    forces = list(found["univ"].values())
+    assert forces[0][:3] == pytest.approx(-forces[1][:3], abs=1e-12)
+    G = mechanism.dynamics()(0.0, q, np.zeros(18)).G
+    total = np.zeros((3, 6))
+    for wrenches in found.values():
+        for body, wrench in wrenches.items():
+            total[list(mechanism.bodies).index(body)] += wrench
+    assert total.ravel() == pytest.approx(-G.T @ lam, abs=1e-12)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -27,6 +28,13 @@ def rotation_exp(turn: np.ndarray) -> np.ndarray:
     first = math.sin(angle) / angle if angle else 1.0
     half = math.sin(angle / 2) / (angle / 2) if angle else 1.0
     return UNIT + first * K + half * half / 2 * (K @ K)
+
+
+def euler_angles(turn: scipy.spatial.transform.Rotation) -> np.ndarray:
+    """Euler angles z-x-z [rad]; the third is zero where the second is, and nothing is said."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return turn.as_euler("ZXZ")
 
 
 class Attitude(ABC):
@@ -289,8 +297,7 @@ class EulerAngles(Attitude):
     @classmethod
     def from_rotation(cls, A: np.ndarray, omega: np.ndarray) -> EulerAngles:
         """With ``ε̇ = B⁻¹ ω``, of least length where B is singular."""
-        turn = scipy.spatial.transform.Rotation.from_matrix(A)
-        angles = turn.as_euler("ZXZ")
+        angles = euler_angles(scipy.spatial.transform.Rotation.from_matrix(A))
         made = cls(angles, np.zeros(3))
         return cls(angles, np.linalg.lstsq(made._rate_map(), omega, rcond=None)[0])
 

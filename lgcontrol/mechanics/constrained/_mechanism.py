@@ -34,6 +34,10 @@ from ._motors import Motor
 from ._system import ConstrainedMechanics, Stabilization, constrained_system
 
 
+# Where |sin θ| of an Euler angle is smaller, a march that failed is put down to that.
+SINGULAR_ANGLE = 1e-3
+
+
 @dataclass(frozen=True, eq=False)
 class MechanismBody:
     """A rigid body whose frame sits at its centre of mass.
@@ -701,7 +705,23 @@ class Mechanism:
         held = np.array([entry.nominal for entry in own.inputs]) if u is None else u
         held = check_shape("u", held, (len(own.inputs),))
         p = np.array([entry.nominal for entry in own.parameters])
-        return march(problem, chosen, own.velocity.dim, start, held, p, float(dt), int(steps))
+        t0 = float(start[-1]) if own.constraints.is_driven else 0.0
+        made = march(problem, chosen, own.velocity.dim, start, held, p, float(dt), int(steps), t0)
+        return replace(made, hint=self._singular_angles(made, own))
+
+    def _singular_angles(self, made: March, own: MechanismEquations) -> str:
+        """Name the body whose coordinates were singular where a march failed."""
+        regularity, nq = own.formulation.regularity, own.formulation.group.nq
+        if regularity is None or made.unsolved is None:
+            return ""
+        x = made.x[made.unsolved]
+        for k, body in enumerate(self.bodies):
+            if abs(float(regularity(ca.DM(x[k * nq : (k + 1) * nq])))) < SINGULAR_ANGLE:
+                return (
+                    f'Euler angles of {body!r} are singular there; "SO3xR3" and "SE3" have no such '
+                    "position"
+                )
+        return ""
 
     def closed_forms(self, attitude: str = "rA") -> ClosedForms:
         """Constraint terms in closed form, on arrays.
