@@ -53,8 +53,8 @@ def trim(
     ----------
     system : System
     x : array_like, shape (nq,), optional
-        Guess; the identity, put within the limits, if left out. What nothing else decides stays as
-        it is there.
+        Guess; the system's home, put within the limits, if left out. What nothing else decides
+        stays as it is there.
     u : array_like, shape (n_inputs,), optional
         Guess for the controls, and values of disturbances and noise; nominal if left out, as are
         the others where controls alone are given.
@@ -106,7 +106,7 @@ def trim(
     t = float(check_shape("t", t, ()))
     p = complete_parameters(system, p)
     is_given = x is not None
-    x = check_state(system, "x", x) if is_given else system.state.identity
+    x = check_state(system, "x", x) if is_given else system.home.copy()
     u = system.nominal_input if u is None else complete_input(system, "u", u)
     wishes = read_wishes(system, where or {}, position)
     x, u = x.copy(), u.copy()

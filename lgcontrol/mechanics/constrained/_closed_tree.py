@@ -20,7 +20,7 @@ from ..multibody.kinematics._frames import frame_pose
 from ..multibody.tree._joint import Axis
 from ._assembly import assemble
 from ._constraint import Constraint, Constraints
-from ._kkt import Redundancy
+from ._kkt import Redundancy, scaled_rows
 from ._loop import Loop, wrench_on_b
 from ._system import ConstrainedMechanics, Stabilization, constrained_system, entries_of, null_space
 
@@ -201,7 +201,7 @@ class ClosedTree:
         made = ClosedTree(self.tree, self.start)
         made.loops = self.loops
         made._members = (*self._members, Constraint(name, rows, value, units, kind))
-        made.constraints  # names are refused here, not where they are used
+        _ = made.constraints  # refuses names that are there already
         return made
 
     def drive(self, joint: str, motion: Callable[[Value], Value]) -> ClosedTree:
@@ -217,11 +217,11 @@ class ClosedTree:
         Returns
         -------
         ClosedTree
-            With the constraint "drive JOINT"; its multiplier is what the drive takes, negative.
+            With the constraint "drive_JOINT"; its multiplier is minus what the drive exerts.
         """
         i = self._coordinate(joint)
         unit = self.tree.configuration.coordinate_units[i]
-        return self.constrain(f"drive {joint}", "motion", lambda t, q, p: q[i] - motion(t), unit)
+        return self.constrain(f"drive_{joint}", "motion", lambda t, q, p: q[i] - motion(t), unit)
 
     def couple(
         self, name: str, joint: str, leader: str, ratio: float, offset: float = 0.0
@@ -326,8 +326,8 @@ class ClosedTree:
         if off.max(initial=0.0) > 1e-9 * (1 + np.abs(wanted).max(initial=0.0)):
             names = [*self.constraints.row_names, *speeds]
             raise ValueError(
-                f"{self.tree.name}: no velocity has these speeds: {names[int(off.argmax())]} is off "
-                f"by {off.max():.3g}; give {self.analyse(q, t=t).mobility} independent ones"
+                f"{self.tree.name}: no velocity has these speeds: {names[int(off.argmax())]} is "
+                f"off by {off.max():.3g}; give {self.analyse(q, t=t).mobility} independent ones"
             )
         return v
 
@@ -384,7 +384,7 @@ class ClosedTree:
             [found.singular_values[usual - 1] / found.singular_values[0] for found in at]
         )
         found = []
-        near = ratio < NEARLY
+        near = (ratio < NEARLY) | _passes(ratio)
         edges = np.flatnonzero(np.diff(np.r_[False, near, False].astype(int)))
         for start, stop in zip(edges[::2], edges[1::2], strict=True):
             k = start + int(ratio[start:stop].argmin())
@@ -395,10 +395,7 @@ class ClosedTree:
 
     def _nearly_dependent(self, x: np.ndarray, p: np.ndarray, usual: int) -> tuple[str, ...]:
         _, G, M = self.mechanics.terms_of(x, p)
-        W = np.linalg.solve(np.linalg.cholesky(M), G.T).T
-        lengths = np.linalg.norm(W, axis=1)
-        W = W / np.where(lengths > 0, lengths, 1.0)[:, None]
-        u = np.linalg.svd(W)[0][:, usual - 1]
+        u = np.linalg.svd(scaled_rows(G, M, self.constraints.units))[0][:, usual - 1]
         return tuple(
             name
             for name, share in zip(self.constraints.row_names, u, strict=True)
@@ -485,6 +482,14 @@ def _poses(tree: Multibody, loop: Loop, q: Value, p: Value) -> tuple[Pose, Pose]
         frame_pose(made, q, made.frames[loop.frame_a]),
         frame_pose(made, q, made.frames[loop.frame_b]),
     )
+
+
+def _passes(ratio: np.ndarray) -> np.ndarray:
+    """Smallest samples of something that falls to zero and rises again, within a sample."""
+    padded = np.pad(ratio, 1, constant_values=np.inf)
+    before, after = padded[:-2] - ratio, padded[2:] - ratio
+    largest = np.maximum(*(np.where(np.isfinite(x), x, 0.0) for x in (before, after)))
+    return (before >= 0) & (after > 0) & (ratio < largest)
 
 
 def _padded(x: np.ndarray, size: int, whole: np.ndarray) -> np.ndarray:

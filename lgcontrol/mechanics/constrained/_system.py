@@ -24,7 +24,7 @@ from ...codegen import (
 from ...groups import LieGroup, Product, Rn
 from ...systems import ErrorCoordinates, System, TracedLater
 from ._constraint import Constraints
-from ._kkt import RANK, Redundancy, Saddle, redundancy
+from ._kkt import RANK, Redundancy, Saddle, redundancy, scaled_rows
 
 Stabilization = Literal["projection", "baumgarte", "none"]
 
@@ -137,6 +137,7 @@ def constrained_system(
         errors=ErrorCoordinates(
             choice.selection(state), kept.basis, *choice.names(state), kept.gap
         ),
+        home=kept.complete(at),
         symbol=symbol,
     )
 
@@ -550,7 +551,7 @@ class ConstrainedMechanics:
     def redundancy(self, x: np.ndarray, p: np.ndarray) -> Redundancy:
         """Ranks and dependent rows in a state."""
         _, G, M = self.terms_of(x, p)
-        return redundancy(G, M, self.constraints.row_names)
+        return redundancy(G, M, self.constraints.row_names, self.constraints.units)
 
     def choose(self, q: np.ndarray, names: str | Iterable[str] | None) -> Choice:
         """Independent entries: the named ones, judged, or the best ones, inputs first."""
@@ -605,16 +606,12 @@ def null_space(G: np.ndarray, M: np.ndarray) -> np.ndarray:
     Row i tells how freely entry i moves: its norm is the share of the mobility that it would have
     without constraints.
     """
-    L = np.linalg.cholesky(M)
-    W = scipy.linalg.solve_triangular(L, G.T, lower=True).T
-    lengths = np.linalg.norm(W, axis=1, keepdims=True)
-    kept = lengths[:, 0] > RANK * lengths.max(initial=0.0)
-    if not kept.any():
-        V = np.eye(len(M))
-    else:
-        W = W[kept] / lengths[kept]
+    L, W = np.linalg.cholesky(M), scaled_rows(G, M)
+    if W.any():
         _, s, Vt = np.linalg.svd(W)
         V = Vt[int((s > RANK * s[0]).sum()) :].T
+    else:
+        V = np.eye(len(M))
     N = scipy.linalg.solve_triangular(L, V, lower=True, trans="T")
     return N * np.sqrt(np.diag(M))[:, None]
 
