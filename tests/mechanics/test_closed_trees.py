@@ -77,7 +77,7 @@ def test_acceleration_and_linearization_are_those_of_the_minimal_model(case):
     reference = case.minimal.linearize(case.small, case.u)
     assert same(own.A, reference.A) and same(own.B, reference.B)
     assert own.state_names == tuple(
-        f"{block}.{joint}" for block in ("configuration", "velocity") for joint in case.drives
+        f"{block}.{joint}.rz" for block in ("configuration", "velocity") for joint in case.drives
     )
     gains = [
         control.lqr(lin.to_control(), np.eye(2 * n), 0.1 * np.eye(n))[0] for lin in (own, reference)
@@ -226,7 +226,7 @@ def test_a_driven_mechanism_with_freedom_left_is_linearized_along_its_motion():
     closed = five_bar_tree().drive("left", lambda t: 2.4 + 0.3 * ca.sin(4 * t))
     q = closed.assemble()
     system = closed.system(["right"], at=q, independent="right")
-    assert system.error_names == ("configuration.right", "velocity.right")
+    assert system.error_names == ("configuration.right.rz", "velocity.right.rz")
     x = np.r_[q, closed.velocity(q, {"right": 0.4}), 0.0]
     run = system.rollout(x, [0.3], 0.01, steps=5)
     x, u, h = run.x[-1], np.array([0.3]), 1e-5
