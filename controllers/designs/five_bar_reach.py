@@ -28,7 +28,7 @@ SPREAD = 0.01  # m
 
 
 def design(seed: int = 0) -> Task:
-    """Five-bar robot moves its tip across, around the position where its distal bars align.
+    """Five-bar robot goes round the position where its distal bars align.
 
     There the drives do not decide the tip, whatever their torques. The wanted way is straight and
     passes 1 cm beside it. The plan keeps "conditioning", the share of the drives' mobility that the

@@ -254,10 +254,9 @@ class EulerParameters(Attitude):
         """By the bilinearity ``G(e) x = −G(x) e``."""
         e = self.coordinates
         G, rate = _half_rates(e), _half_rates(self.rates)
-        by_e = (
-            4 * (_transposed_product(J @ (G @ second_rates)) - G.T @ J @ _half_rates(second_rates))
-            - 8 * rate.T @ J @ rate
-        )
+        by_e = 4 * (
+            _transposed_product(J @ (G @ second_rates)) - G.T @ J @ _half_rates(second_rates)
+        ) - 8 * rate.T @ J @ rate
         by_rate = -8 * (_transposed_product(J @ (rate @ e)) - rate.T @ J @ G)
         return by_e, by_rate
 

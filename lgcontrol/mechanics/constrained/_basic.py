@@ -174,7 +174,9 @@ def DP1(row: str, i: str, a_i: Any, j: str, a_j: Any, f: Drive = 0.0) -> BasicCo
     return BasicConstraint(row, Direction(i, a_i), Direction(j, a_j), f)
 
 
-def DP2(row: str, i: str, a_i: Any, s_i: Any, j: str, s_j: Any, f: Drive = 0.0) -> BasicConstraint:
+def DP2(
+    row: str, i: str, a_i: Any, s_i: Any, j: str, s_j: Any, f: Drive = 0.0
+) -> BasicConstraint:
     """``a_iᵀ A_iᵀ d_ij − f(t)``: how far a point of j is from one of i along a direction of i.
 
     Parameters

@@ -270,8 +270,7 @@ def _rates(
 
 def _are_singular(bodies: Mapping[str, PlacedBody]) -> bool:
     return any(
-        isinstance(body.attitude, EulerAngles)
-        and abs(np.sin(body.attitude.coordinates[1])) < GIMBAL
+        isinstance(body.attitude, EulerAngles) and abs(np.sin(body.attitude.coordinates[1])) < GIMBAL
         for body in bodies.values()
     )
 
@@ -302,7 +301,9 @@ class _Record:
             np.array([body.rdot for body in each]),
             np.array([body.attitude.omega for body in each]),
             np.array([a[at : at + 3] for at in starts]),
-            np.array([b.attitude.acceleration(own) for b, own in zip(each, second, strict=True)]),
+            np.array(
+                [b.attitude.acceleration(own) for b, own in zip(each, second, strict=True)]
+            ),
             multipliers[: self.rows],
         )
         self.entries.append(entry)
@@ -318,3 +319,4 @@ class _Record:
         ]
         text = "" if status is DirectStatus.SOLVED else f"{status.value} at t = {time:.6g} s"
         return DirectResult(t, *columns, np.array(self.counts), status, text)
+

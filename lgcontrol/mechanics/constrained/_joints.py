@@ -328,7 +328,9 @@ def position_drive(name: str, i: Marker, j: Marker, position: Drive) -> Mechanis
     position : callable of t, or float
         In m.
     """
-    return _joint(name, [DP2("position", i.body, i.z, i.point, j.body, j.point, position)], j)
+    return _joint(
+        name, [DP2("position", i.body, i.z, i.point, j.body, j.point, position)], j
+    )
 
 
 def _joint(name: str, rows: Iterable[Any], j: Marker) -> MechanismJoint:

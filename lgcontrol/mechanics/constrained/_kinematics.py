@@ -178,7 +178,9 @@ def _at(dynamics: Callable[..., Any], *at: Any) -> tuple[np.ndarray, ...]:
     return tuple(dynamics(*at))
 
 
-def _failed(constraints: Constraints, time: float, phi: np.ndarray) -> tuple[KinematicsStatus, str]:
+def _failed(
+    constraints: Constraints, time: float, phi: np.ndarray
+) -> tuple[KinematicsStatus, str]:
     names = constraints.row_names
     worst = int(np.abs(phi).argmax())
     return KinematicsStatus.FAILED, (
@@ -208,7 +210,9 @@ def _singular(
     return tuple(found)
 
 
-def _position(constraints: Constraints, time: float, value: float, rank: RankOfRows) -> DeadPoint:
+def _position(
+    constraints: Constraints, time: float, value: float, rank: RankOfRows
+) -> DeadPoint:
     names, is_driven = constraints.row_names, driven_rows(constraints)
     share = np.abs(rank.weakest)
     listed = set(rank.dependent) | set(np.flatnonzero(share > NAMED * share.max(initial=0.0)))

@@ -74,9 +74,7 @@ def march_step(problem: Problem, method: Index3Method) -> ModelFunction:
     t, z, u, p, dt = (ca.MX.sym(name, n) for name, n in sizes.items())
     made = method.step(problem, t, z[:nq], u, p, dt, z[nq:])
     results: list[Any] = [ca.vertcat(made.state, made.memory), made.residual]
-    function = ca.Function(
-        "march_step", [t, z, u, p, dt], results, [*sizes], ["z_next", "residual"]
-    )
+    function = ca.Function("march_step", [t, z, u, p, dt], results, [*sizes], ["z_next", "residual"])
     return ModelFunction(function, shapes={"t": (), "dt": (), "residual": ()})
 
 

@@ -307,7 +307,9 @@ class Mechanism:
         """
         frames = self.equations(formulation).frames(ca.DM(np.asarray(q, dtype=np.float64)))
         return {
-            name: np.concatenate([np.asarray(r).ravel(), SO3.from_matrix(np.asarray(ca.DM(A)))])
+            name: np.concatenate(
+                [np.asarray(r).ravel(), SO3.from_matrix(np.asarray(ca.DM(A)))]
+            )
             for name, (r, A) in frames.items()
         }
 
@@ -638,7 +640,9 @@ class Mechanism:
         if key not in self._made:
             own, free = self.equations(formulation), self.mechanics(formulation)
 
-            def balance(t: Any, q: Any, v: Any, u: Any, p: Any, a: Any, multipliers: Any) -> Any:
+            def balance(
+                t: Any, q: Any, v: Any, u: Any, p: Any, a: Any, multipliers: Any
+            ) -> Any:
                 G = own.constraints.terms(t, q, v, p).G
                 M = own.mass_matrix(q, p)
                 return M @ a - own.force(t, q, v, u, p) + G.T @ multipliers

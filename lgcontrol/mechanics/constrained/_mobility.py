@@ -195,7 +195,9 @@ def _null_space(G: np.ndarray, n: int) -> np.ndarray:
     return Vt[rank:].T
 
 
-def singular_values(constraints: Constraints, t: float, q: np.ndarray, p: np.ndarray) -> RankOfRows:
+def singular_values(
+    constraints: Constraints, t: float, q: np.ndarray, p: np.ndarray
+) -> RankOfRows:
     """Singular values of G at a place, and shares of the rows in the weakest combination."""
     at = constraints.terms(ca.DM(t), ca.DM(q), ca.DM(constraints.group.dim, 1), ca.DM(p))
     return RankOfRows.of(np.asarray(at.G))
