@@ -834,13 +834,24 @@ static void move_up(double *v, int64_t count, int64_t size)
   for (int64_t i = 0; i < (count - 1) * size; i++) v[i] = v[i + size];
 }
 
+/* Inputs that are no controls follow the reference. */
+static void take_given_inputs(lg_problem *q)
+{
+  for (int64_t k = 0; k < q->horizon; k++) {
+    double own[NV], *u = q->u + k * NU;
+    for (int i = 0; i < NV; i++) own[i] = u[lg_controls[i]];
+    for (int i = 0; i < NU; i++) u[i] = q->u_ref[k * NU + i];
+    for (int i = 0; i < NV; i++) u[lg_controls[i]] = own[i];
+  }
+}
+
 /* Move the plan on by a step: its last input, gain and multipliers are held. */
 static void shift(lg_problem *q, lg_state *s)
 {
   const int64_t N = q->horizon;
   double cost;
   for (int64_t i = 0; i < N * NQ; i++) q->x[i] = q->x[i + NQ];
-  move_up(q->u, N, NU), move_up(q->K, N, NV * NX);
+  move_up(q->u, N, NU), move_up(q->K, N, NV * NX), take_given_inputs(q);
   move_up(q->below, N, NV), move_up(q->above, N, NV);
   move_up(q->price, N + 1, NS), move_up(q->relief, N + 1, NS), move_up(q->equal_price, N + 1, NE);
   lg_roll(q->t + N - 1, q->x + (N - 1) * NQ, q->u + (N - 1) * NU, q->x + (N - 1) * NQ,
@@ -994,6 +1005,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     const double share = warm ? fmin(inside, s.mu) : inside;
     if (!all_finite(x0, NQ)) return end(q, &s, LG_NOT_FINITE);
     if (q->shift) shift(q, &s);
+    else take_given_inputs(q);
     if (s.feasible) {
       if (!roll_out(q, &s, x0, 1, share)) return end(q, &s, LG_NOT_FINITE);
     } else {

@@ -726,10 +726,8 @@ class InteriorPointSolver:
         whole = round((times[0] - last.t[0]) / problem.dt)
         if self._memory is not None and self._is_shift(last, times):
             return _Start(last, times, run, whole)
-        p = setting.p[: problem.system.n_parameters]
-        return _Start(
-            moved_on(problem, last, times, p), times, None if run is None else _moved(run, whole), 0
-        )
+        moved = None if run is None else _moved(run, whole)
+        return _Start(moved_on(problem, last, times, setting), times, moved, 0)
 
     def _improve(
         self,
