@@ -142,7 +142,7 @@ class Filter(ABC):
         delays = [bound.measurement.delay for bound in self.measurements.values()]
         self.window = max(delays, default=0.0) if window is None else float(window)
         self._carried = FilterColumn(system.state.nq, system.n_errors, len(names), system.n_inputs)
-        start = system.state.identity if x0 is None else x0
+        start = system.home if x0 is None else x0
         self.x0: np.ndarray = check_element("x0", start, system.state)
         self.P0: np.ndarray = first_covariance(system, self.x0, P0, std0)
         self.reset()

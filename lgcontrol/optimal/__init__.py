@@ -4,9 +4,17 @@ from ._export import ExportCase as ExportCase
 from ._guess import starts_of as starts_of
 from ._interior_solver import InteriorPointSolver as InteriorPointSolver
 from ._nlp_solver import NLPSolver as NLPSolver
+from ._obstacles import Capsule as Capsule
+from ._obstacles import Cone as Cone
+from ._obstacles import HalfSpace as HalfSpace
+from ._obstacles import Sphere as Sphere
+from ._obstacles import keep_out as keep_out
 from ._outcome import Iteration as Iteration
 from ._outcome import SolveStatus as SolveStatus
 from ._outcome import Violation as Violation
+from ._phases import Phase as Phase
+from ._phases import PhasedProblem as PhasedProblem
+from ._phases import PhasedSolution as PhasedSolution
 from ._problem import SOLVERS as SOLVERS
 from ._problem import OptimalControlProblem as OptimalControlProblem
 from ._problem import OptimalSolution as OptimalSolution
@@ -18,6 +26,9 @@ from ._reference import ReferenceSamples as ReferenceSamples
 from ._reference import moves as moves
 from ._reference import points_of as points_of
 from ._reference import sample_reference as sample_reference
+from ._retiming import PathRow as PathRow
+from ._retiming import Retiming as Retiming
+from ._retiming import retime as retime
 from ._riccati import Regulator as Regulator
 from ._riccati import TrajectoryRegulator as TrajectoryRegulator
 from ._riccati import lqr as lqr
@@ -26,6 +37,7 @@ from ._sqp import SQPSolver as SQPSolver
 from ._stage_qp import StageQP as StageQP
 from ._stage_qp import StageQPSolution as StageQPSolution
 from ._statement import Bound as Bound
+from ._statement import Cost as Cost
 from ._statement import Residual as Residual
 from ._statement import error_weight as error_weight
 from ._statement import input_weight as input_weight

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, NamedTuple, get_args
@@ -187,7 +188,7 @@ class InteriorPointSolver:
         self._found: Nodes | None = None
         self._last: _Run | None = None  # where that is from, with gains and multipliers
         if problem is not None:
-            self._model = StageModel(Transcription(problem))
+            self._model = StageModel(Transcription(problem), curved=second_derivatives)
             self._given = Given(problem)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -530,13 +531,18 @@ class InteriorPointSolver:
 
     def _excess(self, run: _Run) -> float:
         """Sum of what one-sided hard rows are exceeded by; infinite where a run led nowhere."""
-        sides = self.model.sides
-        hard = np.unique(sides.row[np.isinf(self.transcription.rows.soft[sides.row])])
+        hard = self._hard_rows
         if not len(hard):
             return 0.0
         if run.status == NOT_FINITE:
             return np.inf
         return float(self.transcription.rows.excess(run.rows)[:, hard].sum())
+
+    @cached_property
+    def _hard_rows(self) -> np.ndarray:
+        """Rows with one-sided hard limits."""
+        row = self.model.sides.row
+        return np.unique(row[np.isinf(self.transcription.rows.soft[row])])
 
     def _run(
         self,
@@ -630,7 +636,7 @@ class InteriorPointSolver:
                     break
                 if not watch.goes_on(log[-1], len(log) - 1):
                     break
-                point.lower_before(barrier)
+                point.lower_before(found, barrier)
             outcome = point.iterate()
             step = outcome.step
             if step == 0:
@@ -787,14 +793,15 @@ class InteriorPointSolver:
             self._found, self._last = nodes, run
         elif tolerance is not None:
             self._found, self._last = nodes, None
-        hard = np.isinf(rows.soft)
-        penalty, excess = 0.0, np.zeros((len(t), len(rows.names)))
-        if rows.names and not failed:
-            excess = rows.excess(run.rows)
+        penalty, violations, unknown = 0.0, (), ""
+        if rows.names:
             values = Values(0.0, np.zeros(0), run.rows)
+            unknown = self.transcription.not_finite(values)
+        if rows.names and not failed:
+            excess, slack = rows.excess(run.rows), EXCESS if tolerance is None else tolerance
+            is_over = np.isinf(rows.soft) & (excess > slack)
+            violations = worst_violations(rows, np.where(is_over, excess, 0.0), t)
             penalty = self.transcription.penalty(values, rows.weights(setting.p) * problem.dt)
-        slack = EXCESS if tolerance is None else tolerance
-        violations = worst_violations(rows, np.where(hard & (excess > slack), excess, 0.0), t)
         seconds = time.perf_counter() - watch.started
         log = tuple(
             Iteration(
@@ -816,7 +823,6 @@ class InteriorPointSolver:
         if is_infeasible and status is SolveStatus.ITERATION_LIMIT:
             status = SolveStatus.INFEASIBLE
         message = _message(status, log[-1], violations, tolerance)
-        unknown = self.transcription.not_finite(Values(0.0, np.zeros(0), run.rows))
         if unknown:  # nobody vouches for such a plan
             status, message = SolveStatus.FAILED, unknown
         solution = OptimalSolution(

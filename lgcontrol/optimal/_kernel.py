@@ -209,7 +209,7 @@ def _difference(model: StageModel, entries: EntryPoints) -> str | None:
     """What the kernel makes of a random start, compared with NumPy: one step of free states."""
     problem, system, N = model.problem, model.problem.system, model.problem.horizon
     rng = np.random.default_rng(0)
-    x_ref = np.repeat(system.state.identity[None], N + 1, axis=0)
+    x_ref = np.repeat(system.home[None], N + 1, axis=0)
     u_ref = np.repeat(system.nominal_input[None], N + 1, axis=0)
     setting = Setting(x_ref, u_ref, problem.nominal_parameters, np.eye(model.n), np.eye(model.n))
     moves = 0.1 * rng.normal(size=(N + 1, model.n))
@@ -267,6 +267,7 @@ class Memory:
         self._address = ctypes.addressof(self.about)
         self._start = self.start.ctypes.data
         self._keep = memory
+        self._held: Point | None = None  # what the arrays of the iterate say
 
     @staticmethod
     def constants(model: StageModel) -> dict[str, Any]:
@@ -308,10 +309,13 @@ class Memory:
         iterate = self.iterate.copy()
         parts = [iterate[place].reshape(shape) for place, shape in self._places.values()]
         *point, K, rows = parts
-        return Point(*point), K.transpose(0, 2, 1), rows
+        self._held = Point(*point)
+        return self._held, K.transpose(0, 2, 1), rows
 
     def take(self, point: Point, K: np.ndarray | None) -> None:
-        """Write an iterate."""
+        """Write an iterate, unless it is what the last run left."""
+        if point is self._held:
+            return
         for name in self._places:
             if name not in ("K", "rows"):
                 self.arrays[name][:] = getattr(point, "equal" if name == "equal_price" else name)
@@ -337,7 +341,7 @@ class Memory:
         resume: int = FRESH,
     ) -> int:
         """Solve from what the arrays hold; returns the status."""
-        about = self.about
+        about, self._held = self.about, None
         self.start[:] = x0
         about.mode, about.shift, about.curved, about.resume = mode, shift, curved, resume
         about.max_iterations, about.tolerance = min(max_iterations, self.most), tolerance
@@ -346,5 +350,5 @@ class Memory:
 
     def choose_start(self, x0: np.ndarray, which: int) -> float:
         """Nodes of the cheapest of some starts, to the arrays; returns their largest gap."""
-        self.start[:] = x0
+        self.start[:], self._held = x0, None
         return self._entries.start(self._address, self._start, which)

@@ -27,6 +27,7 @@ from ..systems import (
     check_state,
     choose_method,
     not_a_system,
+    resolved_step,
     stable_substeps,
     step_residuals,
     unsolved,
@@ -37,15 +38,18 @@ from ._reference import sample_reference
 from ._statement import (
     ALONG,
     Bound,
+    Cost,
     Residual,
     Weight,
     bounded_along,
     control_places,
+    entries_of,
     error_places,
     error_weight,
     free_errors,
     input_weight,
     single_numbers,
+    with_known_limits,
 )
 
 if TYPE_CHECKING:
@@ -87,8 +91,10 @@ class OptimalControlProblem:
         Constant state, TrimPoint or Trajectory (then seen in advance). Solvers take others.
     bounds : sequence of Bound
     residuals : sequence of Residual
+    costs : sequence of Cost
+        Terms that are no squares; they come on top of the above.
     parameters : sequence of Parameter or str
-        Parameters of residuals and bounds, after those of the system.
+        Parameters of residuals, costs and bounds, after those of the system.
     start : "given", "free" or mapping
         What of the first state is to be found instead of given: nothing; all of it; or, as in
         ``{"duration": "free"}``, the blocks and tangent coordinates named, the others keeping what
@@ -142,6 +148,7 @@ class OptimalControlProblem:
     reference: Any = None
     bounds: Sequence[Bound] = ()
     residuals: Sequence[Residual] = ()
+    costs: Sequence[Cost] = ()
     parameters: Sequence[Parameter | str] = ()
     start: Any = "given"
     arrival: Any = None
@@ -190,8 +197,12 @@ class OptimalControlProblem:
             "R": _put("R", input_weight("R", self.R, system), parts, nominal),
             "terminal": terminal,
             "arrival": arrival,
-            "bounds": _all_of("bounds", self.bounds, Bound, "Bound('twist', -1.0, 1.0)"),
+            "bounds": tuple(
+                with_known_limits(system, bound)
+                for bound in _all_of("bounds", self.bounds, Bound, "Bound('twist', -1.0, 1.0)")
+            ),
             "residuals": _all_of("residuals", self.residuals, Residual, "Residual(function)"),
+            "costs": _all_of("costs", self.costs, Cost, "Cost(function)"),
             "parameters": extra,
             "weights": tuple(self.weights),
         }
@@ -424,8 +435,8 @@ class OptimalControlProblem:
     def ignored_limits(self) -> tuple[str, ...]:
         """Coordinates of the configuration whose limits the system knows and no bound mentions.
 
-        Of the whole state where the system has no structure. Empty as soon as a bound is a
-        function: it may be what keeps them.
+        Of the whole state where the system has no structure; and entries of quantities. Empty as
+        soon as a bound is a function: it may be what keeps them.
         """
         system, state = self.system, self.system.state
         if any(not isinstance(bound.of, str) for bound in self.bounds):
@@ -437,10 +448,15 @@ class OptimalControlProblem:
         covered = {
             name
             for of in bounded
-            for name in (of, *state.coordinate_names[blocks.get(of, slice(0))])
+            for name in (
+                of,
+                *state.coordinate_names[blocks.get(of, slice(0))],
+                *entries_of(system, of),
+            )
         }
+        told = None if own is None else {*own, *system.quantity_names}
         return tuple(
-            name for name in system.limits if name not in covered and (own is None or name in own)
+            name for name in system.limits if name not in covered and (told is None or name in told)
         )
 
     def bounded(
@@ -541,7 +557,7 @@ class OptimalControlProblem:
 
     def _typical_states(self) -> tuple[Any, ...]:
         """States, inputs and times at which steps have to keep up in any case."""
-        x, u = [self.system.state.identity], [self.system.nominal_input]
+        x, u = [self.system.home], [self.system.nominal_input]
         t = self.times()
         if self.reference is not None:
             samples = sample_reference(self.system, self.reference, t)
@@ -732,6 +748,8 @@ def judged(solution: OptimalSolution, p: np.ndarray) -> OptimalSolution:
     if not claims and solution.status is not SolveStatus.ITERATION_LIMIT:
         return solution
     system, method, x, u = problem.system, problem.method, solution.x[:-1], solution.u
+    if resolved_step(system, method, problem.substeps) is None:
+        return solution
     at = solution.t[:-1], x, u, p[: system.n_parameters], problem.dt
     text = unsolved(system, method, step_residuals(system, method, problem.substeps, *at))
     return replace(solution, status=SolveStatus.FAILED, message=text) if text else solution

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 import casadi as ca
@@ -106,15 +106,21 @@ def error_places(system: System) -> dict[str, slice]:
     """Where blocks and coordinates are in the error coordinates of a system."""
     if system.errors is None:
         return state_names(system.state)
-    return {key: slice(i, i + 1) for i, key in enumerate(system.error_names)}
+    names = {key: slice(i, i + 1) for i, key in enumerate(system.error_names)}
+    return _with_blocks(names, system.error_names)
 
 
 def control_places(system: System) -> dict[str, slice]:
     """Where controls, and what comes before the dot in several names, are among the controls."""
     controls = system.input_index("control")
     names = {system.input_names[i]: slice(k, k + 1) for k, i in enumerate(controls)}
-    for prefix in dict.fromkeys(name.split(".")[0] for name in names if "." in name):
-        own = [k for k, name in enumerate(names) if name.startswith(f"{prefix}.")]
+    return _with_blocks(names, [*names])
+
+
+def _with_blocks(names: dict[str, slice], entries: Sequence[str]) -> dict[str, slice]:
+    """Places of entries, and of what comes before the dot in several that lie side by side."""
+    for prefix in dict.fromkeys(name.split(".")[0] for name in entries if "." in name):
+        own = [k for k, name in enumerate(entries) if name.startswith(f"{prefix}.")]
         if prefix not in names and own[-1] - own[0] == len(own) - 1:
             names[prefix] = slice(own[0], own[-1] + 1)
     return names
@@ -368,6 +374,57 @@ class Residual:
         return Weight.of(matrix) if matrix.any() else None
 
 
+@dataclass(frozen=True, eq=False)
+class Cost:
+    """A term ``∫ w ℓ(t, x, u, p) dt + w_N ℓ(t, x, u, p)`` of the cost: any smooth expression.
+
+    What has a price itself and is no square of an error: energy, fuel, time, profit. Solvers with
+    second derivatives ("interior_point", "ipopt", "fatrop") are made for it, "sqp" takes only its
+    slope. Squares are better stated as a `Residual`.
+
+    Parameters
+    ----------
+    function : callable
+        ``(t, x, u, p) → number`` on CasADi columns, as for `Residual`.
+    weight : float or str, optional
+        w along the horizon, per s, or the name of a parameter; None for nothing.
+    terminal : float or str, optional
+        w_N at the end of the horizon; nothing if left out.
+    name : str
+        What messages call it.
+
+    Examples
+    --------
+    >>> power = Cost(lambda t, x, u, p: x[0] * u[0], name="power")
+    >>> power.weight
+    1.0
+    """
+
+    function: Callable[..., Any]
+    weight: float | str | None = 1.0
+    terminal: float | str | None = None
+    name: str = "cost"
+
+    def expression(self, system_symbol: type, t: Any, x: Any, u: Any, p: Any) -> Any:
+        """The expression for symbols."""
+        function = (
+            self.function.function if isinstance(self.function, ModelFunction) else self.function
+        )
+        value = column_of(f"cost {self.name!r}", function, system_symbol, (t, x, u, p))
+        if value.shape != (1, 1):
+            raise ValueError(f"cost {self.name!r} must return one number, not {value.shape}")
+        return value
+
+    def factor(self, p: Any, parameters: Sequence[str], *, at_end: bool) -> Any:
+        """w, a number or that of a parameter; None where it does not count."""
+        value = self.terminal if at_end else self.weight
+        if isinstance(value, str):
+            return p[parameter_index(f"weight of cost {self.name!r}", value, parameters)]
+        if value is not None and not np.isfinite(value):
+            raise ValueError(f"the weight of cost {self.name!r} must be finite, got {value}")
+        return value
+
+
 Where = Literal["path", "terminal", "both", "start"]
 # Places of bounds that hold along the horizon, not at an end of it alone.
 ALONG = ("path", "both")
@@ -382,18 +439,22 @@ class Bound:
     of : str or callable
         What is bounded: a block of the state at any depth (its coordinates; ``"joint1"`` or
         ``"configuration.joint1"``), one coordinate (``"pose.z"``), one tangent coordinate
-        (``"pose.rx"``: that component of minus(x, x_ref)), an input, or a smooth function
-        ``(t, x, u, p) → column``. A name that is both a part of the state and an input, as a driven
-        joint's, is written ``"state.joint1"`` for the angle, ``"input.joint1"`` for the torque.
+        (``"pose.rx"``: that component of minus(x, x_ref)), an input, a quantity of the system or an
+        entry of one (``"deflection"``, ``"deflection.elbow"``; its known limits where none are
+        given), or a smooth function ``(t, x, u, p) → column``. A name that is both a part of the
+        state and an input, as a driven joint's, is written ``"state.joint1"`` for the angle,
+        ``"input.joint1"`` for the torque.
     lower, upper : float, array_like or str
         Limits, infinite if left out; a name is that of a parameter, whose value may change from
         call to call.
     soft : float or str, optional
         Weight w of the penalty ``w (s + s²/2)``, per s, on the excess s over the limits, or the
         name of a parameter. Without it the bound is hard: kept wherever the dynamics allow.
-    at : {"both", "path", "terminal", "start"}
-        Where it holds. Of the first state only what depends on its free part (see ``start`` of
-        `OptimalControlProblem`) is bounded; what depends on inputs has no end value.
+    at : {"both", "path", "terminal", "start"} or range
+        Where it holds: along the horizon, at an end of it, or at nodes by their numbers, as in
+        ``range(10, 11)`` for a gate that is passed at the tenth. Of the first state only what
+        depends on its free part (see ``start`` of `OptimalControlProblem`) is bounded; what depends
+        on inputs has no end value.
     name : str, optional
         What messages call it.
 
@@ -407,7 +468,7 @@ class Bound:
     lower: ArrayLike | str = -np.inf
     upper: ArrayLike | str = np.inf
     soft: float | str | None = None
-    at: Where = "both"
+    at: Where | range = "both"
     name: str | None = None
 
     def __post_init__(self) -> None:
@@ -418,7 +479,7 @@ class Bound:
                     f"bound {self.label!r}: lower must not exceed upper, got {self.lower} and "
                     f"{self.upper}"
                 )
-        if self.at not in get_args(Where):
+        if not isinstance(self.at, range) and self.at not in get_args(Where):
             raise UnknownNameError(unknown_name("place of a bound", self.at, get_args(Where)))
         price = self.soft
         if not (price is None or isinstance(price, str) or (np.isfinite(price) and price > 0)):
@@ -522,8 +583,16 @@ def build_rows(
         for row in range(size):
             where = np.zeros(horizon + 1, dtype=bool)
             where[1:-1] = bound.at in ALONG
-            where[0] = bound.at in (*ALONG, "start") and (needs_input[row] or row in starts)
-            where[-1] = bound.at in ("both", "terminal") and not needs_input[row]
+            where[0] = bound.at in (*ALONG, "start")
+            where[-1] = bound.at in ("both", "terminal")
+            if isinstance(bound.at, range):
+                if bound.at and not (bound.at[0] >= 0 and bound.at[-1] <= horizon):
+                    raise ValueError(
+                        f"bound {labels[row]!r} at {bound.at}: nodes are 0 to {horizon}"
+                    )
+                where[list(bound.at)] = True
+            where[0] &= needs_input[row] or row in starts
+            where[-1] &= not needs_input[row]
             if bound.at == "start" and not where[0]:
                 raise ValueError(
                     f"bound {labels[row]!r} at the start: nothing that it depends on is free "
@@ -542,7 +611,8 @@ def build_rows(
                     continue
                 columns.append(value)
                 names.append(labels[row])
-                kinds.append(" ".join(filter(None, ["" if bound.at == "both" else bound.at, side])))
+                place = "" if bound.at == "both" else str(bound.at)
+                kinds.append(" ".join(filter(None, [place, side])))
                 lower.append(least)
                 upper.append(most)
                 soft.append(np.inf if price is None else price)
@@ -611,6 +681,53 @@ def bounded_along(
     return found
 
 
+def entries_of(system: System, name: str) -> tuple[str, ...]:
+    """Entries of a system's quantities that a name stands for; none where it is no quantity.
+
+    Parameters
+    ----------
+    system : System
+    name : str
+        Of a quantity, or of one of its entries.
+    """
+    if name in system.quantity_names:
+        return (name,)
+    if name not in system.quantities:
+        return ()
+    return system.named_quantities()[name].names(name, system.quantities[name].result_shapes[0][0])
+
+
+def with_known_limits(system: System, bound: Bound) -> Bound:
+    """A bound on a quantity that gives no limits, with those that the system knows.
+
+    Parameters
+    ----------
+    system : System
+    bound : Bound
+    """
+    entries = entries_of(system, bound.of) if isinstance(bound.of, str) else ()
+    limits = (bound.lower, bound.upper)
+    gives_none = not any(isinstance(x, str) or np.isfinite(x).any() for x in limits)
+    if not (entries and gives_none):
+        return bound
+    missing = [name for name in entries if name not in system.limits]
+    if missing:
+        raise ValueError(
+            f"bound {bound.label!r}: {system.name} knows no limits of {', '.join(missing)}: give "
+            "lower= and upper="
+        )
+    lower, upper = np.array([system.limits[name] for name in entries]).T
+    return (
+        replace(bound, lower=lower, upper=upper)
+        if len(entries) > 1
+        else replace(bound, lower=float(lower[0]), upper=float(upper[0]))
+    )
+
+
+def _quantities(system: System) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*system.quantities, *system.quantity_names)))
+
+
 def _limit(label: str, value: Any, size: int) -> np.ndarray:
     """One limit a row; NaN is left to the comparison of the two limits, which it fails."""
     if np.ndim(value) == 0:
@@ -641,7 +758,10 @@ def _expression(
         return x[state.coordinate_names.index(name)], (bound.label,)
     if name in state.tangent_names:
         return state.minus(x, x_ref)[state.tangent_names.index(name)], (bound.label,)
-    valid = dict.fromkeys((*of_state, *system.input_names))
+    entries = entries_of(system, bound.of)
+    if entries:
+        return system.quantity_rows(entries, t, x, u, p), entries
+    valid = dict.fromkeys((*of_state, *system.input_names, *_quantities(system)))
     message = unknown_name("bounded quantity", bound.of, valid)
     source, _, last = bound.of.rpartition(".")
     if last == "rate" and source in valid:
