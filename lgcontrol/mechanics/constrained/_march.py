@@ -12,7 +12,6 @@ from ...codegen import ModelFunction, chain
 from ...integrators import Index3Method, Problem
 from ...integrators._problem import made_once
 
-
 UNKNOWN = (
     "take shorter steps or more iterations, and look at mobility() there: constraints may be "
     "singular"
