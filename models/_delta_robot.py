@@ -132,7 +132,7 @@ def delta_robot(*, torque: float = 30.0, load: float = 0.0) -> System[Product]:
     Examples
     --------
     >>> delta_robot().error_names[:3]
-    ('configuration.arm1', 'configuration.arm2', 'configuration.arm3')
+    ('configuration.arm1.rz', 'configuration.arm2.rz', 'configuration.arm3.rz')
     """
     robot = delta_robot_tree(torque=torque, load=load)
     return robot.system(ARMS, independent=ARMS)

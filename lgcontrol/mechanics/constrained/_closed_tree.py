@@ -12,7 +12,7 @@ import numpy as np
 
 from ...codegen import UnknownNameError, Value, check_shape, unknown_name
 from ...groups import Product, check_element
-from ...systems import System, Trajectory
+from ...systems import Quantity, System, Trajectory
 from ..multibody import Multibody
 from ..multibody._spatial import Pose
 from ..multibody.compiled._compiled_tree import compiled
@@ -117,7 +117,7 @@ class ClosedTree:
     >>> linkage.analyse(q).mobility
     1
     >>> linkage.system(inputs=["crank"], at=q).error_names
-    ('configuration.crank', 'velocity.crank')
+    ('configuration.crank.rz', 'velocity.crank.rz')
     """
 
     def __init__(self, tree: Multibody, start: Mapping[str, float] | None = None) -> None:
@@ -444,7 +444,10 @@ class ClosedTree:
             stabilization=stabilization,
             rates=rates,
             quantities={
-                f"{loop.name}_wrench": self._wrench(loop, constraints) for loop in self.loops
+                f"{loop.name}_wrench": Quantity(
+                    self._wrench(loop, constraints), ("fx", "fy", "fz", "mx", "my", "mz")
+                )
+                for loop in self.loops
             },
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -22,7 +22,7 @@ from ...codegen import (
     unknown_name,
 )
 from ...groups import LieGroup, Product, Rn
-from ...systems import ErrorCoordinates, System, TracedLater
+from ...systems import ErrorCoordinates, Quantity, System, TracedLater
 from ._constraint import Constraints
 from ._kkt import RANK, Redundancy, Saddle, redundancy, scaled_rows
 
@@ -47,7 +47,7 @@ def constrained_system(
     independent: str | Iterable[str] | None = None,
     stabilization: Stabilization = "projection",
     rates: tuple[float, float] = (5.0, 5.0),
-    quantities: Mapping[str, Callable[..., Any]] | None = None,
+    quantities: Mapping[str, Callable[..., Any] | Quantity] | None = None,
     name: str | None = None,
 ) -> System[Product]:
     """System of a mechanical structure that keeps constraints: ``M v̇ + Gᵀ λ = F``, ``G v̇ = γ``.
@@ -104,7 +104,7 @@ def constrained_system(
     >>> ring = Constraints(point.configuration, [wire])
     >>> system = constrained_system(base, ring, at=[0.0, -1.0], independent=["x"])
     >>> system.error_names
-    ('configuration.x', 'velocity.x')
+    ('configuration.x.x', 'velocity.x.x')
     >>> system.quantities["multipliers"](0.0, [0.0, -1.0, 0.0, 0.0], [0.0, 0.0]).round(6)
     array([9.81])
     """
@@ -121,7 +121,7 @@ def constrained_system(
         parameters=base.parameters,
         quantities=kept.base_quantities
         | {
-            "multipliers": lambda t, x, u, p: kept.multipliers(t, x, u, p),
+            "multipliers": Quantity(kept.multipliers, constraints.row_names),
             "constraint_forces": kept.constraint_forces,
             "constraint_gap": lambda t, x, u, p: kept.gap(x, p),
             "conditioning": lambda t, x, u, p: kept.conditioning(x, p),
@@ -171,13 +171,9 @@ class Choice:
         return np.eye(state.dim)[self.indices(state)]
 
     def names(self, state: Product) -> tuple[list[str], list[str]]:
-        """Names and units of the error coordinates, by joint where this has one coordinate."""
-        at, (first, second) = self.indices(state), list(state.blocks)[:2]
-        entries = entries_of(next(iter(state.blocks.values())))
-        own = {i: name for name, i in entries.items()}  # the shorter names come last
-        names = [f"{first}.{own[i]}" for i in self.positions]
-        names += [f"{second}.{own[i]}" for i in self.velocities]
-        return names, [state.tangent_units[i] for i in at]
+        """Names and units of the error coordinates: those that the state has for them."""
+        at = self.indices(state)
+        return [state.tangent_names[i] for i in at], [state.tangent_units[i] for i in at]
 
 
 def entries_of(group: LieGroup) -> dict[str, int]:
@@ -262,9 +258,10 @@ class ConstrainedMechanics:
         """λ."""
         return self._solution(t, x, u, p)[1]
 
-    def of_multipliers(self, quantity: Callable[..., Any]) -> Callable[..., Any]:
+    def of_multipliers(self, quantity: Callable[..., Any] | Quantity) -> Quantity:
         """A quantity that takes the multipliers as well."""
-        return lambda t, x, u, p: quantity(t, x, u, p, self.multipliers(t, x, u, p))
+        own = quantity if isinstance(quantity, Quantity) else Quantity(quantity)
+        return replace(own, of=lambda t, x, u, p: own.of(t, x, u, p, self.multipliers(t, x, u, p)))
 
     def constraint_forces(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """``−Gᵀ λ``."""
@@ -306,14 +303,14 @@ class ConstrainedMechanics:
         return self._conditioning(x, p)
 
     @property
-    def base_quantities(self) -> dict[str, Callable[..., Any]]:
+    def base_quantities(self) -> dict[str, Any]:
         """Those of the base, of the blocks that it knows."""
         own = self.base.state.nq
 
         def of(quantity: Callable[..., Any]) -> Callable[..., Any]:
             return lambda t, x, u, p: quantity(t, x[:own], u, p)
 
-        return {key: of(quantity) for key, quantity in self.base.quantities.items()}
+        return {**self.base.named_quantities(of)}
 
     # Kernels
 
