@@ -64,7 +64,7 @@ class LargeResult:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _RowsOfKind:
     """Rows of one kind: their places, bodies and vectors, as arrays."""
 
     kind: str
@@ -101,7 +101,7 @@ class LargeMechanism:
         self._places: np.ndarray | None = None
 
     @cached_property
-    def rows(self) -> tuple[_Rows, ...]:
+    def rows(self) -> tuple[_RowsOfKind, ...]:
         """Rows by kind."""
         index = {name: k for k, name in enumerate(self.forms.names)}
         index[GROUND] = self.n_bodies
@@ -128,7 +128,7 @@ class LargeMechanism:
                     else:
                         a_j[k] = row.w.vector
             places = np.array([place for place, _ in entries])
-            found.append(_Rows(kind, places, i, j, a_i, a_j, s_i, s_j, tuple(moving)))
+            found.append(_RowsOfKind(kind, places, i, j, a_i, a_j, s_i, s_j, tuple(moving)))
         return tuple(found)
 
     @staticmethod
@@ -216,8 +216,9 @@ class LargeMechanism:
             np.array([entry[i] for entry in kept]).reshape(len(kept), *shape)
             for i, shape in enumerate([(), r.shape, A.shape, rdot.shape, omega.shape, (m,)])
         ]
-        times, *others = columns
-        return LargeResult(times, *others, np.array(counts), solved)
+        times, *motion, forces = columns
+        r, A, rdot, omega = motion
+        return LargeResult(times, r, A, rdot, omega, forces, np.array(counts), solved)
 
     def terms(
         self, t: float, r: np.ndarray, A: np.ndarray, multipliers: np.ndarray
@@ -270,7 +271,7 @@ class LargeMechanism:
 
     def _kind(
         self,
-        rows: _Rows,
+        rows: _RowsOfKind,
         r: np.ndarray,
         A: np.ndarray,
         moving: Mapping[int, np.ndarray],

@@ -29,7 +29,7 @@ from ._formulations import formulation
 from ._joints import MechanismJoint
 from ._kinematics import KinematicsResult, kinematics
 from ._large import LargeMechanism
-from ._march import March, march
+from ._march import March, march, march_step
 from ._mobility import Mobility, mobility
 from ._motors import Motor
 from ._system import ConstrainedMechanics, Stabilization, constrained_system
@@ -706,7 +706,21 @@ class Mechanism:
         held = check_shape("u", held, (len(own.inputs),))
         p = np.array([entry.nominal for entry in own.parameters])
         t0 = float(start[-1]) if own.constraints.is_driven else 0.0
-        made = march(problem, chosen, own.velocity.dim, start, held, p, float(dt), int(steps), t0)
+        key = f"march {formulation} {chosen}"
+        if key not in self._made:
+            self._made[key] = march_step(problem, chosen)
+        made = march(
+            problem,
+            chosen,
+            self._made[key],
+            own.velocity.dim,
+            start,
+            held,
+            p,
+            float(dt),
+            int(steps),
+            t0,
+        )
         return replace(made, hint=self._singular_angles(made, own))
 
     def _singular_angles(self, made: March, own: MechanismEquations) -> str:
