@@ -214,7 +214,9 @@ def test_rods_and_threads_leave_their_freedoms():
     rod = Mechanism("rod", body, [mc.distance("rod", GROUND, BODY, 0.5)])
     assert rod.mobility().freedoms == 5
     body = [MechanismBody("j", CUBE)]
-    assert Mechanism("bolt", body, [mc.screw("thread", GROUND, BODY, 0.01)]).mobility().freedoms == 1
+    assert (
+        Mechanism("bolt", body, [mc.screw("thread", GROUND, BODY, 0.01)]).mobility().freedoms == 1
+    )
 
 
 def test_a_screw_advances_by_its_pitch_over_many_turns():
