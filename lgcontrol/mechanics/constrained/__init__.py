@@ -10,7 +10,7 @@ from ._constraint import ConstraintTerms as ConstraintTerms
 from ._kkt import Redundancy as Redundancy
 from ._kkt import Saddle as Saddle
 from ._kkt import redundancy as redundancy
-from ._loop import Loop as Loop
+from ._loop import LoopJoint as LoopJoint
 from ._system import ConstrainedMechanics as ConstrainedMechanics
 from ._system import Stabilization as Stabilization
 from ._system import constrained_system as constrained_system
