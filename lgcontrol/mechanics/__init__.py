@@ -43,6 +43,11 @@ from .elastic import LinearSpring as LinearSpring
 from .elastic import Motor as Motor
 from .elastic import SeriesElastic as SeriesElastic
 from .elastic import VariableSpring as VariableSpring
+from .constrained import AssemblyError as AssemblyError
+from .constrained import ClosedTree as ClosedTree
+from .constrained import Constraint as Constraint
+from .constrained import Constraints as Constraints
+from .constrained import constrained_system as constrained_system
 from .multibody import BaseParameters as BaseParameters
 from .multibody import Calibration as Calibration
 from .multibody import Identification as Identification

@@ -42,7 +42,7 @@ from ._kinematics import KinematicsStatus as KinematicsStatus
 from ._kkt import Redundancy as Redundancy
 from ._kkt import Saddle as Saddle
 from ._kkt import redundancy as redundancy
-from ._loop import Loop as Loop
+from ._loop import LoopJoint as LoopJoint
 from ._march import March as March
 from ._mechanism import Mechanism as Mechanism
 from ._mechanism import MechanismBody as MechanismBody
