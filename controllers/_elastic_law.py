@@ -109,9 +109,9 @@ class ElasticLaw(Controller):
 
         Parameters
         ----------
-        reference : array_like, object with ``x``, or SmoothReference
-            A configuration (nq,) or state of the arm, at rest; or a motion on the tree's
-            configuration whose jerk is continuous.
+        reference : array_like, object with ``x``, SmoothReference, or MotionPoint
+            A configuration (nq,) or state of the arm, at rest; a motion on the tree's configuration
+            whose jerk is continuous; or what such a motion is at time t.
         t : float
             In s.
 
@@ -121,6 +121,8 @@ class ElasticLaw(Controller):
             If a motion is not smooth enough, or does not say its derivatives.
         """
         tree = self.arm.tree
+        if isinstance(reference, MotionPoint):
+            return reference
         if isinstance(reference, SmoothReference):
             if self._checked[0] is not reference:
                 _check_smooth(tree, reference)
