@@ -70,8 +70,11 @@ class ElasticLaw(Controller):
         super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference, p=p)
         self.arm, self.saturate = arm, saturate
         self.gains: dict[str, np.ndarray] = dict(gains)
-        self._count = len(arm.state.blocks["motor"].tangent_names)
         self._sum = np.zeros(arm.tree.nv)
+        names = [system.inputs[i].name for i in self._controls]
+        own = [entry.name for entry in arm.mechanics.inputs]
+        self._places = None if names == own else [names.index(name) for name in own]
+        self._nominal_controls = system.nominal_input[self._controls]
         self._checked: tuple[Any, Any] = (None, None)
         self.law: ModelFunction = self._trace()
         if reference is not None:
@@ -158,16 +161,14 @@ class ElasticLaw(Controller):
 
     @property
     def _own_parameters(self) -> np.ndarray:
-        return self._p[: len(self.arm.parameters)] if self.arm.parameters else np.zeros(0)
+        return self._p[: len(self.arm.parameters)]
 
     def _place(self, u: np.ndarray) -> np.ndarray:
         """Inputs of the arm among the controls of the system."""
-        names = [self.system.inputs[i].name for i in self._controls]
-        own = [entry.name for entry in self.arm.mechanics.inputs]
-        if names == own:
+        if self._places is None:
             return u
-        found = self.system.nominal_input[self._controls].copy()
-        found[[names.index(name) for name in own]] = u
+        found = self._nominal_controls.copy()
+        found[self._places] = u
         return found
 
     def reset(self) -> None:

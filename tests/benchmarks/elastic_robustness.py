@@ -247,7 +247,7 @@ def main() -> None:
     for name in options.arm or sorted(ARMS):
         for move in options.move or range(3):
             print(f"{name}, move {move}: largest / at rest, mm", flush=True)
-            rows = kept.setdefault(name, {}).setdefault(f"move {move}", {})
+            rows = kept.setdefault(name, {})[f"move {move}"] = {"seeds": options.seeds}
             for law in LAWS:
                 row = {case: cell(name, law, case, move, options.seeds) for case in CASES}
                 rows[law] = {c: [_rounded(v) for v in pair] for c, pair in row.items()}
