@@ -57,7 +57,7 @@ class _Problem(ctypes.Structure):
         ("waiting", _INTEGER),
         ("status", _INTEGER),
         ("iterations", _INTEGER),
-        *((name, _NUMBER) for name in "cost stationarity violation complementarity".split()),
+        *((name, _NUMBER) for name in "cost stationarity violation complementarity step".split()),
         ("log", _POINTER),
         ("work", _POINTER),
     ]
