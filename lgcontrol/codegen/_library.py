@@ -27,7 +27,7 @@ def find_or_build(
     write: Callable[[], str],
     load: Callable[[Path], Loaded],
     check: Callable[[Loaded], str | None],
-    about: dict[str, Any],
+    about: dict[str, Any] | Callable[[], dict[str, Any]],
     builds: int = 1,
 ) -> tuple[Loaded, Path]:
     """Return what `load` makes of the library with this key.
@@ -46,8 +46,9 @@ def find_or_build(
     check : callable
         Says what is wrong with what was loaded, None if it computes what it should; called once
         after each build.
-    about : dict
-        Kept with the library, for people: ``function``, its name, and ``operations``.
+    about : dict, or callable that returns one
+        Kept with the library, for people: ``function``, its name, and ``operations``. Not called
+        when the library is in the cache.
     builds : int
         Builds of about the same length that the announcement speaks of; 0 if there was one.
 
@@ -66,6 +67,7 @@ def find_or_build(
         found = _load_cached(store, key, load)  # built by another process meanwhile
         if found is not None:
             return found
+        about = about() if callable(about) else about
         expected = builds * build_seconds(about.get("written", 0))
         if expected > _LONG:
             notice(
