@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -111,11 +112,20 @@ def start_parts(model: StageModel) -> list[Part]:
     return parts if policy is None else [*parts, Part("lg_policy", policy)]
 
 
-def write(model: StageModel, compiler: Compiler | None) -> str:
-    """C source of the kernel; plain C99 without a compiler."""
-    functions, scratch = unit_source([*parts_of(model), *start_parts(model)], compiler)
-    width = "" if compiler is None else f"#define LG_W {compiler.width}\n"
-    return "\n".join([functions, width, sizes_of(model, scratch), *_texts()])
+def write(model: StageModel, compiler: Compiler) -> list[str]:
+    """C sources of the kernel; second derivatives, half of the code, are one of their own."""
+    parts = {part.name: part for part in [*parts_of(model), *start_parts(model)]}
+    curvature = parts.pop("lg_curvature", None)
+    functions, scratch = unit_source([*parts.values()], compiler)
+    texts = []
+    if curvature is not None:
+        text, own = unit_source([curvature], compiler)
+        text = text.replace(f"static void {curvature.name}(", f"void {curvature.name}(")
+        scratch, head = max(scratch, own), re.search(rf"^void {curvature.name}\(.*\)$", text, re.M)
+        assert head is not None
+        texts, functions = [text], f"{functions}\n{head[0]};\n"
+    width = f"#define LG_W {compiler.width}\n"
+    return ["\n".join([functions, width, sizes_of(model, scratch), *_texts()]), *texts]
 
 
 def _texts() -> list[str]:
