@@ -33,6 +33,9 @@ from ._measurements import magnetometer as magnetometer
 from ._measurements import relative_pose as relative_pose
 from ._measurements import wheel_odometry as wheel_odometry
 from ._measurements import zero_velocity as zero_velocity
+from ._moving_horizon import MovingHorizon as MovingHorizon
+from ._observers import MomentumObserver as MomentumObserver
+from ._offset_free import OffsetFree as OffsetFree
 from ._pose_graph import pose_graph as pose_graph
 from ._result import EstimationResult as EstimationResult
 from ._status import PredictStatus as PredictStatus

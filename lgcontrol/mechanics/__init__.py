@@ -23,6 +23,7 @@ from ._inertia_matrix import (
 )
 from ._inverse_kinematics import InverseKinematics as InverseKinematics
 from ._inverse_kinematics import InverseKinematicsResult as InverseKinematicsResult
+from ._link_capsules import LinkCapsules as LinkCapsules
 from ._principal import PrincipalInertia as PrincipalInertia
 from ._random_configuration import random_configuration as random_configuration
 from ._rigid_body import RigidBody as RigidBody

@@ -4,9 +4,17 @@ from ._export import ExportCase as ExportCase
 from ._guess import starts_of as starts_of
 from ._interior_solver import InteriorPointSolver as InteriorPointSolver
 from ._nlp_solver import NLPSolver as NLPSolver
+from ._obstacles import Capsule as Capsule
+from ._obstacles import Cone as Cone
+from ._obstacles import HalfSpace as HalfSpace
+from ._obstacles import Sphere as Sphere
+from ._obstacles import keep_out as keep_out
 from ._outcome import Iteration as Iteration
 from ._outcome import SolveStatus as SolveStatus
 from ._outcome import Violation as Violation
+from ._phases import Phase as Phase
+from ._phases import PhasedProblem as PhasedProblem
+from ._phases import PhasedSolution as PhasedSolution
 from ._problem import SOLVERS as SOLVERS
 from ._problem import OptimalControlProblem as OptimalControlProblem
 from ._problem import OptimalSolution as OptimalSolution
@@ -14,6 +22,7 @@ from ._problem import Solver as Solver
 from ._problem import make_solver as make_solver
 from ._qp import QP_SOLVERS as QP_SOLVERS
 from ._qp import QPSolver as QPSolver
+from ._reference import ReferenceSamples as ReferenceSamples
 from ._reference import moves as moves
 from ._reference import points_of as points_of
 from ._reference import sample_reference as sample_reference
@@ -28,6 +37,7 @@ from ._sqp import SQPSolver as SQPSolver
 from ._stage_qp import StageQP as StageQP
 from ._stage_qp import StageQPSolution as StageQPSolution
 from ._statement import Bound as Bound
+from ._statement import Cost as Cost
 from ._statement import Residual as Residual
 from ._statement import error_weight as error_weight
 from ._statement import input_weight as input_weight

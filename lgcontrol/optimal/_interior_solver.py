@@ -188,7 +188,7 @@ class InteriorPointSolver:
         self._found: Nodes | None = None
         self._last: _Run | None = None  # where that is from, with gains and multipliers
         if problem is not None:
-            self._model = StageModel(Transcription(problem))
+            self._model = StageModel(Transcription(problem), curved=second_derivatives)
             self._given = Given(problem)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -636,7 +636,7 @@ class InteriorPointSolver:
                     break
                 if not watch.goes_on(log[-1], len(log) - 1):
                     break
-                point.lower_before(barrier)
+                point.lower_before(found, barrier)
             outcome = point.iterate()
             step = outcome.step
             if step == 0:
@@ -726,10 +726,8 @@ class InteriorPointSolver:
         whole = round((times[0] - last.t[0]) / problem.dt)
         if self._memory is not None and self._is_shift(last, times):
             return _Start(last, times, run, whole)
-        p = setting.p[: problem.system.n_parameters]
-        return _Start(
-            moved_on(problem, last, times, p), times, None if run is None else _moved(run, whole), 0
-        )
+        moved = None if run is None else _moved(run, whole)
+        return _Start(moved_on(problem, last, times, setting), times, moved, 0)
 
     def _improve(
         self,

@@ -38,6 +38,7 @@ from ._reference import sample_reference
 from ._statement import (
     ALONG,
     Bound,
+    Cost,
     Residual,
     Weight,
     bounded_along,
@@ -90,8 +91,10 @@ class OptimalControlProblem:
         Constant state, TrimPoint or Trajectory (then seen in advance). Solvers take others.
     bounds : sequence of Bound
     residuals : sequence of Residual
+    costs : sequence of Cost
+        Terms that are no squares; they come on top of the above.
     parameters : sequence of Parameter or str
-        Parameters of residuals and bounds, after those of the system.
+        Parameters of residuals, costs and bounds, after those of the system.
     start : "given", "free" or mapping
         What of the first state is to be found instead of given: nothing; all of it; or, as in
         ``{"duration": "free"}``, the blocks and tangent coordinates named, the others keeping what
@@ -145,6 +148,7 @@ class OptimalControlProblem:
     reference: Any = None
     bounds: Sequence[Bound] = ()
     residuals: Sequence[Residual] = ()
+    costs: Sequence[Cost] = ()
     parameters: Sequence[Parameter | str] = ()
     start: Any = "given"
     arrival: Any = None
@@ -198,6 +202,7 @@ class OptimalControlProblem:
                 for bound in _all_of("bounds", self.bounds, Bound, "Bound('twist', -1.0, 1.0)")
             ),
             "residuals": _all_of("residuals", self.residuals, Residual, "Residual(function)"),
+            "costs": _all_of("costs", self.costs, Cost, "Cost(function)"),
             "parameters": extra,
             "weights": tuple(self.weights),
         }
