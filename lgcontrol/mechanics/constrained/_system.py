@@ -337,7 +337,7 @@ class ConstrainedMechanics:
     def _kernel(self, name: str, arguments: str, results: list[Any], at: dict[str, Any]) -> Any:
         keys = arguments.split()
         kind: Any = self.kernel_symbol
-        made = [kind(ca.densify(result)) for result in results]
+        made: Any = [kind(ca.densify(result)) for result in results]
         made = ca.cse(made) if kind is ca.SX else made
         return ca.Function(
             name, [at[key] for key in keys], made, keys, [f"r{i}" for i in range(len(made))]
