@@ -73,8 +73,10 @@ class Filter(ABC):
         Of the step.
     error : {"left", "right"}
         Where the error stands, of which the filter has the covariance.
-    reset : bool
-        Whether a correction carries the covariance over to the corrected estimate.
+    reset : bool, optional
+        Whether a correction carries the covariance over to the corrected estimate. If left out it
+        does with left errors, and not with right ones: with a reset both are the same filter, and
+        without it right errors know what no measurement shows, as SLAM needs.
     p : array_like or mapping, optional
         Parameters of the system.
     gate : float or mapping of str to float, optional
@@ -103,7 +105,7 @@ class Filter(ABC):
         noise: Mapping[str, float] | None = None,
         method: str | Method = "rk4",
         error: Error = "left",
-        reset: bool = True,
+        reset: bool | None = None,
         p: Any = None,
         gate: float | Mapping[str, float] | None = None,
         robust: Weight | Mapping[str, Weight] | None = None,
@@ -121,7 +123,7 @@ class Filter(ABC):
         self.system = system
         self.measurements: dict[str, BoundMeasurement] = bind_all(system, measurements)
         self.error: Error = error
-        self.has_reset = reset
+        self.has_reset: bool = error == "left" if reset is None else reset
         self._repeats = 1  # runs that are to be expected of each log
         self.method = method
         self.p: np.ndarray = complete_parameters(system, p)
