@@ -77,7 +77,11 @@ def open_loop(plant: Any, best: list[dict], count: int, peers: int) -> dict:
             contenders |= {"SQP": (sqp, guess), "IPOPT": (ipopt, guess)}
         for name, (solver, start) in contenders.items():
             tries = [
-                timed(lambda solver=solver, start=start: solver.solve(x0, guess=start, **LIMITS))
+                timed(
+                    lambda solver=solver, x0=x0, start=start: solver.solve(
+                        x0, guess=start, **LIMITS
+                    )
+                )
                 for _ in range(1 if solver is ipopt else 3)
             ]
             found = tries[0][0]
@@ -226,7 +230,7 @@ def arm(count: int) -> dict:
         solver = InteriorPointSolver(case.problem).prepare()
         rows, calls = [], []
         for x0 in case.starts[:count]:
-            found, cpu, _ = timed(lambda x0=x0: solver.solve(x0, **LIMITS))
+            found, cpu, _ = timed(lambda x0=x0: solver.solve(x0, **LIMITS))  # noqa: B023
             rows.append((found.success, found.iterations[-1].number, cpu))
             for k in range(1, 4):
                 calls.append(timed(lambda k=k: solver.step(found.x[k], t0=0.1 * k))[1])  # noqa: B023
@@ -377,11 +381,69 @@ def measure(name: str, kind: str) -> dict:
     }  # fmt: skip
 
 
+def draw(result: dict, path: Path) -> None:
+    """Times of the contenders, and of an iteration by the number of steps."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    rows: list[tuple[str, dict, str]] = []
+    flip, panda = result.get("A, open loop", {}), result.get("B, Panda", {})
+    rows += [
+        (f"A, solve: {name}", entry, name) for name, entry in flip.items() if _is_spread(entry)
+    ]
+    if "A, closed loop" in result:
+        rows.append(
+            ("A, call: interior point", result["A, closed loop"]["call through Python"], "")
+        )
+    for part in ("open loop", "call"):
+        for name in ("", "Crocoddyl, "):
+            entry = panda.get(f"{name}{part}", {})
+            if _is_spread(entry):
+                word = "solve" if part == "open loop" else "call"
+                rows.append((f"B, {word}: {name[:-2] or 'interior point'}", entry, name))
+    for variant, entry in result.get("C, space arm", {}).items():
+        if isinstance(entry, dict):
+            rows.append((f"C, {variant}, call", entry["call"], ""))
+    for name, entry in result.get("many degrees of freedom", {}).items():
+        if isinstance(entry, dict):
+            rows += [(f"{name}: {who}", entry[who], who) for who in ("interior point", "SQP")]
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(11, 0.32 * len(rows) + 1.6), width_ratios=(3, 2)
+    )
+    for k, (_, entry, who) in enumerate(reversed(rows)):
+        ours = who in ("", "interior point", "interior point, cold")
+        color = "tab:blue" if ours else "tab:orange"
+        left.plot([entry["10 % [ms]"], entry["99 % [ms]"]], [k, k], color=color, lw=2)
+        left.plot(entry["median [ms]"], k, "o", color=color)
+        left.annotate(f"{entry['median [ms]']:g}", (entry["median [ms]"], k), (0, 5),
+                      textcoords="offset points", ha="center", fontsize=7)  # fmt: skip
+    left.set_yticks(range(len(rows)), [name for name, _, _ in reversed(rows)], fontsize=8)
+    left.set(xscale="log", xlabel="ms of the processor: median, 10 and 99 %")
+    left.grid(axis="x", alpha=0.3)
+    steps = {int(N): e for N, e in result.get("an iteration by steps", {}).items() if N.isdigit()}
+    if steps:
+        N, each = np.array([*steps]), np.array([e["iteration [ms]"] for e in steps.values()])
+        right.loglog(N, each, "o-", label="an iteration, problem A")
+        right.loglog(N, each[0] * N / N[0], "k:", label="linear")
+        right.set(xlabel="steps", ylabel="ms")
+        right.legend(fontsize=8)
+        right.grid(alpha=0.3, which="both")
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def _is_spread(entry: Any) -> bool:
+    return isinstance(entry, dict) and "median [ms]" in entry
+
+
 def main() -> None:
     """Run and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parts = ("open", "closed", "reach", "arm", "large", "horizons", "checks", "first")
-    parser.add_argument("--only", nargs="+", choices=parts, default=parts, metavar="PART")
+    parser.add_argument("--only", nargs="*", choices=parts, default=parts, metavar="PART")
     parser.add_argument("--instances", type=int, default=101)
     parser.add_argument("--peers", type=int, default=7, help="starts from which peers solve")
     parser.add_argument("--out", type=Path, default=RESULTS)
@@ -415,6 +477,7 @@ def main() -> None:
         options.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     if crocoddyl is not None:
         crocoddyl.close()
+    draw(result, options.out.with_suffix(".png"))
     print(f"written to {options.out}")
 
 
