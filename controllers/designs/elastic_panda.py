@@ -15,7 +15,7 @@ from ._elastic import largest_deflection, motor_work, tip_errors
 HOME = np.array([0.0, -0.4, 0.0, -2.2, 0.0, 1.8, 0.6])
 AWAY = np.array([0.8, 0.2, 0.3, -1.6, 0.3, 2.2, 1.2])
 MOVE, REST = 1.0, 0.3  # s
-BLOW = Kick(MOVE + REST + MOVE + 0.1, {"velocity": np.full(7, 0.4)})
+BLOW = Kick(MOVE + REST + MOVE + 0.1, {"velocity": np.full(7, 1.0)})
 SPREAD = 0.03  # rad, of where it goes
 
 
@@ -48,7 +48,7 @@ def design(seed: int = 0) -> Task:
         x0=start[0],
         seconds=float(stops[-1]),
         reference=path,
-        options={"disturbances": [BLOW], "max_step": 0.00025},
+        options={"disturbances": [BLOW]},
         criteria=(
             *tip_errors(arm, path, "panda_hand_tcp", 0.05, 0.5, until=BLOW.time - 0.01),
             largest_deflection(arm, 0.02),

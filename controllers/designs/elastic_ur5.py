@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lgcontrol.controllers import ComputedTorque, Controller, FeedbackLinearization
+from lgcontrol.controllers import ComputedTorque, Controller, ElasticLaw, FeedbackLinearization
 from lgcontrol.mechanics import JointProperties, SeriesElastic
 from lgcontrol.models import elastic_ur5_tree
 from lgcontrol.simulation import Kick, Task
@@ -25,8 +25,9 @@ SPREAD = 0.05  # rad, of where it places
 class RigidLaw(Controller):
     """Computed torque that takes motor angles for those of the links."""
 
-    def __init__(self, arm: SeriesElastic, *, frequency: float, reference: Waypoints) -> None:
-        super().__init__(arm.system("elastic_ur5"), dt=0.001, reference=reference)
+    def __init__(self, arm: SeriesElastic, known: ElasticLaw, *, frequency: float) -> None:
+        super().__init__(known.system, dt=known.dt, reference=known.reference)
+        self.known = known
         armatures = {
             name: JointProperties(armature=motor.reflected_inertia)
             for name, motor in arm.motors.items()
@@ -37,6 +38,10 @@ class RigidLaw(Controller):
 
     def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
         return self._saturate(self.law(t, x[self.start :], reference))
+
+    def _state_reference(self, reference: Any) -> Any:
+        """Where motors should be, which this law does not know."""
+        return self.known._state_reference(reference)
 
 
 def design(seed: int = 0, law: Literal["flat", "rigid"] = "flat") -> Task:
@@ -68,14 +73,14 @@ def design(seed: int = 0, law: Literal["flat", "rigid"] = "flat") -> Task:
     flat = FeedbackLinearization(arm, frequency=40.0, integral=True, reference=path, check=False)
     start = flat.reference_states(np.zeros(1))
     assert start is not None
-    controller: Any = flat if law == "flat" else RigidLaw(arm, frequency=20.0, reference=path)
+    controller: Any = flat if law == "flat" else RigidLaw(arm, flat, frequency=20.0)
     return Task(
         plant=arm.system("elastic_ur5"),
         controller=controller,
         x0=start[0],
         seconds=float(stops[-1]),
         reference=path,
-        options={"disturbances": [BLOW], "max_step": 0.001},
+        options={"disturbances": [BLOW]},
         criteria=(
             *tip_errors(arm, path, "tool0", 0.1, 0.5, until=BLOW.time - 0.01),
             largest_deflection(arm, 0.25),

@@ -16,8 +16,8 @@ from ._criteria import failed_calls
 
 AMPLITUDE = 0.25  # rad
 SLOW, FAST = 0.3, 0.72  # rad, of the motor that sets the stiffness
-SECONDS, RAMP = 4.0, 0.5  # s, of the run, and in which the swing grows and dies down
-CHANGE = (1.6, 2.4)  # s, between which the spring is stiffened
+SECONDS, RAMP = 2.4, 0.4  # s, of the run, and in which the swing grows and dies down
+CHANGE = (0.8, 1.4)  # s, between which the spring is stiffened
 NODES = 0.01  # s
 
 
@@ -66,7 +66,6 @@ def design(seed: int = 0) -> Task:
         x0=start[0],
         seconds=SECONDS,
         reference=path,
-        options={"max_step": 0.0005},
         criteria=(
             Criterion("error of the link", off, 0.02, "rad"),
             Criterion("work of the motor next to that of the spring", _shares(0), 0.2),
