@@ -3,7 +3,8 @@
 Each is a function that returns a `lgcontrol.System`, in a file of its own: read it, call it with
 other numbers, or copy it and change what you like. Where the model is an arm, ``NAME_tree`` returns
 its `lgcontrol.Multibody`, which controllers and inverse kinematics take; where its joints have
-springs, its `lgcontrol.mechanics.SeriesElastic`.
+springs, its `lgcontrol.mechanics.SeriesElastic`. ``NAME_mechanism`` returns a
+`lgcontrol.mechanics.constrained.Mechanism`: bodies and joints in absolute coordinates.
 """
 
 from ._delta_robot import delta_robot as delta_robot
@@ -18,6 +19,16 @@ from ._elastic_ur5 import elastic_ur5 as elastic_ur5
 from ._elastic_ur5 import elastic_ur5_tree as elastic_ur5_tree
 from ._free_box import free_box as free_box
 from ._heavy_top import heavy_top as heavy_top
+from ._kissel_mechanisms import double_pendulum_mechanism as double_pendulum_mechanism
+from ._kissel_mechanisms import four_link_mechanism as four_link_mechanism
+from ._kissel_mechanisms import pendulum_mechanism as pendulum_mechanism
+from ._kissel_mechanisms import slider_crank_mechanism as slider_crank_mechanism
+from ._mueller_terze_mechanisms import floating_pair_mechanism as floating_pair_mechanism
+from ._mueller_terze_mechanisms import heavy_top_mechanism as heavy_top_mechanism
+from ._mueller_terze_mechanisms import (
+    spherical_double_pendulum_mechanism as spherical_double_pendulum_mechanism,
+)
+from ._mueller_terze_mechanisms import three_bar_mechanism as three_bar_mechanism
 from ._panda import panda as panda
 from ._panda import panda_tree as panda_tree
 from ._pick_and_place_head import pick_and_place_head as pick_and_place_head

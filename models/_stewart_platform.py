@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -104,13 +103,13 @@ def stewart_platform_tree(
     return robot
 
 
-def stewart_platform(**options: Any) -> System[Product]:
+def stewart_platform(*, platform_mass: float = 15.0, force: float = 1500.0) -> System[Product]:
     """Stewart platform driven by its six legs, on the manifold of its loops.
 
     Parameters
     ----------
-    **options
-        Those of `stewart_platform_tree`.
+    platform_mass, force
+        See `stewart_platform_tree`, which has further numbers.
 
     Returns
     -------
@@ -122,7 +121,7 @@ def stewart_platform(**options: Any) -> System[Product]:
     >>> stewart_platform().n_errors
     12
     """
-    robot = stewart_platform_tree(**options)
+    robot = stewart_platform_tree(platform_mass=platform_mass, force=force)
     names = robot.tree.configuration.tangent_names
     return robot.system(LEGS, independent=[x for x in names if x.startswith("platform.")])
 

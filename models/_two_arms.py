@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from lgcontrol.groups import SE3, Product
@@ -56,13 +54,13 @@ def two_arms_tree(*, distance: float = 0.8, mass: float = 2.0) -> ClosedTree:
     return ClosedTree(tree, grip).close_loop("grip", "bar_end", "right_tool0", "fixed")
 
 
-def two_arms(**options: Any) -> System[Product]:
+def two_arms(*, distance: float = 0.8, mass: float = 2.0) -> System[Product]:
     """Two UR5 arms that hold one bar, all joints driven, on the manifold of the loop.
 
     Parameters
     ----------
-    **options
-        Those of `two_arms_tree`.
+    distance, mass
+        See `two_arms_tree`, which has further numbers.
 
     Returns
     -------
@@ -75,5 +73,5 @@ def two_arms(**options: Any) -> System[Product]:
     >>> arms.n_inputs, arms.n_errors
     (12, 12)
     """
-    arms = two_arms_tree(**options)
+    arms = two_arms_tree(distance=distance, mass=mass)
     return arms.system(independent=[x for x in arms.tree.joints if x.startswith("left_")])

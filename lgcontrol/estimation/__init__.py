@@ -33,7 +33,16 @@ from ._measurements import magnetometer as magnetometer
 from ._measurements import relative_pose as relative_pose
 from ._measurements import wheel_odometry as wheel_odometry
 from ._measurements import zero_velocity as zero_velocity
+from ._moving_horizon import MovingHorizon as MovingHorizon
+from ._noise import AllanDeviation as AllanDeviation
+from ._noise import NoiseFit as NoiseFit
+from ._noise import allan_deviation as allan_deviation
+from ._noise import fit_noise as fit_noise
+from ._observers import MomentumObserver as MomentumObserver
+from ._offset_free import OffsetFree as OffsetFree
 from ._pose_graph import pose_graph as pose_graph
+from ._preintegration import Preintegration as Preintegration
+from ._preintegration import preintegrated as preintegrated
 from ._result import EstimationResult as EstimationResult
 from ._status import PredictStatus as PredictStatus
 from ._status import UpdateStatus as UpdateStatus

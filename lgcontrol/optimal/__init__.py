@@ -22,6 +22,7 @@ from ._problem import Solver as Solver
 from ._problem import make_solver as make_solver
 from ._qp import QP_SOLVERS as QP_SOLVERS
 from ._qp import QPSolver as QPSolver
+from ._reference import ReferenceSamples as ReferenceSamples
 from ._reference import moves as moves
 from ._reference import points_of as points_of
 from ._reference import sample_reference as sample_reference

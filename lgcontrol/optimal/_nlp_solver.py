@@ -467,8 +467,7 @@ class NLPSolver:
         assert self._given is not None
         times = problem.times(t0)
         setting = self._given.setting(times, reference, p)
-        own = setting.p[: problem.system.n_parameters]
-        nodes = moved_on(problem, self._found, times, own)
+        nodes = moved_on(problem, self._found, times, setting)
         x0 = np.asarray(x0, dtype=np.float64)
         return self._solved(x0, nodes, setting, LOOP_TOLERANCE, 100, np.inf, None)
 

@@ -557,7 +557,7 @@ class OptimalControlProblem:
 
     def _typical_states(self) -> tuple[Any, ...]:
         """States, inputs and times at which steps have to keep up in any case."""
-        x, u = [self.system.state.identity], [self.system.nominal_input]
+        x, u = [self.system.home], [self.system.nominal_input]
         t = self.times()
         if self.reference is not None:
             samples = sample_reference(self.system, self.reference, t)

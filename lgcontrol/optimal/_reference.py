@@ -46,10 +46,11 @@ def sample_reference(
     Parameters
     ----------
     system : System
-    reference : array_like, TrimPoint, Trajectory, SmoothReference or callable
+    reference : array_like, TrimPoint, Trajectory, SmoothReference, callable or ReferenceSamples
         A constant state (nq,), an object with ``x`` and ``u``, a Trajectory, a motion of the
         configuration (a `SmoothReference`, or a `StateMotion` of your own), or a function of one
         time that returns a state or such an object; it is called at one time after the other.
+        Samples are those at the times already.
         Inputs are all of the system's (n_inputs,) or its controls only.
     times : ndarray, shape (k,)
         Increasing times in s.
@@ -73,6 +74,8 @@ def sample_reference(
     >>> sample_reference(wheel, [1.0, 0.0], np.arange(3)).u.shape
     (3, 1)
     """
+    if isinstance(reference, ReferenceSamples):
+        return reference
     if reference is None:
         raise ValueError(
             f"{system.name} has no reference to follow: give a state, a TrimPoint or a Trajectory"

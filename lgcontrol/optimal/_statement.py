@@ -113,15 +113,21 @@ def error_places(system: System) -> dict[str, slice]:
     """Where blocks and coordinates are in the error coordinates of a system."""
     if system.errors is None:
         return state_names(system.state)
-    return {key: slice(i, i + 1) for i, key in enumerate(system.error_names)}
+    names = {key: slice(i, i + 1) for i, key in enumerate(system.error_names)}
+    return _with_blocks(names, system.error_names)
 
 
 def control_places(system: System) -> dict[str, slice]:
     """Where controls, and what comes before the dot in several names, are among the controls."""
     controls = system.input_index("control")
     names = {system.input_names[i]: slice(k, k + 1) for k, i in enumerate(controls)}
-    for prefix in dict.fromkeys(name.split(".")[0] for name in names if "." in name):
-        own = [k for k, name in enumerate(names) if name.startswith(f"{prefix}.")]
+    return _with_blocks(names, [*names])
+
+
+def _with_blocks(names: dict[str, slice], entries: Sequence[str]) -> dict[str, slice]:
+    """Places of entries, and of what comes before the dot in several that lie side by side."""
+    for prefix in dict.fromkeys(name.split(".")[0] for name in entries if "." in name):
+        own = [k for k, name in enumerate(entries) if name.startswith(f"{prefix}.")]
         if prefix not in names and own[-1] - own[0] == len(own) - 1:
             names[prefix] = slice(own[0], own[-1] + 1)
     return names

@@ -366,6 +366,7 @@ class Augmented:
             invariants = None
         return system._like(
             state=self.state,
+            home=np.concatenate([system.home, self.state.identity[system.state.nq :]]),
             f=self._field,
             h=self._output,
             output=system.output,

@@ -19,7 +19,7 @@ from ..codegen import (
     is_symbolic,
     solve_symmetric,
 )
-from ..groups import LieGroup, Product
+from ..groups import LieGroup, Product, check_element
 from ..integrators import Mechanical, Problem
 from ._errors import ErrorCoordinates
 from ._signals import (
@@ -96,6 +96,7 @@ class SystemDefinition(Generic[State]):
         structure: Mechanical | None = None,
         errors: ErrorCoordinates | None = None,
         policy: Callable[..., Any] | None = None,
+        home: Any = None,
         dt: float = 0.0,
         symbol: type = ca.SX,
     ) -> None:
@@ -154,6 +155,9 @@ class SystemDefinition(Generic[State]):
         )
         self.errors: ErrorCoordinates | None = None if errors is None else trace_basis(self, errors)
         self.policy: ModelFunction | None = None if policy is None else trace_policy(self, policy)
+        self.home: np.ndarray = state.identity
+        if home is not None:
+            self.home = check_element("home", home, state)
         # What a discretized system makes steps of: (system, method, substeps).
         self._later_derivatives: Any = None  # traced when asked for
         self._given_derivatives: ModelFunction | None = (
@@ -533,6 +537,7 @@ class SystemDefinition(Generic[State]):
             "structure": self.structure,
             "errors": self.errors,
             "policy": self.policy,
+            "home": self.home,
             "dt": self.dt,
             "symbol": self.symbol,
         }

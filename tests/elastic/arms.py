@@ -125,7 +125,7 @@ def random_state(arm, rng, deflection=0.1):
     x, state = system.state.random(rng), system.state
     motor = state.coordinate_slice("motor")
     parts = []
-    for joint in arm._joints:
+    for joint in arm.elastic_joints:
         q = x[joint.places.q]
         parts.append(joint.group.plus(q, deflection * rng.normal(size=1)))
     x[motor] = np.concatenate(parts)

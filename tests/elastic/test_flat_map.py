@@ -42,7 +42,7 @@ def arm_of(tree, stiffness, inertia):
 
 
 def settings_of(arm, rng):
-    count = len(arm._mechanics.set_joints)
+    count = len(arm.mechanics.set_joints)
     return [np.array([150.0, 0.8])[:count], *rng.normal(size=(2, count))] if count else []
 
 
@@ -106,7 +106,7 @@ def test_every_kind_there_and_back(kind, rng):
     if "u_dot" in back.arguments:  # rates of what reaches the links at once
         tau = tree.inverse_dynamics_time_derivatives(2)(q, *rates)
         u_rates = [np.zeros(system.n_inputs), np.zeros(system.n_inputs)]
-        rigid = [n for n in arm._driven if n not in arm.joints]
+        rigid = [n for n in arm.driven if n not in arm.joints]
         for k in range(2):
             for name in rigid:
                 columns = [i for i, n in enumerate(system.input_names) if n.split(".")[0] == name]

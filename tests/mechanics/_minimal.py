@@ -9,7 +9,7 @@ from lgcontrol.groups import Product, Rn
 from lgcontrol.systems import System
 
 
-def minimal_system(closed, place, drives, ground=ca.SX):
+def minimal_system(closed, place, drives):
     """System in the independent angles: ``d/dt ∂L/∂ẏ − ∂L/∂y = u`` with L of the open tree.
 
     ``place(y)`` gives all joint coordinates of the tree, one number a joint.
@@ -35,7 +35,7 @@ def minimal_system(closed, place, drives, ground=ca.SX):
 
 def states(closed, place, y, w):
     """State of the minimal model, and of the tree."""
-    at, n = ca.SX.sym("y", len(y)), len(y)
+    at = ca.SX.sym("y", len(y))
     q = place(at)
     f = ca.Function("place", [at], [q, ca.jacobian(q, at)])
     q, J = f(y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -27,6 +28,13 @@ def rotation_exp(turn: np.ndarray) -> np.ndarray:
     first = math.sin(angle) / angle if angle else 1.0
     half = math.sin(angle / 2) / (angle / 2) if angle else 1.0
     return UNIT + first * K + half * half / 2 * (K @ K)
+
+
+def euler_angles(turn: scipy.spatial.transform.Rotation) -> np.ndarray:
+    """Euler angles z-x-z [rad]; the third is zero where the second is, and nothing is said."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return turn.as_euler("ZXZ")
 
 
 class Attitude(ABC):
@@ -254,9 +262,10 @@ class EulerParameters(Attitude):
         """By the bilinearity ``G(e) x = −G(x) e``."""
         e = self.coordinates
         G, rate = _half_rates(e), _half_rates(self.rates)
-        by_e = 4 * (
-            _transposed_product(J @ (G @ second_rates)) - G.T @ J @ _half_rates(second_rates)
-        ) - 8 * rate.T @ J @ rate
+        by_e = (
+            4 * (_transposed_product(J @ (G @ second_rates)) - G.T @ J @ _half_rates(second_rates))
+            - 8 * rate.T @ J @ rate
+        )
         by_rate = -8 * (_transposed_product(J @ (rate @ e)) - rate.T @ J @ G)
         return by_e, by_rate
 
@@ -288,8 +297,7 @@ class EulerAngles(Attitude):
     @classmethod
     def from_rotation(cls, A: np.ndarray, omega: np.ndarray) -> EulerAngles:
         """With ``ε̇ = B⁻¹ ω``, of least length where B is singular."""
-        turn = scipy.spatial.transform.Rotation.from_matrix(A)
-        angles = turn.as_euler("ZXZ")
+        angles = euler_angles(scipy.spatial.transform.Rotation.from_matrix(A))
         made = cls(angles, np.zeros(3))
         return cls(angles, np.linalg.lstsq(made._rate_map(), omega, rcond=None)[0])
 
@@ -357,7 +365,8 @@ class EulerAngles(Attitude):
 
     def _moving(self) -> np.ndarray:
         """Ḃ."""
-        return sum((w * B for w, B in zip(self.rates, self._rate_maps()[0], strict=True)), 0.0)
+        first = self._rate_maps()[0]
+        return self.rates[1] * first[1] + self.rates[2] * first[2]
 
     def acceleration(self, second_rates: np.ndarray) -> np.ndarray:
         """``B ε̈ + Ḃ ε̇``."""

@@ -1,4 +1,4 @@
-"""Closed forms of the basic constraints on arrays, for orientation matrix, parameters and angles."""
+"""Closed forms of the basic constraints on arrays, for the three attitudes of the paper."""
 
 from __future__ import annotations
 
@@ -294,9 +294,7 @@ class ClosedForms:
         for vector, other in ((u, w), (w, u)):
             for at, attitude, s, sign in vector.parts:
                 k = attitude.size
-                K[at : at + k, at : at + k] += attitude.second(
-                    s, multiplier * sign * other.value
-                )
+                K[at : at + k, at : at + k] += attitude.second(s, multiplier * sign * other.value)
         for a, left in u_slopes:
             for b, right in w_slopes:
                 block = multiplier * left.T @ right

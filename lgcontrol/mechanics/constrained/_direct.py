@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ...codegen import UnknownNameError, unknown_name
-from ._attitudes import EulerAngles, attitude_type
+from ._attitudes import EulerAngles, OrientationMatrix, attitude_type
 from ._closed_forms import ClosedForms, PlacedBody
+
+Start = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+"""r [m], A, ṙ [m/s] in world axes and ω [rad/s] in body axes of a body."""
 
 Matrix = Literal["iteration", "step"]
 """When the matrix of Newton's method is made: in each iteration, or once at the start of a step."""
@@ -90,7 +93,7 @@ class DirectAnalysis:
     """
 
     forms: ClosedForms
-    start: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]
+    start: Mapping[str, Start]
     attitude: str
     matrix: Matrix = "iteration"
     switched: tuple[ClosedForms, Callable[[float], bool]] | None = None
@@ -142,8 +145,9 @@ class DirectAnalysis:
                     )
                     for name, body in bodies.items()
                 }
-            G = None
-            for count in range(1, self.limit + 1):
+            G, count = None, 0
+            for _ in range(self.limit):
+                count += 1
                 at = forms.terms(float(time), bodies, rates=False)
                 if G is None or self.matrix == "iteration":
                     G = at.G
@@ -189,8 +193,9 @@ class DirectAnalysis:
             return record.done(times[:0], DirectStatus.SINGULAR_MATRIX, 0.0)
         _, a, multipliers = found
         for k, time in enumerate(times):
-            forms, matrix = self._forms_at(float(time)), None
-            for count in range(1, self.limit + 1):
+            forms, matrix, count = self._forms_at(float(time)), None, 0
+            for _ in range(self.limit):
+                count += 1
                 moved = _moved(forms, bodies, a, h)
                 at = forms.terms(float(time), moved, multipliers, rates=False)
                 force = forms.balance(moved, a) + at.G.T @ multipliers
@@ -213,6 +218,26 @@ class DirectAnalysis:
             if _are_singular(bodies):
                 return record.done(times[: k + 1], DirectStatus.SINGULAR_ANGLES, float(time))
         return record.done(times, DirectStatus.SOLVED, float(times[-1]) if steps else 0.0)
+
+
+def consistent(forms: ClosedForms, start: Mapping[str, Start]) -> dict[str, Start]:
+    """The nearest rates of bodies that keep the constraints at time zero.
+
+    Parameters
+    ----------
+    forms : ClosedForms
+        Of orientation matrices.
+    start : mapping of str to (r, A, ṙ, ω)
+    """
+    bodies = {
+        name: PlacedBody(r, rdot, OrientationMatrix(A, omega))
+        for name, (r, A, rdot, omega) in start.items()
+    }
+    at = forms.terms(0.0, bodies)
+    v = np.concatenate([np.concatenate(start[name][2:]) for name in forms.names])
+    v = v + np.linalg.lstsq(at.G, at.nu - at.G @ v, rcond=1e-11)[0]
+    rates = dict(zip(forms.names, v.reshape(-1, 6), strict=True))
+    return {name: (*start[name][:2], rates[name][:3], rates[name][3:]) for name in start}
 
 
 def _moved(
@@ -270,7 +295,8 @@ def _rates(
 
 def _are_singular(bodies: Mapping[str, PlacedBody]) -> bool:
     return any(
-        isinstance(body.attitude, EulerAngles) and abs(np.sin(body.attitude.coordinates[1])) < GIMBAL
+        isinstance(body.attitude, EulerAngles)
+        and abs(np.sin(body.attitude.coordinates[1])) < GIMBAL
         for body in bodies.values()
     )
 
@@ -301,9 +327,7 @@ class _Record:
             np.array([body.rdot for body in each]),
             np.array([body.attitude.omega for body in each]),
             np.array([a[at : at + 3] for at in starts]),
-            np.array(
-                [b.attitude.acceleration(own) for b, own in zip(each, second, strict=True)]
-            ),
+            np.array([b.attitude.acceleration(own) for b, own in zip(each, second, strict=True)]),
             multipliers[: self.rows],
         )
         self.entries.append(entry)
@@ -311,12 +335,14 @@ class _Record:
 
     def done(self, t: np.ndarray, status: DirectStatus, time: float) -> DirectResult:
         """Result with its status."""
-        shapes: list[tuple[int, ...]] = [(len(self.names), 3)] * 6 + [(self.rows,)]
+        shapes: list[tuple[int, ...]] = [*([(len(self.names), 3)] * 6), (self.rows,)]
         shapes[1] = (len(self.names), 3, 3)
-        columns = [
+        columns: Any = [
             np.array([entry[i] for entry in self.entries]).reshape(len(self.entries), *shape)
             for i, shape in enumerate(shapes)
         ]
         text = "" if status is DirectStatus.SOLVED else f"{status.value} at t = {time:.6g} s"
-        return DirectResult(t, *columns, np.array(self.counts), status, text)
-
+        r, A, rdot, omega, rddot, omegadot, multipliers = columns
+        return DirectResult(
+            t, r, A, rdot, omega, rddot, omegadot, multipliers, np.array(self.counts), status, text
+        )

@@ -19,7 +19,9 @@ from ._basic import (
     DP2,
     GROUND,
     BasicConstraint,
+    Connection,
     D,
+    Direction,
     Drive,
     Frames,
     FreeConstraint,
@@ -250,7 +252,9 @@ def screw(name: str, i: Marker, j: Marker, pitch: float) -> MechanismJoint:
 
     def thread(t: Value, frames: Frames) -> Value:
         cos, sin = _turn(i, j, frames)
-        s = DP2("", i.body, i.z, i.point, j.body, j.point).value(t, frames) / h
+        along = Direction(i.body, i.z).world(t, frames)
+        between = Connection(i.body, i.point, j.body, j.point).world(t, frames)
+        s = ca.dot(along, between) / h
         return h * (ca.sin(s) * cos - ca.cos(s) * sin)
 
     rows = [*_parallel(i, j), *_on_line(i, j), FreeConstraint("thread", _two(i, j), thread, "m")]
@@ -328,9 +332,7 @@ def position_drive(name: str, i: Marker, j: Marker, position: Drive) -> Mechanis
     position : callable of t, or float
         In m.
     """
-    return _joint(
-        name, [DP2("position", i.body, i.z, i.point, j.body, j.point, position)], j
-    )
+    return _joint(name, [DP2("position", i.body, i.z, i.point, j.body, j.point, position)], j)
 
 
 def _joint(name: str, rows: Iterable[Any], j: Marker) -> MechanismJoint:

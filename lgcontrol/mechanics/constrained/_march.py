@@ -10,7 +10,11 @@ import numpy as np
 
 from ...codegen import ModelFunction, chain
 from ...integrators import Index3Method, Problem
-from ...integrators._problem import made_once
+
+UNKNOWN = (
+    "take shorter steps or more iterations, and look at mobility() there: constraints may be "
+    "singular"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +34,8 @@ class March:
         Of each step, next to what is tolerated.
     unsolved : int or None
         First step that did not solve its equations: what follows is worth nothing.
+    hint : str
+        Why, where it is known.
     """
 
     t: np.ndarray
@@ -38,6 +44,7 @@ class March:
     multipliers: np.ndarray
     residual: np.ndarray
     unsolved: int | None
+    hint: str = ""
 
     @property
     def is_solved(self) -> bool:
@@ -51,12 +58,11 @@ class March:
             return ""
         return (
             f"step {self.unsolved} (t = {self.t[self.unsolved]:.6g} s) did not solve its equations:"
-            f" residual {self.residual[self.unsolved]:.2g} times what is tolerated; take shorter "
-            "steps or more iterations, and look at mobility() there: constraints may be singular"
+            f" residual {self.residual[self.unsolved]:.2g} times what is tolerated; "
+            + (self.hint or UNKNOWN)
         )
 
 
-@made_once
 def march_step(problem: Problem, method: Index3Method) -> ModelFunction:
     """``(t, z, u, p, dt) → z_next, residual`` with ``z = [x; v̇; a; λ]``.
 
@@ -74,29 +80,32 @@ def march_step(problem: Problem, method: Index3Method) -> ModelFunction:
     t, z, u, p, dt = (ca.MX.sym(name, n) for name, n in sizes.items())
     made = method.step(problem, t, z[:nq], u, p, dt, z[nq:])
     results: list[Any] = [ca.vertcat(made.state, made.memory), made.residual]
-    function = ca.Function("march_step", [t, z, u, p, dt], results, [*sizes], ["z_next", "residual"])
+    function = ca.Function(
+        "march_step", [t, z, u, p, dt], results, [*sizes], ["z_next", "residual"]
+    )
     return ModelFunction(function, shapes={"t": (), "dt": (), "residual": ()})
 
 
 def march(
     problem: Problem,
     method: Index3Method,
+    step: ModelFunction,
     nv: int,
     x0: np.ndarray,
     u: np.ndarray,
     p: np.ndarray,
     dt: float,
     steps: int,
+    t0: float,
 ) -> March:
     """Motion of a problem; see `Mechanism.march`."""
     if not (np.isfinite(dt) and dt > 0 and steps >= 1):
         raise ValueError(f"dt must be positive and steps at least 1, got {dt} s and {steps}")
     nq = problem.group.nq
-    start = method.start(problem, *(ca.DM(value) for value in (0.0, x0, u, p)))
+    start = method.start(problem, *(ca.DM(value) for value in (t0, x0, u, p)))
     z0 = np.concatenate([x0, np.asarray(ca.DM(start)).ravel()])
-    step = march_step(problem, method)
     run = chain(step, steps, carry=("z", "z_next"), each=["t"])
-    t = dt * np.arange(steps + 1)
+    t = t0 + dt * np.arange(steps + 1)
     made = run(t[:-1, None], z0, u, p, dt)
     z = np.vstack([z0, made.z_next.reshape(steps, -1)])
     residual = np.asarray(made.residual).ravel()

@@ -79,24 +79,24 @@ class ElasticTree:
         for name in rigid:
             if name not in tree.joints:
                 raise UnknownNameError(unknown_name("joint", name, tree.joints))
-        self._driven = tuple(n for n in tree.joints if n in rigid or n in self.motors)
-        self._joints = tuple(
+        self.driven = tuple(n for n in tree.joints if n in rigid or n in self.motors)
+        self.elastic_joints = tuple(
             ElasticJoint(name, motor, tree.configuration.blocks[name], tree._coordinates[name])
             for name, motor in self.motors.items()
         )
         self._parametric = tuple(as_names(parametric))
-        numbers = {key: x for joint in self._joints for key, x in joint.numbers.items()}
+        numbers = {key: x for joint in self.elastic_joints for key, x in joint.numbers.items()}
         self._coefficients = Coefficients(numbers, self._parametric)
-        self.state: Product = elastic_state(tree, self._joints)
+        self.state: Product = elastic_state(tree, self.elastic_joints)
 
     def __repr__(self) -> str:
         """Name and joints."""
         return f"{type(self).__name__}({self.tree.name!r}, {', '.join(self.joints)})"
 
-    @property
+    @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """Those of the tree, then numbers of motors and springs."""
-        return self._mechanics.parameters
+        return self.mechanics.parameters
 
     @property
     def rigid_joints(self) -> tuple[str, ...]:
@@ -109,14 +109,15 @@ class ElasticTree:
         symbols = {entry.name for entry in self._coefficients.parameters}
         return tuple(
             joint.name
-            for joint in self._joints
+            for joint in self.elastic_joints
             if joint.spring.damping > 0 or f"{joint.name}.spring.damping" in symbols
         )
 
     @cached_property
-    def _mechanics(self) -> ElasticMechanics:
+    def mechanics(self) -> ElasticMechanics:
+        """Equations on CasADi columns, without surroundings."""
         return ElasticMechanics(
-            tree_mechanics(self.tree, self._driven), self._joints, self._coefficients
+            tree_mechanics(self.tree, self.driven), self.elastic_joints, self._coefficients
         )
 
     def with_motors(self, **motors: Motor) -> Self:
@@ -130,7 +131,7 @@ class ElasticTree:
         return type(self)(
             self.tree,
             {**self.motors, **motors},
-            inputs=self._driven,
+            inputs=self.driven,
             parametric=self._parametric,
         )
 
@@ -169,8 +170,8 @@ class ElasticTree:
             derivatives are in closed form.
         """
         mechanics = ElasticMechanics(
-            tree_mechanics(self.tree, self._driven, parametric=parametric, **surroundings),
-            self._joints,
+            tree_mechanics(self.tree, self.driven, parametric=parametric, **surroundings),
+            self.elastic_joints,
             self._coefficients,
         )
         state = self.state
@@ -210,12 +211,12 @@ class ElasticTree:
         )
 
     def _unit(self, of: str) -> str:
-        units = {getattr(joint, of) for joint in self._joints}
+        units = {getattr(joint, of) for joint in self.elastic_joints}
         return units.pop() if len(units) == 1 else ""
 
     def _limits(self) -> dict[str, tuple[float, float]]:
         found = state_limits(self.tree)
-        for joint in self._joints:
+        for joint in self.elastic_joints:
             own, spring = joint.motor, joint.spring
             bounds = {
                 f"motor_velocity.{joint.name}": own.speed / own.ratio,
@@ -237,7 +238,7 @@ class ElasticTree:
         """
         speeds = dict(zip(self.tree.joints, self._joint_speeds(), strict=True))
         found = {}
-        for joint in self._joints:
+        for joint in self.elastic_joints:
             own = joint.motor
             link = self.tree._index.joints[joint.name]
             carriers = 0.0
@@ -278,7 +279,7 @@ class ElasticTree:
         **options
             Those of `Measurement`.
         """
-        places, group = [joint.places for joint in self._joints], self.state.blocks["motor"]
+        places, group = [joint.places for joint in self.elastic_joints], self.state.blocks["motor"]
 
         def measure(t: Value, x: Value, u: Value, p: Value) -> Value:
             return ca.vertcat(*(x[place.q] for place in places))
@@ -294,7 +295,7 @@ class ElasticTree:
         **options
             Those of `Measurement`.
         """
-        mechanics = self._mechanics
+        mechanics = self.mechanics
         if mechanics.set_joints or self._coefficients.parameters:
             # Whose inputs and parameters follow those of the surroundings.
             raise ValueError(
@@ -302,7 +303,7 @@ class ElasticTree:
                 "spring_torque of the system, Measurement(name, system.quantities["
                 "'spring_torque'], Rn(…))"
             )
-        units = tuple(joint.force_unit for joint in self._joints)
+        units = tuple(joint.force_unit for joint in self.elastic_joints)
 
         def measure(t: Value, x: Value, u: Value, p: Value) -> Value:
             return mechanics.spring_torque(x, u, p)
@@ -319,11 +320,12 @@ class ElasticTree:
                 float(c.loss),
                 {key: float(value) for key, value in c.spring.items()},
             )
-            for c in self._mechanics.numbers(ca.DM(p))
+            for c in self.mechanics.numbers(ca.DM(p))
         ]
 
     @property
-    def _nominal(self) -> np.ndarray:
+    def nominal_parameters(self) -> np.ndarray:
+        """Values of the parameters, shape (n_parameters,)."""
         return np.array([entry.nominal for entry in self.parameters])
 
     @cached_property
@@ -333,7 +335,7 @@ class ElasticTree:
 
     def __getstate__(self) -> dict[str, Any]:
         """Functions are traced again when needed."""
-        return {k: x for k, x in self.__dict__.items() if k not in ("_made", "_mechanics")}
+        return {k: x for k, x in self.__dict__.items() if k not in ("_made", "mechanics")}
 
 
 def _driven(tree: Multibody) -> list[str]:

@@ -273,14 +273,14 @@ class ElasticMechanics:
         own = p[: len(self.rigid.parameters)]
         return ca.vertcat(parts.q, parts.v), ca.vertcat(*given), own
 
+    def motor_losses(self, x: Value, p: Value) -> Value:
+        """Viscous and dry friction of each motor."""
+        speeds, pairs = self.split(x).speeds, zip(self.joints, self.numbers(p), strict=True)
+        return ca.vertcat(*(motor_losses(j, c, speeds[i]) for i, (j, c) in enumerate(pairs)))
+
     def motor_forces(self, x: Value, u: Value, p: Value) -> Value:
         """``B θ̈`` of each motor."""
-        parts, torque = self.split(x), self.spring_torque(x, u, p)
-        rows = []
-        for i, (joint, c) in enumerate(zip(self.joints, self.numbers(p), strict=True)):
-            own = u[self.drives[i]] - torque[i] - motor_losses(joint, c, parts.speeds[i])
-            rows.append(own)
-        return ca.vertcat(*rows)
+        return u[self.drives] - self.spring_torque(x, u, p) - self.motor_losses(x, p)
 
     def field(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """Rates of all blocks."""

@@ -84,12 +84,12 @@ def flat_map(
             "flat_map",
             names,
             lambda rates, settings, p: motor_motion(
-                arm._mechanics, arm.tree, rates, settings, p, order
+                arm.mechanics, arm.tree, rates, settings, p, order
             ),
             {
                 "x": (arm.state.nq,),
                 "motor_acceleration": (len(arm.joints),),
-                "u": (len(arm._mechanics.inputs),),
+                "u": (len(arm.mechanics.inputs),),
                 "tau": (arm.tree.nv,),
             },
         )
@@ -113,7 +113,7 @@ def flat_outputs(arm: ElasticTree) -> ModelFunction:
     """
     if "flat_outputs" not in arm._made:
         _check_flat(arm, None, True)
-        mechanics, m = arm._mechanics, len(arm._mechanics.inputs)
+        mechanics, m = arm.mechanics, len(arm.mechanics.inputs)
         reaches = bool(arm.rigid_joints) or len(mechanics.adjusted) < len(mechanics.set_joints)
         names = ["u", "u_dot", "u_ddot"][: 3 if reaches else 1]
 
@@ -126,7 +126,7 @@ def flat_outputs(arm: ElasticTree) -> ModelFunction:
         defaults = {}
         if arm.parameters:
             shapes["p"] = (len(arm.parameters),)
-            defaults["p"] = arm._nominal
+            defaults["p"] = arm.nominal_parameters
         nv = (arm.tree.nv,)
         results: dict[str, Shape] = {"q": (arm.tree.nq,), "v": nv, "a": nv, "j": nv, "s": nv}
         arm._made["flat_outputs"] = trace(
@@ -171,7 +171,7 @@ def to_flat_system(arm: ElasticTree, **options: Any) -> Any:
     """
     import control.flatsys
 
-    if arm.rigid_joints or arm._mechanics.set_joints or arm.tree.nq != arm.tree.nv:
+    if arm.rigid_joints or arm.mechanics.set_joints or arm.tree.nq != arm.tree.nv:
         raise ValueError(
             f"{arm.tree.name}: to_flat_system knows arms of elastic joints alone, each with "
             "one coordinate and a spring that is what it is; flat_map knows all"
@@ -256,7 +256,7 @@ def damped_motion(
     array([3.])
     """
     flat = flat_map(arm, expansion=0)
-    values = values_by_name(arm.parameters, arm._nominal, p)
+    values = values_by_name(arm.parameters, arm.nominal_parameters, p)
     t, own = check_shape("t", t, (None,)), (values,) * bool(arm.parameters)
     rates = [check_shape("q", q, (len(t), arm.tree.nq))] + [
         check_shape(key, x, (len(t), arm.tree.nv))
@@ -264,27 +264,27 @@ def damped_motion(
     ]
     if len(t) < 2 or not (np.diff(t) > 0).all():
         raise ValueError("t must be at least two times that increase")
-    if arm._mechanics.set_joints:
+    if arm.mechanics.set_joints:
         raise ValueError("damped_motion knows springs whose stiffness is not set")
     found = flat(*rates, *own)
     tree_p = (values[: len(arm.tree.parameters)],) * bool(arm.tree.parameters)
     torques = np.stack(arm.tree.inverse_dynamics_time_derivatives(2)(*rates, *tree_p))
     x, u = found.x.copy(), found.u.copy()
-    for i, (joint, c) in enumerate(zip(arm._joints, arm._numbers(values), strict=True)):
+    for i, (joint, c) in enumerate(zip(arm.elastic_joints, arm._numbers(values), strict=True)):
         if c.loss == 0:
             continue
-        row, known = arm._mechanics.rows[i], torques[:, :, arm._mechanics.rows[i]]
+        row, known = arm.mechanics.rows[i], torques[:, :, arm.mechanics.rows[i]]
         first = (start or {}).get(joint.name)
         d = DampedDeflection.along(t, known, c.spring["stiffness"], c.loss, first)
         motor = joint.group.plus(rates[0][:, joint.places.q], d.deflection[:, None])
         at = arm.state.coordinate_slice("motor").start
-        at += sum(other.group.nq for other in arm._joints[:i])
+        at += sum(other.group.nq for other in arm.elastic_joints[:i])
         x[:, at : at + joint.group.nq] = motor
         speed = rates[1][:, row] + d.rate
         x[:, arm.state.coordinate_slice("motor_velocity").start + i] = speed
         drag = c.damping * speed + c.friction * np.tanh(speed / joint.motor.friction_speed)
         push = c.inertia * (rates[2][:, row] + d.acceleration)
-        u[:, arm._mechanics.drives[i]] = push + drag + known[0]
+        u[:, arm.mechanics.drives[i]] = push + drag + known[0]
     return Trajectory(arm.state, t, x, u)
 
 
@@ -292,7 +292,7 @@ def _trace(
     arm: ElasticTree, name: str, names: list[str], build: Any, results: Any
 ) -> ModelFunction:
     """Function of rates of the links, of settings with their rates, and of parameters."""
-    set_count = len(arm._mechanics.set_joints)
+    set_count = len(arm.mechanics.set_joints)
     shapes: dict[str, Shape] = {key: (arm.tree.nv,) for key in names}
     shapes["q"] = (arm.tree.nq,)
     if set_count:
@@ -300,7 +300,7 @@ def _trace(
     defaults = {}
     if arm.parameters:
         shapes["p"] = (len(arm.parameters),)
-        defaults["p"] = arm._nominal
+        defaults["p"] = arm.nominal_parameters
 
     def call(*values: Value) -> Sequence[Value]:
         rates, rest = values[: len(names)], values[len(names) :]
@@ -322,7 +322,9 @@ def _check_flat(arm: ElasticTree, expansion: int | None, dry_friction: bool) -> 
     if expansion is not None:
         if isinstance(expansion, bool) or not isinstance(expansion, int) or expansion < 0:
             raise ValueError(f"expansion must be 0, 1, 2, …, not {expansion!r}")
-        crooked = [j.name for j in arm._joints if j.name in damped and not j.spring.is_linear]
+        crooked = [
+            j.name for j in arm.elastic_joints if j.name in damped and not j.spring.is_linear
+        ]
         if crooked:
             raise ValueError(
                 f"the expansion in D/K is one of linear springs, and those of "

@@ -33,8 +33,12 @@ class SeriesElastic(ElasticTree):
     tree : Multibody
     motors : dict of str to Motor
         In the order of the tree's joints.
-    joints : tuple of str
-        The elastic ones, in this order.
+    joints, driven : tuple of str
+        The elastic ones, and all that are driven, in this order.
+    elastic_joints : tuple of ElasticJoint
+        Each elastic joint with its motor and its places.
+    mechanics : ElasticMechanics
+        Equations on CasADi columns, for controllers.
     state : Product
         Blocks configuration, velocity, motor, motor_velocity; where motors set stiffness also
         stiffness_motor and stiffness_motor_velocity.
