@@ -142,13 +142,15 @@ static void soften(lg_mpc *m, lg_problem *q)
   for (int i = 0; i < NX; i++)
     if (isfinite(s.g_end[i])) most = fmax(most, fabs(s.g_end[i]));
   for (int j = 0; j < NS; j++)
-    m->soft_weight[j] = isfinite(lg_weight[j]) ? lg_weight[j] : first_price * (1 + most);
+    m->soft_weight[j] = isfinite(lg_weight[j]) ? q->weight[j] : first_price * (1 + most);
   q->weight = m->soft_weight;
 }
 
 static void prepare(lg_mpc *m, lg_problem *q, double t)
 {
   attach(m, q);
+  soft_weights(m, m->soft_weight);
+  q->weight = m->soft_weight;
   for (int k = 0; k <= LG_MPC_N; k++) m->t[k] = t + LG_MPC_DT * k;
 }
 

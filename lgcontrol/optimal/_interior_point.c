@@ -318,55 +318,72 @@ static const lg_v lg_zero = 0;
 #endif
 enum { XV = (NX + LG_W - 1) / LG_W, ZV = (NZ + LG_W - 1) / LG_W, XP = XV * LG_W, ZP = ZV * LG_W };
 
-/* C += L R for `rows` vectors a column, two columns of R and C at once */
-LG_INLINE void product(int rows, int inner, int columns, const lg_v *L, const double *R, int apart,
-                       lg_v *C)
+/* C += sign L R in a block of r vectors by c columns, which the compiler keeps in registers; entry
+ * (l, j) of R is at R[l * down + j * right] */
+LG_INLINE void block(const int r, const int c, const int rows, const int inner, const lg_v *L,
+                     const double *R, const int down, const int right, const int sign, lg_v *C)
 {
-  int j = 0;
-  for (; j + 2 <= columns; j += 2) {
-    lg_v one[ZV], two[ZV];
-    for (int i = 0; i < rows; i++) one[i] = C[i + j * rows], two[i] = C[i + (j + 1) * rows];
-    for (int l = 0; l < inner; l++) {
-      const double a = R[l + j * apart], b = R[l + (j + 1) * apart];
-      for (int i = 0; i < rows; i++) one[i] += L[i + l * rows] * a, two[i] += L[i + l * rows] * b;
+  lg_v sum[12];
+  for (int j = 0; j < c; j++)
+    for (int i = 0; i < r; i++) sum[i + j * r] = C[i + j * rows];
+  for (int l = 0; l < inner; l++)
+    for (int j = 0; j < c; j++) {
+      const double b = sign * R[l * down + j * right];
+      for (int i = 0; i < r; i++) sum[i + j * r] += L[i + l * rows] * b;
     }
-    for (int i = 0; i < rows; i++) C[i + j * rows] = one[i], C[i + (j + 1) * rows] = two[i];
-  }
-  if (j < columns) {
-    lg_v one[ZV];
-    for (int i = 0; i < rows; i++) one[i] = C[i + j * rows];
-    for (int l = 0; l < inner; l++) {
-      const double a = R[l + j * apart];
-      for (int i = 0; i < rows; i++) one[i] += L[i + l * rows] * a;
-    }
-    for (int i = 0; i < rows; i++) C[i + j * rows] = one[i];
-  }
+  for (int j = 0; j < c; j++)
+    for (int i = 0; i < r; i++) C[i + j * rows] = sum[i + j * r];
 }
 
-/* L Lᵀ = M for a matrix whose columns are some doubles apart; 0 unless it is positive definite. */
+/* the first `most` vectors of c columns */
+LG_INLINE void columns(const int most, const int c, const int rows, const int inner, const lg_v *L,
+                       const double *R, const int down, const int right, const int sign, lg_v *C)
+{
+  int i = 0;
+  for (; i + 3 <= most; i += 3) block(3, c, rows, inner, L + i, R, down, right, sign, C + i);
+  if (most - i == 2) block(2, c, rows, inner, L + i, R, down, right, sign, C + i);
+  if (most - i == 1) block(1, c, rows, inner, L + i, R, down, right, sign, C + i);
+}
+
+/* C += sign L R for `rows` vectors a column; of a symmetric C the upper half at least */
+LG_INLINE void product(const int rows, const int inner, const int count, const lg_v *L,
+                       const double *R, const int down, const int right, const int sign,
+                       const int symmetric, lg_v *C)
+{
+  int j = 0;
+  for (; j + 4 <= count; j += 4) {
+    const int most = symmetric ? (j + 3) / LG_W + 1 : rows;
+    columns(most, 4, rows, inner, L, R + j * right, down, right, sign, C + j * rows);
+  }
+  for (; j < count; j++)
+    columns(rows, 1, rows, inner, L, R + j * right, down, right, sign, C + j * rows);
+}
+
+/* L Lᵀ = M for the upper half of a matrix whose columns are some doubles apart, with 1 / L on the
+ * diagonal; 0 unless it is positive definite. */
 LG_INLINE int factor(int size, const double *M, int apart, double *L)
 {
   for (int j = 0; j < size; j++) {
     double pivot = M[j * (apart + 1)];
     for (int l = 0; l < j; l++) pivot -= L[j + l * size] * L[j + l * size];
     if (!(pivot > 0) || !isfinite(pivot)) return 0;
-    L[j + j * size] = sqrt(pivot);
+    const double over = L[j + j * size] = 1 / sqrt(pivot);
     for (int i = j + 1; i < size; i++) {
-      double sum = M[i + j * apart];
+      double sum = M[j + i * apart];
       for (int l = 0; l < j; l++) sum -= L[i + l * size] * L[j + l * size];
-      L[i + j * size] = sum / L[j + j * size];
+      L[i + j * size] = sum * over;
     }
   }
   return 1;
 }
 
 /* Backward sweep; 0 if a stage is concave in its controls, or the cost to go in the free start. */
-static int riccati(const lg_problem *q, lg_state *s, const double *H_all,
-                           const double *H_end)
+static int riccati(const lg_problem *q, lg_state *s, const double *H_all, const double *H_end)
 {
-  lg_v P_[XV * NX];
-  double *P = (double *)P_, p[NX];
+  lg_v P_[XV * NX], p_[XV];
+  double *P = (double *)P_, *p = (double *)p_;
   const int64_t N = q->horizon;
+  for (int i = 0; i < XV; i++) p_[i] = lg_zero;
   for (int j = 0; j < NX; j++) {
     for (int i = 0; i < NX; i++) {
       double sum = H_end[i + j * NX];
@@ -381,35 +398,40 @@ static int riccati(const lg_problem *q, lg_state *s, const double *H_all,
   for (int64_t k = N - 1; k >= 0; k--) {
     const double *A = s->A + k * NX * NX, *B = s->B + k * NX * NV, *H = H_all + k * NZ * NZ;
     const double *G = s->G + k * NR * NZ, *c = s->gap + k * NX;
-    lg_v T_[ZV * NX], M_[ZV * NZ], PF_[XV * NZ];
-    double *T = (double *)T_, *M = (double *)M_, g[NZ], pull[NX];
-    for (int i = 0; i < NX; i++) { /* T = Fᵀ, so that all inner loops run along memory */
+    /* T = Fᵀ, so that all inner loops run along memory; of M = H + Fᵀ P F the upper half */
+    lg_v T_[ZV * NX], M_[ZV * NZ], PF_[XV * NZ], g_[ZV], R_[XV * NV], pull_[XV];
+    double *T = (double *)T_, *M = (double *)M_, *g = (double *)g_, *R = (double *)R_;
+    double *pull = (double *)pull_;
+    for (int i = 0; i < NX; i++) {
       for (int j = 0; j < NX; j++) T[j + i * ZP] = A[i + j * NX];
       for (int j = 0; j < NV; j++) T[NX + j + i * ZP] = B[i + j * NX];
       for (int j = NZ; j < ZP; j++) T[j + i * ZP] = 0;
     }
-    for (int i = 0; i < NX; i++) pull[i] = p[i];
+    for (int i = 0; i < XV; i++) pull_[i] = p_[i];
     for (int j = 0; j < NX; j++)
-      for (int i = 0; i < NX; i++) pull[i] += P[i + j * XP] * c[j];
+      for (int i = 0; i < XV; i++) pull_[i] += P_[i + j * XV] * c[j];
     for (int i = 0; i < XV * NZ; i++) PF_[i] = lg_zero;
-    product(XV, NX, NX, P_, A, NX, PF_);
-    product(XV, NX, NV, P_, B, NX, PF_ + XV * NX);
+    product(XV, NX, NX, P_, A, 1, NX, 1, 0, PF_);
+    product(XV, NX, NV, P_, B, 1, NX, 1, 0, PF_ + XV * NX);
     for (int j = 0; j < NZ; j++) {
       for (int i = 0; i < NZ; i++) M[i + j * ZP] = H[i + j * NZ];
       for (int i = NZ; i < ZP; i++) M[i + j * ZP] = 0;
     }
-    product(ZV, NX, NZ, T_, (const double *)PF_, XP, M_);
-    for (int i = 0; i < NZ; i++) g[i] = s->g[k * NZ + i];
+    product(ZV, NX, NZ, T_, (const double *)PF_, 1, XP, 1, 1, M_);
+    for (int i = 0; i < ZP; i++) g[i] = i < NZ ? s->g[k * NZ + i] : 0;
     for (int l = 0; l < NX; l++)
-      for (int i = 0; i < NZ; i++) g[i] += T[i + l * ZP] * pull[l];
+      for (int i = 0; i < ZV; i++) g_[i] += T_[i + l * ZV] * pull[l];
     for (int r = 0; r < NR; r++) {
       const double weight = s->weight[k * NR + r], force = s->force[k * NR + r];
       if (weight == 0 && force == 0) continue;
+      lg_v row_[ZV];
+      double *row = (double *)row_;
+      for (int i = 0; i < ZP; i++) row[i] = i < NZ ? G[r + i * NR] : 0;
+      for (int i = 0; i < ZV; i++) g_[i] += row_[i] * force;
       for (int j = 0; j < NZ; j++) {
-        const double own = G[r + j * NR];
+        const double own = weight * row[j];
         if (own == 0) continue;
-        g[j] += own * force;
-        for (int i = 0; i < NZ; i++) M[i + j * ZP] += G[r + i * NR] * weight * own;
+        for (int i = 0; i <= j / LG_W; i++) M_[i + j * ZV] += row_[i] * own;
       }
     }
     for (int j = 0; j < NV; j++) {
@@ -419,39 +441,37 @@ static int riccati(const lg_problem *q, lg_state *s, const double *H_all,
       M[(NX + j) * (ZP + 1)] +=
           q->below[k * NV + j] / down + q->above[k * NV + j] / up + s->damping;
     }
-    /* L Lᵀ = M_uu; the right sides are M_ux and g_u */
-    double L[NV * NV], Y[NV * (NX + 1)];
+    /* L Lᵀ = M_uu; rows of L⁻¹ M_ux and L⁻¹ g_u */
+    double L[NV * NV], y[NV];
     if (!factor(NV, M + NX * (ZP + 1), ZP, L)) return 0;
-    for (int j = 0; j <= NX; j++) {
-      double *y = Y + j * NV;
-      for (int i = 0; i < NV; i++) {
-        double sum = j < NX ? M[NX + i + j * ZP] : g[NX + i];
-        for (int l = 0; l < i; l++) sum -= L[i + l * NV] * y[l];
-        y[i] = sum / L[i + i * NV];
+    for (int i = 0; i < NV; i++) {
+      y[i] = g[NX + i];
+      for (int j = 0; j < XP; j++) R[j + i * XP] = j < NX ? M[j + (NX + i) * ZP] : 0;
+      for (int l = 0; l < i; l++) {
+        y[i] -= L[i + l * NV] * y[l];
+        for (int j = 0; j < XV; j++) R_[j + i * XV] -= R_[j + l * XV] * L[i + l * NV];
       }
+      y[i] *= L[i * (NV + 1)];
+      for (int j = 0; j < XV; j++) R_[j + i * XV] *= L[i * (NV + 1)];
     }
-    /* P = M_xx − Yᵀ Y, p = g_x − Yᵀ y: what K would give, without its rounding */
-    double R[NX * NV];
-    for (int i = 0; i < NV; i++)
-      for (int j = 0; j < NX; j++) R[j + i * NX] = Y[i + j * NV];
-    for (int j = 0; j < NX; j++) {
-      double column[NX];
-      for (int i = 0; i < NX; i++) column[i] = 0.5 * (M[i + j * ZP] + M[j + i * ZP]);
-      for (int l = 0; l < NV; l++)
-        for (int i = 0; i < NX; i++) column[i] -= R[i + l * NX] * Y[l + j * NV];
-      for (int i = 0; i < NX; i++) P[i + j * XP] = column[i];
-    }
-    for (int i = 0; i < NX; i++) p[i] = g[i];
+    /* P = M_xx − Rᵀ R, p = g_x − Rᵀ y: what K would give, without its rounding */
+    for (int j = 0; j < NX; j++)
+      for (int i = 0; i < XP; i++) P[i + j * XP] = i < NX ? M[i + j * ZP] : 0;
+    product(XV, NV, NX, R_, R, XP, 1, -1, 1, P_);
+    for (int j = 0; j < NX; j++)
+      for (int i = 0; i < j; i++) P[j + i * XP] = P[i + j * XP];
+    for (int i = 0; i < XP; i++) p[i] = i < NX ? g[i] : 0;
     for (int l = 0; l < NV; l++)
-      for (int i = 0; i < NX; i++) p[i] -= R[i + l * NX] * Y[l + NX * NV];
-    for (int j = 0; j <= NX; j++) {
-      double *y = Y + j * NV, *to = j < NX ? s->K + k * NV * NX + j * NV : s->k + k * NV;
-      for (int i = NV - 1; i >= 0; i--) {
-        double sum = y[i];
-        for (int l = i + 1; l < NV; l++) sum -= L[l + i * NV] * y[l];
-        y[i] = sum / L[i + i * NV];
-        to[i] = -y[i];
+      for (int i = 0; i < XV; i++) p_[i] -= R_[i + l * XV] * y[l];
+    for (int i = NV - 1; i >= 0; i--) {
+      for (int l = i + 1; l < NV; l++) {
+        y[i] -= L[l + i * NV] * y[l];
+        for (int j = 0; j < XV; j++) R_[j + i * XV] -= R_[j + l * XV] * L[l + i * NV];
       }
+      y[i] *= L[i * (NV + 1)];
+      for (int j = 0; j < XV; j++) R_[j + i * XV] *= L[i * (NV + 1)];
+      s->k[k * NV + i] = -y[i];
+      for (int j = 0; j < NX; j++) s->K[k * NV * NX + i + j * NV] = -R[j + i * XP];
     }
   }
   for (int i = 0; i < NX; i++) s->first[i] = 0;
@@ -465,11 +485,11 @@ static int riccati(const lg_problem *q, lg_state *s, const double *H_all,
   for (int i = 0; i < NF; i++) {
     y[i] = p[lg_free[i]];
     for (int l = 0; l < i; l++) y[i] -= L[i + l * NF] * y[l];
-    y[i] /= L[i * (NF + 1)];
+    y[i] *= L[i * (NF + 1)];
   }
   for (int i = NF - 1; i >= 0; i--) {
     for (int l = i + 1; l < NF; l++) y[i] -= L[l + i * NF] * y[l];
-    y[i] /= L[i * (NF + 1)];
+    y[i] *= L[i * (NF + 1)];
     s->first[lg_free[i]] = -y[i];
   }
 #endif
@@ -814,6 +834,17 @@ static void move_up(double *v, int64_t count, int64_t size)
   for (int64_t i = 0; i < (count - 1) * size; i++) v[i] = v[i + size];
 }
 
+/* Inputs that are no controls follow the reference. */
+static void take_given_inputs(lg_problem *q)
+{
+  for (int64_t k = 0; k < q->horizon; k++) {
+    double own[NV], *u = q->u + k * NU;
+    for (int i = 0; i < NV; i++) own[i] = u[lg_controls[i]];
+    for (int i = 0; i < NU; i++) u[i] = q->u_ref[k * NU + i];
+    for (int i = 0; i < NV; i++) u[lg_controls[i]] = own[i];
+  }
+}
+
 /* The last input of a plan that was moved on: the cheapest of holding the one before, that of the
  * reference, and that with the last gains' feedback on the error. */
 static void extend(lg_problem *q, lg_state *s)
@@ -846,7 +877,7 @@ static void shift(lg_problem *q, lg_state *s)
 {
   const int64_t N = q->horizon;
   for (int64_t i = 0; i < N * NQ; i++) q->x[i] = q->x[i + NQ];
-  move_up(q->u, N, NU), move_up(q->K, N, NV * NX);
+  move_up(q->u, N, NU), move_up(q->K, N, NV * NX), take_given_inputs(q);
   move_up(q->below, N, NV), move_up(q->above, N, NV);
   move_up(q->price, N + 1, NS), move_up(q->relief, N + 1, NS), move_up(q->equal_price, N + 1, NE);
   extend(q, s);
@@ -1009,6 +1040,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     const double share = warm ? fmin(inside, s.mu) : inside;
     if (!all_finite(x0, NQ)) return end(q, &s, LG_NOT_FINITE);
     if (q->shift) shift(q, &s);
+    else take_given_inputs(q);
     if (s.feasible) {
       if (!roll_out(q, &s, x0, 1, share)) return end(q, &s, LG_NOT_FINITE);
     } else {

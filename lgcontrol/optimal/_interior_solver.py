@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, NamedTuple, get_args
@@ -196,7 +197,7 @@ class InteriorPointSolver:
         self._found: Nodes | None = None
         self._last: _Run | None = None  # where that is from, with gains and multipliers
         if problem is not None:
-            self._model = StageModel(Transcription(problem))
+            self._model = StageModel(Transcription(problem), curved=second_derivatives)
             self._given = Given(problem)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -384,8 +385,7 @@ class InteriorPointSolver:
         x0 = check_state(problem.system, "x0", x0)
         times = problem.times(float(check_shape("t0", t0, ())))
         reference = problem.reference if reference is None else reference
-        assert self._given is not None
-        setting = self._given.setting(times, reference, p, arrival)
+        setting = self._setting(times, reference, p, arrival)
         nodes, gap = self._first_nodes(guess, x0, times, setting, reference)
         mode = ROLL_OUT
         if self.shooting != "rollout" and not (gap <= MOTION):
@@ -531,6 +531,22 @@ class InteriorPointSolver:
             return Barrier(last=last)
         return CENTRAL_BARRIER._replace(last=last)
 
+    def _setting(
+        self,
+        times: np.ndarray,
+        reference: Any,
+        p: Mapping[str, float] | ArrayLike | None,
+        arrival: ArrayLike | None,
+    ) -> Setting:
+        """What a solve is given; prices of soft rows that are parameters go to the rows."""
+        assert self._given is not None
+        setting = self._given.setting(times, reference, p, arrival)
+        rows, sides = self.transcription.rows, self.model.sides
+        if (rows.parameter >= 0).any():
+            weight = rows.weights(setting.p)[sides.row] * self.problem.dt
+            self._take(sides._replace(weight=weight))
+        return setting
+
     @contextmanager
     def _softened(self, nodes: Nodes, setting: Setting) -> Iterator[None]:
         """Hard rows at a price that is above what the cost gains from an excess near the nodes."""
@@ -552,13 +568,18 @@ class InteriorPointSolver:
 
     def _excess(self, run: _Run) -> float:
         """Sum of what one-sided hard rows are exceeded by; infinite where a run led nowhere."""
-        sides = self.model.sides
-        hard = np.unique(sides.row[np.isinf(self.transcription.rows.soft[sides.row])])
+        hard = self._hard_rows
         if not len(hard):
             return 0.0
         if run.status == NOT_FINITE:
             return np.inf
         return float(self.transcription.rows.excess(run.rows)[:, hard].sum())
+
+    @cached_property
+    def _hard_rows(self) -> np.ndarray:
+        """Rows with one-sided hard limits."""
+        row = self.model.sides.row
+        return np.unique(row[np.isinf(self.transcription.rows.soft[row])])
 
     def _run(
         self,
@@ -714,8 +735,7 @@ class InteriorPointSolver:
         started, problem = time.perf_counter(), self.problem
         x0 = np.asarray(x0, dtype=np.float64)
         times = problem.times(t0)
-        assert self._given is not None
-        setting = self._given.setting(times, reference, p, arrival)
+        setting = self._setting(times, reference, p, arrival)
         start = self._moved_on(last, times, setting)
         watch = _Watch(started, np.inf, None, iterations)
         run, is_infeasible = self._improve(x0, start, setting, watch), False
@@ -743,11 +763,11 @@ class InteriorPointSolver:
         whole = round((times[0] - last.t[0]) / problem.dt)
         if self._memory is not None and self._is_shift(last, times):
             return _Start(last, times, run, whole)
-        p = setting.p[: problem.system.n_parameters]
-        nodes, run = moved_on(problem, last, times, p), None if run is None else _moved(run, whole)
+        moved = None if run is None else _moved(run, whole)
+        nodes = moved_on(problem, last, times, setting)
         if whole == 1 and self._is_shift(last, times):
-            nodes = extended(self.model, setting, nodes, None if run is None else run.K)
-        return _Start(nodes, times, run, 0)
+            nodes = extended(self.model, setting, nodes, None if moved is None else moved.K)
+        return _Start(nodes, times, moved, 0)
 
     def _improve(
         self,
@@ -813,14 +833,15 @@ class InteriorPointSolver:
             self._found, self._last = nodes, run
         elif tolerance is not None:
             self._found, self._last = nodes, None
-        hard = np.isinf(rows.soft)
-        penalty, excess = 0.0, np.zeros((len(t), len(rows.names)))
-        if rows.names and not failed:
-            excess = rows.excess(run.rows)
+        penalty, violations, unknown = 0.0, (), ""
+        if rows.names:
             values = Values(0.0, np.zeros(0), run.rows)
-            penalty = self.transcription.penalty(values, rows.soft * problem.dt)
-        slack = EXCESS if tolerance is None else tolerance
-        violations = worst_violations(rows, np.where(hard & (excess > slack), excess, 0.0), t)
+            unknown = self.transcription.not_finite(values)
+        if rows.names and not failed:
+            excess, slack = rows.excess(run.rows), EXCESS if tolerance is None else tolerance
+            is_over = np.isinf(rows.soft) & (excess > slack)
+            violations = worst_violations(rows, np.where(is_over, excess, 0.0), t)
+            penalty = self.transcription.penalty(values, rows.weights(setting.p) * problem.dt)
         seconds = time.perf_counter() - watch.started
         log = tuple(
             Iteration(
@@ -844,7 +865,6 @@ class InteriorPointSolver:
         message = _message(status, log[-1], violations, tolerance)
         if status is SolveStatus.INFEASIBLE and not failed:
             message = "; ".join(filter(None, [message, self._at_limits(nodes)]))
-        unknown = self.transcription.not_finite(Values(0.0, np.zeros(0), run.rows))
         if unknown:  # nobody vouches for such a plan
             status, message = SolveStatus.FAILED, unknown
         solution = OptimalSolution(
