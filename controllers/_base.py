@@ -17,7 +17,14 @@ from lgcontrol.codegen import ModelFunction, check_shape
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.optimal import points_of, sample_reference
 from lgcontrol.simulation import CallStatus
-from lgcontrol.systems import Parameter, Parameters, ParameterValues, System, not_a_system
+from lgcontrol.systems import (
+    Parameter,
+    Parameters,
+    ParameterValues,
+    StateMotion,
+    System,
+    not_a_system,
+)
 
 from ._goal import GoalMemory
 
@@ -312,6 +319,8 @@ class Controller(ABC):
         goal = self._state_reference(self.reference if reference is None else reference)
         if goal is None:
             return None
+        if isinstance(goal, StateMotion):
+            return goal.states(self.system, times)[0]
         point = points_of(goal, times)
         states = np.asarray(getattr(point, "x", point), dtype=np.float64)
         nq = self.system.state.nq

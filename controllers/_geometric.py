@@ -8,12 +8,12 @@ import casadi as ca
 import numpy as np
 
 from lgcontrol.codegen import ModelFunction
-from lgcontrol.optimal import sample_reference
 from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import Parameters, System
 
 from ._allocation import allocate
 from ._base import ControlInfo, Controller
+from ._goal import state_goal
 from ._tracking import (
     MechanicalBlocks,
     actuation,
@@ -100,19 +100,13 @@ class GeometricPD(Controller):
             )
 
     def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
-        goal = sample_reference(self.system, reference, np.array([t, t + self.dt]), self._p)
-        v = goal.x[:, self.blocks.v]
+        q, v = self.blocks.q, self.blocks.v
+        x_ref, u_ref, rate = state_goal(self.system, reference, t, self.dt, self._p)
         wanted = self._tracking(
-            x[self.blocks.q],
-            x[self.blocks.v],
-            goal.x[0, self.blocks.q],
-            v[0],
-            (v[1] - v[0]) / self.dt,
-            self.stiffness,
-            self.damping,
+            x[q], x[v], x_ref[q], x_ref[v], rate[self.blocks.dv], self.stiffness, self.damping
         )
-        now = self._actuation(t, x, goal.u[0], self._p)
-        start, missing = goal.u[0, self._controls], wanted - now.rate
+        now = self._actuation(t, x, u_ref, self._p)
+        start, missing = u_ref[self._controls], wanted - now.rate
         free = start + np.linalg.pinv(now.effect) @ missing
         if not self.saturate:
             self.info = ControlInfo()

@@ -10,7 +10,8 @@ import numpy as np
 from lgcontrol.codegen import check_shape
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.mechanics import FrameTask, Multibody
-from lgcontrol.optimal import moves, points_of
+from lgcontrol.optimal import moves, points_of, sample_reference
+from lgcontrol.systems import SmoothReference, StateMotion, System
 
 # Times this close [s] are the same time, reached by another sum.
 SAME_TIME = 1e-9
@@ -69,6 +70,8 @@ class GoalMemory:
                 goal = Goal(X, still if velocity is None else velocity, still)
                 self._constant = value.copy(), goal
             return self._constant[1]
+        if isinstance(reference, SmoothReference):
+            return _exact(group, reference, t, name)
         X, velocity = self._at(t)
         after, velocity_after = self._at(t + dt)
         if velocity is not None and velocity_after is not None:
@@ -91,10 +94,10 @@ def goal_of(group: LieGroup, reference: Any, t: float, dt: float, name: str) -> 
     Parameters
     ----------
     group : LieGroup
-    reference : array_like, object with ``x``, Trajectory or function of time
+    reference : array_like, object with ``x``, SmoothReference, Trajectory or function of time
         Coordinates (nq,), or coordinates with their body-fixed velocity (nq + dim,). Velocities
         that are not given are differences over two periods, without a rate: a motion made of
-        straight pieces has none between its corners.
+        straight pieces has none between its corners. A SmoothReference on the group says all.
     t, dt : float
         Time and period in s.
     name : str
@@ -112,6 +115,43 @@ def goal_of(group: LieGroup, reference: Any, t: float, dt: float, name: str) -> 
     return GoalMemory(group, dt, name)(reference, t)
 
 
+def _exact(group: LieGroup, reference: SmoothReference, t: float, name: str) -> Goal:
+    """What a smooth reference says."""
+    if reference.group != group:
+        raise ValueError(f"{name} moves on {reference.group}, expected {group}")
+    return Goal(*reference(t)[:3])
+
+
+def state_goal(
+    system: System, reference: Any, t: float, dt: float, p: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """State and inputs that a reference stands for at time t, and the rate of its velocities.
+
+    Parameters
+    ----------
+    system : System
+    reference : optional
+        As for `lgcontrol.optimal.sample_reference`. Its rate is exact where it says it, else a
+        difference over one period.
+    t, dt : float
+        Time and period in s.
+    p : ndarray
+        The system's parameters.
+
+    Returns
+    -------
+    x : ndarray, shape (nq,)
+    u : ndarray, shape (n_inputs,)
+    rate : ndarray, shape (dim,)
+        Of the state; what is no velocity is not to be relied on.
+    """
+    if isinstance(reference, StateMotion):
+        goal = sample_reference(system, reference, np.array([t]), p)
+        return goal.x[0], goal.u[0], reference.states(system, t)[1]
+    goal = sample_reference(system, reference, np.array([t, t + dt]), p)
+    return goal.x[0], goal.u[0], system.state.minus(goal.x[1], goal.x[0]) / dt
+
+
 def state_reference(group: LieGroup, reference: Any, dt: float) -> Any:
     """A reference of configurations, with or without velocities, as one of states; None for None.
 
@@ -127,8 +167,8 @@ def state_reference(group: LieGroup, reference: Any, dt: float) -> Any:
     -------
     ndarray, shape (nq + dim,), or a function of time that returns it, or None
     """
-    if reference is None:
-        return None
+    if reference is None or isinstance(reference, SmoothReference):
+        return reference
 
     def at(t: float) -> np.ndarray:
         goal = goal_of(group, reference, t, dt, "reference")

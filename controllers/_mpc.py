@@ -163,8 +163,8 @@ class MPC(Controller):
     p : mapping or array_like, optional
         Parameters of the system and of the problem, nominal if left out. They may change while it
         runs: a call brings some (``mpc(t, x, reference, p={"payload.mass": 2.0})``), or
-        ``mpc.parameters = {…}`` sets them. Goals, obstacles and (by `parametric`) limits that are
-        parameters change without anything being compiled again.
+        ``mpc.parameters = {…}`` sets them. Goals, obstacles and (by `parametric`) limits and
+        weights that are parameters change without anything being compiled again.
 
     Attributes
     ----------
@@ -286,7 +286,7 @@ class MPC(Controller):
         return other
 
     def parametric(self, *names: str) -> Self:
-        """Copy in which limits are parameters; see `OptimalControlProblem.parametric`."""
+        """Copy in which limits, weights are parameters; see `OptimalControlProblem.parametric`."""
         other = self._copy()
         other._take(self.problem.parametric(*names))
         own = self._values.constant

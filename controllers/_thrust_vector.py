@@ -9,12 +9,12 @@ import numpy as np
 
 from lgcontrol.codegen import ModelFunction
 from lgcontrol.groups import SE3, SO3
-from lgcontrol.optimal import sample_reference
 from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import Parameters, System
 
 from ._allocation import allocate
 from ._base import ControlInfo, Controller
+from ._goal import state_goal
 from ._tracking import actuation, blocks_of, exported_law, gains, tracking_acceleration
 
 # Share of its largest singular value above which a thrust along another axis is not ignored.
@@ -125,16 +125,16 @@ class ThrustVectorPD(Controller):
         self._law = system._cache[key]
 
     def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
-        goal = sample_reference(self.system, reference, np.array([t, t + self.dt]), self._p)
         q, v = self.blocks.q, self.blocks.v
-        now = self._actuation(t, x, goal.u[0], self._p)
-        drift = now.rate - now.effect @ goal.u[0, self._controls]
-        rate = (goal.x[1, v] - goal.x[0, v]) / self.dt
-        lift, turn = self._law(x[q], x[v], drift[:3], goal.x[0, q], goal.x[0, v], rate)
+        x_ref, u_ref, rate = state_goal(self.system, reference, t, self.dt, self._p)
+        now = self._actuation(t, x, u_ref, self._p)
+        drift = now.rate - now.effect @ u_ref[self._controls]
+        goal = x_ref[q], x_ref[v], rate[self.blocks.dv]
+        lift, turn = self._law(x[q], x[v], drift[:3], *goal)
         effect = self._frame @ now.effect
         wanted = np.concatenate([[lift], self._frame[1:, 3:] @ (turn - drift[3:])])
         free = np.linalg.pinv(effect) @ wanted
-        if not self.saturate:
+        if not self.saturate or ((free >= self._lower) & (free <= self._upper)).all():
             self.info = ControlInfo()
             return free
         u = allocate(effect, wanted, self._lower, self._upper, PRIORITY)

@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 from lgcontrol.codegen import ModelFunction, Value
-from lgcontrol.mechanics import Multibody
+from lgcontrol.mechanics import Multibody, SeriesElastic
 from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import System
 
@@ -137,6 +137,15 @@ def _check_drive(system: System, B: Value, symbols: tuple[Value, ...], count: in
 
 def system_of(tree: Multibody, system: System | None) -> System:
     """System that the controls act on: that of the tree unless another is given."""
+    if isinstance(tree, SeriesElastic) or (
+        system is not None and isinstance(getattr(system.structure, "model", None), SeriesElastic)
+    ):
+        raise ValueError(
+            "the arm has springs between motors and links, which this law for rigid trees does not "
+            "know (with fast gains it is unstable, and it sags by the deflection): take "
+            "FlatFeedforward or FeedbackLinearization for motions, ElasticPD or ElasticImpedance "
+            "to hold, with the SeriesElastic that the system is of"
+        )
     if not isinstance(tree, Multibody):
         raise TypeError(
             f"tree must be a Multibody, not {type(tree).__name__}: the controller needs the "

@@ -7,8 +7,10 @@ import numpy as np
 
 from ._types import Value
 
+_INFINITE = 1e300  # as a pivot; products with rounding stay finite
 
-def factor_symmetric(M: Value) -> tuple[Value, Value]:
+
+def factor_symmetric(M: Value, *, singular: bool = False) -> tuple[Value, Value]:
     """``M = Lᵀ D L`` with L unit lower triangular and sparse, D its diagonal (column).
 
     Elimination begins with the last row. In the mass matrix of a tree that is from the leaves to
@@ -19,6 +21,9 @@ def factor_symmetric(M: Value) -> tuple[Value, Value]:
     ----------
     M : SX, shape (n, n)
         Positive definite.
+    singular : bool
+        Whether M may be semidefinite: pivots that are rounding count as infinite, so that
+        `solve_factored` has a generalized inverse.
 
     Returns
     -------
@@ -30,6 +35,9 @@ def factor_symmetric(M: Value) -> tuple[Value, Value]:
     D = [ca.SX(1, 1)] * n
     for k in reversed(range(n)):
         D[k] = rows[k].pop(k, ca.SX(1, 1))
+        if singular:
+            least = 4 * n * np.finfo(float).eps * M[k, k]
+            D[k] = ca.if_else(D[k] > least, D[k], _INFINITE)
         scaled = {i: x / D[k] for i, x in rows[k].items()}
         for i, x in scaled.items():
             for j, y in rows[k].items():

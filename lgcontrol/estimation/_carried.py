@@ -62,20 +62,20 @@ class FilterColumn:
         return ca.vertcat(x, packed, counters, inputs)
 
     @property
-    def _places(self) -> tuple[np.ndarray, np.ndarray]:
+    def places(self) -> tuple[np.ndarray, np.ndarray]:
         """Rows and columns of the packed entries: column by column."""
         columns, rows = np.triu_indices(self.n)
         return rows, columns
 
     def pack(self, x: Any, lower: Any, inputs: Any, counters: Any = 0.0) -> np.ndarray:
         """Column of NumPy parts."""
-        rows, columns = self._places
+        rows, columns = self.places
         held = np.broadcast_to(counters, (self.counters,))
         return np.concatenate([x, np.asarray(lower)[rows, columns], held, inputs])
 
     def unpack(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """State and lower triangular matrix, with the batch axes of z."""
-        rows, columns = self._places
+        rows, columns = self.places
         lower = np.zeros((*z.shape[:-1], self.n, self.n))
         lower[..., rows, columns] = z[..., self.nq : self.nq + self.triangle]
         return z[..., : self.nq], lower

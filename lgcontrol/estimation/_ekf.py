@@ -12,13 +12,14 @@ from ..codegen import Value, solve_symmetric
 from ..integrators import Method
 from ..systems import BoundMeasurement, Measurement, System
 from ._filter import Filter
+from ._smoothing import symmetric
 
 
 class EKF(Filter):
     """Extended Kalman filter with an invariant error: ``X = X̂ exp(ε)`` or ``X = exp(ε) X̂``.
 
     On SO(3) with ``error="left"`` it is the multiplicative attitude filter. With the reset (the
-    default) both errors give the same estimates to rounding; without it they differ.
+    default of left errors) both give the same estimates to rounding; without it they differ.
 
     Parameters
     ----------
@@ -74,8 +75,7 @@ class EKF(Filter):
         super().__init__(system, measurements, x0, P0, **options)
 
     def _covariance(self, lower: np.ndarray) -> np.ndarray:
-        below = np.tril(lower, -1)
-        return lower + np.swapaxes(below, -1, -2)
+        return symmetric(lower)
 
     def _lower(self, P: np.ndarray) -> np.ndarray:
         return np.tril(P)
@@ -86,12 +86,21 @@ class EKF(Filter):
     def _predicted(
         self, t: Value, x: Value, lower: Value, u: Value, p: Value, dt: Value, q: Value
     ) -> tuple[Value, Value]:
+        x_next, P, _ = self._crossed(t, x, lower, u, p, dt, q)
+        return x_next, P
+
+    def _full(self, lower: Value) -> Value:
+        return ca.tril2symm(lower)
+
+    def _crossed(
+        self, t: Value, x: Value, lower: Value, u: Value, p: Value, dt: Value, q: Value
+    ) -> tuple[Value, Value, Value]:
         P = ca.tril2symm(lower)
         x_next, A, G = self._step(self.covariance_method or self.method, t, x, u, p, dt)
         if self.covariance_method is not None:
             x_next = self.system.step(self.method)(t, x, u, p, dt)
         Q = ca.diag(self._noise_covariance(q, dt))
-        return x_next, A @ P @ A.T + G @ Q @ G.T
+        return x_next, A @ P @ A.T + G @ Q @ G.T, P @ A.T
 
     def _innovation(
         self, bound: BoundMeasurement, t: Value, x: Value, lower: Value, u: Value, p: Value,

@@ -7,17 +7,19 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from math import inf, isfinite
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import casadi as ca
 import numpy as np
-import scipy
 
 from ..codegen import (
     ModelFunction,
     UnknownNameError,
     Value,
     chain,
+    factor_symmetric,
+    solve_factored,
     trace,
     unknown_name,
 )
@@ -26,25 +28,24 @@ from ..groups import check_element
 from ..integrators import Method
 from ..systems import BoundMeasurement, Measurement, System, complete_parameters, step_derivatives
 from ._carried import FilterColumn
+from ._estimates import Estimates
+from ._export import ExportedFilter, export_filter
 from ._given import bind_all, first_covariance, for_each, gate_threshold, noise_densities
 from ._innovations import Said
 from ._log import Log, Rows, whole_steps
-from ._normal import Whitened, whiten
+from ._normal import whiten
 from ._result import EstimationResult
+from ._smoothing import LONG, BackwardPass, symmetric
 from ._status import PredictStatus, UpdateStatus
+from ._weighing import Weight, weigh
 
 Error = Literal["left", "right"]
 """Where an error stands: ``X = X̂ exp(ε)`` (left-invariant), or ``X = exp(ε) X̂`` (right-)."""
-
-Weight = Literal["huber", "cauchy"]
-"""How the weight of an unlikely measurement falls: with its distance, or with its square."""
 
 LARGEST = 1e300  # what is not below, NaN as well, counts as not finite
 OFF_UNIT = 0.1  # squared length of a unit vector is off by more: no rounding, another unit or order
 SAME_TIME = 1e-9  # two times that differ by less, s, are the same
 SMALLEST_STEP = 1e-15  # s; white noise over no time is none
-LONG = 10_000  # intervals of a log from which on the loop over it is compiled
-WEIGHTED_FROM = 0.95  # probability up to which robust weights leave a measurement as it is
 
 
 class Filter(ABC):
@@ -72,8 +73,10 @@ class Filter(ABC):
         Of the step.
     error : {"left", "right"}
         Where the error stands, of which the filter has the covariance.
-    reset : bool
-        Whether a correction carries the covariance over to the corrected estimate.
+    reset : bool, optional
+        Whether a correction carries the covariance over to the corrected estimate. If left out it
+        does with left errors, and not with right ones: with a reset both are the same filter, and
+        without it right errors know what no measurement shows, as SLAM needs.
     p : array_like or mapping, optional
         Parameters of the system.
     gate : float or mapping of str to float, optional
@@ -102,7 +105,7 @@ class Filter(ABC):
         noise: Mapping[str, float] | None = None,
         method: str | Method = "rk4",
         error: Error = "left",
-        reset: bool = True,
+        reset: bool | None = None,
         p: Any = None,
         gate: float | Mapping[str, float] | None = None,
         robust: Weight | Mapping[str, Weight] | None = None,
@@ -120,7 +123,8 @@ class Filter(ABC):
         self.system = system
         self.measurements: dict[str, BoundMeasurement] = bind_all(system, measurements)
         self.error: Error = error
-        self.has_reset = reset
+        self.has_reset: bool = error == "left" if reset is None else reset
+        self._repeats = 1  # runs that are to be expected of each log
         self.method = method
         self.p: np.ndarray = complete_parameters(system, p)
         names = list(self.measurements)
@@ -140,7 +144,7 @@ class Filter(ABC):
         delays = [bound.measurement.delay for bound in self.measurements.values()]
         self.window = max(delays, default=0.0) if window is None else float(window)
         self._carried = FilterColumn(system.state.nq, system.n_errors, len(names), system.n_inputs)
-        start = system.state.identity if x0 is None else x0
+        start = system.home if x0 is None else x0
         self.x0: np.ndarray = check_element("x0", start, system.state)
         self.P0: np.ndarray = first_covariance(system, self.x0, P0, std0)
         self.reset()
@@ -160,11 +164,7 @@ class Filter(ABC):
     def covariances(self, z: np.ndarray) -> np.ndarray:
         """Covariances of carried columns, shape (..., n, n)."""
         x, lower = self._carried.unpack(z)
-        P = self._covariance(lower)
-        if self.error == "right":
-            back = self.system.state.Ad(self.system.state.inverse(x))
-            P = back @ P @ np.swapaxes(back, -1, -2)
-        return P
+        return self._to_system(x, self._covariance(lower))
 
     def start(self, x0: Any = None, P0: Any = None) -> np.ndarray:
         """Carried column of a first estimate, shape (..., size)."""
@@ -351,11 +351,22 @@ class Filter(ABC):
         start = self.start(x0, P0)
         whole = self._loop(len(rows.t))
         items = int(np.prod(np.broadcast_shapes(start.shape[:-1], rows.batch), dtype=int))
-        if items * len(rows.t) >= LONG:
+        if items * len(rows.t) * self._repeats >= LONG:
             compile_functions(whole, batch=items > 1)
         made = self._evaluate(whole, rows, start)
+        back = BackwardPass(self._backward, self._carried, self.p, self.densities.copy())
+
+        def smooth(lag: float | None, at: Any) -> Estimates:
+            column = back.over(
+                rows, made.z_next, made.said[..., 0] == PredictStatus.REFUSED, self._covariance,
+                lag, at,
+            )  # fmt: skip
+            t = rows.ends if at is None else rows.ends[at]
+            x = column[..., : self._carried.nq]
+            return Estimates(self.system, t, x, self._plain_covariances, column)
+
         return EstimationResult.of(
-            self.system, self.measurements, self.covariances, rows, made.z_next, made.said
+            self.system, self.measurements, self.covariances, rows, made.z_next, made.said, smooth
         )
 
     def _loop(self, count: int) -> ModelFunction:
@@ -413,6 +424,136 @@ class Filter(ABC):
             {"z_next": (self._carried.size,), "said": (total,)},
             y=(sum(sizes),), present=(len(bounds),), r=(len(bounds),),
         )  # fmt: skip
+
+    # Backwards
+
+    def smoothed(self, t: float) -> Estimates:
+        """The estimate at an earlier time with all that came since: fixed-lag smoothing.
+
+        Parameters
+        ----------
+        t : float
+            Time in s, not longer ago than the filter remembers (``window``); the state at the last
+            event before it is returned.
+
+        Returns
+        -------
+        Estimates
+            Of one time.
+
+        Examples
+        --------
+        >>> from lgcontrol.estimation import EKF
+        >>> from lgcontrol.groups import Rn
+        >>> from lgcontrol.systems import Measurement, System
+        >>> drift = System("drift", Rn(1), lambda t, x, u, p: u, inputs=["noise"])
+        >>> ekf = EKF(drift, [Measurement("y", std_discrete=1.0)], std0=1.0, noise={"noise": 0.1},
+        ...           window=2.0)
+        >>> for k in range(30):
+        ...     ekf.predict(0.1 * k, [0.0], 0.1)
+        ...     ekf.update("y", [1.0])
+        >>> early, late = ekf.smoothed(1.5), ekf.smoothed(3.0)
+        >>> bool(late.x[0, 0] == ekf.x[0]), bool(early.std[0, 0] < late.std[0, 0])
+        (True, True)
+        """
+        now = self.t if self.t is not None else t
+        if not (self._past and self._past[0].t - SAME_TIME <= t <= now + SAME_TIME):
+            begin = self._past[0].t if self._past else now
+            raise ValueError(
+                f"{type(self).__name__}.smoothed: t = {t:g} s is not in what the filter remembers, "
+                f"{begin:g} to {now:g} s; window is {self.window:g} s"
+            )
+        back = BackwardPass(self._backward, self._carried, self.p, self.densities)
+        after, found, time = self._z, back.last(self._z, self._covariance), now
+        for event in reversed(self._past):
+            if time <= t + SAME_TIME:
+                break
+            if event.name is None:
+                dt = 0.0 if np.array_equal(after, event.z) else event.dt
+                found = back.step_at(event.z, event.t, dt, after, found)
+            after, time = event.z, event.t
+        return Estimates(
+            self.system, np.array([time]), found[None, : self._carried.nq],
+            self._plain_covariances, found[None],
+        )  # fmt: skip
+
+    def _plain_covariances(self, column: np.ndarray) -> np.ndarray:
+        """Covariances in error coordinates of the system, of columns of states and triangles."""
+        x, lower = self._carried.unpack(column)
+        return self._to_system(x, symmetric(lower))
+
+    def _to_system(self, x: np.ndarray, P: np.ndarray) -> np.ndarray:
+        if self.error == "left":
+            return P
+        back = self.system.state.Ad(self.system.state.inverse(x))
+        return back @ P @ np.swapaxes(back, -1, -2)
+
+    @cached_property
+    def _backward(self) -> ModelFunction:
+        """From the smoothed state after an interval to that before it; states and triangles."""
+        size = self._carried.nq + self._carried.triangle
+        return self._traced(
+            "backward", self._backward_column, ["z", "later", "t", "u", "p", "dt", "q"],
+            {"earlier": (size,)}, later=(size,),
+        )  # fmt: skip
+
+    def _backward_column(
+        self, z: Value, later: Value, t: Value, u: Value, p: Value, dt: Value, q: Value
+    ) -> Value:
+        x, lower, _, _ = self._carried.split(z)
+        x_later, packed = ca.vertsplit(later, [0, self._carried.nq, later.shape[0]])
+        P_later = ca.tril2symm(self._carried.lower(packed))
+        P = self._full(lower)
+        h: Value = self.system.dt or dt
+        x_next, P_next, cross = self._crossed(t, x, lower, u, p, h, q)
+        if self.system.is_discrete:
+            stepped = dt > h / 2
+            x_next = ca.if_else(stepped, x_next, x)
+            P_next, cross = (ca.if_else(stepped, M, P) for M in (P_next, cross))
+        d_next = self._difference(x_later, x_next)
+        # the smoothed error in the chart of the prediction, and at the end back to its own
+        J = self._reset_jacobian_inverse(x_next, d_next, p)
+        L, D = factor_symmetric(P_next, singular=True)
+        K = solve_factored(L, D, cross.T).T
+        P = P + K @ (J @ P_later @ J.T - P_next) @ K.T
+        d = K @ d_next
+        J = self._reset_jacobian(x, d, p)
+        x_new = self.system.state.normalize(self._retracted(x, d, p))
+        made = ca.vertcat(x_new, ca.project(J @ P @ J.T, ca.Sparsity.lower(P.shape[0])).nz[:])
+        return made
+
+    def export_c(self, folder: str | Path, *, name: str | None = None) -> Path:
+        """Write the filter as plain C99 that needs nothing else, for firmware.
+
+        The folder holds a struct with functions that start, predict, correct by each measurement
+        and tell the covariance; an example that replays a run with noise and compares it with
+        Python; and a CMakeLists.txt. Gates, weights and statuses are in it; late measurements are
+        the caller's to put in order. Noise and parameters are those of now.
+
+        Parameters
+        ----------
+        folder : path
+            New, empty, or exported before; it appears whole or not at all.
+        name : str, optional
+            Of the files and functions; that of the system if left out.
+
+        Returns
+        -------
+        Path
+        """
+
+        def covariance(z: Value) -> Value:
+            x, lower, _, _ = self._carried.split(z)
+            T = self._to_left(x)
+            return ca.densify(T @ self._full(lower) @ T.T)
+
+        n = self.system.n_errors
+        P = self._traced("covariance", covariance, ["z"], {"P": (n, n)})
+        made = ExportedFilter(
+            self.system, self.measurements, self._predict, self._updates, P, self.start(),
+            self.p, self.densities, self.noise_scale,
+        )  # fmt: skip
+        return export_filter(made, folder, name or f"{self.system.name}_filter")
 
     def compile(self) -> None:
         """Build machine code for calls one at a time; worth a second where there are thousands."""
@@ -482,7 +623,10 @@ class Filter(ABC):
         R = L @ L.T
         nu, S = self._innovation(bound, t, x, lower, u, p, usable, R)
         said = whiten(S, nu)
-        weighed = self._weigh(name, said, counters[k])
+        weighed = weigh(
+            said, self._dim(name), counters[k], self._weights.get(name), self._gates.get(name),
+            self.lockout,
+        )  # fmt: skip
         x_next, lower_next = self._corrected(
             bound, t, x, self._inflated(lower, weighed.inflation), u, p, usable, weighed.R * R
         )
@@ -503,33 +647,6 @@ class Filter(ABC):
             ca.if_else(good, after, z),
             ca.vertcat(nu, said.vector, said.squared, said.log_density, status),
         ]
-
-    def _weigh(self, name: str, said: Whitened, counter: Value) -> _Weighed:
-        """What gate and robust weights make of a measurement.
-
-        The counter is negative until the gate acts, and then the number of rejections in a row.
-        """
-        m = self._dim(name)
-        one, used = ca.SX(1), ca.SX(int(UpdateStatus.USED))
-        R, status, inflation, rejected = one, used, one, ca.SX(0)
-        if name in self._weights:
-            knee = float(scipy.stats.chi2.ppf(WEIGHTED_FROM, m))
-            share = said.squared / knee
-            beyond = share > 1
-            grown = ca.sqrt(ca.if_else(beyond, share, 1.0))
-            if self._weights[name] == "cauchy":
-                grown = grown * grown
-            R = grown
-            status = ca.if_else(beyond, int(UpdateStatus.WEIGHTED), used)
-        if name in self._gates:
-            unlikely = ca.logic_and(said.squared > self._gates[name], counter >= 0)
-            lost = ca.logic_and(unlikely, counter + 1 >= self.lockout)
-            rejected = ca.logic_and(unlikely, ca.logic_not(lost))
-            inflation = ca.if_else(lost, said.squared / m, 1.0)
-            R = ca.if_else(lost, 1.0, R)
-            status = ca.if_else(unlikely, int(UpdateStatus.REJECTED), status)
-            status = ca.if_else(lost, int(UpdateStatus.RECOVERED), status)
-        return _Weighed(R, inflation, rejected, status)
 
     # Errors on either side
 
@@ -556,6 +673,23 @@ class Filter(ABC):
             return state.right_jacobian(d)
         N = system.error_basis(x, p)
         return ca.DM(system.error_selection) @ state.right_jacobian(N @ d) @ N
+
+    def _reset_jacobian_inverse(self, x: Value, d: Value, p: Value) -> Value:
+        """Inverse of `_reset_jacobian`, with the basis at x on constrained systems."""
+        system, state = self.system, self.system.state
+        if self.error == "right":
+            return state.left_jacobian_inverse(d)
+        if system.errors is None:
+            return state.right_jacobian_inverse(d)
+        N = system.error_basis(x, p)
+        return ca.DM(system.error_selection) @ state.right_jacobian_inverse(N @ d) @ N
+
+    def _difference(self, a: Value, b: Value) -> Value:
+        """Error of a about b."""
+        state = self.system.state
+        if self.error == "right":
+            return state.log(state.compose(a, state.inverse(b)))
+        return self.system.error(a, b)
 
     def _noise_covariance(self, q: Value, dt: Value) -> Value:
         """Variances of the noisy inputs, held over dt, as a column."""
@@ -594,6 +728,16 @@ class Filter(ABC):
         """State and triangle after an interval."""
 
     @abstractmethod
+    def _full(self, lower: Value) -> Value:
+        """Covariance of the kept triangle, as an expression."""
+
+    @abstractmethod
+    def _crossed(
+        self, t: Value, x: Value, lower: Value, u: Value, p: Value, dt: Value, q: Value
+    ) -> tuple[Value, Value, Value]:
+        """State and covariance after an interval, and that of the error before with that after."""
+
+    @abstractmethod
     def _innovation(
         self, bound: BoundMeasurement, t: Value, x: Value, lower: Value, u: Value, p: Value,
         y: Value, R: Value,
@@ -620,15 +764,6 @@ class _LogEntry(NamedTuple):
     @property
     def end(self) -> float:
         return self.t + self.dt
-
-
-class _Weighed(NamedTuple):
-    """Factor on R, factor on P, whether it is rejected, status."""
-
-    R: Value
-    inflation: Value
-    is_rejected: Value
-    status: Value
 
 
 def _all(claims: list[Value]) -> Value:

@@ -89,6 +89,11 @@ class Rows:
     counts: dict[str, Counter[str]]
 
     @property
+    def ends(self) -> np.ndarray:
+        """Ends of the intervals, shape (N,)."""
+        return self.t + self.dt
+
+    @property
     def batch(self) -> tuple[int, ...]:
         """Batch axes of the log."""
         return np.broadcast_shapes(self.u.shape[:-2], self.y.shape[:-2])

@@ -5,24 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ..codegen import check_shape
 from ..systems import BoundMeasurement, System
-from ._consistency import Consistency, consistency, nees
+from ._consistency import Consistency, consistency
+from ._estimates import Estimates
 from ._innovations import Innovations, Said
 from ._log import Rows
 from ._status import PredictStatus, UpdateStatus
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 @dataclass(frozen=True, eq=False)
-class EstimationResult:
+class EstimationResult(Estimates):
     """Estimates over a log; made by `Filter.run`.
 
     Attributes
@@ -38,13 +34,9 @@ class EstimationResult:
         What became of the intervals and of the measurements of each kind.
     """
 
-    system: System
-    t: np.ndarray
-    x: np.ndarray
     innovations: dict[str, Innovations]
     counts: dict[str, Counter[str]]
-    _covariances: Callable[[np.ndarray], np.ndarray]
-    _z: np.ndarray
+    _smooth: Callable[[float | None, Any], Estimates]
 
     @classmethod
     def of(
@@ -55,9 +47,10 @@ class EstimationResult:
         rows: Rows,
         z: np.ndarray,
         said: np.ndarray,
+        smooth: Callable[[float | None, Any], Estimates],
     ) -> EstimationResult:
         """From what the loop returned."""
-        ends = rows.t + rows.dt
+        ends = rows.ends
         counts = rows.counts
         for status, n in zip(*np.unique(said[..., 0], return_counts=True), strict=True):
             counts["predict"][PredictStatus(int(status)).word] += int(n)
@@ -82,17 +75,7 @@ class EstimationResult:
                 counts[name][UpdateStatus(int(value)).word] += int(n)
         x = z[..., : system.state.nq]
         counts = {name: Counter({k: n for k, n in c.items() if n}) for name, c in counts.items()}
-        return cls(system, ends, x, innovations, counts, covariances, z)
-
-    @cached_property
-    def P(self) -> np.ndarray:
-        """Covariances of ``system.error(truth, x)``, shape (..., N, n, n)."""
-        return self._covariances(self._z)
-
-    @property
-    def std(self) -> np.ndarray:
-        """Deviations of the error, shape (..., N, n)."""
-        return np.sqrt(np.maximum(np.diagonal(self.P, axis1=-2, axis2=-1), 0.0))
+        return cls(system, ends, x, covariances, z, innovations, counts, smooth)
 
     @property
     def log_likelihood(self) -> np.ndarray:
@@ -101,37 +84,6 @@ class EstimationResult:
         for said in self.innovations.values():
             total = total + np.where(said.is_used, said.log_likelihood, 0.0).sum(axis=-1)
         return total
-
-    def index(self, t: Any) -> np.ndarray:
-        """Row of the estimate at times t, or last before them."""
-        found = np.searchsorted(self.t, np.asarray(t) + 1e-9, side="right") - 1
-        if np.any(found < 0):
-            raise ValueError(f"the estimates begin at {self.t[0]:g} s, got {np.min(t):g} s")
-        return found
-
-    def error(self, t: Any, truth: Any) -> np.ndarray:
-        """``system.error(truth, x)`` at times t, shape (..., K, n)."""
-        truth = check_shape("truth", truth, (self.system.state.nq,), batch=True, finite=False)
-        return self.system.error(truth, self.x[..., self.index(t), :])
-
-    def nees(self, t: Any, truth: Any, entries: Any = slice(None)) -> np.ndarray:
-        """Normalised estimation error squared, divided by its dimension, at times t.
-
-        Parameters
-        ----------
-        t : array_like, shape (K,)
-        truth : array_like, shape (..., K, nq)
-        entries : slice or sequence of int
-            Entries of the error that count.
-
-        Returns
-        -------
-        ndarray, shape (..., K)
-            One on average, if the covariance is right.
-        """
-        rows = self.index(t)
-        covariance = self._covariances(self._z[..., rows, :])
-        return nees(self.error(t, truth), covariance, entries)
 
     def consistency(self, t: Any = None, truth: Any = None) -> Consistency:
         """NEES (with a truth), NIS and whiteness of the innovations, with their bands."""
@@ -146,27 +98,22 @@ class EstimationResult:
             lines.append(f"{name}: {', '.join(parts) or 'none'}")
         return "\n".join(lines)
 
-    def plot(self, t: Any = None, truth: Any = None) -> Figure:
-        """Errors within ±2σ (with a truth), and the whitened innovations.
+    def smooth(self, lag: float | None = None, at: Any = None) -> Estimates:
+        """Estimates with all measurements in them (Rauch–Tung–Striebel), or those of a time ahead.
 
         Parameters
         ----------
-        t, truth : array_like, optional
-            Times (K,) and states (K, nq).
+        lag : float, optional
+            Fixed lag: at each time, measurements up to this many seconds later count; all of them
+            if left out.
+        at : array_like of int, optional
+            Rows that are wanted (`index`); all if left out. With a lag this saves time.
 
         Returns
         -------
-        matplotlib.figure.Figure
+        Estimates
         """
-        from ..plotting import plot_estimation
+        return self._smooth(lag, at)
 
-        if self.x.ndim != 2:
-            raise ValueError(f"plot one log at a time, these are {self.x.shape[:-2]}")
-        rows = slice(None) if t is None else self.index(t)
-        times = self.t if t is None else np.asarray(t)
-        error = np.full((len(times), self.system.n_errors), np.nan)
-        if truth is not None:
-            error = self.error(times, truth)
-        names, units = self.system.error_names, self.system.error_units
-        said = {name: (v.t, v.whitened) for name, v in self.innovations.items()}
-        return plot_estimation(times, error, self.std[rows], names, units, said)
+    def _whitened(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        return {name: (v.t, v.whitened) for name, v in self.innovations.items()}

@@ -76,13 +76,6 @@ class UKF(Filter):
         errors = [sign * spread * column for column in ca.horzsplit(lower) for sign in (1, -1)]
         return errors, [self._retracted(x, e, p) for e in errors]
 
-    def _difference(self, a: Value, b: Value) -> Value:
-        """Error of a about b."""
-        state = self.system.state
-        if self.error == "right":
-            return state.log(state.compose(a, state.inverse(b)))
-        return state.minus(a, b)
-
     def _covariance(self, lower: np.ndarray) -> np.ndarray:
         return lower @ np.swapaxes(lower, -1, -2)
 
@@ -98,12 +91,22 @@ class UKF(Filter):
     def _predicted(
         self, t: Value, x: Value, lower: Value, u: Value, p: Value, dt: Value, q: Value
     ) -> tuple[Value, Value]:
+        x_next, P, _ = self._crossed(t, x, lower, u, p, dt, q)
+        return x_next, cholesky(P)
+
+    def _full(self, lower: Value) -> Value:
+        return lower @ lower.T
+
+    def _crossed(
+        self, t: Value, x: Value, lower: Value, u: Value, p: Value, dt: Value, q: Value
+    ) -> tuple[Value, Value, Value]:
         step = self.system.step(self.method)
         x_next, _, G = self._step(self.method, t, x, u, p, dt)
-        _, points = self._points(x, lower, p)
-        errors = [self._difference(step(t, point, u, p, dt), x_next) for point in points]
-        _, P = self._moments(errors, errors)
-        return x_next, cholesky(P + G @ ca.diag(self._noise_covariance(q, dt)) @ G.T)
+        errors, points = self._points(x, lower, p)
+        after = [self._difference(step(t, point, u, p, dt), x_next) for point in points]
+        _, P = self._moments(after, after)
+        _, cross = self._moments(errors, after)
+        return x_next, P + G @ ca.diag(self._noise_covariance(q, dt)) @ G.T, cross
 
     def _moments(self, a: list[Value], b: list[Value]) -> tuple[Value, Value]:
         """Mean of b, and covariance of a with b; both are zero in the middle."""

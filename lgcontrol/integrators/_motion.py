@@ -106,8 +106,11 @@ class Motion:
         """Column ``(t, x, u, p, *fixed) → y``; what is fixed does not depend on the seeds."""
         return build(t, x, self.u, self.p, *fixed)
 
-    def map(self, build: Build, t: Value, x: Any) -> Any:
-        """Another state ``(t, x, u, p) → y`` of the same group."""
+    def map(self, build: Build, t: Value, x: Any, slope: Build | None = None) -> Any:
+        """Another state ``(t, x, u, p) → y`` of the same group.
+
+        ``slope(t, x, u, p)`` is its derivative between tangent spaces, where somebody knows it.
+        """
         return build(t, x, self.u, self.p)
 
     def constant(self, d: Any) -> Any:
@@ -217,18 +220,32 @@ class LiftedMotion(Motion):
 
     @classmethod
     def start(
-        cls, problem: Problem, x: Value, u: Value, p: Value, *, parameters: bool = False
+        cls,
+        problem: Problem,
+        x: Value,
+        u: Value,
+        p: Value,
+        *,
+        parameters: bool = False,
+        basis: Value | None = None,
     ) -> tuple[LiftedMotion, Lifted]:
-        """Motion and state with the seeds error of the state, inputs, and perhaps parameters."""
-        n, m = problem.group.dim, problem.n_inputs
+        """Motion and state with the seeds error of the state, inputs, and perhaps parameters.
+
+        With a basis (dim, n) of the errors that are possible these are the seeds.
+        """
+        by_errors = ca.DM.eye(problem.group.dim) if basis is None else basis
+        n, m = by_errors.shape[1], problem.n_inputs
         k = problem.n_parameters if parameters else 0
         eye = ca.DM.eye(n + m + k)
         own = [eye[n : n + m, :] if m else None, eye[n + m :, :] if k else None]
-        return cls(problem, u, p, n + m + k, *own), Lifted(x, type(x)(eye[:n, :]))
+        slope = type(x)(ca.horzcat(by_errors, ca.DM(by_errors.shape[0], m + k)))
+        return cls(problem, u, p, n + m + k, *own), Lifted(x, slope)
 
     def split(self, x: Lifted) -> tuple[Any, Any, Any]:
         """Derivatives of a state by its start, the inputs and the parameters: A, B, P."""
-        n, m = self.group.dim, self.problem.n_inputs
+        m = self.problem.n_inputs if self.u_slope is not None else 0
+        k = self.problem.n_parameters if self.p_slope is not None else 0
+        n = self.seeds - m - k
         return x.slope[:, :n], x.slope[:, n : n + m], x.slope[:, n + m :]
 
     def chained(self, by: Value, x: Lifted) -> Value:
@@ -303,10 +320,18 @@ class LiftedMotion(Motion):
         value = build(t, x.value, self.u, self.p, *fixed)
         return Lifted(value, self._along(build, t, x, *fixed))
 
-    def map(self, build: Build, t: Value, x: Lifted) -> Lifted:
-        """By automatic differentiation."""
+    def map(self, build: Build, t: Value, x: Lifted, slope: Build | None = None) -> Lifted:
+        """By the derivative that is known; by automatic differentiation where none is."""
         after, group = build(t, x.value, self.u, self.p), self.group
-        return Lifted(after, group.tangent_matrix(after) @ self._along(build, t, x))
+        if slope is None:
+            return Lifted(after, group.tangent_matrix(after) @ self._along(build, t, x))
+        moved = sparse(slope(t, x.value, self.u, self.p)) @ x.slope
+        for k, own in ((2, self.u_slope), (3, self.p_slope)):
+            if own is not None:
+                by = self._derivative(build, k, t, x.value, self.u, self.p)
+                if by.nnz():
+                    moved = moved + group.tangent_matrix(after) @ by @ own
+        return Lifted(after, moved)
 
     def constant(self, d: Value) -> Lifted:
         """Without derivatives."""

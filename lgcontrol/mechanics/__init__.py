@@ -9,6 +9,7 @@ from ._coriolis import ad_tilde as ad_tilde
 from ._coriolis import boltzmann_hamel_matrix as boltzmann_hamel_matrix
 from ._drag import LinearDrag as LinearDrag
 from ._drag import QuadraticDrag as QuadraticDrag
+from ._flat_motion import FlatMotion as FlatMotion
 from ._forces import BodyMotion as BodyMotion
 from ._forces import Buoyancy as Buoyancy
 from ._forces import Force as Force
@@ -22,6 +23,7 @@ from ._inertia_matrix import (
 )
 from ._inverse_kinematics import InverseKinematics as InverseKinematics
 from ._inverse_kinematics import InverseKinematicsResult as InverseKinematicsResult
+from ._link_capsules import LinkCapsules as LinkCapsules
 from ._principal import PrincipalInertia as PrincipalInertia
 from ._random_configuration import random_configuration as random_configuration
 from ._rigid_body import RigidBody as RigidBody
@@ -33,6 +35,19 @@ from ._wrenches import BodyWrench as BodyWrench
 from ._wrenches import Spring as Spring
 from ._wrenches import WorldWrench as WorldWrench
 from ._wrenches import WrenchInput as WrenchInput
+from .constrained import AssemblyError as AssemblyError
+from .constrained import ClosedTree as ClosedTree
+from .constrained import Constraint as Constraint
+from .constrained import Constraints as Constraints
+from .constrained import constrained_system as constrained_system
+from .elastic import AdjustedSpring as AdjustedSpring
+from .elastic import CustomSpring as CustomSpring
+from .elastic import HardeningSpring as HardeningSpring
+from .elastic import JointSpring as JointSpring
+from .elastic import LinearSpring as LinearSpring
+from .elastic import Motor as Motor
+from .elastic import SeriesElastic as SeriesElastic
+from .elastic import VariableSpring as VariableSpring
 from .multibody import BaseParameters as BaseParameters
 from .multibody import Calibration as Calibration
 from .multibody import Identification as Identification

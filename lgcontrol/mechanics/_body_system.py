@@ -157,7 +157,13 @@ def body_system(
         quantities=quantities,
         invariants=invariants,
         structure=mechanical(
-            mechanics, state, declared, parameters, model=body, is_plain=equations.is_plain(c)
+            mechanics,
+            state,
+            declared,
+            parameters,
+            model=body,
+            is_plain=equations.is_plain(c),
+            momenta=mechanics,
         ),
     )
 

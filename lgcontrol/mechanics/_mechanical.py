@@ -34,6 +34,10 @@ class Equations(Protocol):
         """Derivative of F by the inputs."""
         ...
 
+
+class MomentumEquations(Protocol):
+    """Inertia and what acts, apart; see `Lagrangian`."""
+
     def inertia(self, x: Value, p: Value) -> Value:
         """M of the velocities and the speeds; see `Lagrangian`."""
         ...
@@ -56,8 +60,11 @@ def mechanical(
     speeds: str = "",
     model: Any,
     is_plain: bool = False,
+    momenta: MomentumEquations | None = None,
 ) -> Mechanical:
     """Structure of a System on a state that begins with configuration and velocity.
+
+    Without `momenta` it has no Lagrangian: the state is more than velocities and what they move.
 
     Its members are model functions, each traced when it is first called: what nobody asks for costs
     nothing.
@@ -90,12 +97,16 @@ def mechanical(
     def of_momentum(name: str, arguments: str, build: Any) -> TracedLater | None:
         return None if build is None else function(name, arguments, {name: (n,)}, build)
 
-    lagrangian = Lagrangian(
-        function("inertia", "x p", {"M": (n, n)}, equations.inertia),
-        function("action", "t x u p", {"Q": (n,)}, equations.action),
-        of_momentum("kinetic_gradient", "x p", kinetic_gradient),
-        of_momentum("carried_momentum", "x y p", carried_momentum),
-        speeds,
+    lagrangian = (
+        None
+        if momenta is None
+        else Lagrangian(
+            function("inertia", "x p", {"M": (n, n)}, momenta.inertia),
+            function("action", "t x u p", {"Q": (n,)}, momenta.action),
+            of_momentum("kinetic_gradient", "x p", kinetic_gradient),
+            of_momentum("carried_momentum", "x y p", carried_momentum),
+            speeds,
+        )
     )
     return Mechanical(
         configuration,

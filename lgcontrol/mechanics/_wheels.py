@@ -200,7 +200,13 @@ class Gyrostat:
             quantities={"kinetic_energy": kinetic_energy},
             derivatives=mechanics.derivatives,
             structure=mechanical(
-                mechanics, state, self.inputs, parameters, speeds="wheel_speed", model=self
+                mechanics,
+                state,
+                self.inputs,
+                parameters,
+                speeds="wheel_speed",
+                model=self,
+                momenta=mechanics,
             ),
         )
 

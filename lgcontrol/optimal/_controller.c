@@ -142,13 +142,15 @@ static void soften(lg_mpc *m, lg_problem *q)
   for (int i = 0; i < NX; i++)
     if (isfinite(s.g_end[i])) most = fmax(most, fabs(s.g_end[i]));
   for (int j = 0; j < NS; j++)
-    m->soft_weight[j] = isfinite(lg_weight[j]) ? lg_weight[j] : first_price * (1 + most);
+    m->soft_weight[j] = isfinite(lg_weight[j]) ? q->weight[j] : first_price * (1 + most);
   q->weight = m->soft_weight;
 }
 
 static void prepare(lg_mpc *m, lg_problem *q, double t)
 {
   attach(m, q);
+  soft_weights(m, m->soft_weight);
+  q->weight = m->soft_weight;
   for (int k = 0; k <= LG_MPC_N; k++) m->t[k] = t + LG_MPC_DT * k;
 }
 
@@ -250,8 +252,8 @@ static int improve(lg_mpc *m, double t, const double *x0)
   if (found.status == LG_STALLED && found.steps == 0)
     is_best = fmax(fmax(q.log[1], q.log[2]), q.log[3] - q.log[6]) <= acceptable;
   keep(m, &q);
-  const int is_far = found.steps >= LG_MPC_ITERATIONS + MORE;
-  if (found.status != LG_NOT_FINITE && (is_far || found.excess > LG_MPC_EXCESS)) {
+  const int is_short = found.steps >= LG_MPC_ITERATIONS + MORE && q.step < good_step;
+  if (found.status != LG_NOT_FINITE && (is_short || found.excess > LG_MPC_EXCESS)) {
     q.max_iterations = LG_RESCUE, q.tolerance = LG_TOLERANCE;
     for (int is_soft = 0; is_soft <= 1; is_soft++) {
       if (is_soft && found.excess <= LG_MPC_EXCESS) break;

@@ -365,6 +365,7 @@ def _constants(model: StageModel, loop: ExportSetting, curved: bool) -> str:
         *(f"  q->{key} = m->prices.{key};" for key in _PRICES),
         "}\n",
         _input_limits(model),
+        _soft_weights(model),
     ]
     return "#include <string.h>\n" + "\n".join(text)
 
@@ -390,6 +391,19 @@ def _input_limits(model: StageModel) -> str:
                 lines.append(f"  {side}[{i}] = {pick}({side}[{i}], {text});")
     head = "static void input_limits(const lg_mpc *m, double *low, double *high)"
     copy = "  for (int i = 0; i < NV; i++) low[i] = lg_lower[i], high[i] = lg_upper[i];"
+    return "\n".join([head, "{", "  (void)m;", copy, *lines, "}", ""])
+
+
+def _soft_weights(model: StageModel) -> str:
+    """C function of the prices of soft sides, some of which are parameters."""
+    rows, dt = model.transcription.rows, c_number(float(model.problem.dt))
+    lines = [
+        f"  weight[{j}] = m->p[{rows.parameter[row]}] * {dt};"
+        for j, row in enumerate(model.sides.row.tolist())
+        if rows.parameter[row] >= 0
+    ]
+    head = "static void soft_weights(const lg_mpc *m, double *weight)"
+    copy = "  for (int j = 0; j < NS; j++) weight[j] = lg_weight[j];"
     return "\n".join([head, "{", "  (void)m;", copy, *lines, "}", ""])
 
 

@@ -25,6 +25,8 @@ class Given:
 
     def __init__(self, problem: OptimalControlProblem) -> None:
         self.problem = problem
+        if not isinstance(problem.terminal, str):
+            self._fixed_terminal = problem.weight("terminal").split()[0]
         self._terminal: tuple[Any, np.ndarray, np.ndarray] | None = None
         self._last: tuple[Any, np.ndarray, float, Setting] | None = None
         self._needs_time = depends_on_time(problem.system)
@@ -94,14 +96,16 @@ class Given:
         self, reference: Any, x_ref: np.ndarray, u_ref: np.ndarray, t: float, p: np.ndarray
     ) -> np.ndarray:
         """That of the problem; a Riccati solution is kept until there is another reference."""
-        if not isinstance(self.problem.terminal, str):
-            return self.problem.terminal
-        own = p[: self.problem.system.n_parameters]
+        problem = self.problem
+        if not isinstance(problem.terminal, str):
+            return self._fixed_terminal
+        varying = [problem.parameter_names.index(name) for name in problem.weights]
+        own = np.concatenate([p[: problem.system.n_parameters], p[varying]])
         end = np.concatenate([own, x_ref, u_ref])
         kept = self._terminal
         if kept is not None and kept[0] is reference:  # as it moves on the weight stays
             end = end if not np.array_equal(kept[1][: len(own)], own) else kept[1]
         if kept is None or not np.array_equal(kept[1], end):
-            weight = cost_to_go(self.problem, x_ref, u_ref, t, p)
+            weight = cost_to_go(problem, x_ref, u_ref, t, p)
             self._terminal = kept = (reference, end, weight)
         return kept[2]

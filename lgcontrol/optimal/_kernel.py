@@ -64,7 +64,7 @@ class _Problem(ctypes.Structure):
         ("waiting", _INTEGER),
         ("status", _INTEGER),
         ("iterations", _INTEGER),
-        *((name, _NUMBER) for name in "cost stationarity violation complementarity".split()),
+        *((name, _NUMBER) for name in "cost stationarity violation complementarity step".split()),
         ("log", _POINTER),
         ("work", _POINTER),
     ]
@@ -248,7 +248,7 @@ def _difference(model: StageModel, entries: EntryPoints) -> str | None:
     """What the kernel makes of a random start, compared with NumPy: one step of free states."""
     problem, system, N = model.problem, model.problem.system, model.problem.horizon
     rng = np.random.default_rng(0)
-    x_ref = np.repeat(system.state.identity[None], N + 1, axis=0)
+    x_ref = np.repeat(system.home[None], N + 1, axis=0)
     u_ref = np.repeat(system.nominal_input[None], N + 1, axis=0)
     setting = Setting(x_ref, u_ref, problem.nominal_parameters, np.eye(model.n), np.eye(model.n))
     moves = 0.1 * rng.normal(size=(N + 1, model.n))

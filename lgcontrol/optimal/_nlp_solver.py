@@ -247,19 +247,24 @@ class NLPSolver:
         S = _matrix([(i, int(j), 1.0) for i, j in enumerate(kept)], len(kept), at)
         E = _matrix(of_z, len(g_limits), at)
         M = _matrix(of_v, len(g_limits), N * (n + count) + count)
-        price = np.zeros(at)
+        price, parameter = np.zeros(at), np.full(at, -1)
         for place, chosen in zip(places["e"], soft_rows, strict=True):
-            price[place] = soft[chosen]
+            price[place], parameter[place] = soft[chosen], rows.parameter[chosen]
         z_lower, z_upper = (np.concatenate([pair[i] for pair in z_limits]) for i in (0, 1))
         g_lower, g_upper = (np.array([pair[i] for pair in g_limits]) for i in (0, 1))
         layout = _Variables(
             places["d"], places["u"], places["e"], (z_lower, g_lower), (z_upper, g_upper),
             (g_lower == g_upper).tolist(), **sizes, soft_rows=soft_rows,
         )  # fmt: skip
-        return self._functions(S, E, M, ca.DM(price)), layout
+        return self._functions(S, E, M, price, parameter), layout
 
-    def _functions(self, S: ca.DM, E: ca.DM, M: ca.DM, price: ca.DM) -> dict[str, Any]:
-        """The program, its derivatives for CasADi's solvers, and what a result is judged by."""
+    def _functions(
+        self, S: ca.DM, E: ca.DM, M: ca.DM, soft: np.ndarray, parameter: np.ndarray
+    ) -> dict[str, Any]:
+        """The program, its derivatives for CasADi's solvers, and what a result is judged by.
+
+        Prices of excesses are numbers, times a parameter each where one is named.
+        """
         problem, transcription = self.problem, self.transcription
         N, n, m = problem.horizon, problem.system.n_errors, len(transcription.controls)
         count = len(transcription.rows.names)
@@ -276,6 +281,8 @@ class NLPSolver:
         }
         prices, scale = ca.MX.sym("prices", M.shape[0]), ca.MX.sym("scale")
         y, of_values = S @ z, M.T @ prices
+        factor = ca.vertcat(1, P["p"])[(parameter + 1).tolist()]
+        price = ca.sparsify(ca.DM(soft)) * ca.vec(factor)
         stages, last = ca.reshape(y[: N * (n + m)], n + m, N), y[N * (n + m) :]
         along = [
             stages, P["t"][:N], P["centre"][:, :N], P["centre"][:, 1:], P["x_ref"][:, :N],
@@ -310,7 +317,7 @@ class NLPSolver:
         scaled = ca.vertcat(ca.repmat(scale, 1, N), own)
         at_end = ca.vertcat(scale, of_values[N * (n + count) :])
         (bends,) = joined(2, (scaled, at_end))
-        bend = S.T @ ca.diagcat(*bends) @ S + scale * (ca.diag(ca.sparsify(price)) + pull)
+        bend = S.T @ ca.diagcat(*bends) @ S + scale * (ca.diag(price) + pull)
         return {
             "nlp": {"x": z, "p": symbols, "f": cost, "g": g},
             "grad_f": ca.Function(
@@ -460,8 +467,7 @@ class NLPSolver:
         assert self._given is not None
         times = problem.times(t0)
         setting = self._given.setting(times, reference, p)
-        own = setting.p[: problem.system.n_parameters]
-        nodes = moved_on(problem, self._found, times, own)
+        nodes = moved_on(problem, self._found, times, setting)
         x0 = np.asarray(x0, dtype=np.float64)
         return self._solved(x0, nodes, setting, LOOP_TOLERANCE, 100, np.inf, None)
 
@@ -477,7 +483,7 @@ class NLPSolver:
     ) -> OptimalSolution:
         began = time.perf_counter()
         layout, values = self._program()[1], self.transcription.values(nodes, setting)
-        cost = values.cost + self.transcription.penalty(values, self._soft)
+        cost = values.cost + self._penalty(values, setting)
         log = [Iteration(0, cost, *self._off(values), np.inf, 1.0, 0.0, 0.0)]
         inner, used, kkt, ended = 0.0, 0, np.inf, None
         multipliers: dict[str, Any] = {}
@@ -494,7 +500,7 @@ class NLPSolver:
                 break
             moved, nodes, kkt, multipliers = found
             values = self.transcription.values(nodes, setting)
-            cost = values.cost + self.transcription.penalty(values, self._soft)
+            cost = values.cost + self._penalty(values, setting)
             cost += self._arrival(nodes.x[0], x0, setting)
             spent = time.perf_counter() - began
             gap, violation = self._off(values)
@@ -584,14 +590,14 @@ class NLPSolver:
                 products = max(products, np.abs(room * part).max(initial=0.0))
         return float(max(np.abs(slope + own).max() / scale, off, products / scale))
 
+    def _penalty(self, values: Any, setting: Setting) -> float:
+        weights = self.transcription.rows.weights(setting.p)
+        return self.transcription.penalty(values, weights * self.problem.dt)
+
     def _arrival(self, x: np.ndarray, x0: np.ndarray, setting: Setting) -> float:
         """What a free first state costs for its error from the given start."""
         error = self.problem.system.error(x, x0)
         return float(error @ setting.arrival @ error) / 2
-
-    @property
-    def _soft(self) -> np.ndarray:
-        return self.transcription.rows.soft * self.problem.dt
 
     def _off(self, values: Any) -> tuple[float, float]:
         """Largest gap, and largest excess over a hard bound."""

@@ -38,11 +38,18 @@ from ._reference import sample_reference
 from ._statement import (
     ALONG,
     Bound,
+    Cost,
     Residual,
+    Weight,
     bounded_along,
+    control_places,
+    entries_of,
+    error_places,
     error_weight,
     free_errors,
     input_weight,
+    single_numbers,
+    with_known_limits,
 )
 
 if TYPE_CHECKING:
@@ -52,6 +59,8 @@ if TYPE_CHECKING:
 MODE_ACCURACY = 0.1
 # Substeps are written out one after the other: with more, a model of its own is due.
 MOST_SUBSTEPS = 20
+# Weights that have to be positive: of controls, and of soft bounds.
+LEAST_WEIGHT = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +91,10 @@ class OptimalControlProblem:
         Constant state, TrimPoint or Trajectory (then seen in advance). Solvers take others.
     bounds : sequence of Bound
     residuals : sequence of Residual
+    costs : sequence of Cost
+        Terms that are no squares; they come on top of the above.
     parameters : sequence of Parameter or str
-        Parameters of residuals and bounds, after those of the system.
+        Parameters of residuals, costs and bounds, after those of the system.
     start : "given", "free" or mapping
         What of the first state is to be found instead of given: nothing; all of it; or, as in
         ``{"duration": "free"}``, the blocks and tangent coordinates named, the others keeping what
@@ -99,6 +110,8 @@ class OptimalControlProblem:
     substeps : int, optional
         Steps of the integrator in dt. If left out, as many as the fastest modes of the system at
         the reference need, actuators for example (see `lgcontrol.systems.stable_substeps`).
+    weights : sequence of str
+        Those of `parameters` that are entries of Q, R or terminal, as `parametric` makes them.
 
     Raises
     ------
@@ -135,11 +148,13 @@ class OptimalControlProblem:
     reference: Any = None
     bounds: Sequence[Bound] = ()
     residuals: Sequence[Residual] = ()
+    costs: Sequence[Cost] = ()
     parameters: Sequence[Parameter | str] = ()
     start: Any = "given"
     arrival: Any = None
     method: str | Method = "auto"
     substeps: int = None  # type: ignore[assignment]  # what the modes need
+    weights: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         system = self.system
@@ -152,19 +167,25 @@ class OptimalControlProblem:
         chooses = self.method == "auto"
         if not chooses:
             get_method(self.method)
-        Q = error_weight("Q", self.Q, system)
-        terminal = self.terminal
+        extra = tuple(Parameter(v) if isinstance(v, str) else v for v in self.parameters)
+        nominal = {entry.name: entry.nominal for entry in extra}
+        places = {"Q": error_places(system), "R": control_places(system)}
+        places["terminal"] = places["Q"]
+        parts = _weight_parts(self.weights, places, nominal)
+        Q = _put("Q", error_weight("Q", self.Q, system), parts, nominal)
+        terminal, follows = self.terminal, self.terminal is None
         if terminal is None:
             terminal = horizon * dt * Q
         elif not isinstance(terminal, str):
             terminal = error_weight("terminal", terminal, system)
         elif terminal != "riccati":
             raise ValueError(f"terminal must be a weight or 'riccati', not {terminal!r}")
+        if not isinstance(terminal, str):
+            terminal = _put("terminal", terminal, parts, nominal)
         free = free_errors(system, self.start)
         arrival = error_weight("arrival", 0.0 if self.arrival is None else self.arrival, system)
         if arrival.any() and not len(free):
             raise ValueError("arrival weighs what is free of the first state: give start='free'")
-        extra = tuple(Parameter(v) if isinstance(v, str) else v for v in self.parameters)
         names = [entry.name for entry in (*system.parameters, *extra)]
         twice = {name for name in names if names.count(name) > 1}
         if twice:
@@ -173,12 +194,17 @@ class OptimalControlProblem:
             "horizon": horizon,
             "dt": dt,
             "Q": Q,
-            "R": input_weight("R", self.R, system),
+            "R": _put("R", input_weight("R", self.R, system), parts, nominal),
             "terminal": terminal,
             "arrival": arrival,
-            "bounds": _all_of("bounds", self.bounds, Bound, "Bound('twist', -1.0, 1.0)"),
+            "bounds": tuple(
+                with_known_limits(system, bound)
+                for bound in _all_of("bounds", self.bounds, Bound, "Bound('twist', -1.0, 1.0)")
+            ),
             "residuals": _all_of("residuals", self.residuals, Residual, "Residual(function)"),
+            "costs": _all_of("costs", self.costs, Cost, "Cost(function)"),
             "parameters": extra,
+            "weights": tuple(self.weights),
         }
         object.__setattr__(self, "_free", free)
         is_automatic = self.substeps is None
@@ -187,6 +213,8 @@ class OptimalControlProblem:
             object.__setattr__(self, name, value)
         object.__setattr__(self, "_is_automatic", is_automatic)
         object.__setattr__(self, "_chooses", chooses)
+        object.__setattr__(self, "_follows", follows)
+        object.__setattr__(self, "_parts", parts)
         typical = self._typical_states()
         if chooses:
             object.__setattr__(self, "method", self._choice(*typical))
@@ -258,18 +286,22 @@ class OptimalControlProblem:
         return self._like(system=system, parameters=own)
 
     def parametric(self, *names: str) -> OptimalControlProblem:
-        """Copy in which limits are parameters, so that they may change at run time.
+        """Copy in which limits and weights are parameters, so that they may change at run time.
 
         Parameters
         ----------
         *names : str
             ``"label.lower"`` or ``"label.upper"`` of bounds whose limit there is one number, or of
-            controls: the system's own limits stay, so that a parameter can only be the tighter one.
+            controls: the system's own limits stay, so that a parameter can only be the tighter one;
+            ``"label.soft"`` of soft bounds. ``"Q.pose"``, ``"Q.pose.x"``, ``"R.torque"``,
+            ``"terminal.pose"``, or ``"Q"`` where that weight is one number times the identity: a
+            default terminal weight goes with Q. ``"name.weight"`` and ``"name.terminal"`` of
+            residuals of that name.
 
         Returns
         -------
         OptimalControlProblem
-            With parameters of these names, the limits their nominal values.
+            With parameters of these names; limits and weights are their nominal values.
 
         Examples
         --------
@@ -278,13 +310,24 @@ class OptimalControlProblem:
         >>> problem = OptimalControlProblem(cart, 5, 0.1, bounds=[Bound("x0", upper=2.0)])
         >>> problem.parametric("x0.upper").with_parameters({"x0.upper": 3.0}).nominal_parameters
         array([3.])
+        >>> problem.parametric("Q", "R.push").parameter_names
+        ('Q', 'R.push')
         """
         check_one_by_one("parametric", names)
         bounds, made = list(self.bounds), []
+        weights, residuals = list(self.weights), list(self.residuals)
+        single = self._single_weights()
+        labels = [entry.name for entry in residuals]
+        of_residuals = {
+            f"{entry.name}.{side}": (i, side)
+            for i, entry in enumerate(residuals)
+            for side in ("weight", "terminal")
+            if _is_limit(getattr(entry, side)) and labels.count(entry.name) == 1
+        }
         places = {
             f"{bound.label}.{side}": (i, side)
             for i, bound in enumerate(bounds)
-            for side in ("lower", "upper")
+            for side in ("lower", "upper", "soft")
             if _is_limit(getattr(bound, side))
         }
         for entry in self.system.inputs:
@@ -298,17 +341,71 @@ class OptimalControlProblem:
                 if name not in places
             }
         for name in names:
-            if name not in places:
-                raise UnknownNameError(unknown_name("limit", name, places))
-            i, side = places[name]
-            made.append(Parameter(name, "", float(getattr(bounds[i], side))))
-            bounds[i] = replace(bounds[i], **{side: name})
-        return self._like(bounds=tuple(bounds), parameters=(*self.parameters, *made))
+            if name in places:
+                i, side = places[name]
+                least = LEAST_WEIGHT if side == "soft" else -np.inf
+                made.append(Parameter(name, "", float(getattr(bounds[i], side)), least))
+                bounds[i] = replace(bounds[i], **{side: name})
+            elif name in of_residuals:
+                i, side = of_residuals[name]
+                made.append(Parameter(name, "", float(getattr(residuals[i], side)), 0.0))
+                residuals[i] = replace(residuals[i], **{side: name})
+            elif name in single:
+                least = LEAST_WEIGHT if name.partition(".")[0] == "R" else 0.0
+                made.append(Parameter(name, "", single[name], least))
+                weights.append(name)
+            else:
+                known = (*places, *of_residuals, *single)
+                raise UnknownNameError(unknown_name("limit or weight", name, known))
+        return self._like(
+            bounds=tuple(bounds),
+            residuals=tuple(residuals),
+            weights=tuple(weights),
+            parameters=(*self.parameters, *made),
+        )
+
+    def _single_weights(self) -> dict[str, float]:
+        """Entries of Q, R and terminal that are one number times the identity."""
+        found: dict[str, float] = {}
+        places = {"Q": error_places(self.system), "R": control_places(self.system)}
+        for term in ("Q", "R", "terminal"):
+            matrix = getattr(self, term)
+            if not isinstance(matrix, str):
+                known = _named(term, places["R" if term == "R" else "Q"])
+                for name, part in single_numbers(matrix, known).items():
+                    found[name] = float(matrix[part, part][0, 0])
+        return found
+
+    def weight(self, term: str) -> Weight:
+        """A weight with what of it is a parameter.
+
+        Parameters
+        ----------
+        term : {"Q", "R", "terminal"}
+            The last of these not where it is "riccati".
+
+        Returns
+        -------
+        Weight
+        """
+        found = Weight.of(np.array(getattr(self, term)))
+        sources = {term: 1.0}
+        if term == "terminal" and self._follows:  # type: ignore[attr-defined]
+            sources = {"Q": self.horizon * self.dt, "terminal": 1.0}
+        for source, factor in sources.items():
+            for name, part in self._parts.items():  # type: ignore[attr-defined]
+                if name.partition(".")[0] == source:
+                    found.parameter[part] = self.parameter_names.index(name)
+                    found.matrix[range(part.start, part.stop), range(part.start, part.stop)] = (
+                        factor
+                    )
+        return found
 
     def _like(self, **changes: Any) -> OptimalControlProblem:
-        """Copy; substeps that were chosen are chosen again."""
+        """Copy; what was chosen is chosen again."""
         kept = {} if not self._is_automatic else {"substeps": None}  # type: ignore[attr-defined]
         kept |= {"method": "auto"} if self._chooses else {}  # type: ignore[attr-defined]
+        kept |= {"terminal": None} if self._follows else {}  # type: ignore[attr-defined]
         return replace(self, **(kept | changes))
 
     def input_limits(self, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -338,8 +435,8 @@ class OptimalControlProblem:
     def ignored_limits(self) -> tuple[str, ...]:
         """Coordinates of the configuration whose limits the system knows and no bound mentions.
 
-        Of the whole state where the system has no structure. Empty as soon as a bound is a
-        function: it may be what keeps them.
+        Of the whole state where the system has no structure; and entries of quantities. Empty as
+        soon as a bound is a function: it may be what keeps them.
         """
         system, state = self.system, self.system.state
         if any(not isinstance(bound.of, str) for bound in self.bounds):
@@ -351,10 +448,15 @@ class OptimalControlProblem:
         covered = {
             name
             for of in bounded
-            for name in (of, *state.coordinate_names[blocks.get(of, slice(0))])
+            for name in (
+                of,
+                *state.coordinate_names[blocks.get(of, slice(0))],
+                *entries_of(system, of),
+            )
         }
+        told = None if own is None else {*own, *system.quantity_names}
         return tuple(
-            name for name in system.limits if name not in covered and (own is None or name in own)
+            name for name in system.limits if name not in covered and (told is None or name in told)
         )
 
     def bounded(
@@ -428,10 +530,10 @@ class OptimalControlProblem:
         if needed > MOST_SUBSTEPS and self._chooses:  # type: ignore[attr-defined]
             method = self._choice(x, u, t, p)
             if method != self.method:
-                return replace(self, method=method, substeps=None).keeping_up(x, u, t, p)
+                return self._like(method=method, substeps=None).keeping_up(x, u, t, p)
         if not self.substeps < needed <= MOST_SUBSTEPS:
             return self
-        finer = replace(self, method=method, substeps=needed)
+        finer = self._like(method=method, substeps=needed)
         object.__setattr__(finer, "_is_automatic", True)
         return finer
 
@@ -455,7 +557,7 @@ class OptimalControlProblem:
 
     def _typical_states(self) -> tuple[Any, ...]:
         """States, inputs and times at which steps have to keep up in any case."""
-        x, u = [self.system.state.identity], [self.system.nominal_input]
+        x, u = [self.system.home], [self.system.nominal_input]
         t = self.times()
         if self.reference is not None:
             samples = sample_reference(self.system, self.reference, t)
@@ -770,8 +872,48 @@ def _check_horizon(value: Any, dt: float | None) -> int:
 
 
 def _is_limit(value: Any) -> bool:
-    """Whether a limit is one finite number."""
-    return not isinstance(value, str) and np.ndim(value) == 0 and bool(np.isfinite(value))
+    """Whether a limit or a weight is one finite number."""
+    if value is None or isinstance(value, str) or np.ndim(value):
+        return False
+    return bool(np.isfinite(value))
+
+
+def _named(term: str, places: Mapping[str, slice]) -> dict[str, slice]:
+    """Names of a weight and its entries, as in "Q" and "Q.pose"."""
+    size = max((part.stop for part in places.values()), default=0)
+    return {term: slice(0, size)} | {f"{term}.{name}": part for name, part in places.items()}
+
+
+def _weight_parts(
+    weights: Sequence[str],
+    places: Mapping[str, Mapping[str, slice]],
+    nominal: Mapping[str, float],
+) -> dict[str, slice]:
+    """Where the weights that are parameters stand; each place holds one at most."""
+    known = {name: part for term, own in places.items() for name, part in _named(term, own).items()}
+    found: dict[str, slice] = {}
+    for name in weights:
+        if name not in known:
+            raise UnknownNameError(unknown_name("weight", name, known))
+        if name not in nominal:
+            raise UnknownNameError(unknown_name("parameter", name, nominal))
+        part = known[name]
+        for other, taken in found.items():
+            same = other.partition(".")[0] == name.partition(".")[0]
+            if same and part.start < taken.stop and taken.start < part.stop:
+                raise ValueError(f"weights {other!r} and {name!r} are parameters of the same place")
+        found[name] = part
+    return found
+
+
+def _put(
+    term: str, matrix: np.ndarray, parts: Mapping[str, slice], nominal: Mapping[str, float]
+) -> np.ndarray:
+    """A weight with the nominal values of what are parameters."""
+    for name, part in parts.items():
+        if name.partition(".")[0] == term:
+            matrix[part, part] = nominal[name] * np.eye(part.stop - part.start)
+    return matrix
 
 
 def _check_substeps(value: Any) -> int:

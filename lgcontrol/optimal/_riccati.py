@@ -231,7 +231,8 @@ def cost_to_go(
         derivatives = step_derivatives(system, problem.method, problem.substeps)
         made = derivatives(lin.t, lin.x, lin.u, lin.p, problem.dt)
         step = made.A, made.B[:, system.input_index("control")]
-    return _design(lin, problem.Q, problem.R, problem.dt, step).P
+    Q, R = problem.weight("Q").at(p), problem.weight("R").at(p)
+    return _design(lin, Q, R, problem.dt, step).P
 
 
 def _needs_controls(system: System) -> None:

@@ -78,6 +78,8 @@ class StageModel:
     Parameters
     ----------
     transcription : Transcription
+    curved : bool
+        Whether second derivatives are wanted.
 
     Attributes
     ----------
@@ -88,8 +90,8 @@ class StageModel:
         Error coordinates of the first state that are to be found.
     """
 
-    def __init__(self, transcription: Transcription) -> None:
-        self.transcription = transcription
+    def __init__(self, transcription: Transcription, *, curved: bool = True) -> None:
+        self.transcription, self._curved = transcription, curved
         self.problem = problem = transcription.problem
         self.group = problem.system.state
         self.n, self.m = problem.system.n_errors, len(transcription.controls)
@@ -197,8 +199,10 @@ class StageModel:
         """``(…, prices, row_prices) → W``, the Hessian of the Lagrangian of one stage.
 
         That of ``d ↦ cost + pricesᵀ minus(step, x_next) + row_pricesᵀ rows`` at ``plus(x, ε)`` and
-        ``u + δ``. None where it would cost more than it saves.
+        ``u + δ``. None where it is not wanted or would cost more than it saves.
         """
+        if not self._curved:
+            return None
         values = self.transcription._functions.stage_values
         if self.problem.system.errors is not None:  # the basis would bend, too
             return None

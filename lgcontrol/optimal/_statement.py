@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, get_args
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import ModelFunction, UnknownNameError, check_shape, unknown_name
-from ..groups import LieGroup
-from ..systems import System, block_slices, place_of
+from ..groups import LieGroup, check_element
+from ..systems import (
+    SmoothReference,
+    System,
+    Trajectory,
+    Waypoints,
+    block_slices,
+    place_of,
+)
 
 # Eigenvalues of a semidefinite matrix from data come out negative by this share of the largest.
 SEMIDEFINITE_TOLERANCE = 1e-10
@@ -66,7 +73,7 @@ def error_weight(name: str, weight: Any, system: System) -> np.ndarray:
     -------
     ndarray, shape (n_errors, n_errors)
     """
-    return _assemble(name, weight, _error_places(system), system.n_errors, strict=False)
+    return _assemble(name, weight, error_places(system), system.n_errors, strict=False)
 
 
 def input_weight(name: str, weight: Any, system: System) -> np.ndarray:
@@ -98,13 +105,32 @@ def input_weight(name: str, weight: Any, system: System) -> np.ndarray:
     >>> input_weight("R", 0.5, wheel)
     array([[0.5]])
     """
+    names = control_places(system)
+    return _assemble(name, weight, names, len(system.input_index("control")), strict=True)
+
+
+def error_places(system: System) -> dict[str, slice]:
+    """Where blocks and coordinates are in the error coordinates of a system."""
+    if system.errors is None:
+        return state_names(system.state)
+    names = {key: slice(i, i + 1) for i, key in enumerate(system.error_names)}
+    return _with_blocks(names, system.error_names)
+
+
+def control_places(system: System) -> dict[str, slice]:
+    """Where controls, and what comes before the dot in several names, are among the controls."""
     controls = system.input_index("control")
     names = {system.input_names[i]: slice(k, k + 1) for k, i in enumerate(controls)}
-    for prefix in dict.fromkeys(name.split(".")[0] for name in names if "." in name):
-        own = [k for k, name in enumerate(names) if name.startswith(f"{prefix}.")]
+    return _with_blocks(names, [*names])
+
+
+def _with_blocks(names: dict[str, slice], entries: Sequence[str]) -> dict[str, slice]:
+    """Places of entries, and of what comes before the dot in several that lie side by side."""
+    for prefix in dict.fromkeys(name.split(".")[0] for name in entries if "." in name):
+        own = [k for k, name in enumerate(entries) if name.startswith(f"{prefix}.")]
         if prefix not in names and own[-1] - own[0] == len(own) - 1:
             names[prefix] = slice(own[0], own[-1] + 1)
-    return _assemble(name, weight, names, len(controls), strict=True)
+    return names
 
 
 def free_errors(system: System, start: Any) -> np.ndarray:
@@ -143,7 +169,7 @@ def free_errors(system: System, start: Any) -> np.ndarray:
             "start must be 'given', 'free' or a mapping such as {'duration': 'free'}, not "
             f"{start!r}; where a plan starts is given to solve()"
         )
-    names = _error_places(system)
+    names = error_places(system)
     free: set[int] = set()
     for key, value in start.items():
         if key not in names:
@@ -163,13 +189,6 @@ def free_errors(system: System, start: Any) -> np.ndarray:
             "free, too, or fix it by a Bound(…, at='start')"
         )
     return chosen
-
-
-def _error_places(system: System) -> dict[str, slice]:
-    """Where blocks and coordinates are among the error coordinates of a system."""
-    if system.errors is None:
-        return state_names(system.state)
-    return {key: slice(i, i + 1) for i, key in enumerate(system.error_names)}
 
 
 def state_names(group: LieGroup) -> dict[str, slice]:
@@ -241,6 +260,55 @@ def check_definite(name: str, matrix: np.ndarray, *, strict: bool) -> np.ndarray
     return matrix
 
 
+class Weight(NamedTuple):
+    """A weight whose diagonal may hold parameters.
+
+    Attributes
+    ----------
+    matrix : ndarray, shape (size, size)
+        Numbers; where a parameter stands, what multiplies it.
+    parameter : ndarray of int, shape (size,)
+        Which of p stands on the diagonal, −1 for none.
+    """
+
+    matrix: np.ndarray
+    parameter: np.ndarray
+
+    @classmethod
+    def of(cls, matrix: np.ndarray) -> Weight:
+        """Numbers alone."""
+        return cls(matrix, np.full(len(matrix), -1))
+
+    def at(self, p: np.ndarray) -> np.ndarray:
+        """The matrix for values of the parameters."""
+        matrix = self.matrix.copy()
+        np.fill_diagonal(matrix, np.diag(matrix) * np.append(p, 1.0)[self.parameter])
+        return matrix
+
+    def split(self) -> tuple[np.ndarray, Weight]:
+        """The matrix without what parameters stand for, and that."""
+        varies = np.diag(np.where(self.parameter < 0, 0.0, np.diag(self.matrix)))
+        return self.matrix - varies, Weight(varies, self.parameter)
+
+
+def single_numbers(matrix: np.ndarray, places: Mapping[str, slice]) -> dict[str, slice]:
+    """Places at which a weight is one number times the identity, and coupled to no other."""
+    found = {}
+    for name, part in places.items():
+        alone = np.zeros_like(matrix)
+        alone[part, part] = matrix[part, part][0, 0] * np.eye(part.stop - part.start)
+        if np.array_equal(alone[part], matrix[part]):
+            found[name] = part
+    return found
+
+
+def parameter_index(label: str, name: str, parameters: Sequence[str]) -> int:
+    """Which parameter a name in a statement means."""
+    if name not in parameters:
+        raise UnknownNameError(f"{label}: {unknown_name('parameter', name, parameters)}")
+    return parameters.index(name)
+
+
 def column_of(label: str, function: Any, symbol: type, values: tuple[Any, ...]) -> Any:
     """What a function of (t, x, u, p) returns for symbols; what is wrong with it says its label."""
     try:
@@ -270,9 +338,10 @@ class Residual:
         ModelFunction will do, so that mechanics can supply the pose of a frame. A number that
         changes, such as a goal, is to be a parameter (``p[k]``): one that stands in the function
         is compiled with it, and another number again.
-    weight : float or array_like
-        W along the horizon, per s: a number, a diagonal or a matrix.
-    terminal : float or array_like, optional
+    weight : float, array_like or str
+        W along the horizon, per s: a number, a diagonal, a matrix, or the name of a parameter that
+        multiplies the identity.
+    terminal : float, array_like or str, optional
         W at the end of the horizon, where u is the reference's; nothing if left out.
     name : str
         What messages call it.
@@ -293,6 +362,71 @@ class Residual:
     name: str = "residual"
     group: LieGroup | None = None
 
+    @classmethod
+    def from_goal(
+        cls,
+        element: Callable[..., Any],
+        goal: Any,
+        group: LieGroup,
+        weight: Any = 1.0,
+        terminal: Any = None,
+        name: str = "error",
+    ) -> Residual:
+        """The error ``minus(element, goal)`` on a group: of a frame, a position, part of a state.
+
+        Parameters
+        ----------
+        element : callable
+            ``(t, x, u, p) → coordinates`` on the group, such as
+            ``lambda t, x, u, p: tree.placement("tool").function(x[:7])``.
+        goal : array_like, SmoothReference, Trajectory or callable
+            Coordinates that stay, a motion on the group, or ``(t, p) → coordinates`` on CasADi
+            columns, so that a goal may be parameters. A Trajectory counts between its nodes, too.
+        group : LieGroup
+        weight, terminal, name
+            See `Residual`.
+
+        Returns
+        -------
+        Residual
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import Translation
+        >>> from lgcontrol.systems import Waypoints
+        >>> space = Translation("xy")
+        >>> path = Waypoints(space, [0, 1], [[0, 0], [1, 2]])
+        >>> follow = Residual.from_goal(lambda t, x, u, p: x[:2], path, space, weight=10.0)
+        >>> follow.function(1.0, ca.DM([1.5, 2.0]), None, None)
+        DM([0.5, 0])
+        """
+        if isinstance(goal, Trajectory):
+            goal = goal if len(goal) > 1 else goal.x[0]
+        if isinstance(goal, Trajectory):
+            goal = Waypoints(goal.group, goal.t, goal.x, order=1)
+        if isinstance(goal, SmoothReference):
+            if goal.group != group:
+                raise ValueError(f"the goal of {name!r} moves on {goal.group}, expected {group}")
+            motion = goal
+
+            def there(t: Any, p: Any) -> Any:
+                del p
+                return motion.expression(t)
+
+        elif callable(goal):
+            there = goal
+        else:
+            shown = check_element(f"goal of {name!r}", np.asarray(goal, float), group)
+
+            def there(t: Any, p: Any) -> Any:
+                del t, p
+                return ca.DM(shown)
+
+        def error(t: Any, x: Any, u: Any, p: Any) -> Any:
+            return group.minus(element(t, x, u, p), there(t, p))
+
+        return cls(error, weight, terminal, name, group)
+
     def expression(self, system_symbol: type, t: Any, x: Any, u: Any, p: Any) -> Any:
         """Column of the residual for symbols."""
         function = (
@@ -300,14 +434,67 @@ class Residual:
         )
         return column_of(f"residual {self.name!r}", function, system_symbol, (t, x, u, p))
 
-    def weight_matrix(self, size: int, *, at_end: bool) -> np.ndarray | None:
+    def weigh(self, size: int, parameters: Sequence[str], *, at_end: bool) -> Weight | None:
         """W for a residual of the given length; None where it does not count."""
         value = self.terminal if at_end else self.weight
         if value is None:
             return None
         label = f"weight of residual {self.name!r}"
+        if isinstance(value, str):
+            return Weight(np.eye(size), np.full(size, parameter_index(label, value, parameters)))
         matrix = check_definite(label, square(label, value, size), strict=False)
-        return matrix if matrix.any() else None
+        return Weight.of(matrix) if matrix.any() else None
+
+
+@dataclass(frozen=True, eq=False)
+class Cost:
+    """A term ``∫ w ℓ(t, x, u, p) dt + w_N ℓ(t, x, u, p)`` of the cost: any smooth expression.
+
+    What has a price itself and is no square of an error: energy, fuel, time, profit. Solvers with
+    second derivatives ("interior_point", "ipopt", "fatrop") are made for it, "sqp" takes only its
+    slope. Squares are better stated as a `Residual`.
+
+    Parameters
+    ----------
+    function : callable
+        ``(t, x, u, p) → number`` on CasADi columns, as for `Residual`.
+    weight : float or str, optional
+        w along the horizon, per s, or the name of a parameter; None for nothing.
+    terminal : float or str, optional
+        w_N at the end of the horizon; nothing if left out.
+    name : str
+        What messages call it.
+
+    Examples
+    --------
+    >>> power = Cost(lambda t, x, u, p: x[0] * u[0], name="power")
+    >>> power.weight
+    1.0
+    """
+
+    function: Callable[..., Any]
+    weight: float | str | None = 1.0
+    terminal: float | str | None = None
+    name: str = "cost"
+
+    def expression(self, system_symbol: type, t: Any, x: Any, u: Any, p: Any) -> Any:
+        """The expression for symbols."""
+        function = (
+            self.function.function if isinstance(self.function, ModelFunction) else self.function
+        )
+        value = column_of(f"cost {self.name!r}", function, system_symbol, (t, x, u, p))
+        if value.shape != (1, 1):
+            raise ValueError(f"cost {self.name!r} must return one number, not {value.shape}")
+        return value
+
+    def factor(self, p: Any, parameters: Sequence[str], *, at_end: bool) -> Any:
+        """w, a number or that of a parameter; None where it does not count."""
+        value = self.terminal if at_end else self.weight
+        if isinstance(value, str):
+            return p[parameter_index(f"weight of cost {self.name!r}", value, parameters)]
+        if value is not None and not np.isfinite(value):
+            raise ValueError(f"the weight of cost {self.name!r} must be finite, got {value}")
+        return value
 
 
 Where = Literal["path", "terminal", "both", "start"]
@@ -324,18 +511,22 @@ class Bound:
     of : str or callable
         What is bounded: a block of the state at any depth (its coordinates; ``"joint1"`` or
         ``"configuration.joint1"``), one coordinate (``"pose.z"``), one tangent coordinate
-        (``"pose.rx"``: that component of minus(x, x_ref)), an input, or a smooth function
-        ``(t, x, u, p) → column``. A name that is both a part of the state and an input, as a driven
-        joint's, is written ``"state.joint1"`` for the angle, ``"input.joint1"`` for the torque.
+        (``"pose.rx"``: that component of minus(x, x_ref)), an input, a quantity of the system or an
+        entry of one (``"deflection"``, ``"deflection.elbow"``; its known limits where none are
+        given), or a smooth function ``(t, x, u, p) → column``. A name that is both a part of the
+        state and an input, as a driven joint's, is written ``"state.joint1"`` for the angle,
+        ``"input.joint1"`` for the torque.
     lower, upper : float, array_like or str
         Limits, infinite if left out; a name is that of a parameter, whose value may change from
         call to call.
-    soft : float, optional
-        Weight w of the penalty ``w (s + s²/2)``, per s, on the excess s over the limits. Without
-        it the bound is hard: kept wherever the dynamics allow.
-    at : {"both", "path", "terminal", "start"}
-        Where it holds. Of the first state only what depends on its free part (see ``start`` of
-        `OptimalControlProblem`) is bounded; what depends on inputs has no end value.
+    soft : float or str, optional
+        Weight w of the penalty ``w (s + s²/2)``, per s, on the excess s over the limits, or the
+        name of a parameter. Without it the bound is hard: kept wherever the dynamics allow.
+    at : {"both", "path", "terminal", "start"} or range
+        Where it holds: along the horizon, at an end of it, or at nodes by their numbers, as in
+        ``range(10, 11)`` for a gate that is passed at the tenth. Of the first state only what
+        depends on its free part (see ``start`` of `OptimalControlProblem`) is bounded; what depends
+        on inputs has no end value.
     name : str, optional
         What messages call it.
 
@@ -348,8 +539,8 @@ class Bound:
     of: str | Callable[..., Any]
     lower: ArrayLike | str = -np.inf
     upper: ArrayLike | str = np.inf
-    soft: float | None = None
-    at: Where = "both"
+    soft: float | str | None = None
+    at: Where | range = "both"
     name: str | None = None
 
     def __post_init__(self) -> None:
@@ -360,9 +551,10 @@ class Bound:
                     f"bound {self.label!r}: lower must not exceed upper, got {self.lower} and "
                     f"{self.upper}"
                 )
-        if self.at not in get_args(Where):
+        if not isinstance(self.at, range) and self.at not in get_args(Where):
             raise UnknownNameError(unknown_name("place of a bound", self.at, get_args(Where)))
-        if self.soft is not None and not (np.isfinite(self.soft) and self.soft > 0):
+        price = self.soft
+        if not (price is None or isinstance(price, str) or (np.isfinite(price) and price > 0)):
             raise ValueError(
                 f"bound {self.label!r}: soft must be a positive weight, not {self.soft}"
             )
@@ -397,7 +589,9 @@ class BoundRows:
         What tells rows of one name apart, "terminal upper"; empty for what has only one.
     lower, upper : ndarray, shape (rows,)
     soft : ndarray, shape (rows,)
-        Penalty weights, infinite for hard bounds.
+        Penalty weights, infinite for hard bounds; 1 where they are parameters.
+    parameter : ndarray of int, shape (rows,)
+        Which of p is the penalty weight, −1 for none.
     active : ndarray of bool, shape (N + 1, rows)
         Where each row holds.
     """
@@ -407,7 +601,12 @@ class BoundRows:
     lower: np.ndarray
     upper: np.ndarray
     soft: np.ndarray
+    parameter: np.ndarray
     active: np.ndarray
+
+    def weights(self, p: np.ndarray) -> np.ndarray:
+        """Penalty weights for values of the parameters."""
+        return self.soft * np.append(p, 1.0)[self.parameter]
 
     def excess(self, values: np.ndarray) -> np.ndarray:
         """How far values (N + 1, rows) are outside of the limits; zero where a row is idle.
@@ -432,6 +631,7 @@ def build_rows(
     Error coordinates of the first state that are free are given by their numbers.
     """
     columns, names, kinds, lower, upper, soft, active = [], [], [], [], [], [], []
+    priced: list[int] = []
     x, u, p = symbols[1:4]
     moves = system.state.rate_matrix(x) @ system.error_basis(x, p[: system.n_parameters])
     moves = moves[:, free.tolist()]
@@ -445,14 +645,26 @@ def build_rows(
             raise ValueError(
                 f"bound {labels[k]!r}: lower must not exceed upper, got {low[k]:g} and {high[k]:g}"
             )
+        price, own_price = bound.soft, -1
+        if isinstance(price, str):
+            own_price = parameter_index(f"soft of bound {bound.label!r}", price, parameters)
+            price = 1.0
         needs_input = ca.which_depends(column, u, 1, True) if size else []
         by_free = ca.jacobian(column, x) @ moves
         starts = set(by_free.sparsity().row()) if len(free) else set()
         for row in range(size):
             where = np.zeros(horizon + 1, dtype=bool)
             where[1:-1] = bound.at in ALONG
-            where[0] = bound.at in (*ALONG, "start") and (needs_input[row] or row in starts)
-            where[-1] = bound.at in ("both", "terminal") and not needs_input[row]
+            where[0] = bound.at in (*ALONG, "start")
+            where[-1] = bound.at in ("both", "terminal")
+            if isinstance(bound.at, range):
+                if bound.at and not (bound.at[0] >= 0 and bound.at[-1] <= horizon):
+                    raise ValueError(
+                        f"bound {labels[row]!r} at {bound.at}: nodes are 0 to {horizon}"
+                    )
+                where[list(bound.at)] = True
+            where[0] &= needs_input[row] or row in starts
+            where[-1] &= not needs_input[row]
             if bound.at == "start" and not where[0]:
                 raise ValueError(
                     f"bound {labels[row]!r} at the start: nothing that it depends on is free "
@@ -463,20 +675,20 @@ def build_rows(
             for sign, side in ((-1.0, "lower"), (1.0, "upper")):
                 limit = getattr(bound, side)
                 if isinstance(limit, str):
-                    if limit not in parameters:
-                        known = unknown_name("parameter", limit, parameters)
-                        raise ValueError(f"limit of bound {bound.label!r}: {known}")
-                    beyond = sign * (column[row] - p[parameters.index(limit)])
+                    k = parameter_index(f"limit of bound {bound.label!r}", limit, parameters)
+                    beyond = sign * (column[row] - p[k])
                     limited.append((beyond, -np.inf, 0.0, side))
             for value, least, most, side in limited:
                 if np.isinf(least) and np.isinf(most):
                     continue
                 columns.append(value)
                 names.append(labels[row])
-                kinds.append(" ".join(filter(None, ["" if bound.at == "both" else bound.at, side])))
+                place = "" if bound.at == "both" else str(bound.at)
+                kinds.append(" ".join(filter(None, [place, side])))
                 lower.append(least)
                 upper.append(most)
-                soft.append(np.inf if bound.soft is None else bound.soft)
+                soft.append(np.inf if price is None else price)
+                priced.append(own_price)
                 active.append(where)
     rows = BoundRows(
         tuple(names),
@@ -486,6 +698,7 @@ def build_rows(
         np.array(lower),
         np.array(upper),
         np.array(soft),
+        np.array(priced, dtype=np.int64),
         np.array(active, dtype=bool).reshape(-1, horizon + 1).T,
     )
     return type(u)(ca.vertcat(*columns)).reshape((len(columns), 1)), rows
@@ -540,6 +753,53 @@ def bounded_along(
     return found
 
 
+def entries_of(system: System, name: str) -> tuple[str, ...]:
+    """Entries of a system's quantities that a name stands for; none where it is no quantity.
+
+    Parameters
+    ----------
+    system : System
+    name : str
+        Of a quantity, or of one of its entries.
+    """
+    if name in system.quantity_names:
+        return (name,)
+    if name not in system.quantities:
+        return ()
+    return system.named_quantities()[name].names(name, system.quantities[name].result_shapes[0][0])
+
+
+def with_known_limits(system: System, bound: Bound) -> Bound:
+    """A bound on a quantity that gives no limits, with those that the system knows.
+
+    Parameters
+    ----------
+    system : System
+    bound : Bound
+    """
+    entries = entries_of(system, bound.of) if isinstance(bound.of, str) else ()
+    limits = (bound.lower, bound.upper)
+    gives_none = not any(isinstance(x, str) or np.isfinite(x).any() for x in limits)
+    if not (entries and gives_none):
+        return bound
+    missing = [name for name in entries if name not in system.limits]
+    if missing:
+        raise ValueError(
+            f"bound {bound.label!r}: {system.name} knows no limits of {', '.join(missing)}: give "
+            "lower= and upper="
+        )
+    lower, upper = np.array([system.limits[name] for name in entries]).T
+    return (
+        replace(bound, lower=lower, upper=upper)
+        if len(entries) > 1
+        else replace(bound, lower=float(lower[0]), upper=float(upper[0]))
+    )
+
+
+def _quantities(system: System) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*system.quantities, *system.quantity_names)))
+
+
 def _limit(label: str, value: Any, size: int) -> np.ndarray:
     """One limit a row; NaN is left to the comparison of the two limits, which it fails."""
     if np.ndim(value) == 0:
@@ -570,7 +830,10 @@ def _expression(
         return x[state.coordinate_names.index(name)], (bound.label,)
     if name in state.tangent_names:
         return state.minus(x, x_ref)[state.tangent_names.index(name)], (bound.label,)
-    valid = dict.fromkeys((*of_state, *system.input_names))
+    entries = entries_of(system, bound.of)
+    if entries:
+        return system.quantity_rows(entries, t, x, u, p), entries
+    valid = dict.fromkeys((*of_state, *system.input_names, *_quantities(system)))
     message = unknown_name("bounded quantity", bound.of, valid)
     source, _, last = bound.of.rpartition(".")
     if last == "rate" and source in valid:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -224,6 +224,25 @@ def kept_panel(t: np.ndarray, name: str, entry: Any) -> Panel:
     title += f" ≤ {entry.upper:g}" if np.isfinite(entry.upper) else ""
     limits = np.array([[entry.lower], [entry.upper]])
     return Panel(title, "", ("",), t, entry.values[:, None], bounds=limits)
+
+
+def limited_panels(t: np.ndarray, limited: Mapping[str, Any]) -> list[Panel]:
+    """Panels of quantities with limits: entries of one quantity and one unit together."""
+    together: dict[tuple[str, str], list[str]] = {}
+    for name, entry in limited.items():
+        together.setdefault((name.rpartition(".")[0] or name, entry.unit), []).append(name)
+    return [
+        Panel(
+            title,
+            unit,
+            tuple(name.rpartition(".")[2] for name in names),
+            t,
+            np.stack([limited[name].values for name in names], axis=1),
+            bounds=np.array([[limited[name].lower for name in names],
+                             [limited[name].upper for name in names]]),
+        )
+        for (title, unit), names in together.items()
+    ]  # fmt: skip
 
 
 def error_panels(

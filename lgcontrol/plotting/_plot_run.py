@@ -9,7 +9,14 @@ import numpy as np
 
 from ..codegen import UnknownNameError, unknown_name
 from ._draw import draw_calls, draw_panel, grid_size, make_grid, shows_times
-from ._panels import Panel, error_panels, input_panels, kept_panel, state_panels
+from ._panels import (
+    Panel,
+    error_panels,
+    input_panels,
+    kept_panel,
+    limited_panels,
+    state_panels,
+)
 from ._run import Plant, PlottedNodes, PlottedRun
 from ._style import INK, WARN, head
 
@@ -66,7 +73,9 @@ def plot_run(
     for name, task in getattr(run, "tasks", {}).items():
         panels += error_panels(task.group, run.t, task.error, None, what=f"error of {name}")
     others = {name: e for name, e in kept.items() if name not in (*known, *run.input_names)}
-    panels += [kept_panel(run.t, name, entry) for name, entry in others.items()]
+    limited: Mapping[str, Any] = getattr(run, "limited", {})
+    panels += limited_panels(run.t, limited)
+    panels += [kept_panel(run.t, name, e) for name, e in others.items() if name not in limited]
     if len(run.u):
         bounds = _tightened(run, kept)
         panels += input_panels(

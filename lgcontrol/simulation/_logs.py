@@ -76,17 +76,19 @@ class ControllerLog:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BoundedQuantity:
-    """Something that a controller keeps within limits, at all times of a run.
+    """Something that has limits, at all times of a run.
 
     Attributes
     ----------
     values : ndarray, shape (N + 1,)
     lower, upper : float
+    unit : str
     """
 
     values: np.ndarray
     lower: float
     upper: float
+    unit: str = ""
 
     def __repr__(self) -> str:
         """Range and limits."""

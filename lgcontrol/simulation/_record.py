@@ -148,6 +148,7 @@ class Recorder:
             state_limits=np.array(plant.state_limits) if plant.limits else None,
             tasks=task_errors(plant, run.stages, run.reference, t, x),
             bounds=kept_bounds(plant, run.stages, t, x, u, followed),
+            limited=limited_quantities(plant, t, x, u, run.parameters.at(0.0)),
             estimate=_rows([row[2] for row in self._rows]),
             estimate_std=_rows([row[3] for row in self._rows]),
             measurements={name: record.finish() for name, record in self._sensors.items()},
@@ -199,6 +200,22 @@ def kept_bounds(
         return {}
     found = _told("bounded quantities", lambda: tell(t, x, u, followed))
     return {name: BoundedQuantity(*entry) for name, entry in (found or {}).items()}
+
+
+def limited_quantities(
+    plant: System, t: np.ndarray, x: np.ndarray, u: np.ndarray, p: np.ndarray
+) -> dict[str, BoundedQuantity]:
+    """Entries of the plant's quantities that have limits, by name."""
+    known = plant.limited_quantities
+    if known is None:
+        return {}
+    held = np.concatenate([u, u[-1:] if len(u) else plant.nominal_input[None]])
+    values = known.function(t, x, held, p)
+    rows = zip(known.names, values.T, known.lower, known.upper, known.units, strict=True)
+    return {
+        name: BoundedQuantity(row, float(low), float(high), unit)
+        for name, row, low, high, unit in rows
+    }
 
 
 Told = TypeVar("Told")

@@ -63,6 +63,8 @@ class SimulationResult:
     bounds : dict of str to BoundedQuantity
         What the controller keeps within limits besides its inputs: coordinates of the state by
         their names, the clearance to an obstacle.
+    limited : dict of str to BoundedQuantity
+        Entries of the plant's quantities that have limits, with the parameters of the start.
     estimate : ndarray, shape (N + 1, nq), or None
         The estimator's ``x``, after the measurements delivered at each time.
     estimate_std : ndarray, shape (N + 1, dim), or None
@@ -93,6 +95,7 @@ class SimulationResult:
     state_limits: np.ndarray | None = None
     tasks: Mapping[str, TaskError] = field(default_factory=dict)
     bounds: Mapping[str, BoundedQuantity] = field(default_factory=dict)
+    limited: Mapping[str, BoundedQuantity] = field(default_factory=dict)
     estimate: np.ndarray | None = None
     estimate_std: np.ndarray | None = None
     measurements: Mapping[str, Measurements] = field(default_factory=dict)
@@ -205,13 +208,20 @@ class SimulationResult:
         return float(at_bound.any(axis=1).mean())
 
     def beyond_limits(self) -> dict[str, float]:
-        """By how much coordinates exceed their limits at worst, by name; those that do."""
+        """By how much coordinates and quantities exceed their limits at worst; those that do."""
+        found = {
+            name: float(np.maximum(entry.values - entry.upper, entry.lower - entry.values).max())
+            for name, entry in self._limited().items()
+        }
+        return {name: excess for name, excess in found.items() if excess > 0}
+
+    def _limited(self) -> dict[str, BoundedQuantity]:
+        """All that the plant limits, by name."""
         if self.state_limits is None:
-            return {}
-        lower, upper = self.state_limits
-        excess = np.maximum(self.x - upper, lower - self.x).max(axis=0)
-        names = self.group.coordinate_names
-        return {names[i]: float(excess[i]) for i in np.flatnonzero(excess > 0)}
+            return dict(self.limited)
+        rows = zip(self.x.T, *self.state_limits, self.group.coordinate_units, strict=True)
+        own = [BoundedQuantity(x, float(low), float(high), unit) for x, low, high, unit in rows]
+        return dict(zip(self.group.coordinate_names, own, strict=True)) | dict(self.limited)
 
     def summary(self) -> list[str]:
         """Lines of text: status, final error, effort, saturation, time per controller call."""
@@ -382,14 +392,12 @@ def _norms(block: LieGroup, error: np.ndarray) -> str:
 
 
 def _beyond_limits(result: SimulationResult) -> list[str]:
-    """A line for each of the coordinates that exceed their limits most."""
+    """A line for each of the coordinates and quantities that exceed their limits most."""
     found = sorted(result.beyond_limits().items(), key=lambda entry: -entry[1])
-    lines = []
+    lines, limited = [], result._limited()
     for name, _ in found[:MOST_NAMED]:
-        i = result.group.coordinate_names.index(name)
-        assert result.state_limits is not None
-        lower, upper = result.state_limits[:, i]
-        x, unit = result.x[:, i], result.group.coordinate_units[i]
+        entry = limited[name]
+        x, lower, upper, unit = entry.values, entry.lower, entry.upper, entry.unit
         worst = x[np.argmax(np.maximum(x - upper, lower - x))]
         first = result.t[np.argmax((x > upper) | (x < lower))]
         lines.append(
@@ -397,7 +405,7 @@ def _beyond_limits(result: SimulationResult) -> list[str]:
             + f", allowed are {lower:.4g} … {upper:.4g}"
         )
     if len(found) > MOST_NAMED:
-        lines.append(f"beyond the limits of {len(found) - MOST_NAMED} more coordinates")
+        lines.append(f"beyond {len(found) - MOST_NAMED} more limits")
     return lines
 
 

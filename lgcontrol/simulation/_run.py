@@ -145,19 +145,28 @@ def make_clock(plant: System, times: list[tuple[str, float]]) -> Clock:
 
 
 def warn_beyond_limits(plant: System, name: str, states: np.ndarray) -> None:
-    """Warn of states, shape (..., nq), beyond limits of the plant, which nothing keeps."""
+    """Warn of states, shape (..., nq), beyond limits of the plant, which nothing keeps.
+
+    Limited quantities are judged with the nominal input.
+    """
     if not plant.limits:
         return
     x = np.atleast_2d(states)
-    lower, upper = plant.state_limits
-    for i in np.flatnonzero(((x < lower) | (x > upper)).any(axis=0)):
-        worst = x[np.argmax(np.maximum(x[:, i] - upper[i], lower[i] - x[:, i])), i]
-        warnings.warn(
-            f"{name} is beyond the limits of {plant.state.coordinate_names[i]}: {worst:g}, allowed "
-            f"are {lower[i]:g} … {upper[i]:g}; the simulation does not stop there",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+    parts = [(plant.state.coordinate_names, x, *plant.state_limits)]
+    limited = plant.limited_quantities
+    if limited is not None:
+        values = limited.function(0.0, x, plant.nominal_input, plant.nominal_parameters)
+        parts.append((limited.names, values, limited.lower, limited.upper))
+    for names, values, lower, upper in parts:
+        excess = np.maximum(values - upper, lower - values)
+        for i in np.flatnonzero((excess > 0).any(axis=0)):
+            worst = values[np.argmax(excess[:, i]), i]
+            warnings.warn(
+                f"{name} is beyond the limits of {names[i]}: {worst:g}, allowed are "
+                f"{lower[i]:g} … {upper[i]:g}; the simulation does not stop there",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
 
 def early_end(reference: object, seconds: float) -> float | None:

@@ -53,6 +53,9 @@ def _to_plain(result: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], dict[st
     for i, entry in enumerate(result["bounds"].values()):
         arrays[f"bound_{i}_values"] = entry.values
         arrays[f"bound_{i}_limits"] = np.array([entry.lower, entry.upper])
+    for i, entry in enumerate(result["limited"].values()):
+        arrays[f"limited_{i}_values"] = entry.values
+        arrays[f"limited_{i}_limits"] = np.array([entry.lower, entry.upper])
     for i, log in enumerate(result["controllers"].values()):
         arrays[f"controller_{i}_t"] = log.t
         if log.command is not None:
@@ -67,6 +70,7 @@ def _to_plain(result: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], dict[st
         "counts": {n: [e.taken, e.lost, e.late] for n, e in result["measurements"].items()},
         "tasks": {name: describe_group(task.group) for name, task in result["tasks"].items()},
         "bounds": list(result["bounds"]),
+        "limited": {name: entry.unit for name, entry in result["limited"].items()},
         "controllers": {name: list(log.info) for name, log in result["controllers"].items()},
         "settings": dict(result["settings"]),
     }
@@ -112,7 +116,12 @@ def _from_plain(
             for i, (name, kind) in enumerate(description.get("tasks", {}).items())
         },
         "bounds": {
-            name: _bound(arrays, i, n) for i, name in enumerate(description.get("bounds", ()))
+            name: _bound(arrays, "bound", i, n)
+            for i, name in enumerate(description.get("bounds", ()))
+        },
+        "limited": {
+            name: _bound(arrays, "limited", i, n, str(unit))
+            for i, (name, unit) in enumerate(description.get("limited", {}).items())
         },
         "controllers": {
             name: _controller(arrays, i, keys)
@@ -164,10 +173,14 @@ def _task(arrays: Mapping[str, np.ndarray], i: int, kind: dict[str, Any], n: int
     )
 
 
-def _bound(arrays: Mapping[str, np.ndarray], i: int, n: int) -> BoundedQuantity:
-    values = check_shape(f"values of bound {i}", arrays[f"bound_{i}_values"], (n,), finite=False)
-    limits = check_shape(f"limits of bound {i}", arrays[f"bound_{i}_limits"], (2,), finite=False)
-    return BoundedQuantity(values, *map(float, limits))
+def _bound(
+    arrays: Mapping[str, np.ndarray], kind: str, i: int, n: int, unit: str = ""
+) -> BoundedQuantity:
+    values, limits = (
+        check_shape(f"{part} of {kind} {i}", arrays[f"{kind}_{i}_{part}"], shape, finite=False)
+        for part, shape in (("values", (n,)), ("limits", (2,)))
+    )
+    return BoundedQuantity(values, float(limits[0]), float(limits[1]), unit)
 
 
 def _controller(arrays: Mapping[str, np.ndarray], i: int, keys: list[str]) -> ControllerLog:

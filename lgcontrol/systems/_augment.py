@@ -164,7 +164,7 @@ def _with_walks(system: Any, names: list[str], rows: list[int], seconds: float) 
         inputs=[*system.inputs, *walks],
         f=rate,
         h=inside(system.h),
-        quantities={key: inside(value) for key, value in system.quantities.items()},
+        quantities=system.named_quantities(inside),
         derivatives=derivatives if system._knows_derivatives else None,
         structure=structure,
     )
@@ -358,9 +358,7 @@ class Augmented:
     def build(self) -> Any:
         """Trace the parts into one system."""
         system = self.system
-        quantities: dict[str, Any] = {
-            name: self._inside(quantity) for name, quantity in system.quantities.items()
-        }
+        quantities: dict[str, Any] = {**system.named_quantities(self._inside)}
         invariants, project = self._static(system.invariants), self._static(system.project)
         if invariants is not None and self.stages:
             held = invariants
@@ -368,6 +366,7 @@ class Augmented:
             invariants = None
         return system._like(
             state=self.state,
+            home=np.concatenate([system.home, self.state.identity[system.state.nq :]]),
             f=self._field,
             h=self._output,
             output=system.output,
@@ -377,6 +376,7 @@ class Augmented:
             project=None
             if project is None
             else lambda x, p: ca.vertcat(project(x, p), x[system.state.nq :]),
+            project_derivative=self._project_derivative(system.project_derivative),
             derivatives=self._derivatives if system._knows_derivatives else None,
             structure=None if system.structure is None else self._structure(system.structure),
             errors=None if system.errors is None else self._errors(system.errors),
@@ -436,7 +436,18 @@ class Augmented:
             return ca.diagcat(inner.basis(x[: inside.nq], p[:count]), ca.DM.eye(own))
 
         names = [*inner.names, *state.tangent_names[inside.dim :]]
-        return ErrorCoordinates(E, basis, names, [*inner.units, *state.tangent_units[inside.dim :]])
+        units = [*inner.units, *state.tangent_units[inside.dim :]]
+        return ErrorCoordinates(E, basis, names, units, self._static(inner.constraints))
+
+    def _project_derivative(
+        self, inner: Callable[..., Value] | None
+    ) -> Callable[..., Value] | None:
+        """The further states stay what they are."""
+        if inner is None:
+            return None
+        slope, inside, count = inner, self.system.state, self.system.n_parameters
+        own = self.state.dim - inside.dim
+        return lambda x, p: ca.diagcat(slope(x[: inside.nq], p[:count]), ca.DM.eye(own))
 
     def _static(self, function: Callable[..., Value] | None) -> Callable[..., Value] | None:
         """Function of the state and parameters inside, for those of the whole."""

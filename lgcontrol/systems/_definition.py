@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import casadi as ca
 import numpy as np
 
 from ..codegen import (
     ModelFunction,
+    Shape,
     UnknownNameError,
     Value,
     check_shape,
     is_symbolic,
     solve_symmetric,
 )
-from ..groups import LieGroup, Product
+from ..groups import LieGroup, Product, check_element
 from ..integrators import Mechanical, Problem
 from ._errors import ErrorCoordinates
 from ._signals import (
     Input,
     InputChoice,
     Parameter,
+    Quantity,
     as_signals,
     check_limits,
     check_name,
@@ -44,9 +46,32 @@ from ._tracing import (
     trace_matrices,
     trace_policy,
     trace_static,
+    traced_when_asked,
 )
 
 State = TypeVar("State", bound=LieGroup, covariant=True)
+
+
+class LimitedQuantities(NamedTuple):
+    """Entries of quantities that have limits.
+
+    Attributes
+    ----------
+    names, units : tuple of str
+    lower, upper : ndarray, shape (k,)
+    function : ModelFunction
+        ``(t, x, u, p) → values``, shape (..., k).
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    lower: np.ndarray
+    upper: np.ndarray
+    function: ModelFunction
+
+    def beyond(self, values: np.ndarray) -> np.ndarray:
+        """By how much values (..., k) are outside of the limits."""
+        return np.maximum(np.maximum(values - self.upper, self.lower - values), 0.0)
 
 
 class SystemDefinition(Generic[State]):
@@ -62,14 +87,16 @@ class SystemDefinition(Generic[State]):
         parameters: Iterable[Parameter | str] = (),
         h: Field | None = None,
         output: LieGroup | None = None,
-        quantities: Mapping[str, Field] | None = None,
+        quantities: Mapping[str, Field | Quantity] | None = None,
         invariants: Callable[..., Any] | None = None,
         project: Callable[..., Any] | None = None,
+        project_derivative: Callable[..., Any] | None = None,
         limits: Mapping[str, tuple[float, float]] | None = None,
         derivatives: Field | None = None,
         structure: Mechanical | None = None,
         errors: ErrorCoordinates | None = None,
         policy: Callable[..., Any] | None = None,
+        home: Any = None,
         dt: float = 0.0,
         symbol: type = ca.SX,
     ) -> None:
@@ -89,31 +116,54 @@ class SystemDefinition(Generic[State]):
         self.parameters: tuple[Parameter, ...] = as_signals(Parameter, parameters)
         self.output: LieGroup = state if output is None else output
         self.dt = float(dt)
-        self.limits: dict[str, tuple[float, float]] = check_limits(state, limits or {})
         self.symbol: Any = symbol
         self.f: ModelFunction = trace_field(self, "f", f, state.dim)
         self.h: ModelFunction = trace_field(
             self, "h", (lambda t, x, u, p: x) if h is None else h, self.output.nq
         )
-        self.quantities: dict[str, ModelFunction] = {
-            key: trace_field(self, key, quantity, None)
-            for key, quantity in (quantities or {}).items()
+        named = {
+            key: value if isinstance(value, Quantity) else Quantity(value)
+            for key, value in (quantities or {}).items()
         }
+        self.quantities: dict[str, ModelFunction] = {
+            key: trace_field(self, key, value.of, None) for key, value in named.items()
+        }
+        self._rows: dict[str, tuple[tuple[str, ...], str]] = {
+            key: (value.entries, value.unit) for key, value in named.items()
+        }
+        self.limits: dict[str, tuple[float, float]] = check_limits(
+            state, self.quantity_names, limits or {}
+        )
         self.invariants: ModelFunction | None = (
             None if invariants is None else trace_static(self, "invariants", invariants, None)
         )
         self.project: ModelFunction | None = (
             None if project is None else trace_static(self, "project", project, state.nq)
         )
+        self.project_derivative: ModelFunction | None = None
+        if project_derivative is not None:
+            if project is None:
+                raise ValueError(f"{name}: project_derivative is that of project, which is missing")
+            slope: Any = project_derivative
+            results: dict[str, Shape] = {"slope": (state.dim, state.dim)}
+            self.project_derivative = traced_when_asked(
+                slope,
+                lambda made: trace_matrices(self, "project_derivative", made, "x p", results),
+            )
         self.structure: Mechanical | None = (
             None if structure is None else _trace_structure(self, structure)
         )
         self.errors: ErrorCoordinates | None = None if errors is None else trace_basis(self, errors)
         self.policy: ModelFunction | None = None if policy is None else trace_policy(self, policy)
+        self.home: np.ndarray = state.identity
+        if home is not None:
+            self.home = check_element("home", home, state)
         # What a discretized system makes steps of: (system, method, substeps).
         self._later_derivatives: Any = None  # traced when asked for
         self._given_derivatives: ModelFunction | None = (
-            None if derivatives is None else _trace_derivatives(self, derivatives)
+            None
+            if derivatives is None
+            else traced_when_asked(derivatives, lambda made: _trace_derivatives(self, made))
         )
 
     # What it is
@@ -207,6 +257,64 @@ class SystemDefinition(Generic[State]):
         return lower, upper
 
     @property
+    def quantity_names(self) -> tuple[str, ...]:
+        """Names of the entries of all quantities, which limits and bounds go by."""
+        return tuple(self._quantity_places)
+
+    @property
+    def _quantity_places(self) -> dict[str, tuple[str, int]]:
+        return {
+            name: (key, i)
+            for key, value in self.named_quantities().items()
+            for i, name in enumerate(value.names(key, self.quantities[key].result_shapes[0][0]))
+        }
+
+    def quantity_rows(self, names: Sequence[str], t: Value, x: Value, u: Value, p: Value) -> Value:
+        """Entries of quantities as one column, for CasADi columns.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Among `quantity_names`.
+        t, x, u, p : value
+        """
+        places = [self._quantity_places[name] for name in names]
+        columns = {key: self.quantities[key](t, x, u, p) for key, _ in places}
+        return ca.vertcat(*(columns[key][i] for key, i in places))
+
+    @property
+    def limited_quantities(self) -> LimitedQuantities | None:
+        """Entries of quantities that have limits, as one function; None where none has."""
+        key = ("limited quantities",)
+        if key not in self._cache:
+            names = tuple(name for name in self.quantity_names if name in self.limits)
+            found = None
+            if names:
+                symbols = symbols_of(self)
+                rows = {"limited": self.quantity_rows(names, *symbols)}
+                function = matrix_function(self, "limited", [*symbols], rows)
+                limits = np.array([self.limits[name] for name in names]).T
+                units = tuple(self._rows[self._quantity_places[name][0]][1] for name in names)
+                found = LimitedQuantities(names, units, limits[0], limits[1], function)
+            self._cache[key] = found
+        return self._cache[key]
+
+    def named_quantities(
+        self, wrap: Callable[[Any], Callable[..., Any]] | None = None
+    ) -> dict[str, Quantity]:
+        """Quantities with the names and units of their entries, for another system.
+
+        Parameters
+        ----------
+        wrap : callable, optional
+            What makes a function of the other system from one of this.
+        """
+        return {
+            key: Quantity(value if wrap is None else wrap(value), *self._rows[key])
+            for key, value in self.quantities.items()
+        }
+
+    @property
     def derivatives(self) -> ModelFunction:
         """``(t, x, u, p) → Df, Bf`` of f: ``∂f(x exp d)/∂d`` at d = 0, and ``∂f/∂u``.
 
@@ -214,8 +322,9 @@ class SystemDefinition(Generic[State]):
         systems those of the increment f; `discretize` leads them back to those of the field.
         `linearize` has ``Df − ad_f``.
         """
-        if self._given_derivatives is not None:
-            return self._given_derivatives
+        given: Any = self._given_derivatives
+        if given is not None:
+            return given.traced if isinstance(given, TracedLater) else given
         key = ("derivatives",)
         if key not in self._cache:
             t, x, u, p = symbols_of(self)
@@ -419,21 +528,23 @@ class SystemDefinition(Generic[State]):
             "parameters": self.parameters,
             "h": self.h,
             "output": self.output,
-            "quantities": self.quantities,
+            "quantities": self.named_quantities(),
             "invariants": self.invariants,
             "project": self.project,
+            "project_derivative": self.project_derivative,
             "limits": self.limits,
             "derivatives": self._given_derivatives,
             "structure": self.structure,
             "errors": self.errors,
             "policy": self.policy,
+            "home": self.home,
             "dt": self.dt,
             "symbol": self.symbol,
         }
         if {"state", "inputs"} & {*changes}:  # other arguments than those of the policy
             arguments["policy"] = None
         arguments |= changes
-        known = arguments["state"].coordinate_names
+        known = {*arguments["state"].coordinate_names, *self.quantity_names}
         arguments["limits"] = {k: v for k, v in arguments["limits"].items() if k in known}
         made = type(self)(**arguments)
         if "f" not in changes:
@@ -517,11 +628,10 @@ def _all_traced(system: SystemDefinition, owner: Any, members: Mapping[str, Any]
 
     def traced(name: str) -> Any:
         member, (arguments, results, extra) = getattr(owner, name), members[name]
-        if isinstance(member, TracedLater):  # large trees: what nobody asks for costs nothing
-            return TracedLater(
-                lambda: trace_matrices(system, name, member.traced, arguments, results, extra)
-            )
-        return trace_matrices(system, name, member, arguments, results, extra)
+        return traced_when_asked(
+            member,
+            lambda made: trace_matrices(system, name, made, arguments, results, extra),
+        )
 
     return replace(owner, **{name: traced(name) for name in members if getattr(owner, name, None)})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite, isnan
 from typing import Any, Literal, TypeVar, get_args
@@ -132,6 +132,43 @@ class Parameter:
             )
 
 
+@dataclass(frozen=True, eq=False)
+class Quantity:
+    """A result of a system with names for its entries, so that each may have limits and a unit.
+
+    Parameters
+    ----------
+    of : callable
+        ``(t, x, u, p) → column`` on CasADi columns.
+    entries : sequence of str
+        Names of the rows; the quantity "deflection" has the entry "deflection.elbow". Left out, a
+        single row has the quantity's name, several are numbered.
+    unit : str
+        Of all rows.
+
+    Examples
+    --------
+    >>> import casadi as ca
+    >>> Quantity(lambda t, x, u, p: ca.vertcat(x[0], x[1]), ("left", "right"), "N").names("load", 2)
+    ('load.left', 'load.right')
+    """
+
+    of: Callable[..., Any]
+    entries: tuple[str, ...] = ()
+    unit: str = ""
+
+    def names(self, name: str, count: int) -> tuple[str, ...]:
+        """Full names of the rows, of which there are so many."""
+        if self.entries and len(self.entries) != count:
+            raise ValueError(
+                f"quantity {name!r} has {count} rows and names for {len(self.entries)}: "
+                f"{', '.join(self.entries)}"
+            )
+        if self.entries:
+            return tuple(f"{name}.{entry}" for entry in self.entries)
+        return (name,) if count == 1 else tuple(f"{name}.{i}" for i in range(count))
+
+
 _Signal = TypeVar("_Signal", Input, Parameter)
 
 
@@ -257,13 +294,18 @@ def check_name(kind: str, name: object) -> None:
 
 
 def check_limits(
-    state: LieGroup, limits: Mapping[str, tuple[float, float]]
+    state: LieGroup, quantities: Collection[str], limits: Mapping[str, tuple[float, float]]
 ) -> dict[str, tuple[float, float]]:
-    """Limits of coordinates by name as pairs of floats, checked."""
+    """Limits of coordinates and of entries of quantities by name as pairs of floats, checked."""
     found = {}
+    valid = dict.fromkeys((*state.coordinate_names, *quantities))
     for name, pair in limits.items():
-        if name not in state.coordinate_names:
-            raise UnknownNameError(unknown_name("limited coordinate", name, state.coordinate_names))
+        if name not in valid:
+            raise UnknownNameError(unknown_name("limited coordinate or quantity", name, valid))
+        if name in state.coordinate_names and name in quantities:
+            raise ValueError(
+                f"limits of {name!r}: that is a coordinate of the state and a quantity; rename one"
+            )
         lower, upper = (float(value) for value in pair)
         if not lower <= upper:
             raise ValueError(f"limits of {name!r}: [{lower}, {upper}] is not an interval")

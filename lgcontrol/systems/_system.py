@@ -52,16 +52,21 @@ class System(SystemDefinition[State]):
         Output map ``(t, x, u, p) → coordinates on output``; the default is the state.
     output : LieGroup, optional
         Group of the output; needed with `h`.
-    quantities : mapping of str to callable, optional
-        Further named results ``(t, x, u, p) → column``: multipliers, powers, loads.
+    quantities : mapping of str to callable or Quantity, optional
+        Further named results ``(t, x, u, p) → column``: multipliers, powers, loads; a `Quantity`
+        where rows have names.
     invariants : callable, optional
         ``(x, p) → column`` that stays constant along motions with the nominal input: zero for
         constraints, energy, momentum.
     project : callable, optional
         ``(x, p) → x`` back onto the constraints, applied after each step.
+    project_derivative : callable, optional
+        ``(x, p) → D`` where it is known in closed form: the derivative of `project` between tangent
+        spaces, shape (dim, dim); automatic if left out.
     limits : mapping of str to (float, float), optional
-        Lower and upper limits of coordinates of the state by name, such as those of joints. Nothing
-        keeps them; simulations say where they are exceeded.
+        Lower and upper limits by name, of coordinates of the state, such as those of joints, and
+        of entries of quantities. `trim` keeps them, bounds of a problem may name them; nothing
+        else does, and simulations say where they are exceeded.
     derivatives : callable, optional
         ``(t, x, u, p) → Df, Bf`` where they are known in closed form: ``∂f(x exp d)/∂d`` at d = 0,
         shape (dim, dim), and ``∂f/∂u``, shape (dim, n_inputs). If left out they follow from the
@@ -74,6 +79,9 @@ class System(SystemDefinition[State]):
         ``(t, x, x_ref, u_ref, p) → controls`` that lead towards a reference from anywhere, such as
         a geometric law of the vehicle; solves start from the motion under it. Bounds are kept by
         who follows it. Copies with another state or other inputs have none.
+    home : array_like, shape (nq,), optional
+        State where searches, samples and judgements begin that are given none: one that keeps the
+        constraints. The identity if left out.
     dt : float
         Sample time in s; 0 for continuous systems.
     symbol : type
@@ -85,8 +93,9 @@ class System(SystemDefinition[State]):
         Arguments (t, x, u, p); u and p may be left out and are then nominal.
     quantities : dict of str to ModelFunction
         Arguments as of f.
-    invariants, project : ModelFunction or None
+    invariants, project, project_derivative : ModelFunction or None
         Arguments (x, p).
+    home : ndarray, shape (nq,)
     policy : ModelFunction or None
         Arguments (t, x, x_ref, u_ref, p).
 

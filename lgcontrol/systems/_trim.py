@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
@@ -15,7 +15,7 @@ import scipy
 from ..codegen import UnknownNameError, check_shape, unknown_name
 from ..groups import LieGroup, check_element
 from ._blocks import block_slices, blocks_of, place_of
-from ._definition import SystemDefinition
+from ._definition import LimitedQuantities, SystemDefinition
 from ._derivatives import field_derivatives
 from ._steadiness import NO_GRADIENT, TrimPoint, classify, follow
 from ._tracing import as_column, check_state, complete_input, complete_parameters, symbols_of
@@ -53,8 +53,8 @@ def trim(
     ----------
     system : System
     x : array_like, shape (nq,), optional
-        Guess; the identity, put within the limits, if left out. What nothing else decides stays as
-        it is there.
+        Guess; the system's home, put within the limits, if left out. What nothing else decides
+        stays as it is there.
     u : array_like, shape (n_inputs,), optional
         Guess for the controls, and values of disturbances and noise; nominal if left out, as are
         the others where controls alone are given.
@@ -106,7 +106,7 @@ def trim(
     t = float(check_shape("t", t, ()))
     p = complete_parameters(system, p)
     is_given = x is not None
-    x = check_state(system, "x", x) if is_given else system.state.identity
+    x = check_state(system, "x", x) if is_given else system.home.copy()
     u = system.nominal_input if u is None else complete_input(system, "u", u)
     wishes = read_wishes(system, where or {}, position)
     x, u = x.copy(), u.copy()
@@ -118,7 +118,7 @@ def trim(
     bounds = _bounds(system, wishes, free)
     limits = TrimLimits.of(system, wishes)
     if is_given:
-        _warn_beyond(system, x)
+        _warn_beyond(system, t, x, u, p)
     else:
         limits.clip(x)
     starts = list(_starts(system, x, u, free, bounds, limits))
@@ -128,22 +128,38 @@ def trim(
     def solve(
         symmetry: bool, limits: TrimLimits, hold: bool = False
     ) -> tuple[TrimEquations, Nearest]:
-        equations = trim_equations(system, wishes, blocks, conditions or {}, symmetry=symmetry)
+        quantities = limits.quantities
+        equations = trim_equations(
+            system, wishes, blocks, conditions or {}, symmetry=symmetry, limited=quantities
+        )
+        slacks = u[:0] if quantities is None else np.zeros(len(quantities.names))
+        m, count = len(u), len(slacks)
+        columns = np.concatenate([free, m + np.arange(count)])
+        box, full = bounds, starts
+        if quantities is not None:
+            box = (
+                np.concatenate([bounds[0], quantities.lower]),
+                np.concatenate([bounds[1], quantities.upper]),
+            )
+            full = [
+                (at, np.concatenate([by, quantities.function(t, at, by, p)])) for at, by in starts
+            ]
 
         def evaluate(x: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             rows, by_x, by_u = equations.function(t, x, u, p)
-            return rows.full().ravel(), np.hstack([by_x.full(), by_u.full()[:, free]])
+            return rows.full().ravel(), np.hstack([by_x.full(), by_u.full()[:, columns]])
 
-        scale, tried = _scales(*bounds, u[free]), []
-        rows = row_scales(evaluate, starts, scale)
+        scale, tried = _scales(*box, full[0][1][columns]), []
+        rows = row_scales(evaluate, full, scale)
         problem = TrimDescent(
-            system.state, evaluate, (x, u), free, bounds, limits, scale, rows, hold
+            system.state, evaluate, full[0], columns, box, limits, scale, rows, hold
         )
-        for start in starts[:1] if hold else starts:
+        for start in full[:1] if hold else full:
             tried.append(problem.solve(start))
             if tried[-1].solved:
                 break
-        return equations, min(tried, key=_size)
+        best = min(tried, key=_size)
+        return equations, replace(best, u=best.u[:m])
 
     def point(found: Nearest, at: np.ndarray) -> TrimPoint:
         by = _cleared(found.u, u)
@@ -153,7 +169,7 @@ def trim(
         rate = system.f(t, at, by, p)
         return TrimPoint(at, by, t, p, rate, kind, system, moved if is_other else None)
 
-    held = point(solve(True, limits, hold=True)[1], x)
+    held = point(solve(True, replace(limits, quantities=None), hold=True)[1], x)
     if held.kind != "none":
         return held
     equations, best = solve(True, limits)
@@ -163,11 +179,11 @@ def trim(
         return result
     if found.solved:  # without the equations of a symmetry, or they do not suffice
         raise TrimError(_not_a_symmetry(system, result), "not a symmetry", result)
-    if len(limits):
+    if len(limits) or limits.quantities is not None:
         beyond = solve(True, TrimLimits.none())[1]
         result = point(beyond, _cleared(beyond.x, x))
         if result.kind != "none":
-            names = _beyond(system, result.x)
+            names = _beyond(system, t, result.x, result.u, p)
             raise TrimError(f"{system.name}: trim points are beyond {names}", "limits", result)
     result = point(best, _cleared(best.x, x))
     message = _infeasible(system, equations, best, result.u, free, blocks, STARTS)
@@ -233,12 +249,15 @@ class TrimLimits:
     ----------
     coordinates, tangents : ndarray of int
     lower, upper : ndarray
+    quantities : LimitedQuantities, optional
+        Limits of what is no coordinate.
     """
 
     coordinates: np.ndarray
     tangents: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
+    quantities: LimitedQuantities | None = None
 
     @classmethod
     def none(cls) -> TrimLimits:
@@ -254,7 +273,13 @@ class TrimLimits:
         is_entry = ((E == 1).sum(axis=1) == 1) & ((E != 0).sum(axis=1) == 1)
         is_entry &= (E == other).all(axis=1) & (np.isfinite(lower) | np.isfinite(upper))
         found = [i for i in np.flatnonzero(is_entry) if i not in wishes.coordinates]
-        return cls(np.array(found, int), E[found].argmax(axis=1), lower[found], upper[found])
+        return cls(
+            np.array(found, int),
+            E[found].argmax(axis=1),
+            lower[found],
+            upper[found],
+            system.limited_quantities,
+        )
 
     def __len__(self) -> int:
         """Count them."""
@@ -265,9 +290,12 @@ class TrimLimits:
         x[self.coordinates] = np.clip(x[self.coordinates], self.lower, self.upper)
 
 
-def _beyond(system: SystemDefinition, x: np.ndarray) -> str:
-    """Limits that a state exceeds, with its values."""
+def _beyond(system: SystemDefinition, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray) -> str:
+    """Limits that a state and an input exceed, with the values."""
     values = dict(zip(system.state.coordinate_names, x, strict=True))
+    limited = system.limited_quantities
+    if limited is not None:
+        values |= dict(zip(limited.names, limited.function(t, x, u, p), strict=True))
     return ", ".join(
         f"the limits of {name} ({values[name]:.5g} is outside [{low:.5g}, {high:.5g}])"
         for name, (low, high) in system.limits.items()
@@ -275,8 +303,10 @@ def _beyond(system: SystemDefinition, x: np.ndarray) -> str:
     )
 
 
-def _warn_beyond(system: SystemDefinition, x: np.ndarray) -> None:
-    beyond = _beyond(system, x)
+def _warn_beyond(
+    system: SystemDefinition, t: float, x: np.ndarray, u: np.ndarray, p: np.ndarray
+) -> None:
+    beyond = _beyond(system, t, x, u, p)
     if beyond:
         warnings.warn(
             f"{system.name}: the given state is beyond {beyond}; it is trimmed there if it can be",
@@ -480,17 +510,21 @@ def trim_equations(
     conditions: Mapping[str, Callable[..., Any]],
     *,
     symmetry: bool = True,
+    limited: LimitedQuantities | None = None,
 ) -> TrimEquations:
     """Write the equations of a (relative) equilibrium with wishes and conditions.
+
+    Limited quantities are equal to variables of their own, after the inputs, which bounds keep.
 
     The field must vanish in blocks that do not move, and projection leave the state alone. Along
     the motion ``X exp(τ ξ)``, with ξ the rate of the moving blocks, the field must not change: its
     derivative for τ vanishes (left out without `symmetry`).
     """
-    t, x, u, p = symbols = symbols_of(system)
-    state = system.state
-    per = "per sample" if system.is_discrete else "per s"
-    units = [f"{unit or '1'} {per}" for unit in state.tangent_units]
+    t, x, u, p = symbols_of(system)
+    state, count = system.state, 0 if limited is None else len(limited.names)
+    whole = system.symbol.sym("u", system.n_inputs + count)  # inputs, then limited quantities
+    u, own = whole[: system.n_inputs], whole[system.n_inputs :]
+    units = [_unit_of_rate(unit, system) for unit in state.tangent_units]
     rate = system.f(t, x, u, p)
     rows: list[tuple[Any, str, str]] = []
     rates: list[int] = []
@@ -511,7 +545,10 @@ def trim_equations(
         (x[i] - value, f"{state.coordinate_names[i]} away from where", state.coordinate_units[i])
         for i, value in wishes.coordinates.items()
     ]
-    if system.project is not None:
+    if system.errors is not None and system.errors.constraints is not None:
+        held = system.errors.constraints(x, p)
+        rows += [(held[i], f"constraint {i}", "") for i in range(held.shape[0])]
+    elif system.project is not None:
         away = state.minus(system.project(x, p), x)
         rows += [
             (away[i], f"{state.tangent_names[i]} away from the constraints", state.tangent_units[i])
@@ -520,25 +557,34 @@ def trim_equations(
     if symmetry and (moving or system.f.function.jac_sparsity(0, 0).nnz()):
         change = _change(system, ca.DM(keep))(t, x, u, p)
         rows += [
-            (change[i], f"change of the rate of {state.tangent_names[i]}", f"{units[i]} {per}")
-            for i in range(state.dim)
+            (change[i], f"change of the rate of {name}", _unit_of_rate(units[i], system))
+            for i, name in enumerate(state.tangent_names)
         ]
     for name, condition in conditions.items():
         column = as_column(system, name, condition(t, x, u, p), None)
         rows += [(column[k], f"condition {name}", "") for k in range(column.shape[0])]
+    if limited is not None:
+        away = limited.function(t, x, u, p) - own
+        rows += [
+            (away[k], f"{name} away from its value", unit)
+            for k, (name, unit) in enumerate(zip(limited.names, limited.units, strict=True))
+        ]
     column = ca.vertcat(*(row for row, _, _ in rows))
     Df, Bf = system.derivatives(t, x, u, p)
     results = [
         ca.vertcat(rate[rates], column),
         ca.vertcat(Df[rates, :], ca.jacobian(column, x) @ state.rate_matrix(x)),
-        ca.vertcat(Bf[rates, :], ca.jacobian(column, u)),
+        ca.vertcat(
+            ca.horzcat(Bf[rates, :], system.symbol(len(rates), count)),
+            ca.jacobian(column, whole),
+        ),
     ]
     return TrimEquations(
         [f"rate of {state.tangent_names[i]}" for i in rates] + [name for _, name, _ in rows],
         [units[i] for i in rates] + [unit for _, _, unit in rows],
         ca.Function(
             "trim_equations",
-            [*symbols],
+            [t, x, whole, p],
             [ca.densify(system.symbol(result)) for result in results],
             [*"txup"],
             ["rows", "D_x", "D_u"],
@@ -787,6 +833,15 @@ def _infeasible(
     return text
 
 
+def _unit_of_rate(unit: str, system: SystemDefinition) -> str:
+    """Unit of what a field says of a coordinate: of rad "rad/s", of m/s "m/s²"."""
+    if system.is_discrete:
+        return f"{unit} per sample".lstrip()
+    if unit.endswith("/s"):
+        return f"{unit}²"
+    return f"{unit or '1'}/s" if "/" not in unit else f"({unit})/s"
+
+
 def _not_a_symmetry(system: SystemDefinition, point: TrimPoint) -> str:
     """Say what changes along the motion."""
     here = field_derivatives(system)(point.t, point.x, point.u, point.p)
@@ -794,7 +849,7 @@ def _not_a_symmetry(system: SystemDefinition, point: TrimPoint) -> str:
     names, units = system.state.tangent_names, system.state.tangent_units
     off = np.nan_to_num(np.abs(later.there.rate - here.rate), nan=np.inf)
     k, i = np.unravel_index(int(np.argmax(off / later.tolerance)), off.shape)
-    what = f"the rate of {names[i]} changes by {off[k, i]:.3g} {units[i] or '1'} per s"
+    what = f"the rate of {names[i]} changes by {off[k, i]:.3g} {_unit_of_rate(units[i], system)}"
     if off[k, i] <= later.tolerance[k, i]:
         slopes = np.abs(later.there.A - here.A)
         k, i, j = np.unravel_index(int(np.argmax(slopes)), slopes.shape)

@@ -13,6 +13,7 @@ from lgcontrol.simulation import simulate
 from lgcontrol.systems import Input, Parameter, System
 
 from ..optimal.examples import pendulum
+from .test_export import ran
 
 # Interpreted and compiled functions add in other orders.
 ROUNDING = 1e-9
@@ -118,7 +119,9 @@ def test_problems_take_names_and_have_the_two_verbs():
         found = solver.solve(x0, p={"rate.lower": -speed, "rate.upper": speed})
         assert found.success
         assert np.abs(found.x[:, 2]).max() == pytest.approx(speed, abs=1e-5)
-    with pytest.raises(ValueError, match="unknown limit 'rate.most'.*rate.lower, rate.upper"):
+    with pytest.raises(
+        ValueError, match="unknown limit or weight 'rate.most'.*rate.lower, rate.upper"
+    ):
         problem.parametric("rate.most")
 
 
@@ -276,7 +279,7 @@ def test_input_bounds_may_be_parameters():
         assert pushes == pytest.approx(most, abs=0.02)
         assert (pushes <= most).all()
     for owner in (made, made.problem):
-        with pytest.raises(ValueError, match="unknown limit 'pull.upper'"):
+        with pytest.raises(ValueError, match="unknown limit or weight 'pull.upper'"):
             owner.parametric("pull.upper")
 
 
@@ -313,3 +316,99 @@ def test_copies_are_independent(name):
         if isinstance(value, np.ndarray | list | dict):
             assert value is not vars(its)[key], key
     assert not {id(goal) for goal in mine._goals} & {id(goal) for goal in its._goals}
+
+
+# Every weight of one problem: what `parametric` is told, and the statement with other numbers.
+WEIGHTS = {
+    "Q.angle": 3.0, "Q.rate": 0.7, "R": 0.4, "terminal.rate": 2.0, "rate.soft": 0.05,
+    "turn.weight": 0.3, "turn.terminal": 4.0,
+}  # fmt: skip
+
+
+def swing(weights, make=OptimalControlProblem, **options):
+    given = {
+        "Q": {"angle": weights["Q.angle"], "rate": weights["Q.rate"]}, "R": weights["R"],
+        "bounds": [Bound("rate", -0.4, 0.4, soft=weights["rate.soft"])],
+        "residuals": [
+            Residual(lambda t, x, u, p: x[0] * x[2], weights["turn.weight"],
+                     weights["turn.terminal"], "turn"),
+        ],
+    }  # fmt: skip
+    return make(pendulum(3.0), 15, 0.1, reference=[1.0, 0.0, 0.0], **given | options)
+
+
+@pytest.mark.parametrize("solver", ["interior_point", "sqp", "ipopt"])
+def test_weights_may_be_parameters(solver):
+    first = dict.fromkeys(WEIGHTS, 1.0)
+    problem, x0 = swing(first).parametric(*WEIGHTS), [0.0, 1.0, 0.0]
+    np.testing.assert_array_equal(problem.terminal, 1.5 * np.eye(2))
+    varied = problem.solve(x0, solver=solver, p=WEIGHTS)
+    # The weight on the angle at the end goes with Q.
+    end = np.diag([15 * 0.1 * WEIGHTS["Q.angle"], WEIGHTS["terminal.rate"]])
+    fixed = swing(WEIGHTS, terminal=end).solve(x0, solver=solver)
+    assert varied.success and fixed.success
+    assert varied.cost == pytest.approx(fixed.cost, rel=1e-7)
+    np.testing.assert_allclose(varied.x, fixed.x, atol=1e-5)
+    copied = problem.with_parameters(WEIGHTS)
+    np.testing.assert_array_equal(np.diag(copied.Q), [3.0, 0.7])
+    np.testing.assert_allclose(np.diag(copied.terminal), [4.5, 2.0])
+    assert copied.solve(x0, solver=solver).cost == pytest.approx(varied.cost, rel=ROUNDING)
+    for name, number in WEIGHTS.items():  # each counts
+        one = problem.solve(x0, solver=solver, p=WEIGHTS | {name: 1.5 * number})
+        assert abs(one.cost / varied.cost - 1) > 1e-4, name
+
+
+def test_weights_change_without_another_build(tmp_path, monkeypatch):
+    """In calls, as functions of time in a run; what is exported answers alike."""
+    first = dict.fromkeys(WEIGHTS, 1.0)
+    mpc = swing(first, MPC, method="heun").parametric(*WEIGHTS)
+    mpc.prepare()
+    x = np.array([0.0, 1.0, 0.0])
+    mpc(0.0, x)
+    mpc(0.1, x)
+    builds, functions = [], mpc.solver.transcription._functions
+    load = _backend.get_kernel
+    monkeypatch.setattr(_backend, "get_kernel", lambda *a, **k: builds.append(a) or load(*a, **k))
+    answers = {name: mpc(0.2, x, p={name: 4.0}).item() for name in WEIGHTS}
+    assert len({round(u, 4) for u in answers.values()}) == len(WEIGHTS)
+    assert not builds and mpc.solver.transcription._functions is functions
+    with pytest.raises(ValueError, match=r"parameter 'R' = -1 is outside its range"):
+        mpc(0.3, x, p={"R": -1.0})
+    assert not builds
+    monkeypatch.undo()
+    p = {"R": lambda t: 0.2 + 5.0 * t, "rate.soft": lambda t: 0.05 + t}
+    run = simulate(pendulum(3.0), mpc.with_parameters(p), x0=x, seconds=0.5)
+    by_hand = (
+        swing(first, MPC, method="heun")
+        .parametric(*WEIGHTS)
+        .with_parameters({name: value(0.0) for name, value in p.items()})
+    )
+    for k in range(5):
+        now = {name: value(0.1 * k) for name, value in p.items()}
+        u = by_hand(0.1 * k, run.x[np.searchsorted(run.t, 0.1 * k - 1e-9)], p=now)
+        applied = run.u[np.searchsorted(run.t, 0.1 * k - 1e-9)]
+        assert u == pytest.approx(applied, abs=1e-6)
+    folder = mpc.with_parameters(WEIGHTS).export_c(tmp_path / "swing", name="swing", x0=x)
+    assert ran(folder, tmp_path)[0] == 0
+
+
+def test_weights_that_are_not_one_number_are_named():
+    problem = swing(dict.fromkeys(WEIGHTS, 1.0) | {"Q.rate": 2.0})
+    with pytest.raises(ValueError, match="unknown limit or weight 'Q'.*Q.rate"):
+        problem.parametric("Q")
+    with pytest.raises(ValueError, match="'R' and 'R.torque' are parameters of the same place"):
+        problem.parametric("R", "R.torque")
+    with pytest.raises(ValueError, match="residual 'turn': unknown parameter 'stiff'"):
+        swing(dict.fromkeys(WEIGHTS, 1.0) | {"turn.weight": "stiff"}).solve([1.0, 0.0, 0.0])
+    with pytest.raises(ValueError, match="parameter 'R' = 0 is outside"):
+        problem.parametric("R").solve([1.0, 0.0, 0.0], p={"R": 0.0})
+
+
+def test_an_infinite_horizon_is_weighed_by_its_parameters():
+    given = {"reference": [1.0, 0.0, 0.0], "terminal": "riccati"}
+    problem = OptimalControlProblem(pendulum(3.0), 15, 0.1, **given).parametric("Q", "R")
+    x0 = [0.8, 0.6, 0.0]
+    for p in ({"Q": 4.0}, {"Q": 4.0, "R": 0.3}):
+        weighed = OptimalControlProblem(pendulum(3.0), 15, 0.1, **given, **p)
+        expected = weighed.solve(x0).cost
+        assert problem.solve(x0, p=p).cost == pytest.approx(expected, rel=1e-6)

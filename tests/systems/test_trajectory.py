@@ -1,11 +1,11 @@
-"""Trajectories: interpolation on the group, pieces, resampling; waypoints with their rates."""
+"""Trajectories: interpolation on the group, pieces, resampling."""
 
 import numpy as np
 import pytest
 
 from lgcontrol.groups import SE3, SO2, SO3, Product, Rn
 from lgcontrol.simulation import simulate
-from lgcontrol.systems import Input, System, Trajectory, Waypoints
+from lgcontrol.systems import Input, System, Trajectory
 
 SAME = 1e-12
 
@@ -231,54 +231,3 @@ def test_results_are_no_trajectories(tmp_path):
 def test_names_of_inputs_are_counted():
     with pytest.raises(ValueError, match="inputs names 1 inputs, u has 2"):
         Trajectory(Rn(1), [0.0], [[1.0]], [[1.0, 2.0]], inputs=["force"])
-
-
-# Waypoints
-
-
-@pytest.mark.parametrize("profile", ["smooth", "constant"])
-def test_rates_and_accelerations_are_those_of_the_motion(profile, rng):
-    motion = Waypoints(SE3, [0.0, 1.0, 3.0], SE3.random(rng, (3,)), profile)
-    h = 1e-5
-    for t in (0.2, 0.7, 1.4, 2.9):
-        here = motion(t)
-        step = SE3.minus(motion(t + h).x, motion(t - h).x) / (2 * h)
-        np.testing.assert_allclose(step, here.rate, atol=1e-7)
-        change = (motion(t + h).rate - motion(t - h).rate) / (2 * h)
-        np.testing.assert_allclose(change, here.acceleration, atol=1e-7)
-
-
-def test_waypoints_are_reached_at_rest(rng):
-    poses, t = SE3.random(rng, (3,)), np.array([0.0, 1.0, 3.0])
-    motion = Waypoints(SE3, t, poses)
-    np.testing.assert_allclose(SE3.minus(motion(t).x, poses), 0, atol=SAME)
-    for time in (-1.0, 0.0, 1.0, 3.0, 5.0):
-        np.testing.assert_allclose(motion(time).rate, 0, atol=SAME)
-        np.testing.assert_allclose(motion(time).acceleration, 0, atol=SAME)
-    steady = Waypoints(SE3, t, poses, "constant")
-    np.testing.assert_array_equal(steady([-1.0, 5.0]).rate, 0)
-
-
-def test_waypoints_make_a_reference_whose_twist_fits_its_pose(rng):
-    motion = Waypoints(SE3, [0.0, 2.0], SE3.random(rng, (2,)))
-    state = Product(pose=SE3, twist=Rn(6))
-    reference = Trajectory.from_functions(
-        state, np.linspace(0, 2, 201), lambda t: state.join(pose=motion(t).x, twist=motion(t).rate)
-    )
-    pose, twist = reference.x[:, :7], reference.x[:, 7:]
-    steps = SE3.minus(pose[1:], pose[:-1]) / 0.01
-    np.testing.assert_allclose(steps, (twist[1:] + twist[:-1]) / 2, atol=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([0.0], [SO2.identity]), "at least two times"),
-        (([1.0, 0.0], [SO2.identity] * 2), "increase"),
-        (([0.0, 1.0], [SO2.identity]), r"x has shape \(1, 2\), expected \(2, 2\)"),
-        (([0.0, 1.0], [SO2.identity] * 2, "cubic"), "unknown profile 'cubic'; valid names are"),
-    ],
-)
-def test_waypoint_faults_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        Waypoints(SO2, *arguments)

@@ -119,7 +119,7 @@ def multibody_system(
     >>> system.f(0.0, [0.0, 1.0], [2.0 / 3.0])
     array([1., 1.])
     """
-    mechanics = _mechanics(
+    mechanics = tree_mechanics(
         tree, inputs, input_matrix, wrenches, forces, added_mass, current, parametric
     )
     state = state_of(tree)
@@ -132,7 +132,7 @@ def multibody_system(
             name or tree.name,
             inputs=mechanics.inputs,
             quantities=quantities,
-            limits=_state_limits(tree),
+            limits=state_limits(tree),
             h=h,
             output=output,
         )
@@ -145,7 +145,7 @@ def multibody_system(
         h=h,
         output=output,
         quantities=quantities,
-        limits=_state_limits(tree),
+        limits=state_limits(tree),
         structure=mechanical(
             mechanics,
             state,
@@ -157,6 +157,7 @@ def multibody_system(
             carried_momentum=mechanics.carried_momentum,
             model=tree,
             is_plain=not (mechanics.surroundings.bodies or added_mass),
+            momenta=mechanics,
         ),
     )
 
@@ -194,10 +195,10 @@ def velocity_form(
     >>> form.from_velocity(x)[arm.nq : arm.nq + 3].round(6).tolist()  # mass times velocity
     [59.7, 0.0, 0.0]
     """
-    return _velocity_form(_mechanics(tree, **options), velocity, frame)
+    return _velocity_form(tree_mechanics(tree, **options), velocity, frame)
 
 
-def _mechanics(
+def tree_mechanics(
     tree: Tree,
     inputs: Iterable[str | Input] | None = None,
     input_matrix: Any = None,
@@ -207,6 +208,7 @@ def _mechanics(
     current: Current | None = None,
     parametric: str | Iterable[str] = (),
 ) -> TreeMechanics:
+    """Equations of a tree with what acts on it; arguments are those of `multibody_system`."""
     wet = tree.with_added_mass(added_mass) if added_mass else tree
     refuse_singular(wet)
     drives, B = _drives(tree, inputs, input_matrix)
@@ -507,7 +509,7 @@ def state_of(tree: Tree) -> Product:
     return Product(configuration=q, velocity=Rn(tree.nv, names, units))
 
 
-def _state_limits(tree: Tree) -> dict[str, tuple[float, float]]:
+def state_limits(tree: Tree) -> dict[str, tuple[float, float]]:
     """Limits of the joints by the names of the state's coordinates, where a joint has any."""
     state, limits, group = state_of(tree), tree.limits, tree.configuration
     names = state.coordinate_names

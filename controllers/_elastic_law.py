@@ -1,0 +1,394 @@
+"""ElasticLaw: what laws of series-elastic arms share: goals up to the snap, gains that carry.
+
+The arm's equations come from its `SeriesElastic`, which also says whether a law's assumptions hold.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import scipy
+
+from lgcontrol.codegen import ModelFunction, Value, check_shape, trace
+from lgcontrol.groups import check_element
+from lgcontrol.mechanics import Multibody, SeriesElastic, random_configuration
+from lgcontrol.simulation import CallStatus
+from lgcontrol.systems import MotionPoint, Parameters, SmoothReference, System
+
+from ._base import ControlInfo, Controller
+
+# Springs that the check of a gain takes, as shares of the model's.
+STIFFNESSES = (1.0, 0.7, 1.3)
+NEEDED = 3  # derivatives that are continuous: up to the jerk, so that the snap is finite
+
+
+class ElasticLaw(Controller):
+    """A law ``(x, goal, integral) → u`` of a series-elastic arm, traced as one function.
+
+    Parameters
+    ----------
+    arm : SeriesElastic
+        What the controller knows of the plant.
+    dt : float
+        Period in s.
+    system : System, optional
+        What the controls act on, where it is not ``arm.system()``: with wrenches, forces, ….
+    reference : optional
+        Configuration (nq,), state, or SmoothReference on the configuration; see `goal`.
+    saturate : bool
+        Whether the controls stay within their bounds.
+    check : bool
+        Whether it is checked that sampling, delay and springs carry the gains; see `radii`.
+    offset, delay : float
+        See `Controller`.
+    p : mapping or array_like, optional
+        The system's parameters.
+    """
+
+    has_integral = False
+
+    def __init__(
+        self,
+        arm: SeriesElastic,
+        *,
+        dt: float,
+        system: System | None,
+        reference: Any,
+        saturate: bool,
+        check: bool,
+        offset: float,
+        delay: float,
+        p: Parameters | None,
+        gains: Mapping[str, np.ndarray],
+    ) -> None:
+        system = elastic_system(arm, system)
+        super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference, p=p)
+        self.arm, self.saturate = arm, saturate
+        self.gains: dict[str, np.ndarray] = dict(gains)
+        self._sum = np.zeros(arm.tree.nv)
+        names = [system.inputs[i].name for i in self._controls]
+        own = [entry.name for entry in arm.mechanics.inputs]
+        self._places = None if names == own else [names.index(name) for name in own]
+        self._nominal_controls = system.nominal_input[self._controls]
+        self._checked: tuple[Any, Any] = (None, None)
+        self.law: ModelFunction = self._trace()
+        if reference is not None:
+            self.goal(reference, offset)
+        if check:
+            self._report()
+
+    @property
+    def _goal_length(self) -> int:
+        """Of the place that a goal begins with."""
+        return self.arm.tree.nq
+
+    @abstractmethod
+    def _build(
+        self, x: Value, goal: Sequence[Value], integral: Value, p: Value, gains: Mapping[str, Value]
+    ) -> Value:
+        """Inputs of the arm (as of ``arm.system()``) on CasADi columns."""
+
+    def _trace(self) -> ModelFunction:
+        arm, nv = self.arm, self.arm.tree.nv
+        shapes: dict[str, tuple[int, ...]] = {"x": (arm.state.nq,), "q": (self._goal_length,)}
+        shapes |= dict.fromkeys(("v", "a", "j", "s", "integral"), (nv,))
+        shapes["p"] = (len(arm.parameters),)
+        shapes |= {name: value.shape for name, value in self.gains.items()}
+
+        def build(x: Value, *values: Value) -> Value:
+            goal, integral, p, gains = values[:5], values[5], values[6], values[7:]
+            named = dict(zip(self.gains, gains, strict=True))
+            return self._build(x, goal, integral, p, named)
+
+        return trace("law", build, shapes, {"u": (len(arm.mechanics.inputs),)})
+
+    def goal(self, reference: Any, t: float) -> MotionPoint:
+        """Motion of the links at time t, with velocity, acceleration, jerk and snap.
+
+        Parameters
+        ----------
+        reference : array_like, object with ``x``, SmoothReference, or MotionPoint
+            A configuration (nq,) or state of the arm, at rest; a motion on the tree's configuration
+            whose jerk is continuous; or what such a motion is at time t.
+        t : float
+            In s.
+
+        Raises
+        ------
+        ValueError
+            If a motion is not smooth enough, or does not say its derivatives.
+        """
+        tree = self.arm.tree
+        if isinstance(reference, MotionPoint):
+            return reference
+        if isinstance(reference, SmoothReference):
+            if self._checked[0] is not reference:
+                _check_smooth(tree, reference)
+                self._checked = (reference, None)
+            return reference(t)
+        if reference is None:
+            raise ValueError("there is no reference: give it to the controller or in the call")
+        value = np.asarray(getattr(reference, "x", reference), dtype=object)
+        if callable(reference) or value.ndim != 1:
+            raise ValueError(
+                f"reference {type(reference).__name__} does not say the jerk and the snap of the "
+                "links, which motors on springs follow: give a configuration, or a smooth motion, "
+                f"Waypoints({tree.name}.configuration, times, points, order=9) or BSpline(…)"
+            )
+        q = np.asarray(value, dtype=np.float64)
+        if q.shape == (self.arm.state.nq,):
+            q = q[: tree.nq]
+        q = check_element("reference", check_shape("reference", q, (tree.nq,)), tree.configuration)
+        return MotionPoint(q, *np.zeros((4, tree.nv)))
+
+    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+        goal = self.goal(reference, t)
+        own = x[: self.arm.state.nq]
+        arguments = (own, *goal, self._sum, self._own_parameters, *self.gains.values())
+        u = self._place(self.law(*arguments))
+        limited = np.clip(u, self._lower, self._upper) if self.saturate else u
+        is_whole = bool(np.array_equal(limited, u))
+        if self.has_integral and is_whole:  # what is at a bound does not wind up
+            group = self.arm.tree.configuration
+            self._sum = self._sum + self.dt * group.minus(own[: group.nq], goal.x)
+        self.info = ControlInfo(CallStatus.OK if is_whole else CallStatus.SATURATED)
+        return limited
+
+    @property
+    def _own_parameters(self) -> np.ndarray:
+        return self._p[: len(self.arm.parameters)]
+
+    def _place(self, u: np.ndarray) -> np.ndarray:
+        """Inputs of the arm among the controls of the system."""
+        if self._places is None:
+            return u
+        found = self._nominal_controls.copy()
+        found[self._places] = u
+        return found
+
+    def reset(self) -> None:
+        """Forget earlier calls, integrals too."""
+        super().reset()
+        self._sum = np.zeros(self.arm.tree.nv)
+
+    def _state_reference(self, reference: Any) -> Any:
+        """States of the links and of motors that follow them."""
+        if reference is None:
+            return None
+        flat = self.arm.flat_map(expansion=0 if self.arm.damped_joints else None)
+        settings = nominal_settings(self.arm)
+        own = (self._own_parameters,) * bool(self.arm.parameters)
+
+        def at(t: float) -> np.ndarray:
+            return flat(*self.goal(reference, t), *settings, *own).x
+
+        return at if isinstance(reference, SmoothReference) else at(0.0)
+
+    # What carries the gains
+
+    def radii(
+        self, q: Any = None, stiffnesses: Sequence[float] = STIFFNESSES
+    ) -> dict[float, float]:
+        """Spectral radius of the sampled loop at rest, with springs softer or stiffer than known.
+
+        Below 1 small errors die out. The plant is linearized and sampled exactly, the controls are
+        held for `dt` and come `delay` later.
+
+        Parameters
+        ----------
+        q : array_like, shape (nq,), optional
+            Where; a configuration within the limits if left out.
+        stiffnesses : sequence of float
+            Factors on the torques of all springs.
+
+        Returns
+        -------
+        dict of float to float
+            By factor.
+        """
+        arm, tree = self.arm, self.arm.tree
+        if q is None:
+            q = random_configuration(tree, np.random.default_rng(0), limits=True)
+        rest = MotionPoint(np.asarray(q, dtype=float), *np.zeros((4, tree.nv)))
+        own = self._own_parameters
+        given = (own,) * bool(arm.parameters)
+        expansion = 0 if arm.damped_joints else None
+        settings = nominal_settings(arm)
+        known = arm.flat_map(expansion=expansion, dry_friction=True)(*rest, *settings, *given)
+        feedback = self._slopes(known.x, rest, own)
+        return {
+            factor: _radius(
+                *_softened(arm, known.x, known.u, own, factor), feedback, self.dt, self.delay
+            )
+            for factor in stiffnesses
+        }
+
+    def _slopes(
+        self, x: np.ndarray, goal: MotionPoint, p: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Derivatives of the law by the state and the integral, and of the link error."""
+        state, nv = self.arm.state, self.arm.tree.nv
+        gains = self.gains.values()
+        h = 1e-6
+
+        def u(x: Any, z: Any) -> np.ndarray:
+            return self.law(x, *goal, z, p, *gains)
+
+        steps = h * np.eye(state.dim)
+        by_x = (u(state.plus(x, steps), self._sum * 0) - u(state.plus(x, -steps), self._sum * 0)).T
+        if not self.has_integral:
+            return by_x / (2 * h), np.zeros((len(by_x), 0)), np.zeros((0, state.dim))
+        sums = np.eye(nv)
+        by_z = (u(x, sums) - u(x, -sums)).T / 2  # linear in it
+        return by_x / (2 * h), by_z, np.eye(nv, state.dim)
+
+    def _report(self) -> None:
+        """Warn of gains that sampling, delay or springs do not carry."""
+        reference = self.reference
+        is_still = reference is not None and not isinstance(reference, SmoothReference)
+        q = self.goal(reference, self.offset).x if is_still else None
+        with np.errstate(all="ignore"):
+            found = self.radii(q)
+        bad = {factor: radius for factor, radius in found.items() if not radius < 1.0}
+        if bad:
+            told = ", ".join(
+                f"{radius:.4g} with {'the springs known' if factor == 1 else _percent(factor)}"
+                for factor, radius in bad.items()
+            )
+            warnings.warn(
+                f"{type(self).__name__} on {self.arm.tree.name}: errors grow in the loop sampled "
+                f"every {self.dt:g} s with a delay of {self.delay:g} s; its spectral radius is "
+                f"{told}. Take other gains, a shorter period, or check=False",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+
+
+def _percent(factor: float) -> str:
+    return f"{abs(factor - 1) * 100:.3g} % {'less' if factor < 1 else 'more'} stiffness"
+
+
+def elastic_system(arm: SeriesElastic, system: System | None) -> System:
+    """System that the controls act on: that of the arm unless another is given."""
+    if not isinstance(arm, SeriesElastic):
+        remedy = (
+            "ComputedTorque and GravityPD are for rigid trees; a tree with springs is "
+            "SeriesElastic(tree, {joint: Motor(…)})"
+        )
+        raise TypeError(f"arm must be a SeriesElastic, not {type(arm).__name__}: {remedy}")
+    made = arm.system() if system is None else system
+    if made.state != arm.state:
+        raise ValueError(
+            f"the state of {made.name} is {made.state}, expected that of {arm.tree.name}: "
+            f"{arm.state}"
+        )
+    return made
+
+
+def nominal_settings(arm: SeriesElastic) -> tuple[np.ndarray, ...]:
+    """What sets stiffnesses where nothing is said, at rest; empty where nothing does."""
+    set_joints = [j for j in arm.elastic_joints if j.spring.is_set]
+    if not set_joints:
+        return ()
+    kappa = np.array([joint.spring.nominal_setting for joint in set_joints])
+    return kappa, 0 * kappa, 0 * kappa
+
+
+def refuse(arm: SeriesElastic, law: str, *, damped: bool = False, mixed: bool = False) -> None:
+    """Refuse what a law does not know; set springs always."""
+    if not damped and arm.damped_joints:
+        raise ValueError(
+            f"{law} needs springs without dampers, and those of {', '.join(arm.damped_joints)} "
+            "have some: the arm is not flat. FlatFeedforward takes damped arms, and ElasticPD"
+        )
+    if not mixed and arm.rigid_joints:
+        raise ValueError(
+            f"{law} needs a spring in every joint, and {', '.join(arm.rigid_joints)} are rigid: no "
+            "static law linearizes a mixed arm; FlatFeedforward takes it, and "
+            "FeedbackLinearization(…, integrators=True) with two integrators per rigid input"
+        )
+    if any(joint.spring.is_set for joint in arm.elastic_joints):
+        raise ValueError(f"{law} knows springs whose stiffness is not set")
+
+
+def _check_smooth(tree: Multibody, reference: SmoothReference) -> None:
+    if reference.group != tree.configuration:
+        raise ValueError(f"the reference moves on {reference.group}, expected {tree.configuration}")
+    if reference.smoothness < NEEDED:
+        jump = reference.jumps[0]
+        raise ValueError(
+            f"the reference is not smooth enough: its {jump.derivative} jumps at {jump.t:g} s, and "
+            "motors on springs would have to jump with it; up to the jerk it must be continuous: "
+            "Waypoints(…, order=9) rests with all of them zero (order=7 with a snap that jumps)"
+        )
+
+
+def _softened(
+    arm: SeriesElastic, x: np.ndarray, u: np.ndarray, p: np.ndarray, factor: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """A and B of the arm with all spring torques times a factor, about the same links at rest."""
+    mechanics, state = arm.mechanics, arm.state
+    key = ("softened",)
+    if key not in arm._made:
+        t = ca.SX(1, 1)
+        xs, us = ca.SX.sym("x", state.nq), ca.SX.sym("u", len(mechanics.inputs))
+        ps = ca.SX.sym("p", len(arm.parameters))
+        Df, Bf = mechanics.derivatives(t, xs, us, ps)
+        M = mechanics.mass_matrix(xs, ps)
+        slope = mechanics.torque_derivatives(xs, us, ps)[0]
+        inertia = ca.vertcat(*(c.inertia for c in mechanics.numbers(ps)))
+        names = ["A", "B", "M", "S", "J"]
+        arm._made[key] = ca.Function(
+            "softened", [xs, us, ps], [ca.densify(y) for y in (Df, Bf, M, slope, inertia)],
+            ["x", "u", "p"], names,
+        )  # fmt: skip
+    A, B, M, S, J = (np.array(y) for y in arm._made[key](x, u, p))
+    nv, n = arm.tree.nv, len(arm.joints)
+    extra = (factor - 1.0) * S
+    effect = np.zeros((nv, n))
+    effect[mechanics.rows, range(n)] = 1.0
+    A[nv : 2 * nv] += np.linalg.solve(M, effect @ extra)
+    w = state.tangent_slice("motor_velocity")
+    A[w] -= extra / J
+    return A, B
+
+
+def _radius(
+    A: np.ndarray,
+    B: np.ndarray,
+    feedback: tuple[np.ndarray, np.ndarray, np.ndarray],
+    dt: float,
+    delay: float,
+) -> float:
+    """Spectral radius of ``x⁺ = Φ x + Γ u``, u held for dt and late by a delay."""
+    by_x, by_z, error = feedback
+    n, m, k = len(A), B.shape[1], len(error)
+    late = int(delay // dt)
+    part = delay - late * dt  # u of two calls act within a period
+
+    def sampled(h: float) -> tuple[np.ndarray, np.ndarray]:
+        block = np.zeros((n + m, n + m))
+        block[:n, :n], block[:n, n:] = A * h, B * h
+        both = scipy.linalg.expm(block)
+        return both[:n, :n], both[:n, n:]
+
+    whole, _ = sampled(dt)
+    rest, last = sampled(dt - part)
+    _, first = sampled(part)
+    # State, integral, and controls on their way, the newest first.
+    count = late + 1
+    size = n + k + count * m
+    step = np.zeros((size, size))
+    u = np.hstack([by_x, by_z, np.zeros((m, count * m))])
+    queue = [u, *(np.eye(m, size, n + k + i * m) for i in range(count))]
+    step[:n, :n] = whole
+    step[:n] += rest @ first @ queue[late + 1] + last @ queue[late]
+    step[n : n + k] = dt * np.hstack([error, np.zeros((k, size - n))]) + np.eye(k, size, n)
+    for i in range(count):
+        step[n + k + i * m : n + k + (i + 1) * m] = queue[i]
+    return float(np.abs(np.linalg.eigvals(step)).max()) if np.isfinite(step).all() else np.inf

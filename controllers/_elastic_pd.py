@@ -1,0 +1,181 @@
+"""ElasticPD: a PD at the motors with the weight of the goal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from lgcontrol.codegen import Value
+from lgcontrol.mechanics import SeriesElastic, random_configuration
+from lgcontrol.systems import Parameters, System
+
+from ._elastic_law import ElasticLaw, elastic_system
+from ._flat_feedforward import DAMPING_RATIO, motor_inertia, spring_gain, stiffness_at_rest
+from ._spring import gain
+
+SAMPLES, SEED = 2000, 0
+
+
+class ElasticPD(ElasticLaw):
+    """``u = g(q_d) − K_P (θ − θ_d) − K_D θ̇`` with ``σ(θ_d − q_d) = g(q_d)``: desired gravity.
+
+    Only motors are measured. With any positive gains the energy (kinetic, of weight, springs and
+    ``½ K_P (θ − θ_d)²``, less the work of ``g(q_d)``) never rises: `storage` has it. That the only
+    place to come to rest at is the goal takes ``λ_min(K_E) > max ‖∂g/∂q‖``, with
+
+        ``K_E = [[K, −K], [−K, K + K_P]]``
+
+    the stiffness of springs and gain for (q, θ). It is checked at construction, over 2,000
+    configurations within the limits (seeded; all angles of joints without): the largest norm found
+    is not a bound, and says so in `margin`.
+
+    Assumptions: springs in all joints, linear or hardening (K is that at rest); the reference
+    stays. Along motions `FlatFeedforward` is the law.
+
+    Parameters
+    ----------
+    arm : SeriesElastic
+    stiffness : float or array_like, shape (n,), optional
+        K_P [N m/rad]; that of the springs if left out.
+    damping : float or array_like, shape (n,), optional
+        K_D [N m s/rad]; 0.7 of critical for motor, spring and gain if left out.
+    certify : bool
+        Whether gains for which the condition fails are refused.
+    dt : float
+        Period in s.
+    system, reference, saturate, check, offset, delay, p
+        See `ElasticLaw`.
+
+    Attributes
+    ----------
+    stiffness_margin : tuple of float
+        ``λ_min(K_E)`` and the largest norm of ∂g/∂q that was found.
+
+    Raises
+    ------
+    ValueError
+        If joints are rigid, a gain is negative, or the condition fails; the message says by how
+        much.
+
+    References
+    ----------
+    P. Tomei: A simple PD controller for robots with elastic joints. IEEE Trans. Autom. Control 36
+    (1991).
+
+    Examples
+    --------
+    >>> from lgcontrol.models import elastic_planar_arm_tree
+    >>> law = ElasticPD(elastic_planar_arm_tree(), stiffness=[400.0, 250.0])
+    >>> law.margin
+    'λ_min(K_E) = 95.5 against 31.7 N m/rad, the largest ‖∂g/∂q‖ of 2000 samples'
+    """
+
+    def __init__(
+        self,
+        arm: SeriesElastic,
+        *,
+        stiffness: Any = None,
+        damping: Any = None,
+        certify: bool = True,
+        dt: float = 0.001,
+        system: System | None = None,
+        reference: Any = None,
+        saturate: bool = True,
+        check: bool = True,
+        offset: float = 0.0,
+        delay: float = 0.0,
+        p: Parameters | None = None,
+    ) -> None:
+        system = elastic_system(arm, system)
+        if arm.rigid_joints:
+            raise ValueError(
+                f"ElasticPD needs a spring in every joint, and {', '.join(arm.rigid_joints)} are "
+                "rigid: FlatFeedforward takes mixed arms"
+            )
+        n = len(arm.joints)
+        Kp, K = spring_gain(arm, stiffness, n), stiffness_at_rest(arm)
+        if damping is None:
+            damping = 2 * DAMPING_RATIO * np.sqrt(motor_inertia(arm) * (Kp + K))
+        least = np.linalg.eigvalsh(
+            np.block([[np.diag(K), -np.diag(K)], [-np.diag(K), np.diag(K + Kp)]])
+        )[0]
+        steepest = np.linalg.norm(weight_slopes(arm), ord=2, axis=(-2, -1)).max()
+        self.stiffness_margin = float(least), float(steepest)
+        if certify and not self.stiffness_margin[0] > self.stiffness_margin[1]:
+            raise ValueError(
+                f"{arm.tree.name}: {self.margin}: the springs with these gains do not carry the "
+                "weight to the goal from everywhere; take a larger stiffness (λ_min(K_E) stays "
+                f"below {K.min():.4g} N m/rad, the softest spring), or certify=False"
+            )
+        super().__init__(
+            arm, dt=dt, system=system, reference=reference, saturate=saturate, check=check,
+            offset=offset, delay=delay, p=p,
+            gains={"stiffness": Kp, "damping": gain("damping", damping, n)},
+        )  # fmt: skip
+
+    @property
+    def margin(self) -> str:
+        """The condition in numbers, and how they were found."""
+        least, steepest = self.stiffness_margin
+        return (
+            f"λ_min(K_E) = {least:.3g} against {steepest:.3g} N m/rad, the largest ‖∂g/∂q‖ of "
+            f"{SAMPLES} samples"
+        )
+
+    def _build(
+        self, x: Value, goal: Sequence[Value], integral: Value, p: Value, gains: Mapping[str, Value]
+    ) -> Value:
+        arm, mechanics = self.arm, self.arm.mechanics
+        own = (p[: len(arm.tree.parameters)],) * bool(arm.tree.parameters)
+        weight = arm.tree.gravity_forces.function.call([goal[0], *own])[0]
+        parts, rows = mechanics.split(x), []
+        settings = mechanics.settings(x, ca.DM(_nominal_inputs(arm)))
+        for i, (joint, c) in enumerate(zip(arm.elastic_joints, mechanics.numbers(p), strict=True)):
+            held = weight[mechanics.rows[i]]
+            d = joint.spring.deflection(held, settings[i], c.spring)
+            away = joint.group._minus(
+                parts.motors[i], joint.group._plus(joint.places.of(goal[0]), d)
+            )
+            rows.append(held - gains["stiffness"][i] * away - gains["damping"][i] * parts.speeds[i])
+        u = ca.SX(ca.DM(_nominal_inputs(arm)))
+        u[mechanics.drives] = ca.vertcat(*rows)
+        return u
+
+    def storage(self, x: Any, q: Any) -> np.ndarray:
+        """Energy function of states for a goal, shape (...), up to a constant.
+
+        Parameters
+        ----------
+        x : array_like, shape (..., nq)
+        q : array_like, shape (nq,)
+            Configuration that is held.
+        """
+        arm, system = self.arm, self.arm.system()
+        x, state = np.asarray(x), arm.state
+        p, count = self._own_parameters, len(arm.tree.parameters)
+        weight = arm.tree.gravity_forces(q, *(p[:count],) * bool(count))
+        there = self.reference_states(np.zeros(1), q)
+        assert there is not None
+        motor = state.blocks["motor"]
+        away = motor.minus(x[..., state.coordinate_slice("motor")],
+                           there[0][state.coordinate_slice("motor")])  # fmt: skip
+        energy = sum(
+            system.quantities[key](0.0, x, system.nominal_input, p)[..., 0]
+            for key in ("kinetic_energy", "potential_energy")
+        )
+        return energy + (self.gains["stiffness"] * away**2).sum(-1) / 2 - away @ weight
+
+
+def _nominal_inputs(arm: SeriesElastic) -> np.ndarray:
+    return np.array([entry.nominal for entry in arm.mechanics.inputs])
+
+
+def weight_slopes(arm: SeriesElastic) -> np.ndarray:
+    """∂g/∂q at seeded configurations within the limits, shape (SAMPLES, nv, nv)."""
+    tree, rng = arm.tree, np.random.default_rng(SEED)
+    q = random_configuration(tree, rng, SAMPLES)
+    none = np.zeros((SAMPLES, tree.nv))
+    return tree.inverse_dynamics_derivatives(q, none, none).d_tau_d_q

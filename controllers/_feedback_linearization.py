@@ -1,0 +1,207 @@
+"""FeedbackLinearization: chains of four integrators from links to motor torques."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import scipy
+
+from lgcontrol.codegen import Value, check_shape
+from lgcontrol.mechanics import SeriesElastic
+from lgcontrol.systems import MotionPoint, Parameters, System
+
+from ._elastic_law import ElasticLaw, elastic_system, refuse
+
+CHAIN = 4  # integrators from the snap to the link
+
+
+class FeedbackLinearization(ElasticLaw):
+    """``s = s_d − Σ k_i e^(i) − k_I ∫e``, then the flat map: link errors move as linear chains.
+
+    The acceleration and the jerk of the links come from the deflections and their rates through the
+    model, not by differentiation. All joints get the same poles.
+
+    Assumptions: the model is exact, sampling is fast, and no bound is met. Model errors set a
+    **lower** bound on the bandwidth too: the arm is only as fast as the model knows it, and with 10
+    rad/s an arm with 30 % less stiffness is unstable, which the check says. On stiff springs it
+    needs a torque sensor: encoders of 16 bit on a spring of 10 kN m/rad step by 1 N m.
+
+    Parameters
+    ----------
+    arm : SeriesElastic
+        With springs in all joints; or `integrators`.
+    frequency : float
+        Of all poles [rad/s], where no others are given.
+    poles : sequence of complex, optional
+        Four, or five with an integral; closed under conjugation, in the left half plane.
+    weights : pair, optional
+        (Q, R) of an LQR on the chain of one joint: Q a diagonal of four (or five, the integral
+        first) numbers for e, ė, ë, e⃛, R a number.
+    integral : bool
+        Whether the integral of the link error is fed back: five poles.
+    integrators : bool
+        For arms with rigid joints too: two integrators in front of each rigid joint's torque make
+        all chains four long, as no static law can (De Luca and Lucibello 1998).
+    dt : float
+        Period in s.
+    system, reference, saturate, check, offset, delay, p
+        See `ElasticLaw`.
+
+    Attributes
+    ----------
+    coefficients : ndarray, shape (5,)
+        k_I, k_0, …, k_3.
+
+    Raises
+    ------
+    ValueError
+        If joints are rigid or springs damped, or poles are no such poles.
+
+    References
+    ----------
+    M. Spong: Modeling and control of elastic joint robots. ASME J. Dyn. Syst. Meas. Control 109
+    (1987); A. De Luca, P. Lucibello: A general algorithm for dynamic feedback linearization of
+    robots with elastic joints. ICRA 1998.
+
+    Examples
+    --------
+    >>> from lgcontrol.models import elastic_planar_arm_tree
+    >>> law = FeedbackLinearization(elastic_planar_arm_tree(), frequency=40.0)
+    >>> law.coefficients[1:].tolist()
+    [2560000.0, 256000.0, 9600.0, 160.0]
+    """
+
+    def __init__(
+        self,
+        arm: SeriesElastic,
+        *,
+        frequency: float = 40.0,
+        poles: Sequence[complex] | None = None,
+        weights: tuple[Any, float] | None = None,
+        integral: bool = False,
+        integrators: bool = False,
+        dt: float = 0.001,
+        system: System | None = None,
+        reference: Any = None,
+        saturate: bool = True,
+        check: bool = True,
+        offset: float = 0.0,
+        delay: float = 0.0,
+        p: Parameters | None = None,
+    ) -> None:
+        system = elastic_system(arm, system)
+        refuse(arm, "FeedbackLinearization", mixed=integrators)
+        if integrators and len(arm.driven) < len(arm.tree.joints):
+            missing = [name for name in arm.tree.joints if name not in arm.driven]
+            raise ValueError(f"nothing drives {', '.join(missing)}: the arm has no such chains")
+        if any(arm.tree.configuration.blocks[n].dim != 1 for n in arm.rigid_joints):
+            raise ValueError("chains are those of joints with one degree of freedom")
+        self.has_integral = bool(integral)
+        self.coefficients = chain_gains(frequency, poles, weights, self.has_integral)
+        self._rigid = [
+            k for k in range(len(arm.mechanics.rigid.drives)) if k not in arm.mechanics.drives
+        ]
+        self._kept: np.ndarray | None = None  # torques of rigid joints and their rates
+        super().__init__(
+            arm, dt=dt, system=system, reference=reference, saturate=saturate, check=check,
+            offset=offset, delay=delay, p=p, gains={"k": self.coefficients},
+        )  # fmt: skip
+
+    def _trace(self) -> Any:
+        if self._rigid:
+            self.gains["held"] = np.zeros(2 * len(self._rigid))
+        return super()._trace()
+
+    def _build(
+        self, x: Value, goal: Sequence[Value], integral: Value, p: Value, gains: Mapping[str, Value]
+    ) -> Value:
+        arm, group = self.arm, self.arm.tree.configuration
+        own = (p,) * bool(arm.parameters)
+        q_ref, *rates_ref = goal
+        m, back = len(arm.mechanics.inputs), arm.flat_outputs()
+        inputs = [ca.SX(m, 1) for _ in range(sum(n.startswith("u") for n in back.arguments))]
+        if self._rigid:  # their torques are states of the controller
+            count = len(self._rigid)
+            inputs[0][self._rigid] = gains["held"][:count]
+            inputs[1][self._rigid] = gains["held"][count:]
+        q, v, a, j, _ = back.function.call([x, *inputs, *own])
+        k = gains["k"]
+        errors = [
+            group._minus(q, q_ref), *(x - y for x, y in zip((v, a, j), rates_ref, strict=False))
+        ]  # fmt: skip
+        s = rates_ref[3] - k[0] * integral
+        for coefficient, error in zip(ca.vertsplit(k[1:]), errors, strict=True):
+            s -= coefficient * error
+        _, _, u, _ = arm.flat_map().function.call([q, v, a, j, s, *own])
+        if self._rigid:
+            taus = arm.tree.inverse_dynamics_time_derivatives(2)
+            tree_p = (p[: len(arm.tree.parameters)],) * bool(arm.tree.parameters)
+            bend = arm.mechanics.rigid.B.T @ taus.function.call([q, v, a, j, s, *tree_p])[2]
+            u[self._rigid] = bend[self._rigid]
+        return u
+
+    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+        if not self._rigid:
+            return super()._control(t, x, reference)
+        if self._kept is None:
+            self._kept = self._start(self.goal(reference, t))
+        count, dt = len(self._rigid), self.dt
+        self.gains["held"] = self._kept
+        u = super()._control(t, x, reference)
+        rows = list(self._rigid)
+        torque, rate = self._kept[:count], self._kept[count:]
+        bend = u[rows]
+        u[rows] = torque + dt / 2 * rate  # the mean over the period it is held
+        if self.saturate:
+            u[rows] = np.clip(u[rows], self._lower[rows], self._upper[rows])
+        self._kept = np.concatenate([torque + dt * rate + dt**2 / 2 * bend, rate + dt * bend])
+        return u
+
+    def _start(self, goal: MotionPoint) -> np.ndarray:
+        taus = self.arm.tree.inverse_dynamics_time_derivatives(2)
+        p = self._own_parameters[: len(self.arm.tree.parameters)]
+        found = taus(*goal, *(p,) * bool(self.arm.tree.parameters))
+        B = self.arm.mechanics.rigid.B.full()
+        return np.concatenate([(B.T @ found[k])[self._rigid] for k in range(2)])
+
+    def reset(self) -> None:
+        """Forget earlier calls, integrals and held torques."""
+        super().reset()
+        self._kept = None
+
+
+def chain_gains(
+    frequency: float,
+    poles: Sequence[complex] | None,
+    weights: tuple[Any, float] | None,
+    integral: bool,
+) -> np.ndarray:
+    """k_I, k_0 … k_3 of a chain of four integrators, from poles, from weights, or one frequency."""
+    order = CHAIN + integral
+    if poles is not None and weights is not None:
+        raise ValueError("give poles or weights, not both")
+    if weights is not None:
+        Q = check_shape("Q of weights", weights[0], (order,))
+        if not ((Q >= 0).all() and Q.any() and weights[1] > 0):
+            raise ValueError("weights must be a diagonal Q that is not negative, and R > 0")
+        A, B = np.eye(order, k=1), np.eye(order)[:, -1:]
+        P = scipy.linalg.solve_continuous_are(A, B, np.diag(Q), [[float(weights[1])]])
+        found = (B.T @ P).ravel() / weights[1]
+    else:
+        if poles is None:
+            if not (np.isfinite(frequency) and frequency > 0):
+                raise ValueError(f"frequency must be positive, got {frequency} rad/s")
+            poles = [-frequency] * order
+        roots = np.asarray(poles, dtype=complex)
+        if roots.shape != (order,):
+            raise ValueError(f"expected {order} poles, got {len(roots)}")
+        polynomial = np.poly(roots)
+        if np.abs(np.imag(polynomial)).max() > 1e-9 * np.abs(polynomial).max():
+            raise ValueError("poles must come in conjugate pairs")
+        if (np.real(roots) >= 0).any():
+            raise ValueError("poles must have negative real parts")
+        found = np.real(polynomial)[:0:-1]
+    return np.concatenate([np.zeros(CHAIN + 1 - order), found])

@@ -1,0 +1,168 @@
+"""FlatFeedforward: torques of the flat map, with a PD at the motors or at the links."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import casadi as ca
+import numpy as np
+
+from lgcontrol.codegen import Value
+from lgcontrol.mechanics import SeriesElastic
+from lgcontrol.systems import Parameters, System
+
+from ._elastic_law import ElasticLaw, elastic_system, nominal_settings
+from ._spring import error_of, gain, spring_damper
+
+DAMPING_RATIO = 0.7
+
+
+class FlatFeedforward(ElasticLaw):
+    """``u = u_d − K_P (θ − θ_d) − K_D (θ̇ − θ̇_d) − K_I ∫(q − q_d)``: the flat map with feedback.
+
+    Motors follow what the motion of the links takes of them, torques included. The proportional
+    gain acts at the motors, which a spring does not separate from the torque, or at the links
+    (``side="link"``): there a gain that is not small destabilises a soft arm, since the spring is
+    between. The integral is one of the link error: in the set point of the motors it destabilises.
+    Rigid joints, a base among them, have the same law in their own coordinates.
+
+    Assumptions: the arm is flat, or its dampers are small next to the springs (first order of the
+    expansion in D/K along the motion). At rest, without integral and saturation, motor PD is
+    stable as in the reference, for gains that carry the weight (see `ElasticPD`).
+
+    Parameters
+    ----------
+    arm : SeriesElastic
+    stiffness : float or array_like, shape (m,), optional
+        K_P of each driven degree of freedom, in the order of the inputs [N m/rad]; that of the
+        springs (at rest) if left out. Rigid joints need them given.
+    damping : float or array_like, shape (m,), optional
+        K_D [N m s/rad]; by default 0.7 of critical for the motor on spring and gain.
+    integral : float or array_like, shape (m,)
+        K_I [N m/(rad s)].
+    side : {"motor", "link"}
+    dt : float
+        Period in s.
+    system, reference, saturate, check, offset, delay, p
+        See `ElasticLaw`.
+
+    Raises
+    ------
+    ValueError
+        If a gain is negative or missing, or the reference is not smooth enough.
+
+    References
+    ----------
+    P. Tomei: A simple PD controller for robots with elastic joints. IEEE Trans. Autom. Control 36
+    (1991); A. De Luca: Feedforward/feedback laws for the control of flexible robots. ICRA 2000.
+
+    Examples
+    --------
+    >>> from lgcontrol.models import elastic_planar_arm_tree
+    >>> arm = elastic_planar_arm_tree()
+    >>> hold = FlatFeedforward(arm, reference=[0.5, 0.3])
+    >>> x = hold.reference_states(np.zeros(1))[0]
+    >>> np.abs(hold(0.0, x) - arm.tree.gravity_forces([0.5, 0.3])).max() < 1e-12
+    np.True_
+    """
+
+    def __init__(
+        self,
+        arm: SeriesElastic,
+        *,
+        stiffness: Any = None,
+        damping: Any = None,
+        integral: Any = 0.0,
+        side: Literal["motor", "link"] = "motor",
+        dt: float = 0.001,
+        system: System | None = None,
+        reference: Any = None,
+        saturate: bool = True,
+        check: bool = True,
+        offset: float = 0.0,
+        delay: float = 0.0,
+        p: Parameters | None = None,
+    ) -> None:
+        system = elastic_system(arm, system)
+        if side not in ("motor", "link"):
+            raise ValueError(f'side must be "motor" or "link", not {side!r}')
+        self.side = side
+        count = len(arm.mechanics.rigid.drives)
+        gains = {
+            "stiffness": spring_gain(arm, stiffness, count),
+            "integral_gain": gain("integral", integral, count),
+        }
+        gains["damping"] = (
+            _critical(arm, gains["stiffness"])
+            if damping is None
+            else gain("damping", damping, count)
+        )
+        self.has_integral = bool(gains["integral_gain"].any())
+        super().__init__(
+            arm, dt=dt, system=system, reference=reference, saturate=saturate, check=check,
+            offset=offset, delay=delay, p=p, gains=gains,
+        )  # fmt: skip
+
+    def _build(
+        self, x: Value, goal: Sequence[Value], integral: Value, p: Value, gains: Mapping[str, Value]
+    ) -> Value:
+        arm, mechanics = self.arm, self.arm.mechanics
+        own = (p,) * bool(arm.parameters)
+        settings = [ca.DM(part) for part in nominal_settings(arm)]
+        flat = arm.flat_map(expansion=0 if arm.damped_joints else None)
+        wanted, _, u, _ = flat.function.call([*goal, *settings, *own])
+        parts, there = mechanics.split(x), mechanics.split(wanted)
+        e, relative = error_of(arm.tree.configuration, parts.q, parts.v, *goal[:2])
+        B, drives = mechanics.rigid.B, mechanics.drives
+        K, D = B @ gains["stiffness"], B @ gains["damping"]
+        force = B.T @ spring_damper(arm.tree.configuration, e, relative, K, D)
+        count = force.shape[0]
+        if self.side == "motor":
+            for i, (joint, at) in enumerate(zip(arm.elastic_joints, drives, strict=True)):
+                away = joint.group._minus(parts.motors[i], there.motors[i])
+                slower = parts.speeds[i] - there.speeds[i]
+                force[at] = -gains["stiffness"][at] * away - gains["damping"][at] * slower
+        feedback = force - gains["integral_gain"] * (B.T @ integral)
+        return ca.vertcat(u[:count] + feedback, u[count:])
+
+
+def spring_gain(arm: SeriesElastic, value: Any, count: int) -> np.ndarray:
+    """Gains of all driven degrees of freedom; those of the springs at rest where none are given."""
+    if value is not None:
+        return gain("stiffness", value, count)
+    if arm.rigid_joints and count > len(arm.joints):
+        raise ValueError(
+            f"{arm.tree.name}: joints {', '.join(arm.rigid_joints)} have no spring to take a gain "
+            f"from; give stiffness and damping, {count} numbers in the order of the inputs"
+        )
+    return stiffness_at_rest(arm)
+
+
+def stiffness_at_rest(arm: SeriesElastic) -> np.ndarray:
+    """Slopes of the springs where they are slack, shape (joints,)."""
+    p = ca.DM(arm.nominal_parameters)
+    return np.array(
+        [
+            float(joint.spring.slopes(ca.DM(0), ca.DM(joint.spring.nominal_setting), c.spring)[0])
+            for joint, c in zip(arm.elastic_joints, arm.mechanics.numbers(p), strict=True)
+        ]
+    )
+
+
+def motor_inertia(arm: SeriesElastic) -> np.ndarray:
+    """Inertia of the motors behind their gears, shape (joints,)."""
+    return np.array(
+        [float(c.inertia) for c in arm.mechanics.numbers(ca.DM(arm.nominal_parameters))]
+    )
+
+
+def _critical(arm: SeriesElastic, stiffness: np.ndarray) -> np.ndarray:
+    """``2 ζ √(B (K_P + K))`` of motors; a rigid joint's is missing."""
+    if len(stiffness) > len(arm.joints):
+        raise ValueError(
+            f"{arm.tree.name}: damping has no default for rigid joints; give {len(stiffness)} "
+            "numbers in the order of the inputs"
+        )
+    B, K = motor_inertia(arm), stiffness_at_rest(arm)
+    return 2 * DAMPING_RATIO * np.sqrt(B * (stiffness + K))

@@ -1,0 +1,105 @@
+"""Estimates: states over time with their covariances, filtered or smoothed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..codegen import check_shape
+from ..systems import System
+from ._consistency import nees
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """States over time, and covariances of their errors.
+
+    Attributes
+    ----------
+    system : System
+    t : ndarray, shape (N,)
+        s.
+    x : ndarray, shape (..., N, nq)
+    """
+
+    system: System
+    t: np.ndarray
+    x: np.ndarray
+    _covariances: Callable[[np.ndarray], np.ndarray]
+    _z: np.ndarray
+
+    @cached_property
+    def P(self) -> np.ndarray:
+        """Covariances of ``system.error(truth, x)``, shape (..., N, n, n)."""
+        return self._covariances(self._z)
+
+    @property
+    def std(self) -> np.ndarray:
+        """Deviations of the error, shape (..., N, n)."""
+        return np.sqrt(np.maximum(np.diagonal(self.P, axis1=-2, axis2=-1), 0.0))
+
+    def index(self, t: Any) -> np.ndarray:
+        """Row of the estimate at times t, or last before them."""
+        found = np.searchsorted(self.t, np.asarray(t) + 1e-9, side="right") - 1
+        if np.any(found < 0):
+            raise ValueError(f"the estimates begin at {self.t[0]:g} s, got {np.min(t):g} s")
+        return found
+
+    def error(self, t: Any, truth: Any) -> np.ndarray:
+        """``system.error(truth, x)`` at times t, shape (..., K, n)."""
+        truth = check_shape("truth", truth, (self.system.state.nq,), batch=True, finite=False)
+        return self.system.error(truth, self.x[..., self.index(t), :])
+
+    def nees(self, t: Any, truth: Any, entries: Any = slice(None)) -> np.ndarray:
+        """Normalised estimation error squared, divided by its dimension, at times t.
+
+        Parameters
+        ----------
+        t : array_like, shape (K,)
+        truth : array_like, shape (..., K, nq)
+        entries : slice or sequence of int
+            Entries of the error that count.
+
+        Returns
+        -------
+        ndarray, shape (..., K)
+            One on average, if the covariance is right.
+        """
+        rows = self.index(t)
+        covariance = self._covariances(self._z[..., rows, :])
+        return nees(self.error(t, truth), covariance, entries)
+
+    def plot(self, t: Any = None, truth: Any = None) -> Figure:
+        """Errors within ±2σ (with a truth), and the whitened innovations of a filter.
+
+        Parameters
+        ----------
+        t, truth : array_like, optional
+            Times (K,) and states (K, nq).
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from ..plotting import plot_estimation
+
+        if self.x.ndim != 2:
+            raise ValueError(f"plot one log at a time, these are {self.x.shape[:-2]}")
+        rows = slice(None) if t is None else self.index(t)
+        times = self.t if t is None else np.asarray(t)
+        error = np.full((len(times), self.system.n_errors), np.nan)
+        if truth is not None:
+            error = self.error(times, truth)
+        names, units = self.system.error_names, self.system.error_units
+        return plot_estimation(times, error, self.std[rows], names, units, self._whitened())
+
+    def _whitened(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Times and whitened innovations by measurement, to be drawn."""
+        return {}

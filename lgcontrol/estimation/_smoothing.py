@@ -1,0 +1,127 @@
+"""Smoothing: the Rauch–Tung–Striebel pass on groups, over a whole log or with a fixed lag."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..codegen import ModelFunction, chain
+from ..codegen import compile as compile_functions
+from ._carried import FilterColumn
+from ._log import Rows
+
+LONG = 10_000  # intervals of a log from which on the loop over it is compiled
+SAME_TIME = 1e-9  # s
+
+
+@dataclass(frozen=True, eq=False)
+class BackwardPass:
+    """From the end to the beginning: each estimate is corrected by what came after it.
+
+    With the filter's estimate X̂, its covariance P, the prediction X⁻, P⁻ from it and the
+    covariance C of the error before an interval with that after, ``K = C P⁻⁻¹`` and
+    ``X̂ₛ = X̂ exp(K minus(X⁺ₛ, X⁻))``; covariances move between the charts of X⁺ₛ, X⁻, X̂ and X̂ₛ as
+    in a filter's reset.
+
+    Attributes
+    ----------
+    step : ModelFunction
+        ``(z, later, t, u, p, dt, q) → earlier``.
+    column : FilterColumn
+    p, q : ndarray
+        Parameters; densities of the noise.
+
+    References
+    ----------
+    Rauch, Tung and Striebel, Maximum likelihood estimates of linear dynamic systems, AIAA Journal
+    3(8), 1965. Bourmaud, Mégret, Giremus and Berthoumieu, From intrinsic optimization to iterated
+    extended Kalman filtering on Lie groups, J. Math. Imaging Vis. 55, 2016: errors on groups.
+    """
+
+    step: ModelFunction
+    column: FilterColumn
+    p: np.ndarray
+    q: np.ndarray
+
+    def last(self, z: np.ndarray, covariance: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """State and triangle of the covariance of filtered columns, to start from."""
+        x, lower = self.column.unpack(z)
+        rows, columns = self.column.places
+        return np.concatenate([x, covariance(lower)[..., rows, columns]], axis=-1)
+
+    def inputs(self, z: np.ndarray) -> np.ndarray:
+        """Inputs that were used in the interval before a column."""
+        return z[..., z.shape[-1] - self.column.inputs :]
+
+    def step_at(
+        self, z: np.ndarray, t: Any, dt: Any, after: np.ndarray, later: np.ndarray
+    ) -> np.ndarray:
+        """Estimates columns at the start of intervals, from those at their end.
+
+        Parameters
+        ----------
+        z : ndarray, shape (..., size)
+            Filtered, at the start.
+        t, dt : array_like, shape (...)
+        after : ndarray, shape (..., size)
+            Filtered, at the end, before or after its measurements: inputs are taken from it.
+        later : ndarray
+            Estimates, at the end.
+        """
+        return self.step(z, later, t, self.inputs(after), self.p, dt, self.q)
+
+    def over(
+        self,
+        rows: Rows,
+        z: np.ndarray,
+        is_refused: np.ndarray,
+        covariance: Callable[[np.ndarray], np.ndarray],
+        lag: float | None,
+        at: Any,
+    ) -> np.ndarray:
+        """Estimates columns of a log, shape (..., N, nq + triangle), or of the rows `at`."""
+        dt = np.where(is_refused, 0.0, rows.dt)
+        t = np.broadcast_to(rows.t, dt.shape)
+        if lag is not None:
+            return self._with_lag(rows.ends, t, dt, z, covariance, lag, at)
+        last = self.last(z[..., -1, :], covariance)
+        if len(rows.t) == 1:
+            return last[..., None, :]
+        # row k has the interval before it
+        before, interval = z[..., -2::-1, :], (slice(None, 0, -1),)
+        each = [before, t[..., *interval, None], self.inputs(z[..., *interval, :]),
+                dt[..., *interval, None]]  # fmt: skip
+        whole = chain(
+            self.step, len(rows.t) - 1, carry=("later", "earlier"), each=["z", "t", "u", "dt"]
+        )
+        if before[..., 0].size >= LONG:
+            compile_functions(whole, batch=before.ndim > 2)
+        made = whole(each[0], last, each[1], each[2], self.p, each[3], self.q)
+        column = np.concatenate([made[..., ::-1, :], last[..., None, :]], axis=-2)
+        return column if at is None else column[..., at, :]
+
+    def _with_lag(
+        self, ends: np.ndarray, t: np.ndarray, dt: np.ndarray, z: np.ndarray,
+        covariance: Callable[[np.ndarray], np.ndarray], lag: float, at: Any,
+    ) -> np.ndarray:  # fmt: skip
+        """All windows side by side, each from its end back to the row that is wanted."""
+        wanted = np.arange(len(ends)) if at is None else np.asarray(at)
+        here = np.searchsorted(ends, ends[wanted] + lag + SAME_TIME, side="right") - 1
+        found = self.last(z[..., here, :], covariance)
+        if (here - wanted).sum() * found[..., 0, 0].size >= LONG:
+            compile_functions(self.step)
+        while len(behind := np.flatnonzero(here > wanted)):
+            k = here[behind]
+            found[..., behind, :] = self.step_at(
+                z[..., k - 1, :], t[..., k], dt[..., k], z[..., k, :], found[..., behind, :]
+            )
+            here[behind] -= 1
+        return found
+
+
+def symmetric(lower: np.ndarray) -> np.ndarray:
+    """Symmetric matrices of their lower triangles, shape (..., n, n)."""
+    return lower + np.swapaxes(np.tril(lower, -1), -1, -2)

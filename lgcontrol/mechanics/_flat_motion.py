@@ -1,0 +1,188 @@
+"""FlatMotion: all states and inputs of a multirotor, from its position and its heading."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ..codegen import ModelFunction, trace
+from ..groups import SE3, SO2, SO3
+from ..systems import SmoothReference, System, Trajectory, TrajectoryPoint, field_derivatives
+
+# Shares of gravity: least push, and how near to straight down it may point (1 + its cosine).
+LEAST_PUSH = 0.05
+LEAST_TURN = 0.02
+SAMPLES = 400  # of a motion, to find where it asks for what has no attitude
+
+
+class FlatMotion:
+    """Motion of a vehicle that pushes along its z axis and turns about all, by its flat outputs.
+
+    The push is what the acceleration asks for, less gravity; the attitude points the z axis along
+    it, from that of the heading the shortest way; rates follow from jerk and snap, inputs from the
+    system's own dynamics. Without drag, and with the centre of mass in the body's origin, the
+    vehicle flies it exactly; `missing` says by how much it cannot.
+
+    Parameters
+    ----------
+    system : System
+        Its structure moves a pose (SE3).
+    position : SmoothReference
+        On Translation("xyz") or Rn(3), world axes. Minimum snap is
+        ``Waypoints(Translation("xyz"), t, x, 7, stops=False)``.
+    heading : SmoothReference or float
+        Angle about the vertical in rad, on SO2 or Rn(1), or one that stays.
+
+    Raises
+    ------
+    ValueError
+        If the system moves no pose, a group does not fit, or the push vanishes or points straight
+        down somewhere, so that there is no attitude.
+
+    References
+    ----------
+    D. Mellinger, V. Kumar: Minimum snap trajectory generation and control for quadrotors. ICRA
+    2011, sections III and IV; with the shortest rotation in place of Euler angles.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import Translation
+    >>> from lgcontrol.models import quadrotor
+    >>> from lgcontrol.systems import Waypoints
+    >>> corners = [[0, 0, 1], [2, 1, 1.5], [4, 0, 1]]
+    >>> path = Waypoints(Translation("xyz"), [0, 1.2, 2.4], corners, 7, stops=False)
+    >>> flight = FlatMotion(quadrotor(), path)
+    >>> flight(0.6).u[:4].round(3)
+    array([2.447, 2.166, 2.369, 1.952])
+    >>> float(np.abs(flight.missing(0.6)).max()) < 1e-9
+    True
+    """
+
+    def __init__(
+        self, system: System[Any], position: SmoothReference, heading: SmoothReference | float = 0.0
+    ) -> None:
+        structure, blocks = system.structure, getattr(system.state, "blocks", {})
+        if structure is None or blocks.get(structure.configuration) != SE3:
+            raise ValueError(f"{system.name}: FlatMotion is for systems that move a pose (SE3)")
+        for name, motion, dim in (("position", position, 3), ("heading", heading, 1)):
+            if isinstance(motion, SmoothReference) and not (
+                motion.group.is_commutative and motion.group.dim == dim
+            ):
+                given = motion.group
+                wanted = "Translation('xyz') or Rn(3)" if dim == 3 else "SO2 or Rn(1)"
+                raise ValueError(f"the {name} moves on {given}, expected {wanted}")
+        self.system, self.position, self.heading = system, position, heading
+        rest = system.state.identity
+        off = system.nominal_input.copy()
+        off[system.input_index("control")] = 0.0
+        self._dv = system.state.tangent_slice(structure.velocity)
+        self._fall = system.f(0.0, rest, off, system.nominal_parameters)[self._dv][:3]
+        self._check()
+
+    def states(self, system: System[Any], t: Any) -> tuple[np.ndarray, np.ndarray]:
+        """States at times t, and their rates; see `SmoothReference.states`."""
+        state, structure = system.state, system.structure
+        if structure is None or getattr(state, "blocks", {}).get(structure.configuration) != SE3:
+            raise ValueError(f"{system.name} moves no pose (SE3), as {self.system.name} does")
+        place, push = self.position(t), self._push(t)
+        yaw = self._yaw(t)
+        q, w, dw = _attitude()(*push, *yaw)
+        back = SO3.matrix(SO3.inverse(q))
+        v = (back @ place.velocity[..., None])[..., 0]
+        a = (back @ place.acceleration[..., None])[..., 0] - np.cross(w, v)
+        x = np.tile(state.identity, (*np.shape(t), 1))
+        x[..., state.coordinate_slice(structure.configuration)] = np.concatenate(
+            [place.x, q], axis=-1
+        )
+        twist, rate = np.concatenate([v, w], axis=-1), np.concatenate([a, dw], axis=-1)
+        x[..., state.coordinate_slice(structure.velocity)] = twist
+        rates = np.zeros((*np.shape(t), state.dim))
+        rates[..., state.tangent_slice(structure.configuration)] = twist
+        rates[..., state.tangent_slice(structure.velocity)] = rate
+        return x, rates
+
+    def __call__(self, t: Any) -> TrajectoryPoint:
+        """States (..., nq) and inputs (..., n_inputs) at times t.
+
+        Inputs are those that come nearest to the motion, whatever their bounds.
+        """
+        system = self.system
+        x, rates = self.states(system, t)
+        here = field_derivatives(system)(t, x, system.nominal_input, system.nominal_parameters)
+        controls = system.input_index("control")
+        B = here.B[..., self._dv, :][..., controls]
+        missing = (rates - here.rate)[..., self._dv, None]
+        u = np.tile(system.nominal_input, (*np.shape(t), 1))
+        u[..., controls] += (np.linalg.pinv(B, rcond=1e-9) @ missing)[..., 0]
+        return TrajectoryPoint(x, u)
+
+    def missing(self, t: Any) -> np.ndarray:
+        """Acceleration that the motion asks for and the inputs do not give, shape (..., 6)."""
+        x, u = self(t)
+        p = self.system.nominal_parameters
+        return (self.states(self.system, t)[1] - self.system.f(t, x, u, p))[..., self._dv]
+
+    def sampled(self, spacing: float) -> Trajectory:
+        """States and inputs about every `spacing` s, from the first to the last time."""
+        t = self.position.sampled(spacing).t
+        x, u = self(t)
+        return Trajectory(self.system.state, t, x, u, inputs=self.system.inputs)
+
+    @property
+    def t(self) -> np.ndarray:
+        """Times of the knots of the position, s."""
+        return self.position.t
+
+    @property
+    def duration(self) -> float:
+        """Time from start to end, s."""
+        return self.position.duration
+
+    def _push(self, t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        place = self.position(t)
+        return place.acceleration - self._fall, place.jerk, place.snap
+
+    def _yaw(self, t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        if not isinstance(self.heading, SmoothReference):
+            still = np.zeros(np.shape(t))
+            return still + float(self.heading), still, still
+        point = self.heading(t)
+        angle = SO2.log(point.x) if self.heading.group.nq == 2 else point.x
+        return angle[..., 0], point.velocity[..., 0], point.acceleration[..., 0]
+
+    def _check(self) -> None:
+        t = np.linspace(self.position.t[0], self.position.t[-1], SAMPLES)
+        push = self._push(t)[0]
+        size, weight = np.linalg.norm(push, axis=-1), np.linalg.norm(self._fall)
+        weak = size < LEAST_PUSH * weight
+        over = push[:, 2] < (LEAST_TURN - 1) * size
+        for bad, what in ((weak, "falls freely"), (over, "pushes straight down")):
+            if bad.any():
+                raise ValueError(
+                    f"{self.system.name} {what} at {t[np.argmax(bad)]:.3g} s of the motion, where "
+                    "its push says no attitude: give the waypoints more time, or plan such a "
+                    "manoeuvre with OptimalControlProblem"
+                )
+
+
+@lru_cache(1)
+def _attitude() -> ModelFunction:
+    """Attitude, rate and its rate for a push with two derivatives and a heading with two."""
+
+    def build(*symbols: Any) -> list[Any]:
+        push, yaw = symbols[0], symbols[3]
+        b = push / ca.sqrt(ca.sumsqr(push))
+        # Half-way between no turn and the shortest turn from the vertical to b.
+        swing = ca.vertcat(-b[1], b[0], 0, 1 + b[2])
+        turn = ca.vertcat(0, 0, ca.sin(yaw / 2), ca.cos(yaw / 2))
+        q = SO3.compose(swing / ca.sqrt(ca.sumsqr(swing)), turn)
+        now = ca.vertcat(symbols[0], symbols[1], symbols[3], symbols[4])
+        onward = ca.vertcat(symbols[1], symbols[2], symbols[4], symbols[5])
+        w = SO3.tangent_matrix(q) @ ca.jtimes(q, now, onward)
+        return [q, w, ca.jtimes(w, now, onward)]
+
+    shapes = {"push": (3,), "push_1": (3,), "push_2": (3,), "yaw": (), "yaw_1": (), "yaw_2": ()}
+    return trace("flat_attitude", build, shapes, {"q": (4,), "w": (3,), "dw": (3,)})

@@ -1,0 +1,158 @@
+"""assemble: the configuration nearest to a guess that keeps constraints, or why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from ._system import ConstrainedMechanics
+
+# Gap of an assembled mechanism [m, rad]: rounding of coordinates of size one.
+CLOSED = 1e-13
+STEPS = 200
+# Damping that a failing step starts from, next to the largest curvature, and where it gives up.
+FIRST_DAMPING = 1e-4
+LARGEST_DAMPING = 1e10
+# Displacements of the guess that are tried, one after the other.
+SPREADS = (0.0, 1e-3, 0.03, 0.1, 0.3, 0.6)
+# A row keeps the mechanism open if it has this share of the largest gap.
+SHARE = 0.05
+
+
+class AssemblyError(RuntimeError):
+    """No configuration keeps the constraints.
+
+    Attributes
+    ----------
+    q : ndarray
+        The nearest one found.
+    rows : tuple of str
+        Rows that stay open there.
+    """
+
+    def __init__(self, message: str, q: np.ndarray, rows: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.q, self.rows = q, rows
+
+
+@dataclass(frozen=True, eq=False)
+class _Assembling:
+    """Steps towards ``φ = 0`` and given coordinates, shortest in the metric of M at the guess."""
+
+    mechanics: ConstrainedMechanics
+    held: dict[int, float]
+    t: float
+    p: np.ndarray
+
+    def rows(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What must vanish, its derivative, and M."""
+        x = self.mechanics.complete(q, t=self.t)
+        phi, G, M = self.mechanics.terms_of(x, self.p)
+        G = G[: len(phi)]
+        group = self.mechanics.configuration
+        E = np.asarray(group.rate_matrix(q))
+        at = list(self.held)
+        wished = q[at] - np.array([self.held[i] for i in at])
+        return np.concatenate([phi, wished]), np.vstack([G, E[at]]), M
+
+
+def assemble(
+    mechanics: ConstrainedMechanics,
+    guess: np.ndarray,
+    *,
+    held: dict[int, float] | None = None,
+    t: float = 0.0,
+    p: np.ndarray | None = None,
+) -> np.ndarray:
+    """Configuration near a guess that keeps the constraints on positions to rounding.
+
+    Damped Gauss–Newton on the group, the steps shortest in the metric of the mass matrix.
+
+    Parameters
+    ----------
+    mechanics : ConstrainedMechanics
+    guess : ndarray, shape (nq,)
+    held : dict of int to float, optional
+        Coordinates with given values, which choose the branch.
+    t : float
+        Time of driven constraints [s].
+    p : ndarray, optional
+
+    Returns
+    -------
+    ndarray, shape (nq,)
+
+    Raises
+    ------
+    AssemblyError
+        If the constraints contradict one another or the loops cannot be closed; names the rows.
+    """
+    p = mechanics.base.nominal_parameters if p is None else p
+    descent = _Assembling(mechanics, held or {}, t, p)
+    rng, first = np.random.default_rng(0), None
+    for spread in SPREADS:  # a guess with bars in line may be a saddle
+        move = spread * rng.normal(size=mechanics.configuration.dim)
+        q, is_closed = _descend(descent, mechanics.configuration.plus(guess, move))
+        if is_closed:
+            return q
+        first = q if first is None else first
+    assert first is not None
+    raise _refusal(descent, first)
+
+
+def _descend(descent: _Assembling, guess: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Nearest configuration found, and whether it is closed."""
+    group = descent.mechanics.configuration
+    q = group.normalize(guess)
+    rows, slope, M = descent.rows(q)
+    L = np.linalg.cholesky(M)
+    damping = 0.0
+    for _ in range(STEPS):
+        gap = np.abs(rows).max(initial=0.0)
+        W = scipy.linalg.solve_triangular(L, slope.T, lower=True)  # (n, m)
+        move = scipy.linalg.solve_triangular(L, _step(W, rows, damping), lower=True, trans="T")
+        tried = group.normalize(group.plus(q, move))
+        new_rows, new_slope, _ = descent.rows(tried)
+        if np.linalg.norm(new_rows) < np.linalg.norm(rows):
+            q, rows, slope, damping = tried, new_rows, new_slope, damping / 10
+            damping = 0.0 if damping < FIRST_DAMPING / 100 else damping
+        elif gap <= CLOSED:
+            return q, True
+        else:
+            damping = max(10 * damping, FIRST_DAMPING)
+            if damping > LARGEST_DAMPING or np.abs(move).max() < np.finfo(float).eps:
+                break
+    return q, bool(np.abs(rows).max(initial=0.0) <= CLOSED)
+
+
+def _refusal(descent: _Assembling, q: np.ndarray) -> AssemblyError:
+    """Say which rows stay open in the nearest configuration."""
+    mechanics, held = descent.mechanics, descent.held
+    rows = descent.rows(q)[0]
+    gap, group = np.abs(rows), mechanics.configuration
+    names = [*mechanics.constraints.row_names[: len(rows) - len(held)]]
+    names += [f"{group.coordinate_names[i]} held at {value:g}" for i, value in held.items()]
+    units = [*mechanics.constraints.units[: len(rows) - len(held)]]
+    units += [group.coordinate_units[i] for i in held]
+    open_rows = [i for i in np.argsort(-gap) if gap[i] >= SHARE * gap.max()]
+    listed = ", ".join(f"{names[i]} = {rows[i]:.3g} {units[i]}".rstrip() for i in open_rows[:6])
+    return AssemblyError(
+        f"{mechanics.base.name} cannot be assembled from this guess: the nearest configuration "
+        f"found leaves {listed}; these rows contradict one another there, or the bodies do not "
+        "reach: check lengths and frames, hold other coordinates, or start nearer",
+        q,
+        tuple(names[i] for i in open_rows),
+    )
+
+
+def _step(W: np.ndarray, rows: np.ndarray, damping: float) -> np.ndarray:
+    """Damped least squares ``−W (Wᵀ W + μ)⁻¹ r``, of the smallest norm where rows depend."""
+    U, s, Vt = np.linalg.svd(W, full_matrices=False)
+    if not len(s) or not s[0]:
+        return np.zeros(len(W))
+    mu = damping * s[0] ** 2
+    keep = s > 1e-10 * s[0]
+    gain = np.where(keep, s / np.where(keep, s**2 + mu, 1.0), 0.0)
+    return -U @ (gain * (Vt @ rows))

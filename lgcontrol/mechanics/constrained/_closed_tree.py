@@ -1,0 +1,500 @@
+"""ClosedTree: a tree of bodies whose loops are closed, assembled, judged, and made a System."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import casadi as ca
+import numpy as np
+
+from ...codegen import UnknownNameError, Value, check_shape, unknown_name
+from ...groups import Product, check_element
+from ...systems import Quantity, System, Trajectory
+from ..multibody import Multibody
+from ..multibody._spatial import Pose
+from ..multibody.compiled._compiled_tree import compiled
+from ..multibody.kinematics._frames import frame_pose
+from ..multibody.tree._joint import Axis
+from ._assembly import assemble
+from ._constraint import Constraint, Constraints
+from ._kkt import Redundancy, scaled_rows
+from ._loop import LoopJoint, wrench_on_b
+from ._system import ConstrainedMechanics, Stabilization, constrained_system, entries_of, null_space
+
+# Configurations around one that are tried for whether it is singular, and how far away they are.
+NEIGHBOURS = 3
+NEARBY = 0.05
+# Independent rows whose smallest singular value is below this share of the largest are near a
+# singular configuration.
+NEARLY = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """Mobility and ranks of the constraints in one configuration.
+
+    Attributes
+    ----------
+    mobility : int
+        Independent velocities here.
+    redundancy : Redundancy
+        Which rows may be left out, and whose multipliers are not unique.
+    usual_rank : int
+        Rank of the rows in configurations nearby.
+    gap : float
+        Largest row on positions [m, rad].
+    """
+
+    mobility: int
+    redundancy: Redundancy
+    usual_rank: int
+    gap: float
+
+    @property
+    def is_singular(self) -> bool:
+        """Whether the rows lose rank here."""
+        return self.redundancy.rank < self.usual_rank
+
+    def __str__(self) -> str:
+        found = self.redundancy
+        text = f"mobility {self.mobility}, {found.rank} independent of {len(found.rows)} rows"
+        if found.removable:
+            text += f"; removable: {', '.join(found.removable)}"
+            text += f"; multipliers not unique: {', '.join(found.dependent)}"
+        if self.is_singular:
+            text += f"; singular here: {self.usual_rank} rows are independent nearby"
+        return text
+
+
+@dataclass(frozen=True)
+class SingularPosition:
+    """Where on a motion constraints come near to a singular configuration.
+
+    Attributes
+    ----------
+    t : float
+        Time [s] where the conditioning is worst.
+    conditioning : float
+        Smallest singular value of the independent rows next to the largest one.
+    rows : tuple of str
+        Rows that are nearly dependent there.
+    """
+
+    t: float
+    conditioning: float
+    rows: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"t = {self.t:g} s: singular or nearly so, conditioning {self.conditioning:.2g}, by "
+            f"{', '.join(self.rows)}; lead the motion away from there, or drive another joint"
+        )
+
+
+class ClosedTree:
+    """A tree of bodies with constraints between its frames: loops, drives, couplings.
+
+    Does not change: `close_loop` and its like return new ones.
+
+    Parameters
+    ----------
+    tree : Multibody
+        With every loop cut at one joint.
+    start : mapping of str to float, optional
+        Coordinates by name near which the mechanism closes: where assembly starts. The others are
+        those of the identity.
+
+    Examples
+    --------
+    A four-bar linkage: two bars on the ground, and a coupler that hangs on the first.
+
+    >>> from lgcontrol.models import four_bar_tree
+    >>> linkage = four_bar_tree()
+    >>> q = linkage.assemble(where={"crank": 0.5})
+    >>> linkage.analyse(q).mobility
+    1
+    >>> linkage.system(inputs=["crank"], at=q).error_names
+    ('configuration.crank.rz', 'velocity.crank.rz')
+    """
+
+    def __init__(self, tree: Multibody, start: Mapping[str, float] | None = None) -> None:
+        self.tree = tree
+        self.start: dict[str, float] = dict(start or {})
+        self.loops: tuple[LoopJoint, ...] = ()
+        self._members: tuple[Constraint, ...] = ()
+        for name in self.start:
+            self._coordinate(name)
+
+    # Building
+
+    def close_loop(
+        self,
+        name: str,
+        frame_a: str,
+        frame_b: str,
+        joint: str = "fixed",
+        *,
+        axis: Axis = "z",
+        axis2: Axis = "y",
+        length: float | None = None,
+    ) -> ClosedTree:
+        """The same with one more joint, between two frames.
+
+        Parameters
+        ----------
+        name : str
+        frame_a, frame_b : str
+            Frames of the tree ("world", links, added frames).
+        joint, axis, axis2, length
+            See `LoopJoint`.
+
+        Returns
+        -------
+        ClosedTree
+
+        Raises
+        ------
+        KeyError
+            If a frame or kind of joint is unknown.
+        """
+        for frame in (frame_a, frame_b):
+            if frame not in self.tree.frames:
+                raise UnknownNameError(unknown_name("frame", frame, self.tree.frames))
+        if frame_a == frame_b:
+            raise ValueError(f"loop {name!r} joins {frame_a!r} to itself; give two frames")
+        loop, tree = LoopJoint(name, frame_a, frame_b, joint, axis, axis2, length), self.tree
+
+        def value(t: Value, q: Value, p: Value) -> Value:
+            rows = loop.rows(*_poses(tree, loop, q, p))
+            return ca.vertcat(*(ca.SX(entry) for _, _, entry in rows))
+
+        made = self.constrain(name, loop.row_names, value, loop.units)
+        made.loops = (*self.loops, loop)
+        return made
+
+    def constrain(
+        self,
+        name: str,
+        rows: str | Iterable[str],
+        value: Callable[..., Any],
+        units: str | Iterable[str] = "",
+        kind: Literal["position", "velocity"] = "position",
+    ) -> ClosedTree:
+        """The same with equations of your own, see `Constraint`.
+
+        Parameters
+        ----------
+        name : str
+        rows : str or iterable of str
+        value : callable
+            ``(t, q, p) → φ``, or ``(t, q, p) → A, b`` of velocities.
+        units : str or iterable of str
+        kind : {"position", "velocity"}
+
+        Returns
+        -------
+        ClosedTree
+        """
+        made = ClosedTree(self.tree, self.start)
+        made.loops = self.loops
+        made._members = (*self._members, Constraint(name, rows, value, units, kind))
+        _ = made.constraints  # refuses names that are there already
+        return made
+
+    def drive(self, joint: str, motion: Callable[[Value], Value]) -> ClosedTree:
+        """The same with a joint that follows a motion in time.
+
+        Parameters
+        ----------
+        joint : str
+            With one coordinate: "revolute", "prismatic", ….
+        motion : callable
+            ``t → coordinate`` [rad or m] on CasADi values.
+
+        Returns
+        -------
+        ClosedTree
+            With the constraint "drive_JOINT"; its multiplier is minus what the drive exerts.
+        """
+        i = self._coordinate(joint)
+        unit = self.tree.configuration.coordinate_units[i]
+        return self.constrain(f"drive_{joint}", "motion", lambda t, q, p: q[i] - motion(t), unit)
+
+    def couple(
+        self, name: str, joint: str, leader: str, ratio: float, offset: float = 0.0
+    ) -> ClosedTree:
+        """The same with a gear: ``joint = ratio · leader + offset`` [rad or m]."""
+        i, k = self._coordinate(joint), self._coordinate(leader)
+        unit = self.tree.configuration.coordinate_units[i]
+        return self.constrain(name, "ratio", lambda t, q, p: q[i] - ratio * q[k] - offset, unit)
+
+    # What it is
+
+    @cached_property
+    def constraints(self) -> Constraints:
+        """All rows, on the configuration of the tree."""
+        return Constraints(self.tree.configuration, self._members, len(self.tree.parameters))
+
+    @cached_property
+    def mechanics(self) -> ConstrainedMechanics:
+        """Equations of the tree with its constraints, without inputs."""
+        return ConstrainedMechanics(self.tree.system([]), self.constraints)
+
+    def assemble(
+        self,
+        guess: Any = None,
+        *,
+        where: Mapping[str, float] | None = None,
+        t: float = 0.0,
+        p: Any = None,
+    ) -> np.ndarray:
+        """Configuration near a guess that keeps all constraints to rounding.
+
+        Parameters
+        ----------
+        guess : array_like, shape (nq,), optional
+            The start of the mechanism if left out.
+        where : mapping of str to float, optional
+            Coordinates that are held, by the names of joints: they choose the branch.
+        t : float
+            Time of drives [s].
+        p : array_like, optional
+            Parameters of the tree.
+
+        Returns
+        -------
+        ndarray, shape (nq,)
+
+        Raises
+        ------
+        AssemblyError
+            If no loop can be closed from there; names the rows that stay open.
+        """
+        group = self.tree.configuration
+        if guess is None:
+            q = group.identity
+            q[[self._coordinate(name) for name in self.start]] = [*self.start.values()]
+        else:
+            q = check_element("guess", guess, group).copy()
+        held = {self._coordinate(name): float(value) for name, value in (where or {}).items()}
+        for i, value in held.items():
+            q[i] = value
+        values = self._parameters(p)
+        return assemble(self.mechanics, q, held=held, t=t, p=values)
+
+    def velocity(
+        self, q: Any, speeds: Mapping[str, float], *, t: float = 0.0, p: Any = None
+    ) -> np.ndarray:
+        """Velocity that keeps the constraints and has some entries given, of the least energy.
+
+        Parameters
+        ----------
+        q : array_like, shape (nq,)
+        speeds : mapping of str to float
+            Entries of the tangent vector by name [rad/s, m/s].
+        t : float
+        p : array_like, optional
+
+        Returns
+        -------
+        ndarray, shape (nv,)
+
+        Raises
+        ------
+        ValueError
+            If the speeds break the constraints; says by how much.
+        """
+        known = entries_of(self.tree.configuration)
+        for name in speeds:
+            if name not in known:
+                raise UnknownNameError(unknown_name("velocity", name, known))
+        values = self._parameters(p)
+        x = self.mechanics.complete(np.asarray(q, dtype=np.float64), t=t)
+        _, G, M = self.mechanics.terms_of(x, values)
+        nu = self.mechanics._terms_at(x, values)[2].full().ravel()
+        E = np.eye(self.tree.nv)[[known[name] for name in speeds]]
+        rows = np.vstack([G, E])
+        wanted = np.concatenate([nu, np.fromiter(speeds.values(), float)])
+        L = np.linalg.cholesky(M)
+        v = np.linalg.solve(
+            L.T, np.linalg.lstsq(np.linalg.solve(L, rows.T).T, wanted, rcond=1e-10)[0]
+        )
+        off = np.abs(rows @ v - wanted)
+        if off.max(initial=0.0) > 1e-9 * (1 + np.abs(wanted).max(initial=0.0)):
+            names = [*self.constraints.row_names, *speeds]
+            raise ValueError(
+                f"{self.tree.name}: no velocity has these speeds: {names[int(off.argmax())]} is "
+                f"off by {off.max():.3g}; give {self.analyse(q, t=t).mobility} independent ones"
+            )
+        return v
+
+    def analyse(self, q: Any, *, t: float = 0.0, p: Any = None) -> Analysis:
+        """Mobility, redundant rows, and whether a configuration is singular.
+
+        Parameters
+        ----------
+        q : array_like, shape (nq,)
+        t : float
+        p : array_like, optional
+
+        Returns
+        -------
+        Analysis
+        """
+        mechanics, values = self.mechanics, self._parameters(p)
+        x = mechanics.complete(check_element("q", q, self.tree.configuration), t=t)
+        phi, G, M = mechanics.terms_of(x, values)
+        found, usual = mechanics.redundancy(x, values), 0
+        N = null_space(G, M) / np.sqrt(np.diag(M))[:, None]
+        rng = np.random.default_rng(0)
+        for _ in range(NEIGHBOURS):
+            move = NEARBY * N @ rng.normal(size=N.shape[1])
+            group, nq = self.tree.configuration, self.tree.nq
+            beside = mechanics.complete(group.plus(x[:nq], move), t=t)
+            for _ in range(8):
+                beside = mechanics._to_position(beside, values).full().ravel()
+            usual = max(usual, mechanics.redundancy(beside, values).rank)
+        gap = float(np.abs(phi).max(initial=0.0))
+        return Analysis(self.tree.nv - found.rank, found, max(usual, found.rank), gap)
+
+    def singular_positions(self, motion: Trajectory, p: Any = None) -> list[SingularPosition]:
+        """Where a motion comes near to configurations in which rows depend that else do not.
+
+        Steps do not notice: their equations stay solvable.
+
+        Parameters
+        ----------
+        motion : Trajectory
+            Of the system of this mechanism.
+        p : array_like, optional
+
+        Returns
+        -------
+        list of SingularPosition
+            One for each passage, where it is nearest.
+        """
+        values, own = self._parameters(p), self.mechanics.state.nq
+        nq, nv = self.tree.nq, self.tree.nv
+        at = [self.mechanics.redundancy(_padded(x[: nq + nv], own, x), values) for x in motion.x]
+        usual = max(found.rank for found in at)
+        ratio = np.array(
+            [found.singular_values[usual - 1] / found.singular_values[0] for found in at]
+        )
+        found = []
+        near = (ratio < NEARLY) | _passes(ratio)
+        edges = np.flatnonzero(np.diff(np.r_[False, near, False].astype(int)))
+        for start, stop in zip(edges[::2], edges[1::2], strict=True):
+            k = start + int(ratio[start:stop].argmin())
+            x = _padded(motion.x[k][: nq + nv], own, motion.x[k])
+            rows = self._nearly_dependent(x, values, usual)
+            found.append(SingularPosition(float(motion.t[k]), float(ratio[k]), rows))
+        return found
+
+    def _nearly_dependent(self, x: np.ndarray, p: np.ndarray, usual: int) -> tuple[str, ...]:
+        _, G, M = self.mechanics.terms_of(x, p)
+        u = np.linalg.svd(scaled_rows(G, M, self.constraints.units))[0][:, usual - 1]
+        return tuple(
+            name
+            for name, share in zip(self.constraints.row_names, u, strict=True)
+            if abs(share) > 0.1
+        )
+
+    def system(
+        self,
+        inputs: Any = None,
+        *,
+        at: Any = None,
+        independent: str | Iterable[str] | None = None,
+        stabilization: Stabilization = "projection",
+        rates: tuple[float, float] = (5.0, 5.0),
+        name: str | None = None,
+        **options: Any,
+    ) -> System[Product]:
+        """System on the manifold of the constraints, see `constrained_system`.
+
+        Parameters
+        ----------
+        inputs : iterable of str, optional
+            Joints that are driven; all if left out.
+        at : array_like, shape (nq,), optional
+            Configuration at which independent coordinates are chosen or judged; assembled from the
+            identity if left out.
+        independent, stabilization, rates, name
+            See `constrained_system`.
+        **options
+            What acts on the tree, see `Multibody.system`.
+
+        Returns
+        -------
+        System
+            With a quantity "NAME_wrench" for each loop: what it exerts on its second frame, in the
+            axes of that frame, [f; m].
+        """
+        base = self.tree.system(inputs, name=name, **options)
+        at = self.assemble() if at is None else at
+        constraints = Constraints(self.tree.configuration, self._members, len(base.parameters))
+        return constrained_system(
+            base,
+            constraints,
+            at=at,
+            independent=independent,
+            stabilization=stabilization,
+            rates=rates,
+            quantities={
+                f"{loop.name}_wrench": Quantity(
+                    self._wrench(loop, constraints), ("fx", "fy", "fz", "mx", "my", "mz")
+                )
+                for loop in self.loops
+            },
+        )
+
+    def _wrench(self, loop: LoopJoint, constraints: Constraints) -> Callable[..., Any]:
+        """``(t, x, u, p, multipliers) → wrench``."""
+        own, tree, nq = constraints.rows_of(loop.name), self.tree, self.tree.nq
+        q, p = ca.SX.sym("q", nq), ca.SX.sym("p", constraints.n_parameters)
+        force = ca.SX.sym("force", own.stop - own.start)
+        wrench = ca.Function(
+            "loop_wrench",
+            [q, p, force],
+            [ca.densify(wrench_on_b(loop, *_poses(tree, loop, q, p), force))],
+        )
+        return lambda t, x, u, p, multipliers: wrench(x[:nq], p, multipliers[own])
+
+    def _coordinate(self, joint: str) -> int:
+        group = self.tree.configuration
+        single = {}
+        for name, block in group.blocks.items() if isinstance(group, Product) else ():
+            if block.nq == 1:
+                single[name] = group.coordinate_slice(name).start
+        single |= {name: i for i, name in enumerate(group.coordinate_names)}
+        if joint not in single:
+            raise UnknownNameError(unknown_name("joint with one coordinate", joint, single))
+        return single[joint]
+
+    def _parameters(self, p: Any) -> np.ndarray:
+        base = self.mechanics.base
+        return base.nominal_parameters if p is None else check_shape("p", p, (base.n_parameters,))
+
+
+def _poses(tree: Multibody, loop: LoopJoint, q: Value, p: Value) -> tuple[Pose, Pose]:
+    made = compiled(tree, p)
+    return (
+        frame_pose(made, q, made.frames[loop.frame_a]),
+        frame_pose(made, q, made.frames[loop.frame_b]),
+    )
+
+
+def _passes(ratio: np.ndarray) -> np.ndarray:
+    """Smallest samples of something that falls to zero and rises again, within a sample."""
+    padded = np.pad(ratio, 1, constant_values=np.inf)
+    before, after = padded[:-2] - ratio, padded[2:] - ratio
+    largest = np.maximum(*(np.where(np.isfinite(x), x, 0.0) for x in (before, after)))
+    return (before >= 0) & (after > 0) & (ratio < largest)
+
+
+def _padded(x: np.ndarray, size: int, whole: np.ndarray) -> np.ndarray:
+    """State of the mechanism from one that may have further blocks."""
+    return np.concatenate([x, whole[len(x) : size]])

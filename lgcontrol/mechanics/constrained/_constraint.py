@@ -1,0 +1,273 @@
+"""Constraint: equations a mechanism keeps; Constraints: all of them, with exact derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import casadi as ca
+
+from ...codegen import UnknownNameError, Value, unknown_name
+from ...groups import LieGroup
+from ...systems import check_name
+
+
+@dataclass(frozen=True, eq=False)
+class Constraint:
+    """Equations between the coordinates of a configuration, or between velocities, by name.
+
+    Parameters
+    ----------
+    name : str
+        Of a joint or of a loop: what messages and reactions are called after.
+    rows : iterable of str
+        Name of each equation, such as the axis it is about.
+    value : callable
+        On CasADi columns. For positions ``(t, q, p) → φ(t, q)``, a column that vanishes. For
+        velocities ``(t, q, p) → A, b`` with ``A(t, q) v = b(t, q)``: A has a row for each equation
+        and a column for each entry of the tangent vector, b is a column.
+    units : str or iterable of str
+        Of φ, or of ``A v``, for each row or the same for all.
+    kind : {"position", "velocity"}
+        Rows on velocities (rolling without slip) leave positions as they are: nothing projects
+        them.
+    derivatives : callable, optional
+        ``(t, q, v, p) → G, ν, γ`` in closed form, see `ConstraintTerms`; by automatic
+        differentiation along the group if left out.
+
+    Examples
+    --------
+    >>> ramp = Constraint("ramp", ["height"], lambda t, q, p: q[1] - 0.5 * q[0], "m")
+    >>> ramp.row_names
+    ('ramp.height',)
+    """
+
+    name: str
+    rows: tuple[str, ...]
+    value: Callable[..., Any]
+    units: tuple[str, ...]
+    kind: Literal["position", "velocity"] = "position"
+    derivatives: Callable[..., Any] | None = None
+
+    def __init__(
+        self,
+        name: str,
+        rows: Iterable[str],
+        value: Callable[..., Any],
+        units: str | Iterable[str] = "",
+        kind: Literal["position", "velocity"] = "position",
+        derivatives: Callable[..., Any] | None = None,
+    ) -> None:
+        check_name("constraint", name)
+        rows = (rows,) if isinstance(rows, str) else tuple(rows)
+        units = (units,) * len(rows) if isinstance(units, str) else tuple(units)
+        if not rows or len(set(rows)) != len(rows):
+            raise ValueError(f"constraint {name!r} needs different names of its rows, not {rows}")
+        if len(units) != len(rows):
+            raise ValueError(f"constraint {name!r} has {len(rows)} rows and {len(units)} units")
+        if kind not in ("position", "velocity"):
+            raise ValueError(
+                f'constraint {name!r}: kind must be "position" or "velocity", not {kind!r}'
+            )
+        made = dict(
+            name=name, rows=rows, value=value, units=units, kind=kind, derivatives=derivatives
+        )
+        for key, entry in made.items():
+            object.__setattr__(self, key, entry)
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """``name.row`` of each row."""
+        return tuple(f"{self.name}.{row}" for row in self.rows)
+
+
+class ConstraintTerms(NamedTuple):
+    """What equations of motion need of constraints at ``(t, q, v, p)``.
+
+    Attributes
+    ----------
+    phi : column (n_position)
+        Zero where the rows on positions are kept.
+    G : matrix (n_rows, nv)
+        Derivative of ``d ↦ φ(q exp d)`` at 0, and A of rows on velocities.
+    nu : column (n_rows)
+        Right-hand side of ``G v = ν``: ``−∂φ/∂t``, and b of rows on velocities.
+    gamma : column (n_rows)
+        Right-hand side of ``G v̇ = γ``.
+    """
+
+    phi: Any
+    G: Any
+    nu: Any
+    gamma: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """All constraints of a mechanism: rows on positions first, then those on velocities.
+
+    Multipliers λ have the order of the rows, and the sign of ``M v̇ + Gᵀ λ = F``: the constraints
+    act with the generalized force ``−Gᵀ λ``.
+
+    Parameters
+    ----------
+    group : LieGroup
+        Of the configuration.
+    members : iterable of Constraint
+    n_parameters : int
+        Length of p.
+
+    Examples
+    --------
+    A bead on the circle ``x² + y² = 1``.
+
+    >>> from lgcontrol.groups import Rn
+    >>> circle = Constraint("wire", ["radius"], lambda t, q, p: (ca.sumsqr(q) - 1) / 2, "m²")
+    >>> bead = Constraints(Rn(2), [circle])
+    >>> at = bead.terms(ca.DM(0), ca.DM([1, 0]), ca.DM([0, 2]), ca.DM(0, 1))
+    >>> at.G, at.gamma
+    (DM([[1, 0]]), DM(-4))
+    """
+
+    group: LieGroup
+    members: tuple[Constraint, ...]
+    n_parameters: int = 0
+
+    def __init__(
+        self, group: LieGroup, members: Iterable[Constraint], n_parameters: int = 0
+    ) -> None:
+        members = tuple(members)
+        names = [entry.name for entry in members]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"constraints need different names; twice there: {', '.join(twice)}")
+        ordered = tuple(sorted(members, key=lambda entry: entry.kind == "velocity"))
+        object.__setattr__(self, "group", group)
+        object.__setattr__(self, "members", ordered)
+        object.__setattr__(self, "n_parameters", n_parameters)
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """``name.row`` of all rows."""
+        return tuple(name for entry in self.members for name in entry.row_names)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Of all rows."""
+        return tuple(unit for entry in self.members for unit in entry.units)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return sum(len(entry.rows) for entry in self.members)
+
+    @property
+    def n_position(self) -> int:
+        """Number of rows on positions, which come first."""
+        return sum(len(entry.rows) for entry in self.members if entry.kind == "position")
+
+    def rows_of(self, name: str) -> slice:
+        """Place of a constraint among the rows.
+
+        Raises
+        ------
+        KeyError
+            If there is no such constraint.
+        """
+        start = 0
+        for entry in self.members:
+            if entry.name == name:
+                return slice(start, start + len(entry.rows))
+            start += len(entry.rows)
+        known = [entry.name for entry in self.members]
+        raise UnknownNameError(unknown_name("constraint", name, known))
+
+    def position(self, t: Value, q: Value, p: Value) -> Value:
+        """φ: what is left of the rows on positions, shape (n_position,)."""
+        return self._position(t, q, p)
+
+    def terms(self, t: Value, q: Value, v: Value, p: Value) -> ConstraintTerms:
+        """φ, G, ν, γ at a time, configuration and velocity, on CasADi columns."""
+        return ConstraintTerms(*self._terms(t, q, v, p))
+
+    @cached_property
+    def is_driven(self) -> bool:
+        """Whether the time appears in a constraint."""
+        f = self._terms
+        return any(f.sparsity_jac(f.index_in("t"), k).nnz() for k in range(f.n_out()))
+
+    @cached_property
+    def _position(self) -> ca.Function:
+        t, q, _, p = self._symbols()
+        rows = [_position_of(entry, t, q, p) for entry in self.members if _holds(entry)]
+        return ca.Function(
+            "constraints",
+            [t, q, p],
+            [ca.vertcat(ca.SX(0, 1), *rows)],
+            ["t", "q", "p"],
+            ["phi"],
+        )
+
+    @cached_property
+    def _terms(self) -> ca.Function:
+        t, q, v, p = self._symbols()
+        each = [self._of(entry, t, q, v, p) for entry in self.members]
+        phi = [row.phi for row in each]
+        stacked = [ca.vertcat(*rows) for rows in zip(*(row[1:] for row in each), strict=True)]
+        if not each:
+            stacked = [ca.SX(0, self.group.dim), ca.SX(0, 1), ca.SX(0, 1)]
+        return ca.Function(
+            "constraint_terms",
+            [t, q, v, p],
+            ca.cse([ca.vertcat(ca.SX(0, 1), *phi), *stacked]),
+            ["t", "q", "v", "p"],
+            ["phi", "G", "nu", "gamma"],
+        )
+
+    def _symbols(self) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+        group, sizes = self.group, self.n_parameters
+        return (
+            ca.SX.sym("t"),
+            ca.SX.sym("q", group.nq),
+            ca.SX.sym("v", group.dim),
+            ca.SX.sym("p", sizes),
+        )
+
+    def _of(self, entry: Constraint, t: ca.SX, q: ca.SX, v: ca.SX, p: ca.SX) -> ConstraintTerms:
+        """Terms of one constraint, by automatic differentiation where nobody knows better."""
+        n, dim = len(entry.rows), self.group.dim
+        E = self.group.rate_matrix(q)
+        phi = _position_of(entry, t, q, p) if _holds(entry) else ca.SX(0, 1)
+        if entry.derivatives is not None:
+            G, nu, gamma = (ca.SX(x) for x in entry.derivatives(t, q, v, p))
+        else:
+            if _holds(entry):
+                G, nu = ca.jacobian(phi, q) @ E, -ca.jacobian(phi, t)
+            else:
+                G, nu = (ca.SX(x) for x in entry.value(t, q, p))
+            if G.shape != (n, dim) or nu.shape != (n, 1):
+                raise ValueError(
+                    f"constraint {entry.name!r} returns A of shape {G.shape} and b of shape "
+                    f"{nu.shape}, expected ({n}, {dim}) and ({n},)"
+                )
+            rate = G @ v - nu
+            gamma = -ca.jtimes(rate, q, E @ v) - ca.jacobian(rate, t)
+        return ConstraintTerms(phi, G, nu, gamma)
+
+
+def _holds(entry: Constraint) -> bool:
+    """Whether a constraint is on positions."""
+    return entry.kind == "position"
+
+
+def _position_of(entry: Constraint, t: ca.SX, q: ca.SX, p: ca.SX) -> ca.SX:
+    phi: Any = entry.value(t, q, p)
+    phi = ca.SX(ca.vertcat(*phi) if isinstance(phi, list | tuple) else phi)
+    if phi.shape != (len(entry.rows), 1):
+        raise ValueError(
+            f"constraint {entry.name!r} returns a value of shape {phi.shape}, expected a column of "
+            f"its {len(entry.rows)} rows: {', '.join(entry.rows)}"
+        )
+    return phi

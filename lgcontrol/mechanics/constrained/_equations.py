@@ -1,0 +1,341 @@
+"""Equations of motion of bodies in absolute coordinates, in any formulation, on CasADi columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ...codegen import Value, solve_symmetric
+from ...groups import Product, Rn
+from ...systems import Input, Parameter
+from .._coefficients import Coefficient, Coefficients
+from .._inertia import SpatialInertia
+from .._surroundings import Surroundings
+from ._basic import Frames
+from ._constraint import Constraint, Constraints
+from ._formulations import Formulation
+from ._joints import MechanismJoint
+from ._motors import Motor
+
+NORM = "norm"
+"""Row of the constraint that keeps the coordinates of a body those of a pose."""
+
+# Moments below this share of the largest count as none.
+NO_MOMENT = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class MechanismEquations:
+    """``M v̇ + Gᵀ λ = F`` of bodies and joints, with everything a formulation decides.
+
+    Coordinates q and velocities v are those of all bodies, one below the other. With
+    ``[ṙ; ω] = T(q) v`` of a body, Newton's and Euler's equations in ``[r̈; ω̇]`` turn into
+    ``M = Tᵀ diag(m, J) T`` and ``F = Tᵀ (W − [0; ω × J ω] − diag(m, J) Ṫ v)``.
+
+    Parameters
+    ----------
+    formulation : Formulation
+    inertias : mapping of str to SpatialInertia
+        Of the bodies, by name, about their centres of mass, where their frames sit.
+    joints : sequence of MechanismJoint
+    motors : sequence of Motor
+    surroundings : Surroundings
+        Forces on the bodies.
+    symbolic : sequence of str
+        Coefficients that stay symbolic.
+    """
+
+    formulation: Formulation
+    inertias: Mapping[str, SpatialInertia]
+    joints: Sequence[MechanismJoint]
+    motors: Sequence[Motor]
+    surroundings: Surroundings
+    symbolic: Sequence[str] = ()
+
+    @cached_property
+    def configuration(self) -> Product:
+        """Group of q: a block for each body."""
+        return Product(**dict.fromkeys(self.inertias, self.formulation.group))
+
+    @cached_property
+    def velocity(self) -> Rn:
+        """Velocities v, named after the tangent of the configuration."""
+        group = self.configuration
+        units = tuple(f"{unit}/s" if unit else "1/s" for unit in group.tangent_units)
+        return Rn(group.dim, group.tangent_names, units)
+
+    @cached_property
+    def coefficients(self) -> Coefficients:
+        """Masses, inertias and numbers of the forces."""
+        named: dict[str, Coefficient] = {}
+        for body, inertia in self.inertias.items():
+            named[f"{body}.mass"] = Coefficient(np.array(inertia.mass), "kg", lower=0.0)
+            named[f"{body}.inertia"] = Coefficient(inertia.inertia, "kg m²", True, lower=0.0)
+        return Coefficients(named | self.surroundings.coefficients, self.symbolic)
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What stays symbolic."""
+        return self.coefficients.parameters
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """Those of the motors, then those of the forces."""
+        return (*(motor.input for motor in self.motors), *self.surroundings.inputs)
+
+    @cached_property
+    def constraints(self) -> Constraints:
+        """Equations of the joints, and those of the coordinates, as ``BODY`` with a row "norm"."""
+        members = [_constraint_of(self, joint) for joint in self.joints]
+        norm = self.formulation.norm
+        if norm is not None:
+            nq = self.formulation.group.nq
+            for k, body in enumerate(self.inertias):
+                own = slice(k * nq, (k + 1) * nq)
+                members.append(Constraint(body, [NORM], lambda t, q, p, own=own: norm(q[own])))
+        return Constraints(self.configuration, members, len(self.parameters))
+
+    def frames(self, q: Value) -> dict[str, tuple[Any, Any]]:
+        """Position and rotation of every body."""
+        nq = self.formulation.group.nq
+        return {
+            body: self.formulation.pose(q[k * nq : (k + 1) * nq])
+            for k, body in enumerate(self.inertias)
+        }
+
+    def rates(self, q: Value, v: Value) -> dict[str, Any]:
+        """``[ṙ; ω]`` of every body."""
+        nq, n = self.formulation.group.nq, self.formulation.group.dim
+        return {
+            body: self.formulation.rates(q[k * nq : (k + 1) * nq], v[k * n : (k + 1) * n])
+            for k, body in enumerate(self.inertias)
+        }
+
+    def mass_matrix(self, q: Value, p: Value) -> Value:
+        """M, block-diagonal."""
+        c = self.coefficients.bind(p)
+        T = self._rate_maps(q)
+        blocks = [T[body].T @ self._inertia(body, c) @ T[body] for body in self.inertias]
+        return ca.sparsify(ca.diagcat(*blocks))
+
+    @cached_property
+    def _stiffening(self) -> Constraints | None:
+        """Rows that a singular M is made regular with, None where it is regular.
+
+        Those of the coordinates, and of joints that do not depend on the time where a body has no
+        moment of inertia about some axis.
+        """
+        lacks = any(
+            not inertia.mass > 0 or _lacks_moment(inertia.inertia)
+            for inertia in self.inertias.values()
+        )
+        every = self.constraints
+        chosen = [
+            entry
+            for entry in every.members
+            if entry.rows == (NORM,) or (lacks and not self._is_driven(entry))
+        ]
+        return Constraints(every.group, chosen, every.n_parameters) if chosen else None
+
+    def _is_driven(self, entry: Constraint) -> bool:
+        return Constraints(self.configuration, [entry], len(self.parameters)).is_driven
+
+    def regular(self, t: Value, q: Value, v: Value, u: Value, p: Value) -> tuple[Value, Value]:
+        """M and F with ``c Gᵀ G`` and ``c Gᵀ γ`` of rows that make M regular, where it is not.
+
+        Motions that keep ``G v̇ = γ`` have the same accelerations and multipliers with both.
+        """
+        M, F = self.mass_matrix(q, p), self.force(t, q, v, u, p)
+        rows = self._stiffening
+        if rows is None:
+            return M, F
+        at = rows.terms(0.0, q, v, p)
+        c = ca.trace(M) / M.shape[0]
+        return ca.sparsify(M + c * at.G.T @ at.G), F + c * at.G.T @ at.gamma
+
+    def force(self, t: Value, q: Value, v: Value, u: Value, p: Value) -> Value:
+        """F: everything but ``M v̇`` and the constraints."""
+        c = self.coefficients.bind(p)
+        T, bent, rows = self._rate_maps(q), self._bent(q, v), []
+        for body, rate in self.rates(q, v).items():
+            w = rate[3:]
+            gyroscopic = ca.vertcat(ca.DM(3, 1), ca.cross(w, c[f"{body}.inertia"] @ w))
+            rows.append(T[body].T @ (self._inertia(body, c) @ bent[body] + gyroscopic))
+        return self.action(t, q, v, u, p) - ca.vertcat(*rows)
+
+    def action(self, t: Value, q: Value, v: Value, u: Value, p: Value) -> Value:
+        """Generalized force of all that acts, without what comes of inertia and velocity alone."""
+        c, own = self.coefficients.bind(p), u[len(self.motors) :]
+        frames, rates, T = self.frames(q), self.rates(q, v), self._rate_maps(q)
+        motors = self._motor_wrenches(frames, u[: len(self.motors)])
+        rows = []
+        for body, (r, A) in frames.items():
+            twist = ca.vertcat(A.T @ rates[body][:3], rates[body][3:])
+            inertia = (c[f"{body}.mass"], ca.DM(3, 1))
+            motion = self.surroundings.motion((A, r), twist, inertia, own, c)
+            W = self.surroundings.wrench(body, motion, own, c)
+            total = ca.vertcat(A @ W[:3], W[3:]) + motors.get(body, ca.DM(6, 1))
+            rows.append(T[body].T @ total)
+        return ca.vertcat(*rows)
+
+    def kinetic_energy(self, q: Value, v: Value, p: Value) -> Value:
+        """``Σ (m |ṙ|² + ωᵀ J ω)/2`` [J]."""
+        c = self.coefficients.bind(p)
+        total: Any = 0
+        for body, rate in self.rates(q, v).items():
+            total += ca.dot(rate, self._inertia(body, c) @ rate) / 2
+        return total
+
+    def potential_energy(self, q: Value, p: Value) -> Value:
+        """Of the forces that have one [J]."""
+        c, frames = self.coefficients.bind(p), self.frames(q)
+        total: Any = 0
+        none = ca.DM(len(self.surroundings.inputs), 1)
+        for body, (r, A) in frames.items():
+            motion = self.surroundings.motion(
+                (A, r), ca.DM(6, 1), (c[f"{body}.mass"], ca.DM(3, 1)), none, c
+            )
+            energies = self.surroundings.potential_energies(body, motion, c)
+            for energy in energies.values():
+                total += 0 if energy is None else energy
+        return total
+
+    def reactions(self, t: Value, q: Value, multipliers: Value) -> dict[str, dict[str, Any]]:
+        """Wrenches of every joint on its bodies, ``[f; m]``: f [N] in world, m [N m] in body axes.
+
+        The moment is about the centre of mass. By joint, then by body: ``−Gᵀ λ`` of its rows alone.
+        """
+        found: dict[str, dict[str, Any]] = {}
+        for joint in self.joints:
+            rows = self.constraints.rows_of(joint.name)
+            found[joint.name] = joint_wrenches(joint, t, self.frames(q), multipliers[rows])
+        return found
+
+    def _inertia(self, body: str, c: Mapping[str, Value]) -> Value:
+        return ca.sparsify(ca.diagcat(c[f"{body}.mass"] * ca.DM.eye(3), c[f"{body}.inertia"]))
+
+    def _rate_maps(self, q: Value) -> dict[str, Any]:
+        """T of every body."""
+        nq, group = self.formulation.group.nq, self.formulation.group
+        x, v = ca.SX.sym("x", nq), ca.SX.sym("v", group.dim)
+        T = ca.jacobian(self.formulation.rates(x, v), v)
+        made = ca.Function("rate_map", [x], [T])
+        return {body: made(q[k * nq : (k + 1) * nq]) for k, body in enumerate(self.inertias)}
+
+    def _bent(self, q: Value, v: Value) -> dict[str, Any]:
+        """``Ṫ v`` of every body."""
+        group = self.formulation.group
+        nq, n = group.nq, group.dim
+        x, w = ca.SX.sym("x", nq), ca.SX.sym("v", n)
+        rates = self.formulation.rates(x, w)
+        bent = ca.jtimes(rates, x, group.rate_matrix(x) @ w)
+        made = ca.Function("bent_rates", [x, w], [ca.sparsify(ca.simplify(bent))])
+        return {
+            body: made(q[k * nq : (k + 1) * nq], v[k * n : (k + 1) * n])
+            for k, body in enumerate(self.inertias)
+        }
+
+    def _motor_wrenches(self, frames: Frames, u: Value) -> dict[str, Any]:
+        total: dict[str, Any] = {}
+        for k, motor in enumerate(self.motors):
+            for body, (force, torque) in motor.wrenches(frames).items():
+                total[body] = total.get(body, 0) + u[k] * ca.vertcat(force, torque)
+        return total
+
+
+def joint_wrenches(joint: MechanismJoint, t: Value, frames: Frames, multipliers: Value) -> Any:
+    """Wrenches of a joint on its bodies for multipliers of its rows; see `reactions`."""
+    names = [body for body in joint.bodies if body in frames]
+    r = {body: ca.SX.sym("r", 3) for body in names}
+    A = {body: ca.SX.sym("A", 3, 3) for body in names}
+    s = ca.SX.sym("t")
+    phi = ca.vertcat(*(row.value(s, {b: (r[b], A[b]) for b in names}) for row in joint.rows))
+    lam = ca.SX.sym("lambda", phi.shape[0])
+    power = ca.dot(phi, lam)
+    results = []
+    for body in names:
+        slope = ca.reshape(ca.gradient(power, ca.vec(A[body])), 3, 3)
+        # δA = A θ̃ and δφ = slope : δA, hence the moment is the axial part of Aᵀ slope.
+        K = A[body].T @ slope
+        moment = ca.vertcat(K[2, 1] - K[1, 2], K[0, 2] - K[2, 0], K[1, 0] - K[0, 1])
+        results.append(-ca.vertcat(ca.gradient(power, r[body]), moment))
+    arguments = [s, lam, *(r[b] for b in names), *(A[b] for b in names)]
+    made = ca.Function("joint_wrenches", arguments, results)
+    values = made.call(
+        [t, multipliers, *(frames[b][0] for b in names), *(frames[b][1] for b in names)]
+    )
+    return dict(zip(names, values, strict=True))
+
+
+def _lacks_moment(J: np.ndarray) -> bool:
+    moments = np.linalg.eigvalsh(J)
+    return bool(moments[0] <= NO_MOMENT * moments[-1])
+
+
+@dataclass(frozen=True, eq=False)
+class FreeBodies:
+    """The bodies without their joints, as `lgcontrol.mechanics._mechanical.Equations`."""
+
+    equations: MechanismEquations
+
+    @property
+    def state(self) -> Product:
+        """Configuration and velocity."""
+        return Product(configuration=self.equations.configuration, velocity=self.equations.velocity)
+
+    def _split(self, x: Value) -> tuple[Value, Value]:
+        nq = self.equations.configuration.nq
+        return x[:nq], x[nq:]
+
+    def mass_matrix(self, x: Value, p: Value) -> Value:
+        """M, regular."""
+        q, v = self._split(x)
+        u = ca.DM(len(self.equations.inputs), 1)
+        return self.equations.regular(0.0, q, v, u, p)[0]
+
+    inertia = mass_matrix
+
+    def force(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """F."""
+        return self.equations.regular(t, *self._split(x), u, p)[1]
+
+    def action(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """Generalized force of all that acts."""
+        return self.equations.action(t, *self._split(x), u, p)
+
+    def field(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """``v, M⁻¹ F``."""
+        q, v = self._split(x)
+        M, F = self.equations.regular(t, q, v, u, p)
+        return ca.vertcat(v, solve_symmetric(M, F))
+
+    def balance_derivatives(
+        self, t: Value, x: Value, a: Value, u: Value, p: Value
+    ) -> tuple[Value, Value]:
+        """Of ``F − M a``, by automatic differentiation."""
+        y, b = ca.SX.sym("x", x.shape[0]), ca.SX.sym("a", a.shape[0])
+        w, s = ca.SX.sym("u", u.shape[0]), ca.SX.sym("t")
+        c = ca.SX.sym("p", p.shape[0])
+        M, F = self.equations.regular(s, *self._split(y), w, c)
+        balance = F - M @ b
+        slopes = [ca.jacobian(balance, y) @ self.state.rate_matrix(y), ca.jacobian(balance, w)]
+        made = ca.Function("balance_slopes", [s, y, b, w, c], slopes)
+        return tuple(made.call([t, x, a, u, p]))  # type: ignore[return-value]
+
+    def input_map(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """``∂F/∂u``."""
+        return self.balance_derivatives(t, x, ca.DM(self.equations.velocity.dim, 1), u, p)[1]
+
+
+def _constraint_of(equations: MechanismEquations, joint: MechanismJoint) -> Constraint:
+    def value(t: Value, q: Value, p: Value) -> Value:
+        frames = equations.frames(q)
+        return ca.vertcat(*(row.value(t, frames) for row in joint.rows))
+
+    names, units = [row.row for row in joint.rows], [row.unit for row in joint.rows]
+    return Constraint(joint.name, names, value, units)

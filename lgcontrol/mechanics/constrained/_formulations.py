@@ -1,0 +1,187 @@
+"""Formulations: how position and attitude of a body become coordinates and velocities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import scipy
+
+from ...codegen import UnknownNameError, Value, unknown_name
+from ...groups import SE3, SO3, LieGroup, Product, Rn, Translation
+from ._attitudes import euler_angles
+
+
+@dataclass(frozen=True, eq=False)
+class Formulation:
+    """Coordinates x and velocities v of one body, of which ``(r, A)`` and ``(ṙ, ω)`` follow.
+
+    r is the centre of mass in the world [m], A the rotation from body to world, ṙ in world axes,
+    ω in body axes.
+
+    Parameters
+    ----------
+    name : str
+        The word that chooses it.
+    group : LieGroup
+        Of the coordinates.
+    pose : callable
+        ``x → r, A`` on CasADi columns.
+    rates : callable
+        ``(x, v) → [ṙ; ω]``, linear in v, on CasADi columns.
+    coordinates : callable
+        ``(r, quaternion) → x`` of arrays, quaternions as in SO3.
+    velocity : callable
+        ``(x, [ṙ; ω]) → v`` of arrays.
+    norm : callable or None
+        ``x → φ`` that vanishes where the coordinates are those of a pose.
+    regularity : callable or None
+        ``x → c``, zero where the coordinates are singular.
+    """
+
+    name: str
+    group: LieGroup
+    pose: Callable[[Value], tuple[Any, Any]]
+    rates: Callable[[Value, Value], Any]
+    coordinates: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    velocity: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    norm: Callable[[Value], Any] | None = None
+    regularity: Callable[[Value], Any] | None = None
+
+
+POSITION = Translation("xyz")
+
+
+def _pose_of_quaternion(x: Value) -> tuple[Any, Any]:
+    return x[:3], SO3.matrix(x[3:7])
+
+
+def _joined(r: np.ndarray, quaternion: np.ndarray) -> np.ndarray:
+    return np.concatenate([r, quaternion])
+
+
+def euler_parameter_rotation(e: Value) -> Any:
+    """A of Euler parameters [e0, e1, e2, e3], as in the paper: quadratic also off the sphere."""
+    e0, e1, e2, e3 = ca.vertsplit(e)
+    return 2 * ca.vertcat(
+        ca.horzcat(e0 * e0 + e1 * e1 - 0.5, e1 * e2 - e0 * e3, e1 * e3 + e0 * e2),
+        ca.horzcat(e1 * e2 + e0 * e3, e0 * e0 + e2 * e2 - 0.5, e2 * e3 - e0 * e1),
+        ca.horzcat(e1 * e3 - e0 * e2, e2 * e3 + e0 * e1, e0 * e0 + e3 * e3 - 0.5),
+    )
+
+
+def _half_rate(e: Any, stack: Any) -> Any:
+    """``ω = 2 G ė`` in body axes, shape (3, 4): eq. 39c."""
+    return stack(
+        [[-e[1], e[0], e[3], -e[2]], [-e[2], -e[3], e[0], e[1]], [-e[3], e[2], -e[1], e[0]]]
+    )
+
+
+def _columns(rows: list[list[Any]]) -> Any:
+    return ca.vertcat(*(ca.horzcat(*row) for row in rows))
+
+
+def _euler_angle_rotation(angles: Value) -> Any:
+    phi, theta, psi = ca.vertsplit(angles)
+
+    def about_z(a: Value) -> Any:
+        return _columns([[ca.cos(a), -ca.sin(a), 0], [ca.sin(a), ca.cos(a), 0], [0, 0, 1]])
+
+    tilt = _columns(
+        [[1, 0, 0], [0, ca.cos(theta), -ca.sin(theta)], [0, ca.sin(theta), ca.cos(theta)]]
+    )
+    return about_z(phi) @ tilt @ about_z(psi)
+
+
+def _angle_rates(angles: Any, module: Any) -> list[list[Any]]:
+    """``ω = B ε̇`` in body axes: eq. 43b."""
+    theta, psi = angles[1], angles[2]
+    return [
+        [module.sin(psi) * module.sin(theta), module.cos(psi), 0.0],
+        [module.cos(psi) * module.sin(theta), -module.sin(psi), 0.0],
+        [module.cos(theta), 0.0, 1.0],
+    ]
+
+
+def _to_euler_angles(r: np.ndarray, quaternion: np.ndarray) -> np.ndarray:
+    return _joined(r, euler_angles(scipy.spatial.transform.Rotation.from_quat(quaternion)))
+
+
+def _parameter_velocity(x: np.ndarray, rates: np.ndarray) -> np.ndarray:
+    return _joined(rates[:3], _half_rate(x[3:], np.array).T @ rates[3:] / 2)
+
+
+def _angle_velocity(x: np.ndarray, rates: np.ndarray) -> np.ndarray:
+    B = np.array(_angle_rates(x[3:], np))
+    return _joined(rates[:3], np.linalg.lstsq(B, rates[3:], rcond=None)[0])
+
+
+def _screw_velocity(x: np.ndarray, rates: np.ndarray) -> np.ndarray:
+    return _joined(SO3.matrix(x[3:]).T @ rates[:3], rates[3:])
+
+
+LENGTHS, ANGLES = ("m",) * 3, ("rad",) * 3
+SPLIT = Product(position=POSITION, attitude=SO3)
+
+FORMULATIONS: dict[str, Formulation] = {
+    entry.name: entry
+    for entry in (
+        Formulation(
+            "SO3xR3",
+            SPLIT,
+            _pose_of_quaternion,
+            lambda x, v: v,
+            _joined,
+            lambda x, rates: rates,
+        ),
+        Formulation(
+            "SE3",
+            SE3,
+            _pose_of_quaternion,
+            lambda x, v: ca.vertcat(SO3.matrix(x[3:7]) @ v[:3], v[3:]),
+            _joined,
+            _screw_velocity,
+        ),
+        Formulation(
+            "rp",
+            Rn(7, ("x", "y", "z", "e0", "e1", "e2", "e3"), (*LENGTHS, "", "", "", "")),
+            lambda x: (x[:3], euler_parameter_rotation(x[3:])),
+            lambda x, v: ca.vertcat(v[:3], 2 * _half_rate(x[3:], _columns) @ v[3:]),
+            lambda r, quaternion: _joined(r, np.roll(quaternion, 1)),
+            _parameter_velocity,
+            norm=lambda x: (ca.sumsqr(x[3:]) - 1) / 2,
+        ),
+        Formulation(
+            "re",
+            Rn(6, ("x", "y", "z", "phi", "theta", "psi"), (*LENGTHS, *ANGLES)),
+            lambda x: (x[:3], _euler_angle_rotation(x[3:])),
+            lambda x, v: ca.vertcat(v[:3], _columns(_angle_rates(x[3:], ca)) @ v[3:]),
+            _to_euler_angles,
+            _angle_velocity,
+            regularity=lambda x: ca.sin(x[4]),
+        ),
+    )
+}
+"""What a System of a mechanism may be written in, by name.
+
+"SO3xR3" is (SO(3) × R³)ⁿ with velocities ``[ṙ in world axes; ω in body axes]``, which in the
+stepping of the paper is called rA; "SE3" is SE(3)ⁿ with body twists; "rp" Euler parameters and "re"
+Euler angles z-x-z.
+"""
+
+
+def formulation(name: str) -> Formulation:
+    """Formulation of a name; "rA" is another one of "SO3xR3".
+
+    Raises
+    ------
+    ValueError
+        If there is none of that name; the message lists those there are.
+    """
+    known = {**FORMULATIONS, "rA": FORMULATIONS["SO3xR3"]}
+    if name not in known:
+        raise UnknownNameError(unknown_name("formulation", name, known))
+    return known[name]

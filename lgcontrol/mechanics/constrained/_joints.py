@@ -1,0 +1,374 @@
+"""Joints: named lists of basic constraints between two markers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import gcd
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ...codegen import Value, check_shape
+from ...systems import check_name
+from .._fields import read_only, unit_vector
+from ._basic import (
+    CD,
+    DP1,
+    DP2,
+    GROUND,
+    BasicConstraint,
+    Connection,
+    D,
+    Direction,
+    Drive,
+    Frames,
+    FreeConstraint,
+    frame_of,
+)
+
+AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+
+
+@dataclass(frozen=True, eq=False)
+class Marker:
+    """A frame on a body, where a joint attaches: a point and three axes, z first.
+
+    Parameters
+    ----------
+    body : str
+        Name of a body, or "ground".
+    point : array_like, shape (3,)
+        Origin [m] in the body frame.
+    z : array_like, shape (3,)
+        Axis of the joint, in body axes.
+    x : array_like of shape (3,), optional
+        Second axis; the part along z does not count. If left out, some direction across z.
+
+    Examples
+    --------
+    >>> Marker("crank", [0, 0.08, 0], z=[2, 0, 0]).axes.round(12)
+    array([[0., 0., 1.],
+           [1., 0., 0.],
+           [0., 1., 0.]])
+    """
+
+    body: str
+    point: Any = (0.0, 0.0, 0.0)
+    z: Any = (0.0, 0.0, 1.0)
+    x: Any = None
+
+    def __post_init__(self) -> None:
+        check_name("body", self.body)
+        where = f"marker on {self.body!r}"
+        point = check_shape(f"{where}: point", self.point, (3,))
+        z = unit_vector(f"{where}: z", self.z)
+        given = np.roll(np.eye(3)[np.argmax(np.abs(z))], 1) if self.x is None else self.x
+        across = check_shape(f"{where}: x", given, (3,))
+        across = across - z * (z @ across)
+        if np.linalg.norm(across) <= 1e-9 * np.linalg.norm(given):
+            raise ValueError(f"{where}: x is along z, expected a direction across it")
+        for field, value in (("point", point), ("z", z), ("x", unit_vector(where, across))):
+            object.__setattr__(self, field, read_only(value))
+
+    @property
+    def y(self) -> np.ndarray:
+        """Third axis, ``z × x``."""
+        return np.cross(self.z, self.x)
+
+    @property
+    def axes(self) -> np.ndarray:
+        """x, y, z as columns, shape (3, 3)."""
+        return np.column_stack([self.x, self.y, self.z])
+
+
+@dataclass(frozen=True, eq=False)
+class MechanismJoint:
+    """A named list of equations between bodies.
+
+    Parameters
+    ----------
+    name : str
+        What messages, multipliers and reactions are called after.
+    rows : iterable of BasicConstraint or FreeConstraint
+        Equations with different names.
+    point : tuple of (str, array_like), optional
+        Body and point [m] in its axes where the reaction of the joint is reported; the origin of
+        its last body if left out.
+
+    Examples
+    --------
+    >>> hinge = revolute("hinge", Marker("ground"), Marker("door", [0, 0.4, 0]))
+    >>> [row.row for row in hinge.rows]
+    ['x', 'y', 'z', 'x_z', 'y_z']
+    """
+
+    name: str
+    rows: tuple[BasicConstraint | FreeConstraint, ...]
+    point: tuple[str, Any] | None = None
+
+    def __init__(
+        self,
+        name: str,
+        rows: Iterable[BasicConstraint | FreeConstraint],
+        point: tuple[str, Any] | None = None,
+    ) -> None:
+        check_name("joint", name)
+        if not name.isidentifier():
+            raise ValueError(f"joint {name!r}: the name must be of letters, digits and underscores")
+        own = tuple(rows)
+        if not own:
+            raise ValueError(f"joint {name!r} has no equations")
+        names = [row.row for row in own]
+        twice = sorted({row for row in names if names.count(row) > 1})
+        if twice:
+            raise ValueError(f"joint {name!r}: two equations are called {', '.join(twice)}")
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "rows", own)
+        object.__setattr__(self, "point", point)
+        if not set(self.bodies) - {GROUND}:
+            raise ValueError(f"joint {name!r} ties the ground to itself, no body")
+
+    @property
+    def bodies(self) -> tuple[str, ...]:
+        """Names of the bodies that it ties, the ground among them."""
+        return tuple(dict.fromkeys(body for row in self.rows for body in row.bodies))
+
+
+def spherical(name: str, i: Marker, j: Marker) -> MechanismJoint:
+    """Both points coincide: CD along x, y and z of the world.
+
+    Parameters
+    ----------
+    name : str
+    i, j : Marker
+        Their axes do not matter.
+    """
+    return _joint(name, _same_point(i, j), j)
+
+
+def universal(name: str, i: Marker, j: Marker) -> MechanismJoint:
+    """Both points coincide, and the z axes stay perpendicular: those of the cross.
+
+    Parameters
+    ----------
+    name : str
+    i, j : Marker
+    """
+    cross = DP1("z_z", i.body, i.z, j.body, j.z)
+    return _joint(name, [*_same_point(i, j), cross], j)
+
+
+def revolute(name: str, i: Marker, j: Marker) -> MechanismJoint:
+    """Both points and z axes coincide.
+
+    Parameters
+    ----------
+    name : str
+    i, j : Marker
+    """
+    return _joint(name, [*_same_point(i, j), *_parallel(i, j)], j)
+
+
+def cylindrical(name: str, i: Marker, j: Marker) -> MechanismJoint:
+    """The z axes are one line: turning and sliding are free.
+
+    Parameters
+    ----------
+    name : str
+    i, j : Marker
+    """
+    return _joint(name, [*_parallel(i, j), *_on_line(i, j)], j)
+
+
+def translational(name: str, i: Marker, j: Marker) -> MechanismJoint:
+    """The z axes are one line, and the x axes are parallel: sliding is free.
+
+    Parameters
+    ----------
+    name : str
+    i, j : Marker
+    """
+    return _joint(name, [*_parallel(i, j), *_on_line(i, j), _no_turn(i, j)], j)
+
+
+def fixed(name: str, i: Marker, j: Marker) -> MechanismJoint:
+    """Both markers coincide.
+
+    Parameters
+    ----------
+    name : str
+    i, j : Marker
+    """
+    return _joint(name, [*_same_point(i, j), *_parallel(i, j), _no_turn(i, j)], j)
+
+
+def planar(name: str, i: Marker, j: Marker) -> MechanismJoint:
+    """The point of j stays in the x-y plane of i, and the z axes are parallel.
+
+    Parameters
+    ----------
+    name : str
+    i, j : Marker
+    """
+    height = DP2("height", i.body, i.z, i.point, j.body, j.point)
+    return _joint(name, [*_parallel(i, j), height], j)
+
+
+def distance(name: str, i: Marker, j: Marker, length: Drive) -> MechanismJoint:
+    """Both points keep a distance, as by a rod without mass with ball ends.
+
+    Parameters
+    ----------
+    name : str
+    i, j : Marker
+        Their axes do not matter.
+    length : float or callable of t
+        In m, not zero.
+    """
+    squared: Any = (lambda t: length(t) ** 2) if callable(length) else float(length) ** 2
+    return _joint(name, [D("length", i.body, i.point, j.body, j.point, squared)], j)
+
+
+def screw(name: str, i: Marker, j: Marker, pitch: float) -> MechanismJoint:
+    """The z axes are one line, and j advances along it by the pitch with every radian.
+
+    Both markers coincide at the start of the thread, or a whole number of turns away from it: the
+    equation ``pitch · sin(s/pitch − θ)`` is smooth, regular and knows no jump of the angle.
+
+    Parameters
+    ----------
+    name : str
+    i, j : Marker
+    pitch : float
+        In m/rad, not zero; negative for a left-hand thread.
+    """
+    h = float(pitch)
+    if not (np.isfinite(h) and h):
+        raise ValueError(
+            f"joint {name!r}: the pitch must be a finite number of m/rad other than 0, got {pitch}"
+        )
+
+    def thread(t: Value, frames: Frames) -> Value:
+        cos, sin = _turn(i, j, frames)
+        along = Direction(i.body, i.z).world(t, frames)
+        between = Connection(i.body, i.point, j.body, j.point).world(t, frames)
+        s = ca.dot(along, between) / h
+        return h * (ca.sin(s) * cos - ca.cos(s) * sin)
+
+    rows = [*_parallel(i, j), *_on_line(i, j), FreeConstraint("thread", _two(i, j), thread, "m")]
+    return _joint(name, rows, j)
+
+
+def gear(
+    name: str,
+    first: tuple[Marker, Marker],
+    second: tuple[Marker, Marker],
+    teeth: tuple[int, int],
+) -> MechanismJoint:
+    """``n₁ θ₁ = n₂ θ₂`` of the angles at two axes, for whole numbers of teeth.
+
+    An angle counts from the first marker of a pair to its second one, about z. All x axes meet at
+    the start, or whole teeth away. Whole numbers make ``sin(n₁ θ₁ − n₂ θ₂)`` smooth: no jump of
+    the angles is in it, however often they turn. The axes themselves are joints of their own.
+
+    Parameters
+    ----------
+    name : str
+    first, second : tuple of Marker
+        Markers of the axes, with a common z each; turn a z around for wheels that turn oppositely.
+    teeth : tuple of int
+        n₁, n₂, not zero; negative for the opposite sense.
+    """
+    if any(int(n) != n or n == 0 for n in teeth):
+        raise ValueError(
+            f"joint {name!r}: numbers of teeth must be whole and not zero, got {tuple(teeth)}"
+        )
+    common = gcd(int(teeth[0]), int(teeth[1]))
+    n1, n2 = (int(n) // common for n in teeth)
+    bodies = tuple(dict.fromkeys(marker.body for pair in (first, second) for marker in pair))
+
+    def mesh(t: Value, frames: Frames) -> Value:
+        (c1, s1), (c2, s2) = _turn(*first, frames), _turn(*second, frames)
+        return ca.sin(n1 * ca.atan2(s1, c1) - n2 * ca.atan2(s2, c2)) / max(abs(n1), abs(n2))
+
+    return _joint(name, [FreeConstraint("mesh", bodies, mesh)], second[1])
+
+
+def angle_drive(
+    name: str, i: Marker, j: Marker, angle: Callable[[Any], Any] | float
+) -> MechanismJoint:
+    """The angle about z from x of i to x of j is f(t): regular in every position.
+
+    ``x_i · (sin f x_j + cos f y_j) = sin(f − θ)`` has the slope −1 at its root, whatever the
+    angle; a DP1 between two fixed directions, as drivers are written in the paper, is singular
+    twice in a turn. The axis itself is a joint of its own.
+
+    Parameters
+    ----------
+    name : str
+    i, j : Marker
+        With a common z.
+    angle : callable of t, or float
+        In rad.
+    """
+    x, y = ca.DM(j.x), ca.DM(j.y)
+
+    def turned(t: Value) -> Value:
+        f = angle(t) if callable(angle) else angle
+        return ca.sin(f) * x + ca.cos(f) * y
+
+    return _joint(name, [DP1("angle", i.body, i.x, j.body, turned)], j)
+
+
+def position_drive(name: str, i: Marker, j: Marker, position: Drive) -> MechanismJoint:
+    """The point of j is at f(t) along z of i, measured from the point of i.
+
+    Parameters
+    ----------
+    name : str
+    i, j : Marker
+    position : callable of t, or float
+        In m.
+    """
+    return _joint(name, [DP2("position", i.body, i.z, i.point, j.body, j.point, position)], j)
+
+
+def _joint(name: str, rows: Iterable[Any], j: Marker) -> MechanismJoint:
+    return MechanismJoint(name, rows, (j.body, j.point))
+
+
+def _same_point(i: Marker, j: Marker) -> list[BasicConstraint]:
+    return [CD(axis, c, i.body, i.point, j.body, j.point) for axis, c in AXES.items()]
+
+
+def _parallel(i: Marker, j: Marker) -> list[BasicConstraint]:
+    """Perpendicular 1 of the paper: z of j is across x and y of i."""
+    return [
+        DP1("x_z", i.body, i.x, j.body, j.z),
+        DP1("y_z", i.body, i.y, j.body, j.z),
+    ]
+
+
+def _on_line(i: Marker, j: Marker) -> list[BasicConstraint]:
+    """Perpendicular 2 of the paper: the connection is across x and y of i."""
+    return [
+        DP2("x", i.body, i.x, i.point, j.body, j.point),
+        DP2("y", i.body, i.y, i.point, j.body, j.point),
+    ]
+
+
+def _no_turn(i: Marker, j: Marker) -> BasicConstraint:
+    return DP1("x_y", i.body, i.x, j.body, j.y)
+
+
+def _two(i: Marker, j: Marker) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((i.body, j.body)))
+
+
+def _turn(i: Marker, j: Marker, frames: Frames) -> tuple[Any, Any]:
+    """Cosine and sine of the angle about z from x of i to x of j."""
+    (_, A_i), (_, A_j) = frame_of(frames, i.body), frame_of(frames, j.body)
+    x = A_j @ ca.DM(j.x)
+    return ca.dot(A_i @ ca.DM(i.x), x), ca.dot(A_i @ ca.DM(i.y), x)

@@ -1,0 +1,226 @@
+"""Kinematics over time: motions that drives decide, with forces, and where they turn singular."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from ._constraint import Constraints
+from ._mobility import RankOfRows, driven_rows
+
+# Below this share of the largest, the smallest singular value of the rows counts as zero.
+SINGULAR = 1e-7
+# Near a dead point the smallest singular value dips below this share of its median.
+DIP = 0.1
+# Share of the weakest combination that a row must have to be named.
+NAMED = 0.05
+MOST_ITERATIONS = 30
+
+
+class KinematicsStatus(Enum):
+    """How a run along the drives ended."""
+
+    SOLVED = "solved"
+    SINGULAR = "singular positions on the way"
+    FAILED = "positions could not be solved"
+
+
+@dataclass(frozen=True, eq=False)
+class DeadPoint:
+    """A time on a driven motion where constraints depend on each other.
+
+    Attributes
+    ----------
+    time : float
+        In s.
+    rows : tuple of str
+        Rows of the dependence, drives first.
+    conditioning : float
+        Smallest singular value next to the largest.
+    remedy : str
+    """
+
+    time: float
+    rows: tuple[str, ...]
+    conditioning: float
+    remedy: str
+
+    def __str__(self) -> str:
+        """Sentence."""
+        return (
+            f"singular at t = {self.time:.6g} s (conditioning {self.conditioning:.2g}): "
+            f"{', '.join(self.rows)}; {self.remedy}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class KinematicsResult:
+    """A motion that drives decide.
+
+    Attributes
+    ----------
+    t : ndarray, shape (N,)
+        Times [s].
+    q : ndarray, shape (N, nq)
+    v, a : ndarray, shape (N, nv)
+        Velocities and accelerations.
+    multipliers : ndarray, shape (N, m)
+        λ of ``M a + Gᵀ λ = F``: inverse dynamics along the motion.
+    iterations : ndarray of int, shape (N,)
+    conditioning : ndarray, shape (N,)
+        Smallest singular value of the rows next to the largest.
+    singular : tuple of DeadPoint
+    status : KinematicsStatus
+    message : str
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    multipliers: np.ndarray
+    iterations: np.ndarray
+    conditioning: np.ndarray
+    singular: tuple[DeadPoint, ...]
+    status: KinematicsStatus
+    message: str
+
+
+def kinematics(
+    constraints: Constraints,
+    dynamics: Callable[..., Any],
+    t: np.ndarray,
+    q: np.ndarray,
+    u: np.ndarray,
+    p: np.ndarray,
+    tolerance: float = 1e-13,
+) -> KinematicsResult:
+    """Positions, velocities, accelerations and multipliers at given times.
+
+    Parameters
+    ----------
+    constraints : Constraints
+        As many independent rows as velocities.
+    dynamics : callable
+        ``(t, q, v, u, p) → phi, G, nu, gamma, M, F`` on arrays.
+    t : ndarray, shape (N,)
+        Increasing times [s].
+    q : ndarray, shape (nq,)
+        Configuration near that at the first time.
+    u, p : ndarray
+        Inputs and parameters, constant.
+    tolerance : float
+        Of φ, in its units.
+
+    Returns
+    -------
+    KinematicsResult
+        Up to the time where positions could not be solved.
+    """
+    group, n = constraints.group, constraints.group.dim
+    rows: list[tuple[np.ndarray, ...]] = []
+    counts, measures, signs, weakest = [], [], [], []
+    v, a = np.zeros(n), np.zeros(n)
+    message, status = "", KinematicsStatus.SOLVED
+    for k, time in enumerate(t):
+        h = 0.0 if k == 0 else time - t[k - 1]
+        q = group.normalize(group.plus(q, h * v + h * h / 2 * a))
+        phi, G = _at(dynamics, time, q, np.zeros(n), u, p)[:2]
+        count = 0
+        while np.abs(phi).max(initial=0.0) > tolerance and count < MOST_ITERATIONS:
+            before = np.abs(phi).max()
+            q = group.normalize(group.plus(q, -np.linalg.lstsq(G, phi, rcond=1e-11)[0]))
+            phi, G = _at(dynamics, time, q, np.zeros(n), u, p)[:2]
+            count += 1
+            # Rounding: the gap no longer falls, and is a few times the last digit.
+            if np.abs(phi).max() >= before / 2 and np.abs(phi).max() <= 100 * tolerance:
+                break
+        rank = RankOfRows.of(G)
+        counts.append(count)
+        measures.append(rank.values[n - 1] / max(rank.values[0], 1e-300) if len(G) >= n else 0.0)
+        signs.append(float(np.linalg.slogdet(G)[0]) if len(G) == n else 1.0)
+        weakest.append(rank)
+        if not np.abs(phi).max(initial=0.0) <= 100 * tolerance:
+            status, message = _failed(constraints, float(time), phi)
+            break
+        at = _at(dynamics, time, q, np.zeros(n), u, p)
+        v = np.linalg.lstsq(at[1], at[2], rcond=1e-11)[0]
+        _, G, _, gamma, M, F = _at(dynamics, time, q, v, u, p)
+        a = np.linalg.lstsq(G, gamma, rcond=1e-11)[0]
+        multipliers = np.linalg.lstsq(G.T, F - M @ a, rcond=1e-11)[0]
+        rows.append((q, v, a, multipliers))
+    done = len(rows)
+    found = _singular(constraints, t, np.array(measures), np.array(signs), weakest)
+    if found and status is KinematicsStatus.SOLVED:
+        status, message = KinematicsStatus.SINGULAR, "; ".join(str(entry) for entry in found)
+    elif found:
+        message = f"{message}; {found[-1]}"
+    sizes = (constraints.group.nq, n, n, constraints.n_rows)
+    columns: Any = [
+        np.array([row[i] for row in rows]).reshape(done, size) for i, size in enumerate(sizes)
+    ]
+    q, v, a, multipliers = columns
+    return KinematicsResult(
+        t[:done],
+        q,
+        v,
+        a,
+        multipliers,
+        np.array(counts[:done]),
+        np.array(measures[:done]),
+        found,
+        status,
+        message,
+    )
+
+
+def _at(dynamics: Callable[..., Any], *at: Any) -> tuple[np.ndarray, ...]:
+    return tuple(dynamics(*at))
+
+
+def _failed(constraints: Constraints, time: float, phi: np.ndarray) -> tuple[KinematicsStatus, str]:
+    names = constraints.row_names
+    worst = int(np.abs(phi).argmax())
+    return KinematicsStatus.FAILED, (
+        f"positions at t = {time:.6g} s could not be solved: {names[worst]} is off by "
+        f"{abs(phi[worst]):.2g}; the drive leads out of the workspace, or the steps are too long"
+    )
+
+
+def _singular(
+    constraints: Constraints,
+    t: np.ndarray,
+    measures: np.ndarray,
+    signs: np.ndarray,
+    weakest: Sequence[RankOfRows],
+) -> tuple[DeadPoint, ...]:
+    """Times where rows are dependent, or were between two times."""
+    found: list[DeadPoint] = []
+    typical = np.median(measures) if len(measures) else 0.0
+    for k, value in enumerate(measures):
+        flips = k > 0 and signs[k] * signs[k - 1] < 0
+        lowest = 0 < k < len(measures) - 1 and value < min(measures[k - 1], measures[k + 1])
+        if not (value <= SINGULAR or flips or (lowest and value < DIP * typical)):
+            continue
+        if found and k and t[k] - found[-1].time <= 2 * (t[k] - t[k - 1]) * (1 + 1e-9):
+            continue  # the same one, seen from the other side
+        found.append(_position(constraints, float(t[k]), float(value), weakest[k]))
+    return tuple(found)
+
+
+def _position(constraints: Constraints, time: float, value: float, rank: RankOfRows) -> DeadPoint:
+    names, is_driven = constraints.row_names, driven_rows(constraints)
+    share = np.abs(rank.weakest)
+    listed = set(rank.dependent) | set(np.flatnonzero(share > NAMED * share.max(initial=0.0)))
+    order = sorted(listed, key=lambda i: (not (i < len(is_driven) and is_driven[i]), i))
+    driver = next((names[i] for i in order if i < len(is_driven) and is_driven[i]), None)
+    remedy = (
+        f"drive {driver.rpartition('.')[0]} by an angle_drive, which has no dead points"
+        if driver is not None
+        else "a dead point of the mechanism itself: keep away from it, or change lengths"
+    )
+    return DeadPoint(time, tuple(names[i] for i in order), value, remedy)

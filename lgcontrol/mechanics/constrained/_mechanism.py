@@ -1,0 +1,865 @@
+"""Mechanism: bodies and joints by name, in absolute coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ...codegen import ModelFunction, UnknownNameError, as_names, check_shape, trace, unknown_name
+from ...groups import SE3, SO3, Product, check_element
+from ...integrators import Constrained, Index3Method, Problem, generalized_alpha
+from ...systems import System, check_name
+from .._fields import read_only
+from .._forces import STANDARD_GRAVITY, Force, Gravity
+from .._inertia import SpatialInertia
+from .._mechanical import mechanical
+from .._surroundings import Surroundings, check_forces
+from ._assembly import AssemblyError, assemble
+from ._attitudes import attitude_type
+from ._basic import GROUND
+from ._closed_forms import ClosedForms
+from ._direct import DirectAnalysis, Matrix, Start, consistent
+from ._equations import FreeBodies, MechanismEquations
+from ._formulations import formulation
+from ._joints import MechanismJoint
+from ._kinematics import KinematicsResult, kinematics
+from ._large import LargeMechanism
+from ._march import March, march, march_step
+from ._mobility import Mobility, mobility
+from ._motors import Motor
+from ._system import ConstrainedMechanics, Stabilization, constrained_system
+
+# Where |sin θ| of an Euler angle is smaller, a march that failed is put down to that.
+SINGULAR_ANGLE = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class MechanismBody:
+    """A rigid body whose frame sits at its centre of mass.
+
+    Parameters
+    ----------
+    name : str
+    inertia : SpatialInertia
+        With its centre of mass at the origin: points of joints are given from there.
+    pose : array_like, shape (7,), optional
+        Where it is at the start, SE3 coordinates; a rough guess will do (see `Mechanism.assemble`).
+    rates : array_like, shape (6,)
+        ``[ṙ; ω]`` at the start: ṙ [m/s] in world axes, ω [rad/s] in body axes.
+    forces : sequence of Force
+        What acts on it besides gravity and joints.
+
+    Examples
+    --------
+    >>> MechanismBody("door", SpatialInertia.box(20.0, [0.8, 0.04, 2.0])).inertia.mass
+    20.0
+    """
+
+    name: str
+    inertia: SpatialInertia
+    pose: Any = tuple(SE3.identity)
+    rates: Any = (0.0,) * 6
+    forces: Sequence[Force] = ()
+
+    def __post_init__(self) -> None:
+        check_name("body", self.name)
+        if not self.name.isidentifier() or self.name == GROUND:
+            raise ValueError(
+                f"body {self.name!r}: the name must be of letters, digits and underscores, and "
+                f"{GROUND!r} is the world"
+            )
+        if not isinstance(self.inertia, SpatialInertia):
+            given = type(self.inertia).__name__
+            raise TypeError(f"body {self.name!r}: inertia must be a SpatialInertia, not {given}")
+        if np.abs(self.inertia.center_of_mass).max() > 0:
+            raise ValueError(
+                f"body {self.name!r}: its centre of mass is at {self.inertia.center_of_mass} m of "
+                "its frame, expected at the origin; give points of joints and the pose from the "
+                "centre of mass, and the inertia as SpatialInertia(mass, [0, 0, 0], inertia)"
+            )
+        pose = check_element(f"pose of body {self.name!r}", self.pose, SE3)
+        object.__setattr__(self, "pose", read_only(pose))
+        rates = check_shape(f"rates of body {self.name!r}", self.rates, (6,))
+        object.__setattr__(self, "rates", read_only(rates))
+        object.__setattr__(self, "forces", check_forces(self.name, self.forces))
+
+
+class Mechanism:
+    """Rigid bodies with joints between them, in absolute coordinates: ``M v̇ + Gᵀ λ = F``.
+
+    Every body has all its six freedoms as coordinates, and the joints are equations between them;
+    loops are as good as chains. A formulation is one word: "SO3xR3" (velocities ṙ in world axes and
+    ω in body axes), "SE3" (body twists), "rp" (Euler parameters), "re" (Euler angles z-x-z).
+
+    Parameters
+    ----------
+    name : str
+    bodies : iterable of MechanismBody
+    joints : iterable of MechanismJoint
+        What ties them, drives among them.
+    motors : iterable of Motor
+        Torques and forces as inputs.
+    gravity : array_like, shape (3,)
+        Acceleration of free fall in world axes [m/s²].
+    symbolic : iterable of str
+        Numbers that stay symbolic, as parameters: "crank.mass", "crank.inertia", forces such as
+        "crank.gravity", or entries such as "crank.inertia.xx".
+
+    Raises
+    ------
+    ValueError
+        If two bodies, joints or motors have one name, or a joint or body is called like another.
+    KeyError
+        If a joint names a body that is not there; the message lists those there are.
+
+    References
+    ----------
+    Kissel, Taves, Negrut: Constrained multibody kinematics and dynamics in absolute coordinates.
+
+    Examples
+    --------
+    A door on its hinge.
+
+    >>> from lgcontrol.mechanics.constrained import Marker, revolute
+    >>> door = MechanismBody("door", SpatialInertia.box(20.0, [0.8, 0.04, 2.0]),
+    ...                      pose=[0.4, 0, 1, 0, 0, 0, 1])
+    >>> hinge = revolute("hinge", Marker("ground", [0, 0, 1]), Marker("door", [-0.4, 0, 0]))
+    >>> Mechanism("cupboard", [door], [hinge]).mobility().freedoms
+    1
+    """
+
+    def __init__(
+        self,
+        name: str,
+        bodies: Iterable[MechanismBody],
+        joints: Iterable[MechanismJoint] = (),
+        *,
+        motors: Iterable[Motor] = (),
+        gravity: Any = STANDARD_GRAVITY,
+        symbolic: Iterable[str] = (),
+    ) -> None:
+        check_name("mechanism", name)
+        self.name = name
+        self.bodies = _by_name(name, "body", bodies, MechanismBody)
+        self.joints = _by_name(name, "joint", joints, MechanismJoint)
+        self.motors = _by_name(name, "motor", motors, Motor)
+        self.gravity = read_only(check_shape("gravity", gravity, (3,)))
+        self.symbolic = as_names(symbolic)
+        if not self.bodies:
+            raise ValueError(f"{name} has no bodies")
+        same = sorted(set(self.bodies) & set(self.joints))
+        if same:
+            raise ValueError(f"{name}: {same[0]!r} is the name of a body and of a joint")
+        for what, used in [
+            *((f"joint {joint.name!r}", joint.bodies) for joint in self.joints.values()),
+            *((f"motor {m.name!r}", (m.i.body, m.j.body)) for m in self.motors.values()),
+        ]:
+            for body in used:
+                if body != GROUND and body not in self.bodies:
+                    known = [GROUND, *self.bodies]
+                    raise UnknownNameError(f"{what}: {unknown_name('body', body, known)}")
+
+    def __repr__(self) -> str:
+        """Name, bodies and joints."""
+        return (
+            f"Mechanism({self.name!r}, bodies=[{', '.join(self.bodies)}], "
+            f"joints=[{', '.join(self.joints)}])"
+        )
+
+    def with_joints(
+        self, *joints: MechanismJoint, without: Iterable[str] = (), motors: Iterable[Motor] = ()
+    ) -> Mechanism:
+        """Return a copy with further joints, without some, or with further motors.
+
+        Parameters
+        ----------
+        *joints : MechanismJoint
+            New ones; one of a name that is there takes its place.
+        without : iterable of str
+            Names of joints to leave out.
+        motors : iterable of Motor
+
+        Examples
+        --------
+        >>> from lgcontrol.mechanics.constrained import Marker, revolute
+        >>> free = Mechanism("bar", [MechanismBody("bar", SpatialInertia.point_mass(1.0))])
+        >>> list(free.with_joints(revolute("pin", Marker("ground"), Marker("bar"))).joints)
+        ['pin']
+        """
+        left = dict(self.joints)
+        for name in as_names(without):
+            if name not in left:
+                raise UnknownNameError(unknown_name("joint", name, self.joints))
+            del left[name]
+        left |= {joint.name: joint for joint in joints}
+        return self._like(joints=left.values(), motors=(*self.motors.values(), *motors))
+
+    def with_poses(self, poses: Mapping[str, Any]) -> Mechanism:
+        """Return a copy whose bodies start elsewhere, with the rates they have.
+
+        Parameters
+        ----------
+        poses : mapping of str to array_like, shape (7,)
+            SE3 coordinates by body.
+        """
+        for name in poses:
+            if name not in self.bodies:
+                raise UnknownNameError(unknown_name("body", name, self.bodies))
+        return self._like(
+            bodies=[replace(b, pose=poses.get(b.name, b.pose)) for b in self.bodies.values()]
+        )
+
+    def _like(self, **changed: Any) -> Mechanism:
+        own: dict[str, Any] = {
+            "bodies": self.bodies.values(),
+            "joints": self.joints.values(),
+            "motors": self.motors.values(),
+            "gravity": self.gravity,
+            "symbolic": self.symbolic,
+        }
+        return Mechanism(self.name, **(own | changed))
+
+    @cached_property
+    def _made(self) -> dict[str, Any]:
+        return {}
+
+    def equations(self, name: str = "SO3xR3") -> MechanismEquations:
+        """Equations of motion in a formulation, on CasADi columns.
+
+        Parameters
+        ----------
+        name : str
+            "SO3xR3", "SE3", "rp" or "re".
+        """
+        chosen = formulation(name)
+        if chosen.name not in self._made:
+            forces: dict[str, Sequence[Force]] = {
+                b.name: (Gravity(self.gravity), *b.forces) for b in self.bodies.values()
+            }
+            self._made[chosen.name] = MechanismEquations(
+                chosen,
+                {b.name: b.inertia for b in self.bodies.values()},
+                tuple(self.joints.values()),
+                tuple(self.motors.values()),
+                Surroundings(forces),
+                self.symbolic,
+            )
+        return self._made[chosen.name]
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """``joint.row`` of all equations, in the order of multipliers."""
+        return tuple(f"{j.name}.{row.row}" for j in self.joints.values() for row in j.rows)
+
+    def coordinates(
+        self, formulation: str = "SO3xR3", poses: Mapping[str, Any] | None = None
+    ) -> np.ndarray:
+        """Configuration q of poses, those of the bodies unless others are given.
+
+        Parameters
+        ----------
+        formulation : str
+        poses : mapping of str to array_like, shape (7,), optional
+            SE3 coordinates by body.
+
+        Returns
+        -------
+        ndarray, shape (nq,)
+        """
+        made, given = self.equations(formulation).formulation, poses or {}
+        for name in given:
+            if name not in self.bodies:
+                raise UnknownNameError(unknown_name("body", name, self.bodies))
+        every = [np.asarray(given.get(b.name, b.pose)) for b in self.bodies.values()]
+        return np.concatenate([made.coordinates(pose[:3], pose[3:]) for pose in every])
+
+    def velocities(
+        self, q: Any, rates: Mapping[str, Any] | None = None, formulation: str = "SO3xR3"
+    ) -> np.ndarray:
+        """Velocities v of a formulation from rates of bodies.
+
+        Parameters
+        ----------
+        q : array_like, shape (nq,)
+            Configuration in the formulation.
+        rates : mapping of str to array_like, shape (6,), optional
+            ``[ṙ; ω]`` by body, ṙ [m/s] in world axes, ω [rad/s] in body axes; the others have
+            those they were made with.
+        formulation : str
+
+        Returns
+        -------
+        ndarray, shape (nv,)
+        """
+        made, rates = self.equations(formulation).formulation, rates or {}
+        for name in rates:
+            if name not in self.bodies:
+                raise UnknownNameError(unknown_name("body", name, self.bodies))
+        x = np.asarray(q, dtype=np.float64).reshape(len(self.bodies), -1)
+        every = [
+            check_shape(f"rates of {name!r}", rates.get(name, body.rates), (6,))
+            for name, body in self.bodies.items()
+        ]
+        return np.concatenate([made.velocity(*pair) for pair in zip(x, every, strict=True)])
+
+    def poses(self, q: Any, formulation: str = "SO3xR3") -> dict[str, np.ndarray]:
+        """SE3 coordinates of every body in a configuration.
+
+        Parameters
+        ----------
+        q : array_like, shape (nq,)
+        formulation : str
+        """
+        frames = self.equations(formulation).frames(ca.DM(np.asarray(q, dtype=np.float64)))
+        return {
+            name: np.concatenate([np.asarray(r).ravel(), SO3.from_matrix(np.asarray(ca.DM(A)))])
+            for name, (r, A) in frames.items()
+        }
+
+    def rates(self, q: Any, v: Any, formulation: str = "SO3xR3") -> dict[str, np.ndarray]:
+        """``[ṙ; ω]`` of every body; see `velocities`.
+
+        Parameters
+        ----------
+        q : array_like, shape (nq,)
+        v : array_like, shape (nv,)
+        formulation : str
+        """
+        at = (ca.DM(np.asarray(value, dtype=np.float64)) for value in (q, v))
+        found = self.equations(formulation).rates(*at)
+        return {name: np.asarray(ca.DM(rate)).ravel() for name, rate in found.items()}
+
+    def dynamics(self, formulation: str = "SO3xR3") -> ModelFunction:
+        """``(t, q, v, u, p) → phi, G, nu, gamma, M, F``: all terms of the equations of motion.
+
+        Parameters
+        ----------
+        formulation : str
+        """
+        key = f"dynamics {formulation}"
+        if key not in self._made:
+            own = self.equations(formulation)
+            n, nv = own.constraints.n_rows, own.velocity.dim
+
+            def build(t: Any, q: Any, v: Any, u: Any, p: Any) -> list[Any]:
+                terms = own.constraints.terms(t, q, v, p)
+                return [*terms, own.mass_matrix(q, p), own.force(t, q, v, u, p)]
+
+            self._made[key] = trace(
+                "mechanism_dynamics",
+                build,
+                {
+                    "t": (),
+                    "q": (own.configuration.nq,),
+                    "v": (nv,),
+                    "u": (len(own.inputs),),
+                    "p": (len(own.parameters),),
+                },
+                {
+                    "phi": (n,),
+                    "G": (n, nv),
+                    "nu": (n,),
+                    "gamma": (n,),
+                    "M": (nv, nv),
+                    "F": (nv,),
+                },
+                defaults={
+                    "u": np.array([entry.nominal for entry in own.inputs]),
+                    "p": np.array([entry.nominal for entry in own.parameters]),
+                },
+            )
+        return self._made[key]
+
+    def assemble(
+        self,
+        formulation: str = "SO3xR3",
+        *,
+        poses: Mapping[str, Any] | None = None,
+        t: float = 0.0,
+        held: Iterable[str] = (),
+        attempts: int = 8,
+    ) -> np.ndarray:
+        """Configuration near the poses that closes all joints.
+
+        Another branch is chosen by poses nearer to it, by bodies that are `held` where they are, or
+        by a drive (`angle_drive`, `position_drive`) that names a coordinate of a joint.
+
+        Parameters
+        ----------
+        formulation : str
+        poses : mapping of str to array_like, shape (7,), optional
+            Guesses by body, SE3 coordinates; the others are as they were made.
+        t : float
+            Time of the drives [s].
+        held : iterable of str
+            Bodies that stay where their guess is.
+        attempts : int
+            Starts around the guess, where it leads nowhere itself.
+
+        Returns
+        -------
+        ndarray, shape (nq,)
+
+        Raises
+        ------
+        AssemblyError
+            If it cannot be assembled: says which equations contradict each other.
+        """
+        own, rng = self.mechanics(formulation), np.random.default_rng(0)
+        group, names = own.configuration, list(self.bodies)
+        guess = self.coordinates(formulation, poses)
+        fixed, free, size = {}, np.ones(group.dim), group.dim // len(names)
+        for name in as_names(held):
+            if name not in names:
+                raise UnknownNameError(unknown_name("body", name, names))
+            k, n = names.index(name), group.nq // len(names)
+            fixed |= {i: float(guess[i]) for i in range(k * n, (k + 1) * n)}
+            free[k * size : (k + 1) * size] = 0.0
+        failed: AssemblyError | None = None
+        for attempt in range(max(attempts, 1)):
+            away = free * rng.normal(size=group.dim) * 0.1 * attempt
+            try:
+                return assemble(own, group.plus(guess, away), held=fixed, t=t)
+            except AssemblyError as error:
+                failed = failed or error
+        assert failed is not None
+        raise failed
+
+    def assembled(self, **options: Any) -> Mechanism:
+        """Return a copy whose bodies start where all joints are closed.
+
+        Parameters
+        ----------
+        **options
+            As for `assemble`.
+
+        Raises
+        ------
+        AssemblyError
+            If it cannot be assembled: says which equations contradict each other.
+        """
+        return self.with_poses(self.poses(self.assemble(**options)))
+
+    def mechanics(self, formulation: str = "SO3xR3") -> ConstrainedMechanics:
+        """Equations of the bodies with their constraints, as `constrained_system` has them.
+
+        Parameters
+        ----------
+        formulation : str
+        """
+        key = f"mechanics {formulation}"
+        if key not in self._made:
+            own = self.equations(formulation)
+            made = ConstrainedMechanics(self.free_system(formulation), own.constraints)
+            self._made[key] = made
+        return self._made[key]
+
+    def system(
+        self,
+        formulation: str = "SO3xR3",
+        *,
+        independent: str | Iterable[str] | None = None,
+        stabilization: Stabilization = "projection",
+        rates: tuple[float, float] = (5.0, 5.0),
+        at: Any = None,
+    ) -> System[Product]:
+        """System on the manifold of the constraints; see `constrained_system`.
+
+        Parameters
+        ----------
+        formulation : str
+        independent : iterable of str, optional
+            Entries of the configuration's tangent vector that decide the others, such as
+            "crank.attitude.rz"; chosen if left out.
+        stabilization : {"projection", "baumgarte", "none"}
+        rates : (float, float)
+            Of Baumgarte's stabilization [1/s].
+        at : array_like, shape (nq,), optional
+            Configuration where independent coordinates are chosen; the assembled one if left out.
+
+        Returns
+        -------
+        System
+            With the quantities "kinetic_energy", "potential_energy", "multipliers" and
+            "reaction_JOINT_BODY" of every joint on each of its bodies (see `reactions`).
+        """
+        own, mechanics = self.equations(formulation), self.mechanics(formulation)
+        at = self.assemble(formulation) if at is None else at
+        nq = own.configuration.nq
+
+        def of(joint: str, body: str) -> Any:
+            def reaction(t: Any, x: Any, u: Any, p: Any) -> Any:
+                lam = mechanics.multipliers(t, x, u, p)
+                clock = x[-1] if own.constraints.is_driven else 0.0
+                return own.reactions(clock, x[:nq], lam)[joint][body]
+
+            return reaction
+
+        made = constrained_system(
+            self.free_system(formulation),
+            own.constraints,
+            at=at,
+            independent=independent,
+            stabilization=stabilization,
+            rates=rates,
+        )
+        found = {
+            f"reaction_{joint.name}_{body}": of(joint.name, body)
+            for joint in self.joints.values()
+            for body in joint.bodies
+            if body != GROUND
+        }
+        return made._like(quantities=made.quantities | found)
+
+    def state(
+        self, formulation: str = "SO3xR3", *, q: Any = None, rates: Any = None, t: float = 0.0
+    ) -> np.ndarray:
+        """State of a System: an assembled configuration and velocities that keep the constraints.
+
+        Parameters
+        ----------
+        formulation : str
+        q : array_like, shape (nq,), optional
+            Configuration; the assembled one if left out.
+        rates : mapping of str to array_like, shape (6,), optional
+            ``[ṙ; ω]`` by body, those of the bodies for the others; the nearest velocities in the
+            metric of M that keep the constraints are taken.
+        t : float
+            Time of the drives [s].
+
+        Returns
+        -------
+        ndarray, shape (nq + nv,), with the clock after it where there are drives
+        """
+        own = self.mechanics(formulation)
+        q = self.assemble(formulation, t=t) if q is None else np.asarray(q, dtype=np.float64)
+        v = self.velocities(q, rates, formulation)
+        p = own.base.nominal_parameters
+        return np.asarray(own.project(ca.DM(own.complete(q, v, t)), ca.DM(p))).ravel()
+
+    def mobility(self, q: Any = None, t: float = 0.0, formulation: str = "SO3xR3") -> Mobility:
+        """Freedoms, redundant rows and singular positions in a configuration.
+
+        Parameters
+        ----------
+        q : array_like, shape (nq,), optional
+            Configuration that keeps the constraints; the assembled one if left out.
+        t : float
+            Time of the drives [s].
+        formulation : str
+
+        Raises
+        ------
+        AssemblyError
+            If q is left out and the mechanism cannot be assembled.
+        """
+        own = self.equations(formulation)
+        if q is None:
+            q = self.assemble(formulation, t=t)
+        p = np.array([entry.nominal for entry in own.parameters])
+        return mobility(own.constraints, np.asarray(q, dtype=np.float64), t, p)
+
+    def kinematics(
+        self, t: Any, formulation: str = "SO3xR3", *, q: Any = None, tolerance: float = 1e-13
+    ) -> KinematicsResult:
+        """Motion that drives decide, with multipliers: inverse dynamics.
+
+        Parameters
+        ----------
+        t : array_like, shape (N,)
+            Increasing times [s].
+        formulation : str
+        q : array_like, shape (nq,), optional
+            Configuration near the first one; the assembled one if left out.
+        tolerance : float
+            Of φ.
+
+        Returns
+        -------
+        KinematicsResult
+            With its status; singular positions on the way are listed with names and times.
+
+        Raises
+        ------
+        ValueError
+            If the drives leave freedoms: says how many.
+        """
+        own = self.equations(formulation)
+        times = check_shape("t", t, (None,))
+        if len(times) == 0 or (np.diff(times) <= 0).any():
+            raise ValueError("times must increase, and there must be at least one")
+        q = self.assemble(formulation, t=times[0]) if q is None else q
+        q = check_shape("q", q, (own.configuration.nq,))
+        free = self.mobility(q, times[0], formulation)
+        if free.freedoms:
+            raise ValueError(
+                f"{self.name} has {free.freedoms} freedoms that no drive decides ({free}); add "
+                "angle_drive or position_drive joints, or simulate its system()"
+            )
+        p = np.array([entry.nominal for entry in own.parameters])
+        u = np.array([entry.nominal for entry in own.inputs])
+        return kinematics(own.constraints, self.dynamics(formulation), times, q, u, p, tolerance)
+
+    def reactions(
+        self, t: float, q: Any, multipliers: Any, formulation: str = "SO3xR3"
+    ) -> dict[str, dict[str, np.ndarray]]:
+        """Wrench of every joint on each of its bodies, ``[f; m]`` by joint and body.
+
+        Parameters
+        ----------
+        t : float
+            Time [s].
+        q : array_like, shape (nq,)
+        multipliers : array_like, shape (m,)
+            λ of all rows.
+        formulation : str
+
+        Returns
+        -------
+        dict
+            f [N] in world axes, m [N m] in body axes about the centre of mass. Where `mobility`
+            lists dependent rows, those of their joints are not unique: of all, these are the
+            shortest.
+        """
+        own = self.equations(formulation)
+        lam = check_shape("multipliers", multipliers, (own.constraints.n_rows,))
+        found = own.reactions(ca.DM(t), ca.DM(np.asarray(q, dtype=np.float64)), ca.DM(lam))
+        return {
+            joint: {body: np.asarray(W).ravel() for body, W in each.items()}
+            for joint, each in found.items()
+        }
+
+    def problem(self, formulation: str = "SO3xR3") -> Problem:
+        """The motion with its constraints, as methods that solve for multipliers take it.
+
+        Parameters
+        ----------
+        formulation : str
+
+        Returns
+        -------
+        Problem
+            Its states are configuration and velocity, and the clock where there are drives.
+        """
+        key = f"problem {formulation}"
+        if key not in self._made:
+            own, free = self.equations(formulation), self.mechanics(formulation)
+
+            def balance(t: Any, q: Any, v: Any, u: Any, p: Any, a: Any, multipliers: Any) -> Any:
+                G = own.constraints.terms(t, q, v, p).G
+                M = own.mass_matrix(q, p)
+                return M @ a - own.force(t, q, v, u, p) + G.T @ multipliers
+
+            def index1(t: Any, q: Any, v: Any, u: Any, p: Any) -> Any:
+                at = own.constraints.terms(t, q, v, p)
+                return own.mass_matrix(q, p), own.force(t, q, v, u, p), at.G, at.gamma
+
+            self._made[key] = Problem(
+                free.state,
+                free.field,
+                n_inputs=len(own.inputs),
+                n_parameters=len(own.parameters),
+                constrained=Constrained(
+                    own.constraints.n_rows, balance, own.constraints.position, index1
+                ),
+            )
+        return self._made[key]
+
+    def march(
+        self,
+        x0: Any,
+        dt: float,
+        steps: int,
+        method: Index3Method | None = None,
+        formulation: str = "SO3xR3",
+        *,
+        u: Any = None,
+    ) -> March:
+        """Motion by a method that solves for multipliers in its steps (index 3).
+
+        Parameters
+        ----------
+        x0 : array_like, shape (nq + nv,), with the clock after it where there are drives
+            See `state`.
+        dt : float
+            Step [s].
+        steps : int
+        method : Index3Method, optional
+            `generalized_alpha` with its default radius if left out.
+        formulation : str
+        u : array_like, shape (n_inputs,), optional
+            Held inputs; nominal if left out.
+
+        Returns
+        -------
+        March
+        """
+        own, problem = self.equations(formulation), self.problem(formulation)
+        chosen = generalized_alpha() if method is None else method
+        start = check_shape("x0", x0, (problem.group.nq,))
+        held = np.array([entry.nominal for entry in own.inputs]) if u is None else u
+        held = check_shape("u", held, (len(own.inputs),))
+        p = np.array([entry.nominal for entry in own.parameters])
+        t0 = float(start[-1]) if own.constraints.is_driven else 0.0
+        key = f"march {formulation} {chosen}"
+        if key not in self._made:
+            self._made[key] = march_step(problem, chosen)
+        made = march(
+            problem,
+            chosen,
+            self._made[key],
+            own.velocity.dim,
+            start,
+            held,
+            p,
+            float(dt),
+            int(steps),
+            t0,
+        )
+        return replace(made, hint=self._singular_angles(made, own))
+
+    def _singular_angles(self, made: March, own: MechanismEquations) -> str:
+        """Name the body whose coordinates were singular where a march failed."""
+        regularity, nq = own.formulation.regularity, own.formulation.group.nq
+        if regularity is None or made.unsolved is None:
+            return ""
+        x = made.x[made.unsolved]
+        for k, body in enumerate(self.bodies):
+            if abs(float(regularity(ca.DM(x[k * nq : (k + 1) * nq])))) < SINGULAR_ANGLE:
+                return (
+                    f'Euler angles of {body!r} are singular there; "SO3xR3" and "SE3" have no such '
+                    "position"
+                )
+        return ""
+
+    def closed_forms(self, attitude: str = "rA") -> ClosedForms:
+        """Constraint terms in closed form, on arrays.
+
+        Parameters
+        ----------
+        attitude : str
+            "rA" (orientation matrix), "rp" (Euler parameters) or "re" (Euler angles).
+
+        Raises
+        ------
+        ValueError
+            If a joint has rows that are no basic constraints, or anything acts besides weight.
+        """
+        acting = [b.name for b in self.bodies.values() if b.forces] + list(self.motors)
+        if acting:
+            raise ValueError(
+                f"{self.name}: closed forms know weight and joints alone, not what else acts "
+                f"({', '.join(acting)}); take system(), which does"
+            )
+        inertias = {b.name: b.inertia for b in self.bodies.values()}
+        size = attitude_type(attitude).size
+        return ClosedForms(inertias, tuple(self.joints.values()), self.gravity, size)
+
+    def direct(
+        self,
+        attitude: str = "rA",
+        *,
+        rates: Mapping[str, Any] | None = None,
+        matrix: Matrix = "iteration",
+        switched: tuple[MechanismJoint, Callable[[float], bool]] | None = None,
+        is_predicted: bool = True,
+    ) -> DirectAnalysis:
+        """Kinematics and index-3 dynamics as in the paper, in closed form on arrays.
+
+        Parameters
+        ----------
+        attitude : str
+            "rA", "rp" or "re".
+        rates : mapping of str to array_like, shape (6,), optional
+            ``[ṙ; ω]`` at the start by body; those of the bodies for the others. The nearest rates
+            that keep the constraints are taken.
+        matrix : {"iteration", "step"}
+            When the matrix of Newton's method is made.
+        switched : tuple of MechanismJoint and callable, optional
+            A drive that takes the place of the one of its name while ``t → bool`` is true.
+        is_predicted : bool
+            Whether kinematics moves positions with the last velocities before it iterates.
+
+        References
+        ----------
+        Kissel, Taves, Negrut: Constrained multibody kinematics and dynamics in absolute
+        coordinates: a discussion of three approaches to representing rigid body rotation.
+
+        Examples
+        --------
+        >>> from lgcontrol.mechanics.constrained import Marker, angle_drive, revolute
+        >>> axis = Marker("ground"), Marker("disc")
+        >>> disc = MechanismBody("disc", SpatialInertia.box(1.0, [1, 1, 0.1]))
+        >>> turned = Mechanism("disc_on_axis", [disc], [
+        ...     revolute("axis", *axis), angle_drive("drive", *axis, lambda t: 2 * t)])
+        >>> turned.direct("rp").kinematics(np.linspace(0, 1, 11)).omega[-1].round(9)
+        array([[0., 0., 2.]])
+        """
+        start, other = self._start(rates), None
+        if switched is not None:
+            other = (self.with_joints(switched[0]).closed_forms(attitude), switched[1])
+        forms = self.closed_forms(attitude)
+        return DirectAnalysis(forms, start, attitude, matrix, other, is_predicted)
+
+    def large(self, *, rates: Mapping[str, Any] | None = None) -> LargeMechanism:
+        """Index-3 steps with sparse matrices, for mechanisms of hundreds of bodies.
+
+        Parameters
+        ----------
+        rates : mapping of str to array_like, shape (6,), optional
+            As for `direct`; here they must keep the constraints.
+        """
+        return LargeMechanism(self.closed_forms(), self._start(rates, is_consistent=True))
+
+    def _start(
+        self, rates: Mapping[str, Any] | None, *, is_consistent: bool = False
+    ) -> dict[str, Start]:
+        """r, A, ṙ, ω of every body, with rates that keep the constraints."""
+        start: dict[str, Start] = {}
+        for name in rates or {}:
+            if name not in self.bodies:
+                raise UnknownNameError(unknown_name("body", name, self.bodies))
+        for name, body in self.bodies.items():
+            own = check_shape(f"rates of {name!r}", (rates or {}).get(name, body.rates), (6,))
+            start[name] = (body.pose[:3], SO3.matrix(body.pose[3:]), own[:3], own[3:])
+        return start if is_consistent else consistent(self.closed_forms(), start)
+
+    def free_system(self, formulation: str = "SO3xR3") -> System[Product]:
+        """System of the bodies alone, without their joints: what constraints act on.
+
+        Parameters
+        ----------
+        formulation : str
+        """
+        own = self.equations(formulation)
+        bodies = FreeBodies(own)
+        nq = own.configuration.nq
+        return System(
+            self.name,
+            bodies.state,
+            bodies.field,
+            inputs=own.inputs,
+            parameters=own.parameters,
+            quantities={
+                "kinetic_energy": lambda t, x, u, p: own.kinetic_energy(x[:nq], x[nq:], p),
+                "potential_energy": lambda t, x, u, p: own.potential_energy(x[:nq], p),
+            },
+            structure=mechanical(bodies, bodies.state, own.inputs, own.parameters, model=self),
+        )
+
+
+def _by_name(owner: str, kind: str, entries: Iterable[Any], wanted: type) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for entry in entries:
+        if not isinstance(entry, wanted):
+            given = type(entry).__name__
+            raise TypeError(f"{owner}: expected a {wanted.__name__} as {kind}, not {given}")
+        if entry.name in found:
+            raise ValueError(f"{owner}: two of kind {kind} are called {entry.name!r}")
+        found[entry.name] = entry
+    return found

@@ -1,0 +1,666 @@
+"""constrained_system: the System of a mechanical structure that keeps constraints."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import casadi as ca
+import numpy as np
+import scipy
+
+from ...codegen import (
+    UnknownNameError,
+    Value,
+    as_names,
+    check_shape,
+    factor_symmetric,
+    unknown_name,
+)
+from ...groups import LieGroup, Product, Rn
+from ...systems import ErrorCoordinates, Quantity, System, TracedLater
+from ._constraint import Constraints
+from ._kkt import RANK, Redundancy, Saddle, redundancy, scaled_rows
+
+Stabilization = Literal["projection", "baumgarte", "none"]
+
+# Independent coordinates must decide the others at least this well, next to the best choice.
+WORST = 1e3
+# Driven entries come first as long as they are so free, next to the freest.
+ENOUGH = 0.02
+# Velocities and rows up to which whole steps are written out, and up to which each solution is;
+# above, equations are solved by loops.
+LARGEST_INLINE = 24
+LARGEST_WRITTEN_OUT = 24
+CLOCK = "clock"
+
+
+def constrained_system(
+    base: System[Product],
+    constraints: Constraints,
+    *,
+    at: Any,
+    independent: str | Iterable[str] | None = None,
+    stabilization: Stabilization = "projection",
+    rates: tuple[float, float] = (5.0, 5.0),
+    quantities: Mapping[str, Callable[..., Any] | Quantity] | None = None,
+    name: str | None = None,
+) -> System[Product]:
+    """System of a mechanical structure that keeps constraints: ``M v̇ + Gᵀ λ = F``, ``G v̇ = γ``.
+
+    The multipliers are solved for inside f (index 1). The group of the state stays what it is; its
+    error coordinates are the independent entries ``z = E minus(x, x_ref)``, so that linearization,
+    LQR, trim and MPC work on the manifold: ``A_z = E (Df − ad_f) N``.
+
+    Parameters
+    ----------
+    base : System
+        With a structure, and no further blocks in its state than configuration and velocity:
+        constrain first, then `augment`.
+    constraints : Constraints
+        On the configuration of the base, with its parameters.
+    at : array_like, shape (nq,)
+        A configuration that keeps the constraints, where independent coordinates are chosen or
+        judged.
+    independent : iterable of str, or str, optional
+        Entries of the configuration's tangent vector that decide the others; chosen by a QR
+        decomposition with pivots if left out, inputs first.
+    stabilization : {"projection", "baumgarte", "none"}
+        After each step the state is projected onto the constraints in the metric of M, or γ pulls
+        back towards them, or the gap grows as the method leaves it.
+    rates : (float, float)
+        α and β in ``γ − 2 α (G v − ν) − β² φ`` [1/s], for "baumgarte".
+    quantities : mapping of str to callable, optional
+        Further ones, ``(t, x, u, p, multipliers) → column``.
+    name : str, optional
+
+    Returns
+    -------
+    System
+        With the quantities of the base and "multipliers", "constraint_forces" ``−Gᵀ λ``,
+        "constraint_gap" (φ, then ``G v − ν``) and "conditioning". Where the time appears in
+        constraints, the last block of the state is "clock", the time [s] that they see.
+
+    Raises
+    ------
+    ValueError
+        If the base has no structure, or the independent coordinates do not decide the others.
+
+    Examples
+    --------
+    A point on a circle, carried by a slide; its height is decided by x.
+
+    >>> from lgcontrol.mechanics import Multibody, SpatialInertia
+    >>> from lgcontrol.mechanics.constrained import Constraint
+    >>> mass = SpatialInertia.point_mass(1.0)
+    >>> slide = Multibody().add_body("x", mass, "prismatic", axis="x")
+    >>> point = slide.add_body("z", mass, "prismatic", "x", axis="z")
+    >>> wire = Constraint("wire", ["length"], lambda t, q, p: (ca.sumsqr(q) - 1) / 2, "m²")
+    >>> base = point.system()
+    >>> ring = Constraints(point.configuration, [wire])
+    >>> system = constrained_system(base, ring, at=[0.0, -1.0], independent=["x"])
+    >>> system.error_names
+    ('configuration.x.x', 'velocity.x.x')
+    >>> system.quantities["multipliers"](0.0, [0.0, -1.0, 0.0, 0.0], [0.0, 0.0]).round(6)
+    array([9.81])
+    """
+    mechanics = ConstrainedMechanics(base, constraints, _damping(stabilization, rates))
+    at = check_shape("at", at, (mechanics.configuration.nq,))
+    choice = mechanics.choose(at, independent)
+    kept = mechanics.with_choice(choice)
+    state, symbol = kept.state, kept.symbol
+    return System(
+        name or base.name,
+        state,
+        kept.field,
+        inputs=base.inputs,
+        parameters=base.parameters,
+        quantities=kept.base_quantities
+        | {
+            "multipliers": Quantity(kept.multipliers, constraints.row_names),
+            "constraint_forces": kept.constraint_forces,
+            "constraint_gap": lambda t, x, u, p: kept.gap(x, p),
+            "conditioning": lambda t, x, u, p: kept.conditioning(x, p),
+        }
+        | {key: kept.of_multipliers(value) for key, value in (quantities or {}).items()},
+        invariants=kept.gap,
+        project=kept.project if stabilization == "projection" else None,
+        project_derivative=TracedLater(lambda: kept.project_derivative)  # type: ignore[arg-type]
+        if stabilization == "projection"
+        else None,
+        limits=base.limits,
+        derivatives=TracedLater(lambda: kept.derivatives),  # type: ignore[arg-type]
+        errors=ErrorCoordinates(
+            choice.selection(state), kept.basis, *choice.names(state), kept.gap
+        ),
+        home=kept.complete(at),
+        symbol=symbol,
+    )
+
+
+def _damping(stabilization: str, rates: tuple[float, float]) -> tuple[float, float]:
+    known = ("projection", "baumgarte", "none")
+    if stabilization not in known:
+        raise UnknownNameError(unknown_name("stabilization", stabilization, known))
+    if stabilization != "baumgarte":
+        return (0.0, 0.0)
+    alpha, beta = (float(rate) for rate in check_shape("rates", rates, (2,)))
+    if alpha < 0 or beta < 0:
+        raise ValueError(f"rates of the stabilization must not be negative, got {rates}")
+    return alpha, beta
+
+
+@dataclass(frozen=True)
+class IndependentEntries:
+    """Independent entries of the configuration's tangent vector, and of the velocity."""
+
+    positions: tuple[int, ...]
+    velocities: tuple[int, ...]
+
+    def indices(self, state: Product) -> list[int]:
+        """Entries of the tangent vector of a state."""
+        nv = next(iter(state.blocks.values())).dim
+        return [*self.positions, *(nv + i for i in self.velocities)]
+
+    def selection(self, state: Product) -> np.ndarray:
+        """E."""
+        return np.eye(state.dim)[self.indices(state)]
+
+    def names(self, state: Product) -> tuple[list[str], list[str]]:
+        """Names and units of the error coordinates: those that the state has for them."""
+        at = self.indices(state)
+        return [state.tangent_names[i] for i in at], [state.tangent_units[i] for i in at]
+
+
+def entries_of(group: LieGroup) -> dict[str, int]:
+    """Entries of a tangent vector by name, those of joints with one by the joint's as well."""
+    found = {name: i for i, name in enumerate(group.tangent_names)}
+    if isinstance(group, Product):
+        for name, block in group.blocks.items():
+            if block.dim == 1:
+                found[name] = group.tangent_slice(name).start
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class ConstrainedMechanics:
+    """Expressions of a constrained system, each a function that steps call or write out.
+
+    Parameters
+    ----------
+    base : System
+        With a structure, its state no more than configuration and velocity.
+    constraints : Constraints
+    damping : (float, float)
+        α and β of Baumgarte's stabilisation [1/s].
+    choice : IndependentEntries
+        What error coordinates are, where they are asked for.
+    """
+
+    base: System[Product]
+    constraints: Constraints
+    damping: tuple[float, float] = (0.0, 0.0)
+    choice: IndependentEntries = IndependentEntries((), ())
+
+    def __post_init__(self) -> None:
+        base, structure = self.base, self.base.structure
+        if structure is None:
+            raise ValueError(
+                f"{base.name} has no structure (M v̇ = F) that constraints could act on; bodies and "
+                "trees make systems that have one, with their velocities as second block"
+            )
+        if len(base.state.blocks) != 2:
+            further = list(base.state.blocks)[2:]
+            raise ValueError(
+                f"{base.name} has further states ({', '.join(further)}); constrain the mechanism "
+                "alone, then augment the constrained system"
+            )
+        if self.constraints.group != self.configuration:
+            raise ValueError(
+                f"the constraints are on {self.constraints.group}, the configuration of "
+                f"{base.name} is on {self.configuration}"
+            )
+
+    @property
+    def configuration(self) -> LieGroup:
+        """Group of q."""
+        return next(iter(self.base.state.blocks.values()))
+
+    @cached_property
+    def state(self) -> Product:
+        """State of the base, and the clock of driven constraints."""
+        blocks = dict(self.base.state.blocks)
+        if self.constraints.is_driven:
+            blocks[CLOCK] = Rn(1, ("t",), ("s",))
+        return Product(**blocks)
+
+    def with_choice(self, choice: IndependentEntries) -> ConstrainedMechanics:
+        """The same with independent coordinates."""
+        return ConstrainedMechanics(self.base, self.constraints, self.damping, choice)
+
+    @property
+    def symbol(self) -> Any:
+        """Of the system: SX where steps are written out as a whole."""
+        return self._symbol_up_to(LARGEST_INLINE)
+
+    @property
+    def kernel_symbol(self) -> Any:
+        """Of the functions that steps call: SX where equations are written out."""
+        return self._symbol_up_to(LARGEST_WRITTEN_OUT)
+
+    def _symbol_up_to(self, largest: int) -> Any:
+        unknowns = self.configuration.dim + self.constraints.n_rows
+        return ca.MX if self.base.symbol is ca.MX or unknowns > largest else ca.SX
+
+    # What a System is made of; each takes CasADi columns of any kind
+
+    def field(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """``v, v̇``, and the rate of the clock."""
+        own = self.base.state.nq
+        v = x[self.configuration.nq : own]
+        a = self._solution(t, x, u, p)[0]
+        return ca.vertcat(v, a, *([1.0] if self.constraints.is_driven else []))
+
+    def multipliers(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """λ."""
+        return self._solution(t, x, u, p)[1]
+
+    def of_multipliers(self, quantity: Callable[..., Any] | Quantity) -> Quantity:
+        """A quantity that takes the multipliers as well."""
+        own = quantity if isinstance(quantity, Quantity) else Quantity(quantity)
+        return replace(own, of=lambda t, x, u, p: own.of(t, x, u, p, self.multipliers(t, x, u, p)))
+
+    def constraint_forces(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """``−Gᵀ λ``."""
+        return -self._terms_at(x, p)[1].T @ self.multipliers(t, x, u, p)
+
+    def derivatives(self, t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value]:
+        """``Df, Bf`` by the equations of motion, differentiated at their solution."""
+        return tuple(self._slopes(t, x, u, p)[:2])  # type: ignore[return-value]
+
+    def multiplier_derivatives(self, t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value]:
+        """Derivatives of λ by the tangent of the state, and by the inputs."""
+        return tuple(self._slopes(t, x, u, p)[2:])  # type: ignore[return-value]
+
+    def gap(self, x: Value, p: Value) -> Value:
+        """φ, then ``G v − ν``."""
+        at = self._terms_at(x, p)
+        return ca.vertcat(at[0], at[1] @ self._velocity(x) - at[2])
+
+    def project(self, x: Value, p: Value) -> Value:
+        """State on the constraints: two solves for the positions, one for the velocities."""
+        for _ in range(POSITION_SOLVES):
+            x = self._to_position(x, p)
+        return self._to_velocity(x, p)
+
+    def project_derivative(self, x: Value, p: Value) -> Value:
+        """Derivative of `project` between tangent spaces, shape (dim, dim)."""
+        slope: Any = None
+        for _ in range(POSITION_SOLVES):
+            own, x = self._to_position_slope(x, p), self._to_position(x, p)
+            slope = own if slope is None else own @ slope
+        return self._to_velocity_slope(x, p) @ slope
+
+    def basis(self, x: Value, p: Value) -> Value:
+        """N."""
+        return self._basis(x, p)
+
+    def conditioning(self, x: Value, p: Value) -> Value:
+        """Share of the mobility of independent coordinates that the constraints leave, 0 to 1."""
+        return self._conditioning(x, p)
+
+    @property
+    def base_quantities(self) -> dict[str, Any]:
+        """Those of the base, of the blocks that it knows."""
+        own = self.base.state.nq
+
+        def of(quantity: Callable[..., Any]) -> Callable[..., Any]:
+            return lambda t, x, u, p: quantity(t, x[:own], u, p)
+
+        return {**self.base.named_quantities(of)}
+
+    # Kernels
+
+    def _symbols(self) -> tuple[Any, Any, Any, Any]:
+        symbol: Any = self.kernel_symbol
+        return (
+            symbol.sym("t"),
+            symbol.sym("x", self.state.nq),
+            symbol.sym("u", self.base.n_inputs),
+            symbol.sym("p", self.base.n_parameters),
+        )
+
+    def _kernel(self, name: str, arguments: str, results: list[Any], at: dict[str, Any]) -> Any:
+        keys = arguments.split()
+        kind: Any = self.kernel_symbol
+        made: Any = [kind(ca.densify(result)) for result in results]
+        made = ca.cse(made) if kind is ca.SX else made
+        return ca.Function(
+            name, [at[key] for key in keys], made, keys, [f"r{i}" for i in range(len(made))]
+        )
+
+    def _velocity(self, x: Value) -> Value:
+        return x[self.configuration.nq : self.base.state.nq]
+
+    def _split(self, x: Value) -> tuple[Value, Value, Value]:
+        """Time that constraints see, q, v."""
+        nq = self.configuration.nq
+        clock = x[self.base.state.nq] if self.constraints.is_driven else ca.DM(0)
+        return clock, x[:nq], self._velocity(x)
+
+    def _terms(self, x: Value, p: Value) -> Any:
+        clock, q, v = self._split(x)
+        return self.constraints.terms(clock, q, v, p)
+
+    def _mass(self, x: Value, p: Value) -> Value:
+        structure = self.base.structure
+        assert structure is not None
+        return structure.mass_matrix(x[: self.base.state.nq], p)
+
+    def _target(self, x: Value, p: Value) -> Value:
+        """γ with the pull of a stabilization."""
+        at, (alpha, beta) = self._terms(x, p), self.damping
+        if not (alpha or beta):
+            return at.gamma
+        phi = ca.vertcat(at.phi, type(at.phi)(at.G.shape[0] - at.phi.shape[0], 1))
+        return at.gamma - 2 * alpha * (at.G @ self._velocity(x) - at.nu) - beta**2 * phi
+
+    @cached_property
+    def _terms_at(self) -> Any:
+        _, x, _, p = self._symbols()
+        at = self._terms(x, p)
+        return self._kernel("terms", "x p", [at.phi, at.G, at.nu, at.gamma], {"x": x, "p": p})
+
+    @cached_property
+    def _solution(self) -> ca.Function:
+        """``(t, x, u, p) → v̇, λ``."""
+        t, x, u, p = self._symbols()
+        made = self._solved(t, x, u, p)[1]
+        at = {"t": t, "x": x, "u": u, "p": p}
+        return self._kernel("constrained_dynamics", "t x u p", list(made), at)
+
+    def _solved(self, t: Any, x: Any, u: Any, p: Any) -> tuple[Saddle, tuple[Any, Any]]:
+        structure = self.base.structure
+        assert structure is not None
+        saddle = Saddle(self._mass(x, p), self._terms(x, p).G)
+        force = structure.force(t, x[: self.base.state.nq], u, p)
+        return saddle, saddle.solve(force, self._target(x, p))
+
+    @cached_property
+    def _slopes(self) -> ca.Function:
+        """``(t, x, u, p) → Df, Bf, ∂λ/∂x, ∂λ/∂u``.
+
+        Balance and constraints are differentiated at fixed v̇ and λ, then solved for theirs.
+        """
+        t, x, u, p = self._symbols()
+        structure, own = self.base.structure, self.base.state
+        assert structure is not None
+        saddle, (a, multipliers) = self._solved(t, x, u, p)
+        by_x, by_u = structure.balance_derivatives(t, x[: own.nq], a, u, p)
+        force_by_x, rows_by_x = self._constraint_slopes(x, p, a, multipliers)
+        rest = self.state.dim - own.dim
+        by_x = ca.horzcat(by_x, type(by_x)(by_x.shape[0], rest)) - force_by_x
+        m = self.constraints.n_rows
+        right = ca.horzcat(by_x, by_u), ca.horzcat(rows_by_x, ca.DM(m, by_u.shape[1]))
+        slopes, of_multipliers = saddle.solve(*right)
+        n, nv = self.state.dim, by_x.shape[0]
+        Df = ca.vertcat(ca.DM.eye(n)[nv : 2 * nv, :], slopes[:, :n], ca.DM(rest, n))
+        Bf = ca.vertcat(ca.DM(nv, u.shape[0]), slopes[:, n:], ca.DM(rest, u.shape[0]))
+        results = [Df, Bf, of_multipliers[:, :n], of_multipliers[:, n:]]
+        at = {"t": t, "x": x, "u": u, "p": p}
+        return self._kernel("constrained_slopes", "t x u p", results, at)
+
+    def _constraint_slopes(self, x: Any, p: Any, a: Any, multipliers: Any) -> tuple[Any, Any]:
+        """Derivatives of ``Gᵀ λ`` and of ``γ − G a`` by the tangent of the state."""
+
+        def build(y: Any, p: Any, b: Any, force: Any) -> list[Any]:
+            G = self._terms(y, p).G
+            return [G.T @ force, self._target(y, p) - G @ b]
+
+        return self._slopes_of(build, x, p, a, multipliers)
+
+    def _slopes_of(self, build: Callable[..., list[Any]], *values: Any) -> Any:
+        """Derivatives of columns ``(x, …)`` by the tangent of the state, at values of all."""
+        symbol = self.base.symbol
+        fixed: list[Any] = [symbol.sym("y", *value.shape) for value in values]
+        E = self.state.rate_matrix(fixed[0])
+        made: Any = [ca.jacobian(column, fixed[0]) @ E for column in build(*fixed)]
+        made = ca.cse(made) if symbol is ca.SX else made
+        return ca.Function("slopes", fixed, made).call(list(values))
+
+    # Projection
+
+    def _correction(self, x: Any, p: Any) -> tuple[Saddle, Any, Any]:
+        """Step of the positions towards φ = 0, shortest in the metric of M, and its multipliers."""
+        rows = slice(0, self.constraints.n_position)
+        at = self._terms(x, p)
+        saddle = Saddle(self._mass(x, p), at.G[rows, :])
+        return saddle, *saddle.solve(ca.DM(self.configuration.dim, 1), -at.phi)
+
+    def _excess(self, x: Any, p: Any) -> tuple[Saddle, Any, Any]:
+        """What of the velocity breaks ``G v = ν``, in the metric of M, and its multipliers."""
+        at = self._terms(x, p)
+        saddle = Saddle(self._mass(x, p), at.G)
+        off = at.G @ self._velocity(x) - at.nu
+        return saddle, *saddle.solve(ca.DM(self.configuration.dim, 1), off)
+
+    def _state_of(self, q: Any, v: Any, x: Any) -> Any:
+        return ca.vertcat(q, v, x[self.base.state.nq :])
+
+    @cached_property
+    def _to_position(self) -> ca.Function:
+        _, x, _, p = self._symbols()
+        _, q, v = self._split(x)
+        group = self.configuration
+        moved = group.normalize(group.plus(q, self._correction(x, p)[1]))
+        return self._kernel("to_position", "x p", [self._state_of(moved, v, x)], {"x": x, "p": p})
+
+    @cached_property
+    def _to_velocity(self) -> ca.Function:
+        _, x, _, p = self._symbols()
+        _, q, v = self._split(x)
+        kept = self._state_of(q, v - self._excess(x, p)[1], x)
+        return self._kernel("to_velocity", "x p", [kept], {"x": x, "p": p})
+
+    @cached_property
+    def _to_position_slope(self) -> ca.Function:
+        """``δq⁺ = Ad(exp(−d)) δq + J_r(d) δd``, with the equations of the step d differentiated."""
+        _, x, _, p = self._symbols()
+        group = self.configuration
+        saddle, d, mu = self._correction(x, p)
+
+        def build(y: Any, p: Any, step: Any, price: Any) -> list[Any]:
+            at = self._terms(y, p)
+            G = at.G[: self.constraints.n_position, :]
+            return [self._mass(y, p) @ step + G.T @ price, at.phi + G @ step]
+
+        by = self._slopes_of(build, x, p, d, mu)
+        slope = saddle.solve(-by[0], -by[1])[0]
+        n, nv = self.state.dim, group.dim
+        turn = group.Ad(group.inverse(group.exp(d))) @ ca.DM.eye(n)[:nv, :]
+        moved = turn + group.right_jacobian(d) @ slope
+        result = ca.vertcat(moved, ca.DM.eye(n)[nv:, :])
+        return self._kernel("to_position_slope", "x p", [result], {"x": x, "p": p})
+
+    @cached_property
+    def _to_velocity_slope(self) -> ca.Function:
+        _, x, _, p = self._symbols()
+        saddle, w, eta = self._excess(x, p)
+
+        def build(y: Any, p: Any, excess: Any, price: Any) -> list[Any]:
+            at = self._terms(y, p)
+            force = self._mass(y, p) @ excess + at.G.T @ price
+            return [force, at.G @ (self._velocity(y) - excess) - at.nu]
+
+        by = self._slopes_of(build, x, p, w, eta)
+        slope = saddle.solve(-by[0], by[1])[0]
+        n, nv = self.state.dim, self.configuration.dim
+        eye = ca.DM.eye(n)
+        result = ca.vertcat(eye[:nv, :], eye[nv : 2 * nv, :] - slope, eye[2 * nv :, :])
+        return self._kernel("to_velocity_slope", "x p", [result], {"x": x, "p": p})
+
+    # Error coordinates
+
+    @cached_property
+    def _basis(self) -> ca.Function:
+        """``(x, p) → N`` with ``E N = 1`` in the null space of the constraints' derivatives.
+
+        Each half is ``N₀ (E N₀)⁻¹`` with N₀ what pushes along the independent entries accelerate.
+        """
+        _, x, _, p = self._symbols()
+        at, choice = self._terms(x, p), self.choice
+        M, nv = self._mass(x, p), self.configuration.dim
+        position = Saddle(M, at.G[: self.constraints.n_position, :])
+        both = self.constraints.n_position == self.constraints.n_rows
+        velocity = position if both else Saddle(M, at.G)
+        Nq = _normalized(position, choice.positions)
+        Nv = Nq if both else _normalized(velocity, choice.velocities)
+
+        def build(y: Any, p: Any) -> list[Any]:
+            here = self._terms(y, p)
+            return [here.G @ self._velocity(y) - here.nu]
+
+        turning = self._slopes_of(build, x, p)[0][:, :nv]
+        carried = velocity.solve(ca.DM(nv, Nq.shape[1]), -turning @ Nq)[0]
+        carried -= Nv @ carried[list(choice.velocities), :]
+        rest = self.state.dim - 2 * nv
+        result = ca.blockcat([[Nq, ca.DM(nv, Nv.shape[1])], [carried, Nv]])
+        result = ca.vertcat(result, ca.DM(rest, result.shape[1]))
+        return self._kernel("basis", "x p", [result], {"x": x, "p": p})
+
+    @cached_property
+    def _conditioning(self) -> ca.Function:
+        _, x, _, p = self._symbols()
+        M, own = self._mass(x, p), list(self.choice.velocities)
+        saddle = Saddle(M, self._terms(x, p).G)
+        pushes = ca.DM.eye(M.shape[0])[:, own]
+        kept = saddle.solve(pushes, ca.DM(saddle.m, len(own)))[0][own, :]
+        free = Saddle(M, ca.DM(0, M.shape[0])).solve(pushes, ca.DM(0, len(own)))[0][own, :]
+        share = _determinant(kept) / _determinant(free)
+        return self._kernel("conditioning", "x p", [share], {"x": x, "p": p})
+
+    # Choices and reports, on numbers
+
+    def terms_of(self, x: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """φ, G and M in a state."""
+        phi, G, _, _ = self._terms_at(x, p)
+        M = self._mass(x, p)
+        return phi.full().ravel(), G.full(), np.asarray(M, dtype=np.float64).reshape(G.shape[1], -1)
+
+    def complete(self, q: np.ndarray, v: np.ndarray | None = None, t: float = 0.0) -> np.ndarray:
+        """State of a configuration and a velocity."""
+        v = np.zeros(self.configuration.dim) if v is None else v
+        return np.concatenate([q, v, [t] if self.constraints.is_driven else []])
+
+    def redundancy(self, x: np.ndarray, p: np.ndarray) -> Redundancy:
+        """Ranks and dependent rows in a state."""
+        _, G, M = self.terms_of(x, p)
+        return redundancy(G, M, self.constraints.row_names, self.constraints.units)
+
+    def choose(self, q: np.ndarray, names: str | Iterable[str] | None) -> IndependentEntries:
+        """Independent entries: the named ones, judged, or the best ones, inputs first."""
+        base, x, p = self.base, self.complete(q), self.base.nominal_parameters
+        _, G, M = self.terms_of(x, p)
+        rows = G[: self.constraints.n_position]
+        known = entries_of(self.configuration)
+        N, full = null_space(rows, M), null_space(G, M)
+        driven = np.zeros(len(N), bool)
+        if names is None:
+            structure = base.structure
+            assert structure is not None
+            reach = structure.input_map(0.0, x[: base.state.nq], base.nominal_input, p)
+            driven = np.abs(reach)[:, base.input_index("control")].any(axis=1)
+            positions = _best(N, driven)
+        else:
+            chosen = as_names(names)
+            for entry in chosen:
+                if entry not in known:
+                    raise UnknownNameError(unknown_name("entry of the configuration", entry, known))
+            positions = tuple(known[entry] for entry in chosen)
+            _judge(base.name, N, positions, {i: k for k, i in known.items()}, _best(N, driven))
+        return IndependentEntries(positions, _best(full, driven, positions))
+
+
+# Position errors after a step of order four are so small that the second solve ends in rounding.
+POSITION_SOLVES = 2
+
+
+def _normalized(saddle: Saddle, own: tuple[int, ...]) -> Any:
+    """``N₀ (E N₀)⁻¹`` for a selection E of entries."""
+    k = len(own)
+    if not k:
+        return ca.SX(saddle.n, 0)
+    N = saddle.solve(ca.DM.eye(saddle.n)[:, list(own)], ca.DM(saddle.m, k))[0]
+    mobility = N[list(own), :]
+    return Saddle(mobility, ca.DM(0, k)).solve(N.T, ca.DM(0, saddle.n))[0].T
+
+
+def _determinant(K: Any) -> Any:
+    """Of a symmetric positive matrix: the product of its pivots."""
+    k = ca.SX.sym("K", K.shape[0], K.shape[0])
+    D = factor_symmetric(k)[1]
+    return ca.Function(
+        "determinant", [k], [functools.reduce(operator.mul, ca.vertsplit(D), ca.SX(1))]
+    )(K)
+
+
+def null_space(G: np.ndarray, M: np.ndarray) -> np.ndarray:
+    """Velocities that keep ``G v = 0``, orthonormal in the metric of M, times √M of each entry.
+
+    Row i tells how freely entry i moves: its norm is the share of the mobility that it would have
+    without constraints.
+    """
+    L, W = np.linalg.cholesky(M), scaled_rows(G, M)
+    if W.any():
+        _, s, Vt = np.linalg.svd(W)
+        V = Vt[int((s > RANK * s[0]).sum()) :].T
+    else:
+        V = np.eye(len(M))
+    N = scipy.linalg.solve_triangular(L, V, lower=True, trans="T")
+    return N * np.sqrt(np.diag(M))[:, None]
+
+
+def _best(
+    N: np.ndarray, driven: np.ndarray, allowed: tuple[int, ...] | None = None
+) -> tuple[int, ...]:
+    """Rows that span N, the largest first; driven ones as long as they tell something new."""
+    left, chosen = N.copy(), []
+    within = np.zeros(len(N), bool)
+    within[list(range(len(N)) if allowed is None else allowed)] = True
+    for _ in range(N.shape[1]):
+        size = np.linalg.norm(left, axis=1) * within
+        first = size * driven
+        if first.max() < ENOUGH * size.max():
+            first = size
+        i = int(first.argmax())
+        chosen.append(i)
+        r = left[i] / np.linalg.norm(left[i])
+        left = left - np.outer(left @ r, r)
+    return tuple(sorted(chosen))
+
+
+def _judge(
+    name: str,
+    N: np.ndarray,
+    chosen: tuple[int, ...],
+    known: dict[int, str],
+    best: tuple[int, ...],
+) -> None:
+    """Refuse independent entries that are too few, too many, or that do not decide the others."""
+    remedy = f"for example {', '.join(known[i] for i in best)}, or leave the choice open"
+    given = ", ".join(known[i] for i in chosen)
+    if len(set(chosen)) != N.shape[1]:
+        raise ValueError(
+            f"{name}: {N.shape[1]} independent entries decide the others in this configuration, "
+            f"{len(set(chosen))} are given ({given}); {remedy}"
+        )
+    s = np.linalg.svd(N[list(chosen)], compute_uv=False)
+    if s[0] > WORST * s[-1]:
+        raise ValueError(
+            f"{name}: {given} do not decide the others in this configuration (condition "
+            f"{s[0] / max(s[-1], np.finfo(float).tiny):.2g}): it is singular for them; {remedy}"
+        )

@@ -1,0 +1,366 @@
+"""ElasticTree: a tree with motors behind springs, its System, and what is measured of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any, Literal, Self
+
+import casadi as ca
+import numpy as np
+
+from ...codegen import (
+    UnknownNameError,
+    Value,
+    as_names,
+    unknown_name,
+)
+from ...groups import LieGroup, Product, Rn
+from ...systems import (
+    Measurement,
+    Parameter,
+    Quantity,
+    System,
+)
+from .._coefficients import Coefficients
+from .._mechanical import mechanical
+from ..multibody import Multibody
+from ..multibody.tree._system import state_limits, tree_mechanics
+from ._equations import ElasticJoint, ElasticMechanics, JointNumbers, elastic_state
+from ._joint_spring import AdjustedSpring
+from ._motor import Motor
+
+GROUP_REASON = (
+    "a spring between motor and link is modelled for joints with one degree of freedom; "
+    "keep the joint rigid, or write it as a chain of revolute joints"
+)
+
+
+class ElasticTree:
+    """A tree some of whose joints have a spring: what `SeriesElastic` computes with.
+
+    Parameters
+    ----------
+    tree : Multibody
+    motors : mapping of str to Motor
+    inputs, parametric, rotor_coupling
+        See `SeriesElastic`.
+    """
+
+    def __init__(
+        self,
+        tree: Multibody,
+        motors: Mapping[str, Motor],
+        *,
+        inputs: Iterable[str] | None = None,
+        parametric: str | Iterable[str] = (),
+        rotor_coupling: Literal["neglected"] = "neglected",
+    ) -> None:
+        if not isinstance(tree, Multibody):
+            raise TypeError(f"tree must be a Multibody, not {type(tree).__name__}")
+        if rotor_coupling != "neglected":
+            raise NotImplementedError(
+                f"rotor_coupling={rotor_coupling!r}: inertial coupling of rotors and links (De "
+                "Luca and Tomei) is not modelled; neglected_moments says what leaving it out "
+                "amounts to"
+            )
+        if not isinstance(motors, Mapping) or not motors:
+            some = tree.joints[0] if tree.joints else "joint"
+            raise ValueError(
+                "motors must name at least one joint, "
+                f"{{{some!r}: Motor(inertia=…, spring=…)}}, got {motors!r}"
+            )
+        for name, motor in motors.items():
+            _check_joint(tree, name, motor)
+        self.tree = tree
+        self.motors: dict[str, Motor] = {n: motors[n] for n in tree.joints if n in motors}
+        self.joints: tuple[str, ...] = tuple(self.motors)
+        rigid = _driven(tree) if inputs is None else as_names(inputs)
+        for name in rigid:
+            if name not in tree.joints:
+                raise UnknownNameError(unknown_name("joint", name, tree.joints))
+        self.driven = tuple(n for n in tree.joints if n in rigid or n in self.motors)
+        self.elastic_joints = tuple(
+            ElasticJoint(name, motor, tree.configuration.blocks[name], tree._coordinates[name])
+            for name, motor in self.motors.items()
+        )
+        self._parametric = tuple(as_names(parametric))
+        numbers = {key: x for joint in self.elastic_joints for key, x in joint.numbers.items()}
+        self._coefficients = Coefficients(numbers, self._parametric)
+        self.state: Product = elastic_state(tree, self.elastic_joints)
+
+    def __repr__(self) -> str:
+        """Name and joints."""
+        return f"{type(self).__name__}({self.tree.name!r}, {', '.join(self.joints)})"
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Those of the tree, then numbers of motors and springs."""
+        return self.mechanics.parameters
+
+    @property
+    def rigid_joints(self) -> tuple[str, ...]:
+        """Joints without a spring."""
+        return tuple(name for name in self.tree.joints if name not in self.motors)
+
+    @property
+    def damped_joints(self) -> tuple[str, ...]:
+        """Joints with a damper parallel to the spring: the arm is not flat where there are any."""
+        symbols = {entry.name for entry in self._coefficients.parameters}
+        return tuple(
+            joint.name
+            for joint in self.elastic_joints
+            if joint.spring.damping > 0 or f"{joint.name}.spring.damping" in symbols
+        )
+
+    @cached_property
+    def mechanics(self) -> ElasticMechanics:
+        """Equations on CasADi columns, without surroundings."""
+        return ElasticMechanics(
+            tree_mechanics(self.tree, self.driven), self.elastic_joints, self._coefficients
+        )
+
+    def with_motors(self, **motors: Motor) -> Self:
+        """Copy with other motors in some joints.
+
+        Parameters
+        ----------
+        **motors : Motor
+            By joint.
+        """
+        return type(self)(
+            self.tree,
+            {**self.motors, **motors},
+            inputs=self.driven,
+            parametric=self._parametric,
+        )
+
+    # The System
+
+    def system(
+        self,
+        name: str | None = None,
+        *,
+        h: Any = None,
+        output: LieGroup | None = None,
+        parametric: str | Iterable[str] = (),
+        **surroundings: Any,
+    ) -> System[Product]:
+        """The arm as a System.
+
+        Parameters
+        ----------
+        name : str, optional
+        h : callable, optional
+            Output ``(t, x, u, p) → coordinates on output``.
+        output : LieGroup, optional
+        parametric : str or iterable of str
+            Numbers of forces and current that are parameters.
+        **surroundings
+            What acts on links, as for `Multibody.system`: wrenches, forces, added_mass, current.
+
+        Returns
+        -------
+        System
+            Inputs: torques, of motors behind their gears in elastic joints and of the joint in
+            others, inputs of the surroundings, then JOINT.stiffness and JOINT.stiffness_motor.
+            Quantities: kinetic_energy, potential_energy, spring_energy, and "deflection" and
+            "spring_torque" with an entry for each elastic joint, "deflection.JOINT". Limits: of
+            links, motor speeds, deflections and spring torques. The structure is that of the links;
+            derivatives are in closed form.
+        """
+        mechanics = ElasticMechanics(
+            tree_mechanics(self.tree, self.driven, parametric=parametric, **surroundings),
+            self.elastic_joints,
+            self._coefficients,
+        )
+        state = self.state
+
+        def deflection(t: Value, x: Value, u: Value, p: Value) -> Value:
+            return mechanics.deflection(x)
+
+        def spring_torque(t: Value, x: Value, u: Value, p: Value) -> Value:
+            return mechanics.spring_torque(x, u, p)
+
+        return System(
+            name or self.tree.name,
+            state,
+            mechanics.field,
+            inputs=mechanics.inputs,
+            parameters=mechanics.parameters,
+            h=h,
+            output=output,
+            quantities={
+                "kinetic_energy": mechanics.kinetic_energy,
+                "potential_energy": mechanics.potential_energy,
+                "spring_energy": mechanics.spring_energy,
+                "deflection": Quantity(deflection, self.joints, self._unit("unit")),
+                "spring_torque": Quantity(spring_torque, self.joints, self._unit("force_unit")),
+            },
+            limits=self._limits(),
+            derivatives=mechanics.derivatives,
+            structure=mechanical(
+                mechanics,
+                state,
+                mechanics.inputs,
+                mechanics.parameters,
+                loss_jacobian=mechanics.loss_jacobian if mechanics.has_losses else None,
+                losses=mechanics.losses if mechanics.rigid.has_friction else None,
+                model=self,
+            ),
+        )
+
+    def _unit(self, of: str) -> str:
+        units = {getattr(joint, of) for joint in self.elastic_joints}
+        return units.pop() if len(units) == 1 else ""
+
+    def _limits(self) -> dict[str, tuple[float, float]]:
+        found = state_limits(self.tree)
+        for joint in self.elastic_joints:
+            own, spring = joint.motor, joint.spring
+            bounds = {
+                f"motor_velocity.{joint.name}": own.speed / own.ratio,
+                f"deflection.{joint.name}": own.deflection,
+                f"spring_torque.{joint.name}": spring.limit,
+            }
+            if isinstance(spring, AdjustedSpring):
+                found[f"stiffness_motor.{joint.name}"] = (spring.lower, spring.upper)
+                bounds[f"stiffness_motor_velocity.{joint.name}"] = spring.speed_limit
+            found |= {key: (-x, x) for key, x in bounds.items() if x < np.inf}
+        return found
+
+    def neglected_moments(self) -> dict[str, float]:
+        """Largest gyroscopic moment of each rotor that the model leaves out [N m].
+
+        ``inertia · ratio · |θ̇| |ω|`` at the speed limits of motor and joints, with ω at most the
+        sum of the speeds of the turning joints that carry the motor; infinite where one has none.
+        A gear of ratio 1 with a reflected inertia makes it too large by the ratio.
+        """
+        speeds = dict(zip(self.tree.joints, self._joint_speeds(), strict=True))
+        found = {}
+        for joint in self.elastic_joints:
+            own = joint.motor
+            link = self.tree._index.joints[joint.name]
+            carriers = 0.0
+            while link.parent in self.tree._index.links:
+                link = self.tree._index.links[link.parent]
+                carriers += speeds.get(link.joint_name, 0.0)
+            spin = min(own.speed, own.ratio * speeds[joint.name])
+            found[joint.name] = own.inertia * spin * carriers if carriers else 0.0
+        return found
+
+    def _joint_speeds(self) -> list[float]:
+        limits = self.tree.limits["velocity"]
+        return [
+            float(np.linalg.norm(limits[self.tree._coordinates[name].v]))
+            if "rad" in self.tree.configuration.blocks[name].tangent_units
+            else 0.0
+            for name in self.tree.joints
+        ]
+
+    # What is measured
+
+    def motor_encoder(self, name: str = "motor_encoder", **options: Any) -> Measurement:
+        """Measurement of motor positions, behind the gears; options are those of `Measurement`.
+
+        Parameters
+        ----------
+        name : str
+        **options
+        """
+        return Measurement(name, "motor", **options)
+
+    def link_encoder(self, name: str = "link_encoder", **options: Any) -> Measurement:
+        """Measurement of the positions of the elastic joints, behind the springs.
+
+        Parameters
+        ----------
+        name : str
+        **options
+            Those of `Measurement`.
+        """
+        places, group = [joint.places for joint in self.elastic_joints], self.state.blocks["motor"]
+
+        def measure(t: Value, x: Value, u: Value, p: Value) -> Value:
+            return ca.vertcat(*(x[place.q] for place in places))
+
+        return Measurement(name, measure, group, **options)
+
+    def torque_sensor(self, name: str = "torque_sensor", **options: Any) -> Measurement:
+        """Measurement of the torques through springs (and dampers parallel to them).
+
+        Parameters
+        ----------
+        name : str
+        **options
+            Those of `Measurement`.
+        """
+        mechanics = self.mechanics
+        if mechanics.set_joints or self._coefficients.parameters:
+            # Whose inputs and parameters follow those of the surroundings.
+            raise ValueError(
+                f"{self.tree.name}: springs have parameters or are set; measure the quantity "
+                "spring_torque of the system, Measurement(name, system.quantities["
+                "'spring_torque'], Rn(…))"
+            )
+        units = tuple(joint.force_unit for joint in self.elastic_joints)
+
+        def measure(t: Value, x: Value, u: Value, p: Value) -> Value:
+            return mechanics.spring_torque(x, u, p)
+
+        return Measurement(name, measure, Rn(len(self.joints), self.joints, units), **options)
+
+    def _numbers(self, p: np.ndarray) -> list[JointNumbers]:
+        """Numbers of the elastic joints for values of the parameters."""
+        return [
+            JointNumbers(
+                float(c.inertia),
+                float(c.damping),
+                float(c.friction),
+                float(c.loss),
+                {key: float(value) for key, value in c.spring.items()},
+            )
+            for c in self.mechanics.numbers(ca.DM(p))
+        ]
+
+    @property
+    def nominal_parameters(self) -> np.ndarray:
+        """Values of the parameters, shape (n_parameters,)."""
+        return np.array([entry.nominal for entry in self.parameters])
+
+    @cached_property
+    def _made(self) -> dict[Any, Any]:
+        """Functions that were traced."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Functions are traced again when needed."""
+        return {k: x for k, x in self.__dict__.items() if k not in ("_made", "mechanics")}
+
+
+def _driven(tree: Multibody) -> list[str]:
+    return [name for name in tree.joints if tree.configuration.blocks[name].dim < 6]
+
+
+def _check_joint(tree: Multibody, name: str, motor: Motor) -> None:
+    known = tree._index.joints
+    if name not in tree.joints:
+        mimic = known[name].mimic if name in known else None
+        if mimic is not None:
+            raise ValueError(
+                f"joint {name!r} follows {mimic.joint!r} rigidly: give the motor to that one"
+            )
+        raise UnknownNameError(unknown_name("joint", name, tree.joints))
+    if not isinstance(motor, Motor):
+        raise TypeError(f"motors[{name!r}] must be Motor(inertia=…, spring=…), not {motor!r}")
+    link, group = known[name], tree.configuration.blocks[name]
+    if group.dim != 1:
+        raise ValueError(
+            f"joint {name!r} moves on {group}, {group.dim} degrees of freedom: {GROUP_REASON}"
+        )
+    if np.any(link.filled.armature) or f"{name}.armature" in tree.parameters:
+        raise ValueError(
+            f"joint {name!r} has an armature of {np.max(link.filled.armature):g}: the inertia of "
+            "its motor would count twice; take it out, "
+            f"tree.with_properties({name}=JointProperties(armature=0, …)), and give it to the motor"
+        )

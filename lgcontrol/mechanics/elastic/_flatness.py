@@ -1,0 +1,488 @@
+"""Flatness of series-elastic trees: motors for a motion of the links, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ...codegen import (
+    ModelFunction,
+    Shape,
+    Value,
+    check_shape,
+    solve_symmetric,
+    trace,
+)
+from ...systems import (
+    FixedParameters,
+    Trajectory,
+    control_name,
+    values_by_name,
+)
+from ..multibody import Multibody
+from ..multibody.compiled._functions import rate_names
+from ._damped import DampedDeflection
+from ._elastic_tree import ElasticTree
+from ._equations import ElasticMechanics, motor_losses
+
+
+def flat_map(
+    arm: ElasticTree, *, expansion: int | None = None, dry_friction: bool = False
+) -> ModelFunction:
+    """(q, v, a, j, s) → x, motor_acceleration, u, tau: what a motion of the links takes.
+
+    The flat outputs are q, on the configuration, and what sets stiffness (κ: the stiffness
+    itself or φ), as further arguments k, k_dot, k_ddot. Rigid joints take their snap as well:
+    through the links it acts on the elastic ones.
+
+    Parameters
+    ----------
+    expansion : int, optional
+        For springs with dampers, which are not flat: deflections by
+        ``δ = Σ (−D/K)^i τ^(i)/K`` up to this order; the motion is given by so many more
+        derivatives. The first term left out is the error: ``(D/K)^(n+1) τ^(n+1)/K``, which
+        shrinks with the order where the torque changes slowly next to K/D. `damped_motion` has
+        no such error.
+    dry_friction : bool
+        Whether dry friction between the links may be in: smoothed within its friction_speed,
+        its second derivative is large where a joint turns back.
+
+    Returns
+    -------
+    ModelFunction
+        Results: x, on `state`; motor_acceleration (..., joints); u, the inputs of `system()`
+        without surroundings; tau (..., nv), forces on the links, those of a base included.
+
+    Raises
+    ------
+    ValueError
+        If springs have dampers and no expansion is chosen, or joints have dry friction.
+
+    References
+    ----------
+    De Luca and Lucibello 1998 for joints of which some are rigid; Müller 2018, section 6.3.
+
+    Examples
+    --------
+    >>> from lgcontrol.mechanics import Motor, Multibody, SeriesElastic, SpatialInertia
+    >>> ball = SpatialInertia.point_mass(1.0, [0, 0, -1])
+    >>> tree = Multibody(gravity=(0, 0, 0)).add_body("ball", ball, "revolute", axis="y")
+    >>> arm = SeriesElastic(tree, {"ball": Motor(inertia=0.5, spring=100.0)})
+    >>> arm.flat_map()([0.0], [0.0], [2.0], [0.0], [50.0]).u  # B (a + M s / K) + M a
+    array([3.25])
+    """
+    key = ("flat_map", expansion, dry_friction)
+    if key not in arm._made:
+        _check_flat(arm, expansion, dry_friction)
+        order = expansion or 0
+        names = ["q", *rate_names(4 + order)]
+        arm._made[key] = _trace(
+            arm,
+            "flat_map",
+            names,
+            lambda rates, settings, p: motor_motion(
+                arm.mechanics, arm.tree, rates, settings, p, order
+            ),
+            {
+                "x": (arm.state.nq,),
+                "motor_acceleration": (len(arm.joints),),
+                "u": (len(arm.mechanics.inputs),),
+                "tau": (arm.tree.nv,),
+            },
+        )
+    return arm._made[key]
+
+
+def flat_outputs(arm: ElasticTree) -> ModelFunction:
+    """(x, u) → q, v, a, j, s of the links; the inverse of `flat_map`.
+
+    Where joints are rigid, or a stiffness is an input, their rates follow: (x, u, u_dot,
+    u_ddot). Up to the jerk nothing depends on the torques of motors.
+
+    Returns
+    -------
+    ModelFunction
+
+    Raises
+    ------
+    ValueError
+        If springs have dampers: states do not tell the motion of the links then.
+    """
+    if "flat_outputs" not in arm._made:
+        _check_flat(arm, None, True)
+        mechanics, m = arm.mechanics, len(arm.mechanics.inputs)
+        reaches = bool(arm.rigid_joints) or len(mechanics.adjusted) < len(mechanics.set_joints)
+        names = ["u", "u_dot", "u_ddot"][: 3 if reaches else 1]
+
+        def build(x: Value, *values: Value) -> Sequence[Value]:
+            inputs = [*values[: len(names)], *[ca.SX(m, 1)] * (3 - len(names))]
+            p = values[len(names)] if arm.parameters else ca.SX(0, 1)
+            return link_motion(mechanics, arm.tree, x, inputs, p)
+
+        shapes: dict[str, Shape] = {"x": (arm.state.nq,)} | {name: (m,) for name in names}
+        defaults = {}
+        if arm.parameters:
+            shapes["p"] = (len(arm.parameters),)
+            defaults["p"] = arm.nominal_parameters
+        nv = (arm.tree.nv,)
+        results: dict[str, Shape] = {"q": (arm.tree.nq,), "v": nv, "a": nv, "j": nv, "s": nv}
+        arm._made["flat_outputs"] = trace(
+            "flat_outputs", build, shapes, {f"{k}_out": x for k, x in results.items()},
+            defaults=defaults,
+        )  # fmt: skip
+    return arm._made["flat_outputs"]
+
+
+def to_flat_system(arm: ElasticTree, **options: Any) -> Any:
+    """The arm for ``control.flatsys``: its `point_to_point` and the like plan on q … q⁗.
+
+    Parameters
+    ----------
+    **options
+        Of `control.flatsys.FlatSystem`, such as a name.
+
+    Returns
+    -------
+    control.flatsys.FlatSystem
+        States are those of `system()`, whose signals name its own, with underscores for dots.
+
+    Raises
+    ------
+    ValueError
+        If the arm has rigid joints, a base that moves, coordinates that are no vector (a
+        continuous joint's), or stiffnesses that are set.
+
+    Examples
+    --------
+    >>> import control.flatsys
+    >>> from lgcontrol.mechanics import Motor, Multibody, SeriesElastic, SpatialInertia
+    >>> ball = SpatialInertia.point_mass(1.0, [0, 0, -1])
+    >>> tree = Multibody(gravity=(0, 0, 0)).add_body("ball", ball, "revolute", axis="y")
+    >>> flat = SeriesElastic(tree, {"ball": Motor(0.5, 100.0)}).to_flat_system()
+    >>> plan = control.flatsys.point_to_point(
+    ...     flat, 1.0, [0, 0, 0, 0], 0, [1, 0, 1, 0], 0,
+    ...     basis=control.flatsys.PolyFamily(10))
+    >>> x, u = plan.eval([0.5])
+    >>> x.ravel().round(3).tolist()[:2], bool(abs(u[0, 0]) < 1e-6)
+    ([0.5, 2.461], True)
+    """
+    import control.flatsys
+
+    if arm.rigid_joints or arm.mechanics.set_joints or arm.tree.nq != arm.tree.nv:
+        raise ValueError(
+            f"{arm.tree.name}: to_flat_system knows arms of elastic joints alone, each with "
+            "one coordinate and a spring that is what it is; flat_map knows all"
+        )
+    if arm.parameters:
+        raise ValueError(f"{arm.tree.name} has parameters: give them numbers before to_flat_system")
+    forth, back = flat_map(arm), flat_outputs(arm)
+    system, n = arm.system(), arm.tree.nv
+
+    def forward(x: Any, u: Any, params: Any = None) -> list[np.ndarray]:
+        return list(np.stack(back(np.ravel(x), np.ravel(u)), axis=1))
+
+    def reverse(flag: Any, params: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        found = forth(*np.reshape(flag, (n, 5)).T)
+        return found.x, found.u
+
+    def rate(t: float, x: Any, u: Any, params: Any = None) -> np.ndarray:
+        return system.f(t, np.ravel(x), np.ravel(u))
+
+    signals = {
+        "name": arm.tree.name,
+        "inputs": [control_name(entry.name) for entry in system.inputs],
+        "states": [control_name(name) for name in arm.state.coordinate_names],
+        "outputs": [control_name(name) for name in arm.state.coordinate_names],
+    }
+    return control.flatsys.FlatSystem(
+        forward, reverse, rate, lambda t, x, u, params=None: x, **(signals | options)
+    )
+
+
+def damped_motion(
+    arm: ElasticTree,
+    t: Any,
+    q: Any,
+    v: Any,
+    a: Any,
+    j: Any,
+    s: Any,
+    *,
+    start: Mapping[str, float] | None = None,
+    p: FixedParameters | None = None,
+) -> Trajectory:
+    """States and inputs along a motion of the links, exact where springs have dampers.
+
+    The deflection of such a spring is that of ``D δ̇ + K δ = τ`` along the motion, which is
+    stable forwards in time; it depends on where it starts. Between samples τ is taken as the
+    polynomial of degree five with the values, slopes and curvatures of both: the error shrinks
+    with the sixth power of their distance, whatever D/K is.
+
+    Parameters
+    ----------
+    t : array_like, shape (N,)
+        Times in s.
+    q : array_like, shape (N, nq)
+    v, a, j, s : array_like, shape (N, nv)
+        Velocity and its first three derivatives.
+    start : mapping of str to float, optional
+        Deflections at the first time by joint [rad]; by default such that none of what was
+        before is left.
+    p : mapping or array_like, optional
+        Parameters, as for `System`.
+
+    Returns
+    -------
+    Trajectory
+        Of `state`, with the inputs of `system()`.
+
+    Raises
+    ------
+    ValueError
+        If a spring with a damper is not linear.
+
+    Examples
+    --------
+    >>> from lgcontrol.mechanics import (
+    ...     LinearSpring, Motor, Multibody, SeriesElastic, SpatialInertia)
+    >>> ball = SpatialInertia.point_mass(1.0, [0, 0, -1])
+    >>> tree = Multibody(gravity=(0, 0, 0)).add_body("ball", ball, "revolute", axis="y")
+    >>> arm = SeriesElastic(tree, {"ball": Motor(0.5, LinearSpring(100.0, damping=2.0))})
+    >>> t, none = np.linspace(0, 1, 11), np.zeros((11, 1))
+    >>> arm.damped_motion(t, t[:, None]**2, 2 * t[:, None], none + 2, none, none).u[0]
+    array([3.])
+    """
+    flat = flat_map(arm, expansion=0)
+    values = values_by_name(arm.parameters, arm.nominal_parameters, p)
+    t, own = check_shape("t", t, (None,)), (values,) * bool(arm.parameters)
+    rates = [check_shape("q", q, (len(t), arm.tree.nq))] + [
+        check_shape(key, x, (len(t), arm.tree.nv))
+        for key, x in zip("vajs", (v, a, j, s), strict=True)
+    ]
+    if len(t) < 2 or not (np.diff(t) > 0).all():
+        raise ValueError("t must be at least two times that increase")
+    if arm.mechanics.set_joints:
+        raise ValueError("damped_motion knows springs whose stiffness is not set")
+    found = flat(*rates, *own)
+    tree_p = (values[: len(arm.tree.parameters)],) * bool(arm.tree.parameters)
+    torques = np.stack(arm.tree.inverse_dynamics_time_derivatives(2)(*rates, *tree_p))
+    x, u = found.x.copy(), found.u.copy()
+    for i, (joint, c) in enumerate(zip(arm.elastic_joints, arm._numbers(values), strict=True)):
+        if c.loss == 0:
+            continue
+        row, known = arm.mechanics.rows[i], torques[:, :, arm.mechanics.rows[i]]
+        first = (start or {}).get(joint.name)
+        d = DampedDeflection.along(t, known, c.spring["stiffness"], c.loss, first)
+        motor = joint.group.plus(rates[0][:, joint.places.q], d.deflection[:, None])
+        at = arm.state.coordinate_slice("motor").start
+        at += sum(other.group.nq for other in arm.elastic_joints[:i])
+        x[:, at : at + joint.group.nq] = motor
+        speed = rates[1][:, row] + d.rate
+        x[:, arm.state.coordinate_slice("motor_velocity").start + i] = speed
+        drag = c.damping * speed + c.friction * np.tanh(speed / joint.motor.friction_speed)
+        push = c.inertia * (rates[2][:, row] + d.acceleration)
+        u[:, arm.mechanics.drives[i]] = push + drag + known[0]
+    return Trajectory(arm.state, t, x, u)
+
+
+def _trace(
+    arm: ElasticTree, name: str, names: list[str], build: Any, results: Any
+) -> ModelFunction:
+    """Function of rates of the links, of settings with their rates, and of parameters."""
+    set_count = len(arm.mechanics.set_joints)
+    shapes: dict[str, Shape] = {key: (arm.tree.nv,) for key in names}
+    shapes["q"] = (arm.tree.nq,)
+    if set_count:
+        shapes |= {key: (set_count,) for key in ("k", "k_dot", "k_ddot")}
+    defaults = {}
+    if arm.parameters:
+        shapes["p"] = (len(arm.parameters),)
+        defaults["p"] = arm.nominal_parameters
+
+    def call(*values: Value) -> Sequence[Value]:
+        rates, rest = values[: len(names)], values[len(names) :]
+        settings = rest[:3] if set_count else ()
+        p = rest[-1] if arm.parameters else ca.SX(0, 1)
+        return build(rates, settings, p)
+
+    return trace(name, call, shapes, results, defaults=defaults)
+
+
+def _check_flat(arm: ElasticTree, expansion: int | None, dry_friction: bool) -> None:
+    damped = arm.damped_joints
+    if damped and expansion is None:
+        raise ValueError(
+            f"{arm.tree.name}: dampers parallel to the springs of {', '.join(damped)} make "
+            "the arm not flat (zero dynamics −K/D): damped_motion(…) has the motors along a "
+            "trajectory, flat_map(expansion=2) approximates them"
+        )
+    if expansion is not None:
+        if isinstance(expansion, bool) or not isinstance(expansion, int) or expansion < 0:
+            raise ValueError(f"expansion must be 0, 1, 2, …, not {expansion!r}")
+        crooked = [
+            j.name for j in arm.elastic_joints if j.name in damped and not j.spring.is_linear
+        ]
+        if crooked:
+            raise ValueError(
+                f"the expansion in D/K is one of linear springs, and those of "
+                f"{', '.join(crooked)} are not"
+            )
+    dry = [link.joint_name for link in arm.tree._links
+           if not link.joint.is_fixed and np.any(link.filled.friction)]  # fmt: skip
+    if dry and not dry_friction:
+        raise ValueError(
+            f"joints {', '.join(dry)} of {arm.tree.name} have dry friction between links: the "
+            "second time derivative of torques is that of its smoothing; leave it out "
+            "(Multibody.from_urdf(…, losses=False), with_properties), give it to the motor "
+            "(Motor(friction=…)), or say flat_map(dry_friction=True)"
+        )
+
+
+# Expressions
+
+Rates = Callable[..., Sequence[Value]]
+"""``(q, v, a, …) → τ, τ̇, …`` of the tree, for an order."""
+
+
+def tree_rates(tree: Multibody, order: int, p: Value) -> Rates:
+    """Forces of the tree along a motion, with their time derivatives up to an order."""
+    function = tree.inverse_dynamics_time_derivatives(order)
+    own = (p[: len(tree.parameters)],) if tree.parameters else ()
+    return lambda *rates: function.function.call([*rates, *own])
+
+
+def motor_motion(
+    mechanics: ElasticMechanics,
+    tree: Multibody,
+    rates: Sequence[Value],
+    settings: Sequence[Value],
+    p: Value,
+    order: int = 0,
+) -> tuple[Value, Value, Value, Value]:
+    """State, motor accelerations, inputs and forces on the links along a motion.
+
+    Parameters
+    ----------
+    mechanics : ElasticMechanics
+    tree : Multibody
+    rates : sequence of value
+        q, v, a, j, s and, with an order, what follows.
+    settings : sequence of value
+        What sets stiffness, with its first two rates; columns of the joints that have it.
+    p : value
+    order : int
+        Of the expansion in D/K, for springs with dampers.
+
+    Returns
+    -------
+    x, motor_acceleration, u, tau : value
+    """
+    q, v, a = rates[:3]
+    forces = tree_rates(tree, 2 + order, p)(*rates)
+    tau = forces[0]
+    motors, deflection_rates, torques = [], [], []
+    numbers = mechanics.numbers(p)
+    for i, (joint, c) in enumerate(zip(mechanics.joints, numbers, strict=True)):
+        row = mechanics.rows[i]
+        own = [force[row] for force in forces]
+        kappa = _setting(mechanics, i, settings)
+        if c.loss.nnz():
+            epsilon = c.loss / joint.spring.slopes(ca.DM(0), kappa[0], c.spring).by_deflection
+            own = [
+                sum(((-epsilon) ** k * own[n + k] for k in range(order + 1)), ca.SX(1, 1))
+                for n in range(3)
+            ]
+        d = joint.spring.deflection(own[0], kappa[0], c.spring)
+        slopes = joint.spring.slopes(d, kappa[0], c.spring)
+        twice, mixed, by_settings = slopes.second
+        rate = (own[1] - slopes.by_setting * kappa[1]) / slopes.by_deflection
+        bent = twice * rate**2 + 2 * mixed * rate * kappa[1] + by_settings * kappa[1] ** 2
+        change = own[2] - bent - slopes.by_setting * kappa[2]
+        motors.append(joint.group._plus(joint.places.of(q), d))
+        deflection_rates.append((d, rate, change / slopes.by_deflection))
+    speeds = ca.vertcat(
+        *(v[r] + d[1] for r, d in zip(mechanics.rows, deflection_rates, strict=True))
+    )
+    accelerations = ca.vertcat(
+        *(a[r] + d[2] for r, d in zip(mechanics.rows, deflection_rates, strict=True))
+    )
+    for i, (joint, c) in enumerate(zip(mechanics.joints, numbers, strict=True)):
+        drag = motor_losses(joint, c, speeds[i])
+        torques.append(c.inertia * accelerations[i] + drag + tau[mechanics.rows[i]])
+    u = ca.vertsplit(mechanics.rigid.B.T @ tau) if mechanics.rigid.drives else []
+    for at, torque in zip(mechanics.drives, torques, strict=True):
+        u[at] = torque
+    phi, psi = [], []
+    for k, i in enumerate(mechanics.set_joints):
+        kappa = [part[k] for part in settings]
+        if i not in mechanics.adjusted:
+            u.append(kappa[0])
+            continue
+        c, spring = numbers[i].spring, mechanics.joints[i].spring
+        push = c["motor_inertia"] * kappa[2] + c["motor_damping"] * kappa[1]
+        u.append(push + spring.reaction(deflection_rates[i][0], kappa[0], c))
+        phi.append(kappa[0])
+        psi.append(kappa[1])
+    x = ca.vertcat(q, v, *motors, speeds, *phi, *psi)
+    return x, accelerations, ca.vertcat(*u), tau
+
+
+def _setting(mechanics: ElasticMechanics, i: int, settings: Sequence[Value]) -> list[Value]:
+    if i not in mechanics.set_joints:
+        return [ca.DM(0)] * 3
+    k = mechanics.set_joints.index(i)
+    return [part[k] for part in settings]
+
+
+def link_motion(
+    mechanics: ElasticMechanics,
+    tree: Multibody,
+    x: Value,
+    inputs: Sequence[Value],
+    p: Value,
+) -> tuple[Value, Value, Value, Value, Value]:
+    """q, v, a, j, s of the links from a state, and from u, u̇, ü of the inputs that reach them."""
+    u, u_dot, u_ddot = inputs
+    t, parts = ca.SX(1, 1), mechanics.split(x)
+    q, v, nv = parts.q, parts.v, tree.nv
+    field = mechanics.field(t, x, u, p)
+    state = mechanics.state
+    motor = field[state.tangent_slice("motor_velocity")]
+    d, settings, numbers = mechanics.deflection(x), mechanics.settings(x, u), mechanics.numbers(p)
+    none = ca.SX(nv, 1)
+    first, second = tree_rates(tree, 1, p), tree_rates(tree, 2, p)
+    M = mechanics.mass_matrix(x, p)
+    a = field[nv : 2 * nv]
+    B, count = mechanics.rigid.B, len(mechanics.rigid.drives)
+    tau_dot, tau_ddot = B @ u_dot[:count], B @ u_ddot[:count]
+    slopes, rates = [], []
+    for i, joint in enumerate(mechanics.joints):
+        kappa_dot = _setting_rate(mechanics, i, parts.psi, u_dot)
+        known = joint.spring.slopes(d[i], settings[i], numbers[i].spring)
+        rate = parts.speeds[i] - v[mechanics.rows[i]]
+        slopes.append(known)
+        rates.append((rate, kappa_dot))
+        tau_dot[mechanics.rows[i]] = known.by_deflection * rate + known.by_setting * kappa_dot
+    j = solve_symmetric(M, tau_dot - first(q, v, a, none)[1])
+    psi_dot = field[state.tangent_slice("stiffness_motor_velocity")] if mechanics.adjusted else none
+    for i in range(len(mechanics.joints)):
+        known, (rate, kappa_dot), row = slopes[i], rates[i], mechanics.rows[i]
+        kappa_ddot = _setting_rate(mechanics, i, psi_dot, u_ddot)
+        twice, mixed, by_settings = known.second
+        bent = twice * rate**2 + 2 * mixed * rate * kappa_dot + by_settings * kappa_dot**2
+        tau_ddot[row] = (
+            known.by_deflection * (motor[i] - a[row]) + bent + known.by_setting * kappa_ddot
+        )
+    s = solve_symmetric(M, tau_ddot - second(q, v, a, j, none)[2])
+    return q, v, a, j, s
+
+
+def _setting_rate(mechanics: ElasticMechanics, i: int, psi: Value, u_dot: Value) -> Value:
+    if i in mechanics.adjusted:
+        return psi[mechanics.adjusted.index(i)]
+    if i in mechanics.set_joints:
+        return u_dot[len(mechanics.rigid.inputs) + mechanics.set_joints.index(i)]
+    return ca.DM(0)

@@ -1,0 +1,485 @@
+"""Springs between motor and link: torque and energy by deflection, and how stiffness is set."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from math import inf, isfinite
+from typing import Any, NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from ...codegen import Value
+from .._coefficients import Coefficient
+
+LEAST = 1e-9  # of stiffnesses and inertias that are parameters: they stand in denominators
+SAMPLES = 401  # deflections at which a spring is judged
+RANGE = 1.0  # rad or m: judged up to here where no limit says less
+JUDGED = 1e-6  # relative: rounding of torques and of their slopes by differences of formulas
+NEWTON = 40  # from far outside a cubic's steps go in by 2/3 each, then quadratically
+
+
+class SpringSlopes(NamedTuple):
+    """Partial derivatives of a spring's torque σ(δ, κ), and the reaction ∂E/∂κ of its setting.
+
+    Attributes
+    ----------
+    by_deflection, by_setting : value
+        First derivatives.
+    second : tuple of value
+        ``∂²σ/∂δ², ∂²σ/∂δ∂κ, ∂²σ/∂κ²``.
+    """
+
+    by_deflection: Value
+    by_setting: Value
+    second: tuple[Value, Value, Value]
+
+
+@dataclass(frozen=True, eq=False)
+class JointSpring(ABC):
+    """A spring from the motor (behind its gear) to the link: torque σ(δ, κ), ``δ = θ − q``.
+
+    All numbers are at the joint, where deflection is measured: N m/rad, for slides N/m. κ is what
+    sets the stiffness, for springs that have that. Torque grows with deflection, and no slower the
+    farther: softening springs have no unique deflection for a torque and are refused.
+
+    Parameters
+    ----------
+    damping : float
+        Of a damper parallel to the spring [N m s/rad]: it acts on ``θ̇ − q̇``.
+    limit : float
+        Largest torque through the spring [N m].
+    """
+
+    _: KW_ONLY
+    damping: float = 0.0
+    limit: float = inf
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.damping) and self.damping >= 0):
+            raise ValueError(
+                f"{self._who}: damping must be finite and not negative, got {self.damping}"
+            )
+        if not self.limit > 0:
+            raise ValueError(f"{self._who}: limit must be a positive torque, got {self.limit}")
+        self._check()
+
+    @property
+    def _who(self) -> str:
+        return type(self).__name__
+
+    @abstractmethod
+    def numbers(self, unit: str) -> dict[str, Coefficient]:
+        """Coefficients by name; `unit` is that of the deflection."""
+
+    @abstractmethod
+    def torque(self, d: Value, setting: Value, c: Mapping[str, Value]) -> Value:
+        """σ for a deflection, a setting and the numbers."""
+
+    @abstractmethod
+    def energy(self, d: Value, setting: Value, c: Mapping[str, Value]) -> Value:
+        """Energy stored, zero at rest."""
+
+    @property
+    def nominal_setting(self) -> float:
+        """κ where nothing is said; 0 for springs without."""
+        return 0.0
+
+    @property
+    def is_set(self) -> bool:
+        """Whether its stiffness is set from outside or by a motor of its own."""
+        return False
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the torque is a constant times the deflection."""
+        return False
+
+    def deflection(self, torque: Value, setting: Value, c: Mapping[str, Value]) -> Value:
+        """δ with ``σ(δ) = torque``: Newton's steps, from outside on a torque that grows faster."""
+        symbol = ca.SX.sym("d")
+        known = self.torque(symbol, setting, c)
+        slope = ca.jacobian(known, symbol)
+        d = torque / ca.substitute(slope, symbol, 0)
+        for _ in range(NEWTON):
+            at, by = ca.substitute([known, slope], [symbol], [d])
+            d = d - (at - torque) / by
+        return d
+
+    def slopes(self, d: Value, setting: Value, c: Mapping[str, Value]) -> SpringSlopes:
+        """Partial derivatives of the torque."""
+        x, k = ca.SX.sym("d"), ca.SX.sym("k")
+        known = self.torque(x, k, c)
+        by_d, by_k = ca.jacobian(known, x), ca.jacobian(known, k)
+        found = [by_d, by_k, ca.jacobian(by_d, x), ca.jacobian(by_d, k), ca.jacobian(by_k, k)]
+        at = ca.substitute([ca.SX(y) for y in found], [x, k], [d, setting])
+        by_d, by_k, twice, mixed, by_settings = (ca.sparsify(y) for y in at)
+        return SpringSlopes(by_d, by_k, (twice, mixed, by_settings))
+
+    def reaction(self, d: Value, setting: Value, c: Mapping[str, Value]) -> Value:
+        """``∂E/∂κ``: what the spring does to what sets it, ``½ k′(κ) δ²`` for linear ones."""
+        k = ca.SX.sym("k")
+        return ca.substitute(ca.jacobian(self.energy(d, k, c), k), k, setting)
+
+    def _check(self, reach: float = RANGE) -> None:
+        """Refuse torques that do not grow, that soften, or that are not the slope of the energy."""
+        symbol, c = ca.SX.sym("d"), {n: ca.DM(x.value) for n, x in self.numbers("rad").items()}
+        setting = ca.DM(self.nominal_setting)
+        try:
+            torque, energy = (
+                ca.SX(part(symbol, setting, c)) for part in (self.torque, self.energy)
+            )
+        except (NotImplementedError, TypeError) as error:
+            raise TypeError(
+                f"{self._who}: torque and energy must be made of arithmetic and CasADi's "
+                f"functions of the deflection: {error}"
+            ) from None
+        found = [torque, ca.jacobian(torque, symbol), energy, ca.jacobian(energy, symbol)]
+        function = ca.Function("spring", [symbol], [ca.densify(x) for x in found])
+        d = np.linspace(-reach, reach, SAMPLES)
+        sigma, slope, stored, force = (x.full().ravel() for x in function(d[None]))
+        middle = SAMPLES // 2
+        if not np.isfinite([sigma, slope, stored]).all():
+            raise ValueError(f"{self._who}: torque or energy is not finite within ±{reach:g} rad")
+        scale = max(np.abs(sigma).max(), np.finfo(float).tiny)
+        if abs(sigma[middle]) > JUDGED * scale or abs(stored[middle]) > JUDGED * scale * reach:
+            raise ValueError(
+                f"{self._who}: torque and energy must vanish without deflection, got "
+                f"{sigma[middle]:g} and {stored[middle]:g}"
+            )
+        worst = int(np.argmin(slope))
+        if not slope[worst] > 0:
+            raise ValueError(
+                f"{self._who}: the stiffness is {slope[worst]:.4g} N m/rad at a deflection of "
+                f"{d[worst]:.3g} rad; it must be positive everywhere within ±{reach:g} rad"
+            )
+        outward = np.concatenate([slope[middle::-1], slope[middle:]]).reshape(2, -1)
+        if (np.diff(outward, axis=1) < -JUDGED * slope.max()).any():
+            raise ValueError(
+                f"{self._who}: the stiffness falls with deflection (from {slope[middle]:.4g} to "
+                f"{min(slope[0], slope[-1]):.4g} N m/rad at ±{reach:g} rad); softening springs are "
+                "not supported"
+            )
+        if np.abs(force - sigma).max() > JUDGED * scale:
+            worst = int(np.argmax(np.abs(force - sigma)))
+            raise ValueError(
+                f"{self._who}: the torque is not the slope of the energy: {sigma[worst]:.6g} "
+                f"against {force[worst]:.6g} N m at {d[worst]:.3g} rad"
+            )
+
+
+def _stiffness(who: str, value: float, name: str = "stiffness", least: float = 0.0) -> None:
+    if not (np.ndim(value) == 0 and isfinite(value) and value > least):
+        raise ValueError(f"{who}: {name} must be a positive number [N m/rad], got {value}")
+
+
+@dataclass(frozen=True, eq=False)
+class LinearSpring(JointSpring):
+    """``σ = k δ``.
+
+    Parameters
+    ----------
+    damping, limit : float
+        See `JointSpring`.
+    stiffness : float
+        k [N m/rad].
+
+    Examples
+    --------
+    >>> LinearSpring(900.0, damping=0.5).is_linear
+    True
+    """
+
+    stiffness: float = 0.0
+
+    def __post_init__(self) -> None:
+        _stiffness(self._who, self.stiffness)
+        super().__post_init__()
+
+    @property
+    def is_linear(self) -> bool:
+        """It is."""
+        return True
+
+    def numbers(self, unit: str) -> dict[str, Coefficient]:
+        """The stiffness."""
+        per = f"N m/{unit}" if unit == "rad" else "N/m"
+        return {"stiffness": Coefficient(np.array(float(self.stiffness)), per, lower=LEAST)}
+
+    def torque(self, d: Value, setting: Value, c: Mapping[str, Value]) -> Value:
+        """``k δ``."""
+        return c["stiffness"] * d
+
+    def energy(self, d: Value, setting: Value, c: Mapping[str, Value]) -> Value:
+        """``½ k δ²``."""
+        return c["stiffness"] * d * d / 2
+
+    def deflection(self, torque: Value, setting: Value, c: Mapping[str, Value]) -> Value:
+        """``τ/k``."""
+        return torque / c["stiffness"]
+
+
+@dataclass(frozen=True, eq=False)
+class HardeningSpring(JointSpring):
+    """``σ = k δ + c δ³``.
+
+    Parameters
+    ----------
+    damping, limit : float
+        See `JointSpring`.
+    stiffness : float
+        k [N m/rad], at rest.
+    cubic : float
+        c [N m/rad³], positive.
+
+    Examples
+    --------
+    >>> spring = HardeningSpring(200.0, cubic=4000.0)
+    >>> round(float(spring.torque(0.1, 0.0, {"stiffness": 200.0, "cubic": 4000.0})), 6)
+    24.0
+    """
+
+    stiffness: float = 0.0
+    cubic: float = 0.0
+
+    def __post_init__(self) -> None:
+        _stiffness(self._who, self.stiffness)
+        if not isfinite(self.cubic) or self.cubic < 0:
+            raise ValueError(
+                f"{self._who}: cubic must be finite and positive, got {self.cubic}: softening "
+                "springs are not supported"
+            )
+        super().__post_init__()
+
+    def numbers(self, unit: str) -> dict[str, Coefficient]:
+        """Stiffness and cubic coefficient."""
+        force = "N m" if unit == "rad" else "N"
+        return {
+            "stiffness": Coefficient(
+                np.array(float(self.stiffness)), f"{force}/{unit}", lower=LEAST
+            ),
+            "cubic": Coefficient(np.array(float(self.cubic)), f"{force}/{unit}³", lower=0.0),
+        }
+
+    def torque(self, d: Value, setting: Value, c: Mapping[str, Value]) -> Value:
+        """``k δ + c δ³``."""
+        return (c["stiffness"] + c["cubic"] * d * d) * d
+
+    def energy(self, d: Value, setting: Value, c: Mapping[str, Value]) -> Value:
+        """``½ k δ² + ¼ c δ⁴``."""
+        square = d * d
+        return (c["stiffness"] / 2 + c["cubic"] * square / 4) * square
+
+
+@dataclass(frozen=True, eq=False)
+class CustomSpring(JointSpring):
+    """A spring given by its torque and its energy.
+
+    Parameters
+    ----------
+    damping, limit : float
+        See `JointSpring`.
+    sigma, potential : callable
+        ``δ → torque`` and ``δ → energy`` on CasADi values; the one is the slope of the other.
+    reach : float
+        Deflection up to which it is judged [rad].
+
+    Examples
+    --------
+    >>> spring = CustomSpring(
+    ...     sigma=lambda d: 100 * ca.sinh(5 * d), potential=lambda d: 20 * (ca.cosh(5 * d) - 1))
+    >>> spring.is_linear
+    False
+    """
+
+    sigma: Callable[[Any], Any] | None = None
+    potential: Callable[[Any], Any] | None = None
+    reach: float = RANGE
+
+    def __post_init__(self) -> None:
+        for name in ("sigma", "potential"):
+            if not callable(getattr(self, name)):
+                raise TypeError(
+                    f"{self._who}: {name} must be a function of the deflection, not "
+                    f"{getattr(self, name)!r}"
+                )
+        super().__post_init__()
+
+    def _check(self, reach: float = RANGE) -> None:
+        super()._check(self.reach)
+
+    def numbers(self, unit: str) -> dict[str, Coefficient]:
+        """None of its own."""
+        return {}
+
+    def torque(self, d: Value, setting: Value, c: Mapping[str, Value]) -> Value:
+        """What was given."""
+        assert self.sigma is not None
+        return self.sigma(d)
+
+    def energy(self, d: Value, setting: Value, c: Mapping[str, Value]) -> Value:
+        """What was given."""
+        assert self.potential is not None
+        return self.potential(d)
+
+
+@dataclass(frozen=True, eq=False)
+class VariableSpring(JointSpring):
+    """``σ = k(t) δ``: the stiffness is an input of the system, JOINT.stiffness.
+
+    Nothing is said of how it is changed: ``½ k̇ δ²`` is the power that whoever does so puts in. The
+    deflection does not jump when k does, the torque does.
+
+    Parameters
+    ----------
+    damping, limit : float
+        See `JointSpring`.
+    nominal : float
+        k where nothing else is said [N m/rad].
+    lower, upper : float
+        Bounds of the input; the lower one positive.
+
+    Examples
+    --------
+    >>> VariableSpring(100.0, lower=20.0, upper=400.0).is_set
+    True
+    """
+
+    nominal: float = 0.0
+    lower: float = 0.0
+    upper: float = inf
+
+    def __post_init__(self) -> None:
+        _stiffness(self._who, self.nominal, "nominal")
+        _stiffness(self._who, self.lower, "lower")
+        if not self.lower <= self.nominal <= self.upper:
+            raise ValueError(
+                f"{self._who}: nominal {self.nominal:g} is outside [{self.lower:g}, "
+                f"{self.upper:g}] N m/rad"
+            )
+        super().__post_init__()
+
+    @property
+    def nominal_setting(self) -> float:
+        """The nominal stiffness."""
+        return self.nominal
+
+    @property
+    def is_set(self) -> bool:
+        """It is, from outside."""
+        return True
+
+    def numbers(self, unit: str) -> dict[str, Coefficient]:
+        """None: the stiffness is an input."""
+        return {}
+
+    def torque(self, d: Value, setting: Value, c: Mapping[str, Value]) -> Value:
+        """``k δ``."""
+        return setting * d
+
+    def energy(self, d: Value, setting: Value, c: Mapping[str, Value]) -> Value:
+        """``½ k δ²``."""
+        return setting * d * d / 2
+
+    def deflection(self, torque: Value, setting: Value, c: Mapping[str, Value]) -> Value:
+        """``τ/k``."""
+        return torque / setting
+
+
+@dataclass(frozen=True, eq=False)
+class AdjustedSpring(JointSpring):
+    """``σ = k(φ) δ``: a motor at φ sets the stiffness, and feels ``½ k′(φ) δ²``.
+
+    Numbers of the motor are at φ, behind its gear; its torque is the input JOINT.stiffness_motor.
+
+    Parameters
+    ----------
+    damping, limit : float
+        See `JointSpring`.
+    stiffness : callable
+        ``φ → k`` [N m/rad], positive and growing between the stops, of CasADi values.
+    lower, upper : float
+        Stops of φ [rad].
+    nominal : float
+        Where it stands when nothing else is said; the lower stop by default.
+    inertia : float
+        [kg m²]
+    motor_damping : float
+        [N m s/rad]
+    torque_limit, speed_limit : float
+        [N m], [rad/s]
+
+    Examples
+    --------
+    >>> AdjustedSpring(stiffness=lambda phi: 50 + 200 * phi**2, lower=0.1, upper=1.5, inertia=1e-3
+    ...     ).nominal_setting
+    0.1
+    """
+
+    stiffness: Callable[[Any], Any] | None = None
+    lower: float = 0.0
+    upper: float = 1.0
+    nominal: float | None = None
+    inertia: float = 0.0
+    motor_damping: float = 0.0
+    torque_limit: float = inf
+    speed_limit: float = inf
+
+    def __post_init__(self) -> None:
+        if not callable(self.stiffness):
+            raise TypeError(f"{self._who}: stiffness must be a function of φ, got {self.stiffness}")
+        if not self.lower < self.upper < inf:
+            raise ValueError(
+                f"{self._who}: stops must be finite and apart, got [{self.lower}, {self.upper}]"
+            )
+        if not (isfinite(self.inertia) and self.inertia > 0):
+            raise ValueError(f"{self._who}: inertia must be positive [kg m²], got {self.inertia}")
+        if not self.lower <= self.nominal_setting <= self.upper:
+            raise ValueError(f"{self._who}: nominal {self.nominal} is beyond the stops")
+        phi = ca.SX.sym("phi")
+        k = ca.SX(self.stiffness(phi))
+        function = ca.Function("k", [phi], [ca.densify(x) for x in (k, ca.jacobian(k, phi))])
+        at = np.linspace(self.lower, self.upper, SAMPLES)
+        values, slopes = (x.full().ravel() for x in function(at[None]))
+        if not (values > 0).all() or not (slopes >= 0).all():
+            raise ValueError(
+                f"{self._who}: stiffness must be positive and not fall between the stops; least "
+                f"{values.min():.4g} N m/rad, least slope {slopes.min():.4g}"
+            )
+        super().__post_init__()
+
+    @property
+    def nominal_setting(self) -> float:
+        """φ where nothing is said."""
+        return self.lower if self.nominal is None else self.nominal
+
+    @property
+    def is_set(self) -> bool:
+        """It is, by its motor."""
+        return True
+
+    def numbers(self, unit: str) -> dict[str, Coefficient]:
+        """Inertia and damping of the motor."""
+        return {
+            "motor_inertia": Coefficient(np.array(float(self.inertia)), "kg m²", lower=LEAST),
+            "motor_damping": Coefficient(
+                np.array(float(self.motor_damping)), "N m s/rad", lower=0.0
+            ),
+        }
+
+    def torque(self, d: Value, setting: Value, c: Mapping[str, Value]) -> Value:
+        """``k(φ) δ``."""
+        assert self.stiffness is not None
+        return self.stiffness(setting) * d
+
+    def energy(self, d: Value, setting: Value, c: Mapping[str, Value]) -> Value:
+        """``½ k(φ) δ²``."""
+        assert self.stiffness is not None
+        return self.stiffness(setting) * d * d / 2
+
+    def deflection(self, torque: Value, setting: Value, c: Mapping[str, Value]) -> Value:
+        """``τ/k(φ)``."""
+        assert self.stiffness is not None
+        return torque / self.stiffness(setting)

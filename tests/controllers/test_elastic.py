@@ -1,0 +1,396 @@
+"""Laws of series-elastic arms: error dynamics, energy functions, what is held and refused."""
+
+from functools import cache
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from lgcontrol.controllers import (
+    ComputedTorque,
+    ElasticImpedance,
+    ElasticPD,
+    ElasticStructurePreserving,
+    FeedbackLinearization,
+    FlatFeedforward,
+    GravityPD,
+    MomentumObserver,
+    SpringTorqueControl,
+)
+from lgcontrol.groups import Rn
+from lgcontrol.integrators import Problem, integrate
+from lgcontrol.mechanics import FrameTask, Motor, SeriesElastic
+from lgcontrol.models import elastic_planar_arm_tree, ur5_tree
+from lgcontrol.simulation import simulate
+from lgcontrol.systems import MotionPoint, Waypoints
+
+from ..elastic.arms import ARMS, damped, links
+
+CHAINS = 1e-8  # relative, in chain coordinates: four poles on top of each other lose digits
+HELD = 1e-8  # rad over 5 s
+
+
+@cache
+def planar():
+    return elastic_planar_arm_tree()
+
+
+def move(arm, order=9, seconds=0.6):
+    group = arm.tree.configuration
+    return Waypoints(
+        group, [0, seconds], [group.identity, group.exp(0.8 * np.ones(group.dim))], order
+    )
+
+
+LAWS = {
+    "flat": FlatFeedforward,
+    "linearizing": FeedbackLinearization,
+    "preserving": ElasticStructurePreserving,
+}
+
+
+@cache
+def made(name):
+    return LAWS[name](planar(), reference=move(planar()))
+
+
+def some_states(arm, rng, count, size=0.2):
+    """States near a random posture, errors of all parts of this size."""
+    q = arm.tree.configuration.random(rng, (count,))
+    flat = arm.flat_map()(q, *np.zeros((4, count, arm.tree.nv)))
+    return q, arm.state.plus(flat.x, size * rng.normal(size=(count, arm.state.dim)))
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_on_the_reference_the_torque_is_the_flat_map_s(name):
+    law, arm = made(name), planar()
+    for t in (0.0, 0.2, 0.45):
+        found = arm.flat_map()(*law.reference(t))
+        np.testing.assert_allclose(law(t, found.x), found.u, atol=1e-7)
+
+
+def test_errors_are_the_designed_chain(rng):
+    """Snap of the links under the law against ``−Σ k_i e^(i)`` in coordinates of one size."""
+    arm, w = planar(), 40.0
+    law = FeedbackLinearization(arm, frequency=w, reference=move(arm), saturate=False)
+    for t in rng.uniform(0, 0.6, size=10):
+        goal = law.reference(t)
+        x = arm.state.plus(arm.flat_map()(*goal).x, 1e-2 * rng.normal(size=8))
+        q, v, a, j, s = arm.flat_outputs()(x, law(t, x))
+        errors = np.array([q - goal.x, v - goal.velocity, a - goal.acceleration, j - goal.jerk])
+        wanted = -law.coefficients[1:] @ errors
+        scaled = np.abs(errors * w ** np.arange(4, 0, -1)[:, None]).max()
+        assert np.abs(s - goal.snap - wanted).max() <= CHAINS * scaled
+
+
+def test_gains_of_chains():
+    arm = planar()
+    poles = [-10, -20, -30 + 5j, -30 - 5j]
+    law = FeedbackLinearization(arm, poles=poles, check=False)
+    np.testing.assert_allclose(np.sort_complex(np.roots([1, *law.coefficients[:0:-1]])),
+                               np.sort_complex(poles), rtol=1e-9)  # fmt: skip
+    optimal = FeedbackLinearization(
+        arm, weights=([1e6, 1e3, 1, 0, 0], 1e-6), integral=True, check=False
+    )
+    k = optimal.coefficients
+    assert (np.roots([1, *k[::-1]]).real < 0).all()
+    np.testing.assert_allclose(k[0], 1e6, rtol=1e-6)  # √(Q₀/R)
+    for options, message in [
+        ({"poles": [-1, -2, -3]}, "expected 4 poles"),
+        ({"poles": [-1, -2, -3, 4]}, "negative real parts"),
+        ({"poles": [-1, -2, -3 + 1j, -3]}, "conjugate"),
+        ({"frequency": 0.0}, "frequency must be positive"),
+        ({"weights": ([1, 0, 0, -1], 1.0)}, "not negative"),
+        ({"weights": ([1] * 4, 1.0), "poles": poles}, "not both"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            FeedbackLinearization(arm, **options)
+
+
+# Energy
+
+
+def rate_along(arm, energy, x, u):
+    """Rate of an energy function along the field, by central differences on the group."""
+    f, h = arm.system().f(0.0, x, u), 1e-6
+    there = [energy(arm.state.plus(x, s * h * f)) for s in (1, -1)]
+    return (there[0] - there[1]) / (2 * h)
+
+
+def test_energy_of_pd_never_rises(rng):
+    arm = planar()
+    law = ElasticPD(arm, stiffness=[300.0, 100.0], damping=[8.0, 4.0], saturate=False)
+    goal = np.array([0.5, -0.8])
+    _, x = some_states(arm, rng, 100)
+    u = np.array([law(0.0, row, goal) for row in x])
+    rate = rate_along(arm, lambda x: law.storage(x, goal), x, u)
+    np.testing.assert_allclose(rate, -(x[:, 6:] ** 2) @ [8.0, 4.0], atol=1e-5)
+
+
+def test_energy_of_structure_preserving_never_rises(rng):
+    """Along a motion: by differences over the law's own time as well."""
+    arm = planar()
+    law = ElasticStructurePreserving(arm, reference=move(arm), saturate=False, check=False)
+    D, E = law.gains["link_damping"], law.gains["damping"]
+    system, h, slack = arm.system(), 1e-5, 1e-4
+    for t in rng.uniform(0.05, 0.55, size=100):
+        goal = law.reference(t)
+        x = arm.state.plus(arm.flat_map()(*goal).x, 0.05 * rng.normal(size=8))
+        f = system.f(t, x, law(t, x))
+        after, before = (
+            law.storage(arm.state.plus(x, s * f), law.reference(t + s)) for s in (h, -h)
+        )
+        rate = (after - before) / (2 * h)
+        size = law.storage(x, goal)
+        assert rate <= -D @ (x[2:4] - goal.velocity) ** 2 + slack * size
+        assert E.min() > 0
+
+
+def test_weight_condition_of_pd():
+    """K_E of the springs and gains against the weight; too soft ones are refused with numbers."""
+    soft = elastic_planar_arm_tree(stiffness=(60.0, 30.0))
+    with pytest.raises(ValueError, match=r"λ_min\(K_E\) = .* against .* 2000 samples"):
+        ElasticPD(soft, stiffness=20.0)
+    law = ElasticPD(soft, stiffness=20.0, certify=False, check=False)
+    assert law.stiffness_margin[0] < law.stiffness_margin[1]
+    assert ElasticPD(planar()).stiffness_margin[0] > 31
+
+
+def test_pd_settles_at_the_goal():
+    arm = planar()
+    law, goal = ElasticPD(arm, reference=[0.4, 0.3]), np.array([0.4, 0.3])
+    x0 = law.reference_states(np.zeros(1), [0.3, 0.3])[0]
+    run = simulate(arm.system(), law, x0=x0, seconds=4.0)
+    assert np.abs(run.x[-1, :2] - goal).max() < 1e-3
+
+
+# What is held
+
+
+def test_a_law_inside_the_integrator_holds_an_upright_arm():
+    """To 1e-8 rad over 5 s, where without feedback the arm falls."""
+    arm = planar()
+    system, q = arm.system(), np.array([np.pi - 0.2, 0.3])
+    law = FeedbackLinearization(arm, frequency=40.0, check=False)
+    rest = MotionPoint(q, *np.zeros((4, 2)))
+    x0 = arm.flat_map()(*rest).x
+    poles = system.linearize(x0, arm.flat_map()(*rest).u).poles
+    assert poles.real.max() > 1.0
+    fixed = [np.zeros(2), np.zeros(0), *law.gains.values()]
+
+    def field(t, x, u, p):
+        return system.f(t, x, law.law(x, *(ca.DM(part) for part in rest),
+                                      *(ca.DM(part) for part in fixed)), p)  # fmt: skip
+
+    problem = Problem(arm.state, field)
+    end = integrate(problem, x0, (0.0, 5.0), rtol=1e-10, atol=1e-10, max_step=0.02)
+    assert np.abs(end.x[:, :2] - q).max() < HELD
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_motions_are_followed_in_samples(name):
+    """At 1 kHz the tip is within 1 mm along a fast move."""
+    arm, law = planar(), made(name)
+    law.reset()
+    x0 = law.reference_states(np.zeros(1))[0]
+    run = simulate(arm.system(), law, x0=x0, seconds=0.6)
+    tip = arm.tree.position("tool")
+    away = tip(run.x[:, :2]) - tip(law.reference(run.t).x)
+    assert np.linalg.norm(away, axis=1).max() < 1e-3
+    assert next(iter(run.controllers.values())).calls.keys() == {"ok"}
+
+
+@pytest.mark.parametrize("kind", ["hardening", "flying", "damped"])
+def test_feedforward_of_every_arm(kind, rng):
+    """Springs that are not linear, a base that flies, dampers: rest stays rest."""
+    arm = ARMS[kind]()
+    count = len(arm.mechanics.rigid.drives)
+    gains = {} if kind != "flying" else {"stiffness": 50.0, "damping": 10.0}
+    law = FlatFeedforward(arm, check=False, saturate=False, **gains)
+    q = arm.tree.configuration.random(rng)
+    x = law.reference_states(np.zeros(1), q)[0]
+    u = law(0.0, x, q)
+    assert u.shape == (count,)
+    np.testing.assert_allclose(arm.system().f(0.0, x, u), 0, atol=1e-8)
+
+
+def test_mixed_arm_with_integrators():
+    """Two integrators at the rigid joint make four-chains of all; a static law is refused."""
+    motors = {"j0": Motor(0.3, 400.0), "j2": Motor(0.1, 200.0)}
+    arm = SeriesElastic(links(["revolute"] * 3), motors)
+    with pytest.raises(ValueError, match="no static law linearizes a mixed arm"):
+        FeedbackLinearization(arm)
+    law = FeedbackLinearization(arm, integrators=True, frequency=25.0, check=False,
+                                reference=move(arm, seconds=1.0))  # fmt: skip
+    x0 = law.reference_states(np.zeros(1))[0]
+    x0 = arm.state.plus(x0, [1e-3, -1e-3, 2e-3, 0, 0, 0, 1e-3, 1e-3, 0, 0])
+    run = simulate(arm.system(), law, x0=x0, seconds=1.5)
+    away = run.x[:, :3] - law.reference(run.t).x
+    assert np.abs(away).max() < 5e-3 and np.abs(away[-1]).max() < 1e-5
+
+
+# Torque and impedance
+
+
+def test_spring_torque_is_a_second_order_lag(rng):
+    """``τ̈`` of the model under the law against the one designed, also where torques move."""
+    arm = planar()
+    wish = Waypoints(Rn(2), [0, 1], [[0, 0], [4.0, -2.0]], 9)
+    law = SpringTorqueControl(arm, frequency=[50.0, 80.0], damping_ratio=0.7, reference=wish,
+                              saturate=False)  # fmt: skip
+    system, K, w = arm.system(), np.array([400.0, 250.0]), np.array([50.0, 80.0])
+    for t in (0.0, 0.3, 0.7):
+        x = 0.1 * rng.normal(size=8)
+        f, goal = system.f(t, x, law(t, x)), wish(t)
+        tau, rate, bend = K * (x[4:6] - x[:2]), K * (x[6:] - x[2:4]), K * (f[6:] - f[2:4])
+        wanted = goal.acceleration - 1.4 * w * (rate - goal.velocity) - w**2 * (tau - goal.x)
+        np.testing.assert_allclose(bend, wanted, rtol=1e-9, atol=1e-7)
+
+
+def test_impedance_gives_way_as_asked(rng):
+    """Pushed at rest, the tip moves by ``K_x⁻¹ f``, and energy only leaves."""
+    arm = planar()
+    task = FrameTask("tool", "position")
+    law = ElasticImpedance(arm, task, stiffness=300.0, damping=30.0, joint_damping=2.0,
+                           saturate=False)  # fmt: skip
+    q = np.array([0.5, 0.9])
+    goal, force = arm.tree.position("tool")(q), np.array([0.5, 0.0, -0.3])
+    x = arm.flat_map()(q, *np.zeros((4, 2))).x
+    np.testing.assert_allclose(arm.system().f(0.0, x, law(0.0, x, goal)), 0, atol=1e-6)
+    J = arm.tree.jacobian("tool", "hybrid")(q)[:3]
+    away = np.linalg.solve(J.T @ (300.0 * J), J.T @ force)  # of motors whose springs carry both
+    there = q + away
+    held = arm.tree.gravity_forces(there)
+    x[4:6] = there + held / [400.0, 250.0]
+    push = held - law(0.0, x, goal)
+    np.testing.assert_allclose(push, J.T @ force, atol=0.02 * np.abs(J.T @ force).max())
+
+
+def test_impedance_refuses_springs_that_do_not_carry_the_weight():
+    soft = elastic_planar_arm_tree(stiffness=(20.0, 10.0))
+    with pytest.raises(ValueError, match="do not carry the weight"):
+        ElasticImpedance(soft, "tool", stiffness=10.0, damping=1.0)
+
+
+# Observer
+
+
+def test_observer_finds_a_push_on_a_moving_arm():
+    """A wrench on the tool, none of the model's: its torque after a lag of 1/L."""
+    arm = planar()
+    law, known = made("flat"), arm.system()
+    law.reset()
+    plant = arm.system(wrenches={"tool": "hybrid"})
+    observer = MomentumObserver(known, bandwidth=80.0, dt=0.001)
+    x, push = law.reference_states(np.zeros(1))[0], np.zeros(6)
+    step, tip = plant.step("rk4"), arm.tree.jacobian("tool", "hybrid")
+    found, true = [], []
+    for k in range(500):
+        t = 0.001 * k
+        u = law(t, x)
+        push[0] = 6.0 * (t > 0.1)
+        x = step(t, x, np.concatenate([u, push]), [], 0.001)
+        found.append(observer.update(x, u, t=t))
+        true.append(tip(x[:2]).T @ push)
+    found, true = np.array(found), np.array(true)
+    assert np.abs(found[:99]).max() < 5e-3
+    assert np.abs(found[300:] - true[300:]).max() < 0.1 * np.abs(true).max()
+    tau = known.quantities["spring_torque"](0.0, x)
+    again = observer.update(x, u, spring_torque=tau)
+    assert np.isfinite(again).all()
+
+
+def test_observer_of_any_mechanical_system():
+    from lgcontrol.models import quadrotor
+
+    quad = quadrotor()
+    hover = quad.trim(position=[0, 0, 1])
+    observer = MomentumObserver(quad, bandwidth=20.0, dt=0.01)
+    for _ in range(50):
+        force = observer.update(hover.x, hover.u)
+    np.testing.assert_allclose(force, 0, atol=1e-9)
+    with pytest.raises(ValueError, match="bandwidth must be positive"):
+        MomentumObserver(quad, bandwidth=0.0, dt=0.01)
+    with pytest.raises(ValueError, match="no springs"):
+        observer.update(hover.x, hover.u, spring_torque=[0.0])
+
+
+# What is refused or reported
+
+
+def test_rigid_laws_name_the_way_out():
+    arm = planar()
+    for make in (
+        lambda: ComputedTorque(arm),
+        lambda: ComputedTorque(arm.tree, system=arm.system()),
+        lambda: GravityPD(arm.tree, stiffness=1.0, damping=1.0, system=arm.system()),
+    ):
+        with pytest.raises(ValueError, match="FlatFeedforward or FeedbackLinearization"):
+            make()
+    with pytest.raises(TypeError, match="SeriesElastic"):
+        FlatFeedforward(arm.tree)
+
+
+@pytest.mark.parametrize("law", [FeedbackLinearization, ElasticStructurePreserving,
+                                 SpringTorqueControl])  # fmt: skip
+def test_dampers_are_refused_by_laws_that_do_not_know_them(law):
+    with pytest.raises(ValueError, match="springs without dampers"):
+        law(damped())
+
+
+def test_springs_that_are_not_linear_or_set():
+    with pytest.raises(ValueError, match="linear springs"):
+        ElasticStructurePreserving(ARMS["hardening"]())
+    with pytest.raises(ValueError, match="not set"):
+        FeedbackLinearization(ARMS["variable"]())
+
+
+@pytest.mark.parametrize("order", [5, 7])
+def test_references_must_be_smooth_enough(order):
+    arm = planar()
+    if order == 7:  # the snap may jump
+        assert FlatFeedforward(arm, reference=move(arm, 7), check=False)
+        return
+    with pytest.raises(ValueError, match="its jerk jumps at 0 s.*order=9"):
+        FlatFeedforward(arm, reference=move(arm, order))
+    law = FlatFeedforward(arm, check=False)
+    with pytest.raises(ValueError, match="does not say the jerk and the snap"):
+        law(0.0, arm.state.identity, lambda t: np.zeros(2))
+    with pytest.raises(ValueError, match="no reference"):
+        law(0.0, arm.state.identity)
+
+
+def test_gains_that_do_not_carry_are_reported():
+    """Slow chains with soft springs; a link-side PD; a long period."""
+    tree = ur5_tree()
+    K, B = (900, 1000, 800, 300, 250, 200), (0.5, 0.6, 0.4, 0.1, 0.09, 0.08)
+    arm = SeriesElastic(tree, {n: Motor(b, k) for n, b, k in zip(tree.joints, B, K, strict=True)})
+    with pytest.warns(RuntimeWarning, match="30 % less stiffness"):
+        FeedbackLinearization(arm, frequency=10.0, reference=[0, -1.2, 1.0, -1.3, -1.5, 0])
+    with pytest.warns(RuntimeWarning, match="errors grow in the loop sampled every 0.001 s"):
+        FlatFeedforward(planar(), side="link", reference=[0.2, 0.2])
+    with pytest.warns(RuntimeWarning, match="with the springs known"):
+        FlatFeedforward(planar(), dt=0.1, reference=[0.2, 0.2])
+    for gain in ("stiffness", "damping", "integral"):
+        with pytest.raises(ValueError, match=f"{gain} must not be negative"):
+            FlatFeedforward(planar(), **{gain: -1.0})
+    with pytest.raises(ValueError, match="have no spring to take a gain from"):
+        FlatFeedforward(ARMS["flying"]())
+
+
+def test_radius_is_that_of_the_loop():
+    """The slowest mode of the sampled loop with a delay of 1.5 periods, by simulation."""
+    arm = planar()
+    law = FlatFeedforward(arm, delay=0.0015, reference=[0.3, 0.2], check=False, saturate=False)
+    radius = law.radii([0.3, 0.2], [1.0])[1.0]
+    x = law.reference_states(np.zeros(1))[0]
+    step, nominal = arm.system().step("rk4"), law(0.0, x)
+    queue, sizes, at = [nominal, nominal], [], arm.state.plus(x, 1e-7 * np.ones(8))
+    for k in range(3000):
+        queue.append(law(0.0, at))
+        at = step(0.0, at, queue[-3], [], 0.0005)
+        at = step(0.0, at, queue[-2], [], 0.0005)
+        if k >= 2000:
+            sizes.append(np.linalg.norm(arm.state.minus(at, x)))
+    slope = np.polyfit(np.arange(len(sizes)), np.log(sizes), 1)[0]
+    assert slope == pytest.approx(np.log(radius), rel=0.1)
