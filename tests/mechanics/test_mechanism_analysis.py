@@ -15,7 +15,7 @@ from lgcontrol.mechanics.constrained import (
     Mechanism,
     MechanismBody,
     MechanismJoint,
-    Motor,
+    MechanismMotor,
 )
 
 UP = SO3.exp([0, 0, np.pi / 2])
@@ -137,9 +137,13 @@ def test_a_drive_out_of_the_workspace_is_reported_with_time_and_row():
 
 BODY = MechanismBody("disc", BAR)
 AXIS = mc.revolute("axis", Marker("ground"), Marker("disc"))
+PAIR = Marker("ground"), Marker("disc")
 OFF_CENTRE = SpatialInertia(1.0, [0.1, 0, 0], np.eye(3))
 REFUSED = {
-    "unknown body": (lambda: Mechanism("m", [BODY], [_joined("rotor")]), "valid.*ground, disc|disc"),
+    "unknown body": (
+        lambda: Mechanism("m", [BODY], [_joined("rotor")]),
+        "valid.*ground, disc|disc",
+    ),
     "two bodies of one name": (lambda: Mechanism("m", [BODY, BODY]), "two of kind body"),
     "two joints of one name": (lambda: Mechanism("m", [BODY], [AXIS, AXIS]), "two of kind joint"),
     "no bodies": (lambda: Mechanism("m", []), "no bodies"),
@@ -167,11 +171,13 @@ REFUSED = {
         "m/rad",
     ),
     "half a tooth": (
-        lambda: mc.gear("g", (Marker("ground"), Marker("disc")), (Marker("ground"), Marker("disc")), (1.5, 2)),
+        lambda: mc.gear(
+            "g", (Marker("ground"), Marker("disc")), (Marker("ground"), Marker("disc")), (1.5, 2)
+        ),
         "whole",
     ),
     "motor of unknown kind": (
-        lambda: Motor("m", Marker("ground"), Marker("disc"), "power"),
+        lambda: MechanismMotor("m", Marker("ground"), Marker("disc"), "power"),
         "torque, force",
     ),
     "no equations": (lambda: MechanismJoint("empty", []), "no equations"),
@@ -201,7 +207,9 @@ REFUSED = {
         "axis",
     ),
     "other forces in closed form": (
-        lambda: Mechanism("m", [BODY], [AXIS], motors=[Motor("u", Marker("ground"), Marker("disc"))]).direct(),
+        lambda: Mechanism(
+            "m", [BODY], [AXIS], motors=[MechanismMotor("u", Marker("ground"), Marker("disc"))]
+        ).direct(),
         "weight and joints alone",
     ),
 }

@@ -149,9 +149,7 @@ ROUNDING = 1e-13
 
 @pytest.mark.parametrize("word", ["SE3", "SO3xR3"])
 @pytest.mark.parametrize("name", DRIFTING)
-@pytest.mark.usually(
-    name=("heavy_top_no_gravity_T5",), word=("SE3", "SO3xR3")
-)
+@pytest.mark.usually(name=("heavy_top_no_gravity_T5",), word=("SE3", "SO3xR3"))
 def test_drifts_of_index_1_are_those_of_the_reference(name, word, shared):
     data = json.loads((shared / "reference" / "p000_expected_drift.json").read_text())
     sample = data[name][word]["samples"][0]

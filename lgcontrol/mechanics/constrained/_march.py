@@ -10,8 +10,6 @@ import numpy as np
 
 from ...codegen import ModelFunction, chain
 from ...integrators import Index3Method, Problem
-from ...integrators._problem import made_once
-
 
 UNKNOWN = (
     "take shorter steps or more iterations, and look at mobility() there: constraints may be "
@@ -65,7 +63,6 @@ class March:
         )
 
 
-@made_once
 def march_step(problem: Problem, method: Index3Method) -> ModelFunction:
     """``(t, z, u, p, dt) → z_next, residual`` with ``z = [x; v̇; a; λ]``.
 
@@ -92,6 +89,7 @@ def march_step(problem: Problem, method: Index3Method) -> ModelFunction:
 def march(
     problem: Problem,
     method: Index3Method,
+    step: ModelFunction,
     nv: int,
     x0: np.ndarray,
     u: np.ndarray,
@@ -106,7 +104,6 @@ def march(
     nq = problem.group.nq
     start = method.start(problem, *(ca.DM(value) for value in (t0, x0, u, p)))
     z0 = np.concatenate([x0, np.asarray(ca.DM(start)).ravel()])
-    step = march_step(problem, method)
     run = chain(step, steps, carry=("z", "z_next"), each=["t"])
     t = t0 + dt * np.arange(steps + 1)
     made = run(t[:-1, None], z0, u, p, dt)

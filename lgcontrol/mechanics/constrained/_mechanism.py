@@ -23,16 +23,16 @@ from ._assembly import AssemblyError, assemble
 from ._attitudes import attitude_type
 from ._basic import GROUND
 from ._closed_forms import ClosedForms
-from ._direct import DirectAnalysis, Matrix, consistent
+from ._direct import DirectAnalysis, Matrix, Start, consistent
 from ._equations import FreeBodies, MechanismEquations
 from ._formulations import formulation
 from ._joints import MechanismJoint
 from ._kinematics import KinematicsResult, kinematics
-from ._march import March, march
+from ._large import LargeMechanism
+from ._march import March, march, march_step
 from ._mobility import Mobility, mobility
-from ._motors import Motor
+from ._motors import MechanismMotor
 from ._system import ConstrainedMechanics, Stabilization, constrained_system
-
 
 # Where |sin θ| of an Euler angle is smaller, a march that failed is put down to that.
 SINGULAR_ANGLE = 1e-3
@@ -102,7 +102,7 @@ class Mechanism:
     bodies : iterable of MechanismBody
     joints : iterable of MechanismJoint
         What ties them, drives among them.
-    motors : iterable of Motor
+    motors : iterable of MechanismMotor
         Torques and forces as inputs.
     gravity : array_like, shape (3,)
         Acceleration of free fall in world axes [m/s²].
@@ -139,7 +139,7 @@ class Mechanism:
         bodies: Iterable[MechanismBody],
         joints: Iterable[MechanismJoint] = (),
         *,
-        motors: Iterable[Motor] = (),
+        motors: Iterable[MechanismMotor] = (),
         gravity: Any = STANDARD_GRAVITY,
         symbolic: Iterable[str] = (),
     ) -> None:
@@ -147,7 +147,7 @@ class Mechanism:
         self.name = name
         self.bodies = _by_name(name, "body", bodies, MechanismBody)
         self.joints = _by_name(name, "joint", joints, MechanismJoint)
-        self.motors = _by_name(name, "motor", motors, Motor)
+        self.motors = _by_name(name, "motor", motors, MechanismMotor)
         self.gravity = read_only(check_shape("gravity", gravity, (3,)))
         self.symbolic = as_names(symbolic)
         if not self.bodies:
@@ -172,7 +172,10 @@ class Mechanism:
         )
 
     def with_joints(
-        self, *joints: MechanismJoint, without: Iterable[str] = (), motors: Iterable[Motor] = ()
+        self,
+        *joints: MechanismJoint,
+        without: Iterable[str] = (),
+        motors: Iterable[MechanismMotor] = (),
     ) -> Mechanism:
         """Return a copy with further joints, without some, or with further motors.
 
@@ -182,7 +185,7 @@ class Mechanism:
             New ones; one of a name that is there takes its place.
         without : iterable of str
             Names of joints to leave out.
-        motors : iterable of Motor
+        motors : iterable of MechanismMotor
 
         Examples
         --------
@@ -682,6 +685,9 @@ class Mechanism:
     ) -> March:
         """Motion by a method that solves for multipliers in its steps (index 3).
 
+        Interpreted, a step takes a millisecond; ``set_compile_policy("eager")`` before the first
+        march compiles it to some ten microseconds.
+
         Parameters
         ----------
         x0 : array_like, shape (nq + nv,), with the clock after it where there are drives
@@ -706,7 +712,21 @@ class Mechanism:
         held = check_shape("u", held, (len(own.inputs),))
         p = np.array([entry.nominal for entry in own.parameters])
         t0 = float(start[-1]) if own.constraints.is_driven else 0.0
-        made = march(problem, chosen, own.velocity.dim, start, held, p, float(dt), int(steps), t0)
+        key = f"march {formulation} {chosen}"
+        if key not in self._made:
+            self._made[key] = march_step(problem, chosen)
+        made = march(
+            problem,
+            chosen,
+            self._made[key],
+            own.velocity.dim,
+            start,
+            held,
+            p,
+            float(dt),
+            int(steps),
+            t0,
+        )
         return replace(made, hint=self._singular_angles(made, own))
 
     def _singular_angles(self, made: March, own: MechanismEquations) -> str:
@@ -786,18 +806,34 @@ class Mechanism:
         >>> turned.direct("rp").kinematics(np.linspace(0, 1, 11)).omega[-1].round(9)
         array([[0., 0., 2.]])
         """
-        forms, start = self.closed_forms(attitude), {}
+        start, other = self._start(rates), None
+        if switched is not None:
+            other = (self.with_joints(switched[0]).closed_forms(attitude), switched[1])
+        forms = self.closed_forms(attitude)
+        return DirectAnalysis(forms, start, attitude, matrix, other, is_predicted)
+
+    def large(self, *, rates: Mapping[str, Any] | None = None) -> LargeMechanism:
+        """Index-3 steps with sparse matrices, for mechanisms of hundreds of bodies.
+
+        Parameters
+        ----------
+        rates : mapping of str to array_like, shape (6,), optional
+            As for `direct`; here they must keep the constraints.
+        """
+        return LargeMechanism(self.closed_forms(), self._start(rates, is_consistent=True))
+
+    def _start(
+        self, rates: Mapping[str, Any] | None, *, is_consistent: bool = False
+    ) -> dict[str, Start]:
+        """r, A, ṙ, ω of every body, with rates that keep the constraints."""
+        start: dict[str, Start] = {}
         for name in rates or {}:
             if name not in self.bodies:
                 raise UnknownNameError(unknown_name("body", name, self.bodies))
         for name, body in self.bodies.items():
             own = check_shape(f"rates of {name!r}", (rates or {}).get(name, body.rates), (6,))
             start[name] = (body.pose[:3], SO3.matrix(body.pose[3:]), own[:3], own[3:])
-        start = consistent(self.closed_forms("rA"), start)
-        other = None
-        if switched is not None:
-            other = (self.with_joints(switched[0]).closed_forms(attitude), switched[1])
-        return DirectAnalysis(forms, start, attitude, matrix, other, is_predicted)
+        return start if is_consistent else consistent(self.closed_forms(), start)
 
     def free_system(self, formulation: str = "SO3xR3") -> System[Product]:
         """System of the bodies alone, without their joints: what constraints act on.
