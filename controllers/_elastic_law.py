@@ -181,13 +181,16 @@ class ElasticLaw(Controller):
         if reference is None:
             return None
         flat = self.arm.flat_map(expansion=0 if self.arm.damped_joints else None)
-        settings = nominal_settings(self.arm)
         own = (self._own_parameters,) * bool(self.arm.parameters)
 
         def at(t: float) -> np.ndarray:
-            return flat(*self.goal(reference, t), *settings, *own).x
+            return flat(*self.goal(reference, t), *self._settings(t), *own).x
 
         return at if isinstance(reference, SmoothReference) else at(0.0)
+
+    def _settings(self, t: float) -> tuple[np.ndarray, ...]:
+        """What sets stiffnesses, and its first two rates; empty where nothing does."""
+        return nominal_settings(self.arm)
 
     # What carries the gains
 

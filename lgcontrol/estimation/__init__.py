@@ -17,6 +17,8 @@ from ._factor_graph import Variables as Variables
 from ._filter import Filter as Filter
 from ._inertial import inertial_navigation as inertial_navigation
 from ._inertial import odometry as odometry
+from ._information import LogObservability as LogObservability
+from ._information import observability_along as observability_along
 from ._innovations import Innovations as Innovations
 from ._log import Log as Log
 from ._measurements import altimeter as altimeter

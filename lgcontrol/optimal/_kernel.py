@@ -198,7 +198,8 @@ def load(model: StageModel) -> EntryPoints | None:
             *_texts(),
             _sources(),
             sizes_of(model, 0, curved=False),
-            f"{model.problem.method} {model.problem.substeps} {model.controls.tolist()}",
+            f"{model.problem.method} {model.problem.substeps} {model.curved}",
+            f"{model.controls.tolist()}",
             *(
                 f"{part.name} {part.shared} {part.function._backend.program.identity}"
                 for part in plain

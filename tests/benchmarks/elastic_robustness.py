@@ -34,6 +34,7 @@ from lgcontrol.models import panda_tree, ur5_tree
 from lgcontrol.systems import MotionPoint, Waypoints
 
 RESULTS = Path(__file__).parent / "results" / "elastic_robustness.json"
+IS_COMPILED = True  # else functions are interpreted, for a few runs
 DT, SUBSTEPS, SEEDS, LOST = 0.001, 4, 5, 1.0
 STEP, CUTOFF, TORQUE_NOISE, SENSOR = 2 * np.pi / 2**16, 120.0, 0.005, 0.02
 
@@ -153,14 +154,16 @@ def law_of(name: str, law: str) -> Any:
     """A law that knows the nominal arm."""
     made = LAWS[law](arm_of_cached(name), ARMS[name].frequency)
     function = made.law if isinstance(made, ElasticLaw) else made.law.law.function
-    function.compiled(batch=False)
+    if IS_COMPILED:
+        function.compiled(batch=False)
     return made
 
 
 @cache
 def step_of(name: str, stiffness: float, mass: float) -> Any:
     """Step of the plant."""
-    return arm_of_cached(name, stiffness, mass).system().step("rk4", SUBSTEPS).compiled(batch=False)
+    step = arm_of_cached(name, stiffness, mass).system().step("rk4", SUBSTEPS)
+    return step.compiled(batch=False) if IS_COMPILED else step
 
 
 class Encoders:

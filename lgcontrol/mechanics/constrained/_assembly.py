@@ -12,11 +12,14 @@ from ._system import ConstrainedMechanics
 # Gap of an assembled mechanism [m, rad]: rounding of coordinates of size one.
 CLOSED = 1e-13
 STEPS = 200
+# Gap below which any decrease counts, and the share of it that a step must gain above.
+NEARLY_CLOSED = 1e-6
+PROGRESS = 1e-5
 # Damping that a failing step starts from, next to the largest curvature, and where it gives up.
 FIRST_DAMPING = 1e-4
 LARGEST_DAMPING = 1e10
 # Displacements of the guess that are tried, one after the other.
-SPREADS = (0.0, 1e-3, 0.03, 0.1, 0.3, 0.6)
+SPREADS = (0.0, 1e-3, 0.1, 0.5)
 # A row keeps the mechanism open if it has this share of the largest gap.
 SHARE = 0.05
 
@@ -115,7 +118,9 @@ def _descend(descent: _Assembling, guess: np.ndarray) -> tuple[np.ndarray, bool]
         move = scipy.linalg.solve_triangular(L, _step(W, rows, damping), lower=True, trans="T")
         tried = group.normalize(group.plus(q, move))
         new_rows, new_slope, _ = descent.rows(tried)
-        if np.linalg.norm(new_rows) < np.linalg.norm(rows):
+        # Far from closed a step must do more than crawl along a valley that does not close.
+        share = 1.0 if gap < NEARLY_CLOSED else 1.0 - PROGRESS
+        if np.linalg.norm(new_rows) < share * np.linalg.norm(rows):
             q, rows, slope, damping = tried, new_rows, new_slope, damping / 10
             damping = 0.0 if damping < FIRST_DAMPING / 100 else damping
         elif gap <= CLOSED:

@@ -685,6 +685,9 @@ class Mechanism:
     ) -> March:
         """Motion by a method that solves for multipliers in its steps (index 3).
 
+        Interpreted, a step takes a millisecond; ``set_compile_policy("eager")`` before the first
+        march compiles it to some ten microseconds.
+
         Parameters
         ----------
         x0 : array_like, shape (nq + nv,), with the clock after it where there are drives
