@@ -9,6 +9,7 @@ from lgcontrol.controllers import MPC
 from lgcontrol.estimation import EKF, MomentumObserver, MovingHorizon, OffsetFree
 from lgcontrol.groups import SE2, Rn
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
+from lgcontrol.models import elastic_planar_arm_tree
 from lgcontrol.systems import Input, System
 
 
@@ -75,6 +76,37 @@ def test_friction_is_the_models_and_errors_shrink_with_the_step():
             x = fine(0.0, x, [0.2, 0.1], [], dt)
         worst.append(max(left))
     assert worst[0] < 1e-3 and 3 < worst[0] / worst[1] < 5
+
+
+def test_torque_sensors_speak_in_place_of_springs():
+    """A push on the tool of an elastic arm, and sensors that say less than the springs give."""
+    arm = elastic_planar_arm_tree()
+    known, plant = arm.system(), arm.system(wrenches={"tool": "hybrid"})
+    dt, k, push = 1e-3, 80.0, np.array([4.0, 0.0, -6.0, 0.0, 0.0, 0.0])
+    offset, u = np.array([0.5, -0.2]), np.array([3.0, 1.0])
+    by_springs, by_sensors = MomentumObserver(known, k), MomentumObserver(known, k)
+    step, tip = plant.step("rk4"), arm.tree.jacobian("tool", "hybrid")
+    sprung = known.quantities["spring_torque"]
+    x, expected = known.state.identity, np.zeros(2)
+    for n in range(301):
+        found = by_springs(n * dt, x, u)
+        told = by_sensors(n * dt, x, u, spring_torque=sprung(n * dt, x, u) - offset)
+        # what is missing at the joints looks like a torque from outside, after the same lag
+        np.testing.assert_allclose(told - found, -np.expm1(-k * n * dt) * offset, atol=1e-10)
+        assert np.abs(found - expected).max() < 0.02 * np.abs(tip(x[:2]).T @ push).max() + 1e-12
+        expected = expected - np.expm1(-k * dt) * (tip(x[:2]).T @ push - expected)
+        x = step(0.0, x, np.concatenate([u, push]), [], dt)
+
+
+def test_a_hovering_craft_feels_nothing():
+    quad = lg.models.quadrotor()
+    hover = quad.trim(position=[0, 0, 1])
+    observer = MomentumObserver(quad, 20.0)
+    for n in range(50):
+        force = observer(0.01 * n, hover.x, hover.u)
+    np.testing.assert_allclose(force, 0, atol=1e-9)
+    with pytest.raises(ValueError, match="no springs"):
+        observer(0.5, hover.x, hover.u, spring_torque=[0.0])
 
 
 def test_states_that_are_not_finite_are_bridged():
