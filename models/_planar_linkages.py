@@ -62,7 +62,8 @@ def four_bar_tree(
     )
     if parametric:
         tree = tree.parametric(*parametric)
-    return ClosedTree(tree).close_loop("loop", "coupler_end", "rocker_end", joint, axis="y")
+    linkage = ClosedTree(tree, {"coupler": 0.3, "rocker": 1.5})
+    return linkage.close_loop("loop", "coupler_end", "rocker_end", joint, axis="y")
 
 
 def four_bar(*, torque: float = 20.0, joint: str = "spherical") -> System[Product]:

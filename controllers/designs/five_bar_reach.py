@@ -70,7 +70,7 @@ def design(seed: int = 0) -> Task:
     )
 
     def distance(run: SimulationResult) -> float:
-        return float(np.linalg.norm((tip(run.x[-1, :nq]) - [GOAL[0], 0.0, GOAL[1]])))
+        return float(np.linalg.norm(tip(run.x[-1, :nq]) - [GOAL[0], 0.0, GOAL[1]]))
 
     def worst(run: SimulationResult) -> float:
         return -float(plant.quantities["conditioning"](0.0, run.x).min())

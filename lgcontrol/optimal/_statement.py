@@ -11,8 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import ModelFunction, UnknownNameError, check_shape, unknown_name
-from ..groups import LieGroup
-from ..systems import System, block_slices, place_of
+from ..groups import LieGroup, check_element
+from ..systems import (
+    SmoothReference,
+    System,
+    Trajectory,
+    Waypoints,
+    block_slices,
+    place_of,
+)
 
 # Eigenvalues of a semidefinite matrix from data come out negative by this share of the largest.
 SEMIDEFINITE_TOLERANCE = 1e-10
@@ -354,6 +361,71 @@ class Residual:
     terminal: Any = None
     name: str = "residual"
     group: LieGroup | None = None
+
+    @classmethod
+    def from_goal(
+        cls,
+        element: Callable[..., Any],
+        goal: Any,
+        group: LieGroup,
+        weight: Any = 1.0,
+        terminal: Any = None,
+        name: str = "error",
+    ) -> Residual:
+        """The error ``minus(element, goal)`` on a group: of a frame, a position, part of a state.
+
+        Parameters
+        ----------
+        element : callable
+            ``(t, x, u, p) → coordinates`` on the group, such as
+            ``lambda t, x, u, p: tree.placement("tool").function(x[:7])``.
+        goal : array_like, SmoothReference, Trajectory or callable
+            Coordinates that stay, a motion on the group, or ``(t, p) → coordinates`` on CasADi
+            columns, so that a goal may be parameters. A Trajectory counts between its nodes, too.
+        group : LieGroup
+        weight, terminal, name
+            See `Residual`.
+
+        Returns
+        -------
+        Residual
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import Translation
+        >>> from lgcontrol.systems import Waypoints
+        >>> space = Translation("xy")
+        >>> path = Waypoints(space, [0, 1], [[0, 0], [1, 2]])
+        >>> follow = Residual.from_goal(lambda t, x, u, p: x[:2], path, space, weight=10.0)
+        >>> follow.function(1.0, ca.DM([1.5, 2.0]), None, None)
+        DM([0.5, 0])
+        """
+        if isinstance(goal, Trajectory):
+            goal = goal if len(goal) > 1 else goal.x[0]
+        if isinstance(goal, Trajectory):
+            goal = Waypoints(goal.group, goal.t, goal.x, order=1)
+        if isinstance(goal, SmoothReference):
+            if goal.group != group:
+                raise ValueError(f"the goal of {name!r} moves on {goal.group}, expected {group}")
+            motion = goal
+
+            def there(t: Any, p: Any) -> Any:
+                del p
+                return motion.expression(t)
+
+        elif callable(goal):
+            there = goal
+        else:
+            shown = check_element(f"goal of {name!r}", np.asarray(goal, float), group)
+
+            def there(t: Any, p: Any) -> Any:
+                del t, p
+                return ca.DM(shown)
+
+        def error(t: Any, x: Any, u: Any, p: Any) -> Any:
+            return group.minus(element(t, x, u, p), there(t, p))
+
+        return cls(error, weight, terminal, name, group)
 
     def expression(self, system_symbol: type, t: Any, x: Any, u: Any, p: Any) -> Any:
         """Column of the residual for symbols."""

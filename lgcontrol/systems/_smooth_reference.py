@@ -169,6 +169,39 @@ class SmoothReference:
             rows = rows[..., 1:] * np.arange(1, rows.shape[-1])
         return np.stack(found, axis=-1)
 
+    def expression(self, t: Any) -> Any:
+        """Place at a symbolic time: for costs and bounds that move.
+
+        Parameters
+        ----------
+        t : CasADi scalar
+            In s.
+
+        Returns
+        -------
+        CasADi column, shape (nq,)
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import SO2
+        >>> turn = SmoothReference(SO2, [0, 2], [SO2.identity], [[[[0, 1]]]])
+        >>> turn.expression(ca.DM(2.0)).full().ravel().round(3)
+        array([0.54 , 0.841])
+        """
+        spans = len(self.t) - 1
+        begun = [ca.DM(1), *(t >= float(knot) for knot in self.t[1:-1]), ca.DM(0)]
+        here = ca.vertcat(*(begun[k] - begun[k + 1] for k in range(spans))).T
+        first, length = here @ ca.DM(self.t[:-1]), here @ ca.DM(np.diff(self.t))
+        s = ca.fmin(ca.fmax((t - first) / length, 0.0), 1.0)
+        x = (here @ ca.DM(self.anchors)).T
+        _, factors, dim, _ = self.coefficients.shape
+        for j in range(factors):
+            phi: Any = ca.DM.zeros(dim, 1)
+            for column in np.moveaxis(self.coefficients[:, j], -1, 0)[::-1]:
+                phi = phi * s + (here @ ca.DM(column)).T
+            x = self.group.plus(x, phi)
+        return x
+
     @property
     def duration(self) -> float:
         """Time from start to end, s."""

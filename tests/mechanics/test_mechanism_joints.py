@@ -321,7 +321,7 @@ def test_motors_push_both_bodies_oppositely():
     axis = Marker("j", [0.1, 0, 0], z=[0, 0, 1]), Marker("k", [-0.1, 0, 0], z=[0, 0, 1])
     body = [MechanismBody("j", CUBE), MechanismBody("k", CUBE, [0.2, 0, 0, 0, 0, 0, 1])]
     for kind in ("torque", "force"):
-        motor = mc.Motor("motor", *axis, kind)
+        motor = mc.MechanismMotor("motor", *axis, kind)
         pushed = Mechanism("two", body, motors=[motor], gravity=[0, 0, 0])
         F = pushed.dynamics()(0.0, pushed.coordinates(), np.zeros(12), [2.0]).F
         assert F[:3] == pytest.approx(-F[6:9]) and F[2] == (-2.0 if kind == "force" else 0.0)

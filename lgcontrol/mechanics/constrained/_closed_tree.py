@@ -21,7 +21,7 @@ from ..multibody.tree._joint import Axis
 from ._assembly import assemble
 from ._constraint import Constraint, Constraints
 from ._kkt import Redundancy, scaled_rows
-from ._loop import Loop, wrench_on_b
+from ._loop import LoopJoint, wrench_on_b
 from ._system import ConstrainedMechanics, Stabilization, constrained_system, entries_of, null_space
 
 # Configurations around one that are tried for whether it is singular, and how far away they are.
@@ -89,8 +89,8 @@ class SingularPosition:
 
     def __str__(self) -> str:
         return (
-            f"t = {self.t:g} s: {', '.join(self.rows)} are nearly dependent (conditioning "
-            f"{self.conditioning:.2g}); keep away from it, or leave one of them out"
+            f"t = {self.t:g} s: singular or nearly so, conditioning {self.conditioning:.2g}, by "
+            f"{', '.join(self.rows)}; lead the motion away from there, or drive another joint"
         )
 
 
@@ -123,7 +123,7 @@ class ClosedTree:
     def __init__(self, tree: Multibody, start: Mapping[str, float] | None = None) -> None:
         self.tree = tree
         self.start: dict[str, float] = dict(start or {})
-        self.loops: tuple[Loop, ...] = ()
+        self.loops: tuple[LoopJoint, ...] = ()
         self._members: tuple[Constraint, ...] = ()
         for name in self.start:
             self._coordinate(name)
@@ -149,7 +149,7 @@ class ClosedTree:
         frame_a, frame_b : str
             Frames of the tree ("world", links, added frames).
         joint, axis, axis2, length
-            See `Loop`.
+            See `LoopJoint`.
 
         Returns
         -------
@@ -165,7 +165,7 @@ class ClosedTree:
                 raise UnknownNameError(unknown_name("frame", frame, self.tree.frames))
         if frame_a == frame_b:
             raise ValueError(f"loop {name!r} joins {frame_a!r} to itself; give two frames")
-        loop, tree = Loop(name, frame_a, frame_b, joint, axis, axis2, length), self.tree
+        loop, tree = LoopJoint(name, frame_a, frame_b, joint, axis, axis2, length), self.tree
 
         def value(t: Value, q: Value, p: Value) -> Value:
             rows = loop.rows(*_poses(tree, loop, q, p))
@@ -451,7 +451,7 @@ class ClosedTree:
             },
         )
 
-    def _wrench(self, loop: Loop, constraints: Constraints) -> Callable[..., Any]:
+    def _wrench(self, loop: LoopJoint, constraints: Constraints) -> Callable[..., Any]:
         """``(t, x, u, p, multipliers) → wrench``."""
         own, tree, nq = constraints.rows_of(loop.name), self.tree, self.tree.nq
         q, p = ca.SX.sym("q", nq), ca.SX.sym("p", constraints.n_parameters)
@@ -479,7 +479,7 @@ class ClosedTree:
         return base.nominal_parameters if p is None else check_shape("p", p, (base.n_parameters,))
 
 
-def _poses(tree: Multibody, loop: Loop, q: Value, p: Value) -> tuple[Pose, Pose]:
+def _poses(tree: Multibody, loop: LoopJoint, q: Value, p: Value) -> tuple[Pose, Pose]:
     made = compiled(tree, p)
     return (
         frame_pose(made, q, made.frames[loop.frame_a]),

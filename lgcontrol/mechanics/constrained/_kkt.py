@@ -59,7 +59,8 @@ class Saddle:
             self._full = self._bare - ca.diagcat(ca.MX(self.n, self.n), own)
             return
         if self.is_written_out:
-            M, G = ca.sparsify(ca.SX(M)), ca.sparsify(ca.SX(G))
+            kind: Any = ca.SX
+            M, G = ca.sparsify(kind(M)), ca.sparsify(kind(G))
             self._by_M = _factored(M)
         else:
             self._by_M = lambda b: solve_linear(M, b, symmetric=True)
@@ -196,7 +197,7 @@ def redundancy(G: Any, M: Any, rows: Sequence[str], units: Sequence[str] = ()) -
     U, s, _ = np.linalg.svd(W)
     rank = int((s > RANK * s[0]).sum())
     _, _, order = scipy.linalg.qr(W.T, pivoting=True, mode="economic")
-    removable = sorted(order[rank:])
+    removable = sorted(int(i) for i in np.asarray(order)[rank:])
     dependent = np.flatnonzero(np.linalg.norm(U[:, rank:], axis=1) > SHARE)
     return Redundancy(
         tuple(rows),

@@ -155,7 +155,7 @@ def _damping(stabilization: str, rates: tuple[float, float]) -> tuple[float, flo
 
 
 @dataclass(frozen=True)
-class Choice:
+class IndependentEntries:
     """Independent entries of the configuration's tangent vector, and of the velocity."""
 
     positions: tuple[int, ...]
@@ -188,12 +188,23 @@ def entries_of(group: LieGroup) -> dict[str, int]:
 
 @dataclass(frozen=True, eq=False)
 class ConstrainedMechanics:
-    """Expressions of a constrained system, each a function that steps call or write out."""
+    """Expressions of a constrained system, each a function that steps call or write out.
+
+    Parameters
+    ----------
+    base : System
+        With a structure, its state no more than configuration and velocity.
+    constraints : Constraints
+    damping : (float, float)
+        α and β of Baumgarte's stabilisation [1/s].
+    choice : IndependentEntries
+        What error coordinates are, where they are asked for.
+    """
 
     base: System[Product]
     constraints: Constraints
     damping: tuple[float, float] = (0.0, 0.0)
-    choice: Choice = Choice((), ())
+    choice: IndependentEntries = IndependentEntries((), ())
 
     def __post_init__(self) -> None:
         base, structure = self.base, self.base.structure
@@ -227,7 +238,7 @@ class ConstrainedMechanics:
             blocks[CLOCK] = Rn(1, ("t",), ("s",))
         return Product(**blocks)
 
-    def with_choice(self, choice: Choice) -> ConstrainedMechanics:
+    def with_choice(self, choice: IndependentEntries) -> ConstrainedMechanics:
         """The same with independent coordinates."""
         return ConstrainedMechanics(self.base, self.constraints, self.damping, choice)
 
@@ -326,7 +337,7 @@ class ConstrainedMechanics:
     def _kernel(self, name: str, arguments: str, results: list[Any], at: dict[str, Any]) -> Any:
         keys = arguments.split()
         kind: Any = self.kernel_symbol
-        made = [kind(ca.densify(result)) for result in results]
+        made: Any = [kind(ca.densify(result)) for result in results]
         made = ca.cse(made) if kind is ca.SX else made
         return ca.Function(
             name, [at[key] for key in keys], made, keys, [f"r{i}" for i in range(len(made))]
@@ -550,7 +561,7 @@ class ConstrainedMechanics:
         _, G, M = self.terms_of(x, p)
         return redundancy(G, M, self.constraints.row_names, self.constraints.units)
 
-    def choose(self, q: np.ndarray, names: str | Iterable[str] | None) -> Choice:
+    def choose(self, q: np.ndarray, names: str | Iterable[str] | None) -> IndependentEntries:
         """Independent entries: the named ones, judged, or the best ones, inputs first."""
         base, x, p = self.base, self.complete(q), self.base.nominal_parameters
         _, G, M = self.terms_of(x, p)
@@ -571,7 +582,7 @@ class ConstrainedMechanics:
                     raise UnknownNameError(unknown_name("entry of the configuration", entry, known))
             positions = tuple(known[entry] for entry in chosen)
             _judge(base.name, N, positions, {i: k for k, i in known.items()}, _best(N, driven))
-        return Choice(positions, _best(full, driven, positions))
+        return IndependentEntries(positions, _best(full, driven, positions))
 
 
 # Position errors after a step of order four are so small that the second solve ends in rounding.
