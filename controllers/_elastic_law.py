@@ -70,8 +70,11 @@ class ElasticLaw(Controller):
         super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference, p=p)
         self.arm, self.saturate = arm, saturate
         self.gains: dict[str, np.ndarray] = dict(gains)
-        self._count = len(arm.state.blocks["motor"].tangent_names)
         self._sum = np.zeros(arm.tree.nv)
+        names = [system.inputs[i].name for i in self._controls]
+        own = [entry.name for entry in arm.mechanics.inputs]
+        self._places = None if names == own else [names.index(name) for name in own]
+        self._nominal_controls = system.nominal_input[self._controls]
         self._checked: tuple[Any, Any] = (None, None)
         self.law: ModelFunction = self._trace()
         if reference is not None:
@@ -109,9 +112,9 @@ class ElasticLaw(Controller):
 
         Parameters
         ----------
-        reference : array_like, object with ``x``, or SmoothReference
-            A configuration (nq,) or state of the arm, at rest; or a motion on the tree's
-            configuration whose jerk is continuous.
+        reference : array_like, object with ``x``, SmoothReference, or MotionPoint
+            A configuration (nq,) or state of the arm, at rest; a motion on the tree's configuration
+            whose jerk is continuous; or what such a motion is at time t.
         t : float
             In s.
 
@@ -121,6 +124,8 @@ class ElasticLaw(Controller):
             If a motion is not smooth enough, or does not say its derivatives.
         """
         tree = self.arm.tree
+        if isinstance(reference, MotionPoint):
+            return reference
         if isinstance(reference, SmoothReference):
             if self._checked[0] is not reference:
                 _check_smooth(tree, reference)
@@ -156,16 +161,14 @@ class ElasticLaw(Controller):
 
     @property
     def _own_parameters(self) -> np.ndarray:
-        return self._p[: len(self.arm.parameters)] if self.arm.parameters else np.zeros(0)
+        return self._p[: len(self.arm.parameters)]
 
     def _place(self, u: np.ndarray) -> np.ndarray:
         """Inputs of the arm among the controls of the system."""
-        names = [self.system.inputs[i].name for i in self._controls]
-        own = [entry.name for entry in self.arm.mechanics.inputs]
-        if names == own:
+        if self._places is None:
             return u
-        found = self.system.nominal_input[self._controls].copy()
-        found[[names.index(name) for name in own]] = u
+        found = self._nominal_controls.copy()
+        found[self._places] = u
         return found
 
     def reset(self) -> None:
@@ -178,13 +181,16 @@ class ElasticLaw(Controller):
         if reference is None:
             return None
         flat = self.arm.flat_map(expansion=0 if self.arm.damped_joints else None)
-        settings = nominal_settings(self.arm)
         own = (self._own_parameters,) * bool(self.arm.parameters)
 
         def at(t: float) -> np.ndarray:
-            return flat(*self.goal(reference, t), *settings, *own).x
+            return flat(*self.goal(reference, t), *self._settings(t), *own).x
 
         return at if isinstance(reference, SmoothReference) else at(0.0)
+
+    def _settings(self, t: float) -> tuple[np.ndarray, ...]:
+        """What sets stiffnesses, and its first two rates; empty where nothing does."""
+        return nominal_settings(self.arm)
 
     # What carries the gains
 

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import casadi as ca
 import numpy as np
 
-from lgcontrol.codegen import Value
+from lgcontrol.codegen import Value, check_shape
 from lgcontrol.mechanics import SeriesElastic
-from lgcontrol.systems import Parameters, System
+from lgcontrol.systems import Parameters, SmoothReference, System
 
 from ._elastic_law import ElasticLaw, elastic_system, nominal_settings
 from ._spring import error_of, gain, spring_damper
@@ -42,6 +42,11 @@ class FlatFeedforward(ElasticLaw):
     integral : float or array_like, shape (m,)
         K_I [N m/(rad s)].
     side : {"motor", "link"}
+    settings : SmoothReference or array_like, optional
+        What sets stiffnesses over time (stiffness, or position of the motor that sets it), on Rn of
+        the joints that have it; nominal if left out.
+    setting_gains : pair of float
+        Stiffness [N m/rad] and damping [N m s/rad] by which motors that set stiffness follow.
     dt : float
         Period in s.
     system, reference, saturate, check, offset, delay, p
@@ -75,6 +80,8 @@ class FlatFeedforward(ElasticLaw):
         damping: Any = None,
         integral: Any = 0.0,
         side: Literal["motor", "link"] = "motor",
+        settings: Any = None,
+        setting_gains: tuple[float, float] = (20.0, 0.4),
         dt: float = 0.001,
         system: System | None = None,
         reference: Any = None,
@@ -99,17 +106,38 @@ class FlatFeedforward(ElasticLaw):
             else gain("damping", damping, count)
         )
         self.has_integral = bool(gains["integral_gain"].any())
+        self._nominal_settings = nominal_settings(arm)
+        if settings is not None and not self._nominal_settings:
+            raise ValueError(f"{arm.tree.name}: settings are given, and nothing sets a stiffness")
+        self.settings = settings
+        gains |= dict(zip(("k", "k_dot", "k_ddot"), self._settings(offset), strict=False))
+        if arm.mechanics.adjusted:
+            gains["setting_gains"] = gain("setting_gains", setting_gains, 2)
         super().__init__(
             arm, dt=dt, system=system, reference=reference, saturate=saturate, check=check,
             offset=offset, delay=delay, p=p, gains=gains,
         )  # fmt: skip
+
+    def _settings(self, t: float) -> tuple[np.ndarray, ...]:
+        """What sets stiffnesses, and its first two rates; empty where nothing does."""
+        if self.settings is None:
+            return self._nominal_settings
+        if isinstance(self.settings, SmoothReference):
+            return self.settings(t)[:3]
+        value = check_shape("settings", self.settings, self._nominal_settings[0].shape)
+        return value, 0 * value, 0 * value
+
+    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+        for name, value in zip(("k", "k_dot", "k_ddot"), self._settings(t), strict=False):
+            self.gains[name] = value
+        return super()._control(t, x, reference)
 
     def _build(
         self, x: Value, goal: Sequence[Value], integral: Value, p: Value, gains: Mapping[str, Value]
     ) -> Value:
         arm, mechanics = self.arm, self.arm.mechanics
         own = (p,) * bool(arm.parameters)
-        settings = [ca.DM(part) for part in nominal_settings(arm)]
+        settings = [gains[key] for key in ("k", "k_dot", "k_ddot") if key in gains]
         flat = arm.flat_map(expansion=0 if arm.damped_joints else None)
         wanted, _, u, _ = flat.function.call([*goal, *settings, *own])
         parts, there = mechanics.split(x), mechanics.split(wanted)
@@ -124,7 +152,13 @@ class FlatFeedforward(ElasticLaw):
                 slower = parts.speeds[i] - there.speeds[i]
                 force[at] = -gains["stiffness"][at] * away - gains["damping"][at] * slower
         feedback = force - gains["integral_gain"] * (B.T @ integral)
-        return ca.vertcat(u[:count] + feedback, u[count:])
+        rest = u[count:]
+        for k, i in enumerate(mechanics.adjusted):
+            stiffness, damping = ca.vertsplit(gains["setting_gains"])
+            at = mechanics.set_joints.index(i)
+            rest[at] -= stiffness * (parts.phi[k] - there.phi[k])
+            rest[at] -= damping * (parts.psi[k] - there.psi[k])
+        return ca.vertcat(u[:count] + feedback, rest)
 
 
 def spring_gain(arm: SeriesElastic, value: Any, count: int) -> np.ndarray:

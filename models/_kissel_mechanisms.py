@@ -18,7 +18,7 @@ from lgcontrol.mechanics.constrained import (
     Mechanism,
     MechanismBody,
     MechanismJoint,
-    Motor,
+    MechanismMotor,
     angle_drive,
 )
 
@@ -54,7 +54,7 @@ def _moved(
 ) -> Mechanism:
     """Mechanism with one of its drives."""
     if drive == "motor":
-        return Mechanism(name, bodies, joints, motors=[Motor("torque", *axis)])
+        return Mechanism(name, bodies, joints, motors=[MechanismMotor("torque", *axis)])
     if drive not in ("regular", "paper"):
         raise ValueError(f'drive must be "regular", "paper" or "motor", not {drive!r}')
     chosen = angle_drive("driver", *axis, angle)

@@ -64,7 +64,7 @@ def _run_one(name: str, design: Any, options: argparse.Namespace) -> int:
     passed = _print_verdicts(task, run)
     for line in run.summary():
         print(f"  {line}")
-    written = _write(re.sub(r"[^\w.-]", "_", name), run, options)
+    written = _write(re.sub(r"[^\w.-]", "_", name), run, options, task.obstacles)
     print(f"  wrote {', '.join(map(str, written))}", flush=True)
     if run.status == "interrupted":
         raise KeyboardInterrupt
@@ -95,7 +95,7 @@ def _print_verdicts(task: Any, run: Any) -> bool:
     return passed
 
 
-def _write(stem: str, run: Any, options: argparse.Namespace) -> list[Path]:
+def _write(stem: str, run: Any, options: argparse.Namespace, obstacles: Any = ()) -> list[Path]:
     """Data, figures and animation, as far as they are wanted and the run has them."""
     out: Path = options.out
     written = [run.save(out / f"{stem}.npz")]
@@ -108,7 +108,7 @@ def _write(stem: str, run: Any, options: argparse.Namespace) -> list[Path]:
         return written
     if not options.no_plot:
         written.append(out / f"{stem}-path.png")
-        run.plot_path().savefig(written[-1], dpi=150)
+        run.plot_path(obstacles=obstacles).savefig(written[-1], dpi=150)
     if options.animate:
         written.append(run.animate(out / f"{stem}.gif"))
     return written

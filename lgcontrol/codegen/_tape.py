@@ -61,7 +61,7 @@ class Tape:
 def read_tape(function: ca.Function) -> Tape | None:
     """Tape of an MX function; None if it holds operations that there are no steps for."""
     try:
-        return _Reader(function).tape
+        return _TapeReader(function).tape
     except Unsupported:
         return None
 
@@ -75,7 +75,7 @@ class _Value:
     sparsity: ca.Sparsity
 
 
-class _Reader:
+class _TapeReader:
     """Reads the instructions of a function one by one."""
 
     def __init__(self, function: ca.Function) -> None:

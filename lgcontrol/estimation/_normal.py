@@ -9,6 +9,8 @@ import numpy as np
 
 from ..codegen import Value, factor_symmetric
 
+DEPENDENT = 1e-30  # share of a row's square that may be left where it depends on others: rounding
+
 
 class Whitened(NamedTuple):
     """A vector in units of its deviations.
@@ -57,3 +59,28 @@ def cholesky(P: Value) -> Value:
             rows[i].append(ca.sqrt(entry) if i == j else entry / rows[j][j])
     columns = [rows[i][j] for j in range(n) for i in range(j, n)]
     return ca.SX(ca.Sparsity.lower(n), ca.vertcat(*columns))
+
+
+def triangular(M: Value) -> Value:
+    """Lower triangular L with ``L Lᵀ = M Mᵀ``, by Gram and Schmidt on the rows of M.
+
+    The condition of L is that of M: half as many digits are lost as in a factor of ``M Mᵀ``. Rows
+    that depend on those before them give zeros on the diagonal.
+    """
+    rows = ca.vertsplit(ca.densify(M))
+    n = len(rows)
+    directions: list[Value] = []
+    columns: list[list[Value]] = [[] for _ in range(n)]
+    for i, row in enumerate(rows):
+        size = ca.sumsqr(row)
+        for j, direction in enumerate(directions):
+            entry = ca.dot(direction, row)  # of what is left, which is the stabler way
+            columns[j].append(entry)
+            row = row - entry * direction
+        square = ca.sumsqr(row)
+        is_new = square > DEPENDENT * size
+        length = ca.sqrt(ca.if_else(is_new, square, 1.0))
+        columns[i].append(ca.if_else(is_new, length, 0.0))
+        directions.append(ca.if_else(is_new, row / length, 0 * row))
+    packed = ca.vertcat(*(entry for column in columns for entry in column))
+    return ca.SX(ca.Sparsity.lower(n), packed)

@@ -35,6 +35,11 @@ from ._wrenches import BodyWrench as BodyWrench
 from ._wrenches import Spring as Spring
 from ._wrenches import WorldWrench as WorldWrench
 from ._wrenches import WrenchInput as WrenchInput
+from .constrained import AssemblyError as AssemblyError
+from .constrained import ClosedTree as ClosedTree
+from .constrained import Constraint as Constraint
+from .constrained import Constraints as Constraints
+from .constrained import constrained_system as constrained_system
 from .elastic import AdjustedSpring as AdjustedSpring
 from .elastic import CustomSpring as CustomSpring
 from .elastic import HardeningSpring as HardeningSpring
@@ -43,11 +48,6 @@ from .elastic import LinearSpring as LinearSpring
 from .elastic import Motor as Motor
 from .elastic import SeriesElastic as SeriesElastic
 from .elastic import VariableSpring as VariableSpring
-from .constrained import AssemblyError as AssemblyError
-from .constrained import ClosedTree as ClosedTree
-from .constrained import Constraint as Constraint
-from .constrained import Constraints as Constraints
-from .constrained import constrained_system as constrained_system
 from .multibody import BaseParameters as BaseParameters
 from .multibody import Calibration as Calibration
 from .multibody import Identification as Identification

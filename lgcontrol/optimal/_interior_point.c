@@ -58,7 +58,7 @@ typedef struct {
   int64_t waiting;
   /* what is found */
   int64_t status, iterations;
-  double cost, stationarity, violation, complementarity;
+  double cost, stationarity, violation, complementarity, step;
   double *log;
   /* memory */
   double *work;
@@ -103,7 +103,7 @@ static void lay_out(lg_state *s, double *memory, int64_t N)
   s->eps = take(&memory, M * NX), s->du = take(&memory, N * NV), s->d_rows = take(&memory, M * NR);
   s->ds = take(&memory, M * NS), s->de = take(&memory, M * NS);
   s->bent_gap = take(&memory, N * NX), s->bent_rows = take(&memory, M * NR);
-  s->x = take(&memory, M * NQ), s->u = take(&memory, N * NU), s->slack = take(&memory, M * NS);
+  s->x = take(&memory, M * NQ), s->u = take(&memory, M * NU), s->slack = take(&memory, M * NS);
   s->excess = take(&memory, M * NS), s->t_gap = take(&memory, N * NX);
   s->t_rows = take(&memory, M * NR), s->t_cost = take(&memory, M);
   s->start = take(&memory, N * NV), s->x_end = take(&memory, NQ);
@@ -845,19 +845,42 @@ static void take_given_inputs(lg_problem *q)
   }
 }
 
-/* Move the plan on by a step: its last input, gain and multipliers are held. */
+/* The last input of a plan that was moved on: the cheapest of holding the one before, that of the
+ * reference, and that with the last gains' feedback on the error. */
+static void extend(lg_problem *q, lg_state *s)
+{
+  const int64_t N = q->horizon, k = N - 1;
+  const double *x = q->x + k * NQ, *x_ref = q->x_ref + k * NQ, *u_ref = q->u_ref + k * NU;
+  double best = INFINITY, e[NX], off[NX], part, *u = s->u;
+  lg_error(x, x_ref, e, s->scratch);
+  for (int number = 0; number < 3; number++) {
+    for (int i = 0; i < NU; i++) u[i] = q->u[k * NU + i];
+    for (int i = 0; i < NV && number > 0; i++) {
+      double own = u_ref[lg_controls[i]];
+      for (int j = 0; j < NX && number == 2; j++) own += q->K[k * NV * NX + i + j * NV] * e[j];
+      u[lg_controls[i]] = clip(own, q->lower[i], q->upper[i]);
+    }
+    lg_roll(q->t + k, x, u, x, x_ref, u_ref, q->p, q->w, &q->dt, s->x, &part, off, s->t_rows,
+            s->scratch);
+    const double cost = part + at_end(q, s->x, s->t_rows, s->scratch);
+    if (number > 0 && !(cost < best)) continue;
+    best = cost;
+    for (int i = 0; i < NQ; i++) s->x_end[i] = s->x[i];
+    for (int i = 0; i < NU; i++) s->u[NU + i] = u[i];
+  }
+  for (int i = 0; i < NQ; i++) q->x[N * NQ + i] = s->x_end[i];
+  for (int i = 0; i < NU; i++) q->u[k * NU + i] = s->u[NU + i];
+}
+
+/* Move the plan on by a step: its last gain and multipliers are held. */
 static void shift(lg_problem *q, lg_state *s)
 {
   const int64_t N = q->horizon;
-  double cost;
   for (int64_t i = 0; i < N * NQ; i++) q->x[i] = q->x[i + NQ];
   move_up(q->u, N, NU), move_up(q->K, N, NV * NX), take_given_inputs(q);
   move_up(q->below, N, NV), move_up(q->above, N, NV);
   move_up(q->price, N + 1, NS), move_up(q->relief, N + 1, NS), move_up(q->equal_price, N + 1, NE);
-  lg_roll(q->t + N - 1, q->x + (N - 1) * NQ, q->u + (N - 1) * NU, q->x + (N - 1) * NQ,
-          q->x_ref + (N - 1) * NQ, q->u_ref + (N - 1) * NU, q->p, q->w, &q->dt, s->x_end, &cost,
-          s->eps, s->t_rows, s->scratch);
-  for (int i = 0; i < NQ; i++) q->x[N * NQ + i] = s->x_end[i];
+  extend(q, s);
 }
 
 /* To x the start as it is given, where it is free as x is. */
@@ -913,7 +936,15 @@ static double start_price(double mu, double room, double kept, int warm)
   return warm ? clip(kept, least_price * own, largest_price * own) : own;
 }
 
-/* Distances and multipliers of a start, from the rows there. */
+/* A distance as far as it fits what was kept. */
+static double start_room(double mu, double room, double kept, int warm)
+{
+  if (!warm || !(kept > 0)) return room;
+  return clip(room, least_price * mu / kept, largest_price * mu / kept);
+}
+
+/* Distances and multipliers of a start, from the rows there. Where they do not fit those of rows
+ * that are kept, the rows are off at first, as gaps are: multipliers are worth more. */
 static void begin(lg_problem *q, lg_state *s, double share, int warm)
 {
   const int64_t N = q->horizon;
@@ -941,7 +972,11 @@ static void begin(lg_problem *q, lg_state *s, double share, int warm)
       const double apart = share * fmax(1.0, fabs(q->limit[j]));
       const int soft = isfinite(q->weight[j]);
       q->excess[i] = 0, q->slack[i] = fmax(-h, apart);
-      if (soft) resolve(h, q->weight[j], mu, q->excess + i, q->slack + i);
+      if (soft) {
+        resolve(h, q->weight[j], mu, q->excess + i, q->slack + i);
+        q->excess[i] = start_room(mu, q->excess[i], q->relief[i], warm);
+      }
+      q->slack[i] = start_room(mu, q->slack[i], q->price[i], warm);
       q->price[i] = start_price(mu, q->slack[i], q->price[i], warm);
       q->relief[i] = soft ? start_price(mu, q->excess[i], q->relief[i], warm) : 0.0;
     }
@@ -1023,7 +1058,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     conditions(q, &s);
     if (warm && number == 0 && settle(q, &s)) {
       const double share = fmin(inside, s.mu);
-      if (!roll_out(q, &s, x0, 0, share)) return end(q, &s, LG_NOT_FINITE);
+      if (!roll_out(q, &s, x0, 1, share)) return end(q, &s, LG_NOT_FINITE);
       begin(q, &s, share, 0);
       q->cost = expand(q, &s);
       if (!isfinite(q->cost)) return end(q, &s, LG_NOT_FINITE);
@@ -1044,7 +1079,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
         while (s.mu > q->mu_last && residual <= central * s.mu) s.mu = lower_barrier(q, s.mu);
       }
     }
-    step = iterate(q, &s, q->cost);
+    step = q->step = iterate(q, &s, q->cost);
     if (step == 0) return end(q, &s, LG_STALLED);
     if (!real_time) {
       if (is_eager && step > good_step) s.mu = lower_barrier(q, s.mu);

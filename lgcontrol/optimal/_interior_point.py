@@ -187,7 +187,7 @@ class InteriorPoint:
         before: Point | None = None,
     ) -> None:
         self.model, self.setting, self.t, self.mu = model, setting, nodes.t, mu
-        self.x0 = x0
+        self.x0, self.K = x0, K
         self.is_feasible = is_feasible
         self.curved = curved and model.curvature is not None
         self.waiting = 0  # iterations until the curvature is tried again
@@ -243,6 +243,12 @@ class InteriorPoint:
             own = mu / room
             return own if kept is None else np.clip(kept, LEAST_PRICE * own, LARGEST_PRICE * own)
 
+        if before is not None:
+            # Where distances do not fit kept multipliers rows are off at first, as gaps are.
+            for room, kept in ((slack, before.price), (excess, before.relief)):
+                own = mu / np.where(kept > 0, kept, 1.0)
+                fit = np.clip(room, LEAST_PRICE * own, LARGEST_PRICE * own)
+                np.copyto(room, fit, where=kept > 0)
         relief = price(np.where(soft, excess, 1.0), None if before is None else before.relief)
         return Point(
             x,
@@ -270,7 +276,7 @@ class InteriorPoint:
         if off > FAR and self.mu < barrier.first:
             self.mu = barrier.first
             share = min(INSIDE, self.mu)
-            x, u = self._roll_out(self.point.x[0], self._nodes(self.point), None, share)
+            x, u = self._roll_out(self.point.x[0], self._nodes(self.point), self.K, share)
             self.rows = self._rows(Nodes(self.t, x, u))
             self.point = self._first(x, u, share)
             return True
@@ -698,6 +704,27 @@ class _Terms(NamedTuple):
     b: np.ndarray
     sigma: np.ndarray
     change: np.ndarray
+
+
+def extended(model: StageModel, setting: Setting, nodes: Nodes, K: np.ndarray | None) -> Nodes:
+    """A plan that was moved on by a step, with a better last input than the one before it.
+
+    The cheapest of that, the one of the reference, and the same with the last gains' feedback.
+    """
+    k, x, u = len(nodes.u) - 1, nodes.x.copy(), nodes.u.copy()
+    gain = np.zeros((model.m, model.n)) if K is None else K[k]
+    desired = setting.u_ref[k, model.controls]
+    answers = [desired, desired + gain @ model.error(x[k], setting.x_ref[k])]
+    choices = [nodes.u[k, model.controls], *np.clip(answers, model.lower, model.upper)]
+    best = np.inf
+    for number, choice in enumerate(choices):
+        own = nodes.u[k].copy()
+        own[model.controls] = choice
+        after, part, _, _ = model.advance(k, nodes, setting, x[k], own)
+        cost = part + model.end(nodes, setting, after)[0]
+        if number == 0 or cost < best:
+            best, x[-1], u[-1] = cost, after, own
+    return Nodes(nodes.t, x, u)
 
 
 def inside(u: np.ndarray, model: StageModel, share: float = INSIDE) -> np.ndarray:

@@ -21,7 +21,7 @@ from ..systems import Trajectory, check_state
 from ._export import ExportCase, ExportSetting, export_interior_point
 from ._given import Given
 from ._guess import STARTS, make_guess, moved_on, starts_of
-from ._interior_point import EXCESS, MORE, Barrier, InteriorPoint, Point
+from ._interior_point import EXCESS, GOOD_STEP, MORE, Barrier, InteriorPoint, Point, extended
 from ._kernel import (
     CONVERGED,
     FREE_STATES,
@@ -62,8 +62,11 @@ REAL_TIME_BARRIER = Barrier(first=3e-4, last=1e-8, factor=0.2)
 RESCUE = 30
 # Residual of the first plan of an exported controller.
 FIRST_TOLERANCE = 1e-6
-# The last weight of the barrier, as a share of the tolerance.
-LAST_BARRIER = 0.02
+# The last weight of the barrier, as a share of the tolerance, and the least one: distances to
+# limits that are smaller than that are lost in what they are differences of.
+LAST_BARRIER, LEAST_BARRIER = 0.02, 1e-11
+# Share of their range by which inputs may be off a limit and count as being there.
+AT_LIMIT = 1e-3
 # A shift by this close to a whole step is one.
 SAME_NODE = 1e-6
 MOST_ITERATIONS = 1000
@@ -92,6 +95,8 @@ class _Run(NamedTuple):
         A row of `LOG` for each iteration.
     mu : float
         The barrier's last weight.
+    step : float
+        Share of the last step that was taken.
     point : Point
         The last iterate with its multipliers.
     """
@@ -104,13 +109,17 @@ class _Run(NamedTuple):
     steps: int
     log: np.ndarray
     mu: float
+    step: float
     point: Point
 
     @classmethod
     def of(cls, status: int, memory: Memory, steps: int, log: np.ndarray) -> _Run:
         """Copies of what a kernel leaves in its memory, which the next run writes over."""
         point, K, rows = memory.found()
-        return cls(status, point.x, point.u, rows, K, steps, log.copy(), memory.about.mu, point)
+        about = memory.about
+        return cls(
+            status, point.x, point.u, rows, K, steps, log.copy(), about.mu, about.step, point
+        )
 
 
 class InteriorPointSolver:
@@ -130,8 +139,8 @@ class InteriorPointSolver:
     steps go on from the last multipliers, moved on by the time between. The barrier follows how far
     that is from optimal, between μ = 3e-4 and 1e-8: a loop at rest settles at the optimum. One step
     a call is taken, up to four more where it began far off, was cut short or left hard bounds
-    exceeded, and a solve of up to thirty where that is not enough; its status says that it was
-    taken, not that the plan is optimal.
+    exceeded, and a solve of up to thirty where hard bounds or short steps remain; its status says
+    that it was taken, not that the plan is optimal.
 
     Parameters
     ----------
@@ -337,13 +346,14 @@ class InteriorPointSolver:
         ----------
         x0 : array_like, shape (nq,)
             Start.
-        guess : Trajectory, OptimalSolution, controller or str, optional
-            A controller is followed from x0. Words: "policy", the motion under that of the system;
-            "reference", that under the inputs of the reference; "regulators", those with
-            linear-quadratic regulators about it; "rest", a state that stays at x0; "screw", states
-            on the way from x0 to the end of the reference, as `interpolate` goes; "cheapest", the
-            cheapest of these but the last. Without a guess "policy" where there is one, else
-            "cheapest".
+        guess : Trajectory, OptimalSolution, controller, str or a tuple of these, optional
+            Several in a tuple are tried one after the other, and the best result is the answer:
+            the cheapest of those that succeed. A controller is followed from x0. Words: "policy",
+            the motion under that of the system; "reference", that under the inputs of the
+            reference; "regulators", those with linear-quadratic regulators about it; "rest", a
+            state that stays at x0; "screw", states on the way from x0 to the end of the reference,
+            as `interpolate` goes; "cheapest", the cheapest of these but the last. Without a guess
+            "policy" where there is one, else "cheapest".
         reference : optional
             Instead of the problem's: a constant state, a TrimPoint or a Trajectory.
         t0 : float
@@ -365,6 +375,12 @@ class InteriorPointSolver:
         -------
         OptimalSolution
         """
+        if isinstance(guess, tuple):
+            options: dict[str, Any] = {
+                "reference": reference, "t0": t0, "p": p, "arrival": arrival,
+                "tolerance": tolerance, "max_iterations": max_iterations, "callback": callback,
+            }  # fmt: skip
+            return self._best_of(x0, guess, time_limit, options)
         started, problem = time.perf_counter(), self.problem
         x0 = check_state(problem.system, "x0", x0)
         times = problem.times(float(check_shape("t0", t0, ())))
@@ -394,6 +410,27 @@ class InteriorPointSolver:
             if self._excess(other) < self._excess(run):
                 run = other
         return self._solution(run, nodes, times, setting, watch, tolerance)
+
+    def _best_of(
+        self, x0: ArrayLike, guesses: tuple[Any, ...], seconds: float, options: dict[str, Any]
+    ) -> OptimalSolution:
+        """The best of solves from several guesses, as far as there is time for them."""
+        if not guesses:
+            raise ValueError("guess is an empty tuple: give one guess or more")
+        began, best, found = time.perf_counter(), None, (self._found, self._last)
+        for guess in guesses:
+            left = seconds - (time.perf_counter() - began)
+            if best is not None and left <= 0:
+                break
+            other = self.solve(x0, guess=guess, time_limit=max(left, 0.0), **options)
+            if best is None or (not other.success, other.cost) < (not best.success, best.cost):
+                best, found = other, (self._found, self._last)
+            if other.status is SolveStatus.STOPPED:
+                break
+        assert best is not None
+        self._found, self._last = found
+        spent = time.perf_counter() - began
+        return replace(best, times=best.times | {"total": spent, "model": spent})
 
     def _first_nodes(
         self, guess: Any, x0: np.ndarray, times: np.ndarray, setting: Setting, reference: Any
@@ -486,7 +523,7 @@ class InteriorPointSolver:
 
     def _barrier(self, mode: int, tolerance: float) -> Barrier:
         """How fast the barrier falls: along central iterates slower, but from higher up."""
-        last, model = LAST_BARRIER * tolerance, self.model
+        last, model = max(LAST_BARRIER * tolerance, LEAST_BARRIER), self.model
         has_rows = len(model.sides.row) or len(model.sides.equal)
         if not (has_rows or np.isfinite(model.lower).any() or np.isfinite(model.upper).any()):
             return Barrier(first=last, last=last)
@@ -650,7 +687,7 @@ class InteriorPointSolver:
                 taken = len(log)
                 break
         x, u, rows = point.point.x, point.point.u, point.rows
-        return _Run(status, x, u, rows, K, taken, np.array(log), point.mu, point.point)
+        return _Run(status, x, u, rows, K, taken, np.array(log), point.mu, step, point.point)
 
     # -- in real time ------------------------------------------------------------------------------
 
@@ -677,7 +714,7 @@ class InteriorPointSolver:
             As for `solve`.
         iterations : int
             Four more where the last began far off, was cut short or left hard bounds exceeded, and
-            a solve of up to thirty where that is still so.
+            a solve of up to thirty where it still was cut short or bounds are exceeded.
 
         Returns
         -------
@@ -702,8 +739,8 @@ class InteriorPointSolver:
         start = self._moved_on(last, times, setting)
         watch = _Watch(started, np.inf, None, iterations)
         run, is_infeasible = self._improve(x0, start, setting, watch), False
-        is_far = run.steps >= iterations + MORE
-        if run.status != NOT_FINITE and (is_far or self._excess(run) > EXCESS):
+        is_short = run.steps >= iterations + MORE and run.step < GOOD_STEP
+        if run.status != NOT_FINITE and (is_short or self._excess(run) > EXCESS):
             more = _Watch(started, np.inf, None, RESCUE)
             other = self._improve(x0, start, setting, more, ROLL_OUT)
             if other.status != NOT_FINITE:
@@ -727,7 +764,10 @@ class InteriorPointSolver:
         if self._memory is not None and self._is_shift(last, times):
             return _Start(last, times, run, whole)
         moved = None if run is None else _moved(run, whole)
-        return _Start(moved_on(problem, last, times, setting), times, moved, 0)
+        nodes = moved_on(problem, last, times, setting)
+        if whole == 1 and self._is_shift(last, times):
+            nodes = extended(self.model, setting, nodes, None if moved is None else moved.K)
+        return _Start(nodes, times, moved, 0)
 
     def _improve(
         self,
@@ -823,6 +863,8 @@ class InteriorPointSolver:
         if is_infeasible and status is SolveStatus.ITERATION_LIMIT:
             status = SolveStatus.INFEASIBLE
         message = _message(status, log[-1], violations, tolerance)
+        if status is SolveStatus.INFEASIBLE and not failed:
+            message = "; ".join(filter(None, [message, self._at_limits(nodes)]))
         if unknown:  # nobody vouches for such a plan
             status, message = SolveStatus.FAILED, unknown
         solution = OptimalSolution(
@@ -839,6 +881,16 @@ class InteriorPointSolver:
             problem=problem,
         )
         return judged(solution, setting.p)
+
+    def _at_limits(self, nodes: Nodes) -> str:
+        """Which controls have nothing left, for the message of an infeasible problem."""
+        model, system = self.model, self.problem.system
+        v = nodes.u[:, model.controls]
+        apart = AT_LIMIT * (model.upper - model.lower)
+        spent = (v <= model.lower + apart) | (v >= model.upper - apart)
+        spent &= np.isfinite(apart)
+        names = [system.input_names[i] for i in model.controls[spent.any(axis=0)]]
+        return f"at their limits: {', '.join(names)}" if names else ""
 
     def _status(
         self,
@@ -858,10 +910,11 @@ class InteriorPointSolver:
             return SolveStatus.INFEASIBLE if violations else SolveStatus.CONVERGED
         if watch.ended is not None:
             return watch.ended
-        if run.status == STALLED and kkt <= ACCEPTABLE_RESIDUAL and not violations:
-            return SolveStatus.ACCEPTABLE
-        if violations and (run.status == STALLED or watch.most > 0):
+        worst = max((entry.amount for entry in violations), default=0.0)
+        if worst > ACCEPTABLE_RESIDUAL and (run.status == STALLED or watch.most > 0):
             return SolveStatus.INFEASIBLE
+        if run.status == STALLED and kkt <= ACCEPTABLE_RESIDUAL:
+            return SolveStatus.ACCEPTABLE
         return SolveStatus.STALLED if run.status == STALLED else SolveStatus.ITERATION_LIMIT
 
 

@@ -337,8 +337,8 @@ def _velocity_rows(grid: _Grid, group: LieGroup, given: Any, system: System | No
         v = grid.ends[side].velocity
         return np.sign(v) * v**2 * y[:, None]
 
-    signed = [np.sign(limit) * limit**2 for limit in (lower, upper)]
-    return [_Limit("velocity", group.tangent_names, *signed, values)]
+    low, high = (np.sign(limit) * limit**2 for limit in (lower, upper))
+    return [_Limit("velocity", group.tangent_names, low, high, values)]
 
 
 def _known_speeds(group: LieGroup, system: System) -> tuple[np.ndarray, np.ndarray]:
@@ -379,14 +379,14 @@ def _torque_rows(grid: _Grid, path: SmoothReference, system: System) -> _Limit:
     structure, state, controls = system.structure, system.state, system.input_index("control")
     assert structure is not None
     p, u = system.nominal_parameters, system.nominal_input
-    sides = []
-    for s, point in zip((grid.s[:-1], grid.s[1:]), grid.ends, strict=True):
-        x = np.tile(state.identity, (len(s), 1))
+    sides, rank = [], path.group.dim
+    for point in grid.ends:
+        x = np.tile(state.identity, (len(point.x), 1))
         x[:, state.coordinate_slice(structure.configuration)] = point.x  # type: ignore[attr-defined]
         B = structure.input_map(0.0, x, u, p)[..., controls]
+        rank = min(rank, int(np.linalg.matrix_rank(B).min(initial=rank)))
         sides.append((x, structure.mass_matrix(x, p), np.linalg.pinv(B, rcond=1e-9)))
     place = state.coordinate_slice(structure.velocity)  # type: ignore[attr-defined]
-    rank = int(np.linalg.matrix_rank(B).min(initial=path.group.dim))
     if rank < path.group.dim:
         raise ValueError(
             f"{system.name}: its controls drive {rank} of {path.group.dim} freedoms, so that they "

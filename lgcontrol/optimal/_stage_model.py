@@ -91,7 +91,7 @@ class StageModel:
     """
 
     def __init__(self, transcription: Transcription, *, curved: bool = True) -> None:
-        self.transcription, self._curved = transcription, curved
+        self.transcription, self.curved = transcription, curved
         self.problem = problem = transcription.problem
         self.group = problem.system.state
         self.n, self.m = problem.system.n_errors, len(transcription.controls)
@@ -201,7 +201,7 @@ class StageModel:
         That of ``d ↦ cost + pricesᵀ minus(step, x_next) + row_pricesᵀ rows`` at ``plus(x, ε)`` and
         ``u + δ``. None where it is not wanted or would cost more than it saves.
         """
-        if not self._curved:
+        if not self.curved:
             return None
         values = self.transcription._functions.stage_values
         if self.problem.system.errors is not None:  # the basis would bend, too

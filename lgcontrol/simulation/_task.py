@@ -78,6 +78,8 @@ class Task:
     options : mapping
         Further keyword arguments of `simulate` (disturbances, sensors, estimator, …).
     criteria : tuple of Criterion
+    obstacles : sequence of (center, radius)
+        Balls to draw with the path, in m; see `lgcontrol.plotting.plot_path`.
     """
 
     plant: System
@@ -87,6 +89,7 @@ class Task:
     reference: Reference | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     criteria: tuple[Criterion, ...] = ()
+    obstacles: tuple[tuple[Any, float], ...] = ()
 
     def run(
         self,

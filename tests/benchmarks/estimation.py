@@ -31,6 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 if not __package__:  # run by its path
     sys.path.insert(0, str(ROOT))
 from tests.benchmarks import _estimation_cases as cases  # noqa: E402 - see the line above
+from tests.benchmarks._slam import filtered  # noqa: E402
 
 FILTERS = {
     "EKF": (EKF, {}),
@@ -136,6 +137,14 @@ def simulated(_):
     return rows
 
 
+def slam(_):
+    """Planar SLAM of UKF-M with and without the reset, 50 runs."""
+    rows = {"to beat": "0.55 m, NEES 1.1"}
+    for reset in ("none", "full", "left"):
+        rows[reset] = filtered(reset, runs=50, seconds=2500)
+    return rows
+
+
 def start(_):
     """NEES and NIS over 100 runs from first errors of σ 20° and of σ 60°, cut at 120°."""
     rows = {}
@@ -195,7 +204,9 @@ def fastest(call, count=500, repeats=40):
     return 1e6 * best
 
 
-PARTS = {f.__name__: f for f in (broad, wifibot, plaza, kitti, sphere, simulated, start, speed)}
+PARTS = {
+    f.__name__: f for f in (broad, wifibot, plaza, kitti, sphere, simulated, slam, start, speed)
+}
 
 
 def main() -> None:

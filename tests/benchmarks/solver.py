@@ -1,7 +1,9 @@
 """The interior point on the problems of the reference data, against other solvers in the same run.
 
-    python -m tests.benchmarks.solver [--only open closed reach arm large horizons checks first]
-                                      [--instances 101] [--peers 7] [--out FILE.json]
+    python -m tests.benchmarks.solver [--only PART ...] [--instances 101] [--peers 7]
+                                      [--out FILE.json]
+
+Parts: open, starts, closed (problem A), reach (B), arm (C), large, horizons, checks, first.
 
 Contenders take turns, and a ratio is the peer's median over ours. Times are those of the thread's
 processor, since others may be at work, and those of the clock beside them. Peers are SQP and IPOPT
@@ -27,7 +29,7 @@ import numpy as np
 from lgcontrol.codegen import set_compile_policy
 from lgcontrol.controllers import MPC
 from lgcontrol.controllers.designs.panda_mpc import HAND, POSES, READY
-from lgcontrol.groups import SE3
+from lgcontrol.groups import SE3, SO3
 from lgcontrol.models import panda_tree
 from lgcontrol.optimal import InteriorPointSolver, SQPSolver
 from tests.benchmarks import _solver_problems as problems
@@ -38,6 +40,8 @@ from tests.controllers import problem_a
 RESULTS = Path(__file__).parent / "results" / "solver.json"
 TOLERANCE, GOOD = 1e-4, 1.10
 LIMITS = {"tolerance": TOLERANCE, "max_iterations": 300}
+# Words for guesses, as of `InteriorPointSolver.solve`; the first ones are tried together.
+GUESSES, SEVERAL = ("policy", "cheapest", "screw", "regulators", "rest"), 3
 ARMS = ("free-flying", "momentum-bounded", "free-floating")
 
 
@@ -70,14 +74,16 @@ def open_loop(plant: Any, best: list[dict], count: int, peers: int) -> dict:
         drawn = entry["kind"] == "random attitude"
         x0 = case.starts[entry["instance"] if drawn else -1]
         guess = ours.solve(x0, guess="policy", max_iterations=0).trajectory
-        contenders: dict[str, tuple[Any, Any]] = {
-            "interior point": (ours, "policy"), "interior point, cold": (ours, "rest"),
-        }  # fmt: skip
+        contenders: dict[str, tuple[Any, Any]] = {"interior point": (ours, "policy")}
         if number < peers:
             contenders |= {"SQP": (sqp, guess), "IPOPT": (ipopt, guess)}
         for name, (solver, start) in contenders.items():
             tries = [
-                timed(lambda solver=solver, start=start: solver.solve(x0, guess=start, **LIMITS))
+                timed(
+                    lambda solver=solver, x0=x0, start=start: solver.solve(
+                        x0, guess=start, **LIMITS
+                    )
+                )
                 for _ in range(1 if solver is ipopt else 3)
             ]
             found = tries[0][0]
@@ -105,6 +111,48 @@ def open_loop(plant: Any, best: list[dict], count: int, peers: int) -> dict:
     for name in ("acados_template",):
         if importlib.util.find_spec(name) is None:
             result[name] = "not run: not installed"
+    return result
+
+
+def starts(plant: Any, best: list[dict]) -> dict:
+    """Problem A from other guesses than the policy's motion, and from harder states.
+
+    Costs are those of the plan. For the harder states nobody knows the best: the least that any of
+    the guesses leads to stands for it.
+    """
+    case = problems.quadrotor_flip(plant)
+    solver = InteriorPointSolver(case.problem).prepare()
+    known = [
+        (case.starts[entry["instance"] if entry["kind"] == "random attitude" else -1], entry["J"])
+        for entry in best[-101:]
+    ]
+    rng, hard = np.random.default_rng(1), []
+    for x in case.starts[:100]:
+        speed, spin = rng.uniform(-3, 3, 3), rng.uniform(-8, 8, 3)
+        hard.append((np.r_[x[:7], SO3.matrix(x[3:7]).T @ speed, spin], None))
+    result: dict[str, Any] = {}
+    for label, cases in (("attitudes", known), ("with speed and spin", hard)):
+        found: dict[str, list[tuple]] = {word: [] for word in GUESSES}
+        for x0, _ in cases:
+            for word in GUESSES:
+                plan, cpu, _ = timed(
+                    lambda x0=x0, word=word: solver.solve(x0, guess=word, **LIMITS)
+                )
+                found[word].append((plan.cost if plan.success else np.inf, cpu))
+        costs = np.array([[cost for cost, _ in found[word]] for word in GUESSES])
+        least = costs.min(axis=0) if cases is hard else np.array([J for _, J in cases])
+        result[label] = {
+            word: {
+                "starts": len(cases), "within 1.10": int((row <= GOOD * least).sum()),
+                "converged": int(np.isfinite(row).sum()),
+                **spread([cpu for _, cpu in found[word]]),
+            }
+            for word, row in zip(GUESSES, costs, strict=True)
+        }  # fmt: skip
+        several = costs[:SEVERAL].min(axis=0)
+        result[label][f"best of {', '.join(GUESSES[:SEVERAL])}"] = {
+            "starts": len(cases), "within 1.10": int((several <= GOOD * least).sum()),
+        }  # fmt: skip
     return result
 
 
@@ -226,7 +274,7 @@ def arm(count: int) -> dict:
         solver = InteriorPointSolver(case.problem).prepare()
         rows, calls = [], []
         for x0 in case.starts[:count]:
-            found, cpu, _ = timed(lambda x0=x0: solver.solve(x0, **LIMITS))
+            found, cpu, _ = timed(lambda x0=x0: solver.solve(x0, **LIMITS))  # noqa: B023
             rows.append((found.success, found.iterations[-1].number, cpu))
             for k in range(1, 4):
                 calls.append(timed(lambda k=k: solver.step(found.x[k], t0=0.1 * k))[1])  # noqa: B023
@@ -377,11 +425,71 @@ def measure(name: str, kind: str) -> dict:
     }  # fmt: skip
 
 
+def draw(result: dict, path: Path) -> None:
+    """Times of the contenders, and of an iteration by the number of steps."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    rows: list[tuple[str, dict, str]] = []
+    flip, panda = result.get("A, open loop", {}), result.get("B, Panda", {})
+    rows += [
+        (f"A, solve: {name}", entry, name) for name, entry in flip.items() if _is_spread(entry)
+    ]
+    if "A, closed loop" in result:
+        rows.append(
+            ("A, call: interior point", result["A, closed loop"]["call through Python"], "")
+        )
+    for part in ("open loop", "call"):
+        for name in ("", "Crocoddyl, "):
+            entry = panda.get(f"{name}{part}", {})
+            if _is_spread(entry):
+                word = "solve" if part == "open loop" else "call"
+                rows.append((f"B, {word}: {name[:-2] or 'interior point'}", entry, name))
+    for variant, entry in result.get("C, space arm", {}).items():
+        if isinstance(entry, dict):
+            rows.append((f"C, {variant}, call", entry["call"], ""))
+    for name, entry in result.get("many degrees of freedom", {}).items():
+        if isinstance(entry, dict):
+            rows += [(f"{name}: {who}", entry[who], who) for who in ("interior point", "SQP")]
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(11, 0.32 * len(rows) + 1.6), width_ratios=(3, 2)
+    )
+    for k, (_, entry, who) in enumerate(reversed(rows)):
+        ours = who in ("", "interior point")
+        color = "tab:blue" if ours else "tab:orange"
+        left.plot([entry["10 % [ms]"], entry["99 % [ms]"]], [k, k], color=color, lw=2)
+        left.plot(entry["median [ms]"], k, "o", color=color)
+        left.annotate(f"{entry['median [ms]']:g}", (entry["median [ms]"], k), (0, 5),
+                      textcoords="offset points", ha="center", fontsize=7)  # fmt: skip
+    left.set_yticks(range(len(rows)), [name for name, _, _ in reversed(rows)], fontsize=8)
+    left.set(xscale="log", xlabel="ms of the processor: median, 10 and 99 %")
+    left.grid(axis="x", alpha=0.3)
+    steps = {int(N): e for N, e in result.get("an iteration by steps", {}).items() if N.isdigit()}
+    if steps:
+        N, each = np.array([*steps]), np.array([e["iteration [ms]"] for e in steps.values()])
+        right.loglog(N, each, "o-", label="an iteration, problem A")
+        right.loglog(N, each[0] * N / N[0], "k:", label="linear")
+        right.set(xlabel="steps", ylabel="ms")
+        right.set_xticks(N, map(str, N), minor=False)
+        right.set_xticks([], minor=True)
+        right.legend(fontsize=8)
+        right.grid(alpha=0.3, which="both")
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def _is_spread(entry: Any) -> bool:
+    return isinstance(entry, dict) and "median [ms]" in entry
+
+
 def main() -> None:
     """Run and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parts = ("open", "closed", "reach", "arm", "large", "horizons", "checks", "first")
-    parser.add_argument("--only", nargs="+", choices=parts, default=parts, metavar="PART")
+    parts = ("open", "starts", "closed", "reach", "arm", "large", "horizons", "checks", "first")
+    parser.add_argument("--only", nargs="*", choices=parts, default=parts, metavar="PART")
     parser.add_argument("--instances", type=int, default=101)
     parser.add_argument("--peers", type=int, default=7, help="starts from which peers solve")
     parser.add_argument("--out", type=Path, default=RESULTS)
@@ -397,6 +505,7 @@ def main() -> None:
     count = options.instances
     runs: dict[str, tuple[str, Callable[[], dict]]] = {
         "open": ("A, open loop", lambda: open_loop(plant, best, count, options.peers)),
+        "starts": ("A, other starts", lambda: starts(plant, best)),
         "closed": ("A, closed loop", lambda: closed_loop(plant, count)),
         "reach": ("B, Panda", lambda: reach(crocoddyl)),  # type: ignore[arg-type]
         "arm": ("C, space arm", lambda: arm(min(count, 100))),
@@ -415,6 +524,7 @@ def main() -> None:
         options.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     if crocoddyl is not None:
         crocoddyl.close()
+    draw(result, options.out.with_suffix(".png"))
     print(f"written to {options.out}")
 
 

@@ -27,7 +27,8 @@ def increment(t, x, u, p):
 
 EXACT = System("exact", Rn(2), increment, inputs=["force", "push"], dt=DT)
 VARIANTS = {"EKF": (EKF, {}), "UKF": (UKF, {}), "iterated": (EKF, {"iterations": 3}),
-            "without reset": (EKF, {"reset": False})}  # fmt: skip
+            "without reset": (EKF, {"reset": False}),
+            "square root": (EKF, {"square_root": True})}  # fmt: skip
 
 
 def cart_log(rng, steps=60):
@@ -117,7 +118,9 @@ def navigation_log(steps=40):
 def test_with_the_reset_left_and_right_are_one_filter(options):
     """States and covariances, which are reported about the same error."""
     log = navigation_log()
-    left, right = (navigation_filter(error=e, **options).run(log) for e in ("left", "right"))
+    left, right = (
+        navigation_filter(error=e, reset=True, **options).run(log) for e in ("left", "right")
+    )
     assert np.abs(NAVIGATION.error(left.x, right.x)).max() < 1e-10
     scale = np.abs(left.P).max()
     assert np.abs(left.P - right.P).max() < 1e-11 * scale
@@ -209,3 +212,40 @@ def test_a_batch_of_logs_is_the_logs_one_by_one():
         np.testing.assert_allclose(both.x[i], one.x, atol=1e-12)
         np.testing.assert_allclose(both.log_likelihood[i], one.log_likelihood)
     assert both.consistency(t + 0.02, x[:, 1:]).nees is not None
+
+
+@pytest.mark.parametrize("options", [{}, {"iterations": 3, "error": "right"}])
+def test_the_square_root_form_is_the_same_filter(options):
+    _, gyro, seen = attitude_log(np.random.default_rng(4), 15, 0.05, std=0.1, bias_std=0.05)
+    t = 0.05 * np.arange(15)
+    log = Log(t, np.concatenate([gyro, 0 * gyro], axis=-1), {
+        name: (t + 0.05, y) for name, y in seen.items()
+    })  # fmt: skip
+    plain, root = (
+        EKF(ATTITUDE, [GRAVITY, FIELD], std0=0.3, noise={"gyro": 0.01, "walk": 1e-3},
+            square_root=r, **options).run(log)
+        for r in (False, True)
+    )  # fmt: skip
+    assert np.abs(ATTITUDE.error(plain.x, root.x)).max() < 1e-9
+    np.testing.assert_allclose(root.P, plain.P, atol=1e-11 * np.abs(plain.P).max())
+
+
+def test_the_square_root_form_keeps_digits_that_the_covariance_loses():
+    """A sensor a hundred million times better than what is known, on a sum; then on a part."""
+    pair = System("pair", Rn(2), lambda t, x, u, p: 0 * x, inputs=["none"])
+    both = Measurement("both", lambda t, x, u, p: x[0] + x[1], Rn(1), std_discrete=1e-9)
+    first = Measurement("first", lambda t, x, u, p: x[0], Rn(1), std_discrete=1e-9)
+    exact = 2e-18  # of x1 = both - first: the variances add up
+    errors = []
+    for root in (False, True):
+        ekf = EKF(pair, [both, first], std0=1e3, square_root=root)
+        ekf.update("both", [3.0], t=0.0)
+        ekf.update("first", [1.0])
+        errors.append(abs(ekf.P[1, 1] / exact - 1))
+    assert errors[1] < 1e-2 < errors[0]
+
+
+def test_the_square_root_form_takes_singular_covariances():
+    ekf = EKF(EXACT, [PLACE], P0=np.ones((2, 2)), noise={"push": PUSH}, square_root=True)
+    ekf.update("place", [0.3], t=0.0)
+    np.testing.assert_allclose(ekf.P, np.ones((2, 2)) / 101, atol=1e-14)

@@ -15,7 +15,7 @@ from lgcontrol.mechanics.constrained import (
     Mechanism,
     MechanismBody,
     MechanismJoint,
-    Motor,
+    MechanismMotor,
 )
 
 UP = SO3.exp([0, 0, np.pi / 2])
@@ -177,7 +177,7 @@ REFUSED = {
         "whole",
     ),
     "motor of unknown kind": (
-        lambda: Motor("m", Marker("ground"), Marker("disc"), "power"),
+        lambda: MechanismMotor("m", Marker("ground"), Marker("disc"), "power"),
         "torque, force",
     ),
     "no equations": (lambda: MechanismJoint("empty", []), "no equations"),
@@ -208,7 +208,7 @@ REFUSED = {
     ),
     "other forces in closed form": (
         lambda: Mechanism(
-            "m", [BODY], [AXIS], motors=[Motor("u", Marker("ground"), Marker("disc"))]
+            "m", [BODY], [AXIS], motors=[MechanismMotor("u", Marker("ground"), Marker("disc"))]
         ).direct(),
         "weight and joints alone",
     ),

@@ -183,6 +183,42 @@ def test_tables_of_the_paper_hold_once_mended(kind, rng):
     assert table == pytest.approx(found.stiffness, abs=EXACT)
 
 
+def test_misprint_of_table_2_dp1(rng):
+    mechanism = pair("DP1", rng)
+    bodies = placed(mechanism, "rA")
+    A_i, A_j = (bodies[name].attitude.A for name in "ij")
+    G = mechanism.closed_forms().terms(0.1, bodies).G[0]
+    printed = -A_I @ A_j.T @ A_i @ tilde(A_I)
+    assert np.abs(G[3:6] - printed).max() > 0.1
+    assert G[3:6] == pytest.approx(-A_J @ A_j.T @ A_i @ tilde(A_I), abs=EXACT)
+
+
+def test_misprint_of_table_5_moment_on_j(rng):
+    mechanism = pair("D", rng)
+    bodies = placed(mechanism, "rA")
+    A_i, A_j = (bodies[name].attitude.A for name in "ij")
+    r_i, r_j = (bodies[name].r for name in "ij")
+    K = mechanism.closed_forms().terms(0.1, bodies, np.ones(1)).stiffness[9:12, 9:12]
+    d = r_j + A_j @ S_J - r_i - A_i @ S_I
+    assert np.abs(K - 2 * tilde(S_J) @ tilde(A_j.T @ d)).max() > 0.1
+    mended = 2 * tilde(S_J) @ tilde(A_j.T @ (r_j - r_i - A_i @ S_I))
+    assert K == pytest.approx(mended, abs=EXACT)
+
+
+def test_misprint_of_the_rates_of_drives(rng):
+    """(18) has the first derivative of f where the second belongs."""
+    mechanism, t = pair("CD", rng), 0.4
+    gamma = mechanism.closed_forms().terms(t, placed(mechanism, "rA")).gamma[0]
+    still = Mechanism(
+        "still",
+        mechanism.bodies.values(),
+        [MechanismJoint("joint", [CD("row", A_I, "i", S_I, "j", S_J)])],
+    )
+    own = still.closed_forms().terms(t, placed(mechanism, "rA")).gamma[0]
+    assert gamma - own == pytest.approx(-1.2 * np.sin(2 * t), abs=EXACT)
+    assert abs(gamma - own - 0.6 * np.cos(2 * t)) > 0.1
+
+
 def two_bodies(*joints, pose=SE3.identity):
     bodies = [MechanismBody("j", CUBE, pose), MechanismBody("k", CUBE, pose)]
     return Mechanism("two", bodies, joints)
@@ -285,7 +321,7 @@ def test_motors_push_both_bodies_oppositely():
     axis = Marker("j", [0.1, 0, 0], z=[0, 0, 1]), Marker("k", [-0.1, 0, 0], z=[0, 0, 1])
     body = [MechanismBody("j", CUBE), MechanismBody("k", CUBE, [0.2, 0, 0, 0, 0, 0, 1])]
     for kind in ("torque", "force"):
-        motor = mc.Motor("motor", *axis, kind)
+        motor = mc.MechanismMotor("motor", *axis, kind)
         pushed = Mechanism("two", body, motors=[motor], gravity=[0, 0, 0])
         F = pushed.dynamics()(0.0, pushed.coordinates(), np.zeros(12), [2.0]).F
         assert F[:3] == pytest.approx(-F[6:9]) and F[2] == (-2.0 if kind == "force" else 0.0)

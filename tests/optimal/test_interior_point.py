@@ -276,12 +276,47 @@ def test_comes_back_from_outside_of_a_hard_bound_as_fast_as_can_be(is_built):
     least = excess(SQPSolver(problem).solve(outside))
     found = solver.solve(outside)
     assert found.status is SolveStatus.INFEASIBLE and found.violations[0].name == "p.x0"
+    assert found.message.endswith("at their limits: u")
     assert excess(found) == pytest.approx(least, rel=1e-3)
     step = solver.step(outside)  # its barrier keeps away from the inputs' bounds
     assert step.status is SolveStatus.INFEASIBLE
     assert excess(step) == pytest.approx(least, rel=0.03)
     # Back inside the bound is hard again.
     assert solver.solve([0.3, 0.0]).status is SolveStatus.CONVERGED
+
+
+def test_soft_limits_neither_cut_steps_short_nor_take_many():
+    """Kinks of soft rows: with excesses of their own, steps cross them."""
+    problem, x0 = slew(bounds=[Bound("rate", -0.4, 0.4, soft=100.0)]), turned(2.0, 2)
+    solver, step = InteriorPointSolver(problem), SATELLITE.step()
+    first = solver.solve(x0)
+    assert first.status == "converged" and first.iterations[-1].number <= 30
+    x, rng, taken = x0, np.random.default_rng(3), []
+    for k in range(10):
+        found = solver.step(x, t0=k * problem.dt)
+        taken.append(found.iterations[-1].number)
+        x = step(0.0, x, found.u[0], [], problem.dt)
+        x = SATELLITE.state.plus(x, 2e-3 * rng.normal(size=6))
+    assert max(taken) <= 5  # none had to solve
+    assert np.abs(x[4:]).max() < 0.4 + 0.05
+
+
+def test_of_several_guesses_the_best_result_is_the_answer():
+    problem, x0 = PROBLEMS["swing, moving"]
+    solver = InteriorPointSolver(problem)
+    ends = {guess: solver.solve(x0, guess=guess) for guess in ("rest", "reference", "screw")}
+    best = solver.solve(x0, guess=tuple(ends))
+    assert best.cost == min(entry.cost for entry in ends.values() if entry.success)
+    assert solver._last is not None and np.array_equal(solver._last.x, best.x)
+    with pytest.raises(ValueError, match="empty tuple"):
+        solver.solve(x0, guess=())
+
+
+def test_what_no_step_improves_is_acceptable_and_close():
+    problem, x0 = PROBLEMS["slew"]
+    found = InteriorPointSolver(problem).solve(x0, tolerance=1e-15)
+    assert found.status is SolveStatus.ACCEPTABLE and found.kkt <= 1e-4 and found.success
+    assert found.cost == pytest.approx(InteriorPointSolver(problem).solve(x0).cost, rel=1e-6)
 
 
 def test_survives_a_cost_that_is_not_finite():

@@ -242,6 +242,8 @@ def test_a_planted_package_index_is_found(line):
 
 # Words for one thing in several forms, and two that stand where others are at work.
 SAME_MEANING = {
+    "capsule": "the shape: of a link as a file says it, and of an obstacle where it stands",
+    "sphere": "the shape: of a link as a file says it, and of an obstacle where it stands",
     "pose": "where a frame stands: as data, as numbers and symbols, with rates",
     "samples": "where checks look",
     "problem": "the C struct of the kernel is a mirror of an optimal control problem",

@@ -47,7 +47,7 @@ from ._march import March as March
 from ._mechanism import Mechanism as Mechanism
 from ._mechanism import MechanismBody as MechanismBody
 from ._mobility import Mobility as Mobility
-from ._motors import Motor as Motor
+from ._motors import MechanismMotor as MechanismMotor
 from ._system import ConstrainedMechanics as ConstrainedMechanics
 from ._system import Stabilization as Stabilization
 from ._system import constrained_system as constrained_system

@@ -20,7 +20,7 @@ from ._basic import Frames
 from ._constraint import Constraint, Constraints
 from ._formulations import Formulation
 from ._joints import MechanismJoint
-from ._motors import Motor
+from ._motors import MechanismMotor
 
 NORM = "norm"
 """Row of the constraint that keeps the coordinates of a body those of a pose."""
@@ -43,7 +43,7 @@ class MechanismEquations:
     inertias : mapping of str to SpatialInertia
         Of the bodies, by name, about their centres of mass, where their frames sit.
     joints : sequence of MechanismJoint
-    motors : sequence of Motor
+    motors : sequence of MechanismMotor
     surroundings : Surroundings
         Forces on the bodies.
     symbolic : sequence of str
@@ -53,7 +53,7 @@ class MechanismEquations:
     formulation: Formulation
     inertias: Mapping[str, SpatialInertia]
     joints: Sequence[MechanismJoint]
-    motors: Sequence[Motor]
+    motors: Sequence[MechanismMotor]
     surroundings: Surroundings
     symbolic: Sequence[str] = ()
 

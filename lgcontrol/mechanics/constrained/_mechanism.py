@@ -31,7 +31,7 @@ from ._kinematics import KinematicsResult, kinematics
 from ._large import LargeMechanism
 from ._march import March, march, march_step
 from ._mobility import Mobility, mobility
-from ._motors import Motor
+from ._motors import MechanismMotor
 from ._system import ConstrainedMechanics, Stabilization, constrained_system
 
 # Where |sin θ| of an Euler angle is smaller, a march that failed is put down to that.
@@ -102,7 +102,7 @@ class Mechanism:
     bodies : iterable of MechanismBody
     joints : iterable of MechanismJoint
         What ties them, drives among them.
-    motors : iterable of Motor
+    motors : iterable of MechanismMotor
         Torques and forces as inputs.
     gravity : array_like, shape (3,)
         Acceleration of free fall in world axes [m/s²].
@@ -139,7 +139,7 @@ class Mechanism:
         bodies: Iterable[MechanismBody],
         joints: Iterable[MechanismJoint] = (),
         *,
-        motors: Iterable[Motor] = (),
+        motors: Iterable[MechanismMotor] = (),
         gravity: Any = STANDARD_GRAVITY,
         symbolic: Iterable[str] = (),
     ) -> None:
@@ -147,7 +147,7 @@ class Mechanism:
         self.name = name
         self.bodies = _by_name(name, "body", bodies, MechanismBody)
         self.joints = _by_name(name, "joint", joints, MechanismJoint)
-        self.motors = _by_name(name, "motor", motors, Motor)
+        self.motors = _by_name(name, "motor", motors, MechanismMotor)
         self.gravity = read_only(check_shape("gravity", gravity, (3,)))
         self.symbolic = as_names(symbolic)
         if not self.bodies:
@@ -172,7 +172,10 @@ class Mechanism:
         )
 
     def with_joints(
-        self, *joints: MechanismJoint, without: Iterable[str] = (), motors: Iterable[Motor] = ()
+        self,
+        *joints: MechanismJoint,
+        without: Iterable[str] = (),
+        motors: Iterable[MechanismMotor] = (),
     ) -> Mechanism:
         """Return a copy with further joints, without some, or with further motors.
 
@@ -182,7 +185,7 @@ class Mechanism:
             New ones; one of a name that is there takes its place.
         without : iterable of str
             Names of joints to leave out.
-        motors : iterable of Motor
+        motors : iterable of MechanismMotor
 
         Examples
         --------
@@ -681,6 +684,9 @@ class Mechanism:
         u: Any = None,
     ) -> March:
         """Motion by a method that solves for multipliers in its steps (index 3).
+
+        Interpreted, a step takes a millisecond; ``set_compile_policy("eager")`` before the first
+        march compiles it to some ten microseconds.
 
         Parameters
         ----------

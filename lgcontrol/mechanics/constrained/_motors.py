@@ -15,7 +15,7 @@ from ._joints import Marker
 
 
 @dataclass(frozen=True, eq=False)
-class Motor:
+class MechanismMotor:
     """A torque about z of a joint, or a force along it: on j as it is, on i the other way.
 
     Parameters
@@ -31,7 +31,7 @@ class Motor:
 
     Examples
     --------
-    >>> Motor("drive", Marker("ground"), Marker("crank")).input.unit
+    >>> MechanismMotor("drive", Marker("ground"), Marker("crank")).input.unit
     'N m'
     """
 

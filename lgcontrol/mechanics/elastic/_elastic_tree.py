@@ -93,7 +93,7 @@ class ElasticTree:
         """Name and joints."""
         return f"{type(self).__name__}({self.tree.name!r}, {', '.join(self.joints)})"
 
-    @property
+    @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """Those of the tree, then numbers of motors and springs."""
         return self.mechanics.parameters

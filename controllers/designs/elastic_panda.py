@@ -1,0 +1,58 @@
+"""An arm with elastic gears moves fast: torques of the flat map, and a PD at its motors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lgcontrol.controllers import FlatFeedforward
+from lgcontrol.models import elastic_panda_tree
+from lgcontrol.simulation import Kick, Task
+from lgcontrol.systems import Waypoints
+
+from ._criteria import failed_calls
+from ._elastic import largest_deflection, motor_work, tip_errors
+
+HOME = np.array([0.0, -0.4, 0.0, -2.2, 0.0, 1.8, 0.6])
+AWAY = np.array([0.8, 0.2, 0.3, -1.6, 0.3, 2.2, 1.2])
+MOVE, REST = 1.0, 0.3  # s
+BLOW = Kick(MOVE + REST + MOVE + 0.1, {"velocity": np.full(7, 1.0)})
+SPREAD = 0.03  # rad, of where it goes
+
+
+def design(seed: int = 0) -> Task:
+    """Panda with gears of 5–10 kN m/rad goes there and back with flat feedforward and a motor PD.
+
+    Gears give way by half a degree. Motors that follow what the flat map says keep the hand within
+    a twentieth of a millimetre of its path; a blow after the way back brings torques to their
+    bounds.
+
+    Parameters
+    ----------
+    seed : int
+        Of where it goes.
+
+    Returns
+    -------
+    Task
+    """
+    arm = elastic_panda_tree()
+    away = AWAY + SPREAD * np.random.default_rng(seed).normal(size=7)
+    stops = np.cumsum([0.0, MOVE, REST, MOVE, REST + 0.4])
+    path = Waypoints(arm.tree.configuration, stops, [HOME, away, away, HOME, HOME], order=9)
+    law = FlatFeedforward(arm, reference=path, check=False)
+    start = law.reference_states(np.zeros(1))
+    assert start is not None
+    return Task(
+        plant=arm.system("elastic_panda"),
+        controller=law,
+        x0=start[0],
+        seconds=float(stops[-1]),
+        reference=path,
+        options={"disturbances": [BLOW]},
+        criteria=(
+            *tip_errors(arm, path, "panda_hand_tcp", 0.05, 0.5, until=BLOW.time - 0.01),
+            largest_deflection(arm, 0.02),
+            motor_work(arm),
+            failed_calls(),
+        ),
+    )

@@ -1,0 +1,89 @@
+"""A quadrotor flies through a field of balloons at 8 m/s."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lgcontrol.controllers import MPC
+from lgcontrol.groups import SE3
+from lgcontrol.models import quadrotor
+from lgcontrol.optimal import Bound, Sphere, keep_out
+from lgcontrol.simulation import Criterion, HeldNoise, SimulationResult, Task
+from lgcontrol.systems import Parameter, ScrewMotion
+
+from ._criteria import POSITION, error_at_end, failed_calls
+
+SPEED, SECONDS, HEIGHT = 8.0, 4.0, 2.0  # m/s, s, m
+SIZE, MARGIN = 0.25, 0.1  # m: of the vehicle, and what gusts may take
+COUNT, RADIUS, SPACING = 4, 0.8, 6.0  # balloons, m, m between them along the way
+
+
+def design(seed: int = 0) -> Task:
+    """Quadrotor keeps 8 m/s along a line by MPC with preview, around four balloons in its way.
+
+    Balloons of 0.8 m radius stand every six metres, up to 0.3 m beside the line; gusts push with
+    0.3 N. After four seconds the vehicle is back on the line, and never came nearer to a balloon
+    than 0.25 m, its own size.
+
+    Parameters
+    ----------
+    seed : int
+        Of the places of the balloons.
+
+    Returns
+    -------
+    Task
+    """
+    quad = quadrotor()
+    rng = np.random.default_rng(seed)
+    centers = np.array([[SPACING * (k + 1), 0.0, HEIGHT] for k in range(COUNT)])
+    centers[:, 1:] += rng.uniform(-0.3, 0.3, (COUNT, 2))
+    # Parameters: other places are other numbers for the same code.
+    places = [
+        Parameter(f"balloon{k}.{axis}", "m", value)
+        for k, center in enumerate(centers.tolist())
+        for axis, value in zip("xyz", center, strict=True)
+    ]
+
+    def around(k: int) -> Bound:
+        balloon = Sphere(lambda t, p: p[p.shape[0] - 3 * (COUNT - k) :][:3], RADIUS)
+        return keep_out(
+            lambda t, x, u, p: x[:3], balloon, radius=SIZE + MARGIN, soft=1000, name=f"balloon{k}"
+        )
+
+    line = ScrewMotion(
+        SE3, SE3.from_position([0, 0, HEIGHT]), [SPEED, 0, 0, 0, 0, 0], SECONDS + 5.0
+    )
+    mpc = MPC(
+        quad,
+        horizon=20,
+        dt=0.05,
+        Q={"pose": [5, 5, 5, 2, 2, 2], "twist": [2, 0.5, 0.5, 0.1, 0.1, 0.1]},
+        R=0.05,
+        bounds=[around(k) for k in range(COUNT)],
+        parameters=places,
+    )
+
+    def nearest(run: SimulationResult) -> float:
+        gaps = np.linalg.norm(run.block("pose")[:, None, :3] - centers, axis=2)
+        return RADIUS - float(gaps.min())
+
+    def slowness(run: SimulationResult) -> float:
+        x = run.block("pose")[:, 0]
+        return SPEED - float((x[-1] - x[0]) / run.t[-1])
+
+    return Task(
+        plant=quad,
+        controller=mpc,
+        x0=line.states(quad, 0.0)[0],
+        seconds=SECONDS,
+        reference=line,
+        options={"disturbances": [HeldNoise({f"force.{axis}": 0.3 for axis in "xyz"}, dt=0.05)]},
+        criteria=(
+            Criterion("nearest to a balloon, negative", nearest, -SIZE, "m"),
+            Criterion("mean speed below 8 m/s", slowness, 0.2, "m/s"),
+            error_at_end("position error", "pose", POSITION, "m", 0.3),
+            failed_calls(),
+        ),
+        obstacles=tuple((center, RADIUS) for center in centers),
+    )

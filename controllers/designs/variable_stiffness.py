@@ -1,0 +1,91 @@
+"""A joint whose spring does the work of a swing: stiffness follows the frequency."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from lgcontrol.controllers import FlatFeedforward
+from lgcontrol.groups import Rn
+from lgcontrol.models import variable_stiffness_joint_tree
+from lgcontrol.simulation import Criterion, SimulationResult, Task
+from lgcontrol.systems import Waypoints
+
+from ._criteria import failed_calls
+
+AMPLITUDE = 0.25  # rad
+SLOW, FAST = 0.3, 0.72  # rad, of the motor that sets the stiffness
+SECONDS, RAMP = 2.4, 0.4  # s, of the run, and in which the swing grows and dies down
+CHANGE = (0.8, 1.4)  # s, between which the spring is stiffened
+NODES = 0.01  # s
+
+
+def design(seed: int = 0) -> Task:
+    """Link swings at the frequency of its spring, slowly, then faster as the spring is stiffened.
+
+    With ``k = M ω²`` the spring carries the whole torque of a swing with its motor at rest: it
+    stores and releases the energy of every half period. The second motor stiffens the spring while
+    the link swings, and the swing speeds up with it; both motors follow the flat map, whose outputs
+    are the link and the stiffness. The torque that holds the stiffness against the deflected spring
+    meets its bound.
+
+    Parameters
+    ----------
+    seed : int
+        Of the phase.
+
+    Returns
+    -------
+    Task
+    """
+    arm = variable_stiffness_joint_tree()
+    spring, group = arm.motors["joint"].joint_spring, arm.tree.configuration
+    phi = Waypoints(Rn(1), [0, *CHANGE, SECONDS], [[SLOW], [SLOW], [FAST], [FAST]], order=9)
+    t = np.linspace(0, SECONDS, round(SECONDS / NODES) + 1)
+    stiffness = np.asarray(spring.torque(1.0, phi(t).x[:, 0], {}), dtype=float)  # type: ignore[arg-type]
+    speed = np.sqrt(stiffness / arm.tree.mass_matrix([0.0])[0, 0])
+    phase = np.concatenate([[0.0], np.cumsum((speed[1:] + speed[:-1]) / 2 * np.diff(t))])
+    growth = Waypoints(Rn(1), [0, RAMP, SECONDS - RAMP, SECONDS], [[0], [1], [1], [0]], order=9)
+    shift = np.random.default_rng(seed).uniform(0, 2 * np.pi)
+    swing = AMPLITUDE * growth(t).x * np.sin(phase + shift)[:, None]
+    path = Waypoints(group, t, swing, order=9, stops=False)
+    law = FlatFeedforward(
+        arm, stiffness=60.0, damping=2.0, settings=phi, setting_gains=(40.0, 0.6), reference=path,
+        check=False,
+    )  # fmt: skip
+    start = law.reference_states(np.zeros(1))
+    assert start is not None
+
+    def off(run: SimulationResult) -> float:
+        return float(np.abs(run.x[:, 0] - path(run.t).x[:, 0]).max())
+
+    return Task(
+        plant=arm.system("variable_stiffness_joint"),
+        controller=law,
+        x0=start[0],
+        seconds=SECONDS,
+        reference=path,
+        criteria=(
+            Criterion("error of the link", off, 0.02, "rad"),
+            Criterion("work of the motor next to that of the spring", _shares(0), 0.2),
+            failed_calls(),
+        ),
+    )
+
+
+def _shares(joint: int) -> Callable[[SimulationResult], float]:
+    """``∫ |u θ̇| / ∫ |τ q̇|`` while the swing neither grows nor dies down."""
+
+    def value(run: SimulationResult) -> float:
+        inside = (run.t[:-1] > RAMP) & (run.t[:-1] < SECONDS - RAMP)
+        phi = run.block("stiffness_motor")[:-1, joint]
+        q, v = run.x[:-1, 0], run.x[:-1, 1]
+        theta, w = run.block("motor")[:-1, joint], run.block("motor_velocity")[:-1, joint]
+        model = variable_stiffness_joint_tree().motors["joint"].joint_spring
+        tau = np.asarray(model.torque(1.0, phi, {}), dtype=float) * (theta - q)  # type: ignore[arg-type]
+        dt = np.diff(run.t)[inside]
+        put_in = np.abs(run.u[:, 0] * w)[inside] @ dt
+        return float(put_in / (np.abs(tau * v)[inside] @ dt))
+
+    return value
