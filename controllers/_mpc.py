@@ -256,6 +256,7 @@ class MPC(Controller):
         self._found: OptimalSolution | None = None
         self._checked = np.zeros(0)  # parameters for which there are enough substeps
         self._sent: list[tuple[float, np.ndarray]] = []  # answers with the times of their effect
+        self._limits: tuple[Any, ...] = (None,)  # of inputs, and the parameters they belong to
         ignored = self.problem.ignored_limits
         if ignored:
             block = ignored[0].partition(".")[0]
@@ -300,7 +301,7 @@ class MPC(Controller):
         self._is_made = False
         self.problem, self.solver = problem, solver
         self._found, self._sent, self._last, self.info = None, [], None, MPCInfo()
-        self._checked = np.zeros(0)
+        self._checked, self._limits = np.zeros(0), (None,)
         self._is_made = True
 
     horizon = _of_problem("horizon", "Number of steps.")
@@ -311,7 +312,7 @@ class MPC(Controller):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse what would have no effect: the problem is fixed, other names are mistakes."""
-        if type(self) is MPC and self.__dict__.get("_is_made") and not name.startswith("_"):
+        if name[0] != "_" and type(self) is MPC and self.__dict__.get("_is_made"):
             if name in _FIXED:
                 raise AttributeError(
                     f"{name} is fixed when an MPC is made, its functions are built for it: make a "
@@ -523,8 +524,10 @@ class MPC(Controller):
         if outrun:
             text = "; ".join(filter(None, [outrun, self.info.message]))
             self.info = replace(self.info, status=CallStatus.UNSOLVED, message=text)
-        limits = self.problem.input_limits(self._p)
-        return self._noted(start, np.clip(found.u[0], *limits)[self._controls])
+        if self._p is not self._limits[0]:
+            self._limits = self._p, *self.problem.input_limits(self._p)
+        _, lower, upper = self._limits
+        return self._noted(start, found.u[0].clip(lower, upper)[self._controls])
 
     def _noted(self, start: float, u: np.ndarray) -> np.ndarray:
         """An answer, kept in mind until it has taken effect."""

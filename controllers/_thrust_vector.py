@@ -134,7 +134,7 @@ class ThrustVectorPD(Controller):
         effect = self._frame @ now.effect
         wanted = np.concatenate([[lift], self._frame[1:, 3:] @ (turn - drift[3:])])
         free = np.linalg.pinv(effect) @ wanted
-        if not self.saturate:
+        if not self.saturate or ((free >= self._lower) & (free <= self._upper)).all():
             self.info = ControlInfo()
             return free
         u = allocate(effect, wanted, self._lower, self._upper, PRIORITY)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -116,13 +116,13 @@ def delta_robot_tree(
     return robot
 
 
-def delta_robot(**options: Any) -> System[Product]:
+def delta_robot(*, torque: float = 30.0, load: float = 0.0) -> System[Product]:
     """Delta robot driven at its three arms, on the manifold of its loops.
 
     Parameters
     ----------
-    **options
-        Those of `delta_robot_tree`.
+    torque, load
+        See `delta_robot_tree`, which has further numbers.
 
     Returns
     -------
@@ -132,9 +132,9 @@ def delta_robot(**options: Any) -> System[Product]:
     Examples
     --------
     >>> delta_robot().error_names[:3]
-    ('configuration.arm1', 'configuration.arm2', 'configuration.arm3')
+    ('configuration.arm1.rz', 'configuration.arm2.rz', 'configuration.arm3.rz')
     """
-    robot = delta_robot_tree(**options)
+    robot = delta_robot_tree(torque=torque, load=load)
     return robot.system(ARMS, independent=ARMS)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from lgcontrol.groups import Product
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
@@ -63,16 +62,17 @@ def four_bar_tree(
     )
     if parametric:
         tree = tree.parametric(*parametric)
-    return ClosedTree(tree).close_loop("loop", "coupler_end", "rocker_end", joint, axis="y")
+    linkage = ClosedTree(tree, {"coupler": 0.3, "rocker": 1.5})
+    return linkage.close_loop("loop", "coupler_end", "rocker_end", joint, axis="y")
 
 
-def four_bar(**options: Any) -> System[Product]:
+def four_bar(*, torque: float = 20.0, joint: str = "spherical") -> System[Product]:
     """Crank-rocker driven at its crank, on the manifold of its loop.
 
     Parameters
     ----------
-    **options
-        Those of `four_bar_tree`.
+    torque, joint
+        See `four_bar_tree`, which has further numbers.
 
     Returns
     -------
@@ -82,9 +82,9 @@ def four_bar(**options: Any) -> System[Product]:
     Examples
     --------
     >>> four_bar().error_names
-    ('configuration.crank', 'velocity.crank')
+    ('configuration.crank.rz', 'velocity.crank.rz')
     """
-    linkage = four_bar_tree(**options)
+    linkage = four_bar_tree(torque=torque, joint=joint)
     at = linkage.assemble(where={"crank": 0.5})
     return linkage.system(["crank"], at=at, independent=["crank"])
 
@@ -139,13 +139,13 @@ def five_bar_tree(
     return robot.close_loop("closure", "tip", "right_tip", "point_on_line", axis="y")
 
 
-def five_bar(**options: Any) -> System[Product]:
+def five_bar(*, torque: float = 8.0, gravity: bool = True) -> System[Product]:
     """Five-bar robot driven at both of its arms, on the manifold of its loop.
 
     Parameters
     ----------
-    **options
-        Those of `five_bar_tree`.
+    torque, gravity
+        See `five_bar_tree`, which has further numbers.
 
     Returns
     -------
@@ -158,7 +158,7 @@ def five_bar(**options: Any) -> System[Product]:
     4
     """
     drives = ["left", "right"]
-    return five_bar_tree(**options).system(drives, independent=drives)
+    return five_bar_tree(torque=torque, gravity=gravity).system(drives, independent=drives)
 
 
 def five_bar_angles(

@@ -9,9 +9,10 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -76,18 +77,40 @@ class Compiler:
             "-w",
         ]
 
-    def build(self, source: Path, library: Path, flags: list[str]) -> None:
-        """Compile one C file to a shared library.
+    def build(self, sources: Sequence[Path], library: Path, flags: list[str]) -> None:
+        """Compile C files to one shared library, several of them side by side.
 
         Raises
         ------
         BuildError
             If the compiler fails or hangs; the message holds its first error lines.
         """
-        command = [*self.command, *flags, str(source), "-o", str(library), "-lm"]
-        done = _run(command, _BUILD_SECONDS, source.parent)
-        if done.returncode != 0:
-            raise BuildError(f"{shlex.join(self.command)} failed: {_first_lines(done.stderr)}")
+        folder = library.parent
+
+        def run(*arguments: str | Path) -> None:
+            done = _run([*self.command, *flags, *map(str, arguments)], _BUILD_SECONDS, folder)
+            if done.returncode != 0:
+                raise BuildError(f"{shlex.join(self.command)} failed: {_first_lines(done.stderr)}")
+
+        if len(sources) == 1:
+            run(*sources, "-o", library, "-lm")
+        else:
+            objects = [library.with_name(f"{library.stem}-{source.stem}.o") for source in sources]
+            stop, pool = Stop(), ThreadPoolExecutor(len(sources))
+            try:
+                with stop.inside():
+                    made = [
+                        pool.submit(copy_context().run, run, "-c", source, "-o", to)
+                        for source, to in zip(sources, objects, strict=True)
+                    ]
+                for entry in made:
+                    entry.result()
+            except BaseException:
+                stop.now()
+                raise
+            finally:
+                pool.shutdown()
+            run(*objects, "-o", library, "-lm")
         if not library.is_file() or library.stat().st_size == 0:
             raise BuildError(f"{shlex.join(self.command)} reported success but wrote no library")
 

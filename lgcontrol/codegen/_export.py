@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,38 +33,53 @@ def prelude() -> str:
     return C99_HINTS + scalar_prelude().replace("#include <stdlib.h>\n", "")
 
 
-def export_function(
+class CFunction(NamedTuple):
+    """A function as C.
+
+    Attributes
+    ----------
+    header, source : str
+        Of the files ``name.h`` and ``name.c``.
+    work : int
+        Doubles of work memory, which are its last argument; none if zero.
+    """
+
+    header: str
+    source: str
+    work: int
+
+
+def c_function(
     function: Exported,
-    folder: str | Path,
-    name: str | None,
-    labels: Mapping[str, Sequence[tuple[str, str]]],
-    examples: Sequence[Mapping[str, Any]] | None,
-    about: Sequence[str],
-) -> Path:
-    """Write a function as C; see `ModelFunction.export_c`."""
-    program, name = function._backend.program, c_identifier(name or function.name)
+    name: str,
+    labels: Mapping[str, Sequence[tuple[str, str]]] | None = None,
+    about: Sequence[str] = (),
+) -> CFunction:
+    """A function as C; arguments, then results, then work memory.
+
+    Parameters
+    ----------
+    function : ModelFunction
+    name : str
+        A C identifier.
+    labels, about
+        See `ModelFunction.export_c`.
+
+    Returns
+    -------
+    CFunction
+    """
+    program, labels = function._backend.program, labels or {}
     body = program.body(packed=False) if program.is_ours else None
     if body is None:
         raise NotImplementedError(
             f"{function.name} cannot be exported: it holds more than scalar and matrix operations "
             "(an interpolant, a solver, or a call back into Python); write it with those of CasADi"
         )
-    sizes = dict(
-        zip(
-            function.arguments + function.results,
-            program.sizes_in + program.sizes_out,
-            strict=True,
-        )
-    )
-    c_names = {key: c_identifier(key) for key in sizes}
+    sizes, c_names, scalars = _arguments(function)
     for key in set(function.arguments) & set(function.results):
         raise NotImplementedError(f"{function.name}: {key!r} names an argument and a result")
     vectors = [_vector(function, key, c_names[key], sizes[key], labels) for key in sizes]
-    scalars = {
-        key
-        for key, shape in zip(function.arguments, function.argument_shapes, strict=True)
-        if shape == ()
-    }
     parameters = [
         f"double {c_names[key]}"
         if key in scalars
@@ -114,16 +129,44 @@ def export_function(
             f"{signature}\n{{\n  lg_body({', '.join([*given, 'work' if work else '0'])});\n}}\n",
         ]
     )
+    return CFunction(header, source, work)
+
+
+def export_function(
+    function: Exported,
+    folder: str | Path,
+    name: str | None,
+    labels: Mapping[str, Sequence[tuple[str, str]]],
+    examples: Sequence[Mapping[str, Any]] | None,
+    about: Sequence[str],
+) -> Path:
+    """Write a function as C; see `ModelFunction.export_c`."""
+    name = c_identifier(name or function.name)
+    made = c_function(function, name, labels, about)
+    sizes, c_names, scalars = _arguments(function)
     cases = _drawn(function) if examples is None else list(examples)
     return write_package(
         folder,
         {
-            f"{name}.h": header,
-            f"{name}.c": source,
+            f"{name}.h": made.header,
+            f"{name}.c": made.source,
             f"{name}_test.h": _test_vectors(function, name, c_names, sizes, cases),
-            "main.c": _example(function, name, c_names, sizes, scalars, work),
+            "main.c": _example(function, name, c_names, sizes, scalars, made.work),
             "CMakeLists.txt": cmake_lists(name),
         },
+    )
+
+
+def _arguments(function: Exported) -> tuple[dict[str, int], dict[str, str], set[str]]:
+    """Sizes and C names of arguments and results, and which arguments are scalars."""
+    program = function._backend.program
+    keys = function.arguments + function.results
+    sizes = dict(zip(keys, program.sizes_in + program.sizes_out, strict=True))
+    shapes = zip(function.arguments, function.argument_shapes, strict=True)
+    return (
+        sizes,
+        {key: c_identifier(key) for key in sizes},
+        {k for k, shape in shapes if shape == ()},
     )
 
 

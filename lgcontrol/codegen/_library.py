@@ -24,10 +24,10 @@ def find_or_build(
     key: str,
     compiler: Compiler,
     flags: Sequence[list[str]],
-    write: Callable[[], str],
+    write: Callable[[], str | list[str]],
     load: Callable[[Path], Loaded],
     check: Callable[[Loaded], str | None],
-    about: dict[str, Any],
+    about: dict[str, Any] | Callable[[], dict[str, Any]],
     builds: int = 1,
 ) -> tuple[Loaded, Path]:
     """Return what `load` makes of the library with this key.
@@ -40,14 +40,16 @@ def find_or_build(
     flags : sequence of list of str
         Flags to build with; the later ones are taken where the code of those before is not right.
     write : callable
-        Returns the C source; not called when the library is in the cache.
+        Returns the C source, or several, which are compiled side by side; not called when the
+        library is in the cache.
     load : callable
         Opens the library.
     check : callable
         Says what is wrong with what was loaded, None if it computes what it should; called once
         after each build.
-    about : dict
-        Kept with the library, for people: ``function``, its name, and ``operations``.
+    about : dict, or callable that returns one
+        Kept with the library, for people: ``function``, its name, and ``operations``. Not called
+        when the library is in the cache.
     builds : int
         Builds of about the same length that the announcement speaks of; 0 if there was one.
 
@@ -66,6 +68,7 @@ def find_or_build(
         found = _load_cached(store, key, load)  # built by another process meanwhile
         if found is not None:
             return found
+        about = about() if callable(about) else about
         expected = builds * build_seconds(about.get("written", 0))
         if expected > _LONG:
             notice(
@@ -73,14 +76,17 @@ def find_or_build(
                 f"compiling {about['function']} ({about['written']} operations) takes about "
                 f"{expected:.0f} s, once: the code is kept on disk",
             )
-        source = write()
+        written = write()
+        texts = [written] if isinstance(written, str) else written
         with store.build_folder() as build:
-            (build / "kernel.c").write_text(source, encoding="utf-8")
+            sources = [build / f"kernel{k}.c" for k in range(len(texts))]
+            for path, text in zip(sources, texts, strict=True):
+                path.write_text(text, encoding="utf-8")
             started = time.perf_counter()
             wrong: str | None = None
             for k, chosen in enumerate(flags):
                 library = build / f"{k}-{LIBRARY}"  # a library of one name is loaded once
-                compiler.build(build / "kernel.c", library, chosen)
+                compiler.build(sources, library, chosen)
                 loaded = load(library)
                 again = check(loaded)
                 if again is None:

@@ -156,13 +156,15 @@ def _wrapped(entries: list[str]) -> str:
     return "\n".join([*lines, line]).rstrip(",")
 
 
-def cmake_lists(name: str) -> str:
+def cmake_lists(name: str, sources: Sequence[str] = ()) -> str:
     """CMakeLists.txt of a library and its example, which is its test.
 
     Parameters
     ----------
     name : str
         Of the library and its files.
+    sources : sequence of str
+        Further files of the library.
 
     Returns
     -------
@@ -180,7 +182,7 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 set(CMAKE_C_FLAGS_RELEASE "-O2")
 
-add_library({name} STATIC {name}.c)
+add_library({name} STATIC {" ".join([f"{name}.c", *sources])})
 target_include_directories({name} PUBLIC "${{CMAKE_CURRENT_SOURCE_DIR}}")
 add_executable({name}_example main.c)
 target_link_libraries({name}_example {name})

@@ -11,6 +11,7 @@ import numpy as np
 
 WHOLE = 30  # names that a message lists completely
 SHOWN = 20  # names that it lists of more
+_FLOAT = np.dtype(np.float64)
 
 
 def is_symbolic(*values: Any) -> bool:
@@ -68,16 +69,20 @@ def check_shape(
     >>> check_shape("inertia", [[1, 0], [0, 2]], (2, 2)).dtype
     dtype('float64')
     """
-    try:
-        if np.iscomplexobj(value):
-            raise TypeError("complex numbers would lose their imaginary parts")
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} must be an array of numbers: {error}") from None
+    if type(value) is np.ndarray and value.dtype is _FLOAT:  # as in loops
+        array = value
+    else:
+        try:
+            if np.iscomplexobj(value):
+                raise TypeError("complex numbers would lose their imaginary parts")
+            array = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"{name} must be an array of numbers: {error}") from None
     expected = tuple(shape)
     tail = array.shape[len(array.shape) - len(expected) :] if batch else array.shape
-    if len(tail) != len(expected) or any(
-        want is not None and want != have for want, have in zip(expected, tail, strict=True)
+    if tail != expected and (
+        len(tail) != len(expected)
+        or any(want is not None and want != have for want, have in zip(expected, tail, strict=True))
     ):
         raise ValueError(
             f"{name} has shape {array.shape}, expected {format_shape(expected, batch)}"

@@ -19,7 +19,7 @@ class EKF(Filter):
     """Extended Kalman filter with an invariant error: ``X = X̂ exp(ε)`` or ``X = exp(ε) X̂``.
 
     On SO(3) with ``error="left"`` it is the multiplicative attitude filter. With the reset (the
-    default) both errors give the same estimates to rounding; without it they differ.
+    default of left errors) both give the same estimates to rounding; without it they differ.
 
     Parameters
     ----------

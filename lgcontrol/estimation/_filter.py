@@ -7,6 +7,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from math import inf, isfinite
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import casadi as ca
@@ -27,12 +28,14 @@ from ..groups import check_element
 from ..integrators import Method
 from ..systems import BoundMeasurement, Measurement, System, complete_parameters, step_derivatives
 from ._carried import FilterColumn
+from ._estimates import Estimates
+from ._export import ExportedFilter, export_filter
 from ._given import bind_all, first_covariance, for_each, gate_threshold, noise_densities
 from ._innovations import Said
 from ._log import Log, Rows, whole_steps
 from ._normal import whiten
 from ._result import EstimationResult
-from ._smoothing import LONG, BackwardPass, Smoothed, symmetric
+from ._smoothing import LONG, BackwardPass, symmetric
 from ._status import PredictStatus, UpdateStatus
 from ._weighing import Weight, weigh
 
@@ -70,8 +73,10 @@ class Filter(ABC):
         Of the step.
     error : {"left", "right"}
         Where the error stands, of which the filter has the covariance.
-    reset : bool
-        Whether a correction carries the covariance over to the corrected estimate.
+    reset : bool, optional
+        Whether a correction carries the covariance over to the corrected estimate. If left out it
+        does with left errors, and not with right ones: with a reset both are the same filter, and
+        without it right errors know what no measurement shows, as SLAM needs.
     p : array_like or mapping, optional
         Parameters of the system.
     gate : float or mapping of str to float, optional
@@ -100,7 +105,7 @@ class Filter(ABC):
         noise: Mapping[str, float] | None = None,
         method: str | Method = "rk4",
         error: Error = "left",
-        reset: bool = True,
+        reset: bool | None = None,
         p: Any = None,
         gate: float | Mapping[str, float] | None = None,
         robust: Weight | Mapping[str, Weight] | None = None,
@@ -118,7 +123,8 @@ class Filter(ABC):
         self.system = system
         self.measurements: dict[str, BoundMeasurement] = bind_all(system, measurements)
         self.error: Error = error
-        self.has_reset = reset
+        self.has_reset: bool = error == "left" if reset is None else reset
+        self._repeats = 1  # runs that are to be expected of each log
         self.method = method
         self.p: np.ndarray = complete_parameters(system, p)
         names = list(self.measurements)
@@ -138,7 +144,7 @@ class Filter(ABC):
         delays = [bound.measurement.delay for bound in self.measurements.values()]
         self.window = max(delays, default=0.0) if window is None else float(window)
         self._carried = FilterColumn(system.state.nq, system.n_errors, len(names), system.n_inputs)
-        start = system.state.identity if x0 is None else x0
+        start = system.home if x0 is None else x0
         self.x0: np.ndarray = check_element("x0", start, system.state)
         self.P0: np.ndarray = first_covariance(system, self.x0, P0, std0)
         self.reset()
@@ -345,19 +351,19 @@ class Filter(ABC):
         start = self.start(x0, P0)
         whole = self._loop(len(rows.t))
         items = int(np.prod(np.broadcast_shapes(start.shape[:-1], rows.batch), dtype=int))
-        if items * len(rows.t) >= LONG:
+        if items * len(rows.t) * self._repeats >= LONG:
             compile_functions(whole, batch=items > 1)
         made = self._evaluate(whole, rows, start)
         back = BackwardPass(self._backward, self._carried, self.p, self.densities.copy())
 
-        def smooth(lag: float | None, at: Any) -> Smoothed:
+        def smooth(lag: float | None, at: Any) -> Estimates:
             column = back.over(
                 rows, made.z_next, made.said[..., 0] == PredictStatus.REFUSED, self._covariance,
                 lag, at,
             )  # fmt: skip
             t = rows.ends if at is None else rows.ends[at]
             x = column[..., : self._carried.nq]
-            return Smoothed(self.system, t, x, self._plain_covariances, column)
+            return Estimates(self.system, t, x, self._plain_covariances, column)
 
         return EstimationResult.of(
             self.system, self.measurements, self.covariances, rows, made.z_next, made.said, smooth
@@ -421,7 +427,7 @@ class Filter(ABC):
 
     # Backwards
 
-    def smoothed(self, t: float) -> Smoothed:
+    def smoothed(self, t: float) -> Estimates:
         """The estimate at an earlier time with all that came since: fixed-lag smoothing.
 
         Parameters
@@ -432,11 +438,12 @@ class Filter(ABC):
 
         Returns
         -------
-        Smoothed
+        Estimates
             Of one time.
 
         Examples
         --------
+        >>> from lgcontrol.estimation import EKF
         >>> from lgcontrol.groups import Rn
         >>> from lgcontrol.systems import Measurement, System
         >>> drift = System("drift", Rn(1), lambda t, x, u, p: u, inputs=["noise"])
@@ -465,7 +472,7 @@ class Filter(ABC):
                 dt = 0.0 if np.array_equal(after, event.z) else event.dt
                 found = back.step_at(event.z, event.t, dt, after, found)
             after, time = event.z, event.t
-        return Smoothed(
+        return Estimates(
             self.system, np.array([time]), found[None, : self._carried.nq],
             self._plain_covariances, found[None],
         )  # fmt: skip
@@ -514,6 +521,39 @@ class Filter(ABC):
         x_new = self.system.state.normalize(self._retracted(x, d, p))
         made = ca.vertcat(x_new, ca.project(J @ P @ J.T, ca.Sparsity.lower(P.shape[0])).nz[:])
         return made
+
+    def export_c(self, folder: str | Path, *, name: str | None = None) -> Path:
+        """Write the filter as plain C99 that needs nothing else, for firmware.
+
+        The folder holds a struct with functions that start, predict, correct by each measurement
+        and tell the covariance; an example that replays a run with noise and compares it with
+        Python; and a CMakeLists.txt. Gates, weights and statuses are in it; late measurements are
+        the caller's to put in order. Noise and parameters are those of now.
+
+        Parameters
+        ----------
+        folder : path
+            New, empty, or exported before; it appears whole or not at all.
+        name : str, optional
+            Of the files and functions; that of the system if left out.
+
+        Returns
+        -------
+        Path
+        """
+
+        def covariance(z: Value) -> Value:
+            x, lower, _, _ = self._carried.split(z)
+            T = self._to_left(x)
+            return ca.densify(T @ self._full(lower) @ T.T)
+
+        n = self.system.n_errors
+        P = self._traced("covariance", covariance, ["z"], {"P": (n, n)})
+        made = ExportedFilter(
+            self.system, self.measurements, self._predict, self._updates, P, self.start(),
+            self.p, self.densities, self.noise_scale,
+        )  # fmt: skip
+        return export_filter(made, folder, name or f"{self.system.name}_filter")
 
     def compile(self) -> None:
         """Build machine code for calls one at a time; worth a second where there are thousands."""

@@ -14,7 +14,6 @@ from ._consistency import Consistency, consistency
 from ._estimates import Estimates
 from ._innovations import Innovations, Said
 from ._log import Rows
-from ._smoothing import Smoothed
 from ._status import PredictStatus, UpdateStatus
 
 
@@ -37,7 +36,7 @@ class EstimationResult(Estimates):
 
     innovations: dict[str, Innovations]
     counts: dict[str, Counter[str]]
-    _smooth: Callable[[float | None, Any], Smoothed]
+    _smooth: Callable[[float | None, Any], Estimates]
 
     @classmethod
     def of(
@@ -48,7 +47,7 @@ class EstimationResult(Estimates):
         rows: Rows,
         z: np.ndarray,
         said: np.ndarray,
-        smooth: Callable[[float | None, Any], Smoothed],
+        smooth: Callable[[float | None, Any], Estimates],
     ) -> EstimationResult:
         """From what the loop returned."""
         ends = rows.ends
@@ -99,7 +98,7 @@ class EstimationResult(Estimates):
             lines.append(f"{name}: {', '.join(parts) or 'none'}")
         return "\n".join(lines)
 
-    def smooth(self, lag: float | None = None, at: Any = None) -> Smoothed:
+    def smooth(self, lag: float | None = None, at: Any = None) -> Estimates:
         """Estimates with all measurements in them (Rauch–Tung–Striebel), or those of a time ahead.
 
         Parameters
@@ -112,7 +111,7 @@ class EstimationResult(Estimates):
 
         Returns
         -------
-        Smoothed
+        Estimates
         """
         return self._smooth(lag, at)
 

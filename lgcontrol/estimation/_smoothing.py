@@ -11,15 +11,10 @@ import numpy as np
 from ..codegen import ModelFunction, chain
 from ..codegen import compile as compile_functions
 from ._carried import FilterColumn
-from ._estimates import Estimates
 from ._log import Rows
 
 LONG = 10_000  # intervals of a log from which on the loop over it is compiled
 SAME_TIME = 1e-9  # s
-
-
-class Smoothed(Estimates):
-    """Estimates with later measurements in them; made by `EstimationResult.smooth`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +59,7 @@ class BackwardPass:
     def step_at(
         self, z: np.ndarray, t: Any, dt: Any, after: np.ndarray, later: np.ndarray
     ) -> np.ndarray:
-        """Smoothed columns at the start of intervals, from those at their end.
+        """Estimates columns at the start of intervals, from those at their end.
 
         Parameters
         ----------
@@ -74,7 +69,7 @@ class BackwardPass:
         after : ndarray, shape (..., size)
             Filtered, at the end, before or after its measurements: inputs are taken from it.
         later : ndarray
-            Smoothed, at the end.
+            Estimates, at the end.
         """
         return self.step(z, later, t, self.inputs(after), self.p, dt, self.q)
 
@@ -87,7 +82,7 @@ class BackwardPass:
         lag: float | None,
         at: Any,
     ) -> np.ndarray:
-        """Smoothed columns of a log, shape (..., N, nq + triangle), or of the rows `at`."""
+        """Estimates columns of a log, shape (..., N, nq + triangle), or of the rows `at`."""
         dt = np.where(is_refused, 0.0, rows.dt)
         t = np.broadcast_to(rows.t, dt.shape)
         if lag is not None:

@@ -64,6 +64,8 @@ brings coordinates onto the group)
     given = check_shape(name, value, (group.nq,), batch=batch)
     X = np.asarray(group.normalize(given))
     off = np.abs(X - given)
+    if off.max(initial=0.0) <= min(ROUNDING, tolerance):  # NaN is not
+        return X if tolerance == inf else given
     if not (off <= tolerance).all() or not np.isfinite(X).all():
         raise ValueError(_complaint(name, given, X, group, tolerance))
     if tolerance == inf:

@@ -8,6 +8,9 @@ from ._composition import Composition as Composition
 from ._embedded_step import embedded_step as embedded_step
 from ._events import Crossings as Crossings
 from ._events import Event as Event
+from ._index3 import Index3Method as Index3Method
+from ._index3 import generalized_alpha as generalized_alpha
+from ._index3 import implicit_euler3 as implicit_euler3
 from ._mechanical import LinearlyImplicitEuler as LinearlyImplicitEuler
 from ._mechanical import SemiImplicitEuler as SemiImplicitEuler
 from ._method import Method as Method
@@ -20,6 +23,7 @@ from ._motion import Lifted as Lifted
 from ._motion import LiftedMotion as LiftedMotion
 from ._motion import Motion as Motion
 from ._munthe_kaas import MuntheKaas as MuntheKaas
+from ._problem import Constrained as Constrained
 from ._problem import Field as Field
 from ._problem import Lagrangian as Lagrangian
 from ._problem import Mechanical as Mechanical

@@ -220,18 +220,32 @@ class LiftedMotion(Motion):
 
     @classmethod
     def start(
-        cls, problem: Problem, x: Value, u: Value, p: Value, *, parameters: bool = False
+        cls,
+        problem: Problem,
+        x: Value,
+        u: Value,
+        p: Value,
+        *,
+        parameters: bool = False,
+        basis: Value | None = None,
     ) -> tuple[LiftedMotion, Lifted]:
-        """Motion and state with the seeds error of the state, inputs, and perhaps parameters."""
-        n, m = problem.group.dim, problem.n_inputs
+        """Motion and state with the seeds error of the state, inputs, and perhaps parameters.
+
+        With a basis (dim, n) of the errors that are possible these are the seeds.
+        """
+        by_errors = ca.DM.eye(problem.group.dim) if basis is None else basis
+        n, m = by_errors.shape[1], problem.n_inputs
         k = problem.n_parameters if parameters else 0
         eye = ca.DM.eye(n + m + k)
         own = [eye[n : n + m, :] if m else None, eye[n + m :, :] if k else None]
-        return cls(problem, u, p, n + m + k, *own), Lifted(x, type(x)(eye[:n, :]))
+        slope = type(x)(ca.horzcat(by_errors, ca.DM(by_errors.shape[0], m + k)))
+        return cls(problem, u, p, n + m + k, *own), Lifted(x, slope)
 
     def split(self, x: Lifted) -> tuple[Any, Any, Any]:
         """Derivatives of a state by its start, the inputs and the parameters: A, B, P."""
-        n, m = self.group.dim, self.problem.n_inputs
+        m = self.problem.n_inputs if self.u_slope is not None else 0
+        k = self.problem.n_parameters if self.p_slope is not None else 0
+        n = self.seeds - m - k
         return x.slope[:, :n], x.slope[:, n : n + m], x.slope[:, n + m :]
 
     def chained(self, by: Value, x: Lifted) -> Value:

@@ -101,6 +101,31 @@ class Mechanical:
 
 
 @dataclass(frozen=True, eq=False)
+class Constrained:
+    """Mechanics with constraints: ``M v̇ + Gᵀ λ = F``, ``φ(t, q) = 0``.
+
+    What methods need that solve for multipliers. The state begins with configuration and velocity;
+    a further block, if any, is the time. All members are callables on CasADi columns.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of constraints on positions, all of them.
+    balance : callable
+        ``(t, q, v, u, p, a, λ) → M a − F + Gᵀ λ``.
+    position : callable
+        ``(t, q, p) → φ``.
+    index1 : callable
+        ``(t, q, v, u, p) → M, F, G, γ``, M regular: for starts.
+    """
+
+    n_rows: int
+    balance: Callable[..., Any]
+    position: Callable[..., Any]
+    index1: Callable[..., Any]
+
+
+@dataclass(frozen=True, eq=False)
 class Problem:
     """A motion ``Ẋ = X f(t, X, u, p)`` as methods see it.
 
@@ -118,6 +143,8 @@ class Problem:
         Lengths of u and p.
     symbol : type
         ``casadi.SX``, or ``casadi.MX`` for fields that need it.
+    constrained : Constrained or None
+        Its constraints apart, where it has some and methods may solve for their forces.
     is_symbolic : bool
         Whether the field takes CasADi values; false for plain NumPy functions.
 
@@ -136,6 +163,7 @@ class Problem:
     n_parameters: int = 0
     symbol: type = ca.SX
     is_symbolic: bool = True
+    constrained: Constrained | None = None
 
     @cached_property
     def _made(self) -> dict[Any, Any]:

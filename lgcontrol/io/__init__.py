@@ -17,6 +17,8 @@ from ._link import LinkDescription as LinkDescription
 from ._mesh_path import resolve_mesh as resolve_mesh
 from ._physics import find_faults as find_faults
 from ._pose import Pose as Pose
+from ._pose_graph import PoseGraph as PoseGraph
+from ._pose_graph import read_pose_graph as read_pose_graph
 from ._recordings import Recording as Recording
 from ._recordings import read_broad as read_broad
 from ._recordings import read_kitti_imu_gnss as read_kitti_imu_gnss

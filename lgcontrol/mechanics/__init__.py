@@ -23,6 +23,7 @@ from ._inertia_matrix import (
 )
 from ._inverse_kinematics import InverseKinematics as InverseKinematics
 from ._inverse_kinematics import InverseKinematicsResult as InverseKinematicsResult
+from ._link_capsules import LinkCapsules as LinkCapsules
 from ._principal import PrincipalInertia as PrincipalInertia
 from ._random_configuration import random_configuration as random_configuration
 from ._rigid_body import RigidBody as RigidBody
@@ -34,6 +35,11 @@ from ._wrenches import BodyWrench as BodyWrench
 from ._wrenches import Spring as Spring
 from ._wrenches import WorldWrench as WorldWrench
 from ._wrenches import WrenchInput as WrenchInput
+from .constrained import AssemblyError as AssemblyError
+from .constrained import ClosedTree as ClosedTree
+from .constrained import Constraint as Constraint
+from .constrained import Constraints as Constraints
+from .constrained import constrained_system as constrained_system
 from .elastic import AdjustedSpring as AdjustedSpring
 from .elastic import CustomSpring as CustomSpring
 from .elastic import HardeningSpring as HardeningSpring

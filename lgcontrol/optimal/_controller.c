@@ -252,8 +252,8 @@ static int improve(lg_mpc *m, double t, const double *x0)
   if (found.status == LG_STALLED && found.steps == 0)
     is_best = fmax(fmax(q.log[1], q.log[2]), q.log[3] - q.log[6]) <= acceptable;
   keep(m, &q);
-  const int is_far = found.steps >= LG_MPC_ITERATIONS + MORE;
-  if (found.status != LG_NOT_FINITE && (is_far || found.excess > LG_MPC_EXCESS)) {
+  const int is_short = found.steps >= LG_MPC_ITERATIONS + MORE && q.step < good_step;
+  if (found.status != LG_NOT_FINITE && (is_short || found.excess > LG_MPC_EXCESS)) {
     q.max_iterations = LG_RESCUE, q.tolerance = LG_TOLERANCE;
     for (int is_soft = 0; is_soft <= 1; is_soft++) {
       if (is_soft && found.excess <= LG_MPC_EXCESS) break;

@@ -261,30 +261,39 @@ def follow(
 
 
 def moved_on(
-    problem: OptimalControlProblem, last: Nodes, times: np.ndarray, p: np.ndarray
+    problem: OptimalControlProblem, last: Nodes, times: np.ndarray, setting: Setting
 ) -> Nodes:
-    """What was found last at the times of new nodes; beyond its end the last input is held.
+    """What was found last at the times of new nodes; beyond its end the last controls are held.
+
+    Inputs that are no controls follow the reference.
 
     Parameters
     ----------
     problem : OptimalControlProblem
     last : Nodes
     times : ndarray, shape (N + 1,)
-    p : ndarray
-        The system's parameters.
+    setting : Setting
 
     Returns
     -------
     Nodes
     """
+    system = problem.system
+    controls = system.input_index("control")
+
+    def following(u: np.ndarray) -> np.ndarray:
+        made = setting.u_ref[:-1].copy()
+        made[:, controls] = u[:, controls]
+        return made
+
     steps = (times[0] - last.t[0]) / problem.dt
     whole = round(steps)
     if abs(steps - whole) < SAME_NODE and 0 <= whole <= 1:
-        x, u = last.x, last.u
+        x, u = last.x, following(last.u if whole == 0 else np.vstack([last.u[1:], last.u[-1]]))
         if whole == 1:
-            step = problem.system.step(problem.method, problem.substeps)
-            end = step(last.t[-1], x[-1], u[-1], p, problem.dt)
-            x, u = np.vstack([x[1:], end]), np.vstack([u[1:], u[-1]])
-        return Nodes(times, x.copy(), u.copy())
-    plan = Trajectory._of(problem.system.state, *last)
-    return Nodes(times, plan(times).x, plan(times[:-1]).u)
+            p = setting.p[: system.n_parameters]
+            step = system.step(problem.method, problem.substeps)
+            x = np.vstack([x[1:], step(last.t[-1], x[-1], u[-1], p, problem.dt)])
+        return Nodes(times, x.copy(), u)
+    plan = Trajectory._of(system.state, *last)
+    return Nodes(times, plan(times).x, following(plan(times[:-1]).u))

@@ -38,7 +38,7 @@ static const double to_boundary = 0.995, least_price = 1e-2, largest_price = 1e2
 static const double sufficient = 1e-4, smallest_step = 1.0 / 4096, safety = 0.5, rounding = 1e-13;
 static const double negligible = 1e-10;
 static const double first_damping = 1e-4, damping_growth = 10.0, last_damping = 1e8;
-static const double equality_weight = 1e3, inside = 1e-2, good_step = 0.4;
+static const double hold_weight = 1e6, inside = 1e-2, good_step = 0.4;
 static const double central = 1.0, progress = 0.9, far = 0.1, most_excess = 1e-6;
 enum { PATIENCE = 3, MOST_IDLE = 30, RESOLVING = 8, MORE = 4 };
 
@@ -58,7 +58,7 @@ typedef struct {
   int64_t waiting;
   /* what is found */
   int64_t status, iterations;
-  double cost, stationarity, violation, complementarity;
+  double cost, stationarity, violation, complementarity, step;
   double *log;
   /* memory */
   double *work;
@@ -68,13 +68,13 @@ typedef struct {
 typedef struct {
   double *cost, *gap, *rows, *A, *B, *g, *H, *G, *g_end, *H_end, *G_end;
   double *lagrangian, *lagrangian_end, *prices, *row_prices;
-  double *weight, *force, *a, *b, *sigma, *change, *rho, *missed;
-  double *k, *K, *eps, *du, *d_rows, *ds, *de;
+  double *weight, *force, *a, *b, *sigma, *change, *rho, *missed, *aim;
+  double *k, *K, *eps, *du, *d_rows, *ds, *de, *bent_gap, *bent_rows;
   double *x, *u, *slack, *excess, *t_gap, *t_rows, *t_cost, *start, *x_end;
   double *scratch;
   const double *x0; /* the given start */
   double first[NX], first_H[NX * NX]; /* step of the first state; of the cost to arrive there */
-  double mu, damping, merit_weight, inner;
+  double mu, damping, merit_weight, holding;
   int waiting, curved, feasible;
 } lg_state;
 
@@ -98,11 +98,12 @@ static void lay_out(lg_state *s, double *memory, int64_t N)
   s->weight = take(&memory, M * NR), s->force = take(&memory, M * NR);
   s->a = take(&memory, M * NS), s->b = take(&memory, M * NS), s->sigma = take(&memory, M * NS);
   s->change = take(&memory, M * NS), s->rho = take(&memory, M * NS);
-  s->missed = take(&memory, M * NE);
+  s->missed = take(&memory, M * NE), s->aim = take(&memory, M * NE);
   s->k = take(&memory, N * NV), s->K = take(&memory, N * NV * NX);
   s->eps = take(&memory, M * NX), s->du = take(&memory, N * NV), s->d_rows = take(&memory, M * NR);
   s->ds = take(&memory, M * NS), s->de = take(&memory, M * NS);
-  s->x = take(&memory, M * NQ), s->u = take(&memory, N * NU), s->slack = take(&memory, M * NS);
+  s->bent_gap = take(&memory, N * NX), s->bent_rows = take(&memory, M * NR);
+  s->x = take(&memory, M * NQ), s->u = take(&memory, M * NU), s->slack = take(&memory, M * NS);
   s->excess = take(&memory, M * NS), s->t_gap = take(&memory, N * NX);
   s->t_rows = take(&memory, M * NR), s->t_cost = take(&memory, M);
   s->start = take(&memory, N * NV), s->x_end = take(&memory, NQ);
@@ -220,8 +221,7 @@ static void conditions(lg_problem *q, lg_state *s)
         s->row_prices[k * NR + q->row[j]] += q->sign[j] * q->price[k * NS + j];
     for (int j = 0; j < NE; j++)
       if (q->equal_active[k * NE + j] != 0)
-        s->row_prices[k * NR + q->equal[j]] +=
-            q->equal_price[k * NE + j] + equality_weight * s->missed[k * NE + j];
+        s->row_prices[k * NR + q->equal[j]] += q->equal_price[k * NE + j];
   }
   double scale = largest(s->g, N * NZ, 0), stationarity = 0, product = 0;
   scale = 1 + largest(s->g_end, NX, scale);
@@ -271,13 +271,13 @@ static void conditions(lg_problem *q, lg_state *s)
   q->violation = largest(s->gap, N * NX, 0);
   q->violation = largest(s->rho, (N + 1) * NS, q->violation);
   q->complementarity = product / scale;
-  s->inner = fmax(fmax(q->stationarity, q->violation), q->complementarity);
   q->violation = largest(s->missed, (N + 1) * NE, q->violation);
 }
 
 /* ---- one iteration ----------------------------------------------------------------------------*/
 
-/* Barrier terms of rows: a weight and an offset, so that z+ = z + change + sigma dh. */
+/* Barrier terms of rows: a weight and an offset, so that z+ = z + change + sigma dh; equalities are
+ * held by a weight, about multipliers that are aimed at. */
 static void barrier_terms(const lg_problem *q, lg_state *s)
 {
   const double mu = s->mu;
@@ -302,8 +302,8 @@ static void barrier_terms(const lg_problem *q, lg_state *s)
     for (int j = 0; j < NE; j++) {
       const int64_t i = k * NE + j;
       if (q->equal_active[i] == 0) continue;
-      s->weight[k * NR + q->equal[j]] += equality_weight;
-      s->force[k * NR + q->equal[j]] += q->equal_price[i] + equality_weight * s->missed[i];
+      s->weight[k * NR + q->equal[j]] += s->holding;
+      s->force[k * NR + q->equal[j]] += s->aim[i] + s->holding * s->missed[i];
     }
   }
 }
@@ -318,55 +318,72 @@ static const lg_v lg_zero = 0;
 #endif
 enum { XV = (NX + LG_W - 1) / LG_W, ZV = (NZ + LG_W - 1) / LG_W, XP = XV * LG_W, ZP = ZV * LG_W };
 
-/* C += L R for `rows` vectors a column, two columns of R and C at once */
-LG_INLINE void product(int rows, int inner, int columns, const lg_v *L, const double *R, int apart,
-                       lg_v *C)
+/* C += sign L R in a block of r vectors by c columns, which the compiler keeps in registers; entry
+ * (l, j) of R is at R[l * down + j * right] */
+LG_INLINE void block(const int r, const int c, const int rows, const int inner, const lg_v *L,
+                     const double *R, const int down, const int right, const int sign, lg_v *C)
 {
-  int j = 0;
-  for (; j + 2 <= columns; j += 2) {
-    lg_v one[ZV], two[ZV];
-    for (int i = 0; i < rows; i++) one[i] = C[i + j * rows], two[i] = C[i + (j + 1) * rows];
-    for (int l = 0; l < inner; l++) {
-      const double a = R[l + j * apart], b = R[l + (j + 1) * apart];
-      for (int i = 0; i < rows; i++) one[i] += L[i + l * rows] * a, two[i] += L[i + l * rows] * b;
+  lg_v sum[12];
+  for (int j = 0; j < c; j++)
+    for (int i = 0; i < r; i++) sum[i + j * r] = C[i + j * rows];
+  for (int l = 0; l < inner; l++)
+    for (int j = 0; j < c; j++) {
+      const double b = sign * R[l * down + j * right];
+      for (int i = 0; i < r; i++) sum[i + j * r] += L[i + l * rows] * b;
     }
-    for (int i = 0; i < rows; i++) C[i + j * rows] = one[i], C[i + (j + 1) * rows] = two[i];
-  }
-  if (j < columns) {
-    lg_v one[ZV];
-    for (int i = 0; i < rows; i++) one[i] = C[i + j * rows];
-    for (int l = 0; l < inner; l++) {
-      const double a = R[l + j * apart];
-      for (int i = 0; i < rows; i++) one[i] += L[i + l * rows] * a;
-    }
-    for (int i = 0; i < rows; i++) C[i + j * rows] = one[i];
-  }
+  for (int j = 0; j < c; j++)
+    for (int i = 0; i < r; i++) C[i + j * rows] = sum[i + j * r];
 }
 
-/* L Lᵀ = M for a matrix whose columns are some doubles apart; 0 unless it is positive definite. */
+/* the first `most` vectors of c columns */
+LG_INLINE void columns(const int most, const int c, const int rows, const int inner, const lg_v *L,
+                       const double *R, const int down, const int right, const int sign, lg_v *C)
+{
+  int i = 0;
+  for (; i + 3 <= most; i += 3) block(3, c, rows, inner, L + i, R, down, right, sign, C + i);
+  if (most - i == 2) block(2, c, rows, inner, L + i, R, down, right, sign, C + i);
+  if (most - i == 1) block(1, c, rows, inner, L + i, R, down, right, sign, C + i);
+}
+
+/* C += sign L R for `rows` vectors a column; of a symmetric C the upper half at least */
+LG_INLINE void product(const int rows, const int inner, const int count, const lg_v *L,
+                       const double *R, const int down, const int right, const int sign,
+                       const int symmetric, lg_v *C)
+{
+  int j = 0;
+  for (; j + 4 <= count; j += 4) {
+    const int most = symmetric ? (j + 3) / LG_W + 1 : rows;
+    columns(most, 4, rows, inner, L, R + j * right, down, right, sign, C + j * rows);
+  }
+  for (; j < count; j++)
+    columns(rows, 1, rows, inner, L, R + j * right, down, right, sign, C + j * rows);
+}
+
+/* L Lᵀ = M for the upper half of a matrix whose columns are some doubles apart, with 1 / L on the
+ * diagonal; 0 unless it is positive definite. */
 LG_INLINE int factor(int size, const double *M, int apart, double *L)
 {
   for (int j = 0; j < size; j++) {
     double pivot = M[j * (apart + 1)];
     for (int l = 0; l < j; l++) pivot -= L[j + l * size] * L[j + l * size];
     if (!(pivot > 0) || !isfinite(pivot)) return 0;
-    L[j + j * size] = sqrt(pivot);
+    const double over = L[j + j * size] = 1 / sqrt(pivot);
     for (int i = j + 1; i < size; i++) {
-      double sum = M[i + j * apart];
+      double sum = M[j + i * apart];
       for (int l = 0; l < j; l++) sum -= L[i + l * size] * L[j + l * size];
-      L[i + j * size] = sum / L[j + j * size];
+      L[i + j * size] = sum * over;
     }
   }
   return 1;
 }
 
 /* Backward sweep; 0 if a stage is concave in its controls, or the cost to go in the free start. */
-static int riccati(const lg_problem *q, lg_state *s, const double *H_all,
-                           const double *H_end)
+static int riccati(const lg_problem *q, lg_state *s, const double *H_all, const double *H_end)
 {
-  lg_v P_[XV * NX];
-  double *P = (double *)P_, p[NX];
+  lg_v P_[XV * NX], p_[XV];
+  double *P = (double *)P_, *p = (double *)p_;
   const int64_t N = q->horizon;
+  for (int i = 0; i < XV; i++) p_[i] = lg_zero;
   for (int j = 0; j < NX; j++) {
     for (int i = 0; i < NX; i++) {
       double sum = H_end[i + j * NX];
@@ -381,35 +398,40 @@ static int riccati(const lg_problem *q, lg_state *s, const double *H_all,
   for (int64_t k = N - 1; k >= 0; k--) {
     const double *A = s->A + k * NX * NX, *B = s->B + k * NX * NV, *H = H_all + k * NZ * NZ;
     const double *G = s->G + k * NR * NZ, *c = s->gap + k * NX;
-    lg_v T_[ZV * NX], M_[ZV * NZ], PF_[XV * NZ];
-    double *T = (double *)T_, *M = (double *)M_, g[NZ], pull[NX];
-    for (int i = 0; i < NX; i++) { /* T = Fᵀ, so that all inner loops run along memory */
+    /* T = Fᵀ, so that all inner loops run along memory; of M = H + Fᵀ P F the upper half */
+    lg_v T_[ZV * NX], M_[ZV * NZ], PF_[XV * NZ], g_[ZV], R_[XV * NV], pull_[XV];
+    double *T = (double *)T_, *M = (double *)M_, *g = (double *)g_, *R = (double *)R_;
+    double *pull = (double *)pull_;
+    for (int i = 0; i < NX; i++) {
       for (int j = 0; j < NX; j++) T[j + i * ZP] = A[i + j * NX];
       for (int j = 0; j < NV; j++) T[NX + j + i * ZP] = B[i + j * NX];
       for (int j = NZ; j < ZP; j++) T[j + i * ZP] = 0;
     }
-    for (int i = 0; i < NX; i++) pull[i] = p[i];
+    for (int i = 0; i < XV; i++) pull_[i] = p_[i];
     for (int j = 0; j < NX; j++)
-      for (int i = 0; i < NX; i++) pull[i] += P[i + j * XP] * c[j];
+      for (int i = 0; i < XV; i++) pull_[i] += P_[i + j * XV] * c[j];
     for (int i = 0; i < XV * NZ; i++) PF_[i] = lg_zero;
-    product(XV, NX, NX, P_, A, NX, PF_);
-    product(XV, NX, NV, P_, B, NX, PF_ + XV * NX);
+    product(XV, NX, NX, P_, A, 1, NX, 1, 0, PF_);
+    product(XV, NX, NV, P_, B, 1, NX, 1, 0, PF_ + XV * NX);
     for (int j = 0; j < NZ; j++) {
       for (int i = 0; i < NZ; i++) M[i + j * ZP] = H[i + j * NZ];
       for (int i = NZ; i < ZP; i++) M[i + j * ZP] = 0;
     }
-    product(ZV, NX, NZ, T_, (const double *)PF_, XP, M_);
-    for (int i = 0; i < NZ; i++) g[i] = s->g[k * NZ + i];
+    product(ZV, NX, NZ, T_, (const double *)PF_, 1, XP, 1, 1, M_);
+    for (int i = 0; i < ZP; i++) g[i] = i < NZ ? s->g[k * NZ + i] : 0;
     for (int l = 0; l < NX; l++)
-      for (int i = 0; i < NZ; i++) g[i] += T[i + l * ZP] * pull[l];
+      for (int i = 0; i < ZV; i++) g_[i] += T_[i + l * ZV] * pull[l];
     for (int r = 0; r < NR; r++) {
       const double weight = s->weight[k * NR + r], force = s->force[k * NR + r];
       if (weight == 0 && force == 0) continue;
+      lg_v row_[ZV];
+      double *row = (double *)row_;
+      for (int i = 0; i < ZP; i++) row[i] = i < NZ ? G[r + i * NR] : 0;
+      for (int i = 0; i < ZV; i++) g_[i] += row_[i] * force;
       for (int j = 0; j < NZ; j++) {
-        const double own = G[r + j * NR];
+        const double own = weight * row[j];
         if (own == 0) continue;
-        g[j] += own * force;
-        for (int i = 0; i < NZ; i++) M[i + j * ZP] += G[r + i * NR] * weight * own;
+        for (int i = 0; i <= j / LG_W; i++) M_[i + j * ZV] += row_[i] * own;
       }
     }
     for (int j = 0; j < NV; j++) {
@@ -419,39 +441,37 @@ static int riccati(const lg_problem *q, lg_state *s, const double *H_all,
       M[(NX + j) * (ZP + 1)] +=
           q->below[k * NV + j] / down + q->above[k * NV + j] / up + s->damping;
     }
-    /* L Lᵀ = M_uu; the right sides are M_ux and g_u */
-    double L[NV * NV], Y[NV * (NX + 1)];
+    /* L Lᵀ = M_uu; rows of L⁻¹ M_ux and L⁻¹ g_u */
+    double L[NV * NV], y[NV];
     if (!factor(NV, M + NX * (ZP + 1), ZP, L)) return 0;
-    for (int j = 0; j <= NX; j++) {
-      double *y = Y + j * NV;
-      for (int i = 0; i < NV; i++) {
-        double sum = j < NX ? M[NX + i + j * ZP] : g[NX + i];
-        for (int l = 0; l < i; l++) sum -= L[i + l * NV] * y[l];
-        y[i] = sum / L[i + i * NV];
+    for (int i = 0; i < NV; i++) {
+      y[i] = g[NX + i];
+      for (int j = 0; j < XP; j++) R[j + i * XP] = j < NX ? M[j + (NX + i) * ZP] : 0;
+      for (int l = 0; l < i; l++) {
+        y[i] -= L[i + l * NV] * y[l];
+        for (int j = 0; j < XV; j++) R_[j + i * XV] -= R_[j + l * XV] * L[i + l * NV];
       }
+      y[i] *= L[i * (NV + 1)];
+      for (int j = 0; j < XV; j++) R_[j + i * XV] *= L[i * (NV + 1)];
     }
-    /* P = M_xx − Yᵀ Y, p = g_x − Yᵀ y: what K would give, without its rounding */
-    double R[NX * NV];
-    for (int i = 0; i < NV; i++)
-      for (int j = 0; j < NX; j++) R[j + i * NX] = Y[i + j * NV];
-    for (int j = 0; j < NX; j++) {
-      double column[NX];
-      for (int i = 0; i < NX; i++) column[i] = 0.5 * (M[i + j * ZP] + M[j + i * ZP]);
-      for (int l = 0; l < NV; l++)
-        for (int i = 0; i < NX; i++) column[i] -= R[i + l * NX] * Y[l + j * NV];
-      for (int i = 0; i < NX; i++) P[i + j * XP] = column[i];
-    }
-    for (int i = 0; i < NX; i++) p[i] = g[i];
+    /* P = M_xx − Rᵀ R, p = g_x − Rᵀ y: what K would give, without its rounding */
+    for (int j = 0; j < NX; j++)
+      for (int i = 0; i < XP; i++) P[i + j * XP] = i < NX ? M[i + j * ZP] : 0;
+    product(XV, NV, NX, R_, R, XP, 1, -1, 1, P_);
+    for (int j = 0; j < NX; j++)
+      for (int i = 0; i < j; i++) P[j + i * XP] = P[i + j * XP];
+    for (int i = 0; i < XP; i++) p[i] = i < NX ? g[i] : 0;
     for (int l = 0; l < NV; l++)
-      for (int i = 0; i < NX; i++) p[i] -= R[i + l * NX] * Y[l + NX * NV];
-    for (int j = 0; j <= NX; j++) {
-      double *y = Y + j * NV, *to = j < NX ? s->K + k * NV * NX + j * NV : s->k + k * NV;
-      for (int i = NV - 1; i >= 0; i--) {
-        double sum = y[i];
-        for (int l = i + 1; l < NV; l++) sum -= L[l + i * NV] * y[l];
-        y[i] = sum / L[i + i * NV];
-        to[i] = -y[i];
+      for (int i = 0; i < XV; i++) p_[i] -= R_[i + l * XV] * y[l];
+    for (int i = NV - 1; i >= 0; i--) {
+      for (int l = i + 1; l < NV; l++) {
+        y[i] -= L[l + i * NV] * y[l];
+        for (int j = 0; j < XV; j++) R_[j + i * XV] -= R_[j + l * XV] * L[l + i * NV];
       }
+      y[i] *= L[i * (NV + 1)];
+      for (int j = 0; j < XV; j++) R_[j + i * XV] *= L[i * (NV + 1)];
+      s->k[k * NV + i] = -y[i];
+      for (int j = 0; j < NX; j++) s->K[k * NV * NX + i + j * NV] = -R[j + i * XP];
     }
   }
   for (int i = 0; i < NX; i++) s->first[i] = 0;
@@ -465,11 +485,11 @@ static int riccati(const lg_problem *q, lg_state *s, const double *H_all,
   for (int i = 0; i < NF; i++) {
     y[i] = p[lg_free[i]];
     for (int l = 0; l < i; l++) y[i] -= L[i + l * NF] * y[l];
-    y[i] /= L[i * (NF + 1)];
+    y[i] *= L[i * (NF + 1)];
   }
   for (int i = NF - 1; i >= 0; i--) {
     for (int l = i + 1; l < NF; l++) y[i] -= L[l + i * NF] * y[l];
-    y[i] /= L[i * (NF + 1)];
+    y[i] *= L[i * (NF + 1)];
     s->first[lg_free[i]] = -y[i];
   }
 #endif
@@ -487,7 +507,7 @@ static int make_convex(lg_state *s)
   return s->damping <= last_damping;
 }
 
-/* Cost with barrier, prices of excess and of equalities; the sum of violations. */
+/* Cost with barrier and prices of excess; the sum of violations. */
 static double merit(const lg_problem *q, lg_state *s, double cost, const double *u,
                     const double *slack, const double *excess, const double *gap,
                     const double *rows, double *violation)
@@ -514,8 +534,7 @@ static double merit(const lg_problem *q, lg_state *s, double cost, const double 
     }
     for (int j = 0; j < NE; j++) {
       if (q->equal_active[k * NE + j] == 0) continue;
-      const double missed = rows[k * NR + q->equal[j]] - q->target[j];
-      total += (q->equal_price[k * NE + j] + equality_weight / 2 * missed) * missed;
+      sum += fabs(rows[k * NR + q->equal[j]] - q->target[j]);
     }
   }
   *violation = sum;
@@ -571,12 +590,29 @@ static double direction(const lg_problem *q, lg_state *s)
       if (isfinite(q->weight[j]))
         slope += (q->weight[j] * (1 + q->excess[i]) - s->mu / q->excess[i]) * s->de[i];
     }
-    for (int j = 0; j < NE; j++) {
-      const int64_t i = k * NE + j;
-      if (q->equal_active[i] != 0)
-        slope += (q->equal_price[i] + equality_weight * s->missed[i]) *
-                 s->d_rows[k * NR + q->equal[j]];
-    }
+  }
+  return slope;
+}
+
+/* Sweeps and the step they lead to, about the gaps and rows of s; its slope in the merit without
+ * violations, or NaN where a stage is concave. What the weight on equalities leaves of them goes to
+ * their multipliers, and by a second sweep into the step. */
+static double newton(const lg_problem *q, lg_state *s, const double *H, const double *H_end)
+{
+  const int64_t N = q->horizon;
+  double slope = NAN;
+  violations(q, s->rows, q->slack, q->excess, s->rho, s->missed);
+  for (int64_t i = 0; i < (N + 1) * NE; i++) s->aim[i] = q->equal_price[i];
+  for (int pass = 0; pass < (NE > 0 ? 2 : 1); pass++) {
+    barrier_terms(q, s);
+    if (!riccati(q, s, H, H_end)) return NAN;
+    slope = direction(q, s);
+    for (int64_t k = 0; k <= N; k++)
+      for (int j = 0; j < NE; j++) {
+        const int64_t i = k * NE + j;
+        if (q->equal_active[i] == 0) continue;
+        s->aim[i] += s->holding * (s->missed[i] + s->d_rows[k * NR + q->equal[j]]);
+      }
   }
   return slope;
 }
@@ -649,12 +685,10 @@ static double trial(const lg_problem *q, lg_state *s, double step)
     for (int j = 0; j < NS; j++) {
       const int64_t i = k * NS + j;
       const double h = q->sign[j] * (s->t_rows[k * NR + q->row[j]] - q->limit[j]);
-      if (isfinite(q->weight[j])) {
-        resolve(h, q->weight[j], s->mu, s->excess + i, s->slack + i);
-        continue;
-      }
-      s->excess[i] = 0;
       s->slack[i] = fmax(q->slack[i] + step * s->ds[i], (1 - to_boundary) * q->slack[i]);
+      s->excess[i] = fmax(q->excess[i] + step * s->de[i], (1 - to_boundary) * q->excess[i]);
+      if (isfinite(q->weight[j])) continue;
+      s->excess[i] = 0;
       if (q->active[i] != 0) s->slack[i] = fmax(s->slack[i], -h);
     }
   return cost;
@@ -687,6 +721,10 @@ static void accept(lg_problem *q, lg_state *s, double step)
       q->slack[i] = s->slack[i];
       q->excess[i] = s->excess[i];
     }
+    for (int j = 0; j < NE; j++) {
+      double *price = q->equal_price + k * NE + j;
+      *price += step * (s->aim[k * NE + j] - *price);
+    }
   }
   for (int64_t i = 0; i < (N + 1) * NQ; i++) q->x[i] = s->x[i];
   for (int64_t i = 0; i < N * NU; i++) q->u[i] = s->u[i];
@@ -694,14 +732,42 @@ static void accept(lg_problem *q, lg_state *s, double step)
   for (int64_t i = 0; i < N * NV * NX; i++) q->K[i] = s->K[i];
 }
 
+/* Gaps and rows with what the trial at a share of the step found them to bend by. */
+static void bend(const lg_problem *q, lg_state *s, double step)
+{
+  for (int64_t i = 0; i < q->horizon * NX; i++)
+    s->bent_gap[i] = s->feasible ? 0 : s->t_gap[i] + step * s->gap[i];
+  for (int64_t i = 0; i < (q->horizon + 1) * NR; i++)
+    s->bent_rows[i] = s->t_rows[i] - step * s->d_rows[i];
+}
+
+static void swap_bent(lg_state *s)
+{
+  double *gap = s->gap, *rows = s->rows;
+  s->gap = s->bent_gap, s->rows = s->bent_rows;
+  s->bent_gap = gap, s->bent_rows = rows;
+}
+
+/* The merit of the trial at a share of the step, or NaN. */
+static double merit_of_trial(const lg_problem *q, lg_state *s, double step)
+{
+  double violation;
+  const double cost = trial(q, s, step);
+  if (!isfinite(cost)) return NAN;
+  const double there = merit(q, s, cost, s->u, s->slack, s->excess, s->t_gap, s->t_rows, &violation);
+  return there + s->merit_weight * violation;
+}
+
 /* One step with the barrier's present weight; the share taken, 0 if none was found. */
 static double iterate(lg_problem *q, lg_state *s, double cost_now)
 {
-#if LG_CURVED
   const int64_t N = q->horizon;
   int has_curvature = 0;
-#endif
-  barrier_terms(q, s);
+  s->holding = 0;
+  for (int64_t k = 0; k < N && NE > 0; k++)
+    for (int i = 0; i < NZ; i++) s->holding = fmax(s->holding, s->H[(k * NZ + i) * NZ + i]);
+  for (int i = 0; i < NX && NE > 0; i++) s->holding = fmax(s->holding, s->H_end[i * NX + i]);
+  s->holding *= hold_weight;
   if (s->waiting > 0) s->waiting--;
   for (;;) {
     const int with_curvature = s->curved && s->waiting == 0;
@@ -715,29 +781,46 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
         for (int i = 0; i < NX; i++) s->lagrangian[i + j * NZ] += s->first_H[i + j * NX];
       has_curvature = 1;
     }
+#else
+    (void)has_curvature;
 #endif
-    if (!riccati(q, s, with_curvature ? s->lagrangian : s->H, with_curvature ? s->lagrangian_end : s->H_end)) {
+    const double *H = with_curvature ? s->lagrangian : s->H;
+    const double *H_end = with_curvature ? s->lagrangian_end : s->H_end;
+    const double slope = newton(q, s, H, H_end);
+    if (isnan(slope)) {
       if (!make_convex(s)) return 0;
       continue;
     }
     double violation;
-    const double slope = direction(q, s);
     double now = merit(q, s, cost_now, q->u, q->slack, q->excess, s->gap, s->rows, &violation);
-    if (violation > negligible)
-      s->merit_weight = fmax(s->merit_weight, slope / ((1 - safety) * violation));
-    const double descent = slope - s->merit_weight * violation;
+    double gained = violation;
+    for (int64_t k = 0; k <= N; k++)
+      for (int j = 0; j < NE; j++)
+        if (q->equal_active[k * NE + j] != 0)
+          gained -= fabs(s->missed[k * NE + j] + s->d_rows[k * NR + q->equal[j]]);
+    if (gained > negligible)
+      s->merit_weight = fmax(s->merit_weight, slope / ((1 - safety) * gained));
+    const double descent = slope - s->merit_weight * gained, longest_step = longest(q, s);
     now += s->merit_weight * violation;
-    for (double step = longest(q, s); step >= smallest_step; step /= 2) {
-      const double cost = trial(q, s, step);
-      if (!isfinite(cost)) continue;
-      double there =
-          merit(q, s, cost, s->u, s->slack, s->excess, s->t_gap, s->t_rows, &violation);
-      there += s->merit_weight * violation;
-      if (there - now <= sufficient * step * descent + rounding * fabs(now)) {
-        accept(q, s, step);
+    for (double step = longest_step; step >= smallest_step; step /= 2) {
+      double share = step, there = merit_of_trial(q, s, step), limit = rounding * fabs(now);
+      int is_good = there - now <= sufficient * share * descent + limit;
+      if (!is_good && step == longest_step && !isnan(there) && (NS + NE > 0 || !s->feasible)) {
+        bend(q, s, step);
+        swap_bent(s);
+        if (!isnan(newton(q, s, H, H_end))) {
+          share = fmin(step, longest(q, s));
+          there = merit_of_trial(q, s, share);
+          is_good = there - now <= sufficient * share * descent + limit;
+        }
+        swap_bent(s);
+        if (!is_good) newton(q, s, H, H_end);
+      }
+      if (is_good) {
+        accept(q, s, share);
         s->damping /= damping_growth;
         if (s->damping < first_damping) s->damping = 0;
-        return step;
+        return share;
       }
     }
     if (!make_convex(s)) return 0;
@@ -751,19 +834,53 @@ static void move_up(double *v, int64_t count, int64_t size)
   for (int64_t i = 0; i < (count - 1) * size; i++) v[i] = v[i + size];
 }
 
-/* Move the plan on by a step: its last input, gain and multipliers are held. */
+/* Inputs that are no controls follow the reference. */
+static void take_given_inputs(lg_problem *q)
+{
+  for (int64_t k = 0; k < q->horizon; k++) {
+    double own[NV], *u = q->u + k * NU;
+    for (int i = 0; i < NV; i++) own[i] = u[lg_controls[i]];
+    for (int i = 0; i < NU; i++) u[i] = q->u_ref[k * NU + i];
+    for (int i = 0; i < NV; i++) u[lg_controls[i]] = own[i];
+  }
+}
+
+/* The last input of a plan that was moved on: the cheapest of holding the one before, that of the
+ * reference, and that with the last gains' feedback on the error. */
+static void extend(lg_problem *q, lg_state *s)
+{
+  const int64_t N = q->horizon, k = N - 1;
+  const double *x = q->x + k * NQ, *x_ref = q->x_ref + k * NQ, *u_ref = q->u_ref + k * NU;
+  double best = INFINITY, e[NX], off[NX], part, *u = s->u;
+  lg_error(x, x_ref, e, s->scratch);
+  for (int number = 0; number < 3; number++) {
+    for (int i = 0; i < NU; i++) u[i] = q->u[k * NU + i];
+    for (int i = 0; i < NV && number > 0; i++) {
+      double own = u_ref[lg_controls[i]];
+      for (int j = 0; j < NX && number == 2; j++) own += q->K[k * NV * NX + i + j * NV] * e[j];
+      u[lg_controls[i]] = clip(own, q->lower[i], q->upper[i]);
+    }
+    lg_roll(q->t + k, x, u, x, x_ref, u_ref, q->p, q->w, &q->dt, s->x, &part, off, s->t_rows,
+            s->scratch);
+    const double cost = part + at_end(q, s->x, s->t_rows, s->scratch);
+    if (number > 0 && !(cost < best)) continue;
+    best = cost;
+    for (int i = 0; i < NQ; i++) s->x_end[i] = s->x[i];
+    for (int i = 0; i < NU; i++) s->u[NU + i] = u[i];
+  }
+  for (int i = 0; i < NQ; i++) q->x[N * NQ + i] = s->x_end[i];
+  for (int i = 0; i < NU; i++) q->u[k * NU + i] = s->u[NU + i];
+}
+
+/* Move the plan on by a step: its last gain and multipliers are held. */
 static void shift(lg_problem *q, lg_state *s)
 {
   const int64_t N = q->horizon;
-  double cost;
   for (int64_t i = 0; i < N * NQ; i++) q->x[i] = q->x[i + NQ];
-  move_up(q->u, N, NU), move_up(q->K, N, NV * NX);
+  move_up(q->u, N, NU), move_up(q->K, N, NV * NX), take_given_inputs(q);
   move_up(q->below, N, NV), move_up(q->above, N, NV);
   move_up(q->price, N + 1, NS), move_up(q->relief, N + 1, NS), move_up(q->equal_price, N + 1, NE);
-  lg_roll(q->t + N - 1, q->x + (N - 1) * NQ, q->u + (N - 1) * NU, q->x + (N - 1) * NQ,
-          q->x_ref + (N - 1) * NQ, q->u_ref + (N - 1) * NU, q->p, q->w, &q->dt, s->x_end, &cost,
-          s->eps, s->t_rows, s->scratch);
-  for (int i = 0; i < NQ; i++) q->x[N * NQ + i] = s->x_end[i];
+  extend(q, s);
 }
 
 /* To x the start as it is given, where it is free as x is. */
@@ -819,7 +936,15 @@ static double start_price(double mu, double room, double kept, int warm)
   return warm ? clip(kept, least_price * own, largest_price * own) : own;
 }
 
-/* Distances and multipliers of a start, from the rows there. */
+/* A distance as far as it fits what was kept. */
+static double start_room(double mu, double room, double kept, int warm)
+{
+  if (!warm || !(kept > 0)) return room;
+  return clip(room, least_price * mu / kept, largest_price * mu / kept);
+}
+
+/* Distances and multipliers of a start, from the rows there. Where they do not fit those of rows
+ * that are kept, the rows are off at first, as gaps are: multipliers are worth more. */
 static void begin(lg_problem *q, lg_state *s, double share, int warm)
 {
   const int64_t N = q->horizon;
@@ -847,7 +972,11 @@ static void begin(lg_problem *q, lg_state *s, double share, int warm)
       const double apart = share * fmax(1.0, fabs(q->limit[j]));
       const int soft = isfinite(q->weight[j]);
       q->excess[i] = 0, q->slack[i] = fmax(-h, apart);
-      if (soft) resolve(h, q->weight[j], mu, q->excess + i, q->slack + i);
+      if (soft) {
+        resolve(h, q->weight[j], mu, q->excess + i, q->slack + i);
+        q->excess[i] = start_room(mu, q->excess[i], q->relief[i], warm);
+      }
+      q->slack[i] = start_room(mu, q->slack[i], q->price[i], warm);
       q->price[i] = start_price(mu, q->slack[i], q->price[i], warm);
       q->relief[i] = soft ? start_price(mu, q->excess[i], q->relief[i], warm) : 0.0;
     }
@@ -890,8 +1019,6 @@ static int settle(lg_problem *q, lg_state *s)
     return 1;
   }
   s->mu = fmax(q->mu_last, fmin(fmin(q->mu_first, s->mu), q->mu_factor * fmax(off, s->mu)));
-  for (int64_t i = 0; i < (q->horizon + 1) * NE; i++)
-    q->equal_price[i] += equality_weight * s->missed[i];
   return 0;
 }
 
@@ -913,6 +1040,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     const double share = warm ? fmin(inside, s.mu) : inside;
     if (!all_finite(x0, NQ)) return end(q, &s, LG_NOT_FINITE);
     if (q->shift) shift(q, &s);
+    else take_given_inputs(q);
     if (s.feasible) {
       if (!roll_out(q, &s, x0, 1, share)) return end(q, &s, LG_NOT_FINITE);
     } else {
@@ -930,7 +1058,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     conditions(q, &s);
     if (warm && number == 0 && settle(q, &s)) {
       const double share = fmin(inside, s.mu);
-      if (!roll_out(q, &s, x0, 0, share)) return end(q, &s, LG_NOT_FINITE);
+      if (!roll_out(q, &s, x0, 1, share)) return end(q, &s, LG_NOT_FINITE);
       begin(q, &s, share, 0);
       q->cost = expand(q, &s);
       if (!isfinite(q->cost)) return end(q, &s, LG_NOT_FINITE);
@@ -946,13 +1074,12 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
       best = fmin(best, residual);
       if (idle > MOST_IDLE) return end(q, &s, LG_STALLED);
       if (number >= q->max_iterations) return end(q, &s, LG_ITERATIONS);
-      if (!is_eager && s.inner <= central * s.mu) {
-        for (int64_t i = 0; i < (q->horizon + 1) * NE; i++)
-          q->equal_price[i] += equality_weight * s.missed[i];
-        while (s.mu > q->mu_last && s.inner <= central * s.mu) s.mu = lower_barrier(q, s.mu);
+      if (!is_eager && s.mu > q->mu_last && residual <= central * s.mu) {
+        s.merit_weight = 0;
+        while (s.mu > q->mu_last && residual <= central * s.mu) s.mu = lower_barrier(q, s.mu);
       }
     }
-    step = iterate(q, &s, q->cost);
+    step = q->step = iterate(q, &s, q->cost);
     if (step == 0) return end(q, &s, LG_STALLED);
     if (!real_time) {
       if (is_eager && step > good_step) s.mu = lower_barrier(q, s.mu);

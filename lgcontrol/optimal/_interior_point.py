@@ -25,8 +25,8 @@ ROUNDING = 1e-13
 # Iterations without the curvature of the dynamics after it made a stage concave.
 PATIENCE = 3
 FIRST_DAMPING, DAMPING_GROWTH, LAST_DAMPING = 1e-4, 10.0, 1e8
-# Weight of squared equalities in the augmented Lagrangian: their multipliers take the rest.
-EQUALITY_WEIGHT = 1e3
+# Weight of squared equalities in a sweep, in largest second derivatives of the cost.
+HOLD_WEIGHT = 1e6
 # Violations up to this sum are rounding: no weight on them would make a direction descend.
 NEGLIGIBLE = 1e-10
 # Newton steps for the excess over a soft limit, from a side where they cannot overshoot.
@@ -187,12 +187,13 @@ class InteriorPoint:
         before: Point | None = None,
     ) -> None:
         self.model, self.setting, self.t, self.mu = model, setting, nodes.t, mu
-        self.x0 = x0
+        self.x0, self.K = x0, K
         self.is_feasible = is_feasible
         self.curved = curved and model.curvature is not None
         self.waiting = 0  # iterations until the curvature is tried again
         self.damping = 0.0
         self.weight = 0.0  # on violations in the merit
+        self._hessians: tuple[np.ndarray, np.ndarray] | None = None
         share = INSIDE if before is None else min(INSIDE, mu)
         first = model.first_state(x0, nodes.x[0], setting.p)
         if is_feasible:
@@ -204,7 +205,6 @@ class InteriorPoint:
         self.row_prices: np.ndarray
         self.rows = self._rows(Nodes(self.t, x, u))
         self.point = self._first(x, u, share, before)
-        self.inner = np.inf  # largest residual but for missed equalities
         # Motions with clipped controls need not be central before the barrier falls; others do.
         self.is_eager = is_feasible and not (len(model.sides.row) or len(model.sides.equal))
 
@@ -243,6 +243,12 @@ class InteriorPoint:
             own = mu / room
             return own if kept is None else np.clip(kept, LEAST_PRICE * own, LARGEST_PRICE * own)
 
+        if before is not None:
+            # Where distances do not fit kept multipliers rows are off at first, as gaps are.
+            for room, kept in ((slack, before.price), (excess, before.relief)):
+                own = mu / np.where(kept > 0, kept, 1.0)
+                fit = np.clip(room, LEAST_PRICE * own, LARGEST_PRICE * own)
+                np.copyto(room, fit, where=kept > 0)
         relief = price(np.where(soft, excess, 1.0), None if before is None else before.relief)
         return Point(
             x,
@@ -270,13 +276,11 @@ class InteriorPoint:
         if off > FAR and self.mu < barrier.first:
             self.mu = barrier.first
             share = min(INSIDE, self.mu)
-            x, u = self._roll_out(self.point.x[0], self._nodes(self.point), None, share)
+            x, u = self._roll_out(self.point.x[0], self._nodes(self.point), self.K, share)
             self.rows = self._rows(Nodes(self.t, x, u))
             self.point = self._first(x, u, share)
             return True
         self.mu = max(barrier.last, min(barrier.first, self.mu, barrier.factor * max(off, self.mu)))
-        _, missed = self._violations(self.point, self.expansion.rows)
-        self.point = replace(self.point, equal=self.point.equal + EQUALITY_WEIGHT * missed)
         return False
 
     def is_far(self, found: Residuals, step: float) -> bool:
@@ -287,13 +291,12 @@ class InteriorPoint:
         off = max(found.stationarity, found.violation)
         return off > FAR or step < GOOD_STEP or not (np.where(hard, h, 0.0) <= EXCESS).all()
 
-    def lower_before(self, barrier: Barrier) -> None:
-        """At iterates that are central: multipliers of equalities, and a lower barrier."""
-        if self.is_eager or self.inner > CENTRAL * self.mu:
+    def lower_before(self, found: Residuals, barrier: Barrier) -> None:
+        """Lower the barrier at iterates that are central."""
+        if self.is_eager or self.mu <= barrier.last or found.largest > CENTRAL * self.mu:
             return
-        _, missed = self._violations(self.point, self.expansion.rows)
-        self.point = replace(self.point, equal=self.point.equal + EQUALITY_WEIGHT * missed)
-        while self.mu > barrier.last and self.inner <= CENTRAL * self.mu:
+        self.weight = 0.0
+        while self.mu > barrier.last and found.largest <= CENTRAL * self.mu:
             self.mu = barrier.lowered(self.mu)
 
     def lower_after(self, barrier: Barrier, step: float) -> None:
@@ -314,7 +317,7 @@ class InteriorPoint:
             at.H[0, : model.n, : model.n] += first.H
         self.expansion, n = at, model.n
         rho, missed = self._violations(point, at.rows)
-        self.row_prices = self._row_prices(point, missed)
+        self.row_prices = self._row_prices(point)
         along = at.g + np.einsum("kri,kr->ki", at.G, self.row_prices[:-1])
         end = at.g_end + at.G_end.T @ self.row_prices[-1]
         prices = np.empty_like(at.gaps)
@@ -336,22 +339,18 @@ class InteriorPoint:
             np.where(soft, sides.weight, 0.0) * (1.0 + point.excess) - point.price - point.relief,
             0.0,
         )
-        found = Residuals(
+        off = (at.gaps, rho, missed)
+        return Residuals(
             float(max(np.abs(v).max(initial=0.0) for v in (by_u, by_first, unpriced)) / scale),
-            float(max(np.abs(at.gaps).max(initial=0.0), np.abs(rho).max(initial=0.0))),
+            float(max(np.abs(v).max(initial=0.0) for v in off)),
             float(max(p.max(initial=0.0) for p in products) / scale),
         )
-        self.inner = found.largest
-        return found._replace(
-            violation=max(found.violation, float(np.abs(missed).max(initial=0.0)))
-        )
 
-    def _row_prices(self, point: Point, missed: np.ndarray) -> np.ndarray:
+    def _row_prices(self, point: Point) -> np.ndarray:
         sides = self.model.sides
         total = np.zeros((len(point.x), len(self.model.transcription.rows.names)))
         np.add.at(total.T, sides.row, np.where(sides.active, sides.sign * point.price, 0.0).T)
-        equal = point.equal + EQUALITY_WEIGHT * missed
-        np.add.at(total.T, sides.equal, np.where(sides.equal_active, equal, 0.0).T)
+        np.add.at(total.T, sides.equal, np.where(sides.equal_active, point.equal, 0.0).T)
         return total
 
     def _violations(self, point: Point, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -366,23 +365,20 @@ class InteriorPoint:
 
     def iterate(self) -> Outcome:
         """One step from the iterate that was expanded, with the barrier's present weight."""
-        terms = self._terms()
         self.waiting = max(0, self.waiting - 1)
+        self._hessians = None
         while True:
-            sweep = self._sweep(terms)
-            if sweep is None:
-                if self.damping > LAST_DAMPING:
-                    return Outcome(self.point, None, 0.0)
-                continue
-            point, step = self._search(sweep, terms)
-            if point is not None:
-                self.damping = self.damping / DAMPING_GROWTH
-                if self.damping < FIRST_DAMPING:
-                    self.damping = 0.0
-                self.point = point
-                return Outcome(point, sweep, step)
+            newton = self._newton(self.expansion)
+            if newton is not None:
+                found = self._search(newton)
+                if found is not None:
+                    self.damping = self.damping / DAMPING_GROWTH
+                    if self.damping < FIRST_DAMPING:
+                        self.damping = 0.0
+                    self.point = found.point
+                    return found
             if not self._make_convex():
-                return Outcome(self.point, sweep, 0.0)
+                return Outcome(self.point, None, 0.0)
 
     def _make_convex(self) -> bool:
         """Leave out the curvature for some iterations, or else damp; False if that is exhausted."""
@@ -392,9 +388,31 @@ class InteriorPoint:
         self.damping = max(FIRST_DAMPING, DAMPING_GROWTH * self.damping)
         return self.damping <= LAST_DAMPING
 
-    def _terms(self) -> _Terms:
-        """Barrier terms of rows: a weight Σ and an offset, so that ``z⁺ = offset + Σ h(d)``."""
-        point, mu, sides, at = self.point, self.mu, self.model.sides, self.expansion
+    def _newton(self, at: Expansion) -> _Newton | None:
+        """Sweeps and the step they lead to; None where a stage is concave.
+
+        What the weight on equalities leaves of them goes to their multipliers, and by a second
+        sweep into the step.
+        """
+        sides = self.model.sides
+        hold = HOLD_WEIGHT * max(np.einsum("kii->ki", at.H).max(), np.diag(at.H_end).max())
+        aim, found = self.point.equal, None
+        for _ in range(2 if len(sides.equal) else 1):
+            terms = self._terms(at, aim, hold)
+            sweep = self._sweep(at, terms)
+            if sweep is None:
+                return None
+            found = self._direction(at, sweep, terms)
+            aim = aim + hold * found.left
+            found = found._replace(aim=aim)
+        return found
+
+    def _terms(self, at: Expansion, aim: np.ndarray, hold: float) -> _Terms:
+        """Barrier terms of rows: a weight Σ and an offset, so that ``z⁺ = offset + Σ h(d)``.
+
+        Equalities are held by a weight, about multipliers that are aimed at.
+        """
+        point, mu, sides = self.point, self.mu, self.model.sides
         rho, missed = self._violations(point, at.rows)
         soft = np.isfinite(sides.weight)
         w = np.where(soft, sides.weight, 0.0)
@@ -407,31 +425,33 @@ class InteriorPoint:
         share = s + z * b
         sigma = np.where(sides.active, z / share, 0.0)
         change = np.where(sides.active, (mu - s * z + z * (rho - a)) / share, 0.0)
-        return _Terms(rho, missed, a, b, sigma, change)
+        return _Terms(rho, missed, aim, hold, a, b, sigma, change)
 
-    def _sweep(self, terms: _Terms) -> Sweep | None:
+    def _curved(self) -> tuple[np.ndarray, np.ndarray]:
+        """Hessians of the Lagrangian at the iterate."""
+        if self._hessians is None:
+            model, point, setting = self.model, self.point, self.setting
+            H, H_end = model.hessians(self._nodes(point), setting, self.prices, self.row_prices)
+            if len(model.free):
+                first = model.arrival(point.x[0], self.x0, setting.arrival).H
+                H[0, : model.n, : model.n] += first
+            self._hessians = H, H_end
+        return self._hessians
+
+    def _sweep(self, at: Expansion, terms: _Terms) -> Sweep | None:
         """Backward Riccati sweep; None if a stage is concave in its controls."""
-        model, at, point, mu = self.model, self.expansion, self.point, self.mu
+        model, point, mu = self.model, self.point, self.mu
         sides, n, m = model.sides, model.n, model.m
         with_curvature = self.curved and self.waiting == 0
-        H, H_end = at.H, at.H_end
-        if with_curvature:
-            H, H_end = model.hessians(
-                self._nodes(point), self.setting, self.prices, self.row_prices
-            )
-            if len(model.free):
-                H[0, :n, :n] += model.arrival(point.x[0], self.x0, self.setting.arrival).H
+        H, H_end = self._curved() if with_curvature else (at.H, at.H_end)
         rows = len(model.transcription.rows.names)
         weight, price = np.zeros((len(point.x), rows)), np.zeros((len(point.x), rows))
         np.add.at(weight.T, sides.row, terms.sigma.T)
         z = np.where(sides.active, sides.sign * (point.price + terms.change), 0.0)
         np.add.at(price.T, sides.row, z.T)
-        np.add.at(weight.T, sides.equal, np.where(sides.equal_active, EQUALITY_WEIGHT, 0.0).T)
-        np.add.at(
-            price.T,
-            sides.equal,
-            np.where(sides.equal_active, point.equal + EQUALITY_WEIGHT * terms.missed, 0.0).T,
-        )
+        np.add.at(weight.T, sides.equal, np.where(sides.equal_active, terms.hold, 0.0).T)
+        held = np.where(sides.equal_active, terms.aim + terms.hold * terms.missed, 0.0)
+        np.add.at(price.T, sides.equal, held.T)
         P = H_end + at.G_end.T @ (weight[-1][:, None] * at.G_end)
         p = at.g_end + at.G_end.T @ price[-1]
         v = point.u[:, model.controls]
@@ -449,7 +469,6 @@ class InteriorPoint:
             own += self.damping * np.eye(m)
             L = _factor(own)
             if L is None:
-                self._make_convex()
                 return None
             # P = M_xx − Yᵀ Y and p = g_x − Yᵀ y with L Y = M_ux, L y = g_u
             Y, y = np.linalg.solve(L, M[n:, :n]), np.linalg.solve(L, g[n:])
@@ -459,32 +478,36 @@ class InteriorPoint:
         first, free = np.zeros(n), model.free
         L = _factor(P[np.ix_(free, free)] + self.damping * np.eye(len(free)))
         if L is None:
-            self._make_convex()
             return None
         first[free] = -np.linalg.solve(L.T, np.linalg.solve(L, p[free]))
         return Sweep(k_all, K_all, first)
 
-    def _search(self, sweep: Sweep, terms: _Terms) -> tuple[Point | None, float]:
-        """The longest halved step that lowers the merit enough."""
-        model, at, point, mu = self.model, self.expansion, self.point, self.mu
+    def _direction(self, at: Expansion, sweep: Sweep, terms: _Terms) -> _Newton:
+        """The step of the linear model under the feedback of a sweep."""
+        model, point = self.model, self.point
         sides, n = model.sides, model.n
-        v = point.u[:, model.controls]
-        # The step of the linear model, for the slope of the merit and the change of the slacks.
-        eps, du = np.zeros((len(point.x), n)), np.empty_like(v)
+        eps, du = np.zeros((len(point.x), n)), np.empty_like(sweep.k)
         eps[0] = sweep.first
-        for k in range(len(v)):
+        for k in range(len(du)):
             du[k] = sweep.k[k] + sweep.K[k] @ eps[k]
             eps[k + 1] = at.gaps[k] + at.A[k] @ eps[k] + at.B[k] @ du[k]
-        d_rows = np.concatenate(
+        rows = np.concatenate(
             [
                 np.einsum("kri,ki->kr", at.G, np.hstack([eps[:-1], du])),
                 (at.G_end @ eps[-1])[None],
             ]
         )
-        dz = terms.change + terms.sigma * sides.sign * d_rows[:, sides.row]
+        dz = terms.change + terms.sigma * sides.sign * rows[:, sides.row]
         de = np.where(sides.active, terms.a + terms.b * dz, 0.0)
-        ds = np.where(sides.active, -terms.rho - sides.sign * d_rows[:, sides.row] + de, 0.0)
-        d_missed = np.where(sides.equal_active, d_rows[:, sides.equal], 0.0)
+        ds = np.where(sides.active, -terms.rho - sides.sign * rows[:, sides.row] + de, 0.0)
+        left = np.where(sides.equal_active, terms.missed + rows[:, sides.equal], 0.0)
+        return _Newton(sweep, eps, du, rows, ds, de, left, terms.aim)
+
+    def _search(self, newton: _Newton) -> Outcome | None:
+        """The longest halved step that lowers the merit enough, or a correction of the first."""
+        model, at, point, mu = self.model, self.expansion, self.point, self.mu
+        sides, v = model.sides, point.u[:, model.controls]
+        eps, du, ds, de = newton.eps, newton.du, newton.ds, newton.de
         soft = np.isfinite(sides.weight) & sides.active
         w = np.where(np.isfinite(sides.weight), sides.weight, 0.0)
         slope = (
@@ -493,30 +516,56 @@ class InteriorPoint:
             + np.vdot(-mu / (v - model.lower) + mu / (model.upper - v), du)
             - np.where(sides.active, mu * ds / point.slack, 0.0).sum()
             + np.vdot(w * (1 + point.excess) - mu / np.where(soft, point.excess, 1.0), soft * de)
-            + np.vdot(point.equal + EQUALITY_WEIGHT * terms.missed, d_missed)
         )
-        cost, violation = self._merit(at.cost, at.gaps, at.rows, point)
-        if violation > NEGLIGIBLE:
-            self.weight = max(self.weight, slope / ((1 - SAFETY) * violation))
-        descent = slope - self.weight * violation
-        start = cost + self.weight * violation
-        direction = _Direction(eps, du, ds)
-        step = self._longest(direction)
-        while step >= SMALLEST_STEP:
-            found = self._trial(step, sweep, direction)
-            if found is not None:
-                trial, values = found
-                cost, violation = self._merit(values.cost, values.gaps, values.rows, trial)
-                change = cost + self.weight * violation - start
-                if change <= SUFFICIENT_DECREASE * step * descent + ROUNDING * abs(start):
-                    self.rows = values.rows
-                    return self._reprice(trial, step), step
-            step /= 2
-        return None, 0.0
+        start, violation = self._merit(at.cost, at.gaps, at.rows, point)
+        gained = violation - np.abs(newton.left).sum()
+        if gained > NEGLIGIBLE:
+            self.weight = max(self.weight, slope / ((1 - SAFETY) * gained))
+        descent = slope - self.weight * gained
+        start += self.weight * violation
 
-    def _longest(self, direction: _Direction) -> float:
+        def is_good(share: float, found: tuple[Point, Values] | None) -> bool:
+            if found is None:
+                return False
+            trial, values = found
+            there, violation = self._merit(values.cost, values.gaps, values.rows, trial)
+            change = there + self.weight * violation - start
+            return change <= SUFFICIENT_DECREASE * share * descent + ROUNDING * abs(start)
+
+        step = longest = self._longest(newton)
+        while step >= SMALLEST_STEP:
+            found = self._trial(step, newton)
+            if is_good(step, found):
+                return self._accepted(found, step, newton)
+            if step == longest and found is not None:
+                other = self._corrected(newton, step, found[1])
+                if other is not None:
+                    share = min(step, self._longest(other))
+                    found = self._trial(share, other)
+                    if is_good(share, found):
+                        return self._accepted(found, share, other)
+            step /= 2
+        return None
+
+    def _corrected(self, newton: _Newton, step: float, there: Values) -> _Newton | None:
+        """The step about gaps and rows with what a trial found them to bend by, where they can."""
+        sides, at = self.model.sides, self.expansion
+        if self.is_feasible and not (len(sides.row) or len(sides.equal)):
+            return None
+        gaps = at.gaps if self.is_feasible else there.gaps + step * at.gaps
+        return self._newton(at._replace(gaps=gaps, rows=there.rows - step * newton.rows))
+
+    def _accepted(
+        self, found: tuple[Point, Values] | None, step: float, newton: _Newton
+    ) -> Outcome:
+        assert found is not None
+        trial, values = found
+        self.rows = values.rows
+        return Outcome(self._reprice(trial, step, newton), newton.sweep, step)
+
+    def _longest(self, newton: _Newton) -> float:
         """The largest share of the step that keeps controls inside; motions clip them."""
-        model, du = self.model, direction.du
+        model, du = self.model, newton.du
         if self.is_feasible:
             return 1.0
         v = self.point.u[:, model.controls]
@@ -526,11 +575,9 @@ class InteriorPoint:
         ]
         return float(min(shares))
 
-    def _trial(
-        self, step: float, sweep: Sweep, direction: _Direction
-    ) -> tuple[Point, Values] | None:
+    def _trial(self, step: float, newton: _Newton) -> tuple[Point, Values] | None:
         """The point at a share of the step, and its values; None where they are not finite."""
-        eps, du, ds = direction
+        sweep, eps, du = newton.sweep, newton.eps, newton.du
         model, point = self.model, self.point
         nodes = self._nodes(point)
         controls = model.controls
@@ -566,16 +613,16 @@ class InteriorPoint:
             return None
         sides = model.sides
         h = sides.sign * (found.rows[:, sides.row] - sides.limit)
-        soft = np.isfinite(sides.weight)
-        over, apart = resolved(h, np.where(soft, sides.weight, 1.0), self.mu)
-        slack = np.maximum(point.slack + step * ds, (1.0 - TO_BOUNDARY) * point.slack)
-        slack = np.where(soft, apart, np.where(sides.active, np.maximum(slack, -h), slack))
-        return replace(point, x=x, u=u, slack=slack, excess=np.where(soft, over, 0.0)), found
+        soft, left = np.isfinite(sides.weight), 1.0 - TO_BOUNDARY
+        slack = np.maximum(point.slack + step * newton.ds, left * point.slack)
+        excess = np.maximum(point.excess + step * newton.de, left * point.excess)
+        slack = np.where(sides.active & ~soft, np.maximum(slack, -h), slack)
+        return replace(point, x=x, u=u, slack=slack, excess=np.where(soft, excess, 0.0)), found
 
     def _merit(
         self, cost: float, gaps: np.ndarray, rows: np.ndarray, point: Point
     ) -> tuple[float, float]:
-        """Cost with barrier, prices of excess and of equalities, and the sum of violations."""
+        """Cost with barrier and prices of excess, and the sum of violations."""
         model, mu, sides = self.model, self.mu, self.model.sides
         v = point.u[:, model.controls]
         total = cost - mu * sum(
@@ -588,10 +635,9 @@ class InteriorPoint:
         w = np.where(np.isfinite(sides.weight), sides.weight, 0.0)
         total += np.where(soft, w * (e + e**2 / 2) - mu * np.log(e), 0.0).sum()
         rho, missed = self._violations(point, rows)
-        total += np.vdot(point.equal + EQUALITY_WEIGHT / 2 * missed, missed)
-        return float(total), float(np.abs(gaps).sum() + np.abs(rho).sum())
+        return float(total), float(sum(np.abs(off).sum() for off in (gaps, rho, missed)))
 
-    def _reprice(self, trial: Point, step: float) -> Point:
+    def _reprice(self, trial: Point, step: float, newton: _Newton) -> Point:
         """Multipliers by linearized complementarity, near what the new distances ask for."""
         model, old, mu = self.model, self.point, self.mu
         v, new = old.u[:, model.controls], trial.u[:, model.controls]
@@ -614,29 +660,71 @@ class InteriorPoint:
             above=priced(old.above, model.upper - v, model.upper - new),
             price=priced(old.price, old.slack, trial.slack),
             relief=np.where(soft, relief, 0.0),
+            equal=old.equal + step * (newton.aim - old.equal),
         )
 
     def _nodes(self, point: Point) -> Nodes:
         return Nodes(self.t, point.x, point.u)
 
 
-class _Direction(NamedTuple):
-    """A full step of states, controls and slacks."""
+class _Newton(NamedTuple):
+    """A full step.
 
+    Attributes
+    ----------
+    sweep : Sweep
+        Feedback that leads to it.
+    eps, du, rows, ds, de : ndarray
+        Of states, controls, rows, slacks and excesses.
+    left, aim : ndarray
+        What the linear model leaves of equalities, and their new multipliers.
+    """
+
+    sweep: Sweep
     eps: np.ndarray
     du: np.ndarray
+    rows: np.ndarray
     ds: np.ndarray
+    de: np.ndarray
+    left: np.ndarray
+    aim: np.ndarray
 
 
 class _Terms(NamedTuple):
-    """Of rows: violations, ``e⁺ = e + a + b dz``, ``z⁺ = z + change + sigma dh``."""
+    """Of rows: violations, ``e⁺ = e + a + b dz``, ``z⁺ = z + change + sigma dh``.
+
+    Of equalities what they miss, multipliers aimed at and the weight that holds them.
+    """
 
     rho: np.ndarray
     missed: np.ndarray
+    aim: np.ndarray
+    hold: float
     a: np.ndarray
     b: np.ndarray
     sigma: np.ndarray
     change: np.ndarray
+
+
+def extended(model: StageModel, setting: Setting, nodes: Nodes, K: np.ndarray | None) -> Nodes:
+    """A plan that was moved on by a step, with a better last input than the one before it.
+
+    The cheapest of that, the one of the reference, and the same with the last gains' feedback.
+    """
+    k, x, u = len(nodes.u) - 1, nodes.x.copy(), nodes.u.copy()
+    gain = np.zeros((model.m, model.n)) if K is None else K[k]
+    desired = setting.u_ref[k, model.controls]
+    answers = [desired, desired + gain @ model.error(x[k], setting.x_ref[k])]
+    choices = [nodes.u[k, model.controls], *np.clip(answers, model.lower, model.upper)]
+    best = np.inf
+    for number, choice in enumerate(choices):
+        own = nodes.u[k].copy()
+        own[model.controls] = choice
+        after, part, _, _ = model.advance(k, nodes, setting, x[k], own)
+        cost = part + model.end(nodes, setting, after)[0]
+        if number == 0 or cost < best:
+            best, x[-1], u[-1] = cost, after, own
+    return Nodes(nodes.t, x, u)
 
 
 def inside(u: np.ndarray, model: StageModel, share: float = INSIDE) -> np.ndarray:

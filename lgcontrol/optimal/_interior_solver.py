@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, NamedTuple, get_args
@@ -20,7 +21,7 @@ from ..systems import Trajectory, check_state
 from ._export import ExportCase, ExportSetting, export_interior_point
 from ._given import Given
 from ._guess import STARTS, make_guess, moved_on, starts_of
-from ._interior_point import EXCESS, MORE, Barrier, InteriorPoint, Point
+from ._interior_point import EXCESS, GOOD_STEP, MORE, Barrier, InteriorPoint, Point, extended
 from ._kernel import (
     CONVERGED,
     FREE_STATES,
@@ -91,6 +92,8 @@ class _Run(NamedTuple):
         A row of `LOG` for each iteration.
     mu : float
         The barrier's last weight.
+    step : float
+        Share of the last step that was taken.
     point : Point
         The last iterate with its multipliers.
     """
@@ -103,13 +106,17 @@ class _Run(NamedTuple):
     steps: int
     log: np.ndarray
     mu: float
+    step: float
     point: Point
 
     @classmethod
     def of(cls, status: int, memory: Memory, steps: int, log: np.ndarray) -> _Run:
         """Copies of what a kernel leaves in its memory, which the next run writes over."""
         point, K, rows = memory.found()
-        return cls(status, point.x, point.u, rows, K, steps, log.copy(), memory.about.mu, point)
+        about = memory.about
+        return cls(
+            status, point.x, point.u, rows, K, steps, log.copy(), about.mu, about.step, point
+        )
 
 
 class InteriorPointSolver:
@@ -129,7 +136,7 @@ class InteriorPointSolver:
     steps go on from the last multipliers, moved on by the time between. The barrier follows how far
     that is from optimal, between μ = 3e-4 and 1e-8: a loop at rest settles at the optimum. One step
     a call is taken, up to four more where it began far off, was cut short or left hard bounds
-    exceeded, and a solve of up to thirty where that is not enough; its status says that it was
+    exceeded, and a solve of up to thirty where hard bounds or short steps remain; its status says that it was
     taken, not that the plan is optimal.
 
     Parameters
@@ -187,7 +194,7 @@ class InteriorPointSolver:
         self._found: Nodes | None = None
         self._last: _Run | None = None  # where that is from, with gains and multipliers
         if problem is not None:
-            self._model = StageModel(Transcription(problem))
+            self._model = StageModel(Transcription(problem), curved=second_derivatives)
             self._given = Given(problem)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -530,13 +537,18 @@ class InteriorPointSolver:
 
     def _excess(self, run: _Run) -> float:
         """Sum of what one-sided hard rows are exceeded by; infinite where a run led nowhere."""
-        sides = self.model.sides
-        hard = np.unique(sides.row[np.isinf(self.transcription.rows.soft[sides.row])])
+        hard = self._hard_rows
         if not len(hard):
             return 0.0
         if run.status == NOT_FINITE:
             return np.inf
         return float(self.transcription.rows.excess(run.rows)[:, hard].sum())
+
+    @cached_property
+    def _hard_rows(self) -> np.ndarray:
+        """Rows with one-sided hard limits."""
+        row = self.model.sides.row
+        return np.unique(row[np.isinf(self.transcription.rows.soft[row])])
 
     def _run(
         self,
@@ -630,7 +642,7 @@ class InteriorPointSolver:
                     break
                 if not watch.goes_on(log[-1], len(log) - 1):
                     break
-                point.lower_before(barrier)
+                point.lower_before(found, barrier)
             outcome = point.iterate()
             step = outcome.step
             if step == 0:
@@ -644,7 +656,7 @@ class InteriorPointSolver:
                 taken = len(log)
                 break
         x, u, rows = point.point.x, point.point.u, point.rows
-        return _Run(status, x, u, rows, K, taken, np.array(log), point.mu, point.point)
+        return _Run(status, x, u, rows, K, taken, np.array(log), point.mu, step, point.point)
 
     # -- in real time ------------------------------------------------------------------------------
 
@@ -671,7 +683,7 @@ class InteriorPointSolver:
             As for `solve`.
         iterations : int
             Four more where the last began far off, was cut short or left hard bounds exceeded, and
-            a solve of up to thirty where that is still so.
+            a solve of up to thirty where it still was cut short or bounds are exceeded.
 
         Returns
         -------
@@ -696,8 +708,8 @@ class InteriorPointSolver:
         start = self._moved_on(last, times, setting)
         watch = _Watch(started, np.inf, None, iterations)
         run, is_infeasible = self._improve(x0, start, setting, watch), False
-        is_far = run.steps >= iterations + MORE
-        if run.status != NOT_FINITE and (is_far or self._excess(run) > EXCESS):
+        is_short = run.steps >= iterations + MORE and run.step < GOOD_STEP
+        if run.status != NOT_FINITE and (is_short or self._excess(run) > EXCESS):
             more = _Watch(started, np.inf, None, RESCUE)
             other = self._improve(x0, start, setting, more, ROLL_OUT)
             if other.status != NOT_FINITE:
@@ -720,10 +732,11 @@ class InteriorPointSolver:
         whole = round((times[0] - last.t[0]) / problem.dt)
         if self._memory is not None and self._is_shift(last, times):
             return _Start(last, times, run, whole)
-        p = setting.p[: problem.system.n_parameters]
-        return _Start(
-            moved_on(problem, last, times, p), times, None if run is None else _moved(run, whole), 0
-        )
+        moved = None if run is None else _moved(run, whole)
+        nodes = moved_on(problem, last, times, setting)
+        if whole == 1 and self._is_shift(last, times):
+            nodes = extended(self.model, setting, nodes, None if moved is None else moved.K)
+        return _Start(nodes, times, moved, 0)
 
     def _improve(
         self,
@@ -789,14 +802,15 @@ class InteriorPointSolver:
             self._found, self._last = nodes, run
         elif tolerance is not None:
             self._found, self._last = nodes, None
-        hard = np.isinf(rows.soft)
-        penalty, excess = 0.0, np.zeros((len(t), len(rows.names)))
-        if rows.names and not failed:
-            excess = rows.excess(run.rows)
+        penalty, violations, unknown = 0.0, (), ""
+        if rows.names:
             values = Values(0.0, np.zeros(0), run.rows)
+            unknown = self.transcription.not_finite(values)
+        if rows.names and not failed:
+            excess, slack = rows.excess(run.rows), EXCESS if tolerance is None else tolerance
+            is_over = np.isinf(rows.soft) & (excess > slack)
+            violations = worst_violations(rows, np.where(is_over, excess, 0.0), t)
             penalty = self.transcription.penalty(values, rows.weights(setting.p) * problem.dt)
-        slack = EXCESS if tolerance is None else tolerance
-        violations = worst_violations(rows, np.where(hard & (excess > slack), excess, 0.0), t)
         seconds = time.perf_counter() - watch.started
         log = tuple(
             Iteration(
@@ -818,7 +832,6 @@ class InteriorPointSolver:
         if is_infeasible and status is SolveStatus.ITERATION_LIMIT:
             status = SolveStatus.INFEASIBLE
         message = _message(status, log[-1], violations, tolerance)
-        unknown = self.transcription.not_finite(Values(0.0, np.zeros(0), run.rows))
         if unknown:  # nobody vouches for such a plan
             status, message = SolveStatus.FAILED, unknown
         solution = OptimalSolution(

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
+import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import casadi as ca
 import numpy as np
 
 from ..codegen import (
@@ -34,6 +38,9 @@ CONVERGED, ITERATIONS, STALLED, NOT_FINITE = range(4)
 FRESH, RESUME, WARM = range(3)
 LOG = ("cost", "stationarity", "violation", "complementarity", "step", "damping", "mu", "curved")
 
+# Arguments that all stages have in common.
+SHARED = ("p", "w", "dt")
+
 # Compiled and interpreted residuals of a random start agree to this share.
 CHECK = 1e-6
 
@@ -57,7 +64,7 @@ class _Problem(ctypes.Structure):
         ("waiting", _INTEGER),
         ("status", _INTEGER),
         ("iterations", _INTEGER),
-        *((name, _NUMBER) for name in "cost stationarity violation complementarity".split()),
+        *((name, _NUMBER) for name in "cost stationarity violation complementarity step".split()),
         ("log", _POINTER),
         ("work", _POINTER),
     ]
@@ -71,25 +78,30 @@ def parts_of(model: StageModel) -> list[Part]:
     NotImplementedError
         If they are too large to be written out.
     """
-    once = model.transcription._functions
-    shared = ("p", "w", "dt")
     curvature, end_curvature = model.curvature, model.end_curvature
+    if curvature is None or end_curvature is None:
+        return plain_parts(model)
+    return [
+        *plain_parts(model),
+        Part("lg_end_curvature", end_curvature),
+        Part("lg_curvature", curvature, SHARED),
+    ]
+
+
+def plain_parts(model: StageModel) -> list[Part]:
+    """Those without second derivatives, which take longest to derive."""
+    once = model.transcription._functions
     parts = [
         Part("lg_roll", model.roll),
         Part("lg_end", once.terminal),
         Part("lg_end_values", once.terminal_values),
         Part("lg_retract", model.retract),
         Part("lg_error", model.error),
-        Part("lg_stage", once.stage, shared),
-        Part("lg_values", once.stage_values, shared),
+        Part("lg_stage", once.stage, SHARED),
+        Part("lg_values", once.stage_values, SHARED),
     ]
     if len(model.free):
         parts.append(Part("lg_arrival", model.arrival))
-    if curvature is not None and end_curvature is not None:
-        parts += [
-            Part("lg_end_curvature", end_curvature),
-            Part("lg_curvature", curvature, shared),
-        ]
     return parts
 
 
@@ -100,11 +112,20 @@ def start_parts(model: StageModel) -> list[Part]:
     return parts if policy is None else [*parts, Part("lg_policy", policy)]
 
 
-def write(model: StageModel, compiler: Compiler | None) -> str:
-    """C source of the kernel; plain C99 without a compiler."""
-    functions, scratch = unit_source([*parts_of(model), *start_parts(model)], compiler)
-    width = "" if compiler is None else f"#define LG_W {compiler.width}\n"
-    return "\n".join([functions, width, sizes_of(model, scratch), *_texts()])
+def write(model: StageModel, compiler: Compiler) -> list[str]:
+    """C sources of the kernel; second derivatives, half of the code, are one of their own."""
+    parts = {part.name: part for part in [*parts_of(model), *start_parts(model)]}
+    curvature = parts.pop("lg_curvature", None)
+    functions, scratch = unit_source([*parts.values()], compiler)
+    texts = []
+    if curvature is not None:
+        text, own = unit_source([curvature], compiler)
+        text = text.replace(f"static void {curvature.name}(", f"void {curvature.name}(")
+        scratch, head = max(scratch, own), re.search(rf"^void {curvature.name}\(.*\)$", text, re.M)
+        assert head is not None
+        texts, functions = [text], f"{functions}\n{head[0]};\n"
+    width = f"#define LG_W {compiler.width}\n"
+    return ["\n".join([functions, width, sizes_of(model, scratch), *_texts()]), *texts]
 
 
 def _texts() -> list[str]:
@@ -166,21 +187,29 @@ def load(model: StageModel) -> EntryPoints | None:
                 "no C compiler found: the interior point runs in NumPy, some fifty times slower",
             )
             return None
-        parts = [*parts_of(model), *start_parts(model)]
-        if any(part.function._backend.program.flat is None for part in parts):
+        plain = [*plain_parts(model), *start_parts(model)]
+        if any(part.function._backend.program.flat is None for part in plain):
             notice(name, f"the {name} runs in NumPy: its functions are too large for one source")
             return None
-        longest = max(part.function._backend.program.operations for part in parts)
         flags = compiler.flags(0, True)
+        # Second derivatives follow from the rest by the code of this package, so that they need
+        # not be derived to find a library: that takes as long as all else.
         content = [
             *_texts(),
-            sizes_of(model, 0),
+            _sources(),
+            sizes_of(model, 0, curved=False),
+            f"{model.problem.method} {model.problem.substeps} {model.controls.tolist()}",
             *(
                 f"{part.name} {part.shared} {part.function._backend.program.identity}"
-                for part in parts
+                for part in plain
             ),
         ]
-        written = 2 * sum(part.function._backend.program.operations for part in parts)
+
+        def about() -> dict[str, Any]:
+            parts = [*parts_of(model), *start_parts(model)]
+            sizes = [part.function._backend.program.operations for part in parts]
+            return {"function": name, "operations": max(sizes), "written": 2 * sum(sizes)}
+
         found, _ = find_or_build(
             key_of(compiler, flags, content),
             compiler,
@@ -188,12 +217,22 @@ def load(model: StageModel) -> EntryPoints | None:
             write=lambda: write(model, compiler),
             load=lambda path: _open(path, model.problem.horizon),
             check=lambda entries: _difference(model, entries),
-            about={"function": name, "operations": longest, "written": written},
+            about=about,
         )
     except (BuildError, OSError, UnsafeFolder, NotImplementedError) as error:
         notice(name, f"the {name} runs in NumPy: {error}")
         return None
     return found
+
+
+@cache
+def _sources() -> str:
+    """Hash of all that second derivatives come from besides the functions of a problem."""
+    digest = hashlib.sha256(ca.__version__.encode())
+    for room in ("groups", "integrators", "systems", "optimal"):
+        for path in sorted((SOURCE.parents[1] / room).glob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _open(path: Path, horizon: int) -> EntryPoints:
@@ -209,7 +248,7 @@ def _difference(model: StageModel, entries: EntryPoints) -> str | None:
     """What the kernel makes of a random start, compared with NumPy: one step of free states."""
     problem, system, N = model.problem, model.problem.system, model.problem.horizon
     rng = np.random.default_rng(0)
-    x_ref = np.repeat(system.state.identity[None], N + 1, axis=0)
+    x_ref = np.repeat(system.home[None], N + 1, axis=0)
     u_ref = np.repeat(system.nominal_input[None], N + 1, axis=0)
     setting = Setting(x_ref, u_ref, problem.nominal_parameters, np.eye(model.n), np.eye(model.n))
     moves = 0.1 * rng.normal(size=(N + 1, model.n))
@@ -267,6 +306,7 @@ class Memory:
         self._address = ctypes.addressof(self.about)
         self._start = self.start.ctypes.data
         self._keep = memory
+        self._held: Point | None = None  # what the arrays of the iterate say
 
     @staticmethod
     def constants(model: StageModel) -> dict[str, Any]:
@@ -308,10 +348,13 @@ class Memory:
         iterate = self.iterate.copy()
         parts = [iterate[place].reshape(shape) for place, shape in self._places.values()]
         *point, K, rows = parts
-        return Point(*point), K.transpose(0, 2, 1), rows
+        self._held = Point(*point)
+        return self._held, K.transpose(0, 2, 1), rows
 
     def take(self, point: Point, K: np.ndarray | None) -> None:
-        """Write an iterate."""
+        """Write an iterate, unless it is what the last run left."""
+        if point is self._held:
+            return
         for name in self._places:
             if name not in ("K", "rows"):
                 self.arrays[name][:] = getattr(point, "equal" if name == "equal_price" else name)
@@ -337,7 +380,7 @@ class Memory:
         resume: int = FRESH,
     ) -> int:
         """Solve from what the arrays hold; returns the status."""
-        about = self.about
+        about, self._held = self.about, None
         self.start[:] = x0
         about.mode, about.shift, about.curved, about.resume = mode, shift, curved, resume
         about.max_iterations, about.tolerance = min(max_iterations, self.most), tolerance
@@ -346,5 +389,5 @@ class Memory:
 
     def choose_start(self, x0: np.ndarray, which: int) -> float:
         """Nodes of the cheapest of some starts, to the arrays; returns their largest gap."""
-        self.start[:] = x0
+        self.start[:], self._held = x0, None
         return self._entries.start(self._address, self._start, which)

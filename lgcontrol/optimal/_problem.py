@@ -27,6 +27,7 @@ from ..systems import (
     check_state,
     choose_method,
     not_a_system,
+    resolved_step,
     stable_substeps,
     step_residuals,
     unsolved,
@@ -37,6 +38,7 @@ from ._reference import sample_reference
 from ._statement import (
     ALONG,
     Bound,
+    Cost,
     Residual,
     Weight,
     bounded_along,
@@ -89,8 +91,10 @@ class OptimalControlProblem:
         Constant state, TrimPoint or Trajectory (then seen in advance). Solvers take others.
     bounds : sequence of Bound
     residuals : sequence of Residual
+    costs : sequence of Cost
+        Terms that are no squares; they come on top of the above.
     parameters : sequence of Parameter or str
-        Parameters of residuals and bounds, after those of the system.
+        Parameters of residuals, costs and bounds, after those of the system.
     start : "given", "free" or mapping
         What of the first state is to be found instead of given: nothing; all of it; or, as in
         ``{"duration": "free"}``, the blocks and tangent coordinates named, the others keeping what
@@ -144,6 +148,7 @@ class OptimalControlProblem:
     reference: Any = None
     bounds: Sequence[Bound] = ()
     residuals: Sequence[Residual] = ()
+    costs: Sequence[Cost] = ()
     parameters: Sequence[Parameter | str] = ()
     start: Any = "given"
     arrival: Any = None
@@ -197,6 +202,7 @@ class OptimalControlProblem:
                 for bound in _all_of("bounds", self.bounds, Bound, "Bound('twist', -1.0, 1.0)")
             ),
             "residuals": _all_of("residuals", self.residuals, Residual, "Residual(function)"),
+            "costs": _all_of("costs", self.costs, Cost, "Cost(function)"),
             "parameters": extra,
             "weights": tuple(self.weights),
         }
@@ -551,7 +557,7 @@ class OptimalControlProblem:
 
     def _typical_states(self) -> tuple[Any, ...]:
         """States, inputs and times at which steps have to keep up in any case."""
-        x, u = [self.system.state.identity], [self.system.nominal_input]
+        x, u = [self.system.home], [self.system.nominal_input]
         t = self.times()
         if self.reference is not None:
             samples = sample_reference(self.system, self.reference, t)
@@ -742,6 +748,8 @@ def judged(solution: OptimalSolution, p: np.ndarray) -> OptimalSolution:
     if not claims and solution.status is not SolveStatus.ITERATION_LIMIT:
         return solution
     system, method, x, u = problem.system, problem.method, solution.x[:-1], solution.u
+    if resolved_step(system, method, problem.substeps) is None:
+        return solution
     at = solution.t[:-1], x, u, p[: system.n_parameters], problem.dt
     text = unsolved(system, method, step_residuals(system, method, problem.substeps, *at))
     return replace(solution, status=SolveStatus.FAILED, message=text) if text else solution

@@ -46,10 +46,11 @@ def sample_reference(
     Parameters
     ----------
     system : System
-    reference : array_like, TrimPoint, Trajectory, SmoothReference or callable
+    reference : array_like, TrimPoint, Trajectory, SmoothReference, callable or ReferenceSamples
         A constant state (nq,), an object with ``x`` and ``u``, a Trajectory, a motion of the
         configuration (a `SmoothReference`, or a `StateMotion` of your own), or a function of one
         time that returns a state or such an object; it is called at one time after the other.
+        Samples are those at the times already.
         Inputs are all of the system's (n_inputs,) or its controls only.
     times : ndarray, shape (k,)
         Increasing times in s.
@@ -73,6 +74,8 @@ def sample_reference(
     >>> sample_reference(wheel, [1.0, 0.0], np.arange(3)).u.shape
     (3, 1)
     """
+    if isinstance(reference, ReferenceSamples):
+        return reference
     if reference is None:
         raise ValueError(
             f"{system.name} has no reference to follow: give a state, a TrimPoint or a Trajectory"
@@ -85,10 +88,11 @@ def sample_reference(
         return ReferenceSamples(x, u)
     point = points_of(reference, times)
     x, u = getattr(point, "x", point), getattr(point, "u", None)
-    x = _check_states(system, x)
     if u is None or np.shape(u)[-1:] == (0,):
-        u = _driving_inputs(system, times, x, p)
-    elif np.shape(u)[-1] == len(system.input_index("control")) != system.n_inputs:
+        x, u = _driven(system, times, x, p)
+    else:
+        x = _check_states(system, x)
+    if np.shape(u)[-1] == len(system.input_index("control")) != system.n_inputs:
         u = system.full_input(u)
     u = check_shape("the reference's input", u, (system.n_inputs,), batch=True)
     if isinstance(reference, Trajectory):
@@ -97,6 +101,25 @@ def sample_reference(
     return ReferenceSamples(
         np.broadcast_to(x, (count, system.state.nq)), np.broadcast_to(u, (count, system.n_inputs))
     )
+
+
+def _driven(
+    system: System, times: np.ndarray, x: Any, p: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """States and inputs that come nearest to driving them; those of one state stay for next time.
+
+    A controller is told the same state at every call, and pseudo-inverses take long.
+    """
+    x = check_shape("the reference's state", x, (None,), batch=True, finite=False)
+    if x.ndim > 1 or depends_on_time(system):
+        states = _check_states(system, x)
+        return states, _driving_inputs(system, times, states, p)
+    kept = system._cache.get(("driven",))
+    if kept is None or not (np.array_equal(x, kept[0]) and np.array_equal(p, kept[1])):
+        state = _check_states(system, x)
+        kept = x.copy(), p.copy(), state.copy(), _driving_inputs(system, times, state, p)
+        system._cache[("driven",)] = kept
+    return kept[2:]
 
 
 def points_of(reference: Any, times: np.ndarray) -> Any:

@@ -78,6 +78,8 @@ class StageModel:
     Parameters
     ----------
     transcription : Transcription
+    curved : bool
+        Whether second derivatives are wanted.
 
     Attributes
     ----------
@@ -88,8 +90,8 @@ class StageModel:
         Error coordinates of the first state that are to be found.
     """
 
-    def __init__(self, transcription: Transcription) -> None:
-        self.transcription = transcription
+    def __init__(self, transcription: Transcription, *, curved: bool = True) -> None:
+        self.transcription, self._curved = transcription, curved
         self.problem = problem = transcription.problem
         self.group = problem.system.state
         self.n, self.m = problem.system.n_errors, len(transcription.controls)
@@ -122,7 +124,7 @@ class StageModel:
         """``(t, x, u, x_next, x_ref, u_ref, p, w, dt) → after, cost, gap, rows`` of one step."""
         problem = self.problem
         values = self.transcription._functions.stage_values
-        inputs = _symbols(values)
+        inputs = symbols_of(values)
         step = problem.system.step(problem.method, problem.substeps).function
         own = inputs["p"][: problem.system.n_parameters]
         after = step(inputs["t"], inputs["x"], inputs["u"], own, inputs["dt"])
@@ -197,8 +199,10 @@ class StageModel:
         """``(…, prices, row_prices) → W``, the Hessian of the Lagrangian of one stage.
 
         That of ``d ↦ cost + pricesᵀ minus(step, x_next) + row_pricesᵀ rows`` at ``plus(x, ε)`` and
-        ``u + δ``. None where it would cost more than it saves.
+        ``u + δ``. None where it is not wanted or would cost more than it saves.
         """
+        if not self._curved:
+            return None
         values = self.transcription._functions.stage_values
         if self.problem.system.errors is not None:  # the basis would bend, too
             return None
@@ -218,7 +222,7 @@ class StageModel:
     def _hessian(self, values: ModelFunction, name: str, *, with_controls: bool) -> Any:
         if not values.function.is_a("SXFunction"):
             return None
-        inputs = _symbols(values)
+        inputs = symbols_of(values)
         d = ca.SX.sym("d", self.n + (self.m if with_controls else 0))
         here = ca.DM.zeros(*d.shape)
         moved = dict(inputs)
@@ -369,7 +373,8 @@ class StageModel:
         return float(found.cost), found.rows.copy()
 
 
-def _symbols(function: ModelFunction) -> dict[str, Any]:
+def symbols_of(function: ModelFunction) -> dict[str, Any]:
+    """Symbols for the arguments of a function, of the kind that it is made of."""
     symbol = ca.SX if function.function.is_a("SXFunction") else ca.MX
     return {
         name: symbol.sym(name, *function.function.size_in(i))

@@ -11,8 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import ModelFunction, UnknownNameError, check_shape, unknown_name
-from ..groups import LieGroup
-from ..systems import System, block_slices, place_of
+from ..groups import LieGroup, check_element
+from ..systems import (
+    SmoothReference,
+    System,
+    Trajectory,
+    Waypoints,
+    block_slices,
+    place_of,
+)
 
 # Eigenvalues of a semidefinite matrix from data come out negative by this share of the largest.
 SEMIDEFINITE_TOLERANCE = 1e-10
@@ -106,15 +113,21 @@ def error_places(system: System) -> dict[str, slice]:
     """Where blocks and coordinates are in the error coordinates of a system."""
     if system.errors is None:
         return state_names(system.state)
-    return {key: slice(i, i + 1) for i, key in enumerate(system.error_names)}
+    names = {key: slice(i, i + 1) for i, key in enumerate(system.error_names)}
+    return _with_blocks(names, system.error_names)
 
 
 def control_places(system: System) -> dict[str, slice]:
     """Where controls, and what comes before the dot in several names, are among the controls."""
     controls = system.input_index("control")
     names = {system.input_names[i]: slice(k, k + 1) for k, i in enumerate(controls)}
-    for prefix in dict.fromkeys(name.split(".")[0] for name in names if "." in name):
-        own = [k for k, name in enumerate(names) if name.startswith(f"{prefix}.")]
+    return _with_blocks(names, [*names])
+
+
+def _with_blocks(names: dict[str, slice], entries: Sequence[str]) -> dict[str, slice]:
+    """Places of entries, and of what comes before the dot in several that lie side by side."""
+    for prefix in dict.fromkeys(name.split(".")[0] for name in entries if "." in name):
+        own = [k for k, name in enumerate(entries) if name.startswith(f"{prefix}.")]
         if prefix not in names and own[-1] - own[0] == len(own) - 1:
             names[prefix] = slice(own[0], own[-1] + 1)
     return names
@@ -349,6 +362,71 @@ class Residual:
     name: str = "residual"
     group: LieGroup | None = None
 
+    @classmethod
+    def from_goal(
+        cls,
+        element: Callable[..., Any],
+        goal: Any,
+        group: LieGroup,
+        weight: Any = 1.0,
+        terminal: Any = None,
+        name: str = "error",
+    ) -> Residual:
+        """The error ``minus(element, goal)`` on a group: of a frame, a position, part of a state.
+
+        Parameters
+        ----------
+        element : callable
+            ``(t, x, u, p) → coordinates`` on the group, such as
+            ``lambda t, x, u, p: tree.placement("tool").function(x[:7])``.
+        goal : array_like, SmoothReference, Trajectory or callable
+            Coordinates that stay, a motion on the group, or ``(t, p) → coordinates`` on CasADi
+            columns, so that a goal may be parameters. A Trajectory counts between its nodes, too.
+        group : LieGroup
+        weight, terminal, name
+            See `Residual`.
+
+        Returns
+        -------
+        Residual
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import Translation
+        >>> from lgcontrol.systems import Waypoints
+        >>> space = Translation("xy")
+        >>> path = Waypoints(space, [0, 1], [[0, 0], [1, 2]])
+        >>> follow = Residual.from_goal(lambda t, x, u, p: x[:2], path, space, weight=10.0)
+        >>> follow.function(1.0, ca.DM([1.5, 2.0]), None, None)
+        DM([0.5, 0])
+        """
+        if isinstance(goal, Trajectory):
+            goal = goal if len(goal) > 1 else goal.x[0]
+        if isinstance(goal, Trajectory):
+            goal = Waypoints(goal.group, goal.t, goal.x, order=1)
+        if isinstance(goal, SmoothReference):
+            if goal.group != group:
+                raise ValueError(f"the goal of {name!r} moves on {goal.group}, expected {group}")
+            motion = goal
+
+            def there(t: Any, p: Any) -> Any:
+                del p
+                return motion.expression(t)
+
+        elif callable(goal):
+            there = goal
+        else:
+            shown = check_element(f"goal of {name!r}", np.asarray(goal, float), group)
+
+            def there(t: Any, p: Any) -> Any:
+                del t, p
+                return ca.DM(shown)
+
+        def error(t: Any, x: Any, u: Any, p: Any) -> Any:
+            return group.minus(element(t, x, u, p), there(t, p))
+
+        return cls(error, weight, terminal, name, group)
+
     def expression(self, system_symbol: type, t: Any, x: Any, u: Any, p: Any) -> Any:
         """Column of the residual for symbols."""
         function = (
@@ -366,6 +444,57 @@ class Residual:
             return Weight(np.eye(size), np.full(size, parameter_index(label, value, parameters)))
         matrix = check_definite(label, square(label, value, size), strict=False)
         return Weight.of(matrix) if matrix.any() else None
+
+
+@dataclass(frozen=True, eq=False)
+class Cost:
+    """A term ``∫ w ℓ(t, x, u, p) dt + w_N ℓ(t, x, u, p)`` of the cost: any smooth expression.
+
+    What has a price itself and is no square of an error: energy, fuel, time, profit. Solvers with
+    second derivatives ("interior_point", "ipopt", "fatrop") are made for it, "sqp" takes only its
+    slope. Squares are better stated as a `Residual`.
+
+    Parameters
+    ----------
+    function : callable
+        ``(t, x, u, p) → number`` on CasADi columns, as for `Residual`.
+    weight : float or str, optional
+        w along the horizon, per s, or the name of a parameter; None for nothing.
+    terminal : float or str, optional
+        w_N at the end of the horizon; nothing if left out.
+    name : str
+        What messages call it.
+
+    Examples
+    --------
+    >>> power = Cost(lambda t, x, u, p: x[0] * u[0], name="power")
+    >>> power.weight
+    1.0
+    """
+
+    function: Callable[..., Any]
+    weight: float | str | None = 1.0
+    terminal: float | str | None = None
+    name: str = "cost"
+
+    def expression(self, system_symbol: type, t: Any, x: Any, u: Any, p: Any) -> Any:
+        """The expression for symbols."""
+        function = (
+            self.function.function if isinstance(self.function, ModelFunction) else self.function
+        )
+        value = column_of(f"cost {self.name!r}", function, system_symbol, (t, x, u, p))
+        if value.shape != (1, 1):
+            raise ValueError(f"cost {self.name!r} must return one number, not {value.shape}")
+        return value
+
+    def factor(self, p: Any, parameters: Sequence[str], *, at_end: bool) -> Any:
+        """w, a number or that of a parameter; None where it does not count."""
+        value = self.terminal if at_end else self.weight
+        if isinstance(value, str):
+            return p[parameter_index(f"weight of cost {self.name!r}", value, parameters)]
+        if value is not None and not np.isfinite(value):
+            raise ValueError(f"the weight of cost {self.name!r} must be finite, got {value}")
+        return value
 
 
 Where = Literal["path", "terminal", "both", "start"]
@@ -393,9 +522,11 @@ class Bound:
     soft : float or str, optional
         Weight w of the penalty ``w (s + s²/2)``, per s, on the excess s over the limits, or the
         name of a parameter. Without it the bound is hard: kept wherever the dynamics allow.
-    at : {"both", "path", "terminal", "start"}
-        Where it holds. Of the first state only what depends on its free part (see ``start`` of
-        `OptimalControlProblem`) is bounded; what depends on inputs has no end value.
+    at : {"both", "path", "terminal", "start"} or range
+        Where it holds: along the horizon, at an end of it, or at nodes by their numbers, as in
+        ``range(10, 11)`` for a gate that is passed at the tenth. Of the first state only what
+        depends on its free part (see ``start`` of `OptimalControlProblem`) is bounded; what depends
+        on inputs has no end value.
     name : str, optional
         What messages call it.
 
@@ -409,7 +540,7 @@ class Bound:
     lower: ArrayLike | str = -np.inf
     upper: ArrayLike | str = np.inf
     soft: float | str | None = None
-    at: Where = "both"
+    at: Where | range = "both"
     name: str | None = None
 
     def __post_init__(self) -> None:
@@ -420,7 +551,7 @@ class Bound:
                     f"bound {self.label!r}: lower must not exceed upper, got {self.lower} and "
                     f"{self.upper}"
                 )
-        if self.at not in get_args(Where):
+        if not isinstance(self.at, range) and self.at not in get_args(Where):
             raise UnknownNameError(unknown_name("place of a bound", self.at, get_args(Where)))
         price = self.soft
         if not (price is None or isinstance(price, str) or (np.isfinite(price) and price > 0)):
@@ -524,8 +655,16 @@ def build_rows(
         for row in range(size):
             where = np.zeros(horizon + 1, dtype=bool)
             where[1:-1] = bound.at in ALONG
-            where[0] = bound.at in (*ALONG, "start") and (needs_input[row] or row in starts)
-            where[-1] = bound.at in ("both", "terminal") and not needs_input[row]
+            where[0] = bound.at in (*ALONG, "start")
+            where[-1] = bound.at in ("both", "terminal")
+            if isinstance(bound.at, range):
+                if bound.at and not (bound.at[0] >= 0 and bound.at[-1] <= horizon):
+                    raise ValueError(
+                        f"bound {labels[row]!r} at {bound.at}: nodes are 0 to {horizon}"
+                    )
+                where[list(bound.at)] = True
+            where[0] &= needs_input[row] or row in starts
+            where[-1] &= not needs_input[row]
             if bound.at == "start" and not where[0]:
                 raise ValueError(
                     f"bound {labels[row]!r} at the start: nothing that it depends on is free "
@@ -544,7 +683,8 @@ def build_rows(
                     continue
                 columns.append(value)
                 names.append(labels[row])
-                kinds.append(" ".join(filter(None, ["" if bound.at == "both" else bound.at, side])))
+                place = "" if bound.at == "both" else str(bound.at)
+                kinds.append(" ".join(filter(None, [place, side])))
                 lower.append(least)
                 upper.append(most)
                 soft.append(np.inf if price is None else price)

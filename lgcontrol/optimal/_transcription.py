@@ -294,6 +294,16 @@ def build_functions(problem: OptimalControlProblem) -> tuple[StageFunctions, Bou
         path += [_Term(value, by_both(value), along)] if along is not None else []
         end += [_Term(value, by_state(value), last)] if last is not None else []
 
+    plain: list[tuple[Any, Any]] = []
+    last_plain: list[tuple[Any, Any]] = []
+    for term in problem.costs:
+        value = term.expression(symbol, t, x, u, p)
+        for found, at_end in ((plain, False), (last_plain, True)):
+            factor = term.factor(p, problem.parameter_names, at_end=at_end)
+            if factor is not None:
+                slope = by_state(value) if at_end else by_both(value)
+                found.append((factor * value, factor * slope.T))
+
     arguments = (t, x, u, own, dt)
     after, A, B = derivatives(*arguments)
     gap = group.minus(after, x_next)
@@ -303,6 +313,7 @@ def build_functions(problem: OptimalControlProblem) -> tuple[StageFunctions, Bou
         problem.free_start,
     )  # fmt: skip
     cost, g, H, w, path_weights = _gauss_newton(symbol, path, p)
+    cost, g = sum((v for v, _ in plain), cost), sum((s for _, s in plain), g)
     # Without derivatives the gap comes from the step itself, a tenth of the work.
     step = system.step(problem.method, problem.substeps).function
     values = {
@@ -322,6 +333,7 @@ def build_functions(problem: OptimalControlProblem) -> tuple[StageFunctions, Bou
         "w": w, "dt": dt,
     }  # fmt: skip
     cost, g, H, w, end_weights = _gauss_newton(symbol, end, p)
+    cost, g = sum((v for v, _ in last_plain), cost), sum((s for _, s in last_plain), g)
     pull = P @ error
     last = {"cost": cost + ca.dot(error, pull) / 2, "rows": rows}
     last_inputs = {"t": t, "x": x, "u": u, "x_ref": x_ref, "p": p, "w": w, "P": P}
@@ -348,8 +360,8 @@ def _function(
     # Notices of compilers say whose function it is.
     name = "_".join([name, *re.findall(r"[A-Za-z0-9]+", system.name)])
     expressions: Any = [ca.densify(symbol(value)) for value in results.values()]
-    if symbol is ca.SX:
-        expressions = ca.cse(expressions)
+    # Steps, fields and costs share next to nothing that is not shared inside of each: ca.cse would
+    # find 0.4 % of a stage's operations in a fifth of the time that the problem takes to make.
     function = ca.Function(name, [*inputs.values()], expressions, [*inputs], [*results])
     shapes: dict[str, tuple[int, ...]] = {"t": (), "dt": (), "cost": ()}
     shapes = {key: shape for key, shape in shapes.items() if key in inputs or key in results}

@@ -267,7 +267,8 @@ def simulate(
             "reference_ends": until,
         },
     )
-    laws = [stage.law for stage in stages] + ([] if estimator is None else [estimator])
+    every = [stage.law for stage in stages] + ([] if estimator is None else [estimator])
+    laws = list({id(law): law for law in every}.values())  # one may be both
     with alone_with(laws):
         return Loop(run).simulate(progress)
 

@@ -9,6 +9,7 @@ from ._derivatives import field_derivatives as field_derivatives
 from ._derivatives import output_derivatives as output_derivatives
 from ._errors import ErrorCoordinates as ErrorCoordinates
 from ._group_affine import is_group_affine as is_group_affine
+from ._input_rates import with_input_rates as with_input_rates
 from ._linearize import Linearization as Linearization
 from ._linearize import TrajectoryLinearization as TrajectoryLinearization
 from ._linearize import linearize as linearize
@@ -23,6 +24,7 @@ from ._rollout import RolloutDerivatives as RolloutDerivatives
 from ._rollout import rollout_derivatives as rollout_derivatives
 from ._scaling import balanced as balanced
 from ._scaling import balancing_units as balancing_units
+from ._segments import squared_distance as squared_distance
 from ._signals import Input as Input
 from ._signals import InputChoice as InputChoice
 from ._signals import Parameter as Parameter

@@ -366,6 +366,7 @@ class Augmented:
             invariants = None
         return system._like(
             state=self.state,
+            home=np.concatenate([system.home, self.state.identity[system.state.nq :]]),
             f=self._field,
             h=self._output,
             output=system.output,
@@ -435,7 +436,8 @@ class Augmented:
             return ca.diagcat(inner.basis(x[: inside.nq], p[:count]), ca.DM.eye(own))
 
         names = [*inner.names, *state.tangent_names[inside.dim :]]
-        return ErrorCoordinates(E, basis, names, [*inner.units, *state.tangent_units[inside.dim :]])
+        units = [*inner.units, *state.tangent_units[inside.dim :]]
+        return ErrorCoordinates(E, basis, names, units, self._static(inner.constraints))
 
     def _project_derivative(
         self, inner: Callable[..., Value] | None

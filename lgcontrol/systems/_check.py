@@ -90,7 +90,9 @@ def check_system(
 def _sample(system: SystemDefinition, x: Any, u: Any, p: Any, samples: int, seed: int) -> Samples:
     rng = np.random.default_rng(seed)
     p = complete_parameters(system, p)
-    if x is None:
+    if x is None and (system.home != system.state.identity).any():
+        x = system.retract(system.home, NEAR_HOME * rng.normal(size=(samples, system.n_errors)), p)
+    elif x is None:
         x = system.state.random(rng, (samples,))
     x = np.atleast_2d(check_state(system, "x", x, batch=True))
     if system.project is not None:
@@ -114,6 +116,9 @@ Finding = tuple[float, str] | None
 """Size of a violation next to what is compared, and where; None where a check does not apply."""
 
 _FINE = (0.0, "")
+
+
+NEAR_HOME = 0.1  # of samples around a home, in error coordinates
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,13 +12,14 @@ import numpy as np
 
 from ..codegen import (
     ModelFunction,
+    Shape,
     UnknownNameError,
     Value,
     check_shape,
     is_symbolic,
     solve_symmetric,
 )
-from ..groups import LieGroup, Product
+from ..groups import LieGroup, Product, check_element
 from ..integrators import Mechanical, Problem
 from ._errors import ErrorCoordinates
 from ._signals import (
@@ -45,6 +46,7 @@ from ._tracing import (
     trace_matrices,
     trace_policy,
     trace_static,
+    traced_when_asked,
 )
 
 State = TypeVar("State", bound=LieGroup, covariant=True)
@@ -94,6 +96,7 @@ class SystemDefinition(Generic[State]):
         structure: Mechanical | None = None,
         errors: ErrorCoordinates | None = None,
         policy: Callable[..., Any] | None = None,
+        home: Any = None,
         dt: float = 0.0,
         symbol: type = ca.SX,
     ) -> None:
@@ -141,19 +144,26 @@ class SystemDefinition(Generic[State]):
         if project_derivative is not None:
             if project is None:
                 raise ValueError(f"{name}: project_derivative is that of project, which is missing")
-            results = {"slope": (state.dim, state.dim)}
-            self.project_derivative = trace_matrices(
-                self, "project_derivative", project_derivative, "x p", results
+            slope: Any = project_derivative
+            results: dict[str, Shape] = {"slope": (state.dim, state.dim)}
+            self.project_derivative = traced_when_asked(
+                slope,
+                lambda made: trace_matrices(self, "project_derivative", made, "x p", results),
             )
         self.structure: Mechanical | None = (
             None if structure is None else _trace_structure(self, structure)
         )
         self.errors: ErrorCoordinates | None = None if errors is None else trace_basis(self, errors)
         self.policy: ModelFunction | None = None if policy is None else trace_policy(self, policy)
+        self.home: np.ndarray = state.identity
+        if home is not None:
+            self.home = check_element("home", home, state)
         # What a discretized system makes steps of: (system, method, substeps).
         self._later_derivatives: Any = None  # traced when asked for
         self._given_derivatives: ModelFunction | None = (
-            None if derivatives is None else _trace_derivatives(self, derivatives)
+            None
+            if derivatives is None
+            else traced_when_asked(derivatives, lambda made: _trace_derivatives(self, made))
         )
 
     # What it is
@@ -312,8 +322,9 @@ class SystemDefinition(Generic[State]):
         systems those of the increment f; `discretize` leads them back to those of the field.
         `linearize` has ``Df − ad_f``.
         """
-        if self._given_derivatives is not None:
-            return self._given_derivatives
+        given: Any = self._given_derivatives
+        if given is not None:
+            return given.traced if isinstance(given, TracedLater) else given
         key = ("derivatives",)
         if key not in self._cache:
             t, x, u, p = symbols_of(self)
@@ -526,6 +537,7 @@ class SystemDefinition(Generic[State]):
             "structure": self.structure,
             "errors": self.errors,
             "policy": self.policy,
+            "home": self.home,
             "dt": self.dt,
             "symbol": self.symbol,
         }
@@ -616,11 +628,10 @@ def _all_traced(system: SystemDefinition, owner: Any, members: Mapping[str, Any]
 
     def traced(name: str) -> Any:
         member, (arguments, results, extra) = getattr(owner, name), members[name]
-        if isinstance(member, TracedLater):  # large trees: what nobody asks for costs nothing
-            return TracedLater(
-                lambda: trace_matrices(system, name, member.traced, arguments, results, extra)
-            )
-        return trace_matrices(system, name, member, arguments, results, extra)
+        return traced_when_asked(
+            member,
+            lambda made: trace_matrices(system, name, made, arguments, results, extra),
+        )
 
     return replace(owner, **{name: traced(name) for name in members if getattr(owner, name, None)})
 

@@ -31,6 +31,9 @@ class ErrorCoordinates:
     names : iterable of str
         Of the m coordinates.
     units : iterable of str, optional
+    constraints : callable, optional
+        ``(x, p) → column`` that vanishes on the submanifold, where somebody knows it: `trim` solves
+        it together with the equations of rest.
 
     See Also
     --------
@@ -41,6 +44,7 @@ class ErrorCoordinates:
     basis: Callable[..., Any]
     names: tuple[str, ...]
     units: tuple[str, ...]
+    constraints: Callable[..., Any] | None
 
     def __init__(
         self,
@@ -48,13 +52,15 @@ class ErrorCoordinates:
         basis: Callable[..., Any],
         names: Iterable[str],
         units: Iterable[str] | None = None,
+        constraints: Callable[..., Any] | None = None,
     ) -> None:
         names = tuple(names)
         E = check_shape("selection", selection, (len(names), None))
         units = ("",) * len(names) if units is None else tuple(units)
         if len(set(names)) != len(names) or len(units) != len(names):
             raise ValueError(f"error coordinates need {len(E)} different names and units: {names}")
-        for name, value in {"selection": E, "basis": basis, "names": names, "units": units}.items():
+        made = {"selection": E, "basis": basis, "names": names, "units": units}
+        for name, value in (made | {"constraints": constraints}).items():
             object.__setattr__(self, name, value)
 
     @classmethod
@@ -104,7 +110,7 @@ class ErrorCoordinates:
             right = ca.vertcat(ca.DM(rows.shape[0], len(index)), ca.DM.eye(len(index)))
             return ca.solve(ca.densify(ca.vertcat(rows, ca.DM(E))), right)
 
-        return cls(E, basis, chosen, [state.tangent_units[i] for i in index])
+        return cls(E, basis, chosen, [state.tangent_units[i] for i in index], constraints)
 
     def check(self, state: LieGroup) -> None:
         """Refuse a selection that does not fit the state."""

@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, check_shape, trace
+from ..codegen import ModelFunction, UnknownNameError, check_shape, trace, unknown_name
 from ..groups import LieGroup
 from ._definition import SystemDefinition
 from ._trajectory import Trajectory
 
+Side = Literal["after", "before"]
 DERIVATIVES = ("velocity", "acceleration", "jerk", "snap")
 # Share of the size of a derivative below which a change at a knot is rounding.
 JUMP_TOLERANCE = 1e-9
@@ -118,15 +119,16 @@ class SmoothReference:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
-    def __call__(self, t: Any) -> MotionPoint:
+    def __call__(self, t: Any, side: Side = "after") -> MotionPoint:
         """Place, velocity, acceleration, jerk and snap at times t.
-
-        Where a derivative jumps, its value is that after the jump, at the end that before.
 
         Parameters
         ----------
         t : float or array_like, shape (k,)
             Times in s.
+        side : {"after", "before"}
+            Which value counts where a derivative jumps. At the first and the last time it is the
+            one inside.
 
         Returns
         -------
@@ -134,7 +136,10 @@ class SmoothReference:
             ``x`` of shape (nq,) or (k, nq), derivatives of shape (dim,) or (k, dim).
         """
         t = np.asarray(t, dtype=np.float64)
-        k = np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, len(self.t) - 2)
+        if side not in get_args(Side):
+            raise UnknownNameError(unknown_name("side", side, get_args(Side)))
+        found = np.searchsorted(self.t, t, side="right" if side == "after" else "left")
+        k = np.clip(found - 1, 0, len(self.t) - 2)
         s = np.clip((t - self.t[k]) / (self.t[k + 1] - self.t[k]), 0.0, 1.0)
         x, rates = self._at(k, s)
         inside = (t >= self.t[0]) & (t <= self.t[-1])
@@ -163,6 +168,39 @@ class SmoothReference:
             found.append(total / span**order)
             rows = rows[..., 1:] * np.arange(1, rows.shape[-1])
         return np.stack(found, axis=-1)
+
+    def expression(self, t: Any) -> Any:
+        """Place at a symbolic time: for costs and bounds that move.
+
+        Parameters
+        ----------
+        t : CasADi scalar
+            In s.
+
+        Returns
+        -------
+        CasADi column, shape (nq,)
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import SO2
+        >>> turn = SmoothReference(SO2, [0, 2], [SO2.identity], [[[[0, 1]]]])
+        >>> turn.expression(ca.DM(2.0)).full().ravel().round(3)
+        array([0.54 , 0.841])
+        """
+        spans = len(self.t) - 1
+        begun = [ca.DM(1), *(t >= float(knot) for knot in self.t[1:-1]), ca.DM(0)]
+        here = ca.vertcat(*(begun[k] - begun[k + 1] for k in range(spans))).T
+        first, length = here @ ca.DM(self.t[:-1]), here @ ca.DM(np.diff(self.t))
+        s = ca.fmin(ca.fmax((t - first) / length, 0.0), 1.0)
+        x = (here @ ca.DM(self.anchors)).T
+        _, factors, dim, _ = self.coefficients.shape
+        for j in range(factors):
+            phi: Any = ca.DM.zeros(dim, 1)
+            for column in np.moveaxis(self.coefficients[:, j], -1, 0)[::-1]:
+                phi = phi * s + (here @ ca.DM(column)).T
+            x = self.group.plus(x, phi)
+        return x
 
     @property
     def duration(self) -> float:

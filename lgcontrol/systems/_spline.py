@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import BSpline as _Spline
-from scipy.interpolate import PPoly
+import scipy
 
 from ..codegen import UnknownNameError, check_shape, unknown_name
 from ..groups import LieGroup, Product, check_element
@@ -120,7 +119,9 @@ class BSpline(SmoothReference):
                 f"{spacing:g} s or a degree below {degree}"
             )
         knots = np.linspace(start, end, spans + 1)
-        basis = _Spline.design_matrix(t, _clamped(knots, degree), degree).toarray()
+        basis = scipy.interpolate.BSpline.design_matrix(
+            t, _clamped(knots, degree), degree
+        ).toarray()
         first = np.interp(np.linspace(start, end, count), t, np.arange(len(t)))
         points = nodes[np.round(first).astype(int)]
         points[0], points[-1] = nodes[0], nodes[-1]
@@ -182,8 +183,8 @@ def _cumulative(knots: np.ndarray, degree: int) -> np.ndarray:
     full = _clamped(knots, degree)
     found = np.zeros((spans, count, degree + 1))
     for i in range(count):
-        later = _Spline(full, (np.arange(count) >= i).astype(float), degree)
-        pieces = PPoly.from_spline(later).c[::-1, degree : degree + spans]
+        later = scipy.interpolate.BSpline(full, (np.arange(count) >= i).astype(float), degree)
+        pieces = scipy.interpolate.PPoly.from_spline(later).c[::-1, degree : degree + spans]
         found[:, i] = pieces.T * np.diff(knots)[:, None] ** np.arange(degree + 1)
     return found
 

@@ -141,7 +141,7 @@ def choose_method(
     dt : float
         Step in s.
     x : array_like, shape (..., nq), optional
-        State, or states of a motion; the identity if left out, where dry friction is steepest.
+        State, or states of a motion; the system's home if left out, where dry friction is steepest.
     u, p, t
         As for `stable_substeps`.
 
@@ -159,7 +159,7 @@ def choose_method(
     """
     if system.is_discrete:
         return "rk4"
-    x = system.state.identity if x is None else x
+    x = system.home if x is None else x
 
     def takes_few(method: str) -> bool:
         return stable_substeps(system, x, u, dt, method, p=p, t=t) <= MOST_EXPLICIT
@@ -177,11 +177,12 @@ def choose_method(
 def warn_if_unstable(
     system: SystemDefinition, dt: float, method: str | Method, substeps: int
 ) -> None:
-    """Warn (twice removed from the caller) if a step is not stable at the identity."""
-    x = system.state.identity
+    """Warn (twice removed from the caller) if a step is not stable at the system's home."""
+    x = system.home
+    where = "the identity" if (x == system.state.identity).all() else "its home"
     needed = stable_substeps(system, x, None, dt, method)
     if needed > substeps:
-        text = instability(system, "the identity", x, None, dt, method, substeps, needed)
+        text = instability(system, where, x, None, dt, method, substeps, needed)
         warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 

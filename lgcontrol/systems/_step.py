@@ -148,12 +148,15 @@ def step_derivatives(
     key = ("step_derivatives", None if system.is_discrete else (scheme, substeps), parameters)
     if key not in system._cache:
         t, x, u, p, dt = _symbols(system, scheme)
-        motion, start = LiftedMotion.start(system.problem, x, u, p, parameters=parameters)
+        basis = None if system.errors is None else system.errors.basis(x, p)
+        motion, start = LiftedMotion.start(
+            system.problem, x, u, p, parameters=parameters, basis=basis
+        )
         after, _ = _steps(system, scheme, substeps, motion, t, start, dt)
         A, B, P = motion.split(after)
         if system.errors is not None:
             E = ca.DM(system.errors.selection)
-            A, B, P = E @ A @ system.errors.basis(x, p), E @ B, E @ P
+            A, B, P = E @ A, E @ B, E @ P
         results = {"x_next": after.value, "A": A, "B": B} | ({"P": P} if parameters else {})
         symbols = [t, x, u, p, dt]
         system._cache[key] = _function(system, "step_derivatives", symbols, results)

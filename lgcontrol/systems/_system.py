@@ -79,6 +79,9 @@ class System(SystemDefinition[State]):
         ``(t, x, x_ref, u_ref, p) → controls`` that lead towards a reference from anywhere, such as
         a geometric law of the vehicle; solves start from the motion under it. Bounds are kept by
         who follows it. Copies with another state or other inputs have none.
+    home : array_like, shape (nq,), optional
+        State where searches, samples and judgements begin that are given none: one that keeps the
+        constraints. The identity if left out.
     dt : float
         Sample time in s; 0 for continuous systems.
     symbol : type
@@ -92,6 +95,7 @@ class System(SystemDefinition[State]):
         Arguments as of f.
     invariants, project, project_derivative : ModelFunction or None
         Arguments (x, p).
+    home : ndarray, shape (nq,)
     policy : ModelFunction or None
         Arguments (t, x, x_ref, u_ref, p).
 

@@ -245,6 +245,24 @@ class TracedLater:
         return _as_it_is, (self.traced,)
 
 
+def traced_when_asked(given: Any, trace: Callable[[Any], ModelFunction]) -> Any:
+    """A traced function; of one that is `TracedLater`, later: what nobody asks for costs nothing.
+
+    Parameters
+    ----------
+    given : callable or TracedLater
+    trace : callable
+        ``given → ModelFunction``.
+
+    Returns
+    -------
+    ModelFunction or TracedLater
+    """
+    if isinstance(given, TracedLater):
+        return TracedLater(lambda: trace(given.traced))
+    return trace(given)
+
+
 def _as_it_is(function: ModelFunction) -> ModelFunction:
     return function
 
@@ -349,7 +367,9 @@ def trace_basis(system: Signature, errors: ErrorCoordinates) -> ErrorCoordinates
     errors.check(system.state)
     results = {"N": errors.selection.shape[::-1]}
     basis = trace_matrices(system, "basis", errors.basis, "x p", results)
-    return ErrorCoordinates(errors.selection, basis, errors.names, errors.units)
+    rows = errors.constraints
+    held = None if rows is None else trace_static(system, "constraints", rows, None)
+    return ErrorCoordinates(errors.selection, basis, errors.names, errors.units, held)
 
 
 def _trace_column(

@@ -53,8 +53,8 @@ def trim(
     ----------
     system : System
     x : array_like, shape (nq,), optional
-        Guess; the identity, put within the limits, if left out. What nothing else decides stays as
-        it is there.
+        Guess; the system's home, put within the limits, if left out. What nothing else decides
+        stays as it is there.
     u : array_like, shape (n_inputs,), optional
         Guess for the controls, and values of disturbances and noise; nominal if left out, as are
         the others where controls alone are given.
@@ -106,7 +106,7 @@ def trim(
     t = float(check_shape("t", t, ()))
     p = complete_parameters(system, p)
     is_given = x is not None
-    x = check_state(system, "x", x) if is_given else system.state.identity
+    x = check_state(system, "x", x) if is_given else system.home.copy()
     u = system.nominal_input if u is None else complete_input(system, "u", u)
     wishes = read_wishes(system, where or {}, position)
     x, u = x.copy(), u.copy()
@@ -524,8 +524,7 @@ def trim_equations(
     state, count = system.state, 0 if limited is None else len(limited.names)
     whole = system.symbol.sym("u", system.n_inputs + count)  # inputs, then limited quantities
     u, own = whole[: system.n_inputs], whole[system.n_inputs :]
-    per = "per sample" if system.is_discrete else "per s"
-    units = [f"{unit or '1'} {per}" for unit in state.tangent_units]
+    units = [_unit_of_rate(unit, system) for unit in state.tangent_units]
     rate = system.f(t, x, u, p)
     rows: list[tuple[Any, str, str]] = []
     rates: list[int] = []
@@ -546,7 +545,10 @@ def trim_equations(
         (x[i] - value, f"{state.coordinate_names[i]} away from where", state.coordinate_units[i])
         for i, value in wishes.coordinates.items()
     ]
-    if system.project is not None:
+    if system.errors is not None and system.errors.constraints is not None:
+        held = system.errors.constraints(x, p)
+        rows += [(held[i], f"constraint {i}", "") for i in range(held.shape[0])]
+    elif system.project is not None:
         away = state.minus(system.project(x, p), x)
         rows += [
             (away[i], f"{state.tangent_names[i]} away from the constraints", state.tangent_units[i])
@@ -555,8 +557,8 @@ def trim_equations(
     if symmetry and (moving or system.f.function.jac_sparsity(0, 0).nnz()):
         change = _change(system, ca.DM(keep))(t, x, u, p)
         rows += [
-            (change[i], f"change of the rate of {state.tangent_names[i]}", f"{units[i]} {per}")
-            for i in range(state.dim)
+            (change[i], f"change of the rate of {name}", _unit_of_rate(units[i], system))
+            for i, name in enumerate(state.tangent_names)
         ]
     for name, condition in conditions.items():
         column = as_column(system, name, condition(t, x, u, p), None)
@@ -831,6 +833,15 @@ def _infeasible(
     return text
 
 
+def _unit_of_rate(unit: str, system: SystemDefinition) -> str:
+    """Unit of what a field says of a coordinate: of rad "rad/s", of m/s "m/s²"."""
+    if system.is_discrete:
+        return f"{unit} per sample".lstrip()
+    if unit.endswith("/s"):
+        return f"{unit}²"
+    return f"{unit or '1'}/s" if "/" not in unit else f"({unit})/s"
+
+
 def _not_a_symmetry(system: SystemDefinition, point: TrimPoint) -> str:
     """Say what changes along the motion."""
     here = field_derivatives(system)(point.t, point.x, point.u, point.p)
@@ -838,7 +849,7 @@ def _not_a_symmetry(system: SystemDefinition, point: TrimPoint) -> str:
     names, units = system.state.tangent_names, system.state.tangent_units
     off = np.nan_to_num(np.abs(later.there.rate - here.rate), nan=np.inf)
     k, i = np.unravel_index(int(np.argmax(off / later.tolerance)), off.shape)
-    what = f"the rate of {names[i]} changes by {off[k, i]:.3g} {units[i] or '1'} per s"
+    what = f"the rate of {names[i]} changes by {off[k, i]:.3g} {_unit_of_rate(units[i], system)}"
     if off[k, i] <= later.tolerance[k, i]:
         slopes = np.abs(later.there.A - here.A)
         k, i, j = np.unravel_index(int(np.argmax(slopes)), slopes.shape)

@@ -9,8 +9,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from scipy.sparse import csr_matrix
-from scipy.sparse.linalg import splu
+import scipy
 
 from ..codegen import ModelFunction, check_shape, trace
 from ..groups import LieGroup, check_element
@@ -198,11 +197,11 @@ def _least_squares(value: np.ndarray, slope: np.ndarray, N: int, free: int) -> n
         row = spans[:, None, None] * rows + np.arange(rows)[:, None]
         entries.append(slope[spans, side].ravel())
         place.append([np.broadcast_to(a, (len(spans), rows, free)).ravel() for a in (row, column)])
-    J = csr_matrix(
+    J = scipy.sparse.csr_matrix(
         (np.concatenate(entries), np.concatenate(place, axis=1)),
         shape=(N * rows, (N - 1) * free),
     )
-    return splu((J.T @ J).tocsc()).solve(-(J.T @ value.ravel()))
+    return scipy.sparse.linalg.splu((J.T @ J).tocsc()).solve(-(J.T @ value.ravel()))
 
 
 @lru_cache(8)

@@ -1,6 +1,6 @@
 """Filters on real logs and simulated problems next to peers and published numbers; their speed.
 
-    python -m tests.benchmarks.estimation [--only broad wifibot plaza kitti simulated start speed]
+    python -m tests.benchmarks.estimation [--only broad wifibot plaza kitti sphere simulated …]
 
 Logs are those of ``$LGCONTROL_SHARED/data`` or ``../shared/data``. vqf is measured in the same run
 where it is installed; UKF-M's invariant filter is written out in `_estimation_cases`. The last
@@ -17,14 +17,21 @@ from pathlib import Path
 
 import numpy as np
 
-from lgcontrol.estimation import EKF, UKF, Log, gnss
+from lgcontrol.estimation import EKF, UKF, Log, gnss, pose_graph
 from lgcontrol.estimation._log import Rows
-from lgcontrol.io import read_broad, read_kitti_imu_gnss, read_plaza, read_wifibot
+from lgcontrol.io import (
+    read_broad,
+    read_kitti_imu_gnss,
+    read_plaza,
+    read_pose_graph,
+    read_wifibot,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 if not __package__:  # run by its path
     sys.path.insert(0, str(ROOT))
 from tests.benchmarks import _estimation_cases as cases  # noqa: E402 - see the line above
+from tests.benchmarks._slam import filtered  # noqa: E402
 
 FILTERS = {
     "EKF": (EKF, {}),
@@ -101,12 +108,40 @@ def kitti(data):
     return rows | {"to beat": "0.3 m, smoothed 0.12 m"}
 
 
+def sphere(data):
+    """Cost of sphere2500, and seconds from the file and from the arrays; wall and processor."""
+    rows = {}
+    for _ in range(3):
+        began = np.array([time.perf_counter(), time.thread_time()])
+        recorded = read_pose_graph(data / "pose_graph" / "sphere2500.txt.gz")
+        read = np.array([time.perf_counter(), time.thread_time()])
+        found = pose_graph(recorded).solve()
+        ended = np.array([time.perf_counter(), time.thread_time()])
+        best = rows.get("wall, processor [s]", [np.inf, np.inf])
+        rows = {
+            "cost": found.cost,
+            "steps": found.iterations,
+            "wall, processor [s]": np.minimum(best, ended - read).tolist(),
+            "reading [s]": float((read - began)[1]),
+            "load": os.getloadavg()[0],
+        }
+    return rows | {"to beat": "364.49 in 1 s"}
+
+
 def simulated(_):
     """Localization and inertial navigation of UKF-M, 100 runs."""
     rows = {"to beat": {"localization": "0.45 m", "inertial navigation": "0.24 m"}}
     for name, (make, options) in FILTERS.items():
         rows[name] = {"localization": cases.run_localization(make, **options),
                       "inertial navigation": cases.run_inertial(make, **options)}  # fmt: skip
+    return rows
+
+
+def slam(_):
+    """Planar SLAM of UKF-M with and without the reset, 50 runs."""
+    rows = {"to beat": "0.55 m, NEES 1.1"}
+    for reset in ("none", "full", "left"):
+        rows[reset] = filtered(reset, runs=50, seconds=2500)
     return rows
 
 
@@ -169,7 +204,9 @@ def fastest(call, count=500, repeats=40):
     return 1e6 * best
 
 
-PARTS = {f.__name__: f for f in (broad, wifibot, plaza, kitti, simulated, start, speed)}
+PARTS = {
+    f.__name__: f for f in (broad, wifibot, plaza, kitti, sphere, simulated, slam, start, speed)
+}
 
 
 def main() -> None:

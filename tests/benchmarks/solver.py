@@ -1,146 +1,483 @@
-"""Problem A, open loop: the interior point against SQP and IPOPT, in one run.
+"""The interior point on the problems of the reference data, against other solvers in the same run.
 
-    python -m tests.benchmarks.solver [--instances 101] [--ipopt 5] [--out FILE.json]
+    python -m tests.benchmarks.solver [--only open closed reach arm large horizons checks first]
+                                      [--instances 101] [--peers 7] [--out FILE.json]
 
-All start from the motion under the model's own policy; the interior point makes it itself, which
-its time includes. Costs are those of the neutral plant, relative to the best that is known. Then
-the time of an iteration over the length of the horizon. Peers that are not installed are stated as
-not run.
+Contenders take turns, and a ratio is the peer's median over ours. Times are those of the thread's
+processor, since others may be at work, and those of the clock beside them. Peers are SQP and IPOPT
+(`NLPSolver`, its functions compiled) of this package and Crocoddyl, in an environment that this
+program makes in ``build/solver_peers``; a peer that cannot be had is stated as not run. Costs of
+problem A are those of the neutral plant, relative to the best that is known.
 """
 
 import argparse
 import importlib.util
 import json
 import os
+import subprocess
 import sys
+import tempfile
 import time
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import casadi as ca
 import numpy as np
 
-from lgcontrol.groups import SO3
-from lgcontrol.mechanics import thrust_policy
-from lgcontrol.optimal import (
-    InteriorPointSolver,
-    NLPSolver,
-    OptimalControlProblem,
-    Residual,
-    SQPSolver,
-)
+from lgcontrol.codegen import set_compile_policy
+from lgcontrol.controllers import MPC
+from lgcontrol.controllers.designs.panda_mpc import HAND, POSES, READY
+from lgcontrol.groups import SE3
+from lgcontrol.models import panda_tree
+from lgcontrol.optimal import InteriorPointSolver, SQPSolver
+from tests.benchmarks import _solver_problems as problems
+from tests.benchmarks._solver_peers import Crocoddyl, compiled_ipopt
+from tests.benchmarks.mpc import END, STAGE
 from tests.controllers import problem_a
 
-ROOT = Path(__file__).resolve().parents[2]
+RESULTS = Path(__file__).parent / "results" / "solver.json"
 TOLERANCE, GOOD = 1e-4, 1.10
-REPEATS = 3  # of which the quickest counts: others share the machine
+LIMITS = {"tolerance": TOLERANCE, "max_iterations": 300}
+ARMS = ("free-flying", "momentum-bounded", "free-floating")
 
 
-def problem_of(plant, horizon: int = 40) -> OptimalControlProblem:
-    """Problem A with the weights of its specification."""
-
-    def residual(t, x, u, p):
-        position = x[:3] - problem_a.GOAL[:3]
-        return ca.vertcat(position, SO3.log(x[3:7]), SO3.matrix(x[3:7]) @ x[7:10], x[10:])
-
-    term = Residual(residual, plant.wx, terminal=plant.wN)
-    system = problem_a.quadrotor()
-    return OptimalControlProblem(
-        system.with_policy(thrust_policy(system)), horizon, 0.05, Q=0, R=0.1, terminal=0,
-        residuals=[term], reference=problem_a.GOAL,
-    )  # fmt: skip
+def timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
+    """What a call returns, its seconds of this thread's processor and of the clock."""
+    wall, cpu = time.perf_counter(), time.thread_time()
+    found = call()
+    return found, time.thread_time() - cpu, time.perf_counter() - wall
 
 
-def open_loop(plant, best: list[dict], count: int, with_ipopt: int) -> dict:
-    """Every solver from every start, one after the other."""
-    problem = problem_of(plant)
-    ours, sqp = InteriorPointSolver(problem).prepare(), SQPSolver(problem).prepare()
-    peer = NLPSolver(problem, plugin="ipopt").prepare()
-    rows: dict[str, list] = {"interior point": [], "SQP": [], "IPOPT": []}
-    starts = []
+def spread(seconds: list[float]) -> dict[str, float]:
+    """Percentiles in ms."""
+    low, middle, high = np.percentile(1e3 * np.array(seconds), [10, 50, 99])
+    names = ("10 % [ms]", "median [ms]", "99 % [ms]", "worst [ms]")
+    return dict(zip(names, map(rounded, (low, middle, high, 1e3 * max(seconds))), strict=True))
+
+
+def rounded(value: float) -> float:
+    """Three digits."""
+    return float(f"{value:.3g}")
+
+
+def open_loop(plant: Any, best: list[dict], count: int, peers: int) -> dict:
+    """Problem A from rest at 101 attitudes: every solver from every start, in turns."""
+    case = problems.quadrotor_flip(plant)
+    ours, sqp = InteriorPointSolver(case.problem).prepare(), SQPSolver(case.problem).prepare()
+    ipopt = compiled_ipopt(case.problem, TOLERANCE)
+    rows: dict[str, list[tuple]] = {}
     for number, entry in enumerate(best[-count:]):
         drawn = entry["kind"] == "random attitude"
-        neutral = plant.x0_of(plant.attitudes()[entry["instance"]]) if drawn else plant.X0
-        x0 = problem_a.from_neutral(neutral)
-        began = time.perf_counter()
+        x0 = case.starts[entry["instance"] if drawn else -1]
         guess = ours.solve(x0, guess="policy", max_iterations=0).trajectory
-        starts.append(time.perf_counter() - began)
-
-        def note(name, u, good, iterations, spent, neutral=neutral, entry=entry):
-            cost, _ = plant.neutral_cost(neutral, u)
-            rows[name].append((good, cost / entry["J"], iterations, 1e3 * spent))
-
-        limits = {"tolerance": TOLERANCE, "max_iterations": 300}
-        found = [ours.solve(x0, guess="policy", **limits) for _ in range(REPEATS)]
-        quickest = min(entry.times["total"] for entry in found)
-        last = found[-1]
-        note("interior point", last.u, last.success, last.iterations[-1].number, quickest)
-        other = sqp.solve(x0, guess=guess, **limits)
-        note("SQP", other.u, other.success, other.iterations[-1].number, other.times["total"])
-        if number < with_ipopt:
-            other = peer.solve(x0, guess=guess, **limits)
-            note("IPOPT", other.u, other.success, other.iterations[-1].number, other.times["qp"])
-    result = {"start, median [ms]": 1e3 * float(np.median(starts))}
+        contenders: dict[str, tuple[Any, Any]] = {
+            "interior point": (ours, "policy"), "interior point, cold": (ours, "rest"),
+        }  # fmt: skip
+        if number < peers:
+            contenders |= {"SQP": (sqp, guess), "IPOPT": (ipopt, guess)}
+        for name, (solver, start) in contenders.items():
+            tries = [
+                timed(
+                    lambda solver=solver, x0=x0, start=start: solver.solve(
+                        x0, guess=start, **LIMITS
+                    )
+                )
+                for _ in range(1 if solver is ipopt else 3)
+            ]
+            found = tries[0][0]
+            cost, _ = plant.neutral_cost(problem_a.to_neutral(x0), found.u)
+            times = [float(np.median([entry[k] for entry in tries])) for k in (1, 2)]
+            good = found.success and cost / entry["J"] <= GOOD
+            rows.setdefault(name, []).append(
+                (good, cost / entry["J"], found.iterations[-1].number, *times)
+            )
+    result: dict[str, Any] = {}
     for name, entries in rows.items():
-        if entries:
-            result[name] = summary(entries)
-            print(f"{name}: {json.dumps(result[name])}", flush=True)
-    for name in ("acados_template", "crocoddyl"):
+        good, ratio, iterations, cpu, wall = zip(*entries, strict=True)
+        result[name] = {
+            "starts": len(entries),
+            "within 1.10 of the best known": int(np.sum(good)),
+            "median iterations": float(np.median(iterations)),
+            "worst ratio of costs": rounded(max(ratio)),
+            **spread(cpu),
+            "clock, median [ms]": rounded(1e3 * np.median(wall)),
+        }
+    mine = [row[3] for row in rows["interior point"][:peers]]
+    for name in ("SQP", "IPOPT"):
+        ratio = np.median([row[3] for row in rows[name]]) / np.median(mine)
+        result[f"{name} / interior point"] = rounded(ratio)
+    for name in ("acados_template",):
         if importlib.util.find_spec(name) is None:
             result[name] = "not run: not installed"
     return result
 
 
-def summary(entries: list[tuple]) -> dict:
-    """Numbers of one solver."""
-    good, ratio, iterations, spent = map(np.array, zip(*entries, strict=True))
+def closed_loop(plant: Any, count: int) -> dict:
+    """Problem A with disturbances: every call of the loops from all attitudes."""
+    case = problems.quadrotor_flip(plant)
+    mpc = MPC(case.problem.system, 40, 0.05, Q=STAGE, R=0.1, terminal=END)
+    cpu: list[float] = []
+    wall: list[float] = []
+    good, first = 0, []
+    for x0 in case.starts[-count:]:
+        neutral, times = problem_a.to_neutral(x0), []
+
+        def control(t: float, x: np.ndarray, goal: np.ndarray) -> np.ndarray:
+            u, *spent = timed(lambda: mpc(t, x, goal))
+            times.append(spent)  # noqa: B023 - called before the next
+            return u
+
+        loop = _Loop(mpc, control)
+        mpc.reset()
+        good += problem_a.closed_loop(plant, loop, neutral)["success"]
+        first.append(times[0][0])
+        cpu += [spent for spent, _ in times[1:]]
+        wall += [spent for _, spent in times[1:]]
     return {
-        "instances": len(entries),
-        "converged within 1.10 of the best known": int((good & (ratio <= GOOD)).sum()),
-        "worst ratio": float(ratio.max()),
-        "median iterations": float(np.median(iterations)),
-        "median [ms]": float(np.median(spent)),
-        "worst [ms]": float(spent.max()),
-    }
+        "loops": count, "won": good, "calls": len(cpu), "call through Python": spread(cpu),
+        "clock": spread(wall), "99 % / median": rounded(np.percentile(cpu, 99) / np.median(cpu)),
+        "first call, median [ms]": rounded(1e3 * np.median(first)),
+    }  # fmt: skip
 
 
-def over_horizons(plant, horizons: tuple[int, ...] = (20, 40, 100, 200, 400)) -> dict:
-    """Milliseconds of an iteration, the quickest of some, by the number of steps."""
+class _Loop:
+    """What the judge's loop asks of a controller."""
+
+    def __init__(self, mpc: MPC, call: Callable[..., np.ndarray]) -> None:
+        self.mpc, self.dt, self._call = mpc, mpc.dt, call
+
+    @property
+    def info(self) -> Any:
+        return self.mpc.info
+
+    def reset(self) -> None:
+        self.mpc.reset()
+
+    def __call__(self, t: float, x: np.ndarray, goal: np.ndarray) -> np.ndarray:
+        return self._call(t, x, goal)
+
+
+def reach(crocoddyl: Crocoddyl, rounds: int = 25) -> dict:
+    """Problem B: open loop and one call against Crocoddyl's, then closed loops."""
+    case = problems.panda_reach()
+    ours, x0 = InteriorPointSolver(case.problem).prepare(), case.starts[0]
+    samples: dict[str, list[float]] = {name: [] for name in ("open", "open peer", "call", "peer")}
+    answer: dict[str, Any] = {}
+    for _ in range(rounds):
+        found, cpu, _ = timed(lambda: ours.solve(x0, guess=case.guess, **LIMITS))
+        samples["open"].append(cpu)
+        if not crocoddyl.absent:
+            answer = crocoddyl.ask("B", "solve")
+            samples["open peer"].append(answer["cpu"])
+        x = x0
+        for k in range(1, 5):
+            x = found.x[k]
+            samples["call"].append(timed(lambda x=x, k=k: ours.step(x, t0=0.02 * k))[1])
+            if not crocoddyl.absent:
+                samples["peer"].append(crocoddyl.ask("B", "call", x)["cpu"])
+    result: dict[str, Any] = {
+        "open loop": spread(samples["open"]) | {
+            "iterations": found.iterations[-1].number, "cost": rounded(found.cost),
+            "residual": rounded(found.kkt),
+        },
+        "call": spread(samples["call"]),
+        "closed loop": {f"weight × {w:g}": panda_loops(w) for w in (1.0, 30.0)},
+    }  # fmt: skip
+    if crocoddyl.absent:
+        return result | {"Crocoddyl": crocoddyl.absent}
+    for name, key, own in (("open loop", "open peer", "open"), ("call", "peer", "call")):
+        result[f"Crocoddyl, {name}"] = spread(samples[key])
+        ratio = np.median(samples[key]) / np.median(samples[own])
+        result[f"Crocoddyl / interior point, {name}"] = rounded(ratio)
+    return result | {
+        "Crocoddyl": answer["versions"], "Crocoddyl, cost": rounded(answer["cost"]),
+        "Crocoddyl, iterations": answer["iterations"],
+    }  # fmt: skip
+
+
+def panda_loops(weight: float) -> dict:
+    """Problem B in closed loop with its noise and blow: errors at the end, by seed."""
+    case, tree = problems.panda_reach(weight), panda_tree(losses=False)
+    place = tree.placement(HAND)
+    target = place(READY + POSES[0])
+    most = np.array([entry.upper for entry in case.problem.system.inputs])
+    step = case.problem.system.step("rk4", 4)
+    solver, found = InteriorPointSolver(case.problem).prepare(), {}
+    cpu: list[float] = []
+    for seed in (1, 2, 3):
+        rng, x = np.random.default_rng(seed), case.starts[0]
+        solver.solve(x, guess=case.guess, tolerance=1e-6)
+        for k in range(100):
+            plan, spent, _ = timed(lambda x=x, k=k: solver.step(x, t0=0.02 * k))
+            cpu.append(spent)
+            noise = rng.normal(0, 0.02 * most)
+            x = step(0.0, x, plan.u[0] + noise, [], 0.02)
+            if k == 49:
+                x = x + np.r_[np.zeros(7), np.full(7, 0.5)]
+        away = SE3.minus(place(x[:7]), target)
+        found[f"seed {seed}"] = {
+            "position [cm]": rounded(100 * np.linalg.norm(away[:3])),
+            "rotation [rad]": rounded(np.linalg.norm(away[3:])),
+        }
+    return found | {"call": spread(cpu)}
+
+
+def arm(count: int) -> dict:
+    """Problem C and its variants: from all attitudes, and the time of a call."""
+    result = {}
+    for variant in ARMS:
+        case = problems.space_arm(variant)
+        solver = InteriorPointSolver(case.problem).prepare()
+        rows, calls = [], []
+        for x0 in case.starts[:count]:
+            found, cpu, _ = timed(lambda x0=x0: solver.solve(x0, **LIMITS))  # noqa: B023
+            rows.append((found.success, found.iterations[-1].number, cpu))
+            for k in range(1, 4):
+                calls.append(timed(lambda k=k: solver.step(found.x[k], t0=0.1 * k))[1])  # noqa: B023
+        good, iterations, cpu = zip(*rows, strict=True)
+        result[variant] = {
+            "starts": len(rows), "converged": int(np.sum(good)),
+            "median iterations": float(np.median(iterations)),
+            "open loop": spread(cpu), "call": spread(calls),
+        }  # fmt: skip
+    return result
+
+
+def large(only: tuple[str, ...] = ("Talos", "Solo")) -> dict:
+    """Many degrees of freedom: against SQP in the same run."""
+    result = {}
+    for make in (problems.talos, problems.solo):
+        case = make()
+        if case.name not in only:
+            continue
+        began = time.process_time()
+        ours = InteriorPointSolver(case.problem).prepare()
+        sqp = SQPSolver(case.problem).prepare()
+        built = time.process_time() - began
+        x0, mine, other = case.starts[0], [], []
+        for _ in range(3):
+            found, cpu, _ = timed(lambda: ours.solve(x0, guess=case.guess, **LIMITS))  # noqa: B023
+            mine.append(cpu)
+            peer, cpu, _ = timed(lambda: sqp.solve(x0, guess=case.guess, **LIMITS))  # noqa: B023
+            other.append(cpu)
+        result[case.name] = {
+            "states, controls": [ours.model.n, ours.model.m], "is compiled": ours.is_compiled,
+            "build [s]": rounded(built),
+            "interior point": spread(mine) | _summary(found),
+            "SQP": spread(other) | _summary(peer),
+            "SQP / interior point": rounded(np.median(other) / np.median(mine)),
+        }  # fmt: skip
+    return result
+
+
+def _summary(found: Any) -> dict[str, Any]:
+    return {
+        "status": str(found.status), "iterations": found.iterations[-1].number,
+        "cost": rounded(found.cost), "residual": rounded(found.kkt),
+    }  # fmt: skip
+
+
+def over_horizons(plant: Any, horizons: tuple[int, ...] = (20, 40, 100, 200, 400)) -> dict:
+    """Time of an iteration, the quickest of some, by the number of steps, next to its flops."""
     found = {}
     for horizon in horizons:
-        problem = replace(problem_of(plant), horizon=horizon)
-        solver = InteriorPointSolver(problem, shooting="rollout").prepare()
-        x0 = problem_a.from_neutral(plant.X0)
+        case = problems.quadrotor_flip(plant, horizon)
+        solver = InteriorPointSolver(case.problem, shooting="rollout").prepare()
+        x0 = case.starts[-1]
         guess = solver.solve(x0, max_iterations=0).trajectory
-        runs = [solver.solve(x0, guess=guess, max_iterations=k) for k in (2, 12) for _ in range(9)]
-        low = min(run.times["total"] for run in runs[:9])
-        high = min(run.times["total"] for run in runs[9:])
-        taken = len(runs[-1].iterations) - len(runs[0].iterations)
-        found[str(horizon)] = 1e3 * (high - low) / taken
-    print(f"an iteration [ms] by steps: {json.dumps(found)}", flush=True)
-    return found
+        spent: dict[int, list[float]] = {2: [], 12: []}
+        for _ in range(12):
+            for most, into in spent.items():
+                run, cpu, _ = timed(
+                    lambda most=most: solver.solve(x0, guess=guess, max_iterations=most)  # noqa: B023
+                )
+                into.append(cpu)
+        taken = run.iterations[-1].number - 2
+        each = (min(spent[12]) - min(spent[2])) / taken
+        n, m = solver.model.n, solver.model.m
+        flops = horizon * (2 * n * n * (n + m) + 2 * n * (n + m) ** 2 + m**3 / 3 + 3 * m * n * n)
+        found[str(horizon)] = {
+            "iteration [ms]": rounded(1e3 * each), "a stage [µs]": rounded(1e6 * each / horizon),
+            "flops of the sweep": int(flops), "these a second [1e9]": rounded(1e-9 * flops / each),
+        }  # fmt: skip
+    sizes = np.log([int(N) for N in found])
+    slope = np.polyfit(sizes, np.log([entry["iteration [ms]"] for entry in found.values()]), 1)[0]
+    return found | {"exponent": rounded(slope)}
+
+
+def checks(plant: Any) -> dict:
+    """Optima of ten problems next to IPOPT's at a tight tolerance, by cost and residual."""
+    cases = [(problems.quadrotor_flip(plant), k) for k in (0, 3, 17, 42, 64, 100)]
+    cases += [(problems.panda_reach(), 0)]
+    cases += [(problems.space_arm(variant), k) for variant, k in zip(ARMS, (5, 6, 7), strict=True)]
+    result, solvers = {}, {}
+    for case, k in cases:
+        if case.name not in solvers:
+            from lgcontrol.optimal import NLPSolver
+
+            solvers[case.name] = (
+                InteriorPointSolver(case.problem).prepare(),
+                NLPSolver(case.problem, plugin="ipopt"),
+            )
+        ours, ipopt = solvers[case.name]
+        x0 = case.starts[k]
+        mine = ours.solve(x0, guess=case.guess, tolerance=1e-7, max_iterations=500)
+        other = ipopt.solve(x0, guess=mine, tolerance=1e-8, max_iterations=500)
+        result[f"{case.name}, start {k}"] = {
+            "residual": rounded(mine.kkt), "status": str(mine.status),
+            "IPOPT": str(other.status), "IPOPT, residual": rounded(other.kkt),
+            "cost": mine.cost, "cost, less IPOPT's": rounded(mine.cost - other.cost),
+        }  # fmt: skip
+    return result
+
+
+def first_calls() -> dict:
+    """From `MPC(…)` to the first input and to compiled code, in new processes without a cache."""
+    result = {}
+    for name in ("A", "B"):
+        rows = {}
+        with tempfile.TemporaryDirectory() as folder:
+            for kind in ("first input, interpreted", "set-up, nothing cached", "set-up, cached"):
+                run = subprocess.run(
+                    [sys.executable, "-m", "tests.benchmarks.solver", "--measure", name, kind],
+                    env=os.environ | {"LGCONTROL_CACHE": folder, "OMP_NUM_THREADS": "1"},
+                    capture_output=True, text=True, check=True,
+                )  # fmt: skip
+                rows[kind] = json.loads(run.stdout.splitlines()[-1])
+        result[name] = rows
+    return result
+
+
+def measure(name: str, kind: str) -> dict:
+    """One of the times of `first_calls`, of this process with its children, in s."""
+    plant = problem_a.load_neutral(problems.shared_folder())
+    case = problems.quadrotor_flip(plant) if name == "A" else problems.panda_reach()
+    problem = case.problem
+    if "interpreted" in kind:
+        set_compile_policy("off")
+    began, before = time.perf_counter(), os.times()
+    if name == "A":
+        mpc = MPC(problem.system, 40, 0.05, Q=STAGE, R=0.1, terminal=END)
+        goal = problem_a.GOAL
+    else:
+        mpc = MPC(
+            problem.system, 30, 0.02, Q=problem.Q, R=problem.R, terminal=problem.terminal,
+            method=problem.method, residuals=problem.residuals, bounds=problem.bounds,
+            initial="reference",
+        )  # fmt: skip
+        goal = problem.reference
+    if "set-up" in kind:
+        mpc.prepare()
+    else:
+        mpc(0.0, case.starts[0], goal)
+    after = os.times()
+    return {
+        "clock [s]": rounded(time.perf_counter() - began),
+        "processor, Python [s]": rounded(after.user - before.user + after.system - before.system),
+        "processor, compiler [s]": rounded(
+            after.children_user - before.children_user
+            + after.children_system - before.children_system
+        ),
+    }  # fmt: skip
+
+
+def draw(result: dict, path: Path) -> None:
+    """Times of the contenders, and of an iteration by the number of steps."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    rows: list[tuple[str, dict, str]] = []
+    flip, panda = result.get("A, open loop", {}), result.get("B, Panda", {})
+    rows += [
+        (f"A, solve: {name}", entry, name) for name, entry in flip.items() if _is_spread(entry)
+    ]
+    if "A, closed loop" in result:
+        rows.append(
+            ("A, call: interior point", result["A, closed loop"]["call through Python"], "")
+        )
+    for part in ("open loop", "call"):
+        for name in ("", "Crocoddyl, "):
+            entry = panda.get(f"{name}{part}", {})
+            if _is_spread(entry):
+                word = "solve" if part == "open loop" else "call"
+                rows.append((f"B, {word}: {name[:-2] or 'interior point'}", entry, name))
+    for variant, entry in result.get("C, space arm", {}).items():
+        if isinstance(entry, dict):
+            rows.append((f"C, {variant}, call", entry["call"], ""))
+    for name, entry in result.get("many degrees of freedom", {}).items():
+        if isinstance(entry, dict):
+            rows += [(f"{name}: {who}", entry[who], who) for who in ("interior point", "SQP")]
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(11, 0.32 * len(rows) + 1.6), width_ratios=(3, 2)
+    )
+    for k, (_, entry, who) in enumerate(reversed(rows)):
+        ours = who in ("", "interior point", "interior point, cold")
+        color = "tab:blue" if ours else "tab:orange"
+        left.plot([entry["10 % [ms]"], entry["99 % [ms]"]], [k, k], color=color, lw=2)
+        left.plot(entry["median [ms]"], k, "o", color=color)
+        left.annotate(f"{entry['median [ms]']:g}", (entry["median [ms]"], k), (0, 5),
+                      textcoords="offset points", ha="center", fontsize=7)  # fmt: skip
+    left.set_yticks(range(len(rows)), [name for name, _, _ in reversed(rows)], fontsize=8)
+    left.set(xscale="log", xlabel="ms of the processor: median, 10 and 99 %")
+    left.grid(axis="x", alpha=0.3)
+    steps = {int(N): e for N, e in result.get("an iteration by steps", {}).items() if N.isdigit()}
+    if steps:
+        N, each = np.array([*steps]), np.array([e["iteration [ms]"] for e in steps.values()])
+        right.loglog(N, each, "o-", label="an iteration, problem A")
+        right.loglog(N, each[0] * N / N[0], "k:", label="linear")
+        right.set(xlabel="steps", ylabel="ms")
+        right.legend(fontsize=8)
+        right.grid(alpha=0.3, which="both")
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def _is_spread(entry: Any) -> bool:
+    return isinstance(entry, dict) and "median [ms]" in entry
 
 
 def main() -> None:
     """Run and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parts = ("open", "closed", "reach", "arm", "large", "horizons", "checks", "first")
+    parser.add_argument("--only", nargs="*", choices=parts, default=parts, metavar="PART")
     parser.add_argument("--instances", type=int, default=101)
-    parser.add_argument("--ipopt", type=int, default=5, help="instances that IPOPT solves")
-    default = ROOT / "tests/benchmarks/results/solver.json"
-    parser.add_argument("--out", type=Path, default=default)
+    parser.add_argument("--peers", type=int, default=7, help="starts from which peers solve")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--measure", nargs=2, metavar=("PROBLEM", "KIND"), help=argparse.SUPPRESS)
     options = parser.parse_args()
-    shared = Path(os.environ.get("LGCONTROL_SHARED") or ROOT.parent / "shared")
-    if not shared.is_dir():
-        sys.exit(f"no reference data at {shared}; set LGCONTROL_SHARED to its folder")
+    if options.measure:
+        print(json.dumps(measure(*options.measure)))
+        return
+    shared = problems.shared_folder()
     plant = problem_a.load_neutral(shared)
     best = json.loads((shared / "specs" / "best_known.json").read_text())
-    result = {
-        "open loop": open_loop(plant, best, options.instances, options.ipopt),
-        "iteration by steps [ms]": over_horizons(plant),
-        "load of the machine at the end": os.getloadavg()[0],
+    crocoddyl = Crocoddyl(shared) if "reach" in options.only else None
+    count = options.instances
+    runs: dict[str, tuple[str, Callable[[], dict]]] = {
+        "open": ("A, open loop", lambda: open_loop(plant, best, count, options.peers)),
+        "closed": ("A, closed loop", lambda: closed_loop(plant, count)),
+        "reach": ("B, Panda", lambda: reach(crocoddyl)),  # type: ignore[arg-type]
+        "arm": ("C, space arm", lambda: arm(min(count, 100))),
+        "large": ("many degrees of freedom", large),
+        "horizons": ("an iteration by steps", lambda: over_horizons(plant)),
+        "checks": ("next to IPOPT at 1e-8", lambda: checks(plant)),
+        "first": ("first call", first_calls),
     }
+    result = json.loads(options.out.read_text()) if options.out.is_file() else {}
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=1) + "\n")
+    for part in options.only:
+        name, run = runs[part]
+        load = os.getloadavg()[0]
+        result[name] = run() | {"load": [rounded(load), rounded(os.getloadavg()[0])]}
+        print(f"{name}:", json.dumps(result[name], indent=1, ensure_ascii=False), flush=True)
+        options.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    if crocoddyl is not None:
+        crocoddyl.close()
+    draw(result, options.out.with_suffix(".png"))
     print(f"written to {options.out}")
 
 

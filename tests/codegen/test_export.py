@@ -11,14 +11,14 @@ from lgcontrol.codegen import ModelFunction
 
 CC = shutil.which("gcc") or shutil.which("clang")
 needs_compiler = pytest.mark.skipif(CC is None, reason="no C compiler")
-STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1")
+STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic")
 
 
-def built(folder, *sources, into):
+def built(folder, *sources, into, level="-O1"):
     """The example of a folder, compiled alone."""
     program = into / "program"
     names = [str(folder / source) for source in sources or ("main.c", f"{folder.name}.c")]
-    command = [CC, *STRICT, f"-I{folder}", *names, "-o", str(program), "-lm"]
+    command = [CC, *STRICT, level, f"-I{folder}", *names, "-o", str(program), "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:2000]
     return program

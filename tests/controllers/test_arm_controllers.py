@@ -1,6 +1,7 @@
 """Controllers of trees, each against what it promises, computed another way."""
 
 from contextlib import nullcontext
+from functools import cache
 
 import numpy as np
 import pytest
@@ -22,14 +23,14 @@ from lgcontrol.simulation import simulate
 from lgcontrol.systems import Trajectory
 
 READY = np.array([0, -0.785, 0, -2.356, 0, 1.571, 0.785])
-# Made once: their functions are traced once.
-_PANDA, _UR5 = panda_tree(), ur5_tree()
 TREES = {
-    "panda": (_PANDA, _PANDA.system(), "panda_hand_tcp"),
-    "ur5": (_UR5, _UR5.system(), "tool0"),
-    "space_arm": (space_arm_tree(), space_arm(), "tool"),
-    "underwater_vehicle_arm": (underwater_vehicle_arm_tree(), underwater_vehicle_arm(), "tool"),
-}
+    "panda": (panda_tree, Multibody.system, "panda_hand_tcp"),
+    "ur5": (ur5_tree, Multibody.system, "tool0"),
+    "space_arm": (space_arm_tree, lambda tree: space_arm(), "tool"),
+    "underwater_vehicle_arm": (
+        underwater_vehicle_arm_tree, lambda tree: underwater_vehicle_arm(), "tool",
+    ),
+}  # fmt: skip
 # Accelerations of order 100, through mass matrices of condition 1e3.
 ROUNDING = 1e-8
 # Central differences of energies of order 10 with steps of 1e-5.
@@ -58,8 +59,16 @@ def near(tree, rng, size=0.3):
     return q, rng.normal(scale=size, size=tree.nv)
 
 
+@cache
+def tree_of(name):
+    return TREES[name][0]()
+
+
+@cache
 def system_of(name):
-    return TREES[name]
+    """Tree, system and frame of the tool; made once, so that functions are traced once."""
+    tree, (_, make, frame) = tree_of(name), TREES[name]
+    return tree, make(tree), frame
 
 
 def acceleration(system, tree, q, v, u):
@@ -91,7 +100,7 @@ def test_computed_torque_commands_the_acceleration(name, rng):
 @pytest.mark.parametrize("name", ["panda", "ur5"])
 def test_computed_torque_makes_the_error_linear(name, rng):
     """Simulated error against the solution of ë + 2 ζ ω ė + ω² e = 0, on a moving reference."""
-    tree = TREES[name][0]
+    tree = tree_of(name)
     omega, dt = 8.0, 0.002
     q0, _ = near(tree, rng)
     amplitude = rng.uniform(0.1, 0.3, tree.nv)
@@ -128,7 +137,7 @@ def test_computed_torque_turns_a_ball_joint_by_the_shortest_way(rng):
 
 
 def test_limits_scale_torques_together():
-    tree = TREES["panda"][0]
+    tree = tree_of("panda")
     x = np.concatenate([READY, np.zeros(7)])
     hard, free = (
         ComputedTorque(tree, frequency=30.0, saturate=saturate) for saturate in (True, False)
@@ -151,7 +160,7 @@ def test_limits_scale_torques_together():
 @pytest.mark.parametrize("name", ["panda", "ur5", "space_arm", "scara", "mixed"])
 def test_gravity_pd_holds_every_tree_at_rest(name, rng):
     trees = {"scara": scara_tree(), "mixed": spherical_tree()}
-    tree, system, _ = (trees[name], None, "") if name in trees else TREES[name]
+    tree, system, _ = (trees[name], None, "") if name in trees else system_of(name)
     system = tree.system() if system is None else system
     control = GravityPD(tree, stiffness=50.0, damping=5.0, system=system, saturate=False)
     for q in tree.configuration.random(rng, (5,)):
@@ -221,7 +230,7 @@ def _coordinates(task, pose):
 
 def test_a_moving_target_is_followed(rng):
     """With its velocity given, acceleration and all: the error stays at what holding leaves."""
-    tree = TREES["panda"][0]
+    tree = tree_of("panda")
     frame, dt = "panda_hand_tcp", 0.002
     start = tree.placement(frame)(READY)
     twist = np.array([0.1, -0.05, 0.1, 0.3, 0.2, -0.3])
@@ -243,7 +252,7 @@ def test_a_moving_target_is_followed(rng):
 
 def test_posture_moves_without_moving_the_frame(rng):
     """A seventh joint's worth of motion: the elbow swings, the hand rests."""
-    tree = TREES["panda"][0]
+    tree = tree_of("panda")
     frame = "panda_hand_tcp"
     pose = tree.placement(frame)(READY)
     posture = READY + np.array([0.6, 0, 0, 0, 0, 0, 0])
@@ -265,7 +274,7 @@ def test_posture_moves_without_moving_the_frame(rng):
 
 def test_a_singular_arm_is_asked_for_no_more_than_it_can(rng):
     """A target straight out of a stretched arm's reach: torques and motion stay small."""
-    tree = TREES["ur5"][0]
+    tree = tree_of("ur5")
     stretched = np.array([0.0, -1.2, 0.0, -0.4, 1.0, 0.0])
     pose = tree.placement("tool0")(stretched)
     out = SE3.compose(SE3.exp([0.3, 0.0, 0.6, 0, 0, 0]), pose)
@@ -278,7 +287,7 @@ def test_a_singular_arm_is_asked_for_no_more_than_it_can(rng):
 
 
 def test_the_posture_gives_way_before_the_frame():
-    tree = TREES["panda"][0]
+    tree = tree_of("panda")
     frame = "panda_hand_tcp"
     x = np.concatenate([READY, np.zeros(7)])
     pose = tree.placement(frame)(READY)
@@ -376,13 +385,13 @@ def test_a_push_is_balanced_by_the_spring(rng):
 
 
 def test_what_does_not_fit_is_refused_with_a_reason():
-    panda = TREES["panda"][0]
+    panda = tree_of("panda")
     with pytest.raises(ValueError, match="drive 7 of 13"):
-        ComputedTorque(TREES["space_arm"][0])
+        ComputedTorque(tree_of("space_arm"))
     with pytest.raises(ValueError, match="generalized forces"):
         GravityPD(
-            TREES["underwater_vehicle_arm"][0], stiffness=1.0, damping=1.0,
-            system=TREES["underwater_vehicle_arm"][1],
+            tree_of("underwater_vehicle_arm"), stiffness=1.0, damping=1.0,
+            system=system_of("underwater_vehicle_arm")[1],
         )  # fmt: skip
     with pytest.raises(ValueError, match="cannot move frame 'tool' in all 6"):
         OperationalSpace(scara_tree(), "tool")
@@ -399,11 +408,11 @@ def test_what_does_not_fit_is_refused_with_a_reason():
     with pytest.raises(ValueError, match="no reference"):
         ComputedTorque(panda)(0.0, np.zeros(14))
     with pytest.raises(ValueError, match="configuration"):
-        ComputedTorque(panda, system=TREES["ur5"][1])
+        ComputedTorque(panda, system=system_of("ur5")[1])
 
 
 def test_a_state_that_is_not_finite_holds_the_last_torques():
-    tree = TREES["panda"][0]
+    tree = tree_of("panda")
     control = GravityPD(tree, stiffness=10.0, damping=1.0, reference=READY)
     x = np.concatenate([READY + 0.1, np.zeros(7)])
     u = control(0.0, x)
@@ -413,7 +422,7 @@ def test_a_state_that_is_not_finite_holds_the_last_torques():
 
 def test_trajectories_of_states_are_followed():
     """A Trajectory's velocity counts; beyond its end it rests."""
-    tree = TREES["panda"][0]
+    tree = tree_of("panda")
     t = np.linspace(0, 1, 51)
     s, rate = t**2 * (3 - 2 * t), 6 * t * (1 - t)
     q = READY + 0.3 * s[:, None]
@@ -432,7 +441,7 @@ REST = np.array([0.0, -0.6, 0.0, -2.0, 0.0, 1.6, 0.8])
 
 def test_runs_of_arms_have_errors_and_tell_limits():
     """Joint 1 ends at ±2.9 rad and 2.175 rad/s, and nothing holds it there."""
-    tree = TREES["panda"][0]
+    tree = tree_of("panda")
     goal = np.r_[4.0, REST[1:]]
     for reference in (goal, lambda t: goal):
         warned = isinstance(reference, np.ndarray)

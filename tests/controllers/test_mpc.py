@@ -10,7 +10,14 @@ from lgcontrol.codegen import set_compile_policy
 from lgcontrol.controllers import LQR, MPC, Adapted, ThrustVectorPD, allocate
 from lgcontrol.groups import SE3, SO2, SO3, Product, Rn
 from lgcontrol.models import panda
-from lgcontrol.optimal import Bound, OptimalControlProblem, Residual, lqr, state_weight
+from lgcontrol.optimal import (
+    Bound,
+    InteriorPointSolver,
+    OptimalControlProblem,
+    Residual,
+    lqr,
+    state_weight,
+)
 from lgcontrol.simulation import Cascade, SimulationError, simulate
 from lgcontrol.systems import Input, System, Trajectory
 
@@ -36,12 +43,22 @@ WEIGHTS = {
 }
 
 
+# Second derivatives are most of what a loop compiles.
+SIMPLE = InteriorPointSolver(second_derivatives=False)
 ROUNDING = 1e-10  # of a few thousand operations on numbers of order ten
 
 
 @pytest.fixture(scope="module")
 def recovery():
     return MPC(quadrotor(), horizon=40, dt=0.05, **WEIGHTS)
+
+
+@pytest.fixture
+def interpreted():
+    """Short loops take less than a compiler does."""
+    set_compile_policy("off")
+    yield
+    set_compile_policy("auto")
 
 
 @pytest.fixture
@@ -136,9 +153,10 @@ def test_real_time_steps_stay_close_to_the_optimum():
     assert worst < 0.05
 
 
-def test_soft_and_hard_velocity_bounds():
+def test_soft_and_hard_velocity_bounds(interpreted):
     body = satellite(limit=1.0)
     options = {"horizon": 20, "dt": 0.2, "Q": {"attitude": 5, "rate": 1}, "R": 0.1}
+    options["solver"] = SIMPLE
     start = body.state.join(attitude=SO3.exp([2.0, 1.5, -1.0]))
     peaks = []
     for bound in ((), [Bound("rate", -0.4, 0.4)], [Bound("rate", -0.4, 0.4, soft=100.0)]):
@@ -375,7 +393,7 @@ def test_the_plan_starts_at_the_state_and_ends_a_horizon_later():
     assert (mpc.plan.t[0], mpc.plan.t[-1]) == pytest.approx((1.0, 5.0))
 
 
-def test_cascade_predictive_control_over_a_rate_loop():
+def test_cascade_predictive_control_over_a_rate_loop(interpreted):
     """The outer model turns as told at once; the inner loop makes the rotors do it."""
 
     def simple(t, x, u, p):
@@ -392,6 +410,7 @@ def test_cascade_predictive_control_over_a_rate_loop():
     goal = outer_model.state.join(pose=GOAL[:7])
     mpc = MPC(
         outer_model, horizon=25, dt=0.08, Q={"pose": 10, "velocity": 1}, R=[0.1, 1, 1, 1],
+        solver=SIMPLE,
     )  # fmt: skip
     outer = Adapted(mpc, state=lambda x: x[:10], reference=lambda reference: goal)
 
@@ -414,7 +433,7 @@ def test_cascade_predictive_control_over_a_rate_loop():
 def test_cascade_tracking_of_the_plan():
     """The outer loop plans at 10 Hz; the inner one follows the plan at 100 Hz."""
     quad = quadrotor()
-    mpc = MPC(quad, horizon=20, dt=0.1, substeps=2, **WEIGHTS)
+    mpc = MPC(quad, horizon=40, dt=0.05, period=0.1, **WEIGHTS)  # compiled above
     outer = Adapted(mpc, answer=lambda t, x, u: mpc.plan)
     inner = ThrustVectorPD(quad, dt=0.01, tilt_limit=None)
     start = quad.state.join(pose=np.concatenate([np.zeros(3), SO3.exp([2.0, 0.5, 0.5])]))
@@ -478,12 +497,12 @@ def test_a_prediction_that_runs_away_holds():
     assert "predicted for t = 0.5 s is not finite" in mpc.info.message
 
 
-def test_actuators_faster_than_the_steps_get_substeps():
+def test_actuators_faster_than_the_steps_get_substeps(interpreted):
     quad = quadrotor().augment(lag=0.01)
     hover = quad.trim(position=GOAL[:3])
     start = quad.state.plus(hover.x, np.r_[1, 0, 0, 0.5, np.zeros(12)])
     weights = {"Q": {"pose": 10, "twist": 1}, "R": 0.1}
-    mpc = MPC(quad, horizon=20, dt=0.05, **weights)
+    mpc = MPC(quad, horizon=20, dt=0.05, solver=SIMPLE, **weights)
     assert mpc.substeps > 1
     assert f"{mpc.substeps} substeps" in repr(mpc)
     run = simulate(quad, mpc, x0=start, reference=hover, seconds=3)

@@ -117,7 +117,9 @@ def navigation_log(steps=40):
 def test_with_the_reset_left_and_right_are_one_filter(options):
     """States and covariances, which are reported about the same error."""
     log = navigation_log()
-    left, right = (navigation_filter(error=e, **options).run(log) for e in ("left", "right"))
+    left, right = (
+        navigation_filter(error=e, reset=True, **options).run(log) for e in ("left", "right")
+    )
     assert np.abs(NAVIGATION.error(left.x, right.x)).max() < 1e-10
     scale = np.abs(left.P).max()
     assert np.abs(left.P - right.P).max() < 1e-11 * scale

@@ -7,6 +7,7 @@ from lgcontrol.estimation import EKF
 from lgcontrol.io import read_broad, read_kitti_imu_gnss, read_plaza, read_wifibot
 
 from ..benchmarks import _estimation_cases as cases
+from ..benchmarks._slam import filtered
 
 
 @pytest.fixture
@@ -71,3 +72,12 @@ def test_moderate_first_errors_need_the_reset():
     with_reset, _ = cases.run_turning(EKF, 20, steps=50)
     without, _ = cases.run_turning(EKF, 20, steps=50, reset=False)
     assert with_reset.nees < 1.2 and without.nees > with_reset.nees + 0.1
+
+
+def test_a_reset_takes_what_nobody_saw_for_knowledge():
+    """Planar SLAM: right errors keep the unobservable directions, unless a reset moves them."""
+    kept, moved = (filtered(reset, runs=8, seconds=150) for reset in ("none", "full"))
+    assert kept["NEES of position"] < 1.4 < 2.5 < moved["NEES of position"]
+    assert kept["rmse [m]"] < moved["rmse [m]"]
+    assert EKF(cases.ODOMETRY, [], std0=1.0).has_reset
+    assert not EKF(cases.ODOMETRY, [], std0=1.0, error="right").has_reset

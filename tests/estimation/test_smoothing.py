@@ -67,7 +67,9 @@ def drive(rng, steps=80, runs=()):
 def test_left_and_right_errors_smooth_alike(rng):
     _, log, start = drive(rng)
     left, right = (
-        EKF(PLANAR, [FIX], start, std0=0.3, noise={"velocity": 0.2}, error=error).run(log).smooth()
+        EKF(PLANAR, [FIX], start, std0=0.3, noise={"velocity": 0.2}, error=error, reset=True)
+        .run(log)
+        .smooth()
         for error in ("left", "right")
     )
     assert np.abs(PLANAR.error(left.x, right.x)).max() < 1e-9

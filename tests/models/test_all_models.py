@@ -14,7 +14,7 @@ REGISTERED = {entry.name: entry for entry in entry_points(group="lgcontrol.model
 FACTORIES = {
     name: value
     for name, value in vars(models).items()
-    if inspect.isfunction(value) and not name.endswith("_tree")
+    if inspect.isfunction(value) and not name.endswith(("_tree", "_mechanism"))
 }
 
 # Every variant that a keyword makes, next to the plain call.
@@ -32,7 +32,15 @@ VARIANTS = [
 IDS = [f"{name}-{'-'.join(map(str, options))}".strip("-") for name, options in VARIANTS]
 
 
-@pytest.fixture(scope="module", params=VARIANTS, ids=IDS)
+# Large mechanisms: the smaller ones of their kind run by default.
+LARGE = ("stewart_platform", "two_arms")
+PARAMETERS = [
+    pytest.param((name, options), marks=[pytest.mark.thorough] if name in LARGE else [], id=label)
+    for (name, options), label in zip(VARIANTS, IDS, strict=True)
+]
+
+
+@pytest.fixture(scope="module", params=PARAMETERS)
 def model(request) -> System:
     name, options = request.param
     return FACTORIES[name](**options)

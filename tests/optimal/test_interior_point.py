@@ -421,3 +421,26 @@ def test_constrained_systems_have_the_plans_of_free_ones(shooting):
     assert small.success and large.success
     assert large.cost == pytest.approx(small.cost, rel=1e-5)
     assert np.abs(large.u - small.u).max() < 1e-4
+
+
+@needs_compiler
+def test_inputs_that_are_no_controls_follow_the_reference_in_a_loop():
+    """A push that is known and changes from call to call: each plan counts with the new one."""
+    cart = System(
+        "pushed", Product(place=Rn(1), speed=Rn(1)),
+        lambda t, x, u, p: ca.vertcat(x[1], u[0] + u[1]),
+        inputs=["force", Input("push", role="disturbance")],
+    )  # fmt: skip
+    problem = OptimalControlProblem(cart, 6, 0.1, Q=1.0, R=0.1, reference=[0.0, 0.0])
+    t, x = 0.1 * np.arange(20), np.zeros((20, 2))
+    solvers = [InteriorPointSolver(problem), InteriorPointSolver(problem).prepare(),
+               SQPSolver(problem)]  # fmt: skip
+    for solver in solvers:
+        solver.solve([1.0, 0.0])
+        for k, push in enumerate((0.5, -0.3, 0.2)):
+            u = np.column_stack([np.zeros(20), push * np.cos(t)])
+            given = {"t0": 0.1 * k, "reference": Trajectory(cart.state, t - 0.01, x, u)}
+            found = solver.step([0.8, 0.1], **given)
+            np.testing.assert_array_equal(found.u[:, 1], push * np.cos(t[k : k + 6]))
+            exact = solver.for_problem(problem).solve([0.8, 0.1], tolerance=1e-10, **given)
+            np.testing.assert_allclose(found.u, exact.u, atol=1e-7)  # linear: one step is all

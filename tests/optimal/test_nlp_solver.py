@@ -117,3 +117,40 @@ def test_names_and_settings():
     copy = pickle.loads(pickle.dumps(NLPSolver(swing()).prepare()))
     assert copy.solve(HANGING).status == "converged"
     assert "pendulum" in repr(copy)
+
+
+@pytest.mark.parametrize("name", ["soft limit", "ends at rest"])
+def test_derivatives_of_the_program_are_those_of_differences(name):
+    """Gradient, Jacobian and Hessian that IPOPT is given, at random points of the program."""
+    program, layout = NLPSolver(PROBLEMS[name][0])._program()
+    rng, count = np.random.default_rng(0), len(layout.lower[1])
+    z, prices = rng.normal(size=len(layout.lower[0])), rng.normal(size=count)
+    given = rng.normal(size=program["nlp"]["p"].shape[0])
+    h = 1e-6
+
+    def differences(values):
+        columns = [values(z + h * e) - values(z - h * e) for e in np.eye(len(z))]
+        return np.stack(columns, axis=-1) / (2 * h)
+
+    def called(name, *arguments):
+        return [value.full().squeeze() for value in program[name].call([*arguments])]
+
+    cost, gradient = called("grad_f", z, given)
+    g, jacobian = called("jac_g", z, given)
+    np.testing.assert_allclose(
+        gradient, differences(lambda at: called("grad_f", at, given)[0]), rtol=1e-6, atol=1e-7
+    )
+    np.testing.assert_allclose(
+        jacobian, differences(lambda at: called("jac_g", at, given)[0]), rtol=1e-6, atol=1e-7
+    )
+
+    def slope(at):
+        return 0.7 * called("grad_f", at, given)[1] + called("jac_g", at, given)[1].T @ prices
+
+    (upper,) = called("hess_lag", z, given, 0.7, prices)
+    hessian = upper + np.triu(upper, 1).T
+    np.testing.assert_allclose(hessian, differences(slope), rtol=1e-6, atol=1e-6)
+    assert np.abs(hessian).max() > 0.1
+    of_check = called("check", z, given, prices)
+    np.testing.assert_array_equal(of_check[0], cost)
+    np.testing.assert_array_equal(of_check[1], g)

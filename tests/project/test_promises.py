@@ -1,4 +1,4 @@
-"""Every promise of docs/promises.md names a test that exists."""
+"""Every promise of docs/promises.md, and every row of tests/hostile, names a test that exists."""
 
 import re
 
@@ -7,7 +7,13 @@ import pytest
 from ._repository import ROOT
 
 PAGE = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
-NAMED = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", PAGE)
+HOSTILE = (ROOT / "tests" / "hostile" / "README.md").read_text(encoding="utf-8")
+NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", PAGE + HOSTILE)))
+# What users looked for and did not find.
+TASKS = (
+    "OptimalControlProblem", "Residual", 'at="terminal"', "augment", "observab", "step_derivatives",
+    "Waypoints", "check_system", "attach", "TVLQR", "losses", "EKF", "compiled again",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(("file", "test"), NAMED)
@@ -19,3 +25,14 @@ def test_every_promise_names_one():
     promises = [text for text in re.split(r"^- ", PAGE, flags=re.MULTILINE)[1:]]
     assert len(promises) > 15
     assert [text for text in promises if "::test_" not in text] == []
+
+
+def test_every_point_of_the_hostile_table_names_one():
+    rows = re.findall(r"^\| (\d*) ?\| (.*)\|$", HOSTILE, re.MULTILINE)[1:]
+    assert [int(number) for number, _ in rows if number] == list(range(27))
+    assert [text for _, text in rows if "::test_" not in text] == []
+
+
+def test_pages_say_what_newcomers_need():
+    tasks = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
+    assert [word for word in TASKS if word not in tasks] == []

@@ -309,3 +309,16 @@ def test_faults_of_waypoints_are_named(arguments, options, message):
 def test_faults_of_splines_are_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_places_at_symbolic_times_are_those_at_numbers(rng):
+    points = SE3.exp(rng.normal(size=(8, 6)))
+    for motion in (
+        BSpline(SE3, [0.0, 0.7, 2.0, 2.5], points),
+        Waypoints(SE3, [0.0, 1.0, 3.0], points[:3], 7, stops=False),
+    ):
+        t = ca.SX.sym("t")
+        place = ca.Function("place", [t], [motion.expression(t)])
+        for time in (-1.0, 0.0, 0.4, 1.0, 2.2, 9.0):
+            gap = SE3.minus(place(time).full().ravel(), motion(time).x)
+            np.testing.assert_allclose(gap, 0, atol=SAME)

@@ -31,12 +31,14 @@ def error(system, method="rk4", substeps=1, dt=0.01) -> float:
     if system.project is not None:
         x = np.asarray(system.project(x))
     p = system.nominal_parameters * (1 + 0.01 * rng.normal(size=k))
-    e, du, dp = rng.normal(size=state.dim), rng.normal(size=m), p * rng.normal(size=k)
+    e, du, dp = rng.normal(size=system.n_errors), rng.normal(size=m), p * rng.normal(size=k)
     dt = system.dt or dt
     step = system.step(method, substeps).function
     after = step(0.3, x, u, p, dt)
-    moved = step.forward(1)(0.3, x, u, p, dt, after, 0, state.rate_matrix(x) @ e, du, dp, 0)
+    along = state.rate_matrix(x) @ np.asarray(system.error_basis(x, p)) @ e
+    moved = step.forward(1)(0.3, x, u, p, dt, after, 0, along, du, dp, 0)
     exact = state.tangent_matrix(np.asarray(after).ravel()) @ np.asarray(moved).ravel()
+    exact = system.error_selection @ exact
     made = step_derivatives(system, method, substeps, parameters=True)(0.3, x, u, p, dt)
     np.testing.assert_allclose(made.x_next, np.asarray(after).ravel(), rtol=0, atol=1e-11)
     return np.abs(made.A @ e + made.B @ du + made.P @ dp - exact).max() / np.abs(exact).max()

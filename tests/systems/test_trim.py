@@ -325,7 +325,7 @@ def test_an_infeasible_trim_says_what_is_worst_and_what_is_at_its_bound():
         heavy.trim()
     text = str(error.value)
     assert "loaded: no trim point found from 8 starts" in text
-    assert "rate of twist.v" in text and "m/s per s" in text
+    assert "rate of twist.v" in text and "m/s²" in text
     assert all(f"rotor{k} at its upper bound 6 N" in text for k in (1, 2, 3, 4))
     assert "had to stay still: pose, twist" in text
     best = error.value.best

@@ -15,6 +15,8 @@ STEPS = 200
 # Damping that a failing step starts from, next to the largest curvature, and where it gives up.
 FIRST_DAMPING = 1e-4
 LARGEST_DAMPING = 1e10
+# Displacements of the guess that are tried, one after the other.
+SPREADS = (0.0, 1e-3, 0.03, 0.1, 0.3, 0.6)
 # A row keeps the mechanism open if it has this share of the largest gap.
 SHARE = 0.05
 
@@ -36,7 +38,7 @@ class AssemblyError(RuntimeError):
 
 
 @dataclass(frozen=True, eq=False)
-class _Descent:
+class _Assembling:
     """Steps towards ``φ = 0`` and given coordinates, shortest in the metric of M at the guess."""
 
     mechanics: ConstrainedMechanics
@@ -88,8 +90,21 @@ def assemble(
         If the constraints contradict one another or the loops cannot be closed; names the rows.
     """
     p = mechanics.base.nominal_parameters if p is None else p
-    held = held or {}
-    descent, group = _Descent(mechanics, held, t, p), mechanics.configuration
+    descent = _Assembling(mechanics, held or {}, t, p)
+    rng, first = np.random.default_rng(0), None
+    for spread in SPREADS:  # a guess with bars in line may be a saddle
+        move = spread * rng.normal(size=mechanics.configuration.dim)
+        q, is_closed = _descend(descent, mechanics.configuration.plus(guess, move))
+        if is_closed:
+            return q
+        first = q if first is None else first
+    assert first is not None
+    raise _refusal(descent, first)
+
+
+def _descend(descent: _Assembling, guess: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Nearest configuration found, and whether it is closed."""
+    group = descent.mechanics.configuration
     q = group.normalize(guess)
     rows, slope, M = descent.rows(q)
     L = np.linalg.cholesky(M)
@@ -104,21 +119,26 @@ def assemble(
             q, rows, slope, damping = tried, new_rows, new_slope, damping / 10
             damping = 0.0 if damping < FIRST_DAMPING / 100 else damping
         elif gap <= CLOSED:
-            return q
+            return q, True
         else:
             damping = max(10 * damping, FIRST_DAMPING)
             if damping > LARGEST_DAMPING or np.abs(move).max() < np.finfo(float).eps:
                 break
-    gap = np.abs(rows)
-    if gap.max(initial=0.0) <= CLOSED:
-        return q
+    return q, bool(np.abs(rows).max(initial=0.0) <= CLOSED)
+
+
+def _refusal(descent: _Assembling, q: np.ndarray) -> AssemblyError:
+    """Say which rows stay open in the nearest configuration."""
+    mechanics, held = descent.mechanics, descent.held
+    rows = descent.rows(q)[0]
+    gap, group = np.abs(rows), mechanics.configuration
     names = [*mechanics.constraints.row_names[: len(rows) - len(held)]]
     names += [f"{group.coordinate_names[i]} held at {value:g}" for i, value in held.items()]
     units = [*mechanics.constraints.units[: len(rows) - len(held)]]
     units += [group.coordinate_units[i] for i in held]
     open_rows = [i for i in np.argsort(-gap) if gap[i] >= SHARE * gap.max()]
     listed = ", ".join(f"{names[i]} = {rows[i]:.3g} {units[i]}".rstrip() for i in open_rows[:6])
-    raise AssemblyError(
+    return AssemblyError(
         f"{mechanics.base.name} cannot be assembled from this guess: the nearest configuration "
         f"found leaves {listed}; these rows contradict one another there, or the bodies do not "
         "reach: check lengths and frames, hold other coordinates, or start nearer",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-import scipy.spatial.transform
+import scipy
 
 from ...codegen import UnknownNameError, unknown_name
+
+UNIT = np.eye(3)
 
 
 def cross_matrix(a: np.ndarray) -> np.ndarray:
@@ -19,12 +23,18 @@ def cross_matrix(a: np.ndarray) -> np.ndarray:
 
 def rotation_exp(turn: np.ndarray) -> np.ndarray:
     """Rotation matrix of a rotation vector [rad]: eq. 5."""
-    s = float(turn @ turn)
-    angle = np.sqrt(s)
+    angle = math.sqrt(float(turn @ turn))
     K = cross_matrix(turn)
-    first = np.sinc(angle / np.pi)
-    half = np.sinc(angle / (2 * np.pi))
-    return np.eye(3) + first * K + half * half / 2 * (K @ K)
+    first = math.sin(angle) / angle if angle else 1.0
+    half = math.sin(angle / 2) / (angle / 2) if angle else 1.0
+    return UNIT + first * K + half * half / 2 * (K @ K)
+
+
+def euler_angles(turn: scipy.spatial.transform.Rotation) -> np.ndarray:
+    """Euler angles z-x-z [rad]; the third is zero where the second is, and nothing is said."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return turn.as_euler("ZXZ")
 
 
 class Attitude(ABC):
@@ -252,9 +262,10 @@ class EulerParameters(Attitude):
         """By the bilinearity ``G(e) x = −G(x) e``."""
         e = self.coordinates
         G, rate = _half_rates(e), _half_rates(self.rates)
-        by_e = 4 * (
-            _transposed_product(J @ (G @ second_rates)) - G.T @ J @ _half_rates(second_rates)
-        ) - 8 * rate.T @ J @ rate
+        by_e = (
+            4 * (_transposed_product(J @ (G @ second_rates)) - G.T @ J @ _half_rates(second_rates))
+            - 8 * rate.T @ J @ rate
+        )
         by_rate = -8 * (_transposed_product(J @ (rate @ e)) - rate.T @ J @ G)
         return by_e, by_rate
 
@@ -286,8 +297,7 @@ class EulerAngles(Attitude):
     @classmethod
     def from_rotation(cls, A: np.ndarray, omega: np.ndarray) -> EulerAngles:
         """With ``ε̇ = B⁻¹ ω``, of least length where B is singular."""
-        turn = scipy.spatial.transform.Rotation.from_matrix(A)
-        angles = turn.as_euler("ZXZ")
+        angles = euler_angles(scipy.spatial.transform.Rotation.from_matrix(A))
         made = cls(angles, np.zeros(3))
         return cls(angles, np.linalg.lstsq(made._rate_map(), omega, rcond=None)[0])
 
@@ -355,7 +365,8 @@ class EulerAngles(Attitude):
 
     def _moving(self) -> np.ndarray:
         """Ḃ."""
-        return sum((w * B for w, B in zip(self.rates, self._rate_maps()[0], strict=True)), 0.0)
+        first = self._rate_maps()[0]
+        return self.rates[1] * first[1] + self.rates[2] * first[2]
 
     def acceleration(self, second_rates: np.ndarray) -> np.ndarray:
         """``B ε̈ + Ḃ ε̇``."""
@@ -380,7 +391,7 @@ class EulerAngles(Attitude):
 
     def _torque(self, J: np.ndarray, second_rates: np.ndarray) -> np.ndarray:
         w = self.omega
-        return J @ self.acceleration(second_rates) + np.cross(w, J @ w)
+        return J @ self.acceleration(second_rates) + cross_matrix(w) @ (J @ w)
 
     def inertial_derivatives(
         self, J: np.ndarray, second_rates: np.ndarray
@@ -394,11 +405,11 @@ class EulerAngles(Attitude):
             bent = sum((x * S for x, S in zip(rates, second[a], strict=True)), np.zeros((3, 3)))
             turned = first[a] @ rates
             slope = J @ (first[a] @ second_rates + bent @ rates)
-            slope = slope + np.cross(turned, J @ w) + np.cross(w, J @ turned)
+            slope = slope + cross_matrix(turned) @ (J @ w) + cross_matrix(w) @ (J @ turned)
             by_angles[:, a] = first[a].T @ torque + B.T @ slope
             column = B[:, a]
             slope = J @ (turned + moving[:, a])
-            slope = slope + np.cross(column, J @ w) + np.cross(w, J @ column)
+            slope = slope + cross_matrix(column) @ (J @ w) + cross_matrix(w) @ (J @ column)
             by_rates[:, a] = B.T @ slope
         return by_angles, by_rates
 

@@ -174,9 +174,7 @@ def DP1(row: str, i: str, a_i: Any, j: str, a_j: Any, f: Drive = 0.0) -> BasicCo
     return BasicConstraint(row, Direction(i, a_i), Direction(j, a_j), f)
 
 
-def DP2(
-    row: str, i: str, a_i: Any, s_i: Any, j: str, s_j: Any, f: Drive = 0.0
-) -> BasicConstraint:
+def DP2(row: str, i: str, a_i: Any, s_i: Any, j: str, s_j: Any, f: Drive = 0.0) -> BasicConstraint:
     """``a_iᵀ A_iᵀ d_ij − f(t)``: how far a point of j is from one of i along a direction of i.
 
     Parameters
@@ -287,10 +285,10 @@ class FreeConstraint:
 
     Examples
     --------
-    A point that slides on a paraboloid.
+    A point that slides on a sphere.
 
     >>> bowl = FreeConstraint(
-    ...     "bowl", ("bead",), lambda t, frames: frames["bead"][0][2] - ca.sumsqr(frames["bead"][0][:2]), "m")
+    ...     "bowl", "bead", lambda t, frames: frames["bead"][0].T @ frames["bead"][0] - 1, "m²")
     >>> bowl.kind
     'free'
     """

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...codegen import UnknownNameError, Value, check_shape, unknown_name
 from ...groups import Product, check_element
-from ...systems import System, Trajectory
+from ...systems import Quantity, System, Trajectory
 from ..multibody import Multibody
 from ..multibody._spatial import Pose
 from ..multibody.compiled._compiled_tree import compiled
@@ -20,8 +20,8 @@ from ..multibody.kinematics._frames import frame_pose
 from ..multibody.tree._joint import Axis
 from ._assembly import assemble
 from ._constraint import Constraint, Constraints
-from ._kkt import Redundancy
-from ._loop import Loop, wrench_on_b
+from ._kkt import Redundancy, scaled_rows
+from ._loop import LoopJoint, wrench_on_b
 from ._system import ConstrainedMechanics, Stabilization, constrained_system, entries_of, null_space
 
 # Configurations around one that are tried for whether it is singular, and how far away they are.
@@ -89,8 +89,8 @@ class SingularPosition:
 
     def __str__(self) -> str:
         return (
-            f"t = {self.t:g} s: {', '.join(self.rows)} are nearly dependent (conditioning "
-            f"{self.conditioning:.2g}); keep away from it, or leave one of them out"
+            f"t = {self.t:g} s: singular or nearly so, conditioning {self.conditioning:.2g}, by "
+            f"{', '.join(self.rows)}; lead the motion away from there, or drive another joint"
         )
 
 
@@ -117,13 +117,13 @@ class ClosedTree:
     >>> linkage.analyse(q).mobility
     1
     >>> linkage.system(inputs=["crank"], at=q).error_names
-    ('configuration.crank', 'velocity.crank')
+    ('configuration.crank.rz', 'velocity.crank.rz')
     """
 
     def __init__(self, tree: Multibody, start: Mapping[str, float] | None = None) -> None:
         self.tree = tree
         self.start: dict[str, float] = dict(start or {})
-        self.loops: tuple[Loop, ...] = ()
+        self.loops: tuple[LoopJoint, ...] = ()
         self._members: tuple[Constraint, ...] = ()
         for name in self.start:
             self._coordinate(name)
@@ -149,7 +149,7 @@ class ClosedTree:
         frame_a, frame_b : str
             Frames of the tree ("world", links, added frames).
         joint, axis, axis2, length
-            See `Loop`.
+            See `LoopJoint`.
 
         Returns
         -------
@@ -165,7 +165,7 @@ class ClosedTree:
                 raise UnknownNameError(unknown_name("frame", frame, self.tree.frames))
         if frame_a == frame_b:
             raise ValueError(f"loop {name!r} joins {frame_a!r} to itself; give two frames")
-        loop, tree = Loop(name, frame_a, frame_b, joint, axis, axis2, length), self.tree
+        loop, tree = LoopJoint(name, frame_a, frame_b, joint, axis, axis2, length), self.tree
 
         def value(t: Value, q: Value, p: Value) -> Value:
             rows = loop.rows(*_poses(tree, loop, q, p))
@@ -201,7 +201,7 @@ class ClosedTree:
         made = ClosedTree(self.tree, self.start)
         made.loops = self.loops
         made._members = (*self._members, Constraint(name, rows, value, units, kind))
-        made.constraints  # names are refused here, not where they are used
+        _ = made.constraints  # refuses names that are there already
         return made
 
     def drive(self, joint: str, motion: Callable[[Value], Value]) -> ClosedTree:
@@ -217,11 +217,11 @@ class ClosedTree:
         Returns
         -------
         ClosedTree
-            With the constraint "drive JOINT"; its multiplier is what the drive takes, negative.
+            With the constraint "drive_JOINT"; its multiplier is minus what the drive exerts.
         """
         i = self._coordinate(joint)
         unit = self.tree.configuration.coordinate_units[i]
-        return self.constrain(f"drive {joint}", "motion", lambda t, q, p: q[i] - motion(t), unit)
+        return self.constrain(f"drive_{joint}", "motion", lambda t, q, p: q[i] - motion(t), unit)
 
     def couple(
         self, name: str, joint: str, leader: str, ratio: float, offset: float = 0.0
@@ -326,8 +326,8 @@ class ClosedTree:
         if off.max(initial=0.0) > 1e-9 * (1 + np.abs(wanted).max(initial=0.0)):
             names = [*self.constraints.row_names, *speeds]
             raise ValueError(
-                f"{self.tree.name}: no velocity has these speeds: {names[int(off.argmax())]} is off "
-                f"by {off.max():.3g}; give {self.analyse(q, t=t).mobility} independent ones"
+                f"{self.tree.name}: no velocity has these speeds: {names[int(off.argmax())]} is "
+                f"off by {off.max():.3g}; give {self.analyse(q, t=t).mobility} independent ones"
             )
         return v
 
@@ -384,7 +384,7 @@ class ClosedTree:
             [found.singular_values[usual - 1] / found.singular_values[0] for found in at]
         )
         found = []
-        near = ratio < NEARLY
+        near = (ratio < NEARLY) | _passes(ratio)
         edges = np.flatnonzero(np.diff(np.r_[False, near, False].astype(int)))
         for start, stop in zip(edges[::2], edges[1::2], strict=True):
             k = start + int(ratio[start:stop].argmin())
@@ -395,10 +395,7 @@ class ClosedTree:
 
     def _nearly_dependent(self, x: np.ndarray, p: np.ndarray, usual: int) -> tuple[str, ...]:
         _, G, M = self.mechanics.terms_of(x, p)
-        W = np.linalg.solve(np.linalg.cholesky(M), G.T).T
-        lengths = np.linalg.norm(W, axis=1)
-        W = W / np.where(lengths > 0, lengths, 1.0)[:, None]
-        u = np.linalg.svd(W)[0][:, usual - 1]
+        u = np.linalg.svd(scaled_rows(G, M, self.constraints.units))[0][:, usual - 1]
         return tuple(
             name
             for name, share in zip(self.constraints.row_names, u, strict=True)
@@ -447,11 +444,14 @@ class ClosedTree:
             stabilization=stabilization,
             rates=rates,
             quantities={
-                f"{loop.name}_wrench": self._wrench(loop, constraints) for loop in self.loops
+                f"{loop.name}_wrench": Quantity(
+                    self._wrench(loop, constraints), ("fx", "fy", "fz", "mx", "my", "mz")
+                )
+                for loop in self.loops
             },
         )
 
-    def _wrench(self, loop: Loop, constraints: Constraints) -> Callable[..., Any]:
+    def _wrench(self, loop: LoopJoint, constraints: Constraints) -> Callable[..., Any]:
         """``(t, x, u, p, multipliers) → wrench``."""
         own, tree, nq = constraints.rows_of(loop.name), self.tree, self.tree.nq
         q, p = ca.SX.sym("q", nq), ca.SX.sym("p", constraints.n_parameters)
@@ -479,12 +479,20 @@ class ClosedTree:
         return base.nominal_parameters if p is None else check_shape("p", p, (base.n_parameters,))
 
 
-def _poses(tree: Multibody, loop: Loop, q: Value, p: Value) -> tuple[Pose, Pose]:
+def _poses(tree: Multibody, loop: LoopJoint, q: Value, p: Value) -> tuple[Pose, Pose]:
     made = compiled(tree, p)
     return (
         frame_pose(made, q, made.frames[loop.frame_a]),
         frame_pose(made, q, made.frames[loop.frame_b]),
     )
+
+
+def _passes(ratio: np.ndarray) -> np.ndarray:
+    """Smallest samples of something that falls to zero and rises again, within a sample."""
+    padded = np.pad(ratio, 1, constant_values=np.inf)
+    before, after = padded[:-2] - ratio, padded[2:] - ratio
+    largest = np.maximum(*(np.where(np.isfinite(x), x, 0.0) for x in (before, after)))
+    return (before >= 0) & (after > 0) & (ratio < largest)
 
 
 def _padded(x: np.ndarray, size: int, whole: np.ndarray) -> np.ndarray:

@@ -97,9 +97,7 @@ class MechanismEquations:
             nq = self.formulation.group.nq
             for k, body in enumerate(self.inertias):
                 own = slice(k * nq, (k + 1) * nq)
-                members.append(
-                    Constraint(body, [NORM], lambda t, q, p, own=own: norm(q[own]))
-                )
+                members.append(Constraint(body, [NORM], lambda t, q, p, own=own: norm(q[own])))
         return Constraints(self.configuration, members, len(self.parameters))
 
     def frames(self, q: Value) -> dict[str, tuple[Any, Any]]:
@@ -147,9 +145,7 @@ class MechanismEquations:
     def _is_driven(self, entry: Constraint) -> bool:
         return Constraints(self.configuration, [entry], len(self.parameters)).is_driven
 
-    def regular(
-        self, t: Value, q: Value, v: Value, u: Value, p: Value
-    ) -> tuple[Value, Value]:
+    def regular(self, t: Value, q: Value, v: Value, u: Value, p: Value) -> tuple[Value, Value]:
         """M and F with ``c Gᵀ G`` and ``c Gᵀ γ`` of rows that make M regular, where it is not.
 
         Motions that keep ``G v̇ = γ`` have the same accelerations and multipliers with both.
@@ -290,9 +286,7 @@ class FreeBodies:
     @property
     def state(self) -> Product:
         """Configuration and velocity."""
-        return Product(
-            configuration=self.equations.configuration, velocity=self.equations.velocity
-        )
+        return Product(configuration=self.equations.configuration, velocity=self.equations.velocity)
 
     def _split(self, x: Value) -> tuple[Value, Value]:
         nq = self.equations.configuration.nq

@@ -8,10 +8,11 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-import scipy.spatial.transform
+import scipy
 
 from ...codegen import UnknownNameError, Value, unknown_name
 from ...groups import SE3, SO3, LieGroup, Product, Rn, Translation
+from ._attitudes import euler_angles
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,7 @@ class Formulation:
         ``(x, [ṙ; ω]) → v`` of arrays.
     norm : callable or None
         ``x → φ`` that vanishes where the coordinates are those of a pose.
-    cosine : callable or None
+    regularity : callable or None
         ``x → c``, zero where the coordinates are singular.
     """
 
@@ -48,7 +49,7 @@ class Formulation:
     coordinates: Callable[[np.ndarray, np.ndarray], np.ndarray]
     velocity: Callable[[np.ndarray, np.ndarray], np.ndarray]
     norm: Callable[[Value], Any] | None = None
-    cosine: Callable[[Value], Any] | None = None
+    regularity: Callable[[Value], Any] | None = None
 
 
 POSITION = Translation("xyz")
@@ -106,8 +107,7 @@ def _angle_rates(angles: Any, module: Any) -> list[list[Any]]:
 
 
 def _to_euler_angles(r: np.ndarray, quaternion: np.ndarray) -> np.ndarray:
-    turn = scipy.spatial.transform.Rotation.from_quat(quaternion)
-    return _joined(r, turn.as_euler("ZXZ"))
+    return _joined(r, euler_angles(scipy.spatial.transform.Rotation.from_quat(quaternion)))
 
 
 def _parameter_velocity(x: np.ndarray, rates: np.ndarray) -> np.ndarray:
@@ -161,7 +161,7 @@ FORMULATIONS: dict[str, Formulation] = {
             lambda x, v: ca.vertcat(v[:3], _columns(_angle_rates(x[3:], ca)) @ v[3:]),
             _to_euler_angles,
             _angle_velocity,
-            cosine=lambda x: ca.sin(x[4]),
+            regularity=lambda x: ca.sin(x[4]),
         ),
     )
 }

@@ -13,7 +13,20 @@ import numpy as np
 from ...codegen import Value, check_shape
 from ...systems import check_name
 from .._fields import read_only, unit_vector
-from ._basic import CD, DP1, DP2, GROUND, BasicConstraint, D, Drive, FreeConstraint, Frames, frame_of
+from ._basic import (
+    CD,
+    DP1,
+    DP2,
+    GROUND,
+    BasicConstraint,
+    Connection,
+    D,
+    Direction,
+    Drive,
+    Frames,
+    FreeConstraint,
+    frame_of,
+)
 
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
@@ -239,7 +252,9 @@ def screw(name: str, i: Marker, j: Marker, pitch: float) -> MechanismJoint:
 
     def thread(t: Value, frames: Frames) -> Value:
         cos, sin = _turn(i, j, frames)
-        s = DP2("", i.body, i.z, i.point, j.body, j.point).value(t, frames) / h
+        along = Direction(i.body, i.z).world(t, frames)
+        between = Connection(i.body, i.point, j.body, j.point).world(t, frames)
+        s = ca.dot(along, between) / h
         return h * (ca.sin(s) * cos - ca.cos(s) * sin)
 
     rows = [*_parallel(i, j), *_on_line(i, j), FreeConstraint("thread", _two(i, j), thread, "m")]
@@ -317,9 +332,7 @@ def position_drive(name: str, i: Marker, j: Marker, position: Drive) -> Mechanis
     position : callable of t, or float
         In m.
     """
-    return _joint(
-        name, [DP2("position", i.body, i.z, i.point, j.body, j.point, position)], j
-    )
+    return _joint(name, [DP2("position", i.body, i.z, i.point, j.body, j.point, position)], j)
 
 
 def _joint(name: str, rows: Iterable[Any], j: Marker) -> MechanismJoint:

@@ -160,12 +160,16 @@ def kinematics(
     elif found:
         message = f"{message}; {found[-1]}"
     sizes = (constraints.group.nq, n, n, constraints.n_rows)
-    columns = [
+    columns: Any = [
         np.array([row[i] for row in rows]).reshape(done, size) for i, size in enumerate(sizes)
     ]
+    q, v, a, multipliers = columns
     return KinematicsResult(
         t[:done],
-        *columns,
+        q,
+        v,
+        a,
+        multipliers,
         np.array(counts[:done]),
         np.array(measures[:done]),
         found,
@@ -178,9 +182,7 @@ def _at(dynamics: Callable[..., Any], *at: Any) -> tuple[np.ndarray, ...]:
     return tuple(dynamics(*at))
 
 
-def _failed(
-    constraints: Constraints, time: float, phi: np.ndarray
-) -> tuple[KinematicsStatus, str]:
+def _failed(constraints: Constraints, time: float, phi: np.ndarray) -> tuple[KinematicsStatus, str]:
     names = constraints.row_names
     worst = int(np.abs(phi).argmax())
     return KinematicsStatus.FAILED, (
@@ -210,9 +212,7 @@ def _singular(
     return tuple(found)
 
 
-def _position(
-    constraints: Constraints, time: float, value: float, rank: RankOfRows
-) -> DeadPoint:
+def _position(constraints: Constraints, time: float, value: float, rank: RankOfRows) -> DeadPoint:
     names, is_driven = constraints.row_names, driven_rows(constraints)
     share = np.abs(rank.weakest)
     listed = set(rank.dependent) | set(np.flatnonzero(share > NAMED * share.max(initial=0.0)))

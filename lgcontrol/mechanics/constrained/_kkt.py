@@ -59,7 +59,8 @@ class Saddle:
             self._full = self._bare - ca.diagcat(ca.MX(self.n, self.n), own)
             return
         if self.is_written_out:
-            M, G = ca.sparsify(ca.SX(M)), ca.sparsify(ca.SX(G))
+            kind: Any = ca.SX
+            M, G = ca.sparsify(kind(M)), ca.sparsify(kind(G))
             self._by_M = _factored(M)
         else:
             self._by_M = lambda b: solve_linear(M, b, symmetric=True)
@@ -129,7 +130,8 @@ class Redundancy:
     dependent : tuple of str
         Rows that take part in a dependence: their multipliers are not unique.
     singular_values : ndarray
-        Of the rows scaled to length one with the mass matrix as metric, the largest first.
+        Of the rows with the mass matrix as metric, those of one unit scaled by the longest of them;
+        the largest first.
     """
 
     rows: tuple[str, ...]
@@ -145,7 +147,29 @@ class Redundancy:
         return float(s[self.rank - 1] / s[0]) if self.rank else 1.0
 
 
-def redundancy(G: Any, M: Any, rows: Sequence[str]) -> Redundancy:
+def scaled_rows(G: np.ndarray, M: np.ndarray, units: Sequence[str] = ()) -> np.ndarray:
+    """``G L⁻ᵀ`` with ``M = L Lᵀ``, rows of one unit divided by the length of the longest.
+
+    A row that vanishes next to others of its unit stays what it is: a loss of rank.
+
+    Parameters
+    ----------
+    G : ndarray, shape (m, n)
+    M : ndarray, shape (n, n)
+    units : sequence of str
+        Of the rows; all alike if left out.
+    """
+    W = scipy.linalg.solve_triangular(np.linalg.cholesky(M), G.T, lower=True).T
+    lengths = np.linalg.norm(W, axis=1)
+    kinds = np.array(list(units) or [""] * len(W))
+    for kind in set(kinds):
+        own = kinds == kind
+        longest = lengths[own].max(initial=0.0)
+        W[own] = W[own] / longest if longest else 0.0
+    return W
+
+
+def redundancy(G: Any, M: Any, rows: Sequence[str], units: Sequence[str] = ()) -> Redundancy:
     """Ranks by singular values, names by QR with pivots and by left null vectors.
 
     Parameters
@@ -153,6 +177,8 @@ def redundancy(G: Any, M: Any, rows: Sequence[str]) -> Redundancy:
     G : ndarray, shape (m, n)
     M : ndarray, shape (n, n)
     rows : sequence of str
+    units : sequence of str
+        Of the rows, see `scaled_rows`.
 
     Returns
     -------
@@ -165,16 +191,13 @@ def redundancy(G: Any, M: Any, rows: Sequence[str]) -> Redundancy:
     (2, 1, ('x', 'y', 'diagonal'))
     """
     G, M = np.asarray(G, dtype=np.float64), np.asarray(M, dtype=np.float64)
-    W = scipy.linalg.solve_triangular(np.linalg.cholesky(M), G.T, lower=True).T
-    lengths = np.linalg.norm(W, axis=1)
-    largest = lengths.max(initial=0.0)
-    W = W / np.where(lengths > RANK * largest, lengths, np.inf)[:, None]
-    if not W.size or not largest:
+    W = scaled_rows(G, M, units)
+    if not W.any():
         return Redundancy(tuple(rows), 0, tuple(rows), tuple(rows), np.zeros(len(rows)))
     U, s, _ = np.linalg.svd(W)
     rank = int((s > RANK * s[0]).sum())
     _, _, order = scipy.linalg.qr(W.T, pivoting=True, mode="economic")
-    removable = sorted(order[rank:])
+    removable = sorted(int(i) for i in np.asarray(order)[rank:])
     dependent = np.flatnonzero(np.linalg.norm(U[:, rank:], axis=1) > SHARE)
     return Redundancy(
         tuple(rows),

@@ -1,4 +1,4 @@
-"""Loop: a joint between two frames of a tree, as equations on the pose of one in the other."""
+"""LoopJoint: a joint between two frames of a tree, as equations on the pose of one in the other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Rows = list[tuple[str, str, Value]]
 
 
 @dataclass(frozen=True)
-class Loop:
+class LoopJoint:
     """A joint that closes a loop: what it holds of the pose ``T_a_b`` of frame b in frame a.
 
     Parameters
@@ -89,7 +89,7 @@ class Held:
 
     R: Value
     p: Value
-    loop: Loop
+    loop: LoopJoint
 
     @property
     def axis(self) -> ca.DM:
@@ -159,7 +159,7 @@ _JOINTS: dict[str, Callable[[Held], Rows]] = {
 }
 
 
-def wrench_on_b(loop: Loop, a: Pose, b: Pose, multipliers: Any) -> Any:
+def wrench_on_b(loop: LoopJoint, a: Pose, b: Pose, multipliers: Any) -> Any:
     """Wrench [f; m] that the joint exerts on frame b, in its axes about its origin, (6,).
 
     What the equations answer to a displacement of b alone: ``−(∂φ(T_a_b exp d)/∂d)ᵀ λ``.

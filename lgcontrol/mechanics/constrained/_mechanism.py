@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 
 from ...codegen import ModelFunction, UnknownNameError, as_names, check_shape, trace, unknown_name
 from ...groups import SE3, SO3, Product, check_element
+from ...integrators import Constrained, Index3Method, Problem, generalized_alpha
 from ...systems import System, check_name
 from .._fields import read_only
 from .._forces import STANDARD_GRAVITY, Force, Gravity
@@ -19,14 +20,22 @@ from .._inertia import SpatialInertia
 from .._mechanical import mechanical
 from .._surroundings import Surroundings, check_forces
 from ._assembly import AssemblyError, assemble
+from ._attitudes import attitude_type
 from ._basic import GROUND
+from ._closed_forms import ClosedForms
+from ._direct import DirectAnalysis, Matrix, Start, consistent
 from ._equations import FreeBodies, MechanismEquations
 from ._formulations import formulation
 from ._joints import MechanismJoint
 from ._kinematics import KinematicsResult, kinematics
+from ._large import LargeMechanism
+from ._march import March, march, march_step
 from ._mobility import Mobility, mobility
 from ._motors import Motor
 from ._system import ConstrainedMechanics, Stabilization, constrained_system
+
+# Where |sin θ| of an Euler angle is smaller, a march that failed is put down to that.
+SINGULAR_ANGLE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +49,8 @@ class MechanismBody:
         With its centre of mass at the origin: points of joints are given from there.
     pose : array_like, shape (7,), optional
         Where it is at the start, SE3 coordinates; a rough guess will do (see `Mechanism.assemble`).
+    rates : array_like, shape (6,)
+        ``[ṙ; ω]`` at the start: ṙ [m/s] in world axes, ω [rad/s] in body axes.
     forces : sequence of Force
         What acts on it besides gravity and joints.
 
@@ -52,6 +63,7 @@ class MechanismBody:
     name: str
     inertia: SpatialInertia
     pose: Any = tuple(SE3.identity)
+    rates: Any = (0.0,) * 6
     forces: Sequence[Force] = ()
 
     def __post_init__(self) -> None:
@@ -72,6 +84,8 @@ class MechanismBody:
             )
         pose = check_element(f"pose of body {self.name!r}", self.pose, SE3)
         object.__setattr__(self, "pose", read_only(pose))
+        rates = check_shape(f"rates of body {self.name!r}", self.rates, (6,))
+        object.__setattr__(self, "rates", read_only(rates))
         object.__setattr__(self, "forces", check_forces(self.name, self.forces))
 
 
@@ -186,7 +200,7 @@ class Mechanism:
         return self._like(joints=left.values(), motors=(*self.motors.values(), *motors))
 
     def with_poses(self, poses: Mapping[str, Any]) -> Mechanism:
-        """Return a copy whose bodies start elsewhere.
+        """Return a copy whose bodies start elsewhere, with the rates they have.
 
         Parameters
         ----------
@@ -265,7 +279,7 @@ class Mechanism:
         return np.concatenate([made.coordinates(pose[:3], pose[3:]) for pose in every])
 
     def velocities(
-        self, q: Any, rates: Mapping[str, Any], formulation: str = "SO3xR3"
+        self, q: Any, rates: Mapping[str, Any] | None = None, formulation: str = "SO3xR3"
     ) -> np.ndarray:
         """Velocities v of a formulation from rates of bodies.
 
@@ -273,22 +287,23 @@ class Mechanism:
         ----------
         q : array_like, shape (nq,)
             Configuration in the formulation.
-        rates : mapping of str to array_like, shape (6,)
-            ``[ṙ; ω]`` by body, ṙ [m/s] in world axes, ω [rad/s] in body axes; zero for the others.
+        rates : mapping of str to array_like, shape (6,), optional
+            ``[ṙ; ω]`` by body, ṙ [m/s] in world axes, ω [rad/s] in body axes; the others have
+            those they were made with.
         formulation : str
 
         Returns
         -------
         ndarray, shape (nv,)
         """
-        made = self.equations(formulation).formulation
+        made, rates = self.equations(formulation).formulation, rates or {}
         for name in rates:
             if name not in self.bodies:
                 raise UnknownNameError(unknown_name("body", name, self.bodies))
         x = np.asarray(q, dtype=np.float64).reshape(len(self.bodies), -1)
         every = [
-            check_shape(f"rates of {name!r}", rates.get(name, np.zeros(6)), (6,))
-            for name in self.bodies
+            check_shape(f"rates of {name!r}", rates.get(name, body.rates), (6,))
+            for name, body in self.bodies.items()
         ]
         return np.concatenate([made.velocity(*pair) for pair in zip(x, every, strict=True)])
 
@@ -302,9 +317,7 @@ class Mechanism:
         """
         frames = self.equations(formulation).frames(ca.DM(np.asarray(q, dtype=np.float64)))
         return {
-            name: np.concatenate(
-                [np.asarray(r).ravel(), SO3.from_matrix(np.asarray(ca.DM(A)))]
-            )
+            name: np.concatenate([np.asarray(r).ravel(), SO3.from_matrix(np.asarray(ca.DM(A)))])
             for name, (r, A) in frames.items()
         }
 
@@ -407,13 +420,15 @@ class Mechanism:
             k, n = names.index(name), group.nq // len(names)
             fixed |= {i: float(guess[i]) for i in range(k * n, (k + 1) * n)}
             free[k * size : (k + 1) * size] = 0.0
-        for attempt in range(attempts):
+        failed: AssemblyError | None = None
+        for attempt in range(max(attempts, 1)):
             away = free * rng.normal(size=group.dim) * 0.1 * attempt
             try:
                 return assemble(own, group.plus(guess, away), held=fixed, t=t)
             except AssemblyError as error:
-                first = error if attempt == 0 else first
-        raise first
+                failed = failed or error
+        assert failed is not None
+        raise failed
 
     def assembled(self, **options: Any) -> Mechanism:
         """Return a copy whose bodies start where all joints are closed.
@@ -512,8 +527,8 @@ class Mechanism:
         q : array_like, shape (nq,), optional
             Configuration; the assembled one if left out.
         rates : mapping of str to array_like, shape (6,), optional
-            ``[ṙ; ω]`` by body; the nearest velocities in the metric of M that keep the constraints
-            are taken.
+            ``[ṙ; ω]`` by body, those of the bodies for the others; the nearest velocities in the
+            metric of M that keep the constraints are taken.
         t : float
             Time of the drives [s].
 
@@ -523,7 +538,7 @@ class Mechanism:
         """
         own = self.mechanics(formulation)
         q = self.assemble(formulation, t=t) if q is None else np.asarray(q, dtype=np.float64)
-        v = self.velocities(q, rates or {}, formulation)
+        v = self.velocities(q, rates, formulation)
         p = own.base.nominal_parameters
         return np.asarray(own.project(ca.DM(own.complete(q, v, t)), ca.DM(p))).ravel()
 
@@ -618,6 +633,201 @@ class Mechanism:
             joint: {body: np.asarray(W).ravel() for body, W in each.items()}
             for joint, each in found.items()
         }
+
+    def problem(self, formulation: str = "SO3xR3") -> Problem:
+        """The motion with its constraints, as methods that solve for multipliers take it.
+
+        Parameters
+        ----------
+        formulation : str
+
+        Returns
+        -------
+        Problem
+            Its states are configuration and velocity, and the clock where there are drives.
+        """
+        key = f"problem {formulation}"
+        if key not in self._made:
+            own, free = self.equations(formulation), self.mechanics(formulation)
+
+            def balance(t: Any, q: Any, v: Any, u: Any, p: Any, a: Any, multipliers: Any) -> Any:
+                G = own.constraints.terms(t, q, v, p).G
+                M = own.mass_matrix(q, p)
+                return M @ a - own.force(t, q, v, u, p) + G.T @ multipliers
+
+            def index1(t: Any, q: Any, v: Any, u: Any, p: Any) -> Any:
+                at = own.constraints.terms(t, q, v, p)
+                return own.mass_matrix(q, p), own.force(t, q, v, u, p), at.G, at.gamma
+
+            self._made[key] = Problem(
+                free.state,
+                free.field,
+                n_inputs=len(own.inputs),
+                n_parameters=len(own.parameters),
+                constrained=Constrained(
+                    own.constraints.n_rows, balance, own.constraints.position, index1
+                ),
+            )
+        return self._made[key]
+
+    def march(
+        self,
+        x0: Any,
+        dt: float,
+        steps: int,
+        method: Index3Method | None = None,
+        formulation: str = "SO3xR3",
+        *,
+        u: Any = None,
+    ) -> March:
+        """Motion by a method that solves for multipliers in its steps (index 3).
+
+        Parameters
+        ----------
+        x0 : array_like, shape (nq + nv,), with the clock after it where there are drives
+            See `state`.
+        dt : float
+            Step [s].
+        steps : int
+        method : Index3Method, optional
+            `generalized_alpha` with its default radius if left out.
+        formulation : str
+        u : array_like, shape (n_inputs,), optional
+            Held inputs; nominal if left out.
+
+        Returns
+        -------
+        March
+        """
+        own, problem = self.equations(formulation), self.problem(formulation)
+        chosen = generalized_alpha() if method is None else method
+        start = check_shape("x0", x0, (problem.group.nq,))
+        held = np.array([entry.nominal for entry in own.inputs]) if u is None else u
+        held = check_shape("u", held, (len(own.inputs),))
+        p = np.array([entry.nominal for entry in own.parameters])
+        t0 = float(start[-1]) if own.constraints.is_driven else 0.0
+        key = f"march {formulation} {chosen}"
+        if key not in self._made:
+            self._made[key] = march_step(problem, chosen)
+        made = march(
+            problem,
+            chosen,
+            self._made[key],
+            own.velocity.dim,
+            start,
+            held,
+            p,
+            float(dt),
+            int(steps),
+            t0,
+        )
+        return replace(made, hint=self._singular_angles(made, own))
+
+    def _singular_angles(self, made: March, own: MechanismEquations) -> str:
+        """Name the body whose coordinates were singular where a march failed."""
+        regularity, nq = own.formulation.regularity, own.formulation.group.nq
+        if regularity is None or made.unsolved is None:
+            return ""
+        x = made.x[made.unsolved]
+        for k, body in enumerate(self.bodies):
+            if abs(float(regularity(ca.DM(x[k * nq : (k + 1) * nq])))) < SINGULAR_ANGLE:
+                return (
+                    f'Euler angles of {body!r} are singular there; "SO3xR3" and "SE3" have no such '
+                    "position"
+                )
+        return ""
+
+    def closed_forms(self, attitude: str = "rA") -> ClosedForms:
+        """Constraint terms in closed form, on arrays.
+
+        Parameters
+        ----------
+        attitude : str
+            "rA" (orientation matrix), "rp" (Euler parameters) or "re" (Euler angles).
+
+        Raises
+        ------
+        ValueError
+            If a joint has rows that are no basic constraints, or anything acts besides weight.
+        """
+        acting = [b.name for b in self.bodies.values() if b.forces] + list(self.motors)
+        if acting:
+            raise ValueError(
+                f"{self.name}: closed forms know weight and joints alone, not what else acts "
+                f"({', '.join(acting)}); take system(), which does"
+            )
+        inertias = {b.name: b.inertia for b in self.bodies.values()}
+        size = attitude_type(attitude).size
+        return ClosedForms(inertias, tuple(self.joints.values()), self.gravity, size)
+
+    def direct(
+        self,
+        attitude: str = "rA",
+        *,
+        rates: Mapping[str, Any] | None = None,
+        matrix: Matrix = "iteration",
+        switched: tuple[MechanismJoint, Callable[[float], bool]] | None = None,
+        is_predicted: bool = True,
+    ) -> DirectAnalysis:
+        """Kinematics and index-3 dynamics as in the paper, in closed form on arrays.
+
+        Parameters
+        ----------
+        attitude : str
+            "rA", "rp" or "re".
+        rates : mapping of str to array_like, shape (6,), optional
+            ``[ṙ; ω]`` at the start by body; those of the bodies for the others. The nearest rates
+            that keep the constraints are taken.
+        matrix : {"iteration", "step"}
+            When the matrix of Newton's method is made.
+        switched : tuple of MechanismJoint and callable, optional
+            A drive that takes the place of the one of its name while ``t → bool`` is true.
+        is_predicted : bool
+            Whether kinematics moves positions with the last velocities before it iterates.
+
+        References
+        ----------
+        Kissel, Taves, Negrut: Constrained multibody kinematics and dynamics in absolute
+        coordinates: a discussion of three approaches to representing rigid body rotation.
+
+        Examples
+        --------
+        >>> from lgcontrol.mechanics.constrained import Marker, angle_drive, revolute
+        >>> axis = Marker("ground"), Marker("disc")
+        >>> disc = MechanismBody("disc", SpatialInertia.box(1.0, [1, 1, 0.1]))
+        >>> turned = Mechanism("disc_on_axis", [disc], [
+        ...     revolute("axis", *axis), angle_drive("drive", *axis, lambda t: 2 * t)])
+        >>> turned.direct("rp").kinematics(np.linspace(0, 1, 11)).omega[-1].round(9)
+        array([[0., 0., 2.]])
+        """
+        start, other = self._start(rates), None
+        if switched is not None:
+            other = (self.with_joints(switched[0]).closed_forms(attitude), switched[1])
+        forms = self.closed_forms(attitude)
+        return DirectAnalysis(forms, start, attitude, matrix, other, is_predicted)
+
+    def large(self, *, rates: Mapping[str, Any] | None = None) -> LargeMechanism:
+        """Index-3 steps with sparse matrices, for mechanisms of hundreds of bodies.
+
+        Parameters
+        ----------
+        rates : mapping of str to array_like, shape (6,), optional
+            As for `direct`; here they must keep the constraints.
+        """
+        return LargeMechanism(self.closed_forms(), self._start(rates, is_consistent=True))
+
+    def _start(
+        self, rates: Mapping[str, Any] | None, *, is_consistent: bool = False
+    ) -> dict[str, Start]:
+        """r, A, ṙ, ω of every body, with rates that keep the constraints."""
+        start: dict[str, Start] = {}
+        for name in rates or {}:
+            if name not in self.bodies:
+                raise UnknownNameError(unknown_name("body", name, self.bodies))
+        for name, body in self.bodies.items():
+            own = check_shape(f"rates of {name!r}", (rates or {}).get(name, body.rates), (6,))
+            start[name] = (body.pose[:3], SO3.matrix(body.pose[3:]), own[:3], own[3:])
+        return start if is_consistent else consistent(self.closed_forms(), start)
 
     def free_system(self, formulation: str = "SO3xR3") -> System[Product]:
         """System of the bodies alone, without their joints: what constraints act on.

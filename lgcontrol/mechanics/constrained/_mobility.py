@@ -97,7 +97,7 @@ class RankOfRows:
         U, s, _ = np.linalg.svd(W)
         rank = int((s > RANK_TOLERANCE * max(s[0], 1e-300)).sum())
         null = U[:, rank:]
-        dependent = np.flatnonzero(np.linalg.norm(null, axis=1) > SHARE)
+        dependent = np.flatnonzero(np.linalg.norm(null, axis=1) > SHARE).tolist()
         removable, kept = [], np.zeros((0, W.shape[1]))
         if rank < len(W):
             for i, row in enumerate(W):
@@ -195,9 +195,7 @@ def _null_space(G: np.ndarray, n: int) -> np.ndarray:
     return Vt[rank:].T
 
 
-def singular_values(
-    constraints: Constraints, t: float, q: np.ndarray, p: np.ndarray
-) -> RankOfRows:
+def singular_values(constraints: Constraints, t: float, q: np.ndarray, p: np.ndarray) -> RankOfRows:
     """Singular values of G at a place, and shares of the rows in the weakest combination."""
     at = constraints.terms(ca.DM(t), ca.DM(q), ca.DM(constraints.group.dim, 1), ca.DM(p))
     return RankOfRows.of(np.asarray(at.G))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -22,9 +22,9 @@ from ...codegen import (
     unknown_name,
 )
 from ...groups import LieGroup, Product, Rn
-from ...systems import ErrorCoordinates, System
+from ...systems import ErrorCoordinates, Quantity, System, TracedLater
 from ._constraint import Constraints
-from ._kkt import RANK, Redundancy, Saddle, redundancy
+from ._kkt import RANK, Redundancy, Saddle, redundancy, scaled_rows
 
 Stabilization = Literal["projection", "baumgarte", "none"]
 
@@ -34,7 +34,7 @@ WORST = 1e3
 ENOUGH = 0.02
 # Velocities and rows up to which whole steps are written out, and up to which each solution is;
 # above, equations are solved by loops.
-LARGEST_INLINE = 8
+LARGEST_INLINE = 24
 LARGEST_WRITTEN_OUT = 24
 CLOCK = "clock"
 
@@ -47,7 +47,7 @@ def constrained_system(
     independent: str | Iterable[str] | None = None,
     stabilization: Stabilization = "projection",
     rates: tuple[float, float] = (5.0, 5.0),
-    quantities: Mapping[str, Callable[..., Any]] | None = None,
+    quantities: Mapping[str, Callable[..., Any] | Quantity] | None = None,
     name: str | None = None,
 ) -> System[Product]:
     """System of a mechanical structure that keeps constraints: ``M v̇ + Gᵀ λ = F``, ``G v̇ = γ``.
@@ -96,14 +96,15 @@ def constrained_system(
 
     >>> from lgcontrol.mechanics import Multibody, SpatialInertia
     >>> from lgcontrol.mechanics.constrained import Constraint
-    >>> cart = Multibody().add_body("x", SpatialInertia.point_mass(1.0), "prismatic", axis="x")
-    >>> point = cart.add_body("z", SpatialInertia.point_mass(1.0), "prismatic", axis="z", parent="x")
+    >>> mass = SpatialInertia.point_mass(1.0)
+    >>> slide = Multibody().add_body("x", mass, "prismatic", axis="x")
+    >>> point = slide.add_body("z", mass, "prismatic", "x", axis="z")
     >>> wire = Constraint("wire", ["length"], lambda t, q, p: (ca.sumsqr(q) - 1) / 2, "m²")
     >>> base = point.system()
     >>> ring = Constraints(point.configuration, [wire])
     >>> system = constrained_system(base, ring, at=[0.0, -1.0], independent=["x"])
     >>> system.error_names
-    ('configuration.x', 'velocity.x')
+    ('configuration.x.x', 'velocity.x.x')
     >>> system.quantities["multipliers"](0.0, [0.0, -1.0, 0.0, 0.0], [0.0, 0.0]).round(6)
     array([9.81])
     """
@@ -120,7 +121,7 @@ def constrained_system(
         parameters=base.parameters,
         quantities=kept.base_quantities
         | {
-            "multipliers": lambda t, x, u, p: kept.multipliers(t, x, u, p),
+            "multipliers": Quantity(kept.multipliers, constraints.row_names),
             "constraint_forces": kept.constraint_forces,
             "constraint_gap": lambda t, x, u, p: kept.gap(x, p),
             "conditioning": lambda t, x, u, p: kept.conditioning(x, p),
@@ -128,10 +129,15 @@ def constrained_system(
         | {key: kept.of_multipliers(value) for key, value in (quantities or {}).items()},
         invariants=kept.gap,
         project=kept.project if stabilization == "projection" else None,
-        project_derivative=kept.project_derivative if stabilization == "projection" else None,
+        project_derivative=TracedLater(lambda: kept.project_derivative)  # type: ignore[arg-type]
+        if stabilization == "projection"
+        else None,
         limits=base.limits,
-        derivatives=kept.derivatives,
-        errors=ErrorCoordinates(choice.selection(state), kept.basis, *choice.names(state)),
+        derivatives=TracedLater(lambda: kept.derivatives),  # type: ignore[arg-type]
+        errors=ErrorCoordinates(
+            choice.selection(state), kept.basis, *choice.names(state), kept.gap
+        ),
+        home=kept.complete(at),
         symbol=symbol,
     )
 
@@ -149,7 +155,7 @@ def _damping(stabilization: str, rates: tuple[float, float]) -> tuple[float, flo
 
 
 @dataclass(frozen=True)
-class Choice:
+class IndependentEntries:
     """Independent entries of the configuration's tangent vector, and of the velocity."""
 
     positions: tuple[int, ...]
@@ -165,13 +171,9 @@ class Choice:
         return np.eye(state.dim)[self.indices(state)]
 
     def names(self, state: Product) -> tuple[list[str], list[str]]:
-        """Names and units of the error coordinates, by joint where this has one coordinate."""
-        at, (first, second) = self.indices(state), list(state.blocks)[:2]
-        entries = entries_of(next(iter(state.blocks.values())))
-        own = {i: name for name, i in entries.items()}  # the shorter names come last
-        names = [f"{first}.{own[i]}" for i in self.positions]
-        names += [f"{second}.{own[i]}" for i in self.velocities]
-        return names, [state.tangent_units[i] for i in at]
+        """Names and units of the error coordinates: those that the state has for them."""
+        at = self.indices(state)
+        return [state.tangent_names[i] for i in at], [state.tangent_units[i] for i in at]
 
 
 def entries_of(group: LieGroup) -> dict[str, int]:
@@ -186,12 +188,23 @@ def entries_of(group: LieGroup) -> dict[str, int]:
 
 @dataclass(frozen=True, eq=False)
 class ConstrainedMechanics:
-    """Expressions of a constrained system, each a function that steps call or write out."""
+    """Expressions of a constrained system, each a function that steps call or write out.
+
+    Parameters
+    ----------
+    base : System
+        With a structure, its state no more than configuration and velocity.
+    constraints : Constraints
+    damping : (float, float)
+        α and β of Baumgarte's stabilisation [1/s].
+    choice : IndependentEntries
+        What error coordinates are, where they are asked for.
+    """
 
     base: System[Product]
     constraints: Constraints
     damping: tuple[float, float] = (0.0, 0.0)
-    choice: Choice = Choice((), ())
+    choice: IndependentEntries = IndependentEntries((), ())
 
     def __post_init__(self) -> None:
         base, structure = self.base, self.base.structure
@@ -225,7 +238,7 @@ class ConstrainedMechanics:
             blocks[CLOCK] = Rn(1, ("t",), ("s",))
         return Product(**blocks)
 
-    def with_choice(self, choice: Choice) -> ConstrainedMechanics:
+    def with_choice(self, choice: IndependentEntries) -> ConstrainedMechanics:
         """The same with independent coordinates."""
         return ConstrainedMechanics(self.base, self.constraints, self.damping, choice)
 
@@ -256,9 +269,10 @@ class ConstrainedMechanics:
         """λ."""
         return self._solution(t, x, u, p)[1]
 
-    def of_multipliers(self, quantity: Callable[..., Any]) -> Callable[..., Any]:
+    def of_multipliers(self, quantity: Callable[..., Any] | Quantity) -> Quantity:
         """A quantity that takes the multipliers as well."""
-        return lambda t, x, u, p: quantity(t, x, u, p, self.multipliers(t, x, u, p))
+        own = quantity if isinstance(quantity, Quantity) else Quantity(quantity)
+        return replace(own, of=lambda t, x, u, p: own.of(t, x, u, p, self.multipliers(t, x, u, p)))
 
     def constraint_forces(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """``−Gᵀ λ``."""
@@ -300,14 +314,14 @@ class ConstrainedMechanics:
         return self._conditioning(x, p)
 
     @property
-    def base_quantities(self) -> dict[str, Callable[..., Any]]:
+    def base_quantities(self) -> dict[str, Any]:
         """Those of the base, of the blocks that it knows."""
         own = self.base.state.nq
 
         def of(quantity: Callable[..., Any]) -> Callable[..., Any]:
             return lambda t, x, u, p: quantity(t, x[:own], u, p)
 
-        return {key: of(quantity) for key, quantity in self.base.quantities.items()}
+        return {**self.base.named_quantities(of)}
 
     # Kernels
 
@@ -323,7 +337,7 @@ class ConstrainedMechanics:
     def _kernel(self, name: str, arguments: str, results: list[Any], at: dict[str, Any]) -> Any:
         keys = arguments.split()
         kind: Any = self.kernel_symbol
-        made = [kind(ca.densify(result)) for result in results]
+        made: Any = [kind(ca.densify(result)) for result in results]
         made = ca.cse(made) if kind is ca.SX else made
         return ca.Function(
             name, [at[key] for key in keys], made, keys, [f"r{i}" for i in range(len(made))]
@@ -454,7 +468,7 @@ class ConstrainedMechanics:
 
     @cached_property
     def _to_position_slope(self) -> ca.Function:
-        """``δq⁺ = Ad(exp(−d)) δq + J_r(d) δd`` of the step d, whose equations are differentiated."""
+        """``δq⁺ = Ad(exp(−d)) δq + J_r(d) δd``, with the equations of the step d differentiated."""
         _, x, _, p = self._symbols()
         group = self.configuration
         saddle, d, mu = self._correction(x, p)
@@ -545,20 +559,21 @@ class ConstrainedMechanics:
     def redundancy(self, x: np.ndarray, p: np.ndarray) -> Redundancy:
         """Ranks and dependent rows in a state."""
         _, G, M = self.terms_of(x, p)
-        return redundancy(G, M, self.constraints.row_names)
+        return redundancy(G, M, self.constraints.row_names, self.constraints.units)
 
-    def choose(self, q: np.ndarray, names: str | Iterable[str] | None) -> Choice:
+    def choose(self, q: np.ndarray, names: str | Iterable[str] | None) -> IndependentEntries:
         """Independent entries: the named ones, judged, or the best ones, inputs first."""
         base, x, p = self.base, self.complete(q), self.base.nominal_parameters
         _, G, M = self.terms_of(x, p)
         rows = G[: self.constraints.n_position]
         known = entries_of(self.configuration)
-        structure = base.structure
-        assert structure is not None
-        reach = structure.input_map(0.0, x[: base.state.nq], base.nominal_input, p)
-        driven = np.abs(reach)[:, base.input_index("control")].any(axis=1)
         N, full = null_space(rows, M), null_space(G, M)
+        driven = np.zeros(len(N), bool)
         if names is None:
+            structure = base.structure
+            assert structure is not None
+            reach = structure.input_map(0.0, x[: base.state.nq], base.nominal_input, p)
+            driven = np.abs(reach)[:, base.input_index("control")].any(axis=1)
             positions = _best(N, driven)
         else:
             chosen = as_names(names)
@@ -567,7 +582,7 @@ class ConstrainedMechanics:
                     raise UnknownNameError(unknown_name("entry of the configuration", entry, known))
             positions = tuple(known[entry] for entry in chosen)
             _judge(base.name, N, positions, {i: k for k, i in known.items()}, _best(N, driven))
-        return Choice(positions, _best(full, driven, positions))
+        return IndependentEntries(positions, _best(full, driven, positions))
 
 
 # Position errors after a step of order four are so small that the second solve ends in rounding.
@@ -599,16 +614,12 @@ def null_space(G: np.ndarray, M: np.ndarray) -> np.ndarray:
     Row i tells how freely entry i moves: its norm is the share of the mobility that it would have
     without constraints.
     """
-    L = np.linalg.cholesky(M)
-    W = scipy.linalg.solve_triangular(L, G.T, lower=True).T
-    lengths = np.linalg.norm(W, axis=1, keepdims=True)
-    kept = lengths[:, 0] > RANK * lengths.max(initial=0.0)
-    if not kept.any():
-        V = np.eye(len(M))
-    else:
-        W = W[kept] / lengths[kept]
+    L, W = np.linalg.cholesky(M), scaled_rows(G, M)
+    if W.any():
         _, s, Vt = np.linalg.svd(W)
         V = Vt[int((s > RANK * s[0]).sum()) :].T
+    else:
+        V = np.eye(len(M))
     N = scipy.linalg.solve_triangular(L, V, lower=True, trans="T")
     return N * np.sqrt(np.diag(M))[:, None]
 

@@ -1,0 +1,114 @@
+"""A delta robot picks and places by predictive control of its torques."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from lgcontrol.controllers import MPC
+from lgcontrol.models import delta_robot_tree
+from lgcontrol.optimal import Bound, Residual
+from lgcontrol.simulation import Criterion, HeldNoise, SimulationResult, Task
+from lgcontrol.systems import Input
+
+from ._criteria import failed_calls
+
+ARMS = ("arm1", "arm2", "arm3")
+# Where parts are picked and placed, and how high the platform goes in between [m].
+PICK, PLACE, LIFT = (-0.15, -0.05, -0.85), (0.15, 0.08, -0.85), 0.08
+MOVE, STAY = 0.35, 0.15  # s from one to the other, and at each
+MOVES = 4
+DT = 0.01
+HORIZON = 20
+SPEED = 9.0  # rad/s, of the arms
+TORQUE = 12.0  # N m
+NOISE = 0.01  # of the largest torques
+PART = 0.15  # kg, which the controller does not know
+SPREAD = 0.02  # m, of the start about the first pick
+
+
+def design(seed: int = 0) -> Task:
+    """Delta robot carries a part to and fro by MPC of its torques.
+
+    The plan stays on the manifold of the loops: its states are those of the whole mechanism, its
+    errors the three driven arms. The cost weighs the distance of the platform from a way that
+    rises, crosses and falls; torques and rates of the arms keep their limits. The robot carries a
+    part that the model does not know, its arms and drives are a tenth heavier, and its torques are
+    noisy by 1 % of their limits.
+
+    Parameters
+    ----------
+    seed : int
+        Of the start.
+
+    Returns
+    -------
+    Task
+    """
+    robot = delta_robot_tree(torque=TORQUE)
+    model = robot.system(ARMS, independent=ARMS)
+    true = delta_robot_tree(torque=TORQUE, load=PART, arm_mass=0.55, drive_inertia=0.0132)
+    push = np.eye(true.tree.nv)[:, [0, 3, 6]]  # arms come with the two angles of their rods
+    plant = true.system(
+        [*model.inputs, *(Input(f"noise.{arm}", "N m", role="disturbance") for arm in ARMS)],
+        input_matrix=np.hstack([push, push]),
+        independent=ARMS,
+    )
+    names = model.state.coordinate_names
+    place = [names.index(f"configuration.platform.{axis}") for axis in "xyz"]
+
+    def away(t: Any, x: Any, u: Any, p: Any) -> Any:
+        return x[place] - way(t)
+
+    mpc = MPC(
+        model,
+        horizon=HORIZON,
+        dt=DT,
+        method="midpoint",
+        Q=1e-3,
+        R=1e-4,
+        terminal=1e-2,
+        residuals=[Residual(away, weight=3e4, terminal=3e2, name="way of the platform")],
+        bounds=[Bound(f"velocity.{arm}.rz", -SPEED, SPEED, soft=10.0) for arm in ARMS],
+    )
+    rng = np.random.default_rng(seed)
+    x, y, z = np.array(PICK) + rng.uniform(-SPREAD, SPREAD, 3)
+    start = true.assemble(where={"platform.x": x, "platform.y": y, "platform.z": z})
+    criteria = [
+        Criterion(f"distance after move {k + 1}", _distance(k, place), 0.001, "m")
+        for k in range(MOVES)
+    ]
+    return Task(
+        plant=plant,
+        controller=mpc,
+        x0=np.concatenate([start, np.zeros(true.tree.nv)]),
+        seconds=MOVES * (MOVE + STAY) + STAY,
+        reference=model.home,
+        options={"disturbances": [HeldNoise({f"noise.{arm}": NOISE * TORQUE for arm in ARMS}, DT)]},
+        criteria=(*criteria, failed_calls()),
+    )
+
+
+def way(t: Any) -> Any:
+    """Position of the platform [m]: to and fro along an arch, at rest at both ends."""
+    share: Any = 0.0
+    for k in range(MOVES):
+        s = ca.fmax(0.0, ca.fmin((t - STAY - k * (MOVE + STAY)) / MOVE, 1.0))
+        share += (-1) ** k * s**3 * (10 - 15 * s + 6 * s**2)
+    arch = 16 * (share * (1 - share)) ** 2
+    pick, away = ca.DM(PICK), ca.DM(PLACE) - ca.DM(PICK)
+    return pick + share * away + ca.vertcat(0.0, 0.0, LIFT * arch)
+
+
+def _distance(move: int, place: list[int]) -> Callable[[SimulationResult], float]:
+    """Of the platform from where it should be, just before the next move."""
+
+    def value(run: SimulationResult) -> float:
+        time = min((move + 1) * (MOVE + STAY), run.t[-1])
+        at = int(np.searchsorted(run.t, time - DT / 2))
+        return float(np.linalg.norm(run.x[at, place] - np.asarray(way(time)).ravel()))
+
+    return value

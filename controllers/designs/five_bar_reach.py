@@ -1,0 +1,97 @@
+"""A five-bar robot reaches past a singularity that a bound on its conditioning keeps it from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from lgcontrol.controllers import MPC
+from lgcontrol.mechanics.constrained import ClosedTree
+from lgcontrol.models import five_bar_tree
+from lgcontrol.optimal import Bound, Residual
+from lgcontrol.simulation import Criterion, SimulationResult, Task
+
+from ._criteria import failed_calls
+
+DRIVES = ("left", "right")
+BASE = 0.4  # m, between the drives: wide, so that the distal bars can be in line
+START, GOAL = (-0.2, 0.21), (0.2, 0.21)  # m, of the tip: x and z
+MOVE = 1.2  # s that the straight way takes
+TORQUE = 3.0  # N m
+LEAST = 0.15  # of the mobility of the drives that the loop leaves
+DT = 0.02
+HORIZON = 40
+SECONDS = 2.0
+SPREAD = 0.01  # m
+
+
+def design(seed: int = 0) -> Task:
+    """Five-bar robot goes round the position where its distal bars align.
+
+    There the drives do not decide the tip, whatever their torques. The wanted way is straight and
+    passes 1 cm beside it. The plan keeps "conditioning", the share of the drives' mobility that the
+    loop leaves (0 where the bars align), above a limit, so the tip goes round above it. The bars of
+    the true robot are a tenth heavier.
+
+    Parameters
+    ----------
+    seed : int
+        Of the start.
+
+    Returns
+    -------
+    Task
+    """
+    robot = five_bar_tree(base=BASE, torque=TORQUE)
+    x, z = np.array(START) + np.random.default_rng(seed).uniform(-SPREAD, SPREAD, 2)
+    start, goal = (configuration(robot, *point) for point in ((x, z), GOAL))
+    model = robot.system(DRIVES, independent=DRIVES, at=goal)
+    heavy = five_bar_tree(base=BASE, torque=TORQUE, masses=(0.66, 0.44))
+    plant = heavy.system(DRIVES, independent=DRIVES, at=goal)
+    rest = model.trim(np.concatenate([goal, np.zeros(4)]))
+    tip, nq = robot.tree.position("tip"), robot.tree.nq
+
+    def away(t: Any, x: Any, u: Any, p: Any) -> Any:
+        s = ca.fmax(0.0, ca.fmin(t / MOVE, 1.0))
+        along = s**3 * (10 - 15 * s + 6 * s**2)
+        wanted = ca.DM(START) + along * (ca.DM(GOAL) - ca.DM(START))
+        return tip(x[:nq])[[0, 2]] - wanted
+
+    mpc = MPC(
+        model,
+        horizon=HORIZON,
+        dt=DT,
+        Q=1e-3,
+        R=1e-3,
+        residuals=[Residual(away, weight=3e3, terminal=1e2, name="way of the tip")],
+        bounds=[Bound("conditioning", lower=LEAST, soft=3e3)],
+    )
+
+    def distance(run: SimulationResult) -> float:
+        return float(np.linalg.norm(tip(run.x[-1, :nq]) - [GOAL[0], 0.0, GOAL[1]]))
+
+    def worst(run: SimulationResult) -> float:
+        return -float(plant.quantities["conditioning"](0.0, run.x).min())
+
+    return Task(
+        plant=plant,
+        controller=mpc,
+        x0=np.concatenate([start, np.zeros(4)]),
+        seconds=SECONDS,
+        reference=rest,
+        criteria=(
+            Criterion("distance from the goal at the end", distance, 0.01, "m"),
+            Criterion("conditioning at its worst, negative", worst, -0.9 * LEAST),
+            failed_calls(),
+        ),
+    )
+
+
+def configuration(robot: ClosedTree, x: float, z: float) -> np.ndarray:
+    """Angles that put the tip at a point, with the elbows outwards."""
+    closed = robot.constrain(
+        "goal", ["x", "z"], lambda t, q, p: (robot.tree.position("tip")(q) - [x, 0, z])[[0, 2]], "m"
+    )
+    return closed.assemble()

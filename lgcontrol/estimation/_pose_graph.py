@@ -1,0 +1,163 @@
+"""Pose graphs: poses from relative poses between them, whatever the first guess."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import scipy
+
+from ..codegen import UnknownNameError, Value, unknown_name
+from ..groups import SE2, SE3, LieGroup
+from ..io import PoseGraph
+from ._factor_graph import FactorGraph, Factors, Loss, Variables
+from ._normal_equations import solve_definite
+
+_GROUPS: dict[int, LieGroup] = {2: SE2, 3: SE3}
+_STARTS = ("chordal", "given")
+
+
+def pose_graph(
+    recorded: PoseGraph, *, start: Literal["chordal", "given"] = "chordal",
+    loss: Loss | None = None,
+) -> FactorGraph:  # fmt: skip
+    """Graph with variables "pose" and factors "between", from a file or from arrays.
+
+    ``r = minus(X_from⁻¹ X_to, measured)``. Where no pose is fixed, the first one is, where it
+    stands.
+
+    Parameters
+    ----------
+    recorded : PoseGraph
+        `lgcontrol.io.read_pose_graph` reads one.
+    start : {"chordal", "given"}
+        Guess: rotations by linear least squares on matrices, then positions, which needs no guess
+        and leaves few steps to be taken; or the poses that were given.
+    loss : str, optional
+        Of `Factors`.
+
+    Returns
+    -------
+    FactorGraph
+
+    Examples
+    --------
+    A square of 1 m, whose last side is 1.1 m long:
+
+    >>> from lgcontrol.io import PoseGraph
+    >>> turn = SE2.from_matrix([[0, -1, 1], [1, 0, 0], [0, 0, 1]])
+    >>> sides = np.array([turn] * 4)
+    >>> sides[3, 0] = 1.1
+    >>> square = PoseGraph(2, np.arange(4), None, np.zeros(0, dtype=int),
+    ...                    np.array([[0, 1], [1, 2], [2, 3], [3, 0]]), sides,
+    ...                    np.array([np.eye(3)] * 4))
+    >>> found = pose_graph(square).solve()
+    >>> found.x["pose"][:, :2].round(2) + 0.0
+    array([[0.  , 0.  ],
+           [1.  , 0.02],
+           [1.01, 1.04],
+           [0.01, 1.08]])
+
+    References
+    ----------
+    Carlone, Tron, Daniilidis and Dellaert, Initialization techniques for 3D SLAM, ICRA 2015:
+    chordal relaxation.
+    """
+    if start not in _STARTS:
+        raise UnknownNameError(unknown_name("start", start, _STARTS))
+    group = _GROUPS[recorded.dimension]
+    fixed = recorded.fixed if len(recorded.fixed) else np.array([0])
+    poses = recorded.poses
+    if start == "given":
+        if poses is None or not np.isfinite(poses).all():
+            raise ValueError('the graph lacks poses; use start="chordal"')
+    else:
+        poses = _chordal(group, recorded, fixed)
+
+    def between(a: Value, b: Value, measured: Value) -> Value:
+        return group.minus(group.compose(group.inverse(a), b), measured)
+
+    def jacobians(a: Value, b: Value, measured: Value) -> list[Value]:
+        step = group.compose(group.inverse(a), b)
+        J = group.right_jacobian_inverse(group.minus(step, measured))
+        return [-J @ group.Ad(group.inverse(step)), J]
+
+    return FactorGraph(
+        [Variables("pose", group, poses, fixed)],
+        [
+            Factors(
+                "between", between, [("pose", end) for end in recorded.edges.T], recorded.measured,
+                information=recorded.information, loss=loss, jacobians=jacobians,
+            )
+        ],
+    )  # fmt: skip
+
+
+def _chordal(group: LieGroup, graph: PoseGraph, fixed: np.ndarray) -> np.ndarray:
+    """Poses by two linear problems; connected components without a fixed pose stand anywhere."""
+    n = len(graph.names)
+    a, b = graph.edges.T
+    _, part = scipy.sparse.csgraph.connected_components(
+        scipy.sparse.coo_matrix((np.ones(len(a)), (a, b)), (n, n)), directed=False
+    )
+    lonely = [np.flatnonzero(part == k)[0] for k in set(part) - set(part[fixed])]
+    held = np.zeros(n, dtype=bool)
+    held[np.concatenate([fixed, np.array(lonely, dtype=int)])] = True
+    known = np.broadcast_to(group.identity, (n, group.nq)).copy()
+    if graph.poses is not None:
+        usable = held & np.isfinite(graph.poses).all(axis=1)
+        known[usable] = graph.poses[usable]
+    d = graph.dimension
+    M = group.matrix(graph.measured)
+    turn, shift = M[:, :d, :d], M[:, :d, d]
+    spread = np.diagonal(graph.information, axis1=-2, axis2=-1)
+    weights = [np.maximum(part.mean(axis=-1), 1e-9) for part in (spread[:, d:], spread[:, :d])]
+    here = group.matrix(known)
+    # rows y of the rotations: y_b = Zᵀ y_a
+    columns = np.swapaxes(here[:, :d, :d], -1, -2).reshape(n * d, d)
+    found = _linear(a, b, np.swapaxes(turn, -1, -2), weights[0], held, columns,
+                    np.zeros((len(a) * d, d)))  # fmt: skip
+    R = _nearest_rotations(np.swapaxes(found.reshape(n, d, d), -1, -2))
+    # positions: p_b = p_a + R_a t
+    t = (R[a] @ shift[..., None])[..., 0]
+    p = _linear(a, b, np.ones((len(a), 1, 1)), weights[1], held, here[:, :d, d], t)
+    made = np.broadcast_to(np.eye(d + 1), (n, d + 1, d + 1)).copy()
+    made[:, :d, :d], made[:, :d, d] = R, p
+    poses = group.from_matrix(made)
+    poses[held] = known[held]
+    return poses
+
+
+def _nearest_rotations(matrices: np.ndarray) -> np.ndarray:
+    """Nearest rotations, shape (..., d, d)."""
+    U, _, Vt = np.linalg.svd(matrices)
+    U[..., -1] *= np.sign(np.linalg.det(U @ Vt))[..., None]
+    return U @ Vt
+
+
+def _linear(
+    a: np.ndarray, b: np.ndarray, Z: np.ndarray, weight: np.ndarray, held: np.ndarray,
+    known: Any, step: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """Blocks with least ``Σ w ‖y_b − Z y_a − s‖²``, those that are held as known."""
+    d, n, m = Z.shape[-1], len(held), len(a)
+    rows = np.arange(m * d).reshape(m, d)
+    root = np.sqrt(weight)
+    blocks = np.arange(d)
+    at_a = scipy.sparse.coo_matrix(
+        ((-root[:, None, None] * Z).ravel(),
+         (np.repeat(rows[:, :, None], d, axis=2).ravel(),
+          np.repeat((a[:, None] * d + blocks)[:, None, :], d, axis=1).ravel())),
+        (m * d, n * d),
+    )  # fmt: skip
+    at_b = scipy.sparse.coo_matrix(
+        (np.repeat(root, d), (rows.ravel(), (b[:, None] * d + blocks).ravel())), (m * d, n * d)
+    )
+    A = (at_a + at_b).tocsc()
+    free = np.repeat(~held, d)
+    target = np.repeat(root, d)[:, None] * step - A[:, ~free] @ known[~free]
+    made = np.array(known)
+    if free.any():
+        N = A[:, free]
+        made[free] = solve_definite(N.T @ N, N.T @ target)
+    return made

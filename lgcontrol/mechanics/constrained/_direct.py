@@ -1,0 +1,348 @@
+"""The paper's analyses in closed form: kinematics by Newton's method, index 3 by implicit Euler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Literal
+
+import numpy as np
+
+from ...codegen import UnknownNameError, unknown_name
+from ._attitudes import EulerAngles, OrientationMatrix, attitude_type
+from ._closed_forms import ClosedForms, PlacedBody
+
+Start = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+"""r [m], A, ṙ [m/s] in world axes and ω [rad/s] in body axes of a body."""
+
+Matrix = Literal["iteration", "step"]
+"""When the matrix of Newton's method is made: in each iteration, or once at the start of a step."""
+
+# Where |sin θ| of an Euler angle falls below, its rates are no longer those of the body.
+GIMBAL = 1e-6
+
+
+class DirectStatus(Enum):
+    """How an analysis ended."""
+
+    SOLVED = "solved"
+    NOT_CONVERGED = "Newton's method did not converge"
+    SINGULAR_ANGLES = "Euler angles became singular"
+    SINGULAR_MATRIX = "constraints became singular"
+
+
+@dataclass(frozen=True, eq=False)
+class DirectResult:
+    """A motion of bodies in closed form, up to where it ended.
+
+    Attributes
+    ----------
+    t : ndarray, shape (N,)
+    r, rdot, rddot : ndarray, shape (N, bodies, 3)
+        Centres of mass [m], velocities and accelerations in world axes.
+    A : ndarray, shape (N, bodies, 3, 3)
+        Orientations, body to world.
+    omega, omegadot : ndarray, shape (N, bodies, 3)
+        Angular velocities and accelerations in body axes.
+    multipliers : ndarray, shape (N, m)
+        Of the rows of the joints.
+    iterations : ndarray of int, shape (N,)
+    status : DirectStatus
+    message : str
+    """
+
+    t: np.ndarray
+    r: np.ndarray
+    A: np.ndarray
+    rdot: np.ndarray
+    omega: np.ndarray
+    rddot: np.ndarray
+    omegadot: np.ndarray
+    multipliers: np.ndarray
+    iterations: np.ndarray
+    status: DirectStatus
+    message: str
+
+
+@dataclass(frozen=True, eq=False)
+class DirectAnalysis:
+    """Kinematics and dynamics of a mechanism as the paper does them, on arrays.
+
+    Parameters
+    ----------
+    forms : ClosedForms
+    start : mapping of str to (r, A, ṙ, ω)
+        Of every body at the first time.
+    attitude : str
+        "rA", "rp" or "re".
+    matrix : {"iteration", "step"}
+        When the matrix of Newton's method is made.
+    switched : tuple of (ClosedForms, callable), optional
+        The same with another driver, and ``t → bool`` that says when it is to be taken: how the
+        paper gets past singular positions of DP1 drivers.
+    is_predicted : bool
+        Whether positions of kinematics are first moved with the last velocities (eq. 11), or
+        start from the last positions, as the iterations of table 9 do.
+    limit : int
+        Most iterations of a step.
+
+    References
+    ----------
+    Kissel, Taves, Negrut: sections 2 and 3.
+    """
+
+    forms: ClosedForms
+    start: Mapping[str, Start]
+    attitude: str
+    matrix: Matrix = "iteration"
+    switched: tuple[ClosedForms, Callable[[float], bool]] | None = None
+    is_predicted: bool = True
+    limit: int = 30
+
+    def __post_init__(self) -> None:
+        attitude_type(self.attitude)
+        if self.matrix not in ("iteration", "step"):
+            known = ("iteration", "step")
+            raise UnknownNameError(unknown_name("time to make the matrix", self.matrix, known))
+
+    def _placed(self) -> dict[str, PlacedBody]:
+        made = attitude_type(self.attitude)
+        return {
+            name: PlacedBody(r, rdot, made.from_rotation(A, omega))
+            for name, (r, A, rdot, omega) in self.start.items()
+        }
+
+    def _forms_at(self, t: float) -> ClosedForms:
+        if self.switched is not None and self.switched[1](t):
+            return self.switched[0]
+        return self.forms
+
+    def kinematics(self, t: np.ndarray, tolerance: float = 1e-10) -> DirectResult:
+        """Positions by Newton's method, then velocities, accelerations and multipliers.
+
+        Parameters
+        ----------
+        t : ndarray, shape (N,)
+            Times [s].
+        tolerance : float
+            Norm of the last correction.
+
+        Returns
+        -------
+        DirectResult
+        """
+        record, bodies = _Record(self.forms), self._placed()
+        for k, time in enumerate(t):
+            forms = self._forms_at(float(time))
+            if k and self.is_predicted:
+                h = float(time - t[k - 1])
+                bodies = {
+                    name: PlacedBody(
+                        body.r + h * body.rdot,
+                        body.rdot,
+                        body.attitude.moved(h, body.attitude.rates),
+                    )
+                    for name, body in bodies.items()
+                }
+            G, count = None, 0
+            for _ in range(self.limit):
+                count += 1
+                at = forms.terms(float(time), bodies, rates=False)
+                if G is None or self.matrix == "iteration":
+                    G = at.G
+                try:
+                    d = np.linalg.solve(G, -at.phi)
+                except np.linalg.LinAlgError:
+                    return record.done(t[:k], DirectStatus.SINGULAR_MATRIX, float(time))
+                bodies = _displaced(forms, bodies, d)
+                if np.linalg.norm(d) < tolerance:
+                    break
+            else:
+                return record.done(t[:k], DirectStatus.NOT_CONVERGED, float(time))
+            found = _rates(forms, float(time), bodies)
+            if found is None:
+                return record.done(t[:k], DirectStatus.SINGULAR_MATRIX, float(time))
+            bodies, a, multipliers = found
+            record.add(forms, bodies, a, multipliers, count)
+            if _are_singular(bodies):
+                return record.done(t[: k + 1], DirectStatus.SINGULAR_ANGLES, float(time))
+        return record.done(t, DirectStatus.SOLVED, float(t[-1]))
+
+    def dynamics(self, h: float, steps: int, tolerance: float) -> DirectResult:
+        """Index 3 by implicit Euler: eq. 32 to 38, 40, 41, 44.
+
+        Parameters
+        ----------
+        h : float
+            Step [s].
+        steps : int
+        tolerance : float
+            Θ: norm of the last correction of accelerations and multipliers; positions are then
+            good to h² Θ.
+
+        Returns
+        -------
+        DirectResult
+            From the first step on; the start itself is not in it.
+        """
+        record, bodies = _Record(self.forms), self._placed()
+        n, times = self.forms.n, h * np.arange(1, steps + 1)
+        found = _rates(self._forms_at(0.0), 0.0, bodies, only_accelerations=True)
+        if found is None:
+            return record.done(times[:0], DirectStatus.SINGULAR_MATRIX, 0.0)
+        _, a, multipliers = found
+        for k, time in enumerate(times):
+            forms, matrix, count = self._forms_at(float(time)), None, 0
+            for _ in range(self.limit):
+                count += 1
+                moved = _moved(forms, bodies, a, h)
+                at = forms.terms(float(time), moved, multipliers, rates=False)
+                force = forms.balance(moved, a) + at.G.T @ multipliers
+                if matrix is None or self.matrix == "iteration":
+                    by_q, by_v = forms.balance_derivatives(moved, a)
+                    upper = forms.mass_matrix(moved) + h * by_v + h * h * (by_q + at.stiffness)
+                    matrix = np.block([[upper, at.G.T], [at.G, np.zeros((forms.m, forms.m))]])
+                right = -np.concatenate([force, at.phi / (h * h)])
+                try:
+                    d = np.linalg.solve(matrix, right)
+                except np.linalg.LinAlgError:
+                    return record.done(times[:k], DirectStatus.SINGULAR_MATRIX, float(time))
+                a, multipliers = a + d[:n], multipliers + d[n:]
+                if np.linalg.norm(d) < tolerance:
+                    break
+            else:
+                return record.done(times[:k], DirectStatus.NOT_CONVERGED, float(time))
+            bodies = _moved(forms, bodies, a, h)
+            record.add(forms, bodies, a, multipliers, count)
+            if _are_singular(bodies):
+                return record.done(times[: k + 1], DirectStatus.SINGULAR_ANGLES, float(time))
+        return record.done(times, DirectStatus.SOLVED, float(times[-1]) if steps else 0.0)
+
+
+def consistent(forms: ClosedForms, start: Mapping[str, Start]) -> dict[str, Start]:
+    """The nearest rates of bodies that keep the constraints at time zero.
+
+    Parameters
+    ----------
+    forms : ClosedForms
+        Of orientation matrices.
+    start : mapping of str to (r, A, ṙ, ω)
+    """
+    bodies = {
+        name: PlacedBody(r, rdot, OrientationMatrix(A, omega))
+        for name, (r, A, rdot, omega) in start.items()
+    }
+    at = forms.terms(0.0, bodies)
+    v = np.concatenate([np.concatenate(start[name][2:]) for name in forms.names])
+    v = v + np.linalg.lstsq(at.G, at.nu - at.G @ v, rcond=1e-11)[0]
+    rates = dict(zip(forms.names, v.reshape(-1, 6), strict=True))
+    return {name: (*start[name][:2], rates[name][:3], rates[name][3:]) for name in start}
+
+
+def _moved(
+    forms: ClosedForms, bodies: Mapping[str, PlacedBody], a: np.ndarray, h: float
+) -> dict[str, PlacedBody]:
+    """After a step of implicit Euler with accelerations at its end."""
+    found = {}
+    for name, body in bodies.items():
+        at = forms.columns[name]
+        rdot = body.rdot + h * a[at : at + 3]
+        rates = body.attitude.rates + h * a[at + 3 : at + 3 + forms.size]
+        found[name] = PlacedBody(body.r + h * rdot, rdot, body.attitude.moved(h, rates))
+    return found
+
+
+def _displaced(
+    forms: ClosedForms, bodies: Mapping[str, PlacedBody], d: np.ndarray
+) -> dict[str, PlacedBody]:
+    found = {}
+    for name, body in bodies.items():
+        at = forms.columns[name]
+        attitude = body.attitude.displaced(d[at + 3 : at + 3 + forms.size])
+        found[name] = PlacedBody(body.r + d[at : at + 3], body.rdot, attitude)
+    return found
+
+
+def _rates(
+    forms: ClosedForms,
+    t: float,
+    bodies: Mapping[str, PlacedBody],
+    *,
+    only_accelerations: bool = False,
+) -> tuple[dict[str, PlacedBody], np.ndarray, np.ndarray] | None:
+    """Velocities, accelerations and multipliers where the rows decide them; None if singular."""
+    try:
+        if not only_accelerations:
+            at = forms.terms(t, bodies)
+            v = np.linalg.solve(at.G, at.nu)
+            made = {}
+            for name, body in bodies.items():
+                c = forms.columns[name]
+                attitude = type(body.attitude)(
+                    body.attitude.coordinates, v[c + 3 : c + 3 + forms.size]
+                )
+                made[name] = PlacedBody(body.r, v[c : c + 3], attitude)
+            bodies = made
+        at = forms.terms(t, bodies)
+        M, zero = forms.mass_matrix(bodies), np.zeros((forms.m, forms.m))
+        right = np.concatenate([-forms.balance(bodies, np.zeros(forms.n)), at.gamma])
+        solved = np.linalg.solve(np.block([[M, at.G.T], [at.G, zero]]), right)
+    except np.linalg.LinAlgError:
+        return None
+    return dict(bodies), solved[: forms.n], solved[forms.n :]
+
+
+def _are_singular(bodies: Mapping[str, PlacedBody]) -> bool:
+    return any(
+        isinstance(body.attitude, EulerAngles)
+        and abs(np.sin(body.attitude.coordinates[1])) < GIMBAL
+        for body in bodies.values()
+    )
+
+
+class _Record:
+    """What an analysis collects."""
+
+    def __init__(self, forms: ClosedForms) -> None:
+        self.names, self.rows = forms.names, forms.n_joint_rows
+        self.entries: list[tuple[np.ndarray, ...]] = []
+        self.counts: list[int] = []
+
+    def add(
+        self,
+        forms: ClosedForms,
+        bodies: Mapping[str, PlacedBody],
+        a: np.ndarray,
+        multipliers: np.ndarray,
+        count: int,
+    ) -> None:
+        """One more time."""
+        each = [bodies[name] for name in self.names]
+        starts = [forms.columns[name] for name in self.names]
+        second = [a[at + 3 : at + 3 + forms.size] for at in starts]
+        entry = (
+            np.array([body.r for body in each]),
+            np.array([body.attitude.A for body in each]),
+            np.array([body.rdot for body in each]),
+            np.array([body.attitude.omega for body in each]),
+            np.array([a[at : at + 3] for at in starts]),
+            np.array([b.attitude.acceleration(own) for b, own in zip(each, second, strict=True)]),
+            multipliers[: self.rows],
+        )
+        self.entries.append(entry)
+        self.counts.append(count)
+
+    def done(self, t: np.ndarray, status: DirectStatus, time: float) -> DirectResult:
+        """Result with its status."""
+        shapes: list[tuple[int, ...]] = [*([(len(self.names), 3)] * 6), (self.rows,)]
+        shapes[1] = (len(self.names), 3, 3)
+        columns: Any = [
+            np.array([entry[i] for entry in self.entries]).reshape(len(self.entries), *shape)
+            for i, shape in enumerate(shapes)
+        ]
+        text = "" if status is DirectStatus.SOLVED else f"{status.value} at t = {time:.6g} s"
+        r, A, rdot, omega, rddot, omegadot, multipliers = columns
+        return DirectResult(
+            t, r, A, rdot, omega, rddot, omegadot, multipliers, np.array(self.counts), status, text
+        )

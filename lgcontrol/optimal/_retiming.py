@@ -1,0 +1,568 @@
+"""retime: the fastest way along a path under limits of velocity, acceleration, torque and more."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import csr_matrix
+
+from ..codegen import UnknownNameError, check_shape, unknown_name
+from ..groups import LieGroup
+from ..systems import MotionPoint, SmoothReference, System, Trajectory
+from ._reference import sample_reference
+
+# A linear program about the last profile; affine rows need two, losses in joints some more.
+MOST_PROGRAMS = 30
+# Change of the profile, as a share of its largest value, at which it is found.
+SETTLED = 1e-7
+# What rows may be exceeded by, as a share of their range, without a warning.
+KEPT = 1e-4
+# Slack, as a share of its range, below which a row binds.
+BINDING = 1e-3
+ONE_END = 1e-2  # share of the slack at an interval's freer end that counts
+LEAST_INTERVALS = 8  # of a span of the path, so that corners at rest leave time between them
+
+
+@dataclass(frozen=True, eq=False)
+class PathRow:
+    """A further limit ``lower ≤ g(s, ṡ², s̈) ≤ upper`` of a retimed path.
+
+    Parameters
+    ----------
+    function : callable
+        ``(s, y, a) → values`` on NumPy arrays: path parameters, squared speeds ``y = ṡ²`` and
+        accelerations ``a = s̈`` of shape (k,) each, to (k,) or (k, rows). Affine in y and a, or
+        nearly: what is not is linearised about the profile again and again.
+    lower, upper : float or array_like, shape (rows,)
+    name : str
+        What results call it when it binds.
+
+    Examples
+    --------
+    >>> row = PathRow(lambda s, y, a: np.sqrt(y), upper=0.5, name="feed rate")
+    >>> row.function(0.0, 0.16, 0.0) < row.upper
+    np.True_
+    """
+
+    function: Callable[[np.ndarray, np.ndarray, np.ndarray], Any]
+    lower: Any = -np.inf
+    upper: Any = np.inf
+    name: str = "row"
+
+
+@dataclass(frozen=True, eq=False)
+class Retiming:
+    """What `retime` found.
+
+    Attributes
+    ----------
+    path : SmoothReference
+        What was to be followed; its time is the path parameter s.
+    motion : SmoothReference
+        The path in time, with exact derivatives; its acceleration jumps where limits change.
+    s : ndarray, shape (N + 1,)
+        Path parameters.
+    speed : ndarray, shape (N + 1,)
+        ṡ there.
+    acceleration : ndarray, shape (N,)
+        s̈ between them, constant.
+    t : ndarray, shape (N + 1,)
+        Times in s at which they are passed.
+    binding : tuple of str
+        Which limit binds between them, empty where none does.
+    excess : float
+        Largest violation of a limit at a path parameter, as a share of its range.
+    """
+
+    path: SmoothReference
+    motion: SmoothReference
+    s: np.ndarray
+    speed: np.ndarray
+    acceleration: np.ndarray
+    t: np.ndarray
+    binding: tuple[str, ...]
+    excess: float
+
+    @property
+    def duration(self) -> float:
+        """Time from start to end, s."""
+        return float(self.t[-1] - self.t[0])
+
+    def trajectory(self, system: System, spacing: float) -> Trajectory:
+        """States of a system and the inputs that move it so, about every `spacing` s.
+
+        Parameters
+        ----------
+        system : System
+        spacing : float
+
+        Returns
+        -------
+        Trajectory
+        """
+        t = self.motion.sampled(spacing).t
+        x, u = sample_reference(system, self.motion, t)
+        return Trajectory(system.state, t, x, u, inputs=system.inputs)
+
+    def __str__(self) -> str:
+        """Duration, and what binds from when to when."""
+        lines = [f"{self.duration:.4g} s along {self.path.duration:g} of the path"]
+        k = 0
+        for name, run in groupby(self.binding):
+            count = len(list(run))
+            lines.append(f"{self.t[k]:8.3f} – {self.t[k + count]:.3f} s  {name or '–'}")
+            k += count
+        return "\n".join(lines)
+
+
+def retime(
+    path: SmoothReference,
+    *,
+    velocity: Any = None,
+    acceleration: Any = None,
+    system: System | None = None,
+    rows: Sequence[PathRow] = (),
+    start_speed: float = 0.0,
+    end_speed: float = 0.0,
+    intervals: int = 200,
+    t0: float = 0.0,
+) -> Retiming:
+    """Move along a path in the least time that limits allow.
+
+    The squared speed ``y = ṡ²`` is linear between path parameters, s̈ constant. Velocities are
+    ``X'(s) ṡ``, accelerations, torques and other rows affine in ``(s̈, ṡ²)``: the profile that is
+    largest everywhere solves a linear program. Losses that grow with the speed are linearised about
+    the profile until it settles.
+
+    Parameters
+    ----------
+    path : SmoothReference
+        X(s), its time being s. It must move everywhere: one that rests at its ends has its own
+        profile; take ``Waypoints(…, order=1)``, at whose corners the motion stops, one that passes
+        with ``start=`` and ``end=`` velocities, or a `BSpline`.
+    velocity, acceleration : float, array_like or mapping, optional
+        Largest absolute values, body-fixed: one, one a tangent coordinate, or by its name.
+    system : System, optional
+        Limits of its inputs, and of velocities where it knows them: a robot's joint torques and
+        speeds. Its structure moves the path's group, or a block on it.
+    rows : sequence of PathRow
+        Further limits.
+    start_speed, end_speed : float
+        ṡ at the ends.
+    intervals : int
+        Of the path parameter, about: the knots of the path are among its values.
+    t0 : float
+        Time of the start in s.
+
+    Returns
+    -------
+    Retiming
+
+    Raises
+    ------
+    ValueError
+        If nothing limits the speed, the path stands still somewhere, or the limits leave no
+        profile; the message says which limit is broken at rest, and where.
+
+    Warns
+    -----
+    RuntimeWarning
+        If rows that are not affine are exceeded by more than 0.01 % of their range.
+
+    References
+    ----------
+    J. E. Bobrow, S. Dubowsky, J. S. Gibson: Time-optimal control of robotic manipulators along
+    specified paths. IJRR 4 (1985); H. Pham, Q.-C. Pham: A new approach to time-optimal path
+    parameterization based on reachability analysis. IEEE T-RO 34 (2018), whose rows at both ends of
+    an interval these are, with one sparse program in place of two passes of small ones.
+
+    Examples
+    --------
+    One metre with 2 m/s² and at most 1 m/s: half a second to speed up and to brake, half between.
+
+    >>> from lgcontrol.groups import Translation
+    >>> from lgcontrol.systems import Waypoints
+    >>> line = Waypoints(Translation("x"), [0, 1], [[0.0], [1.0]], order=1)
+    >>> found = retime(line, velocity=1.0, acceleration=2.0)
+    >>> print(found)
+    1.5 s along 1 of the path
+       0.000 – 0.500 s  acceleration x upper
+       0.500 – 1.000 s  velocity x upper
+       1.000 – 1.500 s  acceleration x lower
+    """
+    grid = _grid(path, start_speed, end_speed, intervals)
+    limits = [
+        *_velocity_rows(grid, path.group, velocity, system),
+        *_acceleration_rows(grid, path.group, acceleration),
+        *([] if system is None else [_torque_rows(grid, path, system)]),
+        *(_own_rows(grid, row) for row in rows),
+    ]
+    if not any(np.isfinite([*limit.lower.flat, *limit.upper.flat]).any() for limit in limits):
+        raise ValueError(
+            "nothing limits the speed: give velocity=, acceleration=, a system whose inputs have "
+            "bounds, or rows=[PathRow(…)]"
+        )
+    y, a = _solve(grid, limits)
+    excess = max(_excess(limit, y, a)[0].max(initial=0.0) for limit in limits)
+    if excess > KEPT:
+        worst = max(limits, key=lambda limit: _excess(limit, y, a)[0].max(initial=0.0))
+        warnings.warn(
+            f"{worst.kind} is exceeded by {excess:.2g} of its range: it is far from affine in ṡ² "
+            "and s̈; take more intervals, or a wider margin",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    speed = np.sqrt(y)
+    steps = 2 * np.diff(grid.s) / (speed[1:] + speed[:-1])
+    t = t0 + np.concatenate([[0.0], np.cumsum(steps)])
+    motion = _in_time(path, grid.s, speed, a, t)
+    return Retiming(path, motion, grid.s, speed, a, t, _binding(limits, y, a), float(excess))
+
+
+class _Grid(NamedTuple):
+    """Path parameters, and what the path is at both ends of the intervals between them.
+
+    Attributes
+    ----------
+    s : ndarray, shape (N + 1,)
+    ends : tuple of MotionPoint
+        At the start and at the end of all intervals, derivatives by s from inside.
+    fixed : dict of int to float
+        ṡ² where it is given: at the ends and at corners.
+    """
+
+    s: np.ndarray
+    ends: tuple[MotionPoint, MotionPoint]
+    fixed: dict[int, float]
+
+
+class _Limit(NamedTuple):
+    """Rows ``lower ≤ g(side, y, a) ≤ upper`` at both ends of the intervals.
+
+    Attributes
+    ----------
+    kind : str
+    names : tuple of str
+        Of the rows.
+    lower, upper : ndarray, shape (rows,)
+    values : callable
+        ``(side, y, a) → (N, rows)`` for squared speeds and accelerations of the intervals, at their
+        start (side 0) or end (1).
+    """
+
+    kind: str
+    names: tuple[str, ...]
+    lower: np.ndarray
+    upper: np.ndarray
+    values: Callable[[int, np.ndarray, np.ndarray], np.ndarray]
+
+    @property
+    def range(self) -> np.ndarray:
+        """What slack and excess are measured by."""
+        both = np.isfinite(self.lower) & np.isfinite(self.upper)
+        one = np.fmax(np.where(np.isfinite(self.lower), np.abs(self.lower), 0.0),
+                      np.where(np.isfinite(self.upper), np.abs(self.upper), 0.0))  # fmt: skip
+        with np.errstate(invalid="ignore"):
+            size = np.where(both, self.upper - self.lower, one)
+        return np.where(size > 0, size, 1.0)
+
+
+def _grid(path: SmoothReference, start: float, end: float, intervals: int) -> _Grid:
+    if not isinstance(path, SmoothReference):
+        raise TypeError(
+            f"path must be a SmoothReference, not {type(path).__name__}: "
+            "BSpline.fitted(trajectory, …) makes one of a Trajectory"
+        )
+    for name, value in (("start_speed", start), ("end_speed", end)):
+        if not (np.isfinite(value) and value >= 0):
+            raise ValueError(f"{name} must be a number, at least 0, got {value}")
+    if not isinstance(intervals, int | np.integer) or intervals < 1:
+        raise ValueError(f"intervals must be a whole number, at least 1, got {intervals!r}")
+    spans = np.diff(path.t)
+    counts = np.maximum(np.round(intervals * spans / spans.sum()).astype(int), LEAST_INTERVALS)
+    pieces = [
+        np.linspace(a, b, n + 1)[:-1]
+        for a, b, n in zip(path.t[:-1], path.t[1:], counts, strict=True)
+    ]
+    s = np.concatenate([*pieces, path.t[-1:]])
+    ends = path(s[:-1]), path(s[1:], "before")
+    for where, point in zip((s[:-1], s[1:]), ends, strict=True):
+        size = np.abs(point.velocity).max(axis=-1, initial=0.0)
+        still = size <= 1e-6 * size.max(initial=0.0)
+        if still.any():
+            raise ValueError(
+                f"the path stands still at s = {where[np.argmax(still)]:.4g}: give one that moves "
+                "everywhere, such as Waypoints(…, order=1), one that passes (stops=False) with "
+                "start= and end= velocities, or a BSpline"
+            )
+    corners = [jump.t for jump in path.jumps if jump.derivative == "velocity"]
+    fixed = {int(np.argmin(np.abs(s - at))): 0.0 for at in corners[1:-1]} if corners else {}
+    inner = {i: value for i, value in fixed.items() if 0 < i < len(s) - 1}
+    return _Grid(s, ends, inner | {0: start**2, len(s) - 1: end**2})
+
+
+def _per_coordinate(name: str, value: Any, group: LieGroup) -> np.ndarray:
+    """A positive limit for each tangent coordinate, infinite where there is none."""
+    if isinstance(value, Mapping):
+        limits = np.full(group.dim, np.inf)
+        for key, entry in value.items():
+            if key not in group.tangent_names:
+                raise UnknownNameError(unknown_name(f"entry of {name}", key, group.tangent_names))
+            limits[group.tangent_names.index(key)] = entry
+    else:
+        limits = np.full(group.dim, np.inf) if value is None else np.asarray(value, dtype=float)
+        limits = np.broadcast_to(limits, (group.dim,)) if limits.ndim == 0 else limits
+        limits = check_shape(name, limits, (group.dim,), finite=False)
+    if not (limits > 0).all():
+        raise ValueError(f"{name} must be positive, got {value}")
+    return limits
+
+
+def _velocity_rows(grid: _Grid, group: LieGroup, given: Any, system: System | None) -> list[_Limit]:
+    upper = _per_coordinate("velocity", given, group)
+    lower = -upper
+    if system is not None:
+        low, high = _known_speeds(group, system)
+        lower, upper = np.maximum(lower, low), np.minimum(upper, high)
+
+    def values(side: int, y: np.ndarray, a: np.ndarray) -> np.ndarray:
+        del a
+        # The square has the sign of the velocity: rows are affine in y.
+        v = grid.ends[side].velocity
+        return np.sign(v) * v**2 * y[:, None]
+
+    signed = [np.sign(limit) * limit**2 for limit in (lower, upper)]
+    return [_Limit("velocity", group.tangent_names, *signed, values)]
+
+
+def _known_speeds(group: LieGroup, system: System) -> tuple[np.ndarray, np.ndarray]:
+    """Limits of the velocities that the system itself knows."""
+    _, speeds = _places(group, system)
+    lower, upper = system.state_limits
+    return lower[speeds], upper[speeds]
+
+
+def _places(group: LieGroup, system: System) -> tuple[slice, list[int]]:
+    """Where the velocity block is among tangent vectors, and the velocities among coordinates."""
+    structure, blocks = system.structure, getattr(system.state, "blocks", {})
+    if structure is None or blocks.get(structure.configuration) != group:
+        raise ValueError(
+            f"{system.name}: limits of inputs along a path on {group} need a system whose "
+            "structure moves that group, such as tree.system(); give PathRow for others"
+        )
+    state: Any = system.state
+    place = state.coordinate_slice(structure.velocity)
+    return state.tangent_slice(structure.velocity), list(range(place.start, place.stop))
+
+
+def _acceleration_rows(grid: _Grid, group: LieGroup, given: Any) -> list[_Limit]:
+    if given is None:
+        return []
+    upper = _per_coordinate("acceleration", given, group)
+
+    def values(side: int, y: np.ndarray, a: np.ndarray) -> np.ndarray:
+        point = grid.ends[side]
+        return point.acceleration * y[:, None] + point.velocity * a[:, None]
+
+    return [_Limit("acceleration", group.tangent_names, -upper, upper, values)]
+
+
+def _torque_rows(grid: _Grid, path: SmoothReference, system: System) -> _Limit:
+    """Controls that move the system so: ``u₀ + B⁺ (M v̇ − F(x, u₀))``."""
+    _places(path.group, system)
+    structure, state, controls = system.structure, system.state, system.input_index("control")
+    assert structure is not None
+    p, u = system.nominal_parameters, system.nominal_input
+    sides = []
+    for s, point in zip((grid.s[:-1], grid.s[1:]), grid.ends, strict=True):
+        x = np.tile(state.identity, (len(s), 1))
+        x[:, state.coordinate_slice(structure.configuration)] = point.x  # type: ignore[attr-defined]
+        B = structure.input_map(0.0, x, u, p)[..., controls]
+        sides.append((x, structure.mass_matrix(x, p), np.linalg.pinv(B, rcond=1e-9)))
+    place = state.coordinate_slice(structure.velocity)  # type: ignore[attr-defined]
+    rank = int(np.linalg.matrix_rank(B).min(initial=path.group.dim))
+    if rank < path.group.dim:
+        raise ValueError(
+            f"{system.name}: its controls drive {rank} of {path.group.dim} freedoms, so that they "
+            "do not follow any path; plan with OptimalControlProblem"
+        )
+
+    def values(side: int, y: np.ndarray, a: np.ndarray) -> np.ndarray:
+        point, (x, M, inverse) = grid.ends[side], sides[side]
+        moving = x.copy()
+        moving[:, place] = point.velocity * np.sqrt(np.maximum(y, 0.0))[:, None]
+        rate = point.acceleration * y[:, None] + point.velocity * a[:, None]
+        missing = (M @ rate[..., None])[..., 0] - structure.force(0.0, moving, u, p)
+        return u[controls] + (inverse @ missing[..., None])[..., 0]
+
+    names = tuple(system.input_names[i] for i in controls)
+    lower, upper = (limit[controls] for limit in system.input_bounds)
+    return _Limit("input", names, lower, upper, values)
+
+
+def _own_rows(grid: _Grid, row: PathRow) -> _Limit:
+    where = grid.s[:-1], grid.s[1:]
+
+    def values(side: int, y: np.ndarray, a: np.ndarray) -> np.ndarray:
+        found = np.asarray(row.function(where[side], y, a), dtype=np.float64)
+        if found.ndim not in (1, 2) or len(found) != len(y):
+            raise ValueError(
+                f"row {row.name!r} returned shape {found.shape} for {len(y)} path parameters, "
+                f"expected ({len(y)},) or ({len(y)}, rows)"
+            )
+        return found.reshape(len(y), -1)
+
+    count = len(grid.s) - 1
+    size = values(0, np.ones(count), np.zeros(count)).shape[1]
+    lower, upper = (np.broadcast_to(np.asarray(v, float), (size,)) for v in (row.lower, row.upper))
+    if not (lower <= upper).all():
+        raise ValueError(f"row {row.name!r}: lower must not exceed upper")
+    names = tuple(f"[{i}]" for i in range(size)) if size > 1 else ("",)
+    return _Limit(row.name, names, lower, upper, values)
+
+
+def _solve(grid: _Grid, limits: Sequence[_Limit]) -> tuple[np.ndarray, np.ndarray]:
+    """Squared speeds at the path parameters and accelerations between them."""
+    count, step = len(grid.s) - 1, np.diff(grid.s)
+    size = (grid.s[-1] - grid.s[0]) ** 2  # ṡ² of one second for the whole path
+    y = np.full(count + 1, size)
+    for k, value in grid.fixed.items():
+        y[k] = value
+    change, a = np.inf, np.diff(y) / (2 * step)
+    for _ in range(MOST_PROGRAMS):
+        scale = max(y.max(), max(grid.fixed.values()), 1e-300)
+        rows, right = _program(grid, limits, y, a, scale)
+        bounds = [(0.0, None)] * (count + 1)
+        for k, value in grid.fixed.items():
+            bounds[k] = (value / scale, value / scale)
+
+        found = linprog(-np.ones(count + 1), rows, right, bounds=bounds, method="highs")
+        if found.status == 3:
+            raise ValueError("the limits leave the speed unbounded somewhere: add velocity=")
+        if found.x is None:
+            raise ValueError(_why_not(grid, limits))
+        new = np.maximum(found.x, 0.0) * scale
+        change, y = np.abs(new - y).max() / max(new.max(), 1e-300), new
+        a = np.diff(y) / (2 * step)
+        if change < SETTLED:
+            break
+    return y, a
+
+
+def _program(
+    grid: _Grid, limits: Sequence[_Limit], y: np.ndarray, a: np.ndarray, scale: float
+) -> tuple[csr_matrix, np.ndarray]:
+    """Rows and right sides about a profile, in shares of their range and of a squared speed."""
+    count, half = len(a), 1 / (2 * np.diff(grid.s))
+    node = np.arange(count)
+    data, row, column, right, total = [], [], [], [], 0
+    for limit in limits:
+        for side in (0, 1):
+            here = y[:-1] if side == 0 else y[1:]
+            g, by_y, by_a = _linear(limit, side, here, a, scale)
+            for sign, bound in ((1.0, limit.upper), (-1.0, limit.lower)):
+                kept = np.isfinite(bound)
+                if not kept.any():
+                    continue
+                size = limit.range[kept]
+                slope_a = sign * by_a[:, kept] / size * half[:, None] * scale
+                slope_y = sign * by_y[:, kept] / size * scale
+                first = -slope_a + (slope_y if side == 0 else 0.0)
+                second = slope_a + (slope_y if side == 1 else 0.0)
+                value = sign * (g[:, kept] - bound[kept]) / size
+                right.append((first * y[:-1, None] + second * y[1:, None]) / scale - value)
+                rows = total + np.arange(value.size).reshape(value.shape)
+                total += value.size
+                for entries, at in ((first, node), (second, node + 1)):
+                    data.append(np.broadcast_to(entries, value.shape).ravel())
+                    row.append(rows.ravel())
+                    column.append(np.broadcast_to(at[:, None], value.shape).ravel())
+    matrix = csr_matrix(
+        (np.concatenate(data), (np.concatenate(row), np.concatenate(column))),
+        shape=(total, count + 1),
+    )
+    return matrix, np.concatenate([entry.ravel() for entry in right])
+
+
+def _linear(
+    limit: _Limit, side: int, y: np.ndarray, a: np.ndarray, scale: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values of rows and their slopes by y and by a, by differences: rows are nearly affine."""
+    g = limit.values(side, y, a)
+    h = 1e-6 * np.maximum(y, scale)
+    below = np.minimum(h, y)  # squared speeds are not negative
+    by_y = limit.values(side, y + h, a) - limit.values(side, y - below, a)
+    step = 1e-3 * max(np.abs(a).max(initial=0.0), 1.0)
+    by_a = (limit.values(side, y, a + step) - limit.values(side, y, a - step)) / (2 * step)
+    return g, by_y / (h + below)[:, None], by_a
+
+
+def _excess(limit: _Limit, y: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How far rows of intervals are outside, and their slack at both ends, in shares of a range."""
+    outside, slack = [], []
+    for side in (0, 1):
+        g = limit.values(side, y[:-1] if side == 0 else y[1:], a)
+        over = np.stack([g - limit.upper, limit.lower - g], axis=-1) / limit.range[:, None]
+        outside.append(np.maximum(over, 0.0).max(axis=-1))
+        slack.append(-over)
+    return np.maximum(*outside), np.stack(slack)
+
+
+def _binding(limits: Sequence[_Limit], y: np.ndarray, a: np.ndarray) -> tuple[str, ...]:
+    """Name of the row with the least slack of each interval, empty where none binds."""
+    slack, names = [], []
+    for limit in limits:
+        slack.append(_excess(limit, y, a)[1].reshape(2, len(a), -1))
+        names += [
+            " ".join(filter(None, [limit.kind, name, side]))
+            for name in limit.names
+            for side in ("upper", "lower")
+        ]
+    ends = np.concatenate(slack, axis=2)
+    ends[np.isnan(ends)] = np.inf
+    table = ends.min(axis=0)
+    # A row that binds at both ends comes before one that binds at one.
+    least = np.argmin(table + ONE_END * ends.max(axis=0), axis=1)
+    return tuple(names[i] if table[k, i] < BINDING else "" for k, i in enumerate(least.tolist()))
+
+
+def _why_not(grid: _Grid, limits: Sequence[_Limit]) -> str:
+    """Which limit is broken at rest first."""
+    still = np.zeros(len(grid.s))
+    for limit in limits:
+        over, _ = _excess(limit, still, still[:-1])
+        if (over > 0).any():
+            k, row = np.argwhere(over > 0)[0]
+            name = f"{limit.kind} {limit.names[row]}".strip()
+            return (
+                f"the limits leave no profile: {name} is exceeded at rest, at s = {grid.s[k]:.4g}; "
+                "widen it, or move the path"
+            )
+    return (
+        "the limits leave no profile between the speeds at the ends: lower start_speed or "
+        "end_speed, or widen the limits"
+    )
+
+
+def _in_time(
+    path: SmoothReference, s: np.ndarray, speed: np.ndarray, a: np.ndarray, t: np.ndarray
+) -> SmoothReference:
+    """The path with ``s(t)`` quadratic between its parameters, as polynomials in time."""
+    k = np.clip(np.searchsorted(path.t, s[:-1], side="right") - 1, 0, len(path.t) - 2)
+    span, h = np.diff(path.t)[k], np.diff(t)
+    share = np.stack([s[:-1] - path.t[k], speed[:-1] * h, a * h**2 / 2], axis=-1) / span[:, None]
+    rows = path.coefficients[k]
+    total = np.zeros((*rows.shape[:-1], 1))
+    for column in np.moveaxis(rows, -1, 0)[::-1]:  # Horner, with a polynomial for the argument
+        longer = np.zeros((*total.shape[:-1], total.shape[-1] + 2))
+        for i in range(3):
+            longer[..., i : i + total.shape[-1]] += share[:, i, None, None, None] * total
+        longer[..., 0] += column
+        total = longer
+    return SmoothReference(path.group, t, path.anchors[k], total)

@@ -1,0 +1,92 @@
+"""with_input_rates: a system whose inputs are states and whose controls are their rates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ..groups import Product, Rn
+from ._signals import Input
+from ._system import System
+
+INPUT = "input"
+
+
+def with_input_rates(system: System[Any], limit: Any = np.inf) -> System[Product]:
+    """System with its controls as a block "input" of the state, and their rates as controls.
+
+    Weights and bounds on rates are then those on controls; the limits of the inputs themselves are
+    known to the system, so that ``Bound("input")`` keeps them.
+
+    Parameters
+    ----------
+    system : System
+        Continuous.
+    limit : float or array_like, shape (m,)
+        Largest rates, in units of the controls per s.
+
+    Returns
+    -------
+    System
+        State: that of the system, then "input". Controls "rotor.0.rate" and so on, then the other
+        inputs.
+
+    Raises
+    ------
+    ValueError
+        If the system is discrete, or a limit is not positive.
+
+    Examples
+    --------
+    >>> pull = Input("pull", "", -2, 2)
+    >>> cart = System("cart", Rn(1, ("place",)), lambda t, x, u, p: u, inputs=[pull])
+    >>> smooth = with_input_rates(cart, 5.0)
+    >>> smooth.state, smooth.input_names, smooth.limits
+    (Product(state=Rn(1), input=Rn(1)), ('pull.rate',), {'input.pull': (-2.0, 2.0)})
+    """
+    if system.is_discrete:
+        raise ValueError(f"{system.name} is discrete: rates of inputs are of continuous systems")
+    controls = system.input_index("control").tolist()
+    most = np.broadcast_to(np.asarray(limit, dtype=np.float64), (len(controls),))
+    if not (most > 0).all():
+        raise ValueError(f"limit must be positive, got {limit}")
+    blocks = system.state.blocks if isinstance(system.state, Product) else {"state": system.state}
+    own = tuple(system.input_names[i] for i in controls)
+    state = Product(**blocks, **{INPUT: Rn(len(own), own)})
+    nq, dim, m = system.state.nq, system.state.dim, len(controls)
+    others = [i for i in range(system.n_inputs) if i not in controls]
+    entries = [system.inputs[i] for i in controls]
+    inputs = [
+        Input(f"{entry.name}.rate", f"{entry.unit}/s" if entry.unit else "", -rate, rate)
+        for entry, rate in zip(entries, most.tolist(), strict=True)
+    ]
+    place = {i: nq + k for k, i in enumerate(controls)}
+    rank = {i: m + k for k, i in enumerate(others)}
+
+    def inside(x: Any, u: Any) -> Any:
+        every = [x[place[i]] if i in place else u[rank[i]] for i in range(system.n_inputs)]
+        return ca.vertcat(*every)
+
+    def field(t: Any, x: Any, u: Any, p: Any) -> Any:
+        return ca.vertcat(system.f(t, x[:nq], inside(x, u), p), u[:m])
+
+    def derivatives(t: Any, x: Any, u: Any, p: Any) -> tuple[Any, Any]:
+        Df, Bf = system.derivatives.function(t, x[:nq], inside(x, u), p)
+        by_x = ca.vertcat(ca.horzcat(Df, Bf[:, controls]), ca.DM(m, dim + m))
+        by_u = ca.vertcat(
+            ca.horzcat(ca.DM(dim, m), Bf[:, others]),
+            ca.horzcat(ca.DM.eye(m), ca.DM(m, len(others))),
+        )
+        return by_x, by_u
+
+    prefix = "" if isinstance(system.state, Product) else "state."
+    limits = {f"{prefix}{name}": pair for name, pair in system.limits.items()}
+    for entry in entries:
+        if np.isfinite([entry.lower, entry.upper]).any():
+            limits[f"{INPUT}.{entry.name}"] = (entry.lower, entry.upper)
+    return System(
+        f"{system.name}_rates", state, field, inputs=[*inputs, *(system.inputs[i] for i in others)],
+        parameters=system.parameters, derivatives=derivatives, limits=limits,
+    )  # fmt: skip

@@ -1,0 +1,32 @@
+"""Designs, made and run once for all tests of a process."""
+
+from functools import cache
+from importlib.metadata import entry_points
+
+from lgcontrol.codegen import compile_policy, set_compile_policy
+from lgcontrol.simulation import SimulationResult, Task
+
+DESIGNS = {
+    entry.name: entry
+    for entry in entry_points(group="lgcontrol.designs")
+    if entry.value.startswith("lgcontrol.")
+}
+
+
+@cache
+def task_of(name: str) -> Task:
+    return DESIGNS[name].load()(seed=0)
+
+
+# A compiler takes longer for these than interpreted calls do.
+INTERPRETED = ("auv-helix", "quadrotor-gnss")
+
+
+@cache
+def run_of(name: str) -> SimulationResult:
+    before = compile_policy()
+    set_compile_policy("off" if name in INTERPRETED else before)
+    try:
+        return task_of(name).run(seed=0)
+    finally:
+        set_compile_policy(before)

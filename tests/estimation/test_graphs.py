@@ -1,0 +1,218 @@
+"""Factor graphs: linear ones in closed form, losses, gauges, pose graphs, whole logs at once."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from lgcontrol.estimation import EKF, FactorGraph, Factors, Log, Variables, pose_graph
+from lgcontrol.groups import SE2, SE3, SO3, Rn
+from lgcontrol.io import PoseGraph, read_pose_graph
+from lgcontrol.optimal import SolveStatus
+from lgcontrol.systems import System
+
+from ._models import PLACE
+from .test_filters import DT, PUSH, cart_log, cart_matrices
+
+NONE = np.zeros(0, dtype=int)
+
+
+def between(a, b, z):
+    return SE3.minus(SE3.compose(SE3.inverse(a), b), z)
+
+
+def test_linear_graphs_have_the_solution_of_the_normal_equations(rng):
+    A, c = rng.normal(size=(40, 2, 2)), rng.normal(size=(40, 2))
+    i, j = rng.integers(0, 8, (2, 40))
+    std = np.array([0.5, 2.0])
+    points = Variables("point", Rn(2), rng.normal(size=(9, 2)), fixed=[8])
+    scale = Variables("scale", Rn(1), [[0.0]])
+    graph = FactorGraph(
+        [points, scale],
+        [
+            Factors(
+                "pair",
+                lambda x, y, s, d: d[:4].reshape((2, 2)).T @ x + y * 2 + s - d[4:],
+                [("point", i), ("point", j), ("scale", np.zeros(40, dtype=int))],
+                np.column_stack([A.reshape(40, 4), c]),
+                std=std,
+            ),
+            Factors("known", lambda x, y: x - y, [("point", range(8)), ("point", [8] * 8)]),
+        ],
+    )
+    found = graph.solve()
+    # the same written out densely
+    J, y = np.zeros((96, 17)), np.zeros(96)
+    for k in range(40):
+        rows = slice(2 * k, 2 * k + 2)
+        J[rows, 2 * i[k] : 2 * i[k] + 2] += A[k] / std[:, None]
+        J[rows, 2 * j[k] : 2 * j[k] + 2] += 2 * np.eye(2) / std[:, None]
+        J[rows, 16] = 1 / std
+        y[rows] = c[k] / std
+    J[80:, :16] = np.eye(16)
+    y[80:] = np.tile(points.start[8], 8)
+    x = np.linalg.lstsq(J, y, rcond=None)[0]
+    np.testing.assert_allclose(found.x["point"][:8].ravel(), x[:16], atol=1e-10)
+    np.testing.assert_allclose(found.x["scale"][0], x[16:], atol=1e-10)
+    np.testing.assert_array_equal(found.x["point"][8], points.start[8])
+    assert found.status == SolveStatus.CONVERGED and found.iterations <= 2
+    assert found.cost == pytest.approx(((J @ x - y) ** 2).sum() / 2)
+    inverse = np.linalg.inv(J.T @ J)
+    np.testing.assert_allclose(graph.covariance(found.x, "point", 3), inverse[6:8, 6:8], atol=1e-12)
+    np.testing.assert_allclose(graph.covariance(found.x, "scale", 0), inverse[16:, 16:], atol=1e-12)
+    assert not graph.covariance(found.x, "point", 8).any()
+
+
+def test_a_whole_linear_log_is_the_smoother(rng):
+    """First estimate, motion and measurements as factors: estimates and covariances of RTS."""
+    A, B = cart_matrices()
+    noisy = System("noisy", Rn(2), lambda t, x, u, p: A @ x + B * u[0] + u[1:] - x,
+                   inputs=["force", "noise.x", "noise.y"], dt=DT)  # fmt: skip
+    t, u, places, _ = cart_log(rng, 20)
+    P0, std = np.diag([1.0, 0.5]), PUSH / np.sqrt(DT)
+    log = Log(t, np.column_stack([u, u[:, 1]]), {"place": (t[1:], places)})
+    late = EKF(noisy, [PLACE], P0=P0, noise={"noise": PUSH}).run(log).smooth()
+    state = "state"
+    graph = FactorGraph(
+        [Variables(state, Rn(2), np.zeros((21, 2)))],
+        [
+            Factors("first", lambda x: x, [(state, [0])], information=np.linalg.inv(P0)),
+            Factors("motion", lambda x, y, v: y - (A @ x + B * v),
+                    [(state, range(20)), (state, range(1, 21))], u[:20, :1], std=std),
+            Factors("place", lambda x, y: x[0] - y, [(state, range(1, 21))], places, std=0.1),
+        ],
+    )  # fmt: skip
+    found = graph.solve()
+    np.testing.assert_allclose(found.x[state], late.x, atol=1e-12)
+    for k in (0, 7, 20):
+        np.testing.assert_allclose(graph.covariance(found.x, state, k), late.P[k], atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["huber", "cauchy", "geman_mcclure"])
+def test_losses_hold_outliers_off(loss):
+    """Twenty numbers about 1, four at 50."""
+    y = np.r_[1 + 0.1 * np.sin(np.arange(20)), np.full(4, 50.0)][:, None]
+
+    def mean(loss):
+        graph = FactorGraph(
+            [Variables("x", Rn(1), [[3.0]])],
+            [Factors("y", lambda x, y: x - y, [("x", [0] * 24)], y, std=0.1, loss=loss)],
+        )
+        found = graph.solve()
+        assert found.status == SolveStatus.CONVERGED
+        # the gradient of the cost is zero, next to a curvature of 2400
+        h, x = 1e-5, found.x["x"]
+        assert (
+            abs(graph.cost({"x": x + h}) - graph.cost({"x": x - h})) / (2 * h) < 0.1
+        )  # curvature 2400
+        return x.item()
+
+    assert mean(None) == pytest.approx(y.mean())
+    assert mean(loss) == pytest.approx(y[:20].mean(), abs={"huber": 0.06}.get(loss, 2e-3))
+
+
+def test_derivatives_by_hand_are_those_of_the_residual(rng):
+    """The closed form of relative poses against differentiation."""
+    X = SE3.random(rng, (5,))
+    edges = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]])
+    Z = SE3.random(rng, (5,))
+    recorded = PoseGraph(3, np.arange(5), X, NONE, edges, Z, np.array([np.eye(6)] * 5))
+    by_hand = pose_graph(recorded, start="given")
+    own = FactorGraph(
+        [Variables("pose", SE3, X, [0])],
+        [Factors("between", between, [("pose", end) for end in edges.T], Z)],
+    )
+    made = [graph._normal({"pose": X}) for graph in (by_hand, own)]
+    np.testing.assert_allclose(made[0][0], made[1][0], atol=1e-10)
+    np.testing.assert_allclose(made[0][1], made[1][1], atol=1e-10)
+    # and these against differences of the cost
+    H, gradient = made[0]
+    d = rng.normal(size=len(gradient))
+    moved = [own.cost(own._moved({"pose": X}, s * 1e-6 * d)) for s in (1, -1)]
+    assert (moved[0] - moved[1]) / 2e-6 == pytest.approx(gradient @ d, rel=1e-6)
+
+
+@pytest.mark.parametrize("group", [SE2, SE3])
+def test_pose_graphs_without_noise_are_solved_from_no_guess(group, rng):
+    """Chordal relaxation alone is exact then; two parts that are not joined stand anywhere."""
+    X = group.random(rng, (30,))
+    edges = np.array([*zip(range(29), range(1, 30), strict=True), (0, 10), (25, 3), (7, 28)])
+    edges = edges[(edges != [14, 15]).any(axis=1)][[*range(28), 28]]  # 0 … 14 and 15 … 29
+    Z = group.compose(group.inverse(X[edges[:, 0]]), X[edges[:, 1]])
+    info = np.array([np.eye(group.dim)] * len(edges))
+    dimension = {SE2: 2, SE3: 3}[group]
+    graph = pose_graph(PoseGraph(dimension, np.arange(30), None, NONE, edges, Z, info))
+    assert graph.cost(graph.start()) < 1e-20
+    found = graph.solve()
+    assert found.status == SolveStatus.CONVERGED and found.cost < 1e-20
+    for part in (range(15), range(15, 30)):
+        own = found.x["pose"][list(part)]
+        relative = group.compose(group.inverse(own[:1]), own)
+        expected = group.compose(group.inverse(X[[part[0]]]), X[list(part)])
+        assert np.abs(group.minus(relative, expected)).max() < 1e-9
+
+
+def test_steps_that_raise_the_cost_are_damped(rng):
+    """A guess that is turned by up to 170°; Gauss–Newton alone would leave."""
+    z = SO3.exp(0.1 * rng.normal(size=(30, 3)))
+    graph = FactorGraph(
+        [Variables("R", SO3, SO3.exp([[2.0, 1.9, 1.0]])), Variables("k", Rn(1), [[8.0]])],
+        [Factors("seen", lambda R, k, z: ca.sin(k) * SO3.minus(R, z) * 3 + k, [
+            ("R", [0] * 30), ("k", [0] * 30)], z, loss="cauchy")],
+    )  # fmt: skip
+    found = graph.solve()
+    assert all(b <= a for a, b in zip(found.costs, found.costs[1:], strict=False))
+    assert found.cost < 0.6 * found.costs[0]
+    assert found.status in (SolveStatus.CONVERGED, SolveStatus.STALLED)
+
+
+def test_sphere2500(shared):
+    """The published cost, from no guess."""
+    graph = pose_graph(read_pose_graph(shared / "data" / "pose_graph" / "sphere2500.txt.gz"))
+    found = graph.solve()
+    assert found.cost == pytest.approx(364.4949, abs=1e-3)
+    assert found.status == SolveStatus.CONVERGED and found.iterations <= 4
+
+
+def test_a_planar_graph_with_equal_poses(shared):
+    recorded = read_pose_graph(shared / "data" / "pose_graph" / "w100.graph.gz")
+    costs = [pose_graph(recorded, start=start).solve().cost for start in ("chordal", "given")]
+    assert len(recorded.names) == 60 and costs[0] == pytest.approx(costs[1], rel=1e-6)
+
+
+POINTS = Variables("x", Rn(1), np.zeros((3, 1)))
+PULL = Factors("pull", lambda x: x, [("x", range(3))])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: FactorGraph([POINTS], []), "needs factors"),
+        (lambda: FactorGraph([POINTS], [PULL, PULL]), "names of their own"),
+        (lambda: FactorGraph([POINTS], [Factors("f", lambda x: x, [("y", [0])])]), "'y'"),
+        (lambda: FactorGraph([POINTS], [Factors("f", lambda x: x, [("x", [3])])]), "from 0 to 2"),
+        (lambda: FactorGraph([POINTS], [Factors("f", lambda x: x, [("x", [0.5])])]), "whole numb"),
+        (lambda: FactorGraph([POINTS], [Factors("f", lambda x: x, [("x", [0])])]), "'x' number 1"),
+        (lambda: FactorGraph([POINTS], [Factors("f", lambda x, y: x, [
+            ("x", [0, 1]), ("x", [1])])]), "as many of each"),
+        (lambda: FactorGraph([POINTS], [Factors("f", lambda x, d: x, [
+            ("x", range(3))], np.zeros((2, 1)))]), "expected \\(3, 1\\)"),
+        (lambda: Factors("f", lambda x: x, [("x", [0])], loss="tukey"), "valid names are huber"),
+        (lambda: Factors("f", lambda x: x, [("x", [0])], threshold=-1), "must be positive"),
+        (lambda: Factors("f", lambda x: x, [("x", [0])], std=1, information=[[1]]), "not both"),
+        (lambda: FactorGraph([POINTS], [Factors("f", lambda x: x, [("x", range(3))],
+                                                information=[[-1.0]])]), "negative eigenvalues"),
+        (lambda: FactorGraph([POINTS], [Factors("f", lambda x: x, [("x", range(3))], std=0.0)]),
+         "must be positive"),
+        (lambda: Variables("x", Rn(1), np.zeros((3, 2))), "expected \\(..., 1\\)"),
+        (lambda: FactorGraph([POINTS], [Factors("f", lambda x, y: x - y, [
+            ("x", [0, 1]), ("x", [1, 2])])]).covariance(
+                {"x": np.zeros((3, 1))}, "x", 0), "without information"),
+        (lambda: FactorGraph([POINTS], [PULL]).covariance({}, "y", 0), "valid names are x"),
+        (lambda: pose_graph(PoseGraph(2, np.arange(2), None, NONE, np.array([[0, 1]]),
+                                      SE2.identity[None], np.eye(3)[None]), start="given"),
+         "lacks poses"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(make, message):
+    with pytest.raises((ValueError, KeyError, TypeError), match=message):
+        make()

@@ -1,0 +1,424 @@
+"""Trees with closed loops: against minimal coordinates, differences, other cuts of the loop."""
+
+import pickle
+
+import casadi as ca
+import control
+import numpy as np
+import pytest
+
+from lgcontrol.controllers import LQR, MPC, TVLQR
+from lgcontrol.groups import SE3, Product
+from lgcontrol.mechanics import Multibody, SpatialInertia
+from lgcontrol.mechanics.constrained import (
+    AssemblyError,
+    ClosedTree,
+    ConstrainedMechanics,
+    constrained_system,
+)
+from lgcontrol.models import (
+    delta_robot_tree,
+    five_bar_tree,
+    four_bar_tree,
+    stewart_platform_tree,
+    two_arms_tree,
+)
+from lgcontrol.simulation import simulate
+from lgcontrol.systems import check_system, step_derivatives
+
+from ._minimal import delta_place, four_bar_place, minimal_system, states
+
+EXACT = 1e-9  # of matrices of the two models, next to their largest entry
+GAP, VELOCITY_GAP = 1e-15, 1e-13  # what projection leaves, m and rad, m/s and rad/s
+ARMS = ("arm1", "arm2", "arm3")
+
+
+class Case:
+    """A mechanism, its minimal model, and a moving state of both."""
+
+    def __init__(self, closed, place, drives, y, w, u):
+        self.closed, self.u, self.place, self.drives = closed, np.array(u), place, drives
+        self.minimal = minimal_system(closed, place, drives)
+        self.small, self.x = states(closed, place, y, w)
+        self.q = self.x[: closed.tree.nq]
+        self.system = closed.system(drives, independent=drives, at=self.q)
+
+    def gaps(self, x):
+        rows = self.closed.constraints.n_position
+        gap = self.system.quantities["constraint_gap"](0.0, x)
+        return np.abs(gap[..., :rows]).max(), np.abs(gap[..., rows:]).max()
+
+
+@pytest.fixture(scope="module")
+def four_bar():
+    return Case(four_bar_tree(), four_bar_place(), ["crank"], [0.5], [2.0], [1.0])
+
+
+@pytest.fixture(scope="module")
+def delta():
+    y, w = [0.1, 0.3, -0.2], [2.0, -1.0, 3.0]
+    return Case(delta_robot_tree(), delta_place(), ARMS, y, w, [1.0, -2.0, 3.0])
+
+
+@pytest.fixture(params=["four_bar", "delta"])
+def case(request):
+    return request.getfixturevalue(request.param)
+
+
+def same(a, b, tolerance=EXACT):
+    return np.abs(a - b).max() <= tolerance * np.abs(b).max()
+
+
+def test_acceleration_and_linearization_are_those_of_the_minimal_model(case):
+    gap, _ = case.gaps(case.x)
+    assert gap < 10 * GAP  # the explicit kinematics belongs to the loops
+    n = len(case.drives)
+    rate = case.system.f(0.0, case.x, case.u)
+    assert same(case.system.error_selection @ rate, case.minimal.f(0.0, case.small, case.u))
+    own = case.system.linearize(case.x, case.u)
+    reference = case.minimal.linearize(case.small, case.u)
+    assert same(own.A, reference.A) and same(own.B, reference.B)
+    assert own.state_names == tuple(
+        f"{block}.{joint}.rz" for block in ("configuration", "velocity") for joint in case.drives
+    )
+    gains = [
+        control.lqr(lin.to_control(), np.eye(2 * n), 0.1 * np.eye(n))[0] for lin in (own, reference)
+    ]
+    assert same(*gains)
+
+
+def test_motion_stays_on_the_manifold_and_agrees(case):
+    u = np.tile(case.u * 0.5, (40, 1))
+    run = case.system.rollout(case.x, u, 0.005, substeps=4)
+    gap, velocity_gap = case.gaps(run.x)
+    assert gap <= GAP and velocity_gap <= VELOCITY_GAP
+    reference = case.minimal.rollout(case.small, u, 0.005, substeps=4)
+    nq = case.closed.tree.nq
+    at = [case.closed.tree.configuration.tangent_names.index(f"{j}.rz") for j in case.drives]
+    # Both are of order four, and their errors differ.
+    assert np.abs(run.x[-1][at] - reference.x[-1][: len(at)]).max() < 1e-7
+    assert np.abs(run.x[-1][nq:][at] - reference.x[-1][len(at) :]).max() < 1e-6
+
+
+def test_linearization_along_a_motion_is_that_of_the_minimal_model(four_bar):
+    case = four_bar
+    reference = case.minimal.rollout(case.small, np.sin(np.arange(30.0))[:, None], 0.01)
+    exact = np.array([states(case.closed, case.place, x[:1], x[1:])[1] for x in reference.x])
+    motion = type(reference)(case.system.state, reference.t, exact, reference.u)
+    own, other = case.system.linearize(motion), case.minimal.linearize(reference)
+    assert same(own.A, other.A) and same(own.B, other.B)
+
+
+def test_derivatives_of_a_step_are_differences_on_the_manifold(case):
+    system, h = case.system, 1e-5
+    made = step_derivatives(system)(0.0, case.x, case.u, dt=0.01)
+    step = system.step()
+
+    def ahead(z, u):
+        return step(0.0, system.retract(case.x, z), u, dt=0.01)
+
+    none, eye = np.zeros(system.n_errors), np.eye(system.n_errors)
+    A = [
+        system.error(ahead(h * e, case.u), made.x_next)
+        - system.error(ahead(-h * e, case.u), made.x_next)
+        for e in eye
+    ]
+    B = [
+        system.error(ahead(none, case.u + h * e), made.x_next)
+        - system.error(ahead(none, case.u - h * e), made.x_next)
+        for e in np.eye(len(case.u))
+    ]
+    assert np.abs(np.transpose(A) / (2 * h) - made.A).max() < 1e-7  # rounding over h
+    assert np.abs(np.transpose(B) / (2 * h) - made.B).max() < 1e-7
+
+
+def test_systems_keep_what_is_promised(case):
+    found = check_system(case.system, x=case.x)
+    assert found["error coordinates fit the constraints"] < 1e-8
+    assert found["projection is idempotent"] < 1e-14
+
+
+def test_derivatives_of_multipliers_are_differences(delta):
+    mechanics = ConstrainedMechanics(delta.closed.tree.system(ARMS), delta.closed.constraints)
+    zero, state, h = np.zeros(0), delta.system.state, 1e-5
+    by_x, by_u = (
+        np.asarray(ca.DM(D)) for D in mechanics.multiplier_derivatives(0.0, delta.x, delta.u, zero)
+    )
+    multipliers = delta.system.quantities["multipliers"]
+    at = multipliers(0.0, delta.x, delta.u)
+    for k, e in enumerate(np.eye(state.dim)):
+        ahead, back = (multipliers(0.0, state.plus(delta.x, s * h * e), delta.u) for s in (1, -1))
+        assert np.abs((ahead - back) / (2 * h) - by_x[:, k]).max() < 1e-7 * (1 + np.abs(by_x).max())
+    for k, e in enumerate(np.eye(3)):
+        change = multipliers(0.0, delta.x, delta.u + e) - at  # linear in u
+        assert same(change, by_u[:, k])
+
+
+@pytest.mark.thorough
+def test_merged_parallelograms_move_as_six_rods(delta):
+    """Another tree, other loops, a free platform: the same robot."""
+    rods = delta_robot_tree(parallelograms="rods")
+    q = rods.assemble(where=dict(zip(ARMS, delta.small[:3], strict=True)))
+    v = rods.velocity(q, dict(zip(ARMS, delta.small[3:], strict=True)))
+    system = rods.system(ARMS, independent=ARMS, at=q)
+    x = np.concatenate([q, v])
+    own = system.error_selection @ system.f(0.0, x, delta.u)
+    assert same(own, delta.system.error_selection @ delta.system.f(0.0, delta.x, delta.u))
+    assert np.abs(system.project(x) - x).max() < 1e-13
+
+
+@pytest.mark.usually(joint=("revolute",))
+@pytest.mark.parametrize("joint", ["revolute", "spherical", "universal"])
+def test_redundant_rows_change_nothing_and_are_named(four_bar, joint):
+    closed = four_bar_tree(joint=joint) if joint != "universal" else _universal()
+    found = closed.analyse(four_bar.q)
+    assert found.mobility == 1 and not found.is_singular
+    assert "loop.y" in found.redundancy.removable
+    assert {"loop.x", "loop.z"}.isdisjoint(found.redundancy.dependent)
+    system = closed.system(["crank"], independent="crank", at=four_bar.q)
+    own = system.linearize(four_bar.x, four_bar.u)
+    reference = four_bar.system.linearize(four_bar.x, four_bar.u)
+    assert same(own.A, reference.A) and same(own.B, reference.B)
+    run = system.rollout(four_bar.x, four_bar.u, 0.005, steps=20)
+    assert (
+        np.abs(run.x - four_bar.system.rollout(four_bar.x, four_bar.u, 0.005, steps=20).x).max()
+        < 1e-12
+    )
+
+
+def _universal():
+    tree = four_bar_tree().tree
+    return ClosedTree(tree).close_loop(
+        "loop", "coupler_end", "rocker_end", "universal", axis="y", axis2="x"
+    )
+
+
+def test_wrenches_of_loops_carry_the_platform(delta):
+    """At rest the platform hangs on the rods with its weight, and nothing else."""
+    q = delta.closed.assemble(where={"platform.z": -0.75})
+    trim = delta.system.trim(np.r_[q, np.zeros(12)])
+    assert trim.kind == "equilibrium" and np.abs(trim.u - trim.u[0]).max() < 1e-9
+    total = np.zeros(3)
+    for arm in ARMS:
+        R = SE3.matrix(delta.closed.tree.placement(f"{arm}_rod_end")(q))[:3, :3]
+        total += R @ delta.system.quantities[f"{arm}_wrench"](0.0, trim.x, trim.u)[:3]
+    assert np.abs(total - [0, 0, -0.35 * 9.81]).max() < 1e-10
+
+
+def test_driven_loops_follow_their_motion(four_bar):
+    """The crank turns as told; its multiplier is the torque that the drive takes."""
+    closed = four_bar_tree().drive("crank", lambda t: 0.5 + 2 * t + ca.sin(3 * t))
+    assert closed.analyse(four_bar.q).mobility == 0
+    system = closed.system([], at=four_bar.q)
+    assert system.state.coordinate_names[-1] == "clock.t" and system.n_errors == 0
+    q = closed.assemble(four_bar.q, t=0.0)
+    x = np.r_[q, closed.velocity(q, {}, t=0.0), 0.0]
+    run = system.rollout(x, None, 0.01, steps=50)
+    crank = run.x[:, 0] - (0.5 + 2 * run.t + np.sin(3 * run.t))
+    assert np.abs(crank).max() < GAP and np.abs(run.x[:, -1] - run.t).max() < 1e-14
+    gap = system.quantities["constraint_gap"](0.0, run.x)
+    assert np.abs(gap).max() <= VELOCITY_GAP
+    # The free linkage under the drive's torque has the same acceleration.
+    end, row = run.x[-1], closed.constraints.rows_of("drive_crank")
+    torque = -system.quantities["multipliers"](0.0, end, [])[row]
+    free = four_bar.system.f(0.0, end[:-1], torque)
+    assert same(free, system.f(0.0, end, [])[:-1])
+
+
+def test_a_driven_mechanism_with_freedom_left_is_linearized_along_its_motion():
+    """A five-bar whose left arm is driven: time in the constraints, one free arm."""
+    closed = five_bar_tree().drive("left", lambda t: 2.4 + 0.3 * ca.sin(4 * t))
+    q = closed.assemble()
+    system = closed.system(["right"], at=q, independent="right")
+    assert system.error_names == ("configuration.right.rz", "velocity.right.rz")
+    x = np.r_[q, closed.velocity(q, {"right": 0.4}), 0.0]
+    run = system.rollout(x, [0.3], 0.01, steps=5)
+    x, u, h = run.x[-1], np.array([0.3]), 1e-5
+    made = step_derivatives(system)(0.05, x, u, dt=0.01)
+    step = system.step()
+    for k, e in enumerate(np.eye(2)):
+        ends = [step(0.05, system.retract(x, s * h * e), u, dt=0.01) for s in (1, -1)]
+        change = (system.error(ends[0], made.x_next) - system.error(ends[1], made.x_next)) / (2 * h)
+        assert np.abs(change - made.A[:, k]).max() < 1e-8
+
+
+def test_rolling_without_slip_is_a_row_on_velocities():
+    """A disc on the plane: contact stays still, its heading and angle are free."""
+    radius = 0.3
+    disc = SpatialInertia.cylinder(2.0, radius, 0.02)
+    tree = (
+        Multibody(gravity=(0, 0, 0))
+        .add_body("slide", SpatialInertia.sphere(0.1, 0.1), "planar")
+        .add_body("disc", disc, "revolute", "slide", axis="y")
+    )
+
+    def slip(t, q, p):
+        return ca.DM([[1, 0, 0, -radius], [0, 1, 0, 0]]), ca.DM(2, 1)
+
+    closed = ClosedTree(tree).constrain("wheel", ["along", "across"], slip, "m/s", "velocity")
+    q = tree.configuration.identity
+    assert closed.analyse(q).mobility == 2
+    system = closed.system(["disc"], at=q)
+    assert system.n_errors == 4 + 2  # all positions, two velocities
+    x = np.r_[q, closed.velocity(q, {"disc": 2.0, "slide.rz": 0.7})]
+    run = system.rollout(x, [0.1], 0.01, steps=100)
+    gap = system.quantities["constraint_gap"](0.0, run.x)
+    assert np.abs(gap).max() < VELOCITY_GAP
+    # It goes in circles whose radius grows with its speed.
+    path = np.hypot(*np.diff(run.x[:, :2], axis=0).T).sum()
+    assert abs(path - radius * (run.x[-1][4] - run.x[0][4])) < 1e-3
+
+
+def test_baumgarte_pulls_back(four_bar):
+    free = four_bar.closed.system(["crank"], at=four_bar.q, stabilization="none")
+    pulled = four_bar.closed.system(
+        ["crank"], at=four_bar.q, stabilization="baumgarte", rates=(20, 20)
+    )
+    assert free.project is None and pulled.project is None
+    x = free.state.plus(four_bar.x, 1e-4 * np.ones(6))
+    left = [
+        np.abs(s.quantities["constraint_gap"](0, s.rollout(x, [1.0], 0.005, steps=100).x[-1])).max()
+        for s in (free, pulled)
+    ]
+    assert left[1] < left[0] / 50
+    found = check_system(pulled, x=four_bar.x)
+    assert found["derivatives equal central differences"] < 1e-8
+
+
+def test_parameters_of_lengths_move_the_loop_with_them():
+    closed = four_bar_tree(parametric=["coupler.mass"])
+    q = closed.assemble(where={"crank": 0.5})
+    system = closed.system(["crank"], at=q)
+    assert system.parameter_names == ("coupler.mass",)
+    x = np.r_[q, closed.velocity(q, {"crank": 1.0})]
+    heavy = four_bar_tree(masses=(0.5, 2.4, 0.9)).system(["crank"], at=q)
+    # The inertia of a box about its centre is that of its mass: only its point mass is a parameter.
+    assert not same(system.f(0, x, [1.0], [2.4]), system.f(0, x, [1.0]))
+    assert heavy.n_parameters == 0
+
+
+# Assembly, singular positions, bad input
+
+
+def test_assembly_goes_to_the_branch_that_is_asked_for():
+    closed = four_bar_tree()
+    up = closed.assemble(where={"crank": 0.5})
+    down = closed.assemble([0.5, -1.0, -1.5], where={"crank": 0.5})
+    assert up[0] == down[0] == 0.5 and abs(up[2] - down[2]) > 1
+    rows = closed.constraints.position(0.0, ca.DM(down), ca.DM(0, 1))
+    assert np.abs(rows.full()).max() < 1e-13
+
+
+def test_loops_that_cannot_close_are_refused_by_row():
+    closed = four_bar_tree(ground=3.0)
+    with pytest.raises(AssemblyError, match=r"loop\.x = .* m.*do not reach") as error:
+        closed.assemble()
+    assert error.value.rows == ("loop.x",) and error.value.q.shape == (3,)
+
+
+def test_contradictory_constraints_are_named():
+    closed = four_bar_tree().constrain("stop", "angle", lambda t, q, p: q[0] - 0.2, "rad")
+    closed = closed.constrain("other", "angle", lambda t, q, p: q[0] - 0.3, "rad")
+    with pytest.raises(AssemblyError, match="contradict") as error:
+        closed.assemble()
+    assert {"stop.angle", "other.angle"} <= set(error.value.rows)
+
+
+def test_singular_positions_are_named_with_their_time():
+    """All bars of a parallelogram in line: the loop loses a row, and simulation goes on."""
+    closed = four_bar_tree((0.3, 0.9, 0.3), 0.9)
+    flat = closed.analyse(np.zeros(3))
+    assert flat.is_singular and flat.mobility == 2
+    q = closed.assemble(where={"crank": 0.4})
+    assert not closed.analyse(q).is_singular
+    system = closed.system(["crank"], at=q, independent="crank")
+    x = np.r_[q, closed.velocity(q, {"crank": -2.0})]
+    run = system.rollout(x, [0.0], 0.002, steps=80)
+    assert np.isfinite(run.x).all()
+    found = closed.singular_positions(run)
+    k = int(np.argmin(np.abs(run.x[:, 0])))
+    assert len(found) == 1 and abs(found[0].t - run.t[k]) <= 2e-3
+    assert any(row.startswith("loop.") for row in found[0].rows) and "t = " in str(found[0])
+
+
+def test_bad_choices_are_refused(four_bar, delta):
+    closed, tree = four_bar.closed, four_bar.closed.tree
+    with pytest.raises(KeyError, match="coupler_end"):
+        closed.close_loop("other", "coupler_tip", "rocker_end")
+    with pytest.raises(KeyError, match="revolute"):
+        closed.close_loop("other", "coupler_end", "rocker_end", "hinge")
+    with pytest.raises(ValueError, match="twice there: loop"):
+        closed.close_loop("loop", "coupler_end", "rocker_end")
+    with pytest.raises(ValueError, match="to itself"):
+        closed.close_loop("other", "rocker_end", "rocker_end")
+    with pytest.raises(ValueError, match="length in m"):
+        closed.close_loop("other", "coupler_end", "rocker_end", "distance")
+    with pytest.raises(ValueError, match="1 independent entries .* 2 are given"):
+        closed.system(["crank"], at=four_bar.q, independent=["crank", "rocker"])
+    with pytest.raises(KeyError, match="crank"):
+        closed.system(["crank"], at=four_bar.q, independent=["handle"])
+    with pytest.raises(ValueError, match="no structure"):
+        constrained_system(four_bar.minimal, closed.constraints, at=four_bar.q)
+    with pytest.raises(ValueError, match="a motion must|no velocity has these speeds"):
+        closed.velocity(four_bar.q, {"crank": 1.0, "rocker": 5.0})
+    with pytest.raises(ValueError, match="shape"):
+        closed.constrain("wrong", ["one", "two"], lambda t, q, p: q[0]).assemble()
+    assert isinstance(tree.configuration, Product)
+    again = pickle.loads(pickle.dumps(four_bar.system))
+    assert np.array_equal(again.f(0, four_bar.x, [1.0]), four_bar.system.f(0, four_bar.x, [1.0]))
+
+
+@pytest.mark.usually(mobility=(6,), closed=(stewart_platform_tree,))
+@pytest.mark.parametrize(
+    ("closed", "mobility"), [(stewart_platform_tree, 6), (two_arms_tree, 6), (five_bar_tree, 2)]
+)
+def test_models_close_and_are_regular(closed, mobility):
+    mechanism = closed()
+    found = mechanism.analyse(mechanism.assemble())
+    assert found.mobility == mobility and not found.is_singular
+    assert found.gap < 1e-13 and not found.redundancy.removable
+
+
+# Control
+
+
+def test_lqr_holds_the_delta_robot_with_other_masses(delta):
+    """Feedback of the arms alone brings the true robot to rest near the point."""
+    closed = delta.closed
+    at = closed.assemble(where={"platform.x": 0.1, "platform.y": -0.05, "platform.z": -0.75})
+    point = delta.system.trim(np.r_[at, np.zeros(12)])
+    law = LQR(delta.system, point, Q=np.diag([400.0] * 3 + [1.0] * 3), R=0.01)
+    heavy = delta_robot_tree(load=0.1, arm_mass=0.6, rod_mass=0.08).system(ARMS, independent=ARMS)
+    away = closed.assemble(where={"platform.x": 0.0, "platform.y": 0.0, "platform.z": -0.8})
+    run = simulate(heavy, law, x0=np.r_[away, np.zeros(12)], seconds=1.0)
+    assert np.abs(run.x[-1][9:12] - at[9:12]).max() < 0.01
+    assert np.abs(run.x[-1][12:]).max() < 1e-3
+    assert np.abs(heavy.quantities["constraint_gap"](0.0, run.x)).max() < VELOCITY_GAP
+    # What the weight of the load takes is what feedback leaves: it answers to nothing else.
+    assert np.abs(run.x[-1][9:11] - at[9:11]).max() < 0.003
+
+
+def test_tvlqr_leads_a_heavier_linkage_along_a_motion(four_bar):
+    torques = 2.0 * np.sin(np.linspace(0, 6, 80))[:, None]
+    motion = four_bar.system.rollout(four_bar.x, torques, 0.01)
+    law = TVLQR(four_bar.system, motion, Q=np.diag([100.0, 1.0]), R=0.1)
+    q = four_bar.closed.assemble(four_bar.q, where={"crank": 0.6})
+    x0 = np.r_[q, four_bar.closed.velocity(q, {"crank": 1.5})]
+    true = four_bar_tree(masses=(0.55, 1.3, 0.9)).system(["crank"], at=q, independent="crank")
+    led = simulate(true, law, x0=x0, seconds=0.8)
+    alone = true.rollout(x0, torques, 0.01)
+    off = [abs(x[-1][0] - motion.x[-1][0]) for x in (led.x, alone.x)]
+    assert off[0] < 0.02 and off[1] > 10 * off[0]
+
+
+def test_plans_stay_on_the_manifold(four_bar):
+    """MPC of the linkage, solved on states of the whole mechanism."""
+    q = four_bar.closed.assemble(four_bar.q, where={"crank": 1.0})
+    goal = four_bar.system.trim(np.r_[q, np.zeros(3)])
+    mpc = MPC(
+        four_bar.system, horizon=15, dt=0.03, Q={"configuration": 30.0, "velocity": 0.3}, R=0.01
+    )
+    run = simulate(four_bar.system, mpc, x0=four_bar.x, reference=goal, seconds=1.2)
+    assert abs(run.x[-1][0] - goal.x[0]) < 0.01
+    gap, velocity_gap = four_bar.gaps(mpc.plan.x)
+    assert gap < GAP and velocity_gap < VELOCITY_GAP

@@ -1,0 +1,237 @@
+"""Assembly, mobility, singular positions, and what mechanisms refuse."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from lgcontrol import models
+from lgcontrol.groups import SE3, SO3
+from lgcontrol.mechanics import SpatialInertia
+from lgcontrol.mechanics import constrained as mc
+from lgcontrol.mechanics.constrained import (
+    AssemblyError,
+    D,
+    Marker,
+    Mechanism,
+    MechanismBody,
+    MechanismJoint,
+    Motor,
+)
+
+UP = SO3.exp([0, 0, np.pi / 2])
+BAR = SpatialInertia.box(1.0, [1.0, 0.05, 0.05])
+TIP, TAIL = [0.5, 0, 0], [-0.5, 0, 0]
+
+
+def parallelogram(width=1.0):
+    """Four-bar of unit bars, upright; all joints about z: three rows say what others say."""
+    bodies = [
+        MechanismBody("left", BAR, [0, 0.5, 0, *UP]),
+        MechanismBody("top", BAR, [0.5, 1, 0, 0, 0, 0, 1]),
+        MechanismBody("right", BAR, [1, 0.5, 0, *UP]),
+    ]
+    joints = [
+        mc.revolute("A", Marker("ground"), Marker("left", TAIL)),
+        mc.revolute("B", Marker("left", TIP), Marker("top", TAIL)),
+        mc.revolute("C", Marker("top", TIP), Marker("right", TIP)),
+        mc.revolute("D", Marker("ground", [width, 0, 0]), Marker("right", TAIL)),
+    ]
+    return Mechanism("parallelogram", bodies, joints)
+
+
+@pytest.fixture(scope="module")
+def linkage():
+    return parallelogram()
+
+
+def test_redundant_rows_have_names(linkage):
+    found = linkage.mobility()
+    assert found.freedoms == 1 and not found.is_singular
+    assert found.removable == ("D.z", "D.x_z", "D.y_z")
+    assert {name.split(".")[1] for name in found.dependent} == {"z", "x_z", "y_z"}
+    assert "reactions not unique" in str(found)
+
+
+def test_singular_positions_have_names(linkage):
+    flat = {
+        "left": [0.5, 0, 0, 0, 0, 0, 1],
+        "top": [1.5, 0, 0, 0, 0, 0, 1],
+        "right": [1.5, 0, 0, 0, 0, 0, 1],
+    }
+    found = linkage.mobility(linkage.coordinates(poses=flat))
+    assert found.is_singular and found.singular == ("A.x", "B.x", "C.x", "D.x")
+    assert found.freedoms == 1  # what is usual nearby
+
+
+def test_a_rough_guess_is_assembled_nearby(linkage, rng):
+    rough = {
+        name: SE3.plus(body.pose, 0.2 * rng.normal(size=6)) for name, body in linkage.bodies.items()
+    }
+    q = linkage.assemble(poses=rough)
+    assert np.abs(linkage.dynamics()(0.0, q, np.zeros(18)).phi).max() <= 1e-13
+    for name, pose in linkage.poses(q).items():
+        assert np.abs(SE3.minus(pose, rough[name])).max() < 1.0
+
+
+def test_the_branch_is_that_of_the_guess():
+    arm = [MechanismBody("upper", BAR), MechanismBody("lower", BAR)]
+    joints = [
+        mc.revolute("shoulder", Marker("ground"), Marker("upper", TAIL)),
+        mc.revolute("elbow", Marker("upper", TIP), Marker("lower", TAIL)),
+        MechanismJoint("hand", [D("reach", "ground", [1.2, 0, 0], "lower", TIP, 0.01)]),
+    ]
+    two_bars = Mechanism("two_bars", arm, joints)
+    for side in (1, -1):
+        guess = {"upper": [0.3, 0.4 * side, 0, *SO3.exp([0, 0, 0.9 * side])]}
+        guess["lower"] = [0.9, 0.4 * side, 0, *SO3.exp([0, 0, -0.9 * side])]
+        poses = two_bars.poses(two_bars.assemble(poses=guess))
+        assert np.sign(poses["upper"][1]) == side
+
+
+def test_held_bodies_stay(linkage):
+    turned = [0.5 * np.cos(1), 0.5 * np.sin(1), 0, *SO3.exp([0, 0, 1.0])]
+    q = linkage.assemble(poses={"left": turned}, held=["left"])
+    assert linkage.poses(q)["left"] == pytest.approx(np.array(turned), abs=1e-12)
+
+
+def test_contradictory_constraints_are_named():
+    with pytest.raises(AssemblyError, match="cannot be assembled") as failed:
+        parallelogram(width=5.0).assemble(attempts=2)
+    assert set(failed.value.rows) == {"A.x", "B.x", "C.x", "D.x"}
+
+
+@pytest.mark.parametrize("word", ["SO3xR3", "SE3"])
+@pytest.mark.usually(word=("SO3xR3",))
+def test_redundant_constraints_do_not_disturb_the_motion(linkage, word):
+    thinned = linkage.with_joints(
+        mc.MechanismJoint("D", [row for row in linkage.joints["D"].rows if row.row in "xy"])
+    )
+    ends = []
+    for mechanism in (linkage, thinned):
+        q = mechanism.coordinates(word)
+        system = mechanism.system(word, at=q)
+        x0 = mechanism.state(word, q=q, rates={"left": [-1, 0, 0, 0, 0, 2.0]})
+        ends.append(system.rollout(x0, dt=5e-3, steps=40).x[-1])
+    assert ends[0] == pytest.approx(ends[1], abs=1e-8)
+
+
+def test_a_drive_at_its_dead_point_is_reported_with_time_and_remedy():
+    run = models.four_link_mechanism(drive="paper").kinematics(np.linspace(0.4, 0.6, 11))
+    assert run.status.name == "SINGULAR"
+    (found,) = run.singular
+    assert found.time == pytest.approx(0.5) and found.rows[0] == "driver.angle"
+    assert "angle_drive" in run.message
+    regular = models.four_link_mechanism().kinematics(np.linspace(0.4, 0.6, 11))
+    assert regular.status.name == "SOLVED" and regular.conditioning.min() > 1e-3
+
+
+def test_a_drive_out_of_the_workspace_is_reported_with_time_and_row():
+    crank = models.slider_crank_mechanism(drive="motor")
+    pull = mc.position_drive(
+        "pull", Marker("ground", z=[1, 0, 0]), Marker("slider"), lambda t: 0.2 + t
+    )
+    run = crank.with_joints(pull)._like(motors=()).kinematics(np.linspace(0, 0.5, 51))
+    assert run.status.name == "FAILED"
+    assert run.t[-1] < 0.12 and "could not be solved" in run.message
+
+
+BODY = MechanismBody("disc", BAR)
+AXIS = mc.revolute("axis", Marker("ground"), Marker("disc"))
+PAIR = Marker("ground"), Marker("disc")
+OFF_CENTRE = SpatialInertia(1.0, [0.1, 0, 0], np.eye(3))
+REFUSED = {
+    "unknown body": (
+        lambda: Mechanism("m", [BODY], [_joined("rotor")]),
+        "valid.*ground, disc|disc",
+    ),
+    "two bodies of one name": (lambda: Mechanism("m", [BODY, BODY]), "two of kind body"),
+    "two joints of one name": (lambda: Mechanism("m", [BODY], [AXIS, AXIS]), "two of kind joint"),
+    "no bodies": (lambda: Mechanism("m", []), "no bodies"),
+    "joint as body": (lambda: Mechanism("m", [AXIS]), "MechanismBody"),
+    "name of body and joint": (
+        lambda: Mechanism("m", [BODY], [mc.spherical("disc", Marker("ground"), Marker("disc"))]),
+        "name of a body and of a joint",
+    ),
+    "centre of mass away": (lambda: MechanismBody("b", OFF_CENTRE), "centre of mass"),
+    "pose of six numbers": (lambda: MechanismBody("b", BAR, np.zeros(6)), "pose of body 'b'"),
+    "pose not finite": (lambda: MechanismBody("b", BAR, [np.nan] * 7), "not finite"),
+    "body called ground": (lambda: MechanismBody("ground", BAR), "world"),
+    "ground to ground": (
+        lambda: mc.spherical("pin", Marker("ground"), Marker("ground")),
+        "ties the ground to itself",
+    ),
+    "x along z": (lambda: Marker("disc", x=[0, 0, 2]), "x is along z"),
+    "axis of zeros": (lambda: Marker("disc", z=[0, 0, 0]), "must not be zero"),
+    "distance of zero": (
+        lambda: mc.distance("rod", Marker("ground"), Marker("disc"), 0.0),
+        "must be positive.*joints.spherical",
+    ),
+    "pitch of zero": (
+        lambda: mc.screw("bolt", Marker("ground"), Marker("disc"), 0.0),
+        "m/rad",
+    ),
+    "half a tooth": (
+        lambda: mc.gear(
+            "g", (Marker("ground"), Marker("disc")), (Marker("ground"), Marker("disc")), (1.5, 2)
+        ),
+        "whole",
+    ),
+    "motor of unknown kind": (
+        lambda: Motor("m", Marker("ground"), Marker("disc"), "power"),
+        "torque, force",
+    ),
+    "no equations": (lambda: MechanismJoint("empty", []), "no equations"),
+    "unknown formulation": (
+        lambda: Mechanism("m", [BODY]).equations("quaternions"),
+        "SO3xR3, SE3, rp, re",
+    ),
+    "unknown attitude": (lambda: Mechanism("m", [BODY]).closed_forms("rq"), "rA, rp, re"),
+    "freedoms without drives": (
+        lambda: Mechanism("m", [BODY], [AXIS]).kinematics([0.0, 1.0]),
+        "1 freedoms that no drive decides",
+    ),
+    "times that do not increase": (
+        lambda: Mechanism("m", [BODY], [AXIS]).kinematics([0.0, 0.0]),
+        "increase",
+    ),
+    "step of zero": (
+        lambda: Mechanism("m", [BODY], [AXIS]).march([*SE3.identity, *np.zeros(6)], 0.0, 5),
+        "dt must be positive",
+    ),
+    "unknown body held": (
+        lambda: Mechanism("m", [BODY], [AXIS]).assemble(held=["wheel"]),
+        "disc",
+    ),
+    "joint to leave out": (
+        lambda: Mechanism("m", [BODY], [AXIS]).with_joints(without=["pin"]),
+        "axis",
+    ),
+    "other forces in closed form": (
+        lambda: Mechanism(
+            "m", [BODY], [AXIS], motors=[Motor("u", Marker("ground"), Marker("disc"))]
+        ).direct(),
+        "weight and joints alone",
+    ),
+}
+
+
+def _joined(body):
+    return mc.revolute("axis", Marker("ground"), Marker(body))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_bad_input_is_refused_with_names(name):
+    build, message = REFUSED[name]
+    with pytest.raises((ValueError, TypeError, KeyError), match=message):
+        build()
+
+
+def test_users_drive_may_be_any_function_of_time():
+    driven = Mechanism(
+        "disc",
+        [BODY],
+        [AXIS, mc.angle_drive("drive", Marker("ground"), Marker("disc"), lambda t: ca.exp(t) - 1)],
+    )
+    run = driven.kinematics([0.0, 0.5, 1.0])
+    assert run.v[:, 5] == pytest.approx(np.exp([0, 0.5, 1]), abs=1e-12)
+    assert run.a[:, 5] == pytest.approx(np.exp([0, 0.5, 1]), abs=1e-12)

@@ -1,0 +1,192 @@
+"""Obstacles, cones and rates of inputs as bounds: geometry by brute force, plans by IPOPT."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from lgcontrol.groups import SO3, Product, Rn
+from lgcontrol.mechanics import LinkCapsules
+from lgcontrol.models import quadrotor, ur5_tree
+from lgcontrol.optimal import (
+    Bound,
+    Capsule,
+    Cone,
+    HalfSpace,
+    OptimalControlProblem,
+    Sphere,
+    keep_out,
+)
+from lgcontrol.systems import Input, System, check_system, squared_distance, with_input_rates
+
+
+def points_of(ends, n=41):
+    return ends[:, :1] + np.linspace(0, 1, n) * (ends[:, -1:] - ends[:, :1])
+
+
+@pytest.mark.parametrize("kind", ["point", "segment", "parallel"])
+def test_distances_of_segments_are_those_of_their_nearest_points(kind, rng):
+    for _ in range(20):
+        a, b = rng.normal(size=(3, 2)), rng.normal(size=(3, 1 if kind == "point" else 2))
+        if kind == "parallel":
+            b = (
+                rng.normal(size=(3, 1))
+                + np.c_[np.zeros(3), rng.uniform(-2, 2) * (a[:, 1] - a[:, 0])]
+            )
+        found = float(squared_distance(ca.DM(a), ca.DM(b)))
+        gaps = points_of(a)[:, :, None] - points_of(b)[:, None, :]
+        brute = (gaps**2).sum(axis=0).min()
+        assert brute * 0.97 - 1e-2 < found <= brute + 1e-12
+        assert float(squared_distance(ca.DM(b), ca.DM(a))) == pytest.approx(found, abs=1e-9)
+
+
+def test_clearance_is_metres_near_contact(rng):
+    moved = ca.SX.sym("x", 3)
+    for obstacle in (
+        Sphere([1, 2, 3], 0.5), Capsule([0, 0, 0], [1, 1, 0], 0.3), HalfSpace([0, 0, 1], [0, 0, 2]),
+    ):  # fmt: skip
+        bound = keep_out(lambda t, x, u, p: x, obstacle, radius=0.1)
+        function = ca.Function("g", [moved], [bound.of(0, moved, None, None)])
+        slope = ca.Function("slope", [moved], [ca.jacobian(function(moved), moved)])
+        x = np.array([0.3, 0.4, 2.0])
+        for _ in range(30):  # onto the surface
+            J = slope(x).full().ravel()
+            x = x - float(function(x)) * J / (J @ J)
+        assert abs(float(function(x))) < 1e-9
+        assert np.linalg.norm(slope(x).full()) == pytest.approx(1.0, abs=1e-6)
+        away = x + 0.01 * slope(x).full().ravel()
+        assert float(function(away)) == pytest.approx(0.01, rel=0.05)
+
+
+@pytest.fixture(scope="module")
+def cart():
+    pushes = [Input(name, "", -3, 3) for name in ("fx", "fy")]
+    group = Product(place=Rn(2), speed=Rn(2))
+    return System("cart", group, lambda t, x, u, p: ca.vertcat(x[2:], u), inputs=pushes)
+
+
+def place(t, x, u, p):
+    return x[:2]
+
+
+def test_a_plan_goes_around_what_is_in_its_way_and_ends_where_ipopt_does(cart):
+    bounds = [
+        keep_out(place, Sphere([1.0, 0.1], 0.4), radius=0.1),
+        keep_out(place, Capsule([2.2, -1.0], [2.2, -0.1], 0.2)),
+        keep_out(place, HalfSpace([0, 1.0], [0, -1])),
+    ]
+    problem = OptimalControlProblem(
+        cart, 40, 0.1, Q={"place": 1, "speed": 0.1}, R=0.1, reference=[3.0, 0, 0, 0], bounds=bounds
+    )
+    found = problem.solve(np.zeros(4))
+    assert found.success, found.message
+    x = found.x[:, :2]
+    assert np.hypot(*(x - [1.0, 0.1]).T).min() > 0.5 - 1e-6 and x[:, 1].max() < 1 + 1e-6
+    assert np.hypot(x[:, 0] - 2.2, np.maximum(x[:, 1] + 0.1, 0)).min() > 0.2 - 1e-6
+    other = problem.solve(np.zeros(4), solver="ipopt", guess=found)
+    assert found.cost <= 1.001 * other.cost
+
+
+def test_a_place_that_is_a_parameter_compiles_nothing(cart):
+    pole = Sphere(lambda t, p: p[:2] + ca.vertcat(0, 0.1 * t), 0.4)
+    problem = OptimalControlProblem(
+        cart, 20, 0.15, Q={"place": 1, "speed": 0.1}, R=0.1, reference=[2.0, 0, 0, 0],
+        bounds=[keep_out(place, pole)], parameters=["pole.x", "pole.y"],
+    )  # fmt: skip
+    for at in ([1.0, 0.1], [1.2, -0.2]):
+        found = problem.solve(np.zeros(4), p={"pole.x": at[0], "pole.y": at[1]})
+        gap = np.hypot(*(found.x[1:, :2] - at - np.outer(found.t[1:], [0, 0.1])).T)
+        assert found.success and 0.4 - 1e-6 < gap.min() < 0.5
+
+
+def test_a_boresight_goes_around_the_sun():
+    torques = [Input(f"m{i}", "", -0.2, 0.2) for i in range(3)]
+    body = System(
+        "body", Product(q=SO3, w=Rn(3)), lambda t, x, u, p: ca.vertcat(x[4:], u), inputs=torques
+    )
+
+    def boresight(t, x, u, p):
+        return SO3.act(x[:4], ca.DM([0, 0, 1]))
+
+    angle = np.deg2rad(25)
+    sun = Cone([np.sin(0.9), 0.15, np.cos(0.9)], angle)
+    goal = body.state.join(q=SO3.exp([0, 1.8, 0]))
+    problem = OptimalControlProblem(
+        body, 40, 0.25, Q={"q": 1, "w": 0.1}, R=1, reference=goal, bounds=[sun.avoided(boresight)]
+    )
+    found = problem.solve(body.state.identity)
+    assert found.success, found.message
+    axis = np.array(sun.axis) / np.linalg.norm(sun.axis)
+    cosines = SO3.act(found.x[:, :4], [0, 0, 1]) @ axis
+    assert np.cos(angle) - 0.05 < cosines.max() < np.cos(angle) + 1e-6
+    held = Cone([0, 0, 1], angle).kept(boresight)
+    assert held.lower == pytest.approx(np.cos(angle)) and held.upper == np.inf
+
+
+def test_forces_stay_in_their_cone():
+    rows = Cone([0, 0, 2], np.pi / 4).kept_force(lambda t, x, u, p: u).of
+    for force, inside in (
+        ([0, 0.9, 1], True),
+        ([0, 1.1, 1], False),
+        ([0, 0, -1], False),
+        ([0] * 3, True),
+    ):
+        assert (rows(0, None, ca.DM(force), None).full() >= 0).all() == inside
+
+
+def test_links_keep_clear_of_each_other():
+    tree = ur5_tree()
+    links = [link for link in tree.bodies][1:4]
+    arm = LinkCapsules(tree, {name: ([0, 0, 0], [0, 0, 0.1], 0.05) for name in links})
+    q = np.array([0.3, -1.0, 1.2, 0.4, 0.5, 0.1])
+    (a, b) = arm.pairs[0]
+    ends = [arm.ends(name)(0, ca.DM(q), None, None).full() for name in (a, b)]
+    start = tree.position(a)(q)
+    np.testing.assert_allclose(ends[0][:, 0], start, atol=1e-12)
+    d = np.sqrt(float(squared_distance(*map(ca.DM, ends))))
+    rows = arm.self_clearance(margin=0.02)(0, ca.DM(q), None, None)
+    assert float(rows[0]) == pytest.approx((d**2 - 0.12**2) / 0.24)
+    with pytest.raises(ValueError, match="unknown frame with a capsule 'hand'"):
+        arm.ends("hand")
+    with pytest.raises(ValueError, match="unknown frame 'hand'"):
+        LinkCapsules(tree, {"hand": ([0, 0, 0], [0, 0, 1], 0.1)})
+
+
+# Rates of inputs
+
+
+def test_rates_are_controls_and_inputs_keep_their_limits(cart):
+    smooth = with_input_rates(cart, [4.0, 3.0])
+    check_system(smooth)
+    problem = OptimalControlProblem(
+        smooth, 30, 0.1, Q={"place": 1, "speed": 0.1, "input": 0.1}, R=1e-2,
+        reference=[1.0, 0.5, 0, 0, 0, 0], bounds=[Bound("input")],
+    )  # fmt: skip
+    start = np.array([-2.0, 0, 0, 0, 0, 0])
+    found = problem.solve(start)
+    assert found.success
+    assert np.abs(found.u).max(axis=0) == pytest.approx([4, 3], rel=1e-3)
+    assert np.abs(found.x[:, 4:]).max() <= 3 + 1e-6
+    np.testing.assert_allclose(np.diff(found.x[:, 4:], axis=0), 0.1 * found.u, atol=1e-8)
+    assert found.cost <= 1.001 * problem.solve(start, solver="ipopt").cost
+    quad = with_input_rates(quadrotor(), 40.0)
+    assert quad.input_names[4:] == quadrotor().input_names[4:] and quad.state.dim == 16
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: keep_out(place, Sphere([0, 0], 1.0), radius=-1.0), "radius must be at least 0"),
+        (lambda: keep_out(place, Sphere([0, 0], 0.0)).of(0, ca.DM([1, 1]), 0, 0), "radius must be"),
+        (lambda: keep_out(place, Sphere([0, 0, 0], 1)).of(0, ca.DM([1, 1]), 0, 0), "the body has"),
+        (
+            lambda: keep_out(place, HalfSpace([0, 0], [0, 0])).of(0, ca.DM([1, 1]), 0, 0),
+            "normal of",
+        ),
+        (lambda: Cone([0, 0, 1], 4.0), "half_angle must be between"),
+        (lambda: Cone([0, 0, 0], 1.0).kept(place).of(0, ca.DM([1, 1]), 0, 0), "must not be zero"),
+        (lambda: Cone([0, 0, 1], 2.0).kept_force(place), "narrower than"),
+    ],
+)
+def test_faults_are_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

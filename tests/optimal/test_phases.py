@@ -1,0 +1,238 @@
+"""Free times, phases, jumps, loops and costs that are no squares: against closed forms."""
+
+import casadi as ca
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+from lgcontrol.groups import SE2, SO3, Product, Rn
+from lgcontrol.optimal import Bound, Cost, OptimalControlProblem, Phase, PhasedProblem, Residual
+from lgcontrol.systems import Input, System, Trajectory
+
+FOUND = 1e-5  # of a duration: what the least effort costs
+
+
+def cart(lower, upper):
+    push = Input("push", "m/s²", lower, upper)
+    return System("cart", Rn(2, ("x", "v")), lambda t, x, u, p: [x[1], u], inputs=[push])
+
+
+OTHER = System("other", Rn(1), lambda t, x, u, p: u, inputs=["push"])
+STOP = (Bound("x", 1, 1, at="terminal"), Bound("v", 0, 0, at="terminal"))
+
+
+def test_least_time_of_a_double_integrator():
+    """2 √d; with unlike limits a and b in two phases √(2 d (a + b) / (a b))."""
+    one = PhasedProblem(Phase(cart(-1, 1), 20, (0.5, 5), bounds=STOP), time_weight=1)
+    assert one.solve([0, 0]).durations["phase0"] == pytest.approx(2.0, rel=FOUND)
+    pair = [
+        Phase(cart(0, 2), 4, (0.1, 5), name="push"),
+        Phase(cart(-1, 0), 4, (0.1, 5), bounds=STOP),
+    ]
+    found = PhasedProblem(pair, time_weight=1).solve([0, 0])
+    assert found.success
+    assert found.durations["push"] == pytest.approx(1 / np.sqrt(3), rel=FOUND)
+    assert found.switches == pytest.approx([1 / np.sqrt(3), np.sqrt(3)], rel=FOUND)
+    # Each phase keeps the limits of its own system; the result is a motion in time.
+    run = found.trajectory
+    assert (run.u[:4] >= -1e-6).all() and (run.u[4:] <= 1e-6).all()
+    assert run.duration == pytest.approx(np.sqrt(3), rel=FOUND)
+    np.testing.assert_allclose(np.diff(run.x[:, 1]), np.diff(run.t) * run.u[:-1, 0], atol=1e-7)
+
+
+def test_a_ball_bounces():
+    """Fall, jump and rise: √(2h/g), then e times that, to e² h."""
+    g, h, e = 9.81, 2.0, 0.8
+    still = Input("nudge", "", -1e-6, 1e-6)
+    ball = System("ball", Rn(2, ("z", "v")), lambda t, x, u, p: [x[1], u - g], inputs=[still])
+    fall = Phase(
+        ball, 3, (0.1, 3), bounds=[Bound("z", 0, 0, at="terminal")], name="fall",
+        jump=lambda t, x, p: ca.vertcat(x[0], -e * x[1]),
+    )  # fmt: skip
+    rise = Phase(ball, 3, (0.1, 3), bounds=[Bound("v", 0, 0, at="terminal")], name="rise")
+    found = PhasedProblem([fall, rise]).solve([h, 0])
+    assert found.durations["fall"] == pytest.approx(np.sqrt(2 * h / g), rel=FOUND)
+    assert found.durations["rise"] == pytest.approx(e * np.sqrt(2 * h / g), rel=FOUND)
+    assert found.trajectory.x[-1, 0] == pytest.approx(e**2 * h, rel=FOUND)
+
+
+def test_the_brachistochrone():
+    """Down a cycloid to (1, 1): √(r/g) θ with (θ − sin θ)/(1 − cos θ) = 1."""
+    g = 9.81
+    bead = System(
+        "bead", Rn(3, ("x", "y", "v")),
+        lambda t, x, u, p: [x[2] * ca.sin(u), x[2] * ca.cos(u), g * ca.cos(u)],
+        inputs=[Input("angle", "rad", 0, np.pi, nominal=0.8)],
+    )  # fmt: skip
+    ends = [Bound(name, 1, 1, at="terminal") for name in "xy"]
+    found = PhasedProblem(Phase(bead, 30, (0.1, 3), bounds=ends), time_weight=1).solve([0, 0, 0])
+    theta = brentq(lambda a: (a - np.sin(a)) / (1 - np.cos(a)) - 1, 0.5, 6)
+    exact = np.sqrt(1 / (1 - np.cos(theta)) / g) * theta
+    assert found.success
+    assert found.durations["phase0"] == pytest.approx(exact, rel=2e-4)
+
+
+def test_the_slew_of_a_symmetric_body():
+    """Half a turn from rest to rest, each torque within ±1: 3.2431, about an axis √(4π) = 3.5449.
+
+    K. D. Bilimoria, B. Wie: Time-optimal three-axis reorientation of a rigid spacecraft. Journal of
+    Guidance 16 (1993): the rotation about an axis is not the fastest.
+    """
+    torques = [Input(f"m{i}", "", -1, 1) for i in range(3)]
+    body = System(
+        "body", Product(q=SO3, w=Rn(3)), lambda t, x, u, p: ca.vertcat(x[4:], u), inputs=torques
+    )
+    goal = SO3.exp([0, 0, np.pi])
+    ends = [
+        Bound(lambda t, x, u, p: SO3.minus(x[:4], ca.DM(goal)), 0, 0, at="terminal", name="goal"),
+        Bound("w", 0, 0, at="terminal"),
+    ]
+    problem = PhasedProblem(Phase(body, 40, (2.0, 5.0), bounds=ends), time_weight=1)
+    s = np.linspace(0, 1, 41)
+    share = np.where(s < 0.5, 2 * s**2, 1 - 2 * (1 - s) ** 2)
+    nod = SO3.exp(np.c_[0.5 * np.sin(np.pi * s), 0.3 * np.sin(2 * np.pi * s), 0 * s])
+    q = SO3.compose(nod, SO3.exp(np.c_[0 * s, 0 * s, np.pi * share]))
+    u = np.c_[0.5 * np.cos(np.pi * s), 0.5 * np.cos(np.pi * s), np.where(s < 0.5, 1, -1)][:-1]
+    guess = Trajectory(body.state, s, np.c_[q, np.zeros((41, 3))], u)
+    found = problem.solve(body.state.identity, durations=[3.4], guess=guess)
+    assert found.success
+    assert found.durations["phase0"] == pytest.approx(3.2431, rel=1e-3)
+
+
+def dubins(x, y, heading):
+    """Arcs (length, curvature) of the shortest way from (0, 0, 0) with curvature within ±1.
+
+    A. M. Shkel, V. Lumelsky: Classification of the Dubins set. Robotics and Autonomous Systems 34
+    (2001); words of three arcs are shorter only within four radii.
+    """
+    d, turn = np.hypot(x, y), np.arctan2(y, x)
+    a, b = -turn % (2 * np.pi), (heading - turn) % (2 * np.pi)
+    sa, sb, ka, kb, c = np.sin(a), np.sin(b), np.cos(a), np.cos(b), np.cos(a - b)
+    found = []
+    for sign in (1, -1):
+        p = 2 + d**2 - 2 * c + sign * 2 * d * (sa - sb)  # LSL, RSR
+        if p >= 0:
+            t = np.arctan2(sign * (kb - ka), d + sign * (sa - sb))
+            found.append([sign * (t - a), np.sqrt(p), sign * (b - t), sign, 0, sign])
+        p = -2 + d**2 + 2 * c + sign * 2 * d * (sa + sb)  # LSR, RSL
+        if p >= 0:
+            p = np.sqrt(p)
+            t = np.arctan2(-sign * (ka + kb), d + sign * (sa + sb)) - np.arctan2(-sign * 2, p)
+            found.append([sign * (t - a), p, sign * (t - b), sign, 0, -sign])
+    words = np.array(found)
+    words[:, [0, 2]] %= 2 * np.pi
+    best = words[np.argmin(words[:, :3].sum(axis=1))]
+    return best[:3], best[3:]
+
+
+@pytest.mark.usually(seed=[1, 2])
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 5, 7, 8, 9])  # where the start is near enough
+def test_lengths_of_dubins(seed):
+    """Three phases of a car with bounded curvature; steps with a constant twist are exact."""
+    car = System(
+        "car", SE2, lambda t, x, u, p: ca.vertcat(1, 0, u), inputs=[Input("curvature", "", -1, 1)]
+    )
+    rng = np.random.default_rng(seed)
+    distance, turn, heading = rng.uniform(4, 8), *rng.uniform(-3, 3, 2)
+    x, y = distance * np.cos(turn), distance * np.sin(turn)
+    there = ca.DM([x, y, np.cos(heading), np.sin(heading)])
+    goal = Bound(lambda t, x, u, p: SE2.minus(x, there), 0, 0, at="terminal", name="goal")
+    phases = [Phase(car, 3, (1e-3, 12.0), name=name) for name in ("first", "middle")]
+    phases.append(Phase(car, 3, (1e-3, 12.0), name="last", bounds=[goal]))
+    lengths, word = dubins(x, y, heading)
+    times, u = 1.15 * lengths + 0.05, np.repeat(0.9 * word, 3)  # a start that misses the goal
+    nodes = [SE2.identity]
+    for k in range(9):
+        step = times[k // 3] / 3
+        nodes.append(SE2.plus(nodes[-1], [step, 0, step * u[k]]))
+    found = PhasedProblem(phases, time_weight=1).solve(
+        SE2.identity, durations=times, guess=Trajectory(SE2, np.arange(10), nodes, u[:, None])
+    )
+    assert found.success
+    assert sum(found.durations.values()) == pytest.approx(lengths.sum(), rel=1e-3)
+
+
+def test_a_loop_of_free_period_takes_the_period_of_the_oscillator():
+    """Half a turn of (x, v) to (−x, −v), jumped back: π/ω costs no effort at all."""
+    spring = System(
+        "spring", Rn(2, ("x", "v")), lambda t, x, u, p: [x[1], u - 4 * x[0]], inputs=["push"]
+    )
+    phase = Phase(
+        spring, 30, (0.5, 3.0), R=1.0, jump=lambda t, x, p: -x,
+        bounds=[Bound("x", lower=-1.5, upper=1.5)],
+        residuals=[Residual(lambda t, x, u, p: 4 * x[0] ** 2 + x[1] ** 2 - 4.0, name="energy")],
+    )  # fmt: skip
+    found = PhasedProblem(phase, is_periodic=True).solve([0.9, 0.3], durations=[1.2])
+    assert found.success
+    assert found.durations["phase0"] == pytest.approx(np.pi / 2, rel=1e-4)
+    run = found.trajectory
+    np.testing.assert_allclose(run.x[0], -run.x[-1], atol=1e-6)
+    assert 4 * run.x[0, 0] ** 2 + run.x[0, 1] ** 2 == pytest.approx(4.0, rel=1e-4)
+
+
+# Costs
+
+
+@pytest.mark.parametrize("terminal", [None, -0.5])
+def test_economic_costs_end_where_ipopt_does(terminal):
+    """Catch of a pond, ∫ u x, with what is left at the end worth something or nothing."""
+    pond = System(
+        "pond", Rn(1, ("fish",)), lambda t, x, u, p: x * (1 - x) - u * x,
+        inputs=[Input("catch", "1/s", 0.0, 1.0)],
+    )  # fmt: skip
+    costs = [Cost(lambda t, x, u, p: -u * x, "price"), Cost(lambda t, x, u, p: x, None, terminal)]
+    problem = OptimalControlProblem(
+        pond, 40, 0.1, Q=0, R=1e-2, terminal=0, reference=[0.5], costs=costs, parameters=["price"]
+    )
+    found = problem.solve([0.3], p={"price": 2.0})
+    other = problem.solve([0.3], p={"price": 2.0}, solver="ipopt")
+    assert found.status == "converged" and other.success
+    assert found.cost <= other.cost + 1e-3 * abs(other.cost)
+
+
+def test_a_cost_along_a_phase_counts_its_seconds():
+    """∫ v dt is the distance, however long the phase takes."""
+    metre = Cost(lambda t, x, u, p: x[1], name="metre")
+    problem = PhasedProblem(Phase(cart(-1, 1), 20, (3.0, 3.5), bounds=STOP, costs=[metre], R=1e-4))
+    found = problem.solve([0, 0])
+    assert found.cost == pytest.approx(1.0, abs=1e-2)  # by the rule of rectangles
+
+
+def test_a_gate_is_passed_at_its_node():
+    gate = Bound("x", 0.2, 0.2, at=range(5, 6))
+    problem = OptimalControlProblem(
+        cart(-9, 9), 10, 0.1, Q=0, R=1, terminal=0, reference=[0, 0], bounds=[gate]
+    )
+    found = problem.solve([0, 0])
+    assert found.x[5, 0] == pytest.approx(0.2, abs=1e-6)
+    assert abs(found.u[5:]).max() < 1e-4  # nothing is asked for afterwards
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Phase(cart(-1, 1), 0, 1.0), "steps must be a whole number"),
+        (lambda: Phase(cart(-1, 1), 3, (2.0, 1.0)), "duration must be seconds > 0"),
+        (lambda: PhasedProblem([Phase(cart(-1, 1), 3, 1, name="a")] * 2), "same name: a, a"),
+        (lambda: PhasedProblem([Phase(OTHER, 3, 1), Phase(cart(-1, 1), 3, 1)]), "share both"),
+        (
+            lambda: PhasedProblem(Phase(cart(-1, 1), 3, 1, bounds=[Bound("x", 0, at="start")])),
+            "phases have bounds at 'both', 'path' or 'terminal'",
+        ),
+        (
+            lambda: OptimalControlProblem(
+                cart(-1, 1), 3, 0.1, costs=[Cost(lambda t, x, u, p: x)]
+            ).solve([0, 0]),
+            "cost 'cost' must return one number",
+        ),
+        (
+            lambda: OptimalControlProblem(
+                cart(-1, 1), 3, 0.1, bounds=[Bound("x", 0, at=range(2, 6))]
+            ).solve([0, 0]),
+            "nodes are 0 to 3",
+        ),
+    ],
+)  # fmt: skip
+def test_faults_are_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
