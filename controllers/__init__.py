@@ -15,7 +15,6 @@ from ._gravity_pd import GravityPD as GravityPD
 from ._impedance import Impedance as Impedance
 from ._lqr import LQR as LQR
 from ._lqr import TVLQR as TVLQR
-from ._momentum_observer import MomentumObserver as MomentumObserver
 from ._mpc import MPC as MPC
 from ._mpc import MPCInfo as MPCInfo
 from ._operational_space import OperationalSpace as OperationalSpace

@@ -14,9 +14,9 @@ from lgcontrol.controllers import (
     FeedbackLinearization,
     FlatFeedforward,
     GravityPD,
-    MomentumObserver,
     SpringTorqueControl,
 )
+from lgcontrol.estimation import MomentumObserver
 from lgcontrol.groups import Rn
 from lgcontrol.integrators import Problem, integrate
 from lgcontrol.mechanics import FrameTask, Motor, SeriesElastic
@@ -281,38 +281,21 @@ def test_observer_finds_a_push_on_a_moving_arm():
     law, known = made("flat"), arm.system()
     law.reset()
     plant = arm.system(wrenches={"tool": "hybrid"})
-    observer = MomentumObserver(known, bandwidth=80.0, dt=0.001)
+    observer = MomentumObserver(known, bandwidth=80.0)
     x, push = law.reference_states(np.zeros(1))[0], np.zeros(6)
     step, tip = plant.step("rk4"), arm.tree.jacobian("tool", "hybrid")
     found, true = [], []
+    observer(0.0, x, law(0.0, x))
     for k in range(500):
         t = 0.001 * k
         u = law(t, x)
         push[0] = 6.0 * (t > 0.1)
         x = step(t, x, np.concatenate([u, push]), [], 0.001)
-        found.append(observer.update(x, u, t=t))
+        found.append(observer(t + 0.001, x, u))
         true.append(tip(x[:2]).T @ push)
     found, true = np.array(found), np.array(true)
     assert np.abs(found[:99]).max() < 5e-3
     assert np.abs(found[300:] - true[300:]).max() < 0.1 * np.abs(true).max()
-    tau = known.quantities["spring_torque"](0.0, x)
-    again = observer.update(x, u, spring_torque=tau)
-    assert np.isfinite(again).all()
-
-
-def test_observer_of_any_mechanical_system():
-    from lgcontrol.models import quadrotor
-
-    quad = quadrotor()
-    hover = quad.trim(position=[0, 0, 1])
-    observer = MomentumObserver(quad, bandwidth=20.0, dt=0.01)
-    for _ in range(50):
-        force = observer.update(hover.x, hover.u)
-    np.testing.assert_allclose(force, 0, atol=1e-9)
-    with pytest.raises(ValueError, match="bandwidth must be positive"):
-        MomentumObserver(quad, bandwidth=0.0, dt=0.01)
-    with pytest.raises(ValueError, match="no springs"):
-        observer.update(hover.x, hover.u, spring_torque=[0.0])
 
 
 # What is refused or reported
