@@ -113,7 +113,7 @@ def start_parts(model: StageModel) -> list[Part]:
 
 
 def write(model: StageModel, compiler: Compiler) -> list[str]:
-    """C sources of the kernel; second derivatives, half of the code, are one of their own."""
+    """C sources of the kernel; second derivatives are one of their own."""
     parts = {part.name: part for part in [*parts_of(model), *start_parts(model)]}
     curvature = parts.pop("lg_curvature", None)
     functions, scratch = unit_source([*parts.values()], compiler)
@@ -229,7 +229,7 @@ def load(model: StageModel) -> EntryPoints | None:
 @cache
 def _sources() -> str:
     """Hash of all that second derivatives come from besides the functions of a problem."""
-    digest = hashlib.sha256(ca.__version__.encode())
+    digest = hashlib.sha256(ca.CasadiMeta.version().encode())
     for room in ("groups", "integrators", "systems", "optimal"):
         for path in sorted((SOURCE.parents[1] / room).glob("*.py")):
             digest.update(path.read_bytes())

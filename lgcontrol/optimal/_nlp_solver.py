@@ -230,7 +230,7 @@ class NLPSolver:
                     of_z.append((len(g_limits), i, 1.0))
                     g_limits.append((0.0, 0.0))
             for r in np.flatnonzero(rows.active[k]).tolist():
-                limits = [(0.0, rows.lower[r], rows.upper[r])]
+                limits, e = [(0.0, rows.lower[r], rows.upper[r])], -1
                 if r in soft_rows[k]:
                     e = places["e"][k].start + soft_rows[k].index(r)
                     sides = [(-1.0, -np.inf, rows.upper[r]), (1.0, rows.lower[r], np.inf)]
@@ -665,7 +665,10 @@ def _with_derivatives(y: Any, given: list[Any], cost: Any, values: Any) -> list[
         results = [ca.cse(found) for found in results]
     arguments = [[y, *given], [y, *given], [y, *given, prices]]
     names = ("stage", "stage_slopes", "stage_bend")
-    return [ca.Function(name, *pair) for name, *pair in zip(names, arguments, results, strict=True)]
+    return [
+        ca.Function(name, taken, found)
+        for name, taken, found in zip(names, arguments, results, strict=True)
+    ]
 
 
 def _matrix(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) -> ca.DM:
