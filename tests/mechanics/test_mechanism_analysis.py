@@ -103,9 +103,7 @@ def test_contradictory_constraints_are_named():
 @pytest.mark.thorough
 @pytest.mark.parametrize("word", ["SO3xR3", "SE3"])
 def test_redundant_constraints_do_not_disturb_the_motion(linkage, word):
-    thinned = linkage.with_joints(
-        mc.MechanismJoint("D", [row for row in linkage.joints["D"].rows if row.row in "xy"])
-    )
+    thinned = linkage.with_joints(without=linkage.mobility().removable)
     ends = []
     for mechanism in (linkage, thinned):
         q = mechanism.coordinates(word)
@@ -113,6 +111,15 @@ def test_redundant_constraints_do_not_disturb_the_motion(linkage, word):
         x0 = mechanism.state(word, q=q, rates={"left": [-1, 0, 0, 0, 0, 2.0]})
         ends.append(system.rollout(x0, dt=5e-3, steps=40).x[-1])
     assert ends[0] == pytest.approx(ends[1], abs=1e-8)
+
+
+def test_a_march_says_which_rows_to_leave_out(linkage):
+    x0 = linkage.state(rates={"left": [-1, 0, 0, 0, 0, 2.0]})
+    with pytest.raises(ValueError, match=r"D.z, D.x_z, D.y_z.*without=mobility\(\).removable"):
+        linkage.march(x0, 1e-3, 5)
+    thinned = linkage.with_joints(without=linkage.mobility().removable)
+    assert [row.row for row in thinned.joints["D"].rows] == ["x", "y"]
+    assert thinned.march(x0, 1e-3, 5).is_solved
 
 
 def test_a_drive_at_its_dead_point_is_reported_with_time_and_remedy():
@@ -139,6 +146,8 @@ BODY = MechanismBody("disc", BAR)
 AXIS = mc.revolute("axis", Marker("ground"), Marker("disc"))
 PAIR = Marker("ground"), Marker("disc")
 OFF_CENTRE = SpatialInertia(1.0, [0.1, 0, 0], np.eye(3))
+DISC = Mechanism("m", [BODY], [AXIS])
+POINT = MechanismBody("bob", SpatialInertia.point_mass(1.0), [1, 0, 0, 0, 0, 0, 1])
 REFUSED = {
     "unknown body": (
         lambda: Mechanism("m", [BODY], [_joined("rotor")]),
@@ -205,6 +214,32 @@ REFUSED = {
     "joint to leave out": (
         lambda: Mechanism("m", [BODY], [AXIS]).with_joints(without=["pin"]),
         "axis",
+    ),
+    "start of a march off the joints": (
+        lambda: DISC.march([0, 0, 0.5, 0, 0, 0, 1, *np.zeros(6)], 1e-3, 5),
+        "position of axis.z is off by 0.5",
+    ),
+    "start of a march with other speeds": (
+        lambda: DISC.march([*SE3.identity, 0, 0.5, *np.zeros(4)], 1e-3, 5),
+        "velocity of axis.y is off by 0.5",
+    ),
+    "march by name": (
+        lambda: DISC.march([*SE3.identity, *np.zeros(6)], 1e-3, 5, "rk4"),  # type: ignore[arg-type]
+        "Index3Method",
+    ),
+    "point mass that may turn": (
+        lambda: Mechanism(
+            "m", [POINT], [mc.distance("rod", Marker("ground"), Marker("bob"), 1.0)]
+        ).system(),
+        "mass matrix is singular.*bob",
+    ),
+    "singular Euler angles": (lambda: DISC.assemble("re"), "Euler angles of 'disc' are singular"),
+    "configuration of two numbers": (lambda: DISC.mobility([0, 0]), "q has shape"),
+    "configuration not finite": (lambda: DISC.state(q=[np.nan] * 7), "q is not finite"),
+    "poses of few numbers": (lambda: DISC.poses([0, 0]), "q has shape"),
+    "pose of three numbers": (
+        lambda: DISC.assemble(poses={"disc": [0, 0, 0]}),
+        "pose of body 'disc'",
     ),
     "other forces in closed form": (
         lambda: Mechanism(
