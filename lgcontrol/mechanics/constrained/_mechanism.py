@@ -32,14 +32,12 @@ from ._large import LargeMechanism
 from ._march import March, march, march_step
 from ._mobility import Mobility, mobility
 from ._motors import MechanismMotor
-from ._system import ConstrainedMechanics, Stabilization, constrained_system
+from ._system import OFF, ConstrainedMechanics, Stabilization, constrained_system
 
 # Where |sin θ| of an Euler angle is smaller, a march that failed is put down to that.
 SINGULAR_ANGLE = 1e-3
 # Smallest eigenvalue of M, its diagonal scaled to one, that counts as zero.
 SINGULAR_MASS = 1e-13
-# Largest gap of a start that a march takes for one that keeps the constraints [m, rad, m/s, rad/s].
-OFF = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
