@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ..codegen import check_shape
 from ..groups import LieGroup, Product, Rn
 from ..integrators import Method
-from ..systems import Parameter, System, Trajectory, check_name, check_state
+from ..systems import Parameter, System, Trajectory, TrajectoryPoint, check_name, check_state
 from ._problem import OptimalControlProblem, OptimalSolution, Solver
 from ._statement import Bound, Cost, Residual, _expression, error_weight, input_weight
 
@@ -319,7 +319,7 @@ class PhasedProblem:
 
     def _point(self, system: System) -> Any:
         middle = [sum(limits) / 2 for limits in self._limits]
-        return _Point(self._state(self._x_ref, middle), self._u_ref)
+        return TrajectoryPoint(self._state(self._x_ref, middle), self._u_ref)
 
     def _seconds(self, x: Any, i: int) -> Any:
         """Duration of a phase, for symbols of the state."""
@@ -467,14 +467,6 @@ class PhasedProblem:
             return group.minus(now, first)
 
         return Bound(function, 0.0, 0.0, at=range(0, end + 1, end), name="loop")
-
-
-@dataclass(frozen=True)
-class _Point:
-    """A state with its inputs, as a reference."""
-
-    x: np.ndarray
-    u: np.ndarray
 
 
 def _needs_input(system: System, bound: Bound) -> bool:
