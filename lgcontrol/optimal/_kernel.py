@@ -229,7 +229,7 @@ def load(model: StageModel) -> EntryPoints | None:
 @cache
 def _sources() -> str:
     """Hash of all that second derivatives come from besides the functions of a problem."""
-    digest = hashlib.sha256(ca.__version__.encode())
+    digest = hashlib.sha256(ca.CasadiMeta.version().encode())
     for room in ("groups", "integrators", "systems", "optimal"):
         for path in sorted((SOURCE.parents[1] / room).glob("*.py")):
             digest.update(path.read_bytes())
