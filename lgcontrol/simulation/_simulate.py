@@ -268,9 +268,10 @@ def simulate(
             "reference_ends": until,
         },
     )
-    every = [stage.law for stage in stages] + ([] if estimator is None else [estimator])
-    laws = list({id(law): law for law in every}.values())  # one may be both
-    with alone_with(laws):
+    users: list[object] = [stage.law for stage in stages]
+    if estimator is not None and not any(estimator is law for law in users):  # one may be both
+        users.append(estimator)
+    with alone_with(users):
         return Loop(run).simulate(progress)
 
 
