@@ -7,12 +7,11 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..codegen import ModelFunction, check_shape, trace
 from ..codegen import compile as compile_functions
 from ..groups import Product
-from ..systems import FixedParameters, System, check_state, complete_parameters
+from ..systems import System, check_state, complete_parameters
 
 
 class MomentumObserver:
@@ -21,8 +20,9 @@ class MomentumObserver:
     Needs no accelerations: over an interval, what the momentum ``M(q) v`` gained beyond the model's
     ``F + Ṁ v`` is the mean τ. The residual r follows it with a bandwidth, ``ṙ = k (τ − r)``. The
     tree may be fixed, floating (τ then begins with the wrench at the base, in the base's frame) or
-    have springs in its joints; the structure of the system says what M and F are, with friction,
-    damping and the inputs in F. What the model leaves out shows as force.
+    have springs in its joints, whose torques are then what acts on the links; the structure of the
+    system says what M and F are, with friction, damping and the inputs in F. What the model leaves
+    out shows as force; disturbance inputs are taken as nominal, hence observed.
 
     Parameters
     ----------
@@ -58,9 +58,7 @@ class MomentumObserver:
     DLR-III lightweight manipulator arm, IROS 2006.
     """
 
-    def __init__(
-        self, system: System[Any], bandwidth: ArrayLike, *, p: FixedParameters | None = None
-    ) -> None:
+    def __init__(self, system: System[Any], bandwidth: Any, *, p: Any = None) -> None:
         structure = system.structure
         if structure is None:
             raise ValueError(
@@ -82,7 +80,7 @@ class MomentumObserver:
     def reset(self) -> None:
         """Nothing from outside, nothing seen yet."""
         self.residual: np.ndarray = np.zeros(len(self.bandwidth))
-        self._before: tuple[float, np.ndarray, np.ndarray, np.ndarray | float] | None = None
+        self._before: tuple[float, np.ndarray, np.ndarray, np.ndarray] | None = None
 
     @cached_property
     def momentum(self) -> ModelFunction:
@@ -111,9 +109,7 @@ class MomentumObserver:
         """Build machine code for calls one at a time."""
         compile_functions(self.momentum, batch=False)
 
-    def __call__(
-        self, t: float, x: ArrayLike, u: ArrayLike, *, spring_torque: ArrayLike | None = None
-    ) -> np.ndarray:
+    def __call__(self, t: float, x: Any, u: Any, *, spring_torque: Any = None) -> np.ndarray:
         """Residual at a time, of the state there and the inputs held since the call before.
 
         Parameters
@@ -124,9 +120,9 @@ class MomentumObserver:
             Measured or estimated. Where it is not finite the residual stays, and the next
             interval reaches back to the last state that was.
         u : array_like, shape (n_inputs,) or (n_controls,)
-        spring_torque : array_like, shape (elastic joints,), optional
-            What torque sensors say at that time, in place of what the springs would have by their
-            deflections.
+        spring_torque : array_like, shape (joints,), optional
+            What torque sensors in a series-elastic arm measured, in place of what the springs have
+            by their deflections.
 
         Returns
         -------
@@ -139,29 +135,29 @@ class MomentumObserver:
             return self.residual.copy()
         x = check_state(self.system, "x", x)
         end = self.momentum(t, x, u, self.p)
-        sensed = 0.0 if spring_torque is None else self._correction(t, x, u, spring_torque)
+        sensed = self._sensed(t, x, u, spring_torque)
         if self._before is not None:
-            before, gained, state, felt = self._before
+            before, gained, state, sensed_before = self._before
             dt = t - before
             if dt > 0:
                 begin = self.momentum(before, state, u, self.p)
-                known = begin.rate + felt + end.rate + sensed
-                mean = (end.momentum - gained) / dt - known / 2
+                expected = begin.rate + end.rate + sensed_before + sensed
+                mean = (end.momentum - gained) / dt - expected / 2
                 self.residual = self.residual + -np.expm1(-self.bandwidth * dt) * (
                     mean - self.residual
                 )
         self._before = float(t), end.momentum.copy(), x, sensed
         return self.residual.copy()
 
-    def _correction(
-        self, t: float, x: np.ndarray, u: np.ndarray, measured: ArrayLike
-    ) -> np.ndarray:
+    def _sensed(self, t: float, x: np.ndarray, u: np.ndarray, measured: Any) -> np.ndarray:
         """What measured torques add to those of the deflections, in the rows of their joints."""
+        found = np.zeros(len(self.residual))
+        if measured is None:
+            return found
         arm = getattr(self.system.structure, "model", None)
         if "spring_torque" not in self.system.quantities or arm is None:
             raise ValueError(f"{self.system.name} has no springs whose torque could be measured")
         own = self.system.quantities["spring_torque"](t, x, u, self.p)
-        found = np.zeros(len(self.residual))
         found[arm.mechanics.rows] = check_shape("spring_torque", measured, own.shape) - own
         return found
 

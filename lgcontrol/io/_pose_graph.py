@@ -103,7 +103,7 @@ def read_pose_graph(path: str | PathLike[str]) -> PoseGraph:
     optimization for efficient map learning (TORO), IEEE T-ITS 10(3), 2009.
     """
     path = Path(path)
-    reader = _Reader(path)
+    reader = _GraphReader(path)
     for number, line in enumerate(_lines(path), 1):
         words = line.split()
         if words and not words[0].startswith("#"):
@@ -141,7 +141,7 @@ class _Edge(NamedTuple):
     upper: np.ndarray
 
 
-class _Reader:
+class _GraphReader:
     """Takes line after line, and puts the graph together."""
 
     def __init__(self, path: Path) -> None:

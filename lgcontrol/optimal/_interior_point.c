@@ -767,6 +767,7 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
   for (int64_t k = 0; k < N && NE > 0; k++)
     for (int i = 0; i < NZ; i++) s->holding = fmax(s->holding, s->H[(k * NZ + i) * NZ + i]);
   for (int i = 0; i < NX && NE > 0; i++) s->holding = fmax(s->holding, s->H_end[i * NX + i]);
+  if (NE > 0) s->holding = largest(s->g_end, NX, largest(s->g, N * NZ, s->holding));
   s->holding *= hold_weight;
   if (s->waiting > 0) s->waiting--;
   for (;;) {

@@ -25,7 +25,7 @@ ROUNDING = 1e-13
 # Iterations without the curvature of the dynamics after it made a stage concave.
 PATIENCE = 3
 FIRST_DAMPING, DAMPING_GROWTH, LAST_DAMPING = 1e-4, 10.0, 1e8
-# Weight of squared equalities in a sweep, in largest second derivatives of the cost.
+# Weight of squared equalities in a sweep, in largest derivatives of the cost.
 HOLD_WEIGHT = 1e6
 # Violations up to this sum are rounding: no weight on them would make a direction descend.
 NEGLIGIBLE = 1e-10
@@ -395,7 +395,8 @@ class InteriorPoint:
         sweep into the step.
         """
         sides = self.model.sides
-        hold = HOLD_WEIGHT * max(np.einsum("kii->ki", at.H).max(), np.diag(at.H_end).max())
+        sizes = np.einsum("kii->ki", at.H), np.diag(at.H_end), np.abs(at.g), np.abs(at.g_end)
+        hold = HOLD_WEIGHT * max(float(entries.max()) for entries in sizes)
         aim, found = self.point.equal, None
         for _ in range(2 if len(sides.equal) else 1):
             terms = self._terms(at, aim, hold)

@@ -834,8 +834,8 @@ class InteriorPointSolver:
         elif tolerance is not None:
             self._found, self._last = nodes, None
         penalty, violations, unknown = 0.0, (), ""
+        values = Values(0.0, np.zeros(0), run.rows)
         if rows.names:
-            values = Values(0.0, np.zeros(0), run.rows)
             unknown = self.transcription.not_finite(values)
         if rows.names and not failed:
             excess, slack = rows.excess(run.rows), EXCESS if tolerance is None else tolerance

@@ -113,7 +113,7 @@ def start_parts(model: StageModel) -> list[Part]:
 
 
 def write(model: StageModel, compiler: Compiler) -> list[str]:
-    """C sources of the kernel; second derivatives, half of the code, are one of their own."""
+    """C sources of the kernel; second derivatives are one of their own."""
     parts = {part.name: part for part in [*parts_of(model), *start_parts(model)]}
     curvature = parts.pop("lg_curvature", None)
     functions, scratch = unit_source([*parts.values()], compiler)

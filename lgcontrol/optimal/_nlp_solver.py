@@ -45,7 +45,7 @@ PLUGINS: dict[str, Callable[[float, int, float], dict[str, Any]]] = {
 }  # fmt: skip
 
 
-class _NLPLayout(NamedTuple):
+class _ProgramLayout(NamedTuple):
     """Where the variables and constraints of an NLP are.
 
     Attributes
@@ -125,7 +125,7 @@ class NLPSolver:
         self.plugin, self.options = plugin, dict(options or {})
         self._transcription = None if problem is None else Transcription(problem)
         self._given = None if problem is None else Given(problem)
-        self._built: tuple[dict[str, Any], _NLPLayout] | None = None
+        self._built: tuple[dict[str, Any], _ProgramLayout] | None = None
         self._solvers: dict[tuple[float, int, float], Any] = {}
         self._found: Nodes | None = None
 
@@ -178,13 +178,13 @@ class NLPSolver:
 
     # -- the program -------------------------------------------------------------------------------
 
-    def _program(self) -> tuple[dict[str, Any], _NLPLayout]:
+    def _program(self) -> tuple[dict[str, Any], _ProgramLayout]:
         """Variables z and parameters, cost, constraints, and where they are."""
         if self._built is None:
             self._built = self._build()
         return self._built
 
-    def _build(self) -> tuple[dict[str, Any], _NLPLayout]:
+    def _build(self) -> tuple[dict[str, Any], _ProgramLayout]:
         """Functions of the program and its layout.
 
         With y the tangent vectors and controls of all stages and v(y) their gaps and rows, the
@@ -230,15 +230,15 @@ class NLPSolver:
                     of_z.append((len(g_limits), i, 1.0))
                     g_limits.append((0.0, 0.0))
             for r in np.flatnonzero(rows.active[k]).tolist():
-                limits = [(0.0, rows.lower[r], rows.upper[r])]
-                excess = soft_rows[k].index(r) if r in soft_rows[k] else -1
-                if excess >= 0:
+                limits, e = [(0.0, rows.lower[r], rows.upper[r])], -1
+                if r in soft_rows[k]:
+                    e = places["e"][k].start + soft_rows[k].index(r)
                     sides = [(-1.0, -np.inf, rows.upper[r]), (1.0, rows.lower[r], np.inf)]
                     limits = [side for side in sides if np.isfinite(side[1:]).any()]
                 for sign, lower, upper in limits:
                     of_v.append((len(g_limits), first + r, 1.0))
                     if sign:
-                        of_z.append((len(g_limits), places["e"][k].start + excess, sign))
+                        of_z.append((len(g_limits), e, sign))
                     g_limits.append((lower, upper))
             sizes["ng"].append(len(g_limits) - before)
         of_y = [place for k in range(N) for place in (places["d"][k], places["u"][k])]
@@ -252,7 +252,7 @@ class NLPSolver:
             price[place], parameter[place] = soft[chosen], rows.parameter[chosen]
         z_lower, z_upper = (np.concatenate([pair[i] for pair in z_limits]) for i in (0, 1))
         g_lower, g_upper = (np.array([pair[i] for pair in g_limits]) for i in (0, 1))
-        layout = _NLPLayout(
+        layout = _ProgramLayout(
             places["d"], places["u"], places["e"], (z_lower, g_lower), (z_upper, g_upper),
             (g_lower == g_upper).tolist(), **sizes, soft_rows=soft_rows,
         )  # fmt: skip
@@ -523,7 +523,7 @@ class NLPSolver:
     def _round(
         self,
         solver: Any,
-        layout: _NLPLayout,
+        layout: _ProgramLayout,
         x0: np.ndarray,
         nodes: Nodes,
         setting: Setting,
@@ -573,7 +573,7 @@ class NLPSolver:
         multipliers = {"lam_x0": best["lam_x"], "lam_g0": best["lam_g"]}
         return (np.abs(d[1:]).max(), Nodes(nodes.t, states, inputs), kkt, multipliers), stats
 
-    def _residual(self, best: dict[str, Any], given: np.ndarray, layout: _NLPLayout) -> float:
+    def _residual(self, best: dict[str, Any], given: np.ndarray, layout: _ProgramLayout) -> float:
         """Largest of the scaled gradient of the Lagrangian, violations and complementarity."""
         z, prices = (np.asarray(best[key]).ravel() for key in ("x", "lam_g"))
         own = np.asarray(best["lam_x"]).ravel()
@@ -665,7 +665,10 @@ def _with_derivatives(y: Any, given: list[Any], cost: Any, values: Any) -> list[
         results = [ca.cse(found) for found in results]
     arguments = [[y, *given], [y, *given], [y, *given, prices]]
     names = ("stage", "stage_slopes", "stage_bend")
-    return [ca.Function(*parts) for parts in zip(names, arguments, results, strict=True)]
+    return [
+        ca.Function(name, taken, found)
+        for name, taken, found in zip(names, arguments, results, strict=True)
+    ]
 
 
 def _matrix(entries: Sequence[tuple[int, int, float]], rows: int, columns: int) -> ca.DM:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..groups import LieGroup
-from ..systems import ReferenceLike, System
+from ..systems import ReferenceLike, StateMotion, System
 from ._contract import RunStatus
 from ._controllers import ControlStage, reference_states
 from ._logs import BoundedQuantity, ControllerLog, Measurements, TaskError
@@ -170,6 +170,11 @@ def states_followed(
     plant: System, stages: Sequence[ControlStage], reference: ReferenceLike | None, t: np.ndarray
 ) -> np.ndarray | None:
     """States that a reference stands for, as far as it or the outermost controller says them."""
+    if isinstance(reference, StateMotion):
+        try:
+            return reference.states(plant, t)[0]
+        except ValueError:  # a motion of something else, such as a frame: the controller knows
+            pass
     states = _told("reference", lambda: reference_states(plant.state, reference, t))
     tell = stages[0].told_by("reference_states", plant) if stages and states is None else None
     if tell is not None:

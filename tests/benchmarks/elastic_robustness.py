@@ -244,14 +244,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--arm", choices=sorted(ARMS), action="append")
     parser.add_argument("--move", type=int, action="append")
+    parser.add_argument("--law", choices=list(LAWS), action="append")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     options = parser.parse_args()
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for name in options.arm or sorted(ARMS):
         for move in options.move or range(3):
             print(f"{name}, move {move}: largest / at rest, mm", flush=True)
-            rows = kept.setdefault(name, {})[f"move {move}"] = {"seeds": options.seeds}
-            for law in LAWS:
+            rows = kept.setdefault(name, {}).setdefault(f"move {move}", {})
+            rows["seeds"] = options.seeds
+            for law in options.law or LAWS:
                 row = {case: cell(name, law, case, move, options.seeds) for case in CASES}
                 rows[law] = {c: [_rounded(v) for v in pair] for c, pair in row.items()}
                 print(f"{law:36}", "  ".join(f"{a:.3g}/{b:.2g}" for a, b in row.values()),

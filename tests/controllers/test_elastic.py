@@ -16,6 +16,7 @@ from lgcontrol.controllers import (
     GravityPD,
     SpringTorqueControl,
 )
+from lgcontrol.estimation import MomentumObserver
 from lgcontrol.groups import Rn
 from lgcontrol.integrators import Problem, integrate
 from lgcontrol.mechanics import FrameTask, Motor, SeriesElastic
@@ -269,6 +270,32 @@ def test_impedance_refuses_springs_that_do_not_carry_the_weight():
     soft = elastic_planar_arm_tree(stiffness=(20.0, 10.0))
     with pytest.raises(ValueError, match="do not carry the weight"):
         ElasticImpedance(soft, "tool", stiffness=10.0, damping=1.0)
+
+
+# Observer
+
+
+def test_observer_finds_a_push_on_a_moving_arm():
+    """A wrench on the tool, none of the model's: its torque after a lag of 1/L."""
+    arm = planar()
+    law, known = made("flat"), arm.system()
+    law.reset()
+    plant = arm.system(wrenches={"tool": "hybrid"})
+    observer = MomentumObserver(known, bandwidth=80.0)
+    x, push = law.reference_states(np.zeros(1))[0], np.zeros(6)
+    step, tip = plant.step("rk4"), arm.tree.jacobian("tool", "hybrid")
+    found, true = [], []
+    observer(0.0, x, law(0.0, x))
+    for k in range(500):
+        t = 0.001 * k
+        u = law(t, x)
+        push[0] = 6.0 * (t > 0.1)
+        x = step(t, x, np.concatenate([u, push]), [], 0.001)
+        found.append(observer(t + 0.001, x, u))
+        true.append(tip(x[:2]).T @ push)
+    found, true = np.array(found), np.array(true)
+    assert np.abs(found[:99]).max() < 5e-3
+    assert np.abs(found[300:] - true[300:]).max() < 0.1 * np.abs(true).max()
 
 
 # What is refused or reported

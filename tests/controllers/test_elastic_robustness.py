@@ -12,6 +12,8 @@ CELLS = [
     ("ur5", "rigid computed torque, motor angles", "nominal"),
 ]
 
+pytestmark = pytest.mark.usually(case="nominal", law="feedback linearization, 5")
+
 
 @pytest.fixture(scope="module")
 def stored():

@@ -18,7 +18,14 @@ from ._runs import DESIGNS, run_of, task_of
 FRAME_GOALS = ("auv-arm", "panda-mpc")
 
 
-@pytest.fixture(scope="module", params=sorted(DESIGNS))
+LONG = ("delta-pick",)  # the five-bar is the closed mechanism that runs by default
+NAMES = [
+    pytest.param(name, marks=[pytest.mark.thorough] if name in LONG else [])
+    for name in sorted(DESIGNS)
+]
+
+
+@pytest.fixture(scope="module", params=NAMES)
 def name(request) -> str:
     return request.param
 

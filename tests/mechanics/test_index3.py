@@ -35,6 +35,7 @@ def test_orders_on_every_group(word, order, shared):
 
 
 @pytest.mark.parametrize("attitude", ["rA", "rp", "re"])
+@pytest.mark.usually(attitude=("rp",))
 def test_the_papers_scheme_is_implicit_euler_on_its_group(attitude):
     """Closed forms on arrays, and automatic derivatives in CasADi: the same steps."""
     mechanism, h, steps = models.four_link_mechanism(), 2e-3, 10
@@ -104,6 +105,7 @@ def test_singular_angles_end_in_a_status():
     assert not marched.is_solved and "Euler angles" in marched.message
 
 
+@pytest.mark.thorough
 def test_a_dead_point_is_seen_in_the_residual():
     mechanism = models.four_link_mechanism(drive="paper")
     start = mechanism.kinematics(np.linspace(0, 0.48, 25))

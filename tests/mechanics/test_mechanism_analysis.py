@@ -100,8 +100,8 @@ def test_contradictory_constraints_are_named():
     assert set(failed.value.rows) == {"A.x", "B.x", "C.x", "D.x"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("word", ["SO3xR3", "SE3"])
-@pytest.mark.usually(word=("SO3xR3",))
 def test_redundant_constraints_do_not_disturb_the_motion(linkage, word):
     thinned = linkage.with_joints(
         mc.MechanismJoint("D", [row for row in linkage.joints["D"].rows if row.row in "xy"])

@@ -55,7 +55,7 @@ def compare(sample, names, multipliers, is_paper):
 
 
 @pytest.mark.parametrize("word", FORMULATIONS)
-@pytest.mark.usually(word=("SO3xR3", "rp"))
+@pytest.mark.usually(word=("SO3xR3",))
 def test_every_formulation_has_the_reference_terms(case, samples, word):
     for drive in ("paper", "regular"):
         mechanism = MECHANISMS[case](drive=drive)
@@ -174,7 +174,7 @@ def test_drifts_of_index_1_are_those_of_the_reference(name, word, shared):
 
 @pytest.mark.parametrize("word", ["SE3", "SO3xR3"])
 @pytest.mark.parametrize("name", ["three_bar", "heavy_top", "floating_pair"])
-@pytest.mark.usually(name=("three_bar",), word=("SE3",))
+@pytest.mark.usually(name=("heavy_top",), word=("SE3",))
 def test_projected_motions_keep_the_constraints_and_reach_the_reference(name, word, shared):
     data = json.loads((shared / "reference" / f"p000_{name}.json").read_text())
     reference = [s for s in next(iter(data["cases"].values()))["samples"] if s["t"] <= 0.5]
@@ -192,6 +192,7 @@ def test_projected_motions_keep_the_constraints_and_reach_the_reference(name, wo
         assert np.abs(pose[:3] - reference[-1][key]).max() < 1e-6
 
 
+@pytest.mark.thorough
 def test_double_pendulum_follows_the_reference(shared):
     data = json.loads((shared / "reference" / "p002_double_pendulum.json").read_text())
     sample = data["code_inertia"]["samples"][1]

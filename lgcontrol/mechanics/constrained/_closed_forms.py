@@ -55,7 +55,7 @@ class _Vector(NamedTuple):
         return found + [(at, UNIT if sign > 0 else -UNIT) for at, sign in self.points]
 
 
-class MechanismTerms(NamedTuple):
+class RowTerms(NamedTuple):
     """φ, G, ν, γ of all rows, and where asked the derivative of ``Gᵀ λ``.
 
     Attributes
@@ -163,7 +163,7 @@ class ClosedForms:
         multipliers: np.ndarray | None = None,
         *,
         rates: bool = True,
-    ) -> MechanismTerms:
+    ) -> RowTerms:
         """φ, G, ν, γ, and with multipliers the derivative of ``Gᵀ λ``.
 
         Parameters
@@ -204,7 +204,7 @@ class ClosedForms:
                 G[i, at : at + 4] = e
                 if multipliers is not None:
                     K[at : at + 4, at : at + 4] += multipliers[i] * np.eye(4)
-        return MechanismTerms(phi, G, nu, gamma, K)
+        return RowTerms(phi, G, nu, gamma, K)
 
     def mass_matrix(self, bodies: Mapping[str, PlacedBody]) -> np.ndarray:
         """M, block-diagonal, shape (n, n)."""

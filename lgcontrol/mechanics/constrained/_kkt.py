@@ -203,6 +203,6 @@ def redundancy(G: Any, M: Any, rows: Sequence[str], units: Sequence[str] = ()) -
         tuple(rows),
         rank,
         tuple(rows[i] for i in removable),
-        tuple(rows[i] for i in dependent),
+        tuple(rows[int(i)] for i in dependent),
         s,
     )
