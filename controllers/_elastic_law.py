@@ -13,12 +13,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import ModelFunction, Value, check_shape, trace
 from lgcontrol.groups import check_element
 from lgcontrol.mechanics import Multibody, SeriesElastic, random_configuration
 from lgcontrol.simulation import CallStatus
-from lgcontrol.systems import MotionPoint, Parameters, SmoothReference, System
+from lgcontrol.systems import MotionPoint, Parameters, ReferenceLike, SmoothReference, System
 
 from ._base import ControlInfo, Controller
 
@@ -58,7 +59,7 @@ class ElasticLaw(Controller):
         *,
         dt: float,
         system: System | None,
-        reference: Any,
+        reference: ReferenceLike | None,
         saturate: bool,
         check: bool,
         offset: float,
@@ -107,7 +108,7 @@ class ElasticLaw(Controller):
 
         return trace("law", build, shapes, {"u": (len(arm.mechanics.inputs),)})
 
-    def goal(self, reference: Any, t: float) -> MotionPoint:
+    def goal(self, reference: ReferenceLike | None, t: float) -> MotionPoint:
         """Motion of the links at time t, with velocity, acceleration, jerk and snap.
 
         Parameters
@@ -146,7 +147,7 @@ class ElasticLaw(Controller):
         q = check_element("reference", check_shape("reference", q, (tree.nq,)), tree.configuration)
         return MotionPoint(q, *np.zeros((4, tree.nv)))
 
-    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+    def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         goal = self.goal(reference, t)
         own = x[: self.arm.state.nq]
         arguments = (own, *goal, self._sum, self._own_parameters, *self.gains.values())
@@ -176,7 +177,7 @@ class ElasticLaw(Controller):
         super().reset()
         self._sum = np.zeros(self.arm.tree.nv)
 
-    def _state_reference(self, reference: Any) -> Any:
+    def _state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         """States of the links and of motors that follow them."""
         if reference is None:
             return None
@@ -195,7 +196,7 @@ class ElasticLaw(Controller):
     # What carries the gains
 
     def radii(
-        self, q: Any = None, stiffnesses: Sequence[float] = STIFFNESSES
+        self, q: ArrayLike | None = None, stiffnesses: Sequence[float] = STIFFNESSES
     ) -> dict[float, float]:
         """Spectral radius of the sampled loop at rest, with springs softer or stiffer than known.
 
@@ -239,7 +240,7 @@ class ElasticLaw(Controller):
         gains = self.gains.values()
         h = 1e-6
 
-        def u(x: Any, z: Any) -> np.ndarray:
+        def u(x: np.ndarray, z: np.ndarray) -> np.ndarray:
             return self.law(x, *goal, z, p, *gains)
 
         steps = h * np.eye(state.dim)
