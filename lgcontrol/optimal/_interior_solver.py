@@ -911,7 +911,7 @@ class InteriorPointSolver:
         if watch.ended is not None:
             return watch.ended
         worst = max((entry.amount for entry in violations), default=0.0)
-        if worst > ACCEPTABLE_RESIDUAL and (run.status == STALLED or watch.most > 0):
+        if run.status == STALLED and worst > ACCEPTABLE_RESIDUAL:
             return SolveStatus.INFEASIBLE
         if run.status == STALLED and kkt <= ACCEPTABLE_RESIDUAL:
             return SolveStatus.ACCEPTABLE
