@@ -527,7 +527,7 @@ class InteriorPoint:
         start, violation = self._merit(at.cost, at.gaps, at.rows, point)
         gained = violation - np.abs(newton.left).sum()
         if gained > NEGLIGIBLE:
-            # By KKT the slope and pᵀWp are what multipliers make of the missed: half of pᵀWp counts.
+            # Half the curvature counts; with the slope it is what multipliers make of the missed.
             missed = np.where(sides.equal_active, at.rows[:, sides.equal] - sides.target, 0.0)
             bend = float(np.vdot(newton.aim, missed - newton.left)) if missed.size else slope
             self.weight = max(self.weight, max(slope, (slope + bend) / 2) / ((1 - SAFETY) * gained))

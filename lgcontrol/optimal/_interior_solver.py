@@ -403,13 +403,15 @@ class InteriorPointSolver:
             other = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
             if other.status == CONVERGED or run.status == NOT_FINITE:
                 run = other
-        if run.status in (STALLED, NOT_FINITE) and self._excess(run) > tolerance:
+        is_stuck = run.status in (STALLED, NOT_FINITE) and self._excess(run) > tolerance
+        if is_stuck:
             with self._softened(nodes, setting):
                 barrier = self._barrier(first, tolerance)
                 other = self._run(first, x0, nodes, setting, barrier, tolerance, watch)
             if self._excess(other) < self._excess(run):
                 run = other
-        return self._solution(run, nodes, times, setting, watch, tolerance)
+        is_stuck = is_stuck and self._excess(run) > ACCEPTABLE_RESIDUAL
+        return self._solution(run, nodes, times, setting, watch, tolerance, is_stuck)
 
     def _best_of(
         self, x0: ArrayLike, guesses: tuple[Any, ...], seconds: float, options: dict[str, Any]
@@ -860,7 +862,8 @@ class InteriorPointSolver:
         )
         kkt = log[-1].kkt
         status = self._status(run, kkt, violations, watch, tolerance)
-        if is_infeasible and status is SolveStatus.ITERATION_LIMIT:
+        stuck = SolveStatus.ITERATION_LIMIT, SolveStatus.FAILED
+        if is_infeasible and not failed and status in stuck:  # tried at a price, too
             status = SolveStatus.INFEASIBLE
         message = _message(status, log[-1], violations, tolerance)
         if status is SolveStatus.INFEASIBLE and not failed:

@@ -265,7 +265,7 @@ def test_an_end_is_reached_however_little_the_way_costs(effort, seconds):
 
 
 def test_a_limit_of_iterations_says_nothing_about_bounds():
-    problem = swing(bounds=[Bound("rate", 0.0, 0.0, at="terminal")])
+    problem = swing(bounds=[Bound("rate", 1.0, 1.0, at="terminal")])
     found = InteriorPointSolver(problem).solve(HANGING, max_iterations=1, guess="rest")
     assert found.status is SolveStatus.ITERATION_LIMIT and found.violations[0].amount > 0.01
 
