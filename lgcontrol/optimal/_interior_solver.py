@@ -375,6 +375,13 @@ class InteriorPointSolver:
         -------
         OptimalSolution
         """
+        if not isinstance(max_iterations, int | np.integer) or max_iterations < 0:
+            raise ValueError(
+                f"max_iterations must be a whole number, at least 0, got {max_iterations!r}"
+            )
+        for name, value in (("tolerance", tolerance), ("time_limit", time_limit)):
+            if not float(check_shape(name, value, (), finite=False)) >= 0:
+                raise ValueError(f"{name} must be at least 0, got {value}")
         if isinstance(guess, tuple):
             options: dict[str, Any] = {
                 "reference": reference, "t0": t0, "p": p, "arrival": arrival,
