@@ -136,6 +136,13 @@ class MovingHorizon:
         dt = system.dt or dt
         if dt is None or not (isfinite(dt) and dt > 0):
             raise ValueError(f"{system.name} is continuous: give dt, the length of a step in s")
+        if iterations is not None and not (
+            isinstance(iterations, int | np.integer) and iterations >= 1
+        ):
+            raise ValueError(
+                f"iterations must be a whole number, at least 1, or None for solves to "
+                f"convergence, got {iterations!r}"
+            )
         self.dt = float(dt)
         self.horizon, self.method, self.iterations = horizon, method, iterations
         self._noisy = [places[i] for i in kept]
@@ -147,8 +154,7 @@ class MovingHorizon:
         start = system.state.identity if x0 is None else x0
         self.x0: np.ndarray = check_element("x0", start, system.state)
         self.P0: np.ndarray = first_covariance(system, self.x0, P0, std0)
-        if not np.linalg.eigvalsh(self.P0)[0] > 0:
-            raise ValueError("P0 of a MovingHorizon must be positive definite")
+        _check_positive(self.P0)
         self.reset()
 
     # The problem
@@ -564,7 +570,10 @@ class MovingHorizon:
             raise ValueError("a MovingHorizon takes one log at a time")
         self.reset()
         first = self.x0 if x0 is None else check_element("x0", x0, self.system.state)
-        self._prior = first, (self.P0 if P0 is None else np.asarray(P0, dtype=np.float64))
+        if P0 is not None:
+            P0 = first_covariance(self.system, first, P0, None)
+            _check_positive(P0)
+        self._prior = first, self.P0 if P0 is None else P0
         self._x[:] = first
         starts = np.cumsum([0, *(b.group.nq for b in self.measurements.values())])
         x, P = [], []
@@ -625,6 +634,11 @@ class _DataColumns(NamedTuple):
             places[name] = slice(begin, begin + bound.group.nq), begin + bound.group.nq
             flags.append(begin + bound.group.nq - offset)
         return cls(offset, names, places, flags, np.array(empty))
+
+
+def _check_positive(P0: np.ndarray) -> None:
+    if not np.linalg.eigvalsh(P0)[0] > 0:
+        raise ValueError("P0 of a MovingHorizon must be positive definite")
 
 
 def _positive(name: str, bound: BoundMeasurement) -> np.ndarray:

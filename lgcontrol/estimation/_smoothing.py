@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import ModelFunction, chain
+from ..codegen import ModelFunction, chain, check_shape
 from ..codegen import compile as compile_functions
 from ._carried import FilterColumn
 from ._log import Rows
@@ -86,6 +86,8 @@ class BackwardPass:
         dt = np.where(is_refused, 0.0, rows.dt)
         t = np.broadcast_to(rows.t, dt.shape)
         if lag is not None:
+            if not float(check_shape("lag", lag, (), finite=False)) >= 0:
+                raise ValueError(f"lag must be at least 0 s, got {lag:g}")
             return self._with_lag(rows.ends, t, dt, z, covariance, lag, at)
         last = self.last(z[..., -1, :], covariance)
         if len(rows.t) == 1:

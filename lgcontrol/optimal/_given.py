@@ -12,6 +12,7 @@ from ..codegen import check_shape
 from ._problem import OptimalControlProblem
 from ._reference import depends_on_time, moves, sample_reference
 from ._riccati import cost_to_go
+from ._statement import check_definite
 from ._transcription import Setting
 
 
@@ -89,8 +90,7 @@ class Given:
         problem, n = self.problem, self.problem.system.n_errors
         if not len(problem.free_start):
             raise ValueError("arrival weighs what is free of the first state: give start='free'")
-        given = check_shape("arrival", weight, (n, n))
-        return (given + given.T) / 2
+        return check_definite("arrival", check_shape("arrival", weight, (n, n)), strict=False)
 
     def _terminal_weight(
         self, reference: Any, x_ref: np.ndarray, u_ref: np.ndarray, t: float, p: np.ndarray

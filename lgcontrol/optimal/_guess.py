@@ -60,6 +60,11 @@ def make_guess(
             given = check_shape("inputs of the guess", guess(times[:-1]).u, inputs.shape)
             inputs[:, controls] = given[:, controls]
         return Nodes(times, states.copy(), np.clip(inputs, lower, upper))
+    if not callable(guess):
+        raise TypeError(
+            "guess must be a word, a Trajectory, a solution, a controller or a tuple of these, not "
+            f"{guess!r}"
+        )
     p = setting.p[: system.n_parameters]
     return follow(problem, guess, x0, times, inputs, p, reference)
 

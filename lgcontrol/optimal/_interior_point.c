@@ -36,7 +36,8 @@ enum { LG_LOG = 8 };
 
 static const double to_boundary = 0.995, least_price = 1e-2, largest_price = 1e2;
 static const double sufficient = 1e-4, smallest_step = 1.0 / 4096, safety = 0.5, rounding = 1e-13;
-static const double negligible = 1e-10;
+static const double negligible = 1e-10, most_left = 0.1;
+static const int least_sweeps = 2, most_sweeps = 5;
 static const double first_damping = 1e-4, damping_growth = 10.0, last_damping = 1e8;
 static const double hold_weight = 1e6, inside = 1e-2, good_step = 0.4;
 static const double central = 1.0, progress = 0.9, far = 0.1, most_excess = 1e-6;
@@ -596,14 +597,15 @@ static double direction(const lg_problem *q, lg_state *s)
 
 /* Sweeps and the step they lead to, about the gaps and rows of s; its slope in the merit without
  * violations, or NaN where a stage is concave. What the weight on equalities leaves of them goes to
- * their multipliers, and by a second sweep into the step. */
+ * their multipliers, and by further sweeps into the step. */
 static double newton(const lg_problem *q, lg_state *s, const double *H, const double *H_end)
 {
   const int64_t N = q->horizon;
   double slope = NAN;
   violations(q, s->rows, q->slack, q->excess, s->rho, s->missed);
   for (int64_t i = 0; i < (N + 1) * NE; i++) s->aim[i] = q->equal_price[i];
-  for (int pass = 0; pass < (NE > 0 ? 2 : 1); pass++) {
+  for (int pass = 0; pass < (NE > 0 ? most_sweeps : 1); pass++) {
+    double left = 0, missed = 0;
     barrier_terms(q, s);
     if (!riccati(q, s, H, H_end)) return NAN;
     slope = direction(q, s);
@@ -611,8 +613,11 @@ static double newton(const lg_problem *q, lg_state *s, const double *H, const do
       for (int j = 0; j < NE; j++) {
         const int64_t i = k * NE + j;
         if (q->equal_active[i] == 0) continue;
-        s->aim[i] += s->holding * (s->missed[i] + s->d_rows[k * NR + q->equal[j]]);
+        const double rest = s->missed[i] + s->d_rows[k * NR + q->equal[j]];
+        s->aim[i] += s->holding * rest;
+        left += fabs(rest), missed += fabs(s->missed[i]);
       }
+    if (pass + 1 >= least_sweeps && left <= fmax(negligible, most_left * missed)) break;
   }
   return slope;
 }
@@ -763,7 +768,7 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
 {
   const int64_t N = q->horizon;
   int has_curvature = 0;
-  s->holding = 0;
+  s->holding = s->mu;
   for (int64_t k = 0; k < N && NE > 0; k++)
     for (int i = 0; i < NZ; i++) s->holding = fmax(s->holding, s->H[(k * NZ + i) * NZ + i]);
   for (int i = 0; i < NX && NE > 0; i++) s->holding = fmax(s->holding, s->H_end[i * NX + i]);
@@ -794,13 +799,19 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
     }
     double violation;
     double now = merit(q, s, cost_now, q->u, q->slack, q->excess, s->gap, s->rows, &violation);
-    double gained = violation;
+    double gained = violation, priced_rows = 0;
     for (int64_t k = 0; k <= N; k++)
-      for (int j = 0; j < NE; j++)
-        if (q->equal_active[k * NE + j] != 0)
-          gained -= fabs(s->missed[k * NE + j] + s->d_rows[k * NR + q->equal[j]]);
+      for (int j = 0; j < NE; j++) {
+        const int64_t i = k * NE + j;
+        if (q->equal_active[i] == 0) continue;
+        const double moved = s->d_rows[k * NR + q->equal[j]];
+        gained -= fabs(s->missed[i] + moved);
+        priced_rows -= s->aim[i] * moved;
+      }
+    /* By KKT the slope and p'Wp are what multipliers make of the missed: half of p'Wp counts. */
+    const double asked = NE > 0 ? fmax(slope, (slope + priced_rows) / 2) : slope;
     if (gained > negligible)
-      s->merit_weight = fmax(s->merit_weight, slope / ((1 - safety) * gained));
+      s->merit_weight = fmax(s->merit_weight, asked / ((1 - safety) * gained));
     const double descent = slope - s->merit_weight * gained, longest_step = longest(q, s);
     now += s->merit_weight * violation;
     for (double step = longest_step; step >= smallest_step; step /= 2) {

@@ -25,8 +25,11 @@ ROUNDING = 1e-13
 # Iterations without the curvature of the dynamics after it made a stage concave.
 PATIENCE = 3
 FIRST_DAMPING, DAMPING_GROWTH, LAST_DAMPING = 1e-4, 10.0, 1e8
-# Weight of squared equalities in a sweep, in largest derivatives of the cost.
+# Weight of squared equalities in a sweep, in largest derivatives of the cost and its barrier.
 HOLD_WEIGHT = 1e6
+# Sweeps for a step: at least, and at most where it would leave more than this share of what
+# equalities miss.
+LEAST_SWEEPS, MOST_SWEEPS, LEFT = 2, 5, 0.1
 # Violations up to this sum are rounding: no weight on them would make a direction descend.
 NEGLIGIBLE = 1e-10
 # Newton steps for the excess over a soft limit, from a side where they cannot overshoot.
@@ -391,14 +394,14 @@ class InteriorPoint:
     def _newton(self, at: Expansion) -> _Newton | None:
         """Sweeps and the step they lead to; None where a stage is concave.
 
-        What the weight on equalities leaves of them goes to their multipliers, and by a second
-        sweep into the step.
+        What the weight on equalities leaves of them goes to their multipliers, and by further
+        sweeps into the step.
         """
         sides = self.model.sides
         sizes = np.einsum("kii->ki", at.H), np.diag(at.H_end), np.abs(at.g), np.abs(at.g_end)
-        hold = HOLD_WEIGHT * max(float(entries.max()) for entries in sizes)
+        hold = HOLD_WEIGHT * max(self.mu, *(float(entries.max()) for entries in sizes))
         aim, found = self.point.equal, None
-        for _ in range(2 if len(sides.equal) else 1):
+        for k in range(MOST_SWEEPS if len(sides.equal) else 1):
             terms = self._terms(at, aim, hold)
             sweep = self._sweep(at, terms)
             if sweep is None:
@@ -406,6 +409,9 @@ class InteriorPoint:
             found = self._direction(at, sweep, terms)
             aim = aim + hold * found.left
             found = found._replace(aim=aim)
+            left, missed = np.abs(found.left).sum(), np.abs(terms.missed).sum()
+            if k + 1 >= LEAST_SWEEPS and left <= max(NEGLIGIBLE, LEFT * missed):
+                break
         return found
 
     def _terms(self, at: Expansion, aim: np.ndarray, hold: float) -> _Terms:
@@ -521,7 +527,10 @@ class InteriorPoint:
         start, violation = self._merit(at.cost, at.gaps, at.rows, point)
         gained = violation - np.abs(newton.left).sum()
         if gained > NEGLIGIBLE:
-            self.weight = max(self.weight, slope / ((1 - SAFETY) * gained))
+            # Half the curvature counts; with the slope it is what multipliers make of the missed.
+            missed = np.where(sides.equal_active, at.rows[:, sides.equal] - sides.target, 0.0)
+            bend = float(np.vdot(newton.aim, missed - newton.left)) if missed.size else slope
+            self.weight = max(self.weight, max(slope, (slope + bend) / 2) / ((1 - SAFETY) * gained))
         descent = slope - self.weight * gained
         start += self.weight * violation
 

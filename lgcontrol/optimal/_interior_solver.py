@@ -375,6 +375,13 @@ class InteriorPointSolver:
         -------
         OptimalSolution
         """
+        if not isinstance(max_iterations, int | np.integer) or max_iterations < 0:
+            raise ValueError(
+                f"max_iterations must be a whole number, at least 0, got {max_iterations!r}"
+            )
+        for name, value in (("tolerance", tolerance), ("time_limit", time_limit)):
+            if not float(check_shape(name, value, (), finite=False)) >= 0:
+                raise ValueError(f"{name} must be at least 0, got {value}")
         if isinstance(guess, tuple):
             options: dict[str, Any] = {
                 "reference": reference, "t0": t0, "p": p, "arrival": arrival,
@@ -403,13 +410,15 @@ class InteriorPointSolver:
             other = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
             if other.status == CONVERGED or run.status == NOT_FINITE:
                 run = other
-        if run.status in (STALLED, NOT_FINITE) and self._excess(run) > tolerance:
+        is_stuck = run.status in (STALLED, NOT_FINITE) and self._excess(run) > tolerance
+        if is_stuck:
             with self._softened(nodes, setting):
                 barrier = self._barrier(first, tolerance)
                 other = self._run(first, x0, nodes, setting, barrier, tolerance, watch)
             if self._excess(other) < self._excess(run):
                 run = other
-        return self._solution(run, nodes, times, setting, watch, tolerance)
+        is_stuck = is_stuck and self._excess(run) > ACCEPTABLE_RESIDUAL
+        return self._solution(run, nodes, times, setting, watch, tolerance, is_stuck)
 
     def _best_of(
         self, x0: ArrayLike, guesses: tuple[Any, ...], seconds: float, options: dict[str, Any]
@@ -860,7 +869,8 @@ class InteriorPointSolver:
         )
         kkt = log[-1].kkt
         status = self._status(run, kkt, violations, watch, tolerance)
-        if is_infeasible and not failed:  # also where no step was left to take
+        stuck = SolveStatus.ITERATION_LIMIT, SolveStatus.FAILED
+        if is_infeasible and not failed and status in stuck:  # tried at a price, too
             status = SolveStatus.INFEASIBLE
         message = _message(status, log[-1], violations, tolerance)
         if status is SolveStatus.INFEASIBLE and not failed:
@@ -911,7 +921,7 @@ class InteriorPointSolver:
         if watch.ended is not None:
             return watch.ended
         worst = max((entry.amount for entry in violations), default=0.0)
-        if worst > ACCEPTABLE_RESIDUAL and (run.status == STALLED or watch.most > 0):
+        if run.status == STALLED and worst > ACCEPTABLE_RESIDUAL:
             return SolveStatus.INFEASIBLE
         if run.status == STALLED and kkt <= ACCEPTABLE_RESIDUAL:
             return SolveStatus.ACCEPTABLE

@@ -78,6 +78,18 @@ class Phase:
                 f"{self.duration!r}"
             )
 
+    def jumped(self, t: Any, x: Any, p: Any) -> Any:
+        """The state after the end, for symbols of that before it."""
+        assert self.jump is not None
+        value = self.jump(t, x, p)
+        value = ca.vertcat(*value) if isinstance(value, list | tuple) else type(x)(value)
+        if value.shape != x.shape:
+            raise ValueError(
+                f"jump of phase {self.name!r} returned shape {value.shape}, expected {x.shape}: "
+                f"an element of {self.system.state}"
+            )
+        return value
+
     @property
     def is_free(self) -> bool:
         """Whether the duration is to be found."""
@@ -247,9 +259,20 @@ class PhasedProblem:
             times = [(low * high) ** 0.5 if low > 0 else high / 2 for low, high in self._limits]
         else:
             times = check_shape("durations", durations, (len(self.phases),)).tolist()
+            for phase, time in zip(self.phases, times, strict=True):
+                if not (phase.is_free and time >= 0) and time != phase.limits[0]:
+                    raise ValueError(
+                        f"duration {time:g} s of phase {phase.name!r}: it must be "
+                        + ("at least 0" if phase.is_free else f"{phase.limits[0]:g} s, as given")
+                    )
         if isinstance(guess, PhasedSolution):
             guess = guess.solution
         elif isinstance(guess, Trajectory):
+            if len(guess) != self.starts[-1] + 1:
+                raise ValueError(
+                    f"the guess has {len(guess)} nodes, expected {self.starts[-1] + 1}, one more "
+                    "than the phases have steps"
+                )
             x = np.array([self._state(row, times) for row in guess.x])
             guess = Trajectory(
                 self.problem.system.state, np.arange(len(x)), x, guess.input_at_nodes[:-1]
@@ -282,6 +305,10 @@ class PhasedProblem:
 
     def _check(self) -> None:
         first, names = self.phases[0].system, [phase.name for phase in self.phases]
+        if self.phases[-1].jump is not None and not self.is_periodic:
+            raise ValueError(
+                f"phase {names[-1]!r} is the last: its jump leads nowhere, unless is_periodic=True"
+            )
         if len({*names}) < len(names):
             raise ValueError(f"phases of the same name: {', '.join(names)}")
         for phase in self.phases:
@@ -346,10 +373,9 @@ class PhasedProblem:
             total: Any = ca.DM.zeros(self._motion.dim)
             for i, phase in enumerate(self.phases):
                 step = phase.system.step(self.method).function
-                now, before = self._time(i, t, x), self.phases[i - 1].jump if i else None
-                begin = x[own]
-                if before is not None:
-                    jumped = type(x)(before(now, begin, p))
+                now, begin = self._time(i, t, x), x[own]
+                if i and self.phases[i - 1].jump is not None:
+                    jumped = self.phases[i - 1].jumped(now, begin, p)
                     begin = ca.if_else(t < int(self.starts[i]) + 0.5, jumped, begin)
                 after = step(now, begin, u, p, self._seconds(x, i) / phase.steps)
                 moved = self._motion.minus(after, x[own])
@@ -457,12 +483,12 @@ class PhasedProblem:
     def _closing(self) -> Bound:
         """The loop: the first state, carried along, is that after the end."""
         own, _, kept = self._split
-        jump, group, end = self.phases[-1].jump, self._motion, int(self.starts[-1])
+        last, group, end = self.phases[-1], self._motion, int(self.starts[-1])
 
         def function(t: Any, x: Any, u: Any, p: Any) -> Any:
             now, first = x[own], x[kept]
-            if jump is not None:
-                there = type(x)(jump(self._elapsed(x, len(self.phases)), now, p))
+            if last.jump is not None:
+                there = last.jumped(self._elapsed(x, len(self.phases)), now, p)
                 now = ca.if_else(t > end - 0.5, there, now)
             return group.minus(now, first)
 

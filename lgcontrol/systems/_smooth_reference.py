@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import ModelFunction, UnknownNameError, check_shape, trace, unknown_name
-from ..groups import LieGroup
+from ..groups import LieGroup, check_element
 from ._definition import SystemDefinition
 from ._trajectory import Trajectory
 
@@ -111,7 +111,9 @@ class SmoothReference:
         self._set(
             group=group,
             t=knots,
-            anchors=check_shape("anchors", anchors, (spans, group.nq)),
+            anchors=check_element(
+                "anchors", check_shape("anchors", anchors, (spans, group.nq)), group, batch=True
+            ),
             coefficients=coefficients,
         )
 
@@ -343,8 +345,15 @@ def _tangent_entry(group: LieGroup, coordinate: int) -> int:
 def check_knots(t: Any) -> np.ndarray:
     """At least two increasing times."""
     times = check_shape("t", t, (None,))
-    if len(times) < 2 or (np.diff(times) <= 0).any():
-        raise ValueError("t must hold at least two times and increase")
+    if len(times) < 2:
+        raise ValueError(f"t must hold at least two times, got {len(times)}")
+    early = np.flatnonzero(np.diff(times) <= 0)
+    if len(early):
+        k = int(early[0])
+        raise ValueError(
+            f"t must increase, got t[{k}] = {times[k]:g} and t[{k + 1}] = {times[k + 1]:g}: leave "
+            "one of the points out, or give it a later time"
+        )
     return times
 
 

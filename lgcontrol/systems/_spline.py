@@ -53,8 +53,7 @@ class BSpline(SmoothReference):
 
     def __init__(self, group: LieGroup, t: Any, x: Any, degree: int = 5) -> None:
         times = check_knots(t)
-        if not isinstance(degree, int | np.integer) or degree < 1:
-            raise ValueError(f"degree must be a whole number, at least 1, got {degree!r}")
+        _check_degree(degree)
         count = len(times) - 1 + degree
         shown = check_shape("x", x, (None, group.nq))
         if len(shown) != count:
@@ -107,6 +106,9 @@ class BSpline(SmoothReference):
         >>> BSpline.fitted(arc, 0.5)(0.73).velocity.round(6) + 0.0
         array([1. , 0. , 0.5])
         """
+        if not isinstance(trajectory, Trajectory):
+            raise TypeError(f"trajectory must be a Trajectory, not {type(trajectory).__name__}")
+        _check_degree(degree)
         group, nodes = _block_of(trajectory, block)
         if not np.isfinite(spacing) or spacing <= 0:
             raise ValueError(f"spacing must be positive, in s, got {spacing}")
@@ -170,6 +172,11 @@ class ScrewMotion(SmoothReference):
             raise ValueError(f"seconds must be positive, got {seconds}")
         screw = np.stack([np.zeros(group.dim), velocity * seconds], axis=-1)
         super().__init__(group, [t, t + seconds], start[None], screw[None, None])
+
+
+def _check_degree(degree: Any) -> None:
+    if not isinstance(degree, int | np.integer) or degree < 1:
+        raise ValueError(f"degree must be a whole number, at least 1, got {degree!r}")
 
 
 def _clamped(knots: np.ndarray, degree: int) -> np.ndarray:

@@ -169,3 +169,13 @@ def test_what_is_refused(options, message):
              "noise": {"push": 1.0}, "horizon": 3} | options  # fmt: skip
     with pytest.raises((ValueError, KeyError), match=message):
         MovingHorizon(**given)
+
+
+def test_what_a_window_does_not_take_is_refused():
+    given = {"noise": {"push": PUSH}, "horizon": 3}
+    with pytest.raises(ValueError, match="iterations must be a whole number, at least 1"):
+        MovingHorizon(EXACT, [PLACE], [0.5, 0.2], P0, **given, iterations=0)
+    window = MovingHorizon(EXACT, [PLACE], [0.5, 0.2], P0, **given)
+    t, u, places, _ = cart_log(np.random.default_rng(2))
+    with pytest.raises(ValueError, match=r"P0 has shape \(3, 3\)"):
+        window.run(Log(t, u, {"place": (t[1:], places)}), P0=np.eye(3))

@@ -149,3 +149,12 @@ def test_refused_intervals_and_batches_of_logs():
     late = run.smooth()
     np.testing.assert_allclose(late.x[1:], run.x[[-1, -1]])
     assert late.plot() is not None
+
+
+def test_a_lag_into_the_past_is_refused():
+    log, _ = textbook()
+    result = EKF(EXACT, [PLACE, SPEED], [0.5, 0.2], P0, noise={"push": PUSH}).run(log)
+    for lag in (-1.0, np.nan):
+        with pytest.raises(ValueError, match="lag must be at least 0 s"):
+            result.smooth(lag=lag)
+    assert (result.smooth(lag=np.inf).x == result.smooth().x).all()

@@ -187,3 +187,19 @@ def test_what_is_free_is_told_by_name():
         ).solve(craft.state.identity)
     with pytest.raises(ValueError, match="'interior_point', 'ipopt'"):
         SQPSolver(OptimalControlProblem(craft, 3, 0.1, start="free"))
+
+
+def test_solves_refuse_weights_and_limits_that_say_nothing():
+    wheel = System("wheel", Rn(2), lambda t, x, u, p: [x[1], u], inputs=["push"])
+    problem = OptimalControlProblem(wheel, 3, 0.1, start="free", reference=[0, 0])
+    for options, message in (
+        ({"arrival": [[1, 5], [0, 1]]}, "arrival must be symmetric"),
+        ({"arrival": -np.eye(2)}, "arrival must be positive semidefinite"),
+        ({"tolerance": np.nan}, "tolerance must be at least 0"),
+        ({"time_limit": np.nan}, "time_limit must be at least 0"),
+        ({"max_iterations": 1.5}, "max_iterations must be a whole number"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            problem.solve([1, 0], **options)
+    with pytest.raises(TypeError, match="guess must be a word"):
+        problem.solve([1, 0], guess=3)

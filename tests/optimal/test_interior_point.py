@@ -247,6 +247,29 @@ def test_agrees_with_sqp_on_a_bounded_problem():
     assert problem.solve(x0, solver="interior_point").cost == pytest.approx(other.cost, rel=1e-5)
 
 
+@pytest.mark.parametrize("effort", [1e-4, 1.0])
+@pytest.mark.parametrize("seconds", [2.1, 3.0])
+def test_an_end_is_reached_however_little_the_way_costs(effort, seconds):
+    """From rest, where the cost has no slope; with little effort the barrier decides the step."""
+    cart = System(
+        "cart", Rn(2), lambda t, x, u, p: [x[1], u], inputs=[Input("push", "N", -1.0, 1.0)]
+    )
+    ends = [Bound("x0", 1.0, 1.0, at="terminal"), Bound("x1", 0.0, 0.0, at="terminal")]
+    problem = OptimalControlProblem(
+        cart, 10, seconds / 10, Q=0.0, R=effort, terminal=0.0, reference=[0, 0], bounds=ends
+    )
+    found = InteriorPointSolver(problem).solve([0.0, 0.0])
+    assert found.status is SolveStatus.CONVERGED, found.message
+    least = SQPSolver(problem).solve([0.0, 0.0]).cost  # a quadratic program
+    assert found.cost == pytest.approx(least, rel=1e-6, abs=2e-7)
+
+
+def test_a_limit_of_iterations_says_nothing_about_bounds():
+    problem = swing(bounds=[Bound("rate", 1.0, 1.0, at="terminal")])
+    found = InteriorPointSolver(problem).solve(HANGING, max_iterations=1, guess="rest")
+    assert found.status is SolveStatus.ITERATION_LIMIT and found.violations[0].amount > 0.01
+
+
 def test_says_which_bound_cannot_be_kept():
     problem = swing(bounds=[Bound("rate", 2.0, 3.0, at="terminal")])
     solution = InteriorPointSolver(problem).solve(HANGING)

@@ -236,3 +236,19 @@ def test_a_gate_is_passed_at_its_node():
 def test_faults_are_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_what_contradicts_the_phases_is_refused():
+    cart = System("cart", Rn(2), lambda t, x, u, p: [x[1], u], inputs=["push"])
+    short = Phase(cart, 2, 1.0, jump=lambda t, x, p: x[0])
+    with pytest.raises(ValueError, match=r"jump of phase 'phase0' returned shape \(1, 1\)"):
+        PhasedProblem([short, Phase(cart, 2, 1.0)])
+    with pytest.raises(ValueError, match="'phase0' is the last"):
+        PhasedProblem(short)
+    listed = Phase(cart, 2, 1.0, jump=lambda t, x, p: [x[0], -x[1]])
+    problem = PhasedProblem([listed, Phase(cart, 2, 1.0)])
+    assert problem.solve([0, 1]).trajectory.x[-1] == pytest.approx([0, -1], abs=1e-6)
+    with pytest.raises(ValueError, match="it must be 1 s, as given"):
+        problem.solve([0, 1], durations=[1.0, 2.0])
+    with pytest.raises(ValueError, match="2 nodes, expected 5"):
+        problem.solve([0, 1], guess=Trajectory(Rn(2), [0, 1], np.zeros((2, 2))))

@@ -322,3 +322,15 @@ def test_places_at_symbolic_times_are_those_at_numbers(rng):
         for time in (-1.0, 0.0, 0.4, 1.0, 2.2, 9.0):
             gap = SE3.minus(place(time).full().ravel(), motion(time).x)
             np.testing.assert_allclose(gap, 0, atol=SAME)
+
+
+def test_what_is_no_motion_is_named():
+    with pytest.raises(ValueError, match=r"t\[1\] = 1 and t\[2\] = 1"):
+        Waypoints(Rn(1), [0, 1, 1], [[0], [1], [2]])
+    with pytest.raises(ValueError, match="no element of SO2"):
+        SmoothReference(SO2, [0, 1], [[0, 0]], [[[[0, 1]]]])
+    nodes = Trajectory(Rn(1), np.linspace(0, 1, 9), np.zeros((9, 1)))
+    with pytest.raises(ValueError, match=r"degree must be a whole number, at least 1, got 2\.5"):
+        BSpline.fitted(nodes, 0.5, degree=2.5)
+    with pytest.raises(TypeError, match="must be a Trajectory, not ndarray"):
+        BSpline.fitted(nodes.x, 0.5)
