@@ -180,13 +180,17 @@ class ElasticLaw(Controller):
         """States of the links and of motors that follow them."""
         if reference is None:
             return None
-        flat = self.arm.flat_map(expansion=0 if self.arm.damped_joints else None)
+        moves = isinstance(reference, SmoothReference)
+        # At rest dry friction is no torque, nor are its rates.
+        flat = self.arm.flat_map(
+            expansion=0 if self.arm.damped_joints else None, dry_friction=not moves
+        )
         own = (self._own_parameters,) * bool(self.arm.parameters)
 
         def at(t: float) -> np.ndarray:
             return flat(*self.goal(reference, t), *self._settings(t), *own).x
 
-        return at if isinstance(reference, SmoothReference) else at(0.0)
+        return at if moves else at(0.0)
 
     def _settings(self, t: float) -> tuple[np.ndarray, ...]:
         """What sets stiffnesses, and its first two rates; empty where nothing does."""
