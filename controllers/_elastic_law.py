@@ -107,8 +107,8 @@ class ElasticLaw(Controller):
 
         return trace("law", build, shapes, {"u": (len(arm.mechanics.inputs),)})
 
-    def goal(self, reference: Any, t: float) -> MotionPoint:
-        """Motion of the links at time t, with velocity, acceleration, jerk and snap.
+    def goal(self, reference: Any, t: Any) -> MotionPoint:
+        """Motion of the links at time t (times), with velocity, acceleration, jerk and snap.
 
         Parameters
         ----------
@@ -187,10 +187,16 @@ class ElasticLaw(Controller):
         )
         own = (self._own_parameters,) * bool(self.arm.parameters)
 
-        def at(t: float) -> np.ndarray:
+        def at(t: Any) -> np.ndarray:
             return flat(*self.goal(reference, t), *self._settings(t), *own).x
 
         return at if moves else at(0.0)
+
+    def reference_states(self, times: np.ndarray, reference: Any = None) -> np.ndarray | None:
+        """States of links and motors; see `Controller.reference_states`."""
+        goal = self._state_reference(self.reference if reference is None else reference)
+        # All times in one call of the flat map.
+        return goal(times) if callable(goal) else super().reference_states(times, reference)
 
     def _settings(self, t: float) -> tuple[np.ndarray, ...]:
         """What sets stiffnesses, and its first two rates; empty where nothing does."""

@@ -345,6 +345,17 @@ def test_settings_that_a_spring_does_not_allow(settings, message):
         FlatFeedforward(arm, reference=np.zeros(2), settings=settings, check=False)
 
 
+def test_runs_know_where_motors_should_be():
+    """A motion of the links is not one of motors at zero: neither in errors nor in warnings."""
+    arm = planar().with_motors(shoulder=Motor(0.3, 400.0, deflection=0.3))
+    path = move(arm, seconds=0.1)
+    law = FlatFeedforward(arm, check=False)
+    start = law.reference_states(np.zeros(1), path)[0]
+    run = simulate(arm.system(), law, x0=start, reference=path, seconds=0.01)
+    np.testing.assert_allclose(run.reference[-1], law.reference_states(run.t[-1:], path)[0])
+    assert np.abs(run.reference[-1, 4:6]).min() > 1e-3
+
+
 def test_rest_with_dry_friction_has_a_state():
     """At rest friction between links is no torque: the motors are where they are without."""
     arm = planar()
