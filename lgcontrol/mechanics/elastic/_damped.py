@@ -80,7 +80,7 @@ def _exponentials(z: float) -> list[float]:
     """``φ_0 = exp(−z)`` to φ_6, ``φ_k = ∫₀¹ exp(−z (1 − s)) s^(k−1)/(k−1)! ds``, for z ≥ 0."""
     if z < 1:  # where differences would cancel
         return [sum((-z) ** m / factorial(m + k) for m in range(20)) for k in range(7)]
-    found = [np.exp(-z)]
+    found = [float(np.exp(-z))]
     for k in range(6):
         found.append((1 / factorial(k) - found[k]) / z)
     return found
