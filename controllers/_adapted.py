@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
+
+from numpy.typing import ArrayLike
+
+from lgcontrol.systems import Parameters, ReferenceLike
 
 
 class Adapted:
@@ -38,33 +42,37 @@ class Adapted:
         controller: Any,
         *,
         state: Callable[[Any], Any] | None = None,
-        reference: Callable[[Any], Any] | None = None,
+        reference: Callable[[Any], ReferenceLike] | None = None,
         answer: Callable[[float, Any, Any], Any] | None = None,
     ) -> None:
         self.controller = controller
         self._state, self._reference, self._answer = state, reference, answer
 
-    def __call__(self, t: float, x: Any, reference: Any = None, **options: Any) -> Any:
+    def __call__(
+        self, t: float, x: ArrayLike, reference: ReferenceLike | None = None, **options: Any
+    ) -> Any:
         """Answer of the controller, translated; options such as ``p`` are handed on."""
         u = self.controller(t, *self._translated(x, reference), **options)
         return u if self._answer is None else self._answer(t, x, u)
 
-    def prepare(self, t: float = 0.0, x: Any = None, reference: Any = None) -> None:
+    def prepare(
+        self, t: float = 0.0, x: ArrayLike | None = None, reference: ReferenceLike | None = None
+    ) -> None:
         """Get the controller ready, if it knows how to; see `Controller.prepare`."""
         prepare = getattr(self.controller, "prepare", None)
         if prepare is not None:
             prepare(t, *self._translated(x, reference))
 
     @property
-    def parameters(self) -> Any:
+    def parameters(self) -> Mapping[str, float | Callable[[float], float]]:
         """Those of the controller, to read and to assign; see `Controller`."""
         return self.controller.parameters
 
     @parameters.setter
-    def parameters(self, values: Any) -> None:
+    def parameters(self, values: Parameters | None) -> None:
         self.controller.parameters = values
 
-    def with_parameters(self, values: Any) -> Adapted:
+    def with_parameters(self, values: Parameters) -> Adapted:
         """Copy around a copy of the controller with other values of the named parameters."""
         return Adapted(
             self.controller.with_parameters(values),
@@ -73,7 +81,7 @@ class Adapted:
             answer=self._answer,
         )
 
-    def _translated(self, x: Any, reference: Any) -> tuple[Any, Any]:
+    def _translated(self, x: ArrayLike | None, reference: ReferenceLike | None) -> tuple[Any, Any]:
         """State and reference for the controller; what is not there stays None."""
         if x is not None and self._state is not None:
             x = self._state(x)

@@ -21,6 +21,7 @@ from lgcontrol.systems import (
     Parameter,
     Parameters,
     ParameterValues,
+    ReferenceLike,
     StateMotion,
     System,
     not_a_system,
@@ -89,7 +90,7 @@ class Controller(ABC):
         dt: float,
         offset: float = 0.0,
         delay: float = 0.0,
-        reference: Any = None,
+        reference: ReferenceLike | None = None,
         p: Parameters | None = None,
     ) -> None:
         if not isinstance(system, System):
@@ -152,7 +153,12 @@ class Controller(ABC):
         return other
 
     def __call__(
-        self, t: float, x: ArrayLike, reference: Any = None, *, p: Parameters | None = None
+        self,
+        t: float,
+        x: ArrayLike,
+        reference: ReferenceLike | None = None,
+        *,
+        p: Parameters | None = None,
     ) -> np.ndarray:
         """Controls for the measured state.
 
@@ -187,7 +193,9 @@ class Controller(ABC):
         finally:
             self._p = own
 
-    def _answer(self, t: float, x: np.ndarray, goal: Any, values: ParameterValues) -> np.ndarray:
+    def _answer(
+        self, t: float, x: np.ndarray, goal: ReferenceLike | None, values: ParameterValues
+    ) -> np.ndarray:
         """Controls where there is a state and a time, earlier ones where there is none."""
         if not np.spacing(abs(t)) < CLOCK_ROUNDING * self.dt:  # nor is NaN, nor infinity
             return self._hold(self._time, goal, f"{t:g} s is no time of a clock")
@@ -214,7 +222,9 @@ class Controller(ABC):
         for memory in self._goals:
             memory.clear()
 
-    def prepare(self, t: float = 0.0, x: ArrayLike | None = None, reference: Any = None) -> None:
+    def prepare(
+        self, t: float = 0.0, x: ArrayLike | None = None, reference: ReferenceLike | None = None
+    ) -> None:
         """Get ready for a loop, so that its first call takes no longer than the others.
 
         `simulate` calls this after `reset`. Most controllers have nothing to do.
@@ -298,10 +308,12 @@ class Controller(ABC):
         )
 
     @abstractmethod
-    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+    def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         """Controls for a finite state; sets `info`."""
 
-    def reference_states(self, times: np.ndarray, reference: Any = None) -> np.ndarray | None:
+    def reference_states(
+        self, times: np.ndarray, reference: ReferenceLike | None = None
+    ) -> np.ndarray | None:
         """States of the system that a reference stands for, for the record of a run.
 
         Parameters
@@ -327,7 +339,7 @@ class Controller(ABC):
         return np.broadcast_to(states, (len(times), nq)) if states.shape[-1:] == (nq,) else None
 
     def task_errors(
-        self, times: np.ndarray, x: np.ndarray, reference: Any = None
+        self, times: np.ndarray, x: np.ndarray, reference: ReferenceLike | None = None
     ) -> dict[str, tuple[np.ndarray, LieGroup]]:
         """Errors of what is tracked besides the state, for the record of a run.
 
@@ -370,25 +382,25 @@ class Controller(ABC):
         """
         return {}
 
-    def _state_reference(self, reference: Any) -> Any:
+    def _state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         """A reference as one of the system's state, None if it is none."""
         return reference
 
-    def _rest_reference(self, reference: Any) -> Any:
+    def _rest_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         """Where the system is held as long as nothing else is known, None for nowhere."""
         return self._state_reference(reference)
 
-    def _hold(self, t: float, reference: Any, message: str) -> np.ndarray:
+    def _hold(self, t: float, reference: ReferenceLike | None, message: str) -> np.ndarray:
         """Controls to go on with when there is no answer."""
         self.info = ControlInfo(CallStatus.HELD, message=message)
         u, nominal = self._fallback(t, reference), self.system.nominal_input[self._controls]
         return np.clip(np.where(np.isfinite(u), u, nominal), self._lower, self._upper)
 
-    def _fallback(self, t: float, reference: Any) -> np.ndarray:
+    def _fallback(self, t: float, reference: ReferenceLike | None) -> np.ndarray:
         """Last controls; before there are any those of the reference, or nominal ones."""
         return self._resting_input(t, reference) if self._last is None else self._last
 
-    def _resting_input(self, t: float, reference: Any) -> np.ndarray:
+    def _resting_input(self, t: float, reference: ReferenceLike | None) -> np.ndarray:
         """Controls that hold the system at the reference; nominal ones where that says nothing."""
         try:
             goal = self._rest_reference(reference)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import Value, trace
 from lgcontrol.groups import LieGroup
 from lgcontrol.mechanics import FrameTask, SeriesElastic
 from lgcontrol.simulation import CallStatus
-from lgcontrol.systems import Parameters, System
+from lgcontrol.systems import Parameters, ReferenceLike, System
 
 from ._base import ControlInfo, Controller
 from ._elastic_law import elastic_system, refuse
@@ -75,12 +74,12 @@ class ElasticImpedance(Controller):
         arm: SeriesElastic,
         task: str | FrameTask,
         *,
-        stiffness: Any,
-        damping: Any,
-        joint_damping: Any = 0.0,
+        stiffness: ArrayLike,
+        damping: ArrayLike,
+        joint_damping: ArrayLike = 0.0,
         dt: float = 0.001,
         system: System | None = None,
-        reference: Any = None,
+        reference: ReferenceLike | None = None,
         saturate: bool = True,
         offset: float = 0.0,
         delay: float = 0.0,
@@ -151,7 +150,7 @@ class ElasticImpedance(Controller):
         u[mechanics.drives] = weight + now.J.T @ wrench - losses * parts.speeds
         return [u, q]
 
-    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+    def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         goal = self._goals[0](reference, t)
         own = self._p[: len(self.arm.parameters)]
         gains = (self.stiffness, self.damping, self.joint_damping)
@@ -161,11 +160,11 @@ class ElasticImpedance(Controller):
         self.info = ControlInfo(CallStatus.OK if whole else CallStatus.SATURATED)
         return limited
 
-    def _state_reference(self, reference: Any) -> Any:
+    def _state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         """None: the reference is the frame's."""
 
     def task_errors(
-        self, times: np.ndarray, x: np.ndarray, reference: Any = None
+        self, times: np.ndarray, x: np.ndarray, reference: ReferenceLike | None = None
     ) -> dict[str, tuple[np.ndarray, LieGroup]]:
         """Error of the frame, by its name; see `Controller.task_errors`."""
         goal = self.reference if reference is None else reference

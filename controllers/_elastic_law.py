@@ -13,12 +13,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import ModelFunction, Value, check_shape, trace
 from lgcontrol.groups import check_element
 from lgcontrol.mechanics import Multibody, SeriesElastic, random_configuration
 from lgcontrol.simulation import CallStatus
-from lgcontrol.systems import MotionPoint, Parameters, SmoothReference, System
+from lgcontrol.systems import MotionPoint, Parameters, ReferenceLike, SmoothReference, System
 
 from ._base import ControlInfo, Controller
 
@@ -58,7 +59,7 @@ class ElasticLaw(Controller):
         *,
         dt: float,
         system: System | None,
-        reference: Any,
+        reference: ReferenceLike | None,
         saturate: bool,
         check: bool,
         offset: float,
@@ -107,7 +108,7 @@ class ElasticLaw(Controller):
 
         return trace("law", build, shapes, {"u": (len(arm.mechanics.inputs),)})
 
-    def goal(self, reference: Any, t: Any) -> MotionPoint:
+    def goal(self, reference: ReferenceLike | None, t: Any) -> MotionPoint:
         """Motion of the links at time t (times), with velocity, acceleration, jerk and snap.
 
         Parameters
@@ -146,7 +147,7 @@ class ElasticLaw(Controller):
         q = check_element("reference", check_shape("reference", q, (tree.nq,)), tree.configuration)
         return MotionPoint(q, *np.zeros((4, tree.nv)))
 
-    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+    def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         goal = self.goal(reference, t)
         own = x[: self.arm.state.nq]
         arguments = (own, *goal, self._sum, self._own_parameters, *self.gains.values())
@@ -176,7 +177,7 @@ class ElasticLaw(Controller):
         super().reset()
         self._sum = np.zeros(self.arm.tree.nv)
 
-    def _state_reference(self, reference: Any) -> Any:
+    def _state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         """States of the links and of motors that follow them."""
         if reference is None:
             return None
@@ -192,7 +193,9 @@ class ElasticLaw(Controller):
 
         return at if moves else at(0.0)
 
-    def reference_states(self, times: np.ndarray, reference: Any = None) -> np.ndarray | None:
+    def reference_states(
+        self, times: np.ndarray, reference: ReferenceLike | None = None
+    ) -> np.ndarray | None:
         """States of links and motors; see `Controller.reference_states`."""
         goal = self._state_reference(self.reference if reference is None else reference)
         # All times in one call of the flat map.
@@ -205,7 +208,7 @@ class ElasticLaw(Controller):
     # What carries the gains
 
     def radii(
-        self, q: Any = None, stiffnesses: Sequence[float] = STIFFNESSES
+        self, q: ArrayLike | None = None, stiffnesses: Sequence[float] = STIFFNESSES
     ) -> dict[float, float]:
         """Spectral radius of the sampled loop at rest, with springs softer or stiffer than known.
 
@@ -249,7 +252,7 @@ class ElasticLaw(Controller):
         gains = self.gains.values()
         h = 1e-6
 
-        def u(x: Any, z: Any) -> np.ndarray:
+        def u(x: np.ndarray, z: np.ndarray) -> np.ndarray:
             return self.law(x, *goal, z, p, *gains)
 
         steps = h * np.eye(state.dim)

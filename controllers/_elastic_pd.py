@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import Value
 from lgcontrol.mechanics import SeriesElastic, random_configuration
-from lgcontrol.systems import Parameters, System
+from lgcontrol.systems import Parameters, ReferenceLike, System
 
 from ._elastic_law import ElasticLaw, elastic_system
 from ._flat_feedforward import DAMPING_RATIO, motor_inertia, spring_gain, stiffness_at_rest
@@ -77,12 +77,12 @@ class ElasticPD(ElasticLaw):
         self,
         arm: SeriesElastic,
         *,
-        stiffness: Any = None,
-        damping: Any = None,
+        stiffness: ArrayLike | None = None,
+        damping: ArrayLike | None = None,
         certify: bool = True,
         dt: float = 0.001,
         system: System | None = None,
-        reference: Any = None,
+        reference: ReferenceLike | None = None,
         saturate: bool = True,
         check: bool = True,
         offset: float = 0.0,
@@ -144,7 +144,7 @@ class ElasticPD(ElasticLaw):
         u[mechanics.drives] = ca.vertcat(*rows)
         return u
 
-    def storage(self, x: Any, q: Any) -> np.ndarray:
+    def storage(self, x: ArrayLike, q: ArrayLike) -> np.ndarray:
         """Energy function of states for a goal, shape (...), up to a constant.
 
         Parameters

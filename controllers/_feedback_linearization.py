@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import casadi as ca
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import Value, check_shape
+from lgcontrol.codegen import ModelFunction, Value, check_shape
 from lgcontrol.mechanics import SeriesElastic
-from lgcontrol.systems import MotionPoint, Parameters, System
+from lgcontrol.systems import MotionPoint, Parameters, ReferenceLike, System
 
 from ._elastic_law import ElasticLaw, elastic_system, refuse
 
@@ -80,12 +80,12 @@ class FeedbackLinearization(ElasticLaw):
         *,
         frequency: float = 40.0,
         poles: Sequence[complex] | None = None,
-        weights: tuple[Any, float] | None = None,
+        weights: tuple[ArrayLike, float] | None = None,
         integral: bool = False,
         integrators: bool = False,
         dt: float = 0.001,
         system: System | None = None,
-        reference: Any = None,
+        reference: ReferenceLike | None = None,
         saturate: bool = True,
         check: bool = True,
         offset: float = 0.0,
@@ -110,7 +110,7 @@ class FeedbackLinearization(ElasticLaw):
             offset=offset, delay=delay, p=p, gains={"k": self.coefficients},
         )  # fmt: skip
 
-    def _trace(self) -> Any:
+    def _trace(self) -> ModelFunction:
         if self._rigid:
             self.gains["held"] = np.zeros(2 * len(self._rigid))
         return super()._trace()
@@ -143,7 +143,7 @@ class FeedbackLinearization(ElasticLaw):
             u[self._rigid] = bend[self._rigid]
         return u
 
-    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+    def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         if not self._rigid:
             return super()._control(t, x, reference)
         if self._kept is None:
@@ -176,7 +176,7 @@ class FeedbackLinearization(ElasticLaw):
 def chain_gains(
     frequency: float,
     poles: Sequence[complex] | None,
-    weights: tuple[Any, float] | None,
+    weights: tuple[ArrayLike, float] | None,
     integral: bool,
 ) -> np.ndarray:
     """k_I, k_0 … k_3 of a chain of four integrators, from poles, from weights, or one frequency."""

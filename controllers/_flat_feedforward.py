@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import Value, check_shape
 from lgcontrol.mechanics import AdjustedSpring, SeriesElastic, VariableSpring
-from lgcontrol.systems import Parameters, SmoothReference, System
+from lgcontrol.systems import Parameters, ReferenceLike, SmoothReference, System
 
 from ._elastic_law import ElasticLaw, elastic_system, nominal_settings
 from ._spring import error_of, gain, spring_damper
@@ -78,15 +79,15 @@ class FlatFeedforward(ElasticLaw):
         self,
         arm: SeriesElastic,
         *,
-        stiffness: Any = None,
-        damping: Any = None,
-        integral: Any = 0.0,
+        stiffness: ArrayLike | None = None,
+        damping: ArrayLike | None = None,
+        integral: ArrayLike = 0.0,
         side: Literal["motor", "link"] = "motor",
-        settings: Any = None,
+        settings: SmoothReference | ArrayLike | None = None,
         setting_gains: tuple[float, float] = (20.0, 0.4),
         dt: float = 0.001,
         system: System | None = None,
-        reference: Any = None,
+        reference: ReferenceLike | None = None,
         saturate: bool = True,
         check: bool = True,
         offset: float = 0.0,
@@ -131,7 +132,7 @@ class FlatFeedforward(ElasticLaw):
         value = check_shape("settings", self.settings, self._nominal_settings[0].shape)
         return value, 0 * value, 0 * value
 
-    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+    def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         for name, value in zip(("k", "k_dot", "k_ddot"), self._settings(t), strict=False):
             self.gains[name] = value
         return super()._control(t, x, reference)
@@ -165,7 +166,7 @@ class FlatFeedforward(ElasticLaw):
         return ca.vertcat(u[:count] + feedback, rest)
 
 
-def _check_settings(arm: SeriesElastic, settings: Any) -> None:
+def _check_settings(arm: SeriesElastic, settings: SmoothReference | ArrayLike) -> None:
     """Refuse settings of another size, or beyond what may set the stiffness."""
     set_joints = [joint for joint in arm.elastic_joints if joint.spring.is_set]
     count = len(set_joints)
@@ -185,7 +186,7 @@ def _check_settings(arm: SeriesElastic, settings: Any) -> None:
             )
 
 
-def spring_gain(arm: SeriesElastic, value: Any, count: int) -> np.ndarray:
+def spring_gain(arm: SeriesElastic, value: ArrayLike | None, count: int) -> np.ndarray:
     """Gains of all driven degrees of freedom; those of the springs at rest where none are given."""
     if value is not None:
         return gain("stiffness", value, count)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction
+from lgcontrol.codegen import ModelFunction, Value
 from lgcontrol.simulation import CallStatus
-from lgcontrol.systems import Parameters, System
+from lgcontrol.systems import Parameters, ReferenceLike, System
 
 from ._allocation import allocate
 from ._base import ControlInfo, Controller
@@ -74,12 +73,12 @@ class GeometricPD(Controller):
         self,
         system: System,
         *,
-        frequency: Any = 1.0,
-        damping_ratio: Any = 1.0,
+        frequency: ArrayLike = 1.0,
+        damping_ratio: ArrayLike = 1.0,
         dt: float = 0.01,
         configuration: str | None = None,
         velocity: str | None = None,
-        reference: Any = None,
+        reference: ReferenceLike | None = None,
         saturate: bool = True,
         offset: float = 0.0,
         delay: float = 0.0,
@@ -99,7 +98,7 @@ class GeometricPD(Controller):
                 f"{self.blocks.group.dim} directions; ThrustVectorPD is for thrust along one axis"
             )
 
-    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+    def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         q, v = self.blocks.q, self.blocks.v
         x_ref, u_ref, rate = state_goal(self.system, reference, t, self.dt, self._p)
         wanted = self._tracking(
@@ -119,7 +118,9 @@ class GeometricPD(Controller):
     def _exported_law(self) -> ModelFunction:
         blocks = self.blocks
 
-        def wanted(x: Any, x_ref: Any, rate_ref: Any, now: Any, drift: Any) -> tuple[Any, Any]:
+        def wanted(
+            x: Value, x_ref: Value, rate_ref: Value, now: Value, drift: Value
+        ) -> tuple[Value, Value]:
             del drift
             goal = x_ref[blocks.q], x_ref[blocks.v], rate_ref[blocks.dv]
             asked = self._tracking.function(

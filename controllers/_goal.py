@@ -11,7 +11,7 @@ from lgcontrol.codegen import check_shape
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.mechanics import FrameTask, Multibody
 from lgcontrol.optimal import moves, points_of, sample_reference
-from lgcontrol.systems import SmoothReference, StateMotion, System
+from lgcontrol.systems import ReferenceLike, SmoothReference, StateMotion, System
 
 # Times this close [s] are the same time, reached by another sum.
 SAME_TIME = 1e-9
@@ -54,7 +54,7 @@ class GoalMemory:
         self._constant: tuple[np.ndarray, Goal] | None = None
         self._asked: list[tuple[float, tuple[np.ndarray, np.ndarray | None]]] = []
 
-    def __call__(self, reference: Any, t: float) -> Goal:
+    def __call__(self, reference: ReferenceLike | None, t: float) -> Goal:
         """Motion of a reference at time t."""
         group, name, dt = self.group, self.name, self.dt
         if reference is None:
@@ -88,7 +88,9 @@ class GoalMemory:
         return point
 
 
-def goal_of(group: LieGroup, reference: Any, t: float, dt: float, name: str) -> Goal:
+def goal_of(
+    group: LieGroup, reference: ReferenceLike | None, t: float, dt: float, name: str
+) -> Goal:
     """Motion of a reference at time t.
 
     Parameters
@@ -123,7 +125,7 @@ def _exact(group: LieGroup, reference: SmoothReference, t: float, name: str) -> 
 
 
 def state_goal(
-    system: System, reference: Any, t: float, dt: float, p: np.ndarray
+    system: System, reference: ReferenceLike | None, t: float, dt: float, p: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """State and inputs that a reference stands for at time t, and the rate of its velocities.
 
@@ -152,7 +154,9 @@ def state_goal(
     return goal.x[0], goal.u[0], system.state.minus(goal.x[1], goal.x[0]) / dt
 
 
-def state_reference(group: LieGroup, reference: Any, dt: float) -> Any:
+def state_reference(
+    group: LieGroup, reference: ReferenceLike | None, dt: float
+) -> ReferenceLike | None:
     """A reference of configurations, with or without velocities, as one of states; None for None.
 
     Parameters
@@ -192,7 +196,12 @@ def _split(group: LieGroup, points: Any, name: str) -> tuple[np.ndarray, np.ndar
 
 
 def frame_errors(
-    tree: Multibody, task: FrameTask, blocks: slice, times: np.ndarray, x: np.ndarray, goal: Any
+    tree: Multibody,
+    task: FrameTask,
+    blocks: slice,
+    times: np.ndarray,
+    x: np.ndarray,
+    goal: ReferenceLike | None,
 ) -> dict[str, tuple[np.ndarray, LieGroup]]:
     """``minus(frame, goal)`` of a task at times and states, by the name of its frame.
 

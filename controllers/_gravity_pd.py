@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from lgcontrol.mechanics import Multibody
-from lgcontrol.systems import Parameters, System
+from lgcontrol.systems import Parameters, ReferenceLike, System
 
 from ._base import Controller
 from ._goal import GoalMemory, state_reference
@@ -68,11 +67,11 @@ class GravityPD(Controller):
         self,
         tree: Multibody,
         *,
-        stiffness: Any,
-        damping: Any,
+        stiffness: ArrayLike,
+        damping: ArrayLike,
         dt: float = 0.001,
         system: System | None = None,
-        reference: Any = None,
+        reference: ReferenceLike | None = None,
         saturate: bool = True,
         offset: float = 0.0,
         delay: float = 0.0,
@@ -93,11 +92,11 @@ class GravityPD(Controller):
         sizes = {"q_ref": tree.nq, "v_ref": n, "stiffness": n, "damping": n}
         self.law = TreeLaw(tree, system, "gravity_pd", sizes, law, gives="forces")
 
-    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+    def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         goal = self._goals[0](reference, t)
         terms = self.law(t, x, self._p, goal.X, goal.velocity, self.stiffness, self.damping)
         u, self.info = bounded(terms, self._lower, self._upper, self.saturate)
         return u
 
-    def _state_reference(self, reference: Any) -> Any:
+    def _state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         return state_reference(self.tree.configuration, reference, self.dt)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 from lgcontrol.groups import LieGroup
 from lgcontrol.mechanics import FrameTask, Multibody
-from lgcontrol.systems import Parameters, System
+from lgcontrol.systems import Parameters, ReferenceLike, System
 
 from ._base import Controller
 from ._goal import GoalMemory, frame_errors, state_reference
@@ -92,16 +91,16 @@ class Impedance(Controller):
         tree: Multibody,
         task: str | FrameTask,
         *,
-        stiffness: Any,
-        damping: Any = None,
+        stiffness: ArrayLike,
+        damping: ArrayLike | None = None,
         damping_ratio: float = 0.7,
-        posture: Any = None,
-        posture_stiffness: Any = 0.0,
-        posture_damping: Any = 1.0,
+        posture: ReferenceLike | None = None,
+        posture_stiffness: ArrayLike = 0.0,
+        posture_damping: ArrayLike = 1.0,
         dt: float = 0.001,
         singular_region: float = 0.1,
         system: System | None = None,
-        reference: Any = None,
+        reference: ReferenceLike | None = None,
         saturate: bool = True,
         offset: float = 0.0,
         delay: float = 0.0,
@@ -120,9 +119,13 @@ class Impedance(Controller):
         space, joints = self.task.group, tree.configuration
         n, k = tree.nv, space.dim
         self.stiffness = gain("stiffness", stiffness, k)
-        if damping is None:
-            damping = 2 * damping_ratio * np.sqrt(self.stiffness / inverse.typical_mobility)
-        self.damping = gain("damping", damping, k)
+        self.damping = gain(
+            "damping",
+            2 * damping_ratio * np.sqrt(self.stiffness / inverse.typical_mobility)
+            if damping is None
+            else damping,
+            k,
+        )
         self._posture_gains = (
             gain("posture_stiffness", posture_stiffness, n),
             gain("posture_damping", posture_damping, n),
@@ -146,7 +149,7 @@ class Impedance(Controller):
         }  # fmt: skip
         self.law = TreeLaw(tree, system, "impedance", sizes, law, gives="forces")
 
-    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+    def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         goal = self._goals[0](reference, t)
         posture = self._goals[1](self.posture, t)
         terms = self.law(
@@ -156,14 +159,14 @@ class Impedance(Controller):
         u, self.info = bounded(terms, self._lower, self._upper, self.saturate)
         return u
 
-    def _state_reference(self, reference: Any) -> Any:
+    def _state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         """None: the reference is the frame's."""
 
-    def _rest_reference(self, reference: Any) -> Any:
+    def _rest_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         return state_reference(self.tree.configuration, self.posture, self.dt)
 
     def task_errors(
-        self, times: np.ndarray, x: np.ndarray, reference: Any = None
+        self, times: np.ndarray, x: np.ndarray, reference: ReferenceLike | None = None
     ) -> dict[str, tuple[np.ndarray, LieGroup]]:
         """Error of the frame, by its name; see `Controller.task_errors`."""
         goal = self.reference if reference is None else reference

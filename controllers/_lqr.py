@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import ModelFunction
-from lgcontrol.optimal import Regulator, TrajectoryRegulator, lqr, sample_reference, tvlqr
-from lgcontrol.systems import Parameters, ParameterValues, System, Trajectory, sample_time
+from lgcontrol.optimal import (
+    Regulator,
+    TrajectoryRegulator,
+    WeightLike,
+    lqr,
+    sample_reference,
+    tvlqr,
+)
+from lgcontrol.systems import (
+    Linearization,
+    Parameters,
+    ParameterValues,
+    ReferenceLike,
+    System,
+    Trajectory,
+    TrimPoint,
+    sample_time,
+)
 
 from ._base import Controller
 
@@ -67,9 +82,9 @@ class LQR(Controller):
     def __init__(
         self,
         system: System,
-        point: Any,
-        Q: Any = 1.0,
-        R: Any = 1.0,
+        point: ArrayLike | TrimPoint | Linearization,
+        Q: WeightLike = 1.0,
+        R: WeightLike = 1.0,
         *,
         dt: float | None = None,
         offset: float = 0.0,
@@ -96,7 +111,7 @@ class LQR(Controller):
             f"{self.regulator.motion.kind}, largest pole {slowest:.4g} per sample)"
         ).replace("an relative", "a relative")
 
-    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+    def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         goal = sample_reference(self.system, reference, np.array([t]), self._own)
         error = self.system.error(x, goal.x[0])
         u = goal.u[0, self._controls] - self.regulator.K @ error
@@ -163,10 +178,10 @@ class TVLQR(Controller):
         self,
         system: System,
         trajectory: Trajectory,
-        Q: Any = 1.0,
-        R: Any = 1.0,
+        Q: WeightLike = 1.0,
+        R: WeightLike = 1.0,
         *,
-        terminal: Any = None,
+        terminal: WeightLike | str | None = None,
         dt: float | None = None,
         offset: float = 0.0,
         delay: float = 0.0,
@@ -193,7 +208,7 @@ class TVLQR(Controller):
             f"{t[0]:g} to {t[-1]:g} s)"
         )
 
-    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+    def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         trajectory = self.regulator.trajectory
         now = t + EARLY
         goal = sample_reference(self.system, trajectory, np.array([now]), self._own)

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import trace, unknown_name
+from lgcontrol.codegen import Value, trace, unknown_name
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.integrators import Method
 from lgcontrol.optimal import (
@@ -24,13 +24,21 @@ from lgcontrol.optimal import (
     Residual,
     Solver,
     SolveStatus,
+    WeightLike,
     make_solver,
     moves,
     sample_reference,
     starts_of,
 )
 from lgcontrol.simulation import CallStatus
-from lgcontrol.systems import Parameter, Parameters, ParameterValues, System, Trajectory
+from lgcontrol.systems import (
+    Parameter,
+    Parameters,
+    ParameterValues,
+    ReferenceLike,
+    System,
+    Trajectory,
+)
 
 from ._base import ControlInfo, Controller
 from ._lqr import EARLY
@@ -200,15 +208,15 @@ class MPC(Controller):
         horizon: int,
         dt: float | None = None,
         *,
-        Q: Any = 1.0,
-        R: Any = 1.0,
-        terminal: Any = None,
+        Q: WeightLike = 1.0,
+        R: WeightLike = 1.0,
+        terminal: WeightLike | str | None = None,
         bounds: Sequence[Bound] = (),
         residuals: Sequence[Residual] = (),
         parameters: Sequence[Parameter | str] = (),
         method: str | Method = "auto",
         substeps: int | None = None,
-        reference: Any = None,
+        reference: ReferenceLike | None = None,
         period: float | None = None,
         iterations: int = 1,
         first_iterations: int = 50,
@@ -350,7 +358,9 @@ class MPC(Controller):
         self.solver.reset()
         self.solver.prepare()
 
-    def prepare(self, t: float = 0.0, x: ArrayLike | None = None, reference: Any = None) -> None:
+    def prepare(
+        self, t: float = 0.0, x: ArrayLike | None = None, reference: ReferenceLike | None = None
+    ) -> None:
         """Get ready for a loop: compile, and plan from a state to convergence.
 
         Compiling takes seconds the first time (a notice says so if it is long) and milliseconds
@@ -477,7 +487,7 @@ class MPC(Controller):
         return ExportCase(t, np.array(states), np.array(answers), statuses)
 
     def task_errors(
-        self, times: np.ndarray, x: np.ndarray, reference: Any = None
+        self, times: np.ndarray, x: np.ndarray, reference: ReferenceLike | None = None
     ) -> dict[str, tuple[np.ndarray, LieGroup]]:
         """Residuals that say the group of their error; see `Residual`."""
         system, found = self.system, {}
@@ -488,7 +498,9 @@ class MPC(Controller):
             if group is None:
                 continue
 
-            def build(t: Any, x: Any, u: Any, p: Any, residual: Residual = residual) -> Any:
+            def build(
+                t: Value, x: Value, u: Value, p: Value, residual: Residual = residual
+            ) -> Value:
                 return residual.expression(system.symbol, t, x, u, p)
 
             error = trace(
@@ -503,7 +515,7 @@ class MPC(Controller):
         """Bounded quantities of the plans, for the record of a run; see `Controller`."""
         return self.problem.bounded(times, x, u, self._p, states)
 
-    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+    def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         started = time.perf_counter()
         outrun = self._keep_to_known(t, x)
         start, state = self._start(t, x)
@@ -539,7 +551,9 @@ class MPC(Controller):
         """Time at which an answer takes effect, and the state then."""
         return (t + self.delay, self._predict(t, x)) if self.delay else (t, x)
 
-    def _first(self, x: np.ndarray, start: float, reference: Any, began: float) -> OptimalSolution:
+    def _first(
+        self, x: np.ndarray, start: float, reference: ReferenceLike | None, began: float
+    ) -> OptimalSolution:
         """Plan anew: the best of the starts, iterated to convergence."""
         options: dict[str, Any] = {"reference": reference, "t0": start, "p": self._p}
         starts: list[Any] = [self.initial]
@@ -579,7 +593,7 @@ class MPC(Controller):
             "with the new ones between calls, or make the MPC with substeps=…"
         )
 
-    def _keep_up(self, x: np.ndarray, times: np.ndarray, reference: Any) -> None:
+    def _keep_up(self, x: np.ndarray, times: np.ndarray, reference: ReferenceLike | None) -> None:
         """Before the first plan: more substeps where modes at its start or goal are too fast."""
         goal = sample_reference(self.system, reference, times, self._own)
         states, inputs = np.vstack([x[None], goal.x]), np.vstack([goal.u[:1], goal.u])
@@ -615,7 +629,7 @@ class MPC(Controller):
         steps = self.problem.substeps * int(np.ceil(seconds / self.problem.dt - EARLY))
         return self.system.step(self.problem.method, steps)(t, x, u, p, seconds)
 
-    def _fallback(self, t: float, reference: Any) -> np.ndarray:
+    def _fallback(self, t: float, reference: ReferenceLike | None) -> np.ndarray:
         """Input of the plan, if there is one."""
         if self._last is None and self._found is not None:
             return self._found.u[0, self._controls].copy()

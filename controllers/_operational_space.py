@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from lgcontrol.groups import LieGroup
 from lgcontrol.mechanics import FrameTask, Multibody
-from lgcontrol.systems import Parameters, System
+from lgcontrol.systems import Parameters, ReferenceLike, System
 
 from ._base import Controller
 from ._goal import GoalMemory, frame_errors, state_reference
@@ -90,15 +89,15 @@ class OperationalSpace(Controller):
         tree: Multibody,
         task: str | FrameTask,
         *,
-        frequency: Any = 10.0,
-        damping_ratio: Any = 1.0,
-        posture: Any = None,
-        posture_frequency: Any = 3.0,
-        posture_damping_ratio: Any = 1.0,
+        frequency: ArrayLike = 10.0,
+        damping_ratio: ArrayLike = 1.0,
+        posture: ReferenceLike | None = None,
+        posture_frequency: ArrayLike = 3.0,
+        posture_damping_ratio: ArrayLike = 1.0,
         dt: float = 0.001,
         singular_region: float = 0.1,
         system: System | None = None,
-        reference: Any = None,
+        reference: ReferenceLike | None = None,
         saturate: bool = True,
         offset: float = 0.0,
         delay: float = 0.0,
@@ -134,7 +133,7 @@ class OperationalSpace(Controller):
         }  # fmt: skip
         self.law = TreeLaw(tree, system, "operational_space", sizes, law)
 
-    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+    def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         goal = self._goals[0](reference, t)
         posture = self._goals[1](self.posture, t)
         terms = self.law(
@@ -143,14 +142,14 @@ class OperationalSpace(Controller):
         u, self.info = bounded(terms, self._lower, self._upper, self.saturate)
         return u
 
-    def _state_reference(self, reference: Any) -> Any:
+    def _state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         """None: the reference is the frame's."""
 
-    def _rest_reference(self, reference: Any) -> Any:
+    def _rest_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         return state_reference(self.tree.configuration, self.posture, self.dt)
 
     def task_errors(
-        self, times: np.ndarray, x: np.ndarray, reference: Any = None
+        self, times: np.ndarray, x: np.ndarray, reference: ReferenceLike | None = None
     ) -> dict[str, tuple[np.ndarray, LieGroup]]:
         """Error of the frame, by its name; see `Controller.task_errors`."""
         goal = self.reference if reference is None else reference

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import Value, check_shape
 from lgcontrol.groups import LieGroup
@@ -29,7 +28,7 @@ def spring_damper(
     return -group._right_jacobian_inverse(e).T @ (stiffness * e) - damping * relative
 
 
-def gain(name: str, value: Any, size: int) -> np.ndarray:
+def gain(name: str, value: ArrayLike, size: int) -> np.ndarray:
     """Diagonal of a gain, shape (size,); refuses negative ones."""
     array = np.asarray(value, dtype=np.float64)
     array = check_shape(name, array, () if array.ndim == 0 else (size,))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import Value, check_shape
 from lgcontrol.mechanics import SeriesElastic
-from lgcontrol.systems import MotionPoint, Parameters, SmoothReference, System
+from lgcontrol.systems import MotionPoint, Parameters, ReferenceLike, SmoothReference, System
 
 from ._elastic_law import ElasticLaw, elastic_system, refuse
 from ._tracking import gains as second_order
@@ -64,11 +64,11 @@ class SpringTorqueControl(ElasticLaw):
         self,
         arm: SeriesElastic,
         *,
-        frequency: Any = 100.0,
-        damping_ratio: Any = 1.0,
+        frequency: ArrayLike = 100.0,
+        damping_ratio: ArrayLike = 1.0,
         dt: float = 0.001,
         system: System | None = None,
-        reference: Any = None,
+        reference: ReferenceLike | None = None,
         saturate: bool = True,
         offset: float = 0.0,
         delay: float = 0.0,
@@ -83,7 +83,7 @@ class SpringTorqueControl(ElasticLaw):
             offset=offset, delay=delay, p=p, gains={"stiffness": stiffness, "damping": damping},
         )  # fmt: skip
 
-    def goal(self, reference: Any, t: float) -> MotionPoint:
+    def goal(self, reference: ReferenceLike | None, t: float) -> MotionPoint:
         """Torques at time t and their rates, in the places of q, v and a.
 
         Parameters
@@ -127,5 +127,5 @@ class SpringTorqueControl(ElasticLaw):
         u[mechanics.drives] += mechanics.motor_losses(x, p)
         return u
 
-    def _state_reference(self, reference: Any) -> Any:
+    def _state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         """None: torques are no state."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lgcontrol.optimal import sample_reference
-from lgcontrol.systems import System
+from lgcontrol.systems import ReferenceLike, System
 
 from ._base import ControlInfo, Controller
 from ._geometric import GeometricPD
@@ -30,13 +30,13 @@ class Hold(Controller):
     dt : float
     """
 
-    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+    def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         self.info = ControlInfo()
         return sample_reference(self.system, reference, np.array([t])).u[0, self._controls]
 
 
 def starting_controllers(
-    system: System, reference: Any, t: float, dt: float, p: np.ndarray
+    system: System, reference: ReferenceLike | None, t: float, dt: float, p: np.ndarray
 ) -> list[Controller]:
     """Controllers that fit a system, for a first guess of what it can do.
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import Value, trace
 from lgcontrol.mechanics import SeriesElastic
-from lgcontrol.systems import Parameters, System
+from lgcontrol.systems import Parameters, ReferenceLike, System
 
 from ._elastic_law import ElasticLaw, elastic_system, refuse
 from ._flat_feedforward import DAMPING_RATIO, motor_inertia, stiffness_at_rest
@@ -69,12 +70,12 @@ class ElasticStructurePreserving(ElasticLaw):
         self,
         arm: SeriesElastic,
         *,
-        stiffness: Any = None,
-        link_damping: Any = None,
-        damping: Any = None,
+        stiffness: ArrayLike | None = None,
+        link_damping: ArrayLike | None = None,
+        damping: ArrayLike | None = None,
         dt: float = 0.001,
         system: System | None = None,
-        reference: Any = None,
+        reference: ReferenceLike | None = None,
         saturate: bool = True,
         check: bool = True,
         offset: float = 0.0,
@@ -159,7 +160,7 @@ class ElasticStructurePreserving(ElasticLaw):
         eta_dot = parts.speeds - goal[1] - n_dot / K
         return ca.vertcat(*e), ca.vertcat(*eta) - n / K, eta_dot, goal[2] + n_ddot / K, K, B
 
-    def storage(self, x: Any, goal: Any) -> Any:
+    def storage(self, x: ArrayLike, goal: Sequence[ArrayLike]) -> np.ndarray:
         """Energy function of the errors at states, shape (...), which never increases.
 
         Parameters

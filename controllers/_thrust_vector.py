@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction
+from lgcontrol.codegen import ModelFunction, Value
 from lgcontrol.groups import SE3, SO3
 from lgcontrol.simulation import CallStatus
-from lgcontrol.systems import Parameters, System
+from lgcontrol.systems import Parameters, ReferenceLike, System
 
 from ._allocation import allocate
 from ._base import ControlInfo, Controller
@@ -90,14 +89,14 @@ class ThrustVectorPD(Controller):
         self,
         system: System,
         *,
-        position_frequency: Any = 2.0,
-        attitude_frequency: Any = 10.0,
+        position_frequency: ArrayLike = 2.0,
+        attitude_frequency: ArrayLike = 10.0,
         damping_ratio: float = 1.0,
         tilt_limit: float | None = np.pi / 3,
         dt: float = 0.01,
         configuration: str | None = None,
         velocity: str | None = None,
-        reference: Any = None,
+        reference: ReferenceLike | None = None,
         saturate: bool = True,
         offset: float = 0.0,
         delay: float = 0.0,
@@ -124,7 +123,7 @@ class ThrustVectorPD(Controller):
             system._cache[key] = _build_law(self.axis, place, turn, tilt_limit)
         self._law = system._cache[key]
 
-    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+    def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         q, v = self.blocks.q, self.blocks.v
         x_ref, u_ref, rate = state_goal(self.system, reference, t, self.dt, self._p)
         now = self._actuation(t, x, u_ref, self._p)
@@ -144,7 +143,9 @@ class ThrustVectorPD(Controller):
     def _exported_law(self) -> ModelFunction:
         blocks, frame = self.blocks, ca.DM(self._frame)
 
-        def wanted(x: Any, x_ref: Any, rate_ref: Any, now: Any, drift: Any) -> tuple[Any, Any]:
+        def wanted(
+            x: Value, x_ref: Value, rate_ref: Value, now: Value, drift: Value
+        ) -> tuple[Value, Value]:
             q, v = blocks.q, blocks.v
             lift, turn = self._law.function(
                 x[q], x[v], drift[:3], x_ref[q], x_ref[v], rate_ref[blocks.dv]
@@ -203,7 +204,7 @@ def _build_law(
     push_2 = snap_ref - stiffness * off - damping * (jerk - jerk_ref)
 
     pointing = _pointing(along, tilt_limit)
-    goal: Any = pointing(push, push_1, push_2, ca.fabs(free[2]), q_ref[3:], w_ref, dw_ref)
+    goal: Value = pointing(push, push_1, push_2, ca.fabs(free[2]), q_ref[3:], w_ref, dw_ref)
     turning = tracking_acceleration(SO3, q[3:], w, goal, *turn)
     function = ca.Function(
         "thrust_law", [q, v, drift, q_ref, v_ref, rate_ref], [lift, turning],
@@ -241,7 +242,7 @@ def _pointing(axis: ca.DM, tilt_limit: float | None) -> ca.Function:
     )  # fmt: skip
 
 
-def _limit_tilt(push: Any, weight: Any, tilt_limit: float) -> Any:
+def _limit_tilt(push: Value, weight: Value, tilt_limit: float) -> Value:
     """Push with a least upward part, and its sideways part within the cone."""
     up = ca.fmax(push[2], LEAST_LIFT * weight)
     sideways = ca.sqrt(ca.fmax(ca.sumsqr(push[:2]), 1e-12))

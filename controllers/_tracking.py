@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction, UnknownNameError, check_shape, unknown_name
+from lgcontrol.codegen import ModelFunction, UnknownNameError, Value, check_shape, unknown_name
 from lgcontrol.groups import LieGroup, Product, Rn
 from lgcontrol.systems import System
 
@@ -93,12 +94,12 @@ def blocks_of(
 
 def tracking_acceleration(
     group: LieGroup,
-    q: Any,
-    v: Any,
-    goal: Sequence[Any],
-    stiffness: Any,
-    damping: Any,
-) -> Any:
+    q: Value,
+    v: Value,
+    goal: Sequence[Value],
+    stiffness: Value,
+    damping: Value,
+) -> Value:
     """Body-fixed acceleration ``v̇`` that tracks a motion, for CasADi columns.
 
     With ``h = q_ref⁻¹ q``, ``e = log h`` and ``ν = v − Ad(h⁻¹) v_ref`` it is
@@ -160,7 +161,7 @@ def actuation(system: System, blocks: MechanicalBlocks) -> ModelFunction:
 def exported_law(
     controller: Any,
     actuation: ModelFunction,
-    wanted: Callable[..., tuple[Any, Any]],
+    wanted: Callable[..., tuple[Value, Value]],
     *,
     is_relative: bool,
 ) -> ModelFunction:
@@ -204,7 +205,9 @@ def exported_law(
     )
 
 
-def gains(frequency: Any, damping_ratio: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
+def gains(
+    frequency: ArrayLike, damping_ratio: ArrayLike, size: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Diagonals ``ω²`` and ``2 ζ ω`` of stiffness and damping, shape (size,) each."""
     omega, zeta = (
         np.broadcast_to(check_shape(name, value, (size,) if np.ndim(value) else ()), (size,))

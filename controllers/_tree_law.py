@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import ModelFunction, Value
 from lgcontrol.mechanics import Multibody, SeriesElastic
@@ -114,7 +115,9 @@ class TreeLaw:
             shapes={"t": ()} | ({"term0": B.shape} if self._inverts else {}),
         )
 
-    def __call__(self, t: float, x: np.ndarray, p: np.ndarray, *values: Any) -> list[np.ndarray]:
+    def __call__(
+        self, t: float, x: np.ndarray, p: np.ndarray, *values: ArrayLike
+    ) -> list[np.ndarray]:
         """Controls of all terms, the one that the others are added to first."""
         terms = list(self.function(t, x, p, *values))
         if self._inverts:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import casadi as ca
 import numpy as np
 
+from lgcontrol.codegen import Value
 from lgcontrol.controllers import MPC
 from lgcontrol.models import delta_robot_tree
 from lgcontrol.optimal import Bound, Residual
@@ -60,7 +60,7 @@ def design(seed: int = 0) -> Task:
     names = model.state.coordinate_names
     place = [names.index(f"configuration.platform.{axis}") for axis in "xyz"]
 
-    def away(t: Any, x: Any, u: Any, p: Any) -> Any:
+    def away(t: Value, x: Value, u: Value, p: Value) -> Value:
         return x[place] - way(t)
 
     mpc = MPC(
@@ -92,9 +92,9 @@ def design(seed: int = 0) -> Task:
     )
 
 
-def way(t: Any) -> Any:
+def way(t: Value) -> Value:
     """Position of the platform [m]: to and fro along an arch, at rest at both ends."""
-    share: Any = 0.0
+    share: Value = 0.0
     for k in range(MOVES):
         s = ca.fmax(0.0, ca.fmin((t - STAY - k * (MOVE + STAY)) / MOVE, 1.0))
         share += (-1) ** k * s**3 * (10 - 15 * s + 6 * s**2)

@@ -10,7 +10,7 @@ from lgcontrol.controllers import ComputedTorque, Controller, ElasticLaw, Feedba
 from lgcontrol.mechanics import JointProperties, SeriesElastic
 from lgcontrol.models import elastic_ur5_tree
 from lgcontrol.simulation import Kick, Task
-from lgcontrol.systems import Waypoints
+from lgcontrol.systems import ReferenceLike, Waypoints
 
 from ._criteria import failed_calls
 from ._elastic import largest_deflection, motor_work, tip_errors
@@ -36,10 +36,10 @@ class RigidLaw(Controller):
         self.law = ComputedTorque(tree, frequency=frequency, saturate=False)
         self.start = arm.state.coordinate_slice("motor").start
 
-    def _control(self, t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+    def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         return self._saturate(self.law(t, x[self.start :], reference))
 
-    def _state_reference(self, reference: Any) -> Any:
+    def _state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         """Where motors should be, which this law does not know."""
         return self.known._state_reference(reference)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import casadi as ca
 import numpy as np
 
+from lgcontrol.codegen import Value
 from lgcontrol.controllers import MPC
 from lgcontrol.mechanics.constrained import ClosedTree
 from lgcontrol.models import five_bar_tree
@@ -53,7 +52,7 @@ def design(seed: int = 0) -> Task:
     rest = model.trim(np.concatenate([goal, np.zeros(4)]))
     tip, nq = robot.tree.position("tip"), robot.tree.nq
 
-    def away(t: Any, x: Any, u: Any, p: Any) -> Any:
+    def away(t: Value, x: Value, u: Value, p: Value) -> Value:
         s = ca.fmax(0.0, ca.fmin(t / MOVE, 1.0))
         along = s**3 * (10 - 15 * s + 6 * s**2)
         wanted = ca.DM(START) + along * (ca.DM(GOAL) - ca.DM(START))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import casadi as ca
 import numpy as np
 
+from lgcontrol.codegen import Value
 from lgcontrol.controllers import MPC
 from lgcontrol.groups import SE3
 from lgcontrol.models import panda, panda_tree
@@ -68,7 +68,7 @@ def design(seed: int = 0) -> Task:
     targets = place(READY + np.array(POSES))
     limits = tree.limits
 
-    def pose_error(t: Any, x: Any, u: Any, p: Any) -> Any:
+    def pose_error(t: Value, x: Value, u: Value, p: Value) -> Value:
         """The first pose is a step; between the others the hand moves along screws."""
         wanted = ca.DM(targets[0])
         for k, target in enumerate(targets[1:], 1):
@@ -123,7 +123,7 @@ def design(seed: int = 0) -> Task:
 
 
 def _error_at(
-    time: float, place: Callable[..., Any], target: np.ndarray, part: slice
+    time: float, place: Callable[..., Value], target: np.ndarray, part: slice
 ) -> Callable[[SimulationResult], float]:
     """Length of some components of the hand's error just before a time."""
 

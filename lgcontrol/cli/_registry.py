@@ -38,7 +38,7 @@ def guarded(what: str, call: Callable[[], Any], problem: str = "cannot be made")
     """Result of a call into somebody's package."""
     try:
         return call()
-    except Exception as error:
+    except Exception as error:  # code of others, which may raise anything; it keeps its cause
         raise CommandError(f"{what} {problem}: {type(error).__name__}: {error}") from error
 
 

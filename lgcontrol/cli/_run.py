@@ -33,7 +33,7 @@ def run_command(names: Sequence[str], options: argparse.Namespace) -> int:
     for name, design in designs.items():
         try:
             worst = max(worst, _run_one(name, design, options))
-        except Exception as error:
+        except Exception as error:  # a design of anybody's; the others still run, and exit says so
             _end_progress()
             if options.traceback:
                 traceback.print_exc()
@@ -77,7 +77,7 @@ def _print_verdicts(task: Any, run: Any) -> bool:
     for criterion in task.criteria:
         try:
             value = float(criterion.value(run))
-        except Exception as error:  # a run that ended early may lack what it looks at
+        except Exception as error:  # a run that ended early may lack what it looks at, others not
             if run.success:
                 raise
             rows.append(

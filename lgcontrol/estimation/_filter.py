@@ -30,7 +30,7 @@ from ..systems import BoundMeasurement, Measurement, System, complete_parameters
 from ._carried import FilterColumn
 from ._estimates import Estimates
 from ._export import ExportedFilter, export_filter
-from ._given import bind_all, first_covariance, for_each, gate_threshold, noise_densities
+from ._given import bind_all, first_covariance, for_each, gate_threshold, measured, noise_densities
 from ._innovations import Said
 from ._log import Log, Rows, whole_steps
 from ._normal import whiten
@@ -240,15 +240,7 @@ class Filter(ABC):
         t : float, optional
             When it was taken, s; the time of the estimate less its delay if left out.
         """
-        if measurement not in self.measurements:
-            raise UnknownNameError(unknown_name("measurement", measurement, self.measurements))
-        bound = self.measurements[measurement]
-        y = np.asarray(y, dtype=np.float64)
-        if y.shape != (bound.group.nq,):
-            raise ValueError(
-                f"measurement {measurement!r} has shape {y.shape}, expected ({bound.group.nq},): "
-                f"coordinates on {bound.group}"
-            )
+        bound, y = measured(self.measurements, measurement, y)
         now = self.t if self.t is not None else t if t is not None else 0.0
         taken = now - bound.measurement.delay if t is None else float(t)
         if self.t is None:

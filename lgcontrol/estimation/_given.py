@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 
 from ..codegen import UnknownNameError, check_shape, unknown_name
 from ..systems import BoundMeasurement, Measurement, System
@@ -23,6 +24,21 @@ def bind_all(system: System, measurements: Iterable[Measurement]) -> dict[str, B
             raise ValueError(f"two measurements are called {measurement.name!r}")
         found[measurement.name] = measurement.bind(system)
     return found
+
+
+def measured(
+    measurements: Mapping[str, BoundMeasurement], name: str, y: ArrayLike
+) -> tuple[BoundMeasurement, np.ndarray]:
+    """Measurement of a name with what it measured, of the right size; that may be no number."""
+    if name not in measurements:
+        raise UnknownNameError(unknown_name("measurement", name, measurements))
+    bound, y = measurements[name], np.asarray(y, dtype=np.float64)
+    if y.shape != (bound.group.nq,):
+        raise ValueError(
+            f"measurement {name!r} has shape {y.shape}, expected ({bound.group.nq},): "
+            f"coordinates on {bound.group}"
+        )
+    return bound, y
 
 
 def for_each(value: Any, names: list[str]) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from ..systems import (
     step_derivatives,
 )
 from ._estimates import Estimates
-from ._given import bind_all, first_covariance, for_each, noise_densities
+from ._given import bind_all, first_covariance, for_each, measured, noise_densities
 from ._log import Log, Rows
 from ._smoothing import symmetric
 from ._status import UpdateStatus
@@ -351,15 +351,7 @@ class MovingHorizon:
         t : float, optional
             When it was taken, s; the time of the estimate less its delay if left out.
         """
-        if measurement not in self.measurements:
-            raise UnknownNameError(unknown_name("measurement", measurement, self.measurements))
-        bound = self.measurements[measurement]
-        y = np.asarray(y, dtype=np.float64)
-        if y.shape != (bound.group.nq,):
-            raise ValueError(
-                f"measurement {measurement!r} has shape {y.shape}, expected ({bound.group.nq},): "
-                f"coordinates on {bound.group}"
-            )
+        bound, y = measured(self.measurements, measurement, y)
         if self.t is None:
             self.t = self._begin = 0.0 if t is None else float(t)
             t = self.t

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import casadi as ca
 
-from ..codegen import Value, solve_linear
+from ..codegen import UnknownNameError, Value, solve_linear, unknown_name
 from ..groups import Product
 from ._method import Method
 from ._motion import LiftedMotion, Motion
@@ -63,6 +63,15 @@ class Index3Method(Method):
     stages = 1
     solves = True
     memory = "accelerations and multipliers"
+
+    def __post_init__(self) -> None:
+        known = ("iteration", "step")
+        if self.matrix not in known:
+            raise UnknownNameError(unknown_name("time to make the matrix", self.matrix, known))
+        if self.iterations < 1:
+            raise ValueError(
+                f"{self.name}: a step needs at least one iteration, got {self.iterations}"
+            )
 
     def start(self, problem: Problem, t: Value, x: Value, u: Value = (), p: Value = ()) -> Any:
         """``[v̇; v̇; λ]`` of a state that keeps the constraints."""

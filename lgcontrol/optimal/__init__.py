@@ -39,6 +39,7 @@ from ._stage_qp import StageQPSolution as StageQPSolution
 from ._statement import Bound as Bound
 from ._statement import Cost as Cost
 from ._statement import Residual as Residual
+from ._statement import WeightLike as WeightLike
 from ._statement import error_weight as error_weight
 from ._statement import input_weight as input_weight
 from ._statement import state_weight as state_weight

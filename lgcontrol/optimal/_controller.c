@@ -275,7 +275,7 @@ static int improve(lg_mpc *m, double t, const double *x0)
     memcpy(q.u, first, sizeof first);
   }
   if (found.status == LG_NOT_FINITE || found.is_unknown ||
-      (found.status == LG_STALLED && !found.steps && !is_best)) {
+      (found.status == LG_STALLED && !found.steps && !is_best && found.excess <= LG_MPC_EXCESS)) {
     m->is_planned = 0; /* a plan that leads nowhere: the next call makes a new one */
     return LG_MPC_UNSOLVED;
   }

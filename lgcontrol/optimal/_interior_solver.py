@@ -860,7 +860,7 @@ class InteriorPointSolver:
         )
         kkt = log[-1].kkt
         status = self._status(run, kkt, violations, watch, tolerance)
-        if is_infeasible and status is SolveStatus.ITERATION_LIMIT:
+        if is_infeasible and not failed:  # also where no step was left to take
             status = SolveStatus.INFEASIBLE
         message = _message(status, log[-1], violations, tolerance)
         if status is SolveStatus.INFEASIBLE and not failed:

@@ -18,7 +18,7 @@ from ._problem import OptimalControlProblem, OptimalSolution, Solver
 from ._statement import Bound, Cost, Residual, _expression, error_weight, input_weight
 
 # Weight on controls, in every step, where a phase gives none: what costs nothing is not unique.
-LEAST_EFFORT = 1e-4
+LEAST_EFFORT = 1e-6
 MOTION, DURATION, FIRST = "motion", "duration", "first"
 
 

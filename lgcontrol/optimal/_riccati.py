@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgError, solve_continuous_are, solve_discrete_are
 
 from ..integrators import Method
 from ..systems import (
+    FixedParameters,
     Linearization,
     System,
     Trajectory,
@@ -24,7 +26,7 @@ from ..systems import (
 )
 from ._problem import OptimalControlProblem
 from ._reference import sample_reference
-from ._statement import error_weight, input_weight
+from ._statement import WeightLike, error_weight, input_weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +77,12 @@ class TrajectoryRegulator:
 
 def lqr(
     system: System,
-    point: Any,
-    Q: Any = 1.0,
-    R: Any = 1.0,
+    point: ArrayLike | TrimPoint | Linearization,
+    Q: WeightLike = 1.0,
+    R: WeightLike = 1.0,
     *,
     dt: float | None = None,
-    p: Any = None,
+    p: FixedParameters | None = None,
     t: float | None = None,
 ) -> Regulator:
     """Linear-quadratic regulator about a point that the motion stays at, or moves along steadily.
@@ -149,12 +151,12 @@ def lqr(
 def tvlqr(
     system: System,
     trajectory: Trajectory,
-    Q: Any = 1.0,
-    R: Any = 1.0,
+    Q: WeightLike = 1.0,
+    R: WeightLike = 1.0,
     *,
-    terminal: Any = None,
+    terminal: WeightLike | None = None,
     method: str | Method = "rk4",
-    p: Any = None,
+    p: FixedParameters | None = None,
 ) -> TrajectoryRegulator:
     """Finite-horizon linear-quadratic regulator along a trajectory of the system.
 
@@ -244,7 +246,7 @@ def _needs_controls(system: System) -> None:
         raise ValueError(f"{system.name} has no control inputs to regulate with (inputs: {others})")
 
 
-def _own_parameters(system: System, p: Any) -> np.ndarray | None:
+def _own_parameters(system: System, p: FixedParameters | None) -> np.ndarray | None:
     """Values that were given; None for those of a point, or nominal ones."""
     if p is None:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import casadi as ca
 import numpy as np
@@ -24,8 +24,11 @@ from ..systems import (
 # Eigenvalues of a semidefinite matrix from data come out negative by this share of the largest.
 SEMIDEFINITE_TOLERANCE = 1e-10
 
+WeightLike: TypeAlias = ArrayLike | Mapping[str, ArrayLike]
+"""A number, a diagonal, a matrix, or a mapping from blocks and coordinates to any of these."""
 
-def state_weight(name: str, weight: Any, group: LieGroup) -> np.ndarray:
+
+def state_weight(name: str, weight: WeightLike, group: LieGroup) -> np.ndarray:
     """Weight on tangent vectors of a group.
 
     Parameters
@@ -58,7 +61,7 @@ def state_weight(name: str, weight: Any, group: LieGroup) -> np.ndarray:
     return _assemble(name, weight, state_names(group), group.dim, strict=False)
 
 
-def error_weight(name: str, weight: Any, system: System) -> np.ndarray:
+def error_weight(name: str, weight: WeightLike, system: System) -> np.ndarray:
     """Weight on the error coordinates of a system.
 
     Parameters
@@ -76,7 +79,7 @@ def error_weight(name: str, weight: Any, system: System) -> np.ndarray:
     return _assemble(name, weight, error_places(system), system.n_errors, strict=False)
 
 
-def input_weight(name: str, weight: Any, system: System) -> np.ndarray:
+def input_weight(name: str, weight: WeightLike, system: System) -> np.ndarray:
     """Weight on the controls of a system.
 
     Parameters
@@ -198,7 +201,7 @@ def state_names(group: LieGroup) -> dict[str, slice]:
 
 
 def _assemble(
-    name: str, weight: Any, names: Mapping[str, slice], size: int, *, strict: bool
+    name: str, weight: WeightLike, names: Mapping[str, slice], size: int, *, strict: bool
 ) -> np.ndarray:
     if isinstance(weight, Mapping):
         matrix = np.zeros((size, size))
@@ -313,7 +316,7 @@ def column_of(label: str, function: Any, symbol: type, values: tuple[Any, ...]) 
     """What a function of (t, x, u, p) returns for symbols; what is wrong with it says its label."""
     try:
         value = function(*values)
-    except Exception as error:
+    except Exception as error:  # the user's function: any error, with what it was called with
         sizes = ", ".join(
             f"{name} of length {value.shape[0]}"
             for name, value in zip(("x", "u", "p"), values[1:], strict=True)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
-
-from ..systems import Trajectory, TrimPoint
 
 
 class CallStatus(StrEnum):
@@ -45,10 +43,6 @@ class RunStatus(StrEnum):
     UNRESOLVED = "unresolved"
     INTERRUPTED = "interrupted"
     FAILED = "failed"
-
-
-Reference: TypeAlias = ArrayLike | TrimPoint | Trajectory | Callable[[float], Any]
-"""What is to be followed: a constant state, an equilibrium, a motion, or a function of time."""
 
 
 class ControlLaw(Protocol):

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..codegen import check_shape
 from ..groups import LieGroup, Product, check_element
-from ..systems import System, Trajectory, TrimPoint
+from ..systems import ReferenceLike, System, Trajectory, TrimPoint
 from ._clock import Times
 from ._contract import ControlLaw
 from ._disturbances import label_of
@@ -196,25 +196,29 @@ class AskedOnce:
         return self._said[key]
 
 
-def as_reference(reference: Any) -> Any:
+def as_reference(reference: ReferenceLike | None) -> ReferenceLike | None:
     """A reference for controllers: plain functions of time are asked once about each time."""
     plain = isinstance(reference, FunctionType | MethodType)
     return AskedOnce(reference) if plain and _takes_a_time(reference) else reference
 
 
-def reference_states(group: LieGroup, reference: Any, t: np.ndarray) -> np.ndarray | None:
+def reference_states(
+    group: LieGroup, reference: ReferenceLike | None, t: np.ndarray
+) -> np.ndarray | None:
     """A reference at times (k,) as states of the group, shape (k, nq); None if it is none."""
     if isinstance(reference, Trajectory | TrimPoint):
         own = reference.group if isinstance(reference, Trajectory) else reference.system.state
         return reference(t).x if own == group else None
-    moving = callable(reference)
-    if moving and not _takes_a_time(reference):
+    if not callable(reference):
+        values = [_state(reference)]
+    elif _takes_a_time(reference):
+        values = [_state(reference(time)) for time in t.tolist()]
+    else:
         return None
-    values = [_state(reference(time)) for time in t.tolist()] if moving else [_state(reference)]
     if any(value is None or value.shape != (group.nq,) for value in values):
         return None
     states = check_element("the reference's state", np.array(values), group, batch=True)
-    return states if moving else np.tile(states[0], (len(t), 1))
+    return states if callable(reference) else np.tile(states[0], (len(t), 1))
 
 
 def _takes_a_time(function: Callable[..., Any]) -> bool:
@@ -230,7 +234,7 @@ def _takes_a_time(function: Callable[..., Any]) -> bool:
     return True
 
 
-def _state(reference: Any) -> np.ndarray | None:
+def _state(reference: object) -> np.ndarray | None:
     try:
         return np.asarray(getattr(reference, "x", reference), dtype=np.float64)
     except (TypeError, ValueError):

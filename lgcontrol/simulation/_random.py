@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..codegen import check_shape
 
@@ -23,14 +23,14 @@ def stream(seed: int, *names: str) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
-def check_seed(seed: Any) -> int:
+def check_seed(seed: object) -> int:
     """A whole number that is not negative."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise ValueError(f"seed must be a whole number that is not negative, got {seed!r}")
     return int(seed)
 
 
-def check_deviation(what: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+def check_deviation(what: str, value: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     """Standard deviations: numbers that are not negative, one for all or one each."""
     given = np.asarray(value)
     if given.shape == ():

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..groups import LieGroup
-from ..systems import StateMotion, System
+from ..systems import ReferenceLike, StateMotion, System
 from ._contract import RunStatus
 from ._controllers import ControlStage, reference_states
 from ._logs import BoundedQuantity, ControllerLog, Measurements, TaskError
@@ -167,7 +167,7 @@ class Recorder:
 
 
 def states_followed(
-    plant: System, stages: Sequence[ControlStage], reference: Any, t: np.ndarray
+    plant: System, stages: Sequence[ControlStage], reference: ReferenceLike | None, t: np.ndarray
 ) -> np.ndarray | None:
     """States that a reference stands for, as far as it or the outermost controller says them."""
     tell = stages[0].told_by("reference_states", plant) if stages else None
@@ -187,7 +187,11 @@ def states_followed(
 
 
 def task_errors(
-    plant: System, stages: Sequence[ControlStage], reference: Any, t: np.ndarray, x: np.ndarray
+    plant: System,
+    stages: Sequence[ControlStage],
+    reference: ReferenceLike | None,
+    t: np.ndarray,
+    x: np.ndarray,
 ) -> Mapping[str, TaskError]:
     """Errors of what the outermost controller tracks besides the state, by name."""
     tell = stages[0].told_by("task_errors", plant) if stages else None
@@ -234,7 +238,7 @@ def _told(what: str, tell: Callable[[], Told]) -> Told | None:
     """What a user's function says after a run; the run is worth more than that, but it is said."""
     try:
         return tell()
-    except Exception as error:
+    except Exception as error:  # of a controller of anybody's, when minutes have been simulated
         warnings.warn(
             f"the {what} is not in the result: {type(error).__name__}: {error}",
             RuntimeWarning,

@@ -227,7 +227,7 @@ class SimulationResult:
         """Lines of text: status, final error, effort, saturation, time per controller call."""
         return _summary(self)
 
-    def plot(self, *, figure: Any = None) -> Figure:
+    def plot(self, *, figure: Figure | None = None) -> Figure:
         """Everything over time, in panels; see `lgcontrol.plotting.plot_run`."""
         from ..plotting import plot_run
 

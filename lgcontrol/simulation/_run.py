@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..groups import LieGroup, Product
-from ..systems import Measurement, ParameterValues, System, Trajectory
+from ..systems import Measurement, ParameterValues, ReferenceLike, System, Trajectory
 from ._clock import Clock, as_fraction
 from ._contract import Estimator
 from ._controllers import ControlStage
@@ -60,7 +60,7 @@ class Run:
     end: int
     record_period: int
     stages: tuple[ControlStage, ...]
-    reference: Any
+    reference: ReferenceLike | None
     sensors: tuple[BoundSensor, ...]
     estimator: Estimator | None
     feedback: str

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from math import inf
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import ModelFunction, check_shape
+from ..codegen import ModelFunction, Value, check_shape
 from ..groups import LieGroup
 from ..systems import BoundMeasurement, Measurement, System
 from ._clock import Times
@@ -71,15 +70,15 @@ class Sensor(Measurement):
         self,
         name: str,
         dt: float,
-        h: Callable[..., Any] | ModelFunction | str | None = None,
+        h: Callable[..., Value] | ModelFunction | str | None = None,
         output: LieGroup | None = None,
         *,
         std_discrete: ArrayLike = 0.0,
         covariance_discrete: ArrayLike | None = None,
         density: ArrayLike = 0.0,
-        scale: Callable[..., Any] | None = None,
+        scale: Callable[..., Value] | None = None,
         correlation_time: float = 0.0,
-        directions: Callable[..., Any] | None = None,
+        directions: Callable[..., Value] | None = None,
         bias: ArrayLike = 0.0,
         delay: float = 0.0,
         offset: float = 0.0,

@@ -18,13 +18,14 @@ from ..systems import (
     Measurement,
     Parameters,
     ParameterValues,
+    ReferenceLike,
     System,
     TrimPoint,
     check_state,
     not_a_system,
 )
 from ._clock import Queue, check_period
-from ._contract import ControlLaw, Disturbance, Estimator, Reference, RunStatus
+from ._contract import ControlLaw, Disturbance, Estimator, RunStatus
 from ._controllers import (
     Cascade,
     ControlStage,
@@ -73,7 +74,7 @@ def simulate(
     *,
     x0: ArrayLike | TrimPoint,
     seconds: float,
-    reference: Reference | None = None,
+    reference: ReferenceLike | None = None,
     dt: float | None = None,
     record_dt: float | None = None,
     sensors: Sequence[Measurement] = (),
@@ -267,9 +268,10 @@ def simulate(
             "reference_ends": until,
         },
     )
-    every = [stage.law for stage in stages] + ([] if estimator is None else [estimator])
-    laws = list({id(law): law for law in every}.values())  # one may be both
-    with alone_with(laws):
+    users: list[object] = [stage.law for stage in stages]
+    if estimator is not None and not any(estimator is law for law in users):  # one may be both
+        users.append(estimator)
+    with alone_with(users):
         return Loop(run).simulate(progress)
 
 
@@ -331,7 +333,7 @@ class Loop:
             status, message = self._trouble() or (RunStatus.COMPLETED, "")
         except KeyboardInterrupt:
             status, message = RunStatus.INTERRUPTED, f"stopped at t = {self.t:g} s"
-        except Exception as cause:
+        except Exception as cause:  # raised again with what there is of the run
             if not self.has_begun and isinstance(cause, ValueError | TypeError):
                 raise  # what does not fit together is refused before the run
             message = f"{self.acting} failed at t = {self.t:g} s: {type(cause).__name__}: {cause}"

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..systems import System
-from ._contract import ControlLaw, Reference
+from ..systems import ReferenceLike, System
+from ._contract import ControlLaw
 from ._controllers import Cascade
 from ._result import SimulationResult
 from ._simulate import simulate
@@ -86,7 +86,7 @@ class Task:
     controller: ControlLaw | Cascade
     x0: np.ndarray
     seconds: float
-    reference: Reference | None = None
+    reference: ReferenceLike | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     criteria: tuple[Criterion, ...] = ()
     obstacles: tuple[tuple[Any, float], ...] = ()

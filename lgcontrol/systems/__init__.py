@@ -20,6 +20,7 @@ from ._parameter_values import FixedParameters as FixedParameters
 from ._parameter_values import Parameters as Parameters
 from ._parameter_values import ParameterValues as ParameterValues
 from ._parameter_values import values_by_name as values_by_name
+from ._reference_like import ReferenceLike as ReferenceLike
 from ._rollout import RolloutDerivatives as RolloutDerivatives
 from ._rollout import rollout_derivatives as rollout_derivatives
 from ._scaling import balanced as balanced

@@ -406,7 +406,7 @@ def _projection(system: SystemDefinition, at: Samples) -> Finding:
 def _pickles(system: SystemDefinition, at: Samples) -> Finding:
     try:
         copy = ForkingPickler.loads(ForkingPickler.dumps(system))  # type: ignore[attr-defined]
-    except Exception as error:  # whatever an attribute of the user's raises
+    except Exception as error:  # whatever an attribute of the user's raises is the finding
         return np.inf, str(error).splitlines()[0]
     here, there = (np.nan_to_num(s.f(at.t, at.x, at.u, at.p)) for s in (system, copy))
     return _worst(there - here, 1.0, system.state.tangent_names)

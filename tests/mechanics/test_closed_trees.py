@@ -351,6 +351,22 @@ def test_bad_choices_are_refused(four_bar, delta):
         closed.close_loop("loop", "coupler_end", "rocker_end")
     with pytest.raises(ValueError, match="to itself"):
         closed.close_loop("other", "rocker_end", "rocker_end")
+    with pytest.raises(ValueError, match="loop 'k': axis must not be zero"):
+        closed.close_loop("k", "world", "coupler", "revolute", axis=[0, 0, 0])
+    with pytest.raises(TypeError, match="drive of 'crank': motion must be a function"):
+        closed.drive("crank", 0.5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="constraint 'stop': value must be a function"):
+        closed.constrain("stop", "angle", 0.3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="constraint 'roll' on velocities must return A, b"):
+        _ = closed.constrain("roll", "x", lambda t, q, p: q[0], kind="velocity").assemble()
+    with pytest.raises(ValueError, match=r"where\['crank'\] is not finite"):
+        closed.assemble(where={"crank": np.nan})
+    with pytest.raises(ValueError, match="speeds is not finite"):
+        closed.velocity(closed.assemble(), {"crank": np.nan})
+    with pytest.raises(ValueError, match="q has shape"):
+        closed.velocity([0.0, 0.0], {"crank": 1.0})
+    with pytest.raises(ValueError, match="at does not keep the constraints.*loop"):
+        closed.system(["crank"], at=[0.1, 0.2, 0.3])
     with pytest.raises(ValueError, match="length in m"):
         closed.close_loop("other", "coupler_end", "rocker_end", "distance")
     with pytest.raises(ValueError, match="1 independent entries .* 2 are given"):

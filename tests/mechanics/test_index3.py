@@ -137,3 +137,10 @@ def test_index_3_methods_say_what_they_need():
         generalized_alpha(1.5)
     assert replace(method, iterations=5).iterations == 5
     assert get_method(method) is method
+
+
+def test_methods_without_iterations_or_of_unknown_matrix_are_refused():
+    with pytest.raises(ValueError, match="at least one iteration"):
+        generalized_alpha(iterations=0)
+    with pytest.raises(ValueError, match="iteration, step"):
+        implicit_euler3(matrix="never")  # type: ignore[arg-type]

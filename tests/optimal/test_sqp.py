@@ -436,8 +436,8 @@ def test_constrained_systems_are_planned_for_in_their_own_errors():
     assert np.abs(large.u - small.u).max() < 1e-4
     angles = np.arctan2(large.x[:, 3], large.x[:, 2])
     assert np.abs(angles - np.arctan2(small.x[:, 1], small.x[:, 0])).max() < 1e-5
-    with pytest.raises(ValueError, match="unknown entry of Q 'pose'"):
-        OptimalControlProblem(bound, 15, 0.05, Q={"pose": 1.0})
+    with pytest.raises(ValueError, match="unknown entry of Q 'pose.x'"):
+        OptimalControlProblem(bound, 15, 0.05, Q={"pose.x": 1.0})
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.1, 0.05, 0.25, 30.0, -1.0])

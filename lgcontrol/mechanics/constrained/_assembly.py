@@ -110,6 +110,8 @@ def _descend(descent: _Assembling, guess: np.ndarray) -> tuple[np.ndarray, bool]
     group = descent.mechanics.configuration
     q = group.normalize(guess)
     rows, slope, M = descent.rows(q)
+    if not np.isfinite(rows).all() or not np.isfinite(slope).all():
+        raise _not_finite(descent, q, rows, slope)
     L = np.linalg.cholesky(M)
     damping = 0.0
     for _ in range(STEPS):
@@ -130,6 +132,21 @@ def _descend(descent: _Assembling, guess: np.ndarray) -> tuple[np.ndarray, bool]
             if damping > LARGEST_DAMPING or np.abs(move).max() < np.finfo(float).eps:
                 break
     return q, bool(np.abs(rows).max(initial=0.0) <= CLOSED)
+
+
+def _not_finite(
+    descent: _Assembling, q: np.ndarray, rows: np.ndarray, slope: np.ndarray
+) -> AssemblyError:
+    """Say which rows have no value."""
+    ill = ~(np.isfinite(rows) & np.isfinite(slope).all(axis=1))
+    names = [*descent.mechanics.constraints.row_names, *["held coordinates"] * len(rows)]
+    named = tuple(names[i] for i in np.flatnonzero(ill))
+    return AssemblyError(
+        f"{descent.mechanics.base.name} cannot be assembled: {', '.join(named)} or its derivatives "
+        f"are not finite at t = {descent.t:g} s in the guess",
+        q,
+        named,
+    )
 
 
 def _refusal(descent: _Assembling, q: np.ndarray) -> AssemblyError:

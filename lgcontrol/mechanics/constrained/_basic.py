@@ -47,6 +47,8 @@ class Direction:
         check_name("body", self.body)
         if not callable(self.vector):
             a = check_shape(f"direction on {self.body!r}", self.vector, (3,))
+            if not a.any():
+                raise ValueError(f"direction on {self.body!r} must not be zero")
             object.__setattr__(self, "vector", read_only(a))
 
     @property

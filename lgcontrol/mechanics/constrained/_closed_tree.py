@@ -219,6 +219,11 @@ class ClosedTree:
         ClosedTree
             With the constraint "drive_JOINT"; its multiplier is minus what the drive exerts.
         """
+        if not callable(motion):
+            raise TypeError(
+                f"drive of {joint!r}: motion must be a function t → coordinate, not {motion!r}; a "
+                "coordinate that rests is `constrain`"
+            )
         i = self._coordinate(joint)
         unit = self.tree.configuration.coordinate_units[i]
         return self.constrain(f"drive_{joint}", "motion", lambda t, q, p: q[i] - motion(t), unit)
@@ -279,7 +284,10 @@ class ClosedTree:
             q[[self._coordinate(name) for name in self.start]] = [*self.start.values()]
         else:
             q = check_element("guess", guess, group).copy()
-        held = {self._coordinate(name): float(value) for name, value in (where or {}).items()}
+        held = {
+            self._coordinate(name): float(check_shape(f"where[{name!r}]", value, ()))
+            for name, value in (where or {}).items()
+        }
         for i, value in held.items():
             q[i] = value
         values = self._parameters(p)
@@ -312,12 +320,13 @@ class ClosedTree:
             if name not in known:
                 raise UnknownNameError(unknown_name("velocity", name, known))
         values = self._parameters(p)
-        x = self.mechanics.complete(np.asarray(q, dtype=np.float64), t=t)
+        x = self.mechanics.complete(check_element("q", q, self.tree.configuration), t=t)
+        given = check_shape("speeds", [*speeds.values()], (None,))
         _, G, M = self.mechanics.terms_of(x, values)
         nu = self.mechanics._terms_at(x, values)[2].full().ravel()
         E = np.eye(self.tree.nv)[[known[name] for name in speeds]]
         rows = np.vstack([G, E])
-        wanted = np.concatenate([nu, np.fromiter(speeds.values(), float)])
+        wanted = np.concatenate([nu, given])
         L = np.linalg.cholesky(M)
         v = np.linalg.solve(
             L.T, np.linalg.lstsq(np.linalg.solve(L, rows.T).T, wanted, rcond=1e-10)[0]

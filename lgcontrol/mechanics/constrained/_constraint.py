@@ -61,6 +61,10 @@ class Constraint:
         derivatives: Callable[..., Any] | None = None,
     ) -> None:
         check_name("constraint", name)
+        if not callable(value):
+            raise TypeError(
+                f"constraint {name!r}: value must be a function (t, q, p) → φ, not {value!r}"
+            )
         rows = (rows,) if isinstance(rows, str) else tuple(rows)
         units = (units,) * len(rows) if isinstance(units, str) else tuple(units)
         if not rows or len(set(rows)) != len(rows):
@@ -246,7 +250,13 @@ class Constraints:
             if _holds(entry):
                 G, nu = ca.jacobian(phi, q) @ E, -ca.jacobian(phi, t)
             else:
-                G, nu = (ca.SX(x) for x in entry.value(t, q, p))
+                made = entry.value(t, q, p)
+                if not (isinstance(made, tuple | list) and len(made) == 2):
+                    raise TypeError(
+                        f"constraint {entry.name!r} on velocities must return A, b with A v = b, "
+                        f"not {type(made).__name__}"
+                    )
+                G, nu = (ca.SX(x) for x in made)
             if G.shape != (n, dim) or nu.shape != (n, 1):
                 raise ValueError(
                     f"constraint {entry.name!r} returns A of shape {G.shape} and b of shape "

@@ -9,9 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ...codegen import UnknownNameError, unknown_name
+from ...codegen import UnknownNameError, check_shape, unknown_name
 from ._attitudes import EulerAngles, OrientationMatrix, attitude_type
 from ._closed_forms import ClosedForms, PlacedBody
+from ._system import OFF
 
 Start = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """r [m], A, ṙ [m/s] in world axes and ω [rad/s] in body axes of a body."""
@@ -132,6 +133,14 @@ class DirectAnalysis:
         -------
         DirectResult
         """
+        t = check_shape("t", t, (None,))
+        if not len(t):
+            raise ValueError("t must have at least one time")
+        if self.forms.m != self.forms.n:
+            raise ValueError(
+                f"{self.forms.m} rows for {self.forms.n} coordinates: kinematics needs as many; "
+                "mobility() tells freedoms that lack a drive, and rows to leave out"
+            )
         record, bodies = _Record(self.forms), self._placed()
         for k, time in enumerate(t):
             forms = self._forms_at(float(time))
@@ -186,7 +195,15 @@ class DirectAnalysis:
         DirectResult
             From the first step on; the start itself is not in it.
         """
+        if not (np.isfinite(h) and h > 0):
+            raise ValueError(f"h must be positive, got {h} s")
         record, bodies = _Record(self.forms), self._placed()
+        gap = np.abs(self._forms_at(0.0).terms(0.0, bodies, rates=False).phi)
+        if gap.max(initial=0.0) > OFF:
+            raise ValueError(
+                f"the bodies do not keep the joints at the start, they are off by {gap.max():.3g}; "
+                "start from Mechanism.assembled()"
+            )
         n, times = self.forms.n, h * np.arange(1, steps + 1)
         found = _rates(self._forms_at(0.0), 0.0, bodies, only_accelerations=True)
         if found is None:
@@ -342,6 +359,8 @@ class _Record:
             for i, shape in enumerate(shapes)
         ]
         text = "" if status is DirectStatus.SOLVED else f"{status.value} at t = {time:.6g} s"
+        if status in (DirectStatus.SINGULAR_MATRIX, DirectStatus.NOT_CONVERGED):
+            text += "; mobility() lists singular positions, and rows to leave out"
         r, A, rdot, omega, rddot, omegadot, multipliers = columns
         return DirectResult(
             t, r, A, rdot, omega, rddot, omegadot, multipliers, np.array(self.counts), status, text

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import wraps
 from math import gcd
-from typing import Any
+from typing import Any, ParamSpec
 
 import casadi as ca
 import numpy as np
@@ -27,6 +28,8 @@ from ._basic import (
     FreeConstraint,
     frame_of,
 )
+
+P = ParamSpec("P")
 
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
@@ -120,6 +123,12 @@ class MechanismJoint:
         own = tuple(rows)
         if not own:
             raise ValueError(f"joint {name!r} has no equations")
+        for row in own:
+            if not isinstance(row, BasicConstraint | FreeConstraint):
+                raise TypeError(
+                    f"joint {name!r}: expected DP1, DP2, D, CD or FreeConstraint as equations, not "
+                    f"{row!r}"
+                )
         names = [row.row for row in own]
         twice = sorted({row for row in names if names.count(row) > 1})
         if twice:
@@ -129,6 +138,11 @@ class MechanismJoint:
         object.__setattr__(self, "point", point)
         if not set(self.bodies) - {GROUND}:
             raise ValueError(f"joint {name!r} ties the ground to itself, no body")
+        for row in own:
+            if isinstance(row, BasicConstraint) and _ties_itself(row):
+                raise ValueError(
+                    f"joint {name!r} ties {row.w.bodies[0]!r} to itself in {row.row!r}"
+                )
 
     @property
     def bodies(self) -> tuple[str, ...]:
@@ -136,6 +150,29 @@ class MechanismJoint:
         return tuple(dict.fromkeys(body for row in self.rows for body in row.bodies))
 
 
+def _ties_itself(row: BasicConstraint) -> bool:
+    """Whether both ends of an equation are on one body: it is constant."""
+    w = row.w
+    return w.i == w.j if isinstance(w, Connection) else len(row.bodies) == 1
+
+
+def _between_markers(make: Callable[P, MechanismJoint]) -> Callable[P, MechanismJoint]:
+    """Joint whose second and third arguments are refused where they are no markers."""
+
+    @wraps(make)
+    def checked(*values: P.args, **named: P.kwargs) -> MechanismJoint:
+        for given in (*values[1:3], *(named[key] for key in ("i", "j") if key in named)):
+            if not isinstance(given, Marker):
+                name = values[0] if values else named.get("name")
+                raise TypeError(
+                    f"joint {name!r} attaches to markers such as Marker('ground'), not {given!r}"
+                )
+        return make(*values, **named)
+
+    return checked
+
+
+@_between_markers
 def spherical(name: str, i: Marker, j: Marker) -> MechanismJoint:
     """Both points coincide: CD along x, y and z of the world.
 
@@ -148,6 +185,7 @@ def spherical(name: str, i: Marker, j: Marker) -> MechanismJoint:
     return _joint(name, _same_point(i, j), j)
 
 
+@_between_markers
 def universal(name: str, i: Marker, j: Marker) -> MechanismJoint:
     """Both points coincide, and the z axes stay perpendicular: those of the cross.
 
@@ -160,6 +198,7 @@ def universal(name: str, i: Marker, j: Marker) -> MechanismJoint:
     return _joint(name, [*_same_point(i, j), cross], j)
 
 
+@_between_markers
 def revolute(name: str, i: Marker, j: Marker) -> MechanismJoint:
     """Both points and z axes coincide.
 
@@ -171,6 +210,7 @@ def revolute(name: str, i: Marker, j: Marker) -> MechanismJoint:
     return _joint(name, [*_same_point(i, j), *_parallel(i, j)], j)
 
 
+@_between_markers
 def cylindrical(name: str, i: Marker, j: Marker) -> MechanismJoint:
     """The z axes are one line: turning and sliding are free.
 
@@ -182,6 +222,7 @@ def cylindrical(name: str, i: Marker, j: Marker) -> MechanismJoint:
     return _joint(name, [*_parallel(i, j), *_on_line(i, j)], j)
 
 
+@_between_markers
 def translational(name: str, i: Marker, j: Marker) -> MechanismJoint:
     """The z axes are one line, and the x axes are parallel: sliding is free.
 
@@ -193,6 +234,7 @@ def translational(name: str, i: Marker, j: Marker) -> MechanismJoint:
     return _joint(name, [*_parallel(i, j), *_on_line(i, j), _no_turn(i, j)], j)
 
 
+@_between_markers
 def fixed(name: str, i: Marker, j: Marker) -> MechanismJoint:
     """Both markers coincide.
 
@@ -204,6 +246,7 @@ def fixed(name: str, i: Marker, j: Marker) -> MechanismJoint:
     return _joint(name, [*_same_point(i, j), *_parallel(i, j), _no_turn(i, j)], j)
 
 
+@_between_markers
 def planar(name: str, i: Marker, j: Marker) -> MechanismJoint:
     """The point of j stays in the x-y plane of i, and the z axes are parallel.
 
@@ -216,6 +259,7 @@ def planar(name: str, i: Marker, j: Marker) -> MechanismJoint:
     return _joint(name, [*_parallel(i, j), height], j)
 
 
+@_between_markers
 def distance(name: str, i: Marker, j: Marker, length: Drive) -> MechanismJoint:
     """Both points keep a distance, as by a rod without mass with ball ends.
 
@@ -227,10 +271,16 @@ def distance(name: str, i: Marker, j: Marker, length: Drive) -> MechanismJoint:
     length : float or callable of t
         In m, not zero.
     """
+    if not callable(length) and not length > 0:
+        raise ValueError(
+            f"joint {name!r}: a length must be positive, got {length} m; points that coincide are "
+            "tied by spherical"
+        )
     squared: Any = (lambda t: length(t) ** 2) if callable(length) else float(length) ** 2
     return _joint(name, [D("length", i.body, i.point, j.body, j.point, squared)], j)
 
 
+@_between_markers
 def screw(name: str, i: Marker, j: Marker, pitch: float) -> MechanismJoint:
     """The z axes are one line, and j advances along it by the pitch with every radian.
 
@@ -281,9 +331,9 @@ def gear(
     teeth : tuple of int
         n₁, n₂, not zero; negative for the opposite sense.
     """
-    if any(int(n) != n or n == 0 for n in teeth):
+    if len(teeth) != 2 or any(not float(n).is_integer() or n == 0 for n in teeth):
         raise ValueError(
-            f"joint {name!r}: numbers of teeth must be whole and not zero, got {tuple(teeth)}"
+            f"joint {name!r}: numbers of teeth must be two, whole and not zero, got {tuple(teeth)}"
         )
     common = gcd(int(teeth[0]), int(teeth[1]))
     n1, n2 = (int(n) // common for n in teeth)
@@ -296,6 +346,7 @@ def gear(
     return _joint(name, [FreeConstraint("mesh", bodies, mesh)], second[1])
 
 
+@_between_markers
 def angle_drive(
     name: str, i: Marker, j: Marker, angle: Callable[[Any], Any] | float
 ) -> MechanismJoint:
@@ -314,6 +365,8 @@ def angle_drive(
         In rad.
     """
     x, y = ca.DM(j.x), ca.DM(j.y)
+    if not callable(angle):
+        angle = float(check_shape(f"joint {name!r}: angle", angle, ()))
 
     def turned(t: Value) -> Value:
         f = angle(t) if callable(angle) else angle
@@ -322,6 +375,7 @@ def angle_drive(
     return _joint(name, [DP1("angle", i.body, i.x, j.body, turned)], j)
 
 
+@_between_markers
 def position_drive(name: str, i: Marker, j: Marker, position: Drive) -> MechanismJoint:
     """The point of j is at f(t) along z of i, measured from the point of i.
 

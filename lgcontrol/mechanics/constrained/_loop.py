@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from ...codegen import UnknownNameError, Value, unknown_name
+from .._fields import unit_vector
 from ..multibody._spatial import Pose
 from ..multibody.tree._joint import Axis, as_axis
 
@@ -53,7 +55,9 @@ class LoopJoint:
     def __post_init__(self) -> None:
         if self.joint not in _JOINTS:
             raise UnknownNameError(unknown_name("joint of a loop", self.joint, _JOINTS))
-        if self.joint == "distance" and not (self.length is not None and self.length > 0):
+        for axis in (self.axis, self.axis2):
+            unit_vector(f"loop {self.name!r}: axis", as_axis(axis))
+        if self.joint == "distance" and not (self.length is not None and 0 < self.length < inf):
             raise ValueError(
                 f"loop {self.name!r}: a distance joint needs its length in m, got {self.length}"
             )

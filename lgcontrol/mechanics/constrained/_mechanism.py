@@ -32,10 +32,12 @@ from ._large import LargeMechanism
 from ._march import March, march, march_step
 from ._mobility import Mobility, mobility
 from ._motors import MechanismMotor
-from ._system import ConstrainedMechanics, Stabilization, constrained_system
+from ._system import OFF, ConstrainedMechanics, Stabilization, constrained_system
 
 # Where |sin θ| of an Euler angle is smaller, a march that failed is put down to that.
 SINGULAR_ANGLE = 1e-3
+# Smallest eigenvalue of M, its diagonal scaled to one, that counts as zero.
+SINGULAR_MASS = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +186,8 @@ class Mechanism:
         *joints : MechanismJoint
             New ones; one of a name that is there takes its place.
         without : iterable of str
-            Names of joints to leave out.
+            Names of joints to leave out, or of single rows, ``joint.row``: those that
+            `Mobility.removable` lists.
         motors : iterable of MechanismMotor
 
         Examples
@@ -194,11 +197,17 @@ class Mechanism:
         >>> list(free.with_joints(revolute("pin", Marker("ground"), Marker("bar"))).joints)
         ['pin']
         """
-        left = dict(self.joints)
-        for name in as_names(without):
-            if name not in left:
-                raise UnknownNameError(unknown_name("joint", name, self.joints))
-            del left[name]
+        left, names = dict(self.joints), set(as_names(without))
+        for name in names:
+            if name not in left and name not in self.row_names:
+                known = (*self.joints, *self.row_names)
+                raise UnknownNameError(unknown_name("joint or row", name, known))
+        for name, joint in self.joints.items():
+            kept = [row for row in joint.rows if f"{name}.{row.row}" not in names]
+            if name in names or not kept:
+                del left[name]
+            elif len(kept) < len(joint.rows):
+                left[name] = MechanismJoint(name, kept, joint.point)
         left |= {joint.name: joint for joint in joints}
         return self._like(joints=left.values(), motors=(*self.motors.values(), *motors))
 
@@ -278,7 +287,10 @@ class Mechanism:
         for name in given:
             if name not in self.bodies:
                 raise UnknownNameError(unknown_name("body", name, self.bodies))
-        every = [np.asarray(given.get(b.name, b.pose)) for b in self.bodies.values()]
+        every = [
+            check_element(f"pose of body {name!r}", given.get(name, body.pose), SE3)
+            for name, body in self.bodies.items()
+        ]
         return np.concatenate([made.coordinates(pose[:3], pose[3:]) for pose in every])
 
     def velocities(
@@ -303,7 +315,7 @@ class Mechanism:
         for name in rates:
             if name not in self.bodies:
                 raise UnknownNameError(unknown_name("body", name, self.bodies))
-        x = np.asarray(q, dtype=np.float64).reshape(len(self.bodies), -1)
+        x = self._configuration(q, formulation).reshape(len(self.bodies), -1)
         every = [
             check_shape(f"rates of {name!r}", rates.get(name, body.rates), (6,))
             for name, body in self.bodies.items()
@@ -318,7 +330,7 @@ class Mechanism:
         q : array_like, shape (nq,)
         formulation : str
         """
-        frames = self.equations(formulation).frames(ca.DM(np.asarray(q, dtype=np.float64)))
+        frames = self.equations(formulation).frames(ca.DM(self._configuration(q, formulation)))
         return {
             name: np.concatenate([np.asarray(r).ravel(), SO3.from_matrix(np.asarray(ca.DM(A)))])
             for name, (r, A) in frames.items()
@@ -333,8 +345,9 @@ class Mechanism:
         v : array_like, shape (nv,)
         formulation : str
         """
-        at = (ca.DM(np.asarray(value, dtype=np.float64)) for value in (q, v))
-        found = self.equations(formulation).rates(*at)
+        own = self.equations(formulation)
+        v = check_shape("v", v, (own.velocity.dim,))
+        found = own.rates(ca.DM(self._configuration(q, formulation)), ca.DM(v))
         return {name: np.asarray(ca.DM(rate)).ravel() for name, rate in found.items()}
 
     def dynamics(self, formulation: str = "SO3xR3") -> ModelFunction:
@@ -416,6 +429,7 @@ class Mechanism:
         own, rng = self.mechanics(formulation), np.random.default_rng(0)
         group, names = own.configuration, list(self.bodies)
         guess = self.coordinates(formulation, poses)
+        self._refuse_singular_mass(guess, formulation)
         fixed, free, size = {}, np.ones(group.dim), group.dim // len(names)
         for name in as_names(held):
             if name not in names:
@@ -492,7 +506,8 @@ class Mechanism:
             "reaction_JOINT_BODY" of every joint on each of its bodies (see `reactions`).
         """
         own, mechanics = self.equations(formulation), self.mechanics(formulation)
-        at = self.assemble(formulation) if at is None else at
+        at = self.assemble(formulation) if at is None else self._configuration(at, formulation)
+        self._refuse_singular_mass(at, formulation)
         nq = own.configuration.nq
 
         def of(joint: str, body: str) -> Any:
@@ -540,7 +555,7 @@ class Mechanism:
         ndarray, shape (nq + nv,), with the clock after it where there are drives
         """
         own = self.mechanics(formulation)
-        q = self.assemble(formulation, t=t) if q is None else np.asarray(q, dtype=np.float64)
+        q = self.assemble(formulation, t=t) if q is None else self._configuration(q, formulation)
         v = self.velocities(q, rates, formulation)
         p = own.base.nominal_parameters
         return np.asarray(own.project(ca.DM(own.complete(q, v, t)), ca.DM(p))).ravel()
@@ -565,7 +580,7 @@ class Mechanism:
         if q is None:
             q = self.assemble(formulation, t=t)
         p = np.array([entry.nominal for entry in own.parameters])
-        return mobility(own.constraints, np.asarray(q, dtype=np.float64), t, p)
+        return mobility(own.constraints, self._configuration(q, formulation), t, p)
 
     def kinematics(
         self, t: Any, formulation: str = "SO3xR3", *, q: Any = None, tolerance: float = 1e-13
@@ -597,7 +612,7 @@ class Mechanism:
         if len(times) == 0 or (np.diff(times) <= 0).any():
             raise ValueError("times must increase, and there must be at least one")
         q = self.assemble(formulation, t=times[0]) if q is None else q
-        q = check_shape("q", q, (own.configuration.nq,))
+        q = self._configuration(q, formulation)
         free = self.mobility(q, times[0], formulation)
         if free.freedoms:
             raise ValueError(
@@ -631,7 +646,7 @@ class Mechanism:
         """
         own = self.equations(formulation)
         lam = check_shape("multipliers", multipliers, (own.constraints.n_rows,))
-        found = own.reactions(ca.DM(t), ca.DM(np.asarray(q, dtype=np.float64)), ca.DM(lam))
+        found = own.reactions(ca.DM(t), ca.DM(self._configuration(q, formulation)), ca.DM(lam))
         return {
             joint: {body: np.asarray(W).ravel() for body, W in each.items()}
             for joint, each in found.items()
@@ -704,10 +719,21 @@ class Mechanism:
         Returns
         -------
         March
+
+        Raises
+        ------
+        ValueError
+            If x0 does not keep the constraints, or some say the same as others.
         """
-        own, problem = self.equations(formulation), self.problem(formulation)
         chosen = generalized_alpha() if method is None else method
+        if not isinstance(chosen, Index3Method):
+            raise TypeError(
+                f"march takes an Index3Method such as generalized_alpha(), not {chosen!r}; other "
+                "methods are for rollout of system()"
+            )
+        own, problem = self.equations(formulation), self.problem(formulation)
         start = check_shape("x0", x0, (problem.group.nq,))
+        self._refuse_march(start, formulation)
         held = np.array([entry.nominal for entry in own.inputs]) if u is None else u
         held = check_shape("u", held, (len(own.inputs),))
         p = np.array([entry.nominal for entry in own.parameters])
@@ -729,19 +755,74 @@ class Mechanism:
         )
         return replace(made, hint=self._singular_angles(made, own))
 
-    def _singular_angles(self, made: March, own: MechanismEquations) -> str:
-        """Name the body whose coordinates were singular where a march failed."""
+    def _configuration(self, q: Any, formulation: str) -> np.ndarray:
+        return check_shape("q", q, (self.equations(formulation).configuration.nq,))
+
+    def _refuse_singular_mass(self, q: np.ndarray, formulation: str) -> None:
+        """Say why M has no inverse in a configuration."""
+        own, made = self.equations(formulation), self.mechanics(formulation)
+        M = made.terms_of(made.complete(q), made.base.nominal_parameters)[2]
+        size = np.sqrt(np.maximum(np.diag(M), np.finfo(float).tiny))
+        if np.linalg.eigvalsh(M / np.outer(size, size))[0] > SINGULAR_MASS:
+            return
+        angles = self._singular_body(q, own)
+        if angles:
+            raise ValueError(f"{self.name}: {angles}")
+        weak = [
+            name
+            for name, body in self.bodies.items()
+            if not (body.inertia.mass > 0 and np.linalg.eigvalsh(body.inertia.inertia)[0] > 0)
+        ]
+        raise ValueError(
+            f"{self.name}: the mass matrix is singular, since joints do not hold all turns or "
+            f"displacements without inertia of {', '.join(weak) or 'its bodies'}; give a mass and "
+            "moments of inertia (SpatialInertia.box, SpatialInertia.sphere), small ones will do"
+        )
+
+    def _refuse_march(self, x: np.ndarray, formulation: str) -> None:
+        """Say which rows a start breaks, or which have no multipliers of their own."""
+        mechanics = self.mechanics(formulation)
+        p = mechanics.base.nominal_parameters
+        gap = np.abs(np.asarray(mechanics.gap(ca.DM(x), ca.DM(p)))).ravel()
+        names = mechanics.constraints.row_names
+        worst = int(gap.argmax()) if len(gap) else 0
+        if gap.max(initial=0.0) > OFF:
+            what = ("position", "velocity")[worst >= mechanics.constraints.n_position]
+            row = names[worst % len(names)]
+            raise ValueError(
+                f"{self.name}: x0 does not keep the constraints, the {what} of {row} is off by "
+                f"{gap[worst]:.3g}; state() makes one that does"
+            )
+        q = x[: mechanics.configuration.nq]
+        if self._singular_body(q, self.equations(formulation)):
+            return  # the march ends at once, and says so
+        self._refuse_singular_mass(q, formulation)
+        if not mechanics.redundancy(x, p).removable:
+            return
+        found = self.mobility(
+            q, float(x[-1]) if mechanics.constraints.is_driven else 0.0, formulation
+        )
+        raise ValueError(
+            f"{self.name}: a march needs independent rows, at x0 there are others ({found}); leave "
+            "out those that say the same by with_joints(without=mobility().removable), start "
+            "beside a singular position, or take system(), which allows both"
+        )
+
+    def _singular_body(self, q: np.ndarray, own: MechanismEquations) -> str:
+        """Name the body whose coordinates are singular in a configuration."""
         regularity, nq = own.formulation.regularity, own.formulation.group.nq
-        if regularity is None or made.unsolved is None:
-            return ""
-        x = made.x[made.unsolved]
-        for k, body in enumerate(self.bodies):
-            if abs(float(regularity(ca.DM(x[k * nq : (k + 1) * nq])))) < SINGULAR_ANGLE:
+        for k, body in enumerate(self.bodies if regularity is not None else ()):
+            assert regularity is not None
+            if abs(float(regularity(ca.DM(q[k * nq : (k + 1) * nq])))) < SINGULAR_ANGLE:
                 return (
                     f'Euler angles of {body!r} are singular there; "SO3xR3" and "SE3" have no such '
                     "position"
                 )
         return ""
+
+    def _singular_angles(self, made: March, own: MechanismEquations) -> str:
+        """Name the body whose coordinates were singular where a march failed."""
+        return "" if made.unsolved is None else self._singular_body(made.x[made.unsolved], own)
 
     def closed_forms(self, attitude: str = "rA") -> ClosedForms:
         """Constraint terms in closed form, on arrays.

@@ -44,6 +44,13 @@ class MechanismMotor:
 
     def __post_init__(self) -> None:
         check_name("motor", self.name)
+        if not (isinstance(self.i, Marker) and isinstance(self.j, Marker)):
+            raise TypeError(
+                f"motor {self.name!r} acts between markers such as Marker('ground'), not "
+                f"{self.i!r} and {self.j!r}"
+            )
+        if {self.i.body, self.j.body} == {GROUND}:
+            raise ValueError(f"motor {self.name!r} acts between the ground and itself, on no body")
         if self.kind not in ("torque", "force"):
             raise UnknownNameError(unknown_name("kind of motor", self.kind, ("torque", "force")))
 

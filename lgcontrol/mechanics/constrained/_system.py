@@ -37,6 +37,8 @@ ENOUGH = 0.02
 LARGEST_INLINE = 24
 LARGEST_WRITTEN_OUT = 24
 CLOCK = "clock"
+# Largest gap of a configuration that is taken for one that keeps the constraints [m, rad].
+OFF = 1e-6
 
 
 def constrained_system(
@@ -88,7 +90,8 @@ def constrained_system(
     Raises
     ------
     ValueError
-        If the base has no structure, or the independent coordinates do not decide the others.
+        If the base has no structure, at does not keep the constraints, or the independent
+        coordinates do not decide the others.
 
     Examples
     --------
@@ -110,6 +113,13 @@ def constrained_system(
     """
     mechanics = ConstrainedMechanics(base, constraints, _damping(stabilization, rates))
     at = check_shape("at", at, (mechanics.configuration.nq,))
+    phi = np.abs(mechanics.terms_of(mechanics.complete(at), base.nominal_parameters)[0])
+    if phi.max(initial=0.0) > OFF:
+        row = constraints.row_names[int(phi.argmax())]
+        raise ValueError(
+            f"{base.name}: at does not keep the constraints at t = 0 s, {row} is off by "
+            f"{phi.max():.3g}; assemble() finds a configuration near it that does"
+        )
     choice = mechanics.choose(at, independent)
     kept = mechanics.with_choice(choice)
     state, symbol = kept.state, kept.symbol
