@@ -108,8 +108,8 @@ class ElasticLaw(Controller):
 
         return trace("law", build, shapes, {"u": (len(arm.mechanics.inputs),)})
 
-    def goal(self, reference: ReferenceLike | None, t: float) -> MotionPoint:
-        """Motion of the links at time t, with velocity, acceleration, jerk and snap.
+    def goal(self, reference: ReferenceLike | None, t: Any) -> MotionPoint:
+        """Motion of the links at time t (times), with velocity, acceleration, jerk and snap.
 
         Parameters
         ----------
@@ -181,13 +181,25 @@ class ElasticLaw(Controller):
         """States of the links and of motors that follow them."""
         if reference is None:
             return None
-        flat = self.arm.flat_map(expansion=0 if self.arm.damped_joints else None)
+        moves = isinstance(reference, SmoothReference)
+        # At rest dry friction is no torque, nor are its rates.
+        flat = self.arm.flat_map(
+            expansion=0 if self.arm.damped_joints else None, dry_friction=not moves
+        )
         own = (self._own_parameters,) * bool(self.arm.parameters)
 
-        def at(t: float) -> np.ndarray:
+        def at(t: Any) -> np.ndarray:
             return flat(*self.goal(reference, t), *self._settings(t), *own).x
 
-        return at if isinstance(reference, SmoothReference) else at(0.0)
+        return at if moves else at(0.0)
+
+    def reference_states(
+        self, times: np.ndarray, reference: ReferenceLike | None = None
+    ) -> np.ndarray | None:
+        """States of links and motors; see `Controller.reference_states`."""
+        goal = self._state_reference(self.reference if reference is None else reference)
+        # All times in one call of the flat map.
+        return goal(times) if callable(goal) else super().reference_states(times, reference)
 
     def _settings(self, t: float) -> tuple[np.ndarray, ...]:
         """What sets stiffnesses, and its first two rates; empty where nothing does."""

@@ -184,6 +184,8 @@ def chain_gains(
     if poles is not None and weights is not None:
         raise ValueError("give poles or weights, not both")
     if weights is not None:
+        if not isinstance(weights, Sequence) or len(weights) != 2:
+            raise ValueError(f"weights must be a pair (Q, R), got {weights!r}")
         Q = check_shape("Q of weights", weights[0], (order,))
         if not ((Q >= 0).all() and Q.any() and weights[1] > 0):
             raise ValueError("weights must be a diagonal Q that is not negative, and R > 0")
@@ -192,12 +194,13 @@ def chain_gains(
         found = (B.T @ P).ravel() / weights[1]
     else:
         if poles is None:
-            if not (np.isfinite(frequency) and frequency > 0):
+            frequency = float(check_shape("frequency", frequency, ()))
+            if not frequency > 0:
                 raise ValueError(f"frequency must be positive, got {frequency} rad/s")
             poles = [-frequency] * order
         roots = np.asarray(poles, dtype=complex)
-        if roots.shape != (order,):
-            raise ValueError(f"expected {order} poles, got {len(roots)}")
+        if roots.shape != (order,) or not np.isfinite(roots).all():
+            raise ValueError(f"expected {order} poles, finite numbers, got {poles}")
         polynomial = np.poly(roots)
         if np.abs(np.imag(polynomial)).max() > 1e-9 * np.abs(polynomial).max():
             raise ValueError("poles must come in conjugate pairs")

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import Value, check_shape
-from lgcontrol.mechanics import SeriesElastic
+from lgcontrol.mechanics import AdjustedSpring, SeriesElastic, VariableSpring
 from lgcontrol.systems import Parameters, ReferenceLike, SmoothReference, System
 
 from ._elastic_law import ElasticLaw, elastic_system, nominal_settings
 from ._spring import error_of, gain, spring_damper
 
 DAMPING_RATIO = 0.7
+SAMPLES = 1001  # times at which settings that move are judged
 
 
 class FlatFeedforward(ElasticLaw):
@@ -28,9 +29,10 @@ class FlatFeedforward(ElasticLaw):
     between. The integral is one of the link error: in the set point of the motors it destabilises.
     Rigid joints, a base among them, have the same law in their own coordinates.
 
-    Assumptions: the arm is flat, or its dampers are small next to the springs (first order of the
-    expansion in D/K along the motion). At rest, without integral and saturation, motor PD is
-    stable as in the reference, for gains that carry the weight (see `ElasticPD`).
+    Assumptions: the arm is flat, or its dampers are small next to the springs: deflections are
+    those without dampers (order 0 of the expansion in D/K; the error is ``D τ̇/K²``). At rest,
+    without integral and saturation, motor PD is stable as in the reference, for gains that carry
+    the weight (see `ElasticPD`).
 
     Parameters
     ----------
@@ -110,6 +112,8 @@ class FlatFeedforward(ElasticLaw):
         self._nominal_settings = nominal_settings(arm)
         if settings is not None and not self._nominal_settings:
             raise ValueError(f"{arm.tree.name}: settings are given, and nothing sets a stiffness")
+        if settings is not None:
+            _check_settings(arm, settings)
         self.settings = settings
         gains |= dict(zip(("k", "k_dot", "k_ddot"), self._settings(offset), strict=False))
         if arm.mechanics.adjusted:
@@ -160,6 +164,26 @@ class FlatFeedforward(ElasticLaw):
             rest[at] -= stiffness * (parts.phi[k] - there.phi[k])
             rest[at] -= damping * (parts.psi[k] - there.psi[k])
         return ca.vertcat(u[:count] + feedback, rest)
+
+
+def _check_settings(arm: SeriesElastic, settings: SmoothReference | ArrayLike) -> None:
+    """Refuse settings of another size, or beyond what may set the stiffness."""
+    set_joints = [joint for joint in arm.elastic_joints if joint.spring.is_set]
+    count = len(set_joints)
+    if isinstance(settings, SmoothReference):
+        if (settings.group.nq, settings.group.dim) != (count, count):
+            raise ValueError(f"settings move on Rn({count}), not on {settings.group}")
+        values = settings(np.linspace(settings.t[0], settings.t[-1], SAMPLES)).x
+    else:
+        values = check_shape("settings", settings, (count,))[None]
+    for joint, column in zip(set_joints, values.T, strict=True):
+        spring = joint.spring
+        assert isinstance(spring, VariableSpring | AdjustedSpring)
+        if column.min() < spring.lower or column.max() > spring.upper:
+            raise ValueError(
+                f"settings of joint {joint.name} go from {column.min():g} to {column.max():g}, its "
+                f"spring allows {spring.lower:g} to {spring.upper:g}"
+            )
 
 
 def spring_gain(arm: SeriesElastic, value: ArrayLike | None, count: int) -> np.ndarray:

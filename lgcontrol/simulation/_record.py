@@ -170,14 +170,18 @@ def states_followed(
     plant: System, stages: Sequence[ControlStage], reference: ReferenceLike | None, t: np.ndarray
 ) -> np.ndarray | None:
     """States that a reference stands for, as far as it or the outermost controller says them."""
+    tell = stages[0].told_by("reference_states", plant) if stages else None
     if isinstance(reference, StateMotion):
-        try:
-            return reference.states(plant, t)[0]
-        except ValueError:  # a motion of something else, such as a frame: the controller knows
-            pass
+        # A controller may know more than a motion of some blocks says: where motors go, for one.
+        for say in (tell, lambda t, motion: motion.states(plant, t)[0]):
+            try:
+                states = None if say is None else say(t, reference)
+            except ValueError:  # a motion of something else, such as a frame
+                continue
+            if states is not None and states.shape == (len(t), plant.state.nq):
+                return states
     states = _told("reference", lambda: reference_states(plant.state, reference, t))
-    tell = stages[0].told_by("reference_states", plant) if stages and states is None else None
-    if tell is not None:
+    if tell is not None and states is None:
         states = _told("reference", lambda: tell(t, reference))
     return None if states is None or states.shape != (len(t), plant.state.nq) else states
 

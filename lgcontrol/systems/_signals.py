@@ -164,6 +164,8 @@ class Quantity:
                 f"quantity {name!r} has {count} rows and names for {len(self.entries)}: "
                 f"{', '.join(self.entries)}"
             )
+        if len(set(self.entries)) < len(self.entries):
+            raise ValueError(f"quantity {name!r}: entries must differ, got {self.entries}")
         if self.entries:
             return tuple(f"{name}.{entry}" for entry in self.entries)
         return (name,) if count == 1 else tuple(f"{name}.{i}" for i in range(count))
@@ -306,7 +308,12 @@ def check_limits(
             raise ValueError(
                 f"limits of {name!r}: that is a coordinate of the state and a quantity; rename one"
             )
-        lower, upper = (float(value) for value in pair)
+        try:
+            lower, upper = (float(value) for value in pair)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"limits of {name!r} must be a pair of numbers (lower, upper), got {pair!r}"
+            ) from None
         if not lower <= upper:
             raise ValueError(f"limits of {name!r}: [{lower}, {upper}] is not an interval")
         found[name] = (lower, upper)

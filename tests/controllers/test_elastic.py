@@ -19,7 +19,7 @@ from lgcontrol.controllers import (
 from lgcontrol.estimation import MomentumObserver
 from lgcontrol.groups import Rn
 from lgcontrol.integrators import Problem, integrate
-from lgcontrol.mechanics import FrameTask, Motor, SeriesElastic
+from lgcontrol.mechanics import FrameTask, JointProperties, Motor, SeriesElastic
 from lgcontrol.models import elastic_planar_arm_tree, ur5_tree
 from lgcontrol.simulation import simulate
 from lgcontrol.systems import MotionPoint, Waypoints
@@ -100,6 +100,8 @@ def test_gains_of_chains():
         ({"poles": [-1, -2, -3, 4]}, "negative real parts"),
         ({"poles": [-1, -2, -3 + 1j, -3]}, "conjugate"),
         ({"frequency": 0.0}, "frequency must be positive"),
+        ({"poles": [np.nan] * 4}, "finite numbers"),
+        ({"weights": ([1] * 4,)}, "a pair"),
         ({"weights": ([1, 0, 0, -1], 1.0)}, "not negative"),
         ({"weights": ([1] * 4, 1.0), "poles": poles}, "not both"),
     ]:
@@ -326,6 +328,44 @@ def test_springs_that_are_not_linear_or_set():
         ElasticStructurePreserving(ARMS["hardening"]())
     with pytest.raises(ValueError, match="not set"):
         FeedbackLinearization(ARMS["variable"]())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ([0.0, 1.0], "settings of joint j0 go from 0 to 0, its spring allows 50 to 500"),
+        ([100.0, 3.0], "joint j1"),
+        (Waypoints(Rn(1), [0, 1], [[100.0], [200.0]], order=9), r"Rn\(2\)"),
+        (Waypoints(Rn(2), [0, 1], [[100.0, 0.5], [600.0, 0.5]], order=9), "from 100 to 600"),
+    ],
+)
+def test_settings_that_a_spring_does_not_allow(settings, message):
+    arm = ARMS["variable"]()
+    with pytest.raises(ValueError, match=message):
+        FlatFeedforward(arm, reference=np.zeros(2), settings=settings, check=False)
+
+
+def test_runs_know_where_motors_should_be():
+    """A motion of the links is not one of motors at zero: neither in errors nor in warnings."""
+    arm = planar().with_motors(shoulder=Motor(0.3, 400.0, deflection=0.3))
+    path = move(arm, seconds=0.1)
+    law = FlatFeedforward(arm, check=False)
+    start = law.reference_states(np.zeros(1), path)[0]
+    run = simulate(arm.system(), law, x0=start, reference=path, seconds=0.01)
+    np.testing.assert_allclose(run.reference[-1], law.reference_states(run.t[-1:], path)[0])
+    assert np.abs(run.reference[-1, 4:6]).min() > 1e-3
+
+
+def test_rest_with_dry_friction_has_a_state():
+    """At rest friction between links is no torque: the motors are where they are without."""
+    arm = planar()
+    tree = arm.tree.with_properties(shoulder=JointProperties(friction=1.0))
+    q = [0.2, 0.3]
+    dry, plain = (
+        ElasticPD(SeriesElastic(t, arm.motors), reference=q, check=False).reference_states([0.0])
+        for t in (tree, arm.tree)
+    )
+    np.testing.assert_allclose(dry, plain, atol=1e-14)
 
 
 @pytest.mark.parametrize("order", [5, 7])

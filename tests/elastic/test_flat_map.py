@@ -6,9 +6,11 @@ from math import factorial
 import casadi as ca
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 from lgcontrol.mechanics import JointProperties, LinearSpring, Motor, SeriesElastic
 from lgcontrol.models import panda_tree, ur5_tree
+from lgcontrol.systems import Waypoints
 
 from .arms import ARMS, damped, links, mixed, plain
 
@@ -205,6 +207,29 @@ def test_zero_dynamics_of_dampers():
     paths = [arm.damped_motion(t, *swing(t)[:5], start=start) for start in (None, {"j0": 0.3})]
     away = paths[1].x[:, 4] - paths[0].x[:, 4]
     np.testing.assert_allclose(away, away[0] * np.exp(-t / 0.05), rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.02, 1.0, 20.0])
+def test_heavy_dampers_from_rest(epsilon):
+    """Steps far shorter than D/K lose no digits; a motion from rest starts with τ/K."""
+    arm, t = damped_arm(epsilon), np.linspace(0, 1, 1001)
+    path = Waypoints(arm.tree.configuration, [0, 1], [[0.1, -0.2], [0.9, 0.4]], order=9)(t)
+    rates = (path.x, path.velocity, path.acceleration, path.jerk, path.snap)
+    tau = arm.tree.inverse_dynamics(*rates[:3])[:, 0]
+    found = arm.damped_motion(t, *rates).x[:, 4] - path.x[:, 0]
+    assert found[0] == pytest.approx(tau[0] / 200.0)
+
+    def rate(s, d):
+        return (np.interp(s, t, tau) - 200.0 * d) / (200.0 * epsilon)
+
+    known = solve_ivp(rate, (0, 1), found[:1], t_eval=t, rtol=1e-9, atol=1e-11, max_step=5e-3)
+    np.testing.assert_allclose(found, known.y[0], atol=1e-5 * np.abs(known.y).max())
+
+
+def test_starts_of_unknown_joints_are_refused():
+    arm, t = damped_arm(0.05), np.linspace(0, 0.1, 3)
+    with pytest.raises(KeyError, match="joint with a damper 'jo'"):
+        arm.damped_motion(t, *swing(t)[:5], start={"jo": 0.3})
 
 
 def test_expansion_shrinks_with_its_order():

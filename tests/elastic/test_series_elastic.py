@@ -216,6 +216,11 @@ WRONG_SPRINGS = [
     (lambda: VariableSpring(10.0, lower=20.0, upper=30.0), "outside"),
     (lambda: AdjustedSpring(lambda phi: phi, lower=-1.0, upper=1.0, inertia=1.0), "positive"),
     (lambda: AdjustedSpring(lambda phi: phi, lower=0.1, upper=1.0), "inertia must be positive"),
+    (lambda: AdjustedSpring(lambda phi: 5 + phi, inertia=1.0, motor_damping=-1.0), "motor_damping"),
+    (lambda: AdjustedSpring(lambda phi: 5 + phi, inertia=1.0, speed_limit=np.nan), "speed_limit"),
+    (lambda: CustomSpring(sigma=lambda d: ca.repmat(d, 2), potential=lambda d: d**2), "one number"),
+    (lambda: CustomSpring(sigma=lambda d: d, potential=lambda d: d**2 / 2, reach=0.0), "reach"),
+    (lambda: LinearSpring("stiff"), "stiffness must be a positive number"),
     (lambda: Motor(0.0, 10.0), "inertia must be positive"),
     (lambda: Motor(None, 10.0), "inertia must be positive"),
     (lambda: Motor(0.1, 10.0, torque=0.0), "torque limit must be positive"),
@@ -227,6 +232,25 @@ WRONG_SPRINGS = [
 def test_wrong_springs_and_motors_are_refused(make, message):
     with pytest.raises((ValueError, TypeError), match=message):
         make()
+
+
+def test_springs_that_grow_fast_are_inverted():
+    """Far beyond where the slope at rest would put them."""
+    spring = CustomSpring(sigma=lambda d: 20 * ca.sinh(10 * d),
+                          potential=lambda d: 2 * (ca.cosh(10 * d) - 1))  # fmt: skip
+    cubic = {"stiffness": ca.DM(1.0), "cubic": ca.DM(1e6)}
+    for torque in (1e-9, 3.0, -1e3, 1e5, 1e6):
+        known = np.arcsinh(torque / 20) / 10
+        found = float(ca.evalf(spring.deflection(ca.SX(torque), ca.DM(0), {})))
+        assert found == pytest.approx(known, rel=1e-12)
+        d = HardeningSpring(1.0, 1e6).deflection(ca.SX(torque), ca.DM(0), cubic)
+        assert float(ca.evalf(d + 1e6 * d**3)) == pytest.approx(torque, rel=1e-12)
+
+
+def test_numbers_of_numpy_are_numbers():
+    motor = Motor(np.float32(0.5), np.int64(100), ratio=np.int64(2))
+    assert motor.reflected_inertia == 2.0
+    assert motor.joint_spring.is_linear
 
 
 def test_motor_without_its_data():

@@ -43,6 +43,11 @@ def test_wrong_names_and_limits_are_refused():
         two_masses({"stretch.sprin": (-1, 1)})
     with pytest.raises(ValueError, match="not an interval"):
         two_masses({"stretch.spring": (1, -1)})
+    for wrong in (5.0, None, (0, 1, 2), ("a", 1)):
+        with pytest.raises(ValueError, match="stretch.spring' must be a pair of numbers"):
+            two_masses({"stretch.spring": wrong})
+    with pytest.raises(ValueError, match="entries must differ"):
+        _ = two_masses(of=Quantity(lambda t, x, u, p: x[:2], ("left", "left"))).quantity_names
     with pytest.raises(ValueError, match="position.x0.*rename one"):
         System(
             "cart",

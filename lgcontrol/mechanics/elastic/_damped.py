@@ -17,8 +17,8 @@ class DampedDeflection:
     """``D δ̇ + K δ = τ(t)`` with τ, τ̇, τ̈ given at times, solved exactly for τ between them.
 
     Between two times τ is the polynomial of degree five that has these values, so that
-    ``π = Σ (−D/K)^i τ^(i)/K`` is a solution, a finite sum, and the others approach it as
-    ``exp(−K t/D)``: the zero dynamics, which are stable forwards in time.
+    a step adds ``∫ exp(−K (h − s)/D) τ(s)/D ds`` to what is left of the deflection before it: a
+    finite sum, well conditioned whether a step is long or short next to D/K.
 
     Attributes
     ----------
@@ -38,7 +38,9 @@ class DampedDeflection:
         damping: float,
         start: float | None = None,
     ) -> DampedDeflection:
-        """Solve from a start, by default that on which the torque's past left no trace.
+        """Solve from a start, by default that which a past of constant curvature leads to.
+
+        That is ``(τ − ε τ̇ + ε² τ̈)/K``, ε = D/K: ``τ/K`` for a motion that starts at rest.
 
         Parameters
         ----------
@@ -51,12 +53,13 @@ class DampedDeflection:
         """
         epsilon = damping / stiffness
         deflection = np.empty(len(t))
+        past = (torque[0, 0] - epsilon * torque[1, 0] + epsilon**2 * torque[2, 0]) / stiffness
+        deflection[0] = past if start is None else start
         for n, h in enumerate(np.diff(t)):
             taylor = _taylor(h, torque[:, n], torque[:, n + 1])
-            first, last = (_slow(taylor, epsilon, s) / stiffness for s in (0.0, h))
-            if n == 0:
-                deflection[0] = first if start is None else start
-            deflection[n + 1] = last + np.exp(-h / epsilon) * (deflection[n] - first)
+            left, *weights = _exponentials(h / epsilon)
+            push = sum(c * h**k * w for k, (c, w) in enumerate(zip(taylor, weights, strict=True)))
+            deflection[n + 1] = left * deflection[n] + h / damping * push
         rate = (torque[0] - stiffness * deflection) / damping
         return cls(deflection, rate, (torque[1] - stiffness * rate) / damping)
 
@@ -73,10 +76,11 @@ def _taylor(h: float, here: np.ndarray, there: np.ndarray) -> np.ndarray:
     return np.array([value, slope, bend, *own])
 
 
-def _slow(taylor: np.ndarray, epsilon: float, s: float) -> float:
-    """``Σ (−ε)^i P^(i)(s)`` of the polynomial with these derivatives at 0."""
-    total = 0.0
-    for i in range(6):
-        own = sum(taylor[i + m] * s**m / factorial(m) for m in range(6 - i))
-        total += (-epsilon) ** i * own
-    return total
+def _exponentials(z: float) -> list[float]:
+    """``φ_0 = exp(−z)`` to φ_6, ``φ_k = ∫₀¹ exp(−z (1 − s)) s^(k−1)/(k−1)! ds``, for z ≥ 0."""
+    if z < 1:  # where differences would cancel
+        return [sum((-z) ** m / factorial(m + k) for m in range(20)) for k in range(7)]
+    found = [float(np.exp(-z))]
+    for k in range(6):
+        found.append((1 / factorial(k) - found[k]) / z)
+    return found

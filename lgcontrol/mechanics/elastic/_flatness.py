@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 import casadi as ca
@@ -11,10 +12,12 @@ import numpy as np
 from ...codegen import (
     ModelFunction,
     Shape,
+    UnknownNameError,
     Value,
     check_shape,
     solve_symmetric,
     trace,
+    unknown_name,
 )
 from ...systems import (
     FixedParameters,
@@ -229,8 +232,8 @@ def damped_motion(
     v, a, j, s : array_like, shape (N, nv)
         Velocity and its first three derivatives.
     start : mapping of str to float, optional
-        Deflections at the first time by joint [rad]; by default such that none of what was
-        before is left.
+        Deflections at the first time of joints with dampers [rad]; by default what a past of
+        constant curvature of the torque leads to: ``τ/K`` for a motion that starts at rest.
     p : mapping or array_like, optional
         Parameters, as for `System`.
 
@@ -266,6 +269,9 @@ def damped_motion(
         raise ValueError("t must be at least two times that increase")
     if arm.mechanics.set_joints:
         raise ValueError("damped_motion knows springs whose stiffness is not set")
+    for name in start or {}:
+        if name not in arm.damped_joints:
+            raise UnknownNameError(unknown_name("joint with a damper", name, arm.damped_joints))
     found = flat(*rates, *own)
     tree_p = (values[: len(arm.tree.parameters)],) * bool(arm.tree.parameters)
     torques = np.stack(arm.tree.inverse_dynamics_time_derivatives(2)(*rates, *tree_p))
@@ -320,7 +326,7 @@ def _check_flat(arm: ElasticTree, expansion: int | None, dry_friction: bool) -> 
             "trajectory, flat_map(expansion=2) approximates them"
         )
     if expansion is not None:
-        if isinstance(expansion, bool) or not isinstance(expansion, int) or expansion < 0:
+        if isinstance(expansion, bool) or not isinstance(expansion, Integral) or expansion < 0:
             raise ValueError(f"expansion must be 0, 1, 2, …, not {expansion!r}")
         crooked = [
             j.name for j in arm.elastic_joints if j.name in damped and not j.spring.is_linear

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from math import inf, isfinite
+from numbers import Real
 from typing import Any, NamedTuple
 
 import casadi as ca
@@ -18,7 +19,8 @@ LEAST = 1e-9  # of stiffnesses and inertias that are parameters: they stand in d
 SAMPLES = 401  # deflections at which a spring is judged
 RANGE = 1.0  # rad or m: judged up to here where no limit says less
 JUDGED = 1e-6  # relative: rounding of torques and of their slopes by differences of formulas
-NEWTON = 40  # from far outside a cubic's steps go in by 2/3 each, then quadratically
+HALVINGS = 30  # of the interval between zero and the deflection of the spring at rest
+NEWTON = 8  # from the outer end of what is left: monotone, then quadratic
 
 
 class SpringSlopes(NamedTuple):
@@ -58,12 +60,12 @@ class JointSpring(ABC):
     limit: float = inf
 
     def __post_init__(self) -> None:
-        if not (isfinite(self.damping) and self.damping >= 0):
+        if not (is_finite(self.damping) and self.damping >= 0):
             raise ValueError(
-                f"{self._who}: damping must be finite and not negative, got {self.damping}"
+                f"{self._who}: damping must be finite and not negative, got {self.damping!r}"
             )
-        if not self.limit > 0:
-            raise ValueError(f"{self._who}: limit must be a positive torque, got {self.limit}")
+        if not (is_number(self.limit) and self.limit > 0):
+            raise ValueError(f"{self._who}: limit must be a positive torque, got {self.limit!r}")
         self._check()
 
     @property
@@ -98,11 +100,18 @@ class JointSpring(ABC):
         return False
 
     def deflection(self, torque: Value, setting: Value, c: Mapping[str, Value]) -> Value:
-        """δ with ``σ(δ) = torque``: Newton's steps, from outside on a torque that grows faster."""
+        """δ with ``σ(δ) = torque``: by halving, then Newton's steps from outside.
+
+        Newton's alone gain a constant per step where the torque grows exponentially.
+        """
         symbol = ca.SX.sym("d")
         known = self.torque(symbol, setting, c)
         slope = ca.jacobian(known, symbol)
-        d = torque / ca.substitute(slope, symbol, 0)
+        inner, d = ca.SX(1, 1), torque / ca.substitute(slope, symbol, 0)
+        for _ in range(HALVINGS):
+            middle = (inner + d) / 2
+            is_outside = ca.fabs(ca.substitute(known, symbol, middle)) >= ca.fabs(torque)
+            inner, d = ca.if_else(is_outside, inner, middle), ca.if_else(is_outside, middle, d)
         for _ in range(NEWTON):
             at, by = ca.substitute([known, slope], [symbol], [d])
             d = d - (at - torque) / by
@@ -136,6 +145,11 @@ class JointSpring(ABC):
                 f"{self._who}: torque and energy must be made of arithmetic and CasADi's "
                 f"functions of the deflection: {error}"
             ) from None
+        if torque.shape != (1, 1) or energy.shape != (1, 1):
+            raise ValueError(
+                f"{self._who}: torque and energy must be one number each, got shapes "
+                f"{torque.shape} and {energy.shape}"
+            )
         found = [torque, ca.jacobian(torque, symbol), energy, ca.jacobian(energy, symbol)]
         function = ca.Function("spring", [symbol], [ca.densify(x) for x in found])
         d = np.linspace(-reach, reach, SAMPLES)
@@ -170,9 +184,19 @@ class JointSpring(ABC):
             )
 
 
-def _stiffness(who: str, value: float, name: str = "stiffness", least: float = 0.0) -> None:
-    if not (np.ndim(value) == 0 and isfinite(value) and value > least):
-        raise ValueError(f"{who}: {name} must be a positive number [N m/rad], got {value}")
+def is_number(value: object) -> bool:
+    """Whether it is a real number, of Python or NumPy."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_finite(value: Any) -> bool:
+    """Whether it is a number that is finite."""
+    return is_number(value) and isfinite(value)
+
+
+def _stiffness(who: str, value: float, name: str = "stiffness") -> None:
+    if not (is_finite(value) and value > 0):
+        raise ValueError(f"{who}: {name} must be a positive number [N m/rad], got {value!r}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,9 +270,9 @@ class HardeningSpring(JointSpring):
 
     def __post_init__(self) -> None:
         _stiffness(self._who, self.stiffness)
-        if not isfinite(self.cubic) or self.cubic < 0:
+        if not is_finite(self.cubic) or self.cubic < 0:
             raise ValueError(
-                f"{self._who}: cubic must be finite and positive, got {self.cubic}: softening "
+                f"{self._who}: cubic must be finite and positive, got {self.cubic!r}: softening "
                 "springs are not supported"
             )
         super().__post_init__()
@@ -305,6 +329,8 @@ class CustomSpring(JointSpring):
                     f"{self._who}: {name} must be a function of the deflection, not "
                     f"{getattr(self, name)!r}"
                 )
+        if not (is_finite(self.reach) and self.reach > 0):
+            raise ValueError(f"{self._who}: reach must be positive and finite, got {self.reach!r}")
         super().__post_init__()
 
     def _check(self, reach: float = RANGE) -> None:
@@ -430,16 +456,27 @@ class AdjustedSpring(JointSpring):
     def __post_init__(self) -> None:
         if not callable(self.stiffness):
             raise TypeError(f"{self._who}: stiffness must be a function of φ, got {self.stiffness}")
-        if not self.lower < self.upper < inf:
+        if not -inf < self.lower < self.upper < inf:
             raise ValueError(
                 f"{self._who}: stops must be finite and apart, got [{self.lower}, {self.upper}]"
             )
-        if not (isfinite(self.inertia) and self.inertia > 0):
-            raise ValueError(f"{self._who}: inertia must be positive [kg m²], got {self.inertia}")
+        if not (is_finite(self.inertia) and self.inertia > 0):
+            raise ValueError(f"{self._who}: inertia must be positive [kg m²], got {self.inertia!r}")
+        if not (is_finite(self.motor_damping) and self.motor_damping >= 0):
+            raise ValueError(
+                f"{self._who}: motor_damping must be finite and not negative, got "
+                f"{self.motor_damping!r}"
+            )
+        for name in ("torque_limit", "speed_limit"):
+            value = getattr(self, name)
+            if not (is_number(value) and value > 0):
+                raise ValueError(f"{self._who}: {name} must be positive, got {value!r}")
         if not self.lower <= self.nominal_setting <= self.upper:
             raise ValueError(f"{self._who}: nominal {self.nominal} is beyond the stops")
         phi = ca.SX.sym("phi")
         k = ca.SX(self.stiffness(phi))
+        if k.shape != (1, 1):
+            raise ValueError(f"{self._who}: stiffness must be one number, got shape {k.shape}")
         function = ca.Function("k", [phi], [ca.densify(x) for x in (k, ca.jacobian(k, phi))])
         at = np.linspace(self.lower, self.upper, SAMPLES)
         values, slopes = (x.full().ravel() for x in function(at[None]))

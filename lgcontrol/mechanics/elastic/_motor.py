@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf
 
 from ..multibody import JointProperties
-from ._joint_spring import JointSpring, LinearSpring
+from ._joint_spring import JointSpring, LinearSpring, is_finite, is_number
 
 FRICTION_SPEED = JointProperties().friction_speed
 
@@ -60,18 +60,18 @@ class Motor:
     def __post_init__(self) -> None:
         for name in ("inertia", "ratio", "friction_speed"):
             value = getattr(self, name)
-            if not (_is_number(value) and isfinite(value) and value > 0):
+            if not (is_finite(value) and value > 0):
                 raise ValueError(f"motor: {name} must be positive and finite, got {value!r}")
         for name in ("damping", "friction"):
             value = getattr(self, name)
-            if not (_is_number(value) and isfinite(value) and value >= 0):
+            if not (is_finite(value) and value >= 0):
                 raise ValueError(f"motor: {name} must be finite and not negative, got {value!r}")
         for name in ("torque", "speed", "deflection"):
             value = getattr(self, name)
-            if not (_is_number(value) and value > 0):
+            if not (is_number(value) and value > 0):
                 raise ValueError(f"motor: {name} limit must be positive, got {value!r}")
         if not isinstance(self.spring, JointSpring):
-            if not _is_number(self.spring):
+            if not is_number(self.spring):
                 raise TypeError(
                     "motor: spring must be a stiffness [N m/rad] or a spring such as "
                     f"HardeningSpring(…), not {self.spring!r}"
@@ -88,7 +88,3 @@ class Motor:
     def reflected_inertia(self) -> float:
         """Inertia at the joint, ``ratio² inertia``."""
         return self.ratio**2 * self.inertia
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
