@@ -197,7 +197,7 @@ class ElasticLaw(Controller):
         self, times: np.ndarray, reference: ReferenceLike | None = None
     ) -> np.ndarray | None:
         """States of links and motors; see `Controller.reference_states`."""
-        goal = self._state_reference(self.reference if reference is None else reference)
+        goal: Any = self._state_reference(self.reference if reference is None else reference)
         # All times in one call of the flat map.
         return goal(times) if callable(goal) else super().reference_states(times, reference)
 
