@@ -16,29 +16,29 @@ HOME = np.array([0.0, -0.4, 0.0, -2.2, 0.0, 1.8, 0.6])
 AWAY = np.array([0.8, 0.2, 0.3, -1.6, 0.3, 2.2, 1.2])
 MOVE, REST = 1.0, 0.3  # s
 BLOW = Kick(MOVE + REST + MOVE + 0.1, {"velocity": np.full(7, 1.0)})
-SPREAD = 0.03  # rad, of where it goes
+SPREAD = 0.03  # rad, of both ends
 
 
 def design(seed: int = 0) -> Task:
-    """Panda with gears of 5–10 kN m/rad goes there and back with flat feedforward and a motor PD.
+    """Panda on gears that give way goes there and back by its flat feedforward.
 
-    Gears give way by half a degree. Motors that follow what the flat map says keep the hand within
+    Gears of 5–10 kN m/rad give way by half a degree. Motors that follow what the flat map says keep the hand within
     a twentieth of a millimetre of its path; a blow after the way back brings torques to their
     bounds.
 
     Parameters
     ----------
     seed : int
-        Of where it goes.
+        Of where it goes from and to.
 
     Returns
     -------
     Task
     """
     arm = elastic_panda_tree()
-    away = AWAY + SPREAD * np.random.default_rng(seed).normal(size=7)
+    away, home = np.array([AWAY, HOME]) + SPREAD * np.random.default_rng(seed).normal(size=(2, 7))
     stops = np.cumsum([0.0, MOVE, REST, MOVE, REST + 0.4])
-    path = Waypoints(arm.tree.configuration, stops, [HOME, away, away, HOME, HOME], order=9)
+    path = Waypoints(arm.tree.configuration, stops, [home, away, away, home, home], order=9)
     law = FlatFeedforward(arm, reference=path, check=False)
     start = law.reference_states(np.zeros(1))
     assert start is not None

@@ -19,7 +19,7 @@ PICK = np.array([0.0, -1.2, 1.0, -1.3, -1.5, 0.0])
 PLACE = np.array([1.2, -0.7, 1.6, -1.9, -0.8, 0.8])
 MOVE, REST = 1.0, 0.3  # s: as fast as the speed limits of the joints allow
 BLOW = Kick(MOVE + REST + MOVE + 0.1, {"velocity": np.array([0.2, 0.2, 0.2, 0.3, 0.3, 0.3])})
-SPREAD = 0.05  # rad, of where it places
+SPREAD = 0.05  # rad, of where it picks and places
 
 
 class RigidLaw(Controller):
@@ -55,7 +55,7 @@ def design(seed: int = 0, law: Literal["flat", "rigid"] = "flat") -> Task:
     Parameters
     ----------
     seed : int
-        Of the place.
+        Of where it picks and places.
     law : {"flat", "rigid"}
 
     Returns
@@ -65,10 +65,10 @@ def design(seed: int = 0, law: Literal["flat", "rigid"] = "flat") -> Task:
     if law not in ("flat", "rigid"):
         raise ValueError(f'law must be "flat" or "rigid", not {law!r}')
     arm = elastic_ur5_tree()
-    place = PLACE + SPREAD * np.random.default_rng(seed).normal(size=6)
+    place, pick = np.array([PLACE, PICK]) + SPREAD * np.random.default_rng(seed).normal(size=(2, 6))
     stops = np.cumsum([0.0, MOVE, REST, MOVE, REST + 0.4])
     path = Waypoints(
-        arm.tree.configuration, stops, [PICK, place, place, PICK, PICK], order=9
+        arm.tree.configuration, stops, [pick, place, place, pick, pick], order=9
     )  # fmt: skip
     flat = FeedbackLinearization(arm, frequency=40.0, integral=True, reference=path, check=False)
     start = flat.reference_states(np.zeros(1))

@@ -65,7 +65,7 @@ def design(seed: int = 0) -> Task:
         Q=1e-3,
         R=1e-3,
         residuals=[Residual(away, weight=3e3, terminal=1e2, name="way of the tip")],
-        bounds=[Bound("conditioning", lower=LEAST, soft=3e3)],
+        bounds=[Bound("conditioning", lower=LEAST, soft=3e4)],
     )
 
     def distance(run: SimulationResult) -> float:

@@ -16,6 +16,7 @@ from lgcontrol.simulation import SimulationResult, Task
 from ._runs import DESIGNS, run_of, task_of
 
 FRAME_GOALS = ("auv-arm", "panda-mpc")
+PATHS = ("elastic-panda", "elastic-ur5")  # followed from their beginning
 
 
 LONG = ("delta-pick",)  # the five-bar is the closed mechanism that runs by default
@@ -66,6 +67,7 @@ def test_keeps_the_bounds_of_the_inputs(task, run):
     assert at_bound.any()  # or the bounds did not matter
 
 
+@pytest.mark.filterwarnings("ignore:reference is beyond the limits")  # of motors that nobody moves
 def test_fails_when_the_controller_does_nothing(task):
     idle = dataclasses.replace(
         task, controller=None, options={**task.options, "dt": task.controller.dt}
@@ -85,6 +87,9 @@ def test_seeds_give_other_starts_and_the_same_one_again(name, task):
 def test_starts_far_from_the_goal(name, task, run):
     if name in FRAME_GOALS:
         pytest.skip("its goal is the pose of a frame, which tests of its own look at")
+    if name in PATHS:
+        assert np.abs(run.error[0]).max() < 1e-9
+        return
     assert np.abs(run.error[0]).max() > 0.5
 
 
@@ -93,7 +98,9 @@ def test_is_described_in_one_line(name):
     summary = inspect.getdoc(design).splitlines()[0]
     assert summary.endswith(".")
     assert len(summary) <= 80
-    assert list(inspect.signature(design).parameters) == ["seed"]
+    first, *others = inspect.signature(design).parameters.values()
+    assert first.name == "seed"
+    assert all(other.default is not inspect.Parameter.empty for other in others)
 
 
 def test_the_demonstration_runs_quadrotor_and_underwater_vehicle(tmp_path):

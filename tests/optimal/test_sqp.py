@@ -18,6 +18,7 @@ from lgcontrol.optimal import (
     lqr,
     make_solver,
 )
+from lgcontrol.optimal._given import Given
 from lgcontrol.optimal._guess import moved_on
 from lgcontrol.systems import Parameter, System, Trajectory
 
@@ -447,8 +448,8 @@ def test_a_plan_is_moved_on_to_its_new_times(shift):
     group, horizon = problem.system.state, problem.horizon
     plan = problem.solve(DOWN, max_iterations=5)
     old = Nodes(plan.t + 2.0, plan.x, plan.u)
-    p = problem.system.nominal_parameters
-    new = moved_on(problem, old, problem.times(2.0 + shift), p)
+    p, times = problem.system.nominal_parameters, problem.times(2.0 + shift)
+    new = moved_on(problem, old, times, Given(problem).setting(times))
     assert np.allclose(new.t, old.t + shift)
     for k, t in enumerate(new.t):
         if shift == 0.1 and k == horizon:
