@@ -22,9 +22,9 @@ SPREAD = 0.03  # rad, of both ends
 def design(seed: int = 0) -> Task:
     """Panda on gears that give way goes there and back by its flat feedforward.
 
-    Gears of 5–10 kN m/rad give way by half a degree. Motors that follow what the flat map says keep the hand within
-    a twentieth of a millimetre of its path; a blow after the way back brings torques to their
-    bounds.
+    Gears of 5–10 kN m/rad give way by half a degree. Motors that follow what the flat map says keep
+    the hand within a twentieth of a millimetre of its path; a blow after the way back brings
+    torques to their bounds.
 
     Parameters
     ----------
