@@ -199,7 +199,8 @@ class ElasticLaw(Controller):
         """States of links and motors; see `Controller.reference_states`."""
         goal: Any = self._state_reference(self.reference if reference is None else reference)
         # All times in one call of the flat map.
-        return goal(times) if callable(goal) else super().reference_states(times, reference)
+        states: Any = goal(times) if callable(goal) else super().reference_states(times, reference)
+        return states
 
     def _settings(self, t: float) -> tuple[np.ndarray, ...]:
         """What sets stiffnesses, and its first two rates; empty where nothing does."""

@@ -22,7 +22,7 @@ NODES = 0.01  # s
 
 
 def design(seed: int = 0) -> Task:
-    """Link swings at the frequency of its spring, slowly, then faster as the spring is stiffened.
+    """Link swings with its spring, faster when a second motor stiffens the spring.
 
     With ``k = M ω²`` the spring carries the whole torque of a swing with its motor at rest: it
     stores and releases the energy of every half period. The second motor stiffens the spring while
@@ -86,6 +86,7 @@ def _shares(joint: int) -> Callable[[SimulationResult], float]:
         tau = np.asarray(model.torque(1.0, phi, {}), dtype=float) * (theta - q)  # type: ignore[arg-type]
         dt = np.diff(run.t)[inside]
         put_in = np.abs(run.u[:, 0] * w)[inside] @ dt
-        return float(put_in / (np.abs(tau * v)[inside] @ dt))
+        stored = np.abs(tau * v)[inside] @ dt
+        return float(put_in / stored) if stored > 0 else np.inf
 
     return value
