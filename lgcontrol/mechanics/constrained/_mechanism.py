@@ -24,7 +24,7 @@ from ._basic import GROUND
 from ._body import MechanismBody
 from ._closed_forms import ClosedForms
 from ._direct import DirectAnalysis, Matrix, Start, consistent
-from ._equations import FreeBodies, MechanismEquations
+from ._equations import FreeBodies, MechanismEquations, joint_wrenches
 from ._formulations import formulation
 from ._joints import MechanismJoint
 from ._kinematics import KinematicsResult, kinematics
@@ -451,29 +451,29 @@ class Mechanism:
         refuse_singular_mass(own, mechanics, at)
         nq = own.configuration.nq
 
-        def of(joint: str, body: str) -> Any:
-            def reaction(t: Any, x: Any, u: Any, p: Any) -> Any:
-                lam = mechanics.multipliers(t, x, u, p)
+        def of(joint: MechanismJoint, body: str) -> Callable[..., Any]:
+            rows = own.constraints.rows_of(joint.name)
+
+            def reaction(t: Any, x: Any, u: Any, p: Any, multipliers: Any) -> Any:
                 clock = x[-1] if own.constraints.is_driven else 0.0
-                return own.reactions(clock, x[:nq], lam)[joint][body]
+                return joint_wrenches(joint, clock, own.frames(x[:nq]), multipliers[rows])[body]
 
             return reaction
 
-        made = constrained_system(
+        return constrained_system(
             self.free_system(formulation),
             own.constraints,
             at=at,
             independent=independent,
             stabilization=stabilization,
             rates=rates,
+            quantities={
+                f"reaction_{joint.name}_{body}": of(joint, body)
+                for joint in self.joints.values()
+                for body in joint.bodies
+                if body != GROUND
+            },
         )
-        found = {
-            f"reaction_{joint.name}_{body}": of(joint.name, body)
-            for joint in self.joints.values()
-            for body in joint.bodies
-            if body != GROUND
-        }
-        return made._like(quantities=made.quantities | found)
 
     def state(
         self, formulation: str = "SO3xR3", *, q: Any = None, rates: Any = None, t: float = 0.0
