@@ -105,11 +105,11 @@ def singular_angles(own: MechanismEquations, q: np.ndarray) -> str:
     str
         Empty if there is none.
     """
-    regularity, nq = own.formulation.regularity, own.formulation.group.nq
+    regularity = own.formulation.regularity
     if regularity is None:
         return ""
-    for k, body in enumerate(own.inertias):
-        if abs(float(regularity(ca.DM(q[k * nq : (k + 1) * nq])))) < SINGULAR_ANGLE:
+    for body, measure in own.of_each(regularity, ca.DM(q)).items():
+        if abs(float(measure)) < SINGULAR_ANGLE:
             return (
                 f'Euler angles of {body!r} are singular there; "SO3xR3" and "SE3" have no such '
                 "position"
