@@ -103,6 +103,7 @@ def kinematics(
     u: np.ndarray,
     p: np.ndarray,
     tolerance: float = 1e-13,
+    hint: Callable[[np.ndarray], str] = lambda q: "",
 ) -> KinematicsResult:
     """Positions, velocities, accelerations and multipliers at given times.
 
@@ -120,6 +121,8 @@ def kinematics(
         Inputs and parameters, constant.
     tolerance : float
         Of φ, in its units.
+    hint : callable
+        ``q → str``: why coordinates are singular in a configuration, empty where they are not.
 
     Returns
     -------
@@ -149,7 +152,7 @@ def kinematics(
         counts.append(count)
         measures.append(rank.values[n - 1] / max(rank.values[0], 1e-300) if len(G) >= n else 0.0)
         signs.append(float(np.linalg.slogdet(G)[0]) if len(G) == n else 1.0)
-        weakest.append(rank)
+        weakest.append((rank, q))
         if not np.abs(phi).max(initial=0.0) <= ROUNDED * tolerance:
             status, message = _failed(constraints, float(time), phi)
             break
@@ -159,7 +162,7 @@ def kinematics(
         multipliers = _least(at.G.T, at.F - at.M @ a)
         rows.append((q, v, a, multipliers))
     done = len(rows)
-    found = _singular(constraints, t, np.array(measures), np.array(signs), weakest)
+    found = _singular(constraints, t, np.array(measures), np.array(signs), weakest, hint)
     if found and status is KinematicsStatus.SOLVED:
         status, message = KinematicsStatus.SINGULAR, "; ".join(str(entry) for entry in found)
     elif found:
@@ -202,7 +205,8 @@ def _singular(
     t: np.ndarray,
     measures: np.ndarray,
     signs: np.ndarray,
-    weakest: Sequence[RankOfRows],
+    weakest: Sequence[tuple[RankOfRows, np.ndarray]],
+    hint: Callable[[np.ndarray], str],
 ) -> tuple[DeadPoint, ...]:
     """Times where rows are dependent, or were between two times."""
     found: list[DeadPoint] = []
@@ -214,17 +218,20 @@ def _singular(
             continue
         if found and k and t[k] - found[-1].time <= 2 * (t[k] - t[k - 1]) * (1 + 1e-9):
             continue  # the same one, seen from the other side
-        found.append(_dead_point(constraints, float(t[k]), float(value), weakest[k]))
+        rank, q = weakest[k]
+        found.append(_dead_point(constraints, float(t[k]), float(value), rank, hint(q)))
     return tuple(found)
 
 
-def _dead_point(constraints: Constraints, time: float, value: float, rank: RankOfRows) -> DeadPoint:
+def _dead_point(
+    constraints: Constraints, time: float, value: float, rank: RankOfRows, hint: str
+) -> DeadPoint:
     names, is_driven = constraints.row_names, driven_rows(constraints)
     share = np.abs(rank.weakest)
     listed = set(rank.dependent) | set(np.flatnonzero(share > NAMED * share.max(initial=0.0)))
     order = sorted(listed, key=lambda i: (not (i < len(is_driven) and is_driven[i]), i))
     driver = next((names[i] for i in order if i < len(is_driven) and is_driven[i]), None)
-    remedy = (
+    remedy = hint or (
         f"drive {driver.rpartition('.')[0]} by an angle_drive, which has no dead points"
         if driver is not None
         else "a dead point of the mechanism itself: keep away from it, or change lengths"

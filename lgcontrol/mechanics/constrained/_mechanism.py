@@ -561,7 +561,16 @@ class Mechanism:
                 "angle_drive or position_drive joints, or simulate its system()"
             )
         u, p = own.nominal_inputs, own.nominal_parameters
-        return kinematics(own.constraints, self.dynamics(formulation), times, q, u, p, tolerance)
+        return kinematics(
+            own.constraints,
+            self.dynamics(formulation),
+            times,
+            q,
+            u,
+            p,
+            tolerance,
+            lambda q: singular_angles(own, q),
+        )
 
     def reactions(
         self, t: float, q: Any, multipliers: Any, formulation: str = "SO3xR3"
