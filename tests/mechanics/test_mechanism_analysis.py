@@ -159,7 +159,7 @@ POINT = MechanismBody("bob", SpatialInertia.point_mass(1.0), [1, 0, 0, 0, 0, 0, 
 REFUSED = {
     "unknown body": (
         lambda: Mechanism("m", [BODY], [_joined("rotor")]),
-        "valid.*ground, disc|disc",
+        "joint 'axis': unknown body 'rotor'; valid names are ground, disc",
     ),
     "two bodies of one name": (lambda: Mechanism("m", [BODY, BODY]), "two of kind body"),
     "two joints of one name": (lambda: Mechanism("m", [BODY], [AXIS, AXIS]), "two of kind joint"),
@@ -217,11 +217,11 @@ REFUSED = {
     ),
     "unknown body held": (
         lambda: Mechanism("m", [BODY], [AXIS]).assemble(held=["wheel"]),
-        "disc",
+        "unknown body 'wheel'; valid names are disc",
     ),
     "joint to leave out": (
         lambda: Mechanism("m", [BODY], [AXIS]).with_joints(without=["pin"]),
-        "axis",
+        "unknown joint or row 'pin'; valid names are axis",
     ),
     "length below zero": (
         lambda: mc.distance("rod", Marker("ground"), Marker("disc"), -0.5),
