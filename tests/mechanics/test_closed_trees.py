@@ -285,16 +285,17 @@ def test_baumgarte_pulls_back(four_bar):
     assert found["derivatives equal central differences"] < 1e-8
 
 
-def test_parameters_of_lengths_move_the_loop_with_them():
-    closed = four_bar_tree(parametric=["coupler.mass"])
+def test_parameters_of_bars_are_their_numbers():
+    """A linkage told another coupler is the one that was built with it."""
+    closed = four_bar_tree(parametric=["coupler.mass", "coupler.inertia"])
     q = closed.assemble(where={"crank": 0.5})
     system = closed.system(["crank"], at=q)
-    assert system.parameter_names == ("coupler.mass",)
+    assert system.n_parameters == 1 + 6 and system.parameter_names[0] == "coupler.mass"
     x = np.r_[q, closed.velocity(q, {"crank": 1.0})]
-    heavy = four_bar_tree(masses=(0.5, 2.4, 0.9)).system(["crank"], at=q)
-    # The inertia of a box about its centre is that of its mass: only its point mass is a parameter.
-    assert not same(system.f(0, x, [1.0], [2.4]), system.f(0, x, [1.0]))
-    assert heavy.n_parameters == 0
+    p = system.nominal_parameters
+    for factor in (1, 2):  # mass and inertia of a uniform bar grow alike
+        built = four_bar_tree(masses=(0.5, factor * 1.2, 0.9)).system(["crank"], at=q)
+        assert same(system.f(0, x, [1.0], factor * p), built.f(0, x, [1.0]))
 
 
 # Assembly, singular positions, bad input
@@ -375,7 +376,7 @@ def test_bad_choices_are_refused(four_bar, delta):
         closed.system(["crank"], at=four_bar.q, independent=["handle"])
     with pytest.raises(ValueError, match="no structure"):
         constrained_system(four_bar.minimal, closed.constraints, at=four_bar.q)
-    with pytest.raises(ValueError, match="a motion must|no velocity has these speeds"):
+    with pytest.raises(ValueError, match="no velocity has these speeds"):
         closed.velocity(four_bar.q, {"crank": 1.0, "rocker": 5.0})
     with pytest.raises(ValueError, match="shape"):
         closed.constrain("wrong", ["one", "two"], lambda t, q, p: q[0]).assemble()

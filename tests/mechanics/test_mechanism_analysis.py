@@ -132,6 +132,14 @@ def test_a_drive_at_its_dead_point_is_reported_with_time_and_remedy():
     assert regular.status.name == "SOLVED" and regular.conditioning.min() > 1e-3
 
 
+def test_singular_euler_angles_are_no_dead_point_of_the_mechanism():
+    """The crank turns about x: sin θ is zero twice in a turn, the mechanism is regular there."""
+    run = models.slider_crank_mechanism().kinematics(np.linspace(0.2, 0.3, 5), "re")
+    (found,) = run.singular
+    assert found.time == pytest.approx(0.25)
+    assert "Euler angles of 'crank' are singular" in found.remedy and found.remedy in run.message
+
+
 def test_a_drive_out_of_the_workspace_is_reported_with_time_and_row():
     crank = models.slider_crank_mechanism(drive="motor")
     pull = mc.position_drive(
@@ -151,7 +159,7 @@ POINT = MechanismBody("bob", SpatialInertia.point_mass(1.0), [1, 0, 0, 0, 0, 0, 
 REFUSED = {
     "unknown body": (
         lambda: Mechanism("m", [BODY], [_joined("rotor")]),
-        "valid.*ground, disc|disc",
+        "joint 'axis': unknown body 'rotor'; valid names are ground, disc",
     ),
     "two bodies of one name": (lambda: Mechanism("m", [BODY, BODY]), "two of kind body"),
     "two joints of one name": (lambda: Mechanism("m", [BODY], [AXIS, AXIS]), "two of kind joint"),
@@ -209,11 +217,11 @@ REFUSED = {
     ),
     "unknown body held": (
         lambda: Mechanism("m", [BODY], [AXIS]).assemble(held=["wheel"]),
-        "disc",
+        "unknown body 'wheel'; valid names are disc",
     ),
     "joint to leave out": (
         lambda: Mechanism("m", [BODY], [AXIS]).with_joints(without=["pin"]),
-        "axis",
+        "unknown joint or row 'pin'; valid names are axis",
     ),
     "length below zero": (
         lambda: mc.distance("rod", Marker("ground"), Marker("disc"), -0.5),

@@ -125,7 +125,9 @@ def test_closed_forms_have_the_reference_terms(case, samples, attitude):
 def test_kinematics_follows_the_reference(case, samples, word):
     mechanism = MECHANISMS[case]()
     run = mechanism.kinematics(np.linspace(0, 1.5, 31), word)
-    assert run.status.name == "SOLVED", run.message
+    # The crank turns about x: its angles z-x-z are singular twice in a turn, reported and passed.
+    has_singular_angles = (case, word) == ("slider_crank", "re")
+    assert run.status.name == ("SINGULAR" if has_singular_angles else "SOLVED"), run.message
     for sample in (sample for sample in samples if sample["t"] <= 1.5):
         k = round(sample["t"] / 0.05)
         poses = mechanism.poses(run.q[k], word)

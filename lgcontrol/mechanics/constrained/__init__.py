@@ -9,6 +9,7 @@ from ._basic import Connection as Connection
 from ._basic import D as D
 from ._basic import Direction as Direction
 from ._basic import FreeConstraint as FreeConstraint
+from ._body import MechanismBody as MechanismBody
 from ._closed_forms import ClosedForms as ClosedForms
 from ._closed_tree import Analysis as Analysis
 from ._closed_tree import ClosedTree as ClosedTree
@@ -45,7 +46,6 @@ from ._kkt import redundancy as redundancy
 from ._loop import LoopJoint as LoopJoint
 from ._march import March as March
 from ._mechanism import Mechanism as Mechanism
-from ._mechanism import MechanismBody as MechanismBody
 from ._mobility import Mobility as Mobility
 from ._motors import MechanismMotor as MechanismMotor
 from ._system import ConstrainedMechanics as ConstrainedMechanics

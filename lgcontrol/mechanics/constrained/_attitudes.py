@@ -169,10 +169,35 @@ class OrientationMatrix(Attitude):
         return np.zeros((3, 3)), cross_matrix(w) @ J - cross_matrix(J @ w)
 
 
-def _half_rates(e: np.ndarray) -> np.ndarray:
-    """G with ``ω = 2 G ė``: eq. 39c."""
-    e0, e1, e2, e3 = e
-    return np.array([[-e1, e0, e3, -e2], [-e2, -e3, e0, e1], [-e3, e2, -e1, e0]])
+def half_rates(e: Any, stack: Any = np.array) -> Any:
+    """G with ``ω = 2 G ė`` of Euler parameters, shape (3, 4): eq. 39c.
+
+    `stack` makes a matrix of lists of rows, of arrays or of CasADi values.
+    """
+    e0, e1, e2, e3 = (e[i] for i in range(4))
+    return stack([[-e1, e0, e3, -e2], [-e2, -e3, e0, e1], [-e3, e2, -e1, e0]])
+
+
+def parameter_rotation(e: Any, stack: Any = np.array) -> Any:
+    """A of Euler parameters [e0, e1, e2, e3], as in the paper: quadratic also off the sphere."""
+    e0, e1, e2, e3 = (e[i] for i in range(4))
+    return 2 * stack(
+        [
+            [e0 * e0 + e1 * e1 - 0.5, e1 * e2 - e0 * e3, e1 * e3 + e0 * e2],
+            [e1 * e2 + e0 * e3, e0 * e0 + e2 * e2 - 0.5, e2 * e3 - e0 * e1],
+            [e1 * e3 - e0 * e2, e2 * e3 + e0 * e1, e0 * e0 + e3 * e3 - 0.5],
+        ]
+    )
+
+
+def angle_rates(angles: Any, module: Any = np, stack: Any = np.array) -> Any:
+    """B with ``ω = B ε̇`` of Euler angles in body axes, shape (3, 3): eq. 43b.
+
+    `module` has sine and cosine, NumPy or CasADi; `stack` as for `half_rates`.
+    """
+    theta, psi = angles[1], angles[2]
+    ct, st, cp, sp = module.cos(theta), module.sin(theta), module.cos(psi), module.sin(psi)
+    return stack([[sp * st, cp, 0.0], [cp * st, -sp, 0.0], [ct, 0.0, 1.0]])
 
 
 def _transposed_product(y: np.ndarray) -> np.ndarray:
@@ -191,17 +216,10 @@ class EulerParameters(Attitude):
         """With ``ė = Gᵀ ω/2``."""
         x, y, z, w = scipy.spatial.transform.Rotation.from_matrix(A).as_quat()
         e = np.array([w, x, y, z])
-        return cls(e, _half_rates(e).T @ omega / 2)
+        return cls(e, half_rates(e).T @ omega / 2)
 
     def _rotation(self) -> np.ndarray:
-        e0, e1, e2, e3 = self.coordinates
-        return 2 * np.array(
-            [
-                [e0 * e0 + e1 * e1 - 0.5, e1 * e2 - e0 * e3, e1 * e3 + e0 * e2],
-                [e1 * e2 + e0 * e3, e0 * e0 + e2 * e2 - 0.5, e2 * e3 - e0 * e1],
-                [e1 * e3 - e0 * e2, e2 * e3 + e0 * e1, e0 * e0 + e3 * e3 - 0.5],
-            ]
-        )
+        return parameter_rotation(self.coordinates)
 
     @staticmethod
     def _by_parameters(e: np.ndarray, s: np.ndarray) -> np.ndarray:
@@ -232,11 +250,11 @@ class EulerParameters(Attitude):
     @property
     def omega(self) -> np.ndarray:
         """``2 G ė``."""
-        return 2 * _half_rates(self.coordinates) @ self.rates
+        return 2 * half_rates(self.coordinates) @ self.rates
 
     def acceleration(self, second_rates: np.ndarray) -> np.ndarray:
         """``2 G ë``."""
-        return 2 * _half_rates(self.coordinates) @ second_rates
+        return 2 * half_rates(self.coordinates) @ second_rates
 
     def moved(self, h: float, rates: np.ndarray) -> EulerParameters:
         """``e + h ė⁺``."""
@@ -248,12 +266,12 @@ class EulerParameters(Attitude):
 
     def inertia(self, J: np.ndarray) -> np.ndarray:
         """``4 Gᵀ J G``."""
-        G = _half_rates(self.coordinates)
+        G = half_rates(self.coordinates)
         return 4 * G.T @ J @ G
 
     def inertial_torque(self, J: np.ndarray, second_rates: np.ndarray) -> np.ndarray:
         """``4 Gᵀ J G ë − 8 Ġᵀ J Ġ e``: eq. 39a, d."""
-        G, rate = _half_rates(self.coordinates), _half_rates(self.rates)
+        G, rate = half_rates(self.coordinates), half_rates(self.rates)
         return 4 * G.T @ (J @ (G @ second_rates)) - 8 * rate.T @ (J @ (rate @ self.coordinates))
 
     def inertial_derivatives(
@@ -261,9 +279,9 @@ class EulerParameters(Attitude):
     ) -> tuple[np.ndarray, np.ndarray]:
         """By the bilinearity ``G(e) x = −G(x) e``."""
         e = self.coordinates
-        G, rate = _half_rates(e), _half_rates(self.rates)
+        G, rate = half_rates(e), half_rates(self.rates)
         by_e = (
-            4 * (_transposed_product(J @ (G @ second_rates)) - G.T @ J @ _half_rates(second_rates))
+            4 * (_transposed_product(J @ (G @ second_rates)) - G.T @ J @ half_rates(second_rates))
             - 8 * rate.T @ J @ rate
         )
         by_rate = -8 * (_transposed_product(J @ (rate @ e)) - rate.T @ J @ G)
@@ -338,9 +356,7 @@ class EulerAngles(Attitude):
 
     def _rate_map(self) -> np.ndarray:
         """B with ``ω = B ε̇``: eq. 43b."""
-        (_, theta, psi) = self.coordinates
-        ct, st, cp, sp = np.cos(theta), np.sin(theta), np.cos(psi), np.sin(psi)
-        return np.array([[sp * st, cp, 0.0], [cp * st, -sp, 0.0], [ct, 0.0, 1.0]])
+        return angle_rates(self.coordinates)
 
     def _rate_maps(self) -> tuple[list[np.ndarray], list[list[np.ndarray]]]:
         """First and second derivatives of B by the angles."""

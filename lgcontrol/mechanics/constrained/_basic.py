@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
-import numpy as np
 
 from ...codegen import UnknownNameError, Value, check_shape, unknown_name
 from ...systems import check_name
@@ -325,14 +324,3 @@ def frame_of(frames: Frames, body: str) -> tuple[Any, Any]:
     if body not in frames:
         raise UnknownNameError(unknown_name("body", body, [GROUND, *frames]))
     return frames[body]
-
-
-def drive_values(f: Drive, t: float) -> np.ndarray:
-    """``f, ḟ, f̈`` of a drive at a time, shape (3,)."""
-    if not callable(f):
-        return np.array([f, 0.0, 0.0])
-    s = ca.SX.sym("t")
-    values: Any = ca.SX(f(s))
-    rate = ca.jacobian(values, s)
-    made = ca.Function("drive", [s], [values, rate, ca.jacobian(rate, s)])
-    return np.array([float(value) for value in made(t)])

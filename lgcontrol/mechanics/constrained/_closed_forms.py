@@ -139,14 +139,19 @@ class ClosedForms:
         rate = ca.jacobian(columns, t)
         return ca.Function("drives", [t], [ca.horzcat(columns, rate, ca.jacobian(rate, t))])
 
+    @cached_property
+    def _still(self) -> np.ndarray | None:
+        """``f, ḟ, f̈`` of all rows where nothing depends on the time, None otherwise."""
+        if any(callable(row.f) or _moves(row.u) or _moves(row.w) for row in self.rows):
+            return None
+        f = np.zeros((len(self.rows), 3))
+        f[:, 0] = [row.f for row in self.rows]  # type: ignore[misc]
+        return f
+
     def drives(self, t: float) -> tuple[np.ndarray, dict[int, np.ndarray]]:
         """``f, ḟ, f̈`` by row, shape (rows, 3), and ``a, ȧ, ä`` as columns by moving direction."""
-        if all(not callable(row.f) for row in self.rows) and not any(
-            _moves(v) for row in self.rows for v in (row.u, row.w)
-        ):
-            f = np.zeros((len(self.rows), 3))
-            f[:, 0] = [row.f for row in self.rows]  # type: ignore[misc]
-            return f, {}
+        if self._still is not None:
+            return self._still, {}
         made = np.asarray(self._drives(t))
         found, start = {}, len(self.rows)
         for row in self.rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -88,6 +88,16 @@ class MechanismEquations:
         """Those of the motors, then those of the forces."""
         return (*(motor.input for motor in self.motors), *self.surroundings.inputs)
 
+    @property
+    def nominal_parameters(self) -> np.ndarray:
+        """Nominal values of the parameters."""
+        return np.array([entry.nominal for entry in self.parameters])
+
+    @property
+    def nominal_inputs(self) -> np.ndarray:
+        """Nominal values of the inputs."""
+        return np.array([entry.nominal for entry in self.inputs])
+
     @cached_property
     def constraints(self) -> Constraints:
         """Equations of the joints, and those of the coordinates, as ``BODY`` with a row "norm"."""
@@ -102,24 +112,24 @@ class MechanismEquations:
 
     def frames(self, q: Value) -> dict[str, tuple[Any, Any]]:
         """Position and rotation of every body."""
-        nq = self.formulation.group.nq
-        return {
-            body: self.formulation.pose(q[k * nq : (k + 1) * nq])
-            for k, body in enumerate(self.inertias)
-        }
+        return self.of_each(self.formulation.pose, q)
 
     def rates(self, q: Value, v: Value) -> dict[str, Any]:
         """``[ṙ; ω]`` of every body."""
+        return self.of_each(self.formulation.rates, q, v)
+
+    def of_each(self, of: Callable[..., Any], q: Value, *v: Value) -> dict[str, Any]:
+        """What a function makes of the coordinates, and velocities, of every body."""
         nq, n = self.formulation.group.nq, self.formulation.group.dim
         return {
-            body: self.formulation.rates(q[k * nq : (k + 1) * nq], v[k * n : (k + 1) * n])
+            body: of(q[k * nq : (k + 1) * nq], *(w[k * n : (k + 1) * n] for w in v))
             for k, body in enumerate(self.inertias)
         }
 
     def mass_matrix(self, q: Value, p: Value) -> Value:
         """M, block-diagonal."""
         c = self.coefficients.bind(p)
-        T = self._rate_maps(q)
+        T = self.of_each(self.formulation.rate_map, q)
         blocks = [T[body].T @ self._inertia(body, c) @ T[body] for body in self.inertias]
         return ca.sparsify(ca.diagcat(*blocks))
 
@@ -161,7 +171,8 @@ class MechanismEquations:
     def force(self, t: Value, q: Value, v: Value, u: Value, p: Value) -> Value:
         """F: everything but ``M v̇`` and the constraints."""
         c = self.coefficients.bind(p)
-        T, bent, rows = self._rate_maps(q), self._bent(q, v), []
+        T = self.of_each(self.formulation.rate_map, q)
+        bent, rows = self.of_each(self.formulation.bent_rates, q, v), []
         for body, rate in self.rates(q, v).items():
             w = rate[3:]
             gyroscopic = ca.vertcat(ca.DM(3, 1), ca.cross(w, c[f"{body}.inertia"] @ w))
@@ -171,7 +182,8 @@ class MechanismEquations:
     def action(self, t: Value, q: Value, v: Value, u: Value, p: Value) -> Value:
         """Generalized force of all that acts, without what comes of inertia and velocity alone."""
         c, own = self.coefficients.bind(p), u[len(self.motors) :]
-        frames, rates, T = self.frames(q), self.rates(q, v), self._rate_maps(q)
+        frames, rates = self.frames(q), self.rates(q, v)
+        T = self.of_each(self.formulation.rate_map, q)
         motors = self._motor_wrenches(frames, u[: len(self.motors)])
         rows = []
         for body, (r, A) in frames.items():
@@ -218,27 +230,6 @@ class MechanismEquations:
 
     def _inertia(self, body: str, c: Mapping[str, Value]) -> Value:
         return ca.sparsify(ca.diagcat(c[f"{body}.mass"] * ca.DM.eye(3), c[f"{body}.inertia"]))
-
-    def _rate_maps(self, q: Value) -> dict[str, Any]:
-        """T of every body."""
-        nq, group = self.formulation.group.nq, self.formulation.group
-        x, v = ca.SX.sym("x", nq), ca.SX.sym("v", group.dim)
-        T = ca.jacobian(self.formulation.rates(x, v), v)
-        made = ca.Function("rate_map", [x], [T])
-        return {body: made(q[k * nq : (k + 1) * nq]) for k, body in enumerate(self.inertias)}
-
-    def _bent(self, q: Value, v: Value) -> dict[str, Any]:
-        """``Ṫ v`` of every body."""
-        group = self.formulation.group
-        nq, n = group.nq, group.dim
-        x, w = ca.SX.sym("x", nq), ca.SX.sym("v", n)
-        rates = self.formulation.rates(x, w)
-        bent = ca.jtimes(rates, x, group.rate_matrix(x) @ w)
-        made = ca.Function("bent_rates", [x, w], [ca.sparsify(ca.simplify(bent))])
-        return {
-            body: made(q[k * nq : (k + 1) * nq], v[k * n : (k + 1) * n])
-            for k, body in enumerate(self.inertias)
-        }
 
     def _motor_wrenches(self, frames: Frames, u: Value) -> dict[str, Any]:
         total: dict[str, Any] = {}

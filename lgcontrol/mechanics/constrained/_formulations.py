@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -12,7 +13,7 @@ import scipy
 
 from ...codegen import UnknownNameError, Value, unknown_name
 from ...groups import SE3, SO3, LieGroup, Product, Rn, Translation
-from ._attitudes import euler_angles
+from ._attitudes import angle_rates, euler_angles, half_rates, parameter_rotation
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,19 @@ class Formulation:
     norm: Callable[[Value], Any] | None = None
     regularity: Callable[[Value], Any] | None = None
 
+    @cached_property
+    def rate_map(self) -> ca.Function:
+        """``x → T`` with ``[ṙ; ω] = T v``."""
+        x, v = ca.SX.sym("x", self.group.nq), ca.SX.sym("v", self.group.dim)
+        return ca.Function("rate_map", [x], [ca.jacobian(self.rates(x, v), v)])
+
+    @cached_property
+    def bent_rates(self) -> ca.Function:
+        """``(x, v) → Ṫ v``."""
+        x, v = ca.SX.sym("x", self.group.nq), ca.SX.sym("v", self.group.dim)
+        bent = ca.jtimes(self.rates(x, v), x, self.group.rate_matrix(x) @ v)
+        return ca.Function("bent_rates", [x, v], [ca.sparsify(ca.simplify(bent))])
+
 
 POSITION = Translation("xyz")
 
@@ -61,23 +75,6 @@ def _pose_of_quaternion(x: Value) -> tuple[Any, Any]:
 
 def _joined(r: np.ndarray, quaternion: np.ndarray) -> np.ndarray:
     return np.concatenate([r, quaternion])
-
-
-def euler_parameter_rotation(e: Value) -> Any:
-    """A of Euler parameters [e0, e1, e2, e3], as in the paper: quadratic also off the sphere."""
-    e0, e1, e2, e3 = ca.vertsplit(e)
-    return 2 * ca.vertcat(
-        ca.horzcat(e0 * e0 + e1 * e1 - 0.5, e1 * e2 - e0 * e3, e1 * e3 + e0 * e2),
-        ca.horzcat(e1 * e2 + e0 * e3, e0 * e0 + e2 * e2 - 0.5, e2 * e3 - e0 * e1),
-        ca.horzcat(e1 * e3 - e0 * e2, e2 * e3 + e0 * e1, e0 * e0 + e3 * e3 - 0.5),
-    )
-
-
-def _half_rate(e: Any, stack: Any) -> Any:
-    """``ω = 2 G ė`` in body axes, shape (3, 4): eq. 39c."""
-    return stack(
-        [[-e[1], e[0], e[3], -e[2]], [-e[2], -e[3], e[0], e[1]], [-e[3], e[2], -e[1], e[0]]]
-    )
 
 
 def _columns(rows: list[list[Any]]) -> Any:
@@ -96,27 +93,16 @@ def _euler_angle_rotation(angles: Value) -> Any:
     return about_z(phi) @ tilt @ about_z(psi)
 
 
-def _angle_rates(angles: Any, module: Any) -> list[list[Any]]:
-    """``ω = B ε̇`` in body axes: eq. 43b."""
-    theta, psi = angles[1], angles[2]
-    return [
-        [module.sin(psi) * module.sin(theta), module.cos(psi), 0.0],
-        [module.cos(psi) * module.sin(theta), -module.sin(psi), 0.0],
-        [module.cos(theta), 0.0, 1.0],
-    ]
-
-
 def _to_euler_angles(r: np.ndarray, quaternion: np.ndarray) -> np.ndarray:
     return _joined(r, euler_angles(scipy.spatial.transform.Rotation.from_quat(quaternion)))
 
 
 def _parameter_velocity(x: np.ndarray, rates: np.ndarray) -> np.ndarray:
-    return _joined(rates[:3], _half_rate(x[3:], np.array).T @ rates[3:] / 2)
+    return _joined(rates[:3], half_rates(x[3:]).T @ rates[3:] / 2)
 
 
 def _angle_velocity(x: np.ndarray, rates: np.ndarray) -> np.ndarray:
-    B = np.array(_angle_rates(x[3:], np))
-    return _joined(rates[:3], np.linalg.lstsq(B, rates[3:], rcond=None)[0])
+    return _joined(rates[:3], np.linalg.lstsq(angle_rates(x[3:]), rates[3:], rcond=None)[0])
 
 
 def _screw_velocity(x: np.ndarray, rates: np.ndarray) -> np.ndarray:
@@ -148,8 +134,8 @@ FORMULATIONS: dict[str, Formulation] = {
         Formulation(
             "rp",
             Rn(7, ("x", "y", "z", "e0", "e1", "e2", "e3"), (*LENGTHS, "", "", "", "")),
-            lambda x: (x[:3], euler_parameter_rotation(x[3:])),
-            lambda x, v: ca.vertcat(v[:3], 2 * _half_rate(x[3:], _columns) @ v[3:]),
+            lambda x: (x[:3], parameter_rotation(x[3:], _columns)),
+            lambda x, v: ca.vertcat(v[:3], 2 * half_rates(x[3:], _columns) @ v[3:]),
             lambda r, quaternion: _joined(r, np.roll(quaternion, 1)),
             _parameter_velocity,
             norm=lambda x: (ca.sumsqr(x[3:]) - 1) / 2,
@@ -158,7 +144,7 @@ FORMULATIONS: dict[str, Formulation] = {
             "re",
             Rn(6, ("x", "y", "z", "phi", "theta", "psi"), (*LENGTHS, *ANGLES)),
             lambda x: (x[:3], _euler_angle_rotation(x[3:])),
-            lambda x, v: ca.vertcat(v[:3], _columns(_angle_rates(x[3:], ca)) @ v[3:]),
+            lambda x, v: ca.vertcat(v[:3], angle_rates(x[3:], ca, _columns) @ v[3:]),
             _to_euler_angles,
             _angle_velocity,
             regularity=lambda x: ca.sin(x[4]),

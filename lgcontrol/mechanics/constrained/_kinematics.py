@@ -19,6 +19,11 @@ DIP = 0.1
 # Share of the weakest combination that a row must have to be named.
 NAMED = 0.05
 MOST_ITERATIONS = 30
+# Singular values below this share of the largest are left out of solutions: rows that say what
+# others say have some 1e-16 of rounding, and a dead point is reported long before, at `SINGULAR`.
+CUT = 1e-11
+# Gaps that no longer fall are rounding up to so many times the tolerance.
+ROUNDED = 100
 
 
 class KinematicsStatus(Enum):
@@ -98,6 +103,7 @@ def kinematics(
     u: np.ndarray,
     p: np.ndarray,
     tolerance: float = 1e-13,
+    hint: Callable[[np.ndarray], str] = lambda q: "",
 ) -> KinematicsResult:
     """Positions, velocities, accelerations and multipliers at given times.
 
@@ -115,6 +121,8 @@ def kinematics(
         Inputs and parameters, constant.
     tolerance : float
         Of φ, in its units.
+    hint : callable
+        ``q → str``: why coordinates are singular in a configuration, empty where they are not.
 
     Returns
     -------
@@ -124,37 +132,37 @@ def kinematics(
     group, n = constraints.group, constraints.group.dim
     rows: list[tuple[np.ndarray, ...]] = []
     counts, measures, signs, weakest = [], [], [], []
-    v, a = np.zeros(n), np.zeros(n)
+    v, a, rest = np.zeros(n), np.zeros(n), np.zeros(n)
     message, status = "", KinematicsStatus.SOLVED
     for k, time in enumerate(t):
         h = 0.0 if k == 0 else time - t[k - 1]
         q = group.normalize(group.plus(q, h * v + h * h / 2 * a))
-        phi, G = _at(dynamics, time, q, np.zeros(n), u, p)[:2]
+        at = dynamics(time, q, rest, u, p)
         count = 0
-        while np.abs(phi).max(initial=0.0) > tolerance and count < MOST_ITERATIONS:
-            before = np.abs(phi).max()
-            q = group.normalize(group.plus(q, -np.linalg.lstsq(G, phi, rcond=1e-11)[0]))
-            phi, G = _at(dynamics, time, q, np.zeros(n), u, p)[:2]
+        while np.abs(at.phi).max(initial=0.0) > tolerance and count < MOST_ITERATIONS:
+            before = np.abs(at.phi).max()
+            q = group.normalize(group.plus(q, -_least(at.G, at.phi)))
+            at = dynamics(time, q, rest, u, p)
             count += 1
-            # Rounding: the gap no longer falls, and is a few times the last digit.
-            if np.abs(phi).max() >= before / 2 and np.abs(phi).max() <= 100 * tolerance:
+            gap = np.abs(at.phi).max()
+            if before / 2 <= gap <= ROUNDED * tolerance:
                 break
+        phi, G = at.phi, at.G
         rank = RankOfRows.of(G)
         counts.append(count)
         measures.append(rank.values[n - 1] / max(rank.values[0], 1e-300) if len(G) >= n else 0.0)
         signs.append(float(np.linalg.slogdet(G)[0]) if len(G) == n else 1.0)
-        weakest.append(rank)
-        if not np.abs(phi).max(initial=0.0) <= 100 * tolerance:
+        weakest.append((rank, q))
+        if not np.abs(phi).max(initial=0.0) <= ROUNDED * tolerance:
             status, message = _failed(constraints, float(time), phi)
             break
-        at = _at(dynamics, time, q, np.zeros(n), u, p)
-        v = np.linalg.lstsq(at[1], at[2], rcond=1e-11)[0]
-        _, G, _, gamma, M, F = _at(dynamics, time, q, v, u, p)
-        a = np.linalg.lstsq(G, gamma, rcond=1e-11)[0]
-        multipliers = np.linalg.lstsq(G.T, F - M @ a, rcond=1e-11)[0]
+        v = _least(G, at.nu)
+        at = dynamics(time, q, v, u, p)
+        a = _least(at.G, at.gamma)
+        multipliers = _least(at.G.T, at.F - at.M @ a)
         rows.append((q, v, a, multipliers))
     done = len(rows)
-    found = _singular(constraints, t, np.array(measures), np.array(signs), weakest)
+    found = _singular(constraints, t, np.array(measures), np.array(signs), weakest, hint)
     if found and status is KinematicsStatus.SOLVED:
         status, message = KinematicsStatus.SINGULAR, "; ".join(str(entry) for entry in found)
     elif found:
@@ -178,8 +186,9 @@ def kinematics(
     )
 
 
-def _at(dynamics: Callable[..., Any], *at: Any) -> tuple[np.ndarray, ...]:
-    return tuple(dynamics(*at))
+def _least(G: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Shortest x that makes ``G x − right`` shortest."""
+    return np.linalg.lstsq(G, right, rcond=CUT)[0]
 
 
 def _failed(constraints: Constraints, time: float, phi: np.ndarray) -> tuple[KinematicsStatus, str]:
@@ -196,7 +205,8 @@ def _singular(
     t: np.ndarray,
     measures: np.ndarray,
     signs: np.ndarray,
-    weakest: Sequence[RankOfRows],
+    weakest: Sequence[tuple[RankOfRows, np.ndarray]],
+    hint: Callable[[np.ndarray], str],
 ) -> tuple[DeadPoint, ...]:
     """Times where rows are dependent, or were between two times."""
     found: list[DeadPoint] = []
@@ -208,17 +218,20 @@ def _singular(
             continue
         if found and k and t[k] - found[-1].time <= 2 * (t[k] - t[k - 1]) * (1 + 1e-9):
             continue  # the same one, seen from the other side
-        found.append(_position(constraints, float(t[k]), float(value), weakest[k]))
+        rank, q = weakest[k]
+        found.append(_dead_point(constraints, float(t[k]), float(value), rank, hint(q)))
     return tuple(found)
 
 
-def _position(constraints: Constraints, time: float, value: float, rank: RankOfRows) -> DeadPoint:
+def _dead_point(
+    constraints: Constraints, time: float, value: float, rank: RankOfRows, hint: str
+) -> DeadPoint:
     names, is_driven = constraints.row_names, driven_rows(constraints)
     share = np.abs(rank.weakest)
     listed = set(rank.dependent) | set(np.flatnonzero(share > NAMED * share.max(initial=0.0)))
     order = sorted(listed, key=lambda i: (not (i < len(is_driven) and is_driven[i]), i))
     driver = next((names[i] for i in order if i < len(is_driven) and is_driven[i]), None)
-    remedy = (
+    remedy = hint or (
         f"drive {driver.rpartition('.')[0]} by an angle_drive, which has no dead points"
         if driver is not None
         else "a dead point of the mechanism itself: keep away from it, or change lengths"

@@ -172,26 +172,21 @@ class LargeMechanism:
         """
         h, (alpha_m, alpha_f), m = dt, method.alpha, self.forms.m
         share = (1 - alpha_f) / (1 - alpha_m)
-        r, A, rdot, omega = (
+        state: tuple[np.ndarray, ...] = tuple(
             np.array([self.start[name][k] for name in self.forms.names]) for k in range(4)
         )
-        rate, multipliers = self._start(r, A, rdot, omega)
+        rate, multipliers = self._start(*state)
         a, kept, counts, solved = rate, [], [], True
         for k in range(1, steps + 1):
             t, last, before = k * h, rate, a
             count, is_done = 0, False
             while count < limit and not is_done:
                 count += 1
-                own = (1 - alpha_f) * rate + alpha_f * last - alpha_m * before
-                a = own / (1 - alpha_m)
-                change = h * (method.g[0] * before + method.g[1] * a)
-                mean = h * (method.b[0] * before + method.b[1] * a)
-                w = omega + change[:, 3:]
-                places = r + h * (rdot + mean[:, :3])
-                turned = A @ rotations(h * (omega + mean[:, 3:]))
-                phi, G, K = self.terms(t, places, turned, multipliers)
-                force = self._balance(rate, w) + (G.T @ multipliers).reshape(-1, 6)
-                blocks = self._inertias(w, share * h * method.g[1])
+                a = ((1 - alpha_f) * rate + alpha_f * last - alpha_m * before) / (1 - alpha_m)
+                r, A, _, omega = _after(method, h, state, before, a)
+                phi, G, K = self.terms(t, r, A, multipliers)
+                force = self._balance(rate, omega) + (G.T @ multipliers).reshape(-1, 6)
+                blocks = self._inertias(omega, share * h * method.g[1])
                 scale = share * h * h * method.b[1]
                 right = -np.concatenate([force.ravel(), phi / scale])
                 d = self.solve(blocks + scale * K, G, right)
@@ -205,16 +200,13 @@ class LargeMechanism:
                 solved = False
                 break
             a = ((1 - alpha_f) * rate + alpha_f * last - alpha_m * before) / (1 - alpha_m)
-            mean = h * (method.b[0] * before + method.b[1] * a)
-            change = h * (method.g[0] * before + method.g[1] * a)
-            r, A = r + h * (rdot + mean[:, :3]), A @ rotations(h * (omega + mean[:, 3:]))
-            rdot, omega = rdot + change[:, :3], omega + change[:, 3:]
+            state = _after(method, h, state, before, a)
             counts.append(count)
             if k % every == 0:
-                kept.append((t, r, A, rdot, omega, multipliers))
+                kept.append((t, *state, multipliers))
         columns: Any = [
             np.array([entry[i] for entry in kept]).reshape(len(kept), *shape)
-            for i, shape in enumerate([(), r.shape, A.shape, rdot.shape, omega.shape, (m,)])
+            for i, shape in enumerate([(), *(part.shape for part in state), (m,)])
         ]
         times, *motion, forces = columns
         r, A, rdot, omega = motion
@@ -399,6 +391,25 @@ class LargeMechanism:
         blocks[:, 3:, 3:] = rotational
         n = self.n_bodies
         return sp.bsr_matrix((blocks, np.arange(n), np.arange(n + 1))).tocsc()
+
+
+def _after(
+    method: Index3Method,
+    h: float,
+    state: tuple[np.ndarray, ...],
+    before: np.ndarray,
+    a: np.ndarray,
+) -> tuple[np.ndarray, ...]:
+    """r, A, ṙ, ω a step later, for accelerations of the method before and after it."""
+    r, A, rdot, omega = state
+    mean = h * (method.b[0] * before + method.b[1] * a)
+    change = h * (method.g[0] * before + method.g[1] * a)
+    return (
+        r + h * (rdot + mean[:, :3]),
+        A @ rotations(h * (omega + mean[:, 3:])),
+        rdot + change[:, :3],
+        omega + change[:, 3:],
+    )
 
 
 def turned(A: np.ndarray, a: np.ndarray) -> np.ndarray:

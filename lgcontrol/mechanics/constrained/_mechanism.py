@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -16,15 +16,15 @@ from ...integrators import Constrained, Index3Method, Problem, generalized_alpha
 from ...systems import System, check_name
 from .._fields import read_only
 from .._forces import STANDARD_GRAVITY, Force, Gravity
-from .._inertia import SpatialInertia
 from .._mechanical import mechanical
-from .._surroundings import Surroundings, check_forces
+from .._surroundings import Surroundings
 from ._assembly import AssemblyError, assemble
 from ._attitudes import attitude_type
 from ._basic import GROUND
+from ._body import MechanismBody
 from ._closed_forms import ClosedForms
 from ._direct import DirectAnalysis, Matrix, Start, consistent
-from ._equations import FreeBodies, MechanismEquations
+from ._equations import FreeBodies, MechanismEquations, joint_wrenches
 from ._formulations import formulation
 from ._joints import MechanismJoint
 from ._kinematics import KinematicsResult, kinematics
@@ -32,63 +32,8 @@ from ._large import LargeMechanism
 from ._march import March, march, march_step
 from ._mobility import Mobility, mobility
 from ._motors import MechanismMotor
-from ._system import OFF, ConstrainedMechanics, Stabilization, constrained_system
-
-# Where |sin θ| of an Euler angle is smaller, a march that failed is put down to that.
-SINGULAR_ANGLE = 1e-3
-# Smallest eigenvalue of M, its diagonal scaled to one, that counts as zero.
-SINGULAR_MASS = 1e-13
-
-
-@dataclass(frozen=True, eq=False)
-class MechanismBody:
-    """A rigid body whose frame sits at its centre of mass.
-
-    Parameters
-    ----------
-    name : str
-    inertia : SpatialInertia
-        With its centre of mass at the origin: points of joints are given from there.
-    pose : array_like, shape (7,), optional
-        Where it is at the start, SE3 coordinates; a rough guess will do (see `Mechanism.assemble`).
-    rates : array_like, shape (6,)
-        ``[ṙ; ω]`` at the start: ṙ [m/s] in world axes, ω [rad/s] in body axes.
-    forces : sequence of Force
-        What acts on it besides gravity and joints.
-
-    Examples
-    --------
-    >>> MechanismBody("door", SpatialInertia.box(20.0, [0.8, 0.04, 2.0])).inertia.mass
-    20.0
-    """
-
-    name: str
-    inertia: SpatialInertia
-    pose: Any = tuple(SE3.identity)
-    rates: Any = (0.0,) * 6
-    forces: Sequence[Force] = ()
-
-    def __post_init__(self) -> None:
-        check_name("body", self.name)
-        if not self.name.isidentifier() or self.name == GROUND:
-            raise ValueError(
-                f"body {self.name!r}: the name must be of letters, digits and underscores, and "
-                f"{GROUND!r} is the world"
-            )
-        if not isinstance(self.inertia, SpatialInertia):
-            given = type(self.inertia).__name__
-            raise TypeError(f"body {self.name!r}: inertia must be a SpatialInertia, not {given}")
-        if np.abs(self.inertia.center_of_mass).max() > 0:
-            raise ValueError(
-                f"body {self.name!r}: its centre of mass is at {self.inertia.center_of_mass} m of "
-                "its frame, expected at the origin; give points of joints and the pose from the "
-                "centre of mass, and the inertia as SpatialInertia(mass, [0, 0, 0], inertia)"
-            )
-        pose = check_element(f"pose of body {self.name!r}", self.pose, SE3)
-        object.__setattr__(self, "pose", read_only(pose))
-        rates = check_shape(f"rates of body {self.name!r}", self.rates, (6,))
-        object.__setattr__(self, "rates", read_only(rates))
-        object.__setattr__(self, "forces", check_forces(self.name, self.forces))
+from ._refusals import refuse_march, refuse_singular_mass, singular_angles
+from ._system import ConstrainedMechanics, Stabilization, constrained_system
 
 
 class Mechanism:
@@ -127,6 +72,7 @@ class Mechanism:
     --------
     A door on its hinge.
 
+    >>> from lgcontrol.mechanics import SpatialInertia
     >>> from lgcontrol.mechanics.constrained import Marker, revolute
     >>> door = MechanismBody("door", SpatialInertia.box(20.0, [0.8, 0.04, 2.0]),
     ...                      pose=[0.4, 0, 1, 0, 0, 0, 1])
@@ -192,6 +138,7 @@ class Mechanism:
 
         Examples
         --------
+        >>> from lgcontrol.mechanics import SpatialInertia
         >>> from lgcontrol.mechanics.constrained import Marker, revolute
         >>> free = Mechanism("bar", [MechanismBody("bar", SpatialInertia.point_mass(1.0))])
         >>> list(free.with_joints(revolute("pin", Marker("ground"), Marker("bar"))).joints)
@@ -219,9 +166,7 @@ class Mechanism:
         poses : mapping of str to array_like, shape (7,)
             SE3 coordinates by body.
         """
-        for name in poses:
-            if name not in self.bodies:
-                raise UnknownNameError(unknown_name("body", name, self.bodies))
+        self._refuse_unknown(poses)
         return self._like(
             bodies=[replace(b, pose=poses.get(b.name, b.pose)) for b in self.bodies.values()]
         )
@@ -284,9 +229,7 @@ class Mechanism:
         ndarray, shape (nq,)
         """
         made, given = self.equations(formulation).formulation, poses or {}
-        for name in given:
-            if name not in self.bodies:
-                raise UnknownNameError(unknown_name("body", name, self.bodies))
+        self._refuse_unknown(given)
         every = [
             check_element(f"pose of body {name!r}", given.get(name, body.pose), SE3)
             for name, body in self.bodies.items()
@@ -312,9 +255,7 @@ class Mechanism:
         ndarray, shape (nv,)
         """
         made, rates = self.equations(formulation).formulation, rates or {}
-        for name in rates:
-            if name not in self.bodies:
-                raise UnknownNameError(unknown_name("body", name, self.bodies))
+        self._refuse_unknown(rates)
         x = self._configuration(q, formulation).reshape(len(self.bodies), -1)
         every = [
             check_shape(f"rates of {name!r}", rates.get(name, body.rates), (6,))
@@ -385,8 +326,8 @@ class Mechanism:
                     "F": (nv,),
                 },
                 defaults={
-                    "u": np.array([entry.nominal for entry in own.inputs]),
-                    "p": np.array([entry.nominal for entry in own.parameters]),
+                    "u": own.nominal_inputs,
+                    "p": own.nominal_parameters,
                 },
             )
         return self._made[key]
@@ -429,11 +370,11 @@ class Mechanism:
         own, rng = self.mechanics(formulation), np.random.default_rng(0)
         group, names = own.configuration, list(self.bodies)
         guess = self.coordinates(formulation, poses)
-        self._refuse_singular_mass(guess, formulation)
+        refuse_singular_mass(self.equations(formulation), own, guess)
         fixed, free, size = {}, np.ones(group.dim), group.dim // len(names)
-        for name in as_names(held):
-            if name not in names:
-                raise UnknownNameError(unknown_name("body", name, names))
+        held = as_names(held)
+        self._refuse_unknown(held)
+        for name in held:
             k, n = names.index(name), group.nq // len(names)
             fixed |= {i: float(guess[i]) for i in range(k * n, (k + 1) * n)}
             free[k * size : (k + 1) * size] = 0.0
@@ -507,32 +448,32 @@ class Mechanism:
         """
         own, mechanics = self.equations(formulation), self.mechanics(formulation)
         at = self.assemble(formulation) if at is None else self._configuration(at, formulation)
-        self._refuse_singular_mass(at, formulation)
+        refuse_singular_mass(own, mechanics, at)
         nq = own.configuration.nq
 
-        def of(joint: str, body: str) -> Any:
-            def reaction(t: Any, x: Any, u: Any, p: Any) -> Any:
-                lam = mechanics.multipliers(t, x, u, p)
+        def of(joint: MechanismJoint, body: str) -> Callable[..., Any]:
+            rows = own.constraints.rows_of(joint.name)
+
+            def reaction(t: Any, x: Any, u: Any, p: Any, multipliers: Any) -> Any:
                 clock = x[-1] if own.constraints.is_driven else 0.0
-                return own.reactions(clock, x[:nq], lam)[joint][body]
+                return joint_wrenches(joint, clock, own.frames(x[:nq]), multipliers[rows])[body]
 
             return reaction
 
-        made = constrained_system(
+        return constrained_system(
             self.free_system(formulation),
             own.constraints,
             at=at,
             independent=independent,
             stabilization=stabilization,
             rates=rates,
+            quantities={
+                f"reaction_{joint.name}_{body}": of(joint, body)
+                for joint in self.joints.values()
+                for body in joint.bodies
+                if body != GROUND
+            },
         )
-        found = {
-            f"reaction_{joint.name}_{body}": of(joint.name, body)
-            for joint in self.joints.values()
-            for body in joint.bodies
-            if body != GROUND
-        }
-        return made._like(quantities=made.quantities | found)
 
     def state(
         self, formulation: str = "SO3xR3", *, q: Any = None, rates: Any = None, t: float = 0.0
@@ -579,8 +520,8 @@ class Mechanism:
         own = self.equations(formulation)
         if q is None:
             q = self.assemble(formulation, t=t)
-        p = np.array([entry.nominal for entry in own.parameters])
-        return mobility(own.constraints, self._configuration(q, formulation), t, p)
+        q = self._configuration(q, formulation)
+        return mobility(own.constraints, q, t, own.nominal_parameters)
 
     def kinematics(
         self, t: Any, formulation: str = "SO3xR3", *, q: Any = None, tolerance: float = 1e-13
@@ -619,9 +560,17 @@ class Mechanism:
                 f"{self.name} has {free.freedoms} freedoms that no drive decides ({free}); add "
                 "angle_drive or position_drive joints, or simulate its system()"
             )
-        p = np.array([entry.nominal for entry in own.parameters])
-        u = np.array([entry.nominal for entry in own.inputs])
-        return kinematics(own.constraints, self.dynamics(formulation), times, q, u, p, tolerance)
+        u, p = own.nominal_inputs, own.nominal_parameters
+        return kinematics(
+            own.constraints,
+            self.dynamics(formulation),
+            times,
+            q,
+            u,
+            p,
+            tolerance,
+            lambda q: singular_angles(own, q),
+        )
 
     def reactions(
         self, t: float, q: Any, multipliers: Any, formulation: str = "SO3xR3"
@@ -733,10 +682,10 @@ class Mechanism:
             )
         own, problem = self.equations(formulation), self.problem(formulation)
         start = check_shape("x0", x0, (problem.group.nq,))
-        self._refuse_march(start, formulation)
-        held = np.array([entry.nominal for entry in own.inputs]) if u is None else u
+        refuse_march(own, self.mechanics(formulation), start)
+        held = own.nominal_inputs if u is None else u
         held = check_shape("u", held, (len(own.inputs),))
-        p = np.array([entry.nominal for entry in own.parameters])
+        p = own.nominal_parameters
         t0 = float(start[-1]) if own.constraints.is_driven else 0.0
         key = f"march {formulation} {chosen}"
         if key not in self._made:
@@ -753,76 +702,17 @@ class Mechanism:
             int(steps),
             t0,
         )
-        return replace(made, hint=self._singular_angles(made, own))
+        if made.unsolved is None:
+            return made
+        return replace(made, hint=singular_angles(own, made.x[made.unsolved]))
+
+    def _refuse_unknown(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self.bodies:
+                raise UnknownNameError(unknown_name("body", name, self.bodies))
 
     def _configuration(self, q: Any, formulation: str) -> np.ndarray:
         return check_shape("q", q, (self.equations(formulation).configuration.nq,))
-
-    def _refuse_singular_mass(self, q: np.ndarray, formulation: str) -> None:
-        """Say why M has no inverse in a configuration."""
-        own, made = self.equations(formulation), self.mechanics(formulation)
-        M = made.terms_of(made.complete(q), made.base.nominal_parameters)[2]
-        size = np.sqrt(np.maximum(np.diag(M), np.finfo(float).tiny))
-        if np.linalg.eigvalsh(M / np.outer(size, size))[0] > SINGULAR_MASS:
-            return
-        angles = self._singular_body(q, own)
-        if angles:
-            raise ValueError(f"{self.name}: {angles}")
-        weak = [
-            name
-            for name, body in self.bodies.items()
-            if not (body.inertia.mass > 0 and np.linalg.eigvalsh(body.inertia.inertia)[0] > 0)
-        ]
-        raise ValueError(
-            f"{self.name}: the mass matrix is singular, since joints do not hold all turns or "
-            f"displacements without inertia of {', '.join(weak) or 'its bodies'}; give a mass and "
-            "moments of inertia (SpatialInertia.box, SpatialInertia.sphere), small ones will do"
-        )
-
-    def _refuse_march(self, x: np.ndarray, formulation: str) -> None:
-        """Say which rows a start breaks, or which have no multipliers of their own."""
-        mechanics = self.mechanics(formulation)
-        p = mechanics.base.nominal_parameters
-        gap = np.abs(np.asarray(mechanics.gap(ca.DM(x), ca.DM(p)))).ravel()
-        names = mechanics.constraints.row_names
-        worst = int(gap.argmax()) if len(gap) else 0
-        if gap.max(initial=0.0) > OFF:
-            what = ("position", "velocity")[worst >= mechanics.constraints.n_position]
-            row = names[worst % len(names)]
-            raise ValueError(
-                f"{self.name}: x0 does not keep the constraints, the {what} of {row} is off by "
-                f"{gap[worst]:.3g}; state() makes one that does"
-            )
-        q = x[: mechanics.configuration.nq]
-        if self._singular_body(q, self.equations(formulation)):
-            return  # the march ends at once, and says so
-        self._refuse_singular_mass(q, formulation)
-        if not mechanics.redundancy(x, p).removable:
-            return
-        found = self.mobility(
-            q, float(x[-1]) if mechanics.constraints.is_driven else 0.0, formulation
-        )
-        raise ValueError(
-            f"{self.name}: a march needs independent rows, at x0 there are others ({found}); leave "
-            "out those that say the same by with_joints(without=mobility().removable), start "
-            "beside a singular position, or take system(), which allows both"
-        )
-
-    def _singular_body(self, q: np.ndarray, own: MechanismEquations) -> str:
-        """Name the body whose coordinates are singular in a configuration."""
-        regularity, nq = own.formulation.regularity, own.formulation.group.nq
-        for k, body in enumerate(self.bodies if regularity is not None else ()):
-            assert regularity is not None
-            if abs(float(regularity(ca.DM(q[k * nq : (k + 1) * nq])))) < SINGULAR_ANGLE:
-                return (
-                    f'Euler angles of {body!r} are singular there; "SO3xR3" and "SE3" have no such '
-                    "position"
-                )
-        return ""
-
-    def _singular_angles(self, made: March, own: MechanismEquations) -> str:
-        """Name the body whose coordinates were singular where a march failed."""
-        return "" if made.unsolved is None else self._singular_body(made.x[made.unsolved], own)
 
     def closed_forms(self, attitude: str = "rA") -> ClosedForms:
         """Constraint terms in closed form, on arrays.
@@ -879,6 +769,7 @@ class Mechanism:
 
         Examples
         --------
+        >>> from lgcontrol.mechanics import SpatialInertia
         >>> from lgcontrol.mechanics.constrained import Marker, angle_drive, revolute
         >>> axis = Marker("ground"), Marker("disc")
         >>> disc = MechanismBody("disc", SpatialInertia.box(1.0, [1, 1, 0.1]))
@@ -908,9 +799,7 @@ class Mechanism:
     ) -> dict[str, Start]:
         """r, A, ṙ, ω of every body, with rates that keep the constraints."""
         start: dict[str, Start] = {}
-        for name in rates or {}:
-            if name not in self.bodies:
-                raise UnknownNameError(unknown_name("body", name, self.bodies))
+        self._refuse_unknown(rates or {})
         for name, body in self.bodies.items():
             own = check_shape(f"rates of {name!r}", (rates or {}).get(name, body.rates), (6,))
             start[name] = (body.pose[:3], SO3.matrix(body.pose[3:]), own[:3], own[3:])

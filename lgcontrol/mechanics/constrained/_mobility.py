@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
+import scipy
 
 from ._constraint import Constraints
 
@@ -173,7 +174,7 @@ def _neighbours(
     rng, group, found = np.random.default_rng(1), constraints.group, []
     gap = GapFunction(left, 0.0, p)
     _, G = gap(q)
-    basis = _null_space(G, group.dim)
+    basis = scipy.linalg.null_space(G, rcond=RANK_TOLERANCE) if G.size else np.eye(group.dim)
     for _ in range(3):
         away = basis @ rng.normal(size=basis.shape[1])
         away *= NEARBY / max(np.linalg.norm(away), 1e-300)
@@ -185,17 +186,3 @@ def _neighbours(
         if np.abs(gap(place)[0]).max(initial=0.0) < CLOSE:
             found.append(place)
     return found
-
-
-def _null_space(G: np.ndarray, n: int) -> np.ndarray:
-    if not G.size:
-        return np.eye(n)
-    _, s, Vt = np.linalg.svd(G)
-    rank = int((s > RANK_TOLERANCE * s[0]).sum())
-    return Vt[rank:].T
-
-
-def singular_values(constraints: Constraints, t: float, q: np.ndarray, p: np.ndarray) -> RankOfRows:
-    """Singular values of G at a place, and shares of the rows in the weakest combination."""
-    at = constraints.terms(ca.DM(t), ca.DM(q), ca.DM(constraints.group.dim, 1), ca.DM(p))
-    return RankOfRows.of(np.asarray(at.G))

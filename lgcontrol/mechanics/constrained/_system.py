@@ -39,6 +39,8 @@ LARGEST_WRITTEN_OUT = 24
 CLOCK = "clock"
 # Largest gap of a configuration that is taken for one that keeps the constraints [m, rad].
 OFF = 1e-6
+# Position errors after a step of order four are so small that the second solve ends in rounding.
+POSITION_SOLVES = 2
 
 
 def constrained_system(
@@ -593,10 +595,6 @@ class ConstrainedMechanics:
             positions = tuple(known[entry] for entry in chosen)
             _judge(base.name, N, positions, {i: k for k, i in known.items()}, _best(N, driven))
         return IndependentEntries(positions, _best(full, driven, positions))
-
-
-# Position errors after a step of order four are so small that the second solve ends in rounding.
-POSITION_SOLVES = 2
 
 
 def _normalized(saddle: Saddle, own: tuple[int, ...]) -> Any:

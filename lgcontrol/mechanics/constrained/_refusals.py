@@ -1,0 +1,117 @@
+"""Why a mechanism cannot be assembled or marched from where it is, in words."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+
+from ._equations import MechanismEquations
+from ._mobility import mobility
+from ._system import OFF, ConstrainedMechanics
+
+# Where |sin θ| of an Euler angle is smaller, a march that failed is put down to that.
+SINGULAR_ANGLE = 1e-3
+# Smallest eigenvalue of M, its diagonal scaled to one, that counts as zero.
+SINGULAR_MASS = 1e-13
+
+
+def refuse_singular_mass(
+    own: MechanismEquations, mechanics: ConstrainedMechanics, q: np.ndarray
+) -> None:
+    """Say why M has no inverse in a configuration.
+
+    Parameters
+    ----------
+    own : MechanismEquations
+    mechanics : ConstrainedMechanics
+        Of these equations.
+    q : ndarray, shape (nq,)
+
+    Raises
+    ------
+    ValueError
+        If M is singular; names the body, and what it lacks.
+    """
+    M = mechanics.terms_of(mechanics.complete(q), mechanics.base.nominal_parameters)[2]
+    size = np.sqrt(np.maximum(np.diag(M), np.finfo(float).tiny))
+    if np.linalg.eigvalsh(M / np.outer(size, size))[0] > SINGULAR_MASS:
+        return
+    name, angles = mechanics.base.name, singular_angles(own, q)
+    if angles:
+        raise ValueError(f"{name}: {angles}")
+    weak = [
+        body
+        for body, inertia in own.inertias.items()
+        if not (inertia.mass > 0 and np.linalg.eigvalsh(inertia.inertia)[0] > 0)
+    ]
+    raise ValueError(
+        f"{name}: the mass matrix is singular, since joints do not hold all turns or "
+        f"displacements without inertia of {', '.join(weak) or 'its bodies'}; give a mass and "
+        "moments of inertia (SpatialInertia.box, SpatialInertia.sphere), small ones will do"
+    )
+
+
+def refuse_march(own: MechanismEquations, mechanics: ConstrainedMechanics, x: np.ndarray) -> None:
+    """Say which rows a start breaks, or which have no multipliers of their own.
+
+    Parameters
+    ----------
+    own : MechanismEquations
+    mechanics : ConstrainedMechanics
+        Of these equations.
+    x : ndarray, shape (nq + nv,), with the clock after it where there are drives
+
+    Raises
+    ------
+    ValueError
+        If x does not keep the constraints, or rows depend on each other there.
+    """
+    name, p = mechanics.base.name, mechanics.base.nominal_parameters
+    gap = np.abs(np.asarray(mechanics.gap(ca.DM(x), ca.DM(p)))).ravel()
+    names = mechanics.constraints.row_names
+    worst = int(gap.argmax()) if len(gap) else 0
+    if gap.max(initial=0.0) > OFF:
+        what = ("position", "velocity")[worst >= mechanics.constraints.n_position]
+        row = names[worst % len(names)]
+        raise ValueError(
+            f"{name}: x0 does not keep the constraints, the {what} of {row} is off by "
+            f"{gap[worst]:.3g}; state() makes one that does"
+        )
+    q = x[: mechanics.configuration.nq]
+    if singular_angles(own, q):
+        return  # the march ends at once, and says so
+    refuse_singular_mass(own, mechanics, q)
+    if not mechanics.redundancy(x, p).removable:
+        return
+    t = float(x[-1]) if mechanics.constraints.is_driven else 0.0
+    found = mobility(mechanics.constraints, q, t, p)
+    raise ValueError(
+        f"{name}: a march needs independent rows, at x0 there are others ({found}); leave "
+        "out those that say the same by with_joints(without=mobility().removable), start "
+        "beside a singular position, or take system(), which allows both"
+    )
+
+
+def singular_angles(own: MechanismEquations, q: np.ndarray) -> str:
+    """Name the body whose coordinates are singular in a configuration.
+
+    Parameters
+    ----------
+    own : MechanismEquations
+    q : ndarray, shape (nq,)
+
+    Returns
+    -------
+    str
+        Empty if there is none.
+    """
+    regularity = own.formulation.regularity
+    if regularity is None:
+        return ""
+    for body, measure in own.of_each(regularity, ca.DM(q)).items():
+        if abs(float(measure)) < SINGULAR_ANGLE:
+            return (
+                f'Euler angles of {body!r} are singular there; "SO3xR3" and "SE3" have no such '
+                "position"
+            )
+    return ""
