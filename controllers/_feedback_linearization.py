@@ -143,20 +143,15 @@ class FeedbackLinearization(ElasticLaw):
             u[self._rigid] = bend[self._rigid]
         return u
 
-    def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
+    def _inputs(self, x: np.ndarray, goal: MotionPoint) -> np.ndarray:
         if not self._rigid:
-            return super()._control(t, x, reference)
+            return super()._inputs(x, goal)
         if self._kept is None:
-            self._kept = self._start(self.goal(reference, t))
-        count, dt = len(self._rigid), self.dt
-        self.gains["held"] = self._kept
-        u = super()._control(t, x, reference)
-        rows = list(self._rigid)
-        torque, rate = self._kept[:count], self._kept[count:]
-        bend = u[rows]
-        u[rows] = torque + dt / 2 * rate  # the mean over the period it is held
-        if self.saturate:
-            u[rows] = np.clip(u[rows], self._lower[rows], self._upper[rows])
+            self._kept = self._start(goal)
+        self.gains["held"], dt = self._kept, self.dt
+        (torque, rate), u = np.split(self._kept, 2), np.array(super()._inputs(x, goal))
+        bend = u[self._rigid]  # the law's second derivative of these torques
+        u[self._rigid] = torque + dt / 2 * rate  # the mean over the period it is held
         self._kept = np.concatenate([torque + dt * rate + dt**2 / 2 * bend, rate + dt * bend])
         return u
 

@@ -231,6 +231,22 @@ def test_mixed_arm_with_integrators():
     assert np.abs(away).max() < 5e-3 and np.abs(away[-1]).max() < 1e-5
 
 
+def test_bounds_of_rigid_joints_are_those_of_their_torques():
+    """Not of the second derivatives that the law has for them, which are far larger."""
+    bounded = links(["revolute"] * 3, properties={"j1": JointProperties(effort=200.0, damping=0.1)})
+    motors = {"j0": Motor(0.3, 400.0), "j2": Motor(0.1, 200.0)}
+    found = []
+    for tree in (links(["revolute"] * 3), bounded):
+        arm = SeriesElastic(tree, motors)
+        law = FeedbackLinearization(arm, integrators=True, frequency=25.0, check=False,
+                                    reference=move(arm, seconds=1.0))  # fmt: skip
+        away = arm.state.plus(law.reference_states(np.zeros(1))[0], 1e-2 * np.eye(arm.state.dim)[1])
+        found.append([law(0.001 * k, away) for k in range(5)])
+        assert law.info.status == "ok"
+    np.testing.assert_array_equal(*found)
+    assert 1.0 < np.abs(found[0]).max() < 200.0
+
+
 # Torque and impedance
 
 
