@@ -12,9 +12,8 @@ from lgcontrol.mechanics import FrameTask, SeriesElastic
 from lgcontrol.systems import Parameters, ReferenceLike, System
 
 from ._base import Controller
+from ._elastic_gains import SAMPLES, stiffness_at_rest, weight_slopes
 from ._elastic_law import elastic_system, refuse
-from ._elastic_pd import SAMPLES, weight_slopes
-from ._flat_feedforward import stiffness_at_rest
 from ._goal import GoalMemory, frame_errors
 from ._spring import error_of, gain, spring_damper
 from ._tree_law import bounded

@@ -332,8 +332,12 @@ def refuse(arm: SeriesElastic, law: str, *, damped: bool = False, mixed: bool = 
             "static law linearizes a mixed arm; FlatFeedforward takes it, and "
             "FeedbackLinearization(…, integrators=True) with two integrators per rigid input"
         )
-    if any(joint.spring.is_set for joint in arm.elastic_joints):
-        raise ValueError(f"{law} knows springs whose stiffness is not set")
+    if arm.mechanics.set_joints:
+        names = ", ".join(joint.name for joint in arm.elastic_joints if joint.spring.is_set)
+        raise ValueError(
+            f"{law} knows springs whose stiffness is not set, and those of {names} are; "
+            "FlatFeedforward takes them"
+        )
 
 
 def _check_smooth(tree: Multibody, reference: SmoothReference) -> None:

@@ -97,8 +97,12 @@ class FeedbackLinearization(ElasticLaw):
         if integrators and len(arm.driven) < len(arm.tree.joints):
             missing = [name for name in arm.tree.joints if name not in arm.driven]
             raise ValueError(f"nothing drives {', '.join(missing)}: the arm has no such chains")
-        if any(arm.tree.configuration.blocks[n].dim != 1 for n in arm.rigid_joints):
-            raise ValueError("chains are those of joints with one degree of freedom")
+        wide = [n for n in arm.rigid_joints if arm.tree.configuration.blocks[n].dim != 1]
+        if wide:
+            raise ValueError(
+                f"chains are those of joints with one degree of freedom, and {', '.join(wide)} "
+                "have more; FlatFeedforward takes them"
+            )
         self.has_integral = bool(integral)
         self.coefficients = chain_gains(frequency, poles, weights, self.has_integral)
         self._rigid = [
@@ -198,8 +202,8 @@ def chain_gains(
             raise ValueError(f"expected {order} poles, finite numbers, got {poles}")
         polynomial = np.poly(roots)
         if np.abs(np.imag(polynomial)).max() > 1e-9 * np.abs(polynomial).max():
-            raise ValueError("poles must come in conjugate pairs")
+            raise ValueError(f"poles must come in conjugate pairs, got {poles}")
         if (np.real(roots) >= 0).any():
-            raise ValueError("poles must have negative real parts")
+            raise ValueError(f"poles must have negative real parts, got {poles}")
         found = np.real(polynomial)[:0:-1]
     return np.concatenate([np.zeros(CHAIN + 1 - order), found])
