@@ -194,7 +194,12 @@ class ElasticLaw(Controller):
         def at(t: Any) -> np.ndarray:
             return flat(*self.goal(reference, t), *self._settings(t), *own).x
 
-        return at if moves else at(0.0)
+        return at if moves or self._sets_move else at(0.0)
+
+    @property
+    def _sets_move(self) -> bool:
+        """Whether what sets stiffnesses changes over time."""
+        return False
 
     def reference_states(
         self, times: np.ndarray, reference: ReferenceLike | None = None

@@ -105,11 +105,14 @@ class FlatFeedforward(ElasticLaw):
         }
         gains["damping"] = motor_damping(arm, damping, gains["stiffness"])
         self.has_integral = bool(gains["integral_gain"].any())
-        self._nominal_settings = nominal_settings(arm)
-        if settings is not None and not self._nominal_settings:
-            raise ValueError(f"{arm.tree.name}: settings are given, and nothing sets a stiffness")
+        self._still = nominal_settings(arm)
         if settings is not None:
-            _check_settings(arm, settings)
+            if not self._still:
+                raise ValueError(
+                    f"{arm.tree.name}: settings are given, and nothing sets a stiffness"
+                )
+            first = _check_settings(arm, settings)[0]
+            self._still = first, 0 * first, 0 * first
         self.settings = settings
         gains |= dict(zip(("k", "k_dot", "k_ddot"), self._settings(offset), strict=False))
         if arm.mechanics.adjusted:
@@ -121,12 +124,12 @@ class FlatFeedforward(ElasticLaw):
 
     def _settings(self, t: float) -> tuple[np.ndarray, ...]:
         """What sets stiffnesses, and its first two rates; empty where nothing does."""
-        if self.settings is None:
-            return self._nominal_settings
-        if isinstance(self.settings, SmoothReference):
-            return self.settings(t)[:3]
-        value = check_shape("settings", self.settings, self._nominal_settings[0].shape)
-        return value, 0 * value, 0 * value
+        return self.settings(t)[:3] if isinstance(self.settings, SmoothReference) else self._still
+
+    @property
+    def _sets_move(self) -> bool:
+        """Whether what sets stiffnesses changes over time."""
+        return isinstance(self.settings, SmoothReference)
 
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         for name, value in zip(("k", "k_dot", "k_ddot"), self._settings(t), strict=False):
@@ -162,8 +165,8 @@ class FlatFeedforward(ElasticLaw):
         return ca.vertcat(u[:count] + feedback, rest)
 
 
-def _check_settings(arm: SeriesElastic, settings: SmoothReference | ArrayLike) -> None:
-    """Refuse settings of another size, or beyond what may set the stiffness."""
+def _check_settings(arm: SeriesElastic, settings: SmoothReference | ArrayLike) -> np.ndarray:
+    """Settings over time, (times, joints); refuses another size, or more than a spring allows."""
     set_joints = [joint for joint in arm.elastic_joints if joint.spring.is_set]
     count = len(set_joints)
     if isinstance(settings, SmoothReference):
@@ -180,3 +183,4 @@ def _check_settings(arm: SeriesElastic, settings: SmoothReference | ArrayLike) -
                 f"settings of joint {joint.name} go from {column.min():g} to {column.max():g}, its "
                 f"spring allows {spring.lower:g} to {spring.upper:g}"
             )
+    return values
