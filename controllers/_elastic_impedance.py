@@ -9,15 +9,14 @@ from numpy.typing import ArrayLike
 from lgcontrol.codegen import Value, trace
 from lgcontrol.groups import LieGroup
 from lgcontrol.mechanics import FrameTask, SeriesElastic
-from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import Parameters, ReferenceLike, System
 
-from ._base import ControlInfo, Controller
+from ._base import Controller
+from ._elastic_gains import SAMPLES, stiffness_at_rest, weight_slopes
 from ._elastic_law import elastic_system, refuse
-from ._elastic_pd import SAMPLES, weight_slopes
-from ._flat_feedforward import stiffness_at_rest
 from ._goal import GoalMemory, frame_errors
 from ._spring import error_of, gain, spring_damper
+from ._tree_law import bounded
 
 ROUNDS = 6  # of q̄ = θ − σ⁻¹(g(q̄)): each gains the factor ‖K⁻¹ ∂g/∂q‖
 CONTRACTION = 0.9  # of that factor, at most
@@ -155,10 +154,8 @@ class ElasticImpedance(Controller):
         own = self._p[: len(self.arm.parameters)]
         gains = (self.stiffness, self.damping, self.joint_damping)
         u = self.law(x[: self.arm.state.nq], goal.X, goal.velocity, *gains, own).u
-        limited = np.clip(u, self._lower, self._upper) if self.saturate else u
-        whole = bool(np.array_equal(limited, u))
-        self.info = ControlInfo(CallStatus.OK if whole else CallStatus.SATURATED)
-        return limited
+        u, self.info = bounded([u], self._lower, self._upper, self.saturate)
+        return u
 
     def _state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         """None: the reference is the frame's."""

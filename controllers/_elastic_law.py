@@ -21,7 +21,8 @@ from lgcontrol.mechanics import Multibody, SeriesElastic, random_configuration
 from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import MotionPoint, Parameters, ReferenceLike, SmoothReference, System
 
-from ._base import ControlInfo, Controller
+from ._base import Controller
+from ._tree_law import bounded
 
 # Springs that the check of a gain takes, as shares of the model's.
 STIFFNESSES = (1.0, 0.7, 1.3)
@@ -76,7 +77,7 @@ class ElasticLaw(Controller):
         own = [entry.name for entry in arm.mechanics.inputs]
         self._places = None if names == own else [names.index(name) for name in own]
         self._nominal_controls = system.nominal_input[self._controls]
-        self._checked: tuple[Any, Any] = (None, None)
+        self._checked: SmoothReference | None = None
         self.law: ModelFunction = self._trace()
         if reference is not None:
             self.goal(reference, offset)
@@ -128,9 +129,9 @@ class ElasticLaw(Controller):
         if isinstance(reference, MotionPoint):
             return reference
         if isinstance(reference, SmoothReference):
-            if self._checked[0] is not reference:
+            if self._checked is not reference:
                 _check_smooth(tree, reference)
-                self._checked = (reference, None)
+                self._checked = reference
             return reference(t)
         if reference is None:
             raise ValueError("there is no reference: give it to the controller or in the call")
@@ -150,15 +151,17 @@ class ElasticLaw(Controller):
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         goal = self.goal(reference, t)
         own = x[: self.arm.state.nq]
-        arguments = (own, *goal, self._sum, self._own_parameters, *self.gains.values())
-        u = self._place(self.law(*arguments))
-        limited = np.clip(u, self._lower, self._upper) if self.saturate else u
-        is_whole = bool(np.array_equal(limited, u))
-        if self.has_integral and is_whole:  # what is at a bound does not wind up
+        u = self._place(self._inputs(own, goal))
+        u, self.info = bounded([u], self._lower, self._upper, self.saturate)
+        # What is at a bound does not wind up.
+        if self.has_integral and self.info.status == CallStatus.OK:
             group = self.arm.tree.configuration
             self._sum = self._sum + self.dt * group.minus(own[: group.nq], goal.x)
-        self.info = ControlInfo(CallStatus.OK if is_whole else CallStatus.SATURATED)
-        return limited
+        return u
+
+    def _inputs(self, x: np.ndarray, goal: MotionPoint) -> np.ndarray:
+        """Inputs of the arm, whatever their bounds."""
+        return self.law(x, *goal, self._sum, self._own_parameters, *self.gains.values())
 
     @property
     def _own_parameters(self) -> np.ndarray:
@@ -191,7 +194,12 @@ class ElasticLaw(Controller):
         def at(t: Any) -> np.ndarray:
             return flat(*self.goal(reference, t), *self._settings(t), *own).x
 
-        return at if moves else at(0.0)
+        return at if moves or self._sets_move else at(0.0)
+
+    @property
+    def _sets_move(self) -> bool:
+        """Whether what sets stiffnesses changes over time."""
+        return False
 
     def reference_states(
         self, times: np.ndarray, reference: ReferenceLike | None = None
@@ -329,8 +337,12 @@ def refuse(arm: SeriesElastic, law: str, *, damped: bool = False, mixed: bool = 
             "static law linearizes a mixed arm; FlatFeedforward takes it, and "
             "FeedbackLinearization(…, integrators=True) with two integrators per rigid input"
         )
-    if any(joint.spring.is_set for joint in arm.elastic_joints):
-        raise ValueError(f"{law} knows springs whose stiffness is not set")
+    if arm.mechanics.set_joints:
+        names = ", ".join(joint.name for joint in arm.elastic_joints if joint.spring.is_set)
+        raise ValueError(
+            f"{law} knows springs whose stiffness is not set, and those of {names} are; "
+            "FlatFeedforward takes them"
+        )
 
 
 def _check_smooth(tree: Multibody, reference: SmoothReference) -> None:

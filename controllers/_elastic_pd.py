@@ -9,14 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import Value
-from lgcontrol.mechanics import SeriesElastic, random_configuration
+from lgcontrol.mechanics import SeriesElastic
 from lgcontrol.systems import Parameters, ReferenceLike, System
 
+from ._elastic_gains import SAMPLES, motor_damping, spring_gain, stiffness_at_rest, weight_slopes
 from ._elastic_law import ElasticLaw, elastic_system
-from ._flat_feedforward import DAMPING_RATIO, motor_inertia, spring_gain, stiffness_at_rest
-from ._spring import gain
-
-SAMPLES, SEED = 2000, 0
 
 
 class ElasticPD(ElasticLaw):
@@ -95,10 +92,7 @@ class ElasticPD(ElasticLaw):
                 f"ElasticPD needs a spring in every joint, and {', '.join(arm.rigid_joints)} are "
                 "rigid: FlatFeedforward takes mixed arms"
             )
-        n = len(arm.joints)
-        Kp, K = spring_gain(arm, stiffness, n), stiffness_at_rest(arm)
-        if damping is None:
-            damping = 2 * DAMPING_RATIO * np.sqrt(motor_inertia(arm) * (Kp + K))
+        Kp, K = spring_gain(arm, stiffness, len(arm.joints)), stiffness_at_rest(arm)
         least = np.linalg.eigvalsh(
             np.block([[np.diag(K), -np.diag(K)], [-np.diag(K), np.diag(K + Kp)]])
         )[0]
@@ -113,7 +107,7 @@ class ElasticPD(ElasticLaw):
         super().__init__(
             arm, dt=dt, system=system, reference=reference, saturate=saturate, check=check,
             offset=offset, delay=delay, p=p,
-            gains={"stiffness": Kp, "damping": gain("damping", damping, n)},
+            gains={"stiffness": Kp, "damping": motor_damping(arm, damping, Kp)},
         )  # fmt: skip
 
     @property
@@ -171,11 +165,3 @@ class ElasticPD(ElasticLaw):
 
 def _nominal_inputs(arm: SeriesElastic) -> np.ndarray:
     return np.array([entry.nominal for entry in arm.mechanics.inputs])
-
-
-def weight_slopes(arm: SeriesElastic) -> np.ndarray:
-    """∂g/∂q at seeded configurations within the limits, shape (SAMPLES, nv, nv)."""
-    tree, rng = arm.tree, np.random.default_rng(SEED)
-    q = random_configuration(tree, rng, SAMPLES)
-    none = np.zeros((SAMPLES, tree.nv))
-    return tree.inverse_dynamics_derivatives(q, none, none).d_tau_d_q

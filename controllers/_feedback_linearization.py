@@ -97,8 +97,12 @@ class FeedbackLinearization(ElasticLaw):
         if integrators and len(arm.driven) < len(arm.tree.joints):
             missing = [name for name in arm.tree.joints if name not in arm.driven]
             raise ValueError(f"nothing drives {', '.join(missing)}: the arm has no such chains")
-        if any(arm.tree.configuration.blocks[n].dim != 1 for n in arm.rigid_joints):
-            raise ValueError("chains are those of joints with one degree of freedom")
+        wide = [n for n in arm.rigid_joints if arm.tree.configuration.blocks[n].dim != 1]
+        if wide:
+            raise ValueError(
+                f"chains are those of joints with one degree of freedom, and {', '.join(wide)} "
+                "have more; FlatFeedforward takes them"
+            )
         self.has_integral = bool(integral)
         self.coefficients = chain_gains(frequency, poles, weights, self.has_integral)
         self._rigid = [
@@ -143,20 +147,15 @@ class FeedbackLinearization(ElasticLaw):
             u[self._rigid] = bend[self._rigid]
         return u
 
-    def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
+    def _inputs(self, x: np.ndarray, goal: MotionPoint) -> np.ndarray:
         if not self._rigid:
-            return super()._control(t, x, reference)
+            return super()._inputs(x, goal)
         if self._kept is None:
-            self._kept = self._start(self.goal(reference, t))
-        count, dt = len(self._rigid), self.dt
-        self.gains["held"] = self._kept
-        u = super()._control(t, x, reference)
-        rows = list(self._rigid)
-        torque, rate = self._kept[:count], self._kept[count:]
-        bend = u[rows]
-        u[rows] = torque + dt / 2 * rate  # the mean over the period it is held
-        if self.saturate:
-            u[rows] = np.clip(u[rows], self._lower[rows], self._upper[rows])
+            self._kept = self._start(goal)
+        self.gains["held"], dt = self._kept, self.dt
+        (torque, rate), u = np.split(self._kept, 2), np.array(super()._inputs(x, goal))
+        bend = u[self._rigid]  # the law's second derivative of these torques
+        u[self._rigid] = torque + dt / 2 * rate  # the mean over the period it is held
         self._kept = np.concatenate([torque + dt * rate + dt**2 / 2 * bend, rate + dt * bend])
         return u
 
@@ -203,8 +202,8 @@ def chain_gains(
             raise ValueError(f"expected {order} poles, finite numbers, got {poles}")
         polynomial = np.poly(roots)
         if np.abs(np.imag(polynomial)).max() > 1e-9 * np.abs(polynomial).max():
-            raise ValueError("poles must come in conjugate pairs")
+            raise ValueError(f"poles must come in conjugate pairs, got {poles}")
         if (np.real(roots) >= 0).any():
-            raise ValueError("poles must have negative real parts")
+            raise ValueError(f"poles must have negative real parts, got {poles}")
         found = np.real(polynomial)[:0:-1]
     return np.concatenate([np.zeros(CHAIN + 1 - order), found])

@@ -13,10 +13,10 @@ from lgcontrol.codegen import Value, check_shape
 from lgcontrol.mechanics import AdjustedSpring, SeriesElastic, VariableSpring
 from lgcontrol.systems import Parameters, ReferenceLike, SmoothReference, System
 
+from ._elastic_gains import motor_damping, spring_gain
 from ._elastic_law import ElasticLaw, elastic_system, nominal_settings
 from ._spring import error_of, gain, spring_damper
 
-DAMPING_RATIO = 0.7
 SAMPLES = 1001  # times at which settings that move are judged
 
 
@@ -103,17 +103,16 @@ class FlatFeedforward(ElasticLaw):
             "stiffness": spring_gain(arm, stiffness, count),
             "integral_gain": gain("integral", integral, count),
         }
-        gains["damping"] = (
-            _critical(arm, gains["stiffness"])
-            if damping is None
-            else gain("damping", damping, count)
-        )
+        gains["damping"] = motor_damping(arm, damping, gains["stiffness"])
         self.has_integral = bool(gains["integral_gain"].any())
-        self._nominal_settings = nominal_settings(arm)
-        if settings is not None and not self._nominal_settings:
-            raise ValueError(f"{arm.tree.name}: settings are given, and nothing sets a stiffness")
+        self._still = nominal_settings(arm)
         if settings is not None:
-            _check_settings(arm, settings)
+            if not self._still:
+                raise ValueError(
+                    f"{arm.tree.name}: settings are given, and nothing sets a stiffness"
+                )
+            first = _check_settings(arm, settings)[0]
+            self._still = first, 0 * first, 0 * first
         self.settings = settings
         gains |= dict(zip(("k", "k_dot", "k_ddot"), self._settings(offset), strict=False))
         if arm.mechanics.adjusted:
@@ -125,12 +124,12 @@ class FlatFeedforward(ElasticLaw):
 
     def _settings(self, t: float) -> tuple[np.ndarray, ...]:
         """What sets stiffnesses, and its first two rates; empty where nothing does."""
-        if self.settings is None:
-            return self._nominal_settings
-        if isinstance(self.settings, SmoothReference):
-            return self.settings(t)[:3]
-        value = check_shape("settings", self.settings, self._nominal_settings[0].shape)
-        return value, 0 * value, 0 * value
+        return self.settings(t)[:3] if isinstance(self.settings, SmoothReference) else self._still
+
+    @property
+    def _sets_move(self) -> bool:
+        """Whether what sets stiffnesses changes over time."""
+        return isinstance(self.settings, SmoothReference)
 
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         for name, value in zip(("k", "k_dot", "k_ddot"), self._settings(t), strict=False):
@@ -166,8 +165,8 @@ class FlatFeedforward(ElasticLaw):
         return ca.vertcat(u[:count] + feedback, rest)
 
 
-def _check_settings(arm: SeriesElastic, settings: SmoothReference | ArrayLike) -> None:
-    """Refuse settings of another size, or beyond what may set the stiffness."""
+def _check_settings(arm: SeriesElastic, settings: SmoothReference | ArrayLike) -> np.ndarray:
+    """Settings over time, (times, joints); refuses another size, or more than a spring allows."""
     set_joints = [joint for joint in arm.elastic_joints if joint.spring.is_set]
     count = len(set_joints)
     if isinstance(settings, SmoothReference):
@@ -184,44 +183,4 @@ def _check_settings(arm: SeriesElastic, settings: SmoothReference | ArrayLike) -
                 f"settings of joint {joint.name} go from {column.min():g} to {column.max():g}, its "
                 f"spring allows {spring.lower:g} to {spring.upper:g}"
             )
-
-
-def spring_gain(arm: SeriesElastic, value: ArrayLike | None, count: int) -> np.ndarray:
-    """Gains of all driven degrees of freedom; those of the springs at rest where none are given."""
-    if value is not None:
-        return gain("stiffness", value, count)
-    if arm.rigid_joints and count > len(arm.joints):
-        raise ValueError(
-            f"{arm.tree.name}: joints {', '.join(arm.rigid_joints)} have no spring to take a gain "
-            f"from; give stiffness and damping, {count} numbers in the order of the inputs"
-        )
-    return stiffness_at_rest(arm)
-
-
-def stiffness_at_rest(arm: SeriesElastic) -> np.ndarray:
-    """Slopes of the springs where they are slack, shape (joints,)."""
-    p = ca.DM(arm.nominal_parameters)
-    return np.array(
-        [
-            float(joint.spring.slopes(ca.DM(0), ca.DM(joint.spring.nominal_setting), c.spring)[0])
-            for joint, c in zip(arm.elastic_joints, arm.mechanics.numbers(p), strict=True)
-        ]
-    )
-
-
-def motor_inertia(arm: SeriesElastic) -> np.ndarray:
-    """Inertia of the motors behind their gears, shape (joints,)."""
-    return np.array(
-        [float(c.inertia) for c in arm.mechanics.numbers(ca.DM(arm.nominal_parameters))]
-    )
-
-
-def _critical(arm: SeriesElastic, stiffness: np.ndarray) -> np.ndarray:
-    """``2 ζ √(B (K_P + K))`` of motors; a rigid joint's is missing."""
-    if len(stiffness) > len(arm.joints):
-        raise ValueError(
-            f"{arm.tree.name}: damping has no default for rigid joints; give {len(stiffness)} "
-            "numbers in the order of the inputs"
-        )
-    B, K = motor_inertia(arm), stiffness_at_rest(arm)
-    return 2 * DAMPING_RATIO * np.sqrt(B * (stiffness + K))
+    return values

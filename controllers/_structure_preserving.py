@@ -13,8 +13,8 @@ from lgcontrol.codegen import Value, trace
 from lgcontrol.mechanics import SeriesElastic
 from lgcontrol.systems import Parameters, ReferenceLike, System
 
+from ._elastic_gains import DAMPING_RATIO, motor_damping, spring_gain, stiffness_at_rest
 from ._elastic_law import ElasticLaw, elastic_system, refuse
-from ._flat_feedforward import DAMPING_RATIO, motor_inertia, stiffness_at_rest
 from ._spring import gain
 
 
@@ -90,17 +90,15 @@ class ElasticStructurePreserving(ElasticLaw):
                 f"ElasticStructurePreserving knows linear springs; those of {', '.join(crooked)} "
                 "are not: FlatFeedforward and FeedbackLinearization take them"
             )
-        n, K, B = len(arm.joints), stiffness_at_rest(arm), motor_inertia(arm)
-        Kp = K if stiffness is None else gain("stiffness", stiffness, n)
+        n, K = len(arm.joints), stiffness_at_rest(arm)
+        Kp = spring_gain(arm, stiffness, n)
         if link_damping is None:
             series = K * Kp / (K + Kp)
             link_damping = 2 * DAMPING_RATIO * np.sqrt(_typical_inertia(arm) * series)
-        if damping is None:
-            damping = 2 * DAMPING_RATIO * np.sqrt(B * (K + Kp))
         gains = {
             "stiffness": Kp,
             "link_damping": gain("link_damping", link_damping, n),
-            "damping": gain("damping", damping, n),
+            "damping": motor_damping(arm, damping, Kp),
         }
         super().__init__(
             arm, dt=dt, system=system, reference=reference, saturate=saturate, check=check,

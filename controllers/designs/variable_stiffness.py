@@ -43,7 +43,7 @@ def design(seed: int = 0) -> Task:
     spring, group = arm.motors["joint"].joint_spring, arm.tree.configuration
     phi = Waypoints(Rn(1), [0, *CHANGE, SECONDS], [[SLOW], [SLOW], [FAST], [FAST]], order=9)
     t = np.linspace(0, SECONDS, round(SECONDS / NODES) + 1)
-    stiffness = np.asarray(spring.torque(1.0, phi(t).x[:, 0], {}), dtype=float)  # type: ignore[arg-type]
+    stiffness = np.asarray(spring.torque(1.0, phi(t).x[:, 0], {}), dtype=float)
     speed = np.sqrt(stiffness / arm.tree.mass_matrix([0.0])[0, 0])
     phase = np.concatenate([[0.0], np.cumsum((speed[1:] + speed[:-1]) / 2 * np.diff(t))])
     growth = Waypoints(Rn(1), [0, RAMP, SECONDS - RAMP, SECONDS], [[0], [1], [1], [0]], order=9)
@@ -83,7 +83,7 @@ def _shares(joint: int) -> Callable[[SimulationResult], float]:
         q, v = run.x[:-1, 0], run.x[:-1, 1]
         theta, w = run.block("motor")[:-1, joint], run.block("motor_velocity")[:-1, joint]
         model = variable_stiffness_joint_tree().motors["joint"].joint_spring
-        tau = np.asarray(model.torque(1.0, phi, {}), dtype=float) * (theta - q)  # type: ignore[arg-type]
+        tau = np.asarray(model.torque(1.0, phi, {}), dtype=float) * (theta - q)
         dt = np.diff(run.t)[inside]
         put_in = np.abs(run.u[:, 0] * w)[inside] @ dt
         stored = np.abs(tau * v)[inside] @ dt

@@ -10,7 +10,14 @@ import numpy as np
 
 from ..codegen import ModelFunction, trace
 from ..groups import SE3, SO2, SO3
-from ..systems import SmoothReference, System, Trajectory, TrajectoryPoint, field_derivatives
+from ..systems import (
+    MotionPoint,
+    SmoothReference,
+    System,
+    Trajectory,
+    TrajectoryPoint,
+    field_derivatives,
+)
 
 # Shares of gravity: least push, and how near to straight down it may point (1 + its cosine).
 LEAST_PUSH = 0.05
@@ -87,9 +94,8 @@ class FlatMotion:
         state, structure = system.state, system.structure
         if structure is None or getattr(state, "blocks", {}).get(structure.configuration) != SE3:
             raise ValueError(f"{system.name} moves no pose (SE3), as {self.system.name} does")
-        place, push = self.position(t), self._push(t)
-        yaw = self._yaw(t)
-        q, w, dw = _attitude()(*push, *yaw)
+        place = self.position(t)
+        q, w, dw = _attitude()(*self._push(place), *self._yaw(t))
         back = SO3.matrix(SO3.inverse(q))
         v = (back @ place.velocity[..., None])[..., 0]
         a = (back @ place.acceleration[..., None])[..., 0] - np.cross(w, v)
@@ -141,8 +147,7 @@ class FlatMotion:
         """Time from start to end, s."""
         return self.position.duration
 
-    def _push(self, t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        place = self.position(t)
+    def _push(self, place: MotionPoint) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return place.acceleration - self._fall, place.jerk, place.snap
 
     def _yaw(self, t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -155,7 +160,7 @@ class FlatMotion:
 
     def _check(self) -> None:
         t = np.linspace(self.position.t[0], self.position.t[-1], SAMPLES)
-        push = self._push(t)[0]
+        push = self._push(self.position(t))[0]
         size, weight = np.linalg.norm(push, axis=-1), np.linalg.norm(self._fall)
         weak = size < LEAST_PUSH * weight
         over = push[:, 2] < (LEAST_TURN - 1) * size

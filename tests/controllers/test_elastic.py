@@ -20,7 +20,7 @@ from lgcontrol.estimation import MomentumObserver
 from lgcontrol.groups import Rn
 from lgcontrol.integrators import Problem, integrate
 from lgcontrol.mechanics import FrameTask, JointProperties, Motor, SeriesElastic
-from lgcontrol.models import elastic_planar_arm_tree, ur5_tree
+from lgcontrol.models import elastic_planar_arm_tree, elastic_ur5_tree
 from lgcontrol.simulation import simulate
 from lgcontrol.systems import MotionPoint, Waypoints
 
@@ -231,6 +231,22 @@ def test_mixed_arm_with_integrators():
     assert np.abs(away).max() < 5e-3 and np.abs(away[-1]).max() < 1e-5
 
 
+def test_bounds_of_rigid_joints_are_those_of_their_torques():
+    """Not of the second derivatives that the law has for them, which are far larger."""
+    bounded = links(["revolute"] * 3, properties={"j1": JointProperties(effort=200.0, damping=0.1)})
+    motors = {"j0": Motor(0.3, 400.0), "j2": Motor(0.1, 200.0)}
+    found = []
+    for tree in (links(["revolute"] * 3), bounded):
+        arm = SeriesElastic(tree, motors)
+        law = FeedbackLinearization(arm, integrators=True, frequency=25.0, check=False,
+                                    reference=move(arm, seconds=1.0))  # fmt: skip
+        away = arm.state.plus(law.reference_states(np.zeros(1))[0], 1e-2 * np.eye(arm.state.dim)[1])
+        found.append([law(0.001 * k, away) for k in range(5)])
+        assert law.info.status == "ok"
+    np.testing.assert_array_equal(*found)
+    assert 1.0 < np.abs(found[0]).max() < 200.0
+
+
 # Torque and impedance
 
 
@@ -345,6 +361,17 @@ def test_settings_that_a_spring_does_not_allow(settings, message):
         FlatFeedforward(arm, reference=np.zeros(2), settings=settings, check=False)
 
 
+def test_motors_that_set_stiffness_move_where_links_rest():
+    """States along the settings, also of a reference that stays."""
+    arm, q, t = ARMS["variable"](), np.array([0.3, -0.2]), np.array([0.0, 0.4, 1.0])
+    settings = Waypoints(Rn(2), [0, 1], [[100.0, 0.5], [300.0, 1.5]], order=9)
+    law = FlatFeedforward(arm, reference=q, settings=settings, check=False)
+    found, still = law.reference_states(t), np.zeros((4, 3, 2))
+    known = arm.flat_map()(np.tile(q, (3, 1)), *still, *settings(t)[:3])
+    np.testing.assert_allclose(found, known.x, atol=1e-14)
+    assert found[-1, -2] == pytest.approx(1.5)  # the motor of the second joint
+
+
 def test_runs_know_where_motors_should_be():
     """A motion of the links is not one of motors at zero: neither in errors nor in warnings."""
     arm = planar().with_motors(shoulder=Motor(0.3, 400.0, deflection=0.3))
@@ -385,9 +412,7 @@ def test_references_must_be_smooth_enough(order):
 
 def test_gains_that_do_not_carry_are_reported():
     """Slow chains with soft springs; a link-side PD; a long period."""
-    tree = ur5_tree()
-    K, B = (900, 1000, 800, 300, 250, 200), (0.5, 0.6, 0.4, 0.1, 0.09, 0.08)
-    arm = SeriesElastic(tree, {n: Motor(b, k) for n, b, k in zip(tree.joints, B, K, strict=True)})
+    arm = elastic_ur5_tree()
     with pytest.warns(RuntimeWarning, match="30 % less stiffness"):
         FeedbackLinearization(arm, frequency=10.0, reference=[0, -1.2, 1.0, -1.3, -1.5, 0])
     with pytest.warns(RuntimeWarning, match="errors grow in the loop sampled every 0.001 s"):

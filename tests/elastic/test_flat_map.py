@@ -281,7 +281,7 @@ def test_plans_of_python_control():
     t = np.linspace(0, 0.8, 2001)
     x, u = plan.eval(t)
     np.testing.assert_allclose(x[:, -1], states[1], atol=1e-8)
-    f = arm.system().f(t[:, None][:, 0], x.T, u.T)
+    f = arm.system().f(t, x.T, u.T)
     np.testing.assert_allclose(np.gradient(x, t, axis=1)[:, 5:-5], f.T[:, 5:-5], atol=5e-3)
     with pytest.raises(ValueError, match="elastic joints alone"):
         mixed().to_flat_system()
