@@ -656,18 +656,7 @@ class InteriorPointSolver:
             found, taken = point.expand(), len(log)
             if is_warm and not log and point.settle(found, barrier):
                 found = point.expand()
-            log.append(
-                np.array(
-                    [
-                        point.expansion.cost,
-                        *found,
-                        step,
-                        point.damping,
-                        point.mu,
-                        point.waiting == 0,
-                    ]
-                )
-            )
+            log.append(np.array([point.expansion.cost, *found, step, point.damping, point.mu]))
             if not np.isfinite(log[-1][0]):
                 status = NOT_FINITE
                 break
@@ -963,7 +952,7 @@ class _Watch:
 
 def _is_best(entry: np.ndarray) -> bool:
     """Whether an iterate is optimal for its barrier, so that no step is needed."""
-    _, stationarity, violation, products, _, _, mu, _ = entry.tolist()
+    _, stationarity, violation, products, _, _, mu = entry.tolist()
     return max(stationarity, violation, products - mu) <= ACCEPTABLE_RESIDUAL
 
 
