@@ -616,11 +616,16 @@ class InteriorPointSolver:
             steps = memory.about.iterations
             return _Run.of(status, memory, steps, arrays["log"][: steps + 1])
         status = memory.run(x0, mode, max_iterations=0, **options)
-        log = [arrays["log"][0].copy()]
-        while status == ITERATIONS and watch.goes_on(log[-1], len(log) - 1):
-            status = memory.run(x0, mode, max_iterations=1, resume=RESUME, **options)
-            if status != STALLED:
-                log.append(arrays["log"][1].copy())
+        log, progress = [arrays["log"][0].copy()], _Progress(barrier)
+        while status == ITERATIONS:
+            if progress.is_over(log[-1]):  # calls of one iteration cannot tell
+                status = STALLED
+            elif not watch.goes_on(log[-1], len(log) - 1):
+                break
+            else:
+                status = memory.run(x0, mode, max_iterations=1, resume=RESUME, **options)
+                if status != STALLED:
+                    log.append(arrays["log"][1].copy())
         return _Run.of(status, memory, len(log) - 1, np.array(log))
 
     def _starting_point(
@@ -651,7 +656,7 @@ class InteriorPointSolver:
         is_warm: bool = False,
     ) -> _Run:
         log: list[np.ndarray] = []
-        step, status, best, idle, taken = 1.0, ITERATIONS, np.inf, 0, 0
+        step, status, taken, progress = 1.0, ITERATIONS, 0, _Progress(barrier)
         while True:
             found, taken = point.expand(), len(log)
             if is_warm and not log and point.settle(found, barrier):
@@ -663,10 +668,8 @@ class InteriorPointSolver:
             if mode != REAL_TIME and point.mu <= barrier.last and found.largest <= tolerance:
                 status = CONVERGED
                 break
-            is_idle = point.mu <= barrier.last and found.largest >= PROGRESS * best
-            best, idle = min(best, found.largest), idle + 1 if is_idle else 0
             if mode != REAL_TIME:
-                if idle > MOST_IDLE:
+                if progress.is_over(log[-1]):
                     status = STALLED
                     break
                 if not watch.goes_on(log[-1], len(log) - 1):
@@ -948,6 +951,21 @@ class _Watch:
         elif number < self.left and spent > self.time_limit:
             self.ended = SolveStatus.TIME_LIMIT
         return self.ended is None and number < self.left
+
+
+class _Progress:
+    """Whether iterations at the last weight of a barrier still lower the residual."""
+
+    def __init__(self, barrier: Barrier) -> None:
+        self.last, self.best, self.idle = barrier.last, np.inf, 0
+
+    def is_over(self, entry: np.ndarray) -> bool:
+        """Whether too many did not, up to this one of a log."""
+        _, stationarity, violation, products, _, _, mu = entry.tolist()
+        residual = max(stationarity, violation, products)
+        is_idle = mu <= self.last and residual >= PROGRESS * self.best
+        self.best, self.idle = min(self.best, residual), self.idle + 1 if is_idle else 0
+        return self.idle > MOST_IDLE
 
 
 def _is_best(entry: np.ndarray) -> bool:

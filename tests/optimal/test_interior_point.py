@@ -342,6 +342,19 @@ def test_what_no_step_improves_is_acceptable_and_close():
     assert found.cost == pytest.approx(InteriorPointSolver(problem).solve(x0).cost, rel=1e-6)
 
 
+@needs_compiler
+def test_a_solve_that_is_watched_gives_up_where_one_that_is_not_does():
+    problem, x0 = PROBLEMS["swing, light"]
+    solver = InteriorPointSolver(problem).prepare()
+    alone = solver.solve(x0, tolerance=1e-15)
+    assert alone.status is SolveStatus.ACCEPTABLE
+    for options in ({"time_limit": 1e3}, {"callback": lambda entry: None}):
+        watched = solver.solve(x0, tolerance=1e-15, **options)
+        assert watched.status is alone.status
+        assert len(watched.iterations) == len(alone.iterations)
+        np.testing.assert_array_equal(watched.u, alone.u)
+
+
 def test_survives_a_cost_that_is_not_finite():
     broken = Residual(lambda t, x, u, p: ca.log(x[2] - 5.0), 1.0)
     solution = InteriorPointSolver(swing(residuals=[broken])).solve(HANGING)
