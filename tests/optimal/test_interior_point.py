@@ -330,7 +330,7 @@ def test_of_several_guesses_the_best_result_is_the_answer():
     ends = {guess: solver.solve(x0, guess=guess) for guess in ("rest", "reference", "screw")}
     best = solver.solve(x0, guess=tuple(ends))
     assert best.cost == min(entry.cost for entry in ends.values() if entry.success)
-    assert solver._last is not None and np.array_equal(solver._last.x, best.x)
+    assert solver._last is not None and np.array_equal(solver._last.point.x, best.x)
     with pytest.raises(ValueError, match="empty tuple"):
         solver.solve(x0, guess=())
 
@@ -410,7 +410,7 @@ def test_a_second_run_leaves_the_first_as_it_was(monkeypatch):
 
     def noted(*given):
         found = run(*given)
-        runs.append((found, found.x.copy(), found.log.copy()))
+        runs.append((found, found.point.x.copy(), found.log.copy()))
         return found
 
     monkeypatch.setattr(solver, "_run", noted)
@@ -418,7 +418,7 @@ def test_a_second_run_leaves_the_first_as_it_was(monkeypatch):
     assert len(runs) > 1
     assert any(np.array_equal(solution.x, x) for _, x, _ in runs)
     for found, x, log in runs:
-        assert np.array_equal(found.x, x, equal_nan=True)
+        assert np.array_equal(found.point.x, x, equal_nan=True)
         assert np.array_equal(found.log, log, equal_nan=True)
 
 
