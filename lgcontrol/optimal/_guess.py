@@ -265,6 +265,13 @@ def follow(
     return Nodes(times, np.array(states), inputs)
 
 
+def steps_later(problem: OptimalControlProblem, last: Nodes, times: np.ndarray) -> tuple[int, bool]:
+    """By how many steps, rounded, new nodes are later, and whether it is none or one exactly."""
+    steps = (times[0] - last.t[0]) / problem.dt
+    whole = round(steps)
+    return whole, abs(steps - whole) < SAME_NODE and 0 <= whole <= 1
+
+
 def moved_on(
     problem: OptimalControlProblem, last: Nodes, times: np.ndarray, setting: Setting
 ) -> Nodes:
@@ -291,9 +298,8 @@ def moved_on(
         made[:, controls] = u[:, controls]
         return made
 
-    steps = (times[0] - last.t[0]) / problem.dt
-    whole = round(steps)
-    if abs(steps - whole) < SAME_NODE and 0 <= whole <= 1:
+    whole, is_shift = steps_later(problem, last, times)
+    if is_shift:
         x, u = last.x, following(last.u if whole == 0 else np.vstack([last.u[1:], last.u[-1]]))
         if whole == 1:
             p = setting.p[: system.n_parameters]

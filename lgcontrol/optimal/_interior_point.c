@@ -32,7 +32,7 @@
 enum { LG_CONVERGED = 0, LG_ITERATIONS = 1, LG_STALLED = 2, LG_NOT_FINITE = 3 };
 enum { LG_FREE_STATES = 0, LG_ROLL_OUT = 1, LG_REAL_TIME = 2 };
 enum { LG_FRESH = 0, LG_RESUME = 1, LG_WARM = 2 };
-enum { LG_LOG = 8 };
+enum { LG_LOG = 7 };
 
 static const double to_boundary = 0.995, least_price = 1e-2, largest_price = 1e2;
 static const double sufficient = 1e-4, smallest_step = 1.0 / 4096, safety = 0.5, rounding = 1e-13;
@@ -71,7 +71,7 @@ typedef struct {
   double *lagrangian, *lagrangian_end, *prices, *row_prices;
   double *weight, *force, *a, *b, *sigma, *change, *rho, *missed, *aim;
   double *k, *K, *eps, *du, *d_rows, *ds, *de, *bent_gap, *bent_rows;
-  double *x, *u, *slack, *excess, *t_gap, *t_rows, *t_cost, *start, *x_end;
+  double *x, *u, *slack, *excess, *t_gap, *t_rows, *t_cost, *x_end;
   double *scratch;
   const double *x0; /* the given start */
   double first[NX], first_H[NX * NX]; /* step of the first state; of the cost to arrive there */
@@ -107,7 +107,7 @@ static void lay_out(lg_state *s, double *memory, int64_t N)
   s->x = take(&memory, M * NQ), s->u = take(&memory, M * NU), s->slack = take(&memory, M * NS);
   s->excess = take(&memory, M * NS), s->t_gap = take(&memory, N * NX);
   s->t_rows = take(&memory, M * NR), s->t_cost = take(&memory, M);
-  s->start = take(&memory, N * NV), s->x_end = take(&memory, NQ);
+  s->x_end = take(&memory, NQ);
   s->scratch = memory;
 }
 
@@ -1078,7 +1078,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     }
     const double residual = fmax(fmax(q->stationarity, q->violation), q->complementarity);
     const double entry[LG_LOG] = {q->cost, q->stationarity, q->violation, q->complementarity,
-                                  step, s.damping, s.mu, s.curved && s.waiting == 0};
+                                  step, s.damping, s.mu};
     for (int i = 0; i < LG_LOG; i++) q->log[number * LG_LOG + i] = entry[i];
     if (!real_time) {
       if (s.mu <= q->mu_last && residual <= q->tolerance) return end(q, &s, LG_CONVERGED);

@@ -398,9 +398,10 @@ class InteriorPoint:
         sweeps into the step.
         """
         sides = self.model.sides
-        sizes = np.einsum("kii->ki", at.H), np.diag(at.H_end), np.abs(at.g), np.abs(at.g_end)
-        hold = HOLD_WEIGHT * max(self.mu, *(float(entries.max()) for entries in sizes))
-        aim, found = self.point.equal, None
+        aim, found, hold = self.point.equal, None, 0.0
+        if len(sides.equal):
+            sizes = np.einsum("kii->ki", at.H), np.diag(at.H_end), np.abs(at.g), np.abs(at.g_end)
+            hold = HOLD_WEIGHT * max(self.mu, *(float(entries.max()) for entries in sizes))
         for k in range(MOST_SWEEPS if len(sides.equal) else 1):
             terms = self._terms(at, aim, hold)
             sweep = self._sweep(at, terms)

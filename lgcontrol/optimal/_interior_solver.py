@@ -20,7 +20,7 @@ from ..codegen import UnknownNameError, check_shape, thread_count, unknown_name
 from ..systems import Trajectory, check_state
 from ._export import ExportCase, ExportSetting, export_interior_point
 from ._given import Given
-from ._guess import STARTS, make_guess, moved_on, starts_of
+from ._guess import STARTS, make_guess, moved_on, starts_of, steps_later
 from ._interior_point import EXCESS, GOOD_STEP, MORE, Barrier, InteriorPoint, Point, extended
 from ._kernel import (
     CONVERGED,
@@ -67,8 +67,6 @@ FIRST_TOLERANCE = 1e-6
 LAST_BARRIER, LEAST_BARRIER = 0.02, 1e-11
 # Share of their range by which inputs may be off a limit and count as being there.
 AT_LIMIT = 1e-3
-# A shift by this close to a whole step is one.
-SAME_NODE = 1e-6
 MOST_ITERATIONS = 1000
 # How the barrier goes where it waits for iterates to be central.
 CENTRAL_BARRIER = Barrier(first=1.0, factor=0.2, power=1.5)
@@ -85,8 +83,10 @@ class _Run(NamedTuple):
     Attributes
     ----------
     status : int
-    x, u, rows : ndarray
-        Nodes, and the rows there.
+    point : Point
+        The last iterate with its multipliers.
+    rows : ndarray, shape (N + 1, rows)
+        Values there.
     K : ndarray or None
         Feedback (N, m, n) of the last step that was taken; that of the start where none was.
     steps : int
@@ -97,29 +97,23 @@ class _Run(NamedTuple):
         The barrier's last weight.
     step : float
         Share of the last step that was taken.
-    point : Point
-        The last iterate with its multipliers.
     """
 
     status: int
-    x: np.ndarray
-    u: np.ndarray
+    point: Point
     rows: np.ndarray
     K: np.ndarray | None
     steps: int
     log: np.ndarray
     mu: float
     step: float
-    point: Point
 
     @classmethod
     def of(cls, status: int, memory: Memory, steps: int, log: np.ndarray) -> _Run:
         """Copies of what a kernel leaves in its memory, which the next run writes over."""
         point, K, rows = memory.found()
         about = memory.about
-        return cls(
-            status, point.x, point.u, rows, K, steps, log.copy(), about.mu, about.step, point
-        )
+        return cls(status, point, rows, K, steps, log.copy(), about.mu, about.step)
 
 
 class InteriorPointSolver:
@@ -616,11 +610,16 @@ class InteriorPointSolver:
             steps = memory.about.iterations
             return _Run.of(status, memory, steps, arrays["log"][: steps + 1])
         status = memory.run(x0, mode, max_iterations=0, **options)
-        log = [arrays["log"][0].copy()]
-        while status == ITERATIONS and watch.goes_on(log[-1], len(log) - 1):
-            status = memory.run(x0, mode, max_iterations=1, resume=RESUME, **options)
-            if status != STALLED:
-                log.append(arrays["log"][1].copy())
+        log, progress = [arrays["log"][0].copy()], _Progress(barrier)
+        while status == ITERATIONS:
+            if progress.is_over(log[-1]):  # calls of one iteration cannot tell
+                status = STALLED
+            elif not watch.goes_on(log[-1], len(log) - 1):
+                break
+            else:
+                status = memory.run(x0, mode, max_iterations=1, resume=RESUME, **options)
+                if status != STALLED:
+                    log.append(arrays["log"][1].copy())
         return _Run.of(status, memory, len(log) - 1, np.array(log))
 
     def _starting_point(
@@ -651,33 +650,20 @@ class InteriorPointSolver:
         is_warm: bool = False,
     ) -> _Run:
         log: list[np.ndarray] = []
-        step, status, best, idle, taken = 1.0, ITERATIONS, np.inf, 0, 0
+        step, status, taken, progress = 1.0, ITERATIONS, 0, _Progress(barrier)
         while True:
             found, taken = point.expand(), len(log)
             if is_warm and not log and point.settle(found, barrier):
                 found = point.expand()
-            log.append(
-                np.array(
-                    [
-                        point.expansion.cost,
-                        *found,
-                        step,
-                        point.damping,
-                        point.mu,
-                        point.waiting == 0,
-                    ]
-                )
-            )
+            log.append(np.array([point.expansion.cost, *found, step, point.damping, point.mu]))
             if not np.isfinite(log[-1][0]):
                 status = NOT_FINITE
                 break
             if mode != REAL_TIME and point.mu <= barrier.last and found.largest <= tolerance:
                 status = CONVERGED
                 break
-            is_idle = point.mu <= barrier.last and found.largest >= PROGRESS * best
-            best, idle = min(best, found.largest), idle + 1 if is_idle else 0
             if mode != REAL_TIME:
-                if idle > MOST_IDLE:
+                if progress.is_over(log[-1]):
                     status = STALLED
                     break
                 if not watch.goes_on(log[-1], len(log) - 1):
@@ -695,8 +681,7 @@ class InteriorPointSolver:
             elif len(log) >= watch.left + (MORE if point.is_far(found, step) else 0):
                 taken = len(log)
                 break
-        x, u, rows = point.point.x, point.point.u, point.rows
-        return _Run(status, x, u, rows, K, taken, np.array(log), point.mu, step, point.point)
+        return _Run(status, point.point, point.rows, K, taken, np.array(log), point.mu, step)
 
     # -- in real time ------------------------------------------------------------------------------
 
@@ -755,28 +740,24 @@ class InteriorPointSolver:
             if other.status != NOT_FINITE:
                 run = min(other, run, key=self._excess)
             if self._excess(run) > EXCESS:
-                with self._softened(last if self._is_shift(last, times) else start.nodes, setting):
+                _, is_shift = steps_later(problem, last, times)
+                with self._softened(last if is_shift else start.nodes, setting):
                     other = self._improve(x0, start, setting, more, ROLL_OUT)
                 run = min(run, other, key=self._excess)
             is_infeasible = self._excess(run) > EXCESS
         return self._solution(run, last, times, setting, watch, None, is_infeasible)
 
-    def _is_shift(self, last: Nodes, times: np.ndarray) -> bool:
-        """Whether new nodes are the old ones or one step later."""
-        steps = (times[0] - last.t[0]) / self.problem.dt
-        return abs(steps - round(steps)) < SAME_NODE and 0 <= round(steps) <= 1
-
     def _moved_on(self, last: Nodes, times: np.ndarray, setting: Setting) -> _Start:
         """What was found last at the times of new nodes; a shift by a step is left to a kernel."""
         problem, run = self.problem, self._last
-        whole = round((times[0] - last.t[0]) / problem.dt)
-        if self._memory is not None and self._is_shift(last, times):
-            return _Start(last, times, run, whole)
+        whole, is_shift = steps_later(problem, last, times)
+        if self._memory is not None and is_shift:
+            return _Start(last._replace(t=times), run, whole)
         moved = None if run is None else _moved(run, whole)
         nodes = moved_on(problem, last, times, setting)
-        if whole == 1 and self._is_shift(last, times):
+        if whole == 1 and is_shift:
             nodes = extended(self.model, setting, nodes, None if moved is None else moved.K)
-        return _Start(nodes, times, moved, 0)
+        return _Start(nodes, moved, 0)
 
     def _improve(
         self,
@@ -801,7 +782,7 @@ class InteriorPointSolver:
                 point, mode, nodes, setting, barrier, tolerance, watch, K, is_warm
             )
         arrays = memory.arrays
-        memory.give(setting, start.t)
+        memory.give(setting, start.nodes.t)
         if run is None:
             arrays["K"][:] = 0.0
         else:
@@ -837,7 +818,7 @@ class InteriorPointSolver:
         """Put the result together; without a tolerance that of a real-time step."""
         problem, rows = self.problem, self.transcription.rows
         failed = run.status == NOT_FINITE
-        nodes = before if failed else Nodes(t, run.x, run.u)
+        nodes = before if failed else Nodes(t, run.point.x, run.point.u)
         if not failed:
             self._found, self._last = nodes, run
         elif tolerance is not None:
@@ -961,9 +942,24 @@ class _Watch:
         return self.ended is None and number < self.left
 
 
+class _Progress:
+    """Whether iterations at the last weight of a barrier still lower the residual."""
+
+    def __init__(self, barrier: Barrier) -> None:
+        self.last, self.best, self.idle = barrier.last, np.inf, 0
+
+    def is_over(self, entry: np.ndarray) -> bool:
+        """Whether too many did not, up to this one of a log."""
+        _, stationarity, violation, products, _, _, mu = entry.tolist()
+        residual = max(stationarity, violation, products)
+        is_idle = mu <= self.last and residual >= PROGRESS * self.best
+        self.best, self.idle = min(self.best, residual), self.idle + 1 if is_idle else 0
+        return self.idle > MOST_IDLE
+
+
 def _is_best(entry: np.ndarray) -> bool:
     """Whether an iterate is optimal for its barrier, so that no step is needed."""
-    _, stationarity, violation, products, _, _, mu, _ = entry.tolist()
+    _, stationarity, violation, products, _, _, mu = entry.tolist()
     return max(stationarity, violation, products - mu) <= ACCEPTABLE_RESIDUAL
 
 
@@ -973,8 +969,7 @@ class _Start(NamedTuple):
     Attributes
     ----------
     nodes : Nodes
-    t : ndarray
-        Their times; those of the nodes before they are shifted.
+        At the times of the plan, with states and inputs before a kernel shifts them.
     run : _Run or None
         Whose gains and multipliers go on.
     shift : int
@@ -982,7 +977,6 @@ class _Start(NamedTuple):
     """
 
     nodes: Nodes
-    t: np.ndarray
     run: _Run | None
     shift: int
 

@@ -36,7 +36,7 @@ START = Path(__file__).with_name("_start.c")
 FREE_STATES, ROLL_OUT, REAL_TIME = 0, 1, 2
 CONVERGED, ITERATIONS, STALLED, NOT_FINITE = range(4)
 FRESH, RESUME, WARM = range(3)
-LOG = ("cost", "stationarity", "violation", "complementarity", "step", "damping", "mu", "curved")
+LOG = ("cost", "stationarity", "violation", "complementarity", "step", "damping", "mu")
 
 # Arguments that all stages have in common.
 SHARED = ("p", "w", "dt")

@@ -13,7 +13,7 @@ from ..codegen import check_shape
 from ..systems import squared_distance
 from ._statement import Bound
 
-# A centre, an end, a normal: numbers, or a function (t, p) → column of them that may change.
+# A centre, an end, an axis: numbers, or a function (t, p) → column of them that may change.
 Place = Any
 
 
@@ -68,7 +68,7 @@ class HalfSpace:
     ----------
     point : array_like, shape (2,) or (3,), or callable
         Of the plane, in m, or a function ``(t, p) → column``.
-    normal : array_like
+    normal : array_like, shape (2,) or (3,)
         Out of the obstacle; of any length.
     """
 
@@ -77,13 +77,10 @@ class HalfSpace:
 
     def clearance(self, body: Any, radius: float, t: Any, p: Any) -> Any:
         """See `keep_out`."""
-        normal = np.asarray(self.normal, dtype=np.float64)
-        size = np.linalg.norm(normal)
-        if not size > 0:
-            raise ValueError(f"the normal of a half-space must not be zero, got {self.normal}")
-        across = ca.DM(normal / size)
-        away = body - ca.repmat(_place("point", self.point, t, p), 1, body.shape[1])
-        return (across.T @ away).T - radius
+        point = _place("point", self.point, t, p)
+        _check_body(body, point.shape[0])
+        across = _unit("normal", self.normal, point.shape[0])
+        return (across.T @ (body - ca.repmat(point, 1, body.shape[1]))).T - radius
 
 
 def keep_out(
@@ -97,7 +94,7 @@ def keep_out(
     """Bound that keeps a body out of an obstacle.
 
     Bounded is ``(d² − R²) / (2 R)`` with the distance d of the two axes and the sum R of the radii:
-    smooth, and near contact the clearance in m.
+    smooth, and near contact the clearance in m. Of a half-space it is the clearance of each end.
 
     Parameters
     ----------
@@ -209,10 +206,7 @@ class Cone:
     def _axis(self, t: Any, p: Any) -> Any:
         if callable(self.axis):
             return self.axis(t, p)
-        axis = check_shape("axis", self.axis, (3,))
-        if not np.linalg.norm(axis) > 0:
-            raise ValueError("the axis of a cone must not be zero")
-        return ca.DM(axis / np.linalg.norm(axis))
+        return _unit("axis", self.axis, 3)
 
     def _along(self, direction: Callable[..., Any]) -> Callable[..., Any]:
         def cosine(t: Any, x: Any, u: Any, p: Any) -> Any:
@@ -222,12 +216,23 @@ class Cone:
 
 
 def _between(body: Any, other: Any, radius: Any) -> Any:
-    if body.shape[0] != other.shape[0] or body.shape[1] not in (1, 2):
-        raise ValueError(
-            f"the body has shape {body.shape}, expected ({other.shape[0]}, 1), a point, or "
-            f"({other.shape[0]}, 2), both ends of a capsule"
-        )
+    _check_body(body, other.shape[0])
     return (squared_distance(body, other) - radius**2) / (2 * radius)
+
+
+def _check_body(body: Any, size: int) -> None:
+    if body.shape[0] != size or body.shape[1] not in (1, 2):
+        raise ValueError(
+            f"the body has shape {body.shape}, expected ({size}, 1), a point, or ({size}, 2), both "
+            "ends of a capsule"
+        )
+
+
+def _unit(name: str, value: Any, size: int) -> ca.DM:
+    direction = check_shape(name, value, (size,))
+    if not np.linalg.norm(direction) > 0:
+        raise ValueError(f"{name} must not be zero, got {value}")
+    return ca.DM(direction / np.linalg.norm(direction))
 
 
 def _place(name: str, value: Place, t: Any, p: Any) -> Any:

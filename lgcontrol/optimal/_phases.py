@@ -201,6 +201,7 @@ class PhasedProblem:
         self.starts = np.concatenate([[0], np.cumsum([phase.steps for phase in self.phases])])
         self._free = [i for i, phase in enumerate(self.phases) if phase.is_free]
         extra = tuple(Parameter(v) if isinstance(v, str) else v for v in parameters)
+        self._extra = len(extra)
         self._motion: LieGroup = self.phases[0].system.state
         self._split = self._places()
         first = self.phases[0].system
@@ -350,7 +351,9 @@ class PhasedProblem:
 
     def _seconds(self, x: Any, i: int) -> Any:
         """Duration of a phase, for symbols of the state."""
-        return x[self._split[1]][self._free.index(i)] if i in self._free else self._limits[i][0]
+        return (
+            x[self._split[1]][self._free.index(i)] if i in self._free else self.phases[i].limits[0]
+        )
 
     def _elapsed(self, x: Any, phases: int) -> Any:
         return sum((self._seconds(x, i) for i in range(phases)), ca.DM(0))
@@ -464,7 +467,7 @@ class PhasedProblem:
                 values = self._time(i, t, x), x[own], u, p, type(x)(ca.DM(self._x_ref))
                 return _expression(phase.system, bound, *values)[0]
 
-            if bound.at != "terminal" and _needs_input(phase.system, bound):
+            if bound.at != "terminal" and _needs_input(phase.system, bound, self._extra):
                 nodes = range(first, last)  # inputs have a value where a step begins
             found.append(replace(bound, of=function, at=nodes, name=bound.label))
         return found
@@ -495,8 +498,9 @@ class PhasedProblem:
         return Bound(function, 0.0, 0.0, at=range(0, end + 1, end), name="loop")
 
 
-def _needs_input(system: System, bound: Bound) -> bool:
+def _needs_input(system: System, bound: Bound, extra: int) -> bool:
+    """Whether a bound depends on u, with so many parameters after those of the system."""
     sym = system.symbol.sym
-    sizes = 1, system.state.nq, system.n_inputs, system.n_parameters + 64, system.state.nq
+    sizes = 1, system.state.nq, system.n_inputs, system.n_parameters + extra, system.state.nq
     symbols = [sym(name, size) for name, size in zip("txupr", sizes, strict=True)]
     return bool(ca.depends_on(_expression(system, bound, *symbols)[0], symbols[2]))

@@ -26,6 +26,8 @@ KEPT = 1e-4
 # Slack, as a share of its range, below which a row binds.
 BINDING = 1e-3
 ONE_END = 1e-2  # share of the slack at an interval's freer end that counts
+STILL = 1e-6  # share of a path's fastest derivative up to which it stands still
+SMALL_PIVOT = 1e-9  # share of the largest singular value of an input map that counts as none
 LEAST_INTERVALS = 8  # of a span of the path, so that corners at rest leave time between them
 
 
@@ -209,9 +211,10 @@ def retime(
             "bounds, or rows=[PathRow(…)]"
         )
     y, a = _solve(grid, limits)
-    excess = max(_excess(limit, y, a)[0].max(initial=0.0) for limit in limits)
+    excesses = [float(_excess(limit, y, a)[0].max(initial=0.0)) for limit in limits]
+    excess = max(excesses)
     if excess > KEPT:
-        worst = max(limits, key=lambda limit: _excess(limit, y, a)[0].max(initial=0.0))
+        worst = limits[excesses.index(excess)]
         warnings.warn(
             f"{worst.kind} is exceeded by {excess:.2g} of its range: it is far from affine in ṡ² "
             "and s̈; take more intervals, or a wider margin",
@@ -222,7 +225,7 @@ def retime(
     steps = 2 * np.diff(grid.s) / (speed[1:] + speed[:-1])
     t = t0 + np.concatenate([[0.0], np.cumsum(steps)])
     motion = _in_time(path, grid.s, speed, a, t)
-    return Retiming(path, motion, grid.s, speed, a, t, _binding(limits, y, a), float(excess))
+    return Retiming(path, motion, grid.s, speed, a, t, _binding(limits, y, a), excess)
 
 
 class _Grid(NamedTuple):
@@ -294,17 +297,16 @@ def _grid(path: SmoothReference, start: float, end: float, intervals: int) -> _G
     ends = path(s[:-1]), path(s[1:], "before")
     for where, point in zip((s[:-1], s[1:]), ends, strict=True):
         size = np.abs(point.velocity).max(axis=-1, initial=0.0)
-        still = size <= 1e-6 * size.max(initial=0.0)
+        still = size <= STILL * size.max(initial=0.0)
         if still.any():
             raise ValueError(
                 f"the path stands still at s = {where[np.argmax(still)]:.4g}: give one that moves "
                 "everywhere, such as Waypoints(…, order=1), one that passes (stops=False) with "
                 "start= and end= velocities, or a BSpline"
             )
-    corners = [jump.t for jump in path.jumps if jump.derivative == "velocity"]
-    fixed = {int(np.argmin(np.abs(s - at))): 0.0 for at in corners[1:-1]} if corners else {}
-    inner = {i: value for i, value in fixed.items() if 0 < i < len(s) - 1}
-    return _Grid(s, ends, inner | {0: start**2, len(s) - 1: end**2})
+    corners = [jump.t for jump in path.jumps if jump.derivative == "velocity"]  # ends among them
+    fixed = {int(np.argmin(np.abs(s - at))): 0.0 for at in corners}
+    return _Grid(s, ends, fixed | {0: start**2, len(s) - 1: end**2})
 
 
 def _per_coordinate(name: str, value: Any, group: LieGroup) -> np.ndarray:
@@ -328,8 +330,9 @@ def _velocity_rows(grid: _Grid, group: LieGroup, given: Any, system: System | No
     upper = _per_coordinate("velocity", given, group)
     lower = -upper
     if system is not None:
-        low, high = _known_speeds(group, system)
-        lower, upper = np.maximum(lower, low), np.minimum(upper, high)
+        speeds = _speeds(group, system)
+        low, high = system.state_limits
+        lower, upper = np.maximum(lower, low[speeds]), np.minimum(upper, high[speeds])
 
     def values(side: int, y: np.ndarray, a: np.ndarray) -> np.ndarray:
         del a
@@ -341,15 +344,8 @@ def _velocity_rows(grid: _Grid, group: LieGroup, given: Any, system: System | No
     return [_Limit("velocity", group.tangent_names, low, high, values)]
 
 
-def _known_speeds(group: LieGroup, system: System) -> tuple[np.ndarray, np.ndarray]:
-    """Limits of the velocities that the system itself knows."""
-    _, speeds = _places(group, system)
-    lower, upper = system.state_limits
-    return lower[speeds], upper[speeds]
-
-
-def _places(group: LieGroup, system: System) -> tuple[slice, list[int]]:
-    """Where the velocity block is among tangent vectors, and the velocities among coordinates."""
+def _speeds(group: LieGroup, system: System) -> slice:
+    """Where the velocities of the block that moves on a group are among the coordinates."""
     structure, blocks = system.structure, getattr(system.state, "blocks", {})
     if structure is None or blocks.get(structure.configuration) != group:
         raise ValueError(
@@ -357,8 +353,7 @@ def _places(group: LieGroup, system: System) -> tuple[slice, list[int]]:
             "structure moves that group, such as tree.system(); give PathRow for others"
         )
     state: Any = system.state
-    place = state.coordinate_slice(structure.velocity)
-    return state.tangent_slice(structure.velocity), list(range(place.start, place.stop))
+    return state.coordinate_slice(structure.velocity)
 
 
 def _acceleration_rows(grid: _Grid, group: LieGroup, given: Any) -> list[_Limit]:
@@ -375,7 +370,7 @@ def _acceleration_rows(grid: _Grid, group: LieGroup, given: Any) -> list[_Limit]
 
 def _torque_rows(grid: _Grid, path: SmoothReference, system: System) -> _Limit:
     """Controls that move the system so: ``u₀ + B⁺ (M v̇ − F(x, u₀))``."""
-    _places(path.group, system)
+    place = _speeds(path.group, system)
     structure, state, controls = system.structure, system.state, system.input_index("control")
     assert structure is not None
     p, u = system.nominal_parameters, system.nominal_input
@@ -385,8 +380,7 @@ def _torque_rows(grid: _Grid, path: SmoothReference, system: System) -> _Limit:
         x[:, state.coordinate_slice(structure.configuration)] = point.x  # type: ignore[attr-defined]
         B = structure.input_map(0.0, x, u, p)[..., controls]
         rank = min(rank, int(np.linalg.matrix_rank(B).min(initial=rank)))
-        sides.append((x, structure.mass_matrix(x, p), np.linalg.pinv(B, rcond=1e-9)))
-    place = state.coordinate_slice(structure.velocity)  # type: ignore[attr-defined]
+        sides.append((x, structure.mass_matrix(x, p), np.linalg.pinv(B, rcond=SMALL_PIVOT)))
     if rank < path.group.dim:
         raise ValueError(
             f"{system.name}: its controls drive {rank} of {path.group.dim} freedoms, so that they "
@@ -434,14 +428,13 @@ def _solve(grid: _Grid, limits: Sequence[_Limit]) -> tuple[np.ndarray, np.ndarra
     y = np.full(count + 1, size)
     for k, value in grid.fixed.items():
         y[k] = value
-    change, a = np.inf, np.diff(y) / (2 * step)
+    a = np.diff(y) / (2 * step)
     for _ in range(MOST_PROGRAMS):
         scale = max(y.max(), max(grid.fixed.values()), 1e-300)
         rows, right = _program(grid, limits, y, a, scale)
         bounds = [(0.0, None)] * (count + 1)
         for k, value in grid.fixed.items():
             bounds[k] = (value / scale, value / scale)
-
         found = linprog(-np.ones(count + 1), rows, right, bounds=bounds, method="highs")
         if found.status == 3:
             raise ValueError("the limits leave the speed unbounded somewhere: add velocity=")

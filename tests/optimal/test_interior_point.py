@@ -330,7 +330,7 @@ def test_of_several_guesses_the_best_result_is_the_answer():
     ends = {guess: solver.solve(x0, guess=guess) for guess in ("rest", "reference", "screw")}
     best = solver.solve(x0, guess=tuple(ends))
     assert best.cost == min(entry.cost for entry in ends.values() if entry.success)
-    assert solver._last is not None and np.array_equal(solver._last.x, best.x)
+    assert solver._last is not None and np.array_equal(solver._last.point.x, best.x)
     with pytest.raises(ValueError, match="empty tuple"):
         solver.solve(x0, guess=())
 
@@ -340,6 +340,19 @@ def test_what_no_step_improves_is_acceptable_and_close():
     found = InteriorPointSolver(problem).solve(x0, tolerance=1e-15)
     assert found.status is SolveStatus.ACCEPTABLE and found.kkt <= 1e-4 and found.success
     assert found.cost == pytest.approx(InteriorPointSolver(problem).solve(x0).cost, rel=1e-6)
+
+
+@needs_compiler
+def test_a_solve_that_is_watched_gives_up_where_one_that_is_not_does():
+    problem, x0 = PROBLEMS["swing, light"]
+    solver = InteriorPointSolver(problem).prepare()
+    alone = solver.solve(x0, tolerance=1e-15)
+    assert alone.status is SolveStatus.ACCEPTABLE
+    for options in ({"time_limit": 1e3}, {"callback": lambda entry: None}):
+        watched = solver.solve(x0, tolerance=1e-15, **options)
+        assert watched.status is alone.status
+        assert len(watched.iterations) == len(alone.iterations)
+        np.testing.assert_array_equal(watched.u, alone.u)
 
 
 def test_survives_a_cost_that_is_not_finite():
@@ -397,7 +410,7 @@ def test_a_second_run_leaves_the_first_as_it_was(monkeypatch):
 
     def noted(*given):
         found = run(*given)
-        runs.append((found, found.x.copy(), found.log.copy()))
+        runs.append((found, found.point.x.copy(), found.log.copy()))
         return found
 
     monkeypatch.setattr(solver, "_run", noted)
@@ -405,7 +418,7 @@ def test_a_second_run_leaves_the_first_as_it_was(monkeypatch):
     assert len(runs) > 1
     assert any(np.array_equal(solution.x, x) for _, x, _ in runs)
     for found, x, log in runs:
-        assert np.array_equal(found.x, x, equal_nan=True)
+        assert np.array_equal(found.point.x, x, equal_nan=True)
         assert np.array_equal(found.log, log, equal_nan=True)
 
 

@@ -180,7 +180,11 @@ def test_rates_are_controls_and_inputs_keep_their_limits(cart):
         (lambda: keep_out(place, Sphere([0, 0, 0], 1)).of(0, ca.DM([1, 1]), 0, 0), "the body has"),
         (
             lambda: keep_out(place, HalfSpace([0, 0], [0, 0])).of(0, ca.DM([1, 1]), 0, 0),
-            "normal of",
+            "normal must not be zero",
+        ),
+        (
+            lambda: keep_out(place, HalfSpace([0, 0, 0], [0, 0, 1])).of(0, ca.DM([1, 1]), 0, 0),
+            "the body has",
         ),
         (lambda: Cone([0, 0, 1], 4.0), "half_angle must be between"),
         (lambda: Cone([0, 0, 0], 1.0).kept(place).of(0, ca.DM([1, 1]), 0, 0), "must not be zero"),
