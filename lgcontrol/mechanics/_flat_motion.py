@@ -8,9 +8,16 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, trace
+from ..codegen import ModelFunction, check_shape, trace
 from ..groups import SE3, SO2, SO3
-from ..systems import SmoothReference, System, Trajectory, TrajectoryPoint, field_derivatives
+from ..systems import (
+    SmoothReference,
+    System,
+    Trajectory,
+    TrajectoryPoint,
+    field_derivatives,
+    not_a_system,
+)
 
 # Shares of gravity: least push, and how near to straight down it may point (1 + its cosine).
 LEAST_PUSH = 0.05
@@ -38,6 +45,8 @@ class FlatMotion:
 
     Raises
     ------
+    TypeError
+        If what is given is no system, or no motion.
     ValueError
         If the system moves no pose, a group does not fit, or the push vanishes or points straight
         down somewhere, so that there is no attitude.
@@ -64,6 +73,11 @@ class FlatMotion:
     def __init__(
         self, system: System[Any], position: SmoothReference, heading: SmoothReference | float = 0.0
     ) -> None:
+        if not isinstance(system, System):
+            raise TypeError(not_a_system("system", system))
+        if not isinstance(position, SmoothReference):
+            kind = type(position).__name__
+            raise TypeError(f"position must be a SmoothReference, such as Waypoints, not {kind}")
         structure, blocks = system.structure, getattr(system.state, "blocks", {})
         if structure is None or blocks.get(structure.configuration) != SE3:
             raise ValueError(f"{system.name}: FlatMotion is for systems that move a pose (SE3)")
@@ -74,6 +88,8 @@ class FlatMotion:
                 given = motion.group
                 wanted = "Translation('xyz') or Rn(3)" if dim == 3 else "SO2 or Rn(1)"
                 raise ValueError(f"the {name} moves on {given}, expected {wanted}")
+        if not isinstance(heading, SmoothReference):
+            heading = float(check_shape("heading, an angle in rad,", heading, ()))
         self.system, self.position, self.heading = system, position, heading
         rest = system.state.identity
         off = system.nominal_input.copy()
@@ -148,7 +164,7 @@ class FlatMotion:
     def _yaw(self, t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if not isinstance(self.heading, SmoothReference):
             still = np.zeros(np.shape(t))
-            return still + float(self.heading), still, still
+            return still + self.heading, still, still
         point = self.heading(t)
         angle = SO2.log(point.x) if self.heading.group.nq == 2 else point.x
         return angle[..., 0], point.velocity[..., 0], point.acceleration[..., 0]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen import ModelFunction, UnknownNameError, Value, check_shape, is_symbolic, unknown_name
-from ..groups import LieGroup, check_element
+from ..groups import LieGroup, check_element, not_a_group
 from ._definition import SystemDefinition
 from ._derivatives import output_derivatives
 from ._signals import check_name
@@ -109,8 +109,7 @@ class Measurement:
                 f"{self._who}: a function h and output, the group of what it returns, go together"
             )
         if self.output is not None and not isinstance(self.output, LieGroup):
-            kind = type(self.output).__name__
-            raise TypeError(f"{self._who}: output must be a LieGroup, not {kind}")
+            raise TypeError(not_a_group(f"{self._who}: output", self.output))
 
     @property
     def _who(self) -> str:
