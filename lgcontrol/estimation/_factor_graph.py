@@ -9,18 +9,17 @@ from typing import Any, Literal, NamedTuple
 
 import casadi as ca
 import numpy as np
-import scipy
 
 from ..codegen import ModelFunction, UnknownNameError, check_shape, trace, unknown_name
 from ..codegen import compile as compile_functions
 from ..groups import LieGroup, check_element
 from ..optimal import SolveStatus
+from ._normal import likely_square
 from ._normal_equations import NormalEquations
 
 Loss = Literal["huber", "cauchy", "geman_mcclure"]
 """How costs grow beyond the threshold: linearly, like a logarithm, not at all in the end."""
 
-LIKELY = 0.95  # probability up to which losses are quadratic, unless a threshold is given
 LONG = 20_000  # factors of a kind from which on their function is compiled
 DAMPING = 1e-4  # first share of the diagonal that is added where a step does not lower the cost
 LARGEST_DAMPING = 1e10
@@ -344,7 +343,7 @@ class _Family:
         self.m: int = self.value.result_shapes[0][0]
         self.factor = self._whitening(who)
         limit = factors.threshold
-        self.limit = limit**2 if limit else float(scipy.stats.chi2.ppf(LIKELY, self.m))
+        self.limit = limit**2 if limit else likely_square(self.m)
 
     def _traced(self, name: str, build: Any, results: Any) -> ModelFunction:
         shapes = {f"X{i}": (group.nq,) for i, group in enumerate(self.groups)}

@@ -30,21 +30,28 @@ from ..systems import BoundMeasurement, Measurement, System, complete_parameters
 from ._carried import FilterColumn
 from ._estimates import Estimates
 from ._export import ExportedFilter, export_filter
-from ._given import bind_all, first_covariance, for_each, gate_threshold, measured, noise_densities
+from ._given import (
+    OFF_UNIT,
+    bind_all,
+    first_covariance,
+    for_each,
+    gate_threshold,
+    known_inputs,
+    measured,
+    noise_densities,
+)
 from ._innovations import Said
-from ._log import Log, Rows, whole_steps
+from ._log import SAME_TIME, Log, Rows, whole_steps
 from ._normal import whiten
 from ._result import EstimationResult
 from ._smoothing import LONG, BackwardPass, symmetric
-from ._status import PredictStatus, UpdateStatus
+from ._status import PredictStatus, UpdateStatus, no_counts, summary_of
 from ._weighing import Weight, weigh
 
 Error = Literal["left", "right"]
 """Where an error stands: ``X = X̂ exp(ε)`` (left-invariant), or ``X = exp(ε) X̂`` (right-)."""
 
 LARGEST = 1e300  # what is not below, NaN as well, counts as not finite
-OFF_UNIT = 0.1  # squared length of a unit vector is off by more: no rounding, another unit or order
-SAME_TIME = 1e-9  # two times that differ by less, s, are the same
 SMALLEST_STEP = 1e-15  # s; white noise over no time is none
 
 
@@ -186,9 +193,7 @@ class Filter(ABC):
         """Back to the first estimate; counts begin anew."""
         self._z = self.start()
         self.t: float | None = None
-        self.counts: dict[str, Counter[str]] = {
-            name: Counter() for name in ("predict", *self.measurements)
-        }
+        self.counts: dict[str, Counter[str]] = no_counts(self.measurements)
         self.info: dict[str, Any] = {}
         self._past: deque[_LogEntry] = deque()
 
@@ -206,12 +211,7 @@ class Filter(ABC):
         dt : float
             Length of the interval in s.
         """
-        u = np.asarray(u, dtype=np.float64)
-        if u.shape != (self.system.n_inputs,):
-            raise ValueError(
-                f"{type(self).__name__}.predict: u has shape {u.shape}, expected "
-                f"({self.system.n_inputs},): {', '.join(self.system.input_names)}"
-            )
+        u = known_inputs(f"{type(self).__name__}.predict: u", self.system, u)
         if not (isfinite(t) and 0 <= dt < inf):
             self._count("predict", PredictStatus.REFUSED)
             return
@@ -316,11 +316,7 @@ class Filter(ABC):
 
     def summary(self) -> str:
         """Say how often what became of intervals and measurements."""
-        lines = []
-        for name, counter in self.counts.items():
-            parts = [f"{n} {word.replace('_', ' ')}" for word, n in counter.items()]
-            lines.append(f"{name}: {', '.join(parts) or 'none'}")
-        return "\n".join(lines)
+        return summary_of(self.counts)
 
     # A whole log
 
@@ -611,7 +607,7 @@ class Filter(ABC):
         parts = [ca.sumsqr(usable[part]) for part in bound.group.unit_parts]
         on_group = _all([ca.fabs(square - 1) < OFF_UNIT for square in parts])
         usable = bound.group.normalize(usable)
-        L = _noise_factor(bound, t, x, u, p) * r
+        L = bound.white_factor_at(t, x, u, p) * r
         R = L @ L.T
         nu, S = self._innovation(bound, t, x, lower, u, p, usable, R)
         said = whiten(S, nu)
@@ -777,12 +773,3 @@ def _expanded(function: ModelFunction) -> Any:
             'for example method="rk4"'
         ) from error
     return ModelFunction(plain)
-
-
-def _noise_factor(bound: BoundMeasurement, t: Value, x: Value, u: Value, p: Value) -> Value:
-    L = ca.sparsify(ca.DM(bound.white_factor))
-    if bound.scale is None:
-        return L
-    scale = bound.scale(t, x, u, p)
-    factors = [scale[i if scale.numel() > 1 else 0] for i in range(bound.group.dim)]
-    return ca.diag(ca.vertcat(*factors)) @ L

@@ -7,6 +7,7 @@ from functools import cached_property
 from math import inf
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from ..codegen import ModelFunction, UnknownNameError, Value, check_shape, is_symbolic, unknown_name
@@ -208,6 +209,13 @@ class BoundMeasurement:
         measurement = self.measurement
         share = 2 * measurement.correlation_time / (measurement.dt or inf)
         return self.noise_factor * np.sqrt(max(1.0, share))
+
+    def white_factor_at(self, t: Any, x: Any, u: Any, p: Any) -> Any:
+        """`white_factor` times the scale at a state, as an expression of shape (dim, dim)."""
+        L = ca.sparsify(ca.DM(self.white_factor))
+        if self.scale is None:
+            return L
+        return ca.diag(self.scale(t, x, u, p) * ca.DM.ones(self.group.dim)) @ L
 
     @property
     def covariance(self) -> np.ndarray:
