@@ -158,7 +158,7 @@ class FactorGraph:
         self._families = [_Family(entry, self.variables) for entry in factors]
         names = [family.factors.name for family in self._families]
         if not names or len(set(names)) < len(names):
-            raise ValueError(f"a graph needs factors with names of their own, got {names}")
+            raise ValueError(f"a graph needs factors, each with a name of its own, got {names}")
         self._nodes = self._numbered()
 
     def _numbered(self) -> NormalEquations:
@@ -284,6 +284,7 @@ class FactorGraph:
         """
         if name not in self.variables:
             raise UnknownNameError(unknown_name("variables", name, self.variables))
+        _indices(f"index of {name!r}", index, len(self.variables[name].start))
         begin = self._nodes.begins[self._bases[name] + index]
         rows = begin + np.arange(self.variables[name].group.dim)
         if begin < 0:

@@ -29,7 +29,9 @@ from ..systems import (
     Measurement,
     System,
     Trajectory,
+    block_slices,
     complete_parameters,
+    place_of,
     step_derivatives,
 )
 from ._estimates import Estimates
@@ -137,10 +139,13 @@ class MovingHorizon:
         places, densities = noise_densities(system, noise)
         kept = [i for i, q in enumerate(densities) if q > 0]
         if not kept:
-            raise ValueError("noise must have a density above zero for one input at least")
+            known = ", ".join(system.input_names)
+            raise ValueError(f"noise must have a density above zero for one input of {known}")
         dt = system.dt or dt
         if dt is None or not (isfinite(dt) and dt > 0):
-            raise ValueError(f"{system.name} is continuous: give dt, the length of a step in s")
+            raise ValueError(
+                f"{system.name} is continuous: give dt, the length of a step in s, got {dt}"
+            )
         if iterations is not None and not (
             isinstance(iterations, int | np.integer) and iterations >= 1
         ):
@@ -237,8 +242,16 @@ class MovingHorizon:
                 lambda t, x, u, p: function(t, x, self._given_inputs(u), p),
                 bound.lower, bound.upper, bound.soft, bound.at, bound.label,
             )  # fmt: skip
-        name = str(bound.of).removeprefix("input.")
-        if name not in names or isinstance(bound.lower, str) or isinstance(bound.upper, str):
+        state = self.system.state
+        of_state = (*block_slices(state)[0], *state.coordinate_names, *state.tangent_names)
+        place, name = place_of(f"bound {bound.label!r}", bound.of, of_state, names)
+        if not place:
+            known = dict.fromkeys((*of_state, *names))
+            raise UnknownNameError(
+                f"{unknown_name('bounded state or noise', bound.of, known)} What else is to be "
+                "bounded is a function (t, x, u, p) → column"
+            )
+        if place == "state" or isinstance(bound.lower, str) or isinstance(bound.upper, str):
             return bound
         deviation = self._deviation[names.index(name)]
         lower, upper = (np.asarray(v, dtype=float) / deviation for v in (bound.lower, bound.upper))
