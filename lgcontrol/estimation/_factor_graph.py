@@ -154,7 +154,11 @@ class FactorGraph:
     """
 
     def __init__(self, variables: Iterable[Variables], factors: Iterable[Factors]) -> None:
-        self.variables = {entry.name: entry for entry in variables}
+        given = list(variables)
+        self.variables = {entry.name: entry for entry in given}
+        if len(self.variables) < len(given):
+            named = [entry.name for entry in given]
+            raise ValueError(f"a graph needs variables, each with a name of its own, got {named}")
         self._families = [_Family(entry, self.variables) for entry in factors]
         names = [family.factors.name for family in self._families]
         if not names or len(set(names)) < len(names):

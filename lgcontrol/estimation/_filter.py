@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from math import inf, isfinite
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -28,6 +28,7 @@ from ..groups import check_element
 from ..integrators import Method
 from ..systems import BoundMeasurement, Measurement, System, complete_parameters, step_derivatives
 from ._carried import FilterColumn
+from ._error_side import Error, ErrorSide
 from ._estimates import Estimates
 from ._export import ExportedFilter, export_filter
 from ._given import (
@@ -47,9 +48,6 @@ from ._result import EstimationResult
 from ._smoothing import LONG, BackwardPass, symmetric
 from ._status import PredictStatus, UpdateStatus, no_counts, summary_of
 from ._weighing import Weight, weigh
-
-Error = Literal["left", "right"]
-"""Where an error stands: ``X = X̂ exp(ε)`` (left-invariant), or ``X = exp(ε) X̂`` (right-)."""
 
 LARGEST = 1e300  # what is not below, NaN as well, counts as not finite
 SMALLEST_STEP = 1e-15  # s; white noise over no time is none
@@ -120,13 +118,7 @@ class Filter(ABC):
         settle: int = 10,
         window: float | None = None,
     ) -> None:
-        if error not in ("left", "right"):
-            raise UnknownNameError(unknown_name("error", error, ("left", "right")))
-        if error == "right" and system.errors is not None:
-            raise ValueError(
-                f"{system.name} has constraints, whose error coordinates are left-invariant; "
-                'use error="left"'
-            )
+        self._errors = ErrorSide(system, error)
         self.system = system
         self.measurements: dict[str, BoundMeasurement] = bind_all(system, measurements)
         self.error: Error = error
@@ -171,15 +163,13 @@ class Filter(ABC):
     def covariances(self, z: np.ndarray) -> np.ndarray:
         """Covariances of carried columns, shape (..., n, n)."""
         x, lower = self._carried.unpack(z)
-        return self._to_system(x, self._covariance(lower))
+        return self._errors.to_system(x, self._covariance(lower))
 
     def start(self, x0: Any = None, P0: Any = None) -> np.ndarray:
         """Carried column of a first estimate, shape (..., size)."""
         x = self.x0 if x0 is None else check_element("x0", x0, self.system.state, batch=True)
         P = self.P0 if P0 is None else np.asarray(P0, dtype=np.float64)
-        if self.error == "right":
-            forth = self.system.state.Ad(x)
-            P = forth @ P @ np.swapaxes(forth, -1, -2)
+        P = self._errors.from_system(x, P)
         batch = x.shape[:-1]
         lower = np.broadcast_to(self._lower(P), (*batch, *P.shape[-2:]))
         rows = [
@@ -468,13 +458,7 @@ class Filter(ABC):
     def _plain_covariances(self, column: np.ndarray) -> np.ndarray:
         """Covariances in error coordinates of the system, of columns of states and triangles."""
         x, lower = self._carried.unpack(column)
-        return self._to_system(x, symmetric(lower))
-
-    def _to_system(self, x: np.ndarray, P: np.ndarray) -> np.ndarray:
-        if self.error == "left":
-            return P
-        back = self.system.state.Ad(self.system.state.inverse(x))
-        return back @ P @ np.swapaxes(back, -1, -2)
+        return self._errors.to_system(x, symmetric(lower))
 
     @cached_property
     def _backward(self) -> ModelFunction:
@@ -498,15 +482,15 @@ class Filter(ABC):
             stepped = dt > h / 2
             x_next = ca.if_else(stepped, x_next, x)
             P_next, cross = (ca.if_else(stepped, M, P) for M in (P_next, cross))
-        d_next = self._difference(x_later, x_next)
+        d_next = self._errors.difference(x_later, x_next)
         # the smoothed error in the chart of the prediction, and at the end back to its own
-        J = self._reset_jacobian_inverse(x_next, d_next, p)
+        J = self._errors.reset_jacobian_inverse(x_next, d_next, p)
         L, D = factor_symmetric(P_next, singular=True)
         K = solve_factored(L, D, cross.T).T
         P = P + K @ (J @ P_later @ J.T - P_next) @ K.T
         d = K @ d_next
-        J = self._reset_jacobian(x, d, p)
-        x_new = self.system.state.normalize(self._retracted(x, d, p))
+        J = self._errors.reset_jacobian(x, d, p)
+        x_new = self.system.state.normalize(self._errors.retracted(x, d, p))
         made = ca.vertcat(x_new, ca.project(J @ P @ J.T, ca.Sparsity.lower(P.shape[0])).nz[:])
         return made
 
@@ -532,7 +516,7 @@ class Filter(ABC):
 
         def covariance(z: Value) -> Value:
             x, lower, _, _ = self._carried.split(z)
-            T = self._to_left(x)
+            T = self._errors.to_left(x)
             return ca.densify(T @ self._full(lower) @ T.T)
 
         n = self.system.n_errors
@@ -636,48 +620,7 @@ class Filter(ABC):
             ca.vertcat(nu, said.vector, said.squared, said.log_density, status),
         ]
 
-    # Errors on either side
-
-    def _retracted(self, x: Value, d: Value, p: Value) -> Value:
-        """State at an error d from x."""
-        state = self.system.state
-        if self.error == "right":
-            return state.compose(state.exp(d), x)
-        return self.system.retract(x, d, p)
-
-    def _to_left(self, x: Value) -> Value:
-        """Matrix that takes errors of the filter to error coordinates of the system."""
-        state = self.system.state
-        if self.error == "left":
-            return ca.DM.eye(self.system.n_errors)
-        return state.Ad(state.inverse(x))
-
-    def _reset_jacobian(self, x: Value, d: Value, p: Value) -> Value:
-        """Derivative of the error about the corrected estimate by that about x."""
-        system, state = self.system, self.system.state
-        if self.error == "right":
-            return state.left_jacobian(d)
-        if system.errors is None:
-            return state.right_jacobian(d)
-        N = system.error_basis(x, p)
-        return ca.DM(system.error_selection) @ state.right_jacobian(N @ d) @ N
-
-    def _reset_jacobian_inverse(self, x: Value, d: Value, p: Value) -> Value:
-        """Inverse of `_reset_jacobian`, with the basis at x on constrained systems."""
-        system, state = self.system, self.system.state
-        if self.error == "right":
-            return state.left_jacobian_inverse(d)
-        if system.errors is None:
-            return state.right_jacobian_inverse(d)
-        N = system.error_basis(x, p)
-        return ca.DM(system.error_selection) @ state.right_jacobian_inverse(N @ d) @ N
-
-    def _difference(self, a: Value, b: Value) -> Value:
-        """Error of a about b."""
-        state = self.system.state
-        if self.error == "right":
-            return state.log(state.compose(a, state.inverse(b)))
-        return self.system.error(a, b)
+    # Steps
 
     def _noise_covariance(self, q: Value, dt: Value) -> Value:
         """Variances of the noisy inputs, held over dt, as a column."""
@@ -690,9 +633,8 @@ class Filter(ABC):
         made = _expanded(step_derivatives(self.system, method))(t, x, u, p, dt)
         A, G = ca.sparsify(made.A), ca.sparsify(made.B[:, self._noisy])
         if self.error == "right":
-            state = self.system.state
-            forth = state.Ad(made.x_next)
-            A, G = forth @ A @ state.Ad(state.inverse(x)), forth @ G
+            forth = self.system.state.Ad(made.x_next)
+            A, G = forth @ A @ self._errors.to_left(x), forth @ G
         return made.x_next, A, G
 
     # What a filter says

@@ -187,7 +187,8 @@ PULL = Factors("pull", lambda x: x, [("x", range(3))])
     ("make", "message"),
     [
         (lambda: FactorGraph([POINTS], []), "needs factors"),
-        (lambda: FactorGraph([POINTS], [PULL, PULL]), "a name of its own"),
+        (lambda: FactorGraph([POINTS], [PULL, PULL]), "factors, each with a name of its own"),
+        (lambda: FactorGraph([POINTS, POINTS], [PULL]), "variables, each with a name of its own"),
         (lambda: FactorGraph([POINTS], [Factors("f", lambda x: x, [("y", [0])])]), "'y'"),
         (lambda: FactorGraph([POINTS], [Factors("f", lambda x: x, [("x", [3])])]), "from 0 to 2"),
         (lambda: FactorGraph([POINTS], [Factors("f", lambda x: x, [("x", [0.5])])]), "whole numb"),
