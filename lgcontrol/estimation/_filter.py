@@ -65,7 +65,7 @@ class Filter(ABC):
         Its known inputs (controls, measured ones) drive the prediction.
     measurements : iterable of Measurement
     x0 : array_like, shape (nq,), optional
-        First estimate; the identity if left out.
+        First estimate; the home of the system if left out.
     P0 : array_like, shape (n, n), optional
         Covariance of ``system.error(truth, x0)``.
     std0 : float, array_like of shape (n,), or mapping of str to float, optional
