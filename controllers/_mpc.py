@@ -16,6 +16,7 @@ from lgcontrol.codegen import Value, trace, unknown_name
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.integrators import Method
 from lgcontrol.optimal import (
+    ACCEPTABLE_RESIDUAL,
     Bound,
     ExportCase,
     InteriorPointSolver,
@@ -56,9 +57,10 @@ class MPCInfo(ControlInfo):
     ----------
     status : CallStatus
         ``INFEASIBLE`` when bounds on the state cannot all be kept (they are exceeded as little as
-        possible); ``UNSOLVED`` when the input is that of the last plan, or the plan could not
-        follow the system's new parameters, whose modes are too fast for its substeps: nothing is
-        built in a call, so that it keeps the last ones; ``HELD`` as in `ControlInfo`.
+        possible); ``UNSOLVED`` when the input is that of the last plan, when the first plan ended
+        before it kept hard bounds that perhaps can be kept, or when the plan could not follow the
+        system's new parameters, whose modes are too fast for its substeps: nothing is built in a
+        call, so that it keeps the last ones; ``HELD`` as in `ControlInfo`.
     solve_time : float
         In s.
     message : str
@@ -572,6 +574,9 @@ class MPC(Controller):
             x, guess=best, max_iterations=self.first_iterations, tolerance=1e-6, **options
         )
         self.info = MPCInfo.of(self._found, time.perf_counter() - began)
+        off = max((entry.amount for entry in self._found.violations), default=0.0)
+        if self.info.status is CallStatus.OK and off > ACCEPTABLE_RESIDUAL:  # nothing says it must
+            self.info = replace(self.info, status=CallStatus.UNSOLVED, message=self._found.message)
         return self._found
 
     def _keep_to_known(self, t: float, x: np.ndarray) -> str:

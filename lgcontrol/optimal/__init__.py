@@ -9,6 +9,7 @@ from ._obstacles import Cone as Cone
 from ._obstacles import HalfSpace as HalfSpace
 from ._obstacles import Sphere as Sphere
 from ._obstacles import keep_out as keep_out
+from ._outcome import ACCEPTABLE_RESIDUAL as ACCEPTABLE_RESIDUAL
 from ._outcome import Iteration as Iteration
 from ._outcome import SolveStatus as SolveStatus
 from ._outcome import Violation as Violation

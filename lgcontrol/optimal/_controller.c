@@ -176,8 +176,9 @@ static int plan(lg_mpc *m, double t, const double *x0)
       keep(m, &q);
     }
   }
-  if ((found.status == LG_STALLED || found.status == LG_NOT_FINITE) &&
-      found.excess > LG_TOLERANCE) {
+  const int is_stuck = (found.status == LG_STALLED || found.status == LG_NOT_FINITE) &&
+                       found.excess > LG_TOLERANCE;
+  if (is_stuck) {
     soften(m, &q);
     const lg_run other = run(m, &q, mode, x0);
     if (other.excess < found.excess) {
@@ -194,7 +195,10 @@ static int plan(lg_mpc *m, double t, const double *x0)
     return LG_MPC_UNSOLVED;
   }
   if (found.is_unknown) return LG_MPC_UNSOLVED;
-  return m->violation > LG_TOLERANCE ? LG_MPC_INFEASIBLE : LG_MPC_OK;
+  if (found.status == LG_CONVERGED)
+    return m->violation > LG_TOLERANCE ? LG_MPC_INFEASIBLE : LG_MPC_OK;
+  if (!(m->violation > acceptable)) return LG_MPC_OK;
+  return is_stuck || found.status == LG_STALLED ? LG_MPC_INFEASIBLE : LG_MPC_UNSOLVED;
 }
 
 /* Rows of numbers so many steps later; the last ones are held. */

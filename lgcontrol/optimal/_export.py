@@ -269,7 +269,8 @@ def _header(model: StageModel, loop: ExportSetting, work: int) -> str:
 enum {{
   LG_MPC_OK = 0,
   LG_MPC_INFEASIBLE = 1, /* hard bounds cannot all be kept: they are exceeded by little */
-  LG_MPC_UNSOLVED = 2,   /* no step improves the last plan: its input; the next call plans anew */
+  LG_MPC_UNSOLVED = 2,   /* no step improves the last plan: its input; the next call plans anew;
+                            or planning ended before all hard bounds were kept */
   LG_MPC_HELD = 3        /* t is no time or x no state: the last input, or the reference's */
 }};
 

@@ -69,10 +69,6 @@ class LimitedQuantities(NamedTuple):
     upper: np.ndarray
     function: ModelFunction
 
-    def beyond(self, values: np.ndarray) -> np.ndarray:
-        """By how much values (..., k) are outside of the limits."""
-        return np.maximum(np.maximum(values - self.upper, self.lower - values), 0.0)
-
 
 class SystemDefinition(Generic[State]):
     """What a system is; `System` adds what it can do, and documents the arguments."""

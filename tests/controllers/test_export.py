@@ -78,6 +78,9 @@ CASES = {
         mpc(pendulum(policy=turning), bounds=[Bound("rate", 0.0, 0.0, at="terminal")]),
         [-0.6, 0.8, 0.0],
     ),
+    "a first plan that ends before it keeps its bounds": lambda: (
+        mpc(bounds=[Bound("angle.cos", 0.99, at="terminal")], first_iterations=1), [-0.6, 0.8, 0.0],
+    ),
     "on the way, first derivatives": lambda: (
         mpc(initial="screw", solver=InteriorPointSolver(second_derivatives=False)), [0.6, 0.8, 0.0],
     ),

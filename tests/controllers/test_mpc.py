@@ -456,6 +456,22 @@ def test_an_end_that_cannot_be_reached_is_said_from_the_first_plan_on():
         far = mpc.plan.x[1]
 
 
+def test_a_plan_that_ended_before_it_kept_its_bounds_is_no_answer_to_vouch_for():
+    craft = vessel()
+    goal = craft.state.identity
+    x = craft.state.plus(goal, [3, 1, 0.5, 0, 0, 0])
+    berth = [Bound(name, -0.1, 0.1, at="terminal") for name in ("pose.x", "pose.y")]
+    found = {}
+    for most in (2, 100):
+        mpc = MPC(craft, 12, 0.5, R=0.1, bounds=berth, first_iterations=most)
+        mpc(0.0, x, goal)
+        found[most] = mpc.info
+    assert found[2].status == "unsolved"
+    assert found[2].solve == "iteration limit"
+    assert "pose.y exceeds its bound by" in found[2].message
+    assert found[100].status == "ok"
+
+
 def test_bounds_that_contradict_each_other_are_named():
     craft = vessel()
     goal = craft.state.identity
