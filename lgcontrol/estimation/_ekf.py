@@ -137,7 +137,7 @@ class EKF(Filter):
         self, bound: BoundMeasurement, t: Value, x: Value, u: Value, p: Value, y: Value
     ) -> tuple[Value, Value]:
         made = bound.derivatives(t, x, u, p)
-        return bound.group.minus(y, made.y), ca.sparsify(made.C @ self._to_left(x))
+        return bound.group.minus(y, made.y), ca.sparsify(made.C @ self._errors.to_left(x))
 
     def _corrected(
         self, bound: BoundMeasurement, t: Value, x: Value, lower: Value, u: Value, p: Value,
@@ -149,15 +149,15 @@ class EKF(Filter):
         d = K @ nu
         for _ in range(self.iterations - 1):
             # Gauss–Newton: the error about x is d + J⁻¹ (that about the present point)
-            here = self._retracted(x, d, p)
+            here = self._errors.retracted(x, d, p)
             nu, C = self._residual(bound, t, here, u, p, y)
-            C = C @ self._reset_jacobian(x, d, p)
+            C = C @ self._errors.reset_jacobian(x, d, p)
             K = _gain(P, C, R)
             d = K @ (nu + C @ d)
-        x_next = self.system.state.normalize(self._retracted(x, d, p))
+        x_next = self.system.state.normalize(self._errors.retracted(x, d, p))
         keep = ca.DM.eye(P.shape[0]) - K @ C
         if self.has_reset:
-            J = self._reset_jacobian(x, d, p)
+            J = self._errors.reset_jacobian(x, d, p)
             keep, K = J @ keep, J @ K
         # Joseph's form: positive semidefinite for any gain
         if self.square_root:

@@ -12,6 +12,7 @@ import numpy as np
 from ..codegen import check_shape
 from ..systems import System
 from ._consistency import nees
+from ._log import SAME_TIME
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,7 +48,7 @@ class Estimates:
 
     def index(self, t: Any) -> np.ndarray:
         """Row of the estimate at times t, or last before them."""
-        found = np.searchsorted(self.t, np.asarray(t) + 1e-9, side="right") - 1
+        found = np.searchsorted(self.t, np.asarray(t) + SAME_TIME, side="right") - 1
         if np.any(found < 0):
             raise ValueError(f"the estimates begin at {self.t[0]:g} s, got {np.min(t):g} s")
         return found

@@ -9,18 +9,17 @@ from typing import Any, Literal, NamedTuple
 
 import casadi as ca
 import numpy as np
-import scipy
 
 from ..codegen import ModelFunction, UnknownNameError, check_shape, trace, unknown_name
 from ..codegen import compile as compile_functions
 from ..groups import LieGroup, check_element
 from ..optimal import SolveStatus
+from ._normal import likely_square
 from ._normal_equations import NormalEquations
 
 Loss = Literal["huber", "cauchy", "geman_mcclure"]
 """How costs grow beyond the threshold: linearly, like a logarithm, not at all in the end."""
 
-LIKELY = 0.95  # probability up to which losses are quadratic, unless a threshold is given
 LONG = 20_000  # factors of a kind from which on their function is compiled
 DAMPING = 1e-4  # first share of the diagonal that is added where a step does not lower the cost
 LARGEST_DAMPING = 1e10
@@ -155,11 +154,15 @@ class FactorGraph:
     """
 
     def __init__(self, variables: Iterable[Variables], factors: Iterable[Factors]) -> None:
-        self.variables = {entry.name: entry for entry in variables}
+        given = list(variables)
+        self.variables = {entry.name: entry for entry in given}
+        if len(self.variables) < len(given):
+            named = [entry.name for entry in given]
+            raise ValueError(f"a graph needs variables, each with a name of its own, got {named}")
         self._families = [_Family(entry, self.variables) for entry in factors]
         names = [family.factors.name for family in self._families]
         if not names or len(set(names)) < len(names):
-            raise ValueError(f"a graph needs factors with names of their own, got {names}")
+            raise ValueError(f"a graph needs factors, each with a name of its own, got {names}")
         self._nodes = self._numbered()
 
     def _numbered(self) -> NormalEquations:
@@ -285,6 +288,7 @@ class FactorGraph:
         """
         if name not in self.variables:
             raise UnknownNameError(unknown_name("variables", name, self.variables))
+        _indices(f"index of {name!r}", index, len(self.variables[name].start))
         begin = self._nodes.begins[self._bases[name] + index]
         rows = begin + np.arange(self.variables[name].group.dim)
         if begin < 0:
@@ -344,7 +348,7 @@ class _Family:
         self.m: int = self.value.result_shapes[0][0]
         self.factor = self._whitening(who)
         limit = factors.threshold
-        self.limit = limit**2 if limit else float(scipy.stats.chi2.ppf(LIKELY, self.m))
+        self.limit = limit**2 if limit else likely_square(self.m)
 
     def _traced(self, name: str, build: Any, results: Any) -> ModelFunction:
         shapes = {f"X{i}": (group.nq,) for i, group in enumerate(self.groups)}

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from math import inf, isfinite
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -28,23 +28,28 @@ from ..groups import check_element
 from ..integrators import Method
 from ..systems import BoundMeasurement, Measurement, System, complete_parameters, step_derivatives
 from ._carried import FilterColumn
+from ._error_side import Error, ErrorSide
 from ._estimates import Estimates
 from ._export import ExportedFilter, export_filter
-from ._given import bind_all, first_covariance, for_each, gate_threshold, measured, noise_densities
+from ._given import (
+    OFF_UNIT,
+    bind_all,
+    first_covariance,
+    for_each,
+    gate_threshold,
+    known_inputs,
+    measured,
+    noise_densities,
+)
 from ._innovations import Said
-from ._log import Log, Rows, whole_steps
+from ._log import SAME_TIME, Log, Rows, whole_steps
 from ._normal import whiten
 from ._result import EstimationResult
 from ._smoothing import LONG, BackwardPass, symmetric
-from ._status import PredictStatus, UpdateStatus
+from ._status import PredictStatus, UpdateStatus, no_counts, summary_of
 from ._weighing import Weight, weigh
 
-Error = Literal["left", "right"]
-"""Where an error stands: ``X = X̂ exp(ε)`` (left-invariant), or ``X = exp(ε) X̂`` (right-)."""
-
 LARGEST = 1e300  # what is not below, NaN as well, counts as not finite
-OFF_UNIT = 0.1  # squared length of a unit vector is off by more: no rounding, another unit or order
-SAME_TIME = 1e-9  # two times that differ by less, s, are the same
 SMALLEST_STEP = 1e-15  # s; white noise over no time is none
 
 
@@ -60,7 +65,7 @@ class Filter(ABC):
         Its known inputs (controls, measured ones) drive the prediction.
     measurements : iterable of Measurement
     x0 : array_like, shape (nq,), optional
-        First estimate; the identity if left out.
+        First estimate; the home of the system if left out.
     P0 : array_like, shape (n, n), optional
         Covariance of ``system.error(truth, x0)``.
     std0 : float, array_like of shape (n,), or mapping of str to float, optional
@@ -113,13 +118,7 @@ class Filter(ABC):
         settle: int = 10,
         window: float | None = None,
     ) -> None:
-        if error not in ("left", "right"):
-            raise UnknownNameError(unknown_name("error", error, ("left", "right")))
-        if error == "right" and system.errors is not None:
-            raise ValueError(
-                f"{system.name} has constraints, whose error coordinates are left-invariant; "
-                'use error="left"'
-            )
+        self._errors = ErrorSide(system, error)
         self.system = system
         self.measurements: dict[str, BoundMeasurement] = bind_all(system, measurements)
         self.error: Error = error
@@ -164,15 +163,13 @@ class Filter(ABC):
     def covariances(self, z: np.ndarray) -> np.ndarray:
         """Covariances of carried columns, shape (..., n, n)."""
         x, lower = self._carried.unpack(z)
-        return self._to_system(x, self._covariance(lower))
+        return self._errors.to_system(x, self._covariance(lower))
 
     def start(self, x0: Any = None, P0: Any = None) -> np.ndarray:
         """Carried column of a first estimate, shape (..., size)."""
         x = self.x0 if x0 is None else check_element("x0", x0, self.system.state, batch=True)
         P = self.P0 if P0 is None else np.asarray(P0, dtype=np.float64)
-        if self.error == "right":
-            forth = self.system.state.Ad(x)
-            P = forth @ P @ np.swapaxes(forth, -1, -2)
+        P = self._errors.from_system(x, P)
         batch = x.shape[:-1]
         lower = np.broadcast_to(self._lower(P), (*batch, *P.shape[-2:]))
         rows = [
@@ -186,9 +183,7 @@ class Filter(ABC):
         """Back to the first estimate; counts begin anew."""
         self._z = self.start()
         self.t: float | None = None
-        self.counts: dict[str, Counter[str]] = {
-            name: Counter() for name in ("predict", *self.measurements)
-        }
+        self.counts: dict[str, Counter[str]] = no_counts(self.measurements)
         self.info: dict[str, Any] = {}
         self._past: deque[_LogEntry] = deque()
 
@@ -206,12 +201,7 @@ class Filter(ABC):
         dt : float
             Length of the interval in s.
         """
-        u = np.asarray(u, dtype=np.float64)
-        if u.shape != (self.system.n_inputs,):
-            raise ValueError(
-                f"{type(self).__name__}.predict: u has shape {u.shape}, expected "
-                f"({self.system.n_inputs},): {', '.join(self.system.input_names)}"
-            )
+        u = known_inputs(f"{type(self).__name__}.predict: u", self.system, u)
         if not (isfinite(t) and 0 <= dt < inf):
             self._count("predict", PredictStatus.REFUSED)
             return
@@ -316,11 +306,7 @@ class Filter(ABC):
 
     def summary(self) -> str:
         """Say how often what became of intervals and measurements."""
-        lines = []
-        for name, counter in self.counts.items():
-            parts = [f"{n} {word.replace('_', ' ')}" for word, n in counter.items()]
-            lines.append(f"{name}: {', '.join(parts) or 'none'}")
-        return "\n".join(lines)
+        return summary_of(self.counts)
 
     # A whole log
 
@@ -472,13 +458,7 @@ class Filter(ABC):
     def _plain_covariances(self, column: np.ndarray) -> np.ndarray:
         """Covariances in error coordinates of the system, of columns of states and triangles."""
         x, lower = self._carried.unpack(column)
-        return self._to_system(x, symmetric(lower))
-
-    def _to_system(self, x: np.ndarray, P: np.ndarray) -> np.ndarray:
-        if self.error == "left":
-            return P
-        back = self.system.state.Ad(self.system.state.inverse(x))
-        return back @ P @ np.swapaxes(back, -1, -2)
+        return self._errors.to_system(x, symmetric(lower))
 
     @cached_property
     def _backward(self) -> ModelFunction:
@@ -502,15 +482,15 @@ class Filter(ABC):
             stepped = dt > h / 2
             x_next = ca.if_else(stepped, x_next, x)
             P_next, cross = (ca.if_else(stepped, M, P) for M in (P_next, cross))
-        d_next = self._difference(x_later, x_next)
+        d_next = self._errors.difference(x_later, x_next)
         # the smoothed error in the chart of the prediction, and at the end back to its own
-        J = self._reset_jacobian_inverse(x_next, d_next, p)
+        J = self._errors.reset_jacobian_inverse(x_next, d_next, p)
         L, D = factor_symmetric(P_next, singular=True)
         K = solve_factored(L, D, cross.T).T
         P = P + K @ (J @ P_later @ J.T - P_next) @ K.T
         d = K @ d_next
-        J = self._reset_jacobian(x, d, p)
-        x_new = self.system.state.normalize(self._retracted(x, d, p))
+        J = self._errors.reset_jacobian(x, d, p)
+        x_new = self.system.state.normalize(self._errors.retracted(x, d, p))
         made = ca.vertcat(x_new, ca.project(J @ P @ J.T, ca.Sparsity.lower(P.shape[0])).nz[:])
         return made
 
@@ -536,7 +516,7 @@ class Filter(ABC):
 
         def covariance(z: Value) -> Value:
             x, lower, _, _ = self._carried.split(z)
-            T = self._to_left(x)
+            T = self._errors.to_left(x)
             return ca.densify(T @ self._full(lower) @ T.T)
 
         n = self.system.n_errors
@@ -611,7 +591,7 @@ class Filter(ABC):
         parts = [ca.sumsqr(usable[part]) for part in bound.group.unit_parts]
         on_group = _all([ca.fabs(square - 1) < OFF_UNIT for square in parts])
         usable = bound.group.normalize(usable)
-        L = _noise_factor(bound, t, x, u, p) * r
+        L = bound.white_factor_at(t, x, u, p) * r
         R = L @ L.T
         nu, S = self._innovation(bound, t, x, lower, u, p, usable, R)
         said = whiten(S, nu)
@@ -640,48 +620,7 @@ class Filter(ABC):
             ca.vertcat(nu, said.vector, said.squared, said.log_density, status),
         ]
 
-    # Errors on either side
-
-    def _retracted(self, x: Value, d: Value, p: Value) -> Value:
-        """State at an error d from x."""
-        state = self.system.state
-        if self.error == "right":
-            return state.compose(state.exp(d), x)
-        return self.system.retract(x, d, p)
-
-    def _to_left(self, x: Value) -> Value:
-        """Matrix that takes errors of the filter to error coordinates of the system."""
-        state = self.system.state
-        if self.error == "left":
-            return ca.DM.eye(self.system.n_errors)
-        return state.Ad(state.inverse(x))
-
-    def _reset_jacobian(self, x: Value, d: Value, p: Value) -> Value:
-        """Derivative of the error about the corrected estimate by that about x."""
-        system, state = self.system, self.system.state
-        if self.error == "right":
-            return state.left_jacobian(d)
-        if system.errors is None:
-            return state.right_jacobian(d)
-        N = system.error_basis(x, p)
-        return ca.DM(system.error_selection) @ state.right_jacobian(N @ d) @ N
-
-    def _reset_jacobian_inverse(self, x: Value, d: Value, p: Value) -> Value:
-        """Inverse of `_reset_jacobian`, with the basis at x on constrained systems."""
-        system, state = self.system, self.system.state
-        if self.error == "right":
-            return state.left_jacobian_inverse(d)
-        if system.errors is None:
-            return state.right_jacobian_inverse(d)
-        N = system.error_basis(x, p)
-        return ca.DM(system.error_selection) @ state.right_jacobian_inverse(N @ d) @ N
-
-    def _difference(self, a: Value, b: Value) -> Value:
-        """Error of a about b."""
-        state = self.system.state
-        if self.error == "right":
-            return state.log(state.compose(a, state.inverse(b)))
-        return self.system.error(a, b)
+    # Steps
 
     def _noise_covariance(self, q: Value, dt: Value) -> Value:
         """Variances of the noisy inputs, held over dt, as a column."""
@@ -694,9 +633,8 @@ class Filter(ABC):
         made = _expanded(step_derivatives(self.system, method))(t, x, u, p, dt)
         A, G = ca.sparsify(made.A), ca.sparsify(made.B[:, self._noisy])
         if self.error == "right":
-            state = self.system.state
-            forth = state.Ad(made.x_next)
-            A, G = forth @ A @ state.Ad(state.inverse(x)), forth @ G
+            forth = self.system.state.Ad(made.x_next)
+            A, G = forth @ A @ self._errors.to_left(x), forth @ G
         return made.x_next, A, G
 
     # What a filter says
@@ -777,12 +715,3 @@ def _expanded(function: ModelFunction) -> Any:
             'for example method="rk4"'
         ) from error
     return ModelFunction(plain)
-
-
-def _noise_factor(bound: BoundMeasurement, t: Value, x: Value, u: Value, p: Value) -> Value:
-    L = ca.sparsify(ca.DM(bound.white_factor))
-    if bound.scale is None:
-        return L
-    scale = bound.scale(t, x, u, p)
-    factors = [scale[i if scale.numel() > 1 else 0] for i in range(bound.group.dim)]
-    return ca.diag(ca.vertcat(*factors)) @ L

@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike
 from ..codegen import UnknownNameError, check_shape, unknown_name
 from ..systems import BoundMeasurement, Measurement, System
 
+OFF_UNIT = 0.1  # squared length of a unit vector is off by more: no rounding, another unit or order
+
 
 def bind_all(system: System, measurements: Iterable[Measurement]) -> dict[str, BoundMeasurement]:
     """Measurements on a system, by name."""
@@ -39,6 +41,25 @@ def measured(
             f"coordinates on {bound.group}"
         )
     return bound, y
+
+
+def known_inputs(what: str, system: System, u: ArrayLike) -> np.ndarray:
+    """Inputs of an interval, shape (n_inputs,); those that are no number are the filter's to hold.
+
+    Parameters
+    ----------
+    what : str
+        Of which call they are, for the message.
+    system : System
+    u : array_like, shape (n_inputs,)
+    """
+    u = np.asarray(u, dtype=np.float64)
+    if u.shape != (system.n_inputs,):
+        raise ValueError(
+            f"{what} has shape {u.shape}, expected ({system.n_inputs},): "
+            f"{', '.join(system.input_names)}"
+        )
+    return u
 
 
 def for_each(value: Any, names: list[str]) -> dict[str, Any]:

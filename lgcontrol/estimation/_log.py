@@ -12,7 +12,7 @@ import numpy as np
 from ..codegen import UnknownNameError, check_shape, unknown_name
 from ..systems import BoundMeasurement, System
 
-SAME_TIME = 1e-9  # s
+SAME_TIME = 1e-9  # two times that differ by less, s, are the same
 GAP = 5.0  # intervals longer than this many usual ones are gaps, and divided
 
 

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
-import scipy
 
 from ..codegen import ModelFunction, UnknownNameError, chain, solve_symmetric, trace, unknown_name
 from ..codegen import compile as compile_functions
@@ -30,18 +29,26 @@ from ..systems import (
     Measurement,
     System,
     Trajectory,
+    block_slices,
     complete_parameters,
+    place_of,
     step_derivatives,
 )
 from ._estimates import Estimates
-from ._given import bind_all, first_covariance, for_each, measured, noise_densities
-from ._log import Log, Rows
+from ._given import (
+    OFF_UNIT,
+    bind_all,
+    first_covariance,
+    for_each,
+    known_inputs,
+    measured,
+    noise_densities,
+)
+from ._log import SAME_TIME, Log, Rows
+from ._normal import likely_square
 from ._smoothing import symmetric
-from ._status import UpdateStatus
+from ._status import PredictStatus, UpdateStatus, no_counts, summary_of
 
-SAME_TIME = 1e-9  # s
-OFF_UNIT = 0.1  # squared length of a unit vector is off by more: no rounding, another unit or order
-LIKELY = 0.95  # probability up to which robust costs are about quadratic
 CONVERGED = 1e-10  # optimality residual of solves to the end
 MOST = 100  # iterations of these
 
@@ -132,10 +139,13 @@ class MovingHorizon:
         places, densities = noise_densities(system, noise)
         kept = [i for i, q in enumerate(densities) if q > 0]
         if not kept:
-            raise ValueError("noise must have a density above zero for one input at least")
+            known = ", ".join(system.input_names)
+            raise ValueError(f"noise must have a density above zero for one input of {known}")
         dt = system.dt or dt
         if dt is None or not (isfinite(dt) and dt > 0):
-            raise ValueError(f"{system.name} is continuous: give dt, the length of a step in s")
+            raise ValueError(
+                f"{system.name} is continuous: give dt, the length of a step in s, got {dt}"
+            )
         if iterations is not None and not (
             isinstance(iterations, int | np.integer) and iterations >= 1
         ):
@@ -207,7 +217,7 @@ class MovingHorizon:
     def _residual(self, name: str) -> Any:
         bound, part, flag = self.measurements[name], *self._columns.places[name]
         whitening = np.linalg.inv(_positive(name, bound))
-        knee = float(scipy.stats.chi2.ppf(LIKELY, bound.group.dim))
+        knee = likely_square(bound.group.dim)
 
         def residual(t: Any, x: Any, u: Any, p: Any) -> Any:
             u_full = self._given_inputs(u)
@@ -232,8 +242,16 @@ class MovingHorizon:
                 lambda t, x, u, p: function(t, x, self._given_inputs(u), p),
                 bound.lower, bound.upper, bound.soft, bound.at, bound.label,
             )  # fmt: skip
-        name = str(bound.of).removeprefix("input.")
-        if name not in names or isinstance(bound.lower, str) or isinstance(bound.upper, str):
+        state = self.system.state
+        of_state = (*block_slices(state)[0], *state.coordinate_names, *state.tangent_names)
+        place, name = place_of(f"bound {bound.label!r}", bound.of, of_state, names)
+        if not place:
+            known = dict.fromkeys((*of_state, *names))
+            raise UnknownNameError(
+                f"{unknown_name('bounded state or noise', bound.of, known)} What else is to be "
+                "bounded is a function (t, x, u, p) → column"
+            )
+        if place == "state" or isinstance(bound.lower, str) or isinstance(bound.upper, str):
             return bound
         deviation = self._deviation[names.index(name)]
         lower, upper = (np.asarray(v, dtype=float) / deviation for v in (bound.lower, bound.upper))
@@ -245,9 +263,7 @@ class MovingHorizon:
         """Back to the first estimate; counts begin anew."""
         N, columns = self.horizon, self._columns
         self.t: float | None = None
-        self.counts: dict[str, Counter[str]] = {
-            name: Counter() for name in ("predict", *self.measurements)
-        }
+        self.counts: dict[str, Counter[str]] = no_counts(self.measurements)
         self.info: dict[str, Any] = {}
         self._begin = 0.0  # time of the first node
         self._count = 0  # complete steps in the window
@@ -279,30 +295,25 @@ class MovingHorizon:
         dt : float
             Length in s.
         """
-        u = np.asarray(u, dtype=np.float64)
-        if u.shape != (self.system.n_inputs,):
-            raise ValueError(
-                f"MovingHorizon.predict: u has shape {u.shape}, expected "
-                f"({self.system.n_inputs},): {', '.join(self.system.input_names)}"
-            )
+        u = known_inputs("MovingHorizon.predict: u", self.system, u)
         if not (isfinite(t) and 0 <= dt < np.inf):
-            self.counts["predict"]["refused"] += 1
+            self.counts["predict"][PredictStatus.REFUSED.word] += 1
             return
         if self.t is None:
             self.t = self._begin = float(t)
         if not np.isfinite(u).all():
-            self.counts["predict"]["held"] += 1
+            self.counts["predict"][PredictStatus.HELD.word] += 1
             u = np.where(np.isfinite(u), u, self._held())
         ahead = t - self.t
         if ahead > SAME_TIME:
-            self.counts["predict"]["gap"] += 1
+            self.counts["predict"][PredictStatus.GAP.word] += 1
             self._advance(self._held(), ahead)
         elif ahead < -SAME_TIME:
-            self.counts["predict"]["overlap"] += 1
+            self.counts["predict"][PredictStatus.OVERLAP.word] += 1
             dt += ahead
         if dt > SAME_TIME:
             self._advance(u, dt)
-            self.counts["predict"]["predicted"] += 1
+            self.counts["predict"][PredictStatus.PREDICTED.word] += 1
 
     def _held(self) -> np.ndarray:
         if self._partial[1] > 0:
@@ -470,8 +481,7 @@ class MovingHorizon:
     @cached_property
     def _arrivals(self) -> ModelFunction:
         """Means and covariances of the errors at all nodes but the first."""
-        size = self.system.n_errors * (self.system.n_errors + 3) // 2
-        system = self.system
+        system, size = self.system, self._after.shape[1]
 
         def build(c: Any, x: Any, x_next: Any, u: Any, u_next: Any, p: Any) -> Any:
             m, P = self._split(c)
@@ -491,8 +501,7 @@ class MovingHorizon:
     @cached_property
     def _measured(self) -> ModelFunction:
         """Means and covariances with the measurements of a node in them."""
-        system = self.system
-        size = system.n_errors * (system.n_errors + 3) // 2
+        system, size = self.system, self._after.shape[1]
         shapes = {"c": (size,), "x": (system.state.nq,), "u": (self.problem.system.n_inputs,),
                   "p": (system.n_parameters,)}  # fmt: skip
         return trace(
@@ -510,12 +519,10 @@ class MovingHorizon:
             part, flag = self._columns.places[name]
             made = bound.derivatives(0.0, x, given, p)
             r, C = bound.group.minus(u[part], made.y), made.C
-            L: Any = ca.DM(bound.white_factor)
-            if bound.scale is not None:
-                L = ca.diag(bound.scale(0.0, x, given, p) * ca.DM.ones(bound.group.dim)) @ L
+            L = bound.white_factor_at(0.0, x, given, p)
             R = L @ L.T
             if name in self._robust:
-                knee = float(scipy.stats.chi2.ppf(LIKELY, bound.group.dim))
+                knee = likely_square(bound.group.dim)
                 R = R * ca.sqrt(1 + ca.dot(r, solve_symmetric(R, r)) / knee)
             K = solve_symmetric(C @ P @ C.T + R, C @ P).T * u[flag]
             m = m + K @ (r - C @ m)
@@ -588,11 +595,7 @@ class MovingHorizon:
 
     def summary(self) -> str:
         """Say how often what became of intervals and measurements."""
-        lines = []
-        for name, counter in self.counts.items():
-            parts = [f"{n} {word.replace('_', ' ')}" for word, n in counter.items()]
-            lines.append(f"{name}: {', '.join(parts) or 'none'}")
-        return "\n".join(lines)
+        return summary_of(self.counts)
 
 
 class _DataColumns(NamedTuple):

@@ -6,9 +6,11 @@ from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
+import scipy
 
 from ..codegen import Value, factor_symmetric
 
+LIKELY = 0.95  # probability up to which robust costs and weights are those of a normal density
 DEPENDENT = 1e-30  # share of a row's square that may be left where it depends on others: rounding
 
 
@@ -27,6 +29,11 @@ class Whitened(NamedTuple):
     squared: Value
     log_density: Value
     is_definite: Value
+
+
+def likely_square(m: int) -> float:
+    """Squared length that a whitened vector of m entries stays below in 95 % of all cases."""
+    return float(scipy.stats.chi2.ppf(LIKELY, m))
 
 
 def whiten(S: Value, nu: Value) -> Whitened:

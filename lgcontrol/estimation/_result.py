@@ -14,7 +14,7 @@ from ._consistency import Consistency, consistency
 from ._estimates import Estimates
 from ._innovations import Innovations, Said
 from ._log import Rows
-from ._status import PredictStatus, UpdateStatus
+from ._status import PredictStatus, UpdateStatus, summary_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,11 +92,7 @@ class EstimationResult(Estimates):
 
     def summary(self) -> str:
         """Say how often what became of intervals and measurements."""
-        lines = []
-        for name, counter in self.counts.items():
-            parts = [f"{n} {word.replace('_', ' ')}" for word, n in counter.items()]
-            lines.append(f"{name}: {', '.join(parts) or 'none'}")
-        return "\n".join(lines)
+        return summary_of(self.counts)
 
     def smooth(self, lag: float | None = None, at: Any = None) -> Estimates:
         """Estimates with all measurements in them (Rauch–Tung–Striebel), or those of a time ahead.

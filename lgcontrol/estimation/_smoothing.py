@@ -11,10 +11,9 @@ import numpy as np
 from ..codegen import ModelFunction, chain, check_shape
 from ..codegen import compile as compile_functions
 from ._carried import FilterColumn
-from ._log import Rows
+from ._log import SAME_TIME, Rows
 
 LONG = 10_000  # intervals of a log from which on the loop over it is compiled
-SAME_TIME = 1e-9  # s
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,9 @@
-"""UpdateStatus: how a measurement, and the interval before it, were used."""
+"""UpdateStatus: how a measurement, and the interval before it, were used; and how often."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 
 
@@ -61,3 +63,17 @@ class PredictStatus(IntEnum):
     def word(self) -> str:
         """As in counts and summaries."""
         return self._name_.lower()
+
+
+def no_counts(measurements: Iterable[str]) -> dict[str, Counter[str]]:
+    """Counts of intervals ("predict") and of measurements by name, before there was one."""
+    return {name: Counter() for name in ("predict", *measurements)}
+
+
+def summary_of(counts: Mapping[str, Counter[str]]) -> str:
+    """One line for intervals and for each measurement: how often what became of them."""
+    lines = []
+    for name, counter in counts.items():
+        parts = [f"{n} {word.replace('_', ' ')}" for word, n in counter.items()]
+        lines.append(f"{name}: {', '.join(parts) or 'none'}")
+    return "\n".join(lines)

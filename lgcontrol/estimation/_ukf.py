@@ -74,7 +74,7 @@ class UKF(Filter):
     def _points(self, x: Value, lower: Value, p: Value) -> tuple[list[Value], list[Value]]:
         spread, _, _ = self._weights_of_points
         errors = [sign * spread * column for column in ca.horzsplit(lower) for sign in (1, -1)]
-        return errors, [self._retracted(x, e, p) for e in errors]
+        return errors, [self._errors.retracted(x, e, p) for e in errors]
 
     def _covariance(self, lower: np.ndarray) -> np.ndarray:
         return lower @ np.swapaxes(lower, -1, -2)
@@ -103,7 +103,7 @@ class UKF(Filter):
         step = self.system.step(self.method)
         x_next, _, G = self._step(self.method, t, x, u, p, dt)
         errors, points = self._points(x, lower, p)
-        after = [self._difference(step(t, point, u, p, dt), x_next) for point in points]
+        after = [self._errors.difference(step(t, point, u, p, dt), x_next) for point in points]
         _, P = self._moments(after, after)
         _, cross = self._moments(errors, after)
         return x_next, P + G @ ca.diag(self._noise_covariance(q, dt)) @ G.T, cross
@@ -145,7 +145,7 @@ class UKF(Filter):
         d = K @ nu
         P = lower @ lower.T - K @ cross.T
         if self.has_reset:
-            J = self._reset_jacobian(x, d, p)
+            J = self._errors.reset_jacobian(x, d, p)
             P = J @ P @ J.T
-        x_next = self.system.state.normalize(self._retracted(x, d, p))
+        x_next = self.system.state.normalize(self._errors.retracted(x, d, p))
         return x_next, cholesky(P)

@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import casadi as ca
-import scipy
 
 from ..codegen import Value
-from ._normal import Whitened
+from ._normal import Whitened, likely_square
 from ._status import UpdateStatus
 
 Weight = Literal["huber", "cauchy"]
 """How the weight of an unlikely measurement falls: with its distance, or with its square."""
-
-WEIGHTED_FROM = 0.95  # probability up to which robust weights leave a measurement as it is
 
 
 class Weighed(NamedTuple):
@@ -36,8 +33,7 @@ def weigh(
     one, used = ca.SX(1), ca.SX(int(UpdateStatus.USED))
     R, status, inflation, rejected = one, used, one, ca.SX(0)
     if weight is not None:
-        knee = float(scipy.stats.chi2.ppf(WEIGHTED_FROM, m))
-        share = said.squared / knee
+        share = said.squared / likely_square(m)
         beyond = share > 1
         grown = ca.sqrt(ca.if_else(beyond, share, 1.0))
         if weight == "cauchy":

@@ -16,6 +16,25 @@ ELEMENT_TOLERANCE = 1e-6
 ROUNDING = 1e-9
 
 
+def not_a_group(name: str, value: object) -> str:
+    """Message for something that should have been a LieGroup.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument.
+    value : object
+        What was given.
+
+    Examples
+    --------
+    >>> not_a_group("state", "SE3")
+    'state must be a LieGroup, not str; groups are objects, such as lgcontrol.groups.SE3'
+    """
+    remedy = "; groups are objects, such as lgcontrol.groups.SE3" if isinstance(value, str) else ""
+    return f"{name} must be a LieGroup, not {type(value).__name__}{remedy}"
+
+
 def check_element(
     name: str,
     value: Any,

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..codegen import Shape, UnknownNameError, Value, unknown_name
 from ._base import LieGroup
+from ._element import not_a_group
 
 
 class Product(LieGroup):
@@ -42,7 +43,7 @@ class Product(LieGroup):
             if not re.fullmatch(r"\w+", name):
                 raise ValueError(f"block name {name!r} must be of letters, digits and underscores")
             if not isinstance(group, LieGroup):
-                raise TypeError(f"block {name!r} must be a LieGroup, not {type(group).__name__}")
+                raise TypeError(not_a_group(f"block {name!r}", group))
         items = tuple(blocks.items())
         self._dim = sum(group.dim for group in blocks.values())
         self._nq = sum(group.nq for group in blocks.values())

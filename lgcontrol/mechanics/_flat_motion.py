@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, trace
+from ..codegen import ModelFunction, check_shape, trace
 from ..groups import SE3, SO2, SO3
 from ..systems import (
     MotionPoint,
@@ -17,6 +17,7 @@ from ..systems import (
     Trajectory,
     TrajectoryPoint,
     field_derivatives,
+    not_a_system,
 )
 
 # Shares of gravity: least push, and how near to straight down it may point (1 + its cosine).
@@ -45,6 +46,8 @@ class FlatMotion:
 
     Raises
     ------
+    TypeError
+        If what is given is no system, or no motion.
     ValueError
         If the system moves no pose, a group does not fit, or the push vanishes or points straight
         down somewhere, so that there is no attitude.
@@ -71,6 +74,11 @@ class FlatMotion:
     def __init__(
         self, system: System[Any], position: SmoothReference, heading: SmoothReference | float = 0.0
     ) -> None:
+        if not isinstance(system, System):
+            raise TypeError(not_a_system("system", system))
+        if not isinstance(position, SmoothReference):
+            kind = type(position).__name__
+            raise TypeError(f"position must be a SmoothReference, such as Waypoints, not {kind}")
         structure, blocks = system.structure, getattr(system.state, "blocks", {})
         if structure is None or blocks.get(structure.configuration) != SE3:
             raise ValueError(f"{system.name}: FlatMotion is for systems that move a pose (SE3)")
@@ -81,6 +89,8 @@ class FlatMotion:
                 given = motion.group
                 wanted = "Translation('xyz') or Rn(3)" if dim == 3 else "SO2 or Rn(1)"
                 raise ValueError(f"the {name} moves on {given}, expected {wanted}")
+        if not isinstance(heading, SmoothReference):
+            heading = float(check_shape("heading, an angle in rad,", heading, ()))
         self.system, self.position, self.heading = system, position, heading
         rest = system.state.identity
         off = system.nominal_input.copy()
@@ -153,7 +163,7 @@ class FlatMotion:
     def _yaw(self, t: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if not isinstance(self.heading, SmoothReference):
             still = np.zeros(np.shape(t))
-            return still + float(self.heading), still, still
+            return still + self.heading, still, still
         point = self.heading(t)
         angle = SO2.log(point.x) if self.heading.group.nq == 2 else point.x
         return angle[..., 0], point.velocity[..., 0], point.acceleration[..., 0]

@@ -19,7 +19,7 @@ from ..codegen import (
     is_symbolic,
     solve_symmetric,
 )
-from ..groups import LieGroup, Product, check_element
+from ..groups import LieGroup, Product, check_element, not_a_group
 from ..integrators import Mechanical, Problem
 from ._errors import ErrorCoordinates
 from ._signals import (
@@ -99,7 +99,7 @@ class SystemDefinition(Generic[State]):
         check_name("system", name)
         for role, group in (("state", state), ("output", state if output is None else output)):
             if not isinstance(group, LieGroup):
-                raise TypeError(f"{role} must be a LieGroup, not {type(group).__name__}")
+                raise TypeError(not_a_group(role, group))
         if not (np.isfinite(dt) and dt >= 0):
             raise ValueError(f"dt must be 0 (continuous) or a positive sample time, got {dt}")
         if (h is None) != (output is None):

@@ -7,10 +7,11 @@ from functools import cached_property
 from math import inf
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from ..codegen import ModelFunction, UnknownNameError, Value, check_shape, is_symbolic, unknown_name
-from ..groups import LieGroup, check_element
+from ..groups import LieGroup, check_element, not_a_group
 from ._definition import SystemDefinition
 from ._derivatives import output_derivatives
 from ._signals import check_name
@@ -109,8 +110,7 @@ class Measurement:
                 f"{self._who}: a function h and output, the group of what it returns, go together"
             )
         if self.output is not None and not isinstance(self.output, LieGroup):
-            kind = type(self.output).__name__
-            raise TypeError(f"{self._who}: output must be a LieGroup, not {kind}")
+            raise TypeError(not_a_group(f"{self._who}: output", self.output))
 
     @property
     def _who(self) -> str:
@@ -209,6 +209,13 @@ class BoundMeasurement:
         measurement = self.measurement
         share = 2 * measurement.correlation_time / (measurement.dt or inf)
         return self.noise_factor * np.sqrt(max(1.0, share))
+
+    def white_factor_at(self, t: Any, x: Any, u: Any, p: Any) -> Any:
+        """`white_factor` times the scale at a state, as an expression of shape (dim, dim)."""
+        L = ca.sparsify(ca.DM(self.white_factor))
+        if self.scale is None:
+            return L
+        return ca.diag(self.scale(t, x, u, p) * ca.DM.ones(self.group.dim)) @ L
 
     @property
     def covariance(self) -> np.ndarray:

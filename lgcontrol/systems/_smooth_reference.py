@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import ModelFunction, UnknownNameError, check_shape, trace, unknown_name
-from ..groups import LieGroup, check_element
+from ..groups import LieGroup, check_element, not_a_group
 from ._definition import SystemDefinition
 from ._trajectory import Trajectory
 
@@ -105,7 +105,7 @@ class SmoothReference:
     coefficients: np.ndarray
 
     def __init__(self, group: LieGroup, t: Any, anchors: Any, coefficients: Any) -> None:
-        knots = check_knots(t)
+        knots = check_knots(group, t)
         spans = len(knots) - 1
         coefficients = check_shape("coefficients", coefficients, (spans, None, group.dim, None))
         self._set(
@@ -342,8 +342,10 @@ def _tangent_entry(group: LieGroup, coordinate: int) -> int:
     raise AssertionError(f"{group} has no coordinate {coordinate}")
 
 
-def check_knots(t: Any) -> np.ndarray:
-    """At least two increasing times."""
+def check_knots(group: LieGroup, t: Any) -> np.ndarray:
+    """At least two increasing times, shape (K + 1,) in s, of a motion on what is a group."""
+    if not isinstance(group, LieGroup):
+        raise TypeError(not_a_group("group", group))
     times = check_shape("t", t, (None,))
     if len(times) < 2:
         raise ValueError(f"t must hold at least two times, got {len(times)}")

@@ -52,7 +52,7 @@ class BSpline(SmoothReference):
     degree: int
 
     def __init__(self, group: LieGroup, t: Any, x: Any, degree: int = 5) -> None:
-        times = check_knots(t)
+        times = check_knots(group, t)
         _check_degree(degree)
         count = len(times) - 1 + degree
         shown = check_shape("x", x, (None, group.nq))
@@ -110,15 +110,18 @@ class BSpline(SmoothReference):
             raise TypeError(f"trajectory must be a Trajectory, not {type(trajectory).__name__}")
         _check_degree(degree)
         group, nodes = _block_of(trajectory, block)
-        if not np.isfinite(spacing) or spacing <= 0:
+        spacing = float(check_shape("spacing", spacing, ()))
+        if spacing <= 0:
             raise ValueError(f"spacing must be positive, in s, got {spacing}")
         start, end = trajectory.t[0], trajectory.t[-1]
         spans = max(1, round((end - start) / spacing)) if end > start else 0
         count, t = spans + degree, trajectory.t
-        if spans == 0 or len(t) < count:
+        if spans == 0:
+            raise ValueError(f"a motion needs nodes at two times, the trajectory has {len(t)}")
+        if len(t) < count:
             raise ValueError(
-                f"{len(t)} nodes do not determine {count} control points: take a spacing above "
-                f"{spacing:g} s or a degree below {degree}"
+                f"{len(t)} nodes do not determine {count} control points of degree {degree} with "
+                f"spans of {spacing:g} s: {_remedy(len(t), end - start, degree)}"
             )
         knots = np.linspace(start, end, spans + 1)
         basis = scipy.interpolate.BSpline.design_matrix(
@@ -166,12 +169,23 @@ class ScrewMotion(SmoothReference):
     def __init__(
         self, group: LieGroup, x: Any, velocity: Any, seconds: float, *, t: float = 0.0
     ) -> None:
+        begin, lasting = check_shape("t", t, ()), check_shape("seconds", seconds, ())
+        if lasting <= 0:
+            raise ValueError(f"seconds, how long the motion lasts, must be positive, got {seconds}")
+        times = check_knots(group, [begin, begin + lasting])
         start = check_element("x", check_shape("x", x, (group.nq,)), group)
         velocity = check_shape("velocity", velocity, (group.dim,))
-        if not (np.isfinite(seconds) and seconds > 0):
-            raise ValueError(f"seconds must be positive, got {seconds}")
-        screw = np.stack([np.zeros(group.dim), velocity * seconds], axis=-1)
-        super().__init__(group, [t, t + seconds], start[None], screw[None, None])
+        screw = np.stack([np.zeros(group.dim), velocity * lasting], axis=-1)
+        super().__init__(group, times, start[None], screw[None, None])
+
+
+def _remedy(nodes: int, duration: float, degree: int) -> str:
+    """What to change where nodes are fewer than spans and degree together."""
+    if nodes > degree:
+        return f"take a spacing of {duration / (nodes - degree):.3g} s or more, or a lower degree"
+    if nodes > 1:
+        return f"take a degree of {nodes - 1} or less, as even one span has more of this degree"
+    return "give a trajectory with two nodes at least"
 
 
 def _check_degree(degree: Any) -> None:

@@ -75,7 +75,7 @@ class Waypoints(SmoothReference):
         start: Sequence[Any] = (),
         end: Sequence[Any] = (),
     ) -> None:
-        times = check_knots(t)
+        times = check_knots(group, t)
         x = check_element("x", check_shape("x", x, (len(times), group.nq)), group, batch=True)
         _check_order(order, stops, len(start) + len(end))
         screws, spans = group.minus(x[1:], x[:-1]), np.diff(times)

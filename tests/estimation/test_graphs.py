@@ -187,7 +187,8 @@ PULL = Factors("pull", lambda x: x, [("x", range(3))])
     ("make", "message"),
     [
         (lambda: FactorGraph([POINTS], []), "needs factors"),
-        (lambda: FactorGraph([POINTS], [PULL, PULL]), "names of their own"),
+        (lambda: FactorGraph([POINTS], [PULL, PULL]), "factors, each with a name of its own"),
+        (lambda: FactorGraph([POINTS, POINTS], [PULL]), "variables, each with a name of its own"),
         (lambda: FactorGraph([POINTS], [Factors("f", lambda x: x, [("y", [0])])]), "'y'"),
         (lambda: FactorGraph([POINTS], [Factors("f", lambda x: x, [("x", [3])])]), "from 0 to 2"),
         (lambda: FactorGraph([POINTS], [Factors("f", lambda x: x, [("x", [0.5])])]), "whole numb"),
@@ -208,6 +209,10 @@ PULL = Factors("pull", lambda x: x, [("x", range(3))])
             ("x", [0, 1]), ("x", [1, 2])])]).covariance(
                 {"x": np.zeros((3, 1))}, "x", 0), "without information"),
         (lambda: FactorGraph([POINTS], [PULL]).covariance({}, "y", 0), "valid names are x"),
+        # a further number would be that of another variable
+        (lambda: FactorGraph([POINTS, Variables("z", Rn(1), np.zeros((1, 1)))], [
+            PULL, Factors("f", lambda z: z, [("z", [0])])]).covariance(
+                {"x": np.zeros((3, 1)), "z": np.zeros((1, 1))}, "x", 3), "from 0 to 2"),
         (lambda: pose_graph(PoseGraph(2, np.arange(2), None, NONE, np.array([[0, 1]]),
                                       SE2.identity[None], np.eye(3)[None]), start="given"),
          "lacks poses"),

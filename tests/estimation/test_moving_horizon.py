@@ -161,9 +161,11 @@ def test_bad_measurements_and_intervals_have_an_outcome():
         ({"P0": np.zeros((2, 2))}, "must be positive definite"),
         ({"robust": "tukey"}, "valid names are huber"),
         ({"measurements": [Measurement("place", lambda t, x, u, p: x[0], Rn(1))]}, "needs noise"),
+        ({"bounds": [Bound("known.push", -1, 1)]},
+         r"unknown bounded state or noise 'known\.push'; valid names are (?!.*known).*push\."),
         ({"system": tank(), "noise": {"rain": 1.0}, "measurements": []}, "give dt"),
     ],
-)
+)  # fmt: skip
 def test_what_is_refused(options, message):
     given = {"system": EXACT, "measurements": [PLACE], "x0": [0.5, 0.2], "P0": P0,
              "noise": {"push": 1.0}, "horizon": 3} | options  # fmt: skip

@@ -58,5 +58,11 @@ def test_what_has_no_attitude_is_refused():
     with pytest.raises(ValueError, match="the position moves on SO2, expected Translation"):
         FlatMotion(quad, Waypoints(SO2, [0, 1], [SO2.identity] * 2))
     still = Waypoints(drop, [0, 1], [[0, 0, 0]] * 2)
+    with pytest.raises(TypeError, match="system must be a System, not str"):
+        FlatMotion("x", still)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="position must be a SmoothReference, .* not list"):
+        FlatMotion(quad, [0, 0, 1])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="heading, an angle in rad, must be"):
+        FlatMotion(quad, still, "north")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="FlatMotion is for systems that move a pose"):
         FlatMotion(satellite(), still)

@@ -294,11 +294,16 @@ def test_faults_of_waypoints_are_named(arguments, options, message):
     [
         (lambda: BSpline(Rn(1), [0, 1], [[0.0]] * 3), "3 control points, expected 6"),
         (lambda: BSpline(Rn(1), [0, 1], [[0.0]], 0), "at least 1, got 0"),
-        (lambda: ScrewMotion(Rn(1), [0.0], [1.0], -1.0), "seconds must be positive"),
+        (lambda: ScrewMotion(Rn(1), [0.0], [1.0], -1.0), "seconds, .* must be positive, got -1"),
         (
             lambda: BSpline.fitted(Trajectory(Rn(1), [0, 1, 2], [[0.0]] * 3), 0.1),
-            "3 nodes do not determine 25 control points: take a spacing above",
+            "3 nodes do not determine 25 control points of degree 5 .* take a degree of 2 or less",
         ),
+        (
+            lambda: BSpline.fitted(Trajectory(Rn(1), np.linspace(0, 1, 9), [[0.0]] * 9), 0.05),
+            "9 nodes do not determine 25 control points .* take a spacing of 0.25 s or more",
+        ),
+        (lambda: BSpline.fitted(Trajectory(Rn(1), [0.0], [[0.0]]), 1.0), "nodes at two times"),
         (
             lambda: BSpline.fitted(Trajectory(Rn(1), np.r_[0:1:50j, 9], [[0.0]] * 51), 1.0),
             "hold no node",
@@ -334,3 +339,21 @@ def test_what_is_no_motion_is_named():
         BSpline.fitted(nodes, 0.5, degree=2.5)
     with pytest.raises(TypeError, match="must be a Trajectory, not ndarray"):
         BSpline.fitted(nodes.x, 0.5)
+    with pytest.raises(TypeError, match="spacing must be"):
+        BSpline.fitted(nodes, "wide")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="seconds is not finite"):
+        ScrewMotion(Rn(1), [0.0], [1.0], None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda group: Waypoints(group, [0, 1], [[0] * 7] * 2),
+        lambda group: BSpline(group, [0, 1], [[0] * 7] * 6),
+        lambda group: ScrewMotion(group, [0] * 7, [0] * 6, 1.0),
+        lambda group: SmoothReference(group, [0, 1], [[0] * 7], np.zeros((1, 1, 6, 2))),
+    ],
+)
+def test_a_name_is_no_group(make):
+    with pytest.raises(TypeError, match=r"group must be a LieGroup, not str.*lgcontrol\.groups"):
+        make("SE3")
