@@ -601,7 +601,7 @@ def _normalized(saddle: Saddle, own: tuple[int, ...]) -> Any:
     """``N₀ (E N₀)⁻¹`` for a selection E of entries."""
     k = len(own)
     if not k:
-        return ca.SX(saddle.n, 0)
+        return ca.DM(saddle.n, 0)
     N = saddle.solve(ca.DM.eye(saddle.n)[:, list(own)], ca.DM(saddle.m, k))[0]
     mobility = N[list(own), :]
     return Saddle(mobility, ca.DM(0, k)).solve(N.T, ca.DM(0, saddle.n))[0].T
