@@ -22,12 +22,14 @@ TOLERATED = 1e-6
 class Index3Method(Method):
     """``q⁺ = q exp(h (v + h (b₀ a + b₁ a⁺)))``, ``v⁺ = v + h (g₀ a + g₁ a⁺)`` with ``φ(q⁺) = 0``.
 
-    The accelerations v̇⁺ and multipliers λ⁺ of ``M v̇⁺ + Gᵀ λ⁺ = F`` and ``φ(t⁺, q⁺) = 0`` are
-    solved for by Newton's method in a fixed number of iterations, so that a step compiles. The
-    accelerations of the formulas are ``(1 − α_m) a⁺ + α_m a = (1 − α_f) v̇⁺ + α_f v̇``.
+    The accelerations v̇⁺ and multipliers λ⁺ of ``M v̇⁺ + Gᵀ λ⁺ = F`` and ``φ(t⁺, q⁺) = 0`` (and
+    ``A v⁺ = b`` of what rolls) are solved for by Newton's method in a fixed number of iterations, so
+    that a step compiles. The accelerations of the formulas are
+    ``(1 − α_m) a⁺ + α_m a = (1 − α_f) v̇⁺ + α_f v̇``.
 
-    What a step hands on is ``[v̇; a; λ]``. Constraints on velocities are met in the limit of short
-    steps alone, those on positions at every step; who needs both projects.
+    What a step hands on is ``[v̇; a; λ]``. Each row is met at every step as it is written, on
+    positions or on velocities. Rates of the rows on positions are met in the limit of short steps
+    alone; who needs both projects.
 
     Parameters
     ----------
@@ -187,8 +189,9 @@ def _moved(
 def _kernels(problem: Problem, method: Index3Method) -> tuple[ca.Function, ca.Function]:
     """``(t, x, u, p, dt, v̇, a, z) → r`` and ``∂r/∂z`` for ``z = [v̇⁺; λ⁺]``.
 
-    Rows of φ are divided by h² b₁ g, which makes the matrix symmetric where the forces are, and its
-    condition that of the mechanism (Negrut et al. 2007).
+    Rows of φ are divided by h² b₁ c, those on velocities by h g₁ c with ``c = ∂a⁺/∂v̇⁺``, which
+    makes the matrix symmetric where the forces are, and its condition that of the mechanism (Negrut
+    et al. 2007).
     """
     inner, kind = problem.constrained, problem.symbol
     assert inner is not None
@@ -200,9 +203,11 @@ def _kernels(problem: Problem, method: Index3Method) -> tuple[ca.Function, ca.Fu
     rate, multipliers = z[:n], z[n:]
     q, v, _ = _moved(problem, method, x, h, last, a, rate)
     alpha_m, alpha_f = method.alpha
-    scale = h * h * method.b[1] * (1 - alpha_f) / (1 - alpha_m)
+    share = h * (1 - alpha_f) / (1 - alpha_m)
     balance = inner.balance(t + h, q, v, u, p, rate, multipliers)
-    r = ca.vertcat(balance, inner.position(t + h, q, p) / scale)
+    position = inner.position(t + h, q, p) / (share * h * method.b[1])
+    velocity = inner.velocity(t + h, q, v, p) / (share * method.g[1])
+    r = ca.vertcat(balance, position, velocity)
     K = ca.jacobian(r, z)
     names = ["t", "x", "u", "p", "dt", "last", "a", "z"]
     symbols = [t, x, u, p, h, last, a, z]

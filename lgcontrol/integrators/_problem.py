@@ -102,7 +102,7 @@ class Mechanical:
 
 @dataclass(frozen=True, eq=False)
 class Constrained:
-    """Mechanics with constraints: ``M v̇ + Gᵀ λ = F``, ``φ(t, q) = 0``.
+    """Mechanics with constraints: ``M v̇ + Gᵀ λ = F``, ``φ(t, q) = 0``, ``A(t, q) v = b(t, q)``.
 
     What methods need that solve for multipliers. The state begins with configuration and velocity;
     a further block, if any, is the time. All members are callables on CasADi columns.
@@ -110,11 +110,13 @@ class Constrained:
     Attributes
     ----------
     n_rows : int
-        Number of constraints on positions, all of them.
+        Number of rows of all constraints: those on positions, then those on velocities.
     balance : callable
         ``(t, q, v, u, p, a, λ) → M a − F + Gᵀ λ``.
     position : callable
         ``(t, q, p) → φ``.
+    velocity : callable
+        ``(t, q, v, p) → A v − b``, without rows where nothing rolls.
     index1 : callable
         ``(t, q, v, u, p) → M, F, G, γ``, M regular: for starts.
     """
@@ -122,6 +124,7 @@ class Constrained:
     n_rows: int
     balance: Callable[..., Any]
     position: Callable[..., Any]
+    velocity: Callable[..., Any]
     index1: Callable[..., Any]
 
 
