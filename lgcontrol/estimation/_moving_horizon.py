@@ -280,8 +280,8 @@ class MovingHorizon:
     def prepare(self) -> MovingHorizon:
         """Compile what a loop calls, and return the estimator."""
         self._solver.prepare()
-        arrival = self._arrival
-        compile_functions(arrival.first, arrival.steps, arrival.moved, batch=False)
+        for function in (self._arrival.first, self._arrival.steps, self._arrival.moved):
+            compile_functions(function, batch=False)
         return self
 
     def predict(self, t: float, u: Any, dt: float) -> None:
