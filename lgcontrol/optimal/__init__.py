@@ -44,5 +44,7 @@ from ._statement import WeightLike as WeightLike
 from ._statement import error_weight as error_weight
 from ._statement import input_weight as input_weight
 from ._statement import state_weight as state_weight
+from ._terminal_set import TerminalSet as TerminalSet
+from ._terminal_set import terminal_set as terminal_set
 from ._transcription import Nodes as Nodes
 from ._transcription import Setting as Setting
