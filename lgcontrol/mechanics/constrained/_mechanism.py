@@ -643,10 +643,6 @@ class Mechanism:
                 M = own.mass_matrix(q, p)
                 return M @ a - own.force(t, q, v, u, p) + G.T @ multipliers
 
-            def velocity(t: Any, q: Any, v: Any, p: Any) -> Any:
-                at, first = own.constraints.terms(t, q, v, p), own.constraints.n_position
-                return (at.G @ v - at.nu)[first:]
-
             def index1(t: Any, q: Any, v: Any, u: Any, p: Any) -> Any:
                 at = own.constraints.terms(t, q, v, p)
                 return own.mass_matrix(q, p), own.force(t, q, v, u, p), at.G, at.gamma
@@ -657,7 +653,11 @@ class Mechanism:
                 n_inputs=len(own.inputs),
                 n_parameters=len(own.parameters),
                 constrained=Constrained(
-                    own.constraints.n_rows, balance, own.constraints.position, velocity, index1
+                    own.constraints.n_rows,
+                    balance,
+                    own.constraints.position,
+                    index1,
+                    own.constraints.velocity,
                 ),
             )
         return self._made[key]
