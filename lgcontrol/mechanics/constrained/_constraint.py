@@ -192,6 +192,11 @@ class Constraints:
         """φ: what is left of the rows on positions, shape (n_position,)."""
         return self._position(t, q, p)
 
+    def velocity(self, t: Value, q: Value, p: Value) -> tuple[Value, Value]:
+        """``G, ν`` of ``G v = ν``."""
+        _, G, nu, _ = self._terms(t, q, ca.DM(self.group.dim, 1), p)
+        return G, nu
+
     def terms(self, t: Value, q: Value, v: Value, p: Value) -> ConstraintTerms:
         """φ, G, ν, γ at a time, configuration and velocity, on CasADi columns."""
         return ConstraintTerms(*self._terms(t, q, v, p))

@@ -632,7 +632,11 @@ class Mechanism:
                 n_inputs=len(own.inputs),
                 n_parameters=len(own.parameters),
                 constrained=Constrained(
-                    own.constraints.n_rows, balance, own.constraints.position, index1
+                    own.constraints.n_rows,
+                    balance,
+                    own.constraints.position,
+                    index1,
+                    own.constraints.velocity,
                 ),
             )
         return self._made[key]
@@ -825,7 +829,14 @@ class Mechanism:
                 "kinetic_energy": lambda t, x, u, p: own.kinetic_energy(x[:nq], x[nq:], p),
                 "potential_energy": lambda t, x, u, p: own.potential_energy(x[:nq], p),
             },
-            structure=mechanical(bodies, bodies.state, own.inputs, own.parameters, model=self),
+            structure=mechanical(
+                bodies,
+                bodies.state,
+                own.inputs,
+                own.parameters,
+                model=self,
+                momenta=bodies if own.is_plain else None,
+            ),
         )
 
 

@@ -14,14 +14,17 @@ import numpy as np
 import scipy
 
 from ...codegen import (
+    Shape,
     UnknownNameError,
     Value,
     as_names,
     check_shape,
     factor_symmetric,
+    trace,
     unknown_name,
 )
 from ...groups import LieGroup, Product, Rn
+from ...integrators import Constrained
 from ...systems import ErrorCoordinates, Quantity, System, TracedLater
 from ._constraint import Constraints
 from ._kkt import RANK, Redundancy, Saddle, redundancy, scaled_rows
@@ -146,6 +149,7 @@ def constrained_system(
         else None,
         limits=base.limits,
         derivatives=TracedLater(lambda: kept.derivatives),  # type: ignore[arg-type]
+        constrained=kept.constrained,
         errors=ErrorCoordinates(
             choice.selection(state), kept.basis, *choice.names(state), kept.gap
         ),
@@ -293,6 +297,45 @@ class ConstrainedMechanics:
     def derivatives(self, t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value]:
         """``Df, Bf`` by the equations of motion, differentiated at their solution."""
         return tuple(self._slopes(t, x, u, p)[:2])  # type: ignore[return-value]
+
+    @property
+    def constrained(self) -> Constrained:
+        """What methods need that solve for multipliers, each a function."""
+        rows, structure, base = self.constraints, self.base.structure, self.base
+        assert structure is not None
+        nv = self.configuration.dim
+        arguments: dict[str, Shape] = {
+            "t": (),
+            "q": (self.configuration.nq,),
+            "v": (nv,),
+            "u": (base.n_inputs,),
+            "p": (base.n_parameters,),
+        }
+        extra: dict[str, Shape] = {"a": (nv,), "multipliers": (rows.n_rows,)}
+
+        def function(name: str, of: str, results: dict[str, Shape], build: Any) -> TracedLater:
+            own = {key: (arguments | extra)[key] for key in of.split()}
+            return TracedLater(lambda: trace(name, build, own, results))
+
+        def index1(t: Value, q: Value, v: Value, u: Value, p: Value) -> list[Value]:
+            x, at = ca.vertcat(q, v), rows.terms(t, q, v, p)
+            return [structure.mass_matrix(x, p), structure.force(t, x, u, p), at.G, at.gamma]
+
+        def balance(t: Value, q: Value, v: Value, u: Value, p: Value, a: Value, f: Value) -> Value:
+            M, F, G, _ = index1(t, q, v, u, p)
+            return M @ a - F + G.T @ f
+
+        m = rows.n_rows
+        terms: dict[str, Shape] = {"M": (nv, nv), "F": (nv,), "G": (m, nv), "gamma": (m,)}
+        return Constrained(
+            rows.n_position,
+            function("balance", "t q v u p a multipliers", {"balance": (nv,)}, balance),
+            function("position", "t q p", {"phi": (rows.n_position,)}, rows.position),
+            function("index1", "t q v u p", terms, index1),
+            function("velocity", "t q p", {"G": (m, nv), "nu": (m,)}, rows.velocity),
+            structure.lagrangian,
+            rows.row_names[rows.n_position :],
+        )
 
     def multiplier_derivatives(self, t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value]:
         """Derivatives of λ by the tangent of the state, and by the inputs."""
