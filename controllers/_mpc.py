@@ -83,7 +83,7 @@ class MPCInfo(ControlInfo):
         What the solver says; None where it was not asked. ``TIME_LIMIT`` where the budget ended it.
     restart : str
         Why a new plan was made instead of going on from the last one: "first", "failed" (so was
-        the last one), "reference" or "state" (it jumped); empty otherwise.
+        the last one), "reference", "parameters" or "state" (it jumped); empty otherwise.
     is_feedback : bool
         Whether the input is the feedback of a plan that `MPC.preview` made.
     preview_time : float
@@ -197,9 +197,9 @@ class MPC(Controller):
         Time for a call in s, looked at after every iteration; the best plan so far is the answer.
         What `prepare` and `preview` do is not limited.
     restarts : bool
-        Whether a new plan is made where the reference or the state has jumped: where going on from
-        the last plan costs more than twice what plans cost lately (they count less by a factor of
-        seven a horizon), the cheapest of the starts and of the last plan is iterated to
+        Whether a new plan is made where reference, parameters or state have jumped: where going on
+        from the last plan costs more than twice what plans cost lately (they count less by a
+        factor of seven a horizon), the cheapest of the starts and of the last plan is iterated to
         convergence. Not where `costs` may be negative.
     split : bool
         Whether a call answers with the feedback of a plan that was made before, and makes the next
@@ -722,9 +722,12 @@ class MPC(Controller):
             fading = FADING ** -((found.t[0] - last.t[0]) / (found.t[-1] - found.t[0]))
             has_time = time.perf_counter() - began < budget
             if has_time and self._usual.jumped(found.iterations[0].cost, fading):
-                cause = "reference" if _differ(last.reference, found.reference) else "state"
+                same = np.array_equal(self._usual.p, self._p)
+                cause = "state" if same else "parameters"
+                if _differ(last.reference, found.reference):
+                    cause = "reference"
                 return self._first(x, start, reference, began, cause, budget)
-            self._usual = self._usual.later(found.cost, fading)
+            self._usual = self._usual.later(found.cost, fading, self._p)
         self.info = MPCInfo.of(found, time.perf_counter() - began)
         return found
 
@@ -782,7 +785,7 @@ class MPC(Controller):
         self._found = self.solver.solve(
             x, guess=best, max_iterations=self.first_iterations, tolerance=1e-6, **options
         )
-        self._usual = self._usual.later(self._found.cost, 0.0)
+        self._usual = self._usual.later(self._found.cost, 0.0, self._p)
         self.info = replace(MPCInfo.of(self._found, time.perf_counter() - began), restart=cause)
         off = max((entry.amount for entry in self._found.violations), default=0.0)
         if self.info.status is CallStatus.OK and off > ACCEPTABLE_RESIDUAL:  # nothing says it must
@@ -864,18 +867,21 @@ class _Usual(NamedTuple):
     ----------
     lately, most : float
         Largest cost of a plan, those of long ago counting less; and of all.
+    p : ndarray
+        Parameters of the last.
     """
 
     lately: float = 0.0
     most: float = 0.0
+    p: np.ndarray = np.zeros(0)
 
     def jumped(self, cost: float, fading: float) -> bool:
         """Whether going on from the last plan costs far more than plans did."""
         return not cost <= JUMP * max(fading * self.lately, NOISE * self.most)
 
-    def later(self, cost: float, fading: float) -> _Usual:
+    def later(self, cost: float, fading: float, p: np.ndarray) -> _Usual:
         """With another plan."""
-        return _Usual(max(cost, fading * self.lately), max(cost, self.most))
+        return _Usual(max(cost, fading * self.lately), max(cost, self.most), p)
 
 
 @dataclass(frozen=True, eq=False)

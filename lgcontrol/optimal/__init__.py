@@ -13,6 +13,7 @@ from ._outcome import ACCEPTABLE_RESIDUAL as ACCEPTABLE_RESIDUAL
 from ._outcome import Iteration as Iteration
 from ._outcome import SolveStatus as SolveStatus
 from ._outcome import Violation as Violation
+from ._path_task import PathTask as PathTask
 from ._phases import Phase as Phase
 from ._phases import PhasedProblem as PhasedProblem
 from ._phases import PhasedSolution as PhasedSolution
