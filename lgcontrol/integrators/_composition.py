@@ -85,6 +85,11 @@ class Composition(Method):
         return self.method.needs_lagrangian
 
     @property
+    def keeps_constraints(self) -> bool:  # type: ignore[override]
+        """As the method."""
+        return self.method.keeps_constraints
+
+    @property
     def solves(self) -> bool:  # type: ignore[override]
         """As the method."""
         return self.method.solves

@@ -825,6 +825,7 @@ class Solver(Protocol):
         t0: float = 0.0,
         p: Mapping[str, float] | ArrayLike | None = None,
         iterations: int = 1,
+        time_limit: float = np.inf,
     ) -> OptimalSolution:
         """Some full steps from what was found last, moved on to t0: for control in real time."""
         ...

@@ -199,7 +199,7 @@ class StageModel:
 
     @cached_property
     def curvature(self) -> ModelFunction | None:
-        """``(…, prices, row_prices) → W``: Hessian of a stage's Lagrangian, less Gauss's and Newton's.
+        """``(…, prices, row_prices) → W``: Hessian of a stage's Lagrangian, less Gauss–Newton.
 
         The Lagrangian is ``d ↦ cost + pricesᵀ minus(step, x_next) + row_pricesᵀ rows`` at
         ``plus(x, ε)`` and ``u + δ``. None where it is not wanted or would cost more than it saves.

@@ -77,7 +77,7 @@ def test_fails_when_the_controller_does_nothing(task):
 
 
 # The others take seconds to make.
-@pytest.mark.usually(name=sorted(set(DESIGNS) - {"panda-mpc", "auv-arm", "auv-helix"}))
+@pytest.mark.usually(name=sorted(set(DESIGNS) - {"panda-mpc", "auv-arm", "auv-helix", "auv-usbl"}))
 def test_seeds_give_other_starts_and_the_same_one_again(name, task):
     design = DESIGNS[name].load()
     other = design(seed=1)
