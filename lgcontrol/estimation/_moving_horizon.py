@@ -49,7 +49,10 @@ from ._status import PredictStatus, UpdateStatus, no_counts, summary_of
 from ._window import WindowInputs
 
 CONVERGED = 1e-10  # optimality residual of solves to the end
+# The same with limits: where data push against one, distances to it are rounding before 1e-8.
+LIMITED = 1e-7
 MOST = 100  # iterations of these
+FIRST = "reference"  # a solve starts from motion without noise: last states may be at limits
 
 
 class MovingHorizon:
@@ -163,6 +166,9 @@ class MovingHorizon:
         )
         self.problem = self._problem(tuple(bounds))
         self._solver = InteriorPointSolver(self.problem)
+        lower, upper = self.problem.system.input_bounds
+        is_limited = len(self.problem.bounds) or np.isfinite([lower, upper]).any()
+        self._tolerance = LIMITED if is_limited else CONVERGED
         start = system.state.identity if x0 is None else x0
         self.x0: np.ndarray = check_element("x0", start, system.state)
         self.P0: np.ndarray = first_covariance(system, self.x0, P0, std0)
@@ -410,10 +416,8 @@ class MovingHorizon:
         reference = ReferenceSamples(np.broadcast_to(mean, self._x.shape), u)
         given = {"reference": reference, "t0": self._begin, "arrival": weight, "p": self.p}
         if not self._has_plan or self.iterations is None:
-            times = self.problem.times(self._begin)
-            guess = Trajectory(self.system.state, times, *self._guess())
             found = self._solver.solve(
-                mean, guess=guess, tolerance=CONVERGED, max_iterations=MOST, **given
+                mean, guess=FIRST, tolerance=self._tolerance, max_iterations=MOST, **given
             )
         else:
             found = self._solver.step(mean, iterations=self.iterations, **given)
@@ -423,23 +427,20 @@ class MovingHorizon:
         if found.status is SolveStatus.FAILED or not np.isfinite(found.x).all():
             self.counts["predict"]["unsolved"] += 1
             self._u[:, : self._inputs.offset] = 0.0
-            self._x, self._has_plan = self._guess(self._count)[0], False
+            self._x, self._has_plan = self._without_noise(), False
             self._solver.reset()
         else:
             self._x = found.x.copy()
             self._u[:-1, : self._inputs.offset] = found.u[:, : self._inputs.offset]
         self._carry()
 
-    def _guess(self, again: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """States and inputs to start from: the last steps and what follows without noise."""
-        x, made = self._x.copy(), self._u[:-1].copy()
+    def _without_noise(self) -> np.ndarray:
+        """States that follow from the prior alone."""
+        x = np.tile(self._prior[0], (self.horizon + 1, 1))
         step = self.problem.system.step(self.method)
-        if again >= self._count:
-            x[0] = self._prior[0]
-        for k in range(max(self._count - again, 0), self.horizon):
-            made[k, : self._inputs.offset] = 0.0
-            x[k + 1] = step(self._begin, x[k], made[k], self.p, self.dt)
-        return x, made
+        for k in range(self.horizon):
+            x[k + 1] = step(self._begin, x[k], self._u[k], self.p, self.dt)
+        return x
 
     def _carry(self) -> None:
         """What the window says of each state, from the cost of arrival on."""
