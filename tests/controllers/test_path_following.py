@@ -83,6 +83,7 @@ def test_places_and_elements(mass, circle):
     for angle in (0.3, 2.0, 5.5):
         x = [1.3 * RADIUS * np.cos(angle), 1.3 * RADIUS * np.sin(angle), 0, 0]
         assert task.nearest(x) == pytest.approx(RADIUS * angle, abs=2e-3)
+    assert task.nearest([RADIUS, 0, 0, 0]) == 0.0  # where the loop begins, and not where it ends
     assert task.start([RADIUS, 0, 0, 0], 1.0, 0.5)[-2:] == pytest.approx([1.0, 0.5])
     car = System("car", SE2, lambda t, x, u, p: ca.vertcat(u[0], 0, u[1]), inputs=["speed", "turn"])
     with pytest.raises(ValueError, match=r"0 blocks of car are \(state on SE2.*give element="):
