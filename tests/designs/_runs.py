@@ -19,7 +19,7 @@ def task_of(name: str) -> Task:
 
 
 # A compiler takes longer for these than interpreted calls do.
-INTERPRETED = ("auv-helix", "quadrotor-field", "quadrotor-gnss", "quadrotor-recovery")
+INTERPRETED = ("auv-helix", "auv-usbl", "quadrotor-field", "quadrotor-gnss", "quadrotor-recovery")
 
 
 @cache

@@ -21,7 +21,7 @@ PATHS = ("elastic-panda", "elastic-ur5", "variable-stiffness")  # followed from 
 
 # By default the five-bar stands for closed mechanisms, the UR5 for elastic arms, and others for
 # the vehicles.
-LONG = ("auv-helix", "delta-pick", "elastic-panda", "quadrotor-field")
+LONG = ("auv-helix", "auv-usbl", "delta-pick", "elastic-panda", "quadrotor-field")
 NAMES = [
     pytest.param(name, marks=[pytest.mark.thorough] if name in LONG else [])
     for name in sorted(DESIGNS)

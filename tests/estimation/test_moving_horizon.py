@@ -121,6 +121,19 @@ def test_limits_and_outliers_are_what_it_is_for(rng):
     assert free.problem.system.input_bounds[0][0] == 0  # the system's own limit stays
 
 
+def test_data_beyond_a_limit_are_no_trouble():
+    """All readings are 20 deviations below the least level: the window stays there, and solves."""
+    mhe = MovingHorizon(
+        tank(), [Measurement("seen", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1)], [0.5, 0.0],
+        std0=0.5, noise={"rain": 0.6}, horizon=5, dt=0.2, bounds=[Bound("level", lower=0.0)],
+    )  # fmt: skip
+    for k in range(8):
+        mhe.predict(0.2 * k, [0.0], 0.2)
+        mhe.update("seen", [-2.0])
+        assert -1e-9 < mhe.x[0] < 1e-6
+        assert mhe.info["status"] == "converged" and mhe.info["iterations"] < 45
+
+
 def test_bad_measurements_and_intervals_have_an_outcome():
     mhe = MovingHorizon(EXACT, [PLACE], [0.5, 0.2], P0, noise={"push": PUSH}, horizon=3)
     for k in range(5):
