@@ -10,12 +10,28 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import check_shape
+from ..codegen import Value, check_shape
 from ..groups import LieGroup, Product, Rn
 from ..integrators import Method
-from ..systems import Parameter, System, Trajectory, TrajectoryPoint, check_name, check_state
-from ._problem import OptimalControlProblem, OptimalSolution, Solver
-from ._statement import Bound, Cost, Residual, _expression, error_weight, input_weight
+from ..systems import (
+    Parameter,
+    System,
+    Trajectory,
+    TrajectoryPoint,
+    TrimPoint,
+    check_name,
+    check_state,
+)
+from ._problem import GuessLike, OptimalControlProblem, OptimalSolution, Solver
+from ._statement import (
+    Bound,
+    Cost,
+    Residual,
+    WeightLike,
+    _expression,
+    error_weight,
+    input_weight,
+)
 
 # Weight on controls, in every step, where a phase gives none: what costs nothing is not unique.
 LEAST_EFFORT = 1e-6
@@ -57,13 +73,13 @@ class Phase:
 
     system: System
     steps: int
-    duration: Any
-    Q: Any = None
-    R: Any = None
+    duration: float | tuple[float, float]
+    Q: WeightLike | None = None
+    R: WeightLike | None = None
     costs: Sequence[Cost] = ()
     residuals: Sequence[Residual] = ()
     bounds: Sequence[Bound] = ()
-    jump: Callable[[Any, Any, Any], Any] | None = None
+    jump: Callable[[Value, Value, Value], Value] | None = None
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -78,7 +94,7 @@ class Phase:
                 f"{self.duration!r}"
             )
 
-    def jumped(self, t: Any, x: Any, p: Any) -> Any:
+    def jumped(self, t: Value, x: Value, p: Value) -> Value:
         """The state after the end, for symbols of that before it."""
         assert self.jump is not None
         value = self.jump(t, x, p)
@@ -184,7 +200,7 @@ class PhasedProblem:
         phases: Phase | Sequence[Phase],
         *,
         time_weight: float | str = 0.0,
-        reference: Any = None,
+        reference: ArrayLike | TrimPoint | None = None,
         parameters: Sequence[Parameter | str] = (),
         is_periodic: bool = False,
         method: str | Method = "rk4",
@@ -233,7 +249,7 @@ class PhasedProblem:
         x0: ArrayLike,
         *,
         durations: Sequence[float] | None = None,
-        guess: Any = None,
+        guess: GuessLike = None,
         solver: Solver | str | None = None,
         **options: Any,
     ) -> PhasedSolution:
