@@ -694,7 +694,8 @@ class OptimalSolution:
     @property
     def t(self) -> np.ndarray:
         """Times of the nodes, s."""
-        return self.trajectory.t
+        known = self.__dict__.get("_t")
+        return self.trajectory.t if known is None else known
 
     @property
     def x(self) -> np.ndarray:
