@@ -195,7 +195,7 @@ class MomentumMethod(Method):
             )
         if held.lagrangian is None:
             raise ValueError(
-                f"{self.name} takes closed trees, and mechanisms in \"SO3xR3\" or \"SE3\" whose "
+                f'{self.name} takes closed trees, and mechanisms in "SO3xR3" or "SE3" whose '
                 "bodies have masses and moments of inertia about all axes; rk4 takes any"
             )
 

@@ -940,9 +940,7 @@ class InteriorPointSolver:
         )
         return judged(solution, setting.p)
 
-    def _taken(
-        self, run: _Run, nodes: Nodes, setting: Setting, watch: _Watch
-    ) -> OptimalSolution:
+    def _taken(self, run: _Run, nodes: Nodes, setting: Setting, watch: _Watch) -> OptimalSolution:
         """The result of real-time steps without rows; what loops do not read is made later."""
         problem = self.problem
         seconds = time.perf_counter() - watch.started
