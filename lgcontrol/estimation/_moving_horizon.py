@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from copy import copy
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
 import casadi as ca
@@ -34,6 +36,7 @@ from ..systems import (
 )
 from ._arrival import ArrivalCost
 from ._estimates import Estimates
+from ._export_window import ExportedWindow, export_window
 from ._given import (
     OFF_UNIT,
     bind_all,
@@ -49,7 +52,11 @@ from ._status import PredictStatus, UpdateStatus, no_counts, summary_of
 from ._window import WindowInputs
 
 CONVERGED = 1e-10  # optimality residual of solves to the end
+# The same with limits: where data push against one, distances to it are rounding before 1e-8.
+LIMITED = 1e-7
 MOST = 100  # iterations of these
+REPLAYED = 4  # steps that the run of an export goes on for when the window is full
+FIRST = "reference"  # a solve starts from motion without noise: last states may be at limits
 
 
 class MovingHorizon:
@@ -163,6 +170,9 @@ class MovingHorizon:
         )
         self.problem = self._problem(tuple(bounds))
         self._solver = InteriorPointSolver(self.problem)
+        lower, upper = self.problem.system.input_bounds
+        is_limited = len(self.problem.bounds) or np.isfinite([lower, upper]).any()
+        self._tolerance = LIMITED if is_limited else CONVERGED
         start = system.state.identity if x0 is None else x0
         self.x0: np.ndarray = check_element("x0", start, system.state)
         self.P0: np.ndarray = first_covariance(system, self.x0, P0, std0)
@@ -280,8 +290,8 @@ class MovingHorizon:
     def prepare(self) -> MovingHorizon:
         """Compile what a loop calls, and return the estimator."""
         self._solver.prepare()
-        for function in (self._arrival.first, self._arrival.steps, self._arrival.moved):
-            compile_functions(function, batch=False)
+        arrival = self._arrival
+        compile_functions([arrival.first, arrival.steps, arrival.moved], batch=False)
         return self
 
     def predict(self, t: float, u: Any, dt: float) -> None:
@@ -410,10 +420,8 @@ class MovingHorizon:
         reference = ReferenceSamples(np.broadcast_to(mean, self._x.shape), u)
         given = {"reference": reference, "t0": self._begin, "arrival": weight, "p": self.p}
         if not self._has_plan or self.iterations is None:
-            times = self.problem.times(self._begin)
-            guess = Trajectory(self.system.state, times, *self._guess())
             found = self._solver.solve(
-                mean, guess=guess, tolerance=CONVERGED, max_iterations=MOST, **given
+                mean, guess=FIRST, tolerance=self._tolerance, max_iterations=MOST, **given
             )
         else:
             found = self._solver.step(mean, iterations=self.iterations, **given)
@@ -423,23 +431,20 @@ class MovingHorizon:
         if found.status is SolveStatus.FAILED or not np.isfinite(found.x).all():
             self.counts["predict"]["unsolved"] += 1
             self._u[:, : self._inputs.offset] = 0.0
-            self._x, self._has_plan = self._guess(self._count)[0], False
+            self._x, self._has_plan = self._without_noise(), False
             self._solver.reset()
         else:
             self._x = found.x.copy()
             self._u[:-1, : self._inputs.offset] = found.u[:, : self._inputs.offset]
         self._carry()
 
-    def _guess(self, again: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """States and inputs to start from: the last steps and what follows without noise."""
-        x, made = self._x.copy(), self._u[:-1].copy()
+    def _without_noise(self) -> np.ndarray:
+        """States that follow from the prior alone."""
+        x = np.tile(self._prior[0], (self.horizon + 1, 1))
         step = self.problem.system.step(self.method)
-        if again >= self._count:
-            x[0] = self._prior[0]
-        for k in range(max(self._count - again, 0), self.horizon):
-            made[k, : self._inputs.offset] = 0.0
-            x[k + 1] = step(self._begin, x[k], made[k], self.p, self.dt)
-        return x, made
+        for k in range(self.horizon):
+            x[k + 1] = step(self._begin, x[k], self._u[k], self.p, self.dt)
+        return x
 
     def _carry(self) -> None:
         """What the window says of each state, from the cost of arrival on."""
@@ -513,6 +518,64 @@ class MovingHorizon:
             x.append(self.x)
             P.append(self.P)
         return Estimates(self.system, rows.ends, np.array(x), lambda z: z, np.array(P))
+
+    def export_c(self, folder: str | Path, *, name: str | None = None) -> Path:
+        """Write the estimator as plain C99 that needs nothing else, for firmware.
+
+        The folder holds a struct with functions that start, go on by an interval, take each
+        measurement (also late ones), and tell estimate and covariance; the solver of the window; an
+        example that replays a run with noise and compares it with Python; and a CMakeLists.txt.
+        Each interval is to begin where the one before ended. Parameters are those of now.
+
+        Parameters
+        ----------
+        folder : path
+            New, empty, or exported before; it appears whole or not at all.
+        name : str, optional
+            Of the files and functions; that of the system if left out.
+
+        Returns
+        -------
+        Path
+        """
+
+        def write_solver(target: Path, own: str) -> Path:
+            held = ReferenceSamples(np.tile(self.x0, (len(self._x), 1)), 0.0 * self._u)
+            return self._solver.export_c(
+                target, name=own, reference=held, p=self.p, iterations=self.iterations or 1,
+                first_iterations=MOST, tolerance=self._tolerance, guess=FIRST,
+            )  # fmt: skip
+
+        made = ExportedWindow(
+            self._arrival, self.system.step(self.method), write_solver, self.iterations is None,
+            self.x0, self.P0, self.p, self._replay(),
+        )  # fmt: skip
+        return export_window(made, folder, name or f"{self.system.name}_estimator")
+
+    def _replay(self) -> list[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+        """Events of a run with noise, for the test of an export; one measurement is broken."""
+        twin, system, rng = copy(self), self.system, np.random.default_rng(0)
+        twin._solver = InteriorPointSolver(self.problem)
+        twin.reset()
+        x = system.state.plus(self.x0, 0.01 * rng.normal(size=system.state.dim))
+        if system.project is not None:
+            x = system.project(x, self.p)
+        step, events = system.step(self.method), []
+        noisy = self._inputs.noisy
+        for k in range(self.horizon + REPLAYED):
+            u = system.nominal_input.copy()
+            real = u.copy()
+            real[noisy] += self._inputs.deviation * rng.normal(size=len(noisy))
+            x = step(k * self.dt, x, real, self.p, self.dt)
+            twin.predict(k * self.dt, u, self.dt)
+            events.append((0, u, twin.x, twin.P))
+            for i, (name, bound) in enumerate(self.measurements.items()):
+                y = bound.draw(k * self.dt, x, u, self.p, rng)
+                if k == self.horizon:
+                    y = np.full_like(y, np.nan)
+                twin.update(name, y, t=twin.t)
+                events.append((i + 1, y, twin.x, twin.P))
+        return events
 
     def summary(self) -> str:
         """Say how often what became of intervals and measurements."""

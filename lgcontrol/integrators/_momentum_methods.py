@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import Value, solve_linear, solve_symmetric
-from ..groups import LieGroup
+from ..groups import SO3, LieGroup, Product
 from ._method import Method
 from ._motion import Lifted, LiftedMotion, Motion, solver
 from ._problem import Constrained, Lagrangian, Problem, Step, made_once, nan_as_infinite
@@ -96,9 +96,12 @@ class MomentumMethod(Method):
         rate, nv = problem.field(*own[:4]), _configuration(problem).dim
         w: Any = motion.value(before) + dt / 2 * rate[nv : nv + n]  # of the second order
         y, last = self._solved(problem, own, w)
-        end = self._ended(problem, own, y, motion.value(before))
-        moved: Any = nan_as_infinite(ca.fabs(last))
-        largest = ca.norm_inf(moved) / (TOLERATED * (1 + ca.norm_inf(y[:n])))
+        moved = motion.group.normalize(
+            motion.group.plus(own[1], ca.vertcat(dt * y[:nv], type(y)(motion.group.dim - nv, 1)))
+        )
+        end = self._ended(problem, (*own, y, moved), motion.value(before))
+        off: Any = nan_as_infinite(ca.fabs(last))
+        largest = ca.norm_inf(off) / (TOLERATED * (1 + ca.norm_inf(y[:n])))
 
         def residual(z: Any) -> Any:
             assert isinstance(motion, LiftedMotion)
@@ -142,13 +145,13 @@ class MomentumMethod(Method):
             y = y + last if is_last else ca.vertcat(y[:n] + last[:n], last[n:])
         return y, last[:n]
 
-    def _ended(self, problem: Problem, own: tuple[Any, ...], y: Any, before: Any) -> Any:
+    def _ended(self, problem: Problem, at: tuple[Any, ...], before: Any) -> Any:
         """Velocity after the step, with the multipliers of its constraints below it."""
         _, m = _sizes(problem)
         if not m:
-            return _end(problem, self)(*own, y)
-        C, D, change = _end(problem, self)(*own, y)
-        return ca.vertcat(before, type(y)(m, 1)) + _solve_regular(C, D, change, symmetric=True)
+            return _end(problem, self)(*at)
+        C, D, change = _end(problem, self)(*at)
+        return ca.vertcat(before, type(before)(m, 1)) + _solve_regular(C, D, change, symmetric=True)
 
     def stability(self, z: np.ndarray) -> np.ndarray:
         """Of a loss, ``v̇ = z v``, which acts at the mean velocity."""
@@ -192,7 +195,7 @@ class MomentumMethod(Method):
             )
         if held.lagrangian is None:
             raise ValueError(
-                f"{self.name} takes closed trees, and mechanisms in \"SO3xR3\" or \"SE3\" whose "
+                f'{self.name} takes closed trees, and mechanisms in "SO3xR3" or "SE3" whose '
                 "bodies have masses and moments of inertia about all axes; rk4 takes any"
             )
 
@@ -200,7 +203,8 @@ class MomentumMethod(Method):
 class _MomentumTerms(NamedTuple):
     """What schemes are made of, on the columns of one step.
 
-    Where it is rough, what does not move the iterations of Newton's method may be left out.
+    Where it is rough, what does not move the iterations of Newton's method may be left out. The
+    state after the step as it is stored is for what is no more than rounding.
     """
 
     problem: Problem
@@ -211,6 +215,7 @@ class _MomentumTerms(NamedTuple):
     h: Value
     y: Value
     is_rough: bool = False
+    stored: Value | None = None
 
     @property
     def inner(self) -> Lagrangian:
@@ -264,8 +269,11 @@ class _MomentumTerms(NamedTuple):
 
     def carried(self, s: float, momentum: Value) -> Value:
         """Momentum that stays in space while the configuration moves through a part of the step."""
-        n = self.group.dim
-        turned = self.group.Ad(self.group.exp(s * self.turn)).T @ momentum[:n]
+        n, group = self.group.dim, self.group
+        turned = group.Ad(group.exp(s * self.turn)).T @ momentum[:n]
+        if self.stored is not None and s == 1.0:
+            q, end = self.x[: group.nq], self.stored[: group.nq]
+            turned = _refined(group, q, end, momentum[:n], turned)
         return ca.vertcat(turned, momentum[n:])
 
     def clock(self, s: float) -> Value:
@@ -364,6 +372,24 @@ def energy_momentum(terms: _MomentumTerms) -> tuple[Value, Value]:
     return 2 * middle - before - after, after + terms.reaction(1.0, 1)
 
 
+def _refined(group: LieGroup, q: Value, end: Value, momentum: Value, turned: Value) -> Value:
+    """Momentum after a step with what rounding took from it in space put back.
+
+    The attitude that is stored is rounded, the turn of the momentum is not rounded with it: what
+    that leaves in space has one sign for long, and adds up.
+    """
+    if isinstance(group, Product):
+        each = []
+        for name, block in group.blocks.items():
+            own, at = group.tangent_slice(name), group.coordinate_slice(name)
+            each.append(_refined(block, q[at], end[at], momentum[own], turned[own]))
+        return ca.vertcat(*each)
+    if group != SO3:
+        return turned
+    before, after = SO3.matrix(q), SO3.matrix(end)
+    return turned + after.T @ (before @ momentum - after @ turned)
+
+
 _NAMES = ("t", "x", "u", "p", "dt", "y", "end")
 
 
@@ -460,10 +486,14 @@ def _jacobian(problem: Problem, method: MomentumMethod) -> ca.Function:
 
 @made_once
 def _end(problem: Problem, method: MomentumMethod) -> ca.Function:
-    """``(t, x, u, p, dt, y) → v`` after the step, or ``C, D, b`` of ``C [Δv; λ] = b`` for it."""
+    """``(t, x, u, p, dt, y, x⁺) → v`` after the step, or ``C, D, b`` of ``C [Δv; λ] = b``.
+
+    Of x⁺ the configuration counts, as it is stored.
+    """
     symbols = _symbols(problem, method)[:6]
-    terms = _MomentumTerms(problem, *symbols)
-    momentum, before = _conditions(problem, method, symbols)[1], terms.before
+    symbols.append(_kind(problem).sym("x_next", problem.group.nq))
+    terms = _MomentumTerms(problem, *symbols[:6], stored=symbols[6])
+    momentum, before = method.scheme(terms)[1], terms.before
     M = terms.inner.mass_matrix(terms.state(1.0), terms.p)
     # Of the change: what rounding makes of M⁻¹ is the same each time, and would add up in v.
     change = momentum - M @ before

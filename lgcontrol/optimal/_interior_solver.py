@@ -295,6 +295,7 @@ class InteriorPointSolver:
         period: float | None = None,
         iterations: int = 1,
         first_iterations: int = 50,
+        tolerance: float = FIRST_TOLERANCE,
         guess: str | None = None,
         cases: Sequence[ExportCase] = (),
     ) -> Path:
@@ -312,6 +313,8 @@ class InteriorPointSolver:
             Time between calls in s; dt if left out.
         iterations, first_iterations : int
             Of a call, and until the first plan has converged.
+        tolerance : float
+            Residual of a plan that has converged.
         guess : str, optional
             Where a first plan starts, a word as for `solve`.
         cases : sequence of ExportCase
@@ -332,13 +335,13 @@ class InteriorPointSolver:
             period=problem.dt if period is None else period,
             iterations=iterations,
             first_iterations=first_iterations,
-            tolerance=FIRST_TOLERANCE,
+            tolerance=tolerance,
             starts=starts_of(problem.system, guess),
             setting=self._given.setting(problem.times(), reference, p),
             shooting=self.shooting,
             second_derivatives=self.second_derivatives,
-            eager=self._barrier(ROLL_OUT, FIRST_TOLERANCE),
-            central=self._barrier(FREE_STATES, FIRST_TOLERANCE),
+            eager=self._barrier(ROLL_OUT, tolerance),
+            central=self._barrier(FREE_STATES, tolerance),
             real_time=REAL_TIME_BARRIER,
             excess=EXCESS,
             rescue=RESCUE,

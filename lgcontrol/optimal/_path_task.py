@@ -17,6 +17,8 @@ from ._statement import Bound, Cost, Residual
 PROGRESS = "progress"
 # Places at which the nearest one of a path is looked for first, and how often the gap is halved.
 GRID, HALVINGS = 400, 40
+# Share by which squares of errors may differ and count as the same: a loop begins where it ends.
+SAME = 1e-6
 # Seconds to full speed, unless the acceleration is given.
 RUN_UP = 0.5
 
@@ -177,7 +179,8 @@ class PathTask:
         def least(places: np.ndarray) -> float:
             many = np.broadcast_to(own, (len(places), len(own)))
             assert self._distance is not None
-            return float(places[np.argmin(self._distance(many, places))])
+            d = np.asarray(self._distance(many, places))
+            return float(places[np.argmax(d <= d.min() * (1 + SAME) + SAME**2)])
 
         first, last = float(self.path.t[0]), float(self.path.t[-1])
         gap = (last - first) / GRID
