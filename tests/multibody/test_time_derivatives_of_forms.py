@@ -11,7 +11,9 @@ from . import zoo
 from .differentiation import along_motion
 from .reference import reference_motions
 
-pytestmark = pytest.mark.usually(kind=zoo.FEW, form=("spatial recursion", "hybrid projection"), model="ur5_sea")
+pytestmark = pytest.mark.usually(
+    kind=zoo.FEW, form=("spatial recursion", "hybrid projection"), model="ur5_sea"
+)
 
 EXACT = 1e-12  # relative to the largest entry, at least 1
 REFERENCES = ("body", "spatial", "hybrid", "mixed")
