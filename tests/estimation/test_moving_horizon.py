@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lgcontrol.codegen import compile_policy, set_compile_policy
 from lgcontrol.estimation import EKF, Log, MovingHorizon
 from lgcontrol.groups import Rn
 from lgcontrol.optimal import Bound
@@ -15,17 +14,10 @@ from lgcontrol.systems import Input, Measurement, System
 from ._models import ATTITUDE, FIELD, GRAVITY, PLACE, SPEED, attitude_log
 from .test_filters import DT, EXACT, PUSH, cart_log
 
+pytestmark = pytest.mark.interpreted
+
 EQUAL = 1e-9
 P0 = np.array([[1.0, 0.3], [0.3, 0.5]])
-
-
-@pytest.fixture(autouse=True)
-def interpreted():
-    """Windows of a few steps; what is compiled is tested with the solver."""
-    before = compile_policy()
-    set_compile_policy("off")
-    yield
-    set_compile_policy(before)
 
 
 @pytest.mark.parametrize("horizon", [1, 6])
