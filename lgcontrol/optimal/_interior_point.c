@@ -783,8 +783,8 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
                    s->prices, s->row_prices, s->lagrangian, s->scratch);
       lg_end_curvature(q->t + N, q->x + N * NQ, q->u_ref + N * NU, q->x_ref + N * NQ, q->p,
                        q->w_end, q->P, s->row_prices + N * NR, s->lagrangian_end, s->scratch);
-      for (int j = 0; j < NX && NF > 0; j++)
-        for (int i = 0; i < NX; i++) s->lagrangian[i + j * NZ] += s->first_H[i + j * NX];
+      for (int64_t i = 0; i < N * NZ * NZ; i++) s->lagrangian[i] += s->H[i];
+      for (int i = 0; i < NX * NX; i++) s->lagrangian_end[i] += s->H_end[i];
       has_curvature = 1;
     }
 #else

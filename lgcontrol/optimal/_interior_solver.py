@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import UnknownNameError, check_shape, thread_count, unknown_name
-from ..systems import Trajectory, check_state
+from ..systems import Trajectory, check_state, resolved_step
 from ._export import ExportCase, ExportSetting, export_interior_point
 from ._given import Given
 from ._guess import STARTS, make_guess, moved_on, starts_of, steps_later
@@ -266,6 +266,7 @@ class InteriorPointSolver:
         period: float | None = None,
         iterations: int = 1,
         first_iterations: int = 50,
+        tolerance: float = FIRST_TOLERANCE,
         guess: str | None = None,
         cases: Sequence[ExportCase] = (),
     ) -> Path:
@@ -283,6 +284,8 @@ class InteriorPointSolver:
             Time between calls in s; dt if left out.
         iterations, first_iterations : int
             Of a call, and until the first plan has converged.
+        tolerance : float
+            Residual of a plan that has converged.
         guess : str, optional
             Where a first plan starts, a word as for `solve`.
         cases : sequence of ExportCase
@@ -303,13 +306,13 @@ class InteriorPointSolver:
             period=problem.dt if period is None else period,
             iterations=iterations,
             first_iterations=first_iterations,
-            tolerance=FIRST_TOLERANCE,
+            tolerance=tolerance,
             starts=starts_of(problem.system, guess),
             setting=self._given.setting(problem.times(), reference, p),
             shooting=self.shooting,
             second_derivatives=self.second_derivatives,
-            eager=self._barrier(ROLL_OUT, FIRST_TOLERANCE),
-            central=self._barrier(FREE_STATES, FIRST_TOLERANCE),
+            eager=self._barrier(ROLL_OUT, tolerance),
+            central=self._barrier(FREE_STATES, tolerance),
             real_time=REAL_TIME_BARRIER,
             excess=EXCESS,
             rescue=RESCUE,
@@ -544,11 +547,21 @@ class InteriorPointSolver:
         """What a solve is given; prices of soft rows that are parameters go to the rows."""
         assert self._given is not None
         setting = self._given.setting(times, reference, p, arrival)
-        rows, sides = self.transcription.rows, self.model.sides
-        if (rows.parameter >= 0).any():
+        if self._has_prices:
+            rows, sides = self.transcription.rows, self.model.sides
             weight = rows.weights(setting.p)[sides.row] * self.problem.dt
             self._take(sides._replace(weight=weight))
         return setting
+
+    @cached_property
+    def _has_prices(self) -> bool:
+        """Whether prices of soft rows are parameters."""
+        return bool((self.transcription.rows.parameter >= 0).any())
+
+    @cached_property
+    def _grid(self) -> np.ndarray:
+        """Times of the nodes after the first one."""
+        return self.problem.times()
 
     @contextmanager
     def _softened(self, nodes: Nodes, setting: Setting) -> Iterator[None]:
@@ -745,7 +758,7 @@ class InteriorPointSolver:
             raise ValueError("there is nothing to go on from: solve first")
         started, problem = time.perf_counter(), self.problem
         x0 = np.asarray(x0, dtype=np.float64)
-        times = problem.times(t0)
+        times = t0 + self._grid
         setting = self._setting(times, reference, p, arrival)
         start = self._moved_on(last, times, setting)
         watch = _Watch(started, time_limit, None, iterations)
@@ -875,6 +888,8 @@ class InteriorPointSolver:
             self._found, self._last = nodes, run
         elif tolerance is not None:
             self._found, self._last = nodes, None
+        if tolerance is None and not (failed or rows.names or is_infeasible or self._is_implicit):
+            return self._taken(run, nodes, setting, watch)
         penalty, violations, unknown = 0.0, (), ""
         values = Values(0.0, np.zeros(0), run.rows)
         if rows.names:
@@ -924,6 +939,43 @@ class InteriorPointSolver:
             problem=problem,
         )
         return judged(solution, setting.p)
+
+    def _taken(self, run: _Run, nodes: Nodes, setting: Setting, watch: _Watch) -> OptimalSolution:
+        """The result of real-time steps without rows; what loops do not read is made later."""
+        problem = self.problem
+        seconds = time.perf_counter() - watch.started
+        log = tuple(
+            Iteration(k + 1, cost, violation, violation, np.nan, step, damping, seconds)
+            for k, (cost, _, violation, _, step, damping, _) in enumerate(run.log.tolist())
+        )
+        status = self._status(run, np.nan, (), watch, None)
+
+        def make() -> dict[str, Any]:
+            group = problem.system.state
+            return {
+                "message": _message(status, log[-1], (), None),
+                "trajectory": Trajectory._of(group, *nodes),
+                "reference": Trajectory._of(group, nodes.t, setting.x_ref, setting.u_ref),
+            }
+
+        return OptimalSolution._later(
+            make,
+            status=status,
+            cost=log[-1].cost,
+            kkt=np.nan,
+            gap=0.0,
+            violations=(),
+            iterations=log,
+            times={"total": seconds, "model": seconds, "qp": 0.0},
+            problem=problem,
+            _u=nodes.u,
+        )
+
+    @cached_property
+    def _is_implicit(self) -> bool:
+        """Whether steps solve equations, which are looked at in the end."""
+        problem = self.problem
+        return resolved_step(problem.system, problem.method, problem.substeps) is not None
 
     def _at_limits(self, nodes: Nodes) -> str:
         """Which controls have nothing left, for the message of an infeasible problem."""

@@ -230,9 +230,10 @@ def load(model: StageModel) -> EntryPoints | None:
 def _sources() -> str:
     """Hash of all that second derivatives come from besides the functions of a problem."""
     digest = hashlib.sha256(ca.CasadiMeta.version().encode())
-    for room in ("groups", "integrators", "systems", "optimal"):
-        for path in sorted((SOURCE.parents[1] / room).glob("*.py")):
-            digest.update(path.read_bytes())
+    rooms = (SOURCE.parents[1] / room for room in ("groups", "integrators", "systems"))
+    own = [SOURCE.with_name(name) for name in ("_transcription.py", "_stage_model.py")]
+    for path in [*(path for room in rooms for path in sorted(room.glob("*.py"))), *own]:
+        digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
@@ -308,6 +309,7 @@ class Memory:
         self._start = self.start.ctypes.data
         self._keep = memory
         self._held: Point | None = None  # what the arrays of the iterate say
+        self._given: Setting | None = None  # and those of the setting
 
     @staticmethod
     def constants(model: StageModel) -> dict[str, Any]:
@@ -364,9 +366,13 @@ class Memory:
     def give(self, setting: Setting, t: np.ndarray) -> None:
         """Write what a solve is given."""
         arrays = self.arrays
-        arrays["t"][:], arrays["x_ref"][:], arrays["u_ref"][:] = t, setting.x_ref, setting.u_ref
+        arrays["t"][:] = t
+        if setting is self._given:
+            return
+        arrays["x_ref"][:], arrays["u_ref"][:] = setting.x_ref, setting.u_ref
         arrays["p"][:], arrays["P"][:] = setting.p, setting.terminal
         arrays["arrival"][:] = setting.arrival
+        self._given = setting
 
     def run(
         self,

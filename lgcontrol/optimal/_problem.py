@@ -666,6 +666,26 @@ class OptimalSolution:
     times: dict[str, float]
     problem: OptimalControlProblem
 
+    @classmethod
+    def _later(cls, make: Callable[[], dict[str, Any]], **known: Any) -> OptimalSolution:
+        """A solution whose other attributes are made when somebody asks for one: loops do not."""
+        made = object.__new__(cls)
+        made.__dict__.update(known, _make=make)
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        """Attributes that nobody asked for so far."""
+        make = None if name.startswith("__") else self.__dict__.pop("_make", None)
+        if make is None:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        self.__dict__.update(make())
+        return getattr(self, name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All attributes."""
+        self.__dict__.update(self.__dict__.pop("_make", dict)())
+        return self.__dict__
+
     @property
     def success(self) -> bool:
         """Whether the solve converged, at least to `ACCEPTABLE_RESIDUAL`."""
@@ -684,7 +704,8 @@ class OptimalSolution:
     @property
     def u(self) -> np.ndarray:
         """Inputs, shape (N, n_inputs)."""
-        return self.trajectory.u
+        known = self.__dict__.get("_u")
+        return self.trajectory.u if known is None else known
 
     def plot(self, **options: Any) -> Figure:
         """Plot states, inputs and what is bounded over time, the reference dashed.

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from lgcontrol.codegen import compile_policy, set_compile_policy
 from lgcontrol.estimation import EKF, Log, MovingHorizon
 from lgcontrol.groups import Rn
 from lgcontrol.optimal import Bound
@@ -13,17 +12,10 @@ from lgcontrol.systems import Input, Measurement, System
 from ._models import ATTITUDE, FIELD, GRAVITY, PLACE, SPEED, attitude_log
 from .test_filters import DT, EXACT, PUSH, cart_log
 
+pytestmark = pytest.mark.interpreted
+
 EQUAL = 1e-9
 P0 = np.array([[1.0, 0.3], [0.3, 0.5]])
-
-
-@pytest.fixture(autouse=True)
-def interpreted():
-    """Windows of a few steps; what is compiled is tested with the solver."""
-    before = compile_policy()
-    set_compile_policy("off")
-    yield
-    set_compile_policy(before)
 
 
 @pytest.mark.parametrize("horizon", [1, 6])
@@ -127,6 +119,19 @@ def test_limits_and_outliers_are_what_it_is_for(rng):
     free = MovingHorizon(*given, **noise, horizon=8, dt=dt, robust="huber",
                          bounds=[Bound("rain", -np.inf, np.inf)])  # fmt: skip
     assert free.problem.system.input_bounds[0][0] == 0  # the system's own limit stays
+
+
+def test_data_beyond_a_limit_are_no_trouble():
+    """All readings are 20 deviations below the least level: the window stays there, and solves."""
+    mhe = MovingHorizon(
+        tank(), [Measurement("seen", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1)], [0.5, 0.0],
+        std0=0.5, noise={"rain": 0.6}, horizon=5, dt=0.2, bounds=[Bound("level", lower=0.0)],
+    )  # fmt: skip
+    for k in range(8):
+        mhe.predict(0.2 * k, [0.0], 0.2)
+        mhe.update("seen", [-2.0])
+        assert -1e-9 < mhe.x[0] < 1e-6
+        assert mhe.info["status"] == "converged" and mhe.info["iterations"] < 45
 
 
 def test_bad_measurements_and_intervals_have_an_outcome():

@@ -192,6 +192,10 @@ def test_noise_that_is_wrong_shows():
     assert 0.8 < right.consistency().nis["place"] < 1.2
     assert right.log_likelihood > run.log_likelihood + 1000
     assert run.plot(t, np.zeros((400, 2))) is not None
+    figure = run.plot_consistency(t, np.zeros((400, 2)))
+    assert [ax.get_title(loc="left") for ax in figure.axes if ax.get_visible()] == [
+        "errors: NEES", "place: NIS", "place: correlation of innovations",
+    ]  # fmt: skip
 
 
 def test_it_plugs_into_a_simulation():
