@@ -155,10 +155,9 @@ class Motion:
         return x[where] if _is_casadi(x) else x[..., where]
 
     def velocities(self, x: Any) -> Any:
-        """All blocks after the configuration, which are vectors."""
-        structure = self.problem.mechanical
-        assert structure is not None and isinstance(self.group, Product)
-        first = self.group.coordinate_slice(structure.configuration).stop
+        """All blocks after the configuration, the first one, which are vectors."""
+        assert isinstance(self.group, Product)
+        first = next(iter(self.group.blocks.values())).nq
         return x[first:] if _is_casadi(x) else x[..., first:]
 
     def mechanics(self, method: str) -> tuple[Mechanical, slice, slice, slice]:
@@ -369,8 +368,9 @@ class LiftedMotion(Motion):
 
     def velocities(self, x: Lifted) -> Lifted:
         """Displacements of vector blocks are their differences."""
-        _, q, _, _ = self.mechanics("")
-        return Lifted(super().velocities(x.value), x.slope[q.stop :, :])
+        assert isinstance(self.group, Product)
+        first = next(iter(self.group.blocks.values())).dim
+        return Lifted(super().velocities(x.value), x.slope[first:, :])
 
     def balance(self, t: Value, x: Lifted, a: Lifted) -> Lifted:
         """With the closed forms of the structure; a has no derivatives."""

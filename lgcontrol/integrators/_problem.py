@@ -85,6 +85,10 @@ class Mechanical:
         Its inertia and forces apart, where the state is nothing but motion.
     input_map : callable
         ``(t, x, u, p) → ∂F/∂u``, shape (nv, n_inputs).
+    motion : callable or None
+        ``(q, v, a, j, s, p) → x, rate, u``: state, its rate and inputs that go with a motion of the
+        configuration up to the snap, where further blocks follow from it (motors behind springs).
+        None where they rest.
     """
 
     configuration: str
@@ -98,6 +102,7 @@ class Mechanical:
     model: Any = None
     is_plain: bool = False
     lagrangian: Lagrangian | None = None
+    motion: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -543,6 +543,8 @@ class SystemDefinition(Generic[State]):
         }
         if {"state", "inputs"} & {*changes}:  # other arguments than those of the policy
             arguments["policy"] = None
+        if "f" in changes:  # another motion than that of the parts
+            arguments["constrained"] = None
         arguments |= changes
         known = {*arguments["state"].coordinate_names, *self.quantity_names}
         arguments["limits"] = {k: v for k, v in arguments["limits"].items() if k in known}
@@ -601,6 +603,11 @@ def _trace_structure(system: SystemDefinition, structure: Mechanical) -> Mechani
         "input_map": ("t x u p", {"B": (nv, m)}, {}),
         "loss_jacobian": ("x p", {"D": (nv, nv)}, {}),
         "losses": ("x p", {"L": (nv,)}, {}),
+        "motion": (
+            "q v a j s p",
+            {"x_out": (state.nq,), "rate": (state.dim,), "u": (m,)},
+            {"q": (blocks[structure.configuration].nq,)} | dict.fromkeys("vajs", (nv,)),
+        ),
     }
 
     made, inner = _all_traced(system, structure, members), structure.lagrangian

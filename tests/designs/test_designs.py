@@ -19,7 +19,9 @@ FRAME_GOALS = ("auv-arm", "panda-mpc")
 PATHS = ("elastic-panda", "elastic-ur5", "variable-stiffness")  # followed from their beginning
 
 
-LONG = ("delta-pick",)  # the five-bar is the closed mechanism that runs by default
+# By default the five-bar stands for closed mechanisms, the UR5 for elastic arms, and others for
+# the vehicles.
+LONG = ("auv-helix", "auv-usbl", "delta-pick", "elastic-panda", "quadrotor-field")
 NAMES = [
     pytest.param(name, marks=[pytest.mark.thorough] if name in LONG else [])
     for name in sorted(DESIGNS)
@@ -77,7 +79,9 @@ def test_fails_when_the_controller_does_nothing(task):
 
 
 # The others take seconds to make.
-@pytest.mark.usually(name=sorted(set(DESIGNS) - {"panda-mpc", "auv-arm", "auv-helix"}))
+@pytest.mark.usually(
+    name=("quadrotor-recovery", "satellite-slew", "variable-stiffness", "vessel-docking")
+)
 def test_seeds_give_other_starts_and_the_same_one_again(name, task):
     design = DESIGNS[name].load()
     other = design(seed=1)

@@ -459,6 +459,7 @@ def test_tvlqr_leads_a_heavier_linkage_along_a_motion(four_bar):
     assert off[0] < 0.02 and off[1] > 10 * off[0]
 
 
+@pytest.mark.interpreted
 def test_plans_stay_on_the_manifold(four_bar):
     """MPC of the linkage, solved on states of the whole mechanism."""
     q = four_bar.closed.assemble(four_bar.q, where={"crank": 1.0})

@@ -133,6 +133,11 @@ class MechanismEquations:
         blocks = [T[body].T @ self._inertia(body, c) @ T[body] for body in self.inertias]
         return ca.sparsify(ca.diagcat(*blocks))
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether M is regular and the same in all configurations."""
+        return self._stiffening is None and self.formulation.name in ("SO3xR3", "SE3")
+
     @cached_property
     def _stiffening(self) -> Constraints | None:
         """Rows that a singular M is made regular with, None where it is regular.

@@ -850,7 +850,14 @@ class Mechanism:
                 "kinetic_energy": lambda t, x, u, p: own.kinetic_energy(x[:nq], x[nq:], p),
                 "potential_energy": lambda t, x, u, p: own.potential_energy(x[:nq], p),
             },
-            structure=mechanical(bodies, bodies.state, own.inputs, own.parameters, model=self),
+            structure=mechanical(
+                bodies,
+                bodies.state,
+                own.inputs,
+                own.parameters,
+                model=self,
+                momenta=bodies if own.is_plain else None,
+            ),
         )
 
 
