@@ -510,7 +510,7 @@ def test_inputs_that_are_no_controls_follow_the_reference_in_a_loop():
             np.testing.assert_allclose(found.u, exact.u, atol=1e-7)  # linear: one step is all
 
 
-@needs_compiler
+@pytest.mark.compiled
 def test_steps_go_on_in_numpy_beside_a_build_and_in_c_after_it():
     problem, x0 = PROBLEMS["swing"]
     beside = InteriorPointSolver(problem).prepare(wait=False)
