@@ -453,6 +453,7 @@ def test_controls_a_satellite():
     assert np.linalg.norm(SATELLITE.state.minus(x, STILL)) < 0.05
 
 
+@pytest.mark.interpreted
 def test_runs_without_a_compiler():
     solver = InteriorPointSolver(swing()).prepare()
     assert not solver.is_compiled
