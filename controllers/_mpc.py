@@ -631,6 +631,7 @@ class MPC(Controller):
         system, other = self.system, self._copy()
         other._take(self.problem)
         other.initial, other._last = word, None
+        other.restarts = False  # as in firmware
         if getattr(self.solver, "is_prepared", False):
             other.solver.prepare()
         if moves(self.reference):
