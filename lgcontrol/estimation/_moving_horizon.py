@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from copy import copy
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
 import casadi as ca
@@ -34,6 +36,7 @@ from ..systems import (
 )
 from ._arrival import ArrivalCost
 from ._estimates import Estimates
+from ._export_window import ExportedWindow, export_window
 from ._given import (
     OFF_UNIT,
     bind_all,
@@ -52,6 +55,7 @@ CONVERGED = 1e-10  # optimality residual of solves to the end
 # The same with limits: where data push against one, distances to it are rounding before 1e-8.
 LIMITED = 1e-7
 MOST = 100  # iterations of these
+REPLAYED = 4  # steps that the run of an export goes on for when the window is full
 FIRST = "reference"  # a solve starts from motion without noise: last states may be at limits
 
 
@@ -286,8 +290,8 @@ class MovingHorizon:
     def prepare(self) -> MovingHorizon:
         """Compile what a loop calls, and return the estimator."""
         self._solver.prepare()
-        for function in (self._arrival.first, self._arrival.steps, self._arrival.moved):
-            compile_functions(function, batch=False)
+        arrival = self._arrival
+        compile_functions([arrival.first, arrival.steps, arrival.moved], batch=False)
         return self
 
     def predict(self, t: float, u: Any, dt: float) -> None:
@@ -388,6 +392,8 @@ class MovingHorizon:
             return UpdateStatus.NOT_FINITE.word
         if any(abs(length - 1) > OFF_UNIT for length in lengths):
             return UpdateStatus.OFF_GROUP.word
+        if bound.limits and ((y <= bound.limits[0]) | (y >= bound.limits[1])).any():
+            return UpdateStatus.SATURATED.word
         if not taken <= self.t + SAME_TIME:  # NaN as well
             return UpdateStatus.FUTURE.word
         node = round((taken - self._begin) / self.dt)
@@ -514,6 +520,64 @@ class MovingHorizon:
             x.append(self.x)
             P.append(self.P)
         return Estimates(self.system, rows.ends, np.array(x), lambda z: z, np.array(P))
+
+    def export_c(self, folder: str | Path, *, name: str | None = None) -> Path:
+        """Write the estimator as plain C99 that needs nothing else, for firmware.
+
+        The folder holds a struct with functions that start, go on by an interval, take each
+        measurement (also late ones), and tell estimate and covariance; the solver of the window; an
+        example that replays a run with noise and compares it with Python; and a CMakeLists.txt.
+        Each interval is to begin where the one before ended. Parameters are those of now.
+
+        Parameters
+        ----------
+        folder : path
+            New, empty, or exported before; it appears whole or not at all.
+        name : str, optional
+            Of the files and functions; that of the system if left out.
+
+        Returns
+        -------
+        Path
+        """
+
+        def write_solver(target: Path, own: str) -> Path:
+            held = ReferenceSamples(np.tile(self.x0, (len(self._x), 1)), 0.0 * self._u)
+            return self._solver.export_c(
+                target, name=own, reference=held, p=self.p, iterations=self.iterations or 1,
+                first_iterations=MOST, tolerance=self._tolerance, guess=FIRST,
+            )  # fmt: skip
+
+        made = ExportedWindow(
+            self._arrival, self.system.step(self.method), write_solver, self.iterations is None,
+            self.x0, self.P0, self.p, self._replay(),
+        )  # fmt: skip
+        return export_window(made, folder, name or f"{self.system.name}_estimator")
+
+    def _replay(self) -> list[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+        """Events of a run with noise, for the test of an export; one measurement is broken."""
+        twin, system, rng = copy(self), self.system, np.random.default_rng(0)
+        twin._solver = InteriorPointSolver(self.problem)
+        twin.reset()
+        x = system.state.plus(self.x0, 0.01 * rng.normal(size=system.state.dim))
+        if system.project is not None:
+            x = system.project(x, self.p)
+        step, events = system.step(self.method), []
+        noisy = self._inputs.noisy
+        for k in range(self.horizon + REPLAYED):
+            u = system.nominal_input.copy()
+            real = u.copy()
+            real[noisy] += self._inputs.deviation * rng.normal(size=len(noisy))
+            x = step(k * self.dt, x, real, self.p, self.dt)
+            twin.predict(k * self.dt, u, self.dt)
+            events.append((0, u, twin.x, twin.P))
+            for i, (name, bound) in enumerate(self.measurements.items()):
+                y = bound.draw(k * self.dt, x, u, self.p, rng)
+                if k == self.horizon:
+                    y = np.full_like(y, np.nan)
+                twin.update(name, y, t=twin.t)
+                events.append((i + 1, y, twin.x, twin.P))
+        return events
 
     def summary(self) -> str:
         """Say how often what became of intervals and measurements."""
