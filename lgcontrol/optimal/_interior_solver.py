@@ -437,12 +437,15 @@ class InteriorPointSolver:
             other = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
             if other.status == CONVERGED or run.status == NOT_FINITE:
                 run = other
-        is_stuck = run.status in (STALLED, NOT_FINITE) and self._excess(run) > tolerance
+        is_open = run.log[-1][2] > tolerance  # gaps that rows do not let close
+        is_stuck = run.status in (STALLED, NOT_FINITE) and len(self._hard_rows) > 0
+        is_stuck = is_stuck and (is_open or self._excess(run) > tolerance)
         if is_stuck:
             with self._softened(nodes, setting):
                 barrier = self._barrier(first, tolerance)
                 other = self._run(first, x0, nodes, setting, barrier, tolerance, watch)
-            if self._excess(other) < self._excess(run):
+            is_closed = is_open and other.log[-1][2] <= tolerance
+            if is_closed or self._excess(other) < self._excess(run):
                 run = other
         is_stuck = is_stuck and self._excess(run) > ACCEPTABLE_RESIDUAL
         return self._solution(run, nodes, times, setting, watch, tolerance, is_stuck)
@@ -1037,6 +1040,8 @@ class InteriorPointSolver:
             return SolveStatus.INFEASIBLE if violations else SolveStatus.CONVERGED
         if watch.ended is not None:
             return watch.ended
+        if run.status == STALLED and not np.isfinite(kkt):
+            return SolveStatus.FAILED
         worst = max((entry.amount for entry in violations), default=0.0)
         if run.status == STALLED and worst > ACCEPTABLE_RESIDUAL:
             return SolveStatus.INFEASIBLE
