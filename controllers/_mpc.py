@@ -438,7 +438,12 @@ class MPC(Controller):
             self._bias.prepare()
 
     def prepare(
-        self, t: float = 0.0, x: ArrayLike | None = None, reference: ReferenceLike | None = None
+        self,
+        t: float = 0.0,
+        x: ArrayLike | None = None,
+        reference: ReferenceLike | None = None,
+        *,
+        wait: bool = True,
     ) -> None:
         """Get ready for a loop: compile, and plan from a state to convergence.
 
@@ -455,6 +460,9 @@ class MPC(Controller):
             State that is expected then; without it nothing is planned.
         reference : optional
             As in a call.
+        wait : bool
+            False compiles beside the program: calls are interpreted until that is done, the first
+            input is there at once. Solvers that cannot do that compile now.
 
         Raises
         ------
@@ -465,7 +473,10 @@ class MPC(Controller):
         goal = self.reference if reference is None else reference
         if x is not None:
             sample_reference(self.system, goal, np.array([float(t)]), self._own)
-        self.solver.prepare()
+        if wait or not isinstance(self.solver, InteriorPointSolver):
+            self.solver.prepare()
+        else:
+            self.solver.prepare(wait=False)
         if x is None:
             return
         with np.errstate(all="ignore"):
@@ -584,7 +595,7 @@ class MPC(Controller):
         NotImplementedError
             If the solver, the delay or the start have no C code; the message says what has.
         """
-        for name, is_used, remedy in (
+        for word, is_used, remedy in (
             ("bias", self._bias is not None, "estimate it beside, model it as a state or measure "
              "it, and write it to u_ref at run time"),
             ("split", self.split, "call _step with split=False here"),
@@ -592,7 +603,7 @@ class MPC(Controller):
              "clock that C99 knows"),
         ):  # fmt: skip
             if is_used:
-                raise NotImplementedError(f"an exported MPC has no {name}: {remedy}")
+                raise NotImplementedError(f"an exported MPC has no {word}: {remedy}")
         if self.delay:
             raise NotImplementedError(
                 "an exported MPC does not predict over its delay: give it the state then, or model "
@@ -620,6 +631,7 @@ class MPC(Controller):
         system, other = self.system, self._copy()
         other._take(self.problem)
         other.initial, other._last = word, None
+        other.restarts = False  # as in firmware
         if getattr(self.solver, "is_prepared", False):
             other.solver.prepare()
         if moves(self.reference):
@@ -675,7 +687,7 @@ class MPC(Controller):
         if self._bias is not None and self._seen is not None and t > self._seen[0] + EARLY:
             self._bias.observe(self._seen[1], self._pieces(self._seen[0], t), x, self._own)
         start, state = self._start(t, x)
-        if not np.isfinite(state).all():
+        if state is not x and not np.isfinite(state).all():
             u = self._hold(t, reference, f"the state predicted for t = {start:g} s is not finite")
             return self._noted(start, u)
         self._seen = t, x
@@ -692,7 +704,8 @@ class MPC(Controller):
         if self._p is not self._limits[0]:
             self._limits = self._p, *self.problem.input_limits(self._p)
         _, lower, upper = self._limits
-        self._noted(start, u.clip(lower[self._controls], upper[self._controls]))
+        u = np.minimum(np.maximum(u, lower[self._controls]), upper[self._controls])
+        self._noted(start, u)
         answer = self._sent[-1][1]
         if self.split:
             self.preview(t + self.dt, reference)

@@ -125,6 +125,8 @@ class PhasedSolution:
     solution : OptimalSolution
         That of `PhasedProblem.problem`, whose time is the number of a node; messages and
         violations tell seconds.
+    whole : Trajectory or None
+        All parts in one; None where phases move on different groups.
     """
 
     durations: dict[str, float]

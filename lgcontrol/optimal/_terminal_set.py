@@ -45,6 +45,8 @@ class TerminalSet:
         Points at which all that was checked, with the model's own steps.
     limit : str
         What keeps the set from being larger.
+    problem : OptimalControlProblem
+        Whose plans end in it.
     """
 
     P: np.ndarray
