@@ -9,6 +9,7 @@ import numpy as np
 
 from ..codegen import UnknownNameError, check_shape, unknown_name
 from ..systems import System, Trajectory
+from ._interior_point import limits_inside
 from ._problem import OptimalControlProblem, OptimalSolution
 from ._stage_qp import StageQP
 from ._transcription import Nodes, Setting, Transcription
@@ -115,9 +116,11 @@ def _best_start(
     "rest" stays at x0, "screw" goes to the end of the reference as `interpolate` does: states that
     are no motion, but all there is where motions run away. "reference" is the motion under its
     inputs, "regulators" those under feedback about it, "policy" that under the system's own.
+    Controls keep as far off their limits as the interior point begins: moved there afterwards,
+    those of an unstable system would lead elsewhere.
     """
+    inputs = _allowed(transcription, setting)
     system = transcription.problem.system
-    inputs = np.clip(setting.u_ref[:-1], *system.input_bounds)
     starts: list[Nodes] = []
     if "rest" in which:
         starts.append(Nodes(times, np.repeat(x0[None], len(times), axis=0), inputs))
@@ -141,6 +144,15 @@ def _best_start(
         cost = values.cost + transcription.penalty(values, transcription.rows.weights(setting.p))
         costs.append(np.inf if transcription.not_finite(values) else cost)
     return starts[int(np.argmin(np.nan_to_num(costs, nan=np.inf)))]
+
+
+def _allowed(transcription: Transcription, setting: Setting) -> np.ndarray:
+    """Inputs of the reference, the controls inside of their limits."""
+    inputs = np.clip(setting.u_ref[:-1], *transcription.problem.system.input_bounds)
+    controls = transcription.controls
+    limits = limits_inside(transcription.u_lower, transcription.u_upper)
+    inputs[:, controls] = np.clip(inputs[:, controls], *limits)
+    return inputs
 
 
 def _gains(qp: StageQP, caution: float) -> np.ndarray:
@@ -171,10 +183,11 @@ def _policy(transcription: Transcription, times: np.ndarray, setting: Setting) -
     assert policy is not None
     parts = max(1, int(np.ceil(problem.dt / POLICY_STEP - 1e-9))) if not system.is_discrete else 1
     step, h = system.step(problem.method, problem.substeps), problem.dt / parts
-    lower, upper = transcription.u_lower, transcription.u_upper
+    lower, upper = limits_inside(transcription.u_lower, transcription.u_upper)
+    inputs = _allowed(transcription, setting)
 
     def mean(k: int, x: np.ndarray) -> np.ndarray:
-        u, total = np.clip(setting.u_ref[k], *system.input_bounds), 0.0
+        u, total = inputs[k].copy(), 0.0
         for j in range(parts):
             t = times[k] + j * h
             asked = policy(t, x, setting.x_ref[k], setting.u_ref[k], p)
@@ -199,12 +212,12 @@ def _rolled_out(
     system, controls = problem.system, transcription.controls
     step = system.step(problem.method, problem.substeps)
     p = setting.p[: system.n_parameters]
-    states, inputs = [x0], np.clip(setting.u_ref[:-1], *system.input_bounds)
+    states, inputs = [x0], _allowed(transcription, setting)
+    limits = limits_inside(transcription.u_lower, transcription.u_upper)
     for k in range(len(times) - 1):
         x = states[-1]
         if feedback is not None:
-            u = feedback(k, x)
-            inputs[k, controls] = np.clip(u, transcription.u_lower, transcription.u_upper)
+            inputs[k, controls] = np.clip(feedback(k, x), *limits)
         x = step(times[k], x, inputs[k], p, problem.dt)
         states.append(x if np.isfinite(x).all() else states[-1])
     return Nodes(times, np.array(states), inputs)

@@ -440,10 +440,7 @@ class InteriorPoint:
         if self._hessians is None:
             model, point, setting = self.model, self.point, self.setting
             H, H_end = model.hessians(self._nodes(point), setting, self.prices, self.row_prices)
-            if len(model.free):
-                first = model.arrival(point.x[0], self.x0, setting.arrival).H
-                H[0, : model.n, : model.n] += first
-            self._hessians = H, H_end
+            self._hessians = H + self.expansion.H, H_end + self.expansion.H_end
         return self._hessians
 
     def _sweep(self, at: Expansion, terms: _Terms) -> Sweep | None:
@@ -740,13 +737,20 @@ def extended(model: StageModel, setting: Setting, nodes: Nodes, K: np.ndarray | 
 
 def inside(u: np.ndarray, model: StageModel, share: float = INSIDE) -> np.ndarray:
     """Inputs with controls that share of their range, or that far, inside of their bounds."""
-    lower, upper = model.lower, model.upper
+    moved = u.copy()
+    limits = limits_inside(model.lower, model.upper, share)
+    moved[..., model.controls] = np.clip(u[..., model.controls], *limits)
+    return moved
+
+
+def limits_inside(
+    lower: np.ndarray, upper: np.ndarray, share: float = INSIDE
+) -> tuple[np.ndarray, np.ndarray]:
+    """Limits that share of their range, or that far, inside of others."""
     both = np.isfinite(lower) & np.isfinite(upper)
     width = np.where(both, upper, 0.0) - np.where(both, lower, 0.0)
     apart = np.where(both, share * width, share)
-    moved = u.copy()
-    moved[..., model.controls] = np.clip(u[..., model.controls], lower + apart, upper - apart)
-    return moved
+    return lower + apart, upper - apart
 
 
 def resolved(h: np.ndarray, weight: np.ndarray, mu: float) -> tuple[np.ndarray, np.ndarray]:

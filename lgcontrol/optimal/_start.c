@@ -14,6 +14,15 @@ enum {
 enum { LG_CAUTIONS = 3 };
 static const double lg_cautions[LG_CAUTIONS] = {1.0, 1e2, 1e4};
 
+/* A control as far off its limits as the iterations begin: moved there afterwards, those of an
+ * unstable system would lead elsewhere. */
+static double clip_inside(const lg_problem *q, int i, double v)
+{
+  const double low = q->lower[i], high = q->upper[i];
+  const double apart = isfinite(low) && isfinite(high) ? inside * (high - low) : inside;
+  return clip(v, low + apart, high - apart);
+}
+
 /* Solve `own K = cross` for a positive definite own (NV x NV), which is overwritten. */
 static int solve_gains(double *own, const double *cross, double *K)
 {
@@ -105,7 +114,7 @@ static void policy_mean(const lg_problem *q, lg_state *s, int64_t k, double *mea
     const double t = q->t[k] + j * h;
     lg_policy(&t, x, x_ref, u_ref, q->p, own, s->scratch);
     for (int i = 0; i < NV; i++) {
-      u[lg_controls[i]] = clip(own[i], q->lower[i], q->upper[i]);
+      u[lg_controls[i]] = clip_inside(q, i, own[i]);
       mean[i] += u[lg_controls[i]] / parts;
     }
     if (parts == 1) return;
@@ -134,7 +143,7 @@ static void follow(const lg_problem *q, lg_state *s, const double *x0, int feedb
     if (feedback == 2) policy_mean(q, s, k, own);
 #endif
     if (feedback)
-      for (int i = 0; i < NV; i++) u[lg_controls[i]] = clip(own[i], q->lower[i], q->upper[i]);
+      for (int i = 0; i < NV; i++) u[lg_controls[i]] = clip_inside(q, i, own[i]);
     lg_roll(q->t + k, x, u, x, x_ref, u_ref, q->p, q->w, &q->dt, after, &cost, e,
             s->t_rows + k * NR, s->scratch);
     if (!all_finite(after, NQ))
@@ -180,7 +189,7 @@ LG_EXPORT double lg_start(lg_problem *q, const double *x0, int64_t which)
   for (int64_t k = 0; k < N; k++)
     for (int i = 0; i < NV; i++) {
       double *u = s.u + k * NU + lg_controls[i];
-      *u = clip(*u, q->lower[i], q->upper[i]);
+      *u = clip_inside(q, i, *u);
     }
   double best = 0, gap = 0;
   int taken = 0;

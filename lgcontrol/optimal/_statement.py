@@ -828,14 +828,14 @@ def _expression(
         return u[system.input_names.index(name)], (bound.label,)
     if name in blocks:
         part = blocks[name]
-        return x[part], state.coordinate_names[part]
+        return x[part], _called(bound, state.coordinate_names[part])
     if name in state.coordinate_names:
         return x[state.coordinate_names.index(name)], (bound.label,)
     if name in state.tangent_names:
         return state.minus(x, x_ref)[state.tangent_names.index(name)], (bound.label,)
     entries = entries_of(system, bound.of)
     if entries:
-        return system.quantity_rows(entries, t, x, u, p), entries
+        return system.quantity_rows(entries, t, x, u, p), _called(bound, entries)
     valid = dict.fromkeys((*of_state, *system.input_names, *_quantities(system)))
     message = unknown_name("bounded quantity", bound.of, valid)
     source, _, last = bound.of.rpartition(".")
@@ -845,3 +845,10 @@ def _expression(
             "state with its rate as the input, or bound a function (t, x, u, p) → rate"
         )
     raise ValueError(message)
+
+
+def _called(bound: Bound, entries: tuple[str, ...]) -> tuple[str, ...]:
+    """What messages call the entries of a bound: its own name is told, too."""
+    if bound.name is None:
+        return entries
+    return (bound.name,) if len(entries) == 1 else tuple(f"{bound.name}: {e}" for e in entries)

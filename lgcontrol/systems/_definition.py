@@ -603,6 +603,11 @@ def _trace_structure(system: SystemDefinition, structure: Mechanical) -> Mechani
         "input_map": ("t x u p", {"B": (nv, m)}, {}),
         "loss_jacobian": ("x p", {"D": (nv, nv)}, {}),
         "losses": ("x p", {"L": (nv,)}, {}),
+        "motion": (
+            "q v a j s p",
+            {"x_out": (state.nq,), "rate": (state.dim,), "u": (m,)},
+            {"q": (blocks[structure.configuration].nq,)} | dict.fromkeys("vajs", (nv,)),
+        ),
     }
 
     made, inner = _all_traced(system, structure, members), structure.lagrangian
