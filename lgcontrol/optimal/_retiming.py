@@ -409,8 +409,8 @@ def _motion_rows(grid: _Grid, system: System) -> list[_Limit]:
 
     controls = system.input_index("control")
     names = tuple(system.input_names[i] for i in controls)
-    bounds = (bound[controls] for bound in system.input_bounds)
-    limits = [_Limit("input", names, *bounds, lambda *given: at(*given).u[:, controls])]
+    least, most = (bound[controls] for bound in system.input_bounds)
+    limits = [_Limit("input", names, least, most, lambda *given: at(*given).u[:, controls])]
     first = state.coordinate_slice(structure.velocity).stop  # type: ignore[attr-defined]
     low, high = system.state_limits
     others = [i for i in range(first, state.nq) if np.isfinite([low[i], high[i]]).any()]
@@ -425,9 +425,9 @@ def _motion_rows(grid: _Grid, system: System) -> list[_Limit]:
             return np.sign(x) * x**2 if moves else x
 
         if own:
-            ends = [np.sign(v[own]) * v[own] ** 2 if moves else v[own] for v in (low, high)]
+            least, most = (np.sign(v[own]) * v[own] ** 2 if moves else v[own] for v in (low, high))
             where = tuple(state.coordinate_names[i] for i in own)
-            limits.append(_Limit("state", where, *ends, states))
+            limits.append(_Limit("state", where, least, most, states))
     if known is not None:
 
         def quantities(*given: Any) -> np.ndarray:

@@ -263,7 +263,7 @@ class StageModel:
         _, r, _, other = terms.call(list(moved.values()))
         error_pull, _, pull, _ = terms.call(list(inputs.values()))
         bent = ca.dot(pull, r) + other + ca.dot(prices["row_prices"], rows)
-        hessian = _second(bent, d)
+        hessian: Any = _second(bent, d)
         away = self.group.minus(inputs["x"], inputs["x_ref"])
         hessian[: self.n, : self.n] += self._error_bend(away, error_pull)
         if with_controls:

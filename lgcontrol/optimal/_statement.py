@@ -344,9 +344,9 @@ class Residual:
         ModelFunction will do, so that mechanics can supply the pose of a frame. A number that
         changes, such as a goal, is to be a parameter (``p[k]``): one that stands in the function
         is compiled with it, and another number again.
-    weight : float, array_like or str
+    weight : float, array_like or str, optional
         W along the horizon, per s: a number, a diagonal, a matrix, or the name of a parameter that
-        multiplies the identity.
+        multiplies the identity; None for nothing.
     terminal : float, array_like or str, optional
         W at the end of the horizon, where u is the reference's; nothing if left out.
     name : str
@@ -363,7 +363,7 @@ class Residual:
     """
 
     function: StageFunction
-    weight: ArrayLike | str = 1.0
+    weight: ArrayLike | str | None = 1.0
     terminal: ArrayLike | str | None = None
     name: str = "residual"
     group: LieGroup | None = None
