@@ -125,6 +125,8 @@ class PhasedSolution:
     solution : OptimalSolution
         That of `PhasedProblem.problem`, whose time is the number of a node; messages and
         violations tell seconds.
+    whole : Trajectory or None
+        What `trajectory` returns; None where groups differ.
     """
 
     durations: dict[str, float]
