@@ -47,7 +47,7 @@ class TerminalSet:
     limit : str
         What keeps the set from being larger.
     problem : OptimalControlProblem
-        Whose plans end in it.
+        Whose steps, weights and bounds these are.
     """
 
     P: np.ndarray
@@ -172,7 +172,7 @@ def terminal_set(
     Examples
     --------
     >>> from lgcontrol.groups import Rn
-    >>> from lgcontrol.systems import Input
+    >>> from lgcontrol.systems import Input, System
     >>> push = Input("push", "N", -1, 1)
     >>> cart = System("cart", Rn(2), lambda t, x, u, p: [x[1], u], inputs=[push])
     >>> problem = OptimalControlProblem(cart, 20, 0.1, R=0.1, reference=[0.0, 0.0])
