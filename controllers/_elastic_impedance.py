@@ -20,7 +20,7 @@ from ._goal import GoalMemory, frame_errors
 from ._spring import error_of, gain, spring_damper
 from ._tree_law import bounded
 
-ROUNDS = 6  # of Newton for q̄: quadratic from θ, a deflection away
+ROUNDS = 4  # of Newton for q̄: quadratic from θ, a deflection away
 CONTRACTION = 0.9  # of what springs carry, at most
 
 

@@ -438,7 +438,12 @@ class MPC(Controller):
             self._bias.prepare()
 
     def prepare(
-        self, t: float = 0.0, x: ArrayLike | None = None, reference: ReferenceLike | None = None
+        self,
+        t: float = 0.0,
+        x: ArrayLike | None = None,
+        reference: ReferenceLike | None = None,
+        *,
+        wait: bool = True,
     ) -> None:
         """Get ready for a loop: compile, and plan from a state to convergence.
 
@@ -455,6 +460,9 @@ class MPC(Controller):
             State that is expected then; without it nothing is planned.
         reference : optional
             As in a call.
+        wait : bool
+            False compiles beside the program: calls are interpreted until that is done, the first
+            input is there at once. Solvers that cannot do that compile now.
 
         Raises
         ------
@@ -465,7 +473,10 @@ class MPC(Controller):
         goal = self.reference if reference is None else reference
         if x is not None:
             sample_reference(self.system, goal, np.array([float(t)]), self._own)
-        self.solver.prepare()
+        if wait or not isinstance(self.solver, InteriorPointSolver):
+            self.solver.prepare()
+        else:
+            self.solver.prepare(wait=False)
         if x is None:
             return
         with np.errstate(all="ignore"):
@@ -676,7 +687,7 @@ class MPC(Controller):
         if self._bias is not None and self._seen is not None and t > self._seen[0] + EARLY:
             self._bias.observe(self._seen[1], self._pieces(self._seen[0], t), x, self._own)
         start, state = self._start(t, x)
-        if not np.isfinite(state).all():
+        if state is not x and not np.isfinite(state).all():
             u = self._hold(t, reference, f"the state predicted for t = {start:g} s is not finite")
             return self._noted(start, u)
         self._seen = t, x
@@ -693,7 +704,8 @@ class MPC(Controller):
         if self._p is not self._limits[0]:
             self._limits = self._p, *self.problem.input_limits(self._p)
         _, lower, upper = self._limits
-        self._noted(start, u.clip(lower[self._controls], upper[self._controls]))
+        u = np.minimum(np.maximum(u, lower[self._controls]), upper[self._controls])
+        self._noted(start, u)
         answer = self._sent[-1][1]
         if self.split:
             self.preview(t + self.dt, reference)

@@ -1,5 +1,6 @@
 """Fixtures for every test: seeded random numbers, reference data, no windows."""
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -39,6 +40,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     never = [test for test, is_chosen in chosen.items() if not is_chosen]
     if never:
         raise pytest.UsageError(f"no case of {', '.join(never)} is among those run by default")
+
+
+def pytest_collection_finish() -> None:
+    """Keep what lives to the end out of the garbage collector, which else goes through it again."""
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

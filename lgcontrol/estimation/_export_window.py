@@ -16,6 +16,7 @@ from ..codegen import (
     c_comment,
     c_function,
     c_identifier,
+    c_number,
     c_places,
     c_table,
     cmake_lists,
@@ -195,6 +196,12 @@ def _source(made: ExportedWindow, name: str, keys: dict[str, str], works: dict[s
             square = " + ".join(f"y[{i}] * y[{i}]" for i in places)
             lengths.append(f"  if (!(fabs({square} - 1) <= {OFF_UNIT!r})) "
                            f"return {name.upper()}_UPDATE_OFF_GROUP;\n")  # fmt: skip
+        for i, (low, high) in enumerate(zip(*(bound.limits or ((), ())), strict=True)):
+            sides = [f"y[{i}] {sign} {c_number(float(end))}"
+                     for sign, end in (("<=", low), (">=", high)) if np.isfinite(end)]  # fmt: skip
+            if sides:
+                lengths.append(f"  if ({' || '.join(sides)}) "
+                               f"return {name.upper()}_UPDATE_SATURATED;\n")  # fmt: skip
         validity = bound.measurement.validity
         old = f"e->t - taken >= {float(validity)!r} || " if np.isfinite(validity) else ""
         text.append(

@@ -392,6 +392,8 @@ class MovingHorizon:
             return UpdateStatus.NOT_FINITE.word
         if any(abs(length - 1) > OFF_UNIT for length in lengths):
             return UpdateStatus.OFF_GROUP.word
+        if bound.limits and ((y <= bound.limits[0]) | (y >= bound.limits[1])).any():
+            return UpdateStatus.SATURATED.word
         if not taken <= self.t + SAME_TIME:  # NaN as well
             return UpdateStatus.FUTURE.word
         node = round((taken - self._begin) / self.dt)

@@ -21,7 +21,7 @@ TOLERATED = 1e-6
 
 # Share of their mobility that makes rows regular which depend on others, and share of its mean that
 # rows without any get.
-EPSILON = 1e-7
+EPSILON = 1e-10
 GUARD = 1e-3
 
 
@@ -135,12 +135,12 @@ class MomentumMethod(Method):
                 w = w + last
             return w, last
         y = ca.vertcat(w, type(w)(len(self.compliance) * m, 1))
-        last = y
-        for k in range(self.iterations):
+        last, count = y, self.iterations + 2 * (len(self.compliance) - 1)  # rough ones gain less
+        for k in range(count):
             r, K, D = kernel(*own, y)
             # First for the multipliers themselves, not their change: those of rows that depend on
             # others are then the shortest. What the compliance leaves of φ goes with the change.
-            is_last = k == self.iterations - 1
+            is_last = k == count - 1
             last = solve_linear(K + D, r if is_last else r + K[:, n:] @ y[n:])
             y = y + last if is_last else ca.vertcat(y[:n] + last[:n], last[n:])
         return y, last[:n]

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import UnknownNameError, check_shape, thread_count, unknown_name
+from ..codegen import Beside, UnknownNameError, check_shape, thread_count, unknown_name
 from ..systems import Trajectory, check_state, resolved_step
 from ._export import ExportCase, ExportSetting, export_interior_point
 from ._given import Given
@@ -184,6 +184,7 @@ class InteriorPointSolver:
         self.shooting: Shooting = shooting
         self.second_derivatives = second_derivatives
         self.is_prepared = False
+        self._build: Beside[EntryPoints | None] | None = None
         self._model: StageModel | None = None
         self._memory: Memory | None = None
         self._entries: EntryPoints | None = None
@@ -196,12 +197,14 @@ class InteriorPointSolver:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the library, which is found again by `prepare`."""
-        return self.__dict__ | {"_memory": None, "_entries": None, "is_prepared": False}
+        built = dict.fromkeys(("_memory", "_entries", "_build"))
+        return self.__dict__ | built | {"is_prepared": False}
 
     def __repr__(self) -> str:
-        """Settings, and the system of its problem."""
+        """Settings, the system of its problem, and the build that goes on."""
         of = "" if self._model is None else f"{self.problem.system.name!r}, "
-        return f"InteriorPointSolver({of}shooting={self.shooting!r})"
+        build = "" if self._build is None else f", {self._build}"
+        return f"InteriorPointSolver({of}shooting={self.shooting!r}{build})"
 
     @property
     def model(self) -> StageModel:
@@ -231,26 +234,52 @@ class InteriorPointSolver:
             problem, shooting=self.shooting, second_derivatives=self.second_derivatives
         )
 
-    def prepare(self) -> InteriorPointSolver:
+    def prepare(self, *, wait: bool = True) -> InteriorPointSolver:
         """Build the solver with the problem's functions, and return it.
 
         Takes seconds the first time and milliseconds when the code is found on disk, as it is for
         other weights, limits, step lengths and horizons. Where that is not possible the functions
         are compiled one by one, as `set_compile_policy` says, and the sweep runs in NumPy.
 
+        Parameters
+        ----------
+        wait : bool
+            False lets the build go on beside the program: solves and steps run in NumPy until it is
+            done, the first one after that in machine code. The solver's text says how long it has
+            been going on, a notice when it is over.
+
         Returns
         -------
         InteriorPointSolver
         """
-        if not self.is_prepared:
-            found = load(self.model)
-            if found is None:
-                self.model.prepare()
-            else:
-                self._entries = found
-                self._memory = Memory(self.model, found, MOST_ITERATIONS)
-            self.is_prepared = True
+        if self.is_prepared:
+            return self
+        if self._build is None and not wait:
+            model = copy.copy(self.model)  # with calls of its own
+            model.transcription = copy.copy(model.transcription)
+            name = f"interior point of {self.problem.system.name}"
+            self._build = Beside(name, lambda: load(model))
+        if not wait:
+            self._take_built()
+            return self
+        found = load(self.model) if self._build is None else self._build.wait().made
+        self._build = None
+        if found is None:
+            self.model.prepare()
+        self._take_entries(found)
         return self
+
+    def _take_built(self) -> None:
+        """What was built beside the program, if it is there."""
+        if self._build is not None and self._build.is_done:
+            found, self._build = self._build.made, None
+            self._take_entries(found)
+
+    def _take_entries(self, found: EntryPoints | None) -> None:
+        if found is not None:
+            self._entries = found
+            self._memory = Memory(self.model, found, MOST_ITERATIONS)
+        self.is_prepared = True
 
     def reset(self) -> None:
         """Forget what was found; the next solve is as the first."""
@@ -385,6 +414,7 @@ class InteriorPointSolver:
                 "tolerance": tolerance, "max_iterations": max_iterations, "callback": callback,
             }  # fmt: skip
             return self._best_of(x0, guess, time_limit, options)
+        self._take_built()
         started, problem = time.perf_counter(), self.problem
         x0 = check_state(problem.system, "x0", x0)
         times = problem.times(float(check_shape("t0", t0, ())))
@@ -407,12 +437,15 @@ class InteriorPointSolver:
             other = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
             if other.status == CONVERGED or run.status == NOT_FINITE:
                 run = other
-        is_stuck = run.status in (STALLED, NOT_FINITE) and self._excess(run) > tolerance
+        is_open = run.log[-1][2] > tolerance  # gaps that rows do not let close
+        is_stuck = run.status in (STALLED, NOT_FINITE) and len(self._hard_rows) > 0
+        is_stuck = is_stuck and (is_open or self._excess(run) > tolerance)
         if is_stuck:
             with self._softened(nodes, setting):
                 barrier = self._barrier(first, tolerance)
                 other = self._run(first, x0, nodes, setting, barrier, tolerance, watch)
-            if self._excess(other) < self._excess(run):
+            is_closed = is_open and other.log[-1][2] <= tolerance
+            if is_closed or self._excess(other) < self._excess(run):
                 run = other
         is_stuck = is_stuck and self._excess(run) > ACCEPTABLE_RESIDUAL
         return self._solution(run, nodes, times, setting, watch, tolerance, is_stuck)
@@ -753,6 +786,7 @@ class InteriorPointSolver:
         ValueError
             If nothing was found yet: `solve` comes first.
         """
+        self._take_built()
         last = self._found
         if last is None:
             raise ValueError("there is nothing to go on from: solve first")
@@ -968,6 +1002,7 @@ class InteriorPointSolver:
             iterations=log,
             times={"total": seconds, "model": seconds, "qp": 0.0},
             problem=problem,
+            _t=nodes.t,
             _u=nodes.u,
         )
 
@@ -1005,6 +1040,8 @@ class InteriorPointSolver:
             return SolveStatus.INFEASIBLE if violations else SolveStatus.CONVERGED
         if watch.ended is not None:
             return watch.ended
+        if run.status == STALLED and not np.isfinite(kkt):
+            return SolveStatus.FAILED
         worst = max((entry.amount for entry in violations), default=0.0)
         if run.status == STALLED and worst > ACCEPTABLE_RESIDUAL:
             return SolveStatus.INFEASIBLE

@@ -113,19 +113,23 @@ def start_parts(model: StageModel) -> list[Part]:
 
 
 def write(model: StageModel, compiler: Compiler) -> list[str]:
-    """C sources of the kernel; second derivatives are one of their own."""
+    """C sources of the kernel, about as long to compile each."""
     parts = {part.name: part for part in [*parts_of(model), *start_parts(model)]}
-    curvature = parts.pop("lg_curvature", None)
-    functions, scratch = unit_source([*parts.values()], compiler)
-    texts = []
-    if curvature is not None:
-        text, own = unit_source([curvature], compiler)
-        text = text.replace(f"static void {curvature.name}(", f"void {curvature.name}(")
-        scratch, head = max(scratch, own), re.search(rf"^void {curvature.name}\(.*\)$", text, re.M)
-        assert head is not None
-        texts, functions = [text], f"{functions}\n{head[0]};\n"
+    alone = [[parts.pop("lg_stage"), parts.pop("lg_values")]]
+    if "lg_curvature" in parts:
+        alone.append([parts.pop("lg_curvature")])
+    texts, heads, scratch = [], ["#include <stdint.h>"], 0
+    for group in (*alone, [*parts.values()]):
+        text, own = unit_source(group, compiler)
+        for part in group:
+            text = text.replace(f"static void {part.name}(", f"void {part.name}(")
+            head = re.search(rf"^void {part.name}\(.*\)$", text, re.M)
+            assert head is not None
+            heads.append(f"{head[0]};")
+        texts.append(text)
+        scratch = max(scratch, own)
     width = f"#define LG_W {compiler.width}\n"
-    return ["\n".join([functions, width, sizes_of(model, scratch), *_texts()]), *texts]
+    return ["\n".join([*heads, width, sizes_of(model, scratch), *_texts()]), *texts]
 
 
 def _texts() -> list[str]:

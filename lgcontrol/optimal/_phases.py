@@ -126,7 +126,7 @@ class PhasedSolution:
         That of `PhasedProblem.problem`, whose time is the number of a node; messages and
         violations tell seconds.
     whole : Trajectory or None
-        What `trajectory` returns; None where groups differ.
+        All parts in one; None where phases move on different groups.
     """
 
     durations: dict[str, float]

@@ -694,7 +694,8 @@ class OptimalSolution:
     @property
     def t(self) -> np.ndarray:
         """Times of the nodes, s."""
-        return self.trajectory.t
+        known = self.__dict__.get("_t")
+        return self.trajectory.t if known is None else known
 
     @property
     def x(self) -> np.ndarray:
@@ -863,7 +864,8 @@ def make_solver(solver: Solver | str | None, problem: OptimalControlProblem) -> 
     Parameters
     ----------
     solver : Solver or str or None
-        A key of `SOLVERS`, a solver whose settings to take, or None for the default.
+        A key of `SOLVERS`, a solver whose settings to take, or None for the default. One that was
+        made for this very problem, and perhaps compiled, is taken itself.
     problem : OptimalControlProblem
 
     Returns
@@ -880,7 +882,14 @@ def make_solver(solver: Solver | str | None, problem: OptimalControlProblem) -> 
             f"solver must be a name ({', '.join(SOLVERS)}) or a solver such as SQPSolver(qp='daqp')"
             f", not {solver!r}"
         )
-    return solver.for_problem(problem)
+    return solver if _holds(solver, problem) else solver.for_problem(problem)
+
+
+def _holds(solver: Solver, problem: OptimalControlProblem) -> bool:
+    try:
+        return solver.problem is problem
+    except ValueError:  # a solver that stands for its settings
+        return False
 
 
 def _check_horizon(value: Any, dt: float | None) -> int:

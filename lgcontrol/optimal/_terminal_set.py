@@ -46,7 +46,7 @@ class TerminalSet:
     limit : str
         What keeps the set from being larger.
     problem : OptimalControlProblem
-        Whose steps, weights and bounds these are.
+        Whose plans end in it.
     """
 
     P: np.ndarray

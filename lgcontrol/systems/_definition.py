@@ -543,6 +543,8 @@ class SystemDefinition(Generic[State]):
         }
         if {"state", "inputs"} & {*changes}:  # other arguments than those of the policy
             arguments["policy"] = None
+        if "f" in changes:  # another motion than that of the parts
+            arguments["constrained"] = None
         arguments |= changes
         known = {*arguments["state"].coordinate_names, *self.quantity_names}
         arguments["limits"] = {k: v for k, v in arguments["limits"].items() if k in known}

@@ -26,7 +26,7 @@ from lgcontrol.systems import Input, Parameter, System, Trajectory, TrajectoryPo
 from ..optimal.examples import pendulum
 
 ROUNDING = 1e-9
-# Second derivatives are most of what a loop compiles.
+# Second derivatives are most of what a loop computes.
 SIMPLE = InteriorPointSolver(second_derivatives=False)
 
 

@@ -41,7 +41,8 @@ def test_an_exported_filter_replays_the_run_of_python(name, tmp_path):
 
 
 def tank_window():
-    level = Measurement("seen", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1)
+    level = Measurement("seen", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1,
+                        limits=(-5.0, 50.0))  # fmt: skip
     return MovingHorizon(tank(), [level], [0.5, 0.1], std0=0.3, noise={"rain": 0.6}, horizon=4,
                          dt=0.2, bounds=[Bound("level", lower=0.0)], robust="huber")  # fmt: skip
 

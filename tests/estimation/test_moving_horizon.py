@@ -1,5 +1,7 @@
 """Moving horizon: the Kalman filter where nothing limits it, better where something does."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -135,16 +137,18 @@ def test_data_beyond_a_limit_are_no_trouble():
 
 
 def test_bad_measurements_and_intervals_have_an_outcome():
-    mhe = MovingHorizon(EXACT, [PLACE], [0.5, 0.2], P0, noise={"push": PUSH}, horizon=3)
+    place = replace(PLACE, limits=(-1.0, 1.0))
+    mhe = MovingHorizon(EXACT, [place], [0.5, 0.2], P0, noise={"push": PUSH}, horizon=3)
     for k in range(5):
         mhe.predict(DT * k, [0.1, 0.0], DT)
         mhe.update("place", [0.3])
     x, P = mhe.x, mhe.P
-    for y, taken in (([np.nan], None), ([0.3], 9.0), ([0.3], 0.0), ([0.3], np.nan)):
+    for y, taken in (([np.nan], None), ([0.3], 9.0), ([0.3], 0.0), ([0.3], np.nan), ([1.0], None)):
         mhe.update("place", y, t=taken)
     np.testing.assert_array_equal(mhe.x, x)
     np.testing.assert_array_equal(mhe.P, P)
-    assert mhe.counts["place"] == {"used": 5, "not_finite": 1, "future": 2, "stale": 1}
+    assert mhe.counts["place"] == {"used": 5, "not_finite": 1, "future": 2, "stale": 1,
+                                   "saturated": 1}  # fmt: skip
     mhe.update("place", [0.4])
     assert mhe.counts["place"]["replaced"] == 1 and mhe.x[0] > x[0]
     mhe.predict(np.nan, [0.1, 0.0], DT)

@@ -270,6 +270,36 @@ def test_rolling_without_slip_is_a_row_on_velocities():
     assert abs(path - radius * (run.x[-1][4] - run.x[0][4])) < 1e-3
 
 
+def test_relative_equilibria_of_closed_loops():
+    """A four-bar on a turntable: the table turns, the loop stands still in it."""
+    bars = {name: SpatialInertia.rod(0.5, L, [1, 0, 0], [L / 2, 0, 0]) for name, L in LENGTHS}
+    tree = (
+        Multibody("on_table")
+        .add_body("table", SpatialInertia.cylinder(2.0, 0.5, 0.05), "revolute", axis="z")
+        .add_body("crank", bars["crank"], "revolute", "table", axis="-y")
+        .add_body("coupler", bars["coupler"], "revolute", "crank", [0.3, 0, 0], axis="-y")
+        .add_body("rocker", bars["rocker"], "revolute", "table", [0.9, 0, 0], axis="-y")
+        .add_frame("end", "coupler", [0.8, 0, 0])
+        .add_frame("top", "rocker", [0.6, 0, 0])
+    )
+    closed = ClosedTree(tree, {"crank": 0.5, "coupler": 0.1, "rocker": 1.3}).close_loop(
+        "loop", "end", "top", "point_on_line", axis="y"
+    )
+    q = closed.assemble()
+    system = closed.system(["crank", "table"], at=q, independent=["table", "crank"])
+    x = np.r_[q, closed.velocity(q, {"table": 1.5, "crank": 0.0})]
+    point = system.trim(x, where={"velocity.table.rz": 1.5}, moving="configuration")
+    assert point.kind == "relative equilibrium" and abs(point.u[1]) < 1e-9
+    run = system.rollout(point.x, point.u, 0.01, steps=10)
+    assert np.abs(run.x[-1][1:] - point.x[1:]).max() < 1e-9
+    lin = system.linearize(point)
+    assert lin.A.shape == (4, 4)
+    control.lqr(lin.to_control(), np.eye(4), np.eye(2))
+
+
+LENGTHS = (("crank", 0.3), ("coupler", 0.8), ("rocker", 0.6))
+
+
 def test_baumgarte_pulls_back(four_bar):
     free = four_bar.closed.system(["crank"], at=four_bar.q, stabilization="none")
     pulled = four_bar.closed.system(

@@ -453,6 +453,7 @@ def test_controls_a_satellite():
     assert np.linalg.norm(SATELLITE.state.minus(x, STILL)) < 0.05
 
 
+@pytest.mark.interpreted
 def test_runs_without_a_compiler():
     solver = InteriorPointSolver(swing()).prepare()
     assert not solver.is_compiled
@@ -508,3 +509,18 @@ def test_inputs_that_are_no_controls_follow_the_reference_in_a_loop():
             np.testing.assert_array_equal(found.u[:, 1], push * np.cos(t[k : k + 6]))
             exact = solver.for_problem(problem).solve([0.8, 0.1], tolerance=1e-10, **given)
             np.testing.assert_allclose(found.u, exact.u, atol=1e-7)  # linear: one step is all
+
+
+@pytest.mark.compiled
+def test_steps_go_on_in_numpy_beside_a_build_and_in_c_after_it():
+    problem, x0 = PROBLEMS["swing"]
+    beside = InteriorPointSolver(problem).prepare(wait=False)
+    first = beside.solve(x0)
+    known = InteriorPointSolver(problem).prepare()
+    beside.prepare()  # waits
+    assert beside.is_prepared and beside.is_compiled == known.is_compiled
+    assert "compiling" not in repr(beside)
+    assert first.cost == pytest.approx(known.solve(x0).cost, rel=1e-8)
+    x = first.x[1] + 1e-3 * np.array([0.0, 0.0, 1.0])
+    there, here = (solver.step(x, t0=problem.dt) for solver in (beside, known))
+    assert np.abs(there.u - here.u).max() < 1e-6

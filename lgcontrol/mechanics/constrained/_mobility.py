@@ -12,7 +12,7 @@ import scipy
 from ...systems import Trajectory
 from ._constraint import Constraints
 from ._kkt import RANK, RankOfRows
-from ._system import ConstrainedMechanics
+from ._system import OFF, ConstrainedMechanics
 
 # How far neighbours are, in m and rad.
 NEARBY = 1e-2
@@ -102,12 +102,15 @@ class Mobility:
 
     def __str__(self) -> str:
         """Sentences."""
-        parts = [f"{self.freedoms} freedoms ({self.undriven} without drives)"]
+        many = "freedom" if self.freedoms == 1 else "freedoms"
+        parts = [f"{self.freedoms} {many} ({self.undriven} without drives)"]
         if self.positions > self.freedoms:
             parts[0] += f", {self.positions} of positions"
         if self.removable:
             parts.append(f"redundant: {', '.join(self.removable)}")
             parts.append(f"reactions not unique: {', '.join(self.dependent)}")
+        if self.gap > OFF:
+            parts.append(f"not closed here: rows are off by {self.gap:.3g}, assemble() closes them")
         return "; ".join([*parts, *(str(each) for each in self.singular_positions)])
 
 
