@@ -10,21 +10,17 @@ from ..groups import LieGroup, Product
 
 
 def blocks_of(state: LieGroup) -> dict[str, tuple[LieGroup, slice, slice]]:
-    """Group, coordinates and tangent vector of each block; one block "state" if not a product.
+    """Group, coordinates and tangent vector of each block of a state.
 
     Parameters
     ----------
     state : LieGroup
+        A product's blocks have their own names; any other group is one block, "state".
 
     Returns
     -------
     dict of str to (LieGroup, slice, slice)
-
-    Examples
-    --------
-    >>> from lgcontrol.groups import SO2
-    >>> blocks_of(SO2)
-    {'state': (SO2, slice(0, 2, None), slice(0, 1, None))}
+        Where a block is in coordinates (nq), and where in tangent vectors (dim).
     """
     if not isinstance(state, Product):
         return {"state": (state, slice(0, state.nq), slice(0, state.dim))}
