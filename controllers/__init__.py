@@ -18,6 +18,7 @@ from ._lqr import TVLQR as TVLQR
 from ._mpc import MPC as MPC
 from ._mpc import MPCInfo as MPCInfo
 from ._operational_space import OperationalSpace as OperationalSpace
+from ._path_following import PathFollowing as PathFollowing
 from ._spring_torque import SpringTorqueControl as SpringTorqueControl
 from ._structure_preserving import ElasticStructurePreserving as ElasticStructurePreserving
 from ._thrust_vector import ThrustVectorPD as ThrustVectorPD

@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import Value, trace
+from lgcontrol.codegen import ModelFunction, Shape, Value, solve_symmetric, trace
 from lgcontrol.groups import LieGroup
-from lgcontrol.mechanics import FrameTask, SeriesElastic
+from lgcontrol.mechanics import FrameTask, SeriesElastic, random_configuration
 from lgcontrol.systems import Parameters, ReferenceLike, System
 
 from ._base import Controller
-from ._elastic_gains import SAMPLES, stiffness_at_rest, weight_slopes
+from ._elastic_gains import SAMPLES, SEED, stiffness_at_rest, weight_slopes
 from ._elastic_law import elastic_system, refuse
 from ._goal import GoalMemory, frame_errors
 from ._spring import error_of, gain, spring_damper
 from ._tree_law import bounded
 
-ROUNDS = 6  # of q̄ = θ − σ⁻¹(g(q̄)): each gains the factor ‖K⁻¹ ∂g/∂q‖
-CONTRACTION = 0.9  # of that factor, at most
+ROUNDS = 4  # of Newton for q̄: quadratic from θ, a deflection away
+CONTRACTION = 0.9  # of what springs carry, at most
 
 
 class ElasticImpedance(Controller):
-    """``u = g(q̄) + Jᵀ(q̄) (spring and damper of the frame) − D θ̇`` with q̄(θ): from motors alone.
+    """``u = p(q̄) − Jᵀ D_x ẋ − D θ̇`` with ``θ = q̄ + σ⁻¹(p(q̄))``, ``p(q) = g(q) − ∂V/∂q``: passive.
 
-    q̄ is where the links would rest for the motors as they stand, ``θ = q̄ + σ⁻¹(g(q̄))``: at rest
-    the frame has the stiffness that was asked for, and the law is a potential in θ with damping of
-    motor speeds, so that the arm is passive for any environment.
+    V is the energy of a spring at the frame. q̄ is where the links would rest for the motors as they
+    stand: there the frame has exactly the stiffness that was asked for. The law is measured at
+    motors alone, and ``p(q̄(θ))`` is the gradient of ``P(θ) = U_g(q̄) − V(q̄) + E(σ⁻¹(p(q̄)))``, with
+    the energies of weight and springs, so that the energy of `storage` falls by what dampers and
+    losses take, whatever the arm touches: passive for any passive environment, for a goal at rest.
 
-    Assumptions: springs in all joints that carry the weight, ``‖K⁻¹ ∂g/∂q‖ < 1`` everywhere; it is
-    checked at 2,000 seeded samples. In motion the impedance is that of the motors, seen through the
-    springs: inertias of motors and links stay.
+    Assumptions: springs in all joints that carry the weight and the frame's spring,
+    ``K + ∂g/∂q − Jᵀ K_x J > 0``: through springs nothing is stiffer than they are. It is checked at
+    2,000 seeded samples. In motion the impedance is that of the motors, seen through the springs:
+    inertias of motors and links stay.
 
     Parameters
     ----------
@@ -52,7 +57,13 @@ class ElasticImpedance(Controller):
     Raises
     ------
     ValueError
-        If joints are rigid, a gain is negative, or the springs do not carry the weight.
+        If joints are rigid, a gain is negative, or the springs do not carry the weight with the
+        stiffness of the frame.
+
+    Attributes
+    ----------
+    share : float
+        Largest eigenvalue of ``K⁻¹ (Jᵀ K_x J − ∂g/∂q)`` that was found.
 
     References
     ----------
@@ -64,7 +75,7 @@ class ElasticImpedance(Controller):
     >>> from lgcontrol.models import elastic_planar_arm_tree
     >>> arm = elastic_planar_arm_tree()
     >>> law = ElasticImpedance(arm, FrameTask("tool", "position"), stiffness=200.0, damping=20.0)
-    >>> law.contraction < 0.5
+    >>> law.share < 0.9
     True
     """
 
@@ -95,16 +106,13 @@ class ElasticImpedance(Controller):
             gain("stiffness", stiffness, k), gain("damping", damping, k)
         )  # fmt: skip
         self.joint_damping = gain("joint_damping", joint_damping, n)
-        self.contraction = float(
-            np.linalg.norm(
-                weight_slopes(arm) / stiffness_at_rest(arm)[:, None], ord=2, axis=(-2, -1)
-            ).max()
-        )
-        if not self.contraction < CONTRACTION:
+        self.share = self._share()
+        if not self.share < CONTRACTION:
             raise ValueError(
-                f"{arm.tree.name}: the springs do not carry the weight everywhere: the largest "
-                f"‖K⁻¹ ∂g/∂q‖ of {SAMPLES} samples is {self.contraction:.3g}, it must be below "
-                f"{CONTRACTION}"
+                f"{arm.tree.name}: the springs do not carry the weight and the stiffness of "
+                f"{self.task.frame} everywhere: the largest eigenvalue of K⁻¹ (Jᵀ K_x J − ∂g/∂q) "
+                f"of {SAMPLES} samples is {self.share:.3g}, it must be below {CONTRACTION}; take a "
+                "softer frame or stiffer springs"
             )
         shapes: dict[str, tuple[int, ...]] = {
             "x": (arm.state.nq,), "X_ref": (self.task.group.nq,), "V_ref": (k,),
@@ -125,29 +133,102 @@ class ElasticImpedance(Controller):
         losses: Value,
         p: Value,
     ) -> list[Value]:
-        arm, tree, mechanics = self.arm, self.arm.tree, self.arm.mechanics
-        parts, numbers = mechanics.split(x), mechanics.numbers(p)
-        own = (p[: len(tree.parameters)],) * bool(tree.parameters)
-        q = ca.vertcat(*parts.motors)
-        for _ in range(ROUNDS):
-            weight = tree.gravity_forces.function.call([q, *own])[0]
-            q = ca.vertcat(
-                *(
-                    joint.group._plus(
-                        theta, -joint.spring.deflection(weight[row], ca.DM(0), c.spring)
-                    )
-                    for joint, theta, row, c in zip(
-                        arm.elastic_joints, parts.motors, mechanics.rows, numbers, strict=True
-                    )
-                )
-            )
-        now = self.task.kinematics(tree, q)
+        mechanics, parts = self.arm.mechanics, self.arm.mechanics.split(x)
+        q, held = self._rest(x, X, stiffness, p)
+        now = self.task.kinematics(self.arm.tree, q)
         e, relative = error_of(self.task.group, now.X, now.J @ parts.speeds, X, V)
-        wrench = spring_damper(self.task.group, e, relative, stiffness, damping)
-        weight = tree.gravity_forces.function.call([q, *own])[0]
+        wrench = spring_damper(self.task.group, e, relative, 0 * stiffness, damping)
         u = ca.SX(len(mechanics.inputs), 1)
-        u[mechanics.drives] = weight + now.J.T @ wrench - losses * parts.speeds
+        u[mechanics.drives] = held + now.J.T @ wrench - losses * parts.speeds
         return [u, q]
+
+    def _share(self) -> float:
+        """Largest share of the springs that weight and frame take at seeded configurations."""
+        arm, tree = self.arm, self.arm.tree
+        q = random_configuration(tree, np.random.default_rng(SEED), SAMPLES)
+        J = trace(
+            "J",
+            lambda at: self.task.kinematics(tree, at).J,
+            {"q": (tree.nq,)},
+            {"J": (self.task.group.dim, tree.nv)},
+        )(q)
+        K = stiffness_at_rest(arm)
+        taken = np.swapaxes(J, -1, -2) @ (self.stiffness[:, None] * J) - weight_slopes(arm)
+        scaled = taken / np.sqrt(K[:, None] * K)
+        return float(np.linalg.eigvalsh((scaled + np.swapaxes(scaled, -1, -2)) / 2).max())
+
+    def _potential(self, q: Value, X: Value, stiffness: Value, p: Value) -> Value:
+        """``U_g − V`` of configurations."""
+        tree, group = self.arm.tree, self.task.group
+        own = (p[: len(tree.parameters)],) * bool(tree.parameters)
+        e = group._log(group._compose(group._inverse(X), self.task.kinematics(tree, q).X))
+        weight = tree.potential_energy.function.call([q, *own])[0]
+        return weight - ca.dot(stiffness, e**2) / 2
+
+    def _held(self, q: Value, X: Value, stiffness: Value, p: Value) -> Value:
+        """p(q): what holds the weight and pulls the frame to its goal."""
+        tree, group = self.arm.tree, self.task.group
+        own = (p[: len(tree.parameters)],) * bool(tree.parameters)
+        now, none = self.task.kinematics(tree, q), ca.SX(group.dim, 1)
+        e, _ = error_of(group, now.X, none, X, none)
+        wrench = spring_damper(group, e, none, stiffness, none)
+        return tree.gravity_forces.function.call([q, *own])[0] + now.J.T @ wrench
+
+    def _rest(self, x: Value, X: Value, stiffness: Value, p: Value) -> tuple[Value, Value]:
+        """Where links would rest for the motors as they stand, and p there, by Newton's method."""
+        arm, tree, mechanics = self.arm, self.arm.tree, self.arm.mechanics
+        motors, numbers = mechanics.split(x).motors, mechanics.numbers(p)
+        symbols = [ca.SX.sym("q", tree.nq), ca.SX.sym("X", X.shape[0])]
+        symbols += [ca.SX.sym("K", stiffness.shape[0]), ca.SX.sym("p", p.shape[0])]
+        held = self._held(*symbols)
+        slope = ca.jacobian(held, symbols[0]) @ tree.configuration.rate_matrix(symbols[0])
+        found = ca.Function("held", symbols, ca.cse([held, ca.sparsify(slope)]))
+        q = ca.vertcat(*motors)
+        force, slope = found(q, X, stiffness, p)
+        for _ in range(ROUNDS):
+            off, steep = [], []
+            for joint, theta, row, c in zip(
+                arm.elastic_joints, motors, mechanics.rows, numbers, strict=True
+            ):
+                d = joint.spring.deflection(force[row], ca.DM(0), c.spring)
+                stretch = joint.group._minus(theta, joint.places.of(q))
+                steep.append(joint.spring.slopes(d, ca.DM(0), c.spring).by_deflection)
+                off.append(steep[-1] * (stretch - d))
+            step = solve_symmetric(ca.diag(ca.vertcat(*steep)) + slope, ca.vertcat(*off))
+            q = tree.configuration.plus(q, step)
+            force, slope = found(q, X, stiffness, p)
+        return q, force
+
+    @cached_property
+    def _storage(self) -> ModelFunction:
+        arm, mechanics = self.arm, self.arm.mechanics
+
+        def build(x: Value, X: Value, stiffness: Value, p: Value) -> Value:
+            q, held = self._rest(x, X, stiffness, p)
+            stored = self._potential(q, X, stiffness, p)
+            for joint, row, c in zip(
+                arm.elastic_joints, mechanics.rows, mechanics.numbers(p), strict=True
+            ):
+                d = joint.spring.deflection(held[row], ca.DM(0), c.spring)
+                stored += joint.spring.energy(d, ca.DM(0), c.spring)
+            u = ca.SX(len(mechanics.inputs), 1)
+            own = mechanics.kinetic_energy, mechanics.potential_energy
+            return sum(energy(ca.SX(1, 1), x, u, p) for energy in own) - stored
+
+        shapes: dict[str, Shape] = {"x": (arm.state.nq,), "X_ref": (self.task.group.nq,)}
+        shapes |= {"stiffness": (self.task.group.dim,), "p": (len(arm.parameters),)}
+        return trace("storage", build, shapes, {"energy": ()})
+
+    def storage(self, x: ArrayLike, X: ArrayLike) -> np.ndarray:
+        """Energy function of states for a goal at rest, shape (...), which never increases.
+
+        Parameters
+        ----------
+        x : array_like, shape (..., nq)
+            States of the arm; CasADi columns, too.
+        X : array_like, shape (nq of the task's group,)
+        """
+        return self._storage(x, X, self.stiffness, self._p[: len(self.arm.parameters)])
 
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         goal = self._goals[0](reference, t)

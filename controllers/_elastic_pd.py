@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import Value
+from lgcontrol.codegen import ModelFunction, Shape, Value, trace
 from lgcontrol.mechanics import SeriesElastic
 from lgcontrol.systems import Parameters, ReferenceLike, System
 
@@ -123,20 +124,40 @@ class ElasticPD(ElasticLaw):
         self, x: Value, goal: Sequence[Value], integral: Value, p: Value, gains: Mapping[str, Value]
     ) -> Value:
         arm, mechanics = self.arm, self.arm.mechanics
-        own = (p[: len(arm.tree.parameters)],) * bool(arm.tree.parameters)
-        weight = arm.tree.gravity_forces.function.call([goal[0], *own])[0]
-        parts, rows = mechanics.split(x), []
-        settings = mechanics.settings(x, ca.DM(_nominal_inputs(arm)))
-        for i, (joint, c) in enumerate(zip(arm.elastic_joints, mechanics.numbers(p), strict=True)):
-            held = weight[mechanics.rows[i]]
-            d = joint.spring.deflection(held, settings[i], c.spring)
-            away = joint.group._minus(
-                parts.motors[i], joint.group._plus(joint.places.of(goal[0]), d)
-            )
-            rows.append(held - gains["stiffness"][i] * away - gains["damping"][i] * parts.speeds[i])
+        held, away = self._away(x, goal[0], p)
+        speeds = mechanics.split(x).speeds
         u = ca.SX(ca.DM(_nominal_inputs(arm)))
-        u[mechanics.drives] = ca.vertcat(*rows)
+        u[mechanics.drives] = held - gains["stiffness"] * away - gains["damping"] * speeds
         return u
+
+    def _away(self, x: Value, q: Value, p: Value) -> tuple[Value, Value]:
+        """Weight at the springs of the goal, and how far motors are from where they carry it."""
+        arm, mechanics = self.arm, self.arm.mechanics
+        own = (p[: len(arm.tree.parameters)],) * bool(arm.tree.parameters)
+        weight = arm.tree.gravity_forces.function.call([q, *own])[0]
+        parts, settings = mechanics.split(x), mechanics.settings(x, ca.DM(_nominal_inputs(arm)))
+        held, away = [], []
+        for i, (joint, c) in enumerate(zip(arm.elastic_joints, mechanics.numbers(p), strict=True)):
+            held.append(weight[mechanics.rows[i]])
+            d = joint.spring.deflection(held[-1], settings[i], c.spring)
+            there = joint.group._plus(joint.places.of(q), d)
+            away.append(joint.group._minus(parts.motors[i], there))
+        return ca.vertcat(*held), ca.vertcat(*away)
+
+    @cached_property
+    def _storage(self) -> ModelFunction:
+        arm, mechanics = self.arm, self.arm.mechanics
+
+        def build(x: Value, q: Value, stiffness: Value, p: Value) -> Value:
+            held, away = self._away(x, q, p)
+            u = ca.DM(_nominal_inputs(arm))
+            own = mechanics.kinetic_energy, mechanics.potential_energy
+            energy = sum(part(ca.SX(1, 1), x, u, p) for part in own)
+            return energy + ca.dot(stiffness, away**2) / 2 - ca.dot(away, held)
+
+        shapes: dict[str, Shape] = {"x": (arm.state.nq,), "q": (arm.tree.nq,)}
+        shapes |= {"stiffness": (len(arm.joints),), "p": (len(arm.parameters),)}
+        return trace("storage", build, shapes, {"energy": ()})
 
     def storage(self, x: ArrayLike, q: ArrayLike) -> np.ndarray:
         """Energy function of states for a goal, shape (...), up to a constant.
@@ -144,23 +165,11 @@ class ElasticPD(ElasticLaw):
         Parameters
         ----------
         x : array_like, shape (..., nq)
+            CasADi columns, too.
         q : array_like, shape (nq,)
             Configuration that is held.
         """
-        arm, system = self.arm, self.arm.system()
-        x, state = np.asarray(x), arm.state
-        p, count = self._own_parameters, len(arm.tree.parameters)
-        weight = arm.tree.gravity_forces(q, *(p[:count],) * bool(count))
-        there = self.reference_states(np.zeros(1), q)
-        assert there is not None
-        motor = state.blocks["motor"]
-        away = motor.minus(x[..., state.coordinate_slice("motor")],
-                           there[0][state.coordinate_slice("motor")])  # fmt: skip
-        energy = sum(
-            system.quantities[key](0.0, x, system.nominal_input, p)[..., 0]
-            for key in ("kinetic_energy", "potential_energy")
-        )
-        return energy + (self.gains["stiffness"] * away**2).sum(-1) / 2 - away @ weight
+        return self._storage(x, q, self.gains["stiffness"], self._own_parameters)
 
 
 def _nominal_inputs(arm: SeriesElastic) -> np.ndarray:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import Value, trace, unknown_name
+from lgcontrol.codegen import Value, check_shape, trace, unknown_name
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.integrators import Method
 from lgcontrol.optimal import (
     ACCEPTABLE_RESIDUAL,
     Bound,
+    Cost,
     ExportCase,
     InteriorPointSolver,
     OptimalControlProblem,
@@ -44,9 +45,16 @@ from lgcontrol.systems import (
 from ._base import ControlInfo, Controller
 from ._lqr import EARLY
 from ._start import starting_controllers
+from ._steady_disturbance import Piece, SteadyDisturbance
 
 # Names that a message lists before it counts the others.
 MOST_NAMED = 8
+# A plan begins anew where going on from the last one costs so many times what plans cost lately:
+# the largest of them, which counts less by this factor a horizon. What is below a share of the
+# dearest plan is noise.
+JUMP, FADING, NOISE = 2.0, 7.4, 1e-2
+# Periods in which the estimate of a steady disturbance settles, unless told.
+SETTLING = 10
 
 
 @dataclass(frozen=True)
@@ -57,8 +65,9 @@ class MPCInfo(ControlInfo):
     ----------
     status : CallStatus
         ``INFEASIBLE`` when bounds on the state cannot all be kept (they are exceeded as little as
-        possible); ``UNSOLVED`` when the input is that of the last plan, when the first plan ended
-        before it kept hard bounds that perhaps can be kept, or when the plan could not follow the
+        possible); ``UNSOLVED`` when the input is that of the last plan, when the first plan or the
+        budget ended before it kept hard bounds that perhaps can be kept, or when the plan could
+        not follow the
         system's new parameters, whose modes are too fast for its substeps: nothing is built in a
         call, so that it keeps the last ones; ``HELD`` as in `ControlInfo`.
     solve_time : float
@@ -71,13 +80,23 @@ class MPCInfo(ControlInfo):
     qp_time : float
         Part of the solve time that the QP solver took, s.
     solve : SolveStatus or None
-        What the solver says; None where it was not asked.
+        What the solver says; None where it was not asked. ``TIME_LIMIT`` where the budget ended it.
+    restart : str
+        Why a new plan was made instead of going on from the last one: "first", "failed" (so was
+        the last one), "reference", "parameters" or "state" (it jumped); empty otherwise.
+    is_feedback : bool
+        Whether the input is the feedback of a plan that `MPC.preview` made.
+    preview_time : float
+        In s, of the preview for the next call, where calls make one.
     """
 
     iterations: int = 0
     cost: float = np.nan
     qp_time: float = 0.0
     solve: SolveStatus | None = None
+    restart: str = ""
+    is_feedback: bool = False
+    preview_time: float = 0.0
 
     @classmethod
     def of(cls, solution: OptimalSolution, seconds: float) -> MPCInfo:
@@ -86,6 +105,8 @@ class MPCInfo(ControlInfo):
             status = CallStatus.UNSOLVED
         elif solution.status is SolveStatus.INFEASIBLE:
             status = CallStatus.INFEASIBLE
+        elif solution.status is SolveStatus.TIME_LIMIT and solution.violations:
+            status = CallStatus.UNSOLVED
         else:
             status = CallStatus.OK
         return cls(
@@ -104,11 +125,12 @@ TEST_ERROR = 0.1
 
 # What is built into an MPC's functions, and what may be changed between calls.
 _FIXED = (
-    "system", "problem", "solver", "horizon", "Q", "R", "terminal", "bounds", "residuals",
-    "method", "substeps", "plan",
+    "system", "problem", "solver", "horizon", "Q", "R", "terminal", "bounds", "residuals", "costs",
+    "method", "substeps", "plan", "bias",
 )  # fmt: skip
 _CHANGEABLE = (
     "parameters", "reference", "iterations", "first_iterations", "initial", "dt", "offset", "delay",
+    "budget", "restarts", "split",
 )  # fmt: skip
 
 
@@ -149,7 +171,7 @@ class MPC(Controller):
         Number of steps.
     dt : float, optional
         Length of a step in s; may be left out for discrete systems.
-    Q, R, terminal, bounds, residuals, parameters, method, substeps
+    Q, R, terminal, bounds, residuals, costs, parameters, method, substeps
         See `OptimalControlProblem`.
     reference : optional
         Followed when a call brings none: a constant state, a TrimPoint, or a Trajectory, which is
@@ -169,7 +191,25 @@ class MPC(Controller):
     offset : float
         See `Controller`.
     delay : float
-        Time from call to effect in s, which the model predicts over before it plans.
+        Time from call to effect in s, any share of a period or several: the model predicts over
+        it, with the inputs that are on their way, before it plans.
+    budget : float
+        Time for a call in s, looked at after every iteration; the best plan so far is the answer.
+        What `prepare` and `preview` do is not limited.
+    restarts : bool
+        Whether a new plan is made where reference, parameters or state have jumped: where going on
+        from the last plan costs more than twice what plans cost lately (they count less by a
+        factor of seven a horizon), the cheapest of the starts and of the last plan is iterated to
+        convergence. Not where `costs` may be negative.
+    split : bool
+        Whether a call answers with the feedback of a plan that was made before, and makes the next
+        one afterwards: see `preview`.
+    bias : str or iterable of str
+        Inputs of role "disturbance" that are unknown and steady. They are estimated from what the
+        model predicted and the state that came, plans count with them, and the reference is moved
+        to the steady state next to it: no error remains under steady pushes or with a wrong mass.
+    settling : float, optional
+        Time constant of that estimate in s; ten periods if left out.
     p : mapping or array_like, optional
         Parameters of the system and of the problem, nominal if left out. They may change while it
         runs: a call brings some (``mpc(t, x, reference, p={"payload.mass": 2.0})``), or
@@ -215,6 +255,7 @@ class MPC(Controller):
         terminal: WeightLike | str | None = None,
         bounds: Sequence[Bound] = (),
         residuals: Sequence[Residual] = (),
+        costs: Sequence[Cost] = (),
         parameters: Sequence[Parameter | str] = (),
         method: str | Method = "auto",
         substeps: int | None = None,
@@ -226,6 +267,11 @@ class MPC(Controller):
         solver: Solver | str | None = None,
         offset: float = 0.0,
         delay: float = 0.0,
+        budget: float = np.inf,
+        restarts: bool = True,
+        split: bool = False,
+        bias: str | Iterable[str] = (),
+        settling: float | None = None,
         p: Parameters | None = None,
     ) -> None:
         self.problem: OptimalControlProblem = OptimalControlProblem(
@@ -237,6 +283,7 @@ class MPC(Controller):
             terminal=terminal,
             bounds=bounds,
             residuals=residuals,
+            costs=costs,
             parameters=parameters,
             method=method,
             substeps=substeps,  # type: ignore[arg-type]
@@ -257,15 +304,33 @@ class MPC(Controller):
                 f"iterations and first_iterations must be at least 1, got {iterations} and "
                 f"{first_iterations}"
             )
+        for name, value in (("budget", budget), ("settling", settling)):
+            if value is not None and not check_shape(name, value, (), finite=False) > 0:
+                raise ValueError(f"{name} must be positive, got {value:g} s")
         if isinstance(initial, str) and initial != "auto":
             starts_of(system, initial)
         self.iterations, self.first_iterations = int(iterations), int(first_iterations)
         self.initial = initial
+        self.budget, self.restarts, self.split = float(budget), bool(restarts), bool(split)
         self.solver: Solver = make_solver(solver, self.problem)
+        if split and not hasattr(self.solver, "first_feedback"):
+            raise ValueError(
+                f"split=True needs the feedback of a plan, which {type(self.solver).__name__} does "
+                "not have: take solver='interior_point'"
+            )
+        self._bias: SteadyDisturbance | None = None
+        if bias:
+            self._bias = SteadyDisturbance(
+                system, bias, SETTLING * self.dt if settling is None else float(settling),
+                method=self.problem.method, substeps=self.problem.substeps, Q=self.problem.Q,
+            )  # fmt: skip
         self.info = MPCInfo()
         self._found: OptimalSolution | None = None
         self._checked = np.zeros(0)  # parameters for which there are enough substeps
         self._sent: list[tuple[float, np.ndarray]] = []  # answers with the times of their effect
+        self._seen: tuple[float, np.ndarray] | None = None  # the last state and its time
+        self._ready: _Ready | None = None
+        self._usual = _Usual()
         self._limits: tuple[Any, ...] = (None,)  # of inputs, and the parameters they belong to
         ignored = self.problem.ignored_limits
         if ignored:
@@ -310,8 +375,11 @@ class MPC(Controller):
         solver = self.solver.for_problem(problem)
         self._is_made = False
         self.problem, self.solver = problem, solver
-        self._found, self._sent, self._last, self.info = None, [], None, MPCInfo()
+        self._sent, self._last, self.info = [], None, MPCInfo()
+        self._found, self._seen, self._ready, self._usual = None, None, None, _Usual()
         self._checked, self._limits = np.zeros(0), (None,)
+        if self._bias is not None:
+            self._bias = self._bias.fresh()
         self._is_made = True
 
     horizon = _of_problem("horizon", "Number of steps.")
@@ -348,6 +416,11 @@ class MPC(Controller):
         )
 
     @property
+    def bias(self) -> dict[str, float]:
+        """Estimates of the disturbances named by ``bias=``, in their units."""
+        return {} if self._bias is None else self._bias.by_name
+
+    @property
     def plan(self) -> Trajectory | None:
         """States and inputs that the last call intends."""
         return None if self._found is None else self._found.trajectory
@@ -357,11 +430,20 @@ class MPC(Controller):
         super().reset()
         self.info = MPCInfo()
         self._found, self._sent = None, []
+        self._seen, self._ready, self._usual = None, None, _Usual()
         self.solver.reset()
         self.solver.prepare()
+        if self._bias is not None:
+            self._bias.reset()
+            self._bias.prepare()
 
     def prepare(
-        self, t: float = 0.0, x: ArrayLike | None = None, reference: ReferenceLike | None = None
+        self,
+        t: float = 0.0,
+        x: ArrayLike | None = None,
+        reference: ReferenceLike | None = None,
+        *,
+        wait: bool = True,
     ) -> None:
         """Get ready for a loop: compile, and plan from a state to convergence.
 
@@ -378,6 +460,9 @@ class MPC(Controller):
             State that is expected then; without it nothing is planned.
         reference : optional
             As in a call.
+        wait : bool
+            False compiles beside the program: calls are interpreted until that is done, the first
+            input is there at once. Solvers that cannot do that compile now.
 
         Raises
         ------
@@ -388,7 +473,10 @@ class MPC(Controller):
         goal = self.reference if reference is None else reference
         if x is not None:
             sample_reference(self.system, goal, np.array([float(t)]), self._own)
-        self.solver.prepare()
+        if wait or not isinstance(self.solver, InteriorPointSolver):
+            self.solver.prepare()
+        else:
+            self.solver.prepare(wait=False)
         if x is None:
             return
         with np.errstate(all="ignore"):
@@ -401,7 +489,72 @@ class MPC(Controller):
                 return
             began = time.perf_counter()
             self._keep_up(state, self.problem.times(start), goal)
-            self._first(state, start, goal, began)
+            self._first(state, start, goal, began, "first", np.inf)
+
+    def preview(self, t: float, reference: ReferenceLike | None = None) -> None:
+        """Do before a call what can be done before: plan from the state that is expected then.
+
+        The next call, if it is for that time and reference, with the same parameters, takes the
+        first input of this plan and its feedback on how far the state is from the expected one:
+        the derivative of what a whole call would answer, so that both are the same for the expected
+        state and differ by the square of the error next to it. Other calls plan as usual.
+
+        Parameters
+        ----------
+        t : float
+            Time of the next call in s.
+        reference : optional
+            As in the next call.
+
+        Raises
+        ------
+        RuntimeError
+            If there was no call before.
+        """
+        goal = self.reference if reference is None else reference
+        if self._seen is None or self._found is None:
+            raise RuntimeError("there is nothing to go on from: call the controller first")
+        feedback = getattr(self.solver, "first_feedback", None)
+        if feedback is None:
+            raise RuntimeError(
+                f"{type(self.solver).__name__} has no feedback: take solver='interior_point'"
+            )
+        began, before = time.perf_counter(), self.info
+        with np.errstate(all="ignore"):
+            self._p = self._values.at(float(t))
+            seen, x = self._seen
+            start = float(t) + self.delay
+            state = self._predict(seen, x, start)
+            if not np.isfinite(state).all():
+                return
+            found = self._plan(state, start, goal, began, np.inf)
+            if found.status is SolveStatus.FAILED:
+                self.info = before
+                return
+            K = feedback()
+        self._ready = _Ready(float(t), start, state, found, K, goal, self._p.copy(), self.info)
+        self.info = replace(before, preview_time=time.perf_counter() - began)
+
+    def feedback(self, x: ArrayLike) -> np.ndarray:
+        """The call that was previewed: its controls for the state measured then.
+
+        Parameters
+        ----------
+        x : array_like, shape (nq,)
+
+        Returns
+        -------
+        ndarray, shape (n_controls,)
+
+        Raises
+        ------
+        RuntimeError
+            If no preview waits for its state.
+        """
+        ready = self._ready
+        if ready is None:
+            raise RuntimeError("no preview waits for a state: preview(t) comes first")
+        return self(ready.t, x, ready.reference)
 
     def export_c(
         self,
@@ -442,6 +595,15 @@ class MPC(Controller):
         NotImplementedError
             If the solver, the delay or the start have no C code; the message says what has.
         """
+        for word, is_used, remedy in (
+            ("bias", self._bias is not None, "estimate it beside, model it as a state or measure "
+             "it, and write it to u_ref at run time"),
+            ("split", self.split, "call _step with split=False here"),
+            ("budget", np.isfinite(self.budget), "bound `iterations` instead; firmware has no "
+             "clock that C99 knows"),
+        ):  # fmt: skip
+            if is_used:
+                raise NotImplementedError(f"an exported MPC has no {word}: {remedy}")
         if self.delay:
             raise NotImplementedError(
                 "an exported MPC does not predict over its delay: give it the state then, or model "
@@ -469,6 +631,7 @@ class MPC(Controller):
         system, other = self.system, self._copy()
         other._take(self.problem)
         other.initial, other._last = word, None
+        other.restarts = False  # as in firmware
         if getattr(self.solver, "is_prepared", False):
             other.solver.prepare()
         if moves(self.reference):
@@ -519,48 +682,108 @@ class MPC(Controller):
 
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         started = time.perf_counter()
+        ready, self._ready = self._ready, None
         outrun = self._keep_to_known(t, x)
+        if self._bias is not None and self._seen is not None and t > self._seen[0] + EARLY:
+            self._bias.observe(self._seen[1], self._pieces(self._seen[0], t), x, self._own)
         start, state = self._start(t, x)
-        if not np.isfinite(state).all():
+        if state is not x and not np.isfinite(state).all():
             u = self._hold(t, reference, f"the state predicted for t = {start:g} s is not finite")
             return self._noted(start, u)
-        found = self._found
-        if found is None:  # nobody prepared this loop
-            self._keep_up(state, self.problem.times(start), reference)
-        if found is None or found.status is SolveStatus.FAILED:  # a plan that leads nowhere
-            found = self._first(state, start, reference, started)
-        else:
-            found = self.solver.step(
-                state, reference=reference, t0=start, p=self._p, iterations=self.iterations
+        self._seen = t, x
+        if ready is not None and not outrun and ready.fits(t, reference, self._p):
+            u = ready.answer(self.system, self._controls, state)
+            self.info = replace(
+                ready.info, is_feedback=True, solve_time=time.perf_counter() - started
             )
-            self._found = found
-            self.info = MPCInfo.of(found, time.perf_counter() - started)
+        else:
+            u = self._plan(state, start, reference, started, self.budget).u[0, self._controls]
         if outrun:
             text = "; ".join(filter(None, [outrun, self.info.message]))
             self.info = replace(self.info, status=CallStatus.UNSOLVED, message=text)
         if self._p is not self._limits[0]:
             self._limits = self._p, *self.problem.input_limits(self._p)
         _, lower, upper = self._limits
-        return self._noted(start, found.u[0].clip(lower, upper)[self._controls])
+        u = np.minimum(np.maximum(u, lower[self._controls]), upper[self._controls])
+        self._noted(start, u)
+        answer = self._sent[-1][1]
+        if self.split:
+            self.preview(t + self.dt, reference)
+        return answer
+
+    def _plan(
+        self,
+        x: np.ndarray,
+        start: float,
+        reference: ReferenceLike | None,
+        began: float,
+        budget: float,
+    ) -> OptimalSolution:
+        """Go on from the last plan, or plan anew where there is none or something jumped."""
+        last = self._found
+        if last is None:  # nobody prepared this loop
+            self._keep_up(x, self.problem.times(start), reference)
+        if last is None or last.status is SolveStatus.FAILED:  # a plan that leads nowhere
+            cause = "first" if last is None else "failed"
+            return self._first(x, start, reference, began, cause, budget)
+        found = self.solver.step(
+            x, reference=self._aimed(reference, start), t0=start, p=self._p,
+            iterations=self.iterations, time_limit=budget - (time.perf_counter() - began),
+        )  # fmt: skip
+        self._found = found
+        if self.restarts and not self.problem.costs:
+            fading = FADING ** -((found.t[0] - last.t[0]) / (found.t[-1] - found.t[0]))
+            has_time = time.perf_counter() - began < budget
+            if has_time and self._usual.jumped(found.iterations[0].cost, fading):
+                same = np.array_equal(self._usual.p, self._p)
+                cause = "state" if same else "parameters"
+                if _differ(last.reference, found.reference):
+                    cause = "reference"
+                return self._first(x, start, reference, began, cause, budget)
+            self._usual = self._usual.later(found.cost, fading, self._p)
+        self.info = MPCInfo.of(found, time.perf_counter() - began)
+        return found
+
+    def _aimed(self, reference: ReferenceLike | None, start: float) -> Any:
+        """The reference, or what meets it in spite of the disturbances that are known."""
+        if self._bias is None or not self._bias.estimate.any():
+            return reference
+        times = self.problem.times(start)
+        samples = sample_reference(self.system, reference, times, self._own)
+        return self._bias.target(samples, times, self._own)
 
     def _noted(self, start: float, u: np.ndarray) -> np.ndarray:
         """An answer, kept in mind until it has taken effect."""
-        if self.delay:
-            self._sent.append((start, u))
+        if not self.delay:
+            self._sent.clear()
+        self._sent.append((start, u))
         return u
 
     def _start(self, t: float, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Time at which an answer takes effect, and the state then."""
-        return (t + self.delay, self._predict(t, x)) if self.delay else (t, x)
+        if not self.delay:
+            return t, x
+        while len(self._sent) > 1 and self._sent[1][0] <= t + EARLY:
+            self._sent.pop(0)  # replaced by a later one
+        return t + self.delay, self._predict(t, x, t + self.delay)
 
     def _first(
-        self, x: np.ndarray, start: float, reference: ReferenceLike | None, began: float
+        self,
+        x: np.ndarray,
+        start: float,
+        reference: ReferenceLike | None,
+        began: float,
+        cause: str,
+        budget: float,
     ) -> OptimalSolution:
         """Plan anew: the best of the starts, iterated to convergence."""
-        options: dict[str, Any] = {"reference": reference, "t0": start, "p": self._p}
+        aim = self._aimed(reference, start)
+        options: dict[str, Any] = {"reference": aim, "t0": start, "p": self._p}
         starts: list[Any] = [self.initial]
         if self.initial == "auto" and self.system.policy is not None:
             starts = ["policy"]
+        elif self.initial == "auto" and aim is not reference:  # laws know no disturbances
+            starts = [None]
         elif self.initial == "auto":
             found = starting_controllers(self.system, reference, start, self.problem.dt, self._own)
             starts = [None, *found]
@@ -570,10 +793,13 @@ class MPC(Controller):
             self.solver.solve(x, guess=guess, max_iterations=0, **options) for guess in starts
         ]
         best = min(solutions, key=lambda solution: np.nan_to_num(solution.cost, nan=np.inf))
+        if np.isfinite(budget):
+            options["time_limit"] = max(budget - (time.perf_counter() - began), 0.0)
         self._found = self.solver.solve(
             x, guess=best, max_iterations=self.first_iterations, tolerance=1e-6, **options
         )
-        self.info = MPCInfo.of(self._found, time.perf_counter() - began)
+        self._usual = self._usual.later(self._found.cost, 0.0, self._p)
+        self.info = replace(MPCInfo.of(self._found, time.perf_counter() - began), restart=cause)
         off = max((entry.amount for entry in self._found.violations), default=0.0)
         if self.info.status is CallStatus.OK and off > ACCEPTABLE_RESIDUAL:  # nothing says it must
             self.info = replace(self.info, status=CallStatus.UNSOLVED, message=self._found.message)
@@ -605,23 +831,29 @@ class MPC(Controller):
         finer = self.problem.keeping_up(states, inputs, np.r_[times[0], times], self._own)
         if finer is not self.problem:
             ready = getattr(self.solver, "is_prepared", False)
-            found, sent, last = self._found, self._sent, self._last
+            found, sent, last, seen = self._found, self._sent, self._last, self._seen
             self._take(finer)
-            self._found, self._sent, self._last = found, sent, last
+            self._found, self._sent, self._last, self._seen = found, sent, last, seen
             if ready:
                 self.solver.prepare()
         self._checked = self._own.copy()
 
-    def _predict(self, t: float, x: np.ndarray) -> np.ndarray:
-        """State after the delay, with the answers that take effect until then."""
-        while len(self._sent) > 1 and self._sent[1][0] <= t + EARLY:
-            self._sent.pop(0)  # replaced by a later one
+    def _pieces(self, t: float, end: float) -> list[Piece]:
+        """Starts, inputs and lengths of what answers do until then; before the first nominal."""
         nominal = np.clip(self.system.nominal_input[self._controls], self._lower, self._upper)
-        pieces = [(t, nominal), *((max(when, t), v) for when, v in self._sent)]
-        ends = [start for start, _ in pieces[1:]] + [t + self.delay]
-        for (start, v), end in zip(pieces, ends, strict=True):
-            if end - start > EARLY:
-                x = self._move(start, x, self.system.full_input(v), end - start)
+        pieces = [(t, nominal), *((min(max(when, t), end), v) for when, v in self._sent)]
+        ends = [start for start, _ in pieces[1:]] + [end]
+        return [
+            (start, self.system.full_input(v), stop - start)
+            for (start, v), stop in zip(pieces, ends, strict=True)
+            if stop - start > EARLY
+        ]
+
+    def _predict(self, t: float, x: np.ndarray, end: float) -> np.ndarray:
+        """State later, with the answers that take effect until then."""
+        push = 0.0 if self._bias is None else self._bias.estimate
+        for start, u, length in self._pieces(t, end):
+            x = self._move(start, x, u + push, length)
         return x
 
     def _move(self, t: float, x: np.ndarray, u: np.ndarray, seconds: float) -> np.ndarray:
@@ -639,6 +871,82 @@ class MPC(Controller):
         if self._last is None and self._found is not None:
             return self._found.u[0, self._controls].copy()
         return super()._fallback(t, reference)
+
+
+class _Usual(NamedTuple):
+    """What plans cost lately, so that a jump of reference or state shows.
+
+    Attributes
+    ----------
+    lately, most : float
+        Largest cost of a plan, those of long ago counting less; and of all.
+    p : ndarray
+        Parameters of the last.
+    """
+
+    lately: float = 0.0
+    most: float = 0.0
+    p: np.ndarray = np.zeros(0)
+
+    def jumped(self, cost: float, fading: float) -> bool:
+        """Whether going on from the last plan costs far more than plans did."""
+        return not cost <= JUMP * max(fading * self.lately, NOISE * self.most)
+
+    def later(self, cost: float, fading: float, p: np.ndarray) -> _Usual:
+        """With another plan."""
+        return _Usual(max(cost, fading * self.lately), max(cost, self.most), p)
+
+
+@dataclass(frozen=True, eq=False)
+class _Ready:
+    """A plan that was made before its state was there.
+
+    Attributes
+    ----------
+    t, start : float
+        Of the call, and when its answer takes effect, s.
+    state : ndarray
+        That was expected then.
+    plan : OptimalSolution
+    K : ndarray, shape (m, n)
+        Derivative of its first controls by the error of the state.
+    reference : object
+    p : ndarray
+    info : MPCInfo
+        What is to be said of it.
+    """
+
+    t: float
+    start: float
+    state: np.ndarray
+    plan: OptimalSolution
+    K: np.ndarray
+    reference: Any
+    p: np.ndarray
+    info: MPCInfo
+
+    def fits(self, t: float, reference: Any, p: np.ndarray) -> bool:
+        """Whether a call is the one that was expected."""
+        same = reference is self.reference
+        if not same and not (callable(reference) or callable(self.reference)):
+            same = np.array_equal(
+                getattr(reference, "x", reference), getattr(self.reference, "x", self.reference)
+            ) and np.array_equal(getattr(reference, "u", 0), getattr(self.reference, "u", 0))
+        return same and abs(t - self.t) <= EARLY and np.array_equal(p, self.p)
+
+    def answer(self, system: System, controls: np.ndarray, state: np.ndarray) -> np.ndarray:
+        """Controls for the state that came."""
+        return self.plan.u[0, controls] + self.K @ system.error(state, self.state)
+
+
+def _differ(last: Trajectory, now: Trajectory) -> bool:
+    """Whether two references say other things about the times that both know."""
+    shared = (now.t >= last.t[0]) & (now.t <= last.t[-1])
+    if not shared.any():
+        return True
+    gap = now.group.minus(now.x[shared], last(now.t[shared]).x)
+    step = now.group.minus(last.x[1:], last.x[:-1])  # between nodes both are interpolated
+    return bool(np.abs(gap).max() > 1e-6 + np.abs(step).max(initial=0.0))
 
 
 def _check_multiple(system: System, name: str, seconds: float) -> None:

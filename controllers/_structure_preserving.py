@@ -124,31 +124,12 @@ class ElasticStructurePreserving(ElasticLaw):
         B = ca.vertcat(*(c.inertia for c in numbers))
         back = arm.flat_outputs()
         q, v, a, j, _ = back.function.call([x, ca.SX(len(mechanics.inputs), 1), *own])
-        # Along the motion: how n changes with all it depends on.
-        names = ("q", "v", "a", "qd", "vd", "ad", "jd")
-        sizes = [tree.nq, tree.nv, tree.nv, tree.nq, tree.nv, tree.nv, tree.nv]
-        qs, vs, accelerations, qd, vd, ad, jd = (
-            ca.SX.sym(name, size) for name, size in zip(names, sizes, strict=True)
-        )
-        js, sd = ca.SX.sym("j", tree.nv), ca.SX.sym("sd", tree.nv)
         tree_p = (p[: len(tree.parameters)],) * bool(tree.parameters)
-        C = tree.coriolis_matrix.function.call([qs, vs, *tree_p])[0]
-        M = tree.mass_matrix.function.call([qs, *tree_p])[0]
-        still = ca.SX(tree.nv, 1)
-        moving = tree.inverse_dynamics.function.call([qs, vs, still, *tree_p])[0]
-        held = moving - C @ vs  # weight, springs and losses of the joints
-        n = M @ ad + C @ vd + held - gains["link_damping"] * (vs - vd)
-        group = tree.configuration
-        variables = ca.vertcat(qs, vs, accelerations, qd, vd, ad, jd)
-        rates = ca.vertcat(
-            group.rate_matrix(qs) @ vs, accelerations, js,
-            group.rate_matrix(qd) @ vd, ad, jd, sd,
-        )  # fmt: skip
-        n_dot = ca.jtimes(n, variables, rates)
-        n_ddot = ca.jtimes(n_dot, variables, rates)
-        given = [qs, vs, accelerations, qd, vd, ad, jd, js, sd]
-        values = [q, v, a, *goal[:4], j, goal[4]]
-        n, n_dot, n_ddot = ca.substitute([n, n_dot, n_ddot], given, values)
+        forces = tree.two_velocity_dynamics(2).function.call([q, v, a, j, *goal[1:], *tree_p])
+        n, n_dot, n_ddot = (
+            force - gains["link_damping"] * (rate - wanted)
+            for force, rate, wanted in zip(forces, (v, a, j), goal[1:4], strict=True)
+        )
         parts = mechanics.split(x)
         e, eta = [], []
         for i, joint in enumerate(arm.elastic_joints):

@@ -70,7 +70,7 @@ def delta_robot_tree(
     Examples
     --------
     >>> robot = delta_robot_tree()
-    >>> robot.analyse(robot.assemble()).mobility
+    >>> robot.mobility(robot.assemble()).freedoms
     3
     """
     drive = JointProperties(effort=torque, armature=drive_inertia)

@@ -34,7 +34,7 @@ def two_arms_tree(*, distance: float = 0.8, mass: float = 2.0) -> ClosedTree:
     Examples
     --------
     >>> arms = two_arms_tree()
-    >>> arms.analyse(arms.assemble()).mobility
+    >>> arms.mobility(arms.assemble()).freedoms
     6
     """
     arm = ur5_tree()

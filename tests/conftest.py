@@ -1,5 +1,6 @@
 """Fixtures for every test: seeded random numbers, reference data, no windows."""
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -39,6 +40,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     never = [test for test, is_chosen in chosen.items() if not is_chosen]
     if never:
         raise pytest.UsageError(f"no case of {', '.join(never)} is among those run by default")
+
+
+def pytest_collection_finish() -> None:
+    """Keep what lives to the end out of the garbage collector, which else goes through it again."""
+    gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Interpret in tests marked `interpreted`, unless `compiled` is said closer to the test.
+
+    Loops of optimal control always compile, and most tests of them end before a compiler would;
+    others compile where it pays. This comes before all fixtures, those of a file too.
+    """
+    from lgcontrol.codegen import find_compiler, set_compile_policy
+
+    said = [mark.name for mark in item.iter_markers() if mark.name in ("compiled", "interpreted")]
+    if "compiled" in said[:1] and find_compiler() is None:
+        pytest.skip("no C compiler on PATH")
+    set_compile_policy("off" if "interpreted" in said[:1] else "auto")
 
 
 def _is_part_of(item: pytest.Item) -> bool:

@@ -20,6 +20,7 @@ robot, compile before it. Environment variables: ``LGCONTROL_COMPILE`` (auto, of
 (see `set_threads`), ``CC`` (the compiler).
 """
 
+from ._beside import Beside as Beside
 from ._cache import CacheInfo as CacheInfo
 from ._cache import CacheRemoval as CacheRemoval
 from ._cache import cache_clear as cache_clear

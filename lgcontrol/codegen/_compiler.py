@@ -10,7 +10,6 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
@@ -96,23 +95,40 @@ class Compiler:
             run(*sources, "-o", library, "-lm")
         else:
             objects = [library.with_name(f"{library.stem}-{source.stem}.o") for source in sources]
-            stop, pool = Stop(), ThreadPoolExecutor(len(sources))
-            try:
-                with stop.inside():
-                    made = [
-                        pool.submit(copy_context().run, run, "-c", source, "-o", to)
-                        for source, to in zip(sources, objects, strict=True)
-                    ]
-                for entry in made:
-                    entry.result()
-            except BaseException:
-                stop.now()
-                raise
-            finally:
-                pool.shutdown()
+            self._build_objects(run, list(zip(sources, objects, strict=True)))
             run(*objects, "-o", library, "-lm")
         if not library.is_file() or library.stat().st_size == 0:
             raise BuildError(f"{shlex.join(self.command)} reported success but wrote no library")
+
+    def _build_objects(self, run: Callable[..., None], files: Sequence[tuple[Path, Path]]) -> None:
+        """Compile sources to objects, all at once; what fails first stops the others.
+
+        Threads of a pool would keep a program that ends waiting for them.
+        """
+        stop, failed = Stop(_stop_here.get()), list[BaseException]()
+
+        def work(source: Path, to: Path) -> None:
+            try:
+                run("-c", source, "-o", to)
+            except BaseException as error:
+                failed.append(error)
+                stop.now()
+
+        with stop.inside():
+            threads = [
+                threading.Thread(target=copy_context().run, args=(work, *pair), daemon=True)
+                for pair in files
+            ]
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        except BaseException:
+            stop.now()
+            raise
+        if failed:
+            raise failed[0]
 
 
 def find_compiler() -> Compiler | None:
@@ -231,9 +247,15 @@ class Stop:
     """Ends the compilers that run in several threads, and keeps further ones from starting.
 
     Work goes on below `inside`, in any thread; `now` lets it end with `KeyboardInterrupt`.
+
+    Parameters
+    ----------
+    above : Stop, optional
+        Which stops this one as well.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, above: Stop | None = None) -> None:
+        self._above = above
         self._lock = threading.Lock()
         self._running: set[subprocess.Popen[str]] = set()
         self._is_set = False
@@ -258,12 +280,14 @@ class Stop:
         """Raise KeyboardInterrupt once stopped: a compiler that was killed has not failed."""
         if self._is_set:
             raise KeyboardInterrupt
+        if self._above is not None:
+            self._above.check()
 
     def start(self, make: Callable[[], subprocess.Popen[str]]) -> subprocess.Popen[str]:
         """Start a compiler, unless stopped."""
         with self._lock:
             self.check()
-            process = make()
+            process = make() if self._above is None else self._above.start(make)
             self._running.add(process)
         return process
 
@@ -271,6 +295,8 @@ class Stop:
         """Forget a compiler that has ended."""
         with self._lock:
             self._running.discard(process)
+        if self._above is not None:
+            self._above.ended(process)
 
 
 _stop_here: ContextVar[Stop] = ContextVar("stop", default=Stop())  # noqa: B039 - never stopped

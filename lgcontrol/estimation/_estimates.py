@@ -91,8 +91,7 @@ class Estimates:
         """
         from ..plotting import plot_estimation
 
-        if self.x.ndim != 2:
-            raise ValueError(f"plot one log at a time, these are {self.x.shape[:-2]}")
+        self._check_single()
         rows = slice(None) if t is None else self.index(t)
         times = self.t if t is None else np.asarray(t)
         error = np.full((len(times), self.system.n_errors), np.nan)
@@ -100,6 +99,10 @@ class Estimates:
             error = self.error(times, truth)
         names, units = self.system.error_names, self.system.error_units
         return plot_estimation(times, error, self.std[rows], names, units, self._whitened())
+
+    def _check_single(self) -> None:
+        if self.x.ndim != 2:
+            raise ValueError(f"plot one log at a time, these are {self.x.shape[:-2]}")
 
     def _whitened(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Times and whitened innovations by measurement, to be drawn."""

@@ -591,6 +591,9 @@ class Filter(ABC):
         parts = [ca.sumsqr(usable[part]) for part in bound.group.unit_parts]
         on_group = _all([ca.fabs(square - 1) < OFF_UNIT for square in parts])
         usable = bound.group.normalize(usable)
+        inside: Value = ca.SX(1)
+        if bound.limits is not None:
+            inside = _all([*ca.vertsplit(y > bound.limits[0]), *ca.vertsplit(y < bound.limits[1])])
         L = bound.white_factor_at(t, x, u, p) * r
         R = L @ L.T
         nu, S = self._innovation(bound, t, x, lower, u, p, usable, R)
@@ -609,8 +612,9 @@ class Filter(ABC):
         made = self._carried.join(x_next, lower_next, likely, u)
         stays = self._carried.join(x, lower, unlikely, u)
         fine = ca.logic_and(said.is_definite, ca.sumsqr(made) < LARGEST)
-        given = ca.logic_and(finite, on_group)
+        given = _all([finite, on_group, inside])
         status = ca.if_else(fine, weighed.status, int(UpdateStatus.SINGULAR))
+        status = ca.if_else(inside, status, int(UpdateStatus.SATURATED))
         status = ca.if_else(on_group, status, int(UpdateStatus.OFF_GROUP))
         status = ca.if_else(finite, status, int(UpdateStatus.NOT_FINITE))
         good = ca.logic_and(given, fine)

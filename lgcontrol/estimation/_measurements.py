@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import UnknownNameError, Value, check_shape, unknown_name
-from ..groups import SE2, SE3, SE23, SO2, SO3, LieGroup, Product, Rn
+from ..groups import SE2, SE3, SE23, SEK2, SEK3, SO2, SO3, LieGroup, Product, Rn
 from ..systems import Measurement, System, block_slices
 from ._inertial import STANDARD_GRAVITY
 
@@ -288,7 +288,7 @@ def beacon_range(
         Blocks, or entries (``"bias.beacon3"``), of the state with c [m] and s.
     """
     body = _CarryingBody.of(system, block)
-    arm, there = _point("lever_arm", lever_arm, body.size), _landmark(system, beacon, body.size)
+    arm, there = _point("lever_arm", lever_arm, body.size), body.landmark(beacon)
     c, s = _entry(system, bias), _entry(system, scale)
 
     def h(t: Value, x: Value, u: Value, p: Value) -> Value:
@@ -313,7 +313,7 @@ def bearing(
         Position in the world, or the block of the state that has it.
     """
     body = _CarryingBody.of(system, block)
-    there = _landmark(system, landmark, body.size)
+    there = body.landmark(landmark)
 
     def h(t: Value, x: Value, u: Value, p: Value) -> Value:
         away = body.rotation(x).T @ (there(x) - body.position(x))
@@ -332,11 +332,12 @@ def landmark_position(
     ----------
     system, block, name, **noise
         See `gnss`.
-    landmark : array_like, shape (2,) or (3,), or str
-        Position in the world, or the block of the state that has it.
+    landmark : array_like, shape (2,) or (3,), str or int
+        Position in the world, the block of the state that has it, or which vector of a pose on
+        SE_K(2) or SE_K(3) it is; vector 0 is the position.
     """
     body = _CarryingBody.of(system, block)
-    there = _landmark(system, landmark, body.size)
+    there = body.landmark(landmark)
 
     def h(t: Value, x: Value, u: Value, p: Value) -> Value:
         return body.rotation(x).T @ (there(x) - body.position(x))
@@ -409,22 +410,28 @@ class _CarryingBody:
 
     @classmethod
     def of(cls, system: System[Any], block: str | None, *, spatial: bool = False) -> _CarryingBody:
-        poses = (SE3, SE23, SO3) if spatial else (SE2, SE3, SE23, SO3)
+        kinds = [SE3, SE23, SO3] if spatial else [SE2, SE3, SE23, SO3]
+        more = SEK3 if spatial else SEK2 | SEK3
+
+        def carries(group: LieGroup) -> bool:
+            return group in kinds or isinstance(group, more)
+
         if block is None:
             coordinates, _ = _slices(system)
-            found = [name for name in coordinates if _block(system, name)[0] in poses]
+            found = [name for name in coordinates if carries(_block(system, name)[0])]
             if not found:
                 raise ValueError(
-                    f"{system.name} has no block on {', '.join(map(str, poses))}: its state is "
+                    f"{system.name} has no block on {', '.join(map(str, kinds))}: its state is "
                     f"{system.state}"
                 )
             block = found[0]
         group, where = _block(system, block)
-        if group not in poses:
+        if not carries(group):
             raise ValueError(
-                f"block {block!r} is on {group}, expected one of {', '.join(map(str, poses))}"
+                f"block {block!r} is on {group}, expected one of {', '.join(map(str, kinds))}"
             )
-        return cls(system, group, where, _slices(system)[1][block], 2 if group == SE2 else 3)
+        size = 2 if isinstance(group, SEK2) or group == SE2 else 3
+        return cls(system, group, where, _slices(system)[1][block], size)
 
     @property
     def turn_rows(self) -> slice:
@@ -439,7 +446,23 @@ class _CarryingBody:
 
     def rotation(self, x: Value) -> Value:
         X = x[self.where]
-        return SO2.matrix(X[2:]) if self.size == 2 else SO3.matrix(X[-4:])
+        return SO2.matrix(X[-2:]) if self.size == 2 else SO3.matrix(X[-4:])
+
+    def landmark(self, given: Any) -> Callable[[Value], Value]:
+        """Where a landmark is: a position, a block of the state, a vector of the pose's own."""
+        if isinstance(given, str):
+            where = _block(self.system, given)[1]
+            return lambda x: x[where]
+        if isinstance(given, int | np.integer) and isinstance(self.group, SEK2 | SEK3):
+            k = int(given)
+            if not 0 < k < self.group.vectors:
+                raise IndexError(
+                    f"{self.group} has landmarks 1 … {self.group.vectors - 1}, not {k}"
+                )
+            own = slice(self.size * k, self.size * (k + 1))
+            return lambda x: x[self.where][own]
+        point = _point("position", given, self.size)
+        return lambda x: point
 
     def motion(self, twist: str) -> Callable[[Value, Value], tuple[Value, Value]]:
         """``(x, u) → v, ω`` in the body frame."""
@@ -513,11 +536,3 @@ def _entry(system: System[Any], name: str | None) -> Callable[[Value], Value]:
     if name not in known:
         raise UnknownNameError(unknown_name("block or entry", name, [*coordinates, *known]))
     return lambda x: x[known.index(name)]
-
-
-def _landmark(system: System[Any], given: Any, size: int) -> Callable[[Value], Value]:
-    if isinstance(given, str):
-        where = _block(system, given)[1]
-        return lambda x: x[where]
-    point = _point("position", given, size)
-    return lambda x: point

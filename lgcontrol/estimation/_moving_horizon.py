@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from copy import copy
 from math import isfinite
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, UnknownNameError, chain, solve_symmetric, trace, unknown_name
+from ..codegen import UnknownNameError, unknown_name
 from ..codegen import compile as compile_functions
 from ..groups import check_element
 from ..integrators import Method
@@ -32,9 +33,10 @@ from ..systems import (
     block_slices,
     complete_parameters,
     place_of,
-    step_derivatives,
 )
+from ._arrival import ArrivalCost
 from ._estimates import Estimates
+from ._export_window import ExportedWindow, export_window
 from ._given import (
     OFF_UNIT,
     bind_all,
@@ -46,11 +48,15 @@ from ._given import (
 )
 from ._log import SAME_TIME, Log, Rows
 from ._normal import likely_square
-from ._smoothing import symmetric
 from ._status import PredictStatus, UpdateStatus, no_counts, summary_of
+from ._window import WindowInputs
 
 CONVERGED = 1e-10  # optimality residual of solves to the end
+# The same with limits: where data push against one, distances to it are rounding before 1e-8.
+LIMITED = 1e-7
 MOST = 100  # iterations of these
+REPLAYED = 4  # steps that the run of an export goes on for when the window is full
+FIRST = "reference"  # a solve starts from motion without noise: last states may be at limits
 
 
 class MovingHorizon:
@@ -155,12 +161,18 @@ class MovingHorizon:
             )
         self.dt = float(dt)
         self.horizon, self.method, self.iterations = horizon, method, iterations
-        self._noisy = [places[i] for i in kept]
-        self._deviation: np.ndarray = densities[kept] / np.sqrt(self.dt)
+        deviation = densities[kept] / np.sqrt(self.dt)
+        noisy = [places[i] for i in kept]
+        self._inputs = WindowInputs.of(system, noisy, deviation, self.measurements)
         self.p: np.ndarray = complete_parameters(system, p)
-        self._columns = _DataColumns.of(system, self._noisy, self.measurements)
+        self._arrival = ArrivalCost(
+            self._inputs, self.measurements, set(self._robust), method, self.dt, horizon
+        )
         self.problem = self._problem(tuple(bounds))
         self._solver = InteriorPointSolver(self.problem)
+        lower, upper = self.problem.system.input_bounds
+        is_limited = len(self.problem.bounds) or np.isfinite([lower, upper]).any()
+        self._tolerance = LIMITED if is_limited else CONVERGED
         start = system.state.identity if x0 is None else x0
         self.x0: np.ndarray = check_element("x0", start, system.state)
         self.P0: np.ndarray = first_covariance(system, self.x0, P0, std0)
@@ -170,25 +182,25 @@ class MovingHorizon:
     # The problem
 
     def _problem(self, bounds: tuple[Bound, ...]) -> OptimalControlProblem:
-        system, columns = self.system, self._columns
-        noisy = [system.inputs[i] for i in self._noisy]
+        system, columns = self.system, self._inputs
+        noisy = [system.inputs[i] for i in columns.noisy]
         # what is known of a measured input or a control limits that, not its noise
         limits = [
             (entry.lower, entry.upper) if entry.role in ("noise", "disturbance")
             else (-np.inf, np.inf)
             for entry in noisy
         ]  # fmt: skip
-        scaled = np.array(limits) / self._deviation[:, None]
+        scaled = np.array(limits) / columns.deviation[:, None]
         inputs = [Input(entry.name, "σ", *pair) for entry, pair in zip(noisy, scaled, strict=True)]
         inputs += [Input(name, role="measured") for name in columns.names]
-        given = self._given_inputs
+        given = columns.given
 
         def field(t: Any, x: Any, u: Any, p: Any) -> Any:
             return system.f(t, x, given(u), p)
 
         def derivatives(t: Any, x: Any, u: Any, p: Any) -> tuple[Any, Any]:
             Df, B = system.derivatives(t, x, given(u), p)
-            scaled = B[:, self._noisy] @ ca.diag(ca.DM(self._deviation))
+            scaled = B[:, columns.noisy] @ ca.diag(ca.DM(columns.deviation))
             return Df, ca.horzcat(scaled, type(B)(B.shape[0], len(columns.names)))
 
         moved = System(
@@ -207,20 +219,13 @@ class MovingHorizon:
             bounds=[self._scaled(bound) for bound in bounds], method=self.method, substeps=1,
         )  # fmt: skip
 
-    def _given_inputs(self, u: Any) -> Any:
-        """All inputs of the system, from those of the window."""
-        full: list[Any] = [u[self._columns.offset + i] for i in range(self.system.n_inputs)]
-        for k, i in enumerate(self._noisy):
-            full[i] = full[i] + float(self._deviation[k]) * u[k]
-        return ca.vertcat(*full)
-
     def _residual(self, name: str) -> Any:
-        bound, part, flag = self.measurements[name], *self._columns.places[name]
+        bound, part, flag = self.measurements[name], *self._inputs.places[name]
         whitening = np.linalg.inv(_positive(name, bound))
         knee = likely_square(bound.group.dim)
 
         def residual(t: Any, x: Any, u: Any, p: Any) -> Any:
-            u_full = self._given_inputs(u)
+            u_full = self._inputs.given(u)
             own = p[: self.system.n_parameters]
             nu = bound.group.minus(u[part], bound.function(t, x, u_full, own))
             if bound.scale is not None:
@@ -235,11 +240,11 @@ class MovingHorizon:
 
     def _scaled(self, bound: Bound) -> Bound:
         """A bound in the inputs of the window; limits of noise in deviations."""
-        names = [self.system.input_names[i] for i in self._noisy]
+        names = [self.system.input_names[i] for i in self._inputs.noisy]
         if callable(bound.of):
             function: Any = bound.of
             return Bound(
-                lambda t, x, u, p: function(t, x, self._given_inputs(u), p),
+                lambda t, x, u, p: function(t, x, self._inputs.given(u), p),
                 bound.lower, bound.upper, bound.soft, bound.at, bound.label,
             )  # fmt: skip
         state = self.system.state
@@ -253,7 +258,7 @@ class MovingHorizon:
             )
         if place == "state" or isinstance(bound.lower, str) or isinstance(bound.upper, str):
             return bound
-        deviation = self._deviation[names.index(name)]
+        deviation = self._inputs.deviation[names.index(name)]
         lower, upper = (np.asarray(v, dtype=float) / deviation for v in (bound.lower, bound.upper))
         return Bound(f"input.{name}", lower, upper, bound.soft, bound.at, bound.label)
 
@@ -261,26 +266,32 @@ class MovingHorizon:
 
     def reset(self) -> None:
         """Back to the first estimate; counts begin anew."""
-        N, columns = self.horizon, self._columns
+        N, columns = self.horizon, self._inputs
         self.t: float | None = None
         self.counts: dict[str, Counter[str]] = no_counts(self.measurements)
         self.info: dict[str, Any] = {}
         self._begin = 0.0  # time of the first node
         self._count = 0  # complete steps in the window
-        self._data = np.zeros((N + 1, columns.size))
-        self._data[:] = columns.empty
+        # all inputs of the window's nodes: noise as it is estimated, then the data
+        self._u = np.zeros((N + 1, columns.size))
+        self._u[:, columns.offset :] = columns.empty
         self._partial = np.zeros(self.system.n_inputs), 0.0
-        self._prior = self.x0.copy(), self.P0.copy()
-        self._x = np.tile(self.x0, (N + 1, 1))
-        self._v = np.zeros((N, len(self._noisy)))
-        self._after = np.tile(self._pack(np.zeros(self.system.n_errors), self.P0), (N + 1, 1))
+        self._begin_at(self.x0, self.P0)
+        self._after = np.zeros((N + 1, self.system.n_errors + self._arrival.triangle))
+        self._after[:, self.system.n_errors :] = self._arrival.pack(self.P0)
         self._solver.reset()
         self._is_new, self._has_moved, self._has_plan = False, False, False
+
+    def _begin_at(self, x0: np.ndarray, P0: np.ndarray) -> None:
+        weight = np.linalg.inv(P0)
+        self._prior = x0.copy(), self._arrival.pack(P0), (weight + weight.T) / 2
+        self._x = np.tile(x0, (self.horizon + 1, 1))
 
     def prepare(self) -> MovingHorizon:
         """Compile what a loop calls, and return the estimator."""
         self._solver.prepare()
-        compile_functions(self._arrivals, batch=False)
+        arrival = self._arrival
+        compile_functions([arrival.first, arrival.steps, arrival.moved], batch=False)
         return self
 
     def predict(self, t: float, u: Any, dt: float) -> None:
@@ -320,7 +331,7 @@ class MovingHorizon:
             return self._partial[0] / self._partial[1]
         if self._count == 0:
             return self.system.nominal_input
-        return self._data[self._count - 1, : self.system.n_inputs]
+        return self._u[self._count - 1, self._inputs.known]
 
     def _advance(self, u: np.ndarray, dt: float) -> None:
         assert self.t is not None  # since `predict`
@@ -337,7 +348,7 @@ class MovingHorizon:
             if self._count == self.horizon:
                 self._shift()
             total, length = self._partial
-            self._data[self._count, : self.system.n_inputs] = total / length
+            self._u[self._count, self._inputs.known] = total / length
             self._count += 1
             self._partial = np.zeros(self.system.n_inputs), 0.0
             self._is_new = True
@@ -345,16 +356,15 @@ class MovingHorizon:
     def _shift(self) -> None:
         """Drop the first step; what it says becomes the cost of arrival at the second node."""
         self._solve()
-        m, P = self._unpack(self._after[1])
-        self._prior = self._about(self._x[1], m, P)
+        self._prior = tuple(self._arrival.moved(self._after[1], self._x[1], self.p))
         self._begin += self.dt
         self._count -= 1
         self._has_moved = True
-        for rows in (self._data, self._x, self._v, self._after):
+        for rows in (self._u, self._x, self._after):
             rows[:-1] = rows[1:]
-        self._data[-1] = self._columns.empty
+        self._u[-1, self._inputs.offset :] = self._inputs.empty
         # measurements at the first node are in the cost of arrival
-        self._data[0, self._columns.flags] = 0.0
+        self._u[0, self._inputs.flags] = 0.0
 
     def update(self, measurement: str, y: Any, *, t: float | None = None) -> None:
         """Take a measurement to the node nearest to when it was taken; see `UpdateStatus`.
@@ -382,18 +392,19 @@ class MovingHorizon:
             return UpdateStatus.NOT_FINITE.word
         if any(abs(length - 1) > OFF_UNIT for length in lengths):
             return UpdateStatus.OFF_GROUP.word
+        if bound.limits and ((y <= bound.limits[0]) | (y >= bound.limits[1])).any():
+            return UpdateStatus.SATURATED.word
         if not taken <= self.t + SAME_TIME:  # NaN as well
             return UpdateStatus.FUTURE.word
         node = round((taken - self._begin) / self.dt)
         is_lost = taken - self._begin < -self.dt / 2 or (node == 0 and self._has_moved)
         if self.t - taken >= bound.measurement.validity or is_lost:
             return UpdateStatus.STALE.word
-        part, flag = self._columns.places[name]
-        offset = self._columns.offset
-        row = self._data[node]
-        word = "replaced" if row[flag - offset] else UpdateStatus.USED.word
-        row[part.start - offset : part.stop - offset] = bound.group.normalize(y)
-        row[flag - offset] = 1.0
+        part, flag = self._inputs.places[name]
+        row = self._u[node]
+        word = "replaced" if row[flag] else UpdateStatus.USED.word
+        row[part] = bound.group.normalize(y)
+        row[flag] = 1.0
         self._is_new = True
         return word
 
@@ -402,22 +413,17 @@ class MovingHorizon:
     def _solve(self) -> None:
         if not self._is_new:
             return
-        N, n = self.horizon, self._count
-        u = np.zeros((N + 1, self.problem.system.n_inputs))
-        u[:, self._columns.offset :] = self._data
-        known = slice(self._columns.offset, self._columns.offset + self.system.n_inputs)
+        n, known = self._count, self._inputs.known
         if n:
-            u[n:, known] = u[n - 1, known]
-        mean, P = self._prior
-        weight = np.linalg.inv(P)
-        reference = ReferenceSamples(np.tile(mean, (N + 1, 1)), u)
-        given = {"reference": reference, "t0": self._begin, "arrival": (weight + weight.T) / 2,
-                 "p": self.p}  # fmt: skip
+            self._u[n:, known] = self._u[n - 1, known]
+        mean, _, weight = self._prior
+        u = self._u.copy()
+        u[:, : self._inputs.offset] = 0.0
+        reference = ReferenceSamples(np.broadcast_to(mean, self._x.shape), u)
+        given = {"reference": reference, "t0": self._begin, "arrival": weight, "p": self.p}
         if not self._has_plan or self.iterations is None:
-            times = self.problem.times(self._begin)
-            guess = Trajectory(self.system.state, times, *self._guess(u))
             found = self._solver.solve(
-                mean, guess=guess, tolerance=CONVERGED, max_iterations=MOST, **given
+                mean, guess=FIRST, tolerance=self._tolerance, max_iterations=MOST, **given
             )
         else:
             found = self._solver.step(mean, iterations=self.iterations, **given)
@@ -426,108 +432,30 @@ class MovingHorizon:
                      "cost": found.cost}  # fmt: skip
         if found.status is SolveStatus.FAILED or not np.isfinite(found.x).all():
             self.counts["predict"]["unsolved"] += 1
-            self._v = np.zeros_like(self._v)
-            self._x, self._has_plan = self._guess(u, self._count)[0], False
+            self._u[:, : self._inputs.offset] = 0.0
+            self._x, self._has_plan = self._without_noise(), False
             self._solver.reset()
         else:
-            self._x, self._v = found.x.copy(), found.u[:, : self._columns.offset].copy()
-        self._carry(u)
+            self._x = found.x.copy()
+            self._u[:-1, : self._inputs.offset] = found.u[:, : self._inputs.offset]
+        self._carry()
 
-    def _guess(self, u: np.ndarray, again: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """States and inputs to start from: the last steps and what follows without noise."""
-        x, made = self._x.copy(), u[:-1].copy()
-        made[:, : self._columns.offset] = self._v
+    def _without_noise(self) -> np.ndarray:
+        """States that follow from the prior alone."""
+        x = np.tile(self._prior[0], (self.horizon + 1, 1))
         step = self.problem.system.step(self.method)
-        if again >= self._count:
-            x[0] = self._prior[0]
-        for k in range(max(self._count - again, 0), self.horizon):
-            made[k, : self._columns.offset] = 0.0
-            x[k + 1] = step(self._begin, x[k], made[k], self.p, self.dt)
-        return x, made
+        for k in range(self.horizon):
+            x[k + 1] = step(self._begin, x[k], self._u[k], self.p, self.dt)
+        return x
 
-    def _carry(self, u: np.ndarray) -> None:
-        """Means and covariances of the errors about the solution, from the cost of arrival on."""
-        mean, P = self._prior
-        e = self.system.error(self._x[0], mean)
-        J = self._reset(mean, e)
-        first = self._pack(-e, J @ P @ J.T)
-        u[:-1, : self._columns.offset] = self._v
-        if self._data[0, self._columns.flags].any():
-            first = self._measured(first, self._x[0], u[0], self.p)
-        made = self._arrivals(first, self._x[:-1], self._x[1:], u[:-1], u[1:], self.p)
-        self._after = np.concatenate([first[None], made])
-
-    def _about(self, x: np.ndarray, m: np.ndarray, P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Estimate and covariance of a mean error about x."""
-        J = self._reset(x, m)
-        P = J @ P @ J.T
-        return self.system.retract(x, m, self.p), (P + P.T) / 2
-
-    def _reset(self, x: np.ndarray, d: np.ndarray) -> np.ndarray:
-        N = self.system.error_basis(x, self.p)
-        return self.system.error_selection @ self.system.state.right_jacobian(N @ d) @ N
-
-    def _pack(self, m: np.ndarray, P: np.ndarray) -> np.ndarray:
-        columns, rows = np.triu_indices(len(m))
-        return np.concatenate([m, P[rows, columns]])
-
-    def _unpack(self, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        n = self.system.n_errors
-        columns, rows = np.triu_indices(n)
-        lower = np.zeros((n, n))
-        lower[rows, columns] = column[n:]
-        return column[:n], symmetric(lower)
-
-    @cached_property
-    def _arrivals(self) -> ModelFunction:
-        """Means and covariances of the errors at all nodes but the first."""
-        system, size = self.system, self._after.shape[1]
-
-        def build(c: Any, x: Any, x_next: Any, u: Any, u_next: Any, p: Any) -> Any:
-            m, P = self._split(c)
-            made = step_derivatives(system, self.method)(0.0, x, self._given_inputs(u), p, self.dt)
-            A, G = made.A, made.B[:, self._noisy] @ ca.diag(ca.DM(self._deviation))
-            v = u[: self._columns.offset]
-            m = system.error(made.x_next, x_next) + A @ m - G @ v
-            P = A @ P @ A.T + G @ G.T
-            return self._corrected(m, P, x_next, u_next, p)
-
-        shapes = {"c": (size,), "x": (system.state.nq,), "x_next": (system.state.nq,),
-                  "u": (self.problem.system.n_inputs,), "u_next": (self.problem.system.n_inputs,),
-                  "p": (system.n_parameters,)}  # fmt: skip
-        step = trace("arrival", build, shapes, {"c_next": (size,)})
-        return chain(step, self.horizon, carry=("c", "c_next"), each=["x", "x_next", "u", "u_next"])
-
-    @cached_property
-    def _measured(self) -> ModelFunction:
-        """Means and covariances with the measurements of a node in them."""
-        system, size = self.system, self._after.shape[1]
-        shapes = {"c": (size,), "x": (system.state.nq,), "u": (self.problem.system.n_inputs,),
-                  "p": (system.n_parameters,)}  # fmt: skip
-        return trace(
-            "measured", lambda c, x, u, p: self._corrected(*self._split(c), x, u, p), shapes,
-            {"c_next": (size,)},
-        )  # fmt: skip
-
-    def _split(self, c: Any) -> tuple[Any, Any]:
-        n = self.system.n_errors
-        return c[:n], ca.tril2symm(type(c)(ca.Sparsity.lower(n), c[n:]))
-
-    def _corrected(self, m: Any, P: Any, x: Any, u: Any, p: Any) -> Any:
-        given, eye = self._given_inputs(u), ca.DM.eye(self.system.n_errors)
-        for name, bound in self.measurements.items():
-            part, flag = self._columns.places[name]
-            made = bound.derivatives(0.0, x, given, p)
-            r, C = bound.group.minus(u[part], made.y), made.C
-            L = bound.white_factor_at(0.0, x, given, p)
-            R = L @ L.T
-            if name in self._robust:
-                knee = likely_square(bound.group.dim)
-                R = R * ca.sqrt(1 + ca.dot(r, solve_symmetric(R, r)) / knee)
-            K = solve_symmetric(C @ P @ C.T + R, C @ P).T * u[flag]
-            m = m + K @ (r - C @ m)
-            P = (eye - K @ C) @ P @ (eye - K @ C).T + K @ R @ K.T
-        return ca.vertcat(m, ca.project(P, ca.Sparsity.lower(m.shape[0])).nz[:])
+    def _carry(self) -> None:
+        """What the window says of each state, from the cost of arrival on."""
+        mean, prior, _ = self._prior
+        first = self._arrival.first(mean, prior, self._x[0], self._u[0], self.p)
+        self._after[0] = first
+        self._after[1:] = self._arrival.steps(
+            first, self._x[:-1], self._x[1:], self._u[:-1], self._u[1:], self.p
+        )
 
     # The estimate
 
@@ -544,15 +472,16 @@ class MovingHorizon:
     def P(self) -> np.ndarray:
         """Covariance of ``system.error(truth, x)`` at the last node; limits are not in it."""
         self._solve()
-        return self._unpack(self._after[self._count])[1]
+        return self._arrival.covariance(self._after[self._count])
 
     @property
     def window(self) -> Trajectory:
         """States and all inputs of the window, noise included: the smoothed estimates."""
         self._solve()
         n = self._count
-        u = self._data[:n, : self.system.n_inputs].copy()
-        u[:, self._noisy] += self._v[:n] * self._deviation
+        inputs = self._inputs
+        u = self._u[:n, inputs.known].copy()
+        u[:, inputs.noisy] += self._u[:n, : inputs.offset] * inputs.deviation
         times = self._begin + self.dt * np.arange(n + 1)
         return Trajectory(
             self.system.state, times, self._x[: n + 1], u if n else None,
@@ -580,8 +509,7 @@ class MovingHorizon:
         if P0 is not None:
             P0 = first_covariance(self.system, first, P0, None)
             _check_positive(P0)
-        self._prior = first, self.P0 if P0 is None else P0
-        self._x[:] = first
+        self._begin_at(first, self.P0 if P0 is None else P0)
         starts = np.cumsum([0, *(b.group.nq for b in self.measurements.values())])
         x, P = [], []
         for k in range(len(rows.t)):
@@ -593,50 +521,67 @@ class MovingHorizon:
             P.append(self.P)
         return Estimates(self.system, rows.ends, np.array(x), lambda z: z, np.array(P))
 
+    def export_c(self, folder: str | Path, *, name: str | None = None) -> Path:
+        """Write the estimator as plain C99 that needs nothing else, for firmware.
+
+        The folder holds a struct with functions that start, go on by an interval, take each
+        measurement (also late ones), and tell estimate and covariance; the solver of the window; an
+        example that replays a run with noise and compares it with Python; and a CMakeLists.txt.
+        Each interval is to begin where the one before ended. Parameters are those of now.
+
+        Parameters
+        ----------
+        folder : path
+            New, empty, or exported before; it appears whole or not at all.
+        name : str, optional
+            Of the files and functions; that of the system if left out.
+
+        Returns
+        -------
+        Path
+        """
+
+        def write_solver(target: Path, own: str) -> Path:
+            held = ReferenceSamples(np.tile(self.x0, (len(self._x), 1)), 0.0 * self._u)
+            return self._solver.export_c(
+                target, name=own, reference=held, p=self.p, iterations=self.iterations or 1,
+                first_iterations=MOST, tolerance=self._tolerance, guess=FIRST,
+            )  # fmt: skip
+
+        made = ExportedWindow(
+            self._arrival, self.system.step(self.method), write_solver, self.iterations is None,
+            self.x0, self.P0, self.p, self._replay(),
+        )  # fmt: skip
+        return export_window(made, folder, name or f"{self.system.name}_estimator")
+
+    def _replay(self) -> list[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+        """Events of a run with noise, for the test of an export; one measurement is broken."""
+        twin, system, rng = copy(self), self.system, np.random.default_rng(0)
+        twin._solver = InteriorPointSolver(self.problem)
+        twin.reset()
+        x = system.state.plus(self.x0, 0.01 * rng.normal(size=system.state.dim))
+        if system.project is not None:
+            x = system.project(x, self.p)
+        step, events = system.step(self.method), []
+        noisy = self._inputs.noisy
+        for k in range(self.horizon + REPLAYED):
+            u = system.nominal_input.copy()
+            real = u.copy()
+            real[noisy] += self._inputs.deviation * rng.normal(size=len(noisy))
+            x = step(k * self.dt, x, real, self.p, self.dt)
+            twin.predict(k * self.dt, u, self.dt)
+            events.append((0, u, twin.x, twin.P))
+            for i, (name, bound) in enumerate(self.measurements.items()):
+                y = bound.draw(k * self.dt, x, u, self.p, rng)
+                if k == self.horizon:
+                    y = np.full_like(y, np.nan)
+                twin.update(name, y, t=twin.t)
+                events.append((i + 1, y, twin.x, twin.P))
+        return events
+
     def summary(self) -> str:
         """Say how often what became of intervals and measurements."""
         return summary_of(self.counts)
-
-
-class _DataColumns(NamedTuple):
-    """Where known inputs, measurements and flags stand behind the noise among the inputs.
-
-    Attributes
-    ----------
-    offset : number of noisy inputs, which come first
-    names : of all columns: what is known of each input, then the measurements
-    places : slice and flag of each measurement, among all inputs
-    flags : of all measurements, among the data
-    empty : data of a node without measurements
-    """
-
-    offset: int
-    names: list[str]
-    places: dict[str, tuple[slice, int]]
-    flags: list[int]
-    empty: np.ndarray
-
-    @property
-    def size(self) -> int:
-        return len(self.names)
-
-    @classmethod
-    def of(
-        cls, system: System[Any], noisy: list[int], measurements: Mapping[str, BoundMeasurement]
-    ) -> _DataColumns:
-        """Columns for a system and its measurements."""
-        offset = len(noisy)
-        names = [f"known.{name}" for name in system.input_names]
-        empty = list(system.nominal_input)
-        places: dict[str, tuple[slice, int]] = {}
-        flags = []
-        for name, bound in measurements.items():
-            begin = offset + len(names)
-            names += [f"y.{name}.{i}" for i in range(bound.group.nq)] + [f"has.{name}"]
-            empty += [*bound.group.identity, 0.0]
-            places[name] = slice(begin, begin + bound.group.nq), begin + bound.group.nq
-            flags.append(begin + bound.group.nq - offset)
-        return cls(offset, names, places, flags, np.array(empty))
 
 
 def _check_positive(P0: np.ndarray) -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..systems import BoundMeasurement, System
-from ._consistency import Consistency, consistency
+from ._consistency import Consistency, chi_squared_band, consistency
 from ._estimates import Estimates
 from ._innovations import Innovations, Said
 from ._log import Rows
 from ._status import PredictStatus, UpdateStatus, summary_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +92,35 @@ class EstimationResult(Estimates):
         """NEES (with a truth), NIS and whiteness of the innovations, with their bands."""
         errors = None if truth is None else self.nees(t, truth)
         return consistency(errors, self.system.n_errors, self.innovations)
+
+    def plot_consistency(self, t: Any = None, truth: Any = None) -> Figure:
+        """NEES (with a truth) and NIS with their 95 % bands, correlations of the innovations.
+
+        Parameters
+        ----------
+        t, truth : array_like, optional
+            Times (K,) and states (K, nq).
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from ..plotting import Squares, plot_consistency
+
+        self._check_single()
+        errors, nis, whitened = None, {}, {}
+        if truth is not None:
+            n = self.system.n_errors
+            errors = Squares(np.asarray(t), self.nees(t, truth), chi_squared_band(n, 1))
+        for name, said in self.innovations.items():
+            used = said.is_used
+            if used.any():
+                m = said.whitened.shape[-1]
+                nis[name] = Squares(said.t[used], said.nis[used] / m, chi_squared_band(m, 1))
+                whitened[name] = said.whitened[used]
+        if errors is None and not nis:
+            raise ValueError("there is neither a truth nor a measurement that was used")
+        return plot_consistency(errors, nis, whitened)
 
     def summary(self) -> str:
         """Say how often what became of intervals and measurements."""

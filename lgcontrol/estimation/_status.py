@@ -14,7 +14,8 @@ class UpdateStatus(IntEnum):
     ``REJECTED``: not used, as it is more unlikely than the gate allows. ``RECOVERED``: used in
     spite of that, after several rejections in a row, with a covariance of the state inflated until
     the measurement is a likely one. ``NOT_FINITE``, ``OFF_GROUP`` (no element of the group of the
-    measurement: a quaternion that is far from unit length), ``SINGULAR`` (its covariance
+    measurement: a quaternion that is far from unit length), ``SATURATED`` (at an end of the
+    measurement's limits or beyond: it says that much alone), ``SINGULAR`` (its covariance
     and that of the state leave a combination of its entries without any uncertainty, or the
     correction is not finite): not used, nothing changes. ``STALE`` (older than its validity, or
     than what the filter remembers), ``FUTURE`` (taken after the time of the estimate): not used.
@@ -27,9 +28,10 @@ class UpdateStatus(IntEnum):
     RECOVERED = 4
     NOT_FINITE = 5
     OFF_GROUP = 6
-    SINGULAR = 7
-    STALE = 8
-    FUTURE = 9
+    SATURATED = 7
+    SINGULAR = 8
+    STALE = 9
+    FUTURE = 10
 
     @property
     def word(self) -> str:

@@ -19,8 +19,9 @@ from ._se2 import PlanarHelical as PlanarHelical
 from ._se2 import SE2Group as SE2Group
 from ._se3 import SE3 as SE3
 from ._se3 import SE3Group as SE3Group
-from ._sek3 import SE23 as SE23
-from ._sek3 import SEK3 as SEK3
+from ._sek import SE23 as SE23
+from ._sek import SEK2 as SEK2
+from ._sek import SEK3 as SEK3
 from ._so2 import SO2 as SO2
 from ._so2 import SO2Group as SO2Group
 from ._so3 import SO3 as SO3

@@ -12,7 +12,7 @@ from ._product import Product
 from ._schoenflies import SchoenfliesGroup
 from ._se2 import PlanarHelical, SE2Group
 from ._se3 import SE3Group
-from ._sek3 import SEK3
+from ._sek import SEK2, SEK3
 from ._so2 import SO2Group
 from ._so3 import SO3Group
 
@@ -21,6 +21,7 @@ _TYPES: dict[str, type[LieGroup]] = {
     "SO3": SO3Group,
     "SE2": SE2Group,
     "SE3": SE3Group,
+    "SEK2": SEK2,
     "SEK3": SEK3,
     "Schoenflies": SchoenfliesGroup,
     "Cylindrical": CylindricalGroup,

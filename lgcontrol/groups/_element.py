@@ -82,7 +82,10 @@ brings coordinates onto the group)
     """
     given = check_shape(name, value, (group.nq,), batch=batch)
     X = np.asarray(group.normalize(given))
-    off = np.abs(X - given)
+    off = X - given
+    if tolerance != inf and off.ndim == 1 and off @ off <= min(ROUNDING, tolerance) ** 2:
+        return given  # as in loops
+    off = np.abs(off)
     if off.max(initial=0.0) <= min(ROUNDING, tolerance):  # NaN is not
         return X if tolerance == inf else given
     if not (off <= tolerance).all() or not np.isfinite(X).all():

@@ -85,6 +85,11 @@ class Composition(Method):
         return self.method.needs_lagrangian
 
     @property
+    def keeps_constraints(self) -> bool:  # type: ignore[override]
+        """As the method."""
+        return self.method.keeps_constraints
+
+    @property
     def solves(self) -> bool:  # type: ignore[override]
         """As the method."""
         return self.method.solves
@@ -95,8 +100,9 @@ class Composition(Method):
         """One part after the other."""
         done, residual = 0.0, 0.0
         for part in self.parts:
+            x = motion.normalize(x) if done else x  # who runs the step normalises its end
             made = self.method.advance(motion, t + done * dt, x, part * dt)
-            x, done = motion.normalize(made.state), done + part
+            x, done = made.state, done + part
             residual = ca.fmax(residual, nan_as_infinite(made.residual))
         return Step(x, residual=residual)
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import casadi as ca
+import numpy as np
 
 from ..codegen import UnknownNameError, Value, solve_linear, unknown_name
 from ..groups import Product
 from ._method import Method
-from ._motion import LiftedMotion, Motion
+from ._motion import LiftedMotion, Motion, slack
 from ._problem import Constrained, Problem, Step, made_once, nan_as_infinite
 
 # Newton's corrections fall quadratically: after a last one of this size, next to the accelerations
@@ -22,12 +23,16 @@ TOLERATED = 1e-6
 class Index3Method(Method):
     """``q⁺ = q exp(h (v + h (b₀ a + b₁ a⁺)))``, ``v⁺ = v + h (g₀ a + g₁ a⁺)`` with ``φ(q⁺) = 0``.
 
-    The accelerations v̇⁺ and multipliers λ⁺ of ``M v̇⁺ + Gᵀ λ⁺ = F`` and ``φ(t⁺, q⁺) = 0`` are
-    solved for by Newton's method in a fixed number of iterations, so that a step compiles. The
-    accelerations of the formulas are ``(1 − α_m) a⁺ + α_m a = (1 − α_f) v̇⁺ + α_f v̇``.
+    The accelerations v̇⁺ and multipliers λ⁺ of ``M v̇⁺ + Gᵀ λ⁺ = F`` and ``φ(t⁺, q⁺) = 0`` (and
+    ``A v⁺ = b`` of what rolls) are solved for by Newton's method in a fixed number of iterations,
+    so that a step compiles. The accelerations of the formulas are
+    ``(1 − α_m) a⁺ + α_m a = (1 − α_f) v̇⁺ + α_f v̇``.
 
-    What a step hands on is ``[v̇; a; λ]``. Constraints on velocities are met in the limit of short
-    steps alone, those on positions at every step; who needs both projects.
+    What a step hands on is ``[v̇; a; λ]``, all of it or as a guess (`memory`). Where states alone
+    decide, systems take the method for steps, discretization, regulators and MPC, with derivatives
+    by the implicit function theorem; rows may depend on others. Each row is met at every step as it
+    is written, on positions or on velocities. Rates of the rows on positions are met in the limit
+    of short steps alone; who needs both projects.
 
     Parameters
     ----------
@@ -49,8 +54,8 @@ class Index3Method(Method):
 
     Examples
     --------
-    >>> generalized_alpha(0.9).order, implicit_euler3().memory
-    (2, 'accelerations and multipliers')
+    >>> generalized_alpha(0.9).memory, implicit_euler3().memory
+    ('accelerations and multipliers', '')
     """
 
     name: str
@@ -62,7 +67,6 @@ class Index3Method(Method):
     matrix: Literal["iteration", "step"] = "iteration"
     stages = 1
     solves = True
-    memory = "accelerations and multipliers"
 
     def __post_init__(self) -> None:
         known = ("iteration", "step")
@@ -73,13 +77,18 @@ class Index3Method(Method):
                 f"{self.name}: a step needs at least one iteration, got {self.iterations}"
             )
 
+    @property
+    def memory(self) -> str:  # type: ignore[override]
+        """What counts in the next step; λ, and v̇ where the formulas leave it out, are guesses."""
+        is_carried = any((self.b[0], self.g[0], *self.alpha))
+        return "accelerations and multipliers" if is_carried else ""
+
     def start(self, problem: Problem, t: Value, x: Value, u: Value = (), p: Value = ()) -> Any:
         """``[v̇; v̇; λ]`` of a state that keeps the constraints."""
         inner = self._inner(problem)
         q, v = _split(problem, x)
-        M, F, G, gamma = inner.index1(t, q, v, u, p)
-        m = G.shape[0]
-        K = ca.blockcat([[M, G.T], [G, type(G)(m, m)]])
+        M, F, G, gamma = inner.index1(_clock(problem, t, x), q, v, u, p)
+        K = ca.blockcat([[M, G.T], [G, -slack(M, G)]])
         solved = solve_linear(K, ca.vertcat(F, gamma))
         a = solved[: v.shape[0]]
         return ca.vertcat(a, a, solved[v.shape[0] :])
@@ -87,30 +96,65 @@ class Index3Method(Method):
     def advance(
         self, motion: Motion, t: Value, x: Any, dt: Value, memory: Any = (), estimate: bool = False
     ) -> Step:
-        """Newton's method for accelerations and multipliers at the end of the step."""
-        if isinstance(motion, LiftedMotion):
+        """Newton's method for accelerations and multipliers at the end of the step.
+
+        Derivatives follow from the implicit function theorem, where states alone decide.
+        """
+        if isinstance(motion, LiftedMotion) and self.memory:
             raise TypeError(
                 f"{self.name} hands on {self.memory}, which derivatives of states alone leave out; "
-                "linearize with the system of the mechanism, or differentiate its step"
+                "take implicit_euler3(), or a method that projects"
             )
-        problem = motion.problem
+        problem, at = motion.problem, motion.value(x)
         self._inner(problem)
-        q, v = _split(problem, x)
+        if isinstance(memory, tuple):
+            memory = self.start(problem, t, at, motion.u, motion.p)
+        v = _split(problem, at)[1]
         n = v.shape[0]
         last, a = memory[:n], memory[n : 2 * n]
         z = ca.vertcat(last, memory[2 * n :])
         residual, matrix = _kernels(problem, self)
-        at = (t, x, motion.u, motion.p, dt, last, a)
-        K: Any = matrix(*at, z) if self.matrix == "step" else None
+        given = (t, at, motion.u, motion.p, dt, last, a)
+        K: Any = matrix(*given, z)[1] if self.matrix == "step" else None
         d: Any = z
         for _ in range(self.iterations):
-            own = matrix(*at, z) if K is None else K
-            d = solve_linear(own, -residual(*at, z))
+            own = matrix(*given, z)[1] if K is None else K
+            d = solve_linear(own, -residual(*given, z))
             z = z + d
         largest = ca.norm_inf(nan_as_infinite(ca.fabs(d))) / (TOLERATED * (1 + ca.norm_inf(z)))
-        own = _moved(problem, self, x, dt, last, a, z[:n])
-        state = ca.vertcat(own[0], own[1], x[q.shape[0] + n :] + dt)
-        return Step(state, ca.vertcat(z[:n], own[2], z[n:]), largest)
+
+        def off(t: Value, x: Value, u: Value, p: Value, *fixed: Value) -> Value:
+            return residual(t, x, u, p, *fixed)
+
+        def solve(b: Value) -> Value:
+            exact, regular = matrix(*given, z)
+            made = solve_linear(regular, b)
+            return -made - solve_linear(regular, b - exact @ made)
+
+        solved = motion.implicit(
+            z, lambda z: motion.column(off, t, x, dt, last, a, motion.value(z)), solve
+        )
+        rate = motion.rows(solved, slice(0, n))
+        a_next = self._accelerated(rate, motion.constant(last), motion.constant(a))
+        mean = self.b[0] * motion.constant(a) + self.b[1] * a_next
+        gain = self.g[0] * motion.constant(a) + self.g[1] * a_next
+        parts = [dt * (motion.block(x, 1) + dt * mean), dt * gain]
+        if motion.group.dim > 2 * n:  # the time that constraints see
+            parts.append(motion.constant(dt * type(z)(ca.DM.ones(1))))
+        state = motion.plus(x, motion.stack(parts))
+        return Step(state, ca.vertcat(z[:n], motion.value(a_next), z[n:]), largest)
+
+    def _accelerated(self, rate: Any, last: Any, a: Any) -> Any:
+        """a⁺ of accelerations at the end."""
+        alpha_m, alpha_f = self.alpha
+        total = (1 - alpha_f) * rate + alpha_f * last - alpha_m * a
+        return 1 / (1 - alpha_m) * total
+
+    def stability(self, z: np.ndarray) -> np.ndarray:
+        """Where states alone decide: of modes that the constraints leave."""
+        if self.memory:
+            raise ValueError(f"{self.name} hands on {self.memory}: it has no factor of its own")
+        return 1 / (1 - z)
 
     def _inner(self, problem: Problem) -> Constrained:
         if problem.constrained is None:
@@ -170,25 +214,18 @@ def _split(problem: Problem, x: Any) -> tuple[Any, Any]:
     return x[: configuration.nq], x[configuration.nq : configuration.nq + velocity.dim]
 
 
-def _moved(
-    problem: Problem, method: Index3Method, x: Any, h: Any, last: Any, a: Any, rate: Any
-) -> tuple[Any, Any, Any]:
-    """``q⁺, v⁺, a⁺`` of accelerations at the end."""
-    assert isinstance(problem.group, Product)
-    group = next(iter(problem.group.blocks.values()))
-    q, v = _split(problem, x)
-    alpha_m, alpha_f = method.alpha
-    a_next = ((1 - alpha_f) * rate + alpha_f * last - alpha_m * a) / (1 - alpha_m)
-    turn = h * (v + h * (method.b[0] * a + method.b[1] * a_next))
-    return group.plus(q, turn), v + h * (method.g[0] * a + method.g[1] * a_next), a_next
+def _clock(problem: Problem, t: Any, x: Any) -> Any:
+    """Time that constraints see: that of states which have one."""
+    return x[-1] if len(problem.group.blocks) > 2 else t  # type: ignore[attr-defined]
 
 
 @made_once
 def _kernels(problem: Problem, method: Index3Method) -> tuple[ca.Function, ca.Function]:
-    """``(t, x, u, p, dt, v̇, a, z) → r`` and ``∂r/∂z`` for ``z = [v̇⁺; λ⁺]``.
+    """``(t, x, u, p, dt, v̇, a, z) → r``, and ``K = ∂r/∂z`` and a regular one, ``z = [v̇⁺; λ⁺]``.
 
-    Rows of φ are divided by h² b₁ g, which makes the matrix symmetric where the forces are, and its
-    condition that of the mechanism (Negrut et al. 2007).
+    Rows of φ are divided by h² b₁ c, those on velocities by h g₁ c with ``c = ∂a⁺/∂v̇⁺``, which
+    makes the matrix symmetric where the forces are, and its condition that of the mechanism (Negrut
+    et al. 2007).
     """
     inner, kind = problem.constrained, problem.symbol
     assert inner is not None
@@ -198,17 +235,28 @@ def _kernels(problem: Problem, method: Index3Method) -> tuple[ca.Function, ca.Fu
     u, p = kind.sym("u", problem.n_inputs), kind.sym("p", problem.n_parameters)
     last, a, z = kind.sym("last", n), kind.sym("a", n), kind.sym("z", n + m)
     rate, multipliers = z[:n], z[n:]
-    q, v, _ = _moved(problem, method, x, h, last, a, rate)
-    alpha_m, alpha_f = method.alpha
-    scale = h * h * method.b[1] * (1 - alpha_f) / (1 - alpha_m)
-    balance = inner.balance(t + h, q, v, u, p, rate, multipliers)
-    r = ca.vertcat(balance, inner.position(t + h, q, p) / scale)
+    assert isinstance(problem.group, Product)
+    group = next(iter(problem.group.blocks.values()))
+    (q, v), a_next = _split(problem, x), method._accelerated(rate, last, a)
+    q = group.plus(q, h * (v + h * (method.b[0] * a + method.b[1] * a_next)))
+    v = v + h * (method.g[0] * a + method.g[1] * a_next)
+    share = h * (1 - method.alpha[1]) / (1 - method.alpha[0])
+    end = _clock(problem, t, x) + h
+    balance = inner.balance(end, q, v, u, p, rate, multipliers)
+    position = inner.position(end, q, p)
+    rows = [balance, position / (share * h * method.b[1])]
+    if position.shape[0] < m:
+        G, nu = inner.velocity(end, q, p)
+        rows.append((G @ v - nu)[position.shape[0] :] / (share * method.g[1]))
+    r = ca.vertcat(*rows)
     K = ca.jacobian(r, z)
+    regular = K - ca.diagcat(kind(n, n), slack(K[:n, :n], K[n:, :n]))
     names = ["t", "x", "u", "p", "dt", "last", "a", "z"]
     symbols = [t, x, u, p, h, last, a, z]
     if kind is ca.SX:
-        r, K = ca.cse(ca.densify(r)), ca.sparsify(ca.cse(K))
+        r = ca.cse(ca.densify(r))
+        K, regular = (ca.sparsify(entry) for entry in ca.cse([K, regular]))
     return (
         ca.Function("index3_residual", symbols, [r], names, ["r"]),
-        ca.Function("index3_matrix", symbols, [K], names, ["K"]),
+        ca.Function("index3_matrix", symbols, [K, regular], names, ["K", "regular"]),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,8 @@ import numpy as np
 from ..codegen import Value
 from ..groups import Product
 from ._method import Method
-from ._motion import Motion, solver
-from ._problem import Step
+from ._motion import Motion, bordered, solver
+from ._problem import Constrained, Step
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class LinearlyImplicitEuler(Method):
     L are the losses in joints: damping and friction may be as stiff as they like. Newton's steps
     solve for them, each one sparse factor of ``M + dt D`` with their Jacobian D; linear damping
     takes one. Without L, where a structure has D alone, it is ``(M + dt D) Δv = dt F``. All other
-    forces are explicit.
+    forces are explicit. Constraints are kept by multipliers in the same solves, ``G Δv = dt γ``.
     Further blocks of the state move by explicit Euler.
 
     Parameters
@@ -84,6 +85,8 @@ class LinearlyImplicitEuler(Method):
         self, motion: Motion, t: Value, x: Any, dt: Value, memory: Any = (), estimate: bool = False
     ) -> Step:
         """Accelerations by linear solves; their derivatives by the balance of forces."""
+        if motion.problem.constrained is not None:
+            return self._held(motion, motion.problem.constrained, t, x, dt)
         structure, _, _, rest = motion.mechanics(self.name)
         at, p, group = motion.value(x), motion.p, motion.group
         M, force = structure.mass_matrix(at, p), structure.force(t, at, motion.u, p)
@@ -111,16 +114,14 @@ class LinearlyImplicitEuler(Method):
             def spared(t: Value, x: Value, u: Value, p: Value, a: Value, dt: Value) -> Value:
                 return losses(x, p) - losses(with_velocity(x, x[own] + dt * a), p)
 
-            # From v⁺ = 0, where friction is steepest, Newton's steps do not pass by what they seek;
-            # with several joints one may change its sign, and starts again from there.
-            v, w, a = at[own], 0 * at[own], 0 * at[own]
-            for _ in range(self.iterations):
+            def linear(w: Any) -> tuple[Any, Callable[[Any], Any]]:
                 there = with_velocity(at, w)
                 slope = D(there, p)
-                solve = solver(M + dt * slope, symmetric=True)
-                a = solve(force + losses(at, p) - losses(there, p) + slope @ (w - v))
-                w = ca.if_else(w * (v + dt * a) < 0, 0, v + dt * a)
-            w = v + dt * a
+                right = force + losses(at, p) - losses(there, p) + slope @ (w - at[own])
+                return right, solver(M + dt * slope, symmetric=True)
+
+            a = self._newton(at[own], dt, linear)
+            w = at[own] + dt * a
             solve = solver(M + dt * D(with_velocity(at, w), p), symmetric=True)
             a = motion.implicit(
                 a,
@@ -133,6 +134,63 @@ class LinearlyImplicitEuler(Method):
         parts = [motion.velocity(x) + dt * a, a]
         if rate is not None:
             parts.append(motion.rows(rate, rest))
+        return Step(motion.plus(x, dt * motion.stack(parts)))
+
+    def _newton(
+        self, v: Any, dt: Value, linear: Callable[[Any], tuple[Any, Callable[[Any], Any]]]
+    ) -> Any:
+        """Solution whose first entries are accelerations, by equations made linear at ``v⁺ = w``.
+
+        From v⁺ = 0, where friction is steepest, Newton's steps do not pass by what they seek; with
+        several joints one may change its sign, and starts again from there.
+        """
+        w, found = 0 * v, 0 * v
+        for _ in range(self.iterations):
+            right, solve = linear(w)
+            found = solve(right)
+            a = found[: v.shape[0]]
+            w = ca.if_else(w * (v + dt * a) < 0, 0, v + dt * a)
+        return found
+
+    def _held(self, motion: Motion, held: Constrained, t: Value, x: Any, dt: Value) -> Step:
+        """The same with constraints: ``M Δv + dt Gᵀ λ = …`` and ``G Δv = dt γ``."""
+        at, p, u = motion.value(x), motion.p, motion.u
+        assert isinstance(motion.group, Product)
+        sizes = [(block.nq, block.dim) for block in motion.group.blocks.values()]
+        (nq, n), D, losses = sizes[0], held.loss_jacobian, held.losses
+
+        def terms(t: Value, x: Value, u: Value, p: Value) -> tuple[Value, ...]:
+            clock = x[-1] if len(sizes) > 2 else t
+            return held.index1(clock, x[:nq], x[nq : nq + n], u, p)
+
+        def lost(x: Value, v: Value, p: Value) -> Value:
+            """What losses resist with at velocities v."""
+            own = ca.vertcat(x[:nq], v)
+            if losses is not None:
+                return losses(own, p)
+            return 0 * v if D is None else D(ca.vertcat(x[: nq + n]), p) @ v
+
+        M, F, G, gamma = terms(t, at, u, p)
+        v = at[nq : nq + n]
+
+        def linear(w: Any) -> tuple[Any, Callable[[Any], Any]]:
+            slope = 0 * M if D is None else D(ca.vertcat(at[:nq], w), p)
+            right = F + lost(at, v, p) - lost(at, w, p) + slope @ (w - v)
+            return ca.vertcat(right, gamma), bordered(M + dt * slope, G)
+
+        def left(t: Value, x: Value, u: Value, p: Value, y: Value, dt: Value) -> Value:
+            M, F, G, gamma = terms(t, x, u, p)
+            v, a = x[nq : nq + n], y[:n]
+            spared = lost(x, v, p) - lost(x, v + dt * a, p)
+            return ca.vertcat(F - M @ a - G.T @ y[n:] + spared, gamma - G @ a)
+
+        y = self._newton(v, dt, linear) if losses is not None else linear(v)[1](linear(v)[0])
+        solve = linear(v + dt * y[:n])[1]
+        solved = motion.implicit(y, lambda y: motion.column(left, t, x, motion.value(y), dt), solve)
+        a = motion.rows(solved, slice(0, n))
+        parts = [motion.block(x, 1) + dt * a, a]
+        if len(sizes) > 2:  # the time that constraints see
+            parts.append(motion.constant(type(y)(ca.DM.ones(1))))
         return Step(motion.plus(x, dt * motion.stack(parts)))
 
     def stability(self, z: np.ndarray) -> np.ndarray:

@@ -64,6 +64,9 @@ class Method(ABC):
         Whether it is for mechanical systems that know their structure.
     needs_lagrangian : bool
         Whether these must know inertia and forces apart (`Lagrangian`), and move alone.
+    keeps_constraints : bool
+        Whether steps of constrained mechanics end on the constraints, of positions and velocities:
+        nothing has to project them then.
     solves : bool
         Whether a step solves equations by iteration: it is then for MX, DM and NumPy values.
     memory : str
@@ -78,6 +81,7 @@ class Method(ABC):
     uses_losses: bool = False
     needs_structure: bool = False
     needs_lagrangian: bool = False
+    keeps_constraints: bool = False
     solves: bool = False
     memory: str = ""
 

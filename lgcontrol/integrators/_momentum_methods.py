@@ -9,15 +9,20 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value, solve_symmetric
-from ..groups import LieGroup
+from ..codegen import Value, solve_linear, solve_symmetric
+from ..groups import SO3, LieGroup, Product
 from ._method import Method
 from ._motion import Lifted, LiftedMotion, Motion, solver
-from ._problem import Lagrangian, Problem, Step, made_once, nan_as_infinite
+from ._problem import Constrained, Lagrangian, Problem, Step, made_once, nan_as_infinite
 
 # Newton's corrections fall quadratically: after a last one of this size, next to the velocity, what
 # is left is of the order of rounding.
 TOLERATED = 1e-6
+
+# Share of their mobility that makes rows regular which depend on others, and share of its mean that
+# rows without any get.
+EPSILON = 1e-10
+GUARD = 1e-3
 
 
 @dataclass(frozen=True)
@@ -30,8 +35,13 @@ class MomentumMethod(Method):
     and serves an MPC; the last correction is returned as the residual. Derivatives follow from
     the implicit function theorem.
 
-    It takes bodies, bodies with wheels and trees, as they make their System; augmented systems and
-    fields without structure are refused.
+    Constraints are kept as in RATTLE: multipliers are unknowns beside w, such that ``φ(q⁺) = 0``,
+    and the momentum after the step is projected onto ``G v = ν``. Forces of constraints between
+    bodies leave their momentum alone, whatever the multipliers are. Rows may depend on others:
+    the shortest multipliers are taken.
+
+    It takes bodies, bodies with wheels, trees and systems with constraints on positions, as
+    they make their System; augmented systems and fields without structure are refused.
 
     Parameters
     ----------
@@ -41,6 +51,10 @@ class MomentumMethod(Method):
         columns of a step; those of this module are examples.
     takes_trees : bool
         Whether the inertia may depend on the configuration.
+    compliance : tuple of tuple of float
+        How the equations of Newton's method are made regular where rows depend on others: a row
+        for ``φ(q⁺) = 0`` and one for ``G v⁺ = ν`` where the scheme has multipliers for it, a
+        column for multipliers of each kind. Empty where it takes no constraints.
     iterations : int
         Newton steps; `dataclasses.replace` makes a method with another number.
 
@@ -48,7 +62,8 @@ class MomentumMethod(Method):
     ----------
     Marsden, West: Discrete mechanics and variational integrators, Acta Numerica 2001; Müller 2018,
     eq. 80; Simo, Wong: Unconditionally stable algorithms for rigid body dynamics that exactly
-    preserve energy and momentum, 1991.
+    preserve energy and momentum, 1991; Andersen: Rattle, 1983; Gonzalez: Mechanical systems subject
+    to holonomic constraints, 1999.
 
     Examples
     --------
@@ -61,51 +76,82 @@ class MomentumMethod(Method):
     name: str
     scheme: Callable[[_MomentumTerms], tuple[Value, Value]]
     takes_trees: bool = True
+    compliance: tuple[tuple[float, ...], ...] = ()
     iterations: int = 3
     order = 2
     stages = 1
     needs_structure = True
     needs_lagrangian = True
+    keeps_constraints = True
     solves = True
 
     def advance(
         self, motion: Motion, t: Value, x: Any, dt: Value, memory: Any = (), estimate: bool = False
     ) -> Step:
-        """Newton's method for the mean velocity, then the velocity from the momentum."""
+        """Newton's method for mean velocity and multipliers, then the velocity after the step."""
         self._check(motion)
-        problem = motion.problem
+        problem, n = motion.problem, _sizes(motion.problem)[0]
         own = (t, motion.value(x), motion.u, motion.p, dt)
-        kernel = _equation(problem, self)
-        before = motion.value(motion.velocities(x))
-        rate = problem.field(*own[:4])
-        w: Any = before + dt / 2 * rate[rate.shape[0] - before.shape[0] :]  # of the second order
-        last: Any = w
-        for _ in range(self.iterations):
-            r, K = kernel(*own, w)
-            last = solver(K)(r)
-            w = w + last
-        v = _end(problem, self)(*own, w)
-        moved: Any = nan_as_infinite(ca.fabs(last))
-        largest = ca.norm_inf(moved) / (TOLERATED * (1 + ca.norm_inf(w)))
+        before = motion.rows(motion.velocities(x), slice(0, n))
+        rate, nv = problem.field(*own[:4]), _configuration(problem).dim
+        w: Any = motion.value(before) + dt / 2 * rate[nv : nv + n]  # of the second order
+        y, last = self._solved(problem, own, w)
+        moved = motion.group.normalize(
+            motion.group.plus(own[1], ca.vertcat(dt * y[:nv], type(y)(motion.group.dim - nv, 1)))
+        )
+        end = self._ended(problem, (*own, y, moved), motion.value(before))
+        off: Any = nan_as_infinite(ca.fabs(last))
+        largest = ca.norm_inf(off) / (TOLERATED * (1 + ca.norm_inf(y[:n])))
 
         def residual(z: Any) -> Any:
             assert isinstance(motion, LiftedMotion)
             with_parameters = motion.p_slope is not None
-            slope = _slopes(problem, self, with_parameters)(*own, z.value[:n], z.value[n:])
+            slopes = _slopes(problem, self, with_parameters)
+            slope = slopes(*own, z.value[:k], z.value[k:])
             return Lifted(z.value, motion.chained(slope, x))
 
         def solve(b: Any) -> Any:
-            K = kernel(*own, w)[1]
-            M, E = _couplings(problem, self)(*own, w, v)
-            mean = solver(K)(b[:n, :])
-            return ca.vertcat(mean, solver(M)(b[n:, :] + E @ mean))
+            K, D = _jacobian(problem, self)(*own, y), _equation(problem, self)(*own, y)[2]
+            C, D_end, E = _couplings(problem, self)(*own, y, end)
+            mean = _solve_regular(K, D, b[:k, :])
+            return ca.vertcat(mean, _solve_regular(C, D_end, b[k:, :] + E @ mean))
 
-        n = w.shape[0]
-        z = motion.implicit(ca.vertcat(w, v), residual, solve)
-        nv = motion.group.dim - n
+        k = y.shape[0]
+        z = motion.implicit(ca.vertcat(y, end), residual, solve)
         parts = [dt * motion.rows(z, slice(0, nv))]
-        parts.append(motion.rows(z, slice(n, 2 * n)) - motion.velocities(x))
+        parts.append(motion.rows(z, slice(k, k + n)) - before)
+        if motion.group.dim > nv + n:  # the time that constraints see
+            parts.append(motion.constant(type(y)(dt)))
         return Step(motion.plus(x, motion.stack(parts)), residual=largest)
+
+    def _solved(self, problem: Problem, own: tuple[Any, ...], w: Any) -> tuple[Any, Any]:
+        """Mean velocity with the multipliers below it, and the last correction of the former."""
+        kernel, (n, m) = _equation(problem, self), _sizes(problem)
+        if not m:
+            last: Any = w
+            for _ in range(self.iterations):
+                r, K, _ = kernel(*own, w)
+                last = solver(K)(r)
+                w = w + last
+            return w, last
+        y = ca.vertcat(w, type(w)(len(self.compliance) * m, 1))
+        last, count = y, self.iterations + 2 * (len(self.compliance) - 1)  # rough ones gain less
+        for k in range(count):
+            r, K, D = kernel(*own, y)
+            # First for the multipliers themselves, not their change: those of rows that depend on
+            # others are then the shortest. What the compliance leaves of φ goes with the change.
+            is_last = k == count - 1
+            last = solve_linear(K + D, r if is_last else r + K[:, n:] @ y[n:])
+            y = y + last if is_last else ca.vertcat(y[:n] + last[:n], last[n:])
+        return y, last[:n]
+
+    def _ended(self, problem: Problem, at: tuple[Any, ...], before: Any) -> Any:
+        """Velocity after the step, with the multipliers of its constraints below it."""
+        _, m = _sizes(problem)
+        if not m:
+            return _end(problem, self)(*at)
+        C, D, change = _end(problem, self)(*at)
+        return ca.vertcat(before, type(before)(m, 1)) + _solve_regular(C, D, change, symmetric=True)
 
     def stability(self, z: np.ndarray) -> np.ndarray:
         """Of a loss, ``v̇ = z v``, which acts at the mean velocity."""
@@ -113,10 +159,15 @@ class MomentumMethod(Method):
 
     def _check(self, motion: Motion) -> None:
         """Refuse plants that the method does not take."""
-        structure = motion.mechanics(self.name)[0]
-        inner = structure.lagrangian
-        blocks = motion.group.blocks  # type: ignore[attr-defined]
-        further = [name for name in list(blocks)[2:] if inner is None or name != inner.speeds]
+        held = motion.problem.constrained
+        if held is not None:
+            self._check_constraints(held)
+            inner, further = held.lagrangian, []
+        else:
+            structure = motion.mechanics(self.name)[0]
+            inner = structure.lagrangian
+            blocks = motion.group.blocks  # type: ignore[attr-defined]
+            further = [name for name in list(blocks)[2:] if inner is None or name != inner.speeds]
         if inner is None or further:
             also = f" (this one has {', '.join(further)} as well)" if further else ""
             raise ValueError(
@@ -125,14 +176,36 @@ class MomentumMethod(Method):
             )
         if inner.kinetic_gradient is not None and not self.takes_trees:
             raise ValueError(
-                f"{self.name} takes bodies, with or without wheels, whose inertia is the same in "
-                "every configuration, not trees; variational_verlet and spatial_momentum_midpoint "
-                "take those"
+                f"{self.name} takes bodies, with or without wheels, and mechanisms in absolute "
+                "coordinates, whose inertia is the same in every configuration, not trees; "
+                "variational_verlet takes those"
+            )
+
+    def _check_constraints(self, held: Constrained) -> None:
+        """Refuse constraints that the method does not keep."""
+        if not self.compliance:
+            raise ValueError(
+                f"{self.name} takes no constraints; variational_verlet takes those on positions, "
+                "and rk4 takes any"
+            )
+        if held.velocity_rows:
+            raise ValueError(
+                f"{self.name} takes constraints on positions, not on velocities as "
+                f"{', '.join(held.velocity_rows)}; rk4 takes any"
+            )
+        if held.lagrangian is None:
+            raise ValueError(
+                f'{self.name} takes closed trees, and mechanisms in "SO3xR3" or "SE3" whose '
+                "bodies have masses and moments of inertia about all axes; rk4 takes any"
             )
 
 
 class _MomentumTerms(NamedTuple):
-    """What schemes are made of, on the columns of one step."""
+    """What schemes are made of, on the columns of one step.
+
+    Where it is rough, what does not move the iterations of Newton's method may be left out. The
+    state after the step as it is stored is for what is no more than rounding.
+    """
 
     problem: Problem
     t: Value
@@ -140,21 +213,29 @@ class _MomentumTerms(NamedTuple):
     u: Value
     p: Value
     h: Value
-    w: Value
+    y: Value
+    is_rough: bool = False
+    stored: Value | None = None
 
     @property
     def inner(self) -> Lagrangian:
         """Inertia and forces."""
-        structure = self.problem.mechanical
-        assert structure is not None and structure.lagrangian is not None
-        return structure.lagrangian
+        return _lagrangian(self.problem)
 
     @property
     def group(self) -> LieGroup:
         """Of the configuration."""
-        structure = self.problem.mechanical
-        assert structure is not None
-        return self.problem.group.blocks[structure.configuration]  # type: ignore[attr-defined]
+        return _configuration(self.problem)
+
+    @property
+    def w(self) -> Value:
+        """Mean velocity."""
+        return self.y[: _sizes(self.problem)[0]]
+
+    def multipliers(self, kind: int) -> Value:
+        """Those of the first or second kind, times half of the step."""
+        n, m = _sizes(self.problem)
+        return self.y[n + kind * m : n + (kind + 1) * m]
 
     @property
     def turn(self) -> Value:
@@ -168,9 +249,15 @@ class _MomentumTerms(NamedTuple):
         return ca.vertcat(q, self.w if w is None else w)
 
     @property
+    def before(self) -> Value:
+        """Velocity at the start."""
+        nq = self.group.nq
+        return self.x[nq : nq + _sizes(self.problem)[0]]
+
+    @property
     def momentum(self) -> Value:
         """At the start."""
-        return self.inertial(self.x)
+        return self.inertial(self.state(0.0, self.before))
 
     def inertial(self, x: Value) -> Value:
         """``M(q) v``."""
@@ -182,19 +269,52 @@ class _MomentumTerms(NamedTuple):
 
     def carried(self, s: float, momentum: Value) -> Value:
         """Momentum that stays in space while the configuration moves through a part of the step."""
-        n = self.group.dim
-        turned = self.group.Ad(self.group.exp(s * self.turn)).T @ momentum[:n]
+        n, group = self.group.dim, self.group
+        turned = group.Ad(group.exp(s * self.turn)).T @ momentum[:n]
+        if self.stored is not None and s == 1.0:
+            q, end = self.x[: group.nq], self.stored[: group.nq]
+            turned = _refined(group, q, end, momentum[:n], turned)
         return ca.vertcat(turned, momentum[n:])
+
+    def clock(self, s: float) -> Value:
+        """Time that constraints see: their own where they have one."""
+        own = self.group.nq + _sizes(self.problem)[0]
+        return (self.x[own] if self.x.shape[0] > own else self.t) + s * self.h
+
+    def rows(self, s: float) -> tuple[Value, Value]:
+        """G and ν after a part of the step."""
+        held = self.problem.constrained
+        assert held is not None
+        return held.velocity(self.clock(s), self.state(s)[: self.group.nq], self.p)
+
+    def reaction(self, s: float, kind: int = 0) -> Value:
+        """``Gᵀ λ`` after a part of the step; zero where there are no constraints."""
+        if not _sizes(self.problem)[1]:
+            return 0
+        return self.rows(s)[0].T @ self.multipliers(kind)
+
+    def stretch(self, s: float) -> Value:
+        """``∂/∂q (λᵀ G M⁻¹ Gᵀ λ)/2`` of the second kind after a part of the step."""
+        if not _sizes(self.problem)[1]:
+            return 0
+        held, group, y = self.problem.constrained, self.group, ca.SX.sym("y", self.group.nq)
+        assert held is not None
+        pushed = held.velocity(self.clock(s), y, self.p)[0].T @ self.multipliers(1)
+        M = self.inner.mass_matrix(ca.vertcat(y, self.before), self.p)
+        energy = ca.dot(pushed, solve_symmetric(ca.sparsify(M), pushed)) / 2
+        slope = ca.gradient(energy, y).T @ group.rate_matrix(y)
+        return ca.substitute(slope.T, y, self.state(s)[: group.nq])
 
 
 def variational(terms: _MomentumTerms) -> tuple[Value, Value]:
     """Discrete Euler–Lagrange equations of ``h T(q exp(h w/2), w) − h (V(q) + V(q⁺))/2``.
 
     Of bodies it is Störmer's and Verlet's method on the group; of trees T is taken in the middle.
-    Forces act in halves at both ends (discrete d'Alembert principle).
+    Forces act in halves at both ends (discrete d'Alembert principle), and so do constraints, which
+    is RATTLE: the multipliers of the first half are such that φ(q⁺) = 0.
     """
     group, h, n = terms.group, terms.h, terms.group.dim
-    start = terms.momentum + h / 2 * terms.action(0.0)
+    start = terms.momentum + h / 2 * terms.action(0.0) - terms.reaction(0.0)
     conjugate = terms.inertial(terms.state(0.5))
     if terms.inner.kinetic_gradient is not None:
         slope = terms.inner.kinetic_gradient(terms.state(0.5), terms.p)
@@ -224,7 +344,10 @@ def spatial_momentum(terms: _MomentumTerms) -> tuple[Value, Value]:
 
 
 # Gauss's points on [0, 1]: exact for polynomials of degree 7 of the way.
-_POINTS, _WEIGHTS = (value / 2 for value in np.polynomial.legendre.leggauss(4))
+_GAUSS = tuple(
+    (float(point) / 2 + 0.5, float(weight) / 2)
+    for point, weight in zip(*np.polynomial.legendre.leggauss(4), strict=True)
+)
 
 
 def energy_momentum(terms: _MomentumTerms) -> tuple[Value, Value]:
@@ -232,78 +355,174 @@ def energy_momentum(terms: _MomentumTerms) -> tuple[Value, Value]:
 
     The mean of the slopes of a potential is a discrete gradient: its power is the change of
     the potential. So the energy is kept, and momenta as far as the forces have the symmetry.
+
+    Constraints act with the mean of their gradients as well, which has no power where φ is zero at
+    both ends. That ``G v = ν`` holds there, too, takes second multipliers μ: an impulse ``−Gᵀ μ``
+    at the start and ``Gᵀ μ`` at the end. What the two do to the energy differs by the change of
+    ``μᵀ G M⁻¹ Gᵀ μ/2``, a function of q, whose mean gradient is added to the forces.
     """
-    before = terms.momentum
+    h, before = terms.h, terms.momentum - terms.reaction(0.0, 1)
     after = terms.carried(1.0, before)
-    for point, weight in zip(_POINTS + 0.5, _WEIGHTS, strict=True):
-        pushed = terms.carried(1.0 - float(point), terms.action(float(point)))
-        after = after + float(weight) * terms.h * pushed
+    for point, weight in ((0.5, 1.0),) if terms.is_rough else _GAUSS:
+        force = h * terms.action(point) - 2 * terms.reaction(point)
+        if not terms.is_rough:
+            force = force + h * terms.stretch(point)
+        after = after + weight * terms.carried(1.0 - point, force)
     middle = terms.inner.mass_matrix(terms.state(0.5), terms.p) @ terms.w
-    return 2 * middle - before - after, after
+    return 2 * middle - before - after, after + terms.reaction(1.0, 1)
 
 
-_NAMES = ("t", "x", "u", "p", "dt", "w", "v")
+def _refined(group: LieGroup, q: Value, end: Value, momentum: Value, turned: Value) -> Value:
+    """Momentum after a step with what rounding took from it in space put back.
+
+    The attitude that is stored is rounded, the turn of the momentum is not rounded with it: what
+    that leaves in space has one sign for long, and adds up.
+    """
+    if isinstance(group, Product):
+        each = []
+        for name, block in group.blocks.items():
+            own, at = group.tangent_slice(name), group.coordinate_slice(name)
+            each.append(_refined(block, q[at], end[at], momentum[own], turned[own]))
+        return ca.vertcat(*each)
+    if group != SO3:
+        return turned
+    before, after = SO3.matrix(q), SO3.matrix(end)
+    return turned + after.T @ (before @ momentum - after @ turned)
 
 
-def _symbols(problem: Problem) -> list[Any]:
-    structure = problem.mechanical
-    assert structure is not None
-    group: Any = problem.group
-    n = group.dim - group.blocks[structure.configuration].dim
-    sizes = (1, group.nq, problem.n_inputs, problem.n_parameters, 1, n, n)
-    return [problem.symbol.sym(name, size) for name, size in zip(_NAMES, sizes, strict=True)]
+_NAMES = ("t", "x", "u", "p", "dt", "y", "end")
+
+
+def _lagrangian(problem: Problem) -> Lagrangian:
+    held, structure = problem.constrained, problem.mechanical
+    inner = held.lagrangian if held is not None else structure.lagrangian if structure else None
+    assert inner is not None
+    return inner
+
+
+def _configuration(problem: Problem) -> LieGroup:
+    return next(iter(problem.group.blocks.values()))  # type: ignore[attr-defined]
+
+
+def _sizes(problem: Problem) -> tuple[int, int]:
+    """Number of velocities, and of constraints."""
+    held, dim = problem.constrained, _configuration(problem).dim
+    return (problem.group.dim - dim, 0) if held is None else (dim, held.n_rows)
+
+
+def _kind(problem: Problem) -> Any:
+    """Symbols of the kernels: what is held is in SX also where fields solve for multipliers."""
+    return problem.symbol if problem.constrained is None else ca.SX
+
+
+def _symbols(problem: Problem, method: MomentumMethod) -> list[Any]:
+    group, (n, m) = problem.group, _sizes(problem)
+    y, end = n + len(method.compliance) * m, n + m
+    sizes = (1, group.nq, problem.n_inputs, problem.n_parameters, 1, y, end)
+    return [_kind(problem).sym(name, size) for name, size in zip(_NAMES, sizes, strict=True)]
 
 
 def _function(
     problem: Problem, name: str, symbols: list[Any], results: list[Any], names: list[str]
 ) -> ca.Function:
-    results = [problem.symbol(result) for result in results]
-    if problem.symbol is ca.SX:
+    kind = _kind(problem)
+    results = [kind(result) for result in results]
+    if kind is ca.SX:
         results = [ca.sparsify(result) for result in ca.cse(results)]
     return ca.Function(name, symbols, results, list(_NAMES[: len(symbols)]), names)
 
 
+def _conditions(
+    problem: Problem, method: MomentumMethod, symbols: list[Any], *, is_rough: bool = False
+) -> list[Any]:
+    """The equations of w and multipliers, and the momentum after the step."""
+    terms, kind = _MomentumTerms(problem, *symbols[:6], is_rough), _kind(problem)
+    r, momentum = method.scheme(terms)
+    rows, held = [r], problem.constrained
+    if held is not None and held.n_rows:
+        end = terms.state(1.0)
+        q = end[: terms.group.nq]
+        rows.append(held.position(terms.clock(1.0), q, terms.p) / terms.h)
+        if len(method.compliance) > 1:
+            G, nu = terms.rows(1.0)
+            M = ca.sparsify(terms.inner.mass_matrix(end, terms.p))
+            rows.append(G @ solve_symmetric(M, momentum) - nu)
+    return [kind(ca.vertcat(*rows)), kind(momentum)]
+
+
+def _compliances(terms: _MomentumTerms, s: float) -> Value:
+    """What makes rows that depend on others regular, of the size of the mobility of each."""
+    G, M = terms.rows(s)[0], terms.inner.mass_matrix(terms.state(s), terms.p)
+    each = ca.sum2(G * G / ca.repmat(ca.diag(M).T, G.shape[0], 1))
+    return EPSILON * ca.diag(each + GUARD * ca.sum1(each) / each.shape[0])
+
+
 @made_once
 def _equation(problem: Problem, method: MomentumMethod) -> ca.Function:
-    """``(t, x, u, p, dt, w) → r, −∂r/∂w``."""
-    symbols = _symbols(problem)[:6]
-    r, _ = method.scheme(_MomentumTerms(problem, *symbols))
-    r = problem.symbol(r)
-    return _function(
-        problem,
-        "mean_velocity_equation",
-        symbols,
-        [ca.densify(r), -ca.jacobian(r, symbols[5])],
-        ["r", "K"],
-    )
+    """``(t, x, u, p, dt, y) → r, −∂r/∂y, D``: the latter makes the matrix regular.
+
+    Of mechanisms the matrix is that of rough equations, a tenth of the operations.
+    """
+    symbols = _symbols(problem, method)[:6]
+    r, _ = _conditions(problem, method, symbols)
+    y, (n, m) = symbols[5], _sizes(problem)
+    D = type(y)(y.shape[0], y.shape[0])
+    if m:
+        each = _compliances(_MomentumTerms(problem, *symbols), 0.0)
+        D[n:, n:] = ca.kron(ca.DM(method.compliance), each)
+    rough = _conditions(problem, method, symbols, is_rough=True)[0] if m else r
+    K = -ca.jacobian(rough, y)
+    names = ["r", "K", "D"]
+    return _function(problem, "mean_velocity_equation", symbols, [ca.densify(r), K, D], names)
+
+
+@made_once
+def _jacobian(problem: Problem, method: MomentumMethod) -> ca.Function:
+    """``(t, x, u, p, dt, y) → −∂r/∂y``, all of it."""
+    symbols = _symbols(problem, method)[:6]
+    K = -ca.jacobian(_conditions(problem, method, symbols)[0], symbols[5])
+    return _function(problem, "slopes_by_mean_velocity", symbols, [K], ["K"])
 
 
 @made_once
 def _end(problem: Problem, method: MomentumMethod) -> ca.Function:
-    """``(t, x, u, p, dt, w) → v`` after the step."""
-    symbols = _symbols(problem)[:6]
-    terms = _MomentumTerms(problem, *symbols)
-    _, momentum = method.scheme(terms)
-    before = terms.x[terms.group.nq :]
+    """``(t, x, u, p, dt, y, x⁺) → v`` after the step, or ``C, D, b`` of ``C [Δv; λ] = b``.
+
+    Of x⁺ the configuration counts, as it is stored.
+    """
+    symbols = _symbols(problem, method)[:6]
+    symbols.append(_kind(problem).sym("x_next", problem.group.nq))
+    terms = _MomentumTerms(problem, *symbols[:6], stored=symbols[6])
+    momentum, before = method.scheme(terms)[1], terms.before
     M = terms.inner.mass_matrix(terms.state(1.0), terms.p)
     # Of the change: what rounding makes of M⁻¹ is the same each time, and would add up in v.
     change = momentum - M @ before
-    made = before + solve_symmetric(ca.sparsify(M) if problem.symbol is ca.SX else M, change)
+    if _sizes(problem)[1]:
+        C, D = _bordered(terms, M)
+        G, nu = terms.rows(1.0)
+        right = ca.densify(ca.vertcat(change, nu - G @ before))
+        return _function(problem, "change_of_velocity", symbols, [C, D, right], ["C", "D", "b"])
+    made = before + solve_symmetric(ca.sparsify(M) if _kind(problem) is ca.SX else M, change)
     return _function(problem, "velocity_after_step", symbols, [ca.densify(made)], ["v"])
 
 
-def _conditions(problem: Problem, method: MomentumMethod, symbols: list[Any]) -> list[Value]:
-    """The equation, and ``p⁺ − M(q⁺) v``."""
-    terms, v = _MomentumTerms(problem, *symbols[:6]), symbols[6]
-    r, momentum = method.scheme(terms)
-    return [problem.symbol(r), problem.symbol(momentum - terms.inertial(terms.state(1.0, v)))]
+def _bordered(terms: _MomentumTerms, M: Any) -> tuple[Any, Any]:
+    """``[[M, Gᵀ], [G, 0]]`` after the step, and what makes it regular."""
+    n, m = _sizes(terms.problem)
+    if not m:
+        return M, type(M)(n, n)
+    G = terms.rows(1.0)[0]
+    C = ca.blockcat([[M, G.T], [G, ca.SX(m, m)]])
+    return C, ca.diagcat(ca.SX(n, n), -_compliances(terms, 1.0))
 
 
 @made_once
 def _slopes(problem: Problem, method: MomentumMethod, parameters: bool) -> ca.Function:
-    """``(t, x, u, p, dt, w, v) → ∂/∂(x, u, p)`` of both conditions, w and v held."""
-    symbols = _symbols(problem)
-    both = ca.vertcat(*_conditions(problem, method, symbols))
+    """``(t, x, u, p, dt, y, end) → ∂/∂(x, u, p)`` of all conditions, y and the end held."""
+    symbols = _symbols(problem, method)
+    both = ca.vertcat(
+        _conditions(problem, method, symbols)[0], _end_conditions(problem, method, symbols)
+    )
     slopes = [ca.jacobian(both, symbols[1]) @ problem.group.rate_matrix(symbols[1])]
     slopes += [ca.jacobian(both, symbols[2])]
     slopes += [ca.jacobian(both, symbols[3])] if parameters else []
@@ -312,13 +531,36 @@ def _slopes(problem: Problem, method: MomentumMethod, parameters: bool) -> ca.Fu
 
 @made_once
 def _couplings(problem: Problem, method: MomentumMethod) -> ca.Function:
-    """``(t, x, u, p, dt, w, v) → M(q⁺), ∂(p⁺ − M(q⁺) v)/∂w``."""
-    symbols = _symbols(problem)
-    second = _conditions(problem, method, symbols)[1]
-    slopes = [-ca.jacobian(second, symbols[6]), ca.jacobian(second, symbols[5])]
-    return _function(problem, "couplings_of_step", symbols, slopes, ["M", "E"])
+    """``(t, x, u, p, dt, y, end) → C, D, E``: slopes of what ends the step, E by y."""
+    symbols = _symbols(problem, method)
+    terms = _MomentumTerms(problem, *symbols[:6])
+    conditions = _end_conditions(problem, method, symbols)
+    C, D = _bordered(terms, terms.inner.mass_matrix(terms.state(1.0), terms.p))
+    results = [C, D, ca.jacobian(conditions, symbols[5])]
+    return _function(problem, "couplings_of_step", symbols, results, ["C", "D", "E"])
 
 
-VARIATIONAL = MomentumMethod("variational_verlet", variational)
+def _end_conditions(problem: Problem, method: MomentumMethod, symbols: list[Any]) -> Any:
+    """``p⁺ − M(q⁺) v − G(q⁺)ᵀ λ`` and ``ν − G(q⁺) v``."""
+    terms, (n, m) = _MomentumTerms(problem, *symbols[:6]), _sizes(problem)
+    momentum, end = _conditions(problem, method, symbols)[1], symbols[6]
+    off = momentum - terms.inertial(terms.state(1.0, end[:n]))
+    if not m:
+        return _kind(problem)(off)
+    G, nu = terms.rows(1.0)
+    return ca.SX(ca.vertcat(off - G.T @ end[n:], nu - G @ end[:n]))
+
+
+def _solve_regular(C: Any, D: Any, b: Any, *, symmetric: bool = False) -> Any:
+    """``C⁻¹ b`` by ``C + D`` and one refinement; by C where D has no entries."""
+    if not D.nnz():
+        return solver(C)(b)
+    made = solve_linear(C + D, b, symmetric=symmetric)
+    return made + solve_linear(C + D, b - C @ made, symmetric=symmetric)
+
+
+VARIATIONAL = MomentumMethod("variational_verlet", variational, compliance=((1.0,),))
 SPATIAL = MomentumMethod("spatial_momentum_midpoint", spatial_momentum)
-ENERGY = MomentumMethod("energy_momentum", energy_momentum, takes_trees=False)
+ENERGY = MomentumMethod(
+    "energy_momentum", energy_momentum, takes_trees=False, compliance=((1.0, 1.0), (2.0, 0.0))
+)

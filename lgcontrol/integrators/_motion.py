@@ -19,6 +19,11 @@ from ..groups import LieGroup, Product
 from ._algebra import algebra_rate, bracket_coefficients
 from ._problem import Mechanical, Problem
 
+# Share of its compliance that makes a row regular which depends on others, and share of the mean
+# for rows without any.
+SLACK = 1e-10
+GUARD = 1e-3
+
 Build = Callable[[Value, Value, Value, Value], Value]
 """A matrix or column as a function of t, x, u, p."""
 
@@ -143,11 +148,16 @@ class Motion:
         where = self.group.coordinate_slice(structure.velocity)
         return x[where] if _is_casadi(x) else x[..., where]
 
+    def block(self, x: Any, k: int) -> Any:
+        """Block of a state that is a vector, as a tangent vector."""
+        assert isinstance(self.group, Product)
+        where = self.group.coordinate_slice(list(self.group.blocks)[k])
+        return x[where] if _is_casadi(x) else x[..., where]
+
     def velocities(self, x: Any) -> Any:
-        """All blocks after the configuration, which are vectors."""
-        structure = self.problem.mechanical
-        assert structure is not None and isinstance(self.group, Product)
-        first = self.group.coordinate_slice(structure.configuration).stop
+        """All blocks after the configuration, the first one, which are vectors."""
+        assert isinstance(self.group, Product)
+        first = next(iter(self.group.blocks.values())).nq
         return x[first:] if _is_casadi(x) else x[..., first:]
 
     def mechanics(self, method: str) -> tuple[Mechanical, slice, slice, slice]:
@@ -350,10 +360,17 @@ class LiftedMotion(Motion):
         _, _, v, _ = self.mechanics("")
         return Lifted(super().velocity(x.value), x.slope[v, :])
 
+    def block(self, x: Lifted, k: int) -> Lifted:
+        """Displacements of a vector block are its differences."""
+        assert isinstance(self.group, Product)
+        where = self.group.tangent_slice(list(self.group.blocks)[k])
+        return Lifted(super().block(x.value, k), x.slope[where, :])
+
     def velocities(self, x: Lifted) -> Lifted:
         """Displacements of vector blocks are their differences."""
-        _, q, _, _ = self.mechanics("")
-        return Lifted(super().velocities(x.value), x.slope[q.stop :, :])
+        assert isinstance(self.group, Product)
+        first = next(iter(self.group.blocks.values())).dim
+        return Lifted(super().velocities(x.value), x.slope[first:, :])
 
     def balance(self, t: Value, x: Lifted, a: Lifted) -> Lifted:
         """With the closed forms of the structure; a has no derivatives."""
@@ -408,6 +425,41 @@ def solver(K: Value, *, symmetric: bool = False) -> Callable[[Any], Any]:
         Q, R = ca.qr(K)
         return lambda b: ca.solve(R, Q.T @ sparse(b))
     return lambda b: ca.solve(K, b, "qr")
+
+
+def slack(M: Any, G: Any) -> Any:
+    """What makes ``[[M, Gᵀ], [G, −slack]]`` regular where rows of G depend on others.
+
+    Parameters
+    ----------
+    M : value, shape (n, n)
+    G : value, shape (m, n)
+    """
+    each = ca.sum2(G * G) * (M.shape[0] / ca.trace(M))
+    return SLACK * ca.diag(each + GUARD * ca.sum1(each) / max(G.shape[0], 1))
+
+
+def bordered(K: Value, G: Value) -> Callable[[Any], Any]:
+    """``b ↦ [[K, Gᵀ], [G, 0]]⁻¹ b``, K symmetric and positive definite.
+
+    Rows of G may depend on others: their compliance ``G K⁻¹ Gᵀ`` is made regular by a share of its
+    diagonal, and one step of refinement takes back what that does to others.
+    """
+    n, by_K = K.shape[0], solver(K, symmetric=True)
+    across = by_K(G.T)
+    S: Any = sparse(G) @ across
+    each = ca.diag(S)
+    guard = GUARD * ca.sum1(each) / max(G.shape[0], 1)
+    by_S = solver(S + SLACK * ca.diag(each + guard), symmetric=True)
+
+    def solve(b: Any) -> Any:
+        free = by_K(b[:n, :])
+        right = G @ free - b[n:, :]
+        multipliers = by_S(right)
+        multipliers += by_S(right - S @ multipliers)
+        return ca.vertcat(free - across @ multipliers, multipliers)
+
+    return solve
 
 
 def sparse(M: Any) -> Any:

@@ -85,6 +85,10 @@ class Mechanical:
         Its inertia and forces apart, where the state is nothing but motion.
     input_map : callable
         ``(t, x, u, p) → ∂F/∂u``, shape (nv, n_inputs).
+    motion : callable or None
+        ``(q, v, a, j, s, p) → x, rate, u``: state, its rate and inputs that go with a motion of the
+        configuration up to the snap, where further blocks follow from it (motors behind springs).
+        None where they rest.
     """
 
     configuration: str
@@ -98,6 +102,7 @@ class Mechanical:
     model: Any = None
     is_plain: bool = False
     lagrangian: Lagrangian | None = None
+    motion: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,24 +110,38 @@ class Constrained:
     """Mechanics with constraints: ``M v̇ + Gᵀ λ = F``, ``φ(t, q) = 0``.
 
     What methods need that solve for multipliers. The state begins with configuration and velocity;
-    a further block, if any, is the time. All members are callables on CasADi columns.
+    a further block, if any, is the time. All members are callables on CasADi columns, in a System
+    functions.
 
     Attributes
     ----------
     n_rows : int
-        Number of constraints on positions, all of them.
+        Number of rows of G: those on positions first, which have a φ, then those on velocities.
     balance : callable
         ``(t, q, v, u, p, a, λ) → M a − F + Gᵀ λ``.
     position : callable
         ``(t, q, p) → φ``.
     index1 : callable
         ``(t, q, v, u, p) → M, F, G, γ``, M regular: for starts.
+    velocity : callable
+        ``(t, q, p) → G, ν`` of ``G v = ν``, which positions imply.
+    lagrangian : Lagrangian or None
+        Inertia and forces of the bodies apart, on ``[q; v]``, where M is regular without the rows.
+    velocity_rows : tuple of str
+        Names of constraints on velocities, of which there is no φ: most methods refuse these.
+    loss_jacobian, losses : callable or None
+        ``(x, p) → D`` and ``(x, p) → L`` of losses in joints, on ``[q; v]``, see `Mechanical`.
     """
 
     n_rows: int
     balance: Callable[..., Any]
     position: Callable[..., Any]
     index1: Callable[..., Any]
+    velocity: Callable[..., Any]
+    lagrangian: Lagrangian | None = None
+    velocity_rows: tuple[str, ...] = ()
+    loss_jacobian: Callable[..., Any] | None = None
+    losses: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)

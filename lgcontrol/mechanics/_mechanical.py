@@ -57,6 +57,7 @@ def mechanical(
     losses: Callable[..., Value] | None = None,
     kinetic_gradient: Callable[..., Value] | None = None,
     carried_momentum: Callable[..., Value] | None = None,
+    motion: Callable[..., Any] | None = None,
     speeds: str = "",
     model: Any,
     is_plain: bool = False,
@@ -76,7 +77,8 @@ def mechanical(
         "t": (),
         "x": (state.nq,),
         "y": (state.nq,),
-        "a": (nv,),
+        "q": (state.blocks[configuration].nq,),
+        **dict.fromkeys("vajs", (nv,)),
         "u": (m,),
         "p": (len(parameters),),
     }
@@ -125,4 +127,9 @@ def mechanical(
         model,
         is_plain,
         lagrangian,
+        None
+        if motion is None
+        else function(
+            "motion", "q v a j s p", {"x_out": (state.nq,), "rate": (state.dim,), "u": (m,)}, motion
+        ),
     )

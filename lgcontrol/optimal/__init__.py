@@ -13,6 +13,7 @@ from ._outcome import ACCEPTABLE_RESIDUAL as ACCEPTABLE_RESIDUAL
 from ._outcome import Iteration as Iteration
 from ._outcome import SolveStatus as SolveStatus
 from ._outcome import Violation as Violation
+from ._path_task import PathTask as PathTask
 from ._phases import Phase as Phase
 from ._phases import PhasedProblem as PhasedProblem
 from ._phases import PhasedSolution as PhasedSolution
@@ -44,5 +45,7 @@ from ._statement import WeightLike as WeightLike
 from ._statement import error_weight as error_weight
 from ._statement import input_weight as input_weight
 from ._statement import state_weight as state_weight
+from ._terminal_set import TerminalSet as TerminalSet
+from ._terminal_set import terminal_set as terminal_set
 from ._transcription import Nodes as Nodes
 from ._transcription import Setting as Setting

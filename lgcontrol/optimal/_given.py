@@ -57,22 +57,24 @@ class Given:
         """
         problem = self.problem
         reference = problem.reference if reference is None else reference
-        values = problem.parameter_values(p)
         if arrival is not None:
             return self.setting(times, reference, p)._replace(arrival=self._arrival(arrival))
+        last = self._last
+        is_known = type(p) is np.ndarray and last is not None and p.tobytes() == last[1].tobytes()
+        values = p if is_known else problem.parameter_values(p)
         if isinstance(reference, list):
             reference = check_shape("the reference's state", reference, (None,), batch=True)
         # Only an array of the caller's may have changed since; it is compared by its numbers.
-        last, is_still = self._last, not moves(reference)
+        is_still = not moves(reference)
         start = float(times[0]) if self._needs_time else 0.0
         if (
             last is not None
             and is_still
-            and np.array_equal(values, last[1])
+            and (is_known or np.array_equal(values, last[1]))
             and start == last[2]
             and (
-                np.array_equal(reference, last[0])
-                if isinstance(reference, np.ndarray)
+                type(last[0]) is np.ndarray and reference.tobytes() == last[0].tobytes()
+                if type(reference) is np.ndarray
                 else reference is last[0]
             )
         ):
@@ -82,7 +84,7 @@ class Given:
         weight = self._terminal_weight(reference, x_ref[-1], u_ref[-1], times[-1], values)
         found = Setting(x_ref, u_ref, values, weight, problem.arrival)
         if is_still:
-            kept = reference.copy() if isinstance(reference, np.ndarray) else reference
+            kept = reference.copy() if type(reference) is np.ndarray else reference
             self._last = (kept, values.copy(), start, found)
         return found
 

@@ -25,9 +25,6 @@
 #else
 #define LG_INLINE static inline
 #endif
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("O3")
-#endif
 
 enum { LG_CONVERGED = 0, LG_ITERATIONS = 1, LG_STALLED = 2, LG_NOT_FINITE = 3 };
 enum { LG_FREE_STATES = 0, LG_ROLL_OUT = 1, LG_REAL_TIME = 2 };
@@ -309,6 +306,12 @@ static void barrier_terms(const lg_problem *q, lg_state *s)
   }
 }
 
+/* Only here more than -O1 is worth the compiler's time. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("O3")
+#endif
+
 /* Vectors along columns that are padded to whole ones. */
 #if LG_W > 1
 typedef double lg_v __attribute__((vector_size(8 * LG_W), may_alias));
@@ -496,6 +499,10 @@ static int riccati(const lg_problem *q, lg_state *s, const double *H_all, const 
 #endif
   return 1;
 }
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
 
 /* Leave out the curvature for some iterations, or else damp; 0 if that is exhausted. */
 static int make_convex(lg_state *s)
@@ -783,8 +790,8 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
                    s->prices, s->row_prices, s->lagrangian, s->scratch);
       lg_end_curvature(q->t + N, q->x + N * NQ, q->u_ref + N * NU, q->x_ref + N * NQ, q->p,
                        q->w_end, q->P, s->row_prices + N * NR, s->lagrangian_end, s->scratch);
-      for (int j = 0; j < NX && NF > 0; j++)
-        for (int i = 0; i < NX; i++) s->lagrangian[i + j * NZ] += s->first_H[i + j * NX];
+      for (int64_t i = 0; i < N * NZ * NZ; i++) s->lagrangian[i] += s->H[i];
+      for (int i = 0; i < NX * NX; i++) s->lagrangian_end[i] += s->H_end[i];
       has_curvature = 1;
     }
 #else

@@ -440,10 +440,7 @@ class InteriorPoint:
         if self._hessians is None:
             model, point, setting = self.model, self.point, self.setting
             H, H_end = model.hessians(self._nodes(point), setting, self.prices, self.row_prices)
-            if len(model.free):
-                first = model.arrival(point.x[0], self.x0, setting.arrival).H
-                H[0, : model.n, : model.n] += first
-            self._hessians = H, H_end
+            self._hessians = H + self.expansion.H, H_end + self.expansion.H_end
         return self._hessians
 
     def _sweep(self, at: Expansion, terms: _Terms) -> Sweep | None:

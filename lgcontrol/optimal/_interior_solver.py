@@ -16,12 +16,12 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import UnknownNameError, check_shape, thread_count, unknown_name
-from ..systems import Trajectory, check_state
+from ..codegen import Beside, UnknownNameError, check_shape, thread_count, unknown_name
+from ..systems import Trajectory, check_state, resolved_step
 from ._export import ExportCase, ExportSetting, export_interior_point
 from ._given import Given
 from ._guess import STARTS, make_guess, moved_on, starts_of, steps_later
-from ._interior_point import EXCESS, GOOD_STEP, MORE, Barrier, InteriorPoint, Point, extended
+from ._interior_point import EXCESS, FAR, GOOD_STEP, MORE, Barrier, InteriorPoint, Point, extended
 from ._kernel import (
     CONVERGED,
     FREE_STATES,
@@ -184,6 +184,7 @@ class InteriorPointSolver:
         self.shooting: Shooting = shooting
         self.second_derivatives = second_derivatives
         self.is_prepared = False
+        self._build: Beside[EntryPoints | None] | None = None
         self._model: StageModel | None = None
         self._memory: Memory | None = None
         self._entries: EntryPoints | None = None
@@ -196,12 +197,14 @@ class InteriorPointSolver:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the library, which is found again by `prepare`."""
-        return self.__dict__ | {"_memory": None, "_entries": None, "is_prepared": False}
+        built = dict.fromkeys(("_memory", "_entries", "_build"))
+        return self.__dict__ | built | {"is_prepared": False}
 
     def __repr__(self) -> str:
-        """Settings, and the system of its problem."""
+        """Settings, the system of its problem, and the build that goes on."""
         of = "" if self._model is None else f"{self.problem.system.name!r}, "
-        return f"InteriorPointSolver({of}shooting={self.shooting!r})"
+        build = "" if self._build is None else f", {self._build}"
+        return f"InteriorPointSolver({of}shooting={self.shooting!r}{build})"
 
     @property
     def model(self) -> StageModel:
@@ -231,26 +234,52 @@ class InteriorPointSolver:
             problem, shooting=self.shooting, second_derivatives=self.second_derivatives
         )
 
-    def prepare(self) -> InteriorPointSolver:
+    def prepare(self, *, wait: bool = True) -> InteriorPointSolver:
         """Build the solver with the problem's functions, and return it.
 
         Takes seconds the first time and milliseconds when the code is found on disk, as it is for
         other weights, limits, step lengths and horizons. Where that is not possible the functions
         are compiled one by one, as `set_compile_policy` says, and the sweep runs in NumPy.
 
+        Parameters
+        ----------
+        wait : bool
+            False lets the build go on beside the program: solves and steps run in NumPy until it is
+            done, the first one after that in machine code. The solver's text says how long it has
+            been going on, a notice when it is over.
+
         Returns
         -------
         InteriorPointSolver
         """
-        if not self.is_prepared:
-            found = load(self.model)
-            if found is None:
-                self.model.prepare()
-            else:
-                self._entries = found
-                self._memory = Memory(self.model, found, MOST_ITERATIONS)
-            self.is_prepared = True
+        if self.is_prepared:
+            return self
+        if self._build is None and not wait:
+            model = copy.copy(self.model)  # with calls of its own
+            model.transcription = copy.copy(model.transcription)
+            name = f"interior point of {self.problem.system.name}"
+            self._build = Beside(name, lambda: load(model))
+        if not wait:
+            self._take_built()
+            return self
+        found = load(self.model) if self._build is None else self._build.wait().made
+        self._build = None
+        if found is None:
+            self.model.prepare()
+        self._take_entries(found)
         return self
+
+    def _take_built(self) -> None:
+        """What was built beside the program, if it is there."""
+        if self._build is not None and self._build.is_done:
+            found, self._build = self._build.made, None
+            self._take_entries(found)
+
+    def _take_entries(self, found: EntryPoints | None) -> None:
+        if found is not None:
+            self._entries = found
+            self._memory = Memory(self.model, found, MOST_ITERATIONS)
+        self.is_prepared = True
 
     def reset(self) -> None:
         """Forget what was found; the next solve is as the first."""
@@ -266,6 +295,7 @@ class InteriorPointSolver:
         period: float | None = None,
         iterations: int = 1,
         first_iterations: int = 50,
+        tolerance: float = FIRST_TOLERANCE,
         guess: str | None = None,
         cases: Sequence[ExportCase] = (),
     ) -> Path:
@@ -283,6 +313,8 @@ class InteriorPointSolver:
             Time between calls in s; dt if left out.
         iterations, first_iterations : int
             Of a call, and until the first plan has converged.
+        tolerance : float
+            Residual of a plan that has converged.
         guess : str, optional
             Where a first plan starts, a word as for `solve`.
         cases : sequence of ExportCase
@@ -303,13 +335,13 @@ class InteriorPointSolver:
             period=problem.dt if period is None else period,
             iterations=iterations,
             first_iterations=first_iterations,
-            tolerance=FIRST_TOLERANCE,
+            tolerance=tolerance,
             starts=starts_of(problem.system, guess),
             setting=self._given.setting(problem.times(), reference, p),
             shooting=self.shooting,
             second_derivatives=self.second_derivatives,
-            eager=self._barrier(ROLL_OUT, FIRST_TOLERANCE),
-            central=self._barrier(FREE_STATES, FIRST_TOLERANCE),
+            eager=self._barrier(ROLL_OUT, tolerance),
+            central=self._barrier(FREE_STATES, tolerance),
             real_time=REAL_TIME_BARRIER,
             excess=EXCESS,
             rescue=RESCUE,
@@ -382,6 +414,7 @@ class InteriorPointSolver:
                 "tolerance": tolerance, "max_iterations": max_iterations, "callback": callback,
             }  # fmt: skip
             return self._best_of(x0, guess, time_limit, options)
+        self._take_built()
         started, problem = time.perf_counter(), self.problem
         x0 = check_state(problem.system, "x0", x0)
         times = problem.times(float(check_shape("t0", t0, ())))
@@ -547,11 +580,21 @@ class InteriorPointSolver:
         """What a solve is given; prices of soft rows that are parameters go to the rows."""
         assert self._given is not None
         setting = self._given.setting(times, reference, p, arrival)
-        rows, sides = self.transcription.rows, self.model.sides
-        if (rows.parameter >= 0).any():
+        if self._has_prices:
+            rows, sides = self.transcription.rows, self.model.sides
             weight = rows.weights(setting.p)[sides.row] * self.problem.dt
             self._take(sides._replace(weight=weight))
         return setting
+
+    @cached_property
+    def _has_prices(self) -> bool:
+        """Whether prices of soft rows are parameters."""
+        return bool((self.transcription.rows.parameter >= 0).any())
+
+    @cached_property
+    def _grid(self) -> np.ndarray:
+        """Times of the nodes after the first one."""
+        return self.problem.times()
 
     @contextmanager
     def _softened(self, nodes: Nodes, setting: Setting) -> Iterator[None]:
@@ -613,7 +656,19 @@ class InteriorPointSolver:
             steps = memory.about.iterations
             return _Run.of(status, memory, steps, arrays["log"][: steps + 1])
         status = memory.run(x0, mode, max_iterations=0, **options)
-        log, progress = [arrays["log"][0].copy()], _Progress(barrier)
+        return self._watched(memory, status, x0, mode, watch, options)
+
+    def _watched(
+        self,
+        memory: Memory,
+        status: int,
+        x0: np.ndarray,
+        mode: int,
+        watch: _Watch,
+        options: dict[str, Any],
+    ) -> _Run:
+        """Go on from a kernel's first look at a start, with a look at the watch in between."""
+        log, progress = [memory.arrays["log"][0].copy()], _Progress(options["barrier"])
         while status == ITERATIONS:
             if progress.is_over(log[-1]):  # calls of one iteration cannot tell
                 status = STALLED
@@ -622,7 +677,7 @@ class InteriorPointSolver:
             else:
                 status = memory.run(x0, mode, max_iterations=1, resume=RESUME, **options)
                 if status != STALLED:
-                    log.append(arrays["log"][1].copy())
+                    log.append(memory.arrays["log"][1].copy())
         return _Run.of(status, memory, len(log) - 1, np.array(log))
 
     def _starting_point(
@@ -681,7 +736,9 @@ class InteriorPointSolver:
             K = outcome.sweep.K
             if mode != REAL_TIME:
                 point.lower_after(barrier, step)
-            elif len(log) >= watch.left + (MORE if point.is_far(found, step) else 0):
+            elif len(log) >= watch.left + (MORE if point.is_far(found, step) else 0) or (
+                watch.is_over()
+            ):
                 taken = len(log)
                 break
         return _Run(status, point.point, point.rows, K, taken, np.array(log), point.mu, step)
@@ -698,6 +755,7 @@ class InteriorPointSolver:
         p: Mapping[str, float] | ArrayLike | None = None,
         arrival: ArrayLike | None = None,
         iterations: int = 1,
+        time_limit: float = np.inf,
     ) -> OptimalSolution:
         """Iterations from what was found last, moved on to t0.
 
@@ -712,43 +770,65 @@ class InteriorPointSolver:
         iterations : int
             Four more where the last began far off, was cut short or left hard bounds exceeded, and
             a solve of up to thirty where it still was cut short or bounds are exceeded.
+        time_limit : float
+            In s, looked at after every iteration; one is taken in any case.
 
         Returns
         -------
         OptimalSolution
-            "iteration limit" where steps were taken; "infeasible" where hard bounds are exceeded
-            still when they are tried as soft ones, by the least that was found;
-            "failed" where there is none: then with the plan moved on or, where that diverges,
-            with what was found last.
+            "iteration limit" where steps were taken, "time limit" where more were due;
+            "infeasible" where hard bounds are exceeded still when they are tried as soft ones, by
+            the least that was found; "failed" where there is none: then with the plan moved on or,
+            where that diverges, with what was found last.
 
         Raises
         ------
         ValueError
             If nothing was found yet: `solve` comes first.
         """
+        self._take_built()
         last = self._found
         if last is None:
             raise ValueError("there is nothing to go on from: solve first")
         started, problem = time.perf_counter(), self.problem
         x0 = np.asarray(x0, dtype=np.float64)
-        times = problem.times(t0)
+        times = t0 + self._grid
         setting = self._setting(times, reference, p, arrival)
         start = self._moved_on(last, times, setting)
-        watch = _Watch(started, np.inf, None, iterations)
+        watch = _Watch(started, time_limit, None, iterations)
         run, is_infeasible = self._improve(x0, start, setting, watch), False
         is_short = run.steps >= iterations + MORE and run.step < GOOD_STEP
         if run.status != NOT_FINITE and (is_short or self._excess(run) > EXCESS):
-            more = _Watch(started, np.inf, None, RESCUE)
-            other = self._improve(x0, start, setting, more, ROLL_OUT)
-            if other.status != NOT_FINITE:
-                run = min(other, run, key=self._excess)
-            if self._excess(run) > EXCESS:
+            more = _Watch(started, time_limit, None, RESCUE)
+            if not watch.is_over():
+                other = self._improve(x0, start, setting, more, ROLL_OUT)
+                if other.status != NOT_FINITE:
+                    run = min(other, run, key=self._excess)
+            if self._excess(run) > EXCESS and not watch.is_over():
                 _, is_shift = steps_later(problem, last, times)
                 with self._softened(last if is_shift else start.nodes, setting):
                     other = self._improve(x0, start, setting, more, ROLL_OUT)
                 run = min(run, other, key=self._excess)
-            is_infeasible = self._excess(run) > EXCESS
+            # Whoever runs out of time cannot say that nothing better exists.
+            is_infeasible = not watch.is_over() and self._excess(run) > EXCESS
         return self._solution(run, last, times, setting, watch, None, is_infeasible)
+
+    def first_feedback(self) -> np.ndarray:
+        """Derivative of the first controls by the error of the start, of what was found last.
+
+        Returns
+        -------
+        ndarray, shape (m, n)
+            That of the last iteration's quadratic model, bounds and their barrier included.
+
+        Raises
+        ------
+        ValueError
+            If nothing was found yet.
+        """
+        if self._last is None or self._last.K is None:
+            raise ValueError("there is nothing to go on from: solve first")
+        return self._last.K[0].copy()
 
     def _moved_on(self, last: Nodes, times: np.ndarray, setting: Setting) -> _Start:
         """What was found last at the times of new nodes; a shift by a step is left to a kernel."""
@@ -793,18 +873,34 @@ class InteriorPointSolver:
             memory.about.mu = run.mu
         arrays["x"][:], arrays["u"][:] = start.nodes.x, start.nodes.u
         arrays["log"][0] = np.nan
-        status = memory.run(
-            x0,
-            mode,
-            max_iterations=watch.left,
-            barrier=barrier,
-            tolerance=tolerance,
-            shift=start.shift == 1,
-            curved=self.second_derivatives,
-            resume=WARM if is_warm else FRESH,
-        )
+        options: dict[str, Any] = {
+            "barrier": barrier, "tolerance": tolerance, "curved": self.second_derivatives,
+        }  # fmt: skip
+        first: dict[str, Any] = {
+            "shift": start.shift == 1, "resume": WARM if is_warm else FRESH,
+        }  # fmt: skip
+        if watch.is_needed and mode != REAL_TIME:
+            status = memory.run(x0, mode, max_iterations=0, **first, **options)
+            return self._watched(memory, status, x0, mode, watch, options)
+        # A kernel adds up to MORE by itself; with a watch it is to come back after each.
+        most = 1 - MORE if watch.is_needed else watch.left
+        status = memory.run(x0, mode, max_iterations=most, **first, **options)
         steps = memory.about.iterations
-        return _Run.of(status, memory, steps, arrays["log"][: max(1, steps)])
+        log = arrays["log"][: max(1, steps)].copy()
+        while watch.is_needed and status == ITERATIONS:
+            if len(log) >= watch.left + (MORE if self._is_far(memory) else 0) or watch.is_over():
+                break
+            status = memory.run(x0, mode, max_iterations=most, resume=RESUME, **options)
+            if status == ITERATIONS:
+                log = np.vstack([log, arrays["log"][:1]])
+        return _Run.of(status, memory, len(log) if watch.is_needed and steps else steps, log)
+
+    def _is_far(self, memory: Memory) -> bool:
+        """What a kernel asks itself after a real-time step; see `InteriorPoint.is_far`."""
+        about = memory.about
+        excess = self.transcription.rows.excess(memory.arrays["rows"])[:, self._hard_rows]
+        off = max(about.stationarity, about.violation)
+        return off > FAR or about.step < GOOD_STEP or not (excess <= EXCESS).all()
 
     # -- results -----------------------------------------------------------------------------------
 
@@ -826,6 +922,8 @@ class InteriorPointSolver:
             self._found, self._last = nodes, run
         elif tolerance is not None:
             self._found, self._last = nodes, None
+        if tolerance is None and not (failed or rows.names or is_infeasible or self._is_implicit):
+            return self._taken(run, nodes, setting, watch)
         penalty, violations, unknown = 0.0, (), ""
         values = Values(0.0, np.zeros(0), run.rows)
         if rows.names:
@@ -876,6 +974,44 @@ class InteriorPointSolver:
         )
         return judged(solution, setting.p)
 
+    def _taken(self, run: _Run, nodes: Nodes, setting: Setting, watch: _Watch) -> OptimalSolution:
+        """The result of real-time steps without rows; what loops do not read is made later."""
+        problem = self.problem
+        seconds = time.perf_counter() - watch.started
+        log = tuple(
+            Iteration(k + 1, cost, violation, violation, np.nan, step, damping, seconds)
+            for k, (cost, _, violation, _, step, damping, _) in enumerate(run.log.tolist())
+        )
+        status = self._status(run, np.nan, (), watch, None)
+
+        def make() -> dict[str, Any]:
+            group = problem.system.state
+            return {
+                "message": _message(status, log[-1], (), None),
+                "trajectory": Trajectory._of(group, *nodes),
+                "reference": Trajectory._of(group, nodes.t, setting.x_ref, setting.u_ref),
+            }
+
+        return OptimalSolution._later(
+            make,
+            status=status,
+            cost=log[-1].cost,
+            kkt=np.nan,
+            gap=0.0,
+            violations=(),
+            iterations=log,
+            times={"total": seconds, "model": seconds, "qp": 0.0},
+            problem=problem,
+            _t=nodes.t,
+            _u=nodes.u,
+        )
+
+    @cached_property
+    def _is_implicit(self) -> bool:
+        """Whether steps solve equations, which are looked at in the end."""
+        problem = self.problem
+        return resolved_step(problem.system, problem.method, problem.substeps) is not None
+
     def _at_limits(self, nodes: Nodes) -> str:
         """Which controls have nothing left, for the message of an infeasible problem."""
         model, system = self.model, self.problem.system
@@ -899,7 +1035,7 @@ class InteriorPointSolver:
         if tolerance is None:
             if run.status == STALLED and not (run.steps or _is_best(run.log[-1])):
                 return SolveStatus.FAILED
-            return SolveStatus.ITERATION_LIMIT
+            return watch.ended or SolveStatus.ITERATION_LIMIT
         if run.status == CONVERGED:  # with hard bounds at a price, too
             return SolveStatus.INFEASIBLE if violations else SolveStatus.CONVERGED
         if watch.ended is not None:
@@ -932,6 +1068,12 @@ class _Watch:
     def is_needed(self) -> bool:
         """Whether every iteration is to be looked at."""
         return self.callback is not None or np.isfinite(self.time_limit)
+
+    def is_over(self) -> bool:
+        """Whether the time is up, in the middle of what real-time steps still have to do."""
+        if time.perf_counter() - self.started > self.time_limit:
+            self.ended = SolveStatus.TIME_LIMIT
+        return self.ended is not None
 
     def goes_on(self, entry: np.ndarray, number: int) -> bool:
         """Whether there is another iteration after this one."""
@@ -1007,6 +1149,8 @@ def _message(
             text = "the motion from the measured state diverges"
             if np.isfinite(last.cost):
                 text = "no step improves the plan that was found last"
+        if status is SolveStatus.TIME_LIMIT:
+            text = f"{last.number} iterations after {last.time:.3g} s, more were due"
         return "; ".join(filter(None, [text, *map(str, violations)]))
     text = {
         SolveStatus.CONVERGED: f"optimal to {last.kkt:.1e} after {last.number} iterations",

@@ -113,19 +113,23 @@ def start_parts(model: StageModel) -> list[Part]:
 
 
 def write(model: StageModel, compiler: Compiler) -> list[str]:
-    """C sources of the kernel; second derivatives are one of their own."""
+    """C sources of the kernel, about as long to compile each."""
     parts = {part.name: part for part in [*parts_of(model), *start_parts(model)]}
-    curvature = parts.pop("lg_curvature", None)
-    functions, scratch = unit_source([*parts.values()], compiler)
-    texts = []
-    if curvature is not None:
-        text, own = unit_source([curvature], compiler)
-        text = text.replace(f"static void {curvature.name}(", f"void {curvature.name}(")
-        scratch, head = max(scratch, own), re.search(rf"^void {curvature.name}\(.*\)$", text, re.M)
-        assert head is not None
-        texts, functions = [text], f"{functions}\n{head[0]};\n"
+    alone = [[parts.pop("lg_stage"), parts.pop("lg_values")]]
+    if "lg_curvature" in parts:
+        alone.append([parts.pop("lg_curvature")])
+    texts, heads, scratch = [], ["#include <stdint.h>"], 0
+    for group in (*alone, [*parts.values()]):
+        text, own = unit_source(group, compiler)
+        for part in group:
+            text = text.replace(f"static void {part.name}(", f"void {part.name}(")
+            head = re.search(rf"^void {part.name}\(.*\)$", text, re.M)
+            assert head is not None
+            heads.append(f"{head[0]};")
+        texts.append(text)
+        scratch = max(scratch, own)
     width = f"#define LG_W {compiler.width}\n"
-    return ["\n".join([functions, width, sizes_of(model, scratch), *_texts()]), *texts]
+    return ["\n".join([*heads, width, sizes_of(model, scratch), *_texts()]), *texts]
 
 
 def _texts() -> list[str]:
@@ -230,9 +234,10 @@ def load(model: StageModel) -> EntryPoints | None:
 def _sources() -> str:
     """Hash of all that second derivatives come from besides the functions of a problem."""
     digest = hashlib.sha256(ca.CasadiMeta.version().encode())
-    for room in ("groups", "integrators", "systems", "optimal"):
-        for path in sorted((SOURCE.parents[1] / room).glob("*.py")):
-            digest.update(path.read_bytes())
+    rooms = (SOURCE.parents[1] / room for room in ("groups", "integrators", "systems"))
+    own = [SOURCE.with_name(name) for name in ("_transcription.py", "_stage_model.py")]
+    for path in [*(path for room in rooms for path in sorted(room.glob("*.py"))), *own]:
+        digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
@@ -308,6 +313,7 @@ class Memory:
         self._start = self.start.ctypes.data
         self._keep = memory
         self._held: Point | None = None  # what the arrays of the iterate say
+        self._given: Setting | None = None  # and those of the setting
 
     @staticmethod
     def constants(model: StageModel) -> dict[str, Any]:
@@ -364,9 +370,13 @@ class Memory:
     def give(self, setting: Setting, t: np.ndarray) -> None:
         """Write what a solve is given."""
         arrays = self.arrays
-        arrays["t"][:], arrays["x_ref"][:], arrays["u_ref"][:] = t, setting.x_ref, setting.u_ref
+        arrays["t"][:] = t
+        if setting is self._given:
+            return
+        arrays["x_ref"][:], arrays["u_ref"][:] = setting.x_ref, setting.u_ref
         arrays["p"][:], arrays["P"][:] = setting.p, setting.terminal
         arrays["arrival"][:] = setting.arrival
+        self._given = setting
 
     def run(
         self,

@@ -442,6 +442,7 @@ class NLPSolver:
         t0: float = 0.0,
         p: Mapping[str, float] | ArrayLike | None = None,
         iterations: int = 1,
+        time_limit: float = np.inf,
     ) -> OptimalSolution:
         """A whole solve from what was found last, moved on to t0: these solvers have no less.
 
@@ -451,6 +452,8 @@ class NLPSolver:
             As for `solve`.
         iterations : int
             Not asked for.
+        time_limit : float
+            In s.
 
         Returns
         -------
@@ -469,7 +472,7 @@ class NLPSolver:
         setting = self._given.setting(times, reference, p)
         nodes = moved_on(problem, self._found, times, setting)
         x0 = np.asarray(x0, dtype=np.float64)
-        return self._solved(x0, nodes, setting, LOOP_TOLERANCE, 100, np.inf, None)
+        return self._solved(x0, nodes, setting, LOOP_TOLERANCE, 100, time_limit, None)
 
     def _solved(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -32,8 +32,9 @@ class Phase:
     Parameters
     ----------
     system : System
-        Continuous. All phases have the same state and the same controls; fields, bounds of the
-        controls and parameters may differ.
+        Continuous. Fields, inputs, their bounds and even the group of the state may differ from
+        phase to phase, parameters not. Inputs of one name are one; where the group changes the
+        phase before has a jump.
     steps : int
     duration : float or tuple of two floats
         In s: given, or free between two limits.
@@ -41,12 +42,16 @@ class Phase:
         Weights per s on the error and on the controls; next to nothing if left out.
     costs : sequence of Cost
     residuals : sequence of Residual
+        Their ``terminal`` weighs them at the end of the phase, before the jump.
     bounds : sequence of Bound
         Along the phase; those ``at="terminal"`` hold at its end, before the jump.
     jump : callable, optional
-        ``(t, x, p) → x`` on CasADi columns: the state after the end of the phase.
+        ``(t, x, p) → x`` on CasADi columns: the state of the next phase after the end of this one.
     name : str
         Of its duration, "phase0" and so on if left out.
+    reference : optional
+        State, or an object with ``x`` and ``u``, of its errors and efforts; that of the problem if
+        left out, which is of the first phase's group.
 
     Examples
     --------
@@ -65,6 +70,7 @@ class Phase:
     bounds: Sequence[Bound] = ()
     jump: Callable[[Any, Any, Any], Any] | None = None
     name: str = ""
+    reference: Any = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.system, System) or self.system.is_discrete:
@@ -78,15 +84,16 @@ class Phase:
                 f"{self.duration!r}"
             )
 
-    def jumped(self, t: Any, x: Any, p: Any) -> Any:
-        """The state after the end, for symbols of that before it."""
+    def jumped(self, t: Any, x: Any, p: Any, onto: LieGroup | None = None) -> Any:
+        """The state after the end on a group, its own if left out, for symbols of that before."""
         assert self.jump is not None
+        group = self.system.state if onto is None else onto
         value = self.jump(t, x, p)
         value = ca.vertcat(*value) if isinstance(value, list | tuple) else type(x)(value)
-        if value.shape != x.shape:
+        if value.shape != (group.nq, 1):
             raise ValueError(
-                f"jump of phase {self.name!r} returned shape {value.shape}, expected {x.shape}: "
-                f"an element of {self.system.state}"
+                f"jump of phase {self.name!r} returned shape {value.shape}, expected "
+                f"{(group.nq, 1)}: an element of {group}"
             )
         return value
 
@@ -113,17 +120,34 @@ class PhasedSolution:
         Of the phases, in s.
     switches : ndarray
         Times in s at which phases end.
-    trajectory : Trajectory
-        Nodes in time, of the state that the phases share; a node in which a phase ends is that
-        before the jump.
+    parts : dict of str to Trajectory
+        Nodes in time of each phase on its own group, with its own inputs, from after the jump.
     solution : OptimalSolution
-        That of `PhasedProblem.problem`.
+        That of `PhasedProblem.problem`, whose time is the number of a node; messages and
+        violations tell seconds.
+    whole : Trajectory or None
+        All parts in one; None where phases move on different groups.
     """
 
     durations: dict[str, float]
     switches: np.ndarray
-    trajectory: Trajectory
+    parts: dict[str, Trajectory]
     solution: OptimalSolution
+    whole: Trajectory | None
+
+    @property
+    def trajectory(self) -> Trajectory:
+        """Nodes in time of the state that the phases share; where one ends, before its jump."""
+        if self.whole is None:
+            raise ValueError(
+                f"phases {', '.join(self.parts)} have states on different groups: take parts"
+            )
+        return self.whole
+
+    @property
+    def message(self) -> str:
+        """How the solve ended, in a sentence."""
+        return self.solution.message
 
     @property
     def success(self) -> bool:
@@ -202,13 +226,19 @@ class PhasedProblem:
         self._free = [i for i, phase in enumerate(self.phases) if phase.is_free]
         extra = tuple(Parameter(v) if isinstance(v, str) else v for v in parameters)
         self._extra = len(extra)
-        self._motion: LieGroup = self.phases[0].system.state
+        self._groups: list[LieGroup] = []
+        for phase in self.phases:
+            if phase.system.state not in self._groups:
+                self._groups.append(phase.system.state)
         self._split = self._places()
-        first = self.phases[0].system
-        point = self._motion.identity if reference is None else reference
-        self._x_ref = check_state(first, "reference", getattr(point, "x", point))
-        u_ref = np.asarray(getattr(point, "u", first.nominal_input), dtype=np.float64)
-        self._u_ref = first.full_input(u_ref) if len(u_ref) < first.n_inputs else u_ref
+        # Where each phase has its state among coordinates, and its inputs among all.
+        self._own = [self._split.motions[self._group_of(i)] for i in range(len(self.phases))]
+        entries = {e.name: e for phase in self.phases[::-1] for e in phase.system.inputs}
+        names = dict.fromkeys(n for phase in self.phases for n in phase.system.input_names)
+        self._inputs = [entries[name] for name in names]
+        index = {name: k for k, name in enumerate(names)}
+        self._used = [[index[n] for n in phase.system.input_names] for phase in self.phases]
+        self._points = [self._reference_of(phase, reference) for phase in self.phases]
         system = self._system()
         limits = {phase.name: phase.limits for phase in self.phases if phase.is_free}
         ends = [
@@ -217,15 +247,16 @@ class PhasedProblem:
         ]
         price = Cost(lambda t, x, u, p: self._elapsed(x, len(self.phases)), None, time_weight,
                      "time")  # fmt: skip
+        spans = range(len(self.phases))
         loop = [self._closing()] if is_periodic else []
         start = {DURATION: "free"} if self._free else "given"
         self.problem = OptimalControlProblem(
             system, int(self.starts[-1]), Q=0.0, R=LEAST_EFFORT, terminal=0.0,
             reference=self._point(system), parameters=extra,
             start="free" if is_periodic else start,
-            costs=[price, *(self._cost(i, c) for i, q in enumerate(self.phases) for c in q.costs)],
-            residuals=[r for i in range(len(self.phases)) for r in self._residuals(i)],
-            bounds=[*ends, *loop, *(b for i in range(len(self.phases)) for b in self._bounds(i))],
+            costs=[price, *(c for i in spans for c in self._costs(i))],
+            residuals=[r for i in spans for r in self._residuals(i)],
+            bounds=[*ends, *loop, *(b for i in spans for b in self._bounds(i))],
         )  # fmt: skip
 
     def solve(
@@ -245,8 +276,9 @@ class PhasedProblem:
             State at the start; of a periodic plan where the search begins.
         durations : sequence of float, optional
             Of the phases, where the search begins; between their limits if left out.
-        guess : Trajectory, str or PhasedSolution, optional
-            States and inputs at the nodes, whatever their times; or a word of `Solver.solve`.
+        guess : Trajectory, list of Trajectory, str or PhasedSolution, optional
+            States and inputs at the nodes, whatever their times, one for each phase where their
+            groups differ; or a word of `Solver.solve`.
         solver : Solver or str, optional
         **options
             Of `Solver.solve`.
@@ -268,20 +300,29 @@ class PhasedProblem:
                     )
         if isinstance(guess, PhasedSolution):
             guess = guess.solution
-        elif isinstance(guess, Trajectory):
+        elif isinstance(guess, Trajectory) and len(self._groups) == 1:
             if len(guess) != self.starts[-1] + 1:
                 raise ValueError(
                     f"the guess has {len(guess)} nodes, expected {self.starts[-1] + 1}, one more "
                     "than the phases have steps"
                 )
-            x = np.array([self._state(row, times) for row in guess.x])
-            guess = Trajectory(
-                self.problem.system.state, np.arange(len(x)), x, guess.input_at_nodes[:-1]
+            u = guess.input_at_nodes[:-1]
+            spans = zip(self.starts[:-1], self.starts[1:], strict=True)
+            guess = self._joined(
+                [
+                    (guess.x[a : b + 1], u[a:b][:, k])
+                    for (a, b), k in zip(spans, self._used, strict=True)
+                ],
+                times,
             )
+        elif isinstance(guess, Trajectory | list | tuple):
+            guess = self._joined(self._checked(guess), times)
         found = self.problem.solve(self._state(start, times), guess=guess, solver=solver, **options)
-        x = found.x
+        x, u = found.x, found.trajectory.input_at_nodes
         seconds = [
-            float(x[0, self._split[1]][self._free.index(i)]) if i in self._free else q.limits[0]
+            float(x[0, self._split.durations][self._free.index(i)])
+            if i in self._free
+            else q.limits[0]
             for i, q in enumerate(self.phases)
         ]
         steps = np.repeat(
@@ -291,14 +332,70 @@ class PhasedProblem:
         t = np.concatenate([[0.0], np.cumsum(steps)])
         # A phase that vanishes leaves one node: that after it.
         kept = np.append(np.diff(t) > 0, True)
-        trajectory = Trajectory(
-            self._motion, t[kept], x[kept][:, self._split[0]],
-            found.trajectory.input_at_nodes[kept], inputs=self.phases[0].system.inputs,
-        )  # fmt: skip
+        whole = None
+        if len(self._groups) == 1:
+            whole = Trajectory(
+                self._groups[0], t[kept], x[kept][:, self._own[0]], u[kept], inputs=self._inputs
+            )
         names = [q.name for q in self.phases]
+        p = self.problem.parameter_values(options.get("p"))
+        parts = {name: self._part(i, t, x, u, p) for i, name in enumerate(names)}
         return PhasedSolution(
-            dict(zip(names, seconds, strict=True)), t[self.starts[1:]], trajectory, found
+            dict(zip(names, seconds, strict=True)), t[self.starts[1:]], parts,
+            _in_seconds(found, t), whole,
+        )  # fmt: skip
+
+    def _part(
+        self, i: int, t: np.ndarray, x: np.ndarray, u: np.ndarray, p: np.ndarray
+    ) -> Trajectory:
+        """Nodes of a phase; one that vanishes has its end alone."""
+        first, last = self.starts[i], self.starts[i + 1]
+        phase, before = self.phases[i], self.phases[i - 1] if i else None
+        here = t[first : last + 1]
+        states = x[first : last + 1, self._own[i]].copy()
+        if before is not None and before.jump is not None:
+            end = ca.DM(x[first, self._own[i - 1]])
+            after = before.jumped(float(here[0]), end, ca.DM(p), phase.system.state)
+            states[0] = np.asarray(ca.DM(after)).ravel()
+        kept = np.append(np.diff(here) > 0, True)
+        inputs = u[first:last][:, self._used[i]]
+        inputs = np.vstack([inputs, inputs[-1:]])
+        return Trajectory(
+            phase.system.state, here[kept], states[kept], inputs[kept], inputs=phase.system.inputs
         )
+
+    def _checked(self, guess: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+        """States and inputs of a guess for each phase."""
+        given = list(guess) if isinstance(guess, list | tuple) else [guess]
+        if len(given) != len(self.phases):
+            raise ValueError(
+                f"the guess has {len(given)} trajectories for {len(self.phases)} phases whose "
+                "groups differ: give one for each"
+            )
+        found = []
+        for phase, one in zip(self.phases, given, strict=True):
+            if len(one) != phase.steps + 1:
+                raise ValueError(
+                    f"the guess of phase {phase.name!r} has {len(one)} nodes, expected "
+                    f"{phase.steps + 1}, one more than its steps"
+                )
+            found.append((one.x, one.input_at_nodes[:-1]))
+        return found
+
+    def _joined(
+        self, parts: Sequence[tuple[np.ndarray, np.ndarray]], times: Sequence[float]
+    ) -> Trajectory:
+        """A guess for the whole: states wait where their phase begins, and stay where it ends."""
+        count = int(self.starts[-1])
+        x = np.tile(self._state(parts[0][0][0], times), (count + 1, 1))
+        u = np.tile([entry.nominal for entry in self._inputs], (count, 1))
+        for i, (states, inputs) in enumerate(parts):
+            first, last = self.starts[i], self.starts[i + 1]
+            begun = i > 0 and self._own[i] != self._own[i - 1]
+            x[first + begun : last + 1, self._own[i]] = states[begun:]
+            x[last + 1 :, self._own[i]] = states[-1]
+            u[first:last, self._used[i]] = inputs
+        return Trajectory(self.problem.system.state, np.arange(count + 1), x, u)
 
     @property
     def _limits(self) -> list[tuple[float, float]]:
@@ -312,47 +409,83 @@ class PhasedProblem:
             )
         if len({*names}) < len(names):
             raise ValueError(f"phases of the same name: {', '.join(names)}")
+        following = [*self.phases[1:], *([self.phases[0]] if self.is_periodic else [])]
+        for phase, after in zip(self.phases, following, strict=False):
+            if phase.system.state != after.system.state and phase.jump is None:
+                raise ValueError(
+                    f"phase {phase.name!r} ends on {phase.system.state}, {after.name!r} begins on "
+                    f"{after.system.state}: give Phase(…, jump=lambda t, x, p: …) from one to the "
+                    "other"
+                )
         for phase in self.phases:
             check_name("phase", phase.name)
             system = phase.system
-            if system.state != first.state or system.input_names != first.input_names:
-                raise ValueError(
-                    f"phase {phase.name!r}: {system.name} has the state {system.state} and the "
-                    f"inputs {', '.join(system.input_names)}; {first.name} has {first.state} and "
-                    f"{', '.join(first.input_names)}. Phases share both: give them one state that "
-                    "holds what each needs"
-                )
+            roles = {e.name: e.role for e in system.inputs}
+            for entry in first.inputs:
+                if roles.get(entry.name, entry.role) != entry.role:
+                    raise ValueError(
+                        f"phase {phase.name!r}: input {entry.name!r} of {system.name} is a "
+                        f"{roles[entry.name]}, of {first.name} a {entry.role}"
+                    )
             if system.parameter_names != first.parameter_names:
                 raise ValueError(
                     f"phase {phase.name!r}: {system.name} and {first.name} differ in parameters"
                 )
 
-    def _places(self) -> tuple[slice, slice, slice]:
-        """Where motion, free durations and the first state of a loop are among coordinates."""
-        ends = np.cumsum([0, self._motion.nq, len(self._free), self._motion.nq])
-        a, b, c, d = ends.tolist()
-        return slice(a, b), slice(b, c), slice(c, d)
+    def _group_of(self, i: int) -> int:
+        """Which of the groups a phase moves on."""
+        return self._groups.index(self.phases[i].system.state)
+
+    def _places(self) -> _Places:
+        """Where motions, free durations and the first state of a loop are among coordinates."""
+        sizes = [group.nq for group in self._groups]
+        ends = np.cumsum([0, *sizes, len(self._free), sizes[0]]).tolist()
+        parts = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        return _Places(tuple(parts[:-2]), parts[-2], parts[-1])
 
     def _group(self) -> Product:
-        blocks: dict[str, LieGroup] = {MOTION: self._motion}
+        blocks: dict[str, LieGroup] = {
+            f"{MOTION}{k or ''}": group for k, group in enumerate(self._groups)
+        }
         if self._free:
             blocks[DURATION] = Rn(len(self._free), tuple(self.phases[i].name for i in self._free))
         if self.is_periodic:
-            blocks[FIRST] = self._motion
+            blocks[FIRST] = self._groups[0]
         return Product(**blocks)
 
     def _state(self, x: np.ndarray, times: Sequence[float]) -> np.ndarray:
+        """State of the whole at the start, or at the reference; other groups wait at theirs."""
+        waiting = [
+            self._points[[self._group_of(i) for i in range(len(self.phases))].index(k)].x
+            for k in range(1, len(self._groups))
+        ]
         free = [times[i] for i in self._free]
-        return np.concatenate([x, free, x if self.is_periodic else []])
+        return np.concatenate([x, *waiting, free, x if self.is_periodic else []])
+
+    def _reference_of(self, phase: Phase, reference: Any) -> TrajectoryPoint:
+        """State and inputs that a phase's errors and efforts are of."""
+        system = phase.system
+        own = phase.reference
+        if own is None and system.state == self._groups[0]:
+            own = reference
+        own = system.state.identity if own is None else own
+        x = check_state(system, "reference", getattr(own, "x", own))
+        u = np.asarray(getattr(own, "u", system.nominal_input), dtype=np.float64)
+        return TrajectoryPoint(x, system.full_input(u) if len(u) < system.n_inputs else u)
 
     def _point(self, system: System) -> Any:
         middle = [sum(limits) / 2 for limits in self._limits]
-        return TrajectoryPoint(self._state(self._x_ref, middle), self._u_ref)
+        u = np.array([entry.nominal for entry in self._inputs])
+        for point, used in list(zip(self._points, self._used, strict=True))[::-1]:
+            u[used] = point.u
+        return TrajectoryPoint(self._state(self._points[0].x, middle), u)
 
     def _seconds(self, x: Any, i: int) -> Any:
         """Duration of a phase, for symbols of the state."""
         return (
-            x[self._split[1]][self._free.index(i)] if i in self._free else self.phases[i].limits[0]
+            x[self._split.durations][self._free.index(i)]
+            if i in self._free
+            else self.phases[i].limits[0]
         )
 
     def _elapsed(self, x: Any, phases: int) -> Any:
@@ -370,60 +503,88 @@ class PhasedProblem:
 
     def _system(self) -> System:
         first, group = self.phases[0].system, self._group()
-        own, others = self._split[0], group.dim - self._motion.dim
+        sizes = [motion.dim for motion in self._groups]
+        others = group.dim - sum(sizes)
 
         def change(t: Any, x: Any, u: Any, p: Any) -> Any:
-            total: Any = ca.DM.zeros(self._motion.dim)
+            totals: list[Any] = [ca.DM.zeros(size) for size in sizes]
             for i, phase in enumerate(self.phases):
-                step = phase.system.step(self.method).function
-                now, begin = self._time(i, t, x), x[own]
+                step, motion = phase.system.step(self.method).function, phase.system.state
+                now, begin = self._time(i, t, x), x[self._own[i]]
                 if i and self.phases[i - 1].jump is not None:
-                    jumped = self.phases[i - 1].jumped(now, begin, p)
+                    jumped = self.phases[i - 1].jumped(now, x[self._own[i - 1]], p, motion)
                     begin = ca.if_else(t < int(self.starts[i]) + 0.5, jumped, begin)
-                after = step(now, begin, u, p, self._seconds(x, i) / phase.steps)
-                moved = self._motion.minus(after, x[own])
+                after = step(now, begin, u[self._used[i]], p, self._seconds(x, i) / phase.steps)
+                moved = motion.minus(after, x[self._own[i]])
                 single = len(self.phases) == 1
-                total += moved if single else ca.if_else(self._is_in(i, t), moved, 0)
-            return ca.vertcat(total, ca.DM.zeros(others))
+                k = self._group_of(i)
+                totals[k] += moved if single else ca.if_else(self._is_in(i, t), moved, 0)
+            return ca.vertcat(*totals, ca.DM.zeros(others))
 
-        lower, upper = np.array([phase.system.input_bounds for phase in self.phases]).swapaxes(0, 1)
+        limits = self._widest()
         inputs = [
-            replace(entry, lower=float(low), upper=float(high))
-            for entry, low, high in zip(first.inputs, lower.min(0), upper.max(0), strict=True)
+            replace(entry, lower=limits[entry.name][0], upper=limits[entry.name][1])
+            for entry in self._inputs
         ]
         name = "_then_".join(dict.fromkeys(phase.system.name for phase in self.phases))
         return System(name, group, change, inputs=inputs, parameters=first.parameters, dt=1.0)
 
     # -- terms and bounds ----------------------------------------------------------------------
 
-    def _cost(self, i: int, cost: Cost) -> Cost:
-        """A cost of a phase: times the length of a step along it, and at its end."""
-        if cost.terminal is not None:
-            raise ValueError(
-                f"cost {cost.name!r} of phase {self.phases[i].name!r}: ends of phases have no "
-                "costs; take time_weight, or a cost along a last phase"
-            )
-        own, steps = self._split[0], self.phases[i].steps
+    def _widest(self) -> dict[str, tuple[float, float]]:
+        """Limits of the inputs that every phase keeps."""
+        found: dict[str, tuple[float, float]] = {}
+        for phase in self.phases:
+            for entry in phase.system.inputs:
+                low, high = found.get(entry.name, (np.inf, -np.inf))
+                found[entry.name] = min(low, entry.lower), max(high, entry.upper)
+        return found
+
+    def _at_end(self, i: int, value: Callable[..., Any]) -> tuple[Callable[..., Any], bool]:
+        """What counts at the end of a phase alone, and whether that is the end of the plan."""
+        own, node = self._own[i], int(self.starts[i + 1])
+        is_last, u_ref = node == int(self.starts[-1]), ca.DM(self._points[i].u)
 
         def function(t: Any, x: Any, u: Any, p: Any) -> Any:
-            value = cost.expression(type(x), self._time(i, t, x), x[own], u, p)
-            return self._is_in(i, t) * value * self._seconds(x, i) / steps
+            del u
+            found = value(self._elapsed(x, i + 1), x[own], type(x)(u_ref), p)
+            return found if is_last else ca.logic_and(t > node - 0.5, t < node + 0.5) * found
 
-        return Cost(function, cost.weight, None, cost.name)
+        return function, is_last
+
+    def _costs(self, i: int) -> list[Cost]:
+        """Costs of a phase: times the length of a step along it, and at its end."""
+        own, used, steps, found = self._own[i], self._used[i], self.phases[i].steps, []
+        for cost in self.phases[i].costs:
+
+            def value(t: Any, x: Any, u: Any, p: Any, cost: Cost = cost) -> Any:
+                return cost.expression(type(x), t, x, u, p)
+
+            def along(t: Any, x: Any, u: Any, p: Any, value: Callable[..., Any] = value) -> Any:
+                here = value(self._time(i, t, x), x[own], u[used], p)
+                return self._is_in(i, t) * here * self._seconds(x, i) / steps
+
+            if cost.weight is not None:
+                found.append(Cost(along, cost.weight, None, cost.name))
+            if cost.terminal is not None:
+                end, is_last = self._at_end(i, value)
+                price = (None, cost.terminal) if is_last else (cost.terminal, None)
+                found.append(Cost(end, *price, f"{cost.name} at the end of {self.phases[i].name}"))
+        return found
 
     def _residuals(self, i: int) -> list[Residual]:
         """Error, effort and residuals of a phase, by the root of the length of a step."""
-        phase, own = self.phases[i], self._split[0]
+        phase, own, used = self.phases[i], self._own[i], self._used[i]
         system = phase.system
         controls = system.input_index("control").tolist()
-        x_ref, u_ref = ca.DM(self._x_ref), ca.DM(self._u_ref)
+        x_ref, u_ref = ca.DM(self._points[i].x), ca.DM(self._points[i].u)
 
         def scaled(value: Callable[..., Any]) -> Callable[..., Any]:
             def function(t: Any, x: Any, u: Any, p: Any) -> Any:
                 length = self._is_in(i, t) * self._seconds(x, i) / phase.steps
                 is_none = length <= 0  # where the root has no slope
                 root = ca.if_else(is_none, 0.0, ca.sqrt(ca.if_else(is_none, 1.0, length)))
-                return root * value(self._time(i, t, x), x[own], u, p)
+                return root * value(self._time(i, t, x), x[own], u[used], p)
 
             return function
 
@@ -437,21 +598,22 @@ class PhasedProblem:
             effort = scaled(lambda t, x, u, p: (u - u_ref)[controls])
             found.append(Residual(effort, weight, name=f"effort of {phase.name}"))
         for residual in phase.residuals:
-            if residual.terminal is not None:
-                raise ValueError(
-                    f"residual {residual.name!r} of phase {phase.name!r}: ends of phases have no "
-                    "costs; bound them with at='terminal'"
-                )
 
             def own_value(t: Any, x: Any, u: Any, p: Any, residual: Residual = residual) -> Any:
                 return residual.expression(type(x), t, x, u, p)
 
-            found.append(Residual(scaled(own_value), residual.weight, name=residual.name))
+            if residual.weight is not None:
+                found.append(Residual(scaled(own_value), residual.weight, name=residual.name))
+            if residual.terminal is not None:
+                end, is_last = self._at_end(i, own_value)
+                price = (None, residual.terminal) if is_last else (residual.terminal, None)
+                name = f"{residual.name} at the end of {phase.name}"
+                found.append(Residual(end, *price, name=name))
         return found
 
     def _bounds(self, i: int) -> list[Bound]:
         """Bounds of a phase at its nodes, and what its controls may do less than others'."""
-        phase, own = self.phases[i], self._split[0]
+        phase, own, used = self.phases[i], self._own[i], self._used[i]
         first, last = int(self.starts[i]), int(self.starts[i + 1])
         found = []
         for bound in (*phase.bounds, *self._tighter(i)):
@@ -464,7 +626,8 @@ class PhasedProblem:
             nodes = range(last, last + 1) if bound.at == "terminal" else range(first + 1, end)
 
             def function(t: Any, x: Any, u: Any, p: Any, bound: Bound = bound) -> Any:
-                values = self._time(i, t, x), x[own], u, p, type(x)(ca.DM(self._x_ref))
+                x_ref = type(x)(ca.DM(self._points[i].x))
+                values = self._time(i, t, x), x[own], u[used], p, x_ref
                 return _expression(phase.system, bound, *values)[0]
 
             if bound.at != "terminal" and _needs_input(phase.system, bound, self._extra):
@@ -474,28 +637,57 @@ class PhasedProblem:
 
     def _tighter(self, i: int) -> list[Bound]:
         """Bounds of the controls of a phase where another phase allows more."""
-        lower, upper = self.phases[i].system.input_bounds
-        every = np.array([phase.system.input_bounds for phase in self.phases])
-        least, most = every[:, 0].min(0), every[:, 1].max(0)
+        limits, phase = self._widest(), self.phases[i]
         return [
-            Bound(name, lower[k], upper[k], name=f"{name} of {self.phases[i].name}")
-            for k, name in enumerate(self.phases[i].system.input_names)
-            if lower[k] > least[k] or upper[k] < most[k]
+            Bound(
+                f"input.{entry.name}",
+                entry.lower,
+                entry.upper,
+                name=f"{entry.name} of {phase.name}",
+            )
+            for entry in phase.system.inputs
+            if entry.lower > limits[entry.name][0] or entry.upper < limits[entry.name][1]
         ]
 
     def _closing(self) -> Bound:
         """The loop: the first state, carried along, is that after the end."""
-        own, _, kept = self._split
-        last, group, end = self.phases[-1], self._motion, int(self.starts[-1])
+        own, kept = self._own, self._split.first
+        last, group, end = self.phases[-1], self._groups[0], int(self.starts[-1])
 
         def function(t: Any, x: Any, u: Any, p: Any) -> Any:
-            now, first = x[own], x[kept]
+            now, first = x[own[0]], x[kept]
             if last.jump is not None:
-                there = last.jumped(self._elapsed(x, len(self.phases)), now, p)
+                there = last.jumped(self._elapsed(x, len(self.phases)), x[own[-1]], p, group)
                 now = ca.if_else(t > end - 0.5, there, now)
             return group.minus(now, first)
 
         return Bound(function, 0.0, 0.0, at=range(0, end + 1, end), name="loop")
+
+
+class _Places(NamedTuple):
+    """Slices of coordinates.
+
+    Attributes
+    ----------
+    motions : tuple of slice
+        Of the groups that phases move on.
+    durations : slice
+    first : slice
+        First state of a loop.
+    """
+
+    motions: tuple[slice, ...]
+    durations: slice
+    first: slice
+
+
+def _in_seconds(solution: OptimalSolution, t: np.ndarray) -> OptimalSolution:
+    """The solution with the times of its nodes in what it says of violations."""
+    message = solution.message
+    told = tuple(v._replace(time=float(t[v.node])) for v in solution.violations)
+    for before, after in zip(solution.violations, told, strict=True):
+        message = message.replace(str(before), str(after))
+    return replace(solution, message=message, violations=told)
 
 
 def _needs_input(system: System, bound: Bound, extra: int) -> bool:

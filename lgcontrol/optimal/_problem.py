@@ -666,6 +666,26 @@ class OptimalSolution:
     times: dict[str, float]
     problem: OptimalControlProblem
 
+    @classmethod
+    def _later(cls, make: Callable[[], dict[str, Any]], **known: Any) -> OptimalSolution:
+        """A solution whose other attributes are made when somebody asks for one: loops do not."""
+        made = object.__new__(cls)
+        made.__dict__.update(known, _make=make)
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        """Attributes that nobody asked for so far."""
+        make = None if name.startswith("__") else self.__dict__.pop("_make", None)
+        if make is None:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        self.__dict__.update(make())
+        return getattr(self, name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All attributes."""
+        self.__dict__.update(self.__dict__.pop("_make", dict)())
+        return self.__dict__
+
     @property
     def success(self) -> bool:
         """Whether the solve converged, at least to `ACCEPTABLE_RESIDUAL`."""
@@ -674,7 +694,8 @@ class OptimalSolution:
     @property
     def t(self) -> np.ndarray:
         """Times of the nodes, s."""
-        return self.trajectory.t
+        known = self.__dict__.get("_t")
+        return self.trajectory.t if known is None else known
 
     @property
     def x(self) -> np.ndarray:
@@ -684,7 +705,8 @@ class OptimalSolution:
     @property
     def u(self) -> np.ndarray:
         """Inputs, shape (N, n_inputs)."""
-        return self.trajectory.u
+        known = self.__dict__.get("_u")
+        return self.trajectory.u if known is None else known
 
     def plot(self, **options: Any) -> Figure:
         """Plot states, inputs and what is bounded over time, the reference dashed.
@@ -804,6 +826,7 @@ class Solver(Protocol):
         t0: float = 0.0,
         p: Mapping[str, float] | ArrayLike | None = None,
         iterations: int = 1,
+        time_limit: float = np.inf,
     ) -> OptimalSolution:
         """Some full steps from what was found last, moved on to t0: for control in real time."""
         ...

@@ -19,6 +19,8 @@ from ._reference import sample_reference
 
 # A linear program about the last profile; affine rows need two, losses in joints some more.
 MOST_PROGRAMS = 30
+# Profiles a quarter as fast to draw on from, before limits are said to leave none.
+MOST_SLOWER = 5
 # Change of the profile, as a share of its largest value, at which it is found.
 SETTLED = 1e-7
 # What rows may be exceeded by, as a share of their range, without a warning.
@@ -152,7 +154,9 @@ def retime(
         Largest absolute values, body-fixed: one, one a tangent coordinate, or by its name.
     system : System, optional
         Limits of its inputs, and of velocities where it knows them: a robot's joint torques and
-        speeds. Its structure moves the path's group, or a block on it.
+        speeds. Its structure moves the path's group, or a block on it. Where further blocks follow
+        from that motion (motors behind springs), the limits of all states and quantities are kept
+        as well: speeds of motors, deflections, torques of springs; see Notes.
     rows : sequence of PathRow
         Further limits.
     start_speed, end_speed : float
@@ -176,6 +180,13 @@ def retime(
     -----
     RuntimeWarning
         If rows that are not affine are exceeded by more than 0.01 % of their range.
+
+    Notes
+    -----
+    Motors behind springs take the jerk and the snap of the links. Between path parameters s̈ is
+    constant, and rows are those of that; where s̈ jumps, such motors would have to jump as well.
+    ``BSpline.fitted(found.motion.sampled(…), …)`` with a degree of six makes a motion that they can
+    follow, close to this one; leave a margin for what it adds.
 
     References
     ----------
@@ -202,7 +213,7 @@ def retime(
     limits = [
         *_velocity_rows(grid, path.group, velocity, system),
         *_acceleration_rows(grid, path.group, acceleration),
-        *([] if system is None else [_torque_rows(grid, path, system)]),
+        *([] if system is None else _system_rows(grid, path, system)),
         *(_own_rows(grid, row) for row in rows),
     ]
     if not any(np.isfinite([*limit.lower.flat, *limit.upper.flat]).any() for limit in limits):
@@ -368,9 +379,66 @@ def _acceleration_rows(grid: _Grid, group: LieGroup, given: Any) -> list[_Limit]
     return [_Limit("acceleration", group.tangent_names, -upper, upper, values)]
 
 
-def _torque_rows(grid: _Grid, path: SmoothReference, system: System) -> _Limit:
-    """Controls that move the system so: ``u₀ + B⁺ (M v̇ − F(x, u₀))``."""
+def _system_rows(grid: _Grid, path: SmoothReference, system: System) -> list[_Limit]:
+    """Rows of controls, and of all that follows where the structure knows motions."""
     place = _speeds(path.group, system)
+    structure = system.structure
+    if structure is None or structure.motion is None:
+        return [_torque_rows(grid, path, system, place)]
+    return _motion_rows(grid, system)
+
+
+def _motion_rows(grid: _Grid, system: System) -> list[_Limit]:
+    """Controls, other states and quantities with limits, of the motion that s̈ makes."""
+    structure, state, known = system.structure, system.state, system.limited_quantities
+    assert structure is not None and structure.motion is not None
+    motion = structure.motion
+
+    def at(side: int, y: np.ndarray, a: np.ndarray) -> Any:
+        point, y = grid.ends[side], np.maximum(y, 0.0)[:, None]
+        speed, a = np.sqrt(y), a[:, None]
+        xi, d1, d2, d3 = point[1:]
+        return motion(
+            point.x,
+            xi * speed,
+            d1 * y + xi * a,
+            d2 * y * speed + 3 * d1 * speed * a,
+            d3 * y**2 + 6 * d2 * y * a + 3 * d1 * a**2,
+        )
+
+    controls = system.input_index("control")
+    names = tuple(system.input_names[i] for i in controls)
+    bounds = (bound[controls] for bound in system.input_bounds)
+    limits = [_Limit("input", names, *bounds, lambda *given: at(*given).u[:, controls])]
+    first = state.coordinate_slice(structure.velocity).stop  # type: ignore[attr-defined]
+    low, high = system.state_limits
+    others = [i for i in range(first, state.nq) if np.isfinite([low[i], high[i]]).any()]
+    rates = set(system.velocities.values())
+    for moves in (True, False):
+        own = [i for i in others if (i in rates) == moves]
+
+        def states(
+            *given: Any, own: list[int] = own, moves: bool = moves
+        ) -> np.ndarray:  # speeds by their squares, which are nearly affine in those of the path
+            x = at(*given).x_out[:, own]
+            return np.sign(x) * x**2 if moves else x
+
+        if own:
+            ends = [np.sign(v[own]) * v[own] ** 2 if moves else v[own] for v in (low, high)]
+            where = tuple(state.coordinate_names[i] for i in own)
+            limits.append(_Limit("state", where, *ends, states))
+    if known is not None:
+
+        def quantities(*given: Any) -> np.ndarray:
+            found = at(*given)
+            return known.function(0.0, found.x_out, found.u)
+
+        limits.append(_Limit("quantity", known.names, known.lower, known.upper, quantities))
+    return limits
+
+
+def _torque_rows(grid: _Grid, path: SmoothReference, system: System, place: slice) -> _Limit:
+    """Controls that move the system so: ``u₀ + B⁺ (M v̇ − F(x, u₀))``."""
     structure, state, controls = system.structure, system.state, system.input_index("control")
     assert structure is not None
     p, u = system.nominal_parameters, system.nominal_input
@@ -428,7 +496,7 @@ def _solve(grid: _Grid, limits: Sequence[_Limit]) -> tuple[np.ndarray, np.ndarra
     y = np.full(count + 1, size)
     for k, value in grid.fixed.items():
         y[k] = value
-    a = np.diff(y) / (2 * step)
+    a, slower = np.diff(y) / (2 * step), 0
     for _ in range(MOST_PROGRAMS):
         scale = max(y.max(), max(grid.fixed.values()), 1e-300)
         rows, right = _program(grid, limits, y, a, scale)
@@ -439,7 +507,15 @@ def _solve(grid: _Grid, limits: Sequence[_Limit]) -> tuple[np.ndarray, np.ndarra
         if found.status == 3:
             raise ValueError("the limits leave the speed unbounded somewhere: add velocity=")
         if found.x is None:
-            raise ValueError(_why_not(grid, limits))
+            if slower == MOST_SLOWER:
+                raise ValueError(_why_not(grid, limits))
+            # Rows that bend, drawn on from a fast profile, may leave nothing of a slow one.
+            slower += 1
+            y = y / 4
+            for k, value in grid.fixed.items():
+                y[k] = value
+            a = np.diff(y) / (2 * step)
+            continue
         new = np.maximum(found.x, 0.0) * scale
         change, y = np.abs(new - y).max() / max(new.max(), 1e-300), new
         a = np.diff(y) / (2 * step)

@@ -226,6 +226,28 @@ def cost_to_go(
     problem: OptimalControlProblem, x: np.ndarray, u: np.ndarray, t: float, p: np.ndarray
 ) -> np.ndarray:
     """Cost of an infinite horizon after a problem's end, with its own steps and weights."""
+    return regulator_of(problem, x, u, t, p).P
+
+
+def regulator_of(
+    problem: OptimalControlProblem, x: np.ndarray, u: np.ndarray, t: float, p: np.ndarray
+) -> Regulator:
+    """Regulator about a point with the steps and weights of a problem.
+
+    Parameters
+    ----------
+    problem : OptimalControlProblem
+    x, u : ndarray
+        The point.
+    t : float
+        In s.
+    p : ndarray
+        All parameters.
+
+    Returns
+    -------
+    Regulator
+    """
     system = problem.system
     lin = system.linearize(x, u, t=t, p=p[: system.n_parameters])
     step = None
@@ -234,7 +256,7 @@ def cost_to_go(
         made = derivatives(lin.t, lin.x, lin.u, lin.p, problem.dt)
         step = made.A, made.B[:, system.input_index("control")]
     Q, R = problem.weight("Q").at(p), problem.weight("R").at(p)
-    return _design(lin, Q, R, problem.dt, step).P
+    return _design(lin, Q, R, problem.dt, step)
 
 
 def _needs_controls(system: System) -> None:

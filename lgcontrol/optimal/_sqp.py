@@ -164,6 +164,7 @@ class SQPSolver:
         t0: float = 0.0,
         p: Mapping[str, float] | ArrayLike | None = None,
         iterations: int = 1,
+        time_limit: float = np.inf,
     ) -> OptimalSolution:
         """Full Gauss-Newton steps from what was found last, moved on to t0.
 
@@ -174,13 +175,15 @@ class SQPSolver:
         reference, t0, p
             As for `solve`.
         iterations : int
+        time_limit : float
+            In s, looked at after every step; one is taken in any case.
 
         Returns
         -------
         OptimalSolution
-            "iteration limit" where steps were taken; "infeasible" where hard bounds are exceeded,
-            as little as possible, by the linear model; "failed" where there is no step: then with
-            what was found last.
+            "iteration limit" where steps were taken, "time limit" where more were due;
+            "infeasible" where hard bounds are exceeded, as little as possible, by the linear model;
+            "failed" where there is no step: then with what was found last.
 
         Raises
         ------
@@ -219,6 +222,12 @@ class SQPSolver:
             nodes = transcription.move(nodes, result.x, result.u, setting)
             status = SolveStatus.INFEASIBLE if violations else SolveStatus.ITERATION_LIMIT
             message = "; ".join(map(str, violations))
+            spent_all = time.perf_counter() - started
+            if number < iterations and spent_all > time_limit and not violations:
+                status = SolveStatus.TIME_LIMIT
+                message = f"{number} steps after {spent_all:.3g} s, more were due"
+            if spent_all > time_limit:
+                break
         self._found = nodes
         total = time.perf_counter() - started
         group = problem.system.state

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
 
 from ..codegen import InPlaceCall, ModelFunction, prepare
-from ..integrators import MuntheKaas, combine, get_method
+from ..integrators import MuntheKaas, Tableau, combine, get_method
 from ._transcription import CALLS, Nodes, Setting, Transcription
 
 # Second derivatives by AD of a step of more operations than this cost more than they save.
-LARGEST_CURVATURE = 60_000
+LARGEST_CURVATURE = 30_000
+# Of more than this those of the midpoint rule are taken: two or three iterations more to a tight
+# tolerance, each at two thirds of the time.
+EXACT_CURVATURE = 20_000
 
 
 class Sides(NamedTuple):
@@ -196,35 +199,58 @@ class StageModel:
 
     @cached_property
     def curvature(self) -> ModelFunction | None:
-        """``(…, prices, row_prices) → W``, the Hessian of the Lagrangian of one stage.
+        """``(…, prices, row_prices) → W``: Hessian of a stage's Lagrangian, less Gauss–Newton.
 
-        That of ``d ↦ cost + pricesᵀ minus(step, x_next) + row_pricesᵀ rows`` at ``plus(x, ε)`` and
-        ``u + δ``. None where it is not wanted or would cost more than it saves.
+        The Lagrangian is ``d ↦ cost + pricesᵀ minus(step, x_next) + row_pricesᵀ rows`` at
+        ``plus(x, ε)`` and ``u + δ``. None where it is not wanted or would cost more than it saves.
         """
         if not self.curved:
             return None
         values = self.transcription._functions.stage_values
         if self.problem.system.errors is not None:  # the basis would bend, too
             return None
-        if values.function.n_instructions() * (self.n + self.m) > LARGEST_CURVATURE:
+        size, tableau = self._operations, self._tableau
+        if tableau is not None:
+            size *= tableau.stages / get_method(self.problem.method).stages
+        if size > LARGEST_CURVATURE:
             return None
-        return self._hessian(values, "curvature", with_controls=True)
+        terms = self.transcription._functions.stage_terms
+        return self._hessian(values, terms, "curvature", with_controls=True)
 
     @cached_property
     def end_curvature(self) -> ModelFunction | None:
         """``(…, row_prices) → W``, the same of the end."""
         if self.curvature is None:
             return None
+        once = self.transcription._functions
         return self._hessian(
-            self.transcription._functions.terminal_values, "end_curvature", with_controls=False
+            once.terminal_values, once.terminal_terms, "end_curvature", with_controls=False
         )
 
-    def _hessian(self, values: ModelFunction, name: str, *, with_controls: bool) -> Any:
+    @property
+    def _operations(self) -> int:
+        """What second derivatives of a step by AD take, roughly."""
+        values = self.transcription._functions.stage_values.function
+        return values.n_instructions() * (self.n + self.m)
+
+    @property
+    def _tableau(self) -> Tableau | None:
+        """Of the explicit method whose second derivatives are taken; None for other methods."""
+        method = get_method(self.problem.method)
+        if self.problem.system.is_discrete or not isinstance(method, MuntheKaas):
+            return None
+        rule = get_method("midpoint")
+        assert isinstance(rule, MuntheKaas)
+        is_dear = self._operations > EXACT_CURVATURE and method.stages > rule.stages
+        return (rule if is_dear else method).tableau
+
+    def _hessian(
+        self, values: ModelFunction, terms: ca.Function, name: str, *, with_controls: bool
+    ) -> Any:
         if not values.function.is_a("SXFunction"):
             return None
         inputs = symbols_of(values)
         d = ca.SX.sym("d", self.n + (self.m if with_controls else 0))
-        here = ca.DM.zeros(*d.shape)
         moved = dict(inputs)
         moved["x"] = self.group.plus(inputs["x"], d[: self.n])
         if with_controls:
@@ -232,10 +258,14 @@ class StageModel:
             for k, i in enumerate(self.controls.tolist()):
                 spread[i, k] = 1
             moved["u"] = inputs["u"] + spread @ d[self.n :]
-        outcome = dict(zip(values.results, values.function.call(list(moved.values())), strict=True))
+        rows = values.function.call(list(moved.values()))[values.results.index("rows")]
         prices = {"row_prices": ca.SX.sym("row_prices", len(self.transcription.rows.names))}
-        lagrangian = outcome["cost"] + ca.dot(prices["row_prices"], outcome["rows"])
-        hessian = ca.substitute(ca.hessian(lagrangian, d)[0], d, here)
+        _, r, _, other = terms.call(list(moved.values()))
+        error_pull, _, pull, _ = terms.call(list(inputs.values()))
+        bent = ca.dot(pull, r) + other + ca.dot(prices["row_prices"], rows)
+        hessian = _second(bent, d)
+        away = self.group.minus(inputs["x"], inputs["x_ref"])
+        hessian[: self.n, : self.n] += self._error_bend(away, error_pull)
         if with_controls:
             prices = {"prices": ca.SX.sym("prices", self.n)} | prices
             hessian += self._bend(inputs, moved, d, prices["prices"])
@@ -256,37 +286,58 @@ class StageModel:
             shapes["P"] = (self.n, self.n)
         return ModelFunction(function, shapes=shapes)
 
+    def _error_bend(self, away: Any, pull: Any) -> Any:
+        """Hessian of ``pullᵀ error``, from the derivative ``J_r⁻¹(error)`` of the error."""
+        e, w = ca.SX.sym("e", self.n), ca.SX.sym("w", self.n)
+        J = self.group.right_jacobian_inverse(e)
+        bent = ca.jacobian(J.T @ w, e) @ J
+        return ca.substitute([(bent + bent.T) / 2], [e, w], [away, ca.densify(pull)])[0]
+
     def _bend(self, inputs: dict[str, Any], moved: dict[str, Any], d: Any, prices: Any) -> Any:
         """Hessian of ``pricesᵀ minus(step(d), step(0))``.
 
         With y the coordinates of the step's end, T the map from their changes to tangent vectors
         and ``w = Tᵀ prices``: that of ``wᵀ y(d)``, less what the coordinates of
         ``plus(y, η)`` bend by themselves.
-        """
-        group = self.group
-        y, after = self._step(inputs), self._step(moved)
-        here = ca.DM.zeros(*d.shape)
-        T = group.tangent_matrix(y)
-        F = T @ ca.substitute(ca.jacobian(after, d), d, here)
-        w = T.T @ prices
-        eta = ca.SX.sym("eta", self.n)
-        own_bend = ca.hessian(ca.dot(w, group.plus(y, eta)), eta)[0]
-        own_bend = ca.sparsify(ca.substitute(own_bend, eta, ca.DM.zeros(self.n)))
-        return ca.substitute(ca.hessian(ca.dot(w, after), d)[0], d, here) - F.T @ own_bend @ F
-
-    def _step(self, inputs: dict[str, Any]) -> Any:
-        """Coordinates after the problem's step.
 
         Explicit Runge-Kutta methods are taken in coordinates: to their order the same as on the
-        group, at half of the operations; second derivatives need no more.
+        group, at half of the operations. Where that is a lot it is done by the midpoint rule, at a
+        third of the operations: off by the step's length squared.
         """
         problem, system = self.problem, self.problem.system
-        t, x, u, dt = (inputs[name] for name in ("t", "x", "u", "dt"))
-        p = inputs["p"][: system.n_parameters]
         method = get_method(problem.method)
-        if system.is_discrete or not isinstance(method, MuntheKaas):
-            return system.step(method, problem.substeps).function(t, x, u, p, dt)
-        tableau, h = method.tableau, dt / problem.substeps
+        if self._tableau is None:
+
+            def step(at: dict[str, Any]) -> Any:
+                t, x, u, dt = (at[name] for name in ("t", "x", "u", "dt"))
+                own = at["p"][: system.n_parameters]
+                return system.step(method, problem.substeps).function(t, x, u, own, dt)
+
+            return self._bend_of(step, inputs, moved, d, prices)
+        return self._bend_of(partial(self._march, self._tableau), inputs, moved, d, prices)
+
+    def _bend_of(
+        self,
+        step: Callable[[dict[str, Any]], Any],
+        inputs: dict[str, Any],
+        moved: dict[str, Any],
+        d: Any,
+        prices: Any,
+    ) -> Any:
+        group, y, after = self.group, step(inputs), step(moved)
+        T = group.tangent_matrix(y)
+        F = T @ ca.substitute(ca.jacobian(after, d), d, ca.DM.zeros(*d.shape))
+        w = T.T @ prices
+        eta = ca.SX.sym("eta", self.n)
+        own_bend = ca.sparsify(_second(ca.dot(w, group.plus(y, eta)), eta))
+        return _second(ca.dot(w, after), d) - F.T @ own_bend @ F
+
+    def _march(self, tableau: Any, at: dict[str, Any]) -> Any:
+        """Coordinates after the substeps of an explicit method."""
+        problem, system = self.problem, self.problem.system
+        t, x, u, dt = (at[name] for name in ("t", "x", "u", "dt"))
+        p = at["p"][: system.n_parameters]
+        h = dt / problem.substeps
         stages = list(zip(tableau.A, tableau.c, strict=True))[: tableau.stages]
         for k in range(problem.substeps):
             slopes: list[Any] = []
@@ -319,7 +370,10 @@ class StageModel:
     def hessians(
         self, nodes: Nodes, setting: Setting, prices: np.ndarray, row_prices: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Hessians of the Lagrangian: (N, n + m, n + m), and (n, n) of the end."""
+        """What the Hessians of the Lagrangian have beyond those of Gauss and Newton.
+
+        Shapes (N, n + m, n + m), and (n, n) of the end.
+        """
         assert self.curvature is not None and self.end_curvature is not None
         call = self._calls.get("curvature")
         once = self.transcription._functions
@@ -371,6 +425,11 @@ class StageModel:
         there = Nodes(nodes.t, x[None], nodes.u)
         found = self.transcription._end("terminal_values", there, setting)
         return float(found.cost), found.rows.copy()
+
+
+def _second(value: Any, d: Any) -> Any:
+    """Hessian of a scalar by d at zero."""
+    return ca.substitute(ca.hessian(value, d)[0], d, ca.DM.zeros(*d.shape))
 
 
 def symbols_of(function: ModelFunction) -> dict[str, Any]:

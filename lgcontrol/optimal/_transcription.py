@@ -18,6 +18,9 @@ from ._statement import BoundRows, Weight, build_rows
 # a vehicle or a day of simulations, so that all but the shortest horizons are compiled.
 CALLS = 10_000
 
+# Results of the functions of terms.
+TERMS = ["error_pull", "r", "pull", "other"]
+
 
 class Nodes(NamedTuple):
     """A guess: where each node is. States need not follow from each other.
@@ -222,6 +225,9 @@ class StageFunctions(NamedTuple):
         ``(t, x, u, x_ref, p, w, P) → cost, rows, g, H, G`` with the weight P on the last error.
     terminal_values : ModelFunction
         Cost and rows alone.
+    stage_terms, terminal_terms : casadi.Function
+        ``(the same arguments) → error_pull, r, pull, other``: the cost is
+        ``½ error_pullᵀ error + ½ pullᵀ r + other``; pulls are products with weights.
     path_weights, end_weights : ndarray
         Values of w, of stages and of the end. Weights and dt are arguments so that a problem with
         other ones has the same code, compiled once.
@@ -231,6 +237,8 @@ class StageFunctions(NamedTuple):
     stage_values: ModelFunction
     terminal: ModelFunction
     terminal_values: ModelFunction
+    stage_terms: ca.Function
+    terminal_terms: ca.Function
     path_weights: np.ndarray
     end_weights: np.ndarray
 
@@ -312,12 +320,12 @@ def build_functions(problem: OptimalControlProblem) -> tuple[StageFunctions, Bou
         system, problem.bounds, problem.horizon, (t, x, u, p, x_ref), problem.parameter_names,
         problem.free_start,
     )  # fmt: skip
-    cost, g, H, w, path_weights = _gauss_newton(symbol, path, p)
-    cost, g = sum((v for v, _ in plain), cost), sum((s for _, s in plain), g)
+    r, weighted, g, H, w, path_weights = _gauss_newton(symbol, path, p)
+    other, g = sum((v for v, _ in plain), ca.DM(0)), sum((s for _, s in plain), g)
     # Without derivatives the gap comes from the step itself, a tenth of the work.
     step = system.step(problem.method, problem.substeps).function
     values = {
-        "cost": dt * cost,
+        "cost": dt * (ca.dot(r, weighted) / 2 + other),
         "gap": E @ group.minus(step(*arguments), x_next),
         "rows": rows,
     }
@@ -332,11 +340,18 @@ def build_functions(problem: OptimalControlProblem) -> tuple[StageFunctions, Bou
         "t": t, "x": x, "u": u, "x_next": x_next, "x_ref": x_ref, "u_ref": u_ref, "p": p,
         "w": w, "dt": dt,
     }  # fmt: skip
-    cost, g, H, w, end_weights = _gauss_newton(symbol, end, p)
-    cost, g = sum((v for v, _ in last_plain), cost), sum((s for _, s in last_plain), g)
+    terms = [dt * weighted[:n], r[n:], dt * weighted[n:], dt * other]
+    stage_terms = ca.Function("stage_terms", [*inputs.values()], terms, [*inputs], TERMS)
+    r, weighted, g, H, w, end_weights = _gauss_newton(symbol, end, p)
+    other, g = sum((v for v, _ in last_plain), ca.DM(0)), sum((s for _, s in last_plain), g)
     pull = P @ error
-    last = {"cost": cost + ca.dot(error, pull) / 2, "rows": rows}
+    last = {"cost": (ca.dot(r, weighted) + ca.dot(error, pull)) / 2 + other, "rows": rows}
     last_inputs = {"t": t, "x": x, "u": u, "x_ref": x_ref, "p": p, "w": w, "P": P}
+    split = n if end and end[0].value is error else 0
+    pull = pull + weighted[:split] if split else pull
+    terms = [pull, r[split:], weighted[split:], other]
+    given = [*last_inputs.values()]
+    terminal_terms = ca.Function("terminal_terms", given, terms, [*last_inputs], TERMS)
     last_derivatives = {
         "g": g + by_error.T @ pull,
         "H": H + by_error.T @ P @ by_error,
@@ -347,6 +362,8 @@ def build_functions(problem: OptimalControlProblem) -> tuple[StageFunctions, Bou
         _function(system, symbol, "stage_values", inputs, values),
         _function(system, symbol, "terminal", last_inputs, last | last_derivatives),
         _function(system, symbol, "terminal_values", last_inputs, last),
+        stage_terms,
+        terminal_terms,
         path_weights,
         end_weights,
     )
@@ -371,8 +388,10 @@ def _function(
     return ModelFunction(function, shapes=shapes)
 
 
-def _gauss_newton(symbol: Any, terms: list[_Term], p: Any) -> tuple[Any, Any, Any, Any, np.ndarray]:
-    """Cost, gradient and Hessian of ``½ Σ rᵀ W r``, a symbol for the entries of all W, and those.
+def _gauss_newton(
+    symbol: Any, terms: list[_Term], p: Any
+) -> tuple[Any, Any, Any, Any, Any, np.ndarray]:
+    """All r and W r of ``½ Σ rᵀ W r``, its derivatives, a symbol for the entries of W, and those.
 
     Only entries that are not zero have a symbol, one for both sides of the diagonal; those that are
     parameters are multiplied by theirs.
@@ -382,7 +401,7 @@ def _gauss_newton(symbol: Any, terms: list[_Term], p: Any) -> tuple[Any, Any, An
     values = [term.weight.matrix[place] for term, place in zip(terms, places, strict=True)]
     values = np.concatenate([np.zeros(0), *values])
     w, start = symbol.sym("w", len(values)), 0
-    cost, gradient, hessian = ca.DM(0), ca.DM(0), ca.DM(0)
+    residuals, pulls, gradient, hessian = ca.DM(0, 1), ca.DM(0, 1), ca.DM(0), ca.DM(0)
     for term, (rows, columns) in zip(terms, places, strict=True):
         size, stop = term.value.shape[0], start + len(rows)
         pattern = ca.Sparsity.triplet(size, size, rows.tolist(), columns.tolist())
@@ -393,7 +412,8 @@ def _gauss_newton(symbol: Any, terms: list[_Term], p: Any) -> tuple[Any, Any, An
         lower = symbol(pattern, entries)
         W = lower + lower.T - ca.diag(ca.diag(lower))
         weighted = W @ term.jacobian
-        cost = cost + ca.dot(term.value, W @ term.value) / 2
+        residuals = ca.vertcat(residuals, term.value)
+        pulls = ca.vertcat(pulls, W @ term.value)
         gradient = gradient + weighted.T @ term.value
         hessian = hessian + term.jacobian.T @ weighted
-    return cost, gradient, hessian, w, values
+    return residuals, pulls, gradient, hessian, w, values

@@ -2,6 +2,8 @@
 
 from ._animate_run import Movie as Movie
 from ._animate_run import animate_run as animate_run
+from ._plot_consistency import Squares as Squares
+from ._plot_consistency import plot_consistency as plot_consistency
 from ._plot_convergence import plot_convergence as plot_convergence
 from ._plot_estimation import plot_estimation as plot_estimation
 from ._plot_path import plot_path as plot_path

@@ -54,7 +54,7 @@ def plot_estimation(
         ax.axhspan(-2, 2, color=GRID, linewidth=0)
         for k, column in enumerate(values.T):
             ax.plot(times, column, ".", color=COLORS[k % len(COLORS)], markersize=1.5)
-        style_axes(ax, f"{name}: whitened innovations")
+        style_axes(ax, f"{name}: whitened innovations", ylabel="σ")
     for ax in axes[count:]:
         ax.set_visible(False)
     for ax in axes[max(count - columns, 0) : count]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from math import inf
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -55,6 +56,8 @@ class Sensor(Measurement):
     validity : float
         Age in s from which on a measurement is of no use: calls of controllers that have nothing
         newer are counted.
+    limits : tuple of two array_like, optional
+        Ends of its range, in coordinates of the measurement: it shows no more.
 
     Examples
     --------
@@ -84,6 +87,7 @@ class Sensor(Measurement):
         offset: float = 0.0,
         dropout: float = 0.0,
         validity: float = inf,
+        limits: Any = None,
     ) -> None:
         _ = Times(f"sensor {name!r}", dt, offset, delay)
         super().__init__(
@@ -100,6 +104,7 @@ class Sensor(Measurement):
             offset=offset,
             delay=delay,
             validity=validity,
+            limits=limits,
         )
         for what, value in (("std_discrete", std_discrete), ("density", density)):
             check_deviation(f"{what} of sensor {name!r}", value, np.shape(value))
@@ -171,4 +176,4 @@ class BoundSensor:
         error = self._bias + self._measurement.scaled(self._error(), t, x, u, p)
         if self._losses.random() < self.sensor.dropout:
             return None
-        return self.group.plus(self._measurement.function(t, x, u, p), error)
+        return self._measurement.read(error, t, x, u, p)

@@ -20,7 +20,7 @@ from ..codegen import (
     solve_symmetric,
 )
 from ..groups import LieGroup, Product, check_element, not_a_group
-from ..integrators import Mechanical, Problem
+from ..integrators import Constrained, Mechanical, Problem
 from ._errors import ErrorCoordinates
 from ._signals import (
     Input,
@@ -90,6 +90,7 @@ class SystemDefinition(Generic[State]):
         limits: Mapping[str, tuple[float, float]] | None = None,
         derivatives: Field | None = None,
         structure: Mechanical | None = None,
+        constrained: Constrained | None = None,
         errors: ErrorCoordinates | None = None,
         policy: Callable[..., Any] | None = None,
         home: Any = None,
@@ -149,6 +150,7 @@ class SystemDefinition(Generic[State]):
         self.structure: Mechanical | None = (
             None if structure is None else _trace_structure(self, structure)
         )
+        self.constrained: Constrained | None = constrained
         self.errors: ErrorCoordinates | None = None if errors is None else trace_basis(self, errors)
         self.policy: ModelFunction | None = None if policy is None else trace_policy(self, policy)
         self.home: np.ndarray = state.identity
@@ -433,6 +435,7 @@ class SystemDefinition(Generic[State]):
                 self.n_inputs,
                 self.n_parameters,
                 self.symbol,
+                constrained=None if self.is_discrete else self.constrained,
             )
         return self._cache[key]
 
@@ -531,6 +534,7 @@ class SystemDefinition(Generic[State]):
             "limits": self.limits,
             "derivatives": self._given_derivatives,
             "structure": self.structure,
+            "constrained": self.constrained,
             "errors": self.errors,
             "policy": self.policy,
             "home": self.home,
@@ -539,6 +543,8 @@ class SystemDefinition(Generic[State]):
         }
         if {"state", "inputs"} & {*changes}:  # other arguments than those of the policy
             arguments["policy"] = None
+        if "f" in changes:  # another motion than that of the parts
+            arguments["constrained"] = None
         arguments |= changes
         known = {*arguments["state"].coordinate_names, *self.quantity_names}
         arguments["limits"] = {k: v for k, v in arguments["limits"].items() if k in known}
@@ -597,6 +603,11 @@ def _trace_structure(system: SystemDefinition, structure: Mechanical) -> Mechani
         "input_map": ("t x u p", {"B": (nv, m)}, {}),
         "loss_jacobian": ("x p", {"D": (nv, nv)}, {}),
         "losses": ("x p", {"L": (nv,)}, {}),
+        "motion": (
+            "q v a j s p",
+            {"x_out": (state.nq,), "rate": (state.dim,), "u": (m,)},
+            {"q": (blocks[structure.configuration].nq,)} | dict.fromkeys("vajs", (nv,)),
+        ),
     }
 
     made, inner = _all_traced(system, structure, members), structure.lagrangian

@@ -60,6 +60,9 @@ class Measurement:
         Time from measurement to delivery, s.
     validity : float
         Age in s, at delivery, from which on a measurement is of no use.
+    limits : tuple of two array_like, optional
+        Ends of the range of the sensor, in coordinates of the measurement. A simulated one delivers
+        no more than them; a filter does not use what is at an end or beyond.
 
     Examples
     --------
@@ -86,6 +89,7 @@ class Measurement:
     offset: float = 0.0
     delay: float = 0.0
     validity: float = inf
+    limits: Any = None
 
     def __post_init__(self) -> None:
         check_name("measurement", self.name)
@@ -119,8 +123,22 @@ class Measurement:
     def bind(self, system: SystemDefinition) -> BoundMeasurement:
         """The measurement on a system: its function traced, its noise checked."""
         function, group = self._measured(system)
-        factor = self._noise_factor(group.dim)
-        return BoundMeasurement(self, system, function, group, factor, self._scale(system, group))
+        factor, scale = self._noise_factor(group.dim), self._scale(system, group)
+        return BoundMeasurement(self, system, function, group, factor, scale, self._ends(group.nq))
+
+    def _ends(self, size: int) -> tuple[np.ndarray, np.ndarray] | None:
+        if self.limits is None:
+            return None
+        if len(self.limits) != 2:
+            raise ValueError(f"{self._who}: limits are two, lower and upper, got {self.limits}")
+        lower, upper = (
+            check_shape(f"limits of {self._who}", np.broadcast_to(end, (size,)), (size,),
+                        finite=False)
+            for end in self.limits
+        )  # fmt: skip
+        if not (lower < upper).all():
+            raise ValueError(f"{self._who}: limits must rise, got {lower} and {upper}")
+        return lower, upper
 
     def _measured(self, system: SystemDefinition) -> tuple[ModelFunction, LieGroup]:
         """The function and the group it maps to."""
@@ -194,6 +212,8 @@ class BoundMeasurement:
         L with ``L Lᵀ`` the covariance.
     scale : ModelFunction or None
         ``(t, x, u, p) → factor`` on the rows of L.
+    limits : tuple of ndarray, or None
+        Lower and upper end of its range, shape (nq,).
     """
 
     measurement: Measurement
@@ -202,6 +222,7 @@ class BoundMeasurement:
     group: LieGroup
     noise_factor: np.ndarray
     scale: ModelFunction | None = None
+    limits: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def white_factor(self) -> np.ndarray:
@@ -252,8 +273,12 @@ class BoundMeasurement:
 
     def draw(self, t: float, x: Any, u: Any, p: Any, rng: np.random.Generator) -> np.ndarray:
         """One measurement with its noise, ``plus(h(t, x, u, p), noise)``."""
-        error = self.scaled(self.noise(rng), t, x, u, p)
-        return self.group.plus(self.function(t, x, u, p), error)
+        return self.read(self.scaled(self.noise(rng), t, x, u, p), t, x, u, p)
+
+    def read(self, error: np.ndarray, t: float, x: Any, u: Any, p: Any) -> np.ndarray:
+        """What the sensor shows with an error, within its range."""
+        y = self.group.plus(self.function(t, x, u, p), error)
+        return y if self.limits is None else np.clip(y, *self.limits)
 
     def innovation(self, y: Any, t: Any, x: Any, u: Any, p: Any) -> np.ndarray:
         """``minus(y, h(t, x, u, p))``: what a measurement says beyond the state, (..., dim)."""

@@ -245,7 +245,9 @@ class SmoothReference:
     def states(self, system: SystemDefinition, t: Any) -> tuple[np.ndarray, np.ndarray]:
         """States of a system whose configuration moves like this, and their rates.
 
-        What else the state holds, besides configuration and velocity, is the identity, at rest.
+        What else the state holds, besides configuration and velocity, is what the motion takes
+        where the structure of the system knows it (``Mechanical.motion``: motors behind springs),
+        else the identity, at rest.
 
         Parameters
         ----------
@@ -284,6 +286,9 @@ class SmoothReference:
             entries = range(own.start, own.stop)
             if group != self.group or not all(entry in speeds for entry in entries):
                 continue
+            known = system.structure
+            if known is not None and known.motion is not None and name == known.configuration:
+                return known.motion(*point)[:2]
             places = [speeds[entry] for entry in entries]
             x = np.tile(state.identity, (*np.shape(t), 1))
             x[..., state.coordinate_slice(name)], x[..., places] = point.x, point.velocity

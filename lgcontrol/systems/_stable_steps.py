@@ -166,10 +166,8 @@ def choose_method(
 
     if takes_few("rk4"):
         return "rk4"
-    structure = system.structure
-    has_losses = structure is not None and structure.loss_jacobian is not None
     # Its own limit is that of what it steps explicitly, springs for example.
-    if has_losses and takes_few("linearly_implicit_euler"):
+    if _has_losses(system) and takes_few("linearly_implicit_euler"):
         return "linearly_implicit_euler"
     return STIFF
 
@@ -238,9 +236,13 @@ def _fewest(holds: Callable[[int], bool]) -> int:
 
 def _splits(system: SystemDefinition, method: Method) -> bool:
     """Whether a method treats some modes apart, so that no one factor R(z) is that of all."""
-    structure = system.structure
-    has_losses = structure is not None and structure.loss_jacobian is not None
-    return method.needs_structure or (has_losses and method.uses_losses)
+    return method.needs_structure or (_has_losses(system) and method.uses_losses)
+
+
+def _has_losses(system: SystemDefinition) -> bool:
+    """Whether losses in joints are known, apart from other forces."""
+    known = system.structure or system.constrained
+    return known is not None and known.loss_jacobian is not None
 
 
 def _substeps_of_split(

@@ -18,6 +18,8 @@ Kind = Literal["equilibrium", "relative equilibrium", "none"]
 # Entries of gradients (SI) below this are rounding: the row does not depend on that variable. The
 # slowest orbits about the earth have 1e-9, a constraint force that cancels leaves 1e-13.
 NO_GRADIENT = 1e-11
+# So are gradients below this share of the longest one.
+ROUNDED = 1e-13
 
 # A rate counts as zero, and as unchanged, where displacements of the state and the inputs by these
 # shares of their values, or amounts in SI units, would explain it: a point typed with four digits
@@ -185,7 +187,8 @@ def rate_tolerance(system: SystemDefinition, x: np.ndarray, u: np.ndarray, at: A
     tolerance = (slope @ (SHARE * size + AMOUNT)[..., None])[..., 0]
     tolerance = tolerance + B @ (SHARE * np.abs(u) + AMOUNT)
     largest = np.maximum(slope.max(axis=-1, initial=0.0), B.max(axis=-1, initial=0.0))
-    return np.maximum(np.where(largest <= NO_GRADIENT, ZERO_RATE, tolerance), SLOWEST)
+    least = np.maximum(NO_GRADIENT, ROUNDED * largest.max(axis=-1, keepdims=True, initial=0.0))
+    return np.maximum(np.where(largest <= least, ZERO_RATE, tolerance), SLOWEST)
 
 
 def _changes(here: np.ndarray, there: np.ndarray, axis: int) -> np.ndarray:

@@ -245,7 +245,7 @@ def _steps(
             made = scheme.advance(motion, t + k * h, x, h)
             x = motion.normalize(made.state)
             residual = ca.fmax(residual, nan_as_infinite(made.residual))
-    if system.project is not None:
+    if system.project is not None and (system.is_discrete or not scheme.keeps_constraints):
         project, slope = system.project, system.project_derivative
         known = None if slope is None else lambda t, x, u, p: slope(x, p)
         x = motion.map(lambda t, x, u, p: project(x, p), t, x, known)

@@ -73,6 +73,9 @@ class System(SystemDefinition[State]):
         structure, or from automatic differentiation.
     structure : Mechanical, optional
         What a mechanical system is made of; its members are model functions.
+    constrained : Constrained, optional
+        What a mechanical system with constraints is made of, which methods take that solve for
+        multipliers themselves; its members are functions.
     errors : ErrorCoordinates, optional
         Error coordinates that are fewer than the group's, for constrained systems.
     policy : callable, optional

@@ -17,7 +17,7 @@ from ..groups import LieGroup, check_element
 from ._blocks import block_slices, blocks_of, place_of
 from ._definition import LimitedQuantities, SystemDefinition
 from ._derivatives import field_derivatives
-from ._steadiness import NO_GRADIENT, TrimPoint, classify, follow
+from ._steadiness import NO_GRADIENT, ROUNDED, TrimPoint, classify, follow
 from ._tracing import as_column, check_state, complete_input, complete_parameters, symbols_of
 
 # A force whose size varies by no more than this share is the same in every configuration.
@@ -648,7 +648,8 @@ def row_scales(
     """One over the length of each equation's gradient, the longest at some points.
 
     Each row has its own, so that a fast state does not loosen the equations of the others. At
-    several points, because a gradient may vanish at one of them; where it does at all of them, 1.
+    several points, because a gradient may vanish at one of them; where it does at all of them, or
+    is rounding next to the longest one, 1.
 
     Parameters
     ----------
@@ -664,7 +665,8 @@ def row_scales(
     gradients = [in_scaled_variables(equations(x, u)[1], scale) for x, u in points]
     lengths = np.linalg.norm(gradients, axis=-1)
     length = np.where(np.isfinite(lengths), lengths, 0.0).max(axis=0)
-    return 1.0 / np.where(length > NO_GRADIENT, length, 1.0)
+    least = max(NO_GRADIENT, ROUNDED * length.max(initial=0.0))
+    return 1.0 / np.where(length > least, length, 1.0)
 
 
 def in_scaled_variables(jacobian: np.ndarray, scale: np.ndarray) -> np.ndarray:

@@ -73,7 +73,7 @@ class Crocoddyl:
     def __init__(self, shared: Path) -> None:
         self.absent, self._process = "", None
         try:
-            python = _environment()
+            python = environment("crocoddyl", PACKAGES)
         except (OSError, subprocess.CalledProcessError) as error:
             self.absent = f"not run: pip found no {' '.join(PACKAGES)} ({error})"
             return
@@ -104,13 +104,14 @@ class Crocoddyl:
             self._process.wait()
 
 
-def _environment() -> Path:
-    folder = FOLDER / "crocoddyl"
+def environment(name: str, packages: tuple[str, ...]) -> Path:
+    """Python of an environment with packages, made when first needed."""
+    folder = FOLDER / name
     python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
     if not (folder / "ready").is_file():
-        print(f"making an environment with {' '.join(PACKAGES)} in {folder}", file=sys.stderr)
+        print(f"making an environment with {' '.join(packages)} in {folder}", file=sys.stderr)
         venv.create(folder, with_pip=True, clear=True)
         quiet = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-        subprocess.run([*quiet, *PACKAGES], check=True, capture_output=True)
+        subprocess.run([*quiet, *packages], check=True, capture_output=True)
         (folder / "ready").touch()
     return python

@@ -1,14 +1,21 @@
 """Mechanisms of both papers: tables 8 to 10, orders, drifts, cost of a step, large chains.
 
-    python -m tests.benchmarks.mechanisms [--store] [PART …]
+    python -m tests.benchmarks.mechanisms [--store] [--authors FOLDER] [--mechanism NAME] [PART …]
 
 Parts are iterations (table 9), speed (tables 8 and 10, on arrays and compiled), orders (figures 3
-and 5 to 7 of Kissel, Taves and Negrut), drifts (figures 2 to 15 of Müller and Terze), large.
-Without parts all are run. `--store` writes numbers and figures to tests/benchmarks/results.
+and 5 to 7 of Kissel, Taves and Negrut), convergence (their figures 2 and 4), heavy_top (figures 2
+and 3 of Müller and Terze), drifts (their figures 5 to 15), large, and peers: a compiled step beside
+Exudyn's generalized-α at equal error, in an environment that this makes, and beside the code of
+Kissel, Taves and Negrut, whose folder `--authors` names (2021/ASME/rA-formulation/C1 of
+github.com/uwsbel/sbel-reproducibility). Without parts all are run. `--store` writes numbers and
+figures to tests/benchmarks/results.
 """
 
 import argparse
 import json
+import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -20,7 +27,10 @@ import numpy as np
 
 from lgcontrol import models
 from lgcontrol.codegen import set_compile_policy
+from lgcontrol.groups import SO3
 from lgcontrol.integrators import generalized_alpha, implicit_euler3
+from lgcontrol.mechanics.constrained import DirectStatus
+from tests.benchmarks._solver_peers import environment
 from tests.mechanics.test_large_mechanisms import chain
 
 RESULTS = Path(__file__).parent / "results"
@@ -30,8 +40,16 @@ DRIVEN = {
     "slider_crank": models.slider_crank_mechanism,
 }
 ATTITUDES = ("rp", "rA", "re")
+OPTIONS = {"authors": None, "mechanism": None}
+CLOSED = 1e-9  # gap of joints that counts as kept beside Exudyn [m]
 END = 0.6  # of the runs whose orders are fitted [s]
 SPEEDS = {"four_link": np.pi, "slider_crank": 2 * np.pi}  # of the drivers, for the switch
+
+
+def chosen(*names):
+    """Those that are asked for."""
+    wanted = OPTIONS["mechanism"]
+    return [name for name in names if wanted in (None, name)]
 
 
 def cpu(run):
@@ -67,19 +85,19 @@ def speed(steps=60):
     """Tables 8 and 10: CPU time of a step next to Euler parameters, and compiled."""
     set_compile_policy("eager")
     found = {}
-    for name in [*DRIVEN, "double_pendulum"]:
+    for name in chosen(*DRIVEN, "double_pendulum"):
         rows = {}
         for attitude in ATTITUDES:
             if name in DRIVEN:
                 made = direct(name, attitude)
                 kinematics = min(
                     cpu(lambda made=made: made.kinematics(1e-3 * np.arange(steps)))[0]
-                    for _ in range(2)
+                    for _ in range(6)
                 )
             else:
                 made, kinematics = models.double_pendulum_mechanism().direct(attitude), np.nan
             dynamics = min(
-                cpu(lambda made=made: made.dynamics(1e-3, steps, 1e-5))[0] for _ in range(2)
+                cpu(lambda made=made: made.dynamics(1e-3, steps, 1e-5))[0] for _ in range(6)
             )
             mechanism = DRIVEN[name]() if name in DRIVEN else models.double_pendulum_mechanism()
             word = "SO3xR3" if attitude == "rA" else attitude
@@ -101,6 +119,131 @@ def speed(steps=60):
                 rows[attitude][f"{key}_speedup"] = ratio
             print(name, attitude, {k: round(v, 2) for k, v in rows[attitude].items()})
         found[name] = rows
+    return found
+
+
+def compiled(mechanism, method, steps, h=1e-3):
+    """CPU time of a compiled step in s, the motion, and the largest last correction of a step."""
+    x0 = mechanism.state()
+    run = mechanism.march(x0, h, steps, method)
+    seconds = min(cpu(lambda: mechanism.march(x0, h, steps, method))[0] for _ in range(25)) / steps
+    sizes = np.maximum(
+        np.abs(run.a[1:]).max(axis=1), np.abs(run.multipliers[1:]).max(axis=1, initial=0.0)
+    )
+    return seconds, run, float((run.residual * 1e-6 * (1 + sizes)).max())
+
+
+def stated(mechanism):
+    """Bodies and joints for Exudyn: where each joint is, its axes, and what it holds."""
+    bodies = {}
+    for name, body in mechanism.bodies.items():
+        bodies[name] = {
+            "mass": body.inertia.mass,
+            "inertia": body.inertia.inertia.tolist(),
+            "position": body.pose[:3].tolist(),
+            "rotation": SO3.matrix(body.pose[3:]).tolist(),
+            "velocity": body.rates[:3].tolist(),
+            "angular_velocity": body.rates[3:].tolist(),
+        }
+    joints = []
+    for joint in mechanism.joints.values():
+        body, point = joint.point
+        r, A = (np.array(bodies[body][key]) for key in ("position", "rotation"))
+        # Revolute joints of the double pendulum turn about the z axis of their last body.
+        held = [1, 1, 1, 0, 0, 0] if len(joint.rows) == 3 else [1, 1, 1, 1, 1, 0]
+        others = [other for other in joint.bodies if other not in ("ground", body)]
+        names = [*(others or ["ground"]), body]
+        joints.append(
+            {
+                "bodies": names,
+                "point": (r + A @ np.asarray(point)).tolist(),
+                "axes": A.tolist(),
+                "held": held,
+            }
+        )
+    return {"bodies": bodies, "joints": joints, "gravity": mechanism.gravity.tolist()}
+
+
+def exudyn(name, steps=2000, h=1e-3, radius=0.8):
+    """The same motion by both programs at the same step, and how far each is from a fine one."""
+    mechanism = getattr(models, f"{name}_mechanism")()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "mechanism.json"
+        file.write_text(json.dumps(stated(mechanism)))
+        own = [str(Path(__file__).with_name("_exudyn_peer.py")), str(file)]
+        try:
+            python = str(environment("exudyn", ("exudyn",)))
+            told = subprocess.run(
+                [python, *own, str(h), str(steps), str(radius)], check=True, capture_output=True
+            ).stdout
+        except (OSError, subprocess.CalledProcessError) as error:
+            return {"exudyn": f"not run: {error}"}
+    peer = json.loads(told.splitlines()[-1])
+    size = 7 * len(mechanism.bodies)
+
+    def places(run):
+        return np.array([pose[:3] for pose in mechanism.poses(run.x[-1][:size]).values()])
+
+    fine = mechanism.march(mechanism.state(), h / 10, 10 * steps, generalized_alpha(0.95))
+    exact = places(fine)
+
+    def off(r):
+        return float(np.abs(np.asarray(r) - exact).max())
+
+    found = {"exudyn": peer["version"], "exudyn_us": 1e6 * peer["seconds"]}
+    found["exudyn_error_m"] = off([peer["end"][body][0] for body in mechanism.bodies])
+    for iterations in (1, 2, 3):
+        method = generalized_alpha(radius, iterations=iterations)
+        seconds, run, last = compiled(mechanism, method, steps, h)
+        error = off(places(run))
+        gap = float(np.abs(mechanism.dynamics()(0.0, run.x[-1][:size], 0 * run.a[-1]).phi).max())
+        own = {"us": 1e6 * seconds, "error_m": error, "gap_m": gap, "correction": last}
+        found[f"here_{iterations}"] = own
+        if gap <= CLOSED and "here_us" not in found:
+            # Both are of order two: steps of this length make the errors equal.
+            longer = np.sqrt(found["exudyn_error_m"] / error)
+            found |= {"here_us": own["us"], "here_error_m": error}
+            found["exudyn_over_here"] = peer["seconds"] / seconds * longer
+    return found
+
+
+def authors(folder, name, steps=300):
+    """A step of the paper's scheme by its authors' code, and compiled to the same tolerance."""
+    if folder is None:
+        return {"authors": "not run: --authors names no folder"}
+    mechanism = (DRIVEN.get(name) or models.double_pendulum_mechanism)()
+    script = str(Path(__file__).with_name("_kissel_peer.py"))
+    theirs = {"pendulum": "single_pendulum"}.get(name, name)
+    found = {}
+    for form in ("rA", "rp"):
+        given = [sys.executable, script, str(folder), theirs, form, str(steps)]
+        try:
+            told = subprocess.run(given, check=True, capture_output=True).stdout
+        except (OSError, subprocess.CalledProcessError) as error:
+            return {"authors": f"not run: {error}"}
+        peer = json.loads(told.splitlines()[-1])
+        found[f"authors_{form}_ms"] = 1e3 * peer["seconds"]
+        found[f"authors_{form}_iterations"] = peer["iterations"]
+    for iterations in (1, 2, 3, 4, 5):
+        method = implicit_euler3(iterations=iterations)
+        seconds, run, last = compiled(mechanism, method, 10 * steps)
+        if run.is_solved and last <= 1e-5:
+            found |= {"here_us": 1e6 * seconds, "here_iterations": iterations, "correction": last}
+            found["authors_rA_over_here"] = 1e3 * found["authors_rA_ms"] / found["here_us"]
+            break
+    return found
+
+
+def peers():
+    """Beside Exudyn and the authors' code, each in this run."""
+    set_compile_policy("eager")
+    found = {}
+    for name in chosen("double_pendulum", "three_bar"):
+        found[f"exudyn {name}"] = exudyn(name)
+        print("exudyn", name, found[f"exudyn {name}"])
+    for name in chosen(*DRIVEN, "double_pendulum"):
+        found[f"authors {name}"] = authors(OPTIONS["authors"], name)
+        print("authors", name, found[f"authors {name}"])
     return found
 
 
@@ -188,6 +331,70 @@ def drifts(seconds=1.0):
     return found, figure
 
 
+def heavy_top(seconds=5.0):
+    """Figures 2 and 3 of Müller and Terze: the pivot's gap by components, and the energy."""
+    mechanism = models.heavy_top_mechanism()
+    figure, axes = plt.subplots(1, 4, figsize=(15, 3.6), constrained_layout=True)
+    found = {}
+    for k, word in enumerate(("SE3", "SO3xR3")):
+        q = mechanism.coordinates(word)
+        system = mechanism.system(word, stabilization="none", at=q)
+        x0 = np.concatenate([q, mechanism.velocities(q, formulation=word)])
+        for h, style in ((1e-3, "-"), (2e-3, "--"), (4e-3, ":")):
+            run = system.rollout(x0, dt=h, steps=round(seconds / h))
+            gap = system.invariants(run.x)[:, :3]
+            energy = system.quantities["kinetic_energy"](0.0, run.x).ravel()
+            share = np.abs(energy / energy[0] - 1)
+            axes[2 + k].semilogy(run.t[1:], share[1:], style, color="C3", label=f"h = {h:g} s")
+            found[f"{word} {h:g}"] = {
+                "gap": float(np.abs(gap).max()),
+                "energy_J": float(np.abs(energy - energy[0]).max()),
+                "energy_share": float(share.max()),
+            }
+            if h == 1e-3:
+                for i, axis in enumerate("xyz"):
+                    axes[k].plot(run.t, gap[:, i], color=f"C{i}", label=axis)
+            print("heavy top", word, h, found[f"{word} {h:g}"])
+        axes[k].set(title=f"Fig. 2: pivot, {word}, h = 1e-3 s", ylabel="gap [m]")
+        axes[2 + k].set(title=f"Fig. 3: energy, {word}", ylabel="|T − T₀| / T₀", ylim=(1e-10, 1e-3))
+    for axis in axes:
+        axis.set_xlabel("t [s]")
+        axis.legend(fontsize=8)
+        axis.grid(True, alpha=0.3)
+    return found, figure
+
+
+def convergence(seconds=2.0):
+    """Figures 2 and 4 of Kissel, Taves and Negrut: iterations of the four-link over a turn."""
+    hs = [4e-2, 2e-2, 1e-2, 5e-3]
+    figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), constrained_layout=True)
+    found = {}
+    for attitude, style in zip(ATTITUDES, ("s--", "o-", "^:"), strict=True):
+        kinematics, dynamics = [], []
+        for h in hs:
+            t = h * np.arange(round(seconds / h) + 1)
+            made = direct("four_link", attitude, matrix="step", is_predicted=False)
+            run = made.kinematics(t, 1e-11)
+            solved = len(run.iterations) == len(t)
+            kinematics.append(float(run.iterations[1:].mean()) if solved else np.nan)
+            made = direct("four_link", attitude, matrix="step")
+            run = made.dynamics(h, len(t) - 1, 1e-11 / h**2)
+            solved = run.status is DirectStatus.SOLVED
+            dynamics.append(float(run.iterations[1:].mean()) if solved else np.nan)
+            print("iterations", attitude, h, kinematics[-1], dynamics[-1], run.status.value)
+        label = {"re": "rε"}.get(attitude, attitude)
+        for axis, counts in zip(axes, (kinematics, dynamics), strict=True):
+            axis.semilogx(hs, counts, style, label=label)
+        found[attitude] = {"h": hs, "kinematics": kinematics, "dynamics": dynamics}
+    axes[0].set(title="Fig. 2: four link, kinematics, to 1e-11", ylabel="iterations of a step")
+    axes[1].set(title="Fig. 4: four link, dynamics, Θ h² = 1e-11")
+    for axis in axes:
+        axis.set(xlabel="h [s]", ylim=(0, None))
+        axis.legend()
+        axis.grid(True, which="both", alpha=0.3)
+    return found, figure
+
+
 def large():
     """CPU time of an iteration of chains, whole and of the factor and solve alone."""
     found = {}
@@ -221,7 +428,10 @@ PARTS = {
     "speed": speed,
     "orders": orders,
     "drifts": drifts,
+    "heavy_top": heavy_top,
+    "convergence": convergence,
     "large": large,
+    "peers": peers,
 }
 
 
@@ -229,18 +439,21 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []])
     parser.add_argument("--store", action="store_true")
+    parser.add_argument("--authors", type=Path, metavar="FOLDER")
+    parser.add_argument("--mechanism", help="of speed and peers, this one alone")
     given = parser.parse_args()
+    OPTIONS.update(authors=given.authors, mechanism=given.mechanism)
     store = RESULTS / "mechanisms.json"
-    results = json.loads(store.read_text()) if store.exists() else {}
     for part in given.parts or PARTS:
         found = PARTS[part]()
         if isinstance(found, tuple):
             found, figure = found
             if given.store:
                 figure.savefig(RESULTS / f"mechanisms_{part}.png", dpi=110)
-        results[part] = found
-    if given.store:
-        store.write_text(json.dumps(results, indent=1, default=float) + "\n")
+        if given.store:
+            results = json.loads(store.read_text()) if store.exists() else {}
+            results[part] = results.get(part, {}) | found if given.mechanism else found
+            store.write_text(json.dumps(results, indent=1, default=float) + "\n")
 
 
 if __name__ == "__main__":

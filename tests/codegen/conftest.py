@@ -20,13 +20,11 @@ def session_cache(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def own_cache(session_cache, monkeypatch):
-    """Tests never see the user's cache, nor what another test chose."""
+    """Tests never see the user's cache; functions are compiled where users' are."""
     monkeypatch.setenv("LGCONTROL_CACHE", str(session_cache))
     set_compile_policy("auto")
     with suppress(BuildError):
         find_loader()  # built once a process: here, so that no test finds it among its own
-    yield
-    set_compile_policy("auto")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.codegen import _compiler, _kernel, compile
+from lgcontrol.codegen import ModelFunction, _compiler, _kernel, compile
 from lgcontrol.codegen._compiler import BuildError, find_compiler
 
 from ._functions import pendulum_step
@@ -149,6 +149,23 @@ def test_a_library_that_computes_something_else_is_not_used(fresh, compiler, not
     (said,) = notices()
     assert "differs from the interpreted function: x_next is off by" in said
     assert not list(fresh.glob("entry-*"))
+
+
+@pytest.mark.parametrize(("rate", "is_refused"), [(1.0, True), (1e9, False)])
+def test_numbers_outside_of_the_domain_are_a_fault_unless_rounding_decides(
+    rate, is_refused, fresh, compiler, notices, monkeypatch
+):
+    """Of a fast sine, changes of the argument's tenth digit decide whether it has a root."""
+    source = _kernel.scalar_source
+
+    def falsified(program):
+        return source(program).replace("#define lg_sqrt sqrt", "#define lg_sqrt(x) sqrt(fabs(x))")
+
+    monkeypatch.setattr(_kernel, "scalar_source", falsified)
+    x = ca.SX.sym("x")
+    root = ModelFunction(ca.Function("root", [x], [ca.sqrt(ca.sin(rate * x))], ["x"], ["y"]))
+    assert root.compiled(batch=False).is_compiled is not is_refused
+    assert any("numbers where the function is undefined" in n for n in notices()) is is_refused
 
 
 def test_vector_code_that_computes_something_else_is_not_used(

@@ -22,6 +22,8 @@ from lgcontrol.models import panda_tree, surface_vessel
 from ..optimal.examples import satellite
 from .problem_a import GOAL, HOVER, quadrotor
 
+pytestmark = pytest.mark.interpreted
+
 NAMES = ["LQR", "TVLQR", "MPC", "GeometricPD", "ThrustVectorPD"]
 
 

@@ -19,7 +19,13 @@ from lgcontrol.controllers import (
 from lgcontrol.estimation import MomentumObserver
 from lgcontrol.groups import Rn
 from lgcontrol.integrators import Problem, integrate
-from lgcontrol.mechanics import FrameTask, JointProperties, Motor, SeriesElastic
+from lgcontrol.mechanics import (
+    FrameTask,
+    HardeningSpring,
+    JointProperties,
+    Motor,
+    SeriesElastic,
+)
 from lgcontrol.models import elastic_planar_arm_tree, elastic_ur5_tree
 from lgcontrol.simulation import simulate
 from lgcontrol.systems import MotionPoint, Waypoints
@@ -112,40 +118,80 @@ def test_gains_of_chains():
 # Energy
 
 
-def rate_along(arm, energy, x, u):
-    """Rate of an energy function along the field, by central differences on the group."""
-    f, h = arm.system().f(0.0, x, u), 1e-6
-    there = [energy(arm.state.plus(x, s * h * f)) for s in (1, -1)]
-    return (there[0] - there[1]) / (2 * h)
+def energy_rates(arm, storage, law, goal, onward, x):
+    """Exact rates of energy functions along the loop at states x; the goal moves by `onward`.
+
+    ``Ė = ∂E/∂x f(x, u) + ∂E/∂goal · its rate``, by automatic differentiation of what users call.
+    """
+    system, state = arm.system(), arm.state
+    at, to = ca.SX.sym("x", state.nq), [ca.SX.sym(f"g{i}", len(g)) for i, g in enumerate(goal)]
+    energy = storage(at, to)
+    u = law(at, to)
+    along = ca.jacobian(energy, at) @ state.rate_matrix(at) @ system.f.function(0.0, at, u, [])
+    for symbol, rate in zip(to, onward, strict=False):
+        along += ca.jacobian(energy, symbol) @ ca.DM(rate)
+    made = ca.Function("rate", [at, *to], [energy, along])
+    return np.array([[float(y) for y in made(row, *goal)] for row in x]).T
+
+
+ENERGY = 1e-9  # rounding of rates, as a share of the powers that make them up
 
 
 def test_energy_of_pd_never_rises(rng):
+    """It falls by what the damping takes, exactly, at 100 states."""
     arm = planar()
     law = ElasticPD(arm, stiffness=[300.0, 100.0], damping=[8.0, 4.0], saturate=False)
     goal = np.array([0.5, -0.8])
     _, x = some_states(arm, rng, 100)
-    u = np.array([law(0.0, row, goal) for row in x])
-    rate = rate_along(arm, lambda x: law.storage(x, goal), x, u)
-    np.testing.assert_allclose(rate, -(x[:, 6:] ** 2) @ [8.0, 4.0], atol=1e-5)
+    fixed = [np.zeros(2), np.zeros(0), *law.gains.values()]
+
+    def inputs(x, to):
+        return law.law(x, to[0], *np.zeros((4, 2)), *fixed)
+
+    rate = energy_rates(arm, lambda x, to: law.storage(x, to[0]), inputs, [goal], [], x)[1]
+    taken = (x[:, 6:] ** 2) @ [8.0, 4.0]
+    np.testing.assert_allclose(rate, -taken, atol=ENERGY * taken.max())
+    assert rate.max() < 0
 
 
 def test_energy_of_structure_preserving_never_rises(rng):
-    """Along a motion: by differences over the law's own time as well."""
+    """Along a motion, at 100 states of ten times: it falls by the power of both dampers."""
     arm = planar()
     law = ElasticStructurePreserving(arm, reference=move(arm), saturate=False, check=False)
     D, E = law.gains["link_damping"], law.gains["damping"]
-    system, h, slack = arm.system(), 1e-5, 1e-4
-    for t in rng.uniform(0.05, 0.55, size=100):
+    fixed = [np.zeros(2), np.zeros(0), *law.gains.values()]
+    for t in rng.uniform(0.05, 0.55, size=10):
         goal = law.reference(t)
-        x = arm.state.plus(arm.flat_map()(*goal).x, 0.05 * rng.normal(size=8))
-        f = system.f(t, x, law(t, x))
-        after, before = (
-            law.storage(arm.state.plus(x, s * f), law.reference(t + s)) for s in (h, -h)
+        spread = 0.05 * rng.normal(size=(10, 8))
+        x = arm.state.plus(arm.flat_map()(*goal).x, spread)
+        energy, rate = energy_rates(
+            arm, law.storage, lambda x, to: law.law(x, *to, *fixed), list(goal), goal[1:], x
         )
-        rate = (after - before) / (2 * h)
-        size = law.storage(x, goal)
-        assert rate <= -D @ (x[2:4] - goal.velocity) ** 2 + slack * size
-        assert E.min() > 0
+        links = ((x[:, 2:4] - goal.velocity) ** 2) @ D
+        assert (rate <= -links + ENERGY * np.abs(energy).max() * 1e3).all()  # rates are ~1e3 / s
+        assert (rate < 0).all() and E.min() > 0
+
+
+def test_energy_of_impedance_never_rises(rng):
+    """At 100 states and any frame error, also with springs that are not linear."""
+    hard = planar().with_motors(
+        **{name: Motor(0.2, HardeningSpring(400.0, 3000.0)) for name in planar().joints}
+    )
+    for arm in (planar(), hard):
+        law = ElasticImpedance(arm, FrameTask("tool", "position"), stiffness=150.0, damping=20.0,
+                               joint_damping=[2.0, 1.0], saturate=False)  # fmt: skip
+        goal = arm.tree.position("tool")([0.5, 0.9])
+        _, x = some_states(arm, rng, 50)
+        gains = law.stiffness, law.damping, law.joint_damping
+
+        def inputs(x, to, law=law, gains=gains):
+            return law.law(x, to[0], np.zeros(3), *gains, np.zeros(0))[0]
+
+        energy, rate = energy_rates(
+            arm, lambda x, to, law=law: law.storage(x, to[0]), inputs, [goal], [], x
+        )
+        motors = (x[:, 6:] ** 2) @ [2.0, 1.0]
+        assert (rate <= -motors + ENERGY * np.abs(energy).max() * 1e3).all()
 
 
 def test_weight_condition_of_pd():
@@ -265,23 +311,19 @@ def test_spring_torque_is_a_second_order_lag(rng):
         np.testing.assert_allclose(bend, wanted, rtol=1e-9, atol=1e-7)
 
 
-def test_impedance_gives_way_as_asked(rng):
-    """Pushed at rest, the tip moves by ``K_x⁻¹ f``, and energy only leaves."""
+def test_impedance_gives_way_as_asked():
+    """Pushed at rest, the tip moves by ``K_x⁻¹ f`` exactly, springs and weight in between."""
     arm = planar()
-    task = FrameTask("tool", "position")
-    law = ElasticImpedance(arm, task, stiffness=300.0, damping=30.0, joint_damping=2.0,
-                           saturate=False)  # fmt: skip
+    law = ElasticImpedance(arm, FrameTask("tool", "position"), stiffness=150.0, damping=30.0,
+                           joint_damping=2.0, saturate=False)  # fmt: skip
     q = np.array([0.5, 0.9])
-    goal, force = arm.tree.position("tool")(q), np.array([0.5, 0.0, -0.3])
-    x = arm.flat_map()(q, *np.zeros((4, 2))).x
-    np.testing.assert_allclose(arm.system().f(0.0, x, law(0.0, x, goal)), 0, atol=1e-6)
-    J = arm.tree.jacobian("tool", "hybrid")(q)[:3]
-    away = np.linalg.solve(J.T @ (300.0 * J), J.T @ force)  # of motors whose springs carry both
-    there = q + away
-    held = arm.tree.gravity_forces(there)
-    x[4:6] = there + held / [400.0, 250.0]
-    push = held - law(0.0, x, goal)
-    np.testing.assert_allclose(push, J.T @ force, atol=0.02 * np.abs(J.T @ force).max())
+    goal = arm.tree.position("tool")(q)
+    for there in (q, q + [0.03, -0.05]):
+        force = 150.0 * (arm.tree.position("tool")(there) - goal)  # what pushes the tip there
+        J = arm.tree.jacobian("tool", "hybrid")(there)[:3]
+        held = arm.tree.gravity_forces(there) - J.T @ force
+        x = np.concatenate([there, [0, 0], there + held / [400.0, 250.0], [0, 0]])
+        np.testing.assert_allclose(law(0.0, x, goal), held, atol=1e-9)
 
 
 def test_impedance_refuses_springs_that_do_not_carry_the_weight():

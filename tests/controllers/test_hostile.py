@@ -12,6 +12,8 @@ from lgcontrol.systems import Input, System
 
 from .test_contract import NAMES, make
 
+pytestmark = pytest.mark.interpreted
+
 # What is wrong, and whether a controller may answer all the same.
 TIMES = {"nan": np.nan, "infinite": np.inf, "far": 1e15, "before": -1e300}
 

@@ -36,6 +36,8 @@ from .problem_a import (
     quadrotor,
 )
 
+pytestmark = pytest.mark.interpreted
+
 WEIGHTS = {
     "Q": {"pose": [10, 10, 10, 5, 5, 5], "twist": [1, 1, 1, 0.2, 0.2, 0.2]},
     "R": 0.1,
@@ -43,7 +45,8 @@ WEIGHTS = {
 }
 
 
-# Second derivatives are most of what a loop compiles.
+# What is marked `compiled` is long and shares the code of `recovery` or of a body that turns.
+# Elsewhere second derivatives are most of what a loop computes.
 SIMPLE = InteriorPointSolver(second_derivatives=False)
 ROUNDING = 1e-10  # of a few thousand operations on numbers of order ten
 
@@ -54,18 +57,11 @@ def recovery():
 
 
 @pytest.fixture
-def interpreted():
-    """Short loops take less than a compiler does."""
-    set_compile_policy("off")
-    yield
-    set_compile_policy("auto")
-
-
-@pytest.fixture
 def plant(shared):
     return load_neutral(shared)
 
 
+@pytest.mark.compiled
 @pytest.mark.usually(start=(1, "half a turn"))
 @pytest.mark.parametrize(
     ("start", "sign", "canon"),
@@ -78,12 +74,13 @@ def test_recovers_on_the_neutral_plant(recovery, plant, start, sign, canon):
     assert set(run["statuses"]) == {"ok"}
 
 
-def test_the_loop_here_is_that_of_the_judge(recovery, plant):
+def test_the_loop_here_is_that_of_the_judge(plant):
     q = attitudes()[2]
-    ours = closed_loop(plant, recovery, plant.x0_of(q), canon=False)
-    recovery.reset()
+    control = ThrustVectorPD(quadrotor(), dt=STEP, position_frequency=1.5)
+    ours = closed_loop(plant, control, plant.x0_of(q), canon=False)
+    control.reset()
     judged = plant.closed_loop(
-        lambda x, k: recovery(k * STEP, from_neutral(x), GOAL), plant.x0_of(q), canon=False
+        lambda x, k: control(k * STEP, from_neutral(x), GOAL), plant.x0_of(q), canon=False
     )
     assert judged["success"]
     assert abs(judged["perr"] - ours["perr"]) < 1e-12
@@ -99,6 +96,7 @@ def test_geometric_control_recovers_with_and_without_rotor_limits(plant, limits)
         assert closed_loop(plant, control, plant.x0_of(q), limits=limits)["success"]
 
 
+@pytest.mark.compiled
 def test_without_disturbances_it_comes_to_rest_at_the_goal(recovery):
     quad = recovery.system
     recovery.reset()
@@ -141,19 +139,19 @@ def test_real_time_steps_stay_close_to_the_optimum():
     body = satellite(limit=1.0)
     options = {"horizon": 20, "dt": 0.2, "Q": {"attitude": 5, "rate": 1}, "R": 0.1}
     one = MPC(body, **options)
-    many = MPC(body, iterations=20, **options)
+    many = MPC(body, iterations=8, **options)
     x = body.state.join(attitude=SO3.exp([2.0, 1.5, -1.0]))
     worst = 0.0
-    for k in range(30):
+    for k in range(20):
         u, best = one(0.2 * k, x, body.state.identity), many(0.2 * k, x, body.state.identity)
         worst = max(worst, np.abs(u - best).max())
         x = body.step()(0.0, x, best, [], 0.2)
         if k:
-            assert (one.info.iterations, many.info.iterations) == (1, 20)
+            assert (one.info.iterations, many.info.iterations) == (1, 8)
     assert worst < 0.05
 
 
-def test_soft_and_hard_velocity_bounds(interpreted):
+def test_soft_and_hard_velocity_bounds():
     body = satellite(limit=1.0)
     options = {"horizon": 20, "dt": 0.2, "Q": {"attitude": 5, "rate": 1}, "R": 0.1}
     options["solver"] = SIMPLE
@@ -206,6 +204,7 @@ def test_a_failing_solver_leaves_the_plan_in_place_and_planning_starts_anew():
     assert mpc.info.iterations == 1
 
 
+@pytest.mark.compiled
 def test_compiled_gives_the_same_answers():
     body = satellite(limit=1.0)
     goal = body.state.identity
@@ -219,6 +218,7 @@ def test_compiled_gives_the_same_answers():
         assert np.allclose(plain(0.2 * k, x, goal), quick(0.2 * k, x, goal), atol=1e-8)
 
 
+@pytest.mark.compiled
 def test_loops_compile_calls_do_not():
     body = satellite(limit=1.0)
     goal, options = body.state.identity, {"Q": {"attitude": 5, "rate": 1}, "R": 0.1}
@@ -231,12 +231,9 @@ def test_loops_compile_calls_do_not():
     simulate(body, run, x0=start, seconds=0.4, reference=goal)
     assert run.solver.is_compiled
     set_compile_policy("off")
-    try:
-        off = MPC(body, horizon=11, dt=0.2, **options)
-        off.prepare(0.0, start, goal)
-        assert not off.solver.is_compiled
-    finally:
-        set_compile_policy("auto")
+    off = MPC(body, horizon=11, dt=0.2, **options)
+    off.prepare(0.0, start, goal)
+    assert not off.solver.is_compiled
 
 
 def test_weights_steps_and_bounds_share_compiled_code():
@@ -305,6 +302,7 @@ def test_a_trajectory_is_followed_with_preview(rng):
     assert np.abs(craft.state.minus(x, path.x[60])).max() < 1e-2
 
 
+@pytest.mark.compiled
 def test_calls_may_come_at_another_rate_than_the_steps():
     body = satellite(limit=1.0)
     for period in (0.05, 0.3):  # 0.2 everywhere else
@@ -316,6 +314,7 @@ def test_calls_may_come_at_another_rate_than_the_steps():
         assert np.abs(body.state.minus(run.x[-1], body.state.identity)).max() < 0.02
 
 
+@pytest.mark.compiled
 @pytest.mark.usually(periods=(0.5, 2.5))
 @pytest.mark.parametrize("periods", [0.5, 1.0, 2.5])
 def test_a_known_delay_is_predicted_over(periods):
@@ -348,6 +347,7 @@ def test_a_known_delay_is_predicted_over(periods):
     assert errors[0] < errors[1] if periods >= 1 else errors[0] < 1.1 * errors[1]
 
 
+@pytest.mark.compiled
 def test_the_goal_may_jump():
     quad = quadrotor()
     mpc = MPC(quad, horizon=30, dt=0.05, **WEIGHTS)
@@ -393,7 +393,7 @@ def test_the_plan_starts_at_the_state_and_ends_a_horizon_later():
     assert (mpc.plan.t[0], mpc.plan.t[-1]) == pytest.approx((1.0, 5.0))
 
 
-def test_cascade_predictive_control_over_a_rate_loop(interpreted):
+def test_cascade_predictive_control_over_a_rate_loop():
     """The outer model turns as told at once; the inner loop makes the rotors do it."""
 
     def simple(t, x, u, p):
@@ -430,6 +430,7 @@ def test_cascade_predictive_control_over_a_rate_loop(interpreted):
     assert np.abs(quad.state.minus(run.x[-1], GOAL)).max() < 0.05
 
 
+@pytest.mark.compiled
 def test_cascade_tracking_of_the_plan():
     """The outer loop plans at 10 Hz; the inner one follows the plan at 100 Hz."""
     quad = quadrotor()
@@ -513,7 +514,7 @@ def test_a_prediction_that_runs_away_holds():
     assert "predicted for t = 0.5 s is not finite" in mpc.info.message
 
 
-def test_actuators_faster_than_the_steps_get_substeps(interpreted):
+def test_actuators_faster_than_the_steps_get_substeps():
     quad = quadrotor().augment(lag=0.01)
     hover = quad.trim(position=GOAL[:3])
     start = quad.state.plus(hover.x, np.r_[1, 0, 0, 0.5, np.zeros(12)])

@@ -15,6 +15,8 @@ from lgcontrol.systems import Input, Parameter, System
 from ..optimal.examples import pendulum
 from .test_export import ran
 
+pytestmark = pytest.mark.interpreted
+
 # Interpreted and compiled functions add in other orders.
 ROUNDING = 1e-9
 

@@ -20,8 +20,12 @@ PATHS = ("elastic-panda", "elastic-ur5", "variable-stiffness")  # followed from 
 NEAR_PATHS = ("pick-and-place", "quadrotor-flip")  # from a place beside it
 
 
-# The five-bar is the closed mechanism that runs by default, the lane change the car.
-LONG = ("car-parking", "delta-pick", "quadrotor-flip")
+# By default the five-bar stands for closed mechanisms, the UR5 for elastic arms, the lane change
+# for cars, and others for the vehicles.
+LONG = (
+    "auv-helix", "auv-usbl", "car-parking", "delta-pick", "elastic-panda", "quadrotor-field",
+    "quadrotor-flip",
+)  # fmt: skip
 NAMES = [
     pytest.param(name, marks=[pytest.mark.thorough] if name in LONG else [])
     for name in sorted(DESIGNS)
@@ -79,7 +83,9 @@ def test_fails_when_the_controller_does_nothing(task):
 
 
 # The others take seconds to make.
-@pytest.mark.usually(name=sorted(set(DESIGNS) - {"panda-mpc", "auv-arm", "auv-helix"}))
+@pytest.mark.usually(
+    name=("quadrotor-recovery", "satellite-slew", "variable-stiffness", "vessel-docking")
+)
 def test_seeds_give_other_starts_and_the_same_one_again(name, task):
     design = DESIGNS[name].load()
     other = design(seed=1)

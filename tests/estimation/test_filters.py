@@ -114,6 +114,7 @@ def navigation_log(steps=40):
     return Log(t, u, {"gnss": (t[3::4], fixes), "zero_velocity": (t[1::2], slips)})
 
 
+@pytest.mark.usually(options=({"iterations": 3}, {"gate": 0.9, "robust": "huber"}))
 @pytest.mark.parametrize("options", [{}, {"iterations": 3}, {"gate": 0.9, "robust": "huber"}])
 def test_with_the_reset_left_and_right_are_one_filter(options):
     """States and covariances, which are reported about the same error."""

@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from lgcontrol.estimation import EKF, Log, gnss, inertial_navigation, observability_along
+from lgcontrol.estimation import (
+    EKF,
+    Log,
+    gnss,
+    inertial_navigation,
+    landmark_position,
+    observability_along,
+)
+from lgcontrol.groups import SEK2, SEK3, Product
+from lgcontrol.systems import System
 
 from ._models import PLACE, SPEED
 from .test_filters import DT, EXACT, cart_log
@@ -45,3 +54,44 @@ def test_yaw_of_an_inertial_system_needs_acceleration(is_turning):
     log = Log(t, u, {"gnss": (t[5::5], way[4::5, :3])})
     unseen = observability_along(ekf, log).unseen()
     assert unseen == ([] if is_turning else ["body.rz"])
+
+
+@pytest.mark.parametrize("group", [SEK2(3), SEK3(3)], ids=str)
+def test_what_turns_and_moves_the_whole_map_is_seen_by_nobody(group, rng):
+    """A robot and two landmarks; only the right error without a reset knows that."""
+    count = group.dim
+    mapping = System(
+        "mapping", Product(map=group), lambda t, x, u, p: u,
+        inputs=[f"motion.{name}" for name in group.tangent_names],
+    )  # fmt: skip
+    seen = [landmark_position(mapping, k, name=f"l{k}", std_discrete=0.1) for k in (1, 2)]
+    P0 = 0.25 * np.eye(count)
+    truth = group.random(rng)
+    x0 = group.plus(truth, 0.3 * rng.normal(size=count))
+    size = group.point_size // 3
+    turns = count - 3 * size
+    moved = np.vstack([np.tile(np.eye(size), (3, 1)), np.zeros((turns, size))])
+    turned = np.vstack([np.zeros((3 * size, turns)), np.eye(turns)])
+    whole = np.hstack([moved, turned])  # of errors on the right
+
+    def known(ekf):
+        to_right = group.Ad(ekf.x)
+        P = to_right @ ekf.P @ to_right.T
+        return np.einsum("ik,ij,jk->k", whole, np.linalg.inv(P), whole)
+
+    def gained(**options):
+        ekf = EKF(mapping, seen, x0, P0, **options)
+        before, x = known(ekf), truth
+        own = np.random.default_rng(1)
+        for k in range(6):
+            step = np.r_[0.5 * own.normal(size=size), np.zeros(2 * size), 0.3 * np.ones(turns)]
+            x = group.plus(x, 0.5 * step)
+            ekf.predict(0.5 * k, step, 0.5)
+            for measurement in seen:
+                y = ekf.measurements[measurement.name].function(0.0, x, step, [])
+                ekf.update(measurement.name, y + 0.1 * own.normal(size=size))
+        return (known(ekf) - before) / before
+
+    assert np.abs(gained(error="right")).max() < 1e-9
+    assert gained(error="right", reset=True).max() > 1e-3
+    assert gained(error="left", reset=False).max() > 1e-3

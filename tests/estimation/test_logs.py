@@ -1,5 +1,7 @@
 """Real logs: the numbers that benchmarks report, and the files read."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,8 @@ from lgcontrol.io import read_broad, read_kitti_imu_gnss, read_plaza, read_wifib
 from ..benchmarks import _estimation_cases as cases
 from ..benchmarks._slam import filtered
 
+EXCERPTS = Path(__file__).parents[1] / "data" / "logs"
+
 
 @pytest.fixture
 def data(shared):
@@ -16,6 +20,15 @@ def data(shared):
     if not folder.is_dir():
         pytest.skip(f"no logs at {folder}")
     return folder
+
+
+def test_excerpts_that_come_with_the_project():
+    """What the notebook shows: VQF with its defaults has 2.6° and 1.5° on the first."""
+    recording = read_broad(EXCERPTS / "broad_07.npz")
+    total, inclination = cases.attitude_errors(recording, cases.run_broad(recording))
+    assert total < 1.7 and inclination < 1.5
+    found = cases.run_plaza(read_plaza(EXCERPTS / "plaza_2.npz"))
+    assert found["rmse [m]"] < 0.4 and 0.3 < found["NEES"] < 1.5
 
 
 def test_attitude_of_broad(data):

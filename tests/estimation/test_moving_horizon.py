@@ -1,9 +1,10 @@
 """Moving horizon: the Kalman filter where nothing limits it, better where something does."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from lgcontrol.codegen import compile_policy, set_compile_policy
 from lgcontrol.estimation import EKF, Log, MovingHorizon
 from lgcontrol.groups import Rn
 from lgcontrol.optimal import Bound
@@ -13,17 +14,10 @@ from lgcontrol.systems import Input, Measurement, System
 from ._models import ATTITUDE, FIELD, GRAVITY, PLACE, SPEED, attitude_log
 from .test_filters import DT, EXACT, PUSH, cart_log
 
+pytestmark = pytest.mark.interpreted
+
 EQUAL = 1e-9
 P0 = np.array([[1.0, 0.3], [0.3, 0.5]])
-
-
-@pytest.fixture(autouse=True)
-def interpreted():
-    """Windows of a few steps; what is compiled is tested with the solver."""
-    before = compile_policy()
-    set_compile_policy("off")
-    yield
-    set_compile_policy(before)
 
 
 @pytest.mark.parametrize("horizon", [1, 6])
@@ -129,17 +123,32 @@ def test_limits_and_outliers_are_what_it_is_for(rng):
     assert free.problem.system.input_bounds[0][0] == 0  # the system's own limit stays
 
 
+def test_data_beyond_a_limit_are_no_trouble():
+    """All readings are 20 deviations below the least level: the window stays there, and solves."""
+    mhe = MovingHorizon(
+        tank(), [Measurement("seen", lambda t, x, u, p: x[0], Rn(1), std_discrete=0.1)], [0.5, 0.0],
+        std0=0.5, noise={"rain": 0.6}, horizon=5, dt=0.2, bounds=[Bound("level", lower=0.0)],
+    )  # fmt: skip
+    for k in range(8):
+        mhe.predict(0.2 * k, [0.0], 0.2)
+        mhe.update("seen", [-2.0])
+        assert -1e-9 < mhe.x[0] < 1e-6
+        assert mhe.info["status"] == "converged" and mhe.info["iterations"] < 45
+
+
 def test_bad_measurements_and_intervals_have_an_outcome():
-    mhe = MovingHorizon(EXACT, [PLACE], [0.5, 0.2], P0, noise={"push": PUSH}, horizon=3)
+    place = replace(PLACE, limits=(-1.0, 1.0))
+    mhe = MovingHorizon(EXACT, [place], [0.5, 0.2], P0, noise={"push": PUSH}, horizon=3)
     for k in range(5):
         mhe.predict(DT * k, [0.1, 0.0], DT)
         mhe.update("place", [0.3])
     x, P = mhe.x, mhe.P
-    for y, taken in (([np.nan], None), ([0.3], 9.0), ([0.3], 0.0), ([0.3], np.nan)):
+    for y, taken in (([np.nan], None), ([0.3], 9.0), ([0.3], 0.0), ([0.3], np.nan), ([1.0], None)):
         mhe.update("place", y, t=taken)
     np.testing.assert_array_equal(mhe.x, x)
     np.testing.assert_array_equal(mhe.P, P)
-    assert mhe.counts["place"] == {"used": 5, "not_finite": 1, "future": 2, "stale": 1}
+    assert mhe.counts["place"] == {"used": 5, "not_finite": 1, "future": 2, "stale": 1,
+                                   "saturated": 1}  # fmt: skip
     mhe.update("place", [0.4])
     assert mhe.counts["place"]["replaced"] == 1 and mhe.x[0] > x[0]
     mhe.predict(np.nan, [0.1, 0.0], DT)

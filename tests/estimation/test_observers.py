@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 import lgcontrol as lg
-from lgcontrol.codegen import compile_policy, set_compile_policy
 from lgcontrol.controllers import MPC
 from lgcontrol.estimation import EKF, MomentumObserver, MovingHorizon, OffsetFree
 from lgcontrol.groups import SE2, Rn
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.models import elastic_planar_arm_tree
 from lgcontrol.systems import Input, System
+
+pytestmark = pytest.mark.interpreted
 
 
 def tree(base):
@@ -134,18 +135,9 @@ def test_what_is_refused():
         OffsetFree(None, EKF(cart, [measured], std0=1.0), cart)
 
 
-@pytest.fixture
-def interpreted():
-    """Fifty calls of a small problem are quicker in NumPy than its code is built."""
-    before = compile_policy()
-    set_compile_policy("off")
-    yield
-    set_compile_policy(before)
-
-
 @pytest.mark.usually(make=("filter",))
 @pytest.mark.parametrize("make", ["filter", "window"])
-def test_a_boat_in_a_current_of_wind_holds_its_place_on_fixes_alone(make, interpreted):
+def test_a_boat_in_a_current_of_wind_holds_its_place_on_fixes_alone(make):
     """Position and heading are measured; a steady push is not. MPC alone stays off by some 0.1."""
     boat = System(
         "boat", lg.Product(pose=SE2, twist=Rn(3)),

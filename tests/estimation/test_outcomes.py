@@ -1,5 +1,7 @@
 """What becomes of late, unlikely, broken and impossible ones: told and counted."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -72,6 +74,7 @@ BAD = {
     "of an unknown time": ("fix", [0.0, 0.0], np.nan, "future"),
     "from before the memory": ("fix", [0.0, 0.0], 0.1, "stale"),
     "degrees for [cos, sin]": ("heading", [30.0, 0.0], None, "off_group"),
+    "at the end of its range": ("fix", [0.0, 50.0], None, "saturated"),
     "without any noise, twice": ("exact", [0.0, 0.0], None, "singular"),
 }
 
@@ -82,8 +85,8 @@ def test_bad_measurements_change_nothing_and_are_counted(case, make):
     name, y, taken, status = BAD[case]
     heading = Measurement("heading", lambda t, x, u, p: x[2:4], SO2, std_discrete=0.1)
     exact = Measurement("exact", lambda t, x, u, p: x[:1] * np.ones((2, 1)), Rn(2))
-    ekf = make(PLANAR, [gnss(PLANAR, name="fix", std_discrete=0.1), heading, exact], std0=1.0,
-               noise={"velocity": 0.1})  # fmt: skip
+    fix = gnss(PLANAR, name="fix", std_discrete=0.1, limits=(-np.inf, 50.0))
+    ekf = make(PLANAR, [fix, heading, exact], std0=1.0, noise={"velocity": 0.1})
     ekf.predict(0.0, [1.0, 0.0, 0.2], 0.5)
     x, P = ekf.x.copy(), ekf.P.copy()
     ekf.update(name, y, t=taken)
@@ -97,6 +100,16 @@ def test_bad_measurements_change_nothing_and_are_counted(case, make):
         ekf.compile()
         ekf.update(name, y)
         assert np.array_equal(ekf.x, x) and ekf.counts[name] == {status: 2}
+
+
+def test_a_simulated_sensor_shows_no_more_than_its_range():
+    near = replace(PLACE, limits=(-1.0, 1.0), dt=0.1)
+    ekf = EKF(CART, [near], std0=1.0, noise={"push": 0.3})
+    run = simulate(CART, estimator=ekf, sensors=[near], x0=[0.0, 2.0], dt=0.1, seconds=3.0)
+    assert run.x[-1, 0] > 2
+    assert ekf.counts["place"]["saturated"] > 15 and ekf.counts["place"]["used"] > 3
+    with pytest.raises(ValueError, match="limits must rise"):
+        replace(PLACE, limits=(1.0, -1.0)).bind(CART)
 
 
 def test_bad_intervals_and_inputs_have_an_outcome():
@@ -192,6 +205,10 @@ def test_noise_that_is_wrong_shows():
     assert 0.8 < right.consistency().nis["place"] < 1.2
     assert right.log_likelihood > run.log_likelihood + 1000
     assert run.plot(t, np.zeros((400, 2))) is not None
+    figure = run.plot_consistency(t, np.zeros((400, 2)))
+    assert [ax.get_title(loc="left") for ax in figure.axes if ax.get_visible()] == [
+        "errors: NEES", "place: NIS", "place: correlation of innovations",
+    ]  # fmt: skip
 
 
 def test_it_plugs_into_a_simulation():
@@ -295,5 +312,5 @@ def test_what_is_refused(make, message):
 
 
 def test_every_status_is_told_apart():
-    assert len({status.name for status in UpdateStatus}) == 10
+    assert len({status.name for status in UpdateStatus}) == 11
     assert {s.name for s in UpdateStatus if s.is_used} == {"USED", "WEIGHTED", "RECOVERED"}

@@ -6,6 +6,7 @@ from lgcontrol.groups import (
     SE2,
     SE3,
     SE23,
+    SEK2,
     SEK3,
     SO2,
     SO3,
@@ -39,6 +40,8 @@ GROUPS: tuple[LieGroup, ...] = (
     SE23,
     SEK3(1),
     SEK3(3),
+    SEK2(1),
+    SEK2(3),
     Rn(3),
     Rn(0),
     Product(pose=SE3, twist=Rn(6)),
@@ -56,13 +59,14 @@ USUAL: tuple[LieGroup, ...] = (
     Helical(0.3),
     PlanarHelical(-0.1, SKEW_AXIS),
     SE23,
+    SEK2(3),
     Rn(3),
     Rn(0),
     Product(Product(SO3, arm=SE2.about(SKEW_AXIS)), wheel=SO2, load=Schoenflies),
 )
 """Groups that tests run by default: one of each class, about an axis of a frame or a skew one."""
 
-MOTIONS = tuple(G for G in GROUPS if not isinstance(G, Product | Rn | SEK3))
+MOTIONS = tuple(G for G in GROUPS if not isinstance(G, Product | Rn | SEK2 | SEK3))
 """Groups of motions of one body: those inside SE(3)."""
 
 

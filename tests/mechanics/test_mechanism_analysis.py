@@ -1,6 +1,7 @@
 """Assembly, mobility, singular positions, and what mechanisms refuse."""
 
 import casadi as ca
+import control
 import numpy as np
 import pytest
 
@@ -61,6 +62,41 @@ def test_singular_positions_have_names(linkage):
     found = linkage.mobility(linkage.coordinates(poses=flat))
     assert found.is_singular and found.singular == ("A.x", "B.x", "C.x", "D.x")
     assert found.freedoms == 1  # what is usual nearby
+
+
+def test_unclosed_loops_are_told():
+    far = parallelogram()
+    q = far.coordinates(poses={"top": [0.5, 3.0, 0, 0, 0, 0, 1]})
+    assert "not closed here: rows are off by 2, assemble() closes them" in str(far.mobility(q))
+
+
+def test_singular_positions_on_a_motion_have_names_and_times(linkage):
+    """Its steps go through the position with all bars in line and do not notice."""
+    thin = linkage.with_joints(without=linkage.mobility().removable)
+    turned = {
+        "left": [0.5 * np.cos(0.1), 0.5 * np.sin(0.1), 0, *SO3.exp([0, 0, 0.1])],
+        "top": [1 * np.cos(0.1) + 0.5, np.sin(0.1), 0, 0, 0, 0, 1],
+        "right": [1 + 0.5 * np.cos(0.1), 0.5 * np.sin(0.1), 0, *SO3.exp([0, 0, 0.1])],
+    }
+    q = thin.assemble(poses=turned)
+    x0 = thin.state(q=q, rates={name: [0, 0, 0, 0, 0, -4.0 * (name != "top")] for name in turned})
+    run = thin.system(at=q).rollout(x0, dt=0.02, steps=25)
+    found = thin.mobility(run)
+    (position,) = found.singular_positions
+    angle = np.array([SO3.log(x[3:7])[2] for x in run.x])
+    assert abs(position.time - run.t[np.abs(angle).argmin()]) <= 0.02
+    assert {"A.x", "D.x"} & set(position.rows) and "keep away" in position.remedy
+
+
+def test_mechanisms_are_trimmed_and_regulated():
+    """Rows that are zero but for rounding do not count among the equations of a trim point."""
+    crank = models.slider_crank_mechanism(drive="motor")
+    system = crank.system()
+    point = system.trim(crank.state(rates={body: np.zeros(6) for body in crank.bodies}))
+    assert point.kind == "equilibrium" and system.n_errors == 2
+    lin = system.linearize(point)
+    K, _, _ = control.lqr(lin.to_control(), np.eye(2), np.eye(1))
+    assert np.linalg.eigvals(lin.A - lin.B @ K).real.max() < 0
 
 
 def test_a_rough_guess_is_assembled_nearby(linkage, rng):

@@ -161,3 +161,26 @@ def _frame_checks(tree, name, i, data, q, v, a, iv):
                 tree.acceleration(name, ours, kind)(q, v, a),
                 data[f"frame_a_{kind}_{theirs}"][:, i],
             )
+
+
+def moving_models(shared: Path, model: str):
+    """Tree, description and samples of a model of the data on time derivatives."""
+    data = json.loads((shared / "reference" / "p004_time_derivatives.json").read_text())
+    description = data["models"][model] | {"frames": []}
+    for entry in description["joints"]:
+        if entry["type"] == "JointModelPrismaticUnaligned":
+            screw = np.ravel(entry["motion_subspace_at_neutral_local_linear_first"])
+            entry["axis"] = screw[:3].tolist()
+    return tree_of(description), description
+
+
+def reference_motions(shared: Path, model: str):
+    """Tree of a model; for each sample q, v, a, j, s, and tau with its first two derivatives."""
+    tree, description = moving_models(shared, model)
+    iq, iv, _ = order(tree, description)
+    samples = []
+    for sample in description["samples"]:
+        own = {key: np.array(value) for key, value in sample.items() if key != "t"}
+        given = [own["q"][iq], *(own[key][iv] for key in ("v", "vdot", "vddot", "vdddot"))]
+        samples.append((given, [own[key][iv] for key in ("tau", "tau_dot", "tau_ddot")]))
+    return tree, samples

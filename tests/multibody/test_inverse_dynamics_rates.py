@@ -1,6 +1,5 @@
 """Time derivatives of inverse dynamics: AD, curves, differences, reference numbers."""
 
-import json
 import pickle
 
 import casadi as ca
@@ -12,7 +11,7 @@ from lgcontrol.models import ur5_tree
 
 from . import zoo
 from .differentiation import along_motion, coordinate_rate
-from .reference import order, tree_of
+from .reference import moving_models, order
 
 pytestmark = pytest.mark.usually(kind=(*zoo.FEW, "floating"), model=("ur5_sea", "solo12"))
 
@@ -170,13 +169,7 @@ def test_springs_of_groups_at_rest(kind, rng):
 @pytest.mark.parametrize("model", ("ur5_sea", "panda", "solo12"))
 def test_reference_numbers(model, shared):
     """Motions of robots; for the UR5 what motors behind its springs do."""
-    everything = json.loads((shared / "reference" / "p004_time_derivatives.json").read_text())
-    description = everything["models"][model] | {"frames": []}
-    for entry in description["joints"]:
-        if entry["type"] == "JointModelPrismaticUnaligned":
-            screw = np.ravel(entry["motion_subspace_at_neutral_local_linear_first"])
-            entry["axis"] = screw[:3].tolist()
-    tree = tree_of(description)
+    tree, description = moving_models(shared, model)
     iq, iv, _ = order(tree, description)
     for sample in description["samples"]:
         own = {key: np.array(value) for key, value in sample.items() if key != "t"}

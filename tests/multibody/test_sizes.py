@@ -1,6 +1,7 @@
 """Tensors that take long to trace are announced, those beyond all measure refused."""
 
 import logging
+from functools import cache
 
 import pytest
 
@@ -17,6 +18,7 @@ TENSORS = {
 }
 
 
+@cache
 def chain(n):
     tree, parent = Multibody(), "world"
     for i in range(n):

@@ -4,14 +4,11 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.codegen._compiler import find_compiler
 from lgcontrol.groups import SE2, Product, Rn
 from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem, SQPSolver
 from lgcontrol.systems import Input, System, Trajectory
 
 from .test_interior_point import SATELLITE, STILL, turned
-
-needs_compiler = pytest.mark.skipif(find_compiler() is None, reason="no C compiler")
 
 
 def cart(limit: float = np.inf) -> System:
@@ -115,7 +112,7 @@ def test_finds_the_start_that_ipopt_finds(name):
 
 
 @pytest.mark.usually(name="all")
-@needs_compiler
+@pytest.mark.compiled
 @pytest.mark.parametrize("shooting", ["states", "rollout"])
 @pytest.mark.parametrize("name", ["all", "bounded"])
 def test_c_and_numpy_take_the_same_steps(name, shooting):

@@ -6,8 +6,6 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.codegen import compile_policy, set_compile_policy
-from lgcontrol.codegen._compiler import find_compiler
 from lgcontrol.controllers import MPC
 from lgcontrol.groups import SO2, SO3, Product, Rn
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
@@ -28,7 +26,6 @@ from lgcontrol.systems import Input, System, Trajectory
 from ..systems.test_error_coordinates import absolute, minimal, states
 
 INERTIA = np.array([1.0, 2.0, 3.0])
-needs_compiler = pytest.mark.skipif(find_compiler() is None, reason="no C compiler")
 
 
 def pendulum() -> System:
@@ -182,6 +179,7 @@ def test_second_derivatives_are_those_of_the_lagrangian(problem, x0):
     nodes = Nodes(problem.times(), x, u)
     prices = rng.normal(size=(12, n))
     W, _ = model.hessians(nodes, setting, prices, np.zeros((13, 0)))
+    W += model.expand(nodes, setting).H
     once = model.transcription._functions
 
     def lagrangian(d):
@@ -220,7 +218,7 @@ def test_compares_twenty_problems():
 
 
 @pytest.mark.usually(name=("swing, soft", "swing, stopped", "swing, power", "slew"), steps=(12,))
-@needs_compiler
+@pytest.mark.compiled
 @pytest.mark.parametrize(("name", "shooting", "steps"), VARIANTS)
 def test_c_and_numpy_take_the_same_steps(name, shooting, steps):
     problem, x0 = PROBLEMS[name]
@@ -279,7 +277,7 @@ def test_says_which_bound_cannot_be_kept():
     assert np.isfinite(solution.u).all() and (np.abs(solution.u) <= 0.8).all()
 
 
-@pytest.mark.parametrize("is_built", [False, pytest.param(True, marks=needs_compiler)])
+@pytest.mark.parametrize("is_built", [False, pytest.param(True, marks=pytest.mark.compiled)])
 def test_comes_back_from_outside_of_a_hard_bound_as_fast_as_can_be(is_built):
     cart = System(
         "cart",
@@ -342,7 +340,7 @@ def test_what_no_step_improves_is_acceptable_and_close():
     assert found.cost == pytest.approx(InteriorPointSolver(problem).solve(x0).cost, rel=1e-6)
 
 
-@needs_compiler
+@pytest.mark.compiled
 def test_a_solve_that_is_watched_gives_up_where_one_that_is_not_does():
     problem, x0 = PROBLEMS["swing, light"]
     solver = InteriorPointSolver(problem).prepare()
@@ -372,7 +370,7 @@ def test_stops_where_it_is_told_to():
     assert solver.solve(x0, max_iterations=2).status is SolveStatus.ITERATION_LIMIT
 
 
-@needs_compiler
+@pytest.mark.compiled
 def test_real_time_steps_in_c_are_those_in_numpy():
     problem, x0 = PROBLEMS["slew, far"]
     step = SATELLITE.step()
@@ -403,7 +401,7 @@ def runaway() -> OptimalControlProblem:
     return OptimalControlProblem(system, 30, 0.1, Q=1.0, R=0.01, reference=[0, 0], bounds=bounds)
 
 
-@needs_compiler
+@pytest.mark.compiled
 def test_a_second_run_leaves_the_first_as_it_was(monkeypatch):
     solver, runs = InteriorPointSolver(runaway()).prepare(), []
     run = solver._run
@@ -422,7 +420,7 @@ def test_a_second_run_leaves_the_first_as_it_was(monkeypatch):
         assert np.array_equal(found.log, log, equal_nan=True)
 
 
-@pytest.mark.parametrize("is_built", [False, pytest.param(True, marks=needs_compiler)])
+@pytest.mark.parametrize("is_built", [False, pytest.param(True, marks=pytest.mark.compiled)])
 def test_a_real_time_step_that_leads_nowhere_has_failed(is_built):
     # A kink: beyond it no step lowers the cost, whatever the derivatives say.
     kink = Residual(lambda t, x, u, p: ca.sqrt(x[0] ** 2 + (3 * x[0]) ** 2), weight=5.0)
@@ -455,15 +453,11 @@ def test_controls_a_satellite():
     assert np.linalg.norm(SATELLITE.state.minus(x, STILL)) < 0.05
 
 
+@pytest.mark.interpreted
 def test_runs_without_a_compiler():
-    policy = compile_policy()
-    set_compile_policy("off")
-    try:
-        solver = InteriorPointSolver(swing()).prepare()
-        assert not solver.is_compiled
-        assert solver.solve(HANGING).success
-    finally:
-        set_compile_policy(policy)
+    solver = InteriorPointSolver(swing()).prepare()
+    assert not solver.is_compiled
+    assert solver.solve(HANGING).success
 
 
 def test_lowers_the_barrier_of_central_iterates_only():
@@ -494,7 +488,7 @@ def test_constrained_systems_have_the_plans_of_free_ones(shooting):
     assert np.abs(large.u - small.u).max() < 1e-4
 
 
-@needs_compiler
+@pytest.mark.compiled
 def test_inputs_that_are_no_controls_follow_the_reference_in_a_loop():
     """A push that is known and changes from call to call: each plan counts with the new one."""
     cart = System(
@@ -515,3 +509,18 @@ def test_inputs_that_are_no_controls_follow_the_reference_in_a_loop():
             np.testing.assert_array_equal(found.u[:, 1], push * np.cos(t[k : k + 6]))
             exact = solver.for_problem(problem).solve([0.8, 0.1], tolerance=1e-10, **given)
             np.testing.assert_allclose(found.u, exact.u, atol=1e-7)  # linear: one step is all
+
+
+@pytest.mark.compiled
+def test_steps_go_on_in_numpy_beside_a_build_and_in_c_after_it():
+    problem, x0 = PROBLEMS["swing"]
+    beside = InteriorPointSolver(problem).prepare(wait=False)
+    first = beside.solve(x0)
+    known = InteriorPointSolver(problem).prepare()
+    beside.prepare()  # waits
+    assert beside.is_prepared and beside.is_compiled == known.is_compiled
+    assert "compiling" not in repr(beside)
+    assert first.cost == pytest.approx(known.solve(x0).cost, rel=1e-8)
+    x = first.x[1] + 1e-3 * np.array([0.0, 0.0, 1.0])
+    there, here = (solver.step(x, t0=problem.dt) for solver in (beside, known))
+    assert np.abs(there.u - here.u).max() < 1e-6

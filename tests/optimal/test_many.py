@@ -3,15 +3,13 @@
 import numpy as np
 import pytest
 
-from lgcontrol.codegen import find_compiler, set_threads
+from lgcontrol.codegen import set_threads
 from lgcontrol.groups import SO2
 from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem
 from lgcontrol.optimal._guess import STARTS
 from lgcontrol.optimal._interior_solver import make_guess
 
 from .examples import pendulum
-
-needs_compiler = pytest.mark.skipif(find_compiler() is None, reason="no C compiler")
 
 
 def spring(t, x, x_ref, u_ref, p):
@@ -29,7 +27,7 @@ STATES = np.array(
 )  # fmt: skip
 
 
-@needs_compiler
+@pytest.mark.compiled
 def test_many_are_each_as_alone():
     solver = InteriorPointSolver(PROBLEM).prepare()
     assert solver.is_compiled
@@ -51,7 +49,7 @@ def test_many_are_each_as_alone():
         solver.step(STATES[0])
 
 
-@needs_compiler
+@pytest.mark.compiled
 @pytest.mark.parametrize("word", [None, "cheapest", *STARTS])
 def test_starts_in_c_are_those_in_numpy(word):
     solver = InteriorPointSolver(PROBLEM).prepare()

@@ -10,6 +10,8 @@ import pytest
 
 from ._repository import ROOT
 
+pytestmark = pytest.mark.interpreted
+
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 

@@ -134,7 +134,7 @@ PLANTS = {
 }
 
 
-@pytest.mark.usually(name=("gyrostat", "vehicle", "arm"))
+@pytest.mark.usually(name=("gyrostat", "arm"))
 @pytest.mark.parametrize("method", KEEPING)
 @pytest.mark.parametrize("name", PLANTS)
 def test_methods_that_keep_momenta(name, method):

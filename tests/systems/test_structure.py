@@ -88,6 +88,7 @@ COPIES = {
 }
 
 
+@pytest.mark.usually(copy=("delay and integral", "discrete", "lag", "pickled"))
 @pytest.mark.parametrize(
     ("kind", "copy"),
     [("structure", copy) for copy in COPIES] + [("given", c) for c in ("lag", "discrete")],

@@ -311,6 +311,55 @@ class FreeConstraint:
         return self.function(t, own)
 
 
+@dataclass(frozen=True, eq=False)
+class VelocityConstraint:
+    """``ψ(t, frames, rates)``: a velocity that vanishes, such as that of a point of contact.
+
+    It is linear in the velocities up to a function of time and positions, ``ψ = A v − b``, and
+    leaves positions as they are.
+
+    Parameters
+    ----------
+    row : str
+        Name of the equation within its joint.
+    bodies : tuple of str
+        Bodies that it looks at.
+    function : callable
+        ``(t, frames, rates) → ψ`` in CasADi operations; ``frames["wheel"]`` is ``r, A`` and
+        ``rates["wheel"]`` is ``ṙ, ω``: ṙ [m/s] in world axes, ω [rad/s] in body axes. Those of the
+        ground vanish.
+    unit : str
+        Of ψ.
+
+    Examples
+    --------
+    A sledge that does not slip across its runners.
+
+    >>> runners = VelocityConstraint(
+    ...     "across", "sledge", lambda t, at, rates: at["sledge"][1][:, 1].T @ rates["sledge"][0])
+    >>> runners.kind, runners.unit
+    ('velocity', 'm/s')
+    """
+
+    row: str
+    bodies: tuple[str, ...]
+    function: Callable[[Any, Frames, Frames], Any]
+    unit: str = "m/s"
+    kind = "velocity"
+
+    def __post_init__(self) -> None:
+        check_name("constraint", self.row)
+        bodies = (self.bodies,) if isinstance(self.bodies, str) else tuple(self.bodies)
+        object.__setattr__(self, "bodies", bodies)
+
+    def value(self, t: Value, frames: Frames, rates: Frames) -> Value:
+        """ψ on CasADi values."""
+        still = (ca.DM(3, 1), ca.DM(3, 1))
+        at = {body: frame_of(frames, body) for body in self.bodies}
+        own = {body: still if body == GROUND else rates[body] for body in self.bodies}
+        return self.function(t, at, own)
+
+
 def frame_of(frames: Frames, body: str) -> tuple[Any, Any]:
     """Position and rotation of a body or of the ground.
 

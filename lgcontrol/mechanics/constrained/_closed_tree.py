@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -20,78 +19,9 @@ from ..multibody.kinematics._frames import frame_pose
 from ..multibody.tree._joint import Axis
 from ._assembly import assemble
 from ._constraint import Constraint, Constraints
-from ._kkt import Redundancy, scaled_rows
 from ._loop import LoopJoint, wrench_on_b
-from ._system import ConstrainedMechanics, Stabilization, constrained_system, entries_of, null_space
-
-# Configurations around one that are tried for whether it is singular, and how far away they are.
-NEIGHBOURS = 3
-NEARBY = 0.05
-# Independent rows whose smallest singular value is below this share of the largest are near a
-# singular configuration.
-NEARLY = 1e-3
-
-
-@dataclass(frozen=True, eq=False)
-class Analysis:
-    """Mobility and ranks of the constraints in one configuration.
-
-    Attributes
-    ----------
-    mobility : int
-        Independent velocities here.
-    redundancy : Redundancy
-        Which rows may be left out, and whose multipliers are not unique.
-    usual_rank : int
-        Rank of the rows in configurations nearby.
-    gap : float
-        Largest row on positions [m, rad].
-    """
-
-    mobility: int
-    redundancy: Redundancy
-    usual_rank: int
-    gap: float
-
-    @property
-    def is_singular(self) -> bool:
-        """Whether the rows lose rank here."""
-        return self.redundancy.rank < self.usual_rank
-
-    def __str__(self) -> str:
-        found = self.redundancy
-        text = f"mobility {self.mobility}, {found.rank} independent of {len(found.rows)} rows"
-        if found.removable:
-            text += f"; removable: {', '.join(found.removable)}"
-            text += f"; multipliers not unique: {', '.join(found.dependent)}"
-        if self.is_singular:
-            text += f"; singular here: {self.usual_rank} rows are independent nearby"
-        return text
-
-
-@dataclass(frozen=True)
-class SingularPosition:
-    """Where on a motion constraints come near to a singular configuration.
-
-    Attributes
-    ----------
-    t : float
-        Time [s] where the conditioning is worst.
-    conditioning : float
-        Smallest singular value of the independent rows next to the largest one.
-    rows : tuple of str
-        Rows that are nearly dependent there.
-    """
-
-    t: float
-    conditioning: float
-    rows: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return (
-            f"t = {self.t:g} s: singular or nearly so, conditioning {self.conditioning:.2g}, by "
-            f"{', '.join(self.rows)}; lead the motion away from there, or drive another joint"
-        )
+from ._mobility import Mobility, mobility
+from ._system import ConstrainedMechanics, Stabilization, constrained_system, entries_of
 
 
 class ClosedTree:
@@ -114,7 +44,7 @@ class ClosedTree:
     >>> from lgcontrol.models import four_bar_tree
     >>> linkage = four_bar_tree()
     >>> q = linkage.assemble(where={"crank": 0.5})
-    >>> linkage.analyse(q).mobility
+    >>> linkage.mobility(q).freedoms
     1
     >>> linkage.system(inputs=["crank"], at=q).error_names
     ('configuration.crank.rz', 'velocity.crank.rz')
@@ -336,80 +266,33 @@ class ClosedTree:
             names = [*self.constraints.row_names, *speeds]
             raise ValueError(
                 f"{self.tree.name}: no velocity has these speeds: {names[int(off.argmax())]} is "
-                f"off by {off.max():.3g}; give {self.analyse(q, t=t).mobility} independent ones"
+                f"off by {off.max():.3g}; give {self.mobility(q, t=t).freedoms} independent ones"
             )
         return v
 
-    def analyse(self, q: Any, *, t: float = 0.0, p: Any = None) -> Analysis:
-        """Mobility, redundant rows, and whether a configuration is singular.
+    def mobility(self, q: Any = None, *, t: float = 0.0, p: Any = None) -> Mobility:
+        """Freedoms, redundant rows and singular positions of a configuration or along a motion.
 
         Parameters
         ----------
-        q : array_like, shape (nq,)
+        q : array_like of shape (nq,), or Trajectory, optional
+            Configuration that keeps the constraints, assembled if left out; or a motion of the
+            system, of which `Mobility.singular_positions` are reported with their times. Steps do
+            not notice these: their equations stay solvable.
         t : float
+            Time of drives [s].
         p : array_like, optional
 
         Returns
         -------
-        Analysis
+        Mobility
         """
-        mechanics, values = self.mechanics, self._parameters(p)
-        x = mechanics.complete(check_element("q", q, self.tree.configuration), t=t)
-        phi, G, M = mechanics.terms_of(x, values)
-        found, usual = mechanics.redundancy(x, values), 0
-        N = null_space(G, M) / np.sqrt(np.diag(M))[:, None]
-        rng = np.random.default_rng(0)
-        for _ in range(NEIGHBOURS):
-            move = NEARBY * N @ rng.normal(size=N.shape[1])
-            group, nq = self.tree.configuration, self.tree.nq
-            beside = mechanics.complete(group.plus(x[:nq], move), t=t)
-            for _ in range(8):
-                beside = mechanics._to_position(beside, values).full().ravel()
-            usual = max(usual, mechanics.redundancy(beside, values).rank)
-        gap = float(np.abs(phi).max(initial=0.0))
-        return Analysis(self.tree.nv - found.rank, found, max(usual, found.rank), gap)
-
-    def singular_positions(self, motion: Trajectory, p: Any = None) -> list[SingularPosition]:
-        """Where a motion comes near to configurations in which rows depend that else do not.
-
-        Steps do not notice: their equations stay solvable.
-
-        Parameters
-        ----------
-        motion : Trajectory
-            Of the system of this mechanism.
-        p : array_like, optional
-
-        Returns
-        -------
-        list of SingularPosition
-            One for each passage, where it is nearest.
-        """
-        values, own = self._parameters(p), self.mechanics.state.nq
-        nq, nv = self.tree.nq, self.tree.nv
-        at = [self.mechanics.redundancy(_padded(x[: nq + nv], own, x), values) for x in motion.x]
-        usual = max(found.rank for found in at)
-        ratio = np.array(
-            [found.singular_values[usual - 1] / found.singular_values[0] for found in at]
-        )
-        found = []
-        near = (ratio < NEARLY) | _passes(ratio)
-        edges = np.flatnonzero(np.diff(np.r_[False, near, False].astype(int)))
-        for start, stop in zip(edges[::2], edges[1::2], strict=True):
-            k = start + int(ratio[start:stop].argmin())
-            x = _padded(motion.x[k][: nq + nv], own, motion.x[k])
-            rows = self._nearly_dependent(x, values, usual)
-            found.append(SingularPosition(float(motion.t[k]), float(ratio[k]), rows))
-        return found
-
-    def _nearly_dependent(self, x: np.ndarray, p: np.ndarray, usual: int) -> tuple[str, ...]:
-        _, G, M = self.mechanics.terms_of(x, p)
-        u = np.linalg.svd(scaled_rows(G, M, self.constraints.units))[0][:, usual - 1]
-        return tuple(
-            name
-            for name, share in zip(self.constraints.row_names, u, strict=True)
-            if abs(share) > 0.1
-        )
+        values = self._parameters(p)
+        if q is None:
+            q = self.assemble(t=t, p=values)
+        if not isinstance(q, Trajectory):
+            q = check_element("q", q, self.tree.configuration)
+        return mobility(self.mechanics, q, t, values)
 
     def system(
         self,
@@ -417,6 +300,7 @@ class ClosedTree:
         *,
         at: Any = None,
         independent: str | Iterable[str] | None = None,
+        independent_speeds: str | Iterable[str] | None = None,
         stabilization: Stabilization = "projection",
         rates: tuple[float, float] = (5.0, 5.0),
         name: str | None = None,
@@ -431,7 +315,7 @@ class ClosedTree:
         at : array_like, shape (nq,), optional
             Configuration at which independent coordinates are chosen or judged; assembled from the
             identity if left out.
-        independent, stabilization, rates, name
+        independent, independent_speeds, stabilization, rates, name
             See `constrained_system`.
         **options
             What acts on the tree, see `Multibody.system`.
@@ -450,6 +334,7 @@ class ClosedTree:
             constraints,
             at=at,
             independent=independent,
+            independent_speeds=independent_speeds,
             stabilization=stabilization,
             rates=rates,
             quantities={
@@ -464,7 +349,7 @@ class ClosedTree:
         """``(t, x, u, p, multipliers) → wrench``."""
         own, tree, nq = constraints.rows_of(loop.name), self.tree, self.tree.nq
         q, p = ca.SX.sym("q", nq), ca.SX.sym("p", constraints.n_parameters)
-        force = ca.SX.sym("force", own.stop - own.start)
+        force = ca.SX.sym("force", len(own))
         wrench = ca.Function(
             "loop_wrench",
             [q, p, force],
@@ -494,16 +379,3 @@ def _poses(tree: Multibody, loop: LoopJoint, q: Value, p: Value) -> tuple[Pose, 
         frame_pose(made, q, made.frames[loop.frame_a]),
         frame_pose(made, q, made.frames[loop.frame_b]),
     )
-
-
-def _passes(ratio: np.ndarray) -> np.ndarray:
-    """Smallest samples of something that falls to zero and rises again, within a sample."""
-    padded = np.pad(ratio, 1, constant_values=np.inf)
-    before, after = padded[:-2] - ratio, padded[2:] - ratio
-    largest = np.maximum(*(np.where(np.isfinite(x), x, 0.0) for x in (before, after)))
-    return (before >= 0) & (after > 0) & (ratio < largest)
-
-
-def _padded(x: np.ndarray, size: int, whole: np.ndarray) -> np.ndarray:
-    """State of the mechanism from one that may have further blocks."""
-    return np.concatenate([x, whole[len(x) : size]])

@@ -120,6 +120,7 @@ class Constraints:
     group : LieGroup
         Of the configuration.
     members : iterable of Constraint
+        Of different names; a joint that holds positions and velocities is one of each kind.
     n_parameters : int
         Length of p.
 
@@ -143,8 +144,8 @@ class Constraints:
         self, group: LieGroup, members: Iterable[Constraint], n_parameters: int = 0
     ) -> None:
         members = tuple(members)
-        names = [entry.name for entry in members]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        names = [(entry.name, entry.kind) for entry in members]
+        twice = sorted({name for name, kind in names if names.count((name, kind)) > 1})
         if twice:
             raise ValueError(f"constraints need different names; twice there: {', '.join(twice)}")
         ordered = tuple(sorted(members, key=lambda entry: entry.kind == "velocity"))
@@ -172,25 +173,27 @@ class Constraints:
         """Number of rows on positions, which come first."""
         return sum(len(entry.rows) for entry in self.members if entry.kind == "position")
 
-    def rows_of(self, name: str) -> slice:
-        """Place of a constraint among the rows.
+    def rows_of(self, name: str) -> list[int]:
+        """Places of a constraint among the rows.
 
         Raises
         ------
         KeyError
             If there is no such constraint.
         """
-        start = 0
-        for entry in self.members:
-            if entry.name == name:
-                return slice(start, start + len(entry.rows))
-            start += len(entry.rows)
-        known = [entry.name for entry in self.members]
-        raise UnknownNameError(unknown_name("constraint", name, known))
+        owners = [entry.name for entry in self.members for _ in entry.rows]
+        if name not in owners:
+            raise UnknownNameError(unknown_name("constraint", name, dict.fromkeys(owners)))
+        return [i for i, owner in enumerate(owners) if owner == name]
 
     def position(self, t: Value, q: Value, p: Value) -> Value:
         """φ: what is left of the rows on positions, shape (n_position,)."""
         return self._position(t, q, p)
+
+    def velocity(self, t: Value, q: Value, p: Value) -> tuple[Value, Value]:
+        """``G, ν`` of ``G v = ν``."""
+        _, G, nu, _ = self._terms(t, q, ca.DM(self.group.dim, 1), p)
+        return G, nu
 
     def terms(self, t: Value, q: Value, v: Value, p: Value) -> ConstraintTerms:
         """φ, G, ν, γ at a time, configuration and velocity, on CasADi columns."""

@@ -16,7 +16,7 @@ from ...systems import Input, Parameter
 from .._coefficients import Coefficient, Coefficients
 from .._inertia import SpatialInertia
 from .._surroundings import Surroundings
-from ._basic import Frames
+from ._basic import Frames, VelocityConstraint
 from ._constraint import Constraint, Constraints
 from ._formulations import Formulation
 from ._joints import MechanismJoint
@@ -101,7 +101,7 @@ class MechanismEquations:
     @cached_property
     def constraints(self) -> Constraints:
         """Equations of the joints, and those of the coordinates, as ``BODY`` with a row "norm"."""
-        members = [_constraint_of(self, joint) for joint in self.joints]
+        members = [entry for joint in self.joints for entry in _constraints_of(self, joint)]
         norm = self.formulation.norm
         if norm is not None:
             nq = self.formulation.group.nq
@@ -132,6 +132,11 @@ class MechanismEquations:
         T = self.of_each(self.formulation.rate_map, q)
         blocks = [T[body].T @ self._inertia(body, c) @ T[body] for body in self.inertias]
         return ca.sparsify(ca.diagcat(*blocks))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether M is regular and the same in all configurations."""
+        return self._stiffening is None and self.formulation.name in ("SO3xR3", "SE3")
 
     @cached_property
     def _stiffening(self) -> Constraints | None:
@@ -245,16 +250,24 @@ def joint_wrenches(joint: MechanismJoint, t: Value, frames: Frames, multipliers:
     r = {body: ca.SX.sym("r", 3) for body in names}
     A = {body: ca.SX.sym("A", 3, 3) for body in names}
     s = ca.SX.sym("t")
-    phi = ca.vertcat(*(row.value(s, {b: (r[b], A[b]) for b in names}) for row in joint.rows))
-    lam = ca.SX.sym("lambda", phi.shape[0])
-    power = ca.dot(phi, lam)
+    rates = {body: (ca.SX.sym("v", 3), ca.SX.sym("w", 3)) for body in names}
+    frames_of = {body: (r[body], A[body]) for body in names}
+    lam = ca.SX.sym("lambda", len(joint.rows))
+    work: Any = ca.SX(0)
+    power: Any = ca.SX(0)
+    for k, row in enumerate(joint.rows):
+        if isinstance(row, VelocityConstraint):
+            power += lam[k] * row.value(s, frames_of, rates)
+        else:
+            work += lam[k] * row.value(s, frames_of)
     results = []
     for body in names:
-        slope = ca.reshape(ca.gradient(power, ca.vec(A[body])), 3, 3)
+        slope = ca.reshape(ca.gradient(work, ca.vec(A[body])), 3, 3)
         # δA = A θ̃ and δφ = slope : δA, hence the moment is the axial part of Aᵀ slope.
         K = A[body].T @ slope
         moment = ca.vertcat(K[2, 1] - K[1, 2], K[0, 2] - K[2, 0], K[1, 0] - K[0, 1])
-        results.append(-ca.vertcat(ca.gradient(power, r[body]), moment))
+        by_rates = ca.vertcat(*(ca.gradient(power, rate) for rate in rates[body]))
+        results.append(-ca.vertcat(ca.gradient(work, r[body]), moment) - by_rates)
     arguments = [s, lam, *(r[b] for b in names), *(A[b] for b in names)]
     made = ca.Function("joint_wrenches", arguments, results)
     values = made.call(
@@ -323,10 +336,31 @@ class FreeBodies:
         return self.balance_derivatives(t, x, ca.DM(self.equations.velocity.dim, 1), u, p)[1]
 
 
-def _constraint_of(equations: MechanismEquations, joint: MechanismJoint) -> Constraint:
-    def value(t: Value, q: Value, p: Value) -> Value:
-        frames = equations.frames(q)
-        return ca.vertcat(*(row.value(t, frames) for row in joint.rows))
+def _constraints_of(equations: MechanismEquations, joint: MechanismJoint) -> list[Constraint]:
+    """What a joint holds of positions, and what of velocities."""
+    held = [row for row in joint.rows if row.kind != "velocity"]
+    rolling = [row for row in joint.rows if isinstance(row, VelocityConstraint)]
 
-    names, units = [row.row for row in joint.rows], [row.unit for row in joint.rows]
-    return Constraint(joint.name, names, value, units)
+    def position(t: Value, q: Value, p: Value) -> Value:
+        frames = equations.frames(q)
+        return ca.vertcat(*(row.value(t, frames) for row in held))
+
+    def velocity(t: Value, q: Value, p: Value) -> tuple[Value, Value]:
+        frames, v = equations.frames(q), ca.SX.sym("v", equations.velocity.dim)
+        rates = {body: (rate[:3], rate[3:]) for body, rate in equations.rates(q, v).items()}
+        off = ca.vertcat(*(row.value(t, frames, rates) for row in rolling))
+        A = ca.jacobian(off, v)
+        if ca.depends_on(A, v):
+            bent = [row.row for k, row in enumerate(rolling) if ca.depends_on(A[k, :], v)]
+            raise ValueError(
+                f"joint {joint.name!r}: {', '.join(bent)} must be linear in the rates, as "
+                "velocities of points are"
+            )
+        return A, -ca.substitute(off, v, 0)
+
+    made = []
+    for rows, value, kind in ((held, position, "position"), (rolling, velocity, "velocity")):
+        names, units = [row.row for row in rows], [row.unit for row in rows]
+        if rows:
+            made.append(Constraint(joint.name, names, value, units, kind))
+    return made

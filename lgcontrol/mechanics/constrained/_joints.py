@@ -26,10 +26,13 @@ from ._basic import (
     Drive,
     Frames,
     FreeConstraint,
+    VelocityConstraint,
     frame_of,
 )
 
 P = ParamSpec("P")
+
+Row = BasicConstraint | FreeConstraint | VelocityConstraint
 
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
@@ -94,8 +97,8 @@ class MechanismJoint:
     ----------
     name : str
         What messages, multipliers and reactions are called after.
-    rows : iterable of BasicConstraint or FreeConstraint
-        Equations with different names.
+    rows : iterable of BasicConstraint, FreeConstraint or VelocityConstraint
+        Equations with different names; those on velocities are put last.
     point : tuple of (str, array_like), optional
         Body and point [m] in its axes where the reaction of the joint is reported; the origin of
         its last body if left out.
@@ -108,13 +111,13 @@ class MechanismJoint:
     """
 
     name: str
-    rows: tuple[BasicConstraint | FreeConstraint, ...]
+    rows: tuple[Row, ...]
     point: tuple[str, Any] | None = None
 
     def __init__(
         self,
         name: str,
-        rows: Iterable[BasicConstraint | FreeConstraint],
+        rows: Iterable[Row],
         point: tuple[str, Any] | None = None,
     ) -> None:
         check_name("joint", name)
@@ -124,11 +127,12 @@ class MechanismJoint:
         if not own:
             raise ValueError(f"joint {name!r} has no equations")
         for row in own:
-            if not isinstance(row, BasicConstraint | FreeConstraint):
+            if not isinstance(row, Row):
                 raise TypeError(
-                    f"joint {name!r}: expected DP1, DP2, D, CD or FreeConstraint as equations, not "
-                    f"{row!r}"
+                    f"joint {name!r}: expected DP1, DP2, D, CD, FreeConstraint or "
+                    f"VelocityConstraint as equations, not {row!r}"
                 )
+        own = tuple(sorted(own, key=lambda row: row.kind == "velocity"))
         names = [row.row for row in own]
         twice = sorted({row for row in names if names.count(row) > 1})
         if twice:
@@ -387,6 +391,123 @@ def position_drive(name: str, i: Marker, j: Marker, position: Drive) -> Mechanis
         In m.
     """
     return _joint(name, [DP2("position", i.body, i.z, i.point, j.body, j.point, position)], j)
+
+
+@_between_markers
+def rolling_disk(name: str, i: Marker, j: Marker, radius: float) -> MechanismJoint:
+    """A thin disk rolls on the x-y plane of i, above it, and does not slip.
+
+    Its lowest point touches the plane, a row on positions; two rows on velocities hold the
+    material points in contact together. Singular where the disk lies flat.
+
+    Parameters
+    ----------
+    name : str
+    i : Marker
+        Of the plane, z upwards.
+    j : Marker
+        Centre of the disk, z along its axis.
+    radius : float
+        In m.
+
+    Examples
+    --------
+    >>> coin = rolling_disk("contact", Marker("ground"), Marker("coin"), 0.01)
+    >>> [row.row for row in coin.rows]
+    ['height', 'slip_x', 'slip_y']
+    """
+
+    def outward(n: Value, frames: Frames) -> Value:
+        """From the centre to the lowest point, over the radius."""
+        axis = Direction(j.body, j.z).world(0.0, frames)
+        tilt = ca.dot(n, axis)
+        return -(n - tilt * axis) / ca.sqrt(1 - tilt**2)
+
+    return _rolling(name, i, j, radius, outward)
+
+
+@_between_markers
+def rolling_sphere(name: str, i: Marker, j: Marker, radius: float) -> MechanismJoint:
+    """A ball rolls on the x-y plane of i, above it, and does not slip.
+
+    Parameters
+    ----------
+    name : str
+    i : Marker
+        Of the plane, z upwards.
+    j : Marker
+        Centre of the ball; its axes do not matter.
+    radius : float
+        In m.
+    """
+    return _rolling(name, i, j, radius, lambda n, frames: -n)
+
+
+@_between_markers
+def knife_edge(name: str, i: Marker, j: Marker) -> MechanismJoint:
+    """The point of j does not move along y of j, as seen from i: a blade along x, a wheel.
+
+    Parameters
+    ----------
+    name : str
+    i, j : Marker
+        Only the body of i matters.
+    """
+
+    def across(t: Value, frames: Frames, rates: Frames) -> Value:
+        point = _placed(j, frames)
+        blade = Direction(j.body, j.y).world(t, frames)
+        return ca.dot(blade, _passing(i.body, j.body, point, frames, rates))
+
+    return _joint(name, [VelocityConstraint("across", _two(i, j), across)], j)
+
+
+def _rolling(
+    name: str, i: Marker, j: Marker, radius: float, outward: Callable[..., Value]
+) -> MechanismJoint:
+    """Contact of a body with a plane at ``outward(normal, frames)`` times the radius."""
+    R = float(check_shape(f"joint {name!r}: radius", radius, ()))
+    if not R > 0:
+        raise ValueError(f"joint {name!r}: the radius must be positive, got {radius} m")
+
+    def contact(frames: Frames) -> Value:
+        n = Direction(i.body, i.z).world(0.0, frames)
+        return _placed(j, frames) + R * outward(n, frames)
+
+    def height(t: Value, frames: Frames) -> Value:
+        n = Direction(i.body, i.z).world(t, frames)
+        return ca.dot(n, contact(frames) - _placed(i, frames))
+
+    def slip(along: Any) -> Callable[..., Value]:
+        def rate(t: Value, frames: Frames, rates: Frames) -> Value:
+            passing = _passing(i.body, j.body, contact(frames), frames, rates)
+            return ca.dot(Direction(i.body, along).world(t, frames), passing)
+
+        return rate
+
+    bodies = _two(i, j)
+    rows = [
+        FreeConstraint("height", bodies, height, "m"),
+        VelocityConstraint("slip_x", bodies, slip(i.x)),
+        VelocityConstraint("slip_y", bodies, slip(i.y)),
+    ]
+    return _joint(name, rows, j)
+
+
+def _placed(marker: Marker, frames: Frames) -> Value:
+    """Origin of a marker in the world."""
+    r, A = frame_of(frames, marker.body)
+    return r + A @ ca.DM(marker.point)
+
+
+def _passing(i: str, j: str, point: Value, frames: Frames, rates: Frames) -> Value:
+    """Velocity of the material point of j at a place, as seen from that of i, in world axes."""
+
+    def carried(body: str) -> Value:
+        (r, A), (v, w) = frame_of(frames, body), rates[body]
+        return v + ca.cross(A @ w, point - r)
+
+    return carried(j) - carried(i)
 
 
 def _joint(name: str, rows: Iterable[Any], j: Marker) -> MechanismJoint:

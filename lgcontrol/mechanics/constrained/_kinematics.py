@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ._constraint import Constraints
-from ._mobility import RankOfRows, driven_rows
+from ._kkt import RankOfRows
+from ._mobility import SingularPosition, drives_first, remedy_of
 
 # Below this share of the largest, the smallest singular value of the rows counts as zero.
 SINGULAR = 1e-7
@@ -35,34 +36,6 @@ class KinematicsStatus(Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class DeadPoint:
-    """A time on a driven motion where constraints depend on each other.
-
-    Attributes
-    ----------
-    time : float
-        In s.
-    rows : tuple of str
-        Rows of the dependence, drives first.
-    conditioning : float
-        Smallest singular value next to the largest.
-    remedy : str
-    """
-
-    time: float
-    rows: tuple[str, ...]
-    conditioning: float
-    remedy: str
-
-    def __str__(self) -> str:
-        """Sentence."""
-        return (
-            f"singular at t = {self.time:.6g} s (conditioning {self.conditioning:.2g}): "
-            f"{', '.join(self.rows)}; {self.remedy}"
-        )
-
-
-@dataclass(frozen=True, eq=False)
 class KinematicsResult:
     """A motion that drives decide.
 
@@ -78,7 +51,7 @@ class KinematicsResult:
     iterations : ndarray of int, shape (N,)
     conditioning : ndarray, shape (N,)
         Smallest singular value of the rows next to the largest.
-    singular : tuple of DeadPoint
+    singular : tuple of SingularPosition
     status : KinematicsStatus
     message : str
     """
@@ -90,7 +63,7 @@ class KinematicsResult:
     multipliers: np.ndarray
     iterations: np.ndarray
     conditioning: np.ndarray
-    singular: tuple[DeadPoint, ...]
+    singular: tuple[SingularPosition, ...]
     status: KinematicsStatus
     message: str
 
@@ -207,9 +180,9 @@ def _singular(
     signs: np.ndarray,
     weakest: Sequence[tuple[RankOfRows, np.ndarray]],
     hint: Callable[[np.ndarray], str],
-) -> tuple[DeadPoint, ...]:
+) -> tuple[SingularPosition, ...]:
     """Times where rows are dependent, or were between two times."""
-    found: list[DeadPoint] = []
+    found: list[SingularPosition] = []
     typical = np.median(measures) if len(measures) else 0.0
     for k, value in enumerate(measures):
         flips = k > 0 and signs[k] * signs[k - 1] < 0
@@ -219,21 +192,10 @@ def _singular(
         if found and k and t[k] - found[-1].time <= 2 * (t[k] - t[k - 1]) * (1 + 1e-9):
             continue  # the same one, seen from the other side
         rank, q = weakest[k]
-        found.append(_dead_point(constraints, float(t[k]), float(value), rank, hint(q)))
+        share = np.abs(rank.combinations[:, min(constraints.group.dim, len(rank.values)) - 1])
+        rows = set(rank.dependent) | set(np.flatnonzero(share > NAMED * share.max(initial=0.0)))
+        order, names = drives_first(constraints, rows), constraints.row_names
+        remedy = remedy_of(constraints, order, hint(q))
+        listed = tuple(names[i] for i in order)
+        found.append(SingularPosition(float(t[k]), listed, float(value), remedy))
     return tuple(found)
-
-
-def _dead_point(
-    constraints: Constraints, time: float, value: float, rank: RankOfRows, hint: str
-) -> DeadPoint:
-    names, is_driven = constraints.row_names, driven_rows(constraints)
-    share = np.abs(rank.weakest)
-    listed = set(rank.dependent) | set(np.flatnonzero(share > NAMED * share.max(initial=0.0)))
-    order = sorted(listed, key=lambda i: (not (i < len(is_driven) and is_driven[i]), i))
-    driver = next((names[i] for i in order if i < len(is_driven) and is_driven[i]), None)
-    remedy = hint or (
-        f"drive {driver.rpartition('.')[0]} by an angle_drive, which has no dead points"
-        if driver is not None
-        else "a dead point of the mechanism itself: keep away from it, or change lengths"
-    )
-    return DeadPoint(time, tuple(names[i] for i in order), value, remedy)

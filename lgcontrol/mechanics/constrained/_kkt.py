@@ -18,7 +18,9 @@ GUARD = 1e-3
 # Unknowns above which the whole matrix is factored sparsely, not the compliance.
 LARGEST_DENSE = 150
 # Singular values below this share of the largest count as zero.
-RANK = 1e-9
+RANK = 1e-8
+# Rows shorter than this share of an upper quartile are left short: they are about to vanish.
+SHORT, USUAL = 0.3, 0.75
 # Share of a null vector that a row must have to be in the dependent set.
 SHARE = 1e-6
 
@@ -115,38 +117,6 @@ def _guarded(S: Value) -> Value:
     return S + GUARD * ca.sum1(S) / max(S.shape[0], 1) + np.finfo(float).tiny
 
 
-@dataclass(frozen=True, eq=False)
-class Redundancy:
-    """Which rows of constraints depend on which, in one configuration.
-
-    Attributes
-    ----------
-    rows : tuple of str
-        All rows.
-    rank : int
-        Number of independent ones.
-    removable : tuple of str
-        Rows that may be left out: the others say the same.
-    dependent : tuple of str
-        Rows that take part in a dependence: their multipliers are not unique.
-    singular_values : ndarray
-        Of the rows with the mass matrix as metric, those of one unit scaled by the longest of them;
-        the largest first.
-    """
-
-    rows: tuple[str, ...]
-    rank: int
-    removable: tuple[str, ...]
-    dependent: tuple[str, ...]
-    singular_values: np.ndarray
-
-    @property
-    def conditioning(self) -> float:
-        """Smallest singular value of an independent set, next to the largest one."""
-        s = self.singular_values
-        return float(s[self.rank - 1] / s[0]) if self.rank else 1.0
-
-
 def scaled_rows(G: np.ndarray, M: np.ndarray, units: Sequence[str] = ()) -> np.ndarray:
     """``G L⁻ᵀ`` with ``M = L Lᵀ``, rows of one unit divided by the length of the longest.
 
@@ -169,40 +139,58 @@ def scaled_rows(G: np.ndarray, M: np.ndarray, units: Sequence[str] = ()) -> np.n
     return W
 
 
-def redundancy(G: Any, M: Any, rows: Sequence[str], units: Sequence[str] = ()) -> Redundancy:
-    """Ranks by singular values, names by QR with pivots and by left null vectors.
+@dataclass(frozen=True, eq=False)
+class RankOfRows:
+    """Which rows depend on which, rows scaled to a length of about one.
 
-    Parameters
+    Attributes
     ----------
-    G : ndarray, shape (m, n)
-    M : ndarray, shape (n, n)
-    rows : sequence of str
-    units : sequence of str
-        Of the rows, see `scaled_rows`.
-
-    Returns
-    -------
-    Redundancy
-
-    Examples
-    --------
-    >>> found = redundancy([[1, 0], [0, 1], [1, 1]], np.eye(2), ["x", "y", "diagonal"])
-    >>> found.rank, len(found.removable), found.dependent
-    (2, 1, ('x', 'y', 'diagonal'))
+    rank : int
+        Number of independent rows.
+    dependent : tuple of int
+        Rows that take part in a dependence: their multipliers are not unique.
+    removable : tuple of int
+        Rows that may be left out, the last ones: those before them say the same.
+    values : ndarray, shape (m,)
+        Singular values, the largest first.
+    combinations : ndarray, shape (m, m)
+        Of rows, a column for each singular value.
     """
-    G, M = np.asarray(G, dtype=np.float64), np.asarray(M, dtype=np.float64)
-    W = scaled_rows(G, M, units)
-    if not W.any():
-        return Redundancy(tuple(rows), 0, tuple(rows), tuple(rows), np.zeros(len(rows)))
-    U, s, _ = np.linalg.svd(W)
-    rank = int((s > RANK * s[0]).sum())
-    _, _, order = scipy.linalg.qr(W.T, pivoting=True, mode="economic")
-    removable = sorted(int(i) for i in np.asarray(order)[rank:])
-    dependent = np.flatnonzero(np.linalg.norm(U[:, rank:], axis=1) > SHARE)
-    return Redundancy(
-        tuple(rows),
-        rank,
-        tuple(rows[i] for i in removable),
-        tuple(rows[int(i)] for i in dependent),
-        s,
-    )
+
+    rank: int
+    dependent: tuple[int, ...]
+    removable: tuple[int, ...]
+    values: np.ndarray
+    combinations: np.ndarray
+
+    @classmethod
+    def of(cls, G: np.ndarray) -> RankOfRows:
+        """By singular values; removable rows by orthogonalization in their order.
+
+        Examples
+        --------
+        >>> found = RankOfRows.of(np.array([[1.0, 0], [0, 1], [1, 1]]))
+        >>> found.rank, found.removable, found.dependent
+        (2, (2,), (0, 1, 2))
+        """
+        if not G.size:
+            every, m = tuple(range(len(G))), len(G)
+            return cls(0, every, every, np.zeros(m), np.eye(m))
+        lengths = np.linalg.norm(G, axis=1)
+        W = G / np.maximum(lengths, SHORT * np.quantile(lengths, USUAL) + 1e-300)[:, None]
+        U, s, _ = np.linalg.svd(W)
+        rank = int((s > RANK * max(s[0], 1e-300)).sum())
+        null = U[:, rank:]
+        dependent = np.flatnonzero(np.linalg.norm(null, axis=1) > SHARE).tolist()
+        removable, kept = [], np.zeros((0, W.shape[1]))
+        if rank < len(W):
+            for i, row in enumerate(W):
+                rest = row - kept.T @ (kept @ row)
+                rest = rest - kept.T @ (kept @ rest)
+                size = np.linalg.norm(rest)
+                if size > 10 * RANK:
+                    kept = np.vstack([kept, rest / size])
+                else:
+                    removable.append(i)
+        padded = np.concatenate([s, np.zeros(len(W) - len(s))])
+        return cls(rank, tuple(dependent), tuple(removable), padded, U)

@@ -13,7 +13,7 @@ import numpy as np
 from ...codegen import ModelFunction, UnknownNameError, as_names, check_shape, trace, unknown_name
 from ...groups import SE3, SO3, Product, check_element
 from ...integrators import Constrained, Index3Method, Problem, generalized_alpha
-from ...systems import System, check_name
+from ...systems import System, Trajectory, check_name
 from .._fields import read_only
 from .._forces import STANDARD_GRAVITY, Force, Gravity
 from .._mechanical import mechanical
@@ -210,8 +210,10 @@ class Mechanism:
 
     @property
     def row_names(self) -> tuple[str, ...]:
-        """``joint.row`` of all equations, in the order of multipliers."""
-        return tuple(f"{j.name}.{row.row}" for j in self.joints.values() for row in j.rows)
+        """``joint.row`` of all equations, in the order of multipliers: those on velocities last."""
+        every = [(joint.name, row) for joint in self.joints.values() for row in joint.rows]
+        every.sort(key=lambda entry: entry[1].kind == "velocity")
+        return tuple(f"{name}.{row.row}" for name, row in every)
 
     def coordinates(
         self, formulation: str = "SO3xR3", poses: Mapping[str, Any] | None = None
@@ -422,6 +424,7 @@ class Mechanism:
         formulation: str = "SO3xR3",
         *,
         independent: str | Iterable[str] | None = None,
+        independent_speeds: str | Iterable[str] | None = None,
         stabilization: Stabilization = "projection",
         rates: tuple[float, float] = (5.0, 5.0),
         at: Any = None,
@@ -434,6 +437,8 @@ class Mechanism:
         independent : iterable of str, optional
             Entries of the configuration's tangent vector that decide the others, such as
             "crank.attitude.rz"; chosen if left out.
+        independent_speeds : iterable of str, optional
+            Those whose velocities decide the others, where something rolls.
         stabilization : {"projection", "baumgarte", "none"}
         rates : (float, float)
             Of Baumgarte's stabilization [1/s].
@@ -465,6 +470,7 @@ class Mechanism:
             own.constraints,
             at=at,
             independent=independent,
+            independent_speeds=independent_speeds,
             stabilization=stabilization,
             rates=rates,
             quantities={
@@ -502,12 +508,14 @@ class Mechanism:
         return np.asarray(own.project(ca.DM(own.complete(q, v, t)), ca.DM(p))).ravel()
 
     def mobility(self, q: Any = None, t: float = 0.0, formulation: str = "SO3xR3") -> Mobility:
-        """Freedoms, redundant rows and singular positions in a configuration.
+        """Freedoms, redundant rows and singular positions in a configuration or along a motion.
 
         Parameters
         ----------
-        q : array_like, shape (nq,), optional
-            Configuration that keeps the constraints; the assembled one if left out.
+        q : array_like of shape (nq,), or Trajectory, optional
+            Configuration that keeps the constraints, the assembled one if left out; or a motion, of
+            which `Mobility.singular_positions` are reported with their times. Steps do not notice
+            these: their equations stay solvable.
         t : float
             Time of the drives [s].
         formulation : str
@@ -520,8 +528,15 @@ class Mechanism:
         own = self.equations(formulation)
         if q is None:
             q = self.assemble(formulation, t=t)
-        q = self._configuration(q, formulation)
-        return mobility(own.constraints, q, t, own.nominal_parameters)
+        if not isinstance(q, Trajectory):
+            q = self._configuration(q, formulation)
+        return mobility(
+            self.mechanics(formulation),
+            q,
+            t,
+            own.nominal_parameters,
+            lambda q: singular_angles(own, q),
+        )
 
     def kinematics(
         self, t: Any, formulation: str = "SO3xR3", *, q: Any = None, tolerance: float = 1e-13
@@ -546,7 +561,7 @@ class Mechanism:
         Raises
         ------
         ValueError
-            If the drives leave freedoms: says how many.
+            If the drives leave freedoms: says how many; or if there are rows on velocities.
         """
         own = self.equations(formulation)
         times = check_shape("t", t, (None,))
@@ -554,6 +569,12 @@ class Mechanism:
             raise ValueError("times must increase, and there must be at least one")
         q = self.assemble(formulation, t=times[0]) if q is None else q
         q = self._configuration(q, formulation)
+        rolling = own.constraints.row_names[own.constraints.n_position :]
+        if rolling:
+            raise ValueError(
+                f"{self.name}: kinematics is of joints that hold positions, {', '.join(rolling)} "
+                "hold velocities; simulate its system()"
+            )
         free = self.mobility(q, times[0], formulation)
         if free.freedoms:
             raise ValueError(
@@ -632,7 +653,11 @@ class Mechanism:
                 n_inputs=len(own.inputs),
                 n_parameters=len(own.parameters),
                 constrained=Constrained(
-                    own.constraints.n_rows, balance, own.constraints.position, index1
+                    own.constraints.n_rows,
+                    balance,
+                    own.constraints.position,
+                    index1,
+                    own.constraints.velocity,
                 ),
             )
         return self._made[key]
@@ -825,7 +850,14 @@ class Mechanism:
                 "kinetic_energy": lambda t, x, u, p: own.kinetic_energy(x[:nq], x[nq:], p),
                 "potential_energy": lambda t, x, u, p: own.potential_energy(x[:nq], p),
             },
-            structure=mechanical(bodies, bodies.state, own.inputs, own.parameters, model=self),
+            structure=mechanical(
+                bodies,
+                bodies.state,
+                own.inputs,
+                own.parameters,
+                model=self,
+                momenta=bodies if own.is_plain else None,
+            ),
         )
 
 

@@ -2,153 +2,158 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 import casadi as ca
 import numpy as np
 import scipy
 
+from ...systems import Trajectory
 from ._constraint import Constraints
+from ._kkt import RANK, RankOfRows
+from ._system import OFF, ConstrainedMechanics
 
-# Singular values below this share of the largest count as zero.
-RANK_TOLERANCE = 1e-8
-# Share of a null vector that a row must have to be named.
-SHARE = 1e-6
-# Rows shorter than this share of the median are left short: they are about to vanish.
-SHORT = 0.3
 # How far neighbours are, in m and rad.
 NEARBY = 1e-2
 # Steps back onto the constraints from there, and the gap that may be left.
 RETURNS, CLOSE = 8, 1e-9
+# On a motion, conditioning below this share of the best one counts as singular.
+NEARLY = 1e-3
+# Share of the weakest combination that a row must have to be named there.
+NAMED = 0.1
+
+
+@dataclass(frozen=True)
+class SingularPosition:
+    """A time at which constraints depend on each other that else do not, or nearly so.
+
+    Attributes
+    ----------
+    time : float
+        In s.
+    rows : tuple of str
+        Rows of the dependence, drives first: the drive at a dead point, the joints of a stretched
+        loop.
+    conditioning : float
+        Smallest singular value of the rows that are usually independent, next to the largest.
+    remedy : str
+    """
+
+    time: float
+    rows: tuple[str, ...]
+    conditioning: float
+    remedy: str
+
+    def __str__(self) -> str:
+        """Sentence."""
+        return (
+            f"singular at t = {self.time:.6g} s (conditioning {self.conditioning:.2g}): "
+            f"{', '.join(self.rows)}; {self.remedy}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Mobility:
-    """How a mechanism can move in one configuration.
+    """How a mechanism can move in one configuration, and where on a motion it is singular.
 
     Attributes
     ----------
     freedoms : int
         Velocities that the joints leave free, drives counted as joints, in configurations nearby.
+    here : int
+        The same in this configuration alone: more than that where it is singular.
     undriven : int
-        The same without the drives.
+        Freedoms without the drives.
+    positions : int
+        Directions in which the configuration can be displaced: more than `freedoms` where rows on
+        velocities (rolling without slip) leave positions free.
     removable : tuple of str
-        Rows that may be left out: the others say the same, also nearby.
+        Rows that may be left out: those before them say the same, also nearby.
     dependent : tuple of str
         Rows that take part in such a dependence: their reactions are not unique.
-    is_singular : bool
-        Whether rows depend on each other here and not nearby: a singular position.
-    singular : tuple of str
-        These rows: the drive at a dead point, the joints of a stretched loop.
+    singular_positions : tuple of SingularPosition
+        This configuration, if it is one; those of a motion, one for each passage.
     conditioning : float
         Smallest singular value of the independent rows next to the largest, rows scaled to one.
+    gap : float
+        Largest row on positions [m, rad].
     """
 
     freedoms: int
+    here: int
     undriven: int
+    positions: int
     removable: tuple[str, ...]
     dependent: tuple[str, ...]
-    is_singular: bool
-    singular: tuple[str, ...]
+    singular_positions: tuple[SingularPosition, ...]
     conditioning: float
+    gap: float
+
+    @property
+    def is_singular(self) -> bool:
+        """Whether rows depend on each other here and not nearby, or somewhere on the motion."""
+        return bool(self.singular_positions)
+
+    @property
+    def singular(self) -> tuple[str, ...]:
+        """Rows of all singular positions."""
+        return tuple(dict.fromkeys(row for each in self.singular_positions for row in each.rows))
 
     def __str__(self) -> str:
         """Sentences."""
-        parts = [f"{self.freedoms} freedoms ({self.undriven} without drives)"]
+        many = "freedom" if self.freedoms == 1 else "freedoms"
+        parts = [f"{self.freedoms} {many} ({self.undriven} without drives)"]
+        if self.positions > self.freedoms:
+            parts[0] += f", {self.positions} of positions"
         if self.removable:
             parts.append(f"redundant: {', '.join(self.removable)}")
             parts.append(f"reactions not unique: {', '.join(self.dependent)}")
-        if self.is_singular:
-            parts.append(f"singular position: {', '.join(self.singular)}")
-        return "; ".join(parts)
-
-
-class GapFunction:
-    """φ and G of constraints at a time, as a function of q, on arrays."""
-
-    def __init__(self, constraints: Constraints, t: float, p: np.ndarray) -> None:
-        self.constraints, self.t, self.p = constraints, t, ca.DM(p)
-        self.rest = ca.DM(constraints.group.dim, 1)
-
-    def __call__(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """φ and the rows of G that belong to it."""
-        at = self.constraints.terms(ca.DM(self.t), ca.DM(q), self.rest, self.p)
-        rows = self.constraints.n_position
-        return np.asarray(at.phi).ravel(), np.asarray(at.G)[:rows]
-
-
-@dataclass(frozen=True, eq=False)
-class RankOfRows:
-    """Rank of rows scaled to a length of about one, with dependent and removable ones."""
-
-    rank: int
-    dependent: tuple[int, ...]
-    removable: tuple[int, ...]
-    values: np.ndarray
-    weakest: np.ndarray
-
-    @classmethod
-    def of(cls, G: np.ndarray) -> RankOfRows:
-        """By singular values; the last rows that depend on those before them are removable."""
-        lengths = np.linalg.norm(G, axis=1)
-        W = G / np.maximum(lengths, SHORT * np.median(lengths) + 1e-300)[:, None]
-        if not W.size:
-            none = np.zeros(len(W))
-            return cls(0, tuple(range(len(W))), tuple(range(len(W))), none, none)
-        U, s, _ = np.linalg.svd(W)
-        rank = int((s > RANK_TOLERANCE * max(s[0], 1e-300)).sum())
-        null = U[:, rank:]
-        dependent = np.flatnonzero(np.linalg.norm(null, axis=1) > SHARE).tolist()
-        removable, kept = [], np.zeros((0, W.shape[1]))
-        if rank < len(W):
-            for i, row in enumerate(W):
-                rest = row - kept.T @ (kept @ row)
-                rest = rest - kept.T @ (kept @ rest)
-                size = np.linalg.norm(rest)
-                if size > RANK_TOLERANCE * 10:
-                    kept = np.vstack([kept, rest / size])
-                else:
-                    removable.append(i)
-        padded = np.concatenate([s, np.zeros(len(W) - len(s))])
-        return cls(rank, tuple(dependent), tuple(removable), padded, U[:, len(s) - 1])
+        if self.gap > OFF:
+            parts.append(f"not closed here: rows are off by {self.gap:.3g}, assemble() closes them")
+        return "; ".join([*parts, *(str(each) for each in self.singular_positions)])
 
 
 def mobility(
-    constraints: Constraints, q: np.ndarray, t: float = 0.0, p: np.ndarray | None = None
+    mechanics: ConstrainedMechanics,
+    q: np.ndarray | Trajectory,
+    t: float = 0.0,
+    p: np.ndarray | None = None,
+    hint: Callable[[np.ndarray], str] = lambda q: "",
 ) -> Mobility:
-    """Freedoms and dependent rows in a configuration that keeps the constraints.
+    """Freedoms, redundant rows and singular positions in a configuration or along a motion.
 
     Parameters
     ----------
-    constraints : Constraints
-    q : ndarray, shape (nq,)
+    mechanics : ConstrainedMechanics
+    q : ndarray of shape (nq,), or Trajectory
+        Configuration that keeps the constraints, or a motion: the rest is said of its start.
     t : float
-        Time of the drives [s].
+        Time of the drives [s]; a motion has its own.
     p : ndarray, optional
         Parameters.
+    hint : callable
+        ``q → str``: why coordinates are singular in a configuration, empty where they are not.
 
     Returns
     -------
     Mobility
     """
-    p = np.zeros(constraints.n_parameters) if p is None else p
-    gap, names = GapFunction(constraints, t, p), constraints.row_names
-    here = RankOfRows.of(gap(q)[1])
-    is_driven = driven_rows(constraints)
-    slopes = [gap(place)[1] for place in [q, *_neighbours(constraints, q, is_driven, p)]]
-    usual = max((RankOfRows.of(G) for G in slopes), key=lambda found: found.rank)
-    dim = constraints.group.dim
-    undriven = max(RankOfRows.of(G[~is_driven]).rank for G in slopes)
-    singular = sorted(set(here.dependent) - set(usual.dependent)) or list(here.dependent)
-    is_singular = here.rank < usual.rank
-    return Mobility(
-        dim - usual.rank,
-        dim - undriven,
-        tuple(names[i] for i in usual.removable),
-        tuple(names[i] for i in usual.dependent),
-        is_singular,
-        tuple(names[i] for i in singular) if is_singular else (),
-        float(here.values[usual.rank - 1] / here.values[0]) if usual.rank else 1.0,
+    p = mechanics.base.nominal_parameters if p is None else p
+    motion = q if isinstance(q, Trajectory) else None
+    if isinstance(q, Trajectory):
+        q, t = q.x[0][: mechanics.configuration.nq], float(q.t[0])
+    return _Judged(mechanics, q, t, p, hint).found(motion)
+
+
+def remedy_of(constraints: Constraints, rows: list[int], hint: str) -> str:
+    """What to do about rows that depend on each other."""
+    driven, names = driven_rows(constraints), constraints.row_names
+    driver = next((names[i] for i in rows if i < len(driven) and driven[i]), None)
+    return hint or (
+        f"drive {driver.rpartition('.')[0]} by an angle_drive, which has no dead points"
+        if driver is not None
+        else "a dead point of the mechanism itself: keep away from it, or change lengths"
     )
 
 
@@ -161,28 +166,112 @@ def driven_rows(constraints: Constraints) -> np.ndarray:
     return found
 
 
-def _neighbours(
-    constraints: Constraints, q: np.ndarray, is_driven: np.ndarray, p: np.ndarray
-) -> list[np.ndarray]:
-    """Configurations nearby that keep the rows without a drive."""
-    still = [
-        entry
-        for entry in constraints.members
-        if entry.kind == "position" and not is_driven[constraints.rows_of(entry.name)].any()
-    ]
-    left = Constraints(constraints.group, still, constraints.n_parameters)
-    rng, group, found = np.random.default_rng(1), constraints.group, []
-    gap = GapFunction(left, 0.0, p)
-    _, G = gap(q)
-    basis = scipy.linalg.null_space(G, rcond=RANK_TOLERANCE) if G.size else np.eye(group.dim)
-    for _ in range(3):
-        away = basis @ rng.normal(size=basis.shape[1])
-        away *= NEARBY / max(np.linalg.norm(away), 1e-300)
-        place = group.plus(q, away)
-        for _ in range(RETURNS):
-            phi, G = gap(place)
-            step = np.linalg.lstsq(G, phi, rcond=RANK_TOLERANCE)[0] if phi.size else 0 * away
-            place = group.normalize(group.plus(place, -step))
-        if np.abs(gap(place)[0]).max(initial=0.0) < CLOSE:
-            found.append(place)
-    return found
+def drives_first(constraints: Constraints, rows: set[int]) -> list[int]:
+    """Rows in the order in which they are named."""
+    driven = driven_rows(constraints)
+    return sorted(rows, key=lambda i: (not (i < len(driven) and driven[i]), i))
+
+
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """A configuration beside its neighbours."""
+
+    mechanics: ConstrainedMechanics
+    q: np.ndarray
+    t: float
+    p: np.ndarray
+    hint: Callable[[np.ndarray], str]
+    constraints: Constraints = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "constraints", self.mechanics.constraints)
+
+    def found(self, motion: Trajectory | None) -> Mobility:
+        """All of it."""
+        own, dim, names = self.mechanics, self.constraints.group.dim, self.constraints.row_names
+        is_driven = driven_rows(self.constraints)
+        still = np.ones(len(names), dtype=bool)
+        still[: len(is_driven)] = ~is_driven
+        states = [own.complete(q, t=self.t) for q in (self.q, *self._neighbours(is_driven))]
+        every = [own.rank(x, self.p) for x in states]
+        here, usual = every[0], max(every, key=lambda found: found.rank)
+        held = slice(0, self.constraints.n_position)
+
+        def rank_of(rows: np.ndarray | slice) -> int:
+            return max(own.rank(x, self.p, rows).rank for x in states)
+
+        positions: tuple[SingularPosition, ...] = ()
+        if motion is not None:
+            positions = tuple(self._along(motion, usual.rank))
+        elif here.rank < usual.rank:
+            rows = set(here.dependent) - set(usual.dependent) or set(here.dependent)
+            positions = (self._position(self.q, self.t, _ratio(here, usual.rank), rows),)
+        phi = own.terms_of(states[0], self.p)[0]
+        return Mobility(
+            dim - usual.rank,
+            dim - here.rank,
+            dim - rank_of(still),
+            dim - rank_of(held),
+            tuple(names[i] for i in usual.removable),
+            tuple(names[i] for i in usual.dependent),
+            positions,
+            _ratio(here, usual.rank),
+            float(np.abs(phi).max(initial=0.0)),
+        )
+
+    def _position(
+        self, q: np.ndarray, t: float, conditioning: float, rows: set[int]
+    ) -> SingularPosition:
+        order, names = drives_first(self.constraints, rows), self.constraints.row_names
+        remedy = remedy_of(self.constraints, order, self.hint(q))
+        return SingularPosition(t, tuple(names[i] for i in order), conditioning, remedy)
+
+    def _along(self, motion: Trajectory, usual: int) -> Iterator[SingularPosition]:
+        """Where a motion comes near to a singular position; its steps do not notice."""
+        own, nq = self.mechanics, self.constraints.group.nq
+        states = [own.complete(x[:nq], t=float(t)) for t, x in zip(motion.t, motion.x, strict=True)]
+        every = [own.rank(x, self.p) for x in states]
+        usual = max([usual, *(found.rank for found in every)])
+        ratio = np.array([_ratio(found, usual) for found in every])
+        near = (ratio < NEARLY * ratio.max()) | _passes(ratio)
+        edges = np.flatnonzero(np.diff(np.r_[False, near, False].astype(int)))
+        for start, stop in zip(edges[::2], edges[1::2], strict=True):
+            k = start + int(ratio[start:stop].argmin())
+            share = np.abs(every[k].combinations[:, usual - 1])
+            rows = set(np.flatnonzero(share > NAMED * share.max(initial=0.0)).tolist())
+            yield self._position(states[k][:nq], float(motion.t[k]), float(ratio[k]), rows)
+
+    def _neighbours(self, is_driven: np.ndarray) -> Iterator[np.ndarray]:
+        """Configurations nearby that keep the rows without a drive."""
+        group, own = self.constraints.group, self.mechanics
+        kept = np.flatnonzero(~is_driven)
+
+        def rows(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            phi, G, _ = own.terms_of(own.complete(q, t=self.t), self.p)
+            return phi[kept], G[kept]
+
+        rng, G = np.random.default_rng(1), rows(self.q)[1]
+        basis = scipy.linalg.null_space(G, rcond=RANK) if G.size else np.eye(group.dim)
+        for _ in range(3):
+            away = basis @ rng.normal(size=basis.shape[1])
+            away *= NEARBY / max(np.linalg.norm(away), 1e-300)
+            place = group.plus(self.q, away)
+            for _ in range(RETURNS):
+                phi, G = rows(place)
+                step = np.linalg.lstsq(G, phi, rcond=RANK)[0] if phi.size else 0 * away
+                place = group.normalize(group.plus(place, -step))
+            if np.abs(rows(place)[0]).max(initial=0.0) < CLOSE:
+                yield place
+
+
+def _ratio(found: RankOfRows, usual: int) -> float:
+    """Smallest singular value of rows that are usually independent, next to the largest."""
+    return float(found.values[usual - 1] / max(found.values[0], 1e-300)) if usual else 1.0
+
+
+def _passes(ratio: np.ndarray) -> np.ndarray:
+    """Smallest samples of something that falls to zero and rises again, within a sample."""
+    padded = np.pad(ratio, 1, constant_values=np.inf)
+    before, after = padded[:-2] - ratio, padded[2:] - ratio
+    largest = np.maximum(*(np.where(np.isfinite(x), x, 0.0) for x in (before, after)))
+    return (before >= 0) & (after > 0) & (ratio < largest)

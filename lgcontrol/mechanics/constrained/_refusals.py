@@ -81,10 +81,10 @@ def refuse_march(own: MechanismEquations, mechanics: ConstrainedMechanics, x: np
     if singular_angles(own, q):
         return  # the march ends at once, and says so
     refuse_singular_mass(own, mechanics, q)
-    if not mechanics.redundancy(x, p).removable:
+    if not mechanics.rank(x, p).removable:
         return
     t = float(x[-1]) if mechanics.constraints.is_driven else 0.0
-    found = mobility(mechanics.constraints, q, t, p)
+    found = mobility(mechanics, q, t, p)
     raise ValueError(
         f"{name}: a march needs independent rows, at x0 there are others ({found}); leave "
         "out those that say the same by with_joints(without=mobility().removable), start "

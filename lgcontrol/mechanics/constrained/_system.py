@@ -14,17 +14,20 @@ import numpy as np
 import scipy
 
 from ...codegen import (
+    Shape,
     UnknownNameError,
     Value,
     as_names,
     check_shape,
     factor_symmetric,
+    trace,
     unknown_name,
 )
 from ...groups import LieGroup, Product, Rn
+from ...integrators import Constrained
 from ...systems import ErrorCoordinates, Quantity, System, TracedLater
 from ._constraint import Constraints
-from ._kkt import RANK, Redundancy, Saddle, redundancy, scaled_rows
+from ._kkt import RANK, RankOfRows, Saddle, scaled_rows
 
 Stabilization = Literal["projection", "baumgarte", "none"]
 
@@ -49,6 +52,7 @@ def constrained_system(
     *,
     at: Any,
     independent: str | Iterable[str] | None = None,
+    independent_speeds: str | Iterable[str] | None = None,
     stabilization: Stabilization = "projection",
     rates: tuple[float, float] = (5.0, 5.0),
     quantities: Mapping[str, Callable[..., Any] | Quantity] | None = None,
@@ -73,6 +77,10 @@ def constrained_system(
     independent : iterable of str, or str, optional
         Entries of the configuration's tangent vector that decide the others; chosen by a QR
         decomposition with pivots if left out, inputs first.
+    independent_speeds : iterable of str, or str, optional
+        Those whose velocities decide the others, where rows on velocities leave fewer of these;
+        chosen among the independent ones if left out. A wheel that turns needs ones that decide in
+        every heading, such as rates of turn.
     stabilization : {"projection", "baumgarte", "none"}
         After each step the state is projected onto the constraints in the metric of M, or γ pulls
         back towards them, or the gap grows as the method leaves it.
@@ -122,7 +130,7 @@ def constrained_system(
             f"{base.name}: at does not keep the constraints at t = 0 s, {row} is off by "
             f"{phi.max():.3g}; assemble() finds a configuration near it that does"
         )
-    choice = mechanics.choose(at, independent)
+    choice = mechanics.choose(at, independent, independent_speeds)
     kept = mechanics.with_choice(choice)
     state, symbol = kept.state, kept.symbol
     return System(
@@ -146,6 +154,7 @@ def constrained_system(
         else None,
         limits=base.limits,
         derivatives=TracedLater(lambda: kept.derivatives),  # type: ignore[arg-type]
+        constrained=kept.constrained,
         errors=ErrorCoordinates(
             choice.selection(state), kept.basis, *choice.names(state), kept.gap
         ),
@@ -293,6 +302,47 @@ class ConstrainedMechanics:
     def derivatives(self, t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value]:
         """``Df, Bf`` by the equations of motion, differentiated at their solution."""
         return tuple(self._slopes(t, x, u, p)[:2])  # type: ignore[return-value]
+
+    @property
+    def constrained(self) -> Constrained:
+        """What methods need that solve for multipliers, each a function."""
+        rows, structure, base = self.constraints, self.base.structure, self.base
+        assert structure is not None
+        nv = self.configuration.dim
+        arguments: dict[str, Shape] = {
+            "t": (),
+            "q": (self.configuration.nq,),
+            "v": (nv,),
+            "u": (base.n_inputs,),
+            "p": (base.n_parameters,),
+        }
+        extra: dict[str, Shape] = {"a": (nv,), "multipliers": (rows.n_rows,)}
+
+        def function(name: str, of: str, results: dict[str, Shape], build: Any) -> TracedLater:
+            own = {key: (arguments | extra)[key] for key in of.split()}
+            return TracedLater(lambda: trace(name, build, own, results))
+
+        def index1(t: Value, q: Value, v: Value, u: Value, p: Value) -> list[Value]:
+            x, at = ca.vertcat(q, v), rows.terms(t, q, v, p)
+            return [structure.mass_matrix(x, p), structure.force(t, x, u, p), at.G, at.gamma]
+
+        def balance(t: Value, q: Value, v: Value, u: Value, p: Value, a: Value, f: Value) -> Value:
+            M, F, G, _ = index1(t, q, v, u, p)
+            return M @ a - F + G.T @ f
+
+        m = rows.n_rows
+        terms: dict[str, Shape] = {"M": (nv, nv), "F": (nv,), "G": (m, nv), "gamma": (m,)}
+        return Constrained(
+            m,
+            function("balance", "t q v u p a multipliers", {"balance": (nv,)}, balance),
+            function("position", "t q p", {"phi": (rows.n_position,)}, rows.position),
+            function("index1", "t q v u p", terms, index1),
+            function("velocity", "t q p", {"G": (m, nv), "nu": (m,)}, rows.velocity),
+            structure.lagrangian,
+            rows.row_names[rows.n_position :],
+            structure.loss_jacobian,
+            structure.losses,
+        )
 
     def multiplier_derivatives(self, t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value]:
         """Derivatives of λ by the tangent of the state, and by the inputs."""
@@ -568,33 +618,44 @@ class ConstrainedMechanics:
         v = np.zeros(self.configuration.dim) if v is None else v
         return np.concatenate([q, v, [t] if self.constraints.is_driven else []])
 
-    def redundancy(self, x: np.ndarray, p: np.ndarray) -> Redundancy:
-        """Ranks and dependent rows in a state."""
+    def rank(self, x: np.ndarray, p: np.ndarray, rows: Any = slice(None)) -> RankOfRows:
+        """Which rows depend on which in a state, in the metric of M; of all, or of some."""
         _, G, M = self.terms_of(x, p)
-        return redundancy(G, M, self.constraints.row_names, self.constraints.units)
+        units = [*np.array([*self.constraints.units], dtype=object)[rows]]
+        return RankOfRows.of(scaled_rows(G[rows], M, units))
 
-    def choose(self, q: np.ndarray, names: str | Iterable[str] | None) -> IndependentEntries:
+    def choose(
+        self,
+        q: np.ndarray,
+        names: str | Iterable[str] | None,
+        speeds: str | Iterable[str] | None = None,
+    ) -> IndependentEntries:
         """Independent entries: the named ones, judged, or the best ones, inputs first."""
         base, x, p = self.base, self.complete(q), self.base.nominal_parameters
+        structure = base.structure
+        assert structure is not None
         _, G, M = self.terms_of(x, p)
-        rows = G[: self.constraints.n_position]
-        known = entries_of(self.configuration)
-        N, full = null_space(rows, M), null_space(G, M)
-        driven = np.zeros(len(N), bool)
+        N, full = null_space(G[: self.constraints.n_position], M), null_space(G, M)
+        reach = structure.input_map(0.0, x[: base.state.nq], base.nominal_input, p)
+        driven = np.abs(reach)[:, base.input_index("control")].any(axis=1)
+        positions = self._named(names, N, driven)
+        if speeds is None:
+            return IndependentEntries(positions, _best(full, driven, positions))
+        return IndependentEntries(positions, self._named(speeds, full, driven))
+
+    def _named(
+        self, names: str | Iterable[str] | None, N: np.ndarray, driven: np.ndarray
+    ) -> tuple[int, ...]:
+        best = _best(N, driven)
         if names is None:
-            structure = base.structure
-            assert structure is not None
-            reach = structure.input_map(0.0, x[: base.state.nq], base.nominal_input, p)
-            driven = np.abs(reach)[:, base.input_index("control")].any(axis=1)
-            positions = _best(N, driven)
-        else:
-            chosen = as_names(names)
-            for entry in chosen:
-                if entry not in known:
-                    raise UnknownNameError(unknown_name("entry of the configuration", entry, known))
-            positions = tuple(known[entry] for entry in chosen)
-            _judge(base.name, N, positions, {i: k for k, i in known.items()}, _best(N, driven))
-        return IndependentEntries(positions, _best(full, driven, positions))
+            return best
+        known, chosen = entries_of(self.configuration), as_names(names)
+        for entry in chosen:
+            if entry not in known:
+                raise UnknownNameError(unknown_name("entry of the configuration", entry, known))
+        given = tuple(known[entry] for entry in chosen)
+        _judge(self.base.name, N, given, {i: k for k, i in known.items()}, best)
+        return given
 
 
 def _normalized(saddle: Saddle, own: tuple[int, ...]) -> Any:

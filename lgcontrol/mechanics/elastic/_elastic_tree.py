@@ -28,6 +28,7 @@ from ..multibody import Multibody
 from ..multibody.tree._system import state_limits, tree_mechanics
 from ._equations import ElasticJoint, ElasticMechanics, JointNumbers, elastic_state
 from ._joint_spring import AdjustedSpring
+from ._motion import state_motion
 from ._motor import Motor
 
 GROUP_REASON = (
@@ -182,6 +183,9 @@ class ElasticTree:
         def spring_torque(t: Value, x: Value, u: Value, p: Value) -> Value:
             return mechanics.spring_torque(x, u, p)
 
+        def motion(*values: Value) -> tuple[Value, ...]:
+            return state_motion(mechanics, self.tree, values[:5], values[5])
+
         return System(
             name or self.tree.name,
             state,
@@ -206,6 +210,7 @@ class ElasticTree:
                 mechanics.parameters,
                 loss_jacobian=mechanics.loss_jacobian if mechanics.has_losses else None,
                 losses=mechanics.losses if mechanics.rigid.has_friction else None,
+                motion=motion,
                 model=self,
             ),
         )

@@ -14,6 +14,7 @@ from .dynamics import _inverse_dynamics as inverse
 from .dynamics import _mass_matrix as mass
 from .dynamics import _momentum as momentum
 from .dynamics import _representations as representations
+from .dynamics import _time_derivatives as rates
 from .kinematics import _frames as frames
 from .kinematics import _jacobian_derivatives as jacobians
 from .kinematics import _recursions as bodies
@@ -69,8 +70,8 @@ class Multibody(Tree):
     - The System for simulation and control: `system`; its other velocities: `velocity_form`.
     - Dynamics: `inverse_dynamics`, `forward_dynamics` (`_by_recursion`, `_by_factor`),
       `bias_forces`, `gravity_forces`, `mass_matrix` (`_inverse`, `_factor`), `coriolis_matrix`,
-      `inverse_dynamics_by_recursion`, `inverse_dynamics_time_derivatives`, `joint_wrenches`,
-      `joint_wrench`.
+      `inverse_dynamics_by_recursion`, `inverse_dynamics_time_derivatives`,
+      `two_velocity_dynamics`, `joint_wrenches` (`_time_derivatives`), `joint_wrench`.
     - Energy and momentum: `kinetic_energy`, `potential_energy`, `center_of_mass` (`_velocity`,
       `_acceleration`, `_jacobian`), `centroidal_momentum` (`_rate`, `_matrix`, `_matrix_rate`).
     - Kinematics of frames: `placement`, `position`, `velocity`, `acceleration`, `jacobian`,
@@ -137,7 +138,8 @@ class Multibody(Tree):
 
     # Dynamics
     inverse_dynamics = inverse.inverse_dynamics
-    inverse_dynamics_time_derivatives = inverse.inverse_dynamics_time_derivatives
+    inverse_dynamics_time_derivatives = rates.inverse_dynamics_time_derivatives
+    two_velocity_dynamics = rates.two_velocity_dynamics
     inverse_dynamics_by_recursion = representations.inverse_dynamics_by_recursion
     bias_forces = inverse.bias_forces
     gravity_forces = inverse.gravity_forces
@@ -149,6 +151,7 @@ class Multibody(Tree):
     mass_matrix_inverse = mass.mass_matrix_inverse
     coriolis_matrix = derivatives.coriolis_matrix
     joint_wrenches = bodies.joint_wrenches
+    joint_wrenches_time_derivatives = rates.joint_wrenches_time_derivatives
     joint_wrench = bodies.joint_wrench
 
     # Energy and momentum

@@ -18,13 +18,22 @@ from ....codegen import Value
 from ..._reference import Reference, check_reference
 from .._spatial import Inertia, Pose, cross, hat, twist_cross
 from ..compiled._compiled_tree import CompiledTree
-from ..compiled._functions import Declaration, TreeFunction, declared, function_of, takes_names
+from ..compiled._functions import (
+    Declaration,
+    TreeFunction,
+    check_order,
+    declared,
+    function_of,
+    takes_names,
+)
 from ..compiled._joint_forces import armature, joint_forces
 from ..compiled._sparse import factor, solve
 from ..dynamics._forward_dynamics import forward_dynamics
 from ..dynamics._mass_matrix import mass_matrix, refuse_singular
+from ..dynamics._time_derivatives import time_derivatives_declared
 from ..kinematics._recursions import accelerations, twists
 from ..tree._tree import Tree
+from ._time_derivatives import projected_time_derivatives
 
 
 class _SystemMatrices(NamedTuple):
@@ -227,15 +236,38 @@ def euler_jourdain_equations(tree: Tree, reference: Reference = "body") -> TreeF
 
 
 @takes_names
-def inverse_dynamics_by_projection(tree: Tree, reference: Reference = "body") -> TreeFunction:
+def inverse_dynamics_by_projection(
+    tree: Tree, reference: Reference = "body", order: int = 0, wrench_rates: bool = False
+) -> TreeFunction:
     """(q, v, a[, wrenches]) → tau as `inverse_dynamics`, by `euler_jourdain_equations`.
 
     For study and comparison: its cost grows with the square of the number of joints.
 
+    Parameters
+    ----------
+    reference : {"body", "spatial", "hybrid", "mixed"}
+    order : int
+        Up to which time derivative: with 1 arguments are (q, v, a, j), results tau and tau_dot, and
+        so on, as those of `inverse_dynamics_time_derivatives`: ``τ = Jᵀ W`` with derivatives of
+        Jacobians and wrenches in closed form.
+    wrench_rates : bool
+        With an order: see `inverse_dynamics_time_derivatives`.
+
     References
     ----------
-    Müller 2018, eq. 79.
+    Müller 2018, eq. 79; section 6.3.
     """
+    if wrench_rates or order != 0 or isinstance(order, bool):
+        order = check_order(order, "tree.inverse_dynamics_by_projection()")
+        check_reference(reference)
+        declaration = time_derivatives_declared(
+            "inverse_dynamics_by_projection",
+            order,
+            wrench_rates,
+            partial(projected_time_derivatives, reference=reference),
+            about=reference,
+        )
+        return function_of(tree, declaration, reference, order, *(wrench_rates,) * wrench_rates)
     return _function(
         tree,
         "inverse_dynamics_by_projection",

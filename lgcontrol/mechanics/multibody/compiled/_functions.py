@@ -36,9 +36,32 @@ LARGEST = 2_000_000
 _LONG = 5.0  # s: traces that take longer are announced
 _ENTRY_SECONDS = 2e-4  # measured: all tensors of dynamics, chains of 16 to 32 joints
 _RATES = ("v", "a", "j", "s", "c")
-_ROWS = ("wrenches", "momenta")  # arguments with a row for each body
+
+
+def _has_rows(argument: str) -> bool:
+    """Whether an argument has a row for each body: momenta, wrenches, and rates of these."""
+    return argument == "momenta" or argument.startswith("wrenches")
+
 
 _logger = logging.getLogger("lgcontrol.mechanics")
+
+
+def wrench_names(order: int) -> list[str]:
+    """Names of external wrenches and their rates up to an order: wrenches, wrenches_dot, ….
+
+    They are arguments with a row for each body, in body frames.
+    """
+    return [f"wrenches{ending}" for ending in derivative_endings(order)]
+
+
+def derivative_endings(order: int) -> list[str]:
+    """What names of time derivatives end in: "", "_dot", "_ddot", "_3", …."""
+    return ["", "_dot", "_ddot", *(f"_{n}" for n in range(3, order + 1))][: order + 1]
+
+
+def _columns(key: str, shape: Shape) -> Shape:
+    """Shape in CasADi: a column for each body."""
+    return shape[::-1] if _has_rows(key) else shape
 
 
 def rate_names(count: int) -> list[str]:
@@ -129,17 +152,12 @@ class Declaration:
         sizes: dict[str, Shape] = {
             "q": (tree.nq,),
             "wrench": (6,),
-            "wrenches": (bodies, 6),
-            "momenta": (bodies, 6),
             "p": (len(tree.parameters),),
         }
         names = self.arguments.split() + ["wrenches"] * wrenches
         for key in names:
-            sizes.setdefault(key, (tree.nv,))
-        symbols = {
-            key: ca.SX.sym(key, *sizes[key][::-1]) if key in _ROWS else ca.SX.sym(key, *sizes[key])
-            for key in names
-        }
+            sizes.setdefault(key, (bodies, 6) if _has_rows(key) else (tree.nv,))
+        symbols = {key: ca.SX.sym(key, *_columns(key, sizes[key])) for key in names}
         p = ca.SX.sym("p", len(tree.parameters))
         made = compiled(tree, p, regrouped=self.regrouped, keep=self.keep)
         arguments = symbols | ({"p": p} if tree.parameters else {})
@@ -151,7 +169,7 @@ class Declaration:
                 for key, code in self.results.items()
             },
             "defaults": {"p": tree.parameter_values} if tree.parameters else {},
-            "transposed": [key for key in names if key in _ROWS]
+            "transposed": [key for key in names if _has_rows(key)]
             + [key for key, code in self.results.items() if code == "b6"],
         }
         name, results = self.symbol + "_with_wrenches" * wrenches, list(self.results)

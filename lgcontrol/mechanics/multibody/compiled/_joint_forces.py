@@ -96,15 +96,23 @@ def _curvature(f: Value, x: Value, at: Value) -> Value:
     return ca.sparsify(ca.substitute(ca.horzcat(*slices), x, at))
 
 
-def joint_force_derivatives(tree: CompiledTree, q: Value, rates: Sequence[Value]) -> list[Value]:
-    """Time derivatives 0, 1, … of `joint_forces`, for the rates v, a, … (one more than these)."""
-    order = len(rates) - 2
-    totals = [ca.SX(tree.nv, 1) for _ in range(order + 1)]
+def joint_force_derivatives(
+    tree: CompiledTree, q: Value, rates: Sequence[Value], references: Sequence[Value] | None = None
+) -> list[Value]:
+    """Time derivatives 0, 1, … of `joint_forces`, for the rates v, a, … (one more than these).
+
+    With `references` v_r, a_r, … drives accelerate as these say, losses and springs stay those of
+    the motion.
+    """
+    references = rates if references is None else references
+    orders = range(len(references) - 1)
+    totals = [ca.SX(tree.nv, 1) for _ in orders]
     for joint in tree.impedances:
-        own = [joint.scale * rate[joint.v] for rate in rates]
+        own = [joint.scale * rates[n][joint.v] for n in orders]
         dry, springs = _friction_derivatives(joint, own), _spring_derivatives(joint, q, own)
         for n, total in enumerate(totals):
-            force = joint.armature * own[n + 1] + joint.damping * own[n] + dry[n] + springs[n]
+            inertial = joint.armature * (joint.scale * references[n + 1][joint.v])
+            force = inertial + joint.damping * own[n] + dry[n] + springs[n]
             total[joint.v] += joint.scale * force
     return totals
 
@@ -112,8 +120,8 @@ def joint_force_derivatives(tree: CompiledTree, q: Value, rates: Sequence[Value]
 def _friction_derivatives(joint: JointImpedance, own: Sequence[Value]) -> list[Value]:
     """Of ``f tanh(v / speed)``: the slope of y = tanh x is z = 1 − y²; both by Leibniz' rule."""
     if joint.friction.nnz() == 0:
-        return [ca.SX(joint.group.dim, 1) for _ in own[1:]]
-    x = [rate / joint.link.properties.friction_speed for rate in own[:-1]]
+        return [ca.SX(joint.group.dim, 1) for _ in own]
+    x = [rate / joint.link.properties.friction_speed for rate in own]
     y, z = [ca.tanh(x[0])], []
     for n in range(len(x) - 1):
         square = sum(comb(n, i) * y[i] * y[n - i] for i in range(n + 1))
@@ -126,11 +134,11 @@ def _spring_derivatives(joint: JointImpedance, q: Value, own: Sequence[Value]) -
     """Of a spring's force, a function of the stretch d, whose rate is ``Jr⁻¹(d) v``."""
     dim = joint.group.dim
     if joint.stiffness.nnz() == 0:
-        return [ca.SX(dim, 1) for _ in own[1:]]
+        return [ca.SX(dim, 1) for _ in own]
     d, rates = ca.SX.sym("d", dim), [ca.SX.sym("v", dim) for _ in own]
     slope = joint.group._right_jacobian_inverse(d)
     forces = [slope.T @ (joint.stiffness * d)]
-    for n in range(len(own) - 2):
+    for n in range(len(own) - 1):
         force = ca.jtimes(forces[n], d, slope @ rates[0])
         for i in range(n):
             force += ca.jtimes(forces[n], rates[i], rates[i + 1])

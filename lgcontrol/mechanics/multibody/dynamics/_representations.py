@@ -8,13 +8,20 @@ and ``J̇ v = ad_V J v``, because the motion subspace is constant in the node it
 Two mends of the paper: external wrenches are what acts on the bodies and count negative in eq.
 68a, 72b and 77b, as in eq. 78, and the recursions for the wrenches start at the last body, i = n.
 
+Every quantity is a list of its time derivatives in the axes and about the point of the
+representation. Screws, moments of mass and levers that do not move in their own body do so in
+others: the spatial screw of a joint by ``J̇ = ad_V J``, first and second moments of mass about a
+world point as ``ḣ = m v + ω × h`` and ``Σ̇ = B + Bᵀ`` with ``B = v hᵀ + ω^ Σ``; about a body's own
+point v is none. Inertial wrenches are bilinear in these moments and in the accelerations: Leibniz'
+rule gives their derivatives (section 6.3 of the paper, which points elsewhere for them).
+
 The recursion of `inverse_dynamics` is a fifth one, with the accelerations of points in place of
 rates of twists; it has the fewest operations of all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -22,16 +29,22 @@ import casadi as ca
 
 from ....codegen import Value
 from ..._reference import Reference, check_reference
-from .._spatial import Pose, couple, cross, point_accelerations, twist_cross
+from .._spatial import Inertia, Pose, couple, cross, twist_cross, wrench_cross
 from ..compiled._compiled_tree import CompiledTree
-from ..compiled._functions import Declaration, TreeFunction, function_of, takes_names
-from ..compiled._joint_forces import joint_forces
-from ..kinematics._recursions import accelerations, transmitted_wrenches, twists
+from ..compiled._functions import TreeFunction, check_order, function_of, takes_names
+from ..compiled._joint_forces import joint_force_derivatives
+from ..kinematics._jets import carried, leibniz, seen_at_rest
 from ..tree._tree import Tree
+from ._time_derivatives import field, lever_derivatives, time_derivatives_declared
+
+Jet = list[Value]
+"""A value and its time derivatives."""
 
 
 @takes_names
-def inverse_dynamics_by_recursion(tree: Tree, reference: Reference = "body") -> TreeFunction:
+def inverse_dynamics_by_recursion(
+    tree: Tree, reference: Reference = "body", order: int = 0, wrench_rates: bool = False
+) -> TreeFunction:
     """(q, v, a[, wrenches]) → tau as `inverse_dynamics`, with twists in a representation.
 
     All give the same forces, to rounding: drives, losses, springs, weight and external
@@ -47,6 +60,11 @@ def inverse_dynamics_by_recursion(tree: Tree, reference: Reference = "body") -> 
     reference : {"body", "spatial", "hybrid", "mixed"}
         What the twists and wrenches in the recursion are measured at and resolved in; see
         `lgcontrol.mechanics.representations`.
+    order : int
+        Up to which time derivative: with 1 arguments are (q, v, a, j), results tau and tau_dot, and
+        so on, as those of `inverse_dynamics_time_derivatives`.
+    wrench_rates : bool
+        See `inverse_dynamics_time_derivatives`.
 
     Returns
     -------
@@ -59,7 +77,8 @@ def inverse_dynamics_by_recursion(tree: Tree, reference: Reference = "body") -> 
 
     References
     ----------
-    Müller 2018, section 4: eq. 67–68 (body), 71–72 (spatial), 76–77 (hybrid), 57–58 (mixed).
+    Müller 2018, section 4: eq. 67–68 (body), 71–72 (spatial), 76–77 (hybrid), 57–58 (mixed);
+    section 6.3.
 
     Examples
     --------
@@ -70,146 +89,279 @@ def inverse_dynamics_by_recursion(tree: Tree, reference: Reference = "body") -> 
     array([2.])
     """
     check_reference(reference)
-    declaration = Declaration(
+    if order != 0 or isinstance(order, bool):
+        order = check_order(order, "tree.inverse_dynamics_by_recursion()")
+    declaration = time_derivatives_declared(
         "inverse_dynamics_by_recursion",
-        "q v a",
-        {"tau": "v"},
+        order,
+        wrench_rates,
         partial(_by_recursion, reference=reference),
-        regrouped=True,
-        wrenches=True,
         about=f"{reference} twists",
-        is_rigid=True,
+        regrouped=True,
     )
-    return function_of(tree, declaration, reference)
+    return function_of(tree, declaration, reference, order, *(wrench_rates,) * wrench_rates)
 
 
-def _body(tree: CompiledTree, q: Value, v: Value, a: Value, wrenches: Value | None) -> list[Value]:
-    """Forces of each node's joint with body-fixed twists (eq. 67b, 67c, 68)."""
-    poses = tree.poses(q)
-    V = twists(tree, poses, v)
-    A = accelerations(tree, poses, V, v, a, gravity=True)
-    W = transmitted_wrenches(tree, poses, V, A, wrenches)
-    return [node.S.T @ wrench for node, wrench in zip(tree.nodes, W, strict=True)]
+class _Moments(NamedTuple):
+    """Moments of mass: m, and derivatives of h = ∫ r dm and Σ = ∫ r rᵀ dm."""
+
+    m: Value
+    h: Jet
+    Sigma: Jet
+
+    @classmethod
+    def fixed(cls, inertia: Inertia) -> _Moments:
+        """In axes that move with the body."""
+        return cls(inertia.m, [inertia.h], [inertia.Sigma])
+
+    @classmethod
+    def moving(cls, inertia: Inertia, w: Jet, v: Sequence[Value], count: int) -> _Moments:
+        """In axes in which the body turns with ω, so many; v is that of the point they are about.
+
+        No v stands for a point of the body.
+        """
+        own = cls(inertia.m, [inertia.h], [inertia.Sigma])
+        for n in range(count - 1):
+            h, B = leibniz(cross, w, own.h, n), leibniz(cross, w, own.Sigma, n)
+            if v:
+                h = h + own.m * v[n]
+                B = B + leibniz(lambda a, b: a @ b.T, v, own.h, n)
+            own.h.append(h)
+            own.Sigma.append(B + B.T)
+        return own
+
+    def force(self, acc: Jet, U: Jet, n: int) -> Value:
+        """n-th derivative of ``∫ p̈ dm``; acc is that of the point they are about."""
+        return self.m * acc[n] + leibniz(ca.mtimes, U, self.h, n)
+
+    def moment(self, acc: Jet, U: Jet, n: int) -> Value:
+        """n-th derivative of ``∫ r × p̈ dm``."""
+        return leibniz(couple, self.Sigma, U, n) + leibniz(cross, self.h, acc, n)
 
 
-def _spatial(
-    tree: CompiledTree, q: Value, v: Value, a: Value, wrenches: Value | None
-) -> list[Value]:
+def _body(tree: CompiledTree, q: Value, rates: Sequence[Value], loads: list[Jet]) -> list[Jet]:
+    """Forces of each node's joint with body-fixed twists (eq. 67b, 67c, 68).
+
+    Twists are those in a world that falls: it has no velocity and accelerates against gravity.
+    """
+    poses, orders, none = tree.poses(q), range(len(rates) - 1), ca.DM(6, 1)
+    lift = ca.vertcat(-tree.gravity, ca.DM(3, 1))
+    V: dict[int, Jet] = {-1: [none, lift, *(none for _ in orders[1:])]}
+    W: list[Jet] = []
+    for k, (node, T) in enumerate(zip(tree.nodes, poses, strict=True)):
+        own = [node.S @ rate[node.v] for rate in rates]
+        base = carried(
+            [T.pull(x) for x in V[node.parent]], lambda m, x, own=own: -twist_cross(own[m], x)
+        )
+        V[k] = [x + y for x, y in zip(base, own, strict=True)]
+        W.append(_inertial(_Moments.fixed(node.inertia), V[k], orders))
+        for n, load in enumerate(loads[k]):
+            W[k][n] = W[k][n] - load
+    for k, parent in _upwards(tree):
+        node, T = tree.nodes[k], poses[k]
+        own = [node.S @ rate[node.v] for rate in rates]
+        for n, x in enumerate(seen_at_rest(W[k], lambda m, x, own=own: wrench_cross(own[m], x))):
+            W[parent][n] = W[parent][n] + T.push_wrench(x)
+    return [[node.S.T @ x for x in own] for node, own in zip(tree.nodes, W, strict=True)]
+
+
+def _spatial(tree: CompiledTree, q: Value, rates: Sequence[Value], loads: list[Jet]) -> list[Jet]:
     """Forces of each node's joint with spatial twists (eq. 71, 72).
 
     Twists and wrenches of different bodies add as they are; screws and inertias are what changes
     frames.
     """
-    world = tree.world_poses(q)
-    V: dict[int, Value] = {-1: ca.DM(6, 1)}
-    A: dict[int, Value] = {-1: ca.vertcat(-tree.gravity, ca.DM(3, 1))}
-    screws, W = [], []
-    loads = tree.node_wrenches(wrenches)
+    world, orders, none = tree.world_poses(q), range(len(rates) - 1), ca.DM(6, 1)
+    lift = ca.vertcat(-tree.gravity, ca.DM(3, 1))
+    V: dict[int, Jet] = {-1: [none, lift, *(none for _ in orders[1:])]}
+    screws: list[Jet] = []
+    W: list[Jet] = []
     for k, node in enumerate(tree.nodes):
-        J = world[k].push(node.S)
-        joint = J @ v[node.v]
-        V[k] = V[node.parent] + joint
-        A[k] = A[node.parent] + J @ a[node.v]
-        if node.parent >= 0:
-            A[k] = A[k] + twist_cross(V[node.parent], joint)
-        own = node.inertia.moved(world[k]).force(V[k], A[k])
-        W.append(own if loads[k] is None else own - world[k].push_wrench(loads[k]))
+        T, before = world[k], V[node.parent]
+        own = _in_motion([node.S @ rate[node.v] for rate in rates], twist_cross)
+        joint = carried([T.push(x) for x in own], lambda m, x, b=before: twist_cross(b[m], x))
+        V[k] = [x + y for x, y in zip(before, joint, strict=True)]
+        J: Jet = [T.push(node.S)]
+        for n in orders[:-1]:
+            J.append(leibniz(twist_cross, V[k], J, n))
         screws.append(J)
+        moments = _Moments.moving(
+            node.inertia.moved(T), [x[3:] for x in V[k]], [x[:3] for x in V[k]], len(orders)
+        )
+        W.append(_inertial(moments, V[k], orders))
+        load = carried(
+            [T.push_wrench(x) for x in _filled(loads[k], orders)],
+            lambda m, x, own=V[k]: wrench_cross(own[m], x),
+        )
+        for n, x in enumerate(load):
+            W[k][n] = W[k][n] - x
     for k, parent in _upwards(tree):
-        W[parent] = W[parent] + W[k]
-    return [J.T @ wrench for J, wrench in zip(screws, W, strict=True)]
+        W[parent] = [x + y for x, y in zip(W[parent], W[k], strict=True)]
+    return [[leibniz(_paired, J, own, n) for n in orders] for J, own in zip(screws, W, strict=True)]
 
 
-class _PointMotion(NamedTuple):
-    """What moves on from node to node where twists are measured at the nodes' origins.
-
-    Attributes
-    ----------
-    w, dw : angular velocity and acceleration
-    U : ``ω̇^ + ω^ ω^``
-    acc : acceleration of the origin, world axes, less gravity
-    """
-
-    w: Value
-    dw: Value
-    U: Value
-    acc: Value
-
-    @classmethod
-    def of_world(cls, tree: CompiledTree) -> _PointMotion:
-        """The world, which accelerates upwards instead of the bodies being pulled down."""
-        return cls(ca.DM(3, 1), ca.DM(3, 1), ca.DM(3, 3), -tree.gravity)
-
-
-def _hybrid(
-    tree: CompiledTree, q: Value, v: Value, a: Value, wrenches: Value | None
-) -> list[Value]:
+def _hybrid(tree: CompiledTree, q: Value, rates: Sequence[Value], loads: list[Jet]) -> list[Jet]:
     """Forces of each node's joint with hybrid twists (eq. 76, 77).
 
     With ``ṙ_i − ṙ_λ`` written as what the turning parent and the joint make of it (eq. 73), the
     linear velocities themselves are not needed.
     """
-    poses, world = tree.poses(q), tree.world_poses(q)
-    state = {-1: _PointMotion.of_world(tree)}
-    screws, force, moment, arms = [], [], [], []
-    loads = tree.node_wrenches(wrenches)
+    poses, world, orders = tree.poses(q), tree.world_poses(q), range(len(rates) - 1)
+    w, acc, U = _still_world(tree, orders)
+    screws: list[Jet] = []
+    arms: list[Jet] = []
+    force: list[Jet] = []
+    moment: list[Jet] = []
     for k, (node, T) in enumerate(zip(tree.nodes, poses, strict=True)):
-        R, before = world[k].R, state[node.parent]
-        X = ca.vertcat(R @ node.S[:3, :], R @ node.S[3:, :])
-        joint, rate = X @ v[node.v], X @ a[node.v]
-        arm = world[node.parent].R @ T.p
-        w = before.w + joint[3:]
-        dw = before.dw + rate[3:] + cross(w, joint[3:])
-        acc = before.acc + before.U @ arm + cross(before.w + w, joint[:3]) + rate[:3]
-        U = point_accelerations(w, dw)
-        state[k] = _PointMotion(w, dw, U, acc)
-        m, h, Sigma = node.inertia.moved(Pose(R, ca.DM(3, 1)))
-        force.append(m * acc + U @ h)
-        moment.append(couple(Sigma, U) + cross(h, acc))
-        load = loads[k]
-        if load is not None:
-            force[k] = force[k] - R @ load[:3]
-            moment[k] = moment[k] - R @ load[3:]
+        i, R = node.parent, world[k].R
+        twist = [node.S @ rate[node.v] for rate in rates]
+        linear, spin = [x[:3] for x in twist], [x[3:] for x in twist]
+        turn = partial(_turn, w[i])
+        slide = carried([R @ x for x in _turned(linear, spin)], turn)
+        w[k] = [
+            x + y
+            for x, y in zip(w[i], carried([R @ x for x in _turned(spin, spin)], turn), strict=True)
+        ]
+        lever = lever_derivatives(T, linear, spin, len(orders))
+        arms.append(carried([world[i].R @ x for x in _filled(lever, orders)], turn))
+        acc[k] = [
+            acc[i][n]
+            + leibniz(ca.mtimes, U[i], arms[k], n)
+            + leibniz(cross, w[i], slide, n)
+            + slide[n + 1]
+            for n in orders
+        ]
+        U[k] = [field(w[k], n) for n in orders]
+        X: Jet = [ca.vertcat(R @ node.S[:3, :], R @ node.S[3:, :])]
+        for n in orders[:-1]:
+            X.append(leibniz(_both, w[k], X, n))
         screws.append(X)
-        arms.append(arm)
+        moments = _Moments.moving(node.inertia.moved(Pose(R, ca.DM(3, 1))), w[k], (), len(orders))
+        force.append([moments.force(acc[k], U[k], n) for n in orders])
+        moment.append([moments.moment(acc[k], U[k], n) for n in orders])
+        load = [ca.vertcat(R @ x[:3], R @ x[3:]) for x in _filled(loads[k], orders)]
+        for n, x in enumerate(carried(load, lambda m, x, own=w[k]: _both(own[m], x))):
+            force[k][n] = force[k][n] - x[:3]
+            moment[k][n] = moment[k][n] - x[3:]
     for k, parent in _upwards(tree):
-        force[parent] = force[parent] + force[k]
-        moment[parent] = moment[parent] + moment[k] + cross(arms[k], force[k])
-    return [X.T @ ca.vertcat(f, n) for X, f, n in zip(screws, force, moment, strict=True)]
-
-
-def _mixed(tree: CompiledTree, q: Value, v: Value, a: Value, wrenches: Value | None) -> list[Value]:
-    """Forces of each node's joint with mixed twists (eq. 57, 58 for each body)."""
-    poses, world = tree.poses(q), tree.world_poses(q)
-    state = {-1: _PointMotion.of_world(tree)}
-    force, moment = [], []
-    loads = tree.node_wrenches(wrenches)
-    for k, (node, T) in enumerate(zip(tree.nodes, poses, strict=True)):
-        R, before = world[k].R, state[node.parent]
-        joint, rate = node.S @ v[node.v], node.S @ a[node.v]
-        carried = T.R.T @ before.w
-        w = carried + joint[3:]
-        dw = T.R.T @ before.dw + rate[3:] + cross(carried, joint[3:])
-        slid = cross(2 * carried + joint[3:], joint[:3]) + rate[:3]
-        acc = before.acc + world[node.parent].R @ (before.U @ T.p) + R @ slid
-        U = point_accelerations(w, dw)
-        state[k] = _PointMotion(w, dw, U, acc)
-        m, h, Sigma = node.inertia
-        force.append(m * acc + R @ (U @ h))
-        moment.append(couple(Sigma, U) + cross(h, R.T @ acc))
-        load = loads[k]
-        if load is not None:
-            force[k] = force[k] - R @ load[:3]
-            moment[k] = moment[k] - load[3:]
-    for k, parent in _upwards(tree):
-        T = poses[k]
-        force[parent] = force[parent] + force[k]
-        arm_force = world[parent].R.T @ force[k]
-        moment[parent] = moment[parent] + T.R @ moment[k] + cross(T.p, arm_force)
-    return [
-        node.S[:3, :].T @ (world[k].R.T @ force[k]) + node.S[3:, :].T @ moment[k]
-        for k, node in enumerate(tree.nodes)
+        for n in orders:
+            force[parent][n] = force[parent][n] + force[k][n]
+            moment[parent][n] = (
+                moment[parent][n] + moment[k][n] + leibniz(cross, arms[k], force[k], n)
+            )
+    wrenches = [
+        [ca.vertcat(*parts) for parts in zip(*pair, strict=True)]
+        for pair in zip(force, moment, strict=True)
     ]
+    return [
+        [leibniz(_paired, X, own, n) for n in orders]
+        for X, own in zip(screws, wrenches, strict=True)
+    ]
+
+
+def _mixed(tree: CompiledTree, q: Value, rates: Sequence[Value], loads: list[Jet]) -> list[Jet]:
+    """Forces of each node's joint with mixed twists (eq. 57, 58 for each body).
+
+    Accelerations and forces are in world axes; angular velocities, moments and levers in the
+    bodies': what goes from one to the other gains or loses the body's turning.
+    """
+    poses, world, orders = tree.poses(q), tree.world_poses(q), range(len(rates) - 1)
+    w, acc, U = _still_world(tree, orders)
+    force: list[Jet] = []
+    moment: list[Jet] = []
+    levers: list[Jet] = []
+    for k, (node, T) in enumerate(zip(tree.nodes, poses, strict=True)):
+        i, R = node.parent, world[k].R
+        twist = [node.S @ rate[node.v] for rate in rates]
+        linear, spin = [x[:3] for x in twist], [x[3:] for x in twist]
+        base = carried([T.R.T @ x for x in w[i]], lambda m, x, own=spin: -cross(own[m], x))
+        w[k] = [x + y for x, y in zip(base, spin, strict=True)]
+        levers.append(lever_derivatives(T, linear, spin, len(orders)))
+        swung = [leibniz(ca.mtimes, U[i], levers[k], n) for n in orders]
+        shear = [2 * x + y for x, y in zip(base, spin, strict=True)]
+        slid = [leibniz(cross, shear, linear, n) + linear[n + 1] for n in orders]
+        swung, slid = _turned(swung, w[i]), _turned(slid, w[k])
+        acc[k] = [acc[i][n] + world[i].R @ swung[n] + R @ slid[n] for n in orders]
+        U[k] = [field(w[k], n) for n in orders]
+        moments = _Moments.fixed(node.inertia)
+        still = [ca.DM(3, 1)] * len(orders)
+        about = _turned([moments.force(still, U[k], n) for n in orders], w[k])
+        force.append([moments.m * acc[k][n] + R @ about[n] for n in orders])
+        felt = carried([R.T @ x for x in acc[k]], lambda m, x, own=w[k]: -cross(own[m], x))
+        moment.append([moments.moment(felt, U[k], n) for n in orders])
+        load = _filled(loads[k], orders)
+        for n, x in enumerate(_turned([x[:3] for x in load], w[k])):
+            force[k][n] = force[k][n] - R @ x
+            moment[k][n] = moment[k][n] - load[n][3:]
+    for k, parent in _upwards(tree):
+        T, node = poses[k], tree.nodes[k]
+        spin = [node.S[3:, :] @ rate[node.v] for rate in rates]
+        pulled = carried(
+            [world[parent].R.T @ x for x in force[k]],
+            lambda m, x, own=w[parent]: -cross(own[m], x),
+        )
+        turned = _turned(moment[k], spin)
+        for n in orders:
+            force[parent][n] = force[parent][n] + force[k][n]
+            swing = T.R @ turned[n] + leibniz(cross, levers[k], pulled, n)
+            moment[parent][n] = moment[parent][n] + swing
+    found = []
+    for k, node in enumerate(tree.nodes):
+        pushed = carried([world[k].R.T @ x for x in force[k]], partial(_untwisted, w[k]))
+        found.append([node.S[:3, :].T @ pushed[n] + node.S[3:, :].T @ moment[k][n] for n in orders])
+    return found
+
+
+def _inertial(moments: _Moments, V: Jet, orders: range) -> Jet:
+    """Inertial wrenches of a body with this twist, in its frame or in the world's."""
+    v, w = [x[:3] for x in V], [x[3:] for x in V]
+    acc = [v[n + 1] + leibniz(cross, w, v, n) for n in orders]
+    U = [field(w, n) for n in orders]
+    return [ca.vertcat(moments.force(acc, U, n), moments.moment(acc, U, n)) for n in orders]
+
+
+def _still_world(tree: CompiledTree, orders: range) -> tuple[dict[int, Jet], ...]:
+    """Angular velocities, accelerations and fields of the world, which accelerates upwards."""
+    none = ca.DM(3, 1)
+    return (
+        {-1: [none] * (len(orders) + 1)},
+        {-1: [-tree.gravity, *(none for _ in orders[1:])]},
+        {-1: [ca.DM(3, 3) for _ in orders]},
+    )
+
+
+def _in_motion(x: Jet, bracket: Callable[[Value, Value], Value]) -> Jet:
+    """Derivatives of components in the moving node, of a motion by itself, at rest axes."""
+    return seen_at_rest(x, lambda m, y: bracket(x[m], y))
+
+
+def _turned(x: Jet, w: Jet) -> Jet:
+    """Derivatives of a vector, seen at rest, for those of its components in axes that turn."""
+    return seen_at_rest(x, partial(_turn, w))
+
+
+def _turn(w: Jet, m: int, x: Value) -> Value:
+    return cross(w[m], x)
+
+
+def _untwisted(w: Jet, m: int, x: Value) -> Value:
+    return -cross(w[m], x)
+
+
+def _both(w: Value, X: Value) -> Value:
+    """``ω ×`` both halves of twists or wrenches (columns)."""
+    return ca.vertcat(cross(w, X[:3, :]), cross(w, X[3:, :]))
+
+
+def _paired(J: Value, W: Value) -> Value:
+    return J.T @ W
+
+
+def _filled(x: Sequence[Value], orders: range) -> Jet:
+    """Derivatives as many as orders; those that are not given are zero."""
+    if not x:
+        return [ca.DM(6, 1)] * len(orders)
+    return [*x, *(ca.DM(x[0].shape[0], 1) for _ in range(len(orders) - len(x)))]
 
 
 def _upwards(tree: CompiledTree) -> list[tuple[int, int]]:
@@ -218,29 +370,23 @@ def _upwards(tree: CompiledTree) -> list[tuple[int, int]]:
     return parents[::-1]
 
 
-_JointForces = Callable[[CompiledTree, Value, Value, Value, Value | None], list[Value]]
-
-
-_RECURSIONS: dict[Reference, _JointForces] = {
-    "body": _body,
-    "spatial": _spatial,
-    "hybrid": _hybrid,
-    "mixed": _mixed,
-}
+_RECURSIONS: dict[
+    Reference, Callable[[CompiledTree, Value, Sequence[Value], list[Jet]], list[Jet]]
+] = {"body": _body, "spatial": _spatial, "hybrid": _hybrid, "mixed": _mixed}
 
 
 def _by_recursion(
     tree: CompiledTree,
     q: Value,
-    v: Value,
-    a: Value,
-    wrenches: Value | None = None,
+    rates: Sequence[Value],
+    loads: list[Jet],
     *,
     reference: Reference,
-) -> Value:
-    """Generalized forces for the accelerations a, with drives, losses and springs."""
-    tau = joint_forces(tree, q, v, a)
-    forces = _RECURSIONS[reference](tree, q, v, a, wrenches)
-    for node, force in zip(tree.nodes, forces, strict=True):
-        tau[node.v] += force
+) -> Jet:
+    """Generalized forces of a motion, with drives, losses and springs, and their derivatives."""
+    tau = joint_force_derivatives(tree, q, rates)
+    forces = _RECURSIONS[reference](tree, q, rates, loads)
+    for node, own in zip(tree.nodes, forces, strict=True):
+        for n, force in enumerate(own):
+            tau[n][node.v] += force
     return tau

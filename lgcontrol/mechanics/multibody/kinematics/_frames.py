@@ -7,7 +7,7 @@ brackets of known derivatives (Müller 2018, section 2; eq. 66 and its derivativ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import comb
 from typing import Literal
 
@@ -20,6 +20,7 @@ from .._spatial import Pose, cross, twist_cross
 from ..compiled._compiled_tree import CompiledTree, NodeFrame
 from ..compiled._functions import TreeFunction, check_order, frame_function, rate_names, takes_names
 from ..tree._tree import Tree
+from ._jets import carried, seen_at_rest
 
 Acceleration = Literal["spatial", "classical"]
 """Rate of the twist, or the linear acceleration of the frame's origin on top of it."""
@@ -343,33 +344,6 @@ def _wrenches_at(
     return ca.horzcat(ca.SX(6, 0), *columns)
 
 
-def carried(components: Sequence[Value], bracket: Callable[[int, Value], Value]) -> list[Value]:
-    """Derivatives 0 … n of ``A(t) x(t)`` for ``(A x)˙ = A ẋ + bracket(0, A x)``.
-
-    Parameters
-    ----------
-    components : sequence of n + 1 columns
-        Derivatives of x, already mapped by A.
-    bracket : callable
-        ``(i, y) →`` what the i-th derivative of A's rate does to y.
-    """
-    known: dict[tuple[int, int], Value] = {}
-
-    def derivative(k: int, m: int) -> Value:
-        """m-th derivative of ``A x^(k)``, with one bracket for each derivative of A's rate."""
-        if (k, m) not in known:
-            total = components[k + m]
-            for i in range(m):
-                terms = [
-                    comb(m - 1 - n, i) * derivative(k + n, m - 1 - i - n) for n in range(m - i)
-                ]
-                total = total + bracket(i, sum(terms[1:], terms[0]))
-            known[k, m] = total
-        return known[k, m]
-
-    return [derivative(0, m) for m in range(len(components))]
-
-
 def frame_twists(tree: CompiledTree, q: Value, rates: Sequence[Value], frame: NodeFrame) -> list:
     """Body twist of a frame and its derivatives, as many as there are rates."""
     k, T = frame
@@ -495,20 +469,3 @@ def _in_reference(pose: Pose, V: Sequence[Value], reference: str) -> Value:
         return ca.vertcat(linear, spin[-1])
     angular = pose.R @ seen_at_rest(spin[1:], lambda m, x: cross(spin[m], x))[-1]
     return ca.vertcat(linear, angular)
-
-
-def seen_at_rest(
-    components: Sequence[Value], bracket: Callable[[int, Value], Value]
-) -> list[Value]:
-    """Derivatives 0 … n of ``A(t) x(t)`` in moving axes, for ``(A x)˙ = A (ẋ + bracket(0, x))``.
-
-    For the rate of A itself the first bracket vanishes: it may start with its derivative.
-    """
-    row, found = list(components), list(components[:1])
-    while len(row) > 1:
-        row = [
-            sum((comb(k, i) * bracket(i, row[k - i]) for i in range(k + 1)), row[k + 1])
-            for k in range(len(row) - 1)
-        ]
-        found.append(row[0])
-    return found

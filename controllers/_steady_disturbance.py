@@ -1,0 +1,213 @@
+"""SteadyDisturbance: what pushes a plant besides its controls, found from what a model predicts."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+
+import casadi as ca
+import numpy as np
+
+from lgcontrol.codegen import ModelFunction, UnknownNameError, prepare, unknown_name
+from lgcontrol.integrators import Method
+from lgcontrol.optimal import ReferenceSamples
+from lgcontrol.systems import System, step_derivatives, symbols_of
+
+# What the error of a target costs beyond its weights, so that it is unique; and effort, which is
+# only to decide where errors leave a choice. Shares of the largest weights.
+LEAST_ERROR, LEAST_EFFORT = 1e-6, 1e-8
+# Newton steps for a target, and the size of the last one.
+MOST_STEPS, FOUND = 12, 1e-10
+# Directions that a prediction error shows less than this share of the best are left alone.
+UNSEEN = 1e-6
+
+Piece = tuple[float, np.ndarray, float]
+"""Start in s, inputs and seconds of a stretch with constant inputs."""
+
+
+class SteadyDisturbance:
+    """Constant inputs of role "disturbance", estimated from the prediction error of full states.
+
+    Where the model was at ``x₀`` with the estimate d and predicts ``x̂``, a measured state x says
+    ``error(x, x̂) ≈ G (d* − d)`` with the derivative G of the prediction; a sample of Δt moves the
+    estimate by the share ``1 − exp(−Δt/T)`` of what that asks for. The target is the steady state
+    next to the reference in the presence of d: its rate is that of the reference, its error costs
+    least, so that a reference position is met while the attitude tilts.
+
+    Parameters
+    ----------
+    system : System
+    names : str or iterable of str
+        Of disturbance inputs, or what comes before the dot in several.
+    settling : float
+        Time constant T of the estimate, s.
+    method, substeps
+        Of the model's steps.
+    Q : ndarray, shape (n, n)
+        Weight on errors of the target.
+
+    Attributes
+    ----------
+    estimate : ndarray, shape (n_inputs,)
+        Zero for all other inputs.
+
+    References
+    ----------
+    Pannocchia and Rawlings, Disturbance models for offset-free model-predictive control, AIChE
+    Journal 49(2), 2003: the conditions under which nothing is left; with full states one input for
+    each row of the rates that errs.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        names: str | Iterable[str],
+        settling: float,
+        *,
+        method: str | Method,
+        substeps: int,
+        Q: np.ndarray,
+    ) -> None:
+        self.system, self.settling, self.Q = system, settling, Q
+        self.index = np.array(_places(system, names))
+        self.estimate = np.zeros(system.n_inputs)
+        self._step = step_derivatives(system, method, substeps)
+        self._rate = _rate_slopes(system)
+
+    def fresh(self) -> SteadyDisturbance:
+        """A copy that knows nothing yet."""
+        other = copy.copy(self)
+        other.reset()
+        return other
+
+    def prepare(self) -> None:
+        """Compile what a loop calls."""
+        prepare(self._step, calls=1000)
+        prepare(self._rate, calls=1000)
+
+    @property
+    def by_name(self) -> dict[str, float]:
+        """The estimate."""
+        names = self.system.input_names
+        return {names[i]: float(self.estimate[i]) for i in self.index}
+
+    def reset(self) -> None:
+        """Nothing is known."""
+        self.estimate = np.zeros(self.system.n_inputs)
+
+    def observe(self, x0: np.ndarray, pieces: list[Piece], x: np.ndarray, p: np.ndarray) -> None:
+        """Correct the estimate by the state x that follows on x0 after some inputs."""
+        system, guess, seconds = self.system, x0, 0.0
+        G = np.zeros((system.n_errors, len(self.index)))
+        for start, u, length in pieces:
+            made = self._step(start, guess, u + self.estimate, p, length)
+            guess, G = made.x_next, made.A @ G + made.B[:, self.index]
+            seconds += length
+        missed = system.error(x, guess)
+        if not (np.isfinite(missed).all() and np.isfinite(G).all()):
+            return
+        asked = np.linalg.lstsq(G, missed, rcond=UNSEEN)[0]
+        lower, upper = (limit[self.index] for limit in system.input_bounds)
+        share = 1.0 - np.exp(-seconds / self.settling)
+        moved = self.estimate[self.index] + share * asked
+        self.estimate[self.index] = np.clip(moved, lower, upper)
+
+    def target(self, samples: ReferenceSamples, t: np.ndarray, p: np.ndarray) -> ReferenceSamples:
+        """What to follow instead of a reference, so that the reference is met.
+
+        Parameters
+        ----------
+        samples : ReferenceSamples
+            At the nodes of a plan.
+        t : ndarray, shape (N + 1,)
+        p : ndarray
+            The system's parameters.
+
+        Returns
+        -------
+        ReferenceSamples
+            With the disturbance among its inputs. One that stays is moved to where the system is
+            at rest; of one that moves the inputs make up for what they can.
+        """
+        if not self.estimate.any():
+            return samples
+        count = len(samples.x)
+        is_still = (samples.x == samples.x[0]).all() and (samples.u == samples.u[0]).all()
+        if is_still:
+            x, u = self._steady(samples.x[0], samples.u[0], float(t[0]), p)
+            return ReferenceSamples(np.tile(x, (count, 1)), np.tile(u, (count, 1)))
+        u, controls = samples.u.copy(), self.system.input_index("control")
+        wanted = self._rate(t, samples.x, u, p).rate
+        u += self.estimate
+        for _ in range(2):
+            here = self._rate(t, samples.x, u, p)
+            inverse = np.linalg.pinv(here.by_u[..., controls], rcond=1e-9)
+            u[:, controls] += (inverse @ (wanted - here.rate)[..., None])[..., 0]
+        return ReferenceSamples(samples.x, np.clip(u, *self.system.input_bounds))
+
+    def _steady(
+        self, x_ref: np.ndarray, u_ref: np.ndarray, t: float, p: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """State and inputs with the rate of the reference, next to it."""
+        system, n = self.system, self.system.n_errors
+        controls = system.input_index("control")
+        wanted = self._rate(t, x_ref, u_ref, p).rate
+        scale = np.abs(self.Q).max() or 1.0
+        H = np.zeros((n + len(controls),) * 2)
+        H[:n, :n] = self.Q + LEAST_ERROR * scale * np.eye(n)
+        H[n:, n:] = LEAST_EFFORT * scale * np.eye(len(controls))
+        x, u = x_ref, u_ref + self.estimate
+        for _ in range(MOST_STEPS):
+            here = self._rate(t, x, u, p)
+            J = np.hstack([here.by_x, here.by_u[:, controls]])
+            off = np.concatenate([system.error(x, x_ref), (u - u_ref)[controls]])
+            system_of = np.block([[H, J.T], [J, np.zeros((len(J), len(J)))]])
+            right = np.concatenate([-H @ off, wanted - here.rate])
+            if not np.isfinite(system_of).all() or not np.isfinite(right).all():
+                return x_ref, u_ref + self.estimate
+            step = np.linalg.lstsq(system_of, right, rcond=1e-13)[0][: len(off)]
+            x, u = system.retract(x, step[:n], p), u.copy()
+            u[controls] += step[n:]
+            if np.abs(step).max(initial=0.0) < FOUND * (1.0 + np.abs(u).max(initial=0.0)):
+                break
+        return x, np.clip(u, *system.input_bounds)
+
+
+def _places(system: System, names: str | Iterable[str]) -> list[int]:
+    """Which inputs names mean."""
+    listed = [names] if isinstance(names, str) else list(names)
+    own = [system.input_names[i] for i in system.input_index("disturbance")]
+    known: dict[str, list[str]] = {name: [name] for name in own}
+    for name in own:
+        if "." in name:
+            known.setdefault(name.rpartition(".")[0], []).append(name)
+    found: list[int] = []
+    for name in listed:
+        if name not in known:
+            remedy = (
+                "" if own else f": {system.name} declares none, as in Input('push', 'N', "
+                "role='disturbance'); trees take system(wrenches=…)"
+            )  # fmt: skip
+            raise UnknownNameError(unknown_name("disturbance input", name, known) + remedy)
+        found += [i for i in map(system.input_names.index, known[name]) if i not in found]
+    return found
+
+
+def _rate_slopes(system: System) -> ModelFunction:
+    """``(t, x, u, p) → rate, by_x, by_u``: f, by error coordinates, by inputs."""
+    key = ("rate_slopes",)
+    if key not in system._cache:
+        t, x, u, p = symbols_of(system)
+        rate = system.f(t, x, u, p)
+        lift = system.state.rate_matrix(x) @ system.error_basis(x, p)
+        results = {"rate": rate, "by_x": ca.jacobian(rate, x) @ lift, "by_u": ca.jacobian(rate, u)}
+        function = ca.Function(
+            "rate_slopes", [t, x, u, p], [ca.densify(value) for value in results.values()],
+            ["t", "x", "u", "p"], [*results],
+        )  # fmt: skip
+        n = system.state.dim
+        shapes: dict[str, tuple[int, ...]] = {
+            "t": (), "by_x": (n, system.n_errors), "by_u": (n, system.n_inputs),
+        }  # fmt: skip
+        system._cache[key] = ModelFunction(function, shapes=shapes)
+    return system._cache[key]

@@ -1,0 +1,79 @@
+"""Beside: a build that goes on while the program does, and ends with it."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+from collections.abc import Callable
+from contextvars import copy_context
+from typing import Generic, TypeVar
+
+from ._compiler import Stop
+from ._notice import notice
+
+Made = TypeVar("Made")
+
+# Seconds that a program that ends waits for what it stopped to clean up.
+CLEANING = 5.0
+
+
+class Beside(Generic[Made]):
+    """Makes something in a thread of its own; when the program ends its compilers do, too.
+
+    Parameters
+    ----------
+    name : str
+        Of what is made, for people.
+    make : callable
+        Must not work on memory that anybody else works on meanwhile.
+
+    Attributes
+    ----------
+    made : object or None
+        What `make` returned, once it `is_done`; None where it failed.
+
+    Examples
+    --------
+    >>> work = Beside("a sum", lambda: 1 + 1)
+    >>> work.wait().made
+    2
+    """
+
+    def __init__(self, name: str, make: Callable[[], Made]) -> None:
+        self.name, self.made = name, None
+        self._make, self._stop, self._began = make, Stop(), time.perf_counter()
+        self._thread = threading.Thread(target=copy_context().run, args=(self._work,), daemon=True)
+        atexit.register(self._end)
+        self._thread.start()
+
+    def __repr__(self) -> str:
+        """What is made, and for how long."""
+        spent = time.perf_counter() - self._began
+        return f"{self.name}: {'done' if self.is_done else f'compiling for {spent:.0f} s'}"
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it has ended."""
+        return not self._thread.is_alive()
+
+    def wait(self) -> Beside[Made]:
+        """Wait for the end, and return the same object."""
+        self._thread.join()
+        return self
+
+    def _work(self) -> None:
+        try:
+            with self._stop.inside():
+                self.made: Made | None = self._make()
+        except KeyboardInterrupt:  # stopped
+            return
+        finally:
+            atexit.unregister(self._end)
+        if self.made is not None:
+            spent = time.perf_counter() - self._began
+            notice(f"{self.name} is ready", f"{self.name} runs in machine code after {spent:.1f} s")
+
+    def _end(self) -> None:
+        self._stop.now()
+        self._thread.join(CLEANING)

@@ -1,0 +1,175 @@
+"""ArrivalCost: what a window says of its states, from the cost of arrival on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ..codegen import ModelFunction, chain, solve_symmetric, trace
+from ..integrators import Method
+from ..systems import BoundMeasurement, System, step_derivatives
+from ._error_side import ErrorSide
+from ._normal import likely_square
+from ._smoothing import symmetric
+from ._window import WindowInputs
+
+
+@dataclass(frozen=True, eq=False)
+class ArrivalCost:
+    """Kalman filter in the charts of given states: means and covariances of the errors about them.
+
+    A column has the mean of ``system.error(truth, x)`` and the lower triangle of its covariance, by
+    columns; a prior has its state apart, and no mean.
+
+    Attributes
+    ----------
+    inputs : WindowInputs
+    measurements : mapping of str to BoundMeasurement
+    robust : collection of str
+        Measurements whose weight falls where they are unlikely.
+    method : str or Method
+        Of the steps.
+    dt : float
+        Length of a step, s.
+    horizon : int
+        Steps of a window.
+    """
+
+    inputs: WindowInputs
+    measurements: Mapping[str, BoundMeasurement]
+    robust: Collection[str]
+    method: str | Method
+    dt: float
+    horizon: int
+
+    @property
+    def system(self) -> System[Any]:
+        """Whose states they are."""
+        return self.inputs.system
+
+    @property
+    def triangle(self) -> int:
+        """Entries of the triangle of a covariance."""
+        return self.system.n_errors * (self.system.n_errors + 1) // 2
+
+    def pack(self, P: np.ndarray) -> np.ndarray:
+        """Lower triangle of a covariance, by columns."""
+        columns, rows = np.triu_indices(len(P))
+        return P[rows, columns]
+
+    def covariance(self, column: np.ndarray) -> np.ndarray:
+        """Covariance (n, n) of a column or a prior."""
+        n = self.system.n_errors
+        columns, rows = np.triu_indices(n)
+        lower = np.zeros((n, n))
+        lower[rows, columns] = column[-self.triangle :]
+        return symmetric(lower)
+
+    @cached_property
+    def first(self) -> ModelFunction:
+        """Column about the first state x, from the prior about its own ``mean``.
+
+        In the chart of x the prior has the mean ``−e``, ``e = error(x, mean)``, and the covariance
+        ``J_r(e) P J_r(e)ᵀ``; the measurements of the node come on top.
+        """
+
+        def build(mean: Any, prior: Any, x: Any, u: Any, p: Any) -> Any:
+            e = self.system.error(x, mean)
+            J = self._sides.reset_jacobian(mean, e, p)
+            return self._corrected(-e, J @ self._full(prior) @ J.T, x, u, p)
+
+        nq, size = self.system.state.nq, self.inputs.size
+        return trace(
+            "arrival_first", build,
+            {"mean": (nq,), "prior": (self.triangle,), "x": (nq,), "u": (size,), "p": self._p},
+            {"c": self._column},
+        )  # fmt: skip
+
+    @cached_property
+    def step(self) -> ModelFunction:
+        """Column about the next state, from that about this one, its measurements included."""
+        inputs, system = self.inputs, self.system
+        stepped = step_derivatives(system, self.method)
+
+        def build(c: Any, x: Any, x_next: Any, u: Any, u_next: Any, p: Any) -> Any:
+            m, P = self._split(c)
+            made = stepped(0.0, x, inputs.given(u), p, self.dt)
+            A, G = made.A, made.B[:, inputs.noisy] @ ca.diag(ca.DM(inputs.deviation))
+            m = system.error(made.x_next, x_next) + A @ m - G @ u[: inputs.offset]
+            return self._corrected(m, A @ P @ A.T + G @ G.T, x_next, u_next, p)
+
+        nq, size = system.state.nq, inputs.size
+        return trace(
+            "arrival_step", build,
+            {"c": self._column, "x": (nq,), "x_next": (nq,), "u": (size,), "u_next": (size,),
+             "p": self._p},
+            {"c_next": self._column},
+        )  # fmt: skip
+
+    @cached_property
+    def steps(self) -> ModelFunction:
+        """Columns about all states but the first."""
+        each = ["x", "x_next", "u", "u_next"]
+        return chain(self.step, self.horizon, carry=("c", "c_next"), each=each)
+
+    @cached_property
+    def moved(self) -> ModelFunction:
+        """Column about a state as a prior about its own mean, and the weight of that."""
+
+        def build(c: Any, x: Any, p: Any) -> Any:
+            m, P = self._split(c)
+            J = self._sides.reset_jacobian(x, m, p)
+            P = J @ P @ J.T
+            weight = solve_symmetric(P, ca.DM.eye(P.shape[0]))
+            mean = self.system.state.normalize(self.system.retract(x, m, p))
+            return [mean, self._lower(P), (weight + weight.T) / 2]
+
+        n, nq = self.system.n_errors, self.system.state.nq
+        return trace(
+            "arrival_moved", build, {"c": self._column, "x": (nq,), "p": self._p},
+            {"mean": (nq,), "prior": (self.triangle,), "weight": (n, n)},
+        )  # fmt: skip
+
+    @property
+    def _sides(self) -> ErrorSide:
+        return ErrorSide(self.system, "left")
+
+    @property
+    def _column(self) -> tuple[int]:
+        return (self.system.n_errors + self.triangle,)
+
+    @property
+    def _p(self) -> tuple[int]:
+        return (self.system.n_parameters,)
+
+    def _full(self, triangle: Any) -> Any:
+        return ca.tril2symm(type(triangle)(ca.Sparsity.lower(self.system.n_errors), triangle))
+
+    def _lower(self, P: Any) -> Any:
+        return ca.project(P, ca.Sparsity.lower(P.shape[0])).nz[:]
+
+    def _split(self, c: Any) -> tuple[Any, Any]:
+        n = self.system.n_errors
+        return c[:n], self._full(c[n:])
+
+    def _corrected(self, m: Any, P: Any, x: Any, u: Any, p: Any) -> Any:
+        """Column with the measurements of a node in it."""
+        given, eye = self.inputs.given(u), ca.DM.eye(self.system.n_errors)
+        for name, bound in self.measurements.items():
+            part, flag = self.inputs.places[name]
+            made = bound.derivatives(0.0, x, given, p)
+            r, C = bound.group.minus(u[part], made.y), made.C
+            L = bound.white_factor_at(0.0, x, given, p)
+            R = L @ L.T
+            if name in self.robust:
+                knee = likely_square(bound.group.dim)
+                R = R * ca.sqrt(1 + ca.dot(r, solve_symmetric(R, r)) / knee)
+            K = solve_symmetric(C @ P @ C.T + R, C @ P).T * u[flag]
+            m = m + K @ (r - C @ m)
+            P = (eye - K @ C) @ P @ (eye - K @ C).T + K @ R @ K.T
+        return ca.vertcat(m, self._lower(P))

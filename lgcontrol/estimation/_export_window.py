@@ -1,0 +1,408 @@
+"""Export of a moving horizon: solver, cost of arrival and loop as plain C99, with a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import numpy as np
+
+from ..codegen import (
+    C_EXAMPLE_HEAD,
+    CVector,
+    ModelFunction,
+    c_comment,
+    c_function,
+    c_identifier,
+    c_number,
+    c_places,
+    c_table,
+    cmake_lists,
+    trace,
+    write_package,
+)
+from ._arrival import ArrivalCost
+from ._given import OFF_UNIT
+from ._log import SAME_TIME
+from ._status import PredictStatus, UpdateStatus
+
+
+class ExportedWindow(NamedTuple):
+    """What of a moving horizon is written.
+
+    Attributes
+    ----------
+    arrival : ArrivalCost
+    move : ModelFunction
+        ``(t, x, u, p, dt) → x_next`` of the system.
+    write_solver : callable
+        ``(folder, name)`` writes the solver of the window as C.
+    is_whole : bool
+        Whether each solve goes to convergence.
+    x0, P0, p : ndarray
+    events : list of (int, ndarray, ndarray, ndarray)
+        A run: 0 for an interval of a step or the number of a measurement from 1 on, its value, and
+        estimate and covariance after it.
+    """
+
+    arrival: ArrivalCost
+    move: ModelFunction
+    write_solver: Callable[[Path, str], object]
+    is_whole: bool
+    x0: np.ndarray
+    P0: np.ndarray
+    p: np.ndarray
+    events: list[tuple[int, np.ndarray, np.ndarray, np.ndarray]]
+
+
+def export_window(made: ExportedWindow, folder: str | Path, name: str) -> Path:
+    """Write a moving horizon as C; see `MovingHorizon.export_c`."""
+    name = c_identifier(name)
+    arrival = made.arrival
+    keys = {key: c_identifier(key) for key in arrival.measurements}
+    if len(set(keys.values())) != len(keys):
+        raise ValueError(f"names of measurements are one in C: {', '.join(keys)}")
+    parts = {"first": arrival.first, "step": arrival.step, "moved": arrival.moved,
+             "move": made.move}  # fmt: skip
+    for key, bound in arrival.measurements.items():
+        normalize = bound.group.normalize
+        parts[f"normal_{keys[key]}"] = trace(
+            "normal", lambda y, n=normalize: n(y), {"y": (bound.group.nq,)},
+            {"element": (bound.group.nq,)},
+        )  # fmt: skip
+    written = {key: c_function(part, f"{name}_{key}_of") for key, part in parts.items()}
+    files: dict[str, str] = {}
+    for key, part in written.items():
+        files[f"{name}_{key}_of.h"], files[f"{name}_{key}_of.c"] = part.header, part.source
+    solver = f"{name}_window"
+    with TemporaryDirectory() as scratch:
+        made.write_solver(Path(scratch) / "solver", solver)
+        for ending in (".h", ".c"):
+            path = Path(scratch) / "solver" / f"{solver}{ending}"
+            files[path.name] = path.read_text(encoding="utf-8")
+    works = {key: part.work for key, part in written.items()}
+    files |= {
+        f"{name}.h": _header(made, name, keys),
+        f"{name}.c": _source(made, name, keys, works),
+        f"{name}_test.h": _run(made, name),
+        "main.c": _example(made, name, keys),
+        "CMakeLists.txt": cmake_lists(
+            name, [f"{solver}.c", *(f"{name}_{key}_of.c" for key in written)]
+        ),
+    }
+    return write_package(folder, files)
+
+
+def _header(made: ExportedWindow, name: str, keys: dict[str, str]) -> str:
+    arrival, upper = made.arrival, name.upper()
+    system, n = arrival.system, arrival.system.n_errors
+    inputs, N, size = max(1, system.n_inputs), arrival.horizon, arrival.inputs.size
+    column, nq = n + arrival.triangle, system.state.nq
+    units = [entry.unit for entry in system.inputs]
+    vectors = [
+        CVector("x", "estimate", nq, system.state.coordinate_names, system.state.coordinate_units),
+        CVector("u", "inputs, those of noise nominal", system.n_inputs, system.input_names, units),
+        CVector("p", "covariance of the error, by columns", n * n),
+        CVector("error", "rows of the covariance", n, system.error_names, system.error_units),
+    ]  # fmt: skip
+    vectors += [
+        CVector(f"y_{keys[key]}", f"measurement {key}", bound.group.nq)
+        for key, bound in arrival.measurements.items()
+    ]
+    words = [
+        f"  {upper}_{kind}_{status.name} = {int(status)},"
+        for kind, statuses in (("PREDICT", PredictStatus), ("UPDATE", UpdateStatus))
+        for status in statuses
+    ]
+    updates = [
+        f"/* Take {key} of time taken [s], now or up to {N} steps ago. */\n"
+        f"int {name}_update_{own}({name}_estimator *e, const double y[], double taken);"
+        for key, own in keys.items()
+    ]
+    return "\n".join([
+        c_comment(f"{name}: moving horizon estimation of {system.name}", [
+            "Exported by lgcontrol: C99, no allocation; all memory is in the caller's struct,",
+            "which is large: make it static. SI units, radians.",
+            "",
+            f"{name}_estimate solves where something new came; the first time to convergence.",
+            "What is not finite, too old or of the future changes nothing and is told.",
+        ]),
+        f'#ifndef {upper}_H\n#define {upper}_H\n#include "{name}_window.h"\n',
+        c_places(name, vectors),
+        "enum {\n" + "\n".join(words).rstrip(",") + "\n};\n",
+        "typedef struct {",
+        f"  {name}_window window; /* solver: the plan has the states of the last steps */",
+        "  double t, begin;      /* s; the second of the first node */",
+        "  int count, has_moved, has_plan, is_new;",
+        f"  int status;           /* of the last solve, {upper}_WINDOW_OK, ... */",
+        f"  double u[{N + 1}][{size}]; /* noise, known inputs, measurements and flags by node */",
+        f"  double x[{N + 1}][{nq}];",
+        f"  double sum[{inputs}], length;",
+        f"  double mean[{nq}], prior[{arrival.triangle}], weight[{n * n}];",
+        f"  double after[{N + 1}][{column}];",
+        f"}} {name}_estimator;\n",
+        '#ifdef __cplusplus\nextern "C" {\n#endif',
+        "/* The first estimate, at time t. */",
+        f"void {name}_start({name}_estimator *e, double t);",
+        "/* Go on by dt with the inputs of that interval; returns a status. */",
+        f"int {name}_predict({name}_estimator *e, const double u[{inputs}], double dt);",
+        *updates,
+        "/* The estimate at time e->t, with all that came. */",
+        f"void {name}_estimate({name}_estimator *e, double x[{nq}]);",
+        "/* Covariance of the error at the last node. */",
+        f"void {name}_covariance({name}_estimator *e, double P[{n * n}]);",
+        "#ifdef __cplusplus\n}\n#endif\n",
+        "#endif\n",
+    ])  # fmt: skip
+
+
+def _source(made: ExportedWindow, name: str, keys: dict[str, str], works: dict[str, int]) -> str:
+    arrival, inputs = made.arrival, made.arrival.inputs
+    system, n = arrival.system, arrival.system.n_errors
+    first_weight = np.linalg.inv(made.P0)
+    empty = np.concatenate([np.zeros(inputs.offset), inputs.empty])
+    defines = {
+        "N": arrival.horizon, "DT": float(arrival.dt), "NU": inputs.size, "OFFSET": inputs.offset,
+        "NI": system.n_inputs, "NQ": system.state.nq, "NE": n, "TRIANGLE": arrival.triangle,
+        "COLUMN": n + arrival.triangle, "SAME_TIME": SAME_TIME,
+        "WHOLE": int(made.is_whole), "DISCRETE": int(system.is_discrete),
+        "FLAGS": len(inputs.flags), "INPUTS": max(1, system.n_inputs),
+    }  # fmt: skip
+    text = [
+        f'#include "{name}.h"',
+        *(f'#include "{name}_{part}_of.h"' for part in works),
+        "#include <math.h>\n#include <string.h>\n",
+        *(f"#define {key} {value!r}" for key, value in defines.items()),
+        "",
+        c_table("double", "first_x", made.x0),
+        c_table("double", "first_prior", arrival.pack(made.P0)),
+        c_table("double", "first_weight", (first_weight + first_weight.T) / 2),
+        c_table("double", "parameters", made.p),
+        c_table("double", "nominal", system.nominal_input),
+        c_table("double", "empty", empty),
+        c_table("int", "flags", np.array(inputs.flags or [0])),
+    ]
+    for part, size in works.items():
+        text.append(f"#define WORK_{part.upper()} {max(1, size)}")
+        text.append(f"#define SCRATCH_{part.upper()} {', work' if size else ''}")
+    text.append(_LOOP.replace("@", name).replace("$", name.upper()))
+    for key, bound in arrival.measurements.items():
+        own, (place, flag) = keys[key], inputs.places[key]
+        lengths = []
+        for part in bound.group.unit_parts:
+            places = range(part.start, part.stop)
+            square = " + ".join(f"y[{i}] * y[{i}]" for i in places)
+            lengths.append(f"  if (!(fabs({square} - 1) <= {OFF_UNIT!r})) "
+                           f"return {name.upper()}_UPDATE_OFF_GROUP;\n")  # fmt: skip
+        for i, (low, high) in enumerate(zip(*(bound.limits or ((), ())), strict=True)):
+            sides = [f"y[{i}] {sign} {c_number(float(end))}"
+                     for sign, end in (("<=", low), (">=", high)) if np.isfinite(end)]  # fmt: skip
+            if sides:
+                lengths.append(f"  if ({' || '.join(sides)}) "
+                               f"return {name.upper()}_UPDATE_SATURATED;\n")  # fmt: skip
+        validity = bound.measurement.validity
+        old = f"e->t - taken >= {float(validity)!r} || " if np.isfinite(validity) else ""
+        text.append(
+            f"int {name}_update_{own}({name}_estimator *e, const double y[], double taken)\n{{\n"
+            f"  double work[WORK_NORMAL_{own.upper()}];\n  (void)work;\n"
+            f"  for (int i = 0; i < {bound.group.nq}; i++)\n"
+            f"    if (!isfinite(y[i])) return {name.upper()}_UPDATE_NOT_FINITE;\n"
+            + "".join(lengths)
+            + f"  if (!(taken <= e->t + SAME_TIME)) return {name.upper()}_UPDATE_FUTURE;\n"
+            "  const int node = (int)nearbyint((taken - e->begin) / DT);\n"
+            f"  if ({old}taken - e->begin < -DT / 2 || (node == 0 && e->has_moved))\n"
+            f"    return {name.upper()}_UPDATE_STALE;\n"
+            f"  {name}_normal_{own}_of(y, e->u[node] + {place.start} "
+            f"SCRATCH_NORMAL_{own.upper()});\n"
+            f"  e->u[node][{flag}] = 1;\n  e->is_new = 1;\n"
+            f"  return {name.upper()}_UPDATE_USED;\n}}\n"
+        )
+    return "\n".join(text)
+
+
+_LOOP = """
+static void forward(@_estimator *e, const double *x, const double *u, double dt, double *next)
+{
+  double work[WORK_MOVE];
+  (void)work;
+  @_move_of(e->t, x, u, parameters, dt, next SCRATCH_MOVE);
+}
+
+/* What the window says of each state, from the cost of arrival on. */
+static void carry(@_estimator *e)
+{
+  double work[WORK_FIRST > WORK_STEP ? WORK_FIRST : WORK_STEP];
+  (void)work;
+  @_first_of(e->mean, e->prior, e->x[0], e->u[0], parameters, e->after[0] SCRATCH_FIRST);
+  for (int k = 0; k < N; k++)
+    @_step_of(e->after[k], e->x[k], e->x[k + 1], e->u[k], e->u[k + 1], parameters,
+              e->after[k + 1] SCRATCH_STEP);
+}
+
+static void solve(@_estimator *e)
+{
+  @_window *w = &e->window;
+  double answer[OFFSET];
+  if (!e->is_new) return;
+  if (e->count)
+    for (int k = e->count; k <= N; k++)
+      memcpy(e->u[k] + OFFSET, e->u[e->count - 1] + OFFSET, NI * sizeof(double));
+  for (int k = 0; k <= N; k++) {
+    memcpy(w->x_ref[k], e->mean, sizeof e->mean);
+    memcpy(w->u_ref[k], e->u[k], sizeof e->u[k]);
+    for (int i = 0; i < OFFSET; i++) w->u_ref[k][i] = 0;
+  }
+  memcpy(w->arrival, e->weight, sizeof e->weight);
+  if (WHOLE || !e->has_plan)
+    e->status = @_window_solve(w, e->begin, e->mean, answer);
+  else
+    e->status = @_window_step(w, e->begin, e->mean, answer);
+  e->is_new = 0, e->has_plan = e->count > 0;
+  if (e->status > $_WINDOW_INFEASIBLE && !w->is_planned) {
+    memcpy(e->x[0], e->mean, sizeof e->mean);
+    for (int k = 0; k <= N; k++) {
+      for (int i = 0; i < OFFSET; i++) e->u[k][i] = 0;
+      if (k < N) forward(e, e->x[k], e->u[k] + OFFSET, DT, e->x[k + 1]);
+    }
+    e->has_plan = 0;
+    @_window_reset(w);
+  } else {
+    memcpy(e->x, w->x, sizeof e->x);
+    for (int k = 0; k < N; k++) memcpy(e->u[k], w->u[k], OFFSET * sizeof(double));
+  }
+  carry(e);
+}
+
+/* Drop the first step; what it says becomes the cost of arrival at the second node. */
+static void drop(@_estimator *e)
+{
+  double work[WORK_MOVED];
+  (void)work;
+  solve(e);
+  @_moved_of(e->after[1], e->x[1], parameters, e->mean, e->prior, e->weight SCRATCH_MOVED);
+  e->begin += DT, e->count--, e->has_moved = 1;
+  memmove(e->u[0], e->u[1], N * sizeof e->u[0]);
+  memmove(e->x[0], e->x[1], N * sizeof e->x[0]);
+  memmove(e->after[0], e->after[1], N * sizeof e->after[0]);
+  memcpy(e->u[N] + OFFSET, empty + OFFSET, (NU - OFFSET) * sizeof(double));
+  for (int i = 0; i < FLAGS; i++) e->u[0][flags[i]] = 0;
+}
+
+void @_start(@_estimator *e, double t)
+{
+  memset(e, 0, sizeof *e);
+  @_window_init(&e->window);
+  e->t = e->begin = t;
+  for (int k = 0; k <= N; k++) {
+    memcpy(e->u[k], empty, sizeof empty);
+    memcpy(e->x[k], first_x, sizeof e->x[k]);
+    memcpy(e->after[k] + NE, first_prior, sizeof e->prior);
+  }
+  memcpy(e->mean, first_x, sizeof e->mean);
+  memcpy(e->prior, first_prior, sizeof e->prior);
+  memcpy(e->weight, first_weight, sizeof e->weight);
+}
+
+int @_predict(@_estimator *e, const double u[INPUTS], double dt)
+{
+  double held[INPUTS];
+  int status = $_PREDICT_PREDICTED;
+  if (!(dt >= 0 && dt < 1e300)) return $_PREDICT_REFUSED;
+  for (int i = 0; i < NI; i++) {
+    held[i] = u[i];
+    if (isfinite(u[i])) continue;
+    status = $_PREDICT_HELD;
+    held[i] = e->length > 0 ? e->sum[i] / e->length
+              : e->count ? e->u[e->count - 1][OFFSET + i] : nominal[i];
+  }
+  const double end = e->t + dt;
+  while (end - e->t > SAME_TIME) {
+    const double node = e->begin + (e->count + 1) * DT;
+    const double step = (end < node ? end : node) - e->t;
+    for (int i = 0; i < NI; i++) e->sum[i] += step * held[i];
+    e->length += step, e->t += step;
+    if (node - e->t > SAME_TIME) continue;
+    e->t = node;
+    if (e->count == N) drop(e);
+    for (int i = 0; i < NI; i++) e->u[e->count][OFFSET + i] = e->sum[i] / e->length;
+    e->count++, e->is_new = 1, e->length = 0;
+    for (int i = 0; i < NI; i++) e->sum[i] = 0;
+  }
+  return status;
+}
+
+void @_estimate(@_estimator *e, double x[NQ])
+{
+  double mean[INPUTS];
+  solve(e);
+  memcpy(x, e->x[e->count], sizeof e->mean);
+  if (DISCRETE || !(e->length > SAME_TIME)) return;
+  for (int i = 0; i < NI; i++) mean[i] = e->sum[i] / e->length;
+  forward(e, e->x[e->count], mean, e->length, x);
+}
+
+void @_covariance(@_estimator *e, double P[NE * NE])
+{
+  solve(e);
+  const double *lower = e->after[e->count] + NE;
+  for (int j = 0; j < NE; j++)
+    for (int i = j; i < NE; i++) P[i + NE * j] = P[j + NE * i] = *lower++;
+}
+"""
+
+
+def _run(made: ExportedWindow, name: str) -> str:
+    """A run, and what the estimator has after each event."""
+    kinds, values, x, P = zip(*made.events, strict=True)
+    width, upper = max(len(value) for value in values), name.upper()
+    padded = [np.pad(value, (0, width - len(value))) for value in values]
+    return "\n".join([
+        c_comment(f"{name}: a run, and what the estimator has after each event"),
+        "#include <math.h>\n",
+        f"enum {{ {upper}_EVENTS = {len(kinds)}, {upper}_WIDTH = {width} }};\n",
+        f"static const double test_dt = {float(made.arrival.dt)!r};\n",
+        c_table("int", "test_kind", np.array(kinds)),
+        c_table("double", "test_value", np.array(padded)),
+        c_table("double", "test_x", np.array(x)),
+        c_table("double", "test_covariance", np.array([np.ravel(one) for one in P])),
+    ])  # fmt: skip
+
+
+def _example(made: ExportedWindow, name: str, keys: dict[str, str]) -> str:
+    system = made.arrival.system
+    nq, n = system.state.nq, system.n_errors**2
+    updates = [
+        f"    if (test_kind[k] == {i + 1}) {name}_update_{own}(&estimator, value, estimator.t);"
+        for i, own in enumerate(keys.values())
+    ]
+    body = "\n".join([
+        f"  static {name}_estimator estimator;",
+        f"  static double x[{nq}], P[{n}];",
+        "  double largest = 0;",
+        f"  {name}_start(&estimator, 0.0);",
+        f"  for (int k = 0; k < {name.upper()}_EVENTS; k++) {{",
+        f"    const double *value = test_value + k * {name.upper()}_WIDTH;",
+        f"    if (test_kind[k] == 0) {name}_predict(&estimator, value, test_dt);",
+        *updates,
+        f"    {name}_estimate(&estimator, x);",
+        f"    {name}_covariance(&estimator, P);",
+        f"    largest = fmax(largest, difference(x, test_x + k * {nq}, {nq}));",
+        f"    largest = fmax(largest, difference(P, test_covariance + k * {n}, {n}));",
+        "  }",
+    ])  # fmt: skip
+    return f"""\
+/* Example of {name}: replays a run and compares it with that in Python. */
+#include "{name}.h"
+#include "{name}_test.h"
+{C_EXAMPLE_HEAD}
+int main(void)
+{{
+{body}
+  printf("code of this program: %lu bytes\\n", code_size());
+  printf("memory of an estimator: %lu bytes\\n", (unsigned long)sizeof(estimator));
+  printf("largest difference from Python: %.3g\\n", largest);
+  return largest <= 1e-8 ? 0 : 1;
+}}
+"""

@@ -1,0 +1,179 @@
+"""Motions of links and of motors behind springs on CasADi columns, either from the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import casadi as ca
+import numpy as np
+
+from ...codegen import Value, solve_symmetric
+from ..multibody import Multibody
+from ._equations import ElasticMechanics, motor_losses
+
+Rates = Callable[..., Sequence[Value]]
+"""``(q, v, a, …) → τ, τ̇, …`` of the tree, for an order."""
+
+
+def tree_rates(tree: Multibody, order: int, p: Value) -> Rates:
+    """Forces of the tree along a motion, with their time derivatives up to an order."""
+    function = tree.inverse_dynamics_time_derivatives(order)
+    own = (p[: len(tree.parameters)],) if tree.parameters else ()
+    return lambda *rates: function.function.call([*rates, *own])
+
+
+def motor_motion(
+    mechanics: ElasticMechanics,
+    tree: Multibody,
+    rates: Sequence[Value],
+    settings: Sequence[Value],
+    p: Value,
+    order: int = 0,
+) -> tuple[Value, Value, Value, Value]:
+    """State, motor accelerations, inputs and forces on the links along a motion.
+
+    Parameters
+    ----------
+    mechanics : ElasticMechanics
+    tree : Multibody
+    rates : sequence of value
+        q, v, a, j, s and, with an order, what follows.
+    settings : sequence of value
+        What sets stiffness, with its first two rates; columns of the joints that have it.
+    p : value
+    order : int
+        Of the expansion in D/K, for springs with dampers.
+
+    Returns
+    -------
+    x, motor_acceleration, u, tau : value
+    """
+    q, v, a = rates[:3]
+    forces = tree_rates(tree, 2 + order, p)(*rates)
+    tau = forces[0]
+    motors, deflection_rates, torques = [], [], []
+    numbers = mechanics.numbers(p)
+    for i, (joint, c) in enumerate(zip(mechanics.joints, numbers, strict=True)):
+        row = mechanics.rows[i]
+        own = [force[row] for force in forces]
+        kappa = _setting(mechanics, i, settings)
+        if c.loss.nnz():
+            epsilon = c.loss / joint.spring.slopes(ca.DM(0), kappa[0], c.spring).by_deflection
+            own = [
+                sum(((-epsilon) ** k * own[n + k] for k in range(order + 1)), ca.SX(1, 1))
+                for n in range(3)
+            ]
+        d = joint.spring.deflection(own[0], kappa[0], c.spring)
+        slopes = joint.spring.slopes(d, kappa[0], c.spring)
+        twice, mixed, by_settings = slopes.second
+        rate = (own[1] - slopes.by_setting * kappa[1]) / slopes.by_deflection
+        bent = twice * rate**2 + 2 * mixed * rate * kappa[1] + by_settings * kappa[1] ** 2
+        change = own[2] - bent - slopes.by_setting * kappa[2]
+        motors.append(joint.group._plus(joint.places.of(q), d))
+        deflection_rates.append((d, rate, change / slopes.by_deflection))
+    speeds = ca.vertcat(
+        *(v[r] + d[1] for r, d in zip(mechanics.rows, deflection_rates, strict=True))
+    )
+    accelerations = ca.vertcat(
+        *(a[r] + d[2] for r, d in zip(mechanics.rows, deflection_rates, strict=True))
+    )
+    for i, (joint, c) in enumerate(zip(mechanics.joints, numbers, strict=True)):
+        drag = motor_losses(joint, c, speeds[i])
+        torques.append(c.inertia * accelerations[i] + drag + tau[mechanics.rows[i]])
+    u = ca.vertsplit(mechanics.rigid.B.T @ tau) if mechanics.rigid.drives else []
+    for at, torque in zip(mechanics.drives, torques, strict=True):
+        u[at] = torque
+    phi, psi = [], []
+    for k, i in enumerate(mechanics.set_joints):
+        kappa = [part[k] for part in settings]
+        if i not in mechanics.adjusted:
+            u.append(kappa[0])
+            continue
+        c, spring = numbers[i].spring, mechanics.joints[i].spring
+        push = c["motor_inertia"] * kappa[2] + c["motor_damping"] * kappa[1]
+        u.append(push + spring.reaction(deflection_rates[i][0], kappa[0], c))
+        phi.append(kappa[0])
+        psi.append(kappa[1])
+    x = ca.vertcat(q, v, *motors, speeds, *phi, *psi)
+    return x, accelerations, ca.vertcat(*u), tau
+
+
+def _setting(mechanics: ElasticMechanics, i: int, settings: Sequence[Value]) -> list[Value]:
+    if i not in mechanics.set_joints:
+        return [ca.DM(0)] * 3
+    k = mechanics.set_joints.index(i)
+    return [part[k] for part in settings]
+
+
+def link_motion(
+    mechanics: ElasticMechanics,
+    tree: Multibody,
+    x: Value,
+    inputs: Sequence[Value],
+    p: Value,
+) -> tuple[Value, Value, Value, Value, Value]:
+    """q, v, a, j, s of the links from a state, and from u, u̇, ü of the inputs that reach them."""
+    u, u_dot, u_ddot = inputs
+    t, parts = ca.SX(1, 1), mechanics.split(x)
+    q, v, nv = parts.q, parts.v, tree.nv
+    field = mechanics.field(t, x, u, p)
+    state = mechanics.state
+    motor = field[state.tangent_slice("motor_velocity")]
+    d, settings, numbers = mechanics.deflection(x), mechanics.settings(x, u), mechanics.numbers(p)
+    none = ca.SX(nv, 1)
+    first, second = tree_rates(tree, 1, p), tree_rates(tree, 2, p)
+    M = mechanics.mass_matrix(x, p)
+    a = field[nv : 2 * nv]
+    B, count = mechanics.rigid.B, len(mechanics.rigid.drives)
+    tau_dot, tau_ddot = B @ u_dot[:count], B @ u_ddot[:count]
+    slopes, rates = [], []
+    for i, joint in enumerate(mechanics.joints):
+        kappa_dot = _setting_rate(mechanics, i, parts.psi, u_dot)
+        known = joint.spring.slopes(d[i], settings[i], numbers[i].spring)
+        rate = parts.speeds[i] - v[mechanics.rows[i]]
+        slopes.append(known)
+        rates.append((rate, kappa_dot))
+        tau_dot[mechanics.rows[i]] = known.by_deflection * rate + known.by_setting * kappa_dot
+    j = solve_symmetric(M, tau_dot - first(q, v, a, none)[1])
+    psi_dot = field[state.tangent_slice("stiffness_motor_velocity")] if mechanics.adjusted else none
+    for i in range(len(mechanics.joints)):
+        known, (rate, kappa_dot), row = slopes[i], rates[i], mechanics.rows[i]
+        kappa_ddot = _setting_rate(mechanics, i, psi_dot, u_ddot)
+        twice, mixed, by_settings = known.second
+        bent = twice * rate**2 + 2 * mixed * rate * kappa_dot + by_settings * kappa_dot**2
+        tau_ddot[row] = (
+            known.by_deflection * (motor[i] - a[row]) + bent + known.by_setting * kappa_ddot
+        )
+    s = solve_symmetric(M, tau_ddot - second(q, v, a, j, none)[2])
+    return q, v, a, j, s
+
+
+def _setting_rate(mechanics: ElasticMechanics, i: int, psi: Value, u_dot: Value) -> Value:
+    if i in mechanics.adjusted:
+        return psi[mechanics.adjusted.index(i)]
+    if i in mechanics.set_joints:
+        return u_dot[len(mechanics.rigid.inputs) + mechanics.set_joints.index(i)]
+    return ca.DM(0)
+
+
+def state_motion(
+    mechanics: ElasticMechanics, tree: Multibody, rates: Sequence[Value], p: Value
+) -> tuple[Value, Value, Value]:
+    """State, its rate and all inputs along a motion q, v, a, j, s of the links; see `Mechanical`.
+
+    What sets stiffness stays at its nominal value; other inputs, of surroundings, are nominal, and
+    their forces are not known. Deflections of dampers are to order 0.
+    """
+    still = [
+        np.array([mechanics.joints[i].spring.nominal_setting for i in mechanics.set_joints]),
+        *np.zeros((2, len(mechanics.set_joints))),
+    ]
+    settings = [ca.DM(value) for value in still]
+    x, motors, own, _ = motor_motion(mechanics, tree, rates, settings, p)
+    none = ca.SX(len(mechanics.adjusted), 1)
+    speeds = mechanics.split(x).speeds
+    others = mechanics.rigid.inputs[len(mechanics.rigid.drives) :]
+    own = ca.vertsplit(own)
+    count = len(mechanics.rigid.drives)
+    u = ca.vertcat(*own[:count], *(entry.nominal for entry in others), *own[count:])
+    return x, ca.vertcat(*rates[1:3], speeds, motors, none, none), u

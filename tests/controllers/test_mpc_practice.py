@@ -1,0 +1,459 @@
+"""Predictive control in practice: preview, economy, steady pushes, budgets, splits, jumps."""
+
+import time
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from lgcontrol.codegen import UnknownNameError, _backend
+from lgcontrol.controllers import MPC
+from lgcontrol.groups import SE2, SO2, Product, Rn
+from lgcontrol.optimal import (
+    Bound,
+    Cost,
+    InteriorPointSolver,
+    OptimalControlProblem,
+    Residual,
+    SolveStatus,
+    Sphere,
+    keep_out,
+    terminal_set,
+)
+from lgcontrol.simulation import CallStatus, Pulse, simulate
+from lgcontrol.systems import Input, Parameter, System, Trajectory, TrajectoryPoint, Waypoints
+
+from ..optimal.examples import pendulum
+
+ROUNDING = 1e-9
+# Second derivatives are most of what a loop computes.
+SIMPLE = InteriorPointSolver(second_derivatives=False)
+
+
+def cart(limit=np.inf):
+    return System(
+        "cart", Product(place=Rn(1), speed=Rn(1)),
+        lambda t, x, u, p: ca.vertcat(x[1], (u[0] + u[1]) / p[0]),
+        inputs=[Input("force", "N", -limit, limit), Input("push", "N", role="disturbance")],
+        parameters=[Parameter("mass", "kg", 1.0)],
+    )  # fmt: skip
+
+
+def drone():
+    """A planar quadrotor: position is reached by tilting."""
+    g, arm = 9.81, 0.2
+
+    def field(t, x, u, p):
+        v, spin = x[4:6], x[6]
+        push = ca.vertcat(x[2] * u[2] + x[3] * u[3], -x[3] * u[2] + x[2] * u[3])  # to body axes
+        weight = p[0] * g * ca.vertcat(x[3], x[2])
+        turning = spin * ca.vertcat(v[1], -v[0])
+        rate = (ca.vertcat(0, u[0] + u[1]) - weight + push) / p[0] + turning
+        return ca.vertcat(x[4:], rate, arm * (u[1] - u[0]) / 0.02)
+
+    inputs = [Input(name, "N", 0.0, 12.0, nominal=4.905) for name in ("left", "right")]
+    inputs += [Input(f"force.{axis}", "N", role="disturbance") for axis in "xz"]
+    return System(
+        "drone", Product(pose=SE2, twist=Rn(3)), field, inputs=inputs,
+        parameters=[Parameter("mass", "kg", 1.0)],
+    )  # fmt: skip
+
+
+# Preview
+
+
+def test_preview_answers_as_least_squares_do_however_the_reference_is_said():
+    """A linear plant without bounds: the whole horizon as one least-squares problem."""
+    plant, dt, N = cart(), 0.1, 25
+    path = Waypoints(Rn(1), [0.0, 1.0, 3.0], [[0.0], [0.5], [-0.4]], order=7)
+    mpc = MPC(plant, N, dt, Q={"place": 10, "speed": 1}, R=0.1, terminal=0.0)
+
+    def states(t):
+        here = path(t)
+        return np.array([here.x[0], here.velocity[0]])
+
+    times = dt * np.arange(N + 1)
+    wanted = np.array([states(t) for t in times])
+    forces = np.array([path(t).acceleration[0] for t in times[:-1]])
+    x0 = np.array([0.2, -0.3])
+    A, B = np.array([[1, dt], [0, 1]]), np.array([dt**2 / 2, dt])
+    free, by_u = [x0], [np.zeros((2, N))]
+    for k in range(N):
+        free.append(A @ free[-1])
+        by_u.append(A @ by_u[-1] + np.outer(B, np.eye(N)[k]))
+    root = np.sqrt([10.0, 1.0])[:, None]
+    rows = [root * by_u[k] for k in range(1, N)] + [np.sqrt(0.1) * np.eye(N)]
+    right = [root[:, 0] * (wanted[k] - free[k]) for k in range(1, N)] + [np.sqrt(0.1) * forces]
+    best = np.linalg.lstsq(np.vstack(rows), np.concatenate(right), rcond=None)[0]
+    said = {
+        "motion": path,
+        "function": lambda t: TrajectoryPoint(states(t), path(t).acceleration),
+        "trajectory": Trajectory(plant.state, times, wanted, forces[:, None], inputs=["force"]),
+    }
+    for kind, reference in said.items():
+        mpc.reset()
+        u = mpc(0.0, x0, reference)
+        assert u[0] == pytest.approx(best[0], abs=1e-6), kind
+
+
+# Economic costs
+
+
+EASE = 0.3
+
+
+def pond(**options):
+    """Catch u x at a price of 1, with an effort; both are linear, all but R."""
+    plant = System(
+        "pond", Rn(1, ("fish",)), lambda t, x, u, p: x * (1 - x) - u * x,
+        inputs=[Input("catch", "1/s", 0.0, 1.0)],
+    )  # fmt: skip
+    costs = [Cost(lambda t, x, u, p: p[0] * u - u * x, name="loss")]
+    return MPC(
+        plant, 40, 0.15, Q=0.0, R=EASE, terminal=0.0, reference=[0.5], costs=costs,
+        parameters=[Parameter("effort", "", 0.0)], **options,
+    )  # fmt: skip
+
+
+def test_an_economic_loop_rests_where_resting_pays_most():
+    """At rest u = 1 − x: least of (effort − x)(1 − x) + ½ R (½ − x)²."""
+    mpc = pond()
+    for effort in (0.0, 0.2):
+        mpc.reset()
+        x = np.array([0.4 + 0.5 * effort])
+        for k in range(25):
+            u = mpc(0.15 * k, x, p={"effort": effort})
+            assert mpc.info.status is CallStatus.OK
+            x = mpc.system.step()(0.0, x, u, [], 0.15)
+        best = (1 + effort + EASE / 2) / (2 + EASE)
+        assert x[0] == pytest.approx(best, abs=5e-3)
+        assert u[0] == pytest.approx(1 - best, abs=5e-3)
+
+
+def test_second_derivatives_are_what_economic_costs_need():
+    """Hardly anything in this cost is a square: Gauss and Newton know no curvature of the rest."""
+    problem, iterations = pond().problem, []
+    best = problem.solve([0.4], solver="ipopt", reference=[0.5]).cost
+    for exact in (True, False):
+        solver = InteriorPointSolver(second_derivatives=exact)
+        found = problem.solve([0.4], solver=solver, reference=[0.5])
+        iterations.append(len(found.iterations))
+        assert found.success and found.cost == pytest.approx(best, abs=1e-5)
+    assert iterations[0] < iterations[1]
+
+
+# Steady disturbances
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.15])
+def test_a_steady_push_and_a_wrong_mass_leave_no_error(delay):
+    mpc = MPC(
+        cart(3.0), 10, 0.15, Q={"place": 1, "speed": 0.1}, R=0.1, bias="push", delay=delay,
+        settling=0.5,
+    )  # fmt: skip
+    run = simulate(
+        cart(3.0), mpc, x0=[1, 0], reference=[0, 0], seconds=14, p={"mass": 1.4},
+        disturbances=[Pulse({"push": 0.5}, start=0.0)],
+    )  # fmt: skip
+    assert abs(run.x[-1]).max() < 1e-4
+    assert mpc.bias["push"] == pytest.approx(0.5, abs=1e-3)  # at rest the mass tells nothing
+    plain = MPC(cart(3.0), 10, 0.15, Q={"place": 1, "speed": 0.1}, R=0.1, delay=delay)
+    run = simulate(
+        cart(3.0), plain, x0=[0, 0], reference=[0, 0], seconds=4,
+        disturbances=[Pulse({"push": 0.5}, start=0.0)],
+    )  # fmt: skip
+    assert abs(run.x[-1, 0]) > 0.05
+
+
+def test_a_drone_holds_its_place_in_wind_by_tilting():
+    """Rest in a force (fx, fz) tilts by atan2(fx, m g − fz): the target is that attitude."""
+    plant = drone()
+    mpc = MPC(
+        plant, 12, 0.08, Q={"pose": [10, 10, 1], "twist": 1}, R=0.05, bias="force", settling=0.25,
+        reference=plant.state.identity, solver=SIMPLE,
+    )  # fmt: skip
+    push, mass = {"force.x": 1.0, "force.z": -0.5}, 1.2
+    run = simulate(
+        plant, mpc, x0=plant.state.identity, seconds=4.5, p={"mass": mass},
+        disturbances=[Pulse(push, start=0.0)],
+    )  # fmt: skip
+    x = run.x[-1]
+    assert abs(x[:2]).max() < 2e-3
+    tilt = np.arctan2(push["force.x"], mass * 9.81 - push["force.z"])
+    assert np.arctan2(x[3], x[2]) == pytest.approx(tilt, abs=2e-3)
+    # What is missing from the model's own weight is found as a force.
+    assert mpc.bias["force.x"] == pytest.approx(1.0, abs=1e-2)
+    assert mpc.bias["force.z"] == pytest.approx(-0.5 - 0.2 * 9.81, abs=1e-2)
+    mpc.reset()
+    assert set(mpc.bias.values()) == {0.0}
+
+
+def test_a_moving_reference_is_followed_in_spite_of_a_push():
+    mpc = MPC(cart(), 15, 0.1, Q={"place": 1, "speed": 0.1}, R=0.1, bias="push", settling=0.3)
+
+    def there(t):
+        return np.array([np.sin(t), np.cos(t)])
+
+    run = simulate(
+        cart(), mpc, x0=there(0.0), reference=there, seconds=5,
+        disturbances=[Pulse({"push": 0.5}, start=0.0)],
+    )  # fmt: skip
+    assert abs(run.x[-1, 0] - np.sin(run.t[-1])) < 5e-3
+
+
+def test_disturbances_that_are_none_are_named():
+    with pytest.raises(UnknownNameError, match="unknown disturbance input 'force'.*push"):
+        MPC(cart(), 5, 0.1, bias="force")
+    with pytest.raises(UnknownNameError, match="pendulum declares none"):
+        MPC(pendulum(), 5, 0.1, bias="torque")
+    with pytest.raises(ValueError, match="settling must be positive"):
+        MPC(cart(), 5, 0.1, bias="push", settling=0.0)
+
+
+# Budget
+
+
+def swing(**options):
+    return MPC(
+        pendulum(2.0), 30, 0.1, Q={"angle": 1, "rate": 0.1}, R=0.05, reference=[-1.0, 0.0, 0.0],
+        **options,
+    )  # fmt: skip
+
+
+UPRIGHT, HANGING = np.array([-1.0, 0.0, 0.0]), np.array([1.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("solver", ["interior_point", "sqp"])
+def test_a_call_ends_with_its_budget_and_says_so(solver):
+    free = swing(restarts=False, iterations=5, solver=solver)
+    tight = swing(restarts=False, iterations=5, solver=solver, budget=1e-6)
+    for mpc in (free, tight):
+        mpc.prepare(0.0, HANGING)  # not limited
+        mpc(0.0, HANGING)
+    x = [np.cos(1.0), np.sin(1.0), 0.5]  # far from where it is expected
+    answers = [mpc(0.1, x) for mpc in (free, tight)]
+    assert tight.info.solve is SolveStatus.TIME_LIMIT
+    assert "more were due" in tight._found.message
+    assert tight.info.iterations == 1 < free.info.iterations
+    assert free.info.solve is SolveStatus.ITERATION_LIMIT
+    assert all(abs(u[0]) <= 2.0 for u in answers)
+    tight.budget = 10.0
+    free.reset(), tight.reset()
+    for k in range(3):
+        np.testing.assert_array_equal(free(0.1 * k, HANGING), tight(0.1 * k, HANGING))
+
+
+def test_a_first_plan_within_a_budget_is_what_there_was_time_for():
+    mpc = swing(budget=1e-6)
+    mpc.reset()
+    u = mpc(0.0, HANGING)
+    assert mpc.info.solve is SolveStatus.TIME_LIMIT and mpc.info.restart == "first"
+    assert np.isfinite(u).all() and abs(u[0]) <= 2.0
+    hard = swing(budget=1e-6, bounds=[Bound("angle", [-1, 0], [-1, 0], at="terminal")])
+    hard(0.0, HANGING)
+    assert hard.info.status is CallStatus.UNSOLVED  # nobody vouches for such a plan
+    with pytest.raises(ValueError, match="budget must be positive"):
+        swing(budget=0.0)
+
+
+# Preview and feedback
+
+
+def after_calls(mpc, calls=3):
+    x = HANGING
+    mpc.reset()
+    for k in range(calls):
+        x = mpc.system.step()(0.0, x, mpc(0.1 * k, x), [1.0], 0.1)
+    return x
+
+
+def test_feedback_is_the_call_to_first_order_and_cheap(monkeypatch):
+    """For the expected state equal; next to it the difference falls with the square."""
+    errors = []
+    for size in (0.0, 1e-3, 1e-2):
+        whole, split = swing(restarts=False), swing(restarts=False)
+        x = after_calls(whole)
+        assert after_calls(split) == pytest.approx(x, abs=0)
+        split.preview(0.3)
+        measured = split.system.state.plus(x, [size, -size])
+        expected = whole(0.3, measured)
+        monkeypatch.setattr(split.solver, "step", None)  # feedback asks no solver
+        errors.append(abs(split.feedback(measured) - expected).item())
+        assert split.info.is_feedback and not whole.info.is_feedback
+        assert split.info.solve_time < whole.info.solve_time
+        monkeypatch.undo()
+    assert errors[0] == 0.0
+    assert errors[1] < 1e-5 and errors[2] < 100 * max(errors[1], 1e-7) * 1.5
+
+
+def test_a_split_loop_does_as_well_as_a_whole_one():
+    ends = []
+    for split in (False, True):
+        mpc = swing(split=split)
+        run = simulate(pendulum(2.0), mpc, x0=HANGING, seconds=4)
+        ends.append(run.x[-1])
+        if split:
+            assert mpc.info.is_feedback and mpc.info.preview_time > 0
+    np.testing.assert_allclose(ends[0], ends[1], atol=1e-2)
+    assert ends[1] == pytest.approx(UPRIGHT, abs=0.05)
+
+
+def test_a_preview_for_another_call_is_not_used():
+    mpc = swing()
+    x = after_calls(mpc)
+    for change in ({"reference": [np.cos(3.0), np.sin(3.0), 0.0]}, {"p": {"gravity": 1.2}}):
+        mpc.preview(0.3)
+        mpc(0.3, x, **change)
+        assert not mpc.info.is_feedback
+    mpc.preview(0.4)
+    mpc(0.5, x)
+    assert not mpc.info.is_feedback
+    with pytest.raises(RuntimeError, match="no preview waits"):
+        mpc.feedback(x)
+    with pytest.raises(RuntimeError, match="call the controller first"):
+        swing().preview(0.0)
+    with pytest.raises(ValueError, match="SQPSolver does not have: take solver='interior_point'"):
+        swing(split=True, solver="sqp")
+
+
+# Jumps
+
+
+def test_jumps_of_reference_and_state_begin_a_new_plan():
+    mpc = swing()
+    x = after_calls(mpc, 40)
+    assert mpc.info.restart == ""
+    assert abs(mpc.system.state.minus(x, UPRIGHT)).max() < 0.05
+    mpc(4.0, HANGING)  # somebody put it back
+    assert mpc.info.restart == "state" and mpc.info.iterations > 5
+    fresh = swing()
+    fresh.reset()
+    fresh(4.0, HANGING)
+    assert mpc._found.cost <= fresh._found.cost * (1 + 1e-3)
+    x = mpc.system.step()(0.0, HANGING, mpc(4.0, HANGING), [1.0], 0.1)
+    mpc(4.1, x, [0.0, 1.0, 0.0])
+    assert mpc.info.restart == "reference"
+    patient = swing(restarts=False)
+    after_calls(patient, 40)
+    patient(4.0, HANGING)
+    assert patient.info.restart == ""
+    patient.restarts = True  # may be changed while it runs
+
+
+def test_noise_and_slow_changes_are_no_jumps():
+    rng, mpc, x, restarts = np.random.default_rng(0), swing(), UPRIGHT, []
+    mpc.reset()
+    for k in range(40):
+        noisy = mpc.system.state.plus(x, 0.01 * rng.normal(size=2))
+        goal = SO2.exp([np.pi - 0.005 * k])
+        u = mpc(0.1 * k, noisy, [*goal, 0.0])
+        restarts.append(mpc.info.restart)
+        x = mpc.system.step()(0.0, x, u, [1.0], 0.1)
+    assert restarts[0] == "first" and sum(map(bool, restarts[1:])) <= 3
+
+
+# What changes between calls
+
+
+def reach():
+    """A cart in the plane with a goal, an obstacle, a weight, a limit and a payload to change."""
+    plane = System(
+        "plane", Product(place=Rn(2), speed=Rn(2)),
+        lambda t, x, u, p: ca.vertcat(x[2:], u / (1.0 + p[0])),
+        inputs=[Input("fx", "N", -3, 3), Input("fy", "N", -3, 3)],
+        parameters=[Parameter("payload", "kg", 0.0)],
+    )  # fmt: skip
+    pole = Sphere(lambda t, p: p[3:5], 0.3)
+    return MPC(
+        plane, 15, 0.1, Q={"speed": 0.1}, R=0.1, terminal=0.0, reference=np.zeros(4),
+        residuals=[Residual(lambda t, x, u, p: x[:2] - p[1:3], 5.0, 20.0, name="goal")],
+        bounds=[
+            keep_out(lambda t, x, u, p: x[:2], pole, soft=100), Bound("speed", upper=2.0, soft=10),
+        ],
+        parameters=[Parameter("goal.x", "m", 1.0), "goal.y",
+                    Parameter("pole.x", "m", 0.5), Parameter("pole.y", "m", 1.0)],
+        solver=SIMPLE,
+    ).parametric("speed.upper", "goal.weight")  # fmt: skip
+
+
+CHANGES = {
+    "goal": {"goal.x": 0.8, "goal.y": 0.3},
+    "obstacle": {"pole.x": 0.7, "pole.y": 0.2},
+    "weight": {"goal.weight": 8.0},
+    "limit": {"speed.upper": 0.8},
+    "payload": {"payload": 0.5},
+}
+
+
+@pytest.fixture(scope="module")
+def under_way():
+    return reach()
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_changes_between_calls_compile_nothing_and_cost_a_call(under_way, change, monkeypatch):
+    mpc, x = under_way, np.zeros(4)
+    mpc.reset()
+    for k in range(3):
+        x = mpc.system.step()(0.0, x, mpc(0.1 * k, x), [0.0], 0.1)
+    builds, made = [], mpc.solver.transcription._functions
+    load, function = _backend.get_kernel, ca.Function
+    monkeypatch.setattr(_backend, "get_kernel", lambda *a, **k: builds.append(a) or load(*a, **k))
+    monkeypatch.setattr(ca, "Function", lambda *a, **k: builds.append(a) or function(*a, **k))
+    usual = mpc(0.3, x)
+    began = time.process_time()
+    usual = mpc(0.4, x)
+    seconds = time.process_time() - began
+    began = time.process_time()
+    other = mpc(0.4, x, p=CHANGES[change])
+    changed = time.process_time() - began
+    assert not builds and mpc.solver.transcription._functions is made
+    assert abs(other - usual).max() > 1e-4
+    # A step, and up to four more where the old plan is far off now; what is in the middle of the
+    # way makes it dearer than plans were, and a new one is due.
+    if mpc.info.restart:
+        assert mpc.info.restart == "parameters" and change in ("goal", "obstacle")
+    else:
+        assert mpc.info.iterations <= 5 and changed < 8 * seconds + 0.01
+
+
+# The end of a plan
+
+
+def test_plans_that_end_in_the_set_can_always_be_continued():
+    """From call to call: feasible, in the set again, and cheaper by the cost of the step."""
+    plant = pendulum(2.0)
+    options = {"Q": {"angle": 1, "rate": 0.2}, "R": 0.2, "bounds": [Bound("rate", -2.5, 2.5)]}
+    region = terminal_set(OptimalControlProblem(plant, 25, 0.1, reference=UPRIGHT, **options))
+    mpc = MPC(plant, 25, 0.1, **(options | region.terms), reference=UPRIGHT, restarts=False)
+    x = plant.state.join(angle=SO2.exp([2.0]), rate=[0.5])
+    solver, cost = InteriorPointSolver(mpc.problem).prepare(), np.inf
+    Q = mpc.problem.Q
+    for k in range(12):
+        u = mpc(0.1 * k, x)
+        assert mpc.info.status is CallStatus.OK
+        found = solver.solve(x, guess=mpc._found, reference=UPRIGHT)
+        assert found.success and region.contains(found.x[-1])
+        assert found.cost <= cost + 1e-6  # what the continued plan promised
+        later = region.continued(found)
+        assert region.contains(later.x[-1]) and abs(later.u).max() <= 2.0
+        assert abs(later.x[:, 2]).max() <= 2.5 + 1e-6
+        first = plant.state.minus(found.x[0], UPRIGHT)
+        stage = 0.05 * (first @ Q @ first + 0.2 * found.u[0, 0] ** 2)
+        cost = found.cost - stage
+        x = plant.step()(0.0, x, u, [1.0], 0.1)
+    assert ROUNDING < cost < 5.0
+
+
+def test_what_firmware_has_not_is_refused_by_name(tmp_path):
+    for options, message in (
+        ({"budget": 1e-3}, "has no budget: bound `iterations`"),
+        ({"split": True}, "has no split"),
+        ({"delay": 0.05}, "does not predict over its delay"),
+    ):
+        with pytest.raises(NotImplementedError, match=message):
+            swing(**options).export_c(tmp_path / "none")
+    pushed = MPC(cart(), 5, 0.1, bias="push", reference=[0.0, 0.0])
+    with pytest.raises(NotImplementedError, match="has no bias: estimate it beside"):
+        pushed.export_c(tmp_path / "none")
+    assert not (tmp_path / "none").exists()
