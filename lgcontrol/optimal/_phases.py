@@ -10,28 +10,12 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import Value, check_shape
+from ..codegen import check_shape
 from ..groups import LieGroup, Product, Rn
 from ..integrators import Method
-from ..systems import (
-    Parameter,
-    System,
-    Trajectory,
-    TrajectoryPoint,
-    TrimPoint,
-    check_name,
-    check_state,
-)
-from ._problem import GuessLike, OptimalControlProblem, OptimalSolution, Solver
-from ._statement import (
-    Bound,
-    Cost,
-    Residual,
-    WeightLike,
-    _expression,
-    error_weight,
-    input_weight,
-)
+from ..systems import Parameter, System, Trajectory, TrajectoryPoint, check_name, check_state
+from ._problem import OptimalControlProblem, OptimalSolution, Solver
+from ._statement import Bound, Cost, Residual, _expression, error_weight, input_weight
 
 # Weight on controls, in every step, where a phase gives none: what costs nothing is not unique.
 LEAST_EFFORT = 1e-6
@@ -78,15 +62,15 @@ class Phase:
 
     system: System
     steps: int
-    duration: float | tuple[float, float]
-    Q: WeightLike | None = None
-    R: WeightLike | None = None
+    duration: Any
+    Q: Any = None
+    R: Any = None
     costs: Sequence[Cost] = ()
     residuals: Sequence[Residual] = ()
     bounds: Sequence[Bound] = ()
-    jump: Callable[[Value, Value, Value], Value] | None = None
+    jump: Callable[[Any, Any, Any], Any] | None = None
     name: str = ""
-    reference: ArrayLike | TrimPoint | None = None
+    reference: Any = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.system, System) or self.system.is_discrete:
@@ -100,7 +84,7 @@ class Phase:
                 f"{self.duration!r}"
             )
 
-    def jumped(self, t: Value, x: Value, p: Value, onto: LieGroup | None = None) -> Value:
+    def jumped(self, t: Any, x: Any, p: Any, onto: LieGroup | None = None) -> Any:
         """The state after the end on a group, its own if left out, for symbols of that before."""
         assert self.jump is not None
         group = self.system.state if onto is None else onto
@@ -224,7 +208,7 @@ class PhasedProblem:
         phases: Phase | Sequence[Phase],
         *,
         time_weight: float | str = 0.0,
-        reference: ArrayLike | TrimPoint | None = None,
+        reference: Any = None,
         parameters: Sequence[Parameter | str] = (),
         is_periodic: bool = False,
         method: str | Method = "rk4",
@@ -280,7 +264,7 @@ class PhasedProblem:
         x0: ArrayLike,
         *,
         durations: Sequence[float] | None = None,
-        guess: GuessLike = None,
+        guess: Any = None,
         solver: Solver | str | None = None,
         **options: Any,
     ) -> PhasedSolution:
@@ -452,12 +436,12 @@ class PhasedProblem:
         """Which of the groups a phase moves on."""
         return self._groups.index(self.phases[i].system.state)
 
-    def _places(self) -> _Places:
+    def _places(self) -> _Coordinates:
         """Where motions, free durations and the first state of a loop are among coordinates."""
         sizes = [group.nq for group in self._groups]
         ends = np.cumsum([0, *sizes, len(self._free), sizes[0]]).tolist()
         parts = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
-        return _Places(tuple(parts[:-2]), parts[-2], parts[-1])
+        return _Coordinates(tuple(parts[:-2]), parts[-2], parts[-1])
 
     def _group(self) -> Product:
         blocks: dict[str, LieGroup] = {
@@ -680,7 +664,7 @@ class PhasedProblem:
         return Bound(function, 0.0, 0.0, at=range(0, end + 1, end), name="loop")
 
 
-class _Places(NamedTuple):
+class _Coordinates(NamedTuple):
     """Slices of coordinates.
 
     Attributes

@@ -7,11 +7,10 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.linalg import solve_discrete_lyapunov
 
-from ..codegen import Value, check_shape
-from ..systems import FixedParameters, ReferenceLike, Trajectory, step_derivatives
+from ..codegen import check_shape
+from ..systems import FixedParameters, Trajectory, step_derivatives
 from ._problem import OptimalControlProblem, OptimalSolution
 from ._reference import moves, sample_reference
 from ._riccati import regulator_of
@@ -59,16 +58,16 @@ class TerminalSet:
     limit: str
     problem: OptimalControlProblem
 
-    def value(self, x: ArrayLike) -> np.ndarray:
+    def value(self, x: Any) -> np.ndarray:
         """V at states (..., nq)."""
         e = self.problem.system.error(x, self.x)
         return np.einsum("...i,ij,...j->...", e, self.P, e) / 2
 
-    def contains(self, x: ArrayLike) -> np.ndarray:
+    def contains(self, x: Any) -> np.ndarray:
         """Whether states (..., nq) are inside."""
         return self.value(x) <= self.level
 
-    def feedback(self, x: ArrayLike) -> np.ndarray:
+    def feedback(self, x: Any) -> np.ndarray:
         """All inputs under the regulator at states (..., nq)."""
         system = self.problem.system
         e = system.error(x, self.x)
@@ -81,7 +80,7 @@ class TerminalSet:
         """``V / level ≤ 1`` at the end of a plan."""
         system, x_s, P = self.problem.system, ca.DM(self.x), ca.DM(self.P / self.level)
 
-        def share(t: Value, x: Value, u: Value, p: Value) -> Value:
+        def share(t: Any, x: Any, u: Any, p: Any) -> Any:
             del t, u, p
             e = system.error(x, type(x)(x_s))
             return ca.dot(e, P @ e) / 2
@@ -127,7 +126,7 @@ class TerminalSet:
 
 def terminal_set(
     problem: OptimalControlProblem,
-    reference: ReferenceLike | None = None,
+    reference: Any = None,
     *,
     margin: float = 0.1,
     samples: int = 2000,
@@ -172,7 +171,7 @@ def terminal_set(
     Examples
     --------
     >>> from lgcontrol.groups import Rn
-    >>> from lgcontrol.systems import Input
+    >>> from lgcontrol.systems import Input, System
     >>> push = Input("push", "N", -1, 1)
     >>> cart = System("cart", Rn(2), lambda t, x, u, p: [x[1], u], inputs=[push])
     >>> problem = OptimalControlProblem(cart, 20, 0.1, R=0.1, reference=[0.0, 0.0])
