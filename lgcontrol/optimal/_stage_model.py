@@ -269,11 +269,11 @@ class StageModel:
         if with_controls:
             prices = {"prices": ca.SX.sym("prices", self.n)} | prices
             hessian += self._bend(inputs, moved, d, prices["prices"])
-        hessian = ca.densify(hessian)
+        results: Any = ca.cse([ca.densify(hessian)])
         function = ca.Function(
             values.name.replace("stage_values", name).replace("terminal_values", name),
             [*inputs.values(), *prices.values()],
-            ca.cse([hessian]),
+            results,
             [*inputs, *prices],
             ["W"],
         )
