@@ -25,7 +25,7 @@ SECONDS = 0.3  # with the rest at the end
 
 
 def design(seed: int = 0) -> Task:
-    """Pick-and-place head carries its load over a wall in least time, on Schönflies motions.
+    """Head on Schönflies motions carries its load over a wall in the least time.
 
     A spline over the wall turns the load by 2.5 rad on the way; it is followed as fast as 95 % of
     the drives allow. Feedback along it on the group works against noisy forces and the millimetres
