@@ -450,7 +450,7 @@ class MPC(Controller):
         Compiling takes seconds the first time (a notice says so if it is long) and milliseconds
         when the code is found on disk, as it is for other weights, horizons and bounds. `simulate`
         does all this before its run. Without `prepare` the first call plans, and calls stay
-        interpreted.
+        interpreted; with ``wait=False`` they are until the code is there.
 
         Parameters
         ----------
@@ -595,7 +595,7 @@ class MPC(Controller):
         NotImplementedError
             If the solver, the delay or the start have no C code; the message says what has.
         """
-        for option, is_used, remedy in (
+        for word, is_used, remedy in (
             ("bias", self._bias is not None, "estimate it beside, model it as a state or measure "
              "it, and write it to u_ref at run time"),
             ("split", self.split, "call _step with split=False here"),
@@ -603,7 +603,7 @@ class MPC(Controller):
              "clock that C99 knows"),
         ):  # fmt: skip
             if is_used:
-                raise NotImplementedError(f"an exported MPC has no {option}: {remedy}")
+                raise NotImplementedError(f"an exported MPC has no {word}: {remedy}")
         if self.delay:
             raise NotImplementedError(
                 "an exported MPC does not predict over its delay: give it the state then, or model "
@@ -631,6 +631,7 @@ class MPC(Controller):
         system, other = self.system, self._copy()
         other._take(self.problem)
         other.initial, other._last = word, None
+        other.restarts = False  # as in firmware
         if getattr(self.solver, "is_prepared", False):
             other.solver.prepare()
         if moves(self.reference):

@@ -79,11 +79,16 @@ def _parser() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", help="run a design in closed loop and judge it")
     run.add_argument("name", help="a design of `lgcontrol list`")
+    run.add_argument(
+        "--perturb", action="store_true",
+        help="find the largest factor of other masses, inertias and delays that passes",
+    )  # fmt: skip
     _run_options(run)
     run.set_defaults(command=lambda options: run_command([options.name], options))
 
     demo = commands.add_parser("demo", help=f"run {' and '.join(DEMO)}")
     _run_options(demo)
+    demo.set_defaults(perturb=False)
     demo.set_defaults(command=lambda options: run_command(DEMO, options))
 
     cache = commands.add_parser("cache", help="compiled functions on disk")

@@ -32,7 +32,8 @@ def run_command(names: Sequence[str], options: argparse.Namespace) -> int:
     worst = OK
     for name, design in designs.items():
         try:
-            worst = max(worst, _run_one(name, design, options))
+            run = _perturb if options.perturb else _run_one
+            worst = max(worst, run(name, design, options))
         except Exception as error:  # a design of anybody's; the others still run, and exit says so
             _end_progress()
             if options.traceback:
@@ -69,6 +70,25 @@ def _run_one(name: str, design: Any, options: argparse.Namespace) -> int:
     if run.status == "interrupted":
         raise KeyboardInterrupt
     return OK if passed and run.success else FAILED
+
+
+def _perturb(name: str, design: Any, options: argparse.Namespace) -> int:
+    """Print how far the plant may be from what the controller knows."""
+    from ..simulation import robustness
+
+    print(f"{name}: {summary(design)}", flush=True)
+    task = design(seed=options.seed)
+    found = robustness(
+        task, seed=options.seed, progress=lambda text: print(f"  {text}", flush=True)
+    )
+    if np.isnan(found.factor):
+        print(f"  FAILED: {', '.join(found.limiting)}")
+        return FAILED
+    share = "own perturbations" if task.perturbed else "± 20 % of mass and inertia"
+    print(f"  largest factor: {found.factor:g} times {share} and one sample of delay")
+    if found.limiting:
+        print(f"  beyond it: {', '.join(found.limiting)}")
+    return OK
 
 
 def _print_verdicts(task: Any, run: Any) -> bool:

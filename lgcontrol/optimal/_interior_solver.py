@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import Beside, UnknownNameError, check_shape, thread_count, unknown_name
-from ..systems import Trajectory, check_state, resolved_step
+from ..systems import ReferenceLike, Trajectory, check_state, resolved_step
 from ._export import ExportCase, ExportSetting, export_interior_point
 from ._given import Given
 from ._guess import STARTS, make_guess, moved_on, starts_of, steps_later
@@ -45,10 +45,12 @@ from ._outcome import (
 )
 from ._problem import (
     SOLVERS,
+    GuessLike,
     OptimalControlProblem,
     OptimalSolution,
     judged,
 )
+from ._reference import ReferenceSamples
 from ._stage_model import Sides, StageModel
 from ._transcription import Nodes, Setting, Transcription, Values
 
@@ -290,7 +292,7 @@ class InteriorPointSolver:
         folder: str | Path,
         *,
         name: str | None = None,
-        reference: Any = None,
+        reference: ReferenceLike | ReferenceSamples | None = None,
         p: Mapping[str, float] | ArrayLike | None = None,
         period: float | None = None,
         iterations: int = 1,
@@ -356,8 +358,8 @@ class InteriorPointSolver:
         self,
         x0: ArrayLike,
         *,
-        guess: Any = None,
-        reference: Any = None,
+        guess: GuessLike = None,
+        reference: ReferenceLike | ReferenceSamples | None = None,
         t0: float = 0.0,
         p: Mapping[str, float] | ArrayLike | None = None,
         arrival: ArrayLike | None = None,
@@ -437,12 +439,15 @@ class InteriorPointSolver:
             other = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
             if other.status == CONVERGED or run.status == NOT_FINITE:
                 run = other
-        is_stuck = run.status in (STALLED, NOT_FINITE) and self._excess(run) > tolerance
+        is_open = run.log[-1][2] > tolerance  # gaps that rows do not let close
+        is_stuck = run.status in (STALLED, NOT_FINITE) and len(self._hard_rows) > 0
+        is_stuck = is_stuck and (is_open or self._excess(run) > tolerance)
         if is_stuck:
             with self._softened(nodes, setting):
                 barrier = self._barrier(first, tolerance)
                 other = self._run(first, x0, nodes, setting, barrier, tolerance, watch)
-            if self._excess(other) < self._excess(run):
+            is_closed = is_open and other.log[-1][2] <= tolerance
+            if is_closed or self._excess(other) < self._excess(run):
                 run = other
         is_stuck = is_stuck and self._excess(run) > ACCEPTABLE_RESIDUAL
         return self._solution(run, nodes, times, setting, watch, tolerance, is_stuck)
@@ -747,7 +752,7 @@ class InteriorPointSolver:
         self,
         x0: ArrayLike,
         *,
-        reference: Any = None,
+        reference: ReferenceLike | ReferenceSamples | None = None,
         t0: float = 0.0,
         p: Mapping[str, float] | ArrayLike | None = None,
         arrival: ArrayLike | None = None,
@@ -1037,6 +1042,8 @@ class InteriorPointSolver:
             return SolveStatus.INFEASIBLE if violations else SolveStatus.CONVERGED
         if watch.ended is not None:
             return watch.ended
+        if run.status == STALLED and not np.isfinite(kkt):
+            return SolveStatus.FAILED
         worst = max((entry.amount for entry in violations), default=0.0)
         if run.status == STALLED and worst > ACCEPTABLE_RESIDUAL:
             return SolveStatus.INFEASIBLE

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 from scipy.sparse import csr_matrix
 
@@ -54,9 +55,9 @@ class PathRow:
     np.True_
     """
 
-    function: Callable[[np.ndarray, np.ndarray, np.ndarray], Any]
-    lower: Any = -np.inf
-    upper: Any = np.inf
+    function: Callable[[np.ndarray, np.ndarray, np.ndarray], ArrayLike]
+    lower: ArrayLike = -np.inf
+    upper: ArrayLike = np.inf
     name: str = "row"
 
 
@@ -128,8 +129,8 @@ class Retiming:
 def retime(
     path: SmoothReference,
     *,
-    velocity: Any = None,
-    acceleration: Any = None,
+    velocity: ArrayLike | Mapping[str, float] | None = None,
+    acceleration: ArrayLike | Mapping[str, float] | None = None,
     system: System | None = None,
     rows: Sequence[PathRow] = (),
     start_speed: float = 0.0,

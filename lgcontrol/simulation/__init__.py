@@ -17,6 +17,9 @@ from ._logs import BoundedQuantity as BoundedQuantity
 from ._logs import ControllerLog as ControllerLog
 from ._logs import Measurements as Measurements
 from ._logs import TaskError as TaskError
+from ._perturbation import Robustness as Robustness
+from ._perturbation import robustness as robustness
+from ._perturbation import weaker as weaker
 from ._result import SimulationResult as SimulationResult
 from ._sensor import Sensor as Sensor
 from ._simulate import SimulationError as SimulationError

@@ -80,6 +80,10 @@ class Task:
     criteria : tuple of Criterion
     obstacles : sequence of (center, radius)
         Balls to draw with the path, in m; see `lgcontrol.plotting.plot_path`.
+    perturbed : callable, optional
+        ``(plant, share, factor) → plant`` that `robustness` tries: masses and inertias larger by a
+        share, other coefficients, drag for example, by what the factor stands for. `weaker` if
+        left out.
     """
 
     plant: System
@@ -90,6 +94,7 @@ class Task:
     options: Mapping[str, Any] = field(default_factory=dict)
     criteria: tuple[Criterion, ...] = ()
     obstacles: tuple[tuple[Any, float], ...] = ()
+    perturbed: Callable[[System, float, float], System] | None = None
 
     def run(
         self,

@@ -10,7 +10,18 @@ from ..groups import LieGroup, Product
 
 
 def blocks_of(state: LieGroup) -> dict[str, tuple[LieGroup, slice, slice]]:
-    """Group, coordinates and tangent vector of each block; one block "state" if not a product."""
+    """Group, coordinates and tangent vector of each block of a state.
+
+    Parameters
+    ----------
+    state : LieGroup
+        A product's blocks have their own names; any other group is one block, "state".
+
+    Returns
+    -------
+    dict of str to (LieGroup, slice, slice)
+        Where a block is in coordinates (nq), and where in tangent vectors (dim).
+    """
     if not isinstance(state, Product):
         return {"state": (state, slice(0, state.nq), slice(0, state.dim))}
     return {

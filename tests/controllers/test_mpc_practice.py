@@ -443,3 +443,17 @@ def test_plans_that_end_in_the_set_can_always_be_continued():
         cost = found.cost - stage
         x = plant.step()(0.0, x, u, [1.0], 0.1)
     assert ROUNDING < cost < 5.0
+
+
+def test_what_firmware_has_not_is_refused_by_name(tmp_path):
+    for options, message in (
+        ({"budget": 1e-3}, "has no budget: bound `iterations`"),
+        ({"split": True}, "has no split"),
+        ({"delay": 0.05}, "does not predict over its delay"),
+    ):
+        with pytest.raises(NotImplementedError, match=message):
+            swing(**options).export_c(tmp_path / "none")
+    pushed = MPC(cart(), 5, 0.1, bias="push", reference=[0.0, 0.0])
+    with pytest.raises(NotImplementedError, match="has no bias: estimate it beside"):
+        pushed.export_c(tmp_path / "none")
+    assert not (tmp_path / "none").exists()

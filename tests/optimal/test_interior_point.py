@@ -453,6 +453,7 @@ def test_controls_a_satellite():
     assert np.linalg.norm(SATELLITE.state.minus(x, STILL)) < 0.05
 
 
+@pytest.mark.interpreted
 def test_runs_without_a_compiler():
     solver = InteriorPointSolver(swing()).prepare()
     assert not solver.is_compiled
@@ -510,7 +511,7 @@ def test_inputs_that_are_no_controls_follow_the_reference_in_a_loop():
             np.testing.assert_allclose(found.u, exact.u, atol=1e-7)  # linear: one step is all
 
 
-@needs_compiler
+@pytest.mark.compiled
 def test_steps_go_on_in_numpy_beside_a_build_and_in_c_after_it():
     problem, x0 = PROBLEMS["swing"]
     beside = InteriorPointSolver(problem).prepare(wait=False)

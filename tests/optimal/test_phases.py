@@ -126,9 +126,13 @@ def dubins(x, y, heading):
 
 
 @pytest.mark.usually(seed=[1, 2])
-@pytest.mark.parametrize("seed", [0, 1, 2, 3, 5, 7, 8, 9])  # where the start is near enough
+@pytest.mark.parametrize("seed", range(12))
 def test_lengths_of_dubins(seed):
-    """Three phases of a car with bounded curvature; steps with a constant twist are exact."""
+    """Three phases of a car with bounded curvature, one step each: those of a twist are exact.
+
+    With more steps a phase that vanishes leaves curvatures that change nothing, and the search
+    crawls.
+    """
     car = System(
         "car", SE2, lambda t, x, u, p: ca.vertcat(1, 0, u), inputs=[Input("curvature", "", -1, 1)]
     )
@@ -137,19 +141,119 @@ def test_lengths_of_dubins(seed):
     x, y = distance * np.cos(turn), distance * np.sin(turn)
     there = ca.DM([x, y, np.cos(heading), np.sin(heading)])
     goal = Bound(lambda t, x, u, p: SE2.minus(x, there), 0, 0, at="terminal", name="goal")
-    phases = [Phase(car, 3, (1e-3, 12.0), name=name) for name in ("first", "middle")]
-    phases.append(Phase(car, 3, (1e-3, 12.0), name="last", bounds=[goal]))
+    phases = [Phase(car, 1, (1e-3, 12.0), name=name) for name in ("first", "middle")]
+    phases.append(Phase(car, 1, (1e-3, 12.0), name="last", bounds=[goal]))
     lengths, word = dubins(x, y, heading)
-    times, u = 1.15 * lengths + 0.05, np.repeat(0.9 * word, 3)  # a start that misses the goal
+    times, u = 1.15 * lengths + 0.05, 0.9 * word  # a start that misses the goal
     nodes = [SE2.identity]
-    for k in range(9):
-        step = times[k // 3] / 3
-        nodes.append(SE2.plus(nodes[-1], [step, 0, step * u[k]]))
+    for time, turn in zip(times, u, strict=True):
+        nodes.append(SE2.plus(nodes[-1], [time, 0, time * turn]))
     found = PhasedProblem(phases, time_weight=1).solve(
-        SE2.identity, durations=times, guess=Trajectory(SE2, np.arange(10), nodes, u[:, None])
+        SE2.identity, durations=times, guess=Trajectory(SE2, np.arange(4), nodes, u[:, None])
     )
     assert found.success
     assert sum(found.durations.values()) == pytest.approx(lengths.sum(), rel=1e-3)
+
+
+def reeds_shepp(x, y, heading):
+    """Signed lengths and curvatures of the shortest way with reversals, curvature within ±1.
+
+    J. A. Reeds, L. A. Shepp: Optimal paths for a car that goes both forwards and backwards. Pacific
+    Journal of Mathematics 145 (1990), section 8; a word counts only if it leads to the goal.
+    """
+    pi = np.pi
+
+    def turn(a):
+        return (a + pi) % (2 * pi) - pi
+
+    def two(u, v, xi, eta, phi):
+        d = turn(u - v)
+        a, b = np.sin(u) - np.sin(d), np.cos(u) - np.cos(d) - 1
+        t = np.arctan2(eta * a - xi * b, xi * a + eta * b)
+        tau = turn(t + pi if 2 * (np.cos(d) - np.cos(v) - np.cos(u)) + 3 < 0 else t)
+        return tau, turn(tau - u + v - phi)
+
+    def words(x, y, phi):
+        xi, eta = x - np.sin(phi), y - 1 + np.cos(phi)
+        r, a = np.hypot(xi, eta), np.arctan2(eta, xi)
+        yield [a, r, turn(phi - a)], [1, 0, 1]
+        if r <= 4:
+            u = -2 * np.arcsin(r / 4)
+            t = turn(a + u / 2 + pi)
+            yield [t, u, turn(phi - t + u)], [1, -1, 1]
+        if r >= 2:
+            q = np.sqrt(r**2 - 4)
+            t = turn(a + np.arctan2(q, -2))
+            yield [t, -pi / 2, 2 - q, turn(phi - pi / 2 - t)], [1, -1, 0, 1]
+        xi, eta = x + np.sin(phi), y - 1 - np.cos(phi)
+        r, a = np.hypot(xi, eta), np.arctan2(eta, xi)
+        if r >= 2:
+            q = np.sqrt(r**2 - 4)
+            t = turn(a + np.arctan2(2, q))
+            yield [t, q, turn(t - phi)], [1, 0, -1]
+            t, u = np.arctan2(xi, -eta), 2 - r
+            yield [t, -pi / 2, u, turn(t + pi / 2 - phi)], [1, -1, 0, -1]
+            u = 4 - q
+            t = turn(np.arctan2((4 - u) * xi - 2 * eta, -2 * xi + (u - 4) * eta))
+            yield [t, -pi / 2, u, -pi / 2, turn(t - phi)], [1, -1, 0, 1, -1]
+        rho = (2 + r) / 4
+        if rho <= 1:
+            u = np.arccos(rho)
+            t, v = two(u, -u, xi, eta, phi)
+            yield [t, u, -u, v], [1, -1, 1, -1]
+        rho = (20 - r**2) / 16
+        if 0 <= rho <= 1:
+            u = -np.arccos(rho)
+            t, v = two(u, u, xi, eta, phi)
+            yield [t, u, u, v], [1, -1, 1, -1]
+
+    goal = np.array([x, y, np.cos(heading), np.sin(heading)])
+    back = x * np.cos(heading) + y * np.sin(heading), x * np.sin(heading) - y * np.cos(heading)
+    best = None
+    for (a, b), is_back in (((x, y), False), (back, True)):
+        for flip in (1, -1):
+            for mirror in (1, -1):
+                for lengths, bends in words(flip * a, mirror * b, flip * mirror * heading):
+                    s, k = flip * np.array(lengths), mirror * np.array(bends, dtype=float)
+                    if is_back:
+                        s, k = s[::-1], k[::-1]
+                    end = SE2.identity
+                    for length, bend in zip(s, k, strict=True):
+                        end = SE2.plus(end, [length, 0, length * bend])
+                    reached = abs(SE2.minus(end, goal)).max() < 1e-9
+                    if reached and (best is None or abs(s).sum() < abs(best[0]).sum()):
+                        best = s, k
+    assert best is not None
+    return best
+
+
+@pytest.mark.usually(seed=[0, 5])
+@pytest.mark.parametrize("seed", range(10))
+def test_lengths_of_reeds_and_shepp(seed):
+    """A phase for each stretch between reversals and changes of the bend, forwards or backwards."""
+
+    def car(way):
+        return System(
+            f"car{way:+.0f}", SE2, lambda t, x, u, p: ca.vertcat(way, 0, way * u),
+            inputs=[Input("curvature", "", -1, 1)],
+        )  # fmt: skip
+
+    x, y, heading = np.random.default_rng(seed).uniform([-3, -3, -3], [3, 3, 3])
+    s, bends = reeds_shepp(x, y, heading)
+    s, bends = s[abs(s) > 1e-6], bends[abs(s) > 1e-6]
+    there = ca.DM([x, y, np.cos(heading), np.sin(heading)])
+    goal = Bound(lambda t, x, u, p: SE2.minus(x, there), 0, 0, at="terminal", name="goal")
+    phases = [
+        Phase(car(np.sign(length)), 1, (1e-3, 12.0), bounds=[goal] * (k == len(s) - 1))
+        for k, length in enumerate(s)
+    ]
+    times, u, nodes = 1.1 * abs(s) + 0.05, 0.9 * bends, [SE2.identity]
+    for way, time, bend in zip(np.sign(s), times, u, strict=True):
+        nodes.append(SE2.plus(nodes[-1], [way * time, 0, way * time * bend]))
+    guess = Trajectory(SE2, np.arange(len(s) + 1), nodes, u[:, None])
+    found = PhasedProblem(phases, time_weight=1).solve(SE2.identity, durations=times, guess=guess)
+    assert found.success, found.message
+    assert sum(found.durations.values()) == pytest.approx(abs(s).sum(), rel=1e-3)
 
 
 def test_a_loop_of_free_period_takes_the_period_of_the_oscillator():
@@ -198,6 +302,141 @@ def test_a_cost_along_a_phase_counts_its_seconds():
     assert found.cost == pytest.approx(1.0, abs=1e-2)  # by the rule of rectangles
 
 
+def test_what_the_end_of_a_phase_costs():
+    """A square at the end of the first of two phases, and of the second: one least-squares problem.
+
+    Positions at the ends are sums of what the pushes move: half an impulse's time to each end.
+    """
+    steps, h, weights, aims = 4, 0.25, (30.0, 8.0), (1.0, -0.5)
+
+    def at_end(aim, weight, kind):
+        if kind is Residual:
+            return [Residual(lambda t, x, u, p: x[0] - aim, None, weight, name="aim")]
+        return [Cost(lambda t, x, u, p: (x[0] - aim) ** 2 / 2, None, weight, name="aim")]
+
+    times = h * np.arange(2 * steps)
+    moved = [np.maximum(end - times - h / 2, 0) * h * (times < end) for end in (1.0, 2.0)]
+    rows = [
+        np.sqrt(h) * np.eye(2 * steps),
+        *(np.sqrt(w) * m for w, m in zip(weights, moved, strict=True)),
+    ]
+    right = [np.zeros(2 * steps), *(np.sqrt(w) * a for w, a in zip(weights, aims, strict=True))]
+    best = np.linalg.lstsq(np.vstack(rows), np.hstack(right), rcond=None)[0]
+    for kind, word in ((Residual, "residuals"), (Cost, "costs")):
+        phases = [
+            Phase(cart(-9, 9), steps, 1.0, R=1.0, **{word: at_end(aim, weight, kind)})
+            for aim, weight in zip(aims, weights, strict=True)
+        ]
+        found = PhasedProblem(phases).solve([0, 0])
+        assert found.success
+        np.testing.assert_allclose(found.trajectory.u[:-1, 0], best, atol=1e-4)
+
+
+def test_phases_on_different_groups():
+    """Along a rail to its edge, then through the air to a mark: run up, coast, fall.
+
+    At the edge v = (mark − 1) / √(2h/g): sooner there after pushing for v/a, then coasting.
+    """
+    a, g, h, mark = 2.0, 9.81, 1.25, 1.7
+    rail = System(
+        "rail", Rn(2, ("s", "v")), lambda t, x, u, p: [x[1], u], inputs=[Input("push", "", 0, a)]
+    )
+    air = System(
+        "air", Product(at=Rn(2, ("x", "z")), v=Rn(2)),
+        lambda t, x, u, p: ca.vertcat(x[2:], u, -g), inputs=[Input("gust", "", -1e-6, 1e-6)],
+    )  # fmt: skip
+
+    def off(t, x, p):
+        return [x[0], h, x[1], 0]
+
+    edge = Bound("s", 1, 1, at="terminal")
+    land = [Bound("at.x", mark, mark, at="terminal"), Bound("at.z", 0, 0, at="terminal")]
+    phases = [
+        Phase(rail, 3, (0.05, 3), name="run"),
+        Phase(rail, 3, (0.05, 3), name="coast", bounds=[edge], jump=off),
+        Phase(air, 4, (0.05, 3), name="fall", bounds=land),
+    ]
+    found = PhasedProblem(phases, time_weight=1).solve([0, 0], durations=[0.6, 0.5, 0.5])
+    fall = np.sqrt(2 * h / g)
+    v = (mark - 1) / fall
+    assert found.success, found.message
+    assert found.durations["fall"] == pytest.approx(fall, rel=FOUND)
+    both = found.durations["run"] + found.durations["coast"]
+    assert both == pytest.approx(v / a + (1 - v**2 / (2 * a)) / v, rel=FOUND)
+    parts = found.parts
+    assert parts["run"].group == rail.state and parts["fall"].group == air.state
+    assert parts["fall"].x[0] == pytest.approx([1, h, v, 0], abs=1e-4)
+    assert parts["fall"].t[0] == parts["coast"].t[-1] == pytest.approx(both)
+    assert parts["fall"].x[-1, :2] == pytest.approx([mark, 0], abs=1e-5)
+    with pytest.raises(ValueError, match="run, coast, fall have states on different groups"):
+        _ = found.trajectory
+    again = PhasedProblem(phases, time_weight=1).solve(
+        [0, 0], durations=[*found.durations.values()], guess=[*parts.values()]
+    )
+    assert again.success and again.cost == pytest.approx(found.cost, rel=1e-6)
+    with pytest.raises(ValueError, match="has 2 trajectories for 3 phases"):
+        PhasedProblem(phases, time_weight=1).solve([0, 0], guess=[parts["run"], parts["fall"]])
+
+
+def test_messages_tell_seconds():
+    """At its limits the cart is at 0.18 after 0.6 s, where it should be at 1."""
+    late = [Bound("x", 1, at="terminal", name="there")]
+    phases = [Phase(cart(-1, 1), 3, 0.6, bounds=late), Phase(cart(-1, 1), 2, 1.0)]
+    found = PhasedProblem(phases).solve([0, 0])
+    assert found.solution.status == "infeasible"
+    assert "there" in found.message and "at t = 0.6 s" in found.message
+    assert found.solution.violations[0].time == pytest.approx(0.6)
+    assert found.solution.violations[0].amount == pytest.approx(1 - 0.18, abs=1e-3)
+
+
+def test_the_swing_up_of_a_cart_pole_by_another_transcription():
+    """∫ u² of M. Kelly's cart-pole, trapezes of 24 intervals solved by IPOPT beside our steps.
+
+    M. Kelly: An introduction to trajectory optimization. SIAM Review 59 (2017), section 6: masses
+    1 and 0.3 kg, 0.5 m, a distance of 1 m in 2 s, forces up to 20 N.
+    """
+    m1, m2, length, g, N, seconds = 1.0, 0.3, 0.5, 9.81, 24, 2.0
+
+    def field(x, u):
+        angle, rate = x[1], x[3]
+        s, c = ca.sin(angle), ca.cos(angle)
+        below = m1 + m2 * s**2
+        push = (length * m2 * s * rate**2 + u + m2 * g * c * s) / below
+        turn = -(length * m2 * c * s * rate**2 + u * c + (m1 + m2) * g * s) / (length * below)
+        return ca.vertcat(x[2], x[3], push, turn)
+
+    plant = System(
+        "cartpole", Rn(4, ("place", "angle", "speed", "rate")), lambda t, x, u, p: field(x, u),
+        inputs=[Input("force", "N", -20, 20)],
+    )  # fmt: skip
+    end = [1.0, np.pi, 0.0, 0.0]
+    goal = Bound(lambda t, x, u, p: x - ca.DM(end), 0, 0, at="terminal", name="goal")
+    s = np.linspace(0, 1, N + 1)
+    straight = np.outer(s, end)
+    problem = OptimalControlProblem(
+        plant, N, seconds / N, Q=0, R=2.0, terminal=0, reference=np.zeros(4), bounds=[goal],
+        method="rk4", substeps=1,
+    )  # fmt: skip
+    guess = Trajectory(plant.state, seconds * s, straight, np.zeros((N, 1)))
+    found = problem.solve(np.zeros(4), guess=guess)
+    x, u = ca.MX.sym("x", 4, N + 1), ca.MX.sym("u", 1, N + 1)
+    h, rates = seconds / N, ca.horzcat(*(field(x[:, k], u[k]) for k in range(N + 1)))
+    gaps = x[:, 1:] - x[:, :-1] - h / 2 * (rates[:, 1:] + rates[:, :-1])
+    cost = h / 2 * (ca.sumsqr(u[1:]) + ca.sumsqr(u[:-1]))
+    rows = ca.vertcat(ca.vec(gaps), x[:, 0], x[:, -1] - ca.DM(end))
+    nlp = {"x": ca.vertcat(ca.vec(x), ca.vec(u)), "f": cost, "g": rows}
+    other = ca.nlpsol("other", "ipopt", nlp, {"ipopt.print_level": 0, "print_time": False})(
+        x0=np.concatenate([straight.ravel(), np.zeros(N + 1)]), lbg=0, ubg=0,
+        lbx=np.concatenate([np.full(4 * (N + 1), -np.inf), np.full(N + 1, -20.0)]),
+        ubx=np.concatenate([np.full(4 * (N + 1), np.inf), np.full(N + 1, 20.0)]),
+    )  # fmt: skip
+    assert found.success, found.message
+    # The transcriptions err by 1/N² and less; their optimum is the same motion.
+    assert found.cost == pytest.approx(float(other["f"]), rel=0.02)
+    same = problem.solve(np.zeros(4), guess=guess, solver="ipopt")
+    assert found.cost <= same.cost * (1 + 1e-3)
+
+
 def test_a_gate_is_passed_at_its_node():
     gate = Bound("x", 0.2, 0.2, at=range(5, 6))
     problem = OptimalControlProblem(
@@ -214,7 +453,7 @@ def test_a_gate_is_passed_at_its_node():
         (lambda: Phase(cart(-1, 1), 0, 1.0), "steps must be a whole number"),
         (lambda: Phase(cart(-1, 1), 3, (2.0, 1.0)), "duration must be seconds > 0"),
         (lambda: PhasedProblem([Phase(cart(-1, 1), 3, 1, name="a")] * 2), "same name: a, a"),
-        (lambda: PhasedProblem([Phase(OTHER, 3, 1), Phase(cart(-1, 1), 3, 1)]), "end.*give Phase(…, jump="),
+        (lambda: PhasedProblem([Phase(OTHER, 3, 1), Phase(cart(-1, 1), 3, 1)]), r"ends on Rn\(1\)"),
         (
             lambda: PhasedProblem(Phase(cart(-1, 1), 3, 1, bounds=[Bound("x", 0, at="start")])),
             "phases have bounds at 'both', 'path' or 'terminal'",

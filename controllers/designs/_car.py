@@ -1,0 +1,84 @@
+"""A car on the plane: a single track whose wheels do not slip, and its outline as a capsule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from lgcontrol.groups import SE2, Product, Rn
+from lgcontrol.optimal import Bound, Capsule, keep_out
+from lgcontrol.simulation import SimulationResult
+from lgcontrol.systems import Input, Parameter, System
+
+WHEELBASE, HALF_WIDTH = 2.7, 0.9  # m
+STEERING = 0.55  # rad, largest angle
+# Ends of the axis of the outline before the rear axle, m.
+OUTLINE = (0.0, WHEELBASE)
+
+
+def car() -> System[Product]:
+    """Car on SE(2) about the middle of its rear axle, with its speed and steering angle.
+
+    Controls are the acceleration (m/s²) and the rate of the steering angle (rad/s); the slip, a
+    speed of the rear axle to the left, and the slope, an acceleration, disturb it. The wheelbase
+    is a parameter.
+    """
+
+    def field(t: Any, x: Any, u: Any, p: Any) -> Any:
+        speed, angle = x[4], x[5]
+        return ca.vertcat(speed, u[2], speed * ca.tan(angle) / p[0], u[0] + u[3], u[1])
+
+    return System(
+        "car",
+        Product(pose=SE2, speed=Rn(1), steering=Rn(1)),
+        field,
+        inputs=[
+            Input("acceleration", "m/s²", -4.0, 2.0),
+            Input("steering_rate", "rad/s", -0.6, 0.6),
+            Input("slip", "m/s", role="disturbance"),
+            Input("slope", "m/s²", role="disturbance"),
+        ],
+        parameters=[Parameter("wheelbase", "m", WHEELBASE)],
+    )
+
+
+def outline(t: Any, x: Any, u: Any, p: Any) -> Any:
+    """Ends of the axis of a car's outline, shape (2, 2)."""
+    heading = x[2:4]
+    return ca.horzcat(*(x[:2] + ahead * heading for ahead in OUTLINE))
+
+
+def around(obstacle: Any, margin: float, name: str) -> Bound:
+    """Bound that keeps the outline off an obstacle, by a margin in m."""
+    return keep_out(outline, obstacle, radius=HALF_WIDTH + margin, soft=1000.0, name=name)
+
+
+def standing(rear: Sequence[float], heading: float = 0.0) -> Capsule:
+    """Another car, by the middle of its rear axle (m) and its heading (rad)."""
+    start = np.asarray(rear, dtype=np.float64)
+    return Capsule(
+        start, start + WHEELBASE * np.array([np.cos(heading), np.sin(heading)]), HALF_WIDTH
+    )
+
+
+def discs(obstacle: Capsule) -> list[tuple[np.ndarray, float]]:
+    """A capsule as discs, to be drawn."""
+    start, end = np.asarray(obstacle.start), np.asarray(obstacle.end)
+    return [(start + s * (end - start), obstacle.radius) for s in np.linspace(0.0, 1.0, 4)]
+
+
+def overlap(run: SimulationResult, obstacles: Sequence[Capsule]) -> float:
+    """By how much the car came too near to the nearest of standing cars, m; negative if never."""
+    pose = run.block("pose")
+    own = np.linspace(*OUTLINE, 12)
+    points = pose[:, None, :2] + own[:, None] * pose[:, None, 2:4]
+    gaps = []
+    for obstacle in obstacles:
+        start, end = np.asarray(obstacle.start), np.asarray(obstacle.end)
+        along = np.clip((points - start) @ (end - start) / ((end - start) @ (end - start)), 0, 1)
+        nearest = start + along[..., None] * (end - start)
+        gaps.append(np.linalg.norm(points - nearest, axis=-1).min() - obstacle.radius)
+    return HALF_WIDTH - float(min(gaps))

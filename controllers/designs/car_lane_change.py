@@ -1,0 +1,94 @@
+"""A car changes its lane for one that stands in its way, and comes back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from lgcontrol.controllers import MPC
+from lgcontrol.groups import SE2
+from lgcontrol.optimal import Bound
+from lgcontrol.simulation import Criterion, HeldNoise, SimulationResult, Task
+from lgcontrol.systems import Trajectory
+
+from ._car import HALF_WIDTH, STEERING, WHEELBASE, around, car, discs, overlap, standing
+from ._criteria import error_at_end, failed_calls
+
+SPEED, SECONDS = 14.0, 8.0  # m/s, s
+LANE = 3.5  # m
+SIDEWAYS = 4.0  # m/s², largest acceleration across
+MARGIN = 0.2  # m
+
+
+def design(seed: int = 0) -> Task:
+    """Car changes its lane at 14 m/s for a standing car and comes back, by MPC.
+
+    The car that stands in the lane is some 50 m ahead, half a metre beside its middle; another one
+    stands in the left lane 45 m behind that. Lateral acceleration stays below 4 m/s², the car
+    between the edges of the road. It starts too slow and beside its lane's middle; side wind lets
+    it slip.
+
+    Parameters
+    ----------
+    seed : int
+        Of the start and of where the cars stand.
+
+    Returns
+    -------
+    Task
+    """
+    plant, rng = car(), np.random.default_rng(seed)
+    place = 50.0 + rng.uniform(-4.0, 4.0)
+    others = [standing([place, rng.uniform(-0.5, 0.5)]), standing([place + 45.0, LANE])]
+    t = np.array([0.0, SECONDS + 10.0])
+    ends = [SE2.exp([SPEED * time, 0.0, 0.0]) for time in t]
+    lane = Trajectory(
+        plant.state, t, [np.r_[end, SPEED, 0.0] for end in ends], np.zeros((1, plant.n_inputs))
+    )
+
+    def sideways(t: Any, x: Any, u: Any, p: Any) -> Any:
+        return x[4] ** 2 * ca.tan(x[5]) / p[0]
+
+    mpc = MPC(
+        plant,
+        horizon=40,
+        dt=0.1,
+        Q={"pose": [0.05, 1.0, 5.0], "speed": 1.0, "steering": 1.0},
+        R={"acceleration": 0.2, "steering_rate": 2.0},
+        bounds=[
+            Bound(sideways, -SIDEWAYS, SIDEWAYS, soft=100.0, name="lateral acceleration"),
+            Bound("steering", -STEERING, STEERING, soft=100.0),
+            Bound(
+                "pose.y", -LANE / 2 + HALF_WIDTH, 1.5 * LANE - HALF_WIDTH, soft=100.0, name="road"
+            ),
+            *(around(other, MARGIN, f"car{k}") for k, other in enumerate(others)),
+        ],
+    )
+
+    def hardest(run: SimulationResult) -> float:
+        speed, angle = run.block("speed")[:, 0], run.block("steering")[:, 0]
+        return float(np.abs(speed**2 * np.tan(angle) / WHEELBASE).max())
+
+    def widest(run: SimulationResult) -> float:
+        return float(run.block("pose")[:, 1].max())
+
+    start = SE2.exp([0.0, rng.choice([-0.6, 0.6]), 0.0])
+    return Task(
+        plant=plant,
+        controller=mpc,
+        x0=np.r_[start, SPEED - 4.0, 0.0],
+        seconds=SECONDS,
+        reference=lane,
+        options={"disturbances": [HeldNoise({"slip": 0.1, "slope": 0.2}, dt=0.2)]},
+        criteria=(
+            Criterion("overlap with other cars", lambda run: overlap(run, others), 0.0, "m"),
+            Criterion("lateral acceleration", hardest, SIDEWAYS + 0.5, "m/s²"),
+            Criterion("farthest to the left", widest, 1.5 * LANE - HALF_WIDTH, "m"),
+            error_at_end("off the lane's middle", "pose", slice(1, 2), "m", 0.3),
+            error_at_end("off the speed", "speed", slice(0, 1), "m/s", 1.0),
+            failed_calls(),
+        ),
+        obstacles=tuple(disc for other in others for disc in discs(other)),
+    )

@@ -1,0 +1,180 @@
+"""How far a task's plant may be from what its controller knows: the largest factor that passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ..systems import ReferenceLike, System
+from ._contract import ControlLaw
+from ._task import Task
+
+# Share by which masses and inertias are off at a factor of one.
+MASS = 0.2
+# The factors that are tried first; between the last that passes and the first that fails, halves.
+FACTORS, HALVINGS = (0.5, 1.0, 2.0, 4.0), 3
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """What `robustness` found.
+
+    Parameters
+    ----------
+    factor : float
+        Largest factor at which all criteria held, and at all smaller ones that were tried.
+    limiting : tuple of str
+        What failed at the next larger one that was tried; empty where none did.
+    runs : int
+        How many it took.
+    """
+
+    factor: float
+    limiting: tuple[str, ...]
+    runs: int
+
+
+def robustness(
+    task: Task, *, seed: int = 0, progress: Callable[[str], None] | None = None
+) -> Robustness:
+    """Largest factor of a task's perturbations at which all its criteria still hold.
+
+    Parameters
+    ----------
+    task : Task
+        Its `perturbed` plants; those of `weaker` where it has none.
+    seed : int
+        Of disturbances.
+    progress : callable, optional
+        Called with a line for each factor.
+
+    Returns
+    -------
+    Robustness
+        Factors of 0 (nothing perturbed), 0.5, 1, 2 and 4, then three halvings.
+    """
+    tell = progress or (lambda text: None)
+    runs = 0
+
+    def failures(factor: float) -> tuple[str, ...]:
+        nonlocal runs
+        for label, other in _variants(task, factor):
+            runs += 1
+            run = other.run(seed=seed)
+            failed = [] if run.success else [run.message or "the run ended early"]
+            if run.success:
+                failed = [v.criterion.name for v in other.judge(run) if not v.passed]
+            if failed:
+                tell(f"factor {factor:g}, {label}: {failed[0]}")
+                return (label, *failed)
+        tell(f"factor {factor:g}: all criteria hold")
+        return ()
+
+    good, bad, why = 0.0, np.inf, failures(0.0)
+    if why:
+        return Robustness(float("nan"), why, runs)
+    for factor in FACTORS:
+        found = failures(factor)
+        if found:
+            bad, why = factor, found
+            break
+        good = factor
+    for _ in range(HALVINGS if np.isfinite(bad) else 0):
+        middle = (good + bad) / 2
+        found = failures(middle)
+        good, bad, why = (middle, bad, why) if not found else (good, middle, found)
+    return Robustness(good, why, runs)
+
+
+def weaker(plant: System[Any], factor: float) -> System[Any]:
+    """The plant with all masses and inertias that many times theirs.
+
+    Its controls change its velocities that much less: with gravity and gyroscopic forces growing
+    like the inertia nothing else changes. Drag grows along, and so do disturbances.
+
+    Parameters
+    ----------
+    plant : System
+    factor : float
+
+    Returns
+    -------
+    System
+
+    Raises
+    ------
+    ValueError
+        If the plant keeps constraints: its task needs a `Task.perturbed` of its own.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import Rn
+    >>> cart = System("cart", Rn(2), lambda t, x, u, p: ca.vertcat(x[1], u), inputs=["push"])
+    >>> weaker(cart, 2.0).f(0.0, [0.0, 0.0], [1.0])
+    array([0. , 0.5])
+    """
+    if plant.n_errors != plant.state.dim:
+        raise ValueError(
+            f"{plant.name} keeps constraints: give its task perturbed="
+            "(plant, share, factor) → plant"
+        )
+    controls = plant.input_index("control").tolist()
+
+    def field(t: Any, x: Any, u: Any, p: Any) -> Any:
+        idle = ca.vertcat(*(0 if i in controls else u[i] for i in range(plant.n_inputs)))
+        without = plant.f.function(t, x, idle, p)
+        return without + (plant.f.function(t, x, u, p) - without) / factor
+
+    return System(
+        plant.name, plant.state, field, inputs=plant.inputs, parameters=plant.parameters,
+        dt=plant.dt,
+    )  # fmt: skip
+
+
+class Late:
+    """A controller whose answers take effect later than it knows.
+
+    Parameters
+    ----------
+    controller : callable
+    seconds : float
+    """
+
+    def __init__(self, controller: Any, seconds: float) -> None:
+        self.controller, self.seconds = controller, seconds
+
+    def __getattr__(self, name: str) -> Any:
+        """Those of the controller."""
+        if name == "controller":  # of a copy that is being made
+            raise AttributeError(name)
+        return getattr(self.controller, name)
+
+    @property
+    def delay(self) -> float:
+        """Of the controller, and what comes on top."""
+        return getattr(self.controller, "delay", 0.0) + self.seconds
+
+    def __call__(self, t: float, x: np.ndarray, reference: ReferenceLike | None = None) -> Any:
+        """The controller's answer."""
+        return self.controller(t, x, reference)
+
+
+def _variants(task: Task, factor: float) -> Iterator[tuple[str, Task]]:
+    """Lighter and heavier plants behind a late controller."""
+    if factor == 0:
+        yield "nothing perturbed", task
+        return
+    control: ControlLaw | Any = task.controller
+    delay = factor * float(getattr(control, "dt", 0.0))
+    late: Any = Late(control, delay)
+    for sign, label in ((1.0, "heavier"), (-1.0, "lighter")):
+        share = sign * MASS * factor
+        if share <= -0.9:
+            continue
+        make = task.perturbed or (lambda plant, share, _: weaker(plant, 1.0 + share))
+        plant = make(task.plant, share, factor)
+        yield f"{label} by {100 * abs(share):g} %", replace(task, plant=plant, controller=late)

@@ -1,0 +1,44 @@
+"""Every design with a plant that its controller does not know: the largest factor that passes.
+
+    python -m tests.benchmarks.perturbations [NAME ...]
+
+A factor of one is 20 % more, then less, mass and inertia, and a sample of delay that the controller
+does not know of, or what the design says. Told line by line; stored by design.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from lgcontrol.simulation import robustness
+
+RESULTS = Path(__file__).parent / "results" / "perturbations.json"
+
+
+def main() -> None:
+    """Try all designs, keep what was found of each at once."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="designs; all of them if left out")
+    options = parser.parse_args()
+    found = {e.name: e for e in entry_points(group="lgcontrol.designs") if "lgcontrol" in e.value}
+    rows = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for name in options.names or sorted(found):
+        print(name, flush=True)
+        try:
+            result = robustness(
+                found[name].load()(seed=0), progress=lambda text: print(f"  {text}", flush=True)
+            )
+            rows[name] = {
+                "factor": result.factor, "limiting": result.limiting, "runs": result.runs
+            }  # fmt: skip
+        except ValueError as error:  # constrained plants without perturbations of their own
+            rows[name] = {"not run": str(error)}
+        print(f"  {rows[name]}", flush=True)
+        RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,379 @@
+"""Problems that have no answer, too many, or none in numbers: each ends in a word, none raises.
+
+Every entry of `PROBLEMS` is a problem with what its solve has to end as and what the message has to
+say; the README lists them. All run in NumPy, on small systems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from lgcontrol.controllers import MPC
+from lgcontrol.groups import SE2, SO2, SO3, Rn
+from lgcontrol.optimal import (
+    Bound,
+    Cost,
+    InteriorPointSolver,
+    OptimalControlProblem,
+    Residual,
+    Sphere,
+    keep_out,
+)
+from lgcontrol.systems import Input, System
+
+MOST, FEW = 35, 12  # iterations
+GOOD = ("converged", "acceptable")
+NO_WAY = ("infeasible",)
+# Equalities that cannot hold: named with what is missed, but nothing proves that there is no way.
+NO_END = ("infeasible", "iteration limit", "stalled")
+BROKEN = ("failed",)
+
+
+def cart(limit: float = 1.0) -> System:
+    """A mass on a line."""
+    return System(
+        "cart", Rn(2, ("place", "speed")), lambda t, x, u, p: ca.vertcat(x[1], u),
+        inputs=[Input("push", "N", -limit, limit)],
+    )  # fmt: skip
+
+
+def of_cart(*bounds: Bound, limit: float = 1.0, N: int = 8, **more: Any) -> OptimalControlProblem:
+    """The cart goes to the origin in steps of 0.1 s."""
+    options: dict[str, Any] = {"Q": 1.0, "R": 0.1, "reference": [0.0, 0.0]}
+    return OptimalControlProblem(cart(limit), N, 0.1, bounds=list(bounds), **(options | more))
+
+
+def scalar(
+    rate: Callable[..., Any], *bounds: Bound, N: int = 8, **more: Any
+) -> OptimalControlProblem:
+    """One state, one control within ±1."""
+    system = System("scalar", Rn(1, ("x",)), rate, inputs=[Input("u", "", -1.0, 1.0)])
+    options: dict[str, Any] = {"Q": 1.0, "R": 0.1, "reference": [0.0]}
+    return OptimalControlProblem(system, N, 0.1, bounds=list(bounds), **(options | more))
+
+
+def wheel(**more: Any) -> OptimalControlProblem:
+    """An angle with its rate as the control."""
+    system = System("wheel", SO2, lambda t, x, u, p: u, inputs=[Input("rate", "", -4.0, 4.0)])
+    return OptimalControlProblem(system, 10, 0.1, **({"reference": [1.0, 0.0]} | more))
+
+
+def body(*bounds: Bound, N: int = 10, **more: Any) -> OptimalControlProblem:
+    """An attitude with its rates as controls."""
+    inputs = [Input(f"rate{i}", "rad/s", -4.0, 4.0) for i in "xyz"]
+    system = System("body", SO3, lambda t, x, u, p: u, inputs=inputs)
+    options: dict[str, Any] = {"reference": SO3.identity, "bounds": list(bounds)}
+    return OptimalControlProblem(system, N, 0.1, **(options | more))
+
+
+def point(*bounds: Bound, N: int = 12, **more: Any) -> OptimalControlProblem:
+    """A point on the plane with its velocity as controls."""
+    inputs = [Input(name, "m/s", -2.0, 2.0) for name in ("vx", "vy")]
+    system = System("point", Rn(2, ("x", "y")), lambda t, x, u, p: u, inputs=inputs)
+    options: dict[str, Any] = {"Q": 1.0, "R": 0.1, "reference": [2.0, 0.0]}
+    return OptimalControlProblem(system, N, 0.1, bounds=list(bounds), **(options | more))
+
+
+def car(*bounds: Bound, N: int = 10) -> OptimalControlProblem:
+    """A car that cannot move sideways."""
+    inputs = [Input("speed", "m/s", -1.0, 1.0), Input("turn", "rad/s", -1.0, 1.0)]
+    system = System("car", SE2, lambda t, x, u, p: ca.vertcat(u[0], 0, u[1]), inputs=inputs)
+    return OptimalControlProblem(
+        system, N, 0.1, Q=1.0, R=0.1, reference=SE2.identity, bounds=list(bounds)
+    )
+
+
+def disc(x: float, y: float, radius: float, **more: Any) -> Bound:
+    return keep_out(lambda t, state, u, p: state[:2], Sphere([x, y], radius), name="disc", **more)
+
+
+def end(name: str, value: float) -> Bound:
+    return Bound(name, value, value, at="terminal")
+
+
+Problem = tuple[Callable[[], OptimalControlProblem], Any, tuple[str, ...], str]
+
+# name: (problem, start, statuses, words of the message)
+PROBLEMS: dict[str, Problem] = {
+    # infeasible: what is asked is beyond what inputs can do
+    "end too far": (lambda: of_cart(end("place", 5.0)), [0, 0], NO_END, "place"),
+    "end too fast": (lambda: of_cart(end("speed", 3.0)), [0, 0], NO_END, "speed"),
+    "start beyond a wall": (lambda: of_cart(Bound("place", upper=1.0)), [2, 0], NO_WAY, "place"),
+    "start far beyond": (lambda: of_cart(Bound("place", upper=1.0)), [1e3, 0], NO_WAY, "place"),
+    "too fast to stop": (lambda: of_cart(Bound("place", upper=1.0)), [0.9, 3], NO_WAY, "place"),
+    "wall and force": (lambda: of_cart(Bound("place", upper=1.0)), [0.5, 2], NO_WAY, "push"),
+    "speed falls too slowly": (lambda: of_cart(Bound("speed", -1, 1)), [0, 3], NO_WAY, "speed"),
+    "gate out of reach": (
+        lambda: of_cart(Bound("place", 1.0, 1.0, at=range(3, 4))),
+        [0, 0],
+        NO_END,
+        "place",
+    ),
+    "unstable and too weak": (
+        lambda: scalar(lambda t, x, u, p: 3 * x + u, Bound("x", -1, 1)),
+        [0.9],
+        NO_WAY,
+        "x",
+    ),
+    "force alone pushes out": (
+        lambda: scalar(lambda t, x, u, p: u + 2, Bound("x", upper=0.1)),
+        [0.0],
+        NO_WAY,
+        "x",
+    ),
+    "two gates too close": (
+        lambda: of_cart(Bound("place", 0, 0, at=range(5, 6)), end("place", 2.0)),
+        [0, 0],
+        NO_END,
+        "place",
+    ),
+    "end inside of an obstacle": (
+        lambda: point(disc(2, 0, 0.5), end("x", 2.0), end("y", 0.0)),
+        [0, 0],
+        NO_WAY,
+        "disc",
+    ),
+    "start inside of an obstacle": (lambda: point(disc(0, 0, 0.5)), [0.1, 0], NO_WAY, "disc"),
+    "too far to the end of an attitude": (
+        lambda: body(Bound(lambda t, x, u, p: SO3.log(x), 0, 0, at="terminal", name="turn"), N=4),
+        SO3.exp([2.5, 0, 0]),
+        NO_END,
+        "turn",
+    ),
+    # contradictory: rows that exclude each other
+    "two walls, none between": (
+        lambda: of_cart(Bound("place", upper=-1.0), Bound("place", lower=1.0)),
+        [0, 0],
+        NO_WAY,
+        "place",
+    ),
+    "two ends": (lambda: of_cart(end("place", 0.1), end("place", -0.1)), [0, 0], NO_END, "place"),
+    "moving while at rest": (
+        lambda: of_cart(Bound("speed", lower=0.5), end("place", 0.0)),
+        [0, 1],
+        NO_END,
+        "",
+    ),
+    "more equalities than inputs": (
+        lambda: of_cart(end("place", 0.3), end("speed", 0.0), N=1),
+        [0, 0],
+        NO_END,
+        "",
+    ),
+    "sum and parts": (
+        lambda: point(
+            Bound(lambda t, x, u, p: x[0] + x[1], 3.0, 3.0, at="terminal", name="sum"),
+            end("x", 0.0),
+            end("y", 0.0),
+        ),
+        [0, 0],
+        NO_END,
+        "sum",
+    ),
+    "on two circles at once": (
+        lambda: point(
+            Bound(lambda t, x, u, p: ca.sumsqr(x), 1.0, 1.0, at="terminal", name="small"),
+            Bound(lambda t, x, u, p: ca.sumsqr(x), 4.0, 4.0, at="terminal", name="large"),
+        ),
+        [0.1, 0],
+        NO_END,
+        "",
+    ),
+    "cosine of two": (
+        lambda: wheel(bounds=[Bound(lambda t, x, u, p: x[0], 2, 2, at="terminal", name="cosine")]),
+        [1.0, 0.0],
+        NO_END,
+        "cosine",
+    ),
+    "negative square": (
+        lambda: of_cart(Bound(lambda t, x, u, p: x[0] ** 2, upper=-1.0, name="square")),
+        [0, 0],
+        NO_WAY,
+        "square",
+    ),
+    "input rows and limits": (
+        lambda: of_cart(Bound(lambda t, x, u, p: u[0], lower=2.0, at="path", name="pull")),
+        [0, 0],
+        NO_WAY,
+        "pull",
+    ),
+    # unreachable: the system cannot go there at all
+    "uncontrollable end": (
+        lambda: scalar(lambda t, x, u, p: -x + 0 * u, end("x", 1.0)),
+        [0.0],
+        NO_END,
+        "x",
+    ),
+    "one input for two places": (
+        lambda: OptimalControlProblem(
+            System("pair", Rn(2), lambda t, x, u, p: ca.vertcat(u, u), inputs=["u"]),
+            5,
+            0.1,
+            reference=[0.0, 0.0],
+            bounds=[end("x0", 0.0), end("x1", 0.0)],
+        ),
+        [0, 1],
+        NO_END,
+        "",
+    ),
+    "backwards only": (
+        lambda: scalar(lambda t, x, u, p: -(u**2), end("x", 1.0)),
+        [0.0],
+        NO_END,
+        "x",
+    ),
+    # degenerate: too many answers, singular derivatives, rows that say the same
+    "the same wall twice": (
+        lambda: of_cart(Bound("place", upper=1.0), Bound("place", upper=1.0)),
+        [0, 1],
+        GOOD,
+        "",
+    ),
+    "the same end twice": (lambda: of_cart(end("place", 0.1), end("place", 0.1)), [0, 0], GOOD, ""),
+    "no room between limits": (lambda: of_cart(Bound("place", 0.0, 0.0)), [0, 0], GOOD, ""),
+    "start on the wall": (lambda: of_cart(Bound("place", upper=1.0)), [1.0, 0], GOOD, ""),
+    "nothing to do": (lambda: of_cart(), [0, 0], GOOD, ""),
+    "no weight on the error": (lambda: of_cart(Q=0.0, terminal=0.0), [1, 0], GOOD, ""),
+    "next to no effort": (lambda: of_cart(R=1e-9), [1, 0], GOOD, ""),
+    "a singular end": (
+        lambda: scalar(
+            lambda t, x, u, p: u, Bound(lambda t, x, u, p: x**2, 0, 0, at="terminal", name="square")
+        ),
+        [0.5],
+        (*GOOD, "stalled", "iteration limit"),
+        "",
+    ),
+    "a cubic end": (
+        lambda: scalar(
+            lambda t, x, u, p: u, Bound(lambda t, x, u, p: x**3, 0, 0, at="terminal", name="cube")
+        ),
+        [0.5],
+        (*GOOD, "stalled", "iteration limit"),
+        "",
+    ),
+    "an input without effect": (
+        lambda: OptimalControlProblem(
+            System("idle", Rn(1), lambda t, x, u, p: u[0] + 0 * u[1], inputs=["a", "b"]),
+            8,
+            0.1,
+            reference=[0.0],
+        ),
+        [1.0],
+        GOOD,
+        "",
+    ),
+    "half a turn": (lambda: wheel(), [-1.0, 0.0], GOOD, ""),
+    "half a turn in space": (lambda: body(), SO3.exp([np.pi, 0, 0]), GOOD, ""),
+    "straight at an obstacle": (
+        lambda: point(disc(1.0, 0.0, 0.3), N=15),
+        [0, 0],
+        (*GOOD, "stalled"),
+        "",
+    ),
+    "a saddle": (
+        lambda: point(
+            Q=0.0, terminal=0.0, N=5, costs=[Cost(lambda t, x, u, p: x[0] * x[1], None, 1.0)]
+        ),
+        [0, 0],
+        GOOD,
+        "",
+    ),
+    "sideways with a car": (lambda: car(), [0, 0.5, 1, 0], GOOD, ""),
+    "a cost without end": (
+        lambda: scalar(
+            lambda t, x, u, p: u,
+            Q=0.0,
+            terminal=0.0,
+            costs=[Cost(lambda t, x, u, p: -(x**2), None, 1.0)],
+        ),
+        [0.0],
+        GOOD,
+        "",
+    ),
+    "one step": (lambda: of_cart(N=1), [1, 0], GOOD, ""),
+    "units of 1e6": (lambda: of_cart(Q=1e6, R=1e-3, limit=1e6), [1e6, 0], (*GOOD, "stalled"), ""),
+    "units of 1e-6": (lambda: of_cart(limit=1e-6), [1e-6, 0], GOOD, ""),
+    # no numbers
+    "root of a negative number": (
+        lambda: scalar(lambda t, x, u, p: ca.sqrt(x - 1) - 1 + u, reference=[2.0]),
+        [0.0],
+        BROKEN,
+        "finite",
+    ),
+    "division by zero": (
+        lambda: scalar(lambda t, x, u, p: u / x, reference=[1.0]),
+        [0.0],
+        BROKEN,
+        "finite",
+    ),
+    "logarithm in the cost": (
+        lambda: scalar(lambda t, x, u, p: u, costs=[Cost(lambda t, x, u, p: ca.log(x))]),
+        [-1.0],
+        BROKEN,
+        "finite",
+    ),
+    "escape in finite time": (lambda: scalar(lambda t, x, u, p: x**3 + u), [1e3], BROKEN, "finite"),
+    "overflow": (lambda: scalar(lambda t, x, u, p: ca.exp(x) + u), [1e3], BROKEN, "finite"),
+    "a row that is no number": (
+        lambda: of_cart(Bound(lambda t, x, u, p: ca.sqrt(x[0]), upper=2.0, name="root")),
+        [-1.0, 0],
+        BROKEN,
+        "root",
+    ),
+    "a residual that is no number": (
+        lambda: of_cart(residuals=[Residual(lambda t, x, u, p: ca.acos(x[0]), name="angle")]),
+        [3.0, 0],
+        BROKEN,
+        "finite",
+    ),
+}
+
+
+def solved(name: str) -> Any:
+    make, start, statuses, _ = PROBLEMS[name]
+    most = FEW if statuses is NO_END else MOST
+    return InteriorPointSolver(make()).solve(np.asarray(start, float), max_iterations=most)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_ends_in_the_word_for_it(name):
+    """Status, words of the message, and a best iterate that is finite."""
+    _, _, statuses, words = PROBLEMS[name]
+    plan = solved(name)
+    assert plan.status in statuses, f"{plan.status}: {plan.message}"
+    assert words in plan.message
+    assert np.isfinite(plan.u).all()
+    if statuses in (NO_WAY, NO_END):
+        assert plan.violations
+
+
+@pytest.mark.parametrize("name", ["division by zero", "two walls, none between"])
+def test_loops_go_on(name):
+    """A controller answers within its bounds where its problem has no answer."""
+    make, start, _, _ = PROBLEMS[name]
+    problem = make()
+    control = MPC(
+        problem.system, problem.horizon, problem.dt, bounds=problem.bounds,
+        reference=problem.reference,
+    )  # fmt: skip
+    start = np.asarray(start, dtype=np.float64)
+    for k in range(3):
+        u = control(0.1 * k, start)
+        assert np.isfinite(u).all() and (np.abs(u) <= 1.0).all()
+        assert control.info.status != "ok"
+
+
+def test_the_table_stands_in_the_readme():
+    """Every problem with the words it may end in."""
+    text = (Path(__file__).parent / "README.md").read_text()
+    for name, (_, _, statuses, words) in PROBLEMS.items():
+        row = f"| {name} | {', '.join(statuses)} | {words} |"
+        assert row in text, row
+    assert len(PROBLEMS) >= 40

@@ -1,0 +1,68 @@
+"""Robustness of a task: what its factors mean, and where the search ends."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from lgcontrol.groups import Rn
+from lgcontrol.models import quadrotor
+from lgcontrol.simulation import Criterion, Task, robustness, weaker
+from lgcontrol.systems import Input, System
+
+
+def cart() -> System:
+    return System(
+        "cart", Rn(2), lambda t, x, u, p: ca.vertcat(x[1], u), inputs=[Input("push", "N", -9, 9)]
+    )
+
+
+class PD:
+    """Feedback with a margin that is known."""
+
+    dt, offset, delay = 0.05, 0.0, 0.0
+
+    def reset(self) -> None:
+        pass
+
+    def __call__(self, t, x, reference=None):
+        return np.array([-4.0 * x[0] - 4.0 * x[1]])
+
+
+def task(limit: float, **more) -> Task:
+    criteria = (Criterion("end", lambda run: abs(run.x[-1, 0]), limit, "m"),)
+    return Task(cart(), PD(), np.array([1.0, 0.0]), 3.0, criteria=criteria, **more)
+
+
+def test_a_body_of_twice_the_mass_is_one_with_half_the_effect(rng):
+    """Against the model made with those numbers."""
+    light, heavy = quadrotor(), quadrotor(mass=2 * 0.716, inertia=(0.014, 0.014, 0.024))
+    x = light.state.random(rng)
+    u = np.r_[rng.uniform(0, 6, 4), np.zeros(6)]
+    np.testing.assert_allclose(weaker(light, 2.0).f(0.0, x, u), heavy.f(0.0, x, u), atol=1e-12)
+
+
+def test_the_search_ends_between_what_passes_and_what_fails():
+    """All lines are told; the limiting criterion is named; a wider limit allows more."""
+    lines = []
+    narrow = robustness(task(0.05), progress=lines.append)
+    wide = robustness(task(0.3))
+    assert 0 < narrow.factor < wide.factor
+    assert narrow.limiting[1:] == ("end",)
+    assert lines[0] == "factor 0: all criteria hold"
+    assert any("heavier" in line or "lighter" in line for line in lines)
+
+
+def test_what_fails_unperturbed_has_no_factor():
+    found = robustness(task(-1.0))
+    assert np.isnan(found.factor) and found.limiting == ("nothing perturbed", "end")
+
+
+def test_perturbations_of_its_own_are_what_is_tried():
+    asked = []
+
+    def perturbed(plant, share, factor):
+        asked.append((share, factor))
+        return plant
+
+    assert robustness(task(1e9, perturbed=perturbed)).factor == 4.0
+    assert asked[:2] == [(pytest.approx(0.1), 0.5), (pytest.approx(-0.1), 0.5)]
