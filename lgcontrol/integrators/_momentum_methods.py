@@ -436,7 +436,7 @@ def _conditions(
     problem: Problem, method: MomentumMethod, symbols: list[Any], *, is_rough: bool = False
 ) -> list[Any]:
     """The equations of w and multipliers, and the momentum after the step."""
-    terms, kind = _MomentumTerms(problem, *symbols[:6], is_rough), _kind(problem)
+    terms, kind = _MomentumTerms(problem, *symbols[:6], is_rough=is_rough), _kind(problem)
     r, momentum = method.scheme(terms)
     rows, held = [r], problem.constrained
     if held is not None and held.n_rows:
