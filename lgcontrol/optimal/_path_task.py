@@ -83,7 +83,7 @@ class PathTask:
     ...     task.system, 40, 0.1, Q=0.0, R=0.01, reference=task.reference, **task.terms)
     >>> plan = problem.solve(task.start([0, 0, 0, 0]))
     >>> round(float(plan.x[-1, -2]), 1)
-    1.8
+    1.9
     """
 
     def __init__(

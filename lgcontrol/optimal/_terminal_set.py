@@ -171,7 +171,7 @@ def terminal_set(
     Examples
     --------
     >>> from lgcontrol.groups import Rn
-    >>> from lgcontrol.systems import Input
+    >>> from lgcontrol.systems import Input, System
     >>> push = Input("push", "N", -1, 1)
     >>> cart = System("cart", Rn(2), lambda t, x, u, p: [x[1], u], inputs=[push])
     >>> problem = OptimalControlProblem(cart, 20, 0.1, R=0.1, reference=[0.0, 0.0])
