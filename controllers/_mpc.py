@@ -450,7 +450,7 @@ class MPC(Controller):
         Compiling takes seconds the first time (a notice says so if it is long) and milliseconds
         when the code is found on disk, as it is for other weights, horizons and bounds. `simulate`
         does all this before its run. Without `prepare` the first call plans, and calls stay
-        interpreted.
+        interpreted; with ``wait=False`` they are until the code is there.
 
         Parameters
         ----------

@@ -18,6 +18,7 @@ from ._phases import Phase as Phase
 from ._phases import PhasedProblem as PhasedProblem
 from ._phases import PhasedSolution as PhasedSolution
 from ._problem import SOLVERS as SOLVERS
+from ._problem import GuessLike as GuessLike
 from ._problem import OptimalControlProblem as OptimalControlProblem
 from ._problem import OptimalSolution as OptimalSolution
 from ._problem import Solver as Solver
@@ -41,6 +42,7 @@ from ._stage_qp import StageQPSolution as StageQPSolution
 from ._statement import Bound as Bound
 from ._statement import Cost as Cost
 from ._statement import Residual as Residual
+from ._statement import StageFunction as StageFunction
 from ._statement import WeightLike as WeightLike
 from ._statement import error_weight as error_weight
 from ._statement import input_weight as input_weight

@@ -61,7 +61,7 @@ class Given:
             return self.setting(times, reference, p)._replace(arrival=self._arrival(arrival))
         last = self._last
         is_known = type(p) is np.ndarray and last is not None and p.tobytes() == last[1].tobytes()
-        values = p if is_known else problem.parameter_values(p)
+        values = np.asarray(p) if is_known else problem.parameter_values(p)
         if isinstance(reference, list):
             reference = check_shape("the reference's state", reference, (None,), batch=True)
         # Only an array of the caller's may have changed since; it is compared by its numbers.

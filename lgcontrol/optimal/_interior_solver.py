@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import Beside, UnknownNameError, check_shape, thread_count, unknown_name
-from ..systems import Trajectory, check_state, resolved_step
+from ..systems import ReferenceLike, Trajectory, check_state, resolved_step
 from ._export import ExportCase, ExportSetting, export_interior_point
 from ._given import Given
 from ._guess import STARTS, make_guess, moved_on, starts_of, steps_later
@@ -45,10 +45,12 @@ from ._outcome import (
 )
 from ._problem import (
     SOLVERS,
+    GuessLike,
     OptimalControlProblem,
     OptimalSolution,
     judged,
 )
+from ._reference import ReferenceSamples
 from ._stage_model import Sides, StageModel
 from ._transcription import Nodes, Setting, Transcription, Values
 
@@ -290,7 +292,7 @@ class InteriorPointSolver:
         folder: str | Path,
         *,
         name: str | None = None,
-        reference: Any = None,
+        reference: ReferenceLike | ReferenceSamples | None = None,
         p: Mapping[str, float] | ArrayLike | None = None,
         period: float | None = None,
         iterations: int = 1,
@@ -356,8 +358,8 @@ class InteriorPointSolver:
         self,
         x0: ArrayLike,
         *,
-        guess: Any = None,
-        reference: Any = None,
+        guess: GuessLike = None,
+        reference: ReferenceLike | ReferenceSamples | None = None,
         t0: float = 0.0,
         p: Mapping[str, float] | ArrayLike | None = None,
         arrival: ArrayLike | None = None,
@@ -750,7 +752,7 @@ class InteriorPointSolver:
         self,
         x0: ArrayLike,
         *,
-        reference: Any = None,
+        reference: ReferenceLike | ReferenceSamples | None = None,
         t0: float = 0.0,
         p: Mapping[str, float] | ArrayLike | None = None,
         arrival: ArrayLike | None = None,

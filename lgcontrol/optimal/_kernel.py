@@ -41,6 +41,9 @@ LOG = ("cost", "stationarity", "violation", "complementarity", "step", "damping"
 # Arguments that all stages have in common.
 SHARED = ("p", "w", "dt")
 
+# Functions of more operations than this are compiled at -O1.
+LONG = 100_000
+
 # Compiled and interpreted residuals of a random start agree to this share.
 CHECK = 1e-6
 
@@ -195,7 +198,8 @@ def load(model: StageModel) -> EntryPoints | None:
         if any(part.function._backend.program.flat is None for part in plain):
             notice(name, f"the {name} runs in NumPy: its functions are too large for one source")
             return None
-        flags = compiler.flags(0, True)
+        longest = max(part.function._backend.program.operations for part in plain)
+        flags = compiler.flags(longest if longest > LONG else 0, True)
         # Second derivatives follow from the rest by the code of this package, so that they need
         # not be derived to find a library: that takes as long as all else.
         content = [

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import UnknownNameError, check_shape, unknown_name
-from ..systems import Trajectory, check_state
+from ..systems import ReferenceLike, Trajectory, check_state
 from ._given import Given
 from ._guess import make_guess, moved_on
 from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus, worst_violations
-from ._problem import SOLVERS, OptimalControlProblem, OptimalSolution, judged
+from ._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution, judged
+from ._reference import ReferenceSamples
 from ._stage_model import symbols_of
 from ._transcription import Nodes, Setting, Transcription
 
@@ -398,8 +399,8 @@ class NLPSolver:
         self,
         x0: ArrayLike,
         *,
-        guess: Any = None,
-        reference: Any = None,
+        guess: GuessLike = None,
+        reference: ReferenceLike | ReferenceSamples | None = None,
         t0: float = 0.0,
         p: Mapping[str, float] | ArrayLike | None = None,
         tolerance: float = 1e-6,
@@ -438,7 +439,7 @@ class NLPSolver:
         self,
         x0: ArrayLike,
         *,
-        reference: Any = None,
+        reference: ReferenceLike | ReferenceSamples | None = None,
         t0: float = 0.0,
         p: Mapping[str, float] | ArrayLike | None = None,
         iterations: int = 1,

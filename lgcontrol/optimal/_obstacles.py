@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..codegen import check_shape
+from ..codegen import Value, check_shape
 from ..systems import squared_distance
-from ._statement import Bound
+from ._statement import Bound, StageFunction
 
 # A centre, an end, an axis: numbers, or a function (t, p) → column of them that may change.
-Place = Any
+Place: TypeAlias = ArrayLike | Callable[[Value, Value], Value]
+Radius: TypeAlias = float | Callable[[Value, Value], Value]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +32,9 @@ class Sphere:
     """
 
     center: Place
-    radius: Any
+    radius: Radius
 
-    def clearance(self, body: Any, radius: float, t: Any, p: Any) -> Any:
+    def clearance(self, body: Value, radius: float, t: Value, p: Value) -> Value:
         """See `keep_out`."""
         return _between(
             body, _place("center", self.center, t, p), _number(self.radius, t, p) + radius
@@ -52,9 +54,9 @@ class Capsule:
 
     start: Place
     end: Place
-    radius: Any
+    radius: Radius
 
-    def clearance(self, body: Any, radius: float, t: Any, p: Any) -> Any:
+    def clearance(self, body: Value, radius: float, t: Value, p: Value) -> Value:
         """See `keep_out`."""
         ends = ca.horzcat(_place("start", self.start, t, p), _place("end", self.end, t, p))
         return _between(body, ends, _number(self.radius, t, p) + radius)
@@ -73,9 +75,9 @@ class HalfSpace:
     """
 
     point: Place
-    normal: Any
+    normal: ArrayLike
 
-    def clearance(self, body: Any, radius: float, t: Any, p: Any) -> Any:
+    def clearance(self, body: Value, radius: float, t: Value, p: Value) -> Value:
         """See `keep_out`."""
         point = _place("point", self.point, t, p)
         _check_body(body, point.shape[0])
@@ -84,7 +86,7 @@ class HalfSpace:
 
 
 def keep_out(
-    body: Callable[..., Any],
+    body: StageFunction,
     obstacle: Sphere | Capsule | HalfSpace,
     *,
     radius: float = 0.0,
@@ -121,7 +123,7 @@ def keep_out(
     if not (np.isfinite(radius) and radius >= 0):
         raise ValueError(f"radius must be at least 0 m, got {radius}")
 
-    def clearance(t: Any, x: Any, u: Any, p: Any) -> Any:
+    def clearance(t: Value, x: Value, u: Value, p: Value) -> Value:
         return obstacle.clearance(body(t, x, u, p), radius, t, p)
 
     label = f"clearance of {type(obstacle).__name__}" if name is None else name
@@ -158,7 +160,7 @@ class Cone:
             raise ValueError(f"half_angle must be between 0 and π rad, got {self.half_angle}")
 
     def kept(
-        self, direction: Callable[..., Any], *, soft: float | str | None = None,
+        self, direction: StageFunction, *, soft: float | str | None = None,
         name: str = "within cone",
     ) -> Bound:  # fmt: skip
         """Bound that keeps a direction inside.
@@ -173,14 +175,14 @@ class Cone:
         return Bound(self._along(direction), lower=np.cos(self.half_angle), soft=soft, name=name)
 
     def avoided(
-        self, direction: Callable[..., Any], *, soft: float | str | None = None,
+        self, direction: StageFunction, *, soft: float | str | None = None,
         name: str = "out of cone",
     ) -> Bound:  # fmt: skip
         """Bound that keeps a direction outside; arguments are those of `kept`."""
         return Bound(self._along(direction), upper=np.cos(self.half_angle), soft=soft, name=name)
 
     def kept_force(
-        self, force: Callable[..., Any], *, soft: float | str | None = None,
+        self, force: StageFunction, *, soft: float | str | None = None,
         name: str = "force within cone",
     ) -> Bound:  # fmt: skip
         """Bound that keeps a force of any size inside, zero included: friction, thrust.
@@ -196,31 +198,31 @@ class Cone:
             raise ValueError("a cone of forces is narrower than π/2 on each side")
         slope = np.cos(self.half_angle) ** 2
 
-        def rows(t: Any, x: Any, u: Any, p: Any) -> Any:
+        def rows(t: Value, x: Value, u: Value, p: Value) -> Value:
             value = force(t, x, u, p)
             along = ca.dot(value, self._axis(t, p))
             return ca.vertcat(along, along**2 - slope * ca.sumsqr(value))
 
         return Bound(rows, lower=0.0, soft=soft, name=name)
 
-    def _axis(self, t: Any, p: Any) -> Any:
+    def _axis(self, t: Value, p: Value) -> Value:
         if callable(self.axis):
             return self.axis(t, p)
         return _unit("axis", self.axis, 3)
 
-    def _along(self, direction: Callable[..., Any]) -> Callable[..., Any]:
-        def cosine(t: Any, x: Any, u: Any, p: Any) -> Any:
+    def _along(self, direction: StageFunction) -> StageFunction:
+        def cosine(t: Value, x: Value, u: Value, p: Value) -> Value:
             return ca.dot(direction(t, x, u, p), self._axis(t, p))
 
         return cosine
 
 
-def _between(body: Any, other: Any, radius: Any) -> Any:
+def _between(body: Value, other: Value, radius: Value) -> Value:
     _check_body(body, other.shape[0])
     return (squared_distance(body, other) - radius**2) / (2 * radius)
 
 
-def _check_body(body: Any, size: int) -> None:
+def _check_body(body: Value, size: int) -> None:
     if body.shape[0] != size or body.shape[1] not in (1, 2):
         raise ValueError(
             f"the body has shape {body.shape}, expected ({size}, 1), a point, or ({size}, 2), both "
@@ -228,18 +230,18 @@ def _check_body(body: Any, size: int) -> None:
         )
 
 
-def _unit(name: str, value: Any, size: int) -> ca.DM:
+def _unit(name: str, value: ArrayLike, size: int) -> ca.DM:
     direction = check_shape(name, value, (size,))
     if not np.linalg.norm(direction) > 0:
         raise ValueError(f"{name} must not be zero, got {value}")
     return ca.DM(direction / np.linalg.norm(direction))
 
 
-def _place(name: str, value: Place, t: Any, p: Any) -> Any:
+def _place(name: str, value: Place, t: Value, p: Value) -> Value:
     return value(t, p) if callable(value) else ca.DM(check_shape(name, value, (None,)))
 
 
-def _number(value: Any, t: Any, p: Any) -> Any:
+def _number(value: Radius, t: Value, p: Value) -> Value:
     if callable(value):
         return value(t, p)
     if not value > 0:

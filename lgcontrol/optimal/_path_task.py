@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from ..codegen import ModelFunction, check_shape
 from ..groups import Product, Rn
 from ..systems import Input, SmoothReference, System, Trajectory, Waypoints, blocks_of, check_state
-from ._statement import Bound, Cost, Residual
+from ._statement import Bound, Cost, Residual, StageFunction
 
 PROGRESS = "progress"
 # Places at which the nearest one of a path is looked for first, and how often the gap is halved.
@@ -91,9 +91,9 @@ class PathTask:
         system: System[Any],
         path: SmoothReference | Trajectory,
         *,
-        weight: Any,
-        element: Callable[..., Any] | None = None,
-        terminal: Any = None,
+        weight: ArrayLike | str,
+        element: StageFunction | None = None,
+        terminal: ArrayLike | str | None = None,
         speed: float = 1.0,
         acceleration: float | None = None,
         reward: float = 1.0,

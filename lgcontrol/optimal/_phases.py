@@ -436,12 +436,12 @@ class PhasedProblem:
         """Which of the groups a phase moves on."""
         return self._groups.index(self.phases[i].system.state)
 
-    def _places(self) -> _Places:
+    def _places(self) -> _Coordinates:
         """Where motions, free durations and the first state of a loop are among coordinates."""
         sizes = [group.nq for group in self._groups]
         ends = np.cumsum([0, *sizes, len(self._free), sizes[0]]).tolist()
         parts = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
-        return _Places(tuple(parts[:-2]), parts[-2], parts[-1])
+        return _Coordinates(tuple(parts[:-2]), parts[-2], parts[-1])
 
     def _group(self) -> Product:
         blocks: dict[str, LieGroup] = {
@@ -664,7 +664,7 @@ class PhasedProblem:
         return Bound(function, 0.0, 0.0, at=range(0, end + 1, end), name="loop")
 
 
-class _Places(NamedTuple):
+class _Coordinates(NamedTuple):
     """Slices of coordinates.
 
     Attributes

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,7 @@ from ..plotting import plot_run
 from ..systems import (
     FixedParameters,
     Parameter,
+    ReferenceLike,
     System,
     Trajectory,
     block_slices,
@@ -34,7 +35,7 @@ from ..systems import (
     values_by_name,
 )
 from ._outcome import Iteration, SolveStatus, Violation
-from ._reference import sample_reference
+from ._reference import ReferenceSamples, sample_reference
 from ._statement import (
     ALONG,
     Bound,
@@ -506,7 +507,9 @@ class OptimalControlProblem:
         """Times of the nodes in s, shape (N + 1,)."""
         return t0 + self.dt * np.arange(self.horizon + 1)
 
-    def keeping_up(self, x: Any, u: Any, t: Any = 0.0, p: Any = None) -> OptimalControlProblem:
+    def keeping_up(
+        self, x: ArrayLike, u: ArrayLike, t: ArrayLike = 0.0, p: ArrayLike | None = None
+    ) -> OptimalControlProblem:
         """The problem with as many substeps as the fastest modes at some states need.
 
         Parameters
@@ -537,7 +540,9 @@ class OptimalControlProblem:
         object.__setattr__(finer, "_is_automatic", True)
         return finer
 
-    def too_few_substeps(self, x: Any, u: Any, t: Any = 0.0, p: Any = None) -> str:
+    def too_few_substeps(
+        self, x: ArrayLike, u: ArrayLike, t: ArrayLike = 0.0, p: ArrayLike | None = None
+    ) -> str:
         """What is wrong with the substeps at some states; empty where they keep up.
 
         Arguments are those of `keeping_up`, which helps. Substeps that the user gave are right.
@@ -777,6 +782,11 @@ def judged(solution: OptimalSolution, p: np.ndarray) -> OptimalSolution:
     return replace(solution, status=SolveStatus.FAILED, message=text) if text else solution
 
 
+Start: TypeAlias = str | Trajectory | OptimalSolution | Callable[[float, np.ndarray, Any], Any]
+GuessLike: TypeAlias = Start | tuple[Start, ...] | None
+"""Where a solve starts: a word, a motion, a controller, several to try; None for what is known."""
+
+
 class Solver(Protocol):
     """What solves an `OptimalControlProblem`, to convergence or one step a call.
 
@@ -806,8 +816,8 @@ class Solver(Protocol):
         self,
         x0: ArrayLike,
         *,
-        guess: Any = None,
-        reference: Any = None,
+        guess: GuessLike = None,
+        reference: ReferenceLike | ReferenceSamples | None = None,
         t0: float = 0.0,
         p: Mapping[str, float] | ArrayLike | None = None,
         tolerance: float = 1e-6,
@@ -822,7 +832,7 @@ class Solver(Protocol):
         self,
         x0: ArrayLike,
         *,
-        reference: Any = None,
+        reference: ReferenceLike | ReferenceSamples | None = None,
         t0: float = 0.0,
         p: Mapping[str, float] | ArrayLike | None = None,
         iterations: int = 1,
@@ -840,7 +850,7 @@ class Solver(Protocol):
         folder: str | Path,
         *,
         name: str | None = None,
-        reference: Any = None,
+        reference: ReferenceLike | ReferenceSamples | None = None,
         p: Mapping[str, float] | ArrayLike | None = None,
         period: float | None = None,
         iterations: int = 1,

@@ -9,6 +9,7 @@ import numpy as np
 from ..codegen import check_shape
 from ..groups import check_element
 from ..systems import (
+    ReferenceLike,
     StateMotion,
     System,
     Trajectory,
@@ -35,7 +36,10 @@ class ReferenceSamples(NamedTuple):
 
 
 def sample_reference(
-    system: System, reference: Any, times: np.ndarray, p: np.ndarray | None = None
+    system: System,
+    reference: ReferenceLike | ReferenceSamples | None,
+    times: np.ndarray,
+    p: np.ndarray | None = None,
 ) -> ReferenceSamples:
     """States and inputs of a reference at times.
 
@@ -122,7 +126,7 @@ def _driven(
     return kept[2:]
 
 
-def points_of(reference: Any, times: np.ndarray) -> Any:
+def points_of(reference: ReferenceLike, times: np.ndarray) -> Any:
     """What a reference is at times: one value for those that stay, one row a time for others.
 
     Parameters
@@ -140,7 +144,7 @@ def points_of(reference: Any, times: np.ndarray) -> Any:
     array([[1., 0.],
            [2., 0.]])
     """
-    if not moves(reference):
+    if not (callable(reference) and moves(reference)):
         return reference
     if isinstance(reference, Trajectory | TrimPoint):
         return reference(times)
@@ -179,7 +183,7 @@ def _at_rest_after(
     return np.where(after[:, None], held, u)
 
 
-def moves(reference: Any) -> bool:
+def moves(reference: object) -> bool:
     """Whether a reference is a function of time, other than a point that stays where it is.
 
     Parameters

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 from scipy.sparse import csr_matrix
 
@@ -54,9 +55,9 @@ class PathRow:
     np.True_
     """
 
-    function: Callable[[np.ndarray, np.ndarray, np.ndarray], Any]
-    lower: Any = -np.inf
-    upper: Any = np.inf
+    function: Callable[[np.ndarray, np.ndarray, np.ndarray], ArrayLike]
+    lower: ArrayLike = -np.inf
+    upper: ArrayLike = np.inf
     name: str = "row"
 
 
@@ -128,8 +129,8 @@ class Retiming:
 def retime(
     path: SmoothReference,
     *,
-    velocity: Any = None,
-    acceleration: Any = None,
+    velocity: ArrayLike | Mapping[str, float] | None = None,
+    acceleration: ArrayLike | Mapping[str, float] | None = None,
     system: System | None = None,
     rows: Sequence[PathRow] = (),
     start_speed: float = 0.0,
@@ -408,8 +409,8 @@ def _motion_rows(grid: _Grid, system: System) -> list[_Limit]:
 
     controls = system.input_index("control")
     names = tuple(system.input_names[i] for i in controls)
-    bounds = (bound[controls] for bound in system.input_bounds)
-    limits = [_Limit("input", names, *bounds, lambda *given: at(*given).u[:, controls])]
+    least, most = (bound[controls] for bound in system.input_bounds)
+    limits = [_Limit("input", names, least, most, lambda *given: at(*given).u[:, controls])]
     first = state.coordinate_slice(structure.velocity).stop  # type: ignore[attr-defined]
     low, high = system.state_limits
     others = [i for i in range(first, state.nq) if np.isfinite([low[i], high[i]]).any()]
@@ -424,9 +425,9 @@ def _motion_rows(grid: _Grid, system: System) -> list[_Limit]:
             return np.sign(x) * x**2 if moves else x
 
         if own:
-            ends = [np.sign(v[own]) * v[own] ** 2 if moves else v[own] for v in (low, high)]
+            least, most = (np.sign(v[own]) * v[own] ** 2 if moves else v[own] for v in (low, high))
             where = tuple(state.coordinate_names[i] for i in own)
-            limits.append(_Limit("state", where, *ends, states))
+            limits.append(_Limit("state", where, least, most, states))
     if known is not None:
 
         def quantities(*given: Any) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import check_shape
-from ..systems import Trajectory, check_state
+from ..systems import ReferenceLike, Trajectory, check_state
 from ._given import Given
 from ._guess import make_guess, moved_on
 from ._outcome import (
@@ -23,11 +23,13 @@ from ._outcome import (
 )
 from ._problem import (
     SOLVERS,
+    GuessLike,
     OptimalControlProblem,
     OptimalSolution,
     judged,
 )
 from ._qp import Backend, QPSolver
+from ._reference import ReferenceSamples
 from ._stage_qp import StageQP, StageQPSolution, gradient_size, optimality_residual
 from ._transcription import Nodes, Setting, Transcription, Values
 
@@ -160,7 +162,7 @@ class SQPSolver:
         self,
         x0: ArrayLike,
         *,
-        reference: Any = None,
+        reference: ReferenceLike | ReferenceSamples | None = None,
         t0: float = 0.0,
         p: Mapping[str, float] | ArrayLike | None = None,
         iterations: int = 1,
@@ -251,8 +253,8 @@ class SQPSolver:
         self,
         x0: ArrayLike,
         *,
-        guess: Any = None,
-        reference: Any = None,
+        guess: GuessLike = None,
+        reference: ReferenceLike | ReferenceSamples | None = None,
         t0: float = 0.0,
         p: Mapping[str, float] | ArrayLike | None = None,
         tolerance: float = 1e-6,

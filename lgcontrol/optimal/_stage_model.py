@@ -263,17 +263,17 @@ class StageModel:
         _, r, _, other = terms.call(list(moved.values()))
         error_pull, _, pull, _ = terms.call(list(inputs.values()))
         bent = ca.dot(pull, r) + other + ca.dot(prices["row_prices"], rows)
-        hessian = _second(bent, d)
+        hessian: Any = _second(bent, d)
         away = self.group.minus(inputs["x"], inputs["x_ref"])
         hessian[: self.n, : self.n] += self._error_bend(away, error_pull)
         if with_controls:
             prices = {"prices": ca.SX.sym("prices", self.n)} | prices
             hessian += self._bend(inputs, moved, d, prices["prices"])
-        hessian = ca.densify(hessian)
+        results: Any = ca.cse([ca.densify(hessian)])
         function = ca.Function(
             values.name.replace("stage_values", name).replace("terminal_values", name),
             [*inputs.values(), *prices.values()],
-            ca.cse([hessian]),
+            results,
             [*inputs, *prices],
             ["W"],
         )

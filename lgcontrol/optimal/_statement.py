@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import ModelFunction, UnknownNameError, check_shape, unknown_name
+from ..codegen import ModelFunction, UnknownNameError, Value, check_shape, unknown_name
 from ..groups import LieGroup, check_element
 from ..systems import (
     SmoothReference,
@@ -26,6 +26,9 @@ SEMIDEFINITE_TOLERANCE = 1e-10
 
 WeightLike: TypeAlias = ArrayLike | Mapping[str, ArrayLike]
 """A number, a diagonal, a matrix, or a mapping from blocks and coordinates to any of these."""
+
+StageFunction: TypeAlias = Callable[[Value, Value, Value, Value], Value]
+"""Smooth function ``(t, x, u, p) → column`` of CasADi columns; u are all inputs of the system."""
 
 
 def state_weight(name: str, weight: WeightLike, group: LieGroup) -> np.ndarray:
@@ -341,9 +344,9 @@ class Residual:
         ModelFunction will do, so that mechanics can supply the pose of a frame. A number that
         changes, such as a goal, is to be a parameter (``p[k]``): one that stands in the function
         is compiled with it, and another number again.
-    weight : float, array_like or str
+    weight : float, array_like or str, optional
         W along the horizon, per s: a number, a diagonal, a matrix, or the name of a parameter that
-        multiplies the identity.
+        multiplies the identity; None for nothing.
     terminal : float, array_like or str, optional
         W at the end of the horizon, where u is the reference's; nothing if left out.
     name : str
@@ -359,20 +362,20 @@ class Residual:
     10.0
     """
 
-    function: Callable[..., Any]
-    weight: Any = 1.0
-    terminal: Any = None
+    function: StageFunction
+    weight: ArrayLike | str | None = 1.0
+    terminal: ArrayLike | str | None = None
     name: str = "residual"
     group: LieGroup | None = None
 
     @classmethod
     def from_goal(
         cls,
-        element: Callable[..., Any],
-        goal: Any,
+        element: StageFunction,
+        goal: ArrayLike | SmoothReference | Trajectory | Callable[[Value, Value], Value],
         group: LieGroup,
-        weight: Any = 1.0,
-        terminal: Any = None,
+        weight: ArrayLike | str = 1.0,
+        terminal: ArrayLike | str | None = None,
         name: str = "error",
     ) -> Residual:
         """The error ``minus(element, goal)`` on a group: of a frame, a position, part of a state.
@@ -412,25 +415,29 @@ class Residual:
                 raise ValueError(f"the goal of {name!r} moves on {goal.group}, expected {group}")
             motion = goal
 
-            def there(t: Any, p: Any) -> Any:
+            def there(t: Value, p: Value) -> Value:
                 del p
                 return motion.expression(t)
 
         elif callable(goal):
-            there = goal
+            given = goal
+
+            def there(t: Value, p: Value) -> Value:
+                return given(t, p)
+
         else:
             shown = check_element(f"goal of {name!r}", np.asarray(goal, float), group)
 
-            def there(t: Any, p: Any) -> Any:
+            def there(t: Value, p: Value) -> Value:
                 del t, p
                 return ca.DM(shown)
 
-        def error(t: Any, x: Any, u: Any, p: Any) -> Any:
+        def error(t: Value, x: Value, u: Value, p: Value) -> Value:
             return group.minus(element(t, x, u, p), there(t, p))
 
         return cls(error, weight, terminal, name, group)
 
-    def expression(self, system_symbol: type, t: Any, x: Any, u: Any, p: Any) -> Any:
+    def expression(self, system_symbol: type, t: Value, x: Value, u: Value, p: Value) -> Value:
         """Column of the residual for symbols."""
         function = (
             self.function.function if isinstance(self.function, ModelFunction) else self.function
@@ -475,12 +482,12 @@ class Cost:
     1.0
     """
 
-    function: Callable[..., Any]
+    function: StageFunction
     weight: float | str | None = 1.0
     terminal: float | str | None = None
     name: str = "cost"
 
-    def expression(self, system_symbol: type, t: Any, x: Any, u: Any, p: Any) -> Any:
+    def expression(self, system_symbol: type, t: Value, x: Value, u: Value, p: Value) -> Value:
         """The expression for symbols."""
         function = (
             self.function.function if isinstance(self.function, ModelFunction) else self.function
@@ -490,7 +497,7 @@ class Cost:
             raise ValueError(f"cost {self.name!r} must return one number, not {value.shape}")
         return value
 
-    def factor(self, p: Any, parameters: Sequence[str], *, at_end: bool) -> Any:
+    def factor(self, p: Value, parameters: Sequence[str], *, at_end: bool) -> Value:
         """w, a number or that of a parameter; None where it does not count."""
         value = self.terminal if at_end else self.weight
         if isinstance(value, str):
@@ -539,7 +546,7 @@ class Bound:
     'twist'
     """
 
-    of: str | Callable[..., Any]
+    of: str | StageFunction
     lower: ArrayLike | str = -np.inf
     upper: ArrayLike | str = np.inf
     soft: float | str | None = None

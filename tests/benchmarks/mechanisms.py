@@ -4,14 +4,15 @@
 
 Parts are iterations (table 9), speed (tables 8 and 10, on arrays and compiled), orders (figures 3
 and 5 to 7 of Kissel, Taves and Negrut), convergence (their figures 2 and 4), heavy_top (figures 2
-and 3 of Müller and Terze), drifts (their figures 5 to 15), large, and peers: a compiled step beside
-Exudyn's generalized-α at equal error, in an environment that this makes, and beside the code of
-Kissel, Taves and Negrut, whose folder `--authors` names (2021/ASME/rA-formulation/C1 of
-github.com/uwsbel/sbel-reproducibility). Without parts all are run. `--store` writes numbers and
-figures to tests/benchmarks/results.
+and 3 of Müller and Terze), drifts (their figures 5 to 15), systems (their figures 1, 4, 8, 11),
+large, and peers: a compiled step beside Exudyn's generalized-α at equal error, in an environment
+that this makes, and beside the code of Kissel, Taves and Negrut, whose folder `--authors` names
+(2021/ASME/rA-formulation/C1 of github.com/uwsbel/sbel-reproducibility). Without parts all are run.
+`--store` writes numbers and figures to tests/benchmarks/results.
 """
 
 import argparse
+import itertools
 import json
 import subprocess
 import sys
@@ -367,9 +368,8 @@ def heavy_top(seconds=5.0):
 def convergence(seconds=2.0):
     """Figures 2 and 4 of Kissel, Taves and Negrut: iterations of the four-link over a turn."""
     hs = [4e-2, 2e-2, 1e-2, 5e-3]
-    figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), constrained_layout=True)
     found = {}
-    for attitude, style in zip(ATTITUDES, ("s--", "o-", "^:"), strict=True):
+    for attitude in ATTITUDES:
         kinematics, dynamics = [], []
         for h in hs:
             t = h * np.arange(round(seconds / h) + 1)
@@ -382,17 +382,53 @@ def convergence(seconds=2.0):
             solved = run.status is DirectStatus.SOLVED
             dynamics.append(float(run.iterations[1:].mean()) if solved else np.nan)
             print("iterations", attitude, h, kinematics[-1], dynamics[-1], run.status.value)
-        label = {"re": "rε"}.get(attitude, attitude)
-        for axis, counts in zip(axes, (kinematics, dynamics), strict=True):
-            axis.semilogx(hs, counts, style, label=label)
         found[attitude] = {"h": hs, "kinematics": kinematics, "dynamics": dynamics}
-    axes[0].set(title="Fig. 2: four link, kinematics, to 1e-11", ylabel="iterations of a step")
-    axes[1].set(title="Fig. 4: four link, dynamics, Θ h² = 1e-11")
-    for axis in axes:
-        axis.set(xlabel="h [s]", ylim=(0, None))
+    return found, drawn_convergence(found)
+
+
+def drawn_convergence(found):
+    """Iterations against the step."""
+    figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), constrained_layout=True)
+    titles = {
+        "kinematics": "Fig. 2: four link, kinematics, to 1e-11",
+        "dynamics": "Fig. 4: four link, dynamics, Θ h² = 1e-11",
+    }
+    for axis, (kind, title) in zip(axes, titles.items(), strict=True):
+        for (attitude, each), style in zip(found.items(), ("s--", "o-", "^:"), strict=True):
+            label = {"re": "rε"}.get(attitude, attitude)
+            axis.semilogx(each["h"], each[kind], style, label=label)
+        axis.set(title=title, xlabel="h [s]", ylabel="iterations of a step", ylim=(0, None))
+        axis.set_xticks(each["h"], [f"{h:g}" for h in each["h"]])
+        axis.minorticks_off()
         axis.legend()
-        axis.grid(True, which="both", alpha=0.3)
-    return found, figure
+        axis.grid(True, alpha=0.3)
+    return figure
+
+
+def systems():
+    """Figures 1, 4, 8 and 11 of Müller and Terze: the four systems, and how their centres move."""
+    names = ("heavy_top", "spherical_double_pendulum", "floating_pair", "three_bar")
+    figure = plt.figure(figsize=(15, 4), constrained_layout=True)
+    corners = np.array(list(itertools.product((-0.5, 0.5), repeat=3)))
+    edges = [(a, b) for a, b in itertools.combinations(range(8), 2) if (a ^ b) in (1, 2, 4)]
+    for k, name in enumerate(names):
+        mechanism = getattr(models, f"{name}_mechanism")()
+        axis = figure.add_subplot(1, 4, k + 1, projection="3d")
+        q = mechanism.coordinates()
+        run = mechanism.system(at=q).rollout(mechanism.state(q=q), dt=2e-3, steps=500)
+        for i, body in enumerate(mechanism.bodies.values()):
+            J, m = np.diag(body.inertia.inertia), body.inertia.mass
+            sides = np.sqrt(6 * (J.sum() - 2 * J) / m)  # of a box with these moments
+            at = body.pose[:3] + (corners * sides) @ SO3.matrix(body.pose[3:]).T
+            for edge in edges:
+                axis.plot(*at[list(edge)].T, color=f"C{i}", linewidth=1.2)
+            axis.plot(*run.x[:, 7 * i : 7 * i + 3].T, color=f"C{i}", linewidth=0.6, alpha=0.7)
+        for joint in stated(mechanism)["joints"]:
+            axis.plot(*np.array([joint["point"]]).T, "ko", markersize=5)
+        axis.set(title=name.replace("_", " "), xlabel="x [m]", ylabel="y [m]", zlabel="z [m]")
+        axis.set_aspect("equal")
+        axis.locator_params(nbins=4)
+    return {"drawn": list(names)}, figure
 
 
 def large():
@@ -430,6 +466,7 @@ PARTS = {
     "drifts": drifts,
     "heavy_top": heavy_top,
     "convergence": convergence,
+    "systems": systems,
     "large": large,
     "peers": peers,
 }

@@ -149,3 +149,13 @@ def test_the_satellite_keeps_its_momentum_while_its_wheels_turn_it():
     assert np.abs(run.block("twist")).max() > 0.005
     # It starts at zero and the directions of the body do not matter to that.
     assert np.abs(momentum).max() < 1e-6
+
+
+@pytest.mark.thorough
+def test_predictive_control_keeps_deflections_that_the_motion_exceeds():
+    """The elastic UR5 by MPC: every call answers, springs give way by 0.056 rad at most."""
+    task = DESIGNS["elastic-ur5"].load()(seed=0, law="mpc")
+    run = task.run(seed=0)
+    assert all(verdict.passed for verdict in task.judge(run))
+    wanted = task.plant.structure.motion(*task.reference(np.linspace(0, 3, 300))).x_out
+    assert np.abs(wanted[:, 12:18] - wanted[:, :6]).max() > 0.059

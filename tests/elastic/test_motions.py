@@ -8,7 +8,7 @@ import pytest
 from lgcontrol.mechanics import Motor, Multibody, SeriesElastic, SpatialInertia
 from lgcontrol.models import elastic_planar_arm_tree, elastic_ur5
 from lgcontrol.optimal import retime, sample_reference
-from lgcontrol.systems import BSpline, Waypoints
+from lgcontrol.systems import BSpline, TrimError, Waypoints
 
 from .arms import ARMS
 
@@ -104,3 +104,14 @@ def test_a_path_of_the_soft_ur5():
     line = Waypoints(system.state.blocks["configuration"], [0, 1], ends, 1)
     found = retime(line, system=system, intervals=60)
     assert any(name.startswith("quantity deflection") for name in found.binding)
+
+
+def test_limits_that_cannot_hold():
+    """A spring that may not give way by what the weight takes: named, with its numbers."""
+    arm = elastic_planar_arm_tree()
+    weak = arm.with_motors(shoulder=replace(arm.motors["shoulder"], deflection=0.01)).system()
+    with pytest.raises(TrimError, match=r"limits of deflection.shoulder \(0.07"):
+        weak.trim(where={"configuration.shoulder": 1.2, "configuration.elbow": 0.0})
+    line = Waypoints(arm.tree.configuration, [0, 1], [[1.0, 0.0], [1.4, 0.2]], 1)
+    with pytest.raises(ValueError, match="quantity deflection.shoulder is exceeded at rest"):
+        retime(line, system=weak, intervals=40)

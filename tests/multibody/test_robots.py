@@ -30,6 +30,8 @@ FILES = {
     "z1": 7,
 }
 EXACT = 1e-9
+# Operations of the derivatives of a humanoid's inverse dynamics on a free base.
+MOST_OPERATIONS = 30_173
 
 
 def robot(shared, name, **options):
@@ -252,3 +254,9 @@ def test_every_type_of_the_format_becomes_a_joint(rng):
 
 def _at_rest(tree):
     return tree.neutral, np.zeros(tree.nv), np.zeros(tree.nv)
+
+
+def test_derivatives_of_a_humanoid_keep_within_their_operations(shared):
+    _, tree = robot(shared, "talos_reduced", base="free", losses=False)
+    assert tree.nv == 38
+    assert tree.inverse_dynamics_derivatives.instructions <= MOST_OPERATIONS

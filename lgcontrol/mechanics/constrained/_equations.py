@@ -19,7 +19,7 @@ from .._surroundings import Surroundings
 from ._basic import Frames, VelocityConstraint
 from ._constraint import Constraint, Constraints
 from ._formulations import Formulation
-from ._joints import MechanismJoint
+from ._joints import MechanismJoint, Row
 from ._motors import MechanismMotor
 
 NORM = "norm"
@@ -338,7 +338,7 @@ class FreeBodies:
 
 def _constraints_of(equations: MechanismEquations, joint: MechanismJoint) -> list[Constraint]:
     """What a joint holds of positions, and what of velocities."""
-    held = [row for row in joint.rows if row.kind != "velocity"]
+    held = [row for row in joint.rows if not isinstance(row, VelocityConstraint)]
     rolling = [row for row in joint.rows if isinstance(row, VelocityConstraint)]
 
     def position(t: Value, q: Value, p: Value) -> Value:
@@ -358,9 +358,14 @@ def _constraints_of(equations: MechanismEquations, joint: MechanismJoint) -> lis
             )
         return A, -ca.substitute(off, v, 0)
 
+    def named(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
+        return [row.row for row in rows], [row.unit for row in rows]
+
     made = []
-    for rows, value, kind in ((held, position, "position"), (rolling, velocity, "velocity")):
-        names, units = [row.row for row in rows], [row.unit for row in rows]
-        if rows:
-            made.append(Constraint(joint.name, names, value, units, kind))
+    if held:
+        names, units = named(held)
+        made.append(Constraint(joint.name, names, position, units))
+    if rolling:
+        names, units = named(rolling)
+        made.append(Constraint(joint.name, names, velocity, units, "velocity"))
     return made

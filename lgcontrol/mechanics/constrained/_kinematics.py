@@ -193,7 +193,8 @@ def _singular(
             continue  # the same one, seen from the other side
         rank, q = weakest[k]
         share = np.abs(rank.combinations[:, min(constraints.group.dim, len(rank.values)) - 1])
-        rows = set(rank.dependent) | set(np.flatnonzero(share > NAMED * share.max(initial=0.0)))
+        weak = np.flatnonzero(share > NAMED * share.max(initial=0.0)).tolist()
+        rows = set(rank.dependent) | set(weak)
         order, names = drives_first(constraints, rows), constraints.row_names
         remedy = remedy_of(constraints, order, hint(q))
         listed = tuple(names[i] for i in order)

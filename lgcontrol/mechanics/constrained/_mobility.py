@@ -140,10 +140,10 @@ def mobility(
     Mobility
     """
     p = mechanics.base.nominal_parameters if p is None else p
-    motion = q if isinstance(q, Trajectory) else None
     if isinstance(q, Trajectory):
-        q, t = q.x[0][: mechanics.configuration.nq], float(q.t[0])
-    return _Judged(mechanics, q, t, p, hint).found(motion)
+        start = q.x[0][: mechanics.configuration.nq]
+        return _Judged(mechanics, start, float(q.t[0]), p, hint).found(q)
+    return _Judged(mechanics, q, t, p, hint).found(None)
 
 
 def remedy_of(constraints: Constraints, rows: list[int], hint: str) -> str:
