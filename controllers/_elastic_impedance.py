@@ -182,7 +182,7 @@ class ElasticImpedance(Controller):
         symbols += [ca.SX.sym("K", stiffness.shape[0]), ca.SX.sym("p", p.shape[0])]
         held = self._held(*symbols)
         slope = ca.jacobian(held, symbols[0]) @ tree.configuration.rate_matrix(symbols[0])
-        found = ca.Function("held", symbols, ca.cse([held, ca.sparsify(slope)]))
+        found = ca.Function("held", symbols, ca.cse([held, ca.SX(ca.sparsify(slope))]))
         q = ca.vertcat(*motors)
         force, slope = found(q, X, stiffness, p)
         for _ in range(ROUNDS):

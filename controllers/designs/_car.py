@@ -65,9 +65,9 @@ def standing(rear: Sequence[float], heading: float = 0.0) -> Capsule:
 
 
 def discs(obstacle: Capsule) -> list[tuple[np.ndarray, float]]:
-    """A capsule as discs, to be drawn."""
+    """Another car as discs, to be drawn."""
     start, end = np.asarray(obstacle.start), np.asarray(obstacle.end)
-    return [(start + s * (end - start), obstacle.radius) for s in np.linspace(0.0, 1.0, 4)]
+    return [(start + s * (end - start), HALF_WIDTH) for s in np.linspace(0.0, 1.0, 4)]
 
 
 def overlap(run: SimulationResult, obstacles: Sequence[Capsule]) -> float:
