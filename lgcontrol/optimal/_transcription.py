@@ -348,8 +348,8 @@ def build_functions(problem: OptimalControlProblem) -> tuple[StageFunctions, Bou
     last = {"cost": (ca.dot(r, weighted) + ca.dot(error, pull)) / 2 + other, "rows": rows}
     last_inputs = {"t": t, "x": x, "u": u, "x_ref": x_ref, "p": p, "w": w, "P": P}
     split = n if end and end[0].value is error else 0
-    pull = pull + weighted[:split] if split else pull
-    terms = [pull, r[split:], weighted[split:], other]
+    all_pull = pull + weighted[:split] if split else pull
+    terms = [all_pull, r[split:], weighted[split:], other]
     given = [*last_inputs.values()]
     terminal_terms = ca.Function("terminal_terms", given, terms, [*last_inputs], TERMS)
     last_derivatives = {
