@@ -570,7 +570,8 @@ class MPC(Controller):
         is in one struct of the caller's, nothing is allocated and nothing is global. The header
         tells sizes, names, units and bounds. Reference and parameters are those of this controller,
         and may be written at run time. The first plan starts as `initial` says; "auto" is there the
-        system's policy, or else "cheapest": other controllers stay in Python. Besides, the folder
+        system's policy, or else "cheapest": other controllers stay in Python. Firmware does not
+        look for jumps, as `restarts` does here: call ``_reset`` after one. Besides, the folder
         holds test vectors, an example that checks them and prints sizes, and a CMakeLists.txt.
 
         Parameters
