@@ -83,10 +83,11 @@ brings coordinates onto the group)
     given = check_shape(name, value, (group.nq,), batch=batch)
     X = np.asarray(group.normalize(given))
     off = X - given
-    if tolerance != inf and off.ndim == 1 and off @ off <= min(ROUNDING, tolerance) ** 2:
+    least = min(ROUNDING, tolerance)
+    if tolerance != inf and off.ndim == 1 and all(-least <= d <= least for d in off.tolist()):
         return given  # as in loops
     off = np.abs(off)
-    if off.max(initial=0.0) <= min(ROUNDING, tolerance):  # NaN is not
+    if off.max(initial=0.0) <= least:  # NaN is not
         return X if tolerance == inf else given
     if not (off <= tolerance).all() or not np.isfinite(X).all():
         raise ValueError(_complaint(name, given, X, group, tolerance))
