@@ -198,8 +198,8 @@ class MPC(Controller):
         What `prepare` and `preview` do is not limited.
     restarts : bool
         Whether a new plan is made where reference, parameters or state have jumped: where going on
-        from the last plan costs more than twice what plans cost lately (they count less by a
-        factor of seven a horizon), the cheapest of the starts and of the last plan is iterated to
+        from the last plan costs more than twice what it did lately (it counts less by a factor of
+        seven a horizon), the cheapest of the starts and of the last plan is iterated to
         convergence. Not where `costs` may be negative.
     split : bool
         Whether a call answers with the feedback of a plan that was made before, and makes the next
@@ -735,13 +735,14 @@ class MPC(Controller):
         if self.restarts and not self.problem.costs:
             fading = FADING ** -((found.t[0] - last.t[0]) / (found.t[-1] - found.t[0]))
             has_time = time.perf_counter() - began < budget
-            if has_time and self._usual.jumped(found.iterations[0].cost, fading):
+            going_on = found.iterations[0].cost
+            if has_time and self._usual.jumped(going_on, fading):
                 same = np.array_equal(self._usual.p, self._p)
                 cause = "state" if same else "parameters"
                 if _differ(last.reference, found.reference):
                     cause = "reference"
-                return self._first(x, start, reference, began, cause, budget)
-            self._usual = self._usual.later(found.cost, fading, self._p)
+                return self._first(x, start, reference, began, cause, budget, going_on)
+            self._usual = self._usual.later(max(going_on, found.cost), fading, self._p)
         self.info = MPCInfo.of(found, time.perf_counter() - began)
         return found
 
@@ -776,8 +777,12 @@ class MPC(Controller):
         began: float,
         cause: str,
         budget: float,
+        going_on: float = 0.0,
     ) -> OptimalSolution:
-        """Plan anew: the best of the starts, iterated to convergence."""
+        """Plan anew: the best of the starts, iterated to convergence.
+
+        Where that is the last plan after all, what going on costs is usual from now on.
+        """
         aim = self._aimed(reference, start)
         options: dict[str, Any] = {"reference": aim, "t0": start, "p": self._p}
         starts: list[Any] = [self.initial]
@@ -799,7 +804,8 @@ class MPC(Controller):
         self._found = self.solver.solve(
             x, guess=best, max_iterations=self.first_iterations, tolerance=1e-6, **options
         )
-        self._usual = self._usual.later(self._found.cost, 0.0, self._p)
+        usual = max(self._found.cost, going_on if best is solutions[-1] else 0.0)
+        self._usual = self._usual.later(usual, 0.0, self._p)
         self.info = replace(MPCInfo.of(self._found, time.perf_counter() - began), restart=cause)
         off = max((entry.amount for entry in self._found.violations), default=0.0)
         if self.info.status is CallStatus.OK and off > ACCEPTABLE_RESIDUAL:  # nothing says it must
@@ -880,7 +886,7 @@ class _Usual(NamedTuple):
     Attributes
     ----------
     lately, most : float
-        Largest cost of a plan, those of long ago counting less; and of all.
+        Largest cost of going on from a plan, those of long ago counting less; and of all.
     p : ndarray
         Parameters of the last.
     """
