@@ -88,3 +88,10 @@ def test_panda_keeps_its_rates_but_for_noise():
     assert over[:, :4].max() < 0.3
     assert over.max() < 1.5
     assert (rates.max(axis=0) > 0.1).all()
+
+
+def test_panda_goes_on_from_its_plans():
+    """Goals that come into view are no jumps: a new plan takes a hundred times a call."""
+    (record,) = run_of("panda-mpc").controllers.values()
+    restarts = [str(word) for word in record.info["restart"]]
+    assert sum(map(bool, restarts)) <= 3
