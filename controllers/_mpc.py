@@ -49,9 +49,10 @@ from ._steady_disturbance import Piece, SteadyDisturbance
 
 # Names that a message lists before it counts the others.
 MOST_NAMED = 8
-# A plan begins anew where going on from the last one costs so many times what plans cost lately:
-# the largest of them, which counts less by this factor a horizon. What is below a share of the
-# dearest plan is noise.
+# A plan begins anew where going on from the last one costs so many times what going on cost
+# lately: the largest, which counts less by this factor a horizon. Compared with finished plans
+# instead, goals that come into view look like jumps in every call. What is below a share of the
+# dearest is noise.
 JUMP, FADING, NOISE = 2.0, 7.4, 1e-2
 # Periods in which the estimate of a steady disturbance settles, unless told.
 SETTLING = 10
@@ -67,9 +68,8 @@ class MPCInfo(ControlInfo):
         ``INFEASIBLE`` when bounds on the state cannot all be kept (they are exceeded as little as
         possible); ``UNSOLVED`` when the input is that of the last plan, when the first plan or the
         budget ended before it kept hard bounds that perhaps can be kept, or when the plan could
-        not follow the
-        system's new parameters, whose modes are too fast for its substeps: nothing is built in a
-        call, so that it keeps the last ones; ``HELD`` as in `ControlInfo`.
+        not follow the system's new parameters, whose modes are too fast for its substeps: nothing
+        is built in a call, so that it keeps the last ones; ``HELD`` as in `ControlInfo`.
     solve_time : float
         In s.
     message : str
@@ -881,7 +881,7 @@ class MPC(Controller):
 
 
 class _Usual(NamedTuple):
-    """What plans cost lately, so that a jump of reference or state shows.
+    """What going on from plans cost lately, so that a jump of reference or state shows.
 
     Attributes
     ----------
@@ -896,7 +896,7 @@ class _Usual(NamedTuple):
     p: np.ndarray = np.zeros(0)
 
     def jumped(self, cost: float, fading: float) -> bool:
-        """Whether going on from the last plan costs far more than plans did."""
+        """Whether going on from the last plan costs far more than it did lately."""
         return not cost <= JUMP * max(fading * self.lately, NOISE * self.most)
 
     def later(self, cost: float, fading: float, p: np.ndarray) -> _Usual:
