@@ -1,6 +1,5 @@
 """Predictive control in practice: preview, economy, steady pushes, budgets, splits, jumps."""
 
-
 import casadi as ca
 import numpy as np
 import pytest
