@@ -323,7 +323,12 @@ def trace_policy(system: Signature, build: Callable[..., Any]) -> ModelFunction:
 
 
 def matrix_function(
-    system: Signature, name: str, symbols: list[Value], results: dict[str, Any]
+    system: Signature,
+    name: str,
+    symbols: list[Value],
+    results: dict[str, Any],
+    *,
+    is_shared: bool = True,
 ) -> ModelFunction:
     """Named results of t, x, u, p, and dt if given; those of a capital letter are matrices.
 
@@ -335,13 +340,16 @@ def matrix_function(
         t, x, u, p, and dt if given.
     results : dict
         Expressions of the symbols by name.
+    is_shared : bool
+        Whether to look for common subexpressions, which takes thirty times as long as making the
+        function: not where what the results have in common is little and calls are few.
 
     Returns
     -------
     ModelFunction
     """
     expressions: Any = [system.symbol(value) for value in results.values()]
-    if system.symbol is ca.SX:
+    if is_shared and system.symbol is ca.SX:
         expressions = ca.cse(expressions)
     names = ["t", "x", "u", "p", "dt"][: len(symbols)]
     shapes = shapes_of(system)
