@@ -23,7 +23,7 @@ _LONG = 3.0
 def find_or_build(
     key: str,
     compiler: Compiler,
-    flags: Sequence[list[str]],
+    flags: Sequence[list[str]] | Callable[[], Sequence[list[str]]],
     write: Callable[[], str | list[str]],
     load: Callable[[Path], Loaded],
     check: Callable[[Loaded], str | None],
@@ -37,8 +37,9 @@ def find_or_build(
     key : str
         See `key_of`.
     compiler : Compiler
-    flags : sequence of list of str
+    flags : sequence of list of str, or callable that returns one
         Flags to build with; the later ones are taken where the code of those before is not right.
+        Not called when the library is in the cache.
     write : callable
         Returns the C source, or several, which are compiled side by side; not called when the
         library is in the cache.
@@ -84,7 +85,7 @@ def find_or_build(
                 path.write_text(text, encoding="utf-8")
             started = time.perf_counter()
             wrong: str | None = None
-            for k, chosen in enumerate(flags):
+            for k, chosen in enumerate(flags() if callable(flags) else flags):
                 library = build / f"{k}-{LIBRARY}"  # a library of one name is loaded once
                 compiler.build(sources, library, chosen)
                 loaded = load(library)

@@ -141,7 +141,7 @@ def _texts() -> list[str]:
 
 def sizes_of(model: StageModel, scratch: int, *, curved: bool = True) -> str:
     """Sizes of a problem as C constants, and where its controls are."""
-    problem, once = model.problem, model.transcription._functions
+    problem, once = model.problem, model.transcription
     sizes = {
         "NX": model.n,
         "NQ": model.group.nq,
@@ -194,35 +194,35 @@ def load(model: StageModel) -> EntryPoints | None:
                 "no C compiler found: the interior point runs in NumPy, some fifty times slower",
             )
             return None
-        plain = [*plain_parts(model), *start_parts(model)]
-        if any(part.function._backend.program.flat is None for part in plain):
-            notice(name, f"the {name} runs in NumPy: its functions are too large for one source")
-            return None
-        longest = max(part.function._backend.program.operations for part in plain)
-        flags = compiler.flags(longest if longest > LONG else 0, True)
-        # Second derivatives follow from the rest by the code of this package, so that they need
-        # not be derived to find a library: that takes as long as all else.
+        # What the functions are derived from stands for them: deriving takes as long as all else.
+        identity = model.transcription.identity
+        if identity is None:
+            identity = _identity_of_parts(model)
+
+        def parts() -> list[Part]:
+            return [*parts_of(model), *start_parts(model)]
+
+        def flags() -> list[list[str]]:
+            longest = max(part.function._backend.program.operations for part in parts())
+            return [compiler.flags(longest if longest > LONG else 0, True)]
+
         content = [
             *_texts(),
             _sources(),
             sizes_of(model, 0, curved=False),
             f"{model.problem.method} {model.problem.substeps} {model.curved}",
             f"{model.controls.tolist()}",
-            *(
-                f"{part.name} {part.shared} {part.function._backend.program.identity}"
-                for part in plain
-            ),
+            identity,
         ]
 
         def about() -> dict[str, Any]:
-            parts = [*parts_of(model), *start_parts(model)]
-            sizes = [part.function._backend.program.operations for part in parts]
+            sizes = [part.function._backend.program.operations for part in parts()]
             return {"function": name, "operations": max(sizes), "written": 2 * sum(sizes)}
 
         found, _ = find_or_build(
-            key_of(compiler, flags, content),
+            key_of(compiler, compiler.flags(0, True), content),
             compiler,
-            [flags],
+            flags,
             write=lambda: write(model, compiler),
             load=lambda path: _open(path, model.problem.horizon),
             check=lambda entries: _difference(model, entries),
@@ -234,9 +234,19 @@ def load(model: StageModel) -> EntryPoints | None:
     return found
 
 
+def _identity_of_parts(model: StageModel) -> str:
+    """Text of the functions themselves, but for second derivatives, which follow from the rest."""
+    parts = [*plain_parts(model), *start_parts(model)]
+    programs = [part.function._backend.program for part in parts]
+    if any(program.flat is None for program in programs):
+        raise NotImplementedError("its functions are too large for one source")
+    named = zip(parts, programs, strict=True)
+    return "\n".join(f"{part.name} {part.shared} {program.identity}" for part, program in named)
+
+
 @cache
 def _sources() -> str:
-    """Hash of all that second derivatives come from besides the functions of a problem."""
+    """Hash of the code that derives the functions of a problem from what it states."""
     digest = hashlib.sha256(ca.CasadiMeta.version().encode())
     rooms = (SOURCE.parents[1] / room for room in ("groups", "integrators", "systems"))
     own = [SOURCE.with_name(name) for name in ("_transcription.py", "_stage_model.py")]
@@ -322,7 +332,7 @@ class Memory:
     @staticmethod
     def constants(model: StageModel) -> dict[str, Any]:
         """Arrays that a problem fixes."""
-        once, sides = model.transcription._functions, model.sides
+        once, sides = model.transcription, model.sides
         return {
             "w": once.path_weights, "w_end": once.end_weights, "lower": model.lower,
             "upper": model.upper, "row": sides.row, "equal": sides.equal, "sign": sides.sign,
