@@ -363,10 +363,7 @@ def _identity(problem: OptimalControlProblem, stated: _Stated) -> str | None:
         for term, places in zip(terms, map(_places, terms), strict=True)
     ]
     try:
-        texts = [
-            "" if entry is None else entry.function.serialize()
-            for entry in used
-        ]
+        texts = ["" if entry is None else entry.function.serialize() for entry in used]
         texts.append(ca.Function("stated", given, own).serialize())
     except RuntimeError:  # it calls back into Python, say
         return None
