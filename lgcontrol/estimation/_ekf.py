@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value, solve_symmetric
+from ..codegen import Value, congruence, solve_symmetric
 from ..integrators import Method
 from ..systems import BoundMeasurement, Measurement, System
 from ._filter import Filter
@@ -93,6 +93,11 @@ class EKF(Filter):
         lower = np.swapaxes(np.linalg.qr(np.swapaxes(root, -1, -2))[1], -1, -2)
         return lower * np.where(np.diagonal(lower, axis1=-2, axis2=-1) < 0, -1, 1)[..., None, :]
 
+    def _witnesses(self, lower: Value) -> Value:
+        if self.square_root:
+            return super()._witnesses(lower)
+        return ca.diag(lower)  # what enters a row of ``A P Aᵀ`` enters its diagonal
+
     def _inflated(self, lower: Value, factor: Value) -> Value:
         return (ca.sqrt(factor) if self.square_root else factor) * lower
 
@@ -124,7 +129,7 @@ class EKF(Filter):
         P = self._full(lower)
         x_next, A, G = self._moved(t, x, u, p, dt)
         Q = ca.diag(self._noise_covariance(q, dt))
-        return x_next, A @ P @ A.T + G @ Q @ G.T, P @ A.T
+        return x_next, congruence(A, P) + G @ Q @ G.T, P @ A.T
 
     def _innovation(
         self, bound: BoundMeasurement, t: Value, x: Value, lower: Value, u: Value, p: Value,
@@ -162,7 +167,7 @@ class EKF(Filter):
         # Joseph's form: positive semidefinite for any gain
         if self.square_root:
             return x_next, triangular(ca.horzcat(keep @ lower, K @ cholesky(R)))
-        return x_next, keep @ P @ keep.T + K @ R @ K.T
+        return x_next, congruence(keep, P) + K @ R @ K.T
 
 
 def _gain(P: Value, C: Value, R: Value) -> Value:
