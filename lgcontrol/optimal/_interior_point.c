@@ -36,9 +36,9 @@ static const double sufficient = 1e-4, smallest_step = 1.0 / 4096, safety = 0.5,
 static const double negligible = 1e-10, most_left = 0.1;
 static const int least_sweeps = 2, most_sweeps = 5;
 static const double first_damping = 1e-4, damping_growth = 10.0, last_damping = 1e8;
-static const double hold_weight = 1e6, inside = 1e-2, good_step = 0.4;
+static const double hold_weight = 1e6, inside = 1e-2, good_step = 0.4, short_step = 0.2;
 static const double central = 1.0, progress = 0.9, far = 0.1, most_excess = 1e-6;
-enum { PATIENCE = 3, MOST_IDLE = 30, RESOLVING = 8, MORE = 4 };
+enum { PATIENCE = 3, MOST_RAISES = 3, MOST_IDLE = 30, RESOLVING = 8, MORE = 4 };
 
 typedef struct {
   /* what is to be solved */
@@ -72,8 +72,8 @@ typedef struct {
   double *scratch;
   const double *x0; /* the given start */
   double first[NX], first_H[NX * NX]; /* step of the first state; of the cost to arrive there */
-  double mu, damping, merit_weight, holding;
-  int waiting, curved, feasible;
+  double mu, damping, merit_weight, holding, undamped;
+  int waiting, curved, feasible, was_cut, raises;
 } lg_state;
 
 static double *take(double **next, int64_t count)
@@ -504,11 +504,13 @@ static int riccati(const lg_problem *q, lg_state *s, const double *H_all, const 
 #pragma GCC pop_options
 #endif
 
-/* Leave out the curvature for some iterations, or else damp; 0 if that is exhausted. */
+/* Leave out the curvature for some iterations, or else damp; 0 if that is exhausted. After a step
+ * that was cut short a few dampings are tried before: without curvature the next would be, too. */
 static int make_convex(lg_state *s)
 {
-  if (s->curved && s->waiting == 0) {
+  if (s->curved && s->waiting == 0 && (!s->was_cut || s->raises++ == MOST_RAISES)) {
     s->waiting = PATIENCE + 1;
+    s->damping = s->undamped;
     return 1;
   }
   s->damping = fmax(first_damping, damping_growth * s->damping);
@@ -781,7 +783,8 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
   for (int i = 0; i < NX && NE > 0; i++) s->holding = fmax(s->holding, s->H_end[i * NX + i]);
   if (NE > 0) s->holding = largest(s->g_end, NX, largest(s->g, N * NZ, s->holding));
   s->holding *= hold_weight;
-  if (s->waiting > 0) s->waiting--;
+  s->raises = 0, s->undamped = s->damping, s->was_cut = q->step < good_step;
+  s->waiting = s->was_cut || s->waiting == 0 ? 0 : s->waiting - 1;
   for (;;) {
     const int with_curvature = s->curved && s->waiting == 0;
 #if LG_CURVED
@@ -837,8 +840,12 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
       }
       if (is_good) {
         accept(q, s, share);
-        s->damping /= damping_growth;
-        if (s->damping < first_damping) s->damping = 0;
+        if (with_curvature && share < short_step) { /* the model reaches less far */
+          s->damping = fmax(first_damping, damping_growth * s->damping);
+        } else {
+          s->damping /= damping_growth;
+          if (s->damping < first_damping) s->damping = 0;
+        }
         return share;
       }
     }
@@ -1055,6 +1062,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     s.mu = q->mu, s.damping = q->damping, s.merit_weight = q->merit_weight;
     s.waiting = (int)q->waiting;
   } else {
+    q->step = 1;
     if (warm) s.mu = q->mu;
     const double share = warm ? fmin(inside, s.mu) : inside;
     if (!all_finite(x0, NQ)) return end(q, &s, LG_NOT_FINITE);
@@ -1069,7 +1077,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
   }
   /* Motions with clipped controls need not be central before the barrier falls; others do. */
   const int is_eager = s.feasible && NS + NE == 0;
-  double step = 1, best = INFINITY;
+  double best = INFINITY;
   int idle = 0;
   for (int64_t number = 0;; number++) {
     q->cost = expand(q, &s), q->iterations = number;
@@ -1085,7 +1093,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     }
     const double residual = fmax(fmax(q->stationarity, q->violation), q->complementarity);
     const double entry[LG_LOG] = {q->cost, q->stationarity, q->violation, q->complementarity,
-                                  step, s.damping, s.mu};
+                                  q->step, s.damping, s.mu};
     for (int i = 0; i < LG_LOG; i++) q->log[number * LG_LOG + i] = entry[i];
     if (!real_time) {
       if (s.mu <= q->mu_last && residual <= q->tolerance) return end(q, &s, LG_CONVERGED);
@@ -1098,7 +1106,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
         while (s.mu > q->mu_last && residual <= central * s.mu) s.mu = lower_barrier(q, s.mu);
       }
     }
-    step = q->step = iterate(q, &s, q->cost);
+    const double step = q->step = iterate(q, &s, q->cost);
     if (step == 0) return end(q, &s, LG_STALLED);
     if (!real_time) {
       if (is_eager && step > good_step) s.mu = lower_barrier(q, s.mu);

@@ -36,8 +36,11 @@ NEGLIGIBLE = 1e-10
 RESOLVING = 8
 # Distance from a limit, relative to its size, at which a start is put.
 INSIDE = 1e-2
-# The barrier falls once a step of more than this share was taken.
-GOOD_STEP = 0.4
+# The barrier falls once a step of more than this share was taken; a smaller one was cut short: the
+# next step is damped up to so many times before it leaves out a curvature that is concave.
+GOOD_STEP, MOST_RAISES = 0.4, 3
+# A step with curvature of which less than this share was taken asks for more damping.
+SHORT_STEP = 0.2
 # Where the residual is more than this in real time the barrier rises again, and a step more is due.
 FAR = 0.1
 # So many more steps are taken in real time where the last one began there, was cut short, or hard
@@ -195,6 +198,7 @@ class InteriorPoint:
         self.curved = curved and model.curvature is not None
         self.waiting = 0  # iterations until the curvature is tried again
         self.damping = 0.0
+        self.step = 1.0  # share of the last one
         self.weight = 0.0  # on violations in the merit
         self._hessians: tuple[np.ndarray, np.ndarray] | None = None
         share = INSIDE if before is None else min(INSIDE, mu)
@@ -368,28 +372,35 @@ class InteriorPoint:
 
     def iterate(self) -> Outcome:
         """One step from the iterate that was expanded, with the barrier's present weight."""
-        self.waiting = max(0, self.waiting - 1)
-        self._hessians = None
+        was_cut, self._hessians = self.step < GOOD_STEP, None
+        self.waiting = 0 if was_cut else max(0, self.waiting - 1)
+        raises, undamped = MOST_RAISES if was_cut else 0, self.damping
         while True:
             newton = self._newton(self.expansion)
             if newton is not None:
                 found = self._search(newton)
                 if found is not None:
-                    self.damping = self.damping / DAMPING_GROWTH
-                    if self.damping < FIRST_DAMPING:
-                        self.damping = 0.0
-                    self.point = found.point
+                    if self._has_curvature and found.step < SHORT_STEP:  # the model reaches less far
+                        self.damping = max(FIRST_DAMPING, DAMPING_GROWTH * self.damping)
+                    else:
+                        self.damping = self.damping / DAMPING_GROWTH
+                        if self.damping < FIRST_DAMPING:
+                            self.damping = 0.0
+                    self.point, self.step = found.point, found.step
                     return found
-            if not self._make_convex():
+            if self._has_curvature and raises == 0:
+                self.waiting, self.damping = PATIENCE + 1, undamped
+                continue
+            # After a step that was cut short: without curvature the next would be, too.
+            raises -= self._has_curvature
+            self.damping = max(FIRST_DAMPING, DAMPING_GROWTH * self.damping)
+            if self.damping > LAST_DAMPING:
                 return Outcome(self.point, None, 0.0)
 
-    def _make_convex(self) -> bool:
-        """Leave out the curvature for some iterations, or else damp; False if that is exhausted."""
-        if self.curved and self.waiting == 0:
-            self.waiting = PATIENCE + 1
-            return True
-        self.damping = max(FIRST_DAMPING, DAMPING_GROWTH * self.damping)
-        return self.damping <= LAST_DAMPING
+    @property
+    def _has_curvature(self) -> bool:
+        """Whether steps are those of the Lagrangian's Hessian."""
+        return self.curved and self.waiting == 0
 
     def _newton(self, at: Expansion) -> _Newton | None:
         """Sweeps and the step they lead to; None where a stage is concave.
@@ -447,8 +458,7 @@ class InteriorPoint:
         """Backward Riccati sweep; None if a stage is concave in its controls."""
         model, point, mu = self.model, self.point, self.mu
         sides, n, m = model.sides, model.n, model.m
-        with_curvature = self.curved and self.waiting == 0
-        H, H_end = self._curved() if with_curvature else (at.H, at.H_end)
+        H, H_end = self._curved() if self._has_curvature else (at.H, at.H_end)
         rows = len(model.transcription.rows.names)
         weight, price = np.zeros((len(point.x), rows)), np.zeros((len(point.x), rows))
         np.add.at(weight.T, sides.row, terms.sigma.T)
