@@ -11,6 +11,7 @@ import numpy as np
 
 from ..codegen import Value, solve_linear, solve_symmetric
 from ..groups import SO3, LieGroup, Product
+from ._elimination import eliminated
 from ._method import Method
 from ._motion import Lifted, LiftedMotion, Motion, solver
 from ._problem import Constrained, Lagrangian, Problem, Step, made_once, nan_as_infinite
@@ -59,7 +60,8 @@ class MomentumMethod(Method):
         for ``φ(q⁺) = 0`` and one for ``G v⁺ = ν`` where the scheme has multipliers for it, a
         column for multipliers of each kind. Empty where it takes no constraints.
     iterations : int
-        Newton steps; `dataclasses.replace` makes a method with another number.
+        Newton steps; `dataclasses.replace` makes a method with another number. Constraints take one
+        more, and another one with second multipliers.
 
     References
     ----------
@@ -96,8 +98,10 @@ class MomentumMethod(Method):
         problem, n = motion.problem, _sizes(motion.problem)[0]
         own = (t, motion.value(x), motion.u, motion.p, dt)
         before = motion.rows(motion.velocities(x), slice(0, n))
-        rate, nv = problem.field(*own[:4]), _configuration(problem).dim
-        w: Any = motion.value(before) + dt / 2 * rate[nv : nv + n]  # of the second order
+        nv = _configuration(problem).dim
+        w: Any = motion.value(before)
+        if problem.constrained is None:  # else accelerations cost more than an iteration
+            w = w + dt / 2 * problem.field(*own[:4])[nv : nv + n]  # of the second order
         y, last = self._solved(problem, own, w)
         moved = motion.group.normalize(
             motion.group.plus(own[1], ca.vertcat(dt * y[:nv], type(y)(motion.group.dim - nv, 1)))
@@ -137,19 +141,20 @@ class MomentumMethod(Method):
                 last = solver(K)(r)
                 w = w + last
             return w, last
-        y = ca.vertcat(w, type(w)(len(self.compliance) * m, 1))
+        y, last = ca.vertcat(w, type(w)(len(self.compliance) * m, 1)), w
         # A rough matrix gains a factor an iteration anyway: its second serves for the others, too.
-        is_rough, last, K, D = len(self.compliance) > 1, y, y, y
-        count = self.iterations + 2 * is_rough
+        is_rough = len(self.compliance) > 1
+        count, across, solve = self.iterations + 1 + is_rough, None, None
         for k in range(count):
-            if is_rough and k > 1:
-                r = _residual(problem, self)(*own, y)
-            else:
+            if solve is None or across is None or k < 2 or not is_rough:
                 r, K, D = kernel(*own, y)
+                across, solve = K[:, n:], eliminated(K + D)
+            else:
+                r = _residual(problem, self)(*own, y)
             # First for the multipliers themselves, not their change: those of rows that depend on
             # others are then the shortest. What the compliance leaves of φ goes with the change.
             is_last = k == count - 1
-            last = solve_linear(K + D, r if is_last else r + K[:, n:] @ y[n:])
+            last = solve(r if is_last else r + across @ y[n:])
             y = y + last if is_last else ca.vertcat(y[:n] + last[:n], last[n:])
         return y, last[:n]
 
@@ -576,6 +581,10 @@ def _solve_regular(C: Any, D: Any, b: Any, *, symmetric: bool = False) -> Any:
     """``C⁻¹ b`` by ``C + D`` and one refinement; by C where D has no entries."""
     if not D.nnz():
         return solver(C)(b)
+    if b.shape[1] == 1:
+        solve = eliminated(C + D, symmetric=symmetric)
+        made = solve(b)
+        return made + solve(b - C @ made)
     made = solve_linear(C + D, b, symmetric=symmetric)
     return made + solve_linear(C + D, b - C @ made, symmetric=symmetric)
 

@@ -1,6 +1,6 @@
 """A million steps: what integrators keep of energy and momentum, at what cost and accuracy.
 
-    python -m tests.benchmarks.long_runs [--steps 1000000] [--store]
+    python -m tests.benchmarks.long_runs [--steps 1000000] [--plants …] [--methods …] [--store]
 
 Free body, heavy top, a free-floating arm of seven joints and closed four-bars, by the methods that
 keep momenta next to Runge–Kutta and midpoint rules that do not: largest relative change of momentum
@@ -484,17 +484,30 @@ def write(page: Path, sections: dict[str, list[str]]) -> None:
     page.write_text(text, encoding="utf-8")
 
 
+def merged(stored: list[dict], made: list[dict]) -> list[dict]:
+    """Rows of a report, those of plants and methods that have run again in place of the stored."""
+    again = {(row["plant"], row["method"]) for row in made}
+    plants, names = list(PLANTS), [*METHODS, *(method.name for method in OTHERS)]
+    return sorted(
+        made + [row for row in stored if (row["plant"], row["method"]) not in again],
+        key=lambda row: (plants.index(row["plant"]), names.index(row["method"])),
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=1_000_000)
     parser.add_argument("--hours", type=float, default=24.0)
     parser.add_argument("--store", action="store_true")
     parser.add_argument("--plants", nargs="+", default=[*PLANTS, "day"], help="others as stored")
+    named = [*METHODS, *(method.name for method in OTHERS)]
+    parser.add_argument("--methods", nargs="+", default=named, help="others as stored")
     options = parser.parse_args()
     rows, errors = [], []
     for plant in [name for name in PLANTS if name in options.plants]:
         methods = [get_method(name) for name in METHODS if plant in METHODS[name]]
         methods += [m for m in OTHERS if not m.needs_lagrangian or plant in BODIES]
+        methods = [method for method in methods if method.name in options.methods]
         for method in methods:
             # What Runge–Kutta loses is seen early, and its steps of linkages are dear.
             early = 10 if method in OTHERS and "four-bar" in plant else 1
@@ -504,11 +517,7 @@ def main() -> None:
     stored = json.loads((RESULTS / "long_runs.json").read_text())  # others may have come meanwhile
     lost = days(options.hours) if "day" in options.plants else stored["days"]
     rows, errors = (
-        sorted(
-            made + [row for row in stored[key] if row["plant"] not in options.plants],
-            key=lambda row: list(PLANTS).index(row["plant"]),
-        )
-        for key, made in (("kept", rows), ("accuracy", errors))
+        merged(stored[key], made) for key, made in (("kept", rows), ("accuracy", errors))
     )
     tables = {"kept": kept_table(rows), "accuracy": accuracy_table(errors), "day": days_table(lost)}
     for lines in list(tables.values())[1:]:
