@@ -259,9 +259,9 @@ class LiftedMotion(Motion):
             motion = cls(problem, u, p, n + m + k, u_seed, p_seed, seed)
             return motion, Lifted(x, seed if basis is None else basis @ seed)
         eye = ca.DM.eye(n + m + k)
-        own = [eye[n : n + m, :] if m else None, eye[n + m :, :] if k else None]
+        u_slope, p_slope = eye[n : n + m, :] if m else None, eye[n + m :, :] if k else None
         slope = type(x)(ca.horzcat(by_errors, ca.DM(by_errors.shape[0], m + k)))
-        return cls(problem, u, p, n + m + k, *own), Lifted(x, slope)
+        return cls(problem, u, p, n + m + k, u_slope, p_slope), Lifted(x, slope)
 
     def split(self, x: Lifted) -> tuple[Any, Any, Any]:
         """Derivatives of a state by its start, the inputs and the parameters: A, B, P."""

@@ -1,4 +1,4 @@
-"""ChainedSlope: derivatives as what they are made of, multiplied out from their end to the seeds."""
+"""ChainedSlope: derivatives as what they are made of, multiplied out from their end."""
 
 from __future__ import annotations
 
