@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
+from ...codegen import ModelFunction
 from .._inertia import SpatialInertia
 from ._attitudes import Attitude
 from ._basic import GROUND, BasicConstraint, Connection, Direction
@@ -129,11 +130,10 @@ class ClosedForms:
             at = self.columns[name]
             self._masses[at : at + 3, at : at + 3] = mass * UNIT
         self.n_joint_rows = len(self.rows)
-        self._driven: tuple[float, Any] = (np.nan, None)
         self.m = self.n_joint_rows + (len(self.names) if size == 4 else 0)
 
     @cached_property
-    def _drives(self) -> ca.Function:
+    def _drives(self) -> ModelFunction:
         """``t → f, ḟ, f̈`` of all rows, and ``a, ȧ, ä`` of directions that move."""
         t = ca.SX.sym("t")
         values = [row.f(t) if callable(row.f) else row.f for row in self.rows]
@@ -141,7 +141,8 @@ class ClosedForms:
         columns = ca.vertcat(*values, *(v.vector(t) for v in moving))  # type: ignore[union-attr]
         columns = ca.SX(columns)
         rate = ca.jacobian(columns, t)
-        return ca.Function("drives", [t], [ca.horzcat(columns, rate, ca.jacobian(rate, t))])
+        found = ca.horzcat(columns, rate, ca.jacobian(rate, t))
+        return ModelFunction(ca.Function("drives", [t], [found], ["t"], ["drives"]))
 
     @cached_property
     def _still(self) -> np.ndarray | None:
@@ -156,12 +157,7 @@ class ClosedForms:
         """``f, ḟ, f̈`` by row, shape (rows, 3), and ``a, ȧ, ä`` as columns by moving direction."""
         if self._still is not None:
             return self._still, {}
-        if t != self._driven[0]:  # iterations of a step ask for the same time
-            self._driven = (t, self._drives_at(t))
-        return self._driven[1]
-
-    def _drives_at(self, t: float) -> tuple[np.ndarray, dict[int, np.ndarray]]:
-        made = np.asarray(self._drives(t))
+        made = self._drives(np.array([t]))
         found, start = {}, len(self.rows)
         for row in self.rows:
             for v in (row.u, row.w):
