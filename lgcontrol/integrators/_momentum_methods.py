@@ -95,12 +95,12 @@ class MomentumMethod(Method):
     ) -> Step:
         """Newton's method for mean velocity and multipliers, then the velocity after the step."""
         self._check(motion)
-        problem, n = motion.problem, _sizes(motion.problem)[0]
+        problem, (n, m) = motion.problem, _sizes(motion.problem)
         own = (t, motion.value(x), motion.u, motion.p, dt)
         before = motion.rows(motion.velocities(x), slice(0, n))
         nv = _configuration(problem).dim
         w: Any = motion.value(before)
-        if problem.constrained is None:  # else accelerations cost more than an iteration
+        if not m:  # else accelerations cost more than an iteration
             w = w + dt / 2 * problem.field(*own[:4])[nv : nv + n]  # of the second order
         y, last = self._solved(problem, own, w)
         moved = motion.group.normalize(
@@ -142,11 +142,13 @@ class MomentumMethod(Method):
                 w = w + last
             return w, last
         y, last = ca.vertcat(w, type(w)(len(self.compliance) * m, 1)), w
-        # A rough matrix gains a factor an iteration anyway: its second serves for the others, too.
+        across: Any = None
+        solve: Any = None
         is_rough = len(self.compliance) > 1
-        count, across, solve = self.iterations + 1 + is_rough, None, None
+        count = self.iterations + 1 + is_rough
         for k in range(count):
-            if solve is None or across is None or k < 2 or not is_rough:
+            # A rough matrix gains a factor an iteration anyway: the second serves from there on.
+            if k < 2 or not is_rough:
                 r, K, D = kernel(*own, y)
                 across, solve = K[:, n:], eliminated(K + D)
             else:
@@ -474,7 +476,7 @@ def _compliances(terms: _MomentumTerms, s: float) -> Value:
 def _equation(problem: Problem, method: MomentumMethod) -> ca.Function:
     """``(t, x, u, p, dt, y) → r, −∂r/∂y, D``: the latter makes the matrix regular.
 
-    Of mechanisms the matrix is that of rough equations, a tenth of the operations.
+    Of mechanisms the matrix is that of rough equations, with fewer operations.
     """
     symbols = _symbols(problem, method)[:6]
     r, _ = _conditions(problem, method, symbols)
@@ -496,7 +498,7 @@ def _equation(problem: Problem, method: MomentumMethod) -> ca.Function:
 
 @made_once
 def _residual(problem: Problem, method: MomentumMethod) -> ca.Function:
-    """``(t, x, u, p, dt, y) → r`` alone, a third of the operations."""
+    """``(t, x, u, p, dt, y) → r`` alone, a fraction of the operations."""
     symbols = _symbols(problem, method)[:6]
     r = ca.densify(_conditions(problem, method, symbols)[0])
     return _function(problem, "mean_velocity_residual", symbols, [r], ["r"])
