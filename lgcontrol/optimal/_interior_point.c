@@ -1102,7 +1102,8 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
       if (idle > MOST_IDLE) return end(q, &s, LG_STALLED);
       if (number >= q->max_iterations) return end(q, &s, LG_ITERATIONS);
       if (!is_eager && s.mu > q->mu_last && residual <= central * s.mu) {
-        s.merit_weight = 0;
+        /* full steps need half of the largest multiplier; those of another barrier are forgotten */
+        s.merit_weight = largest(q->equal_price, (q->horizon + 1) * NE, 0) / 2;
         while (s.mu > q->mu_last && residual <= central * s.mu) s.mu = lower_barrier(q, s.mu);
       }
     }

@@ -302,7 +302,8 @@ class InteriorPoint:
         """Lower the barrier at iterates that are central."""
         if self.is_eager or self.mu <= barrier.last or found.largest > CENTRAL * self.mu:
             return
-        self.weight = 0.0
+        # Full steps need half of the largest multiplier; those of another barrier are forgotten.
+        self.weight = float(np.abs(self.point.equal).max(initial=0.0)) / 2
         while self.mu > barrier.last and found.largest <= CENTRAL * self.mu:
             self.mu = barrier.lowered(self.mu)
 
