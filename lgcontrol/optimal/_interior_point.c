@@ -37,7 +37,7 @@ static const double negligible = 1e-10, most_left = 0.1;
 static const int least_sweeps = 2, most_sweeps = 5;
 static const double first_damping = 1e-4, damping_growth = 10.0, last_damping = 1e8;
 static const double hold_weight = 1e6, inside = 1e-2, good_step = 0.4, short_step = 0.2;
-static const double central = 1.0, progress = 0.9, far = 0.1, most_excess = 1e-6;
+static const double central = 1.0, progress = 0.9, acceptable = 1e-4, far = 0.1, most_excess = 1e-6;
 enum { PATIENCE = 3, MOST_RAISES = 3, MOST_IDLE = 30, RESOLVING = 8, MORE = 4 };
 
 typedef struct {
@@ -52,8 +52,8 @@ typedef struct {
   double tolerance, mu_first, mu_last, mu_factor, mu_power;
   /* the iterate, in and out; K is the feedback of the last step that was taken */
   double *x, *u, *below, *above, *slack, *price, *excess, *relief, *equal_price, *K, *rows;
-  double mu, damping, merit_weight;
-  int64_t waiting;
+  double mu, damping, merit_weight, best;
+  int64_t waiting, idle;
   /* what is found */
   int64_t status, iterations;
   double cost, stationarity, violation, complementarity, step;
@@ -1100,7 +1100,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     s.mu = q->mu, s.damping = q->damping, s.merit_weight = q->merit_weight;
     s.waiting = (int)q->waiting;
   } else {
-    q->step = 1;
+    q->step = 1, q->best = INFINITY, q->idle = 0;
     if (warm) s.mu = q->mu;
     const double share = warm ? fmin(inside, s.mu) : inside;
     if (!all_finite(x0, NQ)) return end(q, &s, LG_NOT_FINITE);
@@ -1115,8 +1115,6 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
   }
   /* Motions with clipped controls need not be central before the barrier falls; others do. */
   const int is_eager = s.feasible && NS + NE == 0;
-  double best = INFINITY;
-  int idle = 0;
   for (int64_t number = 0;; number++) {
     q->cost = expand(q, &s), q->iterations = number;
     if (!isfinite(q->cost)) return end(q, &s, LG_NOT_FINITE);
@@ -1135,19 +1133,30 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     for (int i = 0; i < LG_LOG; i++) q->log[number * LG_LOG + i] = entry[i];
     if (!real_time) {
       if (s.mu <= q->mu_last && residual <= q->tolerance) return end(q, &s, LG_CONVERGED);
-      idle = s.mu > q->mu_last || residual < progress * best ? 0 : idle + 1;
-      best = fmin(best, residual);
-      if (idle > MOST_IDLE) return end(q, &s, LG_STALLED);
+      if (number > 0 || q->resume != LG_RESUME) {
+        q->idle = residual < progress * q->best ? 0 : q->idle + 1;
+        q->best = fmin(q->best, residual);
+      }
+      const int is_idle = q->idle > MOST_IDLE;
+      if (is_idle && s.mu <= q->mu_last) return end(q, &s, LG_STALLED);
       if (number >= q->max_iterations) return end(q, &s, LG_ITERATIONS);
-      if (!is_eager && s.mu > q->mu_last && residual <= central * s.mu) {
-        s.merit_weight = 0;
-        while (s.mu > q->mu_last && residual <= central * s.mu) s.mu = lower_barrier(q, s.mu);
+      /* as central as rounding lets them be, iterates need not be more so */
+      const int is_central = residual <= central * s.mu || (is_idle && residual <= acceptable);
+      if (!is_eager && s.mu > q->mu_last && is_central) {
+        /* full steps need half of the largest multiplier; those of another barrier are forgotten */
+        s.merit_weight = largest(q->equal_price, (q->horizon + 1) * NE, 0) / 2;
+        do s.mu = lower_barrier(q, s.mu);
+        while (s.mu > q->mu_last && residual <= central * s.mu);
+        q->best = INFINITY, q->idle = 0;
       }
     }
     const double step = q->step = iterate(q, &s, q->cost);
     if (step == 0) return end(q, &s, LG_STALLED);
     if (!real_time) {
-      if (is_eager && step > good_step) s.mu = lower_barrier(q, s.mu);
+      if (is_eager && step > good_step && s.mu > q->mu_last) {
+        s.mu = lower_barrier(q, s.mu);
+        q->best = INFINITY, q->idle = 0;
+      }
     } else if (number + 1 >= q->max_iterations &&
                (number + 1 >= q->max_iterations + MORE || !is_far(q, step))) {
       q->iterations = number + 1; /* nobody asks how far the last step got */

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ._outcome import ACCEPTABLE_RESIDUAL
 from ._stage_model import Expansion, StageModel
 from ._transcription import Nodes, Setting, Values
 
@@ -48,6 +49,9 @@ FAR = 0.1
 MORE, EXCESS = 4, 1e-6
 # Where there are rows, or states of their own, it falls once the residual is this many times it.
 CENTRAL = 1.0
+# It falls, too, or the solve has stalled, where so many iterations did not lower the residual to
+# this share: distances to limits are only as exact as the inputs they are differences of.
+MOST_IDLE, PROGRESS = 30, 0.9
 
 
 class Barrier(NamedTuple):
@@ -200,6 +204,7 @@ class InteriorPoint:
         self.damping = 0.0
         self.step = 1.0  # share of the last one
         self.weight = 0.0  # on violations in the merit
+        self.best, self.idle = np.inf, 0  # residual at this weight of the barrier, and since when
         self._hessians: tuple[np.ndarray, np.ndarray] | None = None
         share = INSIDE if before is None else min(INSIDE, mu)
         first = model.first_state(x0, nodes.x[0], setting.p)
@@ -298,18 +303,31 @@ class InteriorPoint:
         off = max(found.stationarity, found.violation)
         return off > FAR or step < GOOD_STEP or not (np.where(hard, h, 0.0) <= EXCESS).all()
 
+    def look(self, found: Residuals) -> bool:
+        """Whether too many iterations with this weight of the barrier did not help, up to this."""
+        self.idle = 0 if found.largest < PROGRESS * self.best else self.idle + 1
+        self.best = min(self.best, found.largest)
+        return self.idle > MOST_IDLE
+
     def lower_before(self, found: Residuals, barrier: Barrier) -> None:
-        """Lower the barrier at iterates that are central."""
-        if self.is_eager or self.mu <= barrier.last or found.largest > CENTRAL * self.mu:
+        """Lower the barrier at iterates that are central, or as much so as rounding lets them."""
+        is_central = found.largest <= CENTRAL * self.mu
+        is_central |= self.idle > MOST_IDLE and found.largest <= ACCEPTABLE_RESIDUAL
+        if self.is_eager or self.mu <= barrier.last or not is_central:
             return
-        self.weight = 0.0
+        # Full steps need half of the largest multiplier; those of another barrier are forgotten.
+        self.weight = float(np.abs(self.point.equal).max(initial=0.0)) / 2
+        self._lower(barrier)
         while self.mu > barrier.last and found.largest <= CENTRAL * self.mu:
-            self.mu = barrier.lowered(self.mu)
+            self._lower(barrier)
 
     def lower_after(self, barrier: Barrier, step: float) -> None:
         """Lower the barrier after a step."""
-        if self.is_eager and step > GOOD_STEP:
-            self.mu = barrier.lowered(self.mu)
+        if self.is_eager and step > GOOD_STEP and self.mu > barrier.last:
+            self._lower(barrier)
+
+    def _lower(self, barrier: Barrier) -> None:
+        self.mu, self.best, self.idle = barrier.lowered(self.mu), np.inf, 0
 
     # -- conditions of optimality ------------------------------------------------------------------
 
