@@ -84,7 +84,7 @@ def _perturb(name: str, design: Any, options: argparse.Namespace) -> int:
     if np.isnan(found.factor):
         print(f"  FAILED: {', '.join(found.limiting)}")
         return FAILED
-    share = "own perturbations" if task.perturbed else "± 20 % of mass and inertia"
+    share = "own perturbations" if task.perturbed else "± 20 % of mass and inertia, twice the drag"
     print(f"  largest factor: {found.factor:g} times {share} and one sample of delay")
     if found.limiting:
         print(f"  beyond it: {', '.join(found.limiting)}")
