@@ -976,7 +976,7 @@ class InteriorPointSolver:
         return judged(solution, setting.p)
 
     def _taken(self, run: _Run, nodes: Nodes, setting: Setting, watch: _Watch) -> OptimalSolution:
-        """The result of real-time steps that keep all rows; what loops do not read is made later."""
+        """The result of real-time steps that keep all rows; what nobody reads is not made."""
         problem = self.problem
         seconds = time.perf_counter() - watch.started
         log = tuple(
