@@ -141,8 +141,9 @@ def test_dependencies_point_one_way_and_nothing_runs_strings():
 
 def test_no_star_imports_elsewhere():
     for name in repository_files("tests", "tools"):
-        if name.endswith(".py"):
-            found = [f for f in unsafe_constructs((ROOT / name).read_text()) if "import *" in f]
+        source = (ROOT / name).read_text() if name.endswith(".py") else ""
+        if re.search(r"import\s*\(?\s*\*", source):  # parsing them all takes seconds
+            found = [f for f in unsafe_constructs(source) if "import *" in f]
             assert not found, f"{name}: {found}"
 
 
