@@ -174,7 +174,9 @@ def start(_):
                 "NEES": found.nees, "inside": found.nees_inside, "after the first update": first,
                 "NIS": found.nis, "NIS inside": found.nis_inside,
             }  # fmt: skip
-    for name, degrees in (("EKF", 20), ("iterated EKF", 20), ("iterated EKF", 60)):
+    for name, degrees in (
+        ("EKF, one round", 20), ("EKF", 20), ("iterated EKF", 20), ("iterated EKF", 60),
+    ):  # fmt: skip
         make, options = FILTERS[name]
         sets = [cases.run_turning(make, degrees, seed=s, **options)[0] for s in range(SEEDS)]
         rows[f"{name}, {degrees}°, {SEEDS} seeds"] = {
