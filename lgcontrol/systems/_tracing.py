@@ -392,13 +392,16 @@ def _trace_column(
     used = [symbols[key] for key in arguments]
     label = f"{system.name}: {name}"
     column = as_column(system, name, call_with_symbols(label, build, used, arguments), rows)
-    free = ca.Function("free", used, [column], {"allow_free": True})
-    if free.has_free():
+    try:
+        function = ca.Function(name, used, [column], list(arguments), [name])
+    except RuntimeError:
+        free = ca.Function("free", used, [column], {"allow_free": True})
+        if not free.has_free():
+            raise
         raise ValueError(
             f"{system.name}: {name} depends on symbols that are not its arguments "
             f"({', '.join(map(str, free.get_free()))}); make them parameters"
-        )
-    function = ca.Function(name, used, [column], list(arguments), [name])
+        ) from None
     somewhere = {"t": np.array(0.5), "x": system.state.random(0), **nominal}
     refuse_nan(label, function, [somewhere[key] for key in arguments])
     return SystemFunction(system, function, {**kept, name: (column.shape[0],)}, defaults)
