@@ -477,22 +477,36 @@ def draw(rows: list[dict], path: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    names = list(PLANTS)
-    figure, axes = plt.subplots(2, len(names), figsize=(12, 6), sharex="col", squeeze=False)
+    names = [name for name in PLANTS if any(row["plant"] == name for row in rows)]
+    figure, axes = plt.subplots(
+        2, len(names), figsize=(12, 6.5), sharex="col", sharey="row", squeeze=False
+    )
     colors = {name: f"C{k}" for k, name in enumerate(dict.fromkeys(r["method"] for r in rows))}
+    dt = {row["plant"]: row["dt"] for row in rows}
     for row in rows:
         column, t = names.index(row["plant"]), np.array(row["t"])
-        look = {"label": row["method"], "color": colors[row["method"]]}
-        axes[0, column].semilogy(t, np.array(row["momentum_changes"]) + 1e-17, **look)
+        look = {"label": row["method"], "color": colors[row["method"]], "linewidth": 1}
+        if row["momentum"]:
+            axes[0, column].semilogy(t, row["momentum_changes"], **look)
         axes[1, column].semilogy(t, np.abs(row["energy_means"]) + 1e-17, **look)
     for column, name in enumerate(names):
-        axes[0, column].set_title(name)
+        axes[0, column].set_title(f"{name}, {dt[name]:g} s")
         axes[1, column].set_xlabel("time [s]")
-    axes[0, 0].set_ylabel("change of momentum")
-    axes[1, 0].set_ylabel("change of mean energy")
-    handles, labels = axes[0, 1].get_legend_handles_labels()
-    figure.legend(handles, labels, fontsize=7, ncols=4, loc="lower center")
-    figure.tight_layout(rect=(0, 0.07, 1, 1))
+        if not axes[0, column].lines:
+            text = "on the ground:\nno momentum stays"
+            axes[0, column].text(0.5, 0.5, text, ha="center", transform=axes[0, column].transAxes)
+    axes[0, 0].set_ylabel("change of momentum / its length")
+    axes[1, 0].set_ylabel("|change of mean energy| / energy")
+    for axis in axes.flat:
+        axis.grid(alpha=0.3)
+    axes[0, 0].set_ylim(1e-15, 1)
+    axes[1, 0].set_ylim(1e-15, 1)
+    seen = {}
+    for axis in axes.flat:
+        for line in axis.lines:
+            seen.setdefault(line.get_label(), line)
+    figure.legend(seen.values(), seen, fontsize=8, ncols=4, loc="lower center")
+    figure.tight_layout(rect=(0, 0.08, 1, 1))
     figure.savefig(path, dpi=90)
 
 

@@ -210,7 +210,7 @@ def costs(count: int = 1000) -> list[dict]:
     return rows
 
 
-def draw(rows: list[dict], path: Path) -> None:
+def draw(rows: list[dict], exact: list[dict], path: Path) -> None:
     """Figures 7 to 12 of the paper on one sheet."""
     import matplotlib
 
@@ -224,9 +224,11 @@ def draw(rows: list[dict], path: Path) -> None:
     space.plot(*point.T, linewidth=0.5)
     space.set_title("path of the point (0, 0, 1)")
     axes = [figure.add_subplot(2, 3, k) for k in range(2, 7)]
-    axes[0].plot(t, point, linewidth=0.5)
+    axes[0].plot(t, point, linewidth=0.8, label=["x", "y", "z"])
+    axes[0].legend(fontsize=7)
     axes[0].set_title("position of the point [m]")
-    axes[1].plot(t, x[:, 10:], linewidth=0.5)
+    axes[1].plot(t, x[:, 10:], linewidth=0.8, label=["x", "y", "z"])
+    axes[1].legend(fontsize=7)
     axes[1].set_title("angular velocity [rad/s]")
     axes[2].plot(t, np.linalg.det(SO3.matrix(x[:, 3:7])) - 1, linewidth=0.3)
     axes[2].set_title("det R − 1")
@@ -238,7 +240,11 @@ def draw(rows: list[dict], path: Path) -> None:
         )
         dets = [row[f"det of {name}"] or 1e-17 for row in rows]
         axes[4].loglog(h[good], np.array(dets)[good], "o-", label=name)
-    axes[3].loglog(h[4:9], 0.18 * (h[4:9] * 160) ** 4, "k--", label="h⁴")
+    own = [row for row in exact if row["coordinates"] == "twist"]
+    axes[3].loglog(h[4:9], [row["40 digits"] for row in own], "k--", label="40 digits")
+    limits = np.array([row["doubles"] for row in exact if row["coordinates"] == "tetrahedral"])
+    label = "starts one digit apart"
+    axes[3].fill_between(h[4:9], limits[:, 0], limits[:, 2], alpha=0.3, color="C2", label=label)
     axes[3].set_title("error of the angular velocity at 1 s")
     axes[4].set_title("|det R − 1| at 1 s")
     axes[3].legend(fontsize=7)
@@ -272,7 +278,7 @@ def main() -> None:
     if options.store:
         report = {"errors": rows, "rounding": exact, "costs": spent}
         (RESULTS / "unified_velocity.json").write_text(json.dumps(report, indent=1) + "\n")
-        draw(rows, RESULTS / "unified_velocity.png")
+        draw(rows, exact, RESULTS / "unified_velocity.png")
 
 
 if __name__ == "__main__":
