@@ -984,7 +984,7 @@ class InteriorPointSolver:
         return judged(solution, setting.p)
 
     def _taken(self, run: _Run, nodes: Nodes, setting: Setting, watch: _Watch) -> OptimalSolution:
-        """The result of real-time steps that keep all rows; what loops do not read is made later."""
+        """Of real-time steps that keep all rows; what loops do not read is made later."""
         problem = self.problem
         seconds = time.perf_counter() - watch.started
         log = tuple(
