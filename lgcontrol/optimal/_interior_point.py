@@ -48,8 +48,6 @@ FAR = 0.1
 MORE, EXCESS = 4, 1e-6
 # Where there are rows, or states of their own, it falls once the residual is this many times it.
 CENTRAL = 1.0
-# It falls to this share of that at most, where a plan costs less than the limits would add.
-MOST_FALL = 0.01
 
 
 class Barrier(NamedTuple):
@@ -307,19 +305,6 @@ class InteriorPoint:
         self.weight = 0.0
         while self.mu > barrier.last and found.largest <= CENTRAL * self.mu:
             self.mu = barrier.lowered(self.mu)
-        least = max(MOST_FALL * self.mu, self._gap_weight)
-        self.mu = max(barrier.last, min(self.mu, least))
-
-    @property
-    def _gap_weight(self) -> float:
-        """The weight at which the gap of central iterates to the optimum is what the plan costs.
-
-        Each limit adds at most μ to that gap.
-        """
-        model = self.model
-        bounded = np.isfinite(model.lower).sum() + np.isfinite(model.upper).sum()
-        count = (len(self.point.x) - 1) * bounded + model.sides.active.sum()
-        return abs(self.expansion.cost) / max(1, int(count))
 
     def lower_after(self, barrier: Barrier, step: float) -> None:
         """Lower the barrier after a step."""
@@ -395,9 +380,8 @@ class InteriorPoint:
             if newton is not None:
                 found = self._search(newton)
                 if found is not None:
-                    if (
-                        self._has_curvature and found.step < SHORT_STEP
-                    ):  # the model reaches less far
+                    # The model reaches less far.
+                    if self._has_curvature and found.step < SHORT_STEP:
                         self.damping = max(FIRST_DAMPING, DAMPING_GROWTH * self.damping)
                     else:
                         self.damping = self.damping / DAMPING_GROWTH
