@@ -37,8 +37,7 @@ static const double negligible = 1e-10, most_left = 0.1;
 static const int least_sweeps = 2, most_sweeps = 5;
 static const double first_damping = 1e-4, damping_growth = 10.0, last_damping = 1e8;
 static const double hold_weight = 1e6, inside = 1e-2, good_step = 0.4, short_step = 0.2;
-static const double central = 1.0, most_fall = 0.01, progress = 0.9, acceptable = 1e-4, far = 0.1;
-static const double most_excess = 1e-6;
+static const double central = 1.0, progress = 0.9, acceptable = 1e-4, far = 0.1, most_excess = 1e-6;
 enum { PATIENCE = 3, MOST_RAISES = 3, MOST_IDLE = 30, RESOLVING = 8, MORE = 4 };
 
 typedef struct {
@@ -1066,17 +1065,6 @@ static double lower_barrier(const lg_problem *q, double mu)
   return fmax(q->mu_last, fmin(q->mu_factor * mu, pow(mu, q->mu_power)));
 }
 
-/* The weight at which the gap of central iterates to the optimum, at most so much for each limit,
- * is what the plan costs. */
-static double gap_weight(const lg_problem *q)
-{
-  double count = 0;
-  for (int j = 0; j < NV; j++)
-    count += (double)q->horizon * (!!isfinite(q->lower[j]) + !!isfinite(q->upper[j]));
-  for (int64_t i = 0; i < (q->horizon + 1) * NS; i++) count += q->active[i] != 0;
-  return fabs(q->cost) / fmax(1, count);
-}
-
 static int end(lg_problem *q, const lg_state *s, int status)
 {
   q->mu = s->mu, q->damping = s->damping, q->merit_weight = s->merit_weight;
@@ -1159,7 +1147,6 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
         s.merit_weight = largest(q->equal_price, (q->horizon + 1) * NE, 0) / 2;
         do s.mu = lower_barrier(q, s.mu);
         while (s.mu > q->mu_last && residual <= central * s.mu);
-        s.mu = fmax(q->mu_last, fmin(s.mu, fmax(most_fall * s.mu, gap_weight(q))));
         q->best = INFINITY, q->idle = 0;
       }
     }

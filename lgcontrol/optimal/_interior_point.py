@@ -52,8 +52,6 @@ CENTRAL = 1.0
 # It falls, too, or the solve has stalled, where so many iterations did not lower the residual to
 # this share: distances to limits are only as exact as the inputs they are differences of.
 MOST_IDLE, PROGRESS = 30, 0.9
-# It falls to this share of that at most, where a plan costs less than the limits would add.
-MOST_FALL = 0.01
 
 
 class Barrier(NamedTuple):
@@ -322,19 +320,6 @@ class InteriorPoint:
         self._lower(barrier)
         while self.mu > barrier.last and found.largest <= CENTRAL * self.mu:
             self._lower(barrier)
-        least = max(MOST_FALL * self.mu, self._gap_weight)
-        self.mu = max(barrier.last, min(self.mu, least))
-
-    @property
-    def _gap_weight(self) -> float:
-        """The weight at which the gap of central iterates to the optimum is what the plan costs.
-
-        Each limit adds at most μ to that gap.
-        """
-        model = self.model
-        bounded = np.isfinite(model.lower).sum() + np.isfinite(model.upper).sum()
-        count = (len(self.point.x) - 1) * bounded + model.sides.active.sum()
-        return abs(self.expansion.cost) / max(1, int(count))
 
     def lower_after(self, barrier: Barrier, step: float) -> None:
         """Lower the barrier after a step."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import pickle
 import re
 from threading import RLock
 from typing import Any, NamedTuple
@@ -12,6 +10,7 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import InPlaceCall, ModelFunction, prepare
+from ..groups import LieGroup, Product
 from ..integrators import MuntheKaas, get_method
 from ..systems import System, step_derivatives
 from ._problem import OptimalControlProblem
@@ -345,7 +344,7 @@ def _identity(problem: OptimalControlProblem, stated: _Stated) -> str | None:
     system = problem.system
     if system.symbol is not ca.SX or not _is_explicit(problem):
         return None
-    group = _plain_pickle(system.state)
+    group = _text_of(system.state)
     if group is None:
         return None
     used: list[Any] = [
@@ -376,25 +375,18 @@ def _identity(problem: OptimalControlProblem, stated: _Stated) -> str | None:
     return "\n".join(f"{len(text)} {text}" for text in texts)
 
 
-class _OwnPickler(pickle.Pickler):
-    """Refuses what is not made of this package's classes, whose sources stand for what they do."""
-
-    def reducer_override(self, value: Any) -> Any:
-        """Check the class, then go on as usual."""
-        kind = value if isinstance(value, type) else type(value)
-        room = f"{getattr(value, '__module__', None) or kind.__module__}."
-        if not room.startswith(("builtins.", "lgcontrol.groups.", "numpy.")):
-            raise pickle.PicklingError(room)
-        return NotImplemented
-
-
-def _plain_pickle(value: Any) -> str | None:
-    memory = io.BytesIO()
-    try:
-        _OwnPickler(memory, 4).dump(value)
-    except (pickle.PicklingError, TypeError, AttributeError):
+def _text_of(group: LieGroup) -> str | None:
+    """Class and values of a group; None for classes of others, whose sources nobody hashes."""
+    kind = type(group)
+    if not kind.__module__.startswith("lgcontrol.groups."):
         return None
-    return memory.getvalue().hex()
+    if isinstance(group, Product):
+        texts = [_text_of(part) for part in group.blocks.values()]
+        return None if None in texts else f"{kind.__qualname__} {[*group.blocks]} {texts}"
+    values = vars(group)
+    if any(isinstance(value, LieGroup) for value in values.values()):
+        return None
+    return f"{kind.__module__} {kind.__qualname__} {sorted(values.items())!r}"
 
 
 def state(problem: OptimalControlProblem) -> _Stated:
