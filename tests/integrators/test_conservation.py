@@ -38,7 +38,7 @@ def test_drift_rates_fall_with_the_order(method):
     assert all(run["unit_norm_error"] < UNIT for run in quick(method))
 
 
-@pytest.mark.usually(method=(METHODS["rk4"],))
+@pytest.mark.thorough  # the benchmark stores what a million steps of every method do
 @pytest.mark.parametrize("method", [METHODS["rk4"], METHODS["commutator_free4"]])
 def test_a_million_steps(method):
     """Unit norm throughout; the drift is what the rates of the quick runs foretell."""
