@@ -254,7 +254,7 @@ class CompiledTree:
             own = constant(np.asarray(p - R @ along).ravel())
             before = p.nnz() + sum(child.placement.p.nnz() for child in children)
             after = own.nnz() + sum((along + c.placement.p).nnz() for c in children)
-            if along.nnz() and after <= before:
+            if own.nnz() < p.nnz() and after <= before:
                 node.placement = Pose(R, own)
                 shifts[k] = Pose(ca.DM.eye(3), along)
         for k, shift in shifts.items():
