@@ -22,7 +22,8 @@ def solve_linear(A: Any, b: Any, *, symmetric: bool = False) -> Any:
     b : SX, MX or DM, shape (n, k)
     symmetric : bool
         Whether A is symmetric and definite, or ``[[P, Gᵀ], [G, −Q]]`` with P and Q positive
-        definite: then LDLᵀ without pivoting, in half of the time. Else Householder's QR.
+        definite: then LDLᵀ without pivoting, in half of the time. Else Householder's QR. A small Q
+        costs the digits that it is smaller than ``G P⁻¹ Gᵀ``: there say nothing, and take QR.
 
     Returns
     -------

@@ -161,7 +161,7 @@ class MomentumMethod(Method):
         if not m:
             return _end(problem, self)(*at)
         C, D, change = _end(problem, self)(*at)
-        return ca.vertcat(before, type(before)(m, 1)) + _solve_regular(C, D, change, symmetric=True)
+        return ca.vertcat(before, type(before)(m, 1)) + _solve_regular(C, D, change)
 
     def stability(self, z: np.ndarray) -> np.ndarray:
         """Of a loss, ``v̇ = z v``, which acts at the mean velocity."""
@@ -567,15 +567,18 @@ def _end_conditions(problem: Problem, method: MomentumMethod, symbols: list[Any]
 
 
 def _solve_regular(C: Any, D: Any, b: Any, *, symmetric: bool = False) -> Any:
-    """``C⁻¹ b`` by ``C + D`` and one refinement; by C where D has no entries."""
+    """``C⁻¹ b`` by ``C + D`` and one refinement; by C where D has no entries.
+
+    By QR: LDLᵀ without pivoting loses as many digits as D is small, and refinement half of them.
+    """
     if not D.nnz():
         return solver(C)(b)
     if b.shape[1] == 1:
         solve = eliminated(C + D, symmetric=symmetric)
         made = solve(b)
         return made + solve(b - C @ made)
-    made = solve_linear(C + D, b, symmetric=symmetric)
-    return made + solve_linear(C + D, b - C @ made, symmetric=symmetric)
+    made = solve_linear(C + D, b)
+    return made + solve_linear(C + D, b - C @ made)
 
 
 VARIATIONAL = MomentumMethod("variational_verlet", variational, compliance=((1.0,),))

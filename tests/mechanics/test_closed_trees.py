@@ -446,6 +446,22 @@ def test_lqr_holds_the_delta_robot_with_other_masses(delta):
     assert np.abs(run.x[-1][9:11] - at[9:11]).max() < 0.003
 
 
+@pytest.mark.interpreted
+def test_mpc_holds_the_delta_robot_with_other_masses(delta):
+    """Plans of the light robot bring the loaded one near the point; its weight remains."""
+    closed = delta.closed
+    at = closed.assemble(where={"platform.x": 0.1, "platform.y": -0.05, "platform.z": -0.75})
+    point = delta.system.trim(np.r_[at, np.zeros(12)])
+    Q = np.diag([400.0] * 3 + [1.0] * 3)
+    mpc = MPC(delta.system, horizon=6, dt=0.02, method="midpoint", Q=Q, R=0.01)
+    heavy = delta_robot_tree(load=0.1, arm_mass=0.6, rod_mass=0.08).system(ARMS, independent=ARMS)
+    away = closed.assemble(where={"platform.x": 0.0, "platform.y": 0.0, "platform.z": -0.8})
+    run = simulate(heavy, mpc, x0=np.r_[away, np.zeros(12)], reference=point, seconds=0.5)
+    assert np.abs(run.x[-1][9:12] - at[9:12]).max() < 0.01
+    assert np.abs(run.x[-1][12:]).max() < 1e-3
+    assert np.abs(heavy.quantities["constraint_gap"](0.0, run.x)).max() < VELOCITY_GAP
+
+
 def test_tvlqr_leads_a_heavier_linkage_along_a_motion(four_bar):
     torques = 2.0 * np.sin(np.linspace(0, 6, 80))[:, None]
     motion = four_bar.system.rollout(four_bar.x, torques, 0.01)

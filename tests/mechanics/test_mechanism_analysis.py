@@ -358,6 +358,27 @@ def test_bad_input_is_refused_with_names(name):
         build()
 
 
+def _rod(length, point, gravity=9.81, inertia=1.0):
+    body = SpatialInertia.box(2.0, [length, 0.05 * length, 0.05 * length])
+    body = SpatialInertia(2.0, [0, 0, 0], inertia * np.asarray(body.inertia))
+    hinge = mc.revolute("hinge", Marker("ground"), Marker("rod", [-point, 0, 0]))
+    return Mechanism("swing", [MechanismBody("rod", body)], [hinge], gravity=[0, 0, -gravity])
+
+
+UNITS = {
+    "points in mm": (lambda: _rod(0.4, 200.0), "'hinge' holds body 'rod' 200 m .* look like mm;"),
+    "moments in kg mm²": (lambda: _rod(0.4, 0.2, inertia=1e6), "'rod' 0.2 m .* like kg mm²;"),
+    "gravity in mm/s²": (lambda: _rod(400.0, 200.0, gravity=9810.0), "9810 m/s² looks like mm"),
+}
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_millimetres_are_noticed(name):
+    build, message = UNITS[name]
+    with pytest.warns(UserWarning, match=message):
+        build()
+
+
 def test_users_drive_may_be_any_function_of_time():
     driven = Mechanism(
         "disc",

@@ -15,6 +15,8 @@ from lgcontrol import models
 from lgcontrol.controllers import MPC
 from lgcontrol.groups import SO3
 from lgcontrol.integrators import Composition, get_method
+from lgcontrol.integrators._momentum_methods import _solve_regular
+from lgcontrol.integrators._motion import slack
 from lgcontrol.mechanics import LinearDrag, SpatialInertia
 from lgcontrol.mechanics.constrained import (
     Marker,
@@ -267,3 +269,22 @@ def test_the_momentum_of_a_free_four_bar():
         change = plant.momentum(x) - plant.momentum(plant.start)
         assert np.abs(change).max() < 1e-13 * plant.size
     assert linkage(is_free=True).mobility().freedoms == 7
+
+
+@pytest.mark.parametrize("is_redundant", [False, True])
+def test_ends_of_steps_keep_their_digits_where_bodies_are_of_unlike_size(is_redundant, rng):
+    """LDLᵀ without pivoting left 3e-7 there, its slack being 1e-10."""
+    n, m = 12, 5
+    L, G = rng.normal(size=(n, n)), rng.normal(size=(m, n))
+    scale = np.repeat([1.0, 1e-2], n // 2)
+    M = (L @ L.T + np.eye(n)) * np.outer(scale, scale)
+    b = rng.normal(size=n + m)
+    if is_redundant:
+        G[-1], b[-1] = G[0], b[n]
+    C = np.block([[M, G.T], [G, np.zeros((m, m))]])
+    D = np.zeros((n + m, n + m))
+    D[n:, n:] = -slack(ca.DM(M), ca.DM(G))
+    at = [ca.MX.sym(name, *value.shape) for name, value in (("C", C), ("D", D), ("b", b))]
+    found = ca.Function("end", at, [_solve_regular(*at)])(C, D, b).full().ravel()
+    exact = np.linalg.lstsq(C, b, rcond=1e-13)[0]
+    assert np.abs(found - exact)[:n].max() <= 1e-11 * np.abs(exact[:n]).max()

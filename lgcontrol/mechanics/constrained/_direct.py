@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any, Literal
 
 import numpy as np
-from scipy.linalg.lapack import dgetrf, dgetrs
+from scipy.linalg.lapack import dgetrf, dgetrs  # type: ignore[attr-defined]
 
 from ...codegen import UnknownNameError, check_shape, unknown_name
 from ._attitudes import EulerAngles, OrientationMatrix, attitude_type

@@ -34,6 +34,7 @@ from ._mobility import Mobility, mobility
 from ._motors import MechanismMotor
 from ._refusals import refuse_march, refuse_singular_mass, singular_angles
 from ._system import ConstrainedMechanics, Stabilization, constrained_system
+from ._units import warn_of_units
 
 
 class Mechanism:
@@ -63,6 +64,11 @@ class Mechanism:
         If two bodies, joints or motors have one name, or a joint or body is called like another.
     KeyError
         If a joint names a body that is not there; the message lists those there are.
+
+    Warns
+    -----
+    UserWarning
+        If points of joints, inertias and gravity cannot have one unit of length: millimetres.
 
     References
     ----------
@@ -111,6 +117,7 @@ class Mechanism:
                 if body != GROUND and body not in self.bodies:
                     known = [GROUND, *self.bodies]
                     raise UnknownNameError(f"{what}: {unknown_name('body', body, known)}")
+        warn_of_units(name, self.bodies, self.joints.values(), self.gravity)
 
     def __repr__(self) -> str:
         """Name, bodies and joints."""
