@@ -52,18 +52,18 @@ class ChainedSlope:
 
     def by(self, seeds: Sequence[ChainedSlope]) -> list[Any]:
         """Derivatives by some seeds, matrices of expressions."""
-        found: dict[ChainedSlope, _Rows] = {self: _Rows(1.0, ca.SX.eye(self.shape[0]))}
+        found: dict[ChainedSlope, _Scaled] = {self: _Scaled(1.0, ca.SX.eye(self.shape[0]))}
         for slope in reversed(self._order()):
             ahead = found.get(slope)
             if ahead is None:
                 continue
             for factor, below in slope._terms:
                 if isinstance(factor, ca.SX) and not factor.is_scalar():
-                    part = _Rows(1.0, ca.sparsify(ahead.matrix @ factor))
+                    part = _Scaled(1.0, ca.sparsify(ahead.matrix @ factor))
                 else:
-                    part = _Rows(factor * ahead.factor, ahead.unscaled)
+                    part = _Scaled(factor * ahead.factor, ahead.unscaled)
                 if below in found:
-                    part = _Rows(1.0, ca.sparsify(found[below].matrix + part.matrix))
+                    part = _Scaled(1.0, ca.sparsify(found[below].matrix + part.matrix))
                 found[below] = part
         return [
             found[seed].matrix if seed in found else ca.SX(*self.shape, *seed.shape)
@@ -84,7 +84,7 @@ class ChainedSlope:
         return list(done)
 
 
-class _Rows(NamedTuple):
+class _Scaled(NamedTuple):
     """A matrix with a factor before it, so that numbers are multiplied with each other first."""
 
     factor: Any
