@@ -398,7 +398,9 @@ class InteriorPoint:
             if newton is not None:
                 found = self._search(newton)
                 if found is not None:
-                    if self._has_curvature and found.step < SHORT_STEP:  # the model reaches less far
+                    if (
+                        self._has_curvature and found.step < SHORT_STEP
+                    ):  # the model reaches less far
                         self.damping = max(FIRST_DAMPING, DAMPING_GROWTH * self.damping)
                     else:
                         self.damping = self.damping / DAMPING_GROWTH
