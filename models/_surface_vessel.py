@@ -13,6 +13,7 @@ from lgcontrol.groups import SE2, Product
 from lgcontrol.mechanics import (
     BodyMotion,
     Coefficient,
+    Current,
     Force,
     RigidBody,
     SpatialInertia,
@@ -24,7 +25,7 @@ from lgcontrol.systems import Input, System
 # Y and N change their signs by it, and X does not. Every term of Y and N is odd in (v, r), none of
 # X depends on them, so the coefficients stay what they are.
 MASS, X_G, I_Z = 23.8, 0.046, 1.760  # kg, m, kg m² about the body frame's origin
-ADDED_MASS = np.diag([2.0, 10.0, 1.0])  # −X_du, −Y_dv, −N_dr [kg, kg, kg m²]
+ADDED_MASS = np.diag([2.0, 10.0, 0, 0, 0, 1.0])  # −X_du, −Y_dv, −N_dr [kg, kg, kg m²]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +74,7 @@ def surface_vessel(
     max_surge: float = 2.0,
     max_sway: float = 1.5,
     max_yaw: float = 1.5,
+    current: Sequence[float] | None = None,
     parametric: Sequence[str] = (),
 ) -> System[Product]:
     """Surface vessel on SE(2), driven in surge, sway and yaw (CyberShip II).
@@ -87,6 +89,9 @@ def surface_vessel(
         Largest force along each body axis [N].
     max_yaw : float
         Largest moment [N m].
+    current : sequence of 3 floats, optional
+        Velocity of the water in world axes [m/s], with disturbance inputs that add to it; water at
+        rest, and no such inputs, if left out.
     parametric : sequence of str
         Coefficients that stay symbolic, see `lgcontrol.mechanics.RigidBody`: "mass", "drag.X",
         "drag.N.r", ….
@@ -95,7 +100,7 @@ def surface_vessel(
     -------
     System
         State: pose (SE2) and twist. Inputs: surge, sway, yaw, and as disturbances a force in world
-        axes and a moment.
+        axes, a moment and, if asked for, the current's velocity.
 
     References
     ----------
@@ -124,6 +129,7 @@ def surface_vessel(
             ManeuveringDrag(),
         ],
         added_mass=ADDED_MASS,
+        current=None if current is None else Current(current, is_input=True),
         symbolic=parametric,
     )
     controls = [

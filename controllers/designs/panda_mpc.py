@@ -12,13 +12,11 @@ from lgcontrol.controllers import MPC
 from lgcontrol.groups import SE3
 from lgcontrol.models import panda, panda_tree
 from lgcontrol.optimal import Bound, Residual
-from lgcontrol.simulation import Criterion, HeldNoise, Kick, SimulationResult, Task
-from lgcontrol.systems import Input
+from lgcontrol.simulation import Criterion, Kick, SimulationResult, Task
 
 from ._criteria import failed_calls
+from ._panda import HAND, READY, noisy_panda
 
-HAND = "panda_hand_tcp"
-READY = np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785])
 # Joint angles [rad] from READY at which the hand has the poses to reach: the first is that of the
 # benchmark; the second is on the other side; the last is the start.
 POSES = (
@@ -55,15 +53,7 @@ def design(seed: int = 0) -> Task:
     Task
     """
     arm, tree = panda(losses=False), panda_tree(losses=False)
-    noise = {
-        f"noise.{joint}": NOISE * effort
-        for joint, effort in zip(tree.joints, tree.limits["effort"], strict=True)
-    }
-    plant = tree.system(
-        [*arm.inputs, *(Input(name, "N m", role="disturbance") for name in noise)],
-        input_matrix=np.hstack([np.eye(tree.nv)] * 2),
-        name="panda",
-    )
+    plant, noise = noisy_panda(tree, NOISE, dt=DT)
     place = tree.placement(HAND)
     targets = place(READY + np.array(POSES))
     limits = tree.limits
@@ -117,7 +107,7 @@ def design(seed: int = 0) -> Task:
         x0=np.concatenate([start, np.zeros(tree.nv)]),
         seconds=STAY * len(POSES),
         reference=rest,
-        options={"disturbances": [HeldNoise(noise, dt=DT), KICK]},
+        options={"disturbances": [noise, KICK]},
         criteria=(*criteria, failed_calls()),
     )
 

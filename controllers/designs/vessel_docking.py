@@ -1,37 +1,52 @@
-"""A vessel moves sideways to its berth."""
+"""A vessel docks sideways between piers, in a current that it does not know."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import casadi as ca
 import numpy as np
 
 from lgcontrol.controllers import MPC
 from lgcontrol.groups import SO2
 from lgcontrol.models import surface_vessel
-from lgcontrol.optimal import Bound
-from lgcontrol.simulation import Criterion, HeldNoise, SimulationResult, Task
+from lgcontrol.optimal import Bound, Capsule, HalfSpace, keep_out
+from lgcontrol.simulation import Criterion, HeldNoise, InputSignal, SimulationResult, Task
 
 from ._criteria import error_at_end, failed_calls
 
-QUAY = 0.15  # m beyond the berth
+HALF_AXIS, HALF_BEAM = 0.48, 0.15  # m: the hull as a capsule, 1.26 m long
+FENDERS = 0.15  # m between hull and quay at the berth
+QUAY = HALF_BEAM + FENDERS  # m to the left of the berth
+PIERS = [Capsule([x, QUAY], [x, QUAY - 1.6], 0.1) for x in (-1.3, 1.3)]
+MARGIN = 0.05  # m, what gusts may take
 SPEED = 0.3  # m/s
+FLOW = 0.1  # m/s
 
 
 def design(seed: int = 0) -> Task:
-    """Surface vessel turns, slows down and docks at a quay by MPC, in gusts.
+    """Surface vessel docks between two piers by MPC, in gusts and an unknown current.
 
-    The berth is at the origin, the quay 0.15 m to its left. The vessel comes from the right at
-    a random heading, keeps below 0.3 m/s along and across, and must not touch.
+    The berth is at the origin, along a quay to its left; piers 2.4 m apart enclose it, twice the
+    length of the vessel. It comes from the right at a random heading, keeps below 0.3 m/s along and
+    across, and must not touch. The current of 0.1 m/s, in a direction that changes with the seed,
+    is found from the prediction error of the measured state.
 
     Parameters
     ----------
     seed : int
-        Of the heading and the distance along the quay.
+        Of the heading, the distance along the quay and the current.
 
     Returns
     -------
     Task
     """
-    vessel = surface_vessel()
+    vessel, rng = surface_vessel(current=(0, 0, 0)), np.random.default_rng(seed)
+
+    def hull(t: Any, x: Any, u: Any, p: Any) -> Any:
+        return ca.horzcat(*(x[:2] + way * x[2:4] for way in (-HALF_AXIS, HALF_AXIS)))
+
+    quay = HalfSpace([0.0, QUAY], [0.0, -1.0])
     mpc = MPC(
         vessel,
         horizon=30,
@@ -42,28 +57,56 @@ def design(seed: int = 0) -> Task:
         bounds=[
             Bound("twist.vx", -SPEED, SPEED, soft=100),
             Bound("twist.vy", -SPEED, SPEED, soft=100),
-            Bound("pose.y", upper=QUAY, soft=1000),
+            *(
+                keep_out(hull, one, radius=HALF_BEAM + MARGIN, soft=1000, name=name)
+                for name, one in (("quay", quay), ("left pier", PIERS[0]), ("right pier", PIERS[1]))
+            ),
         ],
+        bias=("current.x", "current.y"),
     )
-    rng = np.random.default_rng(seed)
-    start = [rng.uniform(-3, 3), -4.0, *SO2.exp([rng.uniform(-np.pi, np.pi)])]
+
+    def overlap(run: SimulationResult) -> float:
+        return HALF_BEAM - min(float(_distances(run, one).min()) for one in PIERS)
+
+    def side(run: SimulationResult) -> float:
+        ends = _hull(run, np.array([-HALF_AXIS, HALF_AXIS]))
+        return HALF_BEAM - float((QUAY - ends[..., 1]).min())
+
+    direction = rng.uniform(-np.pi, np.pi)
+    flow = {"current.x": FLOW * np.cos(direction), "current.y": FLOW * np.sin(direction)}
+    start = [rng.uniform(-1.5, 1.5), -4.0, *SO2.exp([rng.uniform(-np.pi, np.pi)])]
+    gusts = HeldNoise({"force.x": 0.1, "force.y": 0.1, "torque.rz": 0.02}, dt=2.0)
     return Task(
         plant=vessel,
         controller=mpc,
         x0=np.concatenate([start, np.zeros(3)]),  # pose and twist
         seconds=60.0,
         reference=vessel.state.identity,
-        options={
-            "disturbances": [HeldNoise({"force.x": 0.1, "force.y": 0.1, "torque.rz": 0.02}, dt=2.0)]
-        },
+        options={"disturbances": [gusts, InputSignal(lambda t: flow, dt=60.0)]},
         criteria=(
             error_at_end("position error", "pose", slice(0, 2), "m", 0.1, over=5),
             error_at_end("heading error", "pose", slice(2, 3), "rad", 0.1, over=5),
-            Criterion("nearest to the quay, beyond the berth", _side, QUAY, "m"),
+            Criterion("hull in a pier", overlap, 0.0, "m"),
+            Criterion("hull in the quay", side, 0.0, "m"),
             failed_calls(),
+        ),
+        obstacles=(
+            *((np.array([one.start, one.end]), float(one.radius)) for one in PIERS),
+            (np.array([[-2.0, QUAY + 0.1], [2.0, QUAY + 0.1]]), 0.1),  # the edge of the quay
         ),
     )
 
 
-def _side(run: SimulationResult) -> float:
-    return float(run.block("pose")[:, 1].max())
+def _hull(run: SimulationResult, along: np.ndarray) -> np.ndarray:
+    """Points of the axis of the hull, shape (N, k, 2)."""
+    pose = run.block("pose")
+    return pose[:, np.newaxis, :2] + along[:, np.newaxis] * pose[:, np.newaxis, 2:4]
+
+
+def _distances(run: SimulationResult, pier: Capsule) -> np.ndarray:
+    """Of points of the axis of the hull to the surface of a pier."""
+    points = _hull(run, np.linspace(-HALF_AXIS, HALF_AXIS, 25))
+    start, end = np.asarray(pier.start), np.asarray(pier.end)
+    share = np.clip((points - start) @ (end - start) / np.sum((end - start) ** 2), 0.0, 1.0)
+    nearest = start + share[..., np.newaxis] * (end - start)
+    return np.linalg.norm(points - nearest, axis=-1) - pier.radius

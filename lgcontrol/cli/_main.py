@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("name", help="a design of `lgcontrol list`")
     run.add_argument(
         "--perturb", action="store_true",
-        help="find the largest factor of other masses, inertias and delays that passes",
+        help="find the largest factor of other masses, drag and delays that passes",
     )  # fmt: skip
     _run_options(run)
     run.set_defaults(command=lambda options: run_command([options.name], options))

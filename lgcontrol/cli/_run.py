@@ -65,7 +65,7 @@ def _run_one(name: str, design: Any, options: argparse.Namespace) -> int:
     passed = _print_verdicts(task, run)
     for line in run.summary():
         print(f"  {line}")
-    written = _write(re.sub(r"[^\w.-]", "_", name), run, options, task.obstacles)
+    written = _write(re.sub(r"[^\w.-]", "_", name), run, options, task)
     print(f"  wrote {', '.join(map(str, written))}", flush=True)
     if run.status == "interrupted":
         raise KeyboardInterrupt
@@ -84,7 +84,7 @@ def _perturb(name: str, design: Any, options: argparse.Namespace) -> int:
     if np.isnan(found.factor):
         print(f"  FAILED: {', '.join(found.limiting)}")
         return FAILED
-    share = "own perturbations" if task.perturbed else "± 20 % of mass and inertia"
+    share = "own perturbations" if task.perturbed else "± 20 % of mass and inertia, twice the drag"
     print(f"  largest factor: {found.factor:g} times {share} and one sample of delay")
     if found.limiting:
         print(f"  beyond it: {', '.join(found.limiting)}")
@@ -115,22 +115,22 @@ def _print_verdicts(task: Any, run: Any) -> bool:
     return passed
 
 
-def _write(stem: str, run: Any, options: argparse.Namespace, obstacles: Any = ()) -> list[Path]:
+def _write(stem: str, run: Any, options: argparse.Namespace, task: Any) -> list[Path]:
     """Data, figures and animation, as far as they are wanted and the run has them."""
     out: Path = options.out
     written = [run.save(out / f"{stem}.npz")]
     if not options.no_plot:
         written.append(out / f"{stem}.png")
         run.plot().savefig(written[-1], dpi=150)
-    if not has_bodies(run.group):
+    if task.bodies is None and not has_bodies(run.group):
         if options.animate:
             print(f"  no animation: the state {run.group} has no block that moves a body in space")
         return written
     if not options.no_plot:
         written.append(out / f"{stem}-path.png")
-        run.plot_path(obstacles=obstacles).savefig(written[-1], dpi=150)
+        run.plot_path(bodies=task.bodies, obstacles=task.obstacles).savefig(written[-1], dpi=150)
     if options.animate:
-        written.append(run.animate(out / f"{stem}.gif"))
+        written.append(run.animate(out / f"{stem}.gif", bodies=task.bodies))
     return written
 
 

@@ -871,17 +871,55 @@ static void take_given_inputs(lg_problem *q)
   }
 }
 
+/* A Newton step of the last input from that in s->u[NU...], whose end is s->x_end; 0 where its
+ * Hessian is not positive definite. Moves the controls of u. */
+static int last_newton(const lg_problem *q, lg_state *s, double *u)
+{
+  const int64_t N = q->horizon, k = N - 1;
+  double M[NV * NV], L[NV * NV], y[NV], HB[NX];
+  lg_stage(1, q->t + k, q->x + k * NQ, s->u + NU, s->x_end, q->x_ref + k * NQ, q->u_ref + k * NU,
+           q->p, q->w, &q->dt, s->cost, s->gap, s->rows, s->A, s->B, s->g, s->H, s->G, s->scratch);
+  lg_end(q->t + N, s->x_end, q->u_ref + N * NU, q->x_ref + N * NQ, q->p, q->w_end, q->P, s->cost,
+         s->rows, s->g_end, s->H_end, s->G_end, s->scratch);
+  for (int j = 0; j < NV; j++) {
+    const double *B = s->B + j * NX;
+    for (int i = 0; i < NX; i++) {
+      HB[i] = 0;
+      for (int l = 0; l < NX; l++) HB[i] += s->H_end[i + l * NX] * B[l];
+    }
+    y[j] = s->g[NX + j];
+    for (int i = 0; i < NX; i++) y[j] += B[i] * s->g_end[i];
+    for (int i = 0; i < NV; i++) {
+      M[i + j * NV] = s->H[NX + i + (NX + j) * NZ];
+      for (int l = 0; l < NX; l++) M[i + j * NV] += s->B[l + i * NX] * HB[l];
+    }
+  }
+  if (!factor(NV, M, NV, L)) return 0;
+  for (int i = 0; i < NV; i++) {
+    for (int l = 0; l < i; l++) y[i] -= L[i + l * NV] * y[l];
+    y[i] *= L[i * (NV + 1)];
+  }
+  for (int i = NV - 1; i >= 0; i--) {
+    for (int l = i + 1; l < NV; l++) y[i] -= L[l + i * NV] * y[l];
+    y[i] *= L[i * (NV + 1)];
+  }
+  for (int i = 0; i < NV; i++)
+    u[lg_controls[i]] = clip(s->u[NU + lg_controls[i]] - y[i], q->lower[i], q->upper[i]);
+  return 1;
+}
+
 /* The last input of a plan that was moved on: the cheapest of holding the one before, that of the
- * reference, and that with the last gains' feedback on the error. */
+ * reference, that with the last gains' feedback on the error, and a Newton step from the best. */
 static void extend(lg_problem *q, lg_state *s)
 {
   const int64_t N = q->horizon, k = N - 1;
   const double *x = q->x + k * NQ, *x_ref = q->x_ref + k * NQ, *u_ref = q->u_ref + k * NU;
   double best = INFINITY, e[NX], off[NX], part, *u = s->u;
   lg_error(x, x_ref, e, s->scratch);
-  for (int number = 0; number < 3; number++) {
+  for (int number = 0; number < 4; number++) {
     for (int i = 0; i < NU; i++) u[i] = q->u[k * NU + i];
-    for (int i = 0; i < NV && number > 0; i++) {
+    if (number == 3 && !last_newton(q, s, u)) break;
+    for (int i = 0; i < NV && (number == 1 || number == 2); i++) {
       double own = u_ref[lg_controls[i]];
       for (int j = 0; j < NX && number == 2; j++) own += q->K[k * NV * NX + i + j * NV] * e[j];
       u[lg_controls[i]] = clip(own, q->lower[i], q->upper[i]);

@@ -398,9 +398,7 @@ class InteriorPoint:
             if newton is not None:
                 found = self._search(newton)
                 if found is not None:
-                    if (
-                        self._has_curvature and found.step < SHORT_STEP
-                    ):  # the model reaches less far
+                    if self._has_curvature and found.step < SHORT_STEP:  # trusted less far
                         self.damping = max(FIRST_DAMPING, DAMPING_GROWTH * self.damping)
                     else:
                         self.damping = self.damping / DAMPING_GROWTH
@@ -747,7 +745,8 @@ class _Terms(NamedTuple):
 def extended(model: StageModel, setting: Setting, nodes: Nodes, K: np.ndarray | None) -> Nodes:
     """A plan that was moved on by a step, with a better last input than the one before it.
 
-    The cheapest of that, the one of the reference, and the same with the last gains' feedback.
+    The cheapest of that, the one of the reference, the same with the last gains' feedback, and a
+    Newton step from the best of these.
     """
     k, x, u = len(nodes.u) - 1, nodes.x.copy(), nodes.u.copy()
     gain = np.zeros((model.m, model.n)) if K is None else K[k]
@@ -755,14 +754,29 @@ def extended(model: StageModel, setting: Setting, nodes: Nodes, K: np.ndarray | 
     answers = [desired, desired + gain @ model.error(x[k], setting.x_ref[k])]
     choices = [nodes.u[k, model.controls], *np.clip(answers, model.lower, model.upper)]
     best = np.inf
-    for number, choice in enumerate(choices):
+    for number in range(4):
         own = nodes.u[k].copy()
-        own[model.controls] = choice
+        if number == 3:
+            step = _last_newton(model, setting, Nodes(nodes.t, x, u))
+            if step is None:
+                break
+            choices.append(np.clip(u[k, model.controls] + step, model.lower, model.upper))
+        own[model.controls] = choices[number]
         after, part, _, _ = model.advance(k, nodes, setting, x[k], own)
         cost = part + model.end(nodes, setting, after)[0]
         if number == 0 or cost < best:
             best, x[-1], u[-1] = cost, after, own
     return Nodes(nodes.t, x, u)
+
+
+def _last_newton(model: StageModel, setting: Setting, nodes: Nodes) -> np.ndarray | None:
+    """Newton's step of the last controls alone; None where the Hessian is not positive."""
+    at, n = model.expand(nodes, setting), model.n
+    M = at.H[-1][n:, n:] + at.B[-1].T @ at.H_end @ at.B[-1]
+    L = _factor(M)
+    if L is None:
+        return None
+    return -np.linalg.solve(M, at.g[-1][n:] + at.B[-1].T @ at.g_end)
 
 
 def inside(u: np.ndarray, model: StageModel, share: float = INSIDE) -> np.ndarray:

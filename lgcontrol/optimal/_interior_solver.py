@@ -669,6 +669,11 @@ class InteriorPointSolver:
             price, size = along[:n], sizes[:n]
         return most <= STATIONARY * largest
 
+    @cached_property
+    def _allowed(self) -> np.ndarray:
+        """What rows of a step may be exceeded by without a word: soft ones by nothing."""
+        return np.where(np.isinf(self.transcription.rows.soft), EXCESS, 0.0)
+
     def _run(
         self,
         mode: int,
@@ -956,14 +961,16 @@ class InteriorPointSolver:
             self._found, self._last = nodes, run
         elif tolerance is not None:
             self._found, self._last = nodes, None
-        if tolerance is None and not (failed or rows.names or is_infeasible or self._is_implicit):
-            return self._taken(run, nodes, setting, watch)
+        excess = rows.excess(run.rows) if rows.names and not failed else np.zeros(0)
+        if tolerance is None and not (failed or is_infeasible or self._is_implicit):
+            if not excess.size or (excess <= self._allowed).all():
+                return self._taken(run, nodes, setting, watch)
         penalty, violations, unknown = 0.0, (), ""
         values = Values(0.0, np.zeros(0), run.rows)
         if rows.names:
             unknown = self.transcription.not_finite(values)
         if rows.names and not failed:
-            excess, slack = rows.excess(run.rows), EXCESS if tolerance is None else tolerance
+            slack = EXCESS if tolerance is None else tolerance
             is_over = np.isinf(rows.soft) & (excess > slack)
             violations = worst_violations(rows, np.where(is_over, excess, 0.0), t)
             penalty = self.transcription.penalty(values, rows.weights(setting.p) * problem.dt)
@@ -1009,7 +1016,7 @@ class InteriorPointSolver:
         return judged(solution, setting.p)
 
     def _taken(self, run: _Run, nodes: Nodes, setting: Setting, watch: _Watch) -> OptimalSolution:
-        """The result of real-time steps without rows; what loops do not read is made later."""
+        """The result of real-time steps that keep all rows; what nobody reads is not made."""
         problem = self.problem
         seconds = time.perf_counter() - watch.started
         log = tuple(

@@ -54,7 +54,9 @@ def plot_path(
         About how many frames to draw along each path; at least 2. They are fewer where they would
         cover each other.
     obstacles : sequence of (center, radius)
-        Circles in the plane or spheres in space to be drawn, m; centres of two or three numbers.
+        Circles in the plane or spheres in space to be drawn, m; centres of two or three numbers, or
+        both ends (2, 2) or (2, 3) of the axis of a capsule. With attitudes alone, what balls about
+        points of the unit sphere cut out of it: cones of directions.
     figure : optional
         See `plot_run`.
 
@@ -87,14 +89,14 @@ def plot_path(
     frames = max(2, frames)
     if bodies is None and is_attitude(run.group):
         figure = figure or new_figure(6.0, 5.6)
-        _draw_attitudes(figure, poses, goal)
+        _draw_attitudes(figure, poses, goal, _capsules(obstacles))
     elif is_planar(poses) and (goal is None or is_planar(goal)):
-        figure = figure or new_figure(7.0, _height(poses, goal, _spheres(obstacles)))
-        _draw_plane(figure, poses, goal, frames, _spheres(obstacles))
+        figure = figure or new_figure(7.0, _height(poses, goal, _capsules(obstacles)))
+        _draw_plane(figure, poses, goal, frames, _capsules(obstacles))
     else:
         own = figure is None
         figure = figure or new_figure(7.0, 6.2)
-        ax, half = _draw_space(figure, poses, goal, frames, _spheres(obstacles))
+        ax, half = _draw_space(figure, poses, goal, frames, _capsules(obstacles))
         if own:
             fill(figure, ax, half)
     key = ["hollow: start", "full: end"] + ["dashed: reference"] * (goal is not None)
@@ -102,36 +104,37 @@ def plot_path(
     return figure
 
 
-def _spheres(obstacles: Sequence[tuple[ArrayLike, float]]) -> list[tuple[np.ndarray, float]]:
-    """Centres in space and radii."""
+def _capsules(obstacles: Sequence[tuple[ArrayLike, float]]) -> list[tuple[np.ndarray, float]]:
+    """Ends of axes in space, shape (2, 3), the same twice for a ball, and radii."""
     found = []
     for center, radius in obstacles:
-        point = np.zeros(3)
         given = np.asarray(center, dtype=np.float64)
-        if given.shape not in ((2,), (3,)) or not radius > 0:
+        if given.shape not in ((2,), (3,), (2, 2), (2, 3)) or not radius > 0:
             raise ValueError(
-                f"an obstacle is (center of 2 or 3 numbers, radius > 0), got ({center}, {radius})"
+                "an obstacle is (center of 2 or 3 numbers, or both ends of an axis, radius > 0), "
+                f"got ({center}, {radius})"
             )
-        point[: len(given)] = given
-        found.append((point, float(radius)))
+        ends = np.zeros((2, 3))
+        ends[:, : given.shape[-1]] = given
+        found.append((ends, float(radius)))
     return found
 
 
 def _everything(
-    poses: np.ndarray, goal: np.ndarray | None, spheres: list[tuple[np.ndarray, float]]
+    poses: np.ndarray, goal: np.ndarray | None, capsules: list[tuple[np.ndarray, float]]
 ) -> np.ndarray:
     """All points that the picture must hold, shape (N, 3)."""
     points = [poses[..., :3].reshape(-1, 3)]
     points += [] if goal is None else [goal[..., :3].reshape(-1, 3)]
-    points += [center + sign * radius for center, radius in spheres for sign in (-1.0, 1.0)]
+    points += [ends + sign * radius for ends, radius in capsules for sign in (-1.0, 1.0)]
     return np.concatenate([np.atleast_2d(some) for some in points])
 
 
 def _height(
-    poses: np.ndarray, goal: np.ndarray | None, spheres: list[tuple[np.ndarray, float]]
+    poses: np.ndarray, goal: np.ndarray | None, capsules: list[tuple[np.ndarray, float]]
 ) -> float:
     """Height in inches of a figure of a path in the plane, 7 wide, without empty margins."""
-    wide, high = np.ptp(_everything(poses, goal, spheres)[:, :2], axis=0)
+    wide, high = np.ptp(_everything(poses, goal, capsules)[:, :2], axis=0)
     return float(np.clip(0.9 + 6.2 * (high + 0.12 * wide) / (wide or high or 1.0), 2.8, MOST_HIGH))
 
 
@@ -146,17 +149,15 @@ def _draw_plane(
     poses: np.ndarray,
     goal: np.ndarray | None,
     frames: int,
-    spheres: list[tuple[np.ndarray, float]],
+    capsules: list[tuple[np.ndarray, float]],
 ) -> None:
-    from matplotlib.patches import Circle
+    from matplotlib.patches import Polygon
 
     ax = figure.add_subplot()
     style_axes(ax, xlabel="x [m]", ylabel="y [m]")
-    length = 0.06 * extent_of(_everything(poses, goal, spheres)[:, :2])
-    for center, radius in spheres:
-        ax.add_patch(
-            Circle((center[0], center[1]), radius, facecolor=GRID, edgecolor=FAINT, lw=1.0)
-        )
+    length = 0.06 * extent_of(_everything(poses, goal, capsules)[:, :2])
+    for ends, radius in capsules:
+        ax.add_patch(Polygon(_outline(ends, radius), facecolor=GRID, edgecolor=FAINT, lw=1.0))
     if goal is not None:
         _draw_reference(ax, goal, length, 2)
     for k, color in enumerate(_path_colors(poses)):
@@ -174,16 +175,14 @@ def _draw_space(
     poses: np.ndarray,
     goal: np.ndarray | None,
     frames: int,
-    spheres: list[tuple[np.ndarray, float]],
+    capsules: list[tuple[np.ndarray, float]],
 ) -> tuple[Any, tuple[float, ...]]:
     ax = figure.add_subplot(projection="3d")
     style_space(ax)
-    everything = _everything(poses, goal, spheres)
+    everything = _everything(poses, goal, capsules)
     length = 0.09 * extent_of(everything)
-    turn, tilt = np.meshgrid(np.linspace(0, 2 * np.pi, 25), np.linspace(0, np.pi, 13))
-    ball = np.stack([np.cos(turn) * np.sin(tilt), np.sin(turn) * np.sin(tilt), np.cos(tilt)])
-    for center, radius in spheres:
-        ax.plot_surface(*(center[:, None, None] + radius * ball), color=FAINT, alpha=0.3, lw=0)
+    for ends, radius in capsules:
+        ax.plot_surface(*surface(ends, radius), color=FAINT, alpha=0.3, lw=0)
     if goal is not None:
         _draw_reference(ax, goal, length, 3)
     for k, color in enumerate(_path_colors(poses)):
@@ -195,7 +194,50 @@ def _draw_space(
     return ax, set_box(ax, everything, margin=length)
 
 
-def _draw_attitudes(figure: Any, poses: np.ndarray, goal: np.ndarray | None) -> None:
+def _outline(ends: np.ndarray, radius: float) -> np.ndarray:
+    """Points around a capsule in the plane, shape (N, 2)."""
+    along = (ends[1] - ends[0])[:2]
+    heading = np.arctan2(along[1], along[0])
+    turns = heading + np.pi / 2 * np.array([[-1.0], [1.0]]) + np.linspace(0, np.pi, 37)
+    round_ends = ends[::-1, np.newaxis, :2] + radius * np.stack([np.cos(turns), np.sin(turns)], -1)
+    return round_ends.reshape(-1, 2)
+
+
+def surface(ends: np.ndarray, radius: float) -> np.ndarray:
+    """Points of the surface of a capsule, shape (3, M, N), its axis along the rows."""
+    along = ends[1] - ends[0]
+    x, y, z = _triad(along if along.any() else np.array([0.0, 0.0, 1.0]))
+    tilt = np.r_[np.linspace(np.pi, np.pi / 2, 7), np.linspace(np.pi / 2, 0.0, 7)]
+    turn = np.linspace(0, 2 * np.pi, 25)
+    start = np.repeat(ends, 7, axis=0) + radius * np.cos(tilt)[:, np.newaxis] * z
+    ring = np.cos(turn)[:, np.newaxis] * x + np.sin(turn)[:, np.newaxis] * y
+    points = start[:, np.newaxis] + radius * np.sin(tilt)[:, np.newaxis, np.newaxis] * ring
+    return np.moveaxis(points, -1, 0)
+
+
+def cap(center: np.ndarray, radius: float) -> np.ndarray:
+    """Points of the unit sphere within a distance of one of them, shape (3, M, N)."""
+    x, y, z = _triad(center)
+    tilt = np.linspace(0.0, 2 * np.arcsin(min(radius, 2.0) / 2), 13)[:, np.newaxis, np.newaxis]
+    turn = np.linspace(0, 2 * np.pi, 37)[:, np.newaxis]
+    points = np.cos(tilt) * z + np.sin(tilt) * (np.cos(turn) * x + np.sin(turn) * y)
+    return np.moveaxis(points, -1, 0)
+
+
+def _triad(along: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Three directions at right angles, the last along a vector."""
+    z = along / np.linalg.norm(along)
+    x = np.cross(np.eye(3)[np.argmin(np.abs(z))], z)
+    x /= np.linalg.norm(x)
+    return x, np.cross(z, x), z
+
+
+def _draw_attitudes(
+    figure: Any,
+    poses: np.ndarray,
+    goal: np.ndarray | None,
+    caps: list[tuple[np.ndarray, float]],
+) -> None:
     """Tips of the body axes on the unit sphere."""
     ax = figure.add_subplot(projection="3d")
     style_space(ax, unit="")
@@ -203,6 +245,8 @@ def _draw_attitudes(figure: Any, poses: np.ndarray, goal: np.ndarray | None) -> 
     for axis in range(3):
         ring = np.roll(np.stack([np.cos(turn), np.sin(turn), 0 * turn]), axis, axis=0)
         ax.plot(*ring, color=FAINT, lw=0.6, alpha=0.6)
+    for ends, radius in caps:
+        ax.plot_surface(*cap(ends[0], radius), color=FAINT, alpha=0.5, lw=0)
     for k in range(poses.shape[1]):
         tips = axes_of(poses[:, k])
         for axis, color in enumerate(AXIS_COLORS):

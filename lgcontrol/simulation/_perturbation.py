@@ -9,10 +9,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from ..groups import Product
 from ..systems import ReferenceLike, System
 from ._contract import ControlLaw
 from ._task import Task
 
+# Units of velocities, of bodies, joints, wheels and water.
+VELOCITIES = ("m/s", "rad/s")
 # Share by which masses and inertias are off at a factor of one.
 MASS = 0.2
 # The factors that are tried first; between the last that passes and the first that fails, halves.
@@ -90,16 +93,21 @@ def robustness(
     return Robustness(good, why, runs)
 
 
-def weaker(plant: System[Any], factor: float) -> System[Any]:
-    """The plant with all masses and inertias that many times theirs.
+def weaker(plant: System[Any], factor: float, *, drag: float = 1.0) -> System[Any]:
+    """The plant with all masses and inertias that many times theirs, and other drag.
 
-    Its controls change its velocities that much less: with gravity and gyroscopic forces growing
-    like the inertia nothing else changes. Drag grows along, and so do disturbances.
+    Its controls and its drag change its velocities that much less: with gravity and gyroscopic
+    forces growing like the inertia nothing else changes. Disturbances grow along. Drag is what
+    tells forwards from backwards in time: the part of the accelerations that is odd in all
+    velocities, those of the water among them; what has the unit of one is one.
 
     Parameters
     ----------
     plant : System
     factor : float
+        Of masses and inertias.
+    drag : float
+        Of the drag; without effect where no state has the unit of a velocity.
 
     Returns
     -------
@@ -123,16 +131,34 @@ def weaker(plant: System[Any], factor: float) -> System[Any]:
             "(plant, share, factor) → plant"
         )
     controls = plant.input_index("control").tolist()
+    rates = np.array([unit in VELOCITIES for unit in plant.state.tangent_units], dtype=float)
+    back = 1.0 - 2.0 * _coordinates_of(plant, rates)
+    water = np.array([1.0 - 2.0 * (one.unit in VELOCITIES) for one in plant.inputs])
 
     def field(t: Any, x: Any, u: Any, p: Any) -> Any:
         idle = ca.vertcat(*(0 if i in controls else u[i] for i in range(plant.n_inputs)))
         without = plant.f.function(t, x, idle, p)
-        return without + (plant.f.function(t, x, u, p) - without) / factor
+        driven = (plant.f.function(t, x, u, p) - without) / factor
+        if drag == 1.0 and factor == 1.0 or not rates.any():
+            return without + driven
+        returned = plant.f.function(t, back * x, water * idle, p)
+        lost = rates * (without - returned) / 2
+        return without + (drag / factor - 1.0) * lost + driven
 
     return System(
         plant.name, plant.state, field, inputs=plant.inputs, parameters=plant.parameters,
         dt=plant.dt,
     )  # fmt: skip
+
+
+def _coordinates_of(plant: System[Any], chosen: np.ndarray) -> np.ndarray:
+    """Ones where a coordinate of the state is a chosen component of tangent vectors."""
+    found = np.zeros(plant.state.nq)
+    for name in plant.state.blocks if isinstance(plant.state, Product) else ():
+        tangent, own = plant.state.tangent_slice(name), plant.state.coordinate_slice(name)
+        if tangent.stop - tangent.start == own.stop - own.start:
+            found[own] = chosen[tangent]
+    return found
 
 
 class Late:
@@ -163,8 +189,13 @@ class Late:
         return self.controller(t, x, reference)
 
 
+def _perturbed(plant: System[Any], share: float, factor: float) -> System[Any]:
+    """What is tried unless a task says otherwise."""
+    return weaker(plant, 1.0 + share, drag=1.0 + factor)
+
+
 def _variants(task: Task, factor: float) -> Iterator[tuple[str, Task]]:
-    """Lighter and heavier plants behind a late controller."""
+    """Lighter and heavier plants with more drag behind a late controller."""
     if factor == 0:
         yield "nothing perturbed", task
         return
@@ -175,6 +206,6 @@ def _variants(task: Task, factor: float) -> Iterator[tuple[str, Task]]:
         share = sign * MASS * factor
         if share <= -0.9:
             continue
-        make = task.perturbed or (lambda plant, share, _: weaker(plant, 1.0 + share))
+        make = task.perturbed or _perturbed
         plant = make(task.plant, share, factor)
         yield f"{label} by {100 * abs(share):g} %", replace(task, plant=plant, controller=late)

@@ -78,8 +78,11 @@ class Task:
     options : mapping
         Further keyword arguments of `simulate` (disturbances, sensors, estimator, …).
     criteria : tuple of Criterion
-    obstacles : sequence of (center, radius)
-        Balls to draw with the path, in m; see `lgcontrol.plotting.plot_path`.
+    obstacles : sequence of (center or ends, radius)
+        Balls and capsules to draw with the path, in m; see `lgcontrol.plotting.plot_path`.
+    bodies : callable, optional
+        ``x of shape (N, nq) → poses of shape (N, k, 7)`` of what is drawn as paths, such as links
+        of an arm; the blocks of the state that are poses if left out.
     perturbed : callable, optional
         ``(plant, share, factor) → plant`` that `robustness` tries: masses and inertias larger by a
         share, other coefficients, drag for example, by what the factor stands for. `weaker` if
@@ -94,6 +97,7 @@ class Task:
     options: Mapping[str, Any] = field(default_factory=dict)
     criteria: tuple[Criterion, ...] = ()
     obstacles: tuple[tuple[Any, float], ...] = ()
+    bodies: Callable[[np.ndarray], Any] | None = None
     perturbed: Callable[[System, float, float], System] | None = None
 
     def run(

@@ -136,7 +136,8 @@ def mujoco_rollout(model: Any, data: Any, steps: int) -> Callable[[], object]:
 
 def mujoco_quadrotor(mujoco: Any, mass: float, inertia: np.ndarray, dt: float) -> Any:
     """Model of a free body with four rotors, integrated by RK4, contacts and the like off."""
-    rotors = [((0.17, 0, 0), -1), ((0, 0.17, 0), 1), ((-0.17, 0, 0), -1), ((0, -0.17, 0), 1)]
+    # The first turns clockwise: its drag turns the body the other way.
+    rotors = [((0.17, 0, 0), 1), ((0, 0.17, 0), -1), ((-0.17, 0, 0), 1), ((0, -0.17, 0), -1)]
     sites = "".join(
         f'<site name="r{i}" pos="{x} {y} {z}"/>' for i, ((x, y, z), _) in enumerate(rotors)
     )

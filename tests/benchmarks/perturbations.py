@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.perturbations [NAME ...]
 
-A factor of one is 20 % more, then less, mass and inertia, and a sample of delay that the controller
-does not know of, or what the design says. Told line by line; stored by design.
+A factor of one is 20 % more, then less, mass and inertia, twice the drag, and a sample of delay
+that the controller does not know of, or what the design says. Told line by line; stored by design.
 """
 
 from __future__ import annotations

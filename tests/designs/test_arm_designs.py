@@ -11,6 +11,7 @@ from lgcontrol.groups import SE3
 from lgcontrol.mechanics import Multibody
 from lgcontrol.models import panda_tree, underwater_vehicle_arm_tree
 from lgcontrol.simulation import Task
+from lgcontrol.systems import Trajectory
 
 from ._runs import run_of, task_of
 
@@ -95,3 +96,27 @@ def test_panda_goes_on_from_its_plans():
     (record,) = run_of("panda-mpc").controllers.values()
     restarts = [str(word) for word in record.info["restart"]]
     assert sum(map(bool, restarts)) <= 3
+
+
+def test_the_straight_way_meets_the_posts():
+    """Angles that go straight from start to end cross the post, far beyond the margin."""
+    task = task_of("panda-reach")
+    share = np.linspace(0.0, 1.0, 101)[:, np.newaxis]
+    x = (1 - share) * task.x0 + share * task.reference
+    straight = Trajectory(task.plant.state, share[:, 0], x)
+    (gap,) = [c for c in task.criteria if "obstacles" in c.name]
+    assert gap.value(straight) > 0.05
+    assert (
+        straight.x.shape == x.shape
+        and gap.value(Trajectory(task.plant.state, [0, 1], x[[0, -1]])) < 0
+    )
+
+
+def test_the_tool_is_out_of_the_arms_own_reach():
+    """The vehicle must go along: the place is farther from its mount than the arm is long."""
+    task, tree = task_of("auv-arm-reach"), underwater_vehicle_arm_tree()
+    goal = np.array([one.nominal for one in task.controller.problem.parameters])
+    assert np.linalg.norm(goal[:3] - [0.20, 0.0, -0.10]) > 2 * 0.68
+    (missed,) = [c for c in task.criteria if c.name.startswith("tool off")]
+    start = Trajectory(task.plant.state, [0.0, 20.0], np.stack([task.x0, task.x0]))
+    assert missed.value(start) > 1.0 and tree.nv == 10

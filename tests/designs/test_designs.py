@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from lgcontrol.cli import main
+from lgcontrol.controllers import MPC, GeometricPD
 from lgcontrol.groups import SO3
 from lgcontrol.simulation import SimulationResult, Task
 
 from ._runs import DESIGNS, run_of, task_of
 
-FRAME_GOALS = ("auv-arm", "panda-mpc")
+FRAME_GOALS = ("auv-arm", "auv-arm-reach", "panda-mpc", "panda-reach")
 PATHS = ("elastic-panda", "elastic-ur5", "variable-stiffness")  # followed from their beginning
 NEAR_PATHS = ("pick-and-place", "quadrotor-flip")  # from a place beside it
 
@@ -23,8 +24,8 @@ NEAR_PATHS = ("pick-and-place", "quadrotor-flip")  # from a place beside it
 # By default the five-bar stands for closed mechanisms, the UR5 for elastic arms, the lane change
 # for cars, and others for the vehicles.
 LONG = (
-    "auv-helix", "auv-usbl", "car-parking", "delta-pick", "elastic-panda", "quadrotor-field",
-    "quadrotor-flip",
+    "auv-arm-reach", "auv-helix", "auv-usbl", "car-parking", "delta-pick", "elastic-panda",
+    "panda-reach", "quadrotor-field", "quadrotor-flip",
 )  # fmt: skip
 NAMES = [
     pytest.param(name, marks=[pytest.mark.thorough] if name in LONG else [])
@@ -142,13 +143,42 @@ def test_the_quadrotor_starts_upside_down():
 
 
 def test_the_satellite_keeps_its_momentum_while_its_wheels_turn_it():
-    task = DESIGNS["satellite-slew"].load()(seed=0)
-    run = task.run()
+    run = run_of("satellite-slew")
     wheel_inertia = 50.0 / (6000 * 2 * np.pi / 60)
     momentum = run.block("twist") * [900, 800, 600] + wheel_inertia * run.block("wheel_speed")
-    assert np.abs(run.block("twist")).max() > 0.005
-    # It starts at zero and the directions of the body do not matter to that.
-    assert np.abs(momentum).max() < 1e-6
+    inertial = SO3.act(run.block("pose"), momentum)
+    assert np.linalg.norm(inertial[0]) > 35.0
+    assert np.abs(inertial - inertial[0]).max() < 1e-6
+
+
+def test_the_direct_slew_looks_into_the_sun_and_overspeeds_wheels():
+    task = task_of("satellite-slew")
+    direct = GeometricPD(task.plant, frequency=0.02, dt=1.0)
+    straight = dataclasses.replace(task, controller=direct)
+    found = verdicts(straight, straight.run())
+    assert found["attitude error, mean of the last 10 s"].passed
+    assert found["angle to the sun, least, negative"].value > -15.0
+    assert not found["highest wheel speed"].passed
+
+
+@pytest.mark.thorough
+def test_without_an_estimate_the_current_carries_the_vessel_off_its_berth():
+    task = task_of("vessel-docking")
+    own = task.controller
+    ignorant = MPC(
+        own.system, horizon=30, dt=0.5, Q=own.Q, R=own.R, terminal=own.terminal,
+        bounds=own.problem.bounds,
+    )  # fmt: skip
+    steady = task.options["disturbances"][1:]
+    berth = dataclasses.replace(
+        task, x0=task.reference, seconds=20.0, options={"disturbances": steady}
+    )
+
+    def off(controller):
+        there = dataclasses.replace(berth, controller=controller)
+        return verdicts(there, there.run())["position error, mean of the last 5 s"].value
+
+    assert off(own) < 0.1 * off(ignorant)
 
 
 @pytest.mark.thorough
@@ -159,3 +189,24 @@ def test_predictive_control_keeps_deflections_that_the_motion_exceeds():
     assert all(verdict.passed for verdict in task.judge(run))
     wanted = task.plant.structure.motion(*task.reference(np.linspace(0, 3, 300))).x_out
     assert np.abs(wanted[:, 12:18] - wanted[:, :6]).max() > 0.059
+    (record,) = run.controllers.values()
+    assert not any(map(str, record.info["restart"][1:])) and max(record.info["iterations"][1:]) <= 8
+
+
+@pytest.mark.thorough
+def test_plans_that_begin_anew_in_vain_do_so_no_more():
+    """Hard bounds on deflections that the way exceeds: cheaper starts break them, in every call."""
+    task = DESIGNS["elastic-ur5"].load()(seed=0, law="mpc")
+    law, x, step = task.controller, task.x0, task.plant.step("rk4", 4)
+    deflection, configuration = law.problem.bounds
+    bounds = [dataclasses.replace(deflection, soft=None), configuration]
+    own = {name: getattr(law, name) for name in ("horizon", "dt", "Q", "R", "terminal")}
+    hard = MPC(task.plant, bounds=bounds, reference=task.reference, **own)
+    hard.reset()
+    hard.prepare(0.0, x)
+    restarts = []
+    for k in range(60):
+        u = hard(0.01 * k, x)
+        restarts.append(hard.info.restart)
+        x = step(0.01 * k, x, u, [], 0.01)
+    assert 0 < sum(map(bool, restarts)) <= 12

@@ -5,6 +5,7 @@ import pytest
 
 from lgcontrol.groups import SE2, SE3, SO3, Helical, Product, Rn, Schoenflies, Translation
 from lgcontrol.plotting import plot_path
+from lgcontrol.plotting._plot_path import cap, surface
 from lgcontrol.plotting._poses import body_poses, spread
 from lgcontrol.plotting._style import AXIS_COLORS
 from lgcontrol.systems import Trajectory
@@ -140,17 +141,34 @@ def test_frames_are_at_equal_distances_along_the_path():
 
 
 def test_obstacles_are_drawn_and_fit_into_the_picture():
-    from matplotlib.patches import Circle
+    from matplotlib.patches import Polygon
 
-    ax = plot_path(drive(), obstacles=[([3.0, 1.0], 0.5)]).axes[0]
-    (circle,) = [patch for patch in ax.patches if isinstance(patch, Circle)]
-    assert (circle.center, circle.radius) == ((3.0, 1.0), 0.5)
-    assert ax.get_xlim()[1] > 3.5
+    ball, capsule = ([3.0, 1.0], 0.5), ([[0.0, 4.0], [3.0, 8.0]], 0.2)
+    ax = plot_path(drive(), obstacles=[ball, capsule]).axes[0]
+    first, second = (patch.get_xy() for patch in ax.patches if isinstance(patch, Polygon))
+    np.testing.assert_allclose(np.linalg.norm(first - [3.0, 1.0], axis=1), 0.5)
+    along = np.clip((second - [0.0, 4.0]) @ [0.6, 0.8], 0.0, 5.0)[:, np.newaxis] * [0.6, 0.8]
+    np.testing.assert_allclose(np.linalg.norm(second - [0.0, 4.0] - along, axis=1), 0.2)
+    assert np.ptp(second @ [0.6, 0.8]) == pytest.approx(5.4)
+    assert ax.get_xlim()[1] > 3.5 and ax.get_ylim()[1] > 8.0
     flying = result(SE3, SE3.exp(T[:, np.newaxis] * [1.0, 0, 0.5, 0.5, 0, 0]))
-    space = plot_path(flying, obstacles=[([0, 0, 5], 1.0)]).axes[0]
-    assert space.get_zlim()[1] > 6.0
-    with pytest.raises(ValueError, match="an obstacle is .center of 2 or 3 numbers, radius > 0"):
+    space = plot_path(flying, obstacles=[([0, 0, 5], 1.0), ([[0, 0, 5], [0, 3, 8]], 0.5)]).axes[0]
+    assert space.get_zlim()[1] > 8.4
+    with pytest.raises(ValueError, match="an obstacle is .center of 2 or 3 numbers, or both ends"):
         plot_path(drive(), obstacles=[([3.0, 1.0], -1.0)])
+
+
+def test_surfaces_of_obstacles_are_where_they_say():
+    ends = np.array([[1.0, 2.0, 3.0], [1.0, 4.0, 3.0]])
+    points = np.moveaxis(surface(ends, 0.5), 0, -1)
+    nearest = np.stack(
+        [points[..., 0] * 0 + 1, np.clip(points[..., 1], 2, 4), points[..., 2] * 0 + 3], -1
+    )
+    np.testing.assert_allclose(np.linalg.norm(points - nearest, axis=-1), 0.5)
+    sun = np.array([0.6, 0.0, 0.8])
+    points = np.moveaxis(cap(sun, 0.5), 0, -1)
+    np.testing.assert_allclose(np.linalg.norm(points, axis=-1), 1.0)
+    assert np.linalg.norm(points - sun, axis=-1).max() == pytest.approx(0.5)
 
 
 def test_frames_grow_with_the_picture_and_do_not_cover_each_other():

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import Rn
-from lgcontrol.models import quadrotor
+from lgcontrol.models import panda, quadrotor, underwater_vehicle
 from lgcontrol.simulation import Criterion, Task, robustness, weaker
 from lgcontrol.systems import Input, System
 
@@ -39,6 +39,32 @@ def test_a_body_of_twice_the_mass_is_one_with_half_the_effect(rng):
     x = light.state.random(rng)
     u = np.r_[rng.uniform(0, 6, 4), np.zeros(6)]
     np.testing.assert_allclose(weaker(light, 2.0).f(0.0, x, u), heavy.f(0.0, x, u), atol=1e-12)
+
+
+@pytest.mark.parametrize("flow", [0.0, 0.3])
+def test_twice_the_drag_is_the_drag_of_twice_the_coefficients(rng, flow):
+    """Against the vehicle made with those numbers, in water that rests or flows."""
+    linear, quadratic = (13.7, 0.0, 33.0, 0.0, 0.8, 0.0), (141.0, 217.0, 190.0, 1.19, 0.47, 1.5)
+    own = underwater_vehicle(linear_drag=linear, quadratic_drag=quadratic)
+    much = underwater_vehicle(
+        linear_drag=2 * np.array(linear), quadratic_drag=2 * np.array(quadratic)
+    )
+    x = own.state.random(rng)
+    u = np.r_[rng.uniform(-10, 10, 8), rng.normal(size=6), flow * rng.normal(size=3)]
+    np.testing.assert_allclose(
+        weaker(own, 1.0, drag=2.0).f(0.0, x, u), much.f(0.0, x, u), rtol=1e-9
+    )
+    assert np.abs(much.f(0.0, x, u) - own.f(0.0, x, u)).max() > 0.1
+
+
+def test_friction_of_joints_is_drag(rng):
+    """What twice the viscous friction of the Panda takes from its accelerations."""
+    arm, free = panda(), panda(losses=False)
+    x, u = arm.state.random(rng), rng.normal(size=7)
+    lost = arm.f(0.0, x, u) - free.f(0.0, x, u)
+    np.testing.assert_allclose(
+        weaker(arm, 1.0, drag=2.0).f(0.0, x, u) - arm.f(0.0, x, u), lost, atol=1e-8
+    )
 
 
 def test_the_search_ends_between_what_passes_and_what_fails():

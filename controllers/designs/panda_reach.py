@@ -1,0 +1,157 @@
+"""The Panda reaches between posts and below a bar, within all its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import casadi as ca
+import numpy as np
+
+from lgcontrol.codegen import Value
+from lgcontrol.controllers import MPC
+from lgcontrol.groups import SE3
+from lgcontrol.models import panda_tree
+from lgcontrol.optimal import Bound, Capsule, Residual, keep_out
+from lgcontrol.simulation import Criterion, SimulationResult, Task
+
+from ._criteria import ATTITUDE, POSITION, failed_calls
+from ._panda import HAND, OUTLINE, READY, noisy_panda, panda_capsules, panda_system
+
+LOW = np.array([0.0, 0.5, 0.0, -0.1, 0.0, 0.5, 0.0])  # rad: the hand low above the table
+ASIDE = 0.8  # rad
+OBSTACLES = {
+    "post": Capsule([0.45, 0.0, 0.0], [0.45, 0.0, 0.38], 0.05),
+    "inner post": Capsule([0.20, 0.0, 0.0], [0.20, 0.0, 0.30], 0.04),
+    "bar": Capsule([0.50, -0.4, 0.85], [0.50, 0.4, 0.85], 0.04),
+}
+REACHING = ("panda_link5", "panda_link7", "panda_hand", HAND)  # what may meet obstacles
+MEETING = (("panda_hand", "panda_link1"), ("panda_hand", "panda_link3"),
+           ("panda_link7", "panda_link1"), ("panda_link7", "panda_link3"))  # fmt: skip
+MARGIN = 0.015  # m, of the plan
+DT, HORIZON, SECONDS = 0.04, 25, 3.0  # s
+SHARE = 0.85  # of the joints' rates that the plan uses
+EFFORT = 0.6  # of the arm's largest torques that it may use
+NOISE = 0.001  # of the largest torques
+
+
+def design(seed: int = 0) -> Task:
+    """Panda reaches among capsules by MPC of its torques, within all its limits.
+
+    The hand goes from one side of two posts to the other, over them and below a bar. Forearm,
+    wrist, hand and fingers keep out of all three, and of the arm's own lower links; angles
+    and rates keep the arm's limits, torques 60 % of theirs. All torques are noisy by 0.1 %.
+
+    Parameters
+    ----------
+    seed : int
+        Of the start, the goal and the noise.
+
+    Returns
+    -------
+    Task
+    """
+    tree = panda_tree(losses=False)
+    arm = panda_system(tree, effort=EFFORT)
+    plant, noise = noisy_panda(tree, NOISE, dt=DT, effort=EFFORT)
+    place, outline, limits = tree.placement(HAND), panda_capsules(tree), tree.limits
+    rng = np.random.default_rng(seed)
+    start, end = (
+        READY + LOW + np.r_[side * ASIDE, rng.uniform(-0.05, 0.05, 6)] for side in (1.0, -1.0)
+    )
+    goal = np.r_[end, np.zeros(tree.nv)]
+    wanted = place(end)
+
+    def missed(t: Value, x: Value, u: Value, p: Value) -> Value:
+        return SE3.minus(place(x[: tree.nq]), ca.DM(wanted))
+
+    mpc = MPC(
+        arm,
+        horizon=HORIZON,
+        dt=DT,
+        Q={"configuration": 0.5, "velocity": 0.1},
+        R=1e-4,
+        terminal={"configuration": 1.0, "velocity": 1.0},
+        residuals=[Residual(missed, weight=100.0, terminal=200.0, name="hand", group=SE3)],
+        bounds=[
+            Bound("configuration", limits["lower"], limits["upper"], soft=100.0),
+            Bound("velocity", -SHARE * limits["velocity"], SHARE * limits["velocity"], soft=1000.0),
+            *(
+                keep_out(
+                    outline.ends(link), obstacle, radius=outline.radius(link) + MARGIN,
+                    soft=1000.0, name=f"{link} at {name}",
+                )
+                for name, obstacle in OBSTACLES.items() for link in REACHING
+            ),
+            Bound(
+                outline.self_clearance(MEETING, MARGIN), lower=0.0, soft=1000.0, name="arm itself"
+            ),
+        ],
+    )  # fmt: skip
+
+    def sweep(run: SimulationResult, link: str) -> np.ndarray:
+        """Points of the axis of a link's capsule, shape (N, k, 3)."""
+        first, last, _ = OUTLINE[link]
+        axis = np.linspace(first, last, 25)
+        return SE3.act(tree.placement(link)(run.x[:, : tree.nq])[:, np.newaxis], axis)
+
+    def gap(run: SimulationResult) -> float:
+        gaps = [
+            _distance(sweep(run, link), np.linspace(one.start, one.end, 41))
+            - OUTLINE[link][2] - float(one.radius)
+            for one in OBSTACLES.values() for link in REACHING
+        ]  # fmt: skip
+        return -float(min(gaps))
+
+    def own_gap(run: SimulationResult) -> float:
+        gaps = [
+            _distance(sweep(run, a), sweep(run, b)) - OUTLINE[a][2] - OUTLINE[b][2]
+            for a, b in MEETING
+        ]
+        return -float(min(gaps))
+
+    def turned(run: SimulationResult) -> float:
+        q = run.x[:, : tree.nq]
+        return float(np.maximum(limits["lower"] - q, q - limits["upper"]).max())
+
+    def fastest(run: SimulationResult) -> float:
+        return float((np.abs(run.x[:, tree.nq :]) / limits["velocity"]).max())
+
+    def missed_by(part: slice) -> Callable[[SimulationResult], float]:
+        def value(run: SimulationResult) -> float:
+            last = run.t >= run.t[-1] - 0.25
+            error = SE3.minus(place(run.x[last, : tree.nq]), wanted)
+            return float(np.linalg.norm(error[:, part], axis=1).mean())
+
+        return value
+
+    def bodies(x: np.ndarray) -> np.ndarray:
+        frames = ("panda_link4", "panda_link5", "panda_link7", HAND)
+        return np.stack([tree.placement(name)(x[:, : tree.nq]) for name in frames], axis=1)
+
+    return Task(
+        plant=plant,
+        controller=mpc,
+        x0=np.r_[start, np.zeros(tree.nv)],
+        seconds=SECONDS,
+        reference=goal,
+        options={"disturbances": [noise]},
+        criteria=(
+            Criterion("position error, mean of the last 0.25 s", missed_by(POSITION), 0.015, "m"),
+            Criterion("rotation error, mean of the last 0.25 s", missed_by(ATTITUDE), 0.05, "rad"),
+            Criterion("clearance of obstacles, negative", gap, 0.0, "m"),
+            Criterion("clearance of the arm itself, negative", own_gap, 0.0, "m"),
+            Criterion("angles beyond their limits", turned, 0.0, "rad"),
+            Criterion("largest rate, share of its limit", fastest, 1.0),
+            failed_calls(),
+        ),
+        obstacles=tuple(
+            (np.array([one.start, one.end]), float(one.radius)) for one in OBSTACLES.values()
+        ),
+        bodies=bodies,
+    )
+
+
+def _distance(one: np.ndarray, other: np.ndarray) -> float:
+    """Least distance of points (N, k, 3) and (N, m, 3) or (m, 3) at the same times."""
+    apart = one[..., :, np.newaxis, :] - other[..., np.newaxis, :, :]
+    return float(np.linalg.norm(apart, axis=-1).min())
