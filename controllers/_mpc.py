@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -195,13 +195,14 @@ class MPC(Controller):
         Time from call to effect in s, any share of a period or several: the model predicts over
         it, with the inputs that are on their way, before it plans.
     budget : float
-        Time for a call in s, looked at after every iteration; the best plan so far is the answer.
+        Time for a call in s, looked at after every iteration and after every start of a new plan
+        that is tried; the best plan so far is the answer.
         What `prepare` and `preview` do is not limited.
     restarts : bool
         Whether a new plan is made where reference, parameters or state have jumped: where going on
-        from the last plan costs more than twice what it did lately (it counts less by a factor of
-        seven a horizon), the cheapest of the starts and of the last plan is iterated to
-        convergence. Not where `costs` may be negative.
+        from the last plan, with the steps that a call takes, costs more than twice what it did
+        lately (it counts less by a factor of seven a horizon), the cheapest of the starts and of
+        the last plan is iterated to convergence. Not where `costs` may be negative.
     split : bool
         Whether a call answers with the feedback of a plan that was made before, and makes the next
         one afterwards: see `preview`.
@@ -738,14 +739,15 @@ class MPC(Controller):
         if self.restarts and not self.problem.costs:
             fading = FADING ** -((found.t[0] - last.t[0]) / (found.t[-1] - found.t[0]))
             has_time = time.perf_counter() - began < budget
-            going_on = found.iterations[0].cost
+            going_on = found.iterations[-1].cost  # after the steps that a change took
             if has_time and self._usual.jumped(going_on, fading):
                 same = np.array_equal(self._usual.p, self._p)
                 cause = "state" if same else "parameters"
-                if _differ(last.reference, found.reference):
+                if not _same(reference, self._usual.reference):
                     cause = "reference"
                 return self._first(x, start, reference, began, cause, budget, going_on)
-            self._usual = self._usual.later(max(going_on, found.cost), fading, self._p)
+            dearest = max(found.iterations[0].cost, going_on)
+            self._usual = self._usual.later(dearest, fading, self._p, reference)
         self.info = MPCInfo.of(found, time.perf_counter() - began)
         return found
 
@@ -788,33 +790,44 @@ class MPC(Controller):
         """
         aim = self._aimed(reference, start)
         options: dict[str, Any] = {"reference": aim, "t0": start, "p": self._p}
-        starts: list[Any] = [self.initial]
-        if self.initial == "auto" and self.system.policy is not None:
-            starts = ["policy"]
-        elif self.initial == "auto" and aim is not reference:  # laws know no disturbances
-            starts = [None]
-        elif self.initial == "auto":
-            found = starting_controllers(self.system, reference, start, self.problem.dt, self._own)
-            starts = [None, *found]
-        if self._found is not None:
-            starts.append(self._found)
-        solutions = [
-            self.solver.solve(x, guess=guess, max_iterations=0, **options) for guess in starts
-        ]
-        best = min(solutions, key=lambda solution: np.nan_to_num(solution.cost, nan=np.inf))
+        last, best = self._found, None
+        for guess in self._starts(start, reference, aim):
+            other = self.solver.solve(x, guess=guess, max_iterations=0, **options)
+            if guess is last is not None:
+                last = other
+            if best is None or not np.nan_to_num(other.cost, nan=np.inf) >= best.cost:
+                best = other
+            if time.perf_counter() - began > budget:
+                break
         if np.isfinite(budget):
             options["time_limit"] = max(budget - (time.perf_counter() - began), 0.0)
         self._found = self.solver.solve(
             x, guess=best, max_iterations=self.first_iterations, tolerance=1e-6, **options
         )
-        is_gain = best is not solutions[-1] and JUMP * self._found.cost < solutions[-1].cost
+        is_gain = last is None or (best is not last and JUMP * self._found.cost < last.cost)
         usual = max(self._found.cost, 0.0 if is_gain else going_on)
-        self._usual = self._usual.later(usual, 0.0, self._p)
+        self._usual = self._usual.later(usual, 0.0, self._p, reference)
         self.info = replace(MPCInfo.of(self._found, time.perf_counter() - began), restart=cause)
         off = max((entry.amount for entry in self._found.violations), default=0.0)
         if self.info.status is CallStatus.OK and off > ACCEPTABLE_RESIDUAL:  # nothing says it must
             self.info = replace(self.info, status=CallStatus.UNSOLVED, message=self._found.message)
         return self._found
+
+    def _starts(
+        self, start: float, reference: ReferenceLike | None, aim: Any
+    ) -> Iterator[OptimalSolution | Controller | Trajectory | str | None]:
+        """Where a new plan may start: the last one first, then made one by one."""
+        if self._found is not None:
+            yield self._found
+        if self.initial != "auto":
+            yield self.initial
+        elif self.system.policy is not None:
+            yield "policy"
+        else:
+            yield None
+            if aim is reference:  # laws know no disturbances
+                given = self.system, reference, start, self.problem.dt, self._own
+                yield from starting_controllers(*given)
 
     def _keep_to_known(self, t: float, x: np.ndarray) -> str:
         """Parameters the plan's steps keep up with, and why they are not the given ones.
@@ -893,19 +906,22 @@ class _Usual(NamedTuple):
         Largest cost of going on from a plan, those of long ago counting less; and of all.
     p : ndarray
         Parameters of the last.
+    reference : object
+        Of the last, as given.
     """
 
     lately: float = 0.0
     most: float = 0.0
     p: np.ndarray = np.zeros(0)
+    reference: Any = None
 
     def jumped(self, cost: float, fading: float) -> bool:
         """Whether going on from the last plan costs far more than it did lately."""
         return not cost <= JUMP * max(fading * self.lately, NOISE * self.most)
 
-    def later(self, cost: float, fading: float, p: np.ndarray) -> _Usual:
+    def later(self, cost: float, fading: float, p: np.ndarray, reference: Any) -> _Usual:
         """With another plan."""
-        return _Usual(max(cost, fading * self.lately), max(cost, self.most), p)
+        return _Usual(max(cost, fading * self.lately), max(cost, self.most), p, reference)
 
 
 @dataclass(frozen=True, eq=False)
@@ -938,26 +954,22 @@ class _Ready:
 
     def fits(self, t: float, reference: Any, p: np.ndarray) -> bool:
         """Whether a call is the one that was expected."""
-        same = reference is self.reference
-        if not same and not (callable(reference) or callable(self.reference)):
-            same = np.array_equal(
-                getattr(reference, "x", reference), getattr(self.reference, "x", self.reference)
-            ) and np.array_equal(getattr(reference, "u", 0), getattr(self.reference, "u", 0))
-        return same and abs(t - self.t) <= EARLY and np.array_equal(p, self.p)
+        is_then = abs(t - self.t) <= EARLY and np.array_equal(p, self.p)
+        return is_then and _same(reference, self.reference)
 
     def answer(self, system: System, controls: np.ndarray, state: np.ndarray) -> np.ndarray:
         """Controls for the state that came."""
         return self.plan.u[0, controls] + self.K @ system.error(state, self.state)
 
 
-def _differ(last: Trajectory, now: Trajectory) -> bool:
-    """Whether two references say other things about the times that both know."""
-    shared = (now.t >= last.t[0]) & (now.t <= last.t[-1])
-    if not shared.any():
-        return True
-    gap = now.group.minus(now.x[shared], last(now.t[shared]).x)
-    step = now.group.minus(last.x[1:], last.x[:-1])  # between nodes both are interpolated
-    return bool(np.abs(gap).max() > 1e-6 + np.abs(step).max(initial=0.0))
+def _same(one: Any, other: Any) -> bool:
+    """Whether two references are the same as given: one object, or equal states and inputs."""
+    if one is other or callable(one) or callable(other):
+        return one is other
+    return all(
+        np.array_equal(getattr(one, name, own), getattr(other, name, its))
+        for name, own, its in (("x", one, other), ("u", 0, 0))
+    )
 
 
 def _check_multiple(system: System, name: str, seconds: float) -> None:

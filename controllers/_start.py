@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -37,7 +38,7 @@ class Hold(Controller):
 
 def starting_controllers(
     system: System, reference: ReferenceLike | None, t: float, dt: float, p: np.ndarray
-) -> list[Controller]:
+) -> Iterator[Controller]:
     """Controllers that fit a system, for a first guess of what it can do.
 
     Parameters
@@ -52,32 +53,28 @@ def starting_controllers(
     p : ndarray
         The system's parameters.
 
-    Returns
-    -------
-    list of Controller
+    Yields
+    ------
+    Controller
         At least `Hold`; geometric ones where the state has a configuration and its velocity that
         the controls can steer, a linear regulator where the reference is an equilibrium.
     """
-    found: list[Controller] = [Hold(system, dt=dt)]
+    yield Hold(system, dt=dt)
     point = sample_reference(system, reference, np.array([t]), p)
-    attempts: list[Any] = [
-        lambda: [LQR(system, system.linearize(point.x[0], point.u[0], t=t, p=p), dt=dt, p=p)],
-        lambda: [
-            ThrustVectorPD(
-                system,
-                attitude_frequency=TILTING,
-                dt=min(dt, 1 / (TILTING * CALLS_PER_RADIAN)),
-                p=p,
-            )
-        ],
-        lambda: [
-            GeometricPD(system, frequency=f, dt=min(dt, 1 / (f * CALLS_PER_RADIAN)), p=p)
-            for f in FREQUENCIES
-        ],
-    ]
-    for attempt in attempts:
+
+    def regulator() -> Controller:
+        return LQR(system, system.linearize(point.x[0], point.u[0], t=t, p=p), dt=dt, p=p)
+
+    def tilting() -> Controller:
+        often = min(dt, 1 / (TILTING * CALLS_PER_RADIAN))
+        return ThrustVectorPD(system, attitude_frequency=TILTING, dt=often, p=p)
+
+    def geometric(frequency: float) -> Controller:
+        often = min(dt, 1 / (frequency * CALLS_PER_RADIAN))
+        return GeometricPD(system, frequency=frequency, dt=often, p=p)
+
+    for attempt in (regulator, tilting, *(partial(geometric, f) for f in FREQUENCIES)):
         try:
-            found += attempt()
+            yield attempt()
         except ValueError:  # does not fit this system
             continue
-    return found

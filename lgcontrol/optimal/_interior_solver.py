@@ -72,6 +72,9 @@ AT_LIMIT = 1e-3
 MOST_ITERATIONS = 1000
 # How the barrier goes where it waits for iterates to be central.
 CENTRAL_BARRIER = Barrier(first=1.0, factor=0.2, power=1.5)
+# Derivative of what equalities miss, as a share of its terms' sizes, that counts as none, and the
+# share of their range by which inputs may be off a limit that they would have to go beyond.
+STATIONARY, NEAR_LIMIT = 1e-3, 1e-2
 # Price of hard bounds that are not kept, in sizes of the cost's derivative.
 FIRST_PRICE = 1e2
 
@@ -447,6 +450,7 @@ class InteriorPointSolver:
             if is_closed or self._excess(other) < self._excess(run):
                 run = other
         is_stuck = is_stuck and self._excess(run) > ACCEPTABLE_RESIDUAL
+        is_stuck = is_stuck or self._is_lost(run, times, setting)
         return self._solution(run, nodes, times, setting, watch, tolerance, is_stuck)
 
     def _best_of(
@@ -602,7 +606,10 @@ class InteriorPointSolver:
         at = model.expand(nodes, setting)
         slopes = np.concatenate([at.g.ravel(), at.g_end])
         price = FIRST_PRICE * (1.0 + np.abs(slopes[np.isfinite(slopes)]).max(initial=0.0))
-        weight = np.where(np.isinf(hard.weight), price, hard.weight)
+        # Limits of what is free at the start can be kept, whatever the motion.
+        is_start = hard.active[0].astype(bool) & ~hard.active[1:].any(axis=0)
+        is_kept = is_start & (len(model.free) > 0)
+        weight = np.where(np.isinf(hard.weight) & ~is_kept, price, hard.weight)
         try:
             self._take(hard._replace(weight=weight))
             yield
@@ -628,6 +635,39 @@ class InteriorPointSolver:
         """Rows with one-sided hard limits."""
         row = self.model.sides.row
         return np.unique(row[np.isinf(self.transcription.rows.soft[row])])
+
+    def _is_lost(self, run: _Run, t: np.ndarray, setting: Setting) -> bool:
+        """Whether equalities miss by what no small change of controls within limits reduces.
+
+        Half the sum of squares has a derivative along motions that is next to nothing, measured by
+        what it would be if no terms cancelled, but where controls at a limit had to go beyond.
+        """
+        sides, model, n = self.model.sides, self.model, self.model.n
+        if run.status not in (ITERATIONS, STALLED) or not len(sides.equal):
+            return False
+        off = np.where(sides.equal_active, run.rows[:, sides.equal] - sides.target, 0.0)
+        if not np.abs(off).max() > ACCEPTABLE_RESIDUAL or len(model.free):
+            return False
+        at = model.expand(Nodes(t, run.point.x, run.point.u), setting)
+        if not np.abs(at.gaps).max(initial=0.0) <= MOTION:
+            return False
+        missed = np.zeros_like(run.rows)
+        np.add.at(missed.T, sides.equal, off.T)
+        h = sides.sign * (run.rows[:, sides.row] - sides.limit)
+        over = np.where(sides.active & np.isinf(sides.weight), np.maximum(h, 0.0), 0.0)
+        np.add.at(missed.T, sides.row, (sides.sign * over).T)
+        v, apart = run.point.u[:, model.controls], NEAR_LIMIT * (model.upper - model.lower)
+        price, size = at.G_end.T @ missed[-1], np.abs(at.G_end.T) @ np.abs(missed[-1])
+        most = largest = 0.0
+        for k in range(len(v) - 1, -1, -1):
+            F = np.hstack([at.A[k], at.B[k]])
+            along = at.G[k].T @ missed[k] + F.T @ price
+            sizes = np.abs(at.G[k].T) @ np.abs(missed[k]) + np.abs(F.T) @ size
+            held = np.where(along[n:] > 0, v[k] <= model.lower + apart, v[k] >= model.upper - apart)
+            most = max(most, np.abs(np.where(held, 0.0, along[n:])).max(initial=0.0))
+            largest = max(largest, sizes[n:].max(initial=0.0))
+            price, size = along[:n], sizes[:n]
+        return most <= STATIONARY * largest
 
     @cached_property
     def _allowed(self) -> np.ndarray:
@@ -952,7 +992,7 @@ class InteriorPointSolver:
         )
         kkt = log[-1].kkt
         status = self._status(run, kkt, violations, watch, tolerance)
-        stuck = SolveStatus.ITERATION_LIMIT, SolveStatus.FAILED
+        stuck = SolveStatus.ITERATION_LIMIT, SolveStatus.STALLED, SolveStatus.FAILED
         if is_infeasible and not failed and status in stuck:  # tried at a price, too
             status = SolveStatus.INFEASIBLE
         message = _message(status, log[-1], violations, tolerance)
@@ -1044,8 +1084,8 @@ class InteriorPointSolver:
         if run.status == STALLED and not np.isfinite(kkt):
             return SolveStatus.FAILED
         worst = max((entry.amount for entry in violations), default=0.0)
-        if run.status == STALLED and worst > ACCEPTABLE_RESIDUAL:
-            return SolveStatus.INFEASIBLE
+        if run.status == STALLED and min(worst, self._excess(run)) > ACCEPTABLE_RESIDUAL:
+            return SolveStatus.INFEASIBLE  # where equalities alone miss somebody has to look
         if run.status == STALLED and kkt <= ACCEPTABLE_RESIDUAL:
             return SolveStatus.ACCEPTABLE
         return SolveStatus.STALLED if run.status == STALLED else SolveStatus.ITERATION_LIMIT

@@ -30,7 +30,7 @@ from lgcontrol.systems import Input, System
 MOST, FEW = 35, 12  # iterations
 GOOD = ("converged", "acceptable")
 NO_WAY = ("infeasible",)
-# Equalities that cannot hold: named with what is missed, but nothing proves that there is no way.
+# Equalities that cannot hold where a solve ends before what they miss is next to stationary.
 NO_END = ("infeasible", "iteration limit", "stalled")
 BROKEN = ("failed",)
 
@@ -102,8 +102,8 @@ Problem = tuple[Callable[[], OptimalControlProblem], Any, tuple[str, ...], str]
 # name: (problem, start, statuses, words of the message)
 PROBLEMS: dict[str, Problem] = {
     # infeasible: what is asked is beyond what inputs can do
-    "end too far": (lambda: of_cart(end("place", 5.0)), [0, 0], NO_END, "place"),
-    "end too fast": (lambda: of_cart(end("speed", 3.0)), [0, 0], NO_END, "speed"),
+    "end too far": (lambda: of_cart(end("place", 5.0)), [0, 0], NO_WAY, "place"),
+    "end too fast": (lambda: of_cart(end("speed", 3.0)), [0, 0], NO_WAY, "speed"),
     "start beyond a wall": (lambda: of_cart(Bound("place", upper=1.0)), [2, 0], NO_WAY, "place"),
     "start far beyond": (lambda: of_cart(Bound("place", upper=1.0)), [1e3, 0], NO_WAY, "place"),
     "too fast to stop": (lambda: of_cart(Bound("place", upper=1.0)), [0.9, 3], NO_WAY, "place"),
@@ -112,7 +112,7 @@ PROBLEMS: dict[str, Problem] = {
     "gate out of reach": (
         lambda: of_cart(Bound("place", 1.0, 1.0, at=range(3, 4))),
         [0, 0],
-        NO_END,
+        NO_WAY,
         "place",
     ),
     "unstable and too weak": (
@@ -143,7 +143,7 @@ PROBLEMS: dict[str, Problem] = {
     "too far to the end of an attitude": (
         lambda: body(Bound(lambda t, x, u, p: SO3.log(x), 0, 0, at="terminal", name="turn"), N=4),
         SO3.exp([2.5, 0, 0]),
-        NO_END,
+        NO_WAY,
         "turn",
     ),
     # contradictory: rows that exclude each other
@@ -153,7 +153,7 @@ PROBLEMS: dict[str, Problem] = {
         NO_WAY,
         "place",
     ),
-    "two ends": (lambda: of_cart(end("place", 0.1), end("place", -0.1)), [0, 0], NO_END, "place"),
+    "two ends": (lambda: of_cart(end("place", 0.1), end("place", -0.1)), [0, 0], NO_WAY, "place"),
     "moving while at rest": (
         lambda: of_cart(Bound("speed", lower=0.5), end("place", 0.0)),
         [0, 1],
@@ -173,7 +173,7 @@ PROBLEMS: dict[str, Problem] = {
             end("y", 0.0),
         ),
         [0, 0],
-        NO_END,
+        NO_WAY,
         "sum",
     ),
     "on two circles at once": (
@@ -182,13 +182,13 @@ PROBLEMS: dict[str, Problem] = {
             Bound(lambda t, x, u, p: ca.sumsqr(x), 4.0, 4.0, at="terminal", name="large"),
         ),
         [0.1, 0],
-        NO_END,
+        NO_WAY,
         "",
     ),
     "cosine of two": (
         lambda: wheel(bounds=[Bound(lambda t, x, u, p: x[0], 2, 2, at="terminal", name="cosine")]),
         [1.0, 0.0],
-        NO_END,
+        NO_WAY,
         "cosine",
     ),
     "negative square": (
@@ -207,7 +207,7 @@ PROBLEMS: dict[str, Problem] = {
     "uncontrollable end": (
         lambda: scalar(lambda t, x, u, p: -x + 0 * u, end("x", 1.0)),
         [0.0],
-        NO_END,
+        NO_WAY,
         "x",
     ),
     "one input for two places": (
@@ -225,7 +225,7 @@ PROBLEMS: dict[str, Problem] = {
     "backwards only": (
         lambda: scalar(lambda t, x, u, p: -(u**2), end("x", 1.0)),
         [0.0],
-        NO_END,
+        NO_WAY,
         "x",
     ),
     # degenerate: too many answers, singular derivatives, rows that say the same
