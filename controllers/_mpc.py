@@ -29,6 +29,7 @@ from lgcontrol.optimal import (
     WeightLike,
     make_solver,
     moves,
+    prepare_sampling,
     sample_reference,
     starts_of,
 )
@@ -473,6 +474,8 @@ class MPC(Controller):
         goal = self.reference if reference is None else reference
         if x is not None:
             sample_reference(self.system, goal, np.array([float(t)]), self._own)
+        if wait:
+            prepare_sampling(self.system, goal, self.problem.horizon + 1)
         if wait or not isinstance(self.solver, InteriorPointSolver):
             self.solver.prepare()
         else:
@@ -781,7 +784,7 @@ class MPC(Controller):
     ) -> OptimalSolution:
         """Plan anew: the best of the starts, iterated to convergence.
 
-        Where that is the last plan after all, what going on costs is usual from now on.
+        Where that gains little over the last plan, what going on costs is usual from now on.
         """
         aim = self._aimed(reference, start)
         options: dict[str, Any] = {"reference": aim, "t0": start, "p": self._p}
@@ -804,7 +807,8 @@ class MPC(Controller):
         self._found = self.solver.solve(
             x, guess=best, max_iterations=self.first_iterations, tolerance=1e-6, **options
         )
-        usual = max(self._found.cost, going_on if best is solutions[-1] else 0.0)
+        is_gain = best is not solutions[-1] and JUMP * self._found.cost < solutions[-1].cost
+        usual = max(self._found.cost, 0.0 if is_gain else going_on)
         self._usual = self._usual.later(usual, 0.0, self._p)
         self.info = replace(MPCInfo.of(self._found, time.perf_counter() - began), restart=cause)
         off = max((entry.amount for entry in self._found.violations), default=0.0)

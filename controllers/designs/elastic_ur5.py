@@ -55,6 +55,10 @@ class RigidLaw(Controller):
 def predictive(arm: SeriesElastic, path: SmoothReference | None) -> MPC:
     """MPC of the motor torques that keeps deflections: 0.15 s ahead, every 10 ms.
 
+    Deflections are kept by a price, which takes one to five steps a call where a hard bound takes
+    up to fifteen; and no plan begins anew where the way asks for more deflection than there is. A
+    call then stays below the period.
+
     Parameters
     ----------
     arm : SeriesElastic
@@ -69,10 +73,11 @@ def predictive(arm: SeriesElastic, path: SmoothReference | None) -> MPC:
         R=1e-4,
         terminal={"configuration": 3e4, "velocity": 100.0, "motor": 0.0, "motor_velocity": 0.1},
         bounds=[
-            Bound("deflection", -TIGHT, TIGHT),
+            Bound("deflection", -TIGHT, TIGHT, soft=1e5),
             Bound("configuration", -2 * np.pi, 2 * np.pi, soft=100.0),
         ],
         reference=path,
+        restarts=False,
     )
 
 

@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
@@ -76,8 +76,8 @@ class Compiler:
             "-w",
         ]
 
-    def build(self, sources: Sequence[Path], library: Path, flags: list[str]) -> None:
-        """Compile C files to one shared library, several of them side by side.
+    def build(self, sources: Iterable[Path], library: Path, flags: list[str]) -> None:
+        """Compile C files to one shared library, several of them side by side, as they come.
 
         Raises
         ------
@@ -91,21 +91,23 @@ class Compiler:
             if done.returncode != 0:
                 raise BuildError(f"{shlex.join(self.command)} failed: {_first_lines(done.stderr)}")
 
-        if len(sources) == 1:
+        if isinstance(sources, list) and len(sources) == 1:
             run(*sources, "-o", library, "-lm")
         else:
-            objects = [library.with_name(f"{library.stem}-{source.stem}.o") for source in sources]
-            self._build_objects(run, list(zip(sources, objects, strict=True)))
+            objects = self._build_objects(run, sources, library)
             run(*objects, "-o", library, "-lm")
         if not library.is_file() or library.stat().st_size == 0:
             raise BuildError(f"{shlex.join(self.command)} reported success but wrote no library")
 
-    def _build_objects(self, run: Callable[..., None], files: Sequence[tuple[Path, Path]]) -> None:
+    def _build_objects(
+        self, run: Callable[..., None], sources: Iterable[Path], library: Path
+    ) -> list[Path]:
         """Compile sources to objects, all at once; what fails first stops the others.
 
         Threads of a pool would keep a program that ends waiting for them.
         """
         stop, failed = Stop(_stop_here.get()), list[BaseException]()
+        objects, threads = list[Path](), list[threading.Thread]()
 
         def work(source: Path, to: Path) -> None:
             try:
@@ -114,14 +116,16 @@ class Compiler:
                 failed.append(error)
                 stop.now()
 
-        with stop.inside():
-            threads = [
-                threading.Thread(target=copy_context().run, args=(work, *pair), daemon=True)
-                for pair in files
-            ]
         try:
-            for thread in threads:
+            for source in sources:
+                objects.append(library.with_name(f"{library.stem}-{source.stem}.o"))
+                with stop.inside():
+                    context = copy_context()
+                thread = threading.Thread(
+                    target=context.run, args=(work, source, objects[-1]), daemon=True
+                )
                 thread.start()
+                threads.append(thread)
             for thread in threads:
                 thread.join()
         except BaseException:
@@ -129,6 +133,7 @@ class Compiler:
             raise
         if failed:
             raise failed[0]
+        return objects
 
 
 def find_compiler() -> Compiler | None:

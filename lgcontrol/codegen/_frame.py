@@ -12,7 +12,7 @@ import numpy as np
 
 from ._kernel import Kernel, run_of
 from ._layout import Layout
-from ._loader import NOT_PLAIN, Loader, find_loader
+from ._loader import NOT_PLAIN, find_binder, loader
 from ._program import solver_in
 from ._table import Table
 
@@ -80,12 +80,10 @@ class CallFrame:
             view.copy if view.ndim < 2 else partial(view.copy, "K") for view in self.outputs
         )
         self.run: Callable[[tuple], int | None] = self._run_in_python
-        load = None if binding.entry is None else find_loader()
-        loader = None
-        if binding.entry is not None and load is not None:
-            loader = Loader(load, self.inputs, *binding.entry)
-            self.run = loader.call
-        self._keep = (binding.keep, loader)
+        binder = None if binding.entry is None else find_binder()
+        if binding.entry is not None and binder is not None:
+            self.run = loader(binder, self.inputs, *binding.entry, binding.keep)
+        self._keep = binding.keep
 
     def _run_in_python(self, values: tuple) -> int | None:
         try:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 
+from ._loader import evaluator, find_binder
 from ._validate import UnknownNameError, unknown_name
 
 if TYPE_CHECKING:
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
 class InPlaceCall:
     """Evaluate without any copy: write into `inputs`, call, read the results.
 
-    Made by `ModelFunction.in_place`. Each call overwrites the results of the call before: copy what
-    must last. For one thread at a time; make one per thread.
+    Made by `ModelFunction.in_place`. A call takes nothing and returns the result memory, as a named
+    tuple if there are several. Each overwrites the results of the call before: copy what must last.
+    For one thread at a time; make one per thread.
 
     Parameters
     ----------
@@ -35,7 +37,10 @@ class InPlaceCall:
         Memory of the results.
     """
 
-    __slots__ = ("_evaluate", "_function", "_keep", "_value", "inputs", "results")
+    # Python finds `__call__` in the class and gets from its slot what is to be called: a compiled
+    # function without a frame of Python around it.
+    __slots__ = ("__call__", "inputs", "results")
+    __call__: Callable[[], Any]
 
     def __init__(
         self, function: ModelFunction, batch: int | None = None, shared: Sequence[str] = ()
@@ -54,13 +59,11 @@ class InPlaceCall:
             np.zeros((1 if name in shared else items, *layout.stored)) for name, layout in given
         ]
         results = [np.zeros((items, *layout.stored)) for _, layout in wanted]
-        self._function = function
         if items == 1:
             function._backend.prepare_single(function._steps)
         else:
             function._backend.prepare_batch(items * function._steps)
         binding = function._bind_memory(arguments, results)
-        self._evaluate, self._keep = binding.evaluate, binding.keep
         self.inputs: dict[str, np.ndarray] = {
             name: layout.view(memory)[0 if batch is None or name in shared else slice(None), ...]
             for (name, layout), memory in zip(given, arguments, strict=True)
@@ -72,10 +75,16 @@ class InPlaceCall:
         for name, value in function.defaults.items():
             self.inputs[name][...] = value
         views = tuple(self.results.values())
-        self._value = views[0] if function._result_type is None else function._result_type(*views)
+        value = views[0] if function._result_type is None else function._result_type(*views)
 
-    def __call__(self) -> Any:
-        """Evaluate; returns the result memory, as a named tuple if there are several."""
-        if self._evaluate():
-            raise self._function._failure()
-        return self._value
+        def fail() -> Never:
+            raise function._failure()
+
+        def evaluate() -> Any:
+            return fail() if binding.evaluate() else value
+
+        binder = None if binding.entry is None else find_binder()
+        if binding.entry is None or binder is None:
+            self.__call__ = evaluate
+        else:
+            self.__call__ = evaluator(binder, *binding.entry, value, fail, binding.keep)

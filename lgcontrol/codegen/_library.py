@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,8 +23,8 @@ _LONG = 3.0
 def find_or_build(
     key: str,
     compiler: Compiler,
-    flags: Sequence[list[str]],
-    write: Callable[[], str | list[str]],
+    flags: Sequence[list[str]] | Callable[[], Sequence[list[str]]],
+    write: Callable[[], str | Iterable[str]],
     load: Callable[[Path], Loaded],
     check: Callable[[Loaded], str | None],
     about: dict[str, Any] | Callable[[], dict[str, Any]],
@@ -37,11 +37,12 @@ def find_or_build(
     key : str
         See `key_of`.
     compiler : Compiler
-    flags : sequence of list of str
+    flags : sequence of list of str, or callable that returns one
         Flags to build with; the later ones are taken where the code of those before is not right.
+        Not called when the library is in the cache.
     write : callable
-        Returns the C source, or several, which are compiled side by side; not called when the
-        library is in the cache.
+        Returns the C source, or several, which are compiled side by side, each as soon as it is
+        there; not called when the library is in the cache.
     load : callable
         Opens the library.
     check : callable
@@ -79,14 +80,15 @@ def find_or_build(
         written = write()
         texts = [written] if isinstance(written, str) else written
         with store.build_folder() as build:
-            sources = [build / f"kernel{k}.c" for k in range(len(texts))]
-            for path, text in zip(sources, texts, strict=True):
-                path.write_text(text, encoding="utf-8")
+            sources: list[Path] = []
+            waiting = _put(texts, build, sources)
+            if isinstance(written, str):
+                list(waiting)
             started = time.perf_counter()
             wrong: str | None = None
-            for k, chosen in enumerate(flags):
+            for k, chosen in enumerate(flags() if callable(flags) else flags):
                 library = build / f"{k}-{LIBRARY}"  # a library of one name is loaded once
-                compiler.build(sources, library, chosen)
+                compiler.build(sources or waiting, library, chosen)
                 loaded = load(library)
                 again = check(loaded)
                 if again is None:
@@ -99,6 +101,15 @@ def find_or_build(
                     return loaded, store.publish(key, build, about)
                 wrong = wrong or again
             raise BuildError(f"the code compiled by {compiler.command[0]} {wrong}")
+
+
+def _put(texts: Iterable[str], folder: Path, sources: list[Path]) -> Iterator[Path]:
+    """Files of the texts one after the other, which are noted as sources."""
+    for k, text in enumerate(texts):
+        path = folder / f"kernel{k}.c"
+        path.write_text(text, encoding="utf-8")
+        sources.append(path)
+        yield path
 
 
 def key_of(compiler: Compiler, flags: list[str], content: Iterable[str]) -> str:

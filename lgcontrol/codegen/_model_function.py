@@ -53,7 +53,7 @@ class ModelFunction:
 
     A function is interpreted until `compiled` is called, a loop of the toolkit prepares it, or a
     batch comes that is worth a build (`set_compile_policy`). Compiled, a call with arrays costs
-    less than a microsecond besides the function itself, `in_place` a quarter of that; in batches,
+    less than a microsecond besides the function itself, `in_place` a tenth of that; in batches,
     several items are evaluated by one instruction. Results agree to rounding in all cases.
 
     Examples

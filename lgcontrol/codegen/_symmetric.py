@@ -109,6 +109,36 @@ def solve_symmetric(M: Value, B: Value) -> Value:
     return solve_factored(*factor_symmetric(M), ca.SX(B))
 
 
+def congruence(A: Value, P: Value) -> Value:
+    """``A P Aᵀ`` of a symmetric P, without products that symmetry or zeros of A spare.
+
+    Parameters
+    ----------
+    A : SX, shape (m, n)
+    P : SX, shape (n, n)
+        Symmetric and dense.
+
+    Returns
+    -------
+    SX, shape (m, m)
+
+    Examples
+    --------
+    >>> congruence(ca.SX([[1, 2]]), ca.SX([[1, 3], [3, 1]]))
+    SX(17)
+    """
+    A = ca.sparsify(A)
+    made = ca.densify((A @ P) @ A.T)
+    m = A.shape[0]
+    filled = np.diff(A.T.sparsity().colind())  # of each row
+    columns, rows = np.triu_indices(m)  # of the lower triangle, column by column
+    # an entry comes from two rows of A; of the first all of A P is there already
+    swap = filled[columns] > filled[rows]
+    first, second = np.where(swap, columns, rows), np.where(swap, rows, columns)
+    lower = ca.SX(ca.Sparsity.lower(m), made[(first + m * second).tolist()])
+    return ca.tril2symm(lower)
+
+
 def _unit_row(column: Value) -> int | None:
     """Where a column of the identity has its one; None for other columns."""
     if column.nnz() != 1 or not column.is_constant():

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..codegen import (
-    C_EXAMPLE_HEAD,
     CVector,
     ModelFunction,
     c_comment,
@@ -20,7 +19,7 @@ from ..codegen import (
     write_package,
 )
 from ..systems import BoundMeasurement, System
-from ._status import PredictStatus, UpdateStatus
+from ._export_frame import replay_example, status_names
 
 STEPS = 20  # intervals of the run that the example replays
 STEP = 0.01  # s, of systems in continuous time
@@ -96,11 +95,6 @@ def _header(made: ExportedFilter, name: str) -> str:
     vectors += [
         CVector(f"y_{key}", f"measurement {key}", bound.group.nq) for key, bound in _updates(made)
     ]
-    words = [
-        f"  {upper}_{kind}_{status.name} = {int(status)},"
-        for kind, statuses in (("PREDICT", PredictStatus), ("UPDATE", UpdateStatus))
-        for status in statuses
-    ]
     updates = [
         f"/* Correct by {key}, taken now; nis (or 0) gets its normalised innovation squared. */\n"
         f"int {name}_update_{key}({name}_filter *f, const double y[{bound.group.nq}], double *nis);"
@@ -114,7 +108,7 @@ def _header(made: ExportedFilter, name: str) -> str:
         ]),
         f"#ifndef {upper}_H\n#define {upper}_H\n",
         c_places(name, vectors),
-        "enum {\n" + "\n".join(words).rstrip(",") + "\n};\n",
+        "enum {\n" + status_names(upper) + "\n};\n",
         "typedef struct {",
         f"  double z[{len(made.start)}]; /* estimate, covariance, counters, last inputs */",
         "  double t;      /* s */",
@@ -232,36 +226,9 @@ def _run(made: ExportedFilter, name: str) -> str:
 
 
 def _example(made: ExportedFilter, name: str) -> str:
-    size, n = len(made.start), made.system.n_errors**2
-    updates = [
-        f"    if (test_kind[k] == {i + 1}) {name}_update_{key}(&filter, value, 0);"
-        for i, (key, _) in enumerate(_updates(made))
-    ]
-    body = "\n".join([
-        f"  static {name}_filter filter;",
-        f"  static double P[{n}];",
-        "  double largest = 0;",
-        f"  {name}_start(&filter, 0.0);",
-        f"  for (int k = 0; k < {name.upper()}_EVENTS; k++) {{",
-        f"    const double *value = test_value + k * {name.upper()}_WIDTH;",
-        f"    if (test_kind[k] == 0) {name}_predict(&filter, value, test_dt);",
-        *updates,
-        f"    {name}_covariance(&filter, P);",
-        f"    largest = fmax(largest, difference(filter.z, test_z + k * {size}, {size}));",
-        f"    largest = fmax(largest, difference(P, test_covariance + k * {n}, {n}));",
-        "  }",
-    ])  # fmt: skip
-    return f"""\
-/* Example of {name}: replays a run and compares it with that in Python. */
-#include "{name}.h"
-#include "{name}_test.h"
-{C_EXAMPLE_HEAD}
-int main(void)
-{{
-{body}
-  printf("code of this program: %lu bytes\\n", code_size());
-  printf("memory of a filter: %lu bytes\\n", (unsigned long)sizeof(filter));
-  printf("largest difference from Python: %.3g\\n", largest);
-  return largest <= 1e-9 ? 0 : 1;
-}}
-"""
+    size = len(made.start)
+    return replay_example(
+        name, "filter", {"z": size, "P": made.system.n_errors**2},
+        [f"{name}_update_{key}(&filter, value, 0)" for key, _ in _updates(made)],
+        f"for (int i = 0; i < {size}; i++) z[i] = filter.z[i];",
+    )  # fmt: skip

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ..codegen import (
-    C_EXAMPLE_HEAD,
     CVector,
     ModelFunction,
     c_comment,
@@ -24,9 +23,9 @@ from ..codegen import (
     write_package,
 )
 from ._arrival import ArrivalCost
+from ._export_frame import replay_example, status_names
 from ._given import OFF_UNIT
 from ._log import SAME_TIME
-from ._status import PredictStatus, UpdateStatus
 
 
 class ExportedWindow(NamedTuple):
@@ -111,11 +110,6 @@ def _header(made: ExportedWindow, name: str, keys: dict[str, str]) -> str:
         CVector(f"y_{keys[key]}", f"measurement {key}", bound.group.nq)
         for key, bound in arrival.measurements.items()
     ]
-    words = [
-        f"  {upper}_{kind}_{status.name} = {int(status)},"
-        for kind, statuses in (("PREDICT", PredictStatus), ("UPDATE", UpdateStatus))
-        for status in statuses
-    ]
     updates = [
         f"/* Take {key} of time taken [s], now or up to {N} steps ago. */\n"
         f"int {name}_update_{own}({name}_estimator *e, const double y[], double taken);"
@@ -131,7 +125,7 @@ def _header(made: ExportedWindow, name: str, keys: dict[str, str]) -> str:
         ]),
         f'#ifndef {upper}_H\n#define {upper}_H\n#include "{name}_window.h"\n',
         c_places(name, vectors),
-        "enum {\n" + "\n".join(words).rstrip(",") + "\n};\n",
+        "enum {\n" + status_names(upper) + "\n};\n",
         "typedef struct {",
         f"  {name}_window window; /* solver: the plan has the states of the last steps */",
         "  double t, begin;      /* s; the second of the first node */",
@@ -372,37 +366,8 @@ def _run(made: ExportedWindow, name: str) -> str:
 
 def _example(made: ExportedWindow, name: str, keys: dict[str, str]) -> str:
     system = made.arrival.system
-    nq, n = system.state.nq, system.n_errors**2
-    updates = [
-        f"    if (test_kind[k] == {i + 1}) {name}_update_{own}(&estimator, value, estimator.t);"
-        for i, own in enumerate(keys.values())
-    ]
-    body = "\n".join([
-        f"  static {name}_estimator estimator;",
-        f"  static double x[{nq}], P[{n}];",
-        "  double largest = 0;",
-        f"  {name}_start(&estimator, 0.0);",
-        f"  for (int k = 0; k < {name.upper()}_EVENTS; k++) {{",
-        f"    const double *value = test_value + k * {name.upper()}_WIDTH;",
-        f"    if (test_kind[k] == 0) {name}_predict(&estimator, value, test_dt);",
-        *updates,
-        f"    {name}_estimate(&estimator, x);",
-        f"    {name}_covariance(&estimator, P);",
-        f"    largest = fmax(largest, difference(x, test_x + k * {nq}, {nq}));",
-        f"    largest = fmax(largest, difference(P, test_covariance + k * {n}, {n}));",
-        "  }",
-    ])  # fmt: skip
-    return f"""\
-/* Example of {name}: replays a run and compares it with that in Python. */
-#include "{name}.h"
-#include "{name}_test.h"
-{C_EXAMPLE_HEAD}
-int main(void)
-{{
-{body}
-  printf("code of this program: %lu bytes\\n", code_size());
-  printf("memory of an estimator: %lu bytes\\n", (unsigned long)sizeof(estimator));
-  printf("largest difference from Python: %.3g\\n", largest);
-  return largest <= 1e-8 ? 0 : 1;
-}}
-"""
+    return replay_example(
+        name, "estimator", {"x": system.state.nq, "P": system.n_errors**2},
+        [f"{name}_update_{own}(&estimator, value, estimator.t)" for own in keys.values()],
+        f"{name}_estimate(&estimator, x);",
+    )  # fmt: skip

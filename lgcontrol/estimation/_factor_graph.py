@@ -20,7 +20,7 @@ from ._normal_equations import NormalEquations
 Loss = Literal["huber", "cauchy", "geman_mcclure"]
 """How costs grow beyond the threshold: linearly, like a logarithm, not at all in the end."""
 
-LONG = 20_000  # factors of a kind from which on their function is compiled
+LONG = 4_000  # factors of a kind from which on their function is compiled, once for all runs
 DAMPING = 1e-4  # first share of the diagonal that is added where a step does not lower the cost
 LARGEST_DAMPING = 1e10
 STEP_TOLERANCE = 1e-12  # largest entry of a step that changes nothing

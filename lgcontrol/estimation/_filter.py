@@ -571,7 +571,7 @@ class Filter(ABC):
         if self.system.is_discrete:  # its step knows no length: intervals of none are no step
             stays = self._carried.join(x, lower, counters, given)
             made = ca.if_else(dt > h / 2, made, stays)
-        fine = ca.sumsqr(made) < LARGEST
+        fine = self._is_finite(x_next, lower_next)
         missing = ca.logic_not(_all(usable))
         status = ca.if_else(missing, int(PredictStatus.HELD), int(PredictStatus.PREDICTED))
         status = ca.if_else(saturated, int(PredictStatus.SATURATED), status)
@@ -611,7 +611,7 @@ class Filter(ABC):
         unlikely[k] = counters[k] + 1
         made = self._carried.join(x_next, lower_next, likely, u)
         stays = self._carried.join(x, lower, unlikely, u)
-        fine = ca.logic_and(said.is_definite, ca.sumsqr(made) < LARGEST)
+        fine = ca.logic_and(said.is_definite, self._is_finite(x_next, lower_next))
         given = _all([finite, on_group, inside])
         status = ca.if_else(fine, weighed.status, int(UpdateStatus.SINGULAR))
         status = ca.if_else(inside, status, int(UpdateStatus.SATURATED))
@@ -634,12 +634,15 @@ class Filter(ABC):
         self, method: str | Method, t: Value, x: Value, u: Value, p: Value, dt: Value
     ) -> tuple[Value, Value, Value]:
         """State after a step; A of the filter's error, and its derivative by the noisy inputs."""
-        made = _expanded(step_derivatives(self.system, method))(t, x, u, p, dt)
+        made = _expanded(step_derivatives(self.system, method, backwards=True))(t, x, u, p, dt)
         A, G = ca.sparsify(made.A), ca.sparsify(made.B[:, self._noisy])
         if self.error == "right":
             forth = self.system.state.Ad(made.x_next)
             A, G = forth @ A @ self._errors.to_left(x), forth @ G
         return made.x_next, A, G
+
+    def _is_finite(self, x: Value, lower: Value) -> Value:
+        return ca.sumsqr(ca.vertcat(x, self._witnesses(lower))) < LARGEST
 
     # What a filter says
 
@@ -650,6 +653,10 @@ class Filter(ABC):
     @abstractmethod
     def _lower(self, P: np.ndarray) -> np.ndarray:
         """Triangle to keep of a covariance."""
+
+    def _witnesses(self, lower: Value) -> Value:
+        """Entries of a triangle of which one is not finite where any is not."""
+        return lower.nz[:]
 
     @abstractmethod
     def _inflated(self, lower: Value, factor: Value) -> Value:

@@ -96,14 +96,7 @@ class EstimationResult(Estimates):
     def plot_consistency(self, t: Any = None, truth: Any = None) -> Figure:
         """NEES (with a truth) and NIS with their 95 % bands, correlations of the innovations.
 
-        Parameters
-        ----------
-        t, truth : array_like, optional
-            Times (K,) and states (K, nq).
-
-        Returns
-        -------
-        matplotlib.figure.Figure
+        Times and truth as for `plot`.
         """
         from ..plotting import Squares, plot_consistency
 

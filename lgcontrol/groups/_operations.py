@@ -51,16 +51,18 @@ MOST_FUNCTIONS = 2048
 def apply(group: LieGroup, operation: str, values: tuple[Value, ...]) -> Value:
     """Result of an operation, of the kind of its values.
 
-    Among SX values, which keep structural zeros and take part in common subexpressions, the
-    group's formula is written out; NumPy, DM and MX go through its function.
+    Among SX values with structural zeros, which they keep, the group's formula is written out;
+    everything else goes through its function, which CasADi writes out faster for dense SX values.
     """
     inline = any(isinstance(value, ca.SX) for value in values)
     if not inline or any(isinstance(value, ca.MX | ca.DM) for value in values):
         return operation_function(group, operation)(*values)
-    columns = (
+    columns = [
         _sx(group, operation, kind, value)
         for kind, value in zip(OPERATIONS[operation][0], values, strict=True)
-    )
+    ]
+    if operation != "normalize" and all(column.is_dense() for column in columns):
+        return operation_function(group, operation).function(*columns)
     return ca.SX(getattr(group, f"_{operation}")(*columns))
 
 

@@ -19,6 +19,15 @@ from ._so2 import SO2
 from ._so3 import SO3
 
 
+def _then_rotation(vectors: str, rotation: str) -> Any:
+    """Property with the entries of the vectors, then those of the rotation."""
+
+    def joined(self: _SharedRotation) -> tuple[str, ...]:
+        return (*getattr(self, vectors), *getattr(self._rotation, rotation))
+
+    return property(joined, doc=f"{rotation.replace('_', ' ').capitalize()}, the rotation's last.")
+
+
 class _SharedRotation(LieGroup):
     """K vectors and one rotation; each vector with it is a motion of the plane or of space."""
 
@@ -66,25 +75,10 @@ class _SharedRotation(LieGroup):
         """The coordinates of the rotation."""
         return (slice(self.point_size, self.nq),)
 
-    @property
-    def coordinate_names(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Those of the vectors, then those of the rotation."""
-        return (*self._vector_names, *self._rotation.coordinate_names)
-
-    @property
-    def coordinate_units(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Units of the coordinates."""
-        return (*self._vector_units, *self._rotation.coordinate_units)
-
-    @property
-    def tangent_names(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Those of the vectors, then those of the rotation."""
-        return (*self._vector_names, *self._rotation.tangent_names)
-
-    @property
-    def tangent_units(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Units of tangent vectors."""
-        return (*self._vector_units, *self._rotation.tangent_units)
+    coordinate_names = _then_rotation("_vector_names", "coordinate_names")
+    coordinate_units = _then_rotation("_vector_units", "coordinate_units")
+    tangent_names = _then_rotation("_vector_names", "tangent_names")
+    tangent_units = _then_rotation("_vector_units", "tangent_units")
 
     @property
     def identity(self) -> np.ndarray:

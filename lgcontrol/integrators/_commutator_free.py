@@ -50,6 +50,8 @@ class CommutatorFree(Method):
     A: tuple[Exponentials, ...]
     b: Exponentials
 
+    is_explicit = True
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "A", tuple(_exponentials(stage) for stage in self.A))
         object.__setattr__(self, "b", _exponentials(self.b))

@@ -58,6 +58,8 @@ class Method(ABC):
         not stable there.
     has_error : bool
         Whether steps come with an estimate of their error, which adaptive integration needs.
+    is_explicit : bool
+        Whether a step is made of fields, sums, brackets and displacements alone.
     uses_losses : bool
         Whether it treats the losses of mechanical systems apart from other forces.
     needs_structure : bool
@@ -78,6 +80,7 @@ class Method(ABC):
     stages: int
     stiff_order: int = 0
     has_error: bool = False
+    is_explicit: bool = False
     uses_losses: bool = False
     needs_structure: bool = False
     needs_lagrangian: bool = False

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..codegen import Value, solve_linear, solve_symmetric
 from ..groups import SO3, LieGroup, Product
+from ._elimination import eliminated
 from ._method import Method
 from ._motion import Lifted, LiftedMotion, Motion, solver
 from ._problem import Constrained, Lagrangian, Problem, Step, made_once, nan_as_infinite
@@ -23,6 +24,9 @@ TOLERATED = 1e-6
 # rows without any get.
 EPSILON = 1e-10
 GUARD = 1e-3
+
+# Keeps the ratio of two energies where both vanish [J].
+TINY = 1e-200
 
 
 @dataclass(frozen=True)
@@ -54,9 +58,12 @@ class MomentumMethod(Method):
     compliance : tuple of tuple of float
         How the equations of Newton's method are made regular where rows depend on others: a row
         for ``φ(q⁺) = 0`` and one for ``G v⁺ = ν`` where the scheme has multipliers for it, a
-        column for multipliers of each kind. Empty where it takes no constraints.
+        column for multipliers of each kind, in shares of 1e-10 of the mobility of each row. Larger
+        ones keep rough iterations from long multipliers of such rows. Empty where it takes no
+        constraints.
     iterations : int
-        Newton steps; `dataclasses.replace` makes a method with another number.
+        Newton steps; `dataclasses.replace` makes a method with another number. Constraints take one
+        more, and another one with second multipliers.
 
     References
     ----------
@@ -90,11 +97,13 @@ class MomentumMethod(Method):
     ) -> Step:
         """Newton's method for mean velocity and multipliers, then the velocity after the step."""
         self._check(motion)
-        problem, n = motion.problem, _sizes(motion.problem)[0]
+        problem, (n, m) = motion.problem, _sizes(motion.problem)
         own = (t, motion.value(x), motion.u, motion.p, dt)
         before = motion.rows(motion.velocities(x), slice(0, n))
-        rate, nv = problem.field(*own[:4]), _configuration(problem).dim
-        w: Any = motion.value(before) + dt / 2 * rate[nv : nv + n]  # of the second order
+        nv = _configuration(problem).dim
+        w: Any = motion.value(before)
+        if not m:  # else accelerations cost more than an iteration
+            w = w + dt / 2 * problem.field(*own[:4])[nv : nv + n]  # of the second order
         y, last = self._solved(problem, own, w)
         moved = motion.group.normalize(
             motion.group.plus(own[1], ca.vertcat(dt * y[:nv], type(y)(motion.group.dim - nv, 1)))
@@ -134,14 +143,15 @@ class MomentumMethod(Method):
                 last = solver(K)(r)
                 w = w + last
             return w, last
-        y = ca.vertcat(w, type(w)(len(self.compliance) * m, 1))
-        last, count = y, self.iterations + 2 * (len(self.compliance) - 1)  # rough ones gain less
+        y, last = ca.vertcat(w, type(w)(len(self.compliance) * m, 1)), w
+        kinds = len(self.compliance)
+        count = self.iterations + kinds
         for k in range(count):
             r, K, D = kernel(*own, y)
             # First for the multipliers themselves, not their change: those of rows that depend on
             # others are then the shortest. What the compliance leaves of φ goes with the change.
-            is_last = k == count - 1
-            last = solve_linear(K + D, r if is_last else r + K[:, n:] @ y[n:])
+            is_last = k >= count - kinds
+            last = eliminated(K + D)(r if is_last else r + K[:, n:] @ y[n:])
             y = y + last if is_last else ca.vertcat(y[:n] + last[:n], last[n:])
         return y, last[:n]
 
@@ -203,8 +213,8 @@ class MomentumMethod(Method):
 class _MomentumTerms(NamedTuple):
     """What schemes are made of, on the columns of one step.
 
-    Where it is rough, what does not move the iterations of Newton's method may be left out. The
-    state after the step as it is stored is for what is no more than rounding.
+    The state after the step as it is stored is for what is no more than rounding. With one that is
+    held while derivatives are taken, what does not move Newton's iterations is left out of these.
     """
 
     problem: Problem
@@ -214,8 +224,8 @@ class _MomentumTerms(NamedTuple):
     p: Value
     h: Value
     y: Value
-    is_rough: bool = False
     stored: Value | None = None
+    held_end: Value | None = None
 
     @property
     def inner(self) -> Lagrangian:
@@ -293,17 +303,19 @@ class _MomentumTerms(NamedTuple):
             return 0
         return self.rows(s)[0].T @ self.multipliers(kind)
 
-    def stretch(self, s: float) -> Value:
-        """``∂/∂q (λᵀ G M⁻¹ Gᵀ λ)/2`` of the second kind after a part of the step."""
+    @property
+    def share(self) -> Value:
+        """How much of the first impulse by μ acts at the end, such that both have one energy."""
         if not _sizes(self.problem)[1]:
             return 0
-        held, group, y = self.problem.constrained, self.group, ca.SX.sym("y", self.group.nq)
+        held, mu = self.problem.constrained, self.multipliers(1)
         assert held is not None
-        pushed = held.velocity(self.clock(s), y, self.p)[0].T @ self.multipliers(1)
-        M = self.inner.mass_matrix(ca.vertcat(y, self.before), self.p)
-        energy = ca.dot(pushed, solve_symmetric(ca.sparsify(M), pushed)) / 2
-        slope = ca.gradient(energy, y).T @ group.rate_matrix(y)
-        return ca.substitute(slope.T, y, self.state(s)[: group.nq])
+        end = self.state(1.0) if self.held_end is None else self.held_end
+        q = end[: self.group.nq]
+        pushes = [self.reaction(0.0, 1), held.velocity(self.clock(1.0), q, self.p)[0].T @ mu]
+        M = self.inner.mass_matrix(ca.vertcat(q, self.before), self.p)
+        first, last = (ca.dot(push, solve_symmetric(ca.sparsify(M), push)) for push in pushes)
+        return ca.sqrt((first + TINY) / (last + TINY))
 
 
 def variational(terms: _MomentumTerms) -> tuple[Value, Value]:
@@ -357,19 +369,17 @@ def energy_momentum(terms: _MomentumTerms) -> tuple[Value, Value]:
     the potential. So the energy is kept, and momenta as far as the forces have the symmetry.
 
     Constraints act with the mean of their gradients as well, which has no power where φ is zero at
-    both ends. That ``G v = ν`` holds there, too, takes second multipliers μ: an impulse ``−Gᵀ μ``
-    at the start and ``Gᵀ μ`` at the end. What the two do to the energy differs by the change of
-    ``μᵀ G M⁻¹ Gᵀ μ/2``, a function of q, whose mean gradient is added to the forces.
+    both ends. That ``G v = ν`` holds there, too, takes second multipliers μ: an impulse ``−G₀ᵀ μ``
+    at the start and ``σ G₁ᵀ μ`` at the end. These change the energy by ``μᵀ G₀ M⁻¹ G₀ᵀ μ/2`` and
+    ``−σ² μᵀ G₁ M⁻¹ G₁ᵀ μ/2``: σ is such that it stays.
     """
     h, before = terms.h, terms.momentum - terms.reaction(0.0, 1)
     after = terms.carried(1.0, before)
-    for point, weight in ((0.5, 1.0),) if terms.is_rough else _GAUSS:
+    for point, weight in ((0.5, 1.0),) if terms.held_end is not None else _GAUSS:
         force = h * terms.action(point) - 2 * terms.reaction(point)
-        if not terms.is_rough:
-            force = force + h * terms.stretch(point)
         after = after + weight * terms.carried(1.0 - point, force)
     middle = terms.inner.mass_matrix(terms.state(0.5), terms.p) @ terms.w
-    return 2 * middle - before - after, after + terms.reaction(1.0, 1)
+    return 2 * middle - before - after, after + terms.share * terms.reaction(1.0, 1)
 
 
 def _refined(group: LieGroup, q: Value, end: Value, momentum: Value, turned: Value) -> Value:
@@ -433,10 +443,10 @@ def _function(
 
 
 def _conditions(
-    problem: Problem, method: MomentumMethod, symbols: list[Any], *, is_rough: bool = False
+    problem: Problem, method: MomentumMethod, symbols: list[Any], held_end: Value | None = None
 ) -> list[Any]:
     """The equations of w and multipliers, and the momentum after the step."""
-    terms, kind = _MomentumTerms(problem, *symbols[:6], is_rough=is_rough), _kind(problem)
+    terms, kind = _MomentumTerms(problem, *symbols[:6], held_end=held_end), _kind(problem)
     r, momentum = method.scheme(terms)
     rows, held = [r], problem.constrained
     if held is not None and held.n_rows:
@@ -461,7 +471,7 @@ def _compliances(terms: _MomentumTerms, s: float) -> Value:
 def _equation(problem: Problem, method: MomentumMethod) -> ca.Function:
     """``(t, x, u, p, dt, y) → r, −∂r/∂y, D``: the latter makes the matrix regular.
 
-    Of mechanisms the matrix is that of rough equations, a tenth of the operations.
+    Of mechanisms the matrix is that of rough equations, with fewer operations.
     """
     symbols = _symbols(problem, method)[:6]
     r, _ = _conditions(problem, method, symbols)
@@ -470,8 +480,13 @@ def _equation(problem: Problem, method: MomentumMethod) -> ca.Function:
     if m:
         each = _compliances(_MomentumTerms(problem, *symbols), 0.0)
         D[n:, n:] = ca.kron(ca.DM(method.compliance), each)
-    rough = _conditions(problem, method, symbols, is_rough=True)[0] if m else r
-    K = -ca.jacobian(rough, y)
+    if m:
+        end = _MomentumTerms(problem, *symbols).state(1.0)
+        held = ca.SX.sym("end", end.shape[0])
+        K = -ca.jacobian(_conditions(problem, method, symbols, held)[0], y)
+        K = ca.substitute(K, held, end)
+    else:
+        K = -ca.jacobian(r, y)
     names = ["r", "K", "D"]
     return _function(problem, "mean_velocity_equation", symbols, [ca.densify(r), K, D], names)
 
@@ -555,6 +570,10 @@ def _solve_regular(C: Any, D: Any, b: Any, *, symmetric: bool = False) -> Any:
     """``C⁻¹ b`` by ``C + D`` and one refinement; by C where D has no entries."""
     if not D.nnz():
         return solver(C)(b)
+    if b.shape[1] == 1:
+        solve = eliminated(C + D, symmetric=symmetric)
+        made = solve(b)
+        return made + solve(b - C @ made)
     made = solve_linear(C + D, b, symmetric=symmetric)
     return made + solve_linear(C + D, b - C @ made, symmetric=symmetric)
 
@@ -562,5 +581,5 @@ def _solve_regular(C: Any, D: Any, b: Any, *, symmetric: bool = False) -> Any:
 VARIATIONAL = MomentumMethod("variational_verlet", variational, compliance=((1.0,),))
 SPATIAL = MomentumMethod("spatial_momentum_midpoint", spatial_momentum)
 ENERGY = MomentumMethod(
-    "energy_momentum", energy_momentum, takes_trees=False, compliance=((1.0, 1.0), (2.0, 0.0))
+    "energy_momentum", energy_momentum, takes_trees=False, compliance=((1e4, 1e4), (2e4, 0.0))
 )

@@ -18,6 +18,7 @@ from ..codegen import Value, solve_symmetric
 from ..groups import LieGroup, Product
 from ._algebra import algebra_rate, bracket_coefficients
 from ._problem import Mechanical, Problem
+from ._slope import ChainedSlope
 
 # Share of its compliance that makes a row regular which depends on others, and share of the mean
 # for rows without any.
@@ -36,7 +37,7 @@ class Lifted:
     ----------
     value : column
         Tangent vector, or coordinates of a state.
-    slope : matrix
+    slope : matrix or ChainedSlope
         Derivatives: of a state X in its tangent space, ``δ = log(X⁻¹ (X + dX))``.
     """
 
@@ -212,8 +213,10 @@ class LiftedMotion(Motion):
     u, p : column
     seeds : int
         Number of them.
-    u_slope, p_slope : matrix or None
+    u_slope, p_slope : matrix, ChainedSlope or None
         Derivatives of u and p by the seeds; None where they do not depend on them.
+    x_slope : ChainedSlope or None
+        Seeds of the state, where slopes are chained; u_slope and p_slope are seeds of their own.
     """
 
     def __init__(
@@ -224,9 +227,11 @@ class LiftedMotion(Motion):
         seeds: int,
         u_slope: Any = None,
         p_slope: Any = None,
+        x_slope: ChainedSlope | None = None,
     ) -> None:
         super().__init__(problem, u, p)
         self.seeds, self.u_slope, self.p_slope = seeds, u_slope, p_slope
+        self.x_slope = x_slope
 
     @classmethod
     def start(
@@ -238,21 +243,32 @@ class LiftedMotion(Motion):
         *,
         parameters: bool = False,
         basis: Value | None = None,
+        chained: bool = False,
     ) -> tuple[LiftedMotion, Lifted]:
         """Motion and state with the seeds error of the state, inputs, and perhaps parameters.
 
-        With a basis (dim, n) of the errors that are possible these are the seeds.
+        With a basis (dim, n) of the errors that are possible these are the seeds. Slopes that are
+        chained are multiplied out by `split`: SX alone, and methods that are `is_explicit`.
         """
         by_errors = ca.DM.eye(problem.group.dim) if basis is None else basis
         n, m = by_errors.shape[1], problem.n_inputs
         k = problem.n_parameters if parameters else 0
+        if chained:
+            seed = ChainedSlope(n)
+            u_seed, p_seed = (ChainedSlope(count) if count else None for count in (m, k))
+            motion = cls(problem, u, p, n + m + k, u_seed, p_seed, seed)
+            return motion, Lifted(x, seed if basis is None else basis @ seed)
         eye = ca.DM.eye(n + m + k)
-        own = [eye[n : n + m, :] if m else None, eye[n + m :, :] if k else None]
+        u_slope, p_slope = eye[n : n + m, :] if m else None, eye[n + m :, :] if k else None
         slope = type(x)(ca.horzcat(by_errors, ca.DM(by_errors.shape[0], m + k)))
-        return cls(problem, u, p, n + m + k, *own), Lifted(x, slope)
+        return cls(problem, u, p, n + m + k, u_slope, p_slope), Lifted(x, slope)
 
     def split(self, x: Lifted) -> tuple[Any, Any, Any]:
         """Derivatives of a state by its start, the inputs and the parameters: A, B, P."""
+        if self.x_slope is not None:
+            seeds = [ChainedSlope(0) if s is None else s for s in (self.u_slope, self.p_slope)]
+            A, B, P = x.slope.by([self.x_slope, *seeds])
+            return A, B, P
         m = self.problem.n_inputs if self.u_slope is not None else 0
         k = self.problem.n_parameters if self.p_slope is not None else 0
         n = self.seeds - m - k
@@ -299,6 +315,8 @@ class LiftedMotion(Motion):
         if group.is_commutative or brackets == 0:
             return velocity
         ad = sparse(group.ad(theta.value))
+        if isinstance(theta.slope, ChainedSlope):
+            return self._chained_rate(brackets, ad, theta, velocity)
         total = power = velocity
         for coefficient in bracket_coefficients(brackets):
             turned = ad @ power.slope - sparse(group.ad(power.value)) @ theta.slope
@@ -306,6 +324,20 @@ class LiftedMotion(Motion):
             if coefficient:
                 total = total + coefficient * power
         return total
+
+    def _chained_rate(self, brackets: int, ad: Value, theta: Lifted, velocity: Lifted) -> Lifted:
+        """The same with one matrix for each slope, so that rows are multiplied twice, not often."""
+        power, rate = velocity.value, velocity.value
+        by_velocity = turned = ca.SX.eye(self.group.dim)
+        by_theta = bent = ca.SX(self.group.dim, self.group.dim)
+        for coefficient in bracket_coefficients(brackets):
+            bent = sparse(ad @ bent - sparse(self.group.ad(power)))
+            turned, power = sparse(ad @ turned), ad @ power
+            if coefficient:
+                rate = rate + coefficient * power
+                by_velocity = by_velocity + coefficient * turned
+                by_theta = by_theta + coefficient * bent
+        return Lifted(rate, by_velocity @ velocity.slope + by_theta @ theta.slope)
 
     def rows(self, d: Lifted, which: slice) -> Lifted:
         """Entries and their derivatives."""

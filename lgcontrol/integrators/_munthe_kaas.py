@@ -47,6 +47,8 @@ class MuntheKaas(Method):
     tableau: Tableau
     dense: Row = ()
 
+    is_explicit = True
+
     @property
     def order(self) -> int:  # type: ignore[override]
         """Order of the tableau."""

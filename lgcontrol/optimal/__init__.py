@@ -28,10 +28,12 @@ from ._qp import QPSolver as QPSolver
 from ._reference import ReferenceSamples as ReferenceSamples
 from ._reference import moves as moves
 from ._reference import points_of as points_of
+from ._reference import prepare_sampling as prepare_sampling
 from ._reference import sample_reference as sample_reference
 from ._retiming import PathRow as PathRow
 from ._retiming import Retiming as Retiming
 from ._retiming import retime as retime
+from ._retiming import slowed as slowed
 from ._riccati import Regulator as Regulator
 from ._riccati import TrajectoryRegulator as TrajectoryRegulator
 from ._riccati import lqr as lqr

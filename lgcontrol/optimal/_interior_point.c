@@ -36,9 +36,9 @@ static const double sufficient = 1e-4, smallest_step = 1.0 / 4096, safety = 0.5,
 static const double negligible = 1e-10, most_left = 0.1;
 static const int least_sweeps = 2, most_sweeps = 5;
 static const double first_damping = 1e-4, damping_growth = 10.0, last_damping = 1e8;
-static const double hold_weight = 1e6, inside = 1e-2, good_step = 0.4;
-static const double central = 1.0, progress = 0.9, far = 0.1, most_excess = 1e-6;
-enum { PATIENCE = 3, MOST_IDLE = 30, RESOLVING = 8, MORE = 4 };
+static const double hold_weight = 1e6, inside = 1e-2, good_step = 0.4, short_step = 0.2;
+static const double central = 1.0, progress = 0.9, acceptable = 1e-4, far = 0.1, most_excess = 1e-6;
+enum { PATIENCE = 3, MOST_RAISES = 3, MOST_IDLE = 30, RESOLVING = 8, MORE = 4 };
 
 typedef struct {
   /* what is to be solved */
@@ -52,8 +52,8 @@ typedef struct {
   double tolerance, mu_first, mu_last, mu_factor, mu_power;
   /* the iterate, in and out; K is the feedback of the last step that was taken */
   double *x, *u, *below, *above, *slack, *price, *excess, *relief, *equal_price, *K, *rows;
-  double mu, damping, merit_weight;
-  int64_t waiting;
+  double mu, damping, merit_weight, best;
+  int64_t waiting, idle;
   /* what is found */
   int64_t status, iterations;
   double cost, stationarity, violation, complementarity, step;
@@ -72,8 +72,8 @@ typedef struct {
   double *scratch;
   const double *x0; /* the given start */
   double first[NX], first_H[NX * NX]; /* step of the first state; of the cost to arrive there */
-  double mu, damping, merit_weight, holding;
-  int waiting, curved, feasible;
+  double mu, damping, merit_weight, holding, undamped;
+  int waiting, curved, feasible, was_cut, raises;
 } lg_state;
 
 static double *take(double **next, int64_t count)
@@ -504,11 +504,13 @@ static int riccati(const lg_problem *q, lg_state *s, const double *H_all, const 
 #pragma GCC pop_options
 #endif
 
-/* Leave out the curvature for some iterations, or else damp; 0 if that is exhausted. */
+/* Leave out the curvature for some iterations, or else damp; 0 if that is exhausted. After a step
+ * that was cut short a few dampings are tried before: without curvature the next would be, too. */
 static int make_convex(lg_state *s)
 {
-  if (s->curved && s->waiting == 0) {
+  if (s->curved && s->waiting == 0 && (!s->was_cut || s->raises++ == MOST_RAISES)) {
     s->waiting = PATIENCE + 1;
+    s->damping = s->undamped;
     return 1;
   }
   s->damping = fmax(first_damping, damping_growth * s->damping);
@@ -781,7 +783,8 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
   for (int i = 0; i < NX && NE > 0; i++) s->holding = fmax(s->holding, s->H_end[i * NX + i]);
   if (NE > 0) s->holding = largest(s->g_end, NX, largest(s->g, N * NZ, s->holding));
   s->holding *= hold_weight;
-  if (s->waiting > 0) s->waiting--;
+  s->raises = 0, s->undamped = s->damping, s->was_cut = q->step < good_step;
+  s->waiting = s->was_cut || s->waiting == 0 ? 0 : s->waiting - 1;
   for (;;) {
     const int with_curvature = s->curved && s->waiting == 0;
 #if LG_CURVED
@@ -837,8 +840,12 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
       }
       if (is_good) {
         accept(q, s, share);
-        s->damping /= damping_growth;
-        if (s->damping < first_damping) s->damping = 0;
+        if (with_curvature && share < short_step) { /* the model reaches less far */
+          s->damping = fmax(first_damping, damping_growth * s->damping);
+        } else {
+          s->damping /= damping_growth;
+          if (s->damping < first_damping) s->damping = 0;
+        }
         return share;
       }
     }
@@ -864,17 +871,55 @@ static void take_given_inputs(lg_problem *q)
   }
 }
 
+/* A Newton step of the last input from that in s->u[NU...], whose end is s->x_end; 0 where its
+ * Hessian is not positive definite. Moves the controls of u. */
+static int last_newton(const lg_problem *q, lg_state *s, double *u)
+{
+  const int64_t N = q->horizon, k = N - 1;
+  double M[NV * NV], L[NV * NV], y[NV], HB[NX];
+  lg_stage(1, q->t + k, q->x + k * NQ, s->u + NU, s->x_end, q->x_ref + k * NQ, q->u_ref + k * NU,
+           q->p, q->w, &q->dt, s->cost, s->gap, s->rows, s->A, s->B, s->g, s->H, s->G, s->scratch);
+  lg_end(q->t + N, s->x_end, q->u_ref + N * NU, q->x_ref + N * NQ, q->p, q->w_end, q->P, s->cost,
+         s->rows, s->g_end, s->H_end, s->G_end, s->scratch);
+  for (int j = 0; j < NV; j++) {
+    const double *B = s->B + j * NX;
+    for (int i = 0; i < NX; i++) {
+      HB[i] = 0;
+      for (int l = 0; l < NX; l++) HB[i] += s->H_end[i + l * NX] * B[l];
+    }
+    y[j] = s->g[NX + j];
+    for (int i = 0; i < NX; i++) y[j] += B[i] * s->g_end[i];
+    for (int i = 0; i < NV; i++) {
+      M[i + j * NV] = s->H[NX + i + (NX + j) * NZ];
+      for (int l = 0; l < NX; l++) M[i + j * NV] += s->B[l + i * NX] * HB[l];
+    }
+  }
+  if (!factor(NV, M, NV, L)) return 0;
+  for (int i = 0; i < NV; i++) {
+    for (int l = 0; l < i; l++) y[i] -= L[i + l * NV] * y[l];
+    y[i] *= L[i * (NV + 1)];
+  }
+  for (int i = NV - 1; i >= 0; i--) {
+    for (int l = i + 1; l < NV; l++) y[i] -= L[l + i * NV] * y[l];
+    y[i] *= L[i * (NV + 1)];
+  }
+  for (int i = 0; i < NV; i++)
+    u[lg_controls[i]] = clip(s->u[NU + lg_controls[i]] - y[i], q->lower[i], q->upper[i]);
+  return 1;
+}
+
 /* The last input of a plan that was moved on: the cheapest of holding the one before, that of the
- * reference, and that with the last gains' feedback on the error. */
+ * reference, that with the last gains' feedback on the error, and a Newton step from the best. */
 static void extend(lg_problem *q, lg_state *s)
 {
   const int64_t N = q->horizon, k = N - 1;
   const double *x = q->x + k * NQ, *x_ref = q->x_ref + k * NQ, *u_ref = q->u_ref + k * NU;
   double best = INFINITY, e[NX], off[NX], part, *u = s->u;
   lg_error(x, x_ref, e, s->scratch);
-  for (int number = 0; number < 3; number++) {
+  for (int number = 0; number < 4; number++) {
     for (int i = 0; i < NU; i++) u[i] = q->u[k * NU + i];
-    for (int i = 0; i < NV && number > 0; i++) {
+    if (number == 3 && !last_newton(q, s, u)) break;
+    for (int i = 0; i < NV && (number == 1 || number == 2); i++) {
       double own = u_ref[lg_controls[i]];
       for (int j = 0; j < NX && number == 2; j++) own += q->K[k * NV * NX + i + j * NV] * e[j];
       u[lg_controls[i]] = clip(own, q->lower[i], q->upper[i]);
@@ -1055,6 +1100,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     s.mu = q->mu, s.damping = q->damping, s.merit_weight = q->merit_weight;
     s.waiting = (int)q->waiting;
   } else {
+    q->step = 1, q->best = INFINITY, q->idle = 0;
     if (warm) s.mu = q->mu;
     const double share = warm ? fmin(inside, s.mu) : inside;
     if (!all_finite(x0, NQ)) return end(q, &s, LG_NOT_FINITE);
@@ -1069,8 +1115,6 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
   }
   /* Motions with clipped controls need not be central before the barrier falls; others do. */
   const int is_eager = s.feasible && NS + NE == 0;
-  double step = 1, best = INFINITY;
-  int idle = 0;
   for (int64_t number = 0;; number++) {
     q->cost = expand(q, &s), q->iterations = number;
     if (!isfinite(q->cost)) return end(q, &s, LG_NOT_FINITE);
@@ -1085,23 +1129,34 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     }
     const double residual = fmax(fmax(q->stationarity, q->violation), q->complementarity);
     const double entry[LG_LOG] = {q->cost, q->stationarity, q->violation, q->complementarity,
-                                  step, s.damping, s.mu};
+                                  q->step, s.damping, s.mu};
     for (int i = 0; i < LG_LOG; i++) q->log[number * LG_LOG + i] = entry[i];
     if (!real_time) {
       if (s.mu <= q->mu_last && residual <= q->tolerance) return end(q, &s, LG_CONVERGED);
-      idle = s.mu > q->mu_last || residual < progress * best ? 0 : idle + 1;
-      best = fmin(best, residual);
-      if (idle > MOST_IDLE) return end(q, &s, LG_STALLED);
+      if (number > 0 || q->resume != LG_RESUME) {
+        q->idle = residual < progress * q->best ? 0 : q->idle + 1;
+        q->best = fmin(q->best, residual);
+      }
+      const int is_idle = q->idle > MOST_IDLE;
+      if (is_idle && s.mu <= q->mu_last) return end(q, &s, LG_STALLED);
       if (number >= q->max_iterations) return end(q, &s, LG_ITERATIONS);
-      if (!is_eager && s.mu > q->mu_last && residual <= central * s.mu) {
-        s.merit_weight = 0;
-        while (s.mu > q->mu_last && residual <= central * s.mu) s.mu = lower_barrier(q, s.mu);
+      /* as central as rounding lets them be, iterates need not be more so */
+      const int is_central = residual <= central * s.mu || (is_idle && residual <= acceptable);
+      if (!is_eager && s.mu > q->mu_last && is_central) {
+        /* full steps need half of the largest multiplier; those of another barrier are forgotten */
+        s.merit_weight = largest(q->equal_price, (q->horizon + 1) * NE, 0) / 2;
+        do s.mu = lower_barrier(q, s.mu);
+        while (s.mu > q->mu_last && residual <= central * s.mu);
+        q->best = INFINITY, q->idle = 0;
       }
     }
-    step = q->step = iterate(q, &s, q->cost);
+    const double step = q->step = iterate(q, &s, q->cost);
     if (step == 0) return end(q, &s, LG_STALLED);
     if (!real_time) {
-      if (is_eager && step > good_step) s.mu = lower_barrier(q, s.mu);
+      if (is_eager && step > good_step && s.mu > q->mu_last) {
+        s.mu = lower_barrier(q, s.mu);
+        q->best = INFINITY, q->idle = 0;
+      }
     } else if (number + 1 >= q->max_iterations &&
                (number + 1 >= q->max_iterations + MORE || !is_far(q, step))) {
       q->iterations = number + 1; /* nobody asks how far the last step got */

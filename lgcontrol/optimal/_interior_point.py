@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ._outcome import ACCEPTABLE_RESIDUAL
 from ._stage_model import Expansion, StageModel
 from ._transcription import Nodes, Setting, Values
 
@@ -36,8 +37,11 @@ NEGLIGIBLE = 1e-10
 RESOLVING = 8
 # Distance from a limit, relative to its size, at which a start is put.
 INSIDE = 1e-2
-# The barrier falls once a step of more than this share was taken.
-GOOD_STEP = 0.4
+# The barrier falls once a step of more than this share was taken; a smaller one was cut short: the
+# next step is damped up to so many times before it leaves out a curvature that is concave.
+GOOD_STEP, MOST_RAISES = 0.4, 3
+# A step with curvature of which less than this share was taken asks for more damping.
+SHORT_STEP = 0.2
 # Where the residual is more than this in real time the barrier rises again, and a step more is due.
 FAR = 0.1
 # So many more steps are taken in real time where the last one began there, was cut short, or hard
@@ -45,6 +49,9 @@ FAR = 0.1
 MORE, EXCESS = 4, 1e-6
 # Where there are rows, or states of their own, it falls once the residual is this many times it.
 CENTRAL = 1.0
+# It falls, too, or the solve has stalled, where so many iterations did not lower the residual to
+# this share: distances to limits are only as exact as the inputs they are differences of.
+MOST_IDLE, PROGRESS = 30, 0.9
 
 
 class Barrier(NamedTuple):
@@ -195,7 +202,9 @@ class InteriorPoint:
         self.curved = curved and model.curvature is not None
         self.waiting = 0  # iterations until the curvature is tried again
         self.damping = 0.0
+        self.step = 1.0  # share of the last one
         self.weight = 0.0  # on violations in the merit
+        self.best, self.idle = np.inf, 0  # residual at this weight of the barrier, and since when
         self._hessians: tuple[np.ndarray, np.ndarray] | None = None
         share = INSIDE if before is None else min(INSIDE, mu)
         first = model.first_state(x0, nodes.x[0], setting.p)
@@ -294,18 +303,31 @@ class InteriorPoint:
         off = max(found.stationarity, found.violation)
         return off > FAR or step < GOOD_STEP or not (np.where(hard, h, 0.0) <= EXCESS).all()
 
+    def look(self, found: Residuals) -> bool:
+        """Whether too many iterations with this weight of the barrier did not help, up to this."""
+        self.idle = 0 if found.largest < PROGRESS * self.best else self.idle + 1
+        self.best = min(self.best, found.largest)
+        return self.idle > MOST_IDLE
+
     def lower_before(self, found: Residuals, barrier: Barrier) -> None:
-        """Lower the barrier at iterates that are central."""
-        if self.is_eager or self.mu <= barrier.last or found.largest > CENTRAL * self.mu:
+        """Lower the barrier at iterates that are central, or as much so as rounding lets them."""
+        is_central = found.largest <= CENTRAL * self.mu
+        is_central |= self.idle > MOST_IDLE and found.largest <= ACCEPTABLE_RESIDUAL
+        if self.is_eager or self.mu <= barrier.last or not is_central:
             return
-        self.weight = 0.0
+        # Full steps need half of the largest multiplier; those of another barrier are forgotten.
+        self.weight = float(np.abs(self.point.equal).max(initial=0.0)) / 2
+        self._lower(barrier)
         while self.mu > barrier.last and found.largest <= CENTRAL * self.mu:
-            self.mu = barrier.lowered(self.mu)
+            self._lower(barrier)
 
     def lower_after(self, barrier: Barrier, step: float) -> None:
         """Lower the barrier after a step."""
-        if self.is_eager and step > GOOD_STEP:
-            self.mu = barrier.lowered(self.mu)
+        if self.is_eager and step > GOOD_STEP and self.mu > barrier.last:
+            self._lower(barrier)
+
+    def _lower(self, barrier: Barrier) -> None:
+        self.mu, self.best, self.idle = barrier.lowered(self.mu), np.inf, 0
 
     # -- conditions of optimality ------------------------------------------------------------------
 
@@ -368,28 +390,35 @@ class InteriorPoint:
 
     def iterate(self) -> Outcome:
         """One step from the iterate that was expanded, with the barrier's present weight."""
-        self.waiting = max(0, self.waiting - 1)
-        self._hessians = None
+        was_cut, self._hessians = self.step < GOOD_STEP, None
+        self.waiting = 0 if was_cut else max(0, self.waiting - 1)
+        raises, undamped = MOST_RAISES if was_cut else 0, self.damping
         while True:
             newton = self._newton(self.expansion)
             if newton is not None:
                 found = self._search(newton)
                 if found is not None:
-                    self.damping = self.damping / DAMPING_GROWTH
-                    if self.damping < FIRST_DAMPING:
-                        self.damping = 0.0
-                    self.point = found.point
+                    if self._has_curvature and found.step < SHORT_STEP:  # trusted less far
+                        self.damping = max(FIRST_DAMPING, DAMPING_GROWTH * self.damping)
+                    else:
+                        self.damping = self.damping / DAMPING_GROWTH
+                        if self.damping < FIRST_DAMPING:
+                            self.damping = 0.0
+                    self.point, self.step = found.point, found.step
                     return found
-            if not self._make_convex():
+            if self._has_curvature and raises == 0:
+                self.waiting, self.damping = PATIENCE + 1, undamped
+                continue
+            # After a step that was cut short: without curvature the next would be, too.
+            raises -= self._has_curvature
+            self.damping = max(FIRST_DAMPING, DAMPING_GROWTH * self.damping)
+            if self.damping > LAST_DAMPING:
                 return Outcome(self.point, None, 0.0)
 
-    def _make_convex(self) -> bool:
-        """Leave out the curvature for some iterations, or else damp; False if that is exhausted."""
-        if self.curved and self.waiting == 0:
-            self.waiting = PATIENCE + 1
-            return True
-        self.damping = max(FIRST_DAMPING, DAMPING_GROWTH * self.damping)
-        return self.damping <= LAST_DAMPING
+    @property
+    def _has_curvature(self) -> bool:
+        """Whether steps are those of the Lagrangian's Hessian."""
+        return self.curved and self.waiting == 0
 
     def _newton(self, at: Expansion) -> _Newton | None:
         """Sweeps and the step they lead to; None where a stage is concave.
@@ -447,8 +476,7 @@ class InteriorPoint:
         """Backward Riccati sweep; None if a stage is concave in its controls."""
         model, point, mu = self.model, self.point, self.mu
         sides, n, m = model.sides, model.n, model.m
-        with_curvature = self.curved and self.waiting == 0
-        H, H_end = self._curved() if with_curvature else (at.H, at.H_end)
+        H, H_end = self._curved() if self._has_curvature else (at.H, at.H_end)
         rows = len(model.transcription.rows.names)
         weight, price = np.zeros((len(point.x), rows)), np.zeros((len(point.x), rows))
         np.add.at(weight.T, sides.row, terms.sigma.T)
@@ -717,7 +745,8 @@ class _Terms(NamedTuple):
 def extended(model: StageModel, setting: Setting, nodes: Nodes, K: np.ndarray | None) -> Nodes:
     """A plan that was moved on by a step, with a better last input than the one before it.
 
-    The cheapest of that, the one of the reference, and the same with the last gains' feedback.
+    The cheapest of that, the one of the reference, the same with the last gains' feedback, and a
+    Newton step from the best of these.
     """
     k, x, u = len(nodes.u) - 1, nodes.x.copy(), nodes.u.copy()
     gain = np.zeros((model.m, model.n)) if K is None else K[k]
@@ -725,14 +754,29 @@ def extended(model: StageModel, setting: Setting, nodes: Nodes, K: np.ndarray | 
     answers = [desired, desired + gain @ model.error(x[k], setting.x_ref[k])]
     choices = [nodes.u[k, model.controls], *np.clip(answers, model.lower, model.upper)]
     best = np.inf
-    for number, choice in enumerate(choices):
+    for number in range(4):
         own = nodes.u[k].copy()
-        own[model.controls] = choice
+        if number == 3:
+            step = _last_newton(model, setting, Nodes(nodes.t, x, u))
+            if step is None:
+                break
+            choices.append(np.clip(u[k, model.controls] + step, model.lower, model.upper))
+        own[model.controls] = choices[number]
         after, part, _, _ = model.advance(k, nodes, setting, x[k], own)
         cost = part + model.end(nodes, setting, after)[0]
         if number == 0 or cost < best:
             best, x[-1], u[-1] = cost, after, own
     return Nodes(nodes.t, x, u)
+
+
+def _last_newton(model: StageModel, setting: Setting, nodes: Nodes) -> np.ndarray | None:
+    """Newton's step of the last controls alone; None where the Hessian is not positive."""
+    at, n = model.expand(nodes, setting), model.n
+    M = at.H[-1][n:, n:] + at.B[-1].T @ at.H_end @ at.B[-1]
+    L = _factor(M)
+    if L is None:
+        return None
+    return -np.linalg.solve(M, at.g[-1][n:] + at.B[-1].T @ at.g_end)
 
 
 def inside(u: np.ndarray, model: StageModel, share: float = INSIDE) -> np.ndarray:

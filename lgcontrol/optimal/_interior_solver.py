@@ -72,9 +72,6 @@ AT_LIMIT = 1e-3
 MOST_ITERATIONS = 1000
 # How the barrier goes where it waits for iterates to be central.
 CENTRAL_BARRIER = Barrier(first=1.0, factor=0.2, power=1.5)
-# A solve has stalled when at the last barrier so many iterations did not lower the residual to
-# this share: distances to limits are only as exact as the inputs they are differences of.
-MOST_IDLE, PROGRESS = 30, 0.9
 # Price of hard bounds that are not kept, in sizes of the cost's derivative.
 FIRST_PRICE = 1e2
 
@@ -632,6 +629,11 @@ class InteriorPointSolver:
         row = self.model.sides.row
         return np.unique(row[np.isinf(self.transcription.rows.soft[row])])
 
+    @cached_property
+    def _allowed(self) -> np.ndarray:
+        """What rows of a step may be exceeded by without a word: soft ones by nothing."""
+        return np.where(np.isinf(self.transcription.rows.soft), EXCESS, 0.0)
+
     def _run(
         self,
         mode: int,
@@ -670,16 +672,11 @@ class InteriorPointSolver:
         options: dict[str, Any],
     ) -> _Run:
         """Go on from a kernel's first look at a start, with a look at the watch in between."""
-        log, progress = [memory.arrays["log"][0].copy()], _Progress(options["barrier"])
-        while status == ITERATIONS:
-            if progress.is_over(log[-1]):  # calls of one iteration cannot tell
-                status = STALLED
-            elif not watch.goes_on(log[-1], len(log) - 1):
-                break
-            else:
-                status = memory.run(x0, mode, max_iterations=1, resume=RESUME, **options)
-                if status != STALLED:
-                    log.append(memory.arrays["log"][1].copy())
+        log = [memory.arrays["log"][0].copy()]
+        while status == ITERATIONS and watch.goes_on(log[-1], len(log) - 1):
+            status = memory.run(x0, mode, max_iterations=1, resume=RESUME, **options)
+            if memory.about.iterations > 0:
+                log.append(memory.arrays["log"][1].copy())
         return _Run.of(status, memory, len(log) - 1, np.array(log))
 
     def _starting_point(
@@ -710,7 +707,7 @@ class InteriorPointSolver:
         is_warm: bool = False,
     ) -> _Run:
         log: list[np.ndarray] = []
-        step, status, taken, progress = 1.0, ITERATIONS, 0, _Progress(barrier)
+        step, status, taken = 1.0, ITERATIONS, 0
         while True:
             found, taken = point.expand(), len(log)
             if is_warm and not log and point.settle(found, barrier):
@@ -723,7 +720,7 @@ class InteriorPointSolver:
                 status = CONVERGED
                 break
             if mode != REAL_TIME:
-                if progress.is_over(log[-1]):
+                if point.look(found) and point.mu <= barrier.last:
                     status = STALLED
                     break
                 if not watch.goes_on(log[-1], len(log) - 1):
@@ -924,14 +921,16 @@ class InteriorPointSolver:
             self._found, self._last = nodes, run
         elif tolerance is not None:
             self._found, self._last = nodes, None
-        if tolerance is None and not (failed or rows.names or is_infeasible or self._is_implicit):
-            return self._taken(run, nodes, setting, watch)
+        excess = rows.excess(run.rows) if rows.names and not failed else np.zeros(0)
+        if tolerance is None and not (failed or is_infeasible or self._is_implicit):
+            if not excess.size or (excess <= self._allowed).all():
+                return self._taken(run, nodes, setting, watch)
         penalty, violations, unknown = 0.0, (), ""
         values = Values(0.0, np.zeros(0), run.rows)
         if rows.names:
             unknown = self.transcription.not_finite(values)
         if rows.names and not failed:
-            excess, slack = rows.excess(run.rows), EXCESS if tolerance is None else tolerance
+            slack = EXCESS if tolerance is None else tolerance
             is_over = np.isinf(rows.soft) & (excess > slack)
             violations = worst_violations(rows, np.where(is_over, excess, 0.0), t)
             penalty = self.transcription.penalty(values, rows.weights(setting.p) * problem.dt)
@@ -977,7 +976,7 @@ class InteriorPointSolver:
         return judged(solution, setting.p)
 
     def _taken(self, run: _Run, nodes: Nodes, setting: Setting, watch: _Watch) -> OptimalSolution:
-        """The result of real-time steps without rows; what loops do not read is made later."""
+        """The result of real-time steps that keep all rows; what nobody reads is not made."""
         problem = self.problem
         seconds = time.perf_counter() - watch.started
         log = tuple(
@@ -1089,21 +1088,6 @@ class _Watch:
         elif number < self.left and spent > self.time_limit:
             self.ended = SolveStatus.TIME_LIMIT
         return self.ended is None and number < self.left
-
-
-class _Progress:
-    """Whether iterations at the last weight of a barrier still lower the residual."""
-
-    def __init__(self, barrier: Barrier) -> None:
-        self.last, self.best, self.idle = barrier.last, np.inf, 0
-
-    def is_over(self, entry: np.ndarray) -> bool:
-        """Whether too many did not, up to this one of a log."""
-        _, stationarity, violation, products, _, _, mu = entry.tolist()
-        residual = max(stationarity, violation, products)
-        is_idle = mu <= self.last and residual >= PROGRESS * self.best
-        self.best, self.idle = min(self.best, residual), self.idle + 1 if is_idle else 0
-        return self.idle > MOST_IDLE
 
 
 def _is_best(entry: np.ndarray) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,6 +38,9 @@ CONVERGED, ITERATIONS, STALLED, NOT_FINITE = range(4)
 FRESH, RESUME, WARM = range(3)
 LOG = ("cost", "stationarity", "violation", "complementarity", "step", "damping", "mu")
 
+# Files of this room that decide what a library holds.
+OWN_SOURCES = ("_transcription.py", "_stage_model.py", "_statement.py", "_kernel.py")
+
 # Arguments that all stages have in common.
 SHARED = ("p", "w", "dt")
 
@@ -63,8 +66,9 @@ class _Problem(ctypes.Structure):
         *((name, _NUMBER) for name in "tolerance mu_first mu_last mu_factor mu_power".split()),
         *((name, _POINTER) for name in "x u below above slack price excess relief".split()),
         *((name, _POINTER) for name in "equal_price K rows".split()),
-        *((name, _NUMBER) for name in "mu damping merit_weight".split()),
+        *((name, _NUMBER) for name in "mu damping merit_weight best".split()),
         ("waiting", _INTEGER),
+        ("idle", _INTEGER),
         ("status", _INTEGER),
         ("iterations", _INTEGER),
         *((name, _NUMBER) for name in "cost stationarity violation complementarity step".split()),
@@ -115,24 +119,42 @@ def start_parts(model: StageModel) -> list[Part]:
     return parts if policy is None else [*parts, Part("lg_policy", policy)]
 
 
-def write(model: StageModel, compiler: Compiler) -> list[str]:
-    """C sources of the kernel, about as long to compile each."""
-    parts = {part.name: part for part in [*parts_of(model), *start_parts(model)]}
-    alone = [[parts.pop("lg_stage"), parts.pop("lg_values")]]
-    if "lg_curvature" in parts:
-        alone.append([parts.pop("lg_curvature")])
-    texts, heads, scratch = [], ["#include <stdint.h>"], 0
-    for group in (*alone, [*parts.values()]):
-        text, own = unit_source(group, compiler)
-        for part in group:
+# Functions that an iteration calls once, or a solve: gcc's time for them is worth more than theirs.
+SELDOM = {"lg_end", "lg_end_values", "lg_end_curvature", "lg_arrival", "lg_between", "lg_policy"}
+# Of straight code -O1 takes two thirds of the time to compile of -O2, and runs a tenth longer;
+# -Og a half, and a third.
+OFTEN_LEVEL, SELDOM_LEVEL = "O1", "Og"
+
+
+def write(model: StageModel, compiler: Compiler) -> Iterator[str]:
+    """C sources of the kernel, about as long to compile each, one after the other.
+
+    The first ones are compiled while second derivatives are taken.
+    """
+    heads, scratch = ["#include <stdint.h>"], 0
+
+    def unit(parts: list[Part], level: str) -> str:
+        nonlocal scratch
+        text, own = unit_source(parts, compiler)
+        for part in parts:
             text = text.replace(f"static void {part.name}(", f"void {part.name}(")
             head = re.search(rf"^void {part.name}\(.*\)$", text, re.M)
             assert head is not None
             heads.append(f"{head[0]};")
-        texts.append(text)
         scratch = max(scratch, own)
+        return f'#pragma GCC optimize("{level}")\n{text}'
+
+    plain = [*plain_parts(model), *start_parts(model)]
+    seldom = [part for part in plain if part.name in SELDOM]
+    stages = [part for part in plain if part.shared is not None]
+    yield unit(stages, OFTEN_LEVEL)
+    others = [part for part in plain if part.name not in SELDOM and part.shared is None]
+    for part in parts_of(model)[len(plain_parts(model)) :]:
+        (seldom if part.name in SELDOM else others).append(part)
+    yield unit(others, OFTEN_LEVEL)
+    yield unit(seldom, SELDOM_LEVEL)
     width = f"#define LG_W {compiler.width}\n"
-    return ["\n".join([*heads, width, sizes_of(model, scratch), *_texts()]), *texts]
+    yield "\n".join([*heads, width, sizes_of(model, scratch), *_texts()])
 
 
 def _texts() -> list[str]:
@@ -141,7 +163,7 @@ def _texts() -> list[str]:
 
 def sizes_of(model: StageModel, scratch: int, *, curved: bool = True) -> str:
     """Sizes of a problem as C constants, and where its controls are."""
-    problem, once = model.problem, model.transcription._functions
+    problem, once = model.problem, model.transcription
     sizes = {
         "NX": model.n,
         "NQ": model.group.nq,
@@ -194,35 +216,37 @@ def load(model: StageModel) -> EntryPoints | None:
                 "no C compiler found: the interior point runs in NumPy, some fifty times slower",
             )
             return None
-        plain = [*plain_parts(model), *start_parts(model)]
-        if any(part.function._backend.program.flat is None for part in plain):
-            notice(name, f"the {name} runs in NumPy: its functions are too large for one source")
-            return None
-        longest = max(part.function._backend.program.operations for part in plain)
-        flags = compiler.flags(longest if longest > LONG else 0, True)
-        # Second derivatives follow from the rest by the code of this package, so that they need
-        # not be derived to find a library: that takes as long as all else.
+        # What the functions are derived from stands for them: deriving takes as long as all else.
+        identity = model.transcription.identity
+        if identity is None:
+            identity = _identity_of_parts(model)
+
+        def sizes() -> list[int]:
+            plain = [*plain_parts(model), *start_parts(model)]
+            return [part.function._backend.program.operations for part in plain]
+
+        def flags() -> list[list[str]]:
+            longest = max(sizes())
+            return [compiler.flags(longest if longest > LONG else 0, True)]
+
         content = [
             *_texts(),
             _sources(),
             sizes_of(model, 0, curved=False),
             f"{model.problem.method} {model.problem.substeps} {model.curved}",
             f"{model.controls.tolist()}",
-            *(
-                f"{part.name} {part.shared} {part.function._backend.program.identity}"
-                for part in plain
-            ),
+            identity,
         ]
 
         def about() -> dict[str, Any]:
-            parts = [*parts_of(model), *start_parts(model)]
-            sizes = [part.function._backend.program.operations for part in parts]
-            return {"function": name, "operations": max(sizes), "written": 2 * sum(sizes)}
+            longest = max(sizes())  # second derivatives are about as long
+            written = sum(sizes()) + (longest if model.curved else 0)
+            return {"function": name, "operations": longest, "written": 2 * written}
 
         found, _ = find_or_build(
-            key_of(compiler, flags, content),
+            key_of(compiler, compiler.flags(0, True), content),
             compiler,
-            [flags],
+            flags,
             write=lambda: write(model, compiler),
             load=lambda path: _open(path, model.problem.horizon),
             check=lambda entries: _difference(model, entries),
@@ -234,12 +258,22 @@ def load(model: StageModel) -> EntryPoints | None:
     return found
 
 
+def _identity_of_parts(model: StageModel) -> str:
+    """Text of the functions themselves, but for second derivatives, which follow from the rest."""
+    parts = [*plain_parts(model), *start_parts(model)]
+    programs = [part.function._backend.program for part in parts]
+    if any(program.flat is None for program in programs):
+        raise NotImplementedError("its functions are too large for one source")
+    named = zip(parts, programs, strict=True)
+    return "\n".join(f"{part.name} {part.shared} {program.identity}" for part, program in named)
+
+
 @cache
 def _sources() -> str:
-    """Hash of all that second derivatives come from besides the functions of a problem."""
+    """Hash of the code that derives the functions of a problem from what it states."""
     digest = hashlib.sha256(ca.CasadiMeta.version().encode())
     rooms = (SOURCE.parents[1] / room for room in ("groups", "integrators", "systems"))
-    own = [SOURCE.with_name(name) for name in ("_transcription.py", "_stage_model.py")]
+    own = [SOURCE.with_name(name) for name in OWN_SOURCES]
     for path in [*(path for room in rooms for path in sorted(room.glob("*.py"))), *own]:
         digest.update(path.read_bytes())
     return digest.hexdigest()
@@ -322,7 +356,7 @@ class Memory:
     @staticmethod
     def constants(model: StageModel) -> dict[str, Any]:
         """Arrays that a problem fixes."""
-        once, sides = model.transcription._functions, model.sides
+        once, sides = model.transcription, model.sides
         return {
             "w": once.path_weights, "w_end": once.end_weights, "lower": model.lower,
             "upper": model.upper, "row": sides.row, "equal": sides.equal, "sign": sides.sign,

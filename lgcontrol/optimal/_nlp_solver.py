@@ -349,7 +349,7 @@ class NLPSolver:
         own = given["p"][: system.n_parameters]
         moved = given | {
             "x": system.retract(given["x"], y[: system.n_errors], own), "u": u,
-            "w": ca.DM(once.path_weights), "dt": ca.DM(problem.dt),
+            "w": ca.DM(self.transcription.path_weights), "dt": ca.DM(problem.dt),
         }  # fmt: skip
         cost, gap, rows = once.stage_values.function.call(list(moved.values()))
         names = ("t", "x", "x_next", "x_ref", "u_ref", "p")
@@ -363,7 +363,7 @@ class NLPSolver:
         y = type(given["x"]).sym("y", system.n_errors)
         own = given["p"][: system.n_parameters]
         moved = given | {
-            "x": system.retract(given["x"], y, own), "w": ca.DM(once.end_weights),
+            "x": system.retract(given["x"], y, own), "w": ca.DM(self.transcription.end_weights),
         }  # fmt: skip
         cost, rows = once.terminal_values.function.call(list(moved.values()))
         names = ("t", "x", "x_ref", "u", "p", "P")

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..codegen import check_shape
+from ..codegen import check_shape, prepare
 from ..groups import check_element
 from ..systems import (
     ReferenceLike,
@@ -20,6 +20,8 @@ from ..systems import (
 
 # A time that misses the end of a trajectory by rounding [s] is the end.
 ROUNDING = 1e-9
+# Calls that a loop is taken to last for.
+CALLS = 1000
 
 
 class ReferenceSamples(NamedTuple):
@@ -105,6 +107,23 @@ def sample_reference(
     return ReferenceSamples(
         np.broadcast_to(x, (count, system.state.nq)), np.broadcast_to(u, (count, system.n_inputs))
     )
+
+
+def prepare_sampling(system: System, reference: ReferenceLike | None, count: int) -> None:
+    """Compile what samples of a motion take at every call of a loop, where that pays.
+
+    Parameters
+    ----------
+    system : System
+    reference : StateMotion or other
+        Others are left alone: their samples take little, or are what a user wrote.
+    count : int
+        Times of a call.
+    """
+    if isinstance(reference, StateMotion):
+        known = system.structure
+        motions = [] if known is None or known.motion is None else [known.motion]
+        prepare(field_derivatives(system), *motions, calls=CALLS, items=count)
 
 
 def _driven(

@@ -9,13 +9,14 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 from scipy.sparse import csr_matrix
 
 from ..codegen import UnknownNameError, check_shape, unknown_name
 from ..groups import LieGroup
-from ..systems import MotionPoint, SmoothReference, System, Trajectory
+from ..systems import BSpline, MotionPoint, SmoothReference, System, Trajectory
 from ._reference import sample_reference
 
 # A linear program about the last profile; affine rows need two, losses in joints some more.
@@ -31,6 +32,7 @@ BINDING = 1e-3
 ONE_END = 1e-2  # share of the slack at an interval's freer end that counts
 STILL = 1e-6  # share of a path's fastest derivative up to which it stands still
 SMALL_PIVOT = 1e-9  # share of the largest singular value of an input map that counts as none
+SLOWEST = 1e-12  # squared speed at which nothing moves any more
 LEAST_INTERVALS = 8  # of a span of the path, so that corners at rest leave time between them
 
 
@@ -115,6 +117,51 @@ class Retiming:
         x, u = sample_reference(system, self.motion, t)
         return Trajectory(system.state, t, x, u, inputs=system.inputs)
 
+    def smooth(self, spacing: float, degree: int = 5) -> BSpline:
+        """Motion near this one without jumps of acceleration, jerk and snap.
+
+        Its control points are places of this motion, so that its velocities and accelerations are
+        averages of those around: nothing overshoots. It leaves the path by less than the spacing
+        squared times the acceleration. An end at rest stays at rest, two spacings longer.
+
+        Parameters
+        ----------
+        spacing : float
+            Of knots, in s, about. Wide ones take time, narrow ones leave large jerk and snap.
+        degree : int
+            5 has a continuous snap.
+
+        Returns
+        -------
+        BSpline
+
+        References
+        ----------
+        I. J. Schoenberg: On spline functions. In: Inequalities, Academic Press (1967): control
+        points at the means of knots diminish variation.
+
+        Examples
+        --------
+        >>> from lgcontrol.groups import Translation
+        >>> from lgcontrol.systems import Waypoints
+        >>> line = Waypoints(Translation("x"), [0, 1], [[0.0], [1.0]], order=1)
+        >>> soft = retime(line, velocity=1.0, acceleration=2.0).smooth(0.05)
+        >>> round(soft.duration, 6), soft.smoothness
+        (1.7, 4)
+        """
+        spacing = float(check_shape("spacing", spacing, ()))
+        if spacing <= 0:
+            raise ValueError(f"spacing must be positive, in s, got {spacing}")
+        still = self.speed[[0, -1]] == 0.0  # a control point more for each derivative up to snap
+        spans = max(1, round(self.duration / spacing))
+        width = self.duration / spans
+        start, end = self.t[[0, -1]] + 2 * width * still * [-1, 1]
+        knots = np.linspace(start, end, 1 + spans + 2 * int(still.sum()))
+        clamped = np.concatenate([[start] * degree, knots, [end] * degree])
+        means = sliding_window_view(clamped[1:-1], degree).mean(axis=-1)
+        points = self.motion(np.clip(means, self.t[0], self.t[-1])).x
+        return BSpline(self.motion.group, knots, points, degree)
+
     def __str__(self) -> str:
         """Duration, and what binds from when to when."""
         lines = [f"{self.duration:.4g} s along {self.path.duration:g} of the path"]
@@ -186,8 +233,8 @@ def retime(
     -----
     Motors behind springs take the jerk and the snap of the links. Between path parameters s̈ is
     constant, and rows are those of that; where s̈ jumps, such motors would have to jump as well.
-    ``BSpline.fitted(found.motion.sampled(…), …)`` with a degree of six makes a motion that they can
-    follow, close to this one; leave a margin for what it adds.
+    `Retiming.smooth` is a motion that they can follow, and `slowed` takes back by what it exceeds
+    the limits still: ``slowed(found.smooth(0.02), system=arm)``.
 
     References
     ----------
@@ -211,17 +258,7 @@ def retime(
        1.000 – 1.500 s  acceleration x lower
     """
     grid = _grid(path, start_speed, end_speed, intervals)
-    limits = [
-        *_velocity_rows(grid, path.group, velocity, system),
-        *_acceleration_rows(grid, path.group, acceleration),
-        *([] if system is None else _system_rows(grid, path, system)),
-        *(_own_rows(grid, row) for row in rows),
-    ]
-    if not any(np.isfinite([*limit.lower.flat, *limit.upper.flat]).any() for limit in limits):
-        raise ValueError(
-            "nothing limits the speed: give velocity=, acceleration=, a system whose inputs have "
-            "bounds, or rows=[PathRow(…)]"
-        )
+    limits = _limits(grid, path, velocity, acceleration, system, rows)
     y, a = _solve(grid, limits)
     excesses = [float(_excess(limit, y, a)[0].max(initial=0.0)) for limit in limits]
     excess = max(excesses)
@@ -238,6 +275,69 @@ def retime(
     t = t0 + np.concatenate([[0.0], np.cumsum(steps)])
     motion = _in_time(path, grid.s, speed, a, t)
     return Retiming(path, motion, grid.s, speed, a, t, _binding(limits, y, a), excess)
+
+
+def slowed(
+    motion: SmoothReference,
+    *,
+    velocity: ArrayLike | Mapping[str, float] | None = None,
+    acceleration: ArrayLike | Mapping[str, float] | None = None,
+    system: System | None = None,
+    rows: Sequence[PathRow] = (),
+    intervals: int = 1000,
+) -> SmoothReference:
+    """The same motion, slower all along by the least factor with which limits are kept.
+
+    For motions that come close to limits: what is fitted to a retimed path, or waypoints whose
+    times were guessed.
+
+    Parameters
+    ----------
+    motion : SmoothReference
+    velocity, acceleration, system, rows
+        As for `retime`, kept at both ends of all intervals; s of rows is the motion's time, and
+        ṡ one over the factor.
+    intervals : int
+        Of the time, about.
+
+    Returns
+    -------
+    SmoothReference
+        With the same start; the motion itself where it keeps the limits.
+
+    Raises
+    ------
+    ValueError
+        If limits are broken even at rest; the message says which, and where.
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import Translation
+    >>> from lgcontrol.systems import Waypoints
+    >>> move = Waypoints(Translation("x"), [0, 1], [[0.0], [1.0]], order=5)
+    >>> slowed(move, velocity=1.0).t.round(6)  # 1.875 m/s in the middle
+    array([0.   , 1.875])
+    """
+    grid = _nodes(motion, intervals)
+    limits = _limits(grid, motion, velocity, acceleration, system, rows)
+    count = len(grid.s)
+
+    def is_kept(y: float) -> bool:
+        profile = np.full(count, y), np.zeros(count - 1)
+        return all((_excess(limit, *profile)[0] <= 0).all() for limit in limits)
+
+    if is_kept(1.0):
+        return motion
+    if not is_kept(0.0):
+        raise ValueError(_why_not(grid, limits))
+    low, high = 0.0, 1.0
+    while high - low > SETTLED * low and high > SLOWEST:
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_kept(middle) else (low, middle)
+    if low == 0.0:
+        raise ValueError("the limits leave no speed: they are met at rest; widen them")
+    t = motion.t[0] + (motion.t - motion.t[0]) / np.sqrt(low)
+    return SmoothReference(motion.group, t, motion.anchors, motion.coefficients)
 
 
 class _Grid(NamedTuple):
@@ -288,15 +388,36 @@ class _Limit(NamedTuple):
         return np.where(size > 0, size, 1.0)
 
 
-def _grid(path: SmoothReference, start: float, end: float, intervals: int) -> _Grid:
+def _limits(
+    grid: _Grid,
+    path: SmoothReference,
+    velocity: Any,
+    acceleration: Any,
+    system: System | None,
+    rows: Sequence[PathRow],
+) -> list[_Limit]:
+    """All rows, of which some must limit something."""
+    limits = [
+        *_velocity_rows(grid, path.group, velocity, system),
+        *_acceleration_rows(grid, path.group, acceleration),
+        *([] if system is None else _system_rows(grid, path, system)),
+        *(_own_rows(grid, row) for row in rows),
+    ]
+    if not any(np.isfinite([*limit.lower.flat, *limit.upper.flat]).any() for limit in limits):
+        raise ValueError(
+            "nothing limits the speed: give velocity=, acceleration=, a system whose inputs have "
+            "bounds, or rows=[PathRow(…)]"
+        )
+    return limits
+
+
+def _nodes(path: SmoothReference, intervals: int) -> _Grid:
+    """Path parameters, the path's knots among them."""
     if not isinstance(path, SmoothReference):
         raise TypeError(
             f"path must be a SmoothReference, not {type(path).__name__}: "
             "BSpline.fitted(trajectory, …) makes one of a Trajectory"
         )
-    for name, value in (("start_speed", start), ("end_speed", end)):
-        if not (np.isfinite(value) and value >= 0):
-            raise ValueError(f"{name} must be a number, at least 0, got {value}")
     if not isinstance(intervals, int | np.integer) or intervals < 1:
         raise ValueError(f"intervals must be a whole number, at least 1, got {intervals!r}")
     spans = np.diff(path.t)
@@ -306,7 +427,14 @@ def _grid(path: SmoothReference, start: float, end: float, intervals: int) -> _G
         for a, b, n in zip(path.t[:-1], path.t[1:], counts, strict=True)
     ]
     s = np.concatenate([*pieces, path.t[-1:]])
-    ends = path(s[:-1]), path(s[1:], "before")
+    return _Grid(s, (path(s[:-1]), path(s[1:], "before")), {})
+
+
+def _grid(path: SmoothReference, start: float, end: float, intervals: int) -> _Grid:
+    s, ends, _ = _nodes(path, intervals)
+    for name, value in (("start_speed", start), ("end_speed", end)):
+        if not (np.isfinite(value) and value >= 0):
+            raise ValueError(f"{name} must be a number, at least 0, got {value}")
     for where, point in zip((s[:-1], s[1:]), ends, strict=True):
         size = np.abs(point.velocity).max(axis=-1, initial=0.0)
         still = size <= STILL * size.max(initial=0.0)

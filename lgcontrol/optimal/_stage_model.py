@@ -375,8 +375,7 @@ class StageModel:
         Shapes (N, n + m, n + m), and (n, n) of the end.
         """
         assert self.curvature is not None and self.end_curvature is not None
-        call = self._calls.get("curvature")
-        once = self.transcription._functions
+        call, once = self._calls.get("curvature"), self.transcription
         if call is None:
             call = self.curvature.in_place(self.problem.horizon, shared=("p", "w", "dt"))
             call.inputs["w"][:], call.inputs["dt"][()] = once.path_weights, self.problem.dt
@@ -402,7 +401,7 @@ class StageModel:
         call = self._calls.get("roll")
         if call is None:
             call = self.roll.in_place()
-            call.inputs["w"][:] = self.transcription._functions.path_weights
+            call.inputs["w"][:] = self.transcription.path_weights
             call.inputs["dt"][()] = self.problem.dt
             self._calls["roll"] = call
         given = call.inputs

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import pickle
 import re
+from threading import RLock
 from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
 
 from ..codegen import InPlaceCall, ModelFunction, prepare
+from ..integrators import MuntheKaas, get_method
 from ..systems import System, step_derivatives
 from ._problem import OptimalControlProblem
 from ._stage_qp import StageQP
@@ -92,6 +96,9 @@ class Transcription:
     ----------
     rows : BoundRows
         Bounds other than those of the inputs.
+    path_weights, end_weights : ndarray
+        Values of w, of stages and of the end. Weights and dt are arguments so that a problem with
+        other ones has the same code, compiled once.
     """
 
     def __init__(self, problem: OptimalControlProblem) -> None:
@@ -99,12 +106,28 @@ class Transcription:
         self.controls = problem.system.input_index("control")
         bounds = [bound[self.controls] for bound in problem.system.input_bounds]
         self.u_lower, self.u_upper = bounds
-        self._functions, self.rows = build_functions(problem)
+        self._built = _Built(problem)
+        stated = self._built.stated
+        self.rows = stated.meaning
+        self.path_weights, self.end_weights = _entries(stated.path), _entries(stated.end)
         self._calls: dict[str, InPlaceCall] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the calls, which are bound to memory."""
         return self.__dict__ | {"_calls": {}}
+
+    @property
+    def _functions(self) -> StageFunctions:
+        """Built when first asked for; copies share them."""
+        return self._built.functions
+
+    @property
+    def identity(self) -> str | None:
+        """Text that differs for problems with other functions; None where only those tell.
+
+        What they are derived from, and so without deriving anything.
+        """
+        return self._built.identity
 
     def prepare(self) -> None:
         """Compile the functions, as `set_compile_policy` says; for the start of a loop."""
@@ -185,10 +208,7 @@ class Transcription:
         if call is None:
             function = getattr(self._functions, name)
             call = function.in_place(self.problem.horizon, shared=("p", "w", "dt"))
-            call.inputs["w"][:], call.inputs["dt"][()] = (
-                self._functions.path_weights,
-                self.problem.dt,
-            )
+            call.inputs["w"][:], call.inputs["dt"][()] = self.path_weights, self.problem.dt
             self._calls[name] = call
         given = call.inputs
         given["t"][:], given["x"][:], given["u"][:] = nodes.t[:-1], nodes.x[:-1], nodes.u
@@ -201,7 +221,7 @@ class Transcription:
         call = self._calls.get(name)
         if call is None:
             call = getattr(self._functions, name).in_place()
-            call.inputs["w"][:] = self._functions.end_weights
+            call.inputs["w"][:] = self.end_weights
             self._calls[name] = call
         given = call.inputs
         given["t"][()], given["x"][:], given["u"][:] = nodes.t[-1], nodes.x[-1], setting.u_ref[-1]
@@ -228,9 +248,6 @@ class StageFunctions(NamedTuple):
     stage_terms, terminal_terms : casadi.Function
         ``(the same arguments) → error_pull, r, pull, other``: the cost is
         ``½ error_pullᵀ error + ½ pullᵀ r + other``; pulls are products with weights.
-    path_weights, end_weights : ndarray
-        Values of w, of stages and of the end. Weights and dt are arguments so that a problem with
-        other ones has the same code, compiled once.
     """
 
     stage: ModelFunction
@@ -239,39 +256,207 @@ class StageFunctions(NamedTuple):
     terminal_values: ModelFunction
     stage_terms: ca.Function
     terminal_terms: ca.Function
-    path_weights: np.ndarray
-    end_weights: np.ndarray
 
 
 class _Term(NamedTuple):
-    """A term ``½ rᵀ W r`` of the cost; W is symmetric."""
+    """A term ``½ rᵀ W r`` of the cost; W is symmetric.
+
+    Attributes
+    ----------
+    value : casadi.SX or casadi.MX, or str
+        r, or "error" and "effort" for those of Q and R.
+    weight : Weight
+    """
 
     value: Any
-    jacobian: Any
     weight: Weight
 
 
-def build_functions(problem: OptimalControlProblem) -> tuple[StageFunctions, BoundRows]:
-    """Functions of a problem, and what its rows mean.
+class _Stated(NamedTuple):
+    """Expressions that a problem states, before anything is derived from them.
+
+    Attributes
+    ----------
+    inputs : dict
+        Symbols t, x, u, x_ref, p.
+    path, end : list of _Term
+        Squares along the horizon and at its end.
+    costs, end_costs : list
+        Other terms.
+    rows : casadi.SX or casadi.MX
+    meaning : BoundRows
+    """
+
+    inputs: dict[str, Any]
+    path: list[_Term]
+    end: list[_Term]
+    costs: list[Any]
+    end_costs: list[Any]
+    rows: Any
+    meaning: BoundRows
+
+
+class _Built:
+    """Functions of a problem, built once when asked for; copies of a transcription share it."""
+
+    def __init__(self, problem: OptimalControlProblem) -> None:
+        self._problem, self._lock = problem, RLock()
+        self._stated: _Stated | None = state(problem)
+        self._functions: StageFunctions | None = None
+        if not _is_explicit(problem):  # steps refuse what they cannot do where they are made
+            problem.system.step(problem.method, problem.substeps)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without expressions, which are stated again where they are needed."""
+        return self.__dict__ | {"_stated": None, "_lock": None}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        """With a lock of its own."""
+        self.__dict__ = kept | {"_lock": RLock()}
+
+    @property
+    def stated(self) -> _Stated:
+        """The expressions."""
+        if self._stated is None:
+            self._stated = state(self._problem)
+        return self._stated
+
+    @property
+    def functions(self) -> StageFunctions:
+        """The functions."""
+        if self._functions is None:
+            with self._lock:  # a build may go on beside the program
+                if self._functions is None:
+                    self._functions = build_functions(self._problem, self.stated)
+        return self._functions
+
+    @property
+    def identity(self) -> str | None:
+        """See `Transcription.identity`."""
+        return _identity(self._problem, self.stated)
+
+
+def _is_explicit(problem: OptimalControlProblem) -> bool:
+    """Whether steps follow from the field and its derivatives alone, and take any field."""
+    return problem.system.is_discrete or type(get_method(problem.method)) is MuntheKaas
+
+
+def _identity(problem: OptimalControlProblem, stated: _Stated) -> str | None:
+    system = problem.system
+    if system.symbol is not ca.SX or not _is_explicit(problem):
+        return None
+    group = _plain_pickle(system.state)
+    if group is None:
+        return None
+    used: list[Any] = [
+        system.f, system.derivatives, system.project, system.project_derivative, system.policy,
+        None if system.errors is None else system.errors.basis,
+    ]  # fmt: skip
+    terms = [*stated.path, *stated.end]
+    values = [term.value for term in terms if not isinstance(term.value, str)]
+    own: Any = [*values, *stated.costs, *stated.end_costs, stated.rows]
+    given = [*stated.inputs.values()]
+    counts = (len(stated.path), len(stated.end), len(stated.costs), len(stated.end_costs))
+    weights = [
+        [term.value if isinstance(term.value, str) else "", *map(np.ndarray.tolist, places)]
+        + term.weight.parameter.tolist()
+        for term, places in zip(terms, map(_places, terms), strict=True)
+    ]
+    try:
+        texts = ["" if entry is None else entry.function.serialize() for entry in used]
+        texts.append(ca.Function("stated", given, own).serialize())
+    except RuntimeError:  # it calls back into Python, say
+        return None
+    method = "" if system.is_discrete else f"{get_method(problem.method)!r} {problem.substeps}"
+    texts += [
+        group, method, f"{counts} {weights} {problem.free_start.tolist()}",
+        f"{system.is_discrete} {system.error_selection.tolist()}",
+        f"{system.input_index('control').tolist()}",
+    ]  # fmt: skip
+    return "\n".join(f"{len(text)} {text}" for text in texts)
+
+
+class _OwnPickler(pickle.Pickler):
+    """Refuses what is not made of this package's classes, whose sources stand for what they do."""
+
+    def reducer_override(self, value: Any) -> Any:
+        """Check the class, then go on as usual."""
+        kind = value if isinstance(value, type) else type(value)
+        room = f"{getattr(value, '__module__', None) or kind.__module__}."
+        if not room.startswith(("builtins.", "lgcontrol.groups.", "numpy.")):
+            raise pickle.PicklingError(room)
+        return NotImplemented
+
+
+def _plain_pickle(value: Any) -> str | None:
+    memory = io.BytesIO()
+    try:
+        _OwnPickler(memory, 4).dump(value)
+    except (pickle.PicklingError, TypeError, AttributeError):
+        return None
+    return memory.getvalue().hex()
+
+
+def state(problem: OptimalControlProblem) -> _Stated:
+    """Expressions of a problem's terms and bounds.
 
     Parameters
     ----------
     problem : OptimalControlProblem
+    """
+    system, group = problem.system, problem.system.state
+    implicit = not system.is_discrete and get_method(problem.method).solves
+    symbol = ca.MX if implicit else system.symbol  # steps that solve equations are MX
+    sym = symbol.sym
+    names = problem.parameter_names
+    inputs = {
+        "t": sym("t"), "x": sym("x", group.nq), "u": sym("u", system.n_inputs),
+        "p": sym("p", len(problem.nominal_parameters)), "x_ref": sym("x_ref", group.nq),
+    }  # fmt: skip
+    t, x, u, p, x_ref = inputs.values()
+    path = [_Term("error", problem.weight("Q")), _Term("effort", problem.weight("R"))]
+    end: list[_Term] = []
+    if not isinstance(problem.terminal, str):
+        _, varying = problem.weight("terminal").split()
+        end += [_Term("error", varying)] if varying.matrix.any() else []
+    for residual in problem.residuals:
+        value = residual.expression(symbol, t, x, u, p)
+        for found, at_end in ((path, False), (end, True)):
+            weight = residual.weigh(value.shape[0], names, at_end=at_end)
+            found += [_Term(value, weight)] if weight is not None else []
+    costs: tuple[list[Any], list[Any]] = ([], [])
+    for term in problem.costs:
+        value = term.expression(symbol, t, x, u, p)
+        for found, at_end in zip(costs, (False, True), strict=True):
+            factor = term.factor(p, names, at_end=at_end)
+            found += [factor * value] if factor is not None else []
+    rows, meaning = build_rows(
+        system, problem.bounds, problem.horizon, (t, x, u, p, x_ref), names, problem.free_start
+    )
+    return _Stated(inputs, path, end, *costs, rows, meaning)
+
+
+def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFunctions:
+    """Functions of a problem.
+
+    Parameters
+    ----------
+    problem : OptimalControlProblem
+    stated : _Stated
+        Its expressions.
 
     Returns
     -------
     StageFunctions
-    BoundRows
     """
     system, group = problem.system, problem.system.state
     controls = system.input_index("control").tolist()
     derivatives = step_derivatives(system, problem.method, problem.substeps).function
-    # Steps that solve equations are MX.
-    symbol = ca.MX if derivatives.is_a("MXFunction") else system.symbol
+    t, x, u, p, x_ref = stated.inputs.values()
+    symbol: Any = type(x)
     sym, n, m = symbol.sym, system.n_errors, len(controls)
-    t, x, u, x_ref = sym("t"), sym("x", group.nq), sym("u", system.n_inputs), sym("x_ref", group.nq)
     x_next, u_ref = sym("x_next", group.nq), sym("u_ref", system.n_inputs)
-    p, P, dt = sym("p", len(problem.nominal_parameters)), sym("P", n, n), sym("dt")
+    P, dt = sym("P", n, n), sym("dt")
     own = p[: system.n_parameters]
     E, N = ca.DM(system.error_selection), system.error_basis(x, own)
     lift = group.rate_matrix(x) @ N
@@ -285,42 +470,31 @@ def build_functions(problem: OptimalControlProblem) -> tuple[StageFunctions, Bou
     away = group.minus(x, x_ref)
     error = E @ away
     by_error = E @ group.right_jacobian_inverse(away) @ N
-    effort = (u - u_ref)[controls]
-    path = [
-        _Term(error, ca.horzcat(by_error, ca.DM(n, m)), problem.weight("Q")),
-        _Term(effort, ca.horzcat(ca.DM(m, n), ca.DM.eye(m)), problem.weight("R")),
-    ]
-    end: list[_Term] = []
-    if not isinstance(problem.terminal, str):
-        _, varying = problem.weight("terminal").split()
-        end += [_Term(error, by_error, varying)] if varying.matrix.any() else []
-    for residual in problem.residuals:
-        value = residual.expression(symbol, t, x, u, p)
-        size = value.shape[0]
-        names = problem.parameter_names
-        along, last = (residual.weigh(size, names, at_end=at_end) for at_end in (False, True))
-        path += [_Term(value, by_both(value), along)] if along is not None else []
-        end += [_Term(value, by_state(value), last)] if last is not None else []
+    known = {
+        "error": (error, ca.horzcat(by_error, ca.DM(n, m))),
+        "effort": ((u - u_ref)[controls], ca.horzcat(ca.DM(m, n), ca.DM.eye(m))),
+    }
 
-    plain: list[tuple[Any, Any]] = []
-    last_plain: list[tuple[Any, Any]] = []
-    for term in problem.costs:
-        value = term.expression(symbol, t, x, u, p)
-        for found, at_end in ((plain, False), (last_plain, True)):
-            factor = term.factor(p, problem.parameter_names, at_end=at_end)
-            if factor is not None:
-                slope = by_state(value) if at_end else by_both(value)
-                found.append((factor * value, factor * slope.T))
+    def squares(terms: list[_Term], *, at_end: bool) -> list[_Square]:
+        found = []
+        for value, weight in terms:
+            if isinstance(value, str):
+                r, slope = known[value]
+                slope = slope[:, :n] if at_end else slope
+            else:
+                r, slope = value, by_state(value) if at_end else by_both(value)
+            found.append(_Square(r, slope, weight))
+        return found
 
+    plain = [(value, by_both(value).T) for value in stated.costs]
+    last_plain = [(value, by_state(value).T) for value in stated.end_costs]
+    path, end = squares(stated.path, at_end=False), squares(stated.end, at_end=True)
+    rows = stated.rows
     arguments = (t, x, u, own, dt)
     after, A, B = derivatives(*arguments)
     gap = group.minus(after, x_next)
     correction = E @ group.right_jacobian_inverse(gap) @ system.error_basis(after, own)
-    rows, meaning = build_rows(
-        system, problem.bounds, problem.horizon, (t, x, u, p, x_ref), problem.parameter_names,
-        problem.free_start,
-    )  # fmt: skip
-    r, weighted, g, H, w, path_weights = _gauss_newton(symbol, path, p)
+    r, weighted, g, H, w = _gauss_newton(symbol, path, p)
     other, g = sum((v for v, _ in plain), ca.DM(0)), sum((s for _, s in plain), g)
     # Without derivatives the gap comes from the step itself, a tenth of the work.
     step = system.step(problem.method, problem.substeps).function
@@ -342,7 +516,7 @@ def build_functions(problem: OptimalControlProblem) -> tuple[StageFunctions, Bou
     }  # fmt: skip
     terms = [dt * weighted[:n], r[n:], dt * weighted[n:], dt * other]
     stage_terms = ca.Function("stage_terms", [*inputs.values()], terms, [*inputs], TERMS)
-    r, weighted, g, H, w, end_weights = _gauss_newton(symbol, end, p)
+    r, weighted, g, H, w = _gauss_newton(symbol, end, p)
     other, g = sum((v for v, _ in last_plain), ca.DM(0)), sum((s for _, s in last_plain), g)
     pull = P @ error
     last = {"cost": (ca.dot(r, weighted) + ca.dot(error, pull)) / 2 + other, "rows": rows}
@@ -357,17 +531,14 @@ def build_functions(problem: OptimalControlProblem) -> tuple[StageFunctions, Bou
         "H": H + by_error.T @ P @ by_error,
         "G": by_state(rows),
     }
-    functions = StageFunctions(
+    return StageFunctions(
         _function(system, symbol, "stage", inputs, values | {"gap": E @ gap} | slopes),
         _function(system, symbol, "stage_values", inputs, values),
         _function(system, symbol, "terminal", last_inputs, last | last_derivatives),
         _function(system, symbol, "terminal_values", last_inputs, last),
         stage_terms,
         terminal_terms,
-        path_weights,
-        end_weights,
     )
-    return functions, meaning
 
 
 def _function(
@@ -388,19 +559,36 @@ def _function(
     return ModelFunction(function, shapes=shapes)
 
 
-def _gauss_newton(
-    symbol: Any, terms: list[_Term], p: Any
-) -> tuple[Any, Any, Any, Any, Any, np.ndarray]:
-    """All r and W r of ``½ Σ rᵀ W r``, its derivatives, a symbol for the entries of W, and those.
+class _Square(NamedTuple):
+    """A term ``½ rᵀ W r`` and the derivative of its r."""
+
+    value: Any
+    jacobian: Any
+    weight: Weight
+
+
+def _places(term: _Term | _Square) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of the entries on and below the diagonal of W that are not zero.
+
+    Column after column, as CasADi stores them.
+    """
+    columns, rows = np.nonzero(np.tril(term.weight.matrix).T)
+    return rows, columns
+
+
+def _entries(terms: list[_Term]) -> np.ndarray:
+    """These entries of all terms."""
+    return np.concatenate([np.zeros(0), *(term.weight.matrix[_places(term)] for term in terms)])
+
+
+def _gauss_newton(symbol: Any, terms: list[_Square], p: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """All r and W r of ``½ Σ rᵀ W r``, its derivatives, and a symbol for the entries of W.
 
     Only entries that are not zero have a symbol, one for both sides of the diagonal; those that are
     parameters are multiplied by theirs.
     """
-    # Column after column, as CasADi stores them.
-    places = [np.nonzero(np.tril(term.weight.matrix).T)[::-1] for term in terms]
-    values = [term.weight.matrix[place] for term, place in zip(terms, places, strict=True)]
-    values = np.concatenate([np.zeros(0), *values])
-    w, start = symbol.sym("w", len(values)), 0
+    places = [_places(term) for term in terms]
+    w, start = symbol.sym("w", sum(len(rows) for rows, _ in places)), 0
     residuals, pulls, gradient, hessian = ca.DM(0, 1), ca.DM(0, 1), ca.DM(0), ca.DM(0)
     for term, (rows, columns) in zip(terms, places, strict=True):
         size, stop = term.value.shape[0], start + len(rows)
@@ -416,4 +604,4 @@ def _gauss_newton(
         pulls = ca.vertcat(pulls, W @ term.value)
         gradient = gradient + weighted.T @ term.value
         hessian = hessian + term.jacobian.T @ weighted
-    return residuals, pulls, gradient, hessian, w, values
+    return residuals, pulls, gradient, hessian, w

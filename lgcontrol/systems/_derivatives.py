@@ -39,7 +39,10 @@ def field_derivatives(system: SystemDefinition) -> ModelFunction:
             A = Df - system.state.ad(rate)
         C, D = output_derivatives(system.state, system.output, x, u, y)
         results = {"A": A, "B": B, "C": C, "D": D, "rate": rate}
-        system._cache[key] = matrix_function(system, "linearization", [t, x, u, p], results)
+        # f and its derivatives, each shared within, have a tenth in common.
+        system._cache[key] = matrix_function(
+            system, "linearization", [t, x, u, p], results, is_shared=False
+        )
     return system._cache[key]
 
 

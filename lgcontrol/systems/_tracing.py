@@ -323,7 +323,12 @@ def trace_policy(system: Signature, build: Callable[..., Any]) -> ModelFunction:
 
 
 def matrix_function(
-    system: Signature, name: str, symbols: list[Value], results: dict[str, Any]
+    system: Signature,
+    name: str,
+    symbols: list[Value],
+    results: dict[str, Any],
+    *,
+    is_shared: bool = True,
 ) -> ModelFunction:
     """Named results of t, x, u, p, and dt if given; those of a capital letter are matrices.
 
@@ -335,13 +340,16 @@ def matrix_function(
         t, x, u, p, and dt if given.
     results : dict
         Expressions of the symbols by name.
+    is_shared : bool
+        Whether to look for common subexpressions, which takes thirty times as long as making the
+        function: not where what the results have in common is little and calls are few.
 
     Returns
     -------
     ModelFunction
     """
     expressions: Any = [system.symbol(value) for value in results.values()]
-    if system.symbol is ca.SX:
+    if is_shared and system.symbol is ca.SX:
         expressions = ca.cse(expressions)
     names = ["t", "x", "u", "p", "dt"][: len(symbols)]
     shapes = shapes_of(system)
@@ -392,13 +400,16 @@ def _trace_column(
     used = [symbols[key] for key in arguments]
     label = f"{system.name}: {name}"
     column = as_column(system, name, call_with_symbols(label, build, used, arguments), rows)
-    free = ca.Function("free", used, [column], {"allow_free": True})
-    if free.has_free():
+    try:
+        function = ca.Function(name, used, [column], list(arguments), [name])
+    except RuntimeError:
+        free = ca.Function("free", used, [column], {"allow_free": True})
+        if not free.has_free():
+            raise
         raise ValueError(
             f"{system.name}: {name} depends on symbols that are not its arguments "
             f"({', '.join(map(str, free.get_free()))}); make them parameters"
-        )
-    function = ca.Function(name, used, [column], list(arguments), [name])
+        ) from None
     somewhere = {"t": np.array(0.5), "x": system.state.random(0), **nominal}
     refuse_nan(label, function, [somewhere[key] for key in arguments])
     return SystemFunction(system, function, {**kept, name: (column.shape[0],)}, defaults)

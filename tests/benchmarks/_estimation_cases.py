@@ -26,6 +26,10 @@ from lgcontrol.systems import Measurement, System
 
 ODOMETRY = odometry()
 
+# One setting a kind of sensor: positions and landmarks from first headings that are off by 15° to
+# 45° take the iterated filter, all others the filter as it stands.
+UNKNOWN_HEADING = {"iterations": 5}
+
 
 def rms(error):
     """Root of the mean squared length over all but the last axis."""

@@ -34,12 +34,13 @@ ROOT = Path(__file__).resolve().parents[2]
 if not __package__:  # run by its path
     sys.path.insert(0, str(ROOT))
 from tests.benchmarks import _estimation_cases as cases  # noqa: E402 - see the line above
-from tests.benchmarks._slam import filtered  # noqa: E402
+from tests.benchmarks._slam import run_slam  # noqa: E402
 
 FILTERS = {
     "EKF": (EKF, {}),
+    "EKF, one round": (EKF, {"iterations": 1}),
     "EKF without reset": (EKF, {"reset": False}),
-    "iterated EKF": (EKF, {"iterations": 5}),
+    "iterated EKF": (EKF, cases.UNKNOWN_HEADING),
     "UKF": (UKF, {}),
 }
 
@@ -89,7 +90,7 @@ def wifibot(data):
         for name, (make, options) in FILTERS.items():
             if make is EKF:
                 rows[k][name] = float(cases.run_wifibot(recording, **options).mean())
-    return rows | {"to beat": {1: 0.084, 3: 0.054, 5: 0.065}}
+    return rows | {"to beat": {1: 0.084, 3: 0.054, 5: 0.065}, "setting": "iterated EKF"}
 
 
 def plaza(data):
@@ -133,7 +134,13 @@ def sphere(data):
 
 def simulated(_):
     """Localization and inertial navigation of UKF-M, 100 runs."""
-    rows = {"to beat": {"localization": "0.45 m", "inertial navigation": "0.24 m"}}
+    rows = {
+        "to beat": {  # their tables; the EKF's rows there are 0.76 and 0.82 m
+            "localization": "0.45 m, NEES of heading 0.94 (left and right UKF, IEKF)",
+            "inertial navigation": "0.24 m, NEES 1.1 (left and right UKF, IEKF)",
+        },
+        "setting": "iterated EKF",
+    }
     for name, (make, options) in FILTERS.items():
         rows[name] = {"localization": cases.run_localization(make, **options),
                       "inertial navigation": cases.run_inertial(make, **options)}  # fmt: skip
@@ -141,11 +148,13 @@ def simulated(_):
 
 
 def slam(_):
-    """Planar SLAM of UKF-M with and without the reset, 50 runs."""
-    rows = {"to beat": "0.55 m, NEES 1.1"}
-    for reset in ("none", "full", "left"):
-        rows[reset] = filtered(reset, runs=50, seconds=2500)
-    return rows
+    """Planar SLAM of UKF-M with landmarks added at first sight, as published and with resets."""
+    return {
+        "to beat": "0.55 m, NEES 1.1 (right UKF, IEKF)",
+        "right errors": run_slam(100),
+        "right errors, with reset": run_slam(20, reset=True, iterations=1),
+        "left errors, without reset": run_slam(20, error="left", reset=False),
+    }
 
 
 SEEDS = 30
@@ -165,7 +174,9 @@ def start(_):
                 "NEES": found.nees, "inside": found.nees_inside, "after the first update": first,
                 "NIS": found.nis, "NIS inside": found.nis_inside,
             }  # fmt: skip
-    for name, degrees in (("EKF", 20), ("iterated EKF", 20), ("iterated EKF", 60)):
+    for name, degrees in (
+        ("EKF, one round", 20), ("EKF", 20), ("iterated EKF", 20), ("iterated EKF", 60),
+    ):  # fmt: skip
         make, options = FILTERS[name]
         sets = [cases.run_turning(make, degrees, seed=s, **options)[0] for s in range(SEEDS)]
         rows[f"{name}, {degrees}°, {SEEDS} seeds"] = {
@@ -187,9 +198,10 @@ def speed(_):
     fix = gnss(system, std_discrete=0.05)
     u = np.zeros(system.n_inputs)
     u[5] = 9.8
-    rows = {"load": os.getloadavg()[0]}
+    calls = {}
     for name, make, options in (
         ("EKF, Euler", EKF, {"method": "euler"}),
+        ("EKF, one round, Euler", EKF, {"method": "euler", "iterations": 1}),
         ("EKF, mean by rk4", EKF, {"covariance_method": "euler"}),
         ("EKF, rk4", EKF, {}),
         ("UKF, Euler", UKF, {"method": "euler"}),
@@ -202,23 +214,33 @@ def speed(_):
         for key, value in {"u": u, "dt": 0.01, "q": ekf.densities}.items():
             predict.inputs[key][...] = value
         update.inputs["r"][...] = 1.0
-        rows[name] = {
-            "predict": fastest(predict), "update of 3 rows": fastest(update),
-            "EKF.predict": fastest(lambda e=ekf: e.predict(e.t or 0.0, u, 0.01)),
-            "EKF.update": fastest(lambda e=ekf: e.update("gnss", np.zeros(3))),
+        calls |= {
+            (name, "predict"): predict, (name, "update of 3 rows"): update,
+            (name, "EKF.predict"): lambda e=ekf: e.predict(e.t or 0.0, u, 0.01),
+            (name, "EKF.update"): lambda e=ekf: e.update("gnss", np.zeros(3)),
         }  # fmt: skip
-    rows["moving horizon, quadrotor, N = 10"] = horizon_step()
     t = 0.01 * np.arange(20_000)
     log = Log(t, np.tile(u[:6], (len(t), 1)), {"gnss": (t[::100], np.zeros((200, 3)))})
     ekf = EKF(system, [fix], std0=1.0, noise=cases.DENSITIES | cases.WALKS, method="euler")
     given, first = Rows.of(log, system, ekf.measurements), ekf.start()
     whole = ekf._loop(len(t)).compiled(batch=False)
-    rows["a sample of a log"] = fastest(lambda: ekf._evaluate(whole, given, first), 1, 5) / len(t)
+    window = horizon_step()
+    rows, sample = {"load": os.getloadavg()[0]}, "a sample of a log"
+    for _ in range(8):  # apart in time: others disturb some seconds at once
+        found = {at: fastest(call, repeats=5) for at, call in calls.items()}
+        for (name, what), time_taken in found.items():
+            row = rows.setdefault(name, {})
+            row[what] = min(row.get(what, np.inf), time_taken)
+        once = {
+            "moving horizon, quadrotor, N = 10": fastest(window, 50, 1),
+            sample: fastest(lambda: ekf._evaluate(whole, given, first), 1, 1) / len(t),
+        }
+        rows |= {what: min(rows.get(what, np.inf), taken) for what, taken in once.items()}
     return rows
 
 
 def horizon_step():
-    """A step of a window of ten: an interval, three measurements, the estimate."""
+    """Steps of a window of ten, each an interval, three measurements and the estimate."""
     system, dt = quadrotor(), 0.02
     measurements = [
         gnss(system, std_discrete=0.05),
@@ -243,7 +265,7 @@ def horizon_step():
         count += 1
         return mhe.x
 
-    return fastest(step, 50, 10)
+    return step
 
 
 def fastest(call, count=500, repeats=40):

@@ -5,16 +5,21 @@
 A box about its middle axis (Holzinger, Gerstmayr, Schöberl, section 6) by RK4 with h = 1/10 …
 1/5120, in both sets of points and in twists: errors of the angular velocity and det R at t = 1
 next to the stored table, and the time of a step in the three coordinates, plain and with a mass
-that is a parameter. `--store` writes numbers and figures to tests/benchmarks/results.
+that is a parameter. What of the errors is truncation and what rounding: the same operations with
+40 digits, and in doubles from starts that differ in their last digits. `--store` writes numbers
+and figures to tests/benchmarks/results.
 """
 
 import argparse
 import json
+import operator
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import casadi as ca
+import mpmath
 import numpy as np
 
 from lgcontrol import codegen
@@ -28,6 +33,7 @@ RESULTS = Path(__file__).parent / "results"
 ROOT = Path(__file__).resolve().parents[2]
 DATA = json.loads((ROOT / "tests" / "data" / "rotating_bodies.json").read_text())
 DATA = DATA["unstable_rotation"]
+END = DATA["samples"][-1]
 STEPS = (10, 20, 40, 80, 160, 320, 640, 1280, 2560, 5120)
 SETS = {
     "twist": "twist",
@@ -68,15 +74,101 @@ def run(unified: object, steps: int) -> np.ndarray:
     return form.to_velocity(made.x)
 
 
+OPERATIONS: dict[int, Callable] = {
+    ca.OP_ADD: operator.add,
+    ca.OP_SUB: operator.sub,
+    ca.OP_MUL: operator.mul,
+    ca.OP_DIV: operator.truediv,
+    ca.OP_NEG: operator.neg,
+    ca.OP_SQ: lambda a: a * a,
+    ca.OP_TWICE: lambda a: 2 * a,
+}
+
+
+def rate_at_digits(system: System) -> Callable[[list], list]:
+    """The operations of a field as ``w → ẇ`` on numbers of any precision, at the identity."""
+    f = system.f.function
+    tape = [
+        (f.instruction_id(k), f.instruction_output(k), f.instruction_input(k))
+        for k in range(f.n_instructions())
+    ]
+
+    def rate(w: list) -> list:
+        x, held, made = [*SE3.identity, *w], {}, [mpmath.mpf(0)] * 12
+        for k, (code, output, given) in enumerate(tape):
+            if code == ca.OP_CONST:
+                held[output[0]] = mpmath.mpf(f.instruction_constant(k))
+            elif code == ca.OP_INPUT:
+                held[output[0]] = x[given[1]] if given[0] == 1 else mpmath.mpf(0)
+            elif code == ca.OP_OUTPUT:
+                made[output[1]] = held[given[0]]
+            else:
+                held[output[0]] = OPERATIONS[code](*(held[i] for i in given))
+        return made[6:]
+
+    return rate
+
+
+def error_at_digits(name: str, steps: int, digits: int = 40) -> float:
+    """Error of the angular velocity at 1 s by RK4 on the operations of our field."""
+    with mpmath.workdps(digits):
+        rate, h = rate_at_digits(box().system(velocity=SETS[name])), mpmath.mpf(1) / steps
+        D = mpmath.eye(6) if name == "twist" else mpmath.matrix(SETS[name].matrix.tolist())
+        w = list(D * mpmath.matrix([mpmath.mpf(str(value)) for value in TWIST]))
+
+        def moved(s: object, k: list) -> list:
+            return [a + s * b for a, b in zip(w, k, strict=True)]
+
+        for _ in range(steps):
+            k1 = rate(w)
+            k2 = rate(moved(h / 2, k1))
+            k3 = rate(moved(h / 2, k2))
+            k4 = rate(moved(h, k3))
+            mean = [(a + 2 * b + 2 * c + d) / 6 for a, b, c, d in zip(k1, k2, k3, k4, strict=True)]
+            w = moved(h, mean)
+        omega = list(mpmath.lu_solve(D, mpmath.matrix(w)))[3:]
+        return float(mpmath.norm([a - b for a, b in zip(omega, END["omega"], strict=True)]))
+
+
+def nudged(name: str, steps: int, count: int = 400) -> np.ndarray:
+    """Errors in doubles, from starts whose numbers may be the next ones."""
+    body, unified, rng = box(), SETS[name], np.random.default_rng(1)
+    x = body.state.join(pose=SE3.identity, twist=TWIST)
+    if unified != "twist":
+        x = body.velocity_form(unified).from_velocity(x)
+    starts = np.tile(x, (count, 1))
+    starts[:, 7:] += rng.integers(-1, 2, (count, 6)) * np.spacing(np.abs(starts[:, 7:]))
+    system = body.system(velocity=unified)
+    ends = system.rollout(starts, None, 1 / steps, steps=steps, method="rk4").x[:, -1]
+    if unified != "twist":
+        ends = body.velocity_form(unified).to_velocity(ends)
+    return np.linalg.norm(ends[:, 10:] - END["omega"], axis=-1)
+
+
+def rounding() -> list[dict]:
+    """Errors of truncation alone, and between which numbers rounding puts them."""
+    return [
+        {
+            "h": f"1/{steps}",
+            "coordinates": name,
+            "stored": DATA["rk4_omega_error_at_1"][f"1/{steps}"],
+            "40 digits": error_at_digits(name, steps),
+            "doubles": [float(value) for value in np.quantile(nudged(name, steps), [0, 0.5, 1])],
+        }
+        for steps in STEPS[4:9]
+        for name in ("twist", "hexahedral", "tetrahedral")
+    ]
+
+
 def table() -> list[dict]:
-    end, rows = DATA["samples"][-1], []
+    rows = []
     for steps in STEPS:
         row = {"h": f"1/{steps}", "stored": DATA["rk4_omega_error_at_1"].get(f"1/{steps}")}
         for name in ("twist", "hexahedral", "tetrahedral"):
             x = run(SETS[name], steps)[-1]
             row[name] = row[f"det of {name}"] = None
             if np.isfinite(x).all():
-                row[name] = float(np.linalg.norm(x[10:] - end["omega"]))
+                row[name] = float(np.linalg.norm(x[10:] - END["omega"]))
                 row[f"det of {name}"] = float(abs(np.linalg.det(SO3.matrix(x[3:7])) - 1))
         rows.append(row)
     return rows
@@ -118,7 +210,7 @@ def costs(count: int = 1000) -> list[dict]:
     return rows
 
 
-def draw(rows: list[dict], path: Path) -> None:
+def draw(rows: list[dict], exact: list[dict], path: Path) -> None:
     """Figures 7 to 12 of the paper on one sheet."""
     import matplotlib
 
@@ -132,9 +224,11 @@ def draw(rows: list[dict], path: Path) -> None:
     space.plot(*point.T, linewidth=0.5)
     space.set_title("path of the point (0, 0, 1)")
     axes = [figure.add_subplot(2, 3, k) for k in range(2, 7)]
-    axes[0].plot(t, point, linewidth=0.5)
+    axes[0].plot(t, point, linewidth=0.8, label=["x", "y", "z"])
+    axes[0].legend(fontsize=7)
     axes[0].set_title("position of the point [m]")
-    axes[1].plot(t, x[:, 10:], linewidth=0.5)
+    axes[1].plot(t, x[:, 10:], linewidth=0.8, label=["x", "y", "z"])
+    axes[1].legend(fontsize=7)
     axes[1].set_title("angular velocity [rad/s]")
     axes[2].plot(t, np.linalg.det(SO3.matrix(x[:, 3:7])) - 1, linewidth=0.3)
     axes[2].set_title("det R − 1")
@@ -146,7 +240,11 @@ def draw(rows: list[dict], path: Path) -> None:
         )
         dets = [row[f"det of {name}"] or 1e-17 for row in rows]
         axes[4].loglog(h[good], np.array(dets)[good], "o-", label=name)
-    axes[3].loglog(h[4:9], 0.18 * (h[4:9] * 160) ** 4, "k--", label="h⁴")
+    own = [row for row in exact if row["coordinates"] == "twist"]
+    axes[3].loglog(h[4:9], [row["40 digits"] for row in own], "k--", label="40 digits")
+    limits = np.array([row["doubles"] for row in exact if row["coordinates"] == "tetrahedral"])
+    label = "starts one digit apart"
+    axes[3].fill_between(h[4:9], limits[:, 0], limits[:, 2], alpha=0.3, color="C2", label=label)
     axes[3].set_title("error of the angular velocity at 1 s")
     axes[4].set_title("|det R − 1| at 1 s")
     axes[3].legend(fontsize=7)
@@ -161,20 +259,26 @@ def main() -> None:
     parser.add_argument("--store", action="store_true")
     options = parser.parse_args()
     warnings.filterwarnings("ignore", ".*diverged")  # with h ≥ 1/40, as it must
-    rows, spent = table(), costs()
+    rows, exact, spent = table(), rounding(), costs()
     print(f"{'h':>8}{'stored':>12}{'twist':>12}{'hexahedral':>12}{'tetrahedral':>12}")
     for row in rows:
         values = [row[key] for key in ("stored", "twist", "hexahedral", "tetrahedral")]
         print(f"{row['h']:>8}" + "".join(f"{v:>12.4g}" if v else f"{'—':>12}" for v in values))
+    for row in exact:
+        lowest, median, highest = row["doubles"]
+        print(
+            f"{row['h']:>8} {row['coordinates']:<12} with 40 digits {row['40 digits']:.10g}, "
+            f"in doubles {lowest:.4g} to {highest:.4g}, median {median:.4g}"
+        )
     for row in spent:
         print(
             f"{row['coordinates']:<12} mass a {row['mass']:<10} "
             f"{row['operations_of_field']:>4} operations, {row['microseconds']:.3f} µs a step"
         )
     if options.store:
-        report = {"errors": rows, "costs": spent}
+        report = {"errors": rows, "rounding": exact, "costs": spent}
         (RESULTS / "unified_velocity.json").write_text(json.dumps(report, indent=1) + "\n")
-        draw(rows, RESULTS / "unified_velocity.png")
+        draw(rows, exact, RESULTS / "unified_velocity.png")
 
 
 if __name__ == "__main__":

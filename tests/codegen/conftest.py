@@ -7,7 +7,7 @@ import pytest
 
 from lgcontrol.codegen import _kernel, _notice, set_compile_policy
 from lgcontrol.codegen._compiler import BuildError, find_compiler
-from lgcontrol.codegen._loader import find_loader
+from lgcontrol.codegen._loader import find_binder
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +24,7 @@ def own_cache(session_cache, monkeypatch):
     monkeypatch.setenv("LGCONTROL_CACHE", str(session_cache))
     set_compile_policy("auto")
     with suppress(BuildError):
-        find_loader()  # built once a process: here, so that no test finds it among its own
+        find_binder()  # built once a process: here, so that no test finds it among its own
 
 
 @pytest.fixture

@@ -15,8 +15,9 @@ from lgcontrol.codegen import Beside, _compiler as c
 import time
 
 def build():
-    files = [(Path("a"), Path("b")), (Path("c"), Path("d"))]
-    return c.Compiler._build_objects(None, lambda *given: c._run(["sleep", "599.25"], 600.0), files)
+    files = [Path("a"), Path("c")]
+    run = lambda *given: c._run(["sleep", "599.25"], 600.0)
+    return c.Compiler._build_objects(None, run, files, Path("b"))
 
 work = Beside("an endless build", build)
 time.sleep(0.3)

@@ -1,11 +1,13 @@
 """Ways to call a function: in place, from threads and processes, after pickling."""
 
+import ctypes
 import gc
 import multiprocessing
 import pickle
 import sys
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.codegen import ModelFunction, _threads, compile, set_threads, thread_count
-from lgcontrol.codegen._loader import NOT_PLAIN
+from lgcontrol.codegen._loader import NOT_PLAIN, evaluator, find_binder
 from lgcontrol.codegen._threads import run_batch
 
 from ._functions import glue_with_solve, matrix_function, pendulum_step
@@ -328,7 +330,7 @@ def test_wrong_shapes_and_types_are_refused_by_name(step):
 
 
 def test_without_the_loader_python_reads_the_arguments(compiler, monkeypatch):
-    monkeypatch.setattr("lgcontrol.codegen._frame.find_loader", lambda: None)
+    monkeypatch.setattr("lgcontrol.codegen._frame.find_binder", lambda: None)
     function = pendulum_step().compiled()
     want = pendulum_step()([1.0, 2.0], 0.5).x_next
     np.testing.assert_allclose(function(np.array([1.0, 2.0]), 0.5).x_next, want, rtol=ROUNDING)
@@ -346,6 +348,41 @@ def test_references_are_not_lost_or_kept(compiler):
     after = sys.getrefcount(x), sys.getrefcount(u), sys.getrefcount(float), len(gc.get_objects())
     assert before[:2] == after[:2]
     assert after[2] - before[2] < 100 and after[3] - before[3] < 100
+
+
+def test_in_place_calls_own_what_they_use(compiler):
+    """A function taken out of the call outlives the call; nothing outlives the function."""
+    call = pendulum_step().compiled().in_place()
+    call.inputs["x"][:], call.inputs["u"][...] = [1.0, 2.0], 0.5
+    evaluate, memory = call.__call__, weakref.ref(call.results["x_next"].base)
+    del call
+    gc.collect()
+    result, want = evaluate(), pendulum_step()([1.0, 2.0], 0.5).x_next
+    np.testing.assert_allclose(result.x_next, want, rtol=ROUNDING)
+    before = sys.getrefcount(result), len(gc.get_objects())
+    for _ in range(1000):
+        evaluate()
+    after = sys.getrefcount(result), len(gc.get_objects())
+    assert after[0] == before[0] and after[1] < before[1] + 100
+    del evaluate, result
+    assert memory() is None
+
+
+def test_in_place_calls_raise_what_failed(compiler):
+    binder = find_binder()
+    assert binder is not None
+
+    def fail():
+        raise RuntimeError("the solver inside it failed")
+
+    entry = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+    for status in (0, 1):
+        evaluate = evaluator(binder, entry(lambda table, s=status: s), 0, "value", fail, None)
+        if status:
+            with pytest.raises(RuntimeError, match="inside it failed"):
+                evaluate()
+        else:
+            assert evaluate() == "value"
 
 
 class Doubled(ca.Callback):

@@ -189,3 +189,24 @@ def test_predictive_control_keeps_deflections_that_the_motion_exceeds():
     assert all(verdict.passed for verdict in task.judge(run))
     wanted = task.plant.structure.motion(*task.reference(np.linspace(0, 3, 300))).x_out
     assert np.abs(wanted[:, 12:18] - wanted[:, :6]).max() > 0.059
+    (record,) = run.controllers.values()
+    assert not any(map(str, record.info["restart"][1:])) and max(record.info["iterations"][1:]) <= 8
+
+
+@pytest.mark.thorough
+def test_plans_that_begin_anew_in_vain_do_so_no_more():
+    """Hard bounds on deflections that the way exceeds: cheaper starts break them, in every call."""
+    task = DESIGNS["elastic-ur5"].load()(seed=0, law="mpc")
+    law, x, step = task.controller, task.x0, task.plant.step("rk4", 4)
+    deflection, configuration = law.problem.bounds
+    bounds = [dataclasses.replace(deflection, soft=None), configuration]
+    own = {name: getattr(law, name) for name in ("horizon", "dt", "Q", "R", "terminal")}
+    hard = MPC(task.plant, bounds=bounds, reference=task.reference, **own)
+    hard.reset()
+    hard.prepare(0.0, x)
+    restarts = []
+    for k in range(60):
+        u = hard(0.01 * k, x)
+        restarts.append(hard.info.restart)
+        x = step(0.01 * k, x, u, [], 0.01)
+    assert 0 < sum(map(bool, restarts)) <= 12

@@ -7,7 +7,7 @@ import pytest
 
 from lgcontrol.mechanics import Motor, Multibody, SeriesElastic, SpatialInertia
 from lgcontrol.models import elastic_planar_arm_tree, elastic_ur5
-from lgcontrol.optimal import retime, sample_reference
+from lgcontrol.optimal import retime, sample_reference, slowed
 from lgcontrol.systems import BSpline, TrimError, Waypoints
 
 from .arms import ARMS
@@ -76,14 +76,39 @@ def test_retiming_keeps_limits_of_motors_and_springs():
     assert {"quantity", "state", "input"} <= kinds and found.excess < 1e-3
     rigid = retime(path, system=arm.tree.system(), intervals=120, velocity=6.0)
     assert found.duration > rigid.duration
-    # A motion that motors can follow, as fast; what it rounds off comes back as overshoot.
-    smooth = BSpline.fitted(found.motion.sampled(2e-3), 0.06, 6)
-    t = np.linspace(smooth.t[0], smooth.t[-1], 600)
-    motors = arm.flat_map()(*smooth(t))
-    inside = (t > 0.1) & (t < smooth.t[-1] - 0.1)  # it begins and ends on the move
-    d = system.quantities["deflection"](0.0, motors.x)
-    assert (np.abs(d[inside]) < 1.15 * np.array([0.09, 0.06])).all()
-    assert (np.abs(motors.x[inside, 6:]) < 1.3 * np.array([3.0, 4.0])).all()
+    # A motion that motors can follow, from rest to rest: little is exceeded, and slowed nothing.
+    smooth = found.smooth(0.03)
+    assert smooth.smoothness >= 4
+    for at in (smooth.t[0], smooth.t[-1]):
+        assert max(np.abs(part).max() for part in smooth(at)[1:]) < 1e-9
+    assert 1.01 < largest_share(arm, smooth) < 1.25
+    slow = slowed(smooth, system=system)
+    assert 0.99 < largest_share(arm, slow) < 1 + 1e-4
+    assert slow.duration < 1.4 * found.duration
+
+
+def largest_share(arm, motion):
+    """Of limits of torques, deflections and speeds that a motion takes, at times of its own."""
+    system, t = arm.system(), np.linspace(motion.t[0], motion.t[-1], 4001)
+    there = arm.flat_map()(*motion(t))
+    deflection = system.quantities["deflection"](0.0, there.x)
+    shares = there.u / [60.0, 30.0], deflection / [0.09, 0.06], there.x[:, 6:] / [3.0, 4.0]
+    return max(np.abs(share).max() for share in shares)
+
+
+def test_slowing_keeps_limits_and_the_way():
+    arm = limited_arm()
+    system, quick = arm.system(), move(arm.tree.configuration, 0.2)
+    assert largest_share(arm, quick) > 3
+    slow = slowed(quick, system=system)
+    assert largest_share(arm, slow) == pytest.approx(1.0, abs=1e-4)
+    assert slowed(slow, system=system) is slow
+    share = np.linspace(0, 1, 7)
+    both = [motion(motion.t[0] + share * np.ptp(motion.t)).x for motion in (quick, slow)]
+    np.testing.assert_allclose(*both, atol=1e-12)
+    weak = arm.with_motors(shoulder=replace(arm.motors["shoulder"], deflection=0.01)).system()
+    with pytest.raises(ValueError, match="quantity deflection.shoulder is exceeded at rest"):
+        slowed(quick, system=weak)
 
 
 def test_retimed_deflection_of_one_joint():

@@ -35,6 +35,7 @@ def along(system, function, x, u, p):
     return float(ca.Function("rate", [t, xs, us, ps], [rate])(0.0, x, u, p))
 
 
+@pytest.mark.usually(kind=("hardening", "flying", "variable"))
 @pytest.mark.parametrize("kind", ARMS)
 def test_power_balance(kind, rng):
     """What inputs put in and losses take is the rate of the energy."""
@@ -63,6 +64,7 @@ def test_power_balance(kind, rng):
     assert found == pytest.approx(power, abs=1e-11 * max(1.0, abs(power)))
 
 
+@pytest.mark.usually(kind=("hardening", "flying", "variable", "parametric"))
 @pytest.mark.parametrize("kind", ARMS)
 def test_derivatives_in_closed_form(kind, rng):
     """Against automatic differentiation of the field; through the structure as well."""
@@ -80,6 +82,7 @@ def test_derivatives_in_closed_form(kind, rng):
         np.testing.assert_allclose(other, theirs, atol=EXACT * scale)
 
 
+@pytest.mark.usually(kind=("mixed", "variable", "parametric"))
 @pytest.mark.parametrize("kind", ARMS)
 def test_structure(kind, rng):
     """``M v̇ = F`` with the mass matrix of the links; losses are in the force."""

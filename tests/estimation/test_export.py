@@ -37,7 +37,7 @@ def test_an_exported_filter_replays_the_run_of_python(name, tmp_path):
         [built(folder, *sources, into=tmp_path)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout
-    assert "memory of a filter" in done.stdout
+    assert "memory of the filter" in done.stdout
 
 
 def tank_window():
@@ -64,7 +64,7 @@ def test_an_exported_window_replays_the_run_of_python(name, tmp_path):
         [built(folder, *sources, into=tmp_path)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout
-    assert "memory of an estimator" in done.stdout
+    assert "memory of the estimator" in done.stdout
 
 
 @needs_compiler

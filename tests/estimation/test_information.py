@@ -56,6 +56,7 @@ def test_yaw_of_an_inertial_system_needs_acceleration(is_turning):
     assert unseen == ([] if is_turning else ["body.rz"])
 
 
+@pytest.mark.usually(group=(SEK2(3),))
 @pytest.mark.parametrize("group", [SEK2(3), SEK3(3)], ids=str)
 def test_what_turns_and_moves_the_whole_map_is_seen_by_nobody(group, rng):
     """A robot and two landmarks; only the right error without a reset knows that."""

@@ -6,6 +6,7 @@ from sums over particles.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import casadi as ca
 import numpy as np
@@ -35,11 +36,11 @@ class Curve:
         speed, bend = rng.normal(size=(2, 6))
         return cls(t, SE3.random(rng), speed, bend)
 
-    @property
+    @cached_property
     def coordinates(self):
         return SE3.plus(ca.SX(self.start), self.speed * self.t + self.bend * self.t**2 / 2)
 
-    @property
+    @cached_property
     def parts(self):
         """Rotation matrix and position."""
         H = SE3.homogeneous(self.coordinates)
@@ -76,6 +77,7 @@ class MovingBody:
         self.curve = Curve.random(rng, self.t)
         self.points = rng.normal(size=(particles, 3))
         self.masses = rng.uniform(0.2, 1.0, size=particles)
+        self._represented = {}
 
     @property
     def inertia(self):
@@ -90,7 +92,7 @@ class MovingBody:
         value = np.array(ca.Function("f", [self.t], [ca.densify(ca.SX(expression))])(t))
         return value[:, 0] if value.shape[1] == 1 else value
 
-    @property
+    @cached_property
     def pose(self):
         return self.numbers(self.curve.coordinates)
 
@@ -112,6 +114,11 @@ class MovingBody:
 
     def represented(self, order, reference):
         """Momentum (order 1) or wrench (order 2) by definition, an expression in t."""
+        if (order, reference) not in self._represented:
+            self._represented[order, reference] = self._sum_up(order, reference)
+        return self._represented[order, reference]
+
+    def _sum_up(self, order, reference):
         R, p = self.curve.parts
         force, moment = self.total(order, ca.SX(3, 1) if reference == "spatial" else p)
         if reference == "body":

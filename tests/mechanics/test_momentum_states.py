@@ -1,5 +1,7 @@
 """Momenta in the state in place of velocities: bodies and trees with a free base."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -67,16 +69,24 @@ def pairs():
 
 
 PAIRS = pairs()
-every_plant = pytest.mark.parametrize("frame", ["body", "spatial"])
+# Both frames of a body and of a tree with a free base: `test_linearizations_at_rest_agree_exactly`.
+every_plant = pytest.mark.parametrize(
+    ("name", "frame"),
+    [
+        *(("hull", "body"), ("hull", "spatial"), ("sled", "body"), ("swimmer", "spatial")),
+        *(pytest.param(*case, marks=pytest.mark.thorough)
+          for case in (("sled", "spatial"), ("swimmer", "body"))),
+    ],
+)  # fmt: skip
 
 
+@cache
 def made(name, frame):
     plant, options = PAIRS[name]
     form = plant.velocity_form("momentum", frame=frame, **options)
     return plant.system(**options), plant.system(velocity="momentum", frame=frame, **options), form
 
 
-@pytest.mark.parametrize("name", ["hull", "sled", "swimmer"])
 @every_plant
 def test_it_is_the_same_motion(name, frame):
     """Field, inputs, quantities and limits, with v in the state and with p."""
@@ -100,7 +110,6 @@ def test_it_is_the_same_motion(name, frame):
     assert len(positions) == (name == "swimmer")
 
 
-@pytest.mark.parametrize("name", ["hull", "sled", "swimmer"])
 @every_plant
 def test_linearizations_agree_through_the_map(name, frame):
     """``T A_p = A_v T − Ṫ`` along a motion; at a motion that T follows, like this, by its rate."""

@@ -28,9 +28,14 @@ EXACT = 1e-13  # rounding of a few dozen products, relative to the largest entry
 PAIRS = [(source, target) for source in REFERENCES for target in REFERENCES]
 
 
-@pytest.fixture
-def body(rng):
-    return MovingBody(rng)
+@pytest.fixture(scope="module")
+def body():
+    return MovingBody(np.random.default_rng(20120531))
+
+
+@pytest.fixture(scope="module")
+def tree():
+    return zoo.branched(np.random.default_rng(20120531))
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
@@ -62,8 +67,7 @@ def test_inertias_map_twists_to_momenta(source, target, body):
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
-def test_jacobians_are_those_of_a_tree(source, target, rng):
-    tree = zoo.branched(rng)
+def test_jacobians_are_those_of_a_tree(source, target, tree, rng):
     q, v, *_ = zoo.state(tree, rng, (3,))
     frame = tree.bodies[-1]
     pose, twist = tree.placement(frame)(q), tree.velocity(frame, source)(q, v)

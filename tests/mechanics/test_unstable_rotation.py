@@ -8,6 +8,7 @@ import pytest
 
 from lgcontrol.groups import SE3, SO3
 from lgcontrol.mechanics import RigidBody, SpatialInertia, UnifiedVelocity
+from tests.benchmarks.unified_velocity import RESULTS, error_at_digits
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "rotating_bodies.json").read_text())
 DATA = DATA["unstable_rotation"]
@@ -15,17 +16,11 @@ PUBLISHED, END = DATA["rk4_omega_error_at_1"], DATA["samples"][-1]
 SETS = {"hexahedral": UnifiedVelocity.hexahedral(), "tetrahedral": UnifiedVelocity.tetrahedral()}
 BOX = RigidBody("box", SE3, SpatialInertia(1.0, np.zeros(3), np.diag(DATA["inertia"])))
 
-# What the flips make of rounding at t = 1: runs that differ in the last digits, among them that of
-# the table, lie so far apart. In exact arithmetic the error with 1/1280 is 4.3415e-5, the table
-# has 4.4886e-5.
+# Errors with 40 digits are those of truncation; what the flips make of rounding comes on top, in
+# the reference's table as in ours: with 1/1280 they are 4.3415e-5, the table has 4.4886e-5.
+ROWS = json.loads((RESULTS / "unified_velocity.json").read_text())["rounding"]
+EXACT = {int(row["h"][2:]): row["40 digits"] for row in ROWS if row["coordinates"] == "hexahedral"}
 ROUNDING = 2e-6
-EXACT = {
-    160: 0.1868546763,
-    320: 0.01168579554,
-    640: 7.070482512e-4,
-    1280: 4.341482066e-5,
-    2560: 2.690899859e-6,
-}
 
 
 def start(form):
@@ -69,13 +64,29 @@ def test_order_and_errors_are_the_published_ones(unified):
     table = [PUBLISHED[f"1/{n}"] for n in steps]
     np.testing.assert_allclose(errors[:3], table[:3], rtol=0.01)
     np.testing.assert_allclose(errors, table, rtol=0.01, atol=ROUNDING)
-    exact = [EXACT[n] for n in steps]
-    np.testing.assert_allclose(errors, exact, rtol=1e-4, atol=ROUNDING)
+    np.testing.assert_allclose(errors, [EXACT[n] for n in steps], rtol=1e-4, atol=ROUNDING)
     above = slice(0, 4)  # with 1/2560 rounding may be half of the error
     assert -np.polyfit(np.log(steps[above]), np.log(errors[above]), 1)[0] == pytest.approx(
         4, abs=0.05
     )
     assert np.linalg.norm(SO3.matrix(run(unified, 640)[-1, 3:7]) - END["R"]) < 1e-3
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_rounding_is_what_lies_between_the_table_and_ours(name):
+    """Our operations with 40 digits; doubles whose starts differ in their last digits."""
+    assert error_at_digits(name, 160) == pytest.approx(EXACT[160], rel=1e-10)
+    rows = [row for row in ROWS if row["coordinates"] == name]
+    errors = np.array([row["40 digits"] for row in rows])
+    np.testing.assert_allclose(errors, list(EXACT.values()), rtol=1e-9)  # in all coordinates
+    slopes = np.log2(errors[:-1] / errors[1:])
+    np.testing.assert_allclose(slopes, 4, rtol=0, atol=0.05)
+    for row in rows:
+        lowest, median, highest = row["doubles"]
+        assert lowest < row["stored"] < highest
+        assert median == pytest.approx(row["40 digits"], rel=0.01, abs=ROUNDING)
+    spread = np.array([(row["doubles"][2] - row["doubles"][0]) / row["40 digits"] for row in rows])
+    assert (spread[:3] < 0.01).all() and (spread[3:] > 0.05).all()
 
 
 @pytest.mark.parametrize("unified", SETS.values(), ids=SETS)

@@ -17,6 +17,8 @@ SLOPES = ("inverse_dynamics_derivatives", "forward_dynamics_derivatives")
 OF_A_BODY = (*DYNAMICS, *SLOPES, "mass_matrix", "mass_matrix_inverse", "coriolis_matrix")
 OF_A_BODY += ("kinetic_energy", "bias_forces", "joint_wrenches", "linearized_equations")
 
+CURRENT = Current((0.4, -0.3, 0.2))
+
 
 def random_added_mass(rng):
     root = rng.normal(size=(6, 6))
@@ -101,7 +103,8 @@ def test_a_free_body_is_the_rigid_body(rng):
     same([tree.kinetic_energy(X, v)], [body.kinetic_energy(X, v)])
 
 
-@pytest.mark.parametrize("current", [None, Current((0.4, -0.3, 0.2))])
+@pytest.mark.usually(current=(CURRENT,))
+@pytest.mark.parametrize("current", [None, CURRENT])
 def test_the_system_of_a_wet_tree(current, rng):
     """As with the same matrices given to the system, in a current too."""
     dry = branched(rng)

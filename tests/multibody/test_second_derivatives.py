@@ -18,6 +18,7 @@ def tree(request):
     return TREES[request.param]
 
 
+@pytest.mark.usually(kind=("composite", "driven"))
 def test_inverse_dynamics_against_ad(tree, rng):
     """Anywhere, and at rest at the identity, where quotients of the exponential vanish."""
     q, v, a, _, wrenches = zoo.state(tree, rng)
@@ -33,6 +34,7 @@ def test_inverse_dynamics_against_ad(tree, rng):
             close(own, theirs)
 
 
+@pytest.mark.usually(kind=("composite",))
 @pytest.mark.parametrize("kind", SORTS)
 def test_forward_dynamics_against_ad(kind, rng):
     """It follows from inverse dynamics, whatever the joints."""

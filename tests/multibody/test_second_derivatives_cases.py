@@ -17,6 +17,7 @@ def tree(request):
     return TREES[request.param]
 
 
+@pytest.mark.usually(tree=("driven",))
 @pytest.mark.parametrize("kind", ("inverse", "forward"))
 def test_hessian_is_the_weighted_tensor(tree, rng, kind):
     q, v, a, weights, wrenches = zoo.state(tree, rng, (2,))

@@ -185,7 +185,7 @@ def test_second_derivatives_are_those_of_the_lagrangian(problem, x0):
     def lagrangian(d):
         cost, gap, _ = once.stage_values(
             0.0, group.plus(x[3], d[:n]), u[3] + d[n:], x[4], setting.x_ref[3], setting.u_ref[3],
-            setting.p, once.path_weights, problem.dt,
+            setting.p, model.transcription.path_weights, problem.dt,
         )  # fmt: skip
         return cost + prices[3] @ gap
 

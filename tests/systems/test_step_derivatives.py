@@ -23,7 +23,7 @@ MODELS = [name for name, make in vars(models).items() if isfunction(make) and "t
 ROBOTS = [("double_pendulum_continuous", "free"), ("solo12", "fixed"), ("z1", "fixed")]
 
 
-def error(system, method="rk4", substeps=1, dt=0.01) -> float:
+def error(system, method="rk4", substeps=1, dt=0.01, backwards=False) -> float:
     """Off from the derivative of the step along random seeds, relative to its largest entry."""
     rng = np.random.default_rng(5)
     state, m, k = system.state, system.n_inputs, system.n_parameters
@@ -39,7 +39,8 @@ def error(system, method="rk4", substeps=1, dt=0.01) -> float:
     moved = step.forward(1)(0.3, x, u, p, dt, after, 0, along, du, dp, 0)
     exact = state.tangent_matrix(np.asarray(after).ravel()) @ np.asarray(moved).ravel()
     exact = system.error_selection @ exact
-    made = step_derivatives(system, method, substeps, parameters=True)(0.3, x, u, p, dt)
+    made = step_derivatives(system, method, substeps, parameters=True, backwards=backwards)
+    made = made(0.3, x, u, p, dt)
     np.testing.assert_allclose(made.x_next, np.asarray(after).ravel(), rtol=0, atol=1e-11)
     return np.abs(made.A @ e + made.B @ du + made.P @ dp - exact).max() / np.abs(exact).max()
 
@@ -123,6 +124,19 @@ def test_all_methods(name, method):
             step_derivatives(system, method)
         return
     assert error(system, method, substeps=1 if name == "arm" else 2) < EXACT
+
+
+@pytest.mark.parametrize("method", ["rk4", "crouch_grossman3"])
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_multiplied_out_from_the_end(name, method):
+    system = SYSTEMS[name]()
+    assert error(system, method, substeps=2, backwards=True) < EXACT
+
+
+def test_fewer_operations_from_the_end():
+    system = quadrotor()
+    forth, back = (step_derivatives(system, backwards=b).function for b in (False, True))
+    assert back.n_instructions() < 0.8 * forth.n_instructions()
 
 
 KEEPING = [method.name for method in METHODS.values() if method.needs_lagrangian]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,21 +14,35 @@ import scipy
 from ...codegen import UnknownNameError, unknown_name
 
 UNIT = np.eye(3)
+TILDE_Z = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
 
 
 def cross_matrix(a: np.ndarray) -> np.ndarray:
     """``ã`` with ``ã b = a × b``, shape (3, 3)."""
-    x, y, z = a
+    x, y, z = a.tolist()
     return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
 def rotation_exp(turn: np.ndarray) -> np.ndarray:
     """Rotation matrix of a rotation vector [rad]: eq. 5."""
-    angle = math.sqrt(float(turn @ turn))
-    K = cross_matrix(turn)
+    x, y, z = turn.tolist()
+    angle = math.sqrt(x * x + y * y + z * z)
     first = math.sin(angle) / angle if angle else 1.0
     half = math.sin(angle / 2) / (angle / 2) if angle else 1.0
-    return UNIT + first * K + half * half / 2 * (K @ K)
+    c = half * half / 2
+    return np.array(
+        [
+            [1 - c * (y * y + z * z), c * x * y - first * z, c * x * z + first * y],
+            [c * x * y + first * z, 1 - c * (x * x + z * z), c * y * z - first * x],
+            [c * x * z - first * y, c * y * z + first * x, 1 - c * (x * x + y * y)],
+        ]
+    )
+
+
+def turn_about_z(angle: float) -> np.ndarray:
+    """Rotation matrix about z [rad]."""
+    c, s = math.cos(angle), math.sin(angle)
+    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
 
 
 def euler_angles(turn: scipy.spatial.transform.Rotation) -> np.ndarray:
@@ -91,6 +106,10 @@ class Attitude(ABC):
     def moved(self, h: float, rates: np.ndarray) -> Attitude:
         """After a step of implicit Euler, ``α⁺ = α + h α̇⁺`` or ``A⁺ = A exp(h ω⁺)``."""
 
+    def rates_of_move(self, h: float) -> np.ndarray | None:
+        """``h ∂α̇/∂α`` of a step of length h that ended here; None where that is the identity."""
+        return None
+
     @abstractmethod
     def displaced(self, d: np.ndarray) -> Attitude:
         """At a variation of α, with the same rates."""
@@ -149,6 +168,14 @@ class OrientationMatrix(Attitude):
         """``A exp(h ω⁺)``: eq. 32d."""
         return OrientationMatrix(self.A @ rotation_exp(h * rates), rates)
 
+    def rates_of_move(self, h: float) -> np.ndarray:
+        """Inverse of the right Jacobian of ``h ω``, up to its fourth power over 720.
+
+        Eq. 37 of the paper takes the identity; then Newton's method converges linearly.
+        """
+        K = cross_matrix(h * self.rates)
+        return UNIT + K / 2 + K @ K / 12
+
     def displaced(self, d: np.ndarray) -> OrientationMatrix:
         """``A exp(θ̃)``: eq. 12."""
         return OrientationMatrix(self.A @ rotation_exp(d), self.rates)
@@ -202,7 +229,7 @@ def angle_rates(angles: Any, module: Any = np, stack: Any = np.array) -> Any:
 
 def _transposed_product(y: np.ndarray) -> np.ndarray:
     """E with ``Gᵀ y = E e``."""
-    a, b, c = y
+    a, b, c = y.tolist()
     return np.array([[0, -a, -b, -c], [a, 0, c, -b], [b, -c, 0, a], [c, b, -a, 0.0]])
 
 
@@ -219,15 +246,23 @@ class EulerParameters(Attitude):
         return cls(e, half_rates(e).T @ omega / 2)
 
     def _rotation(self) -> np.ndarray:
-        return parameter_rotation(self.coordinates)
+        return parameter_rotation(self.coordinates.tolist())
+
+    @cached_property
+    def _half_rates(self) -> np.ndarray:
+        return half_rates(self.coordinates.tolist())
+
+    @cached_property
+    def _half_rates_of_rates(self) -> np.ndarray:
+        return half_rates(self.rates.tolist())
 
     @staticmethod
     def _by_parameters(e: np.ndarray, s: np.ndarray) -> np.ndarray:
         """``B(e, s) = ∂(A(e) s)/∂e``, linear in e: eq. 23a."""
-        v = e[1:]
+        v, K = e[1:], cross_matrix(s)
         B = np.empty((3, 4))
-        B[:, 0] = 4 * e[0] * s + 2 * (cross_matrix(v) @ s)
-        B[:, 1:] = 2 * (np.outer(v, s) + (v @ s) * np.eye(3) - e[0] * cross_matrix(s))
+        B[:, 0] = 4 * e[0] * s - 2 * (K @ v)
+        B[:, 1:] = 2 * (v[:, None] * s + (v @ s) * UNIT - e[0] * K)
         return B
 
     def first(self, s: np.ndarray) -> np.ndarray:
@@ -237,10 +272,10 @@ class EulerParameters(Attitude):
     def second(self, s: np.ndarray, c: np.ndarray) -> np.ndarray:
         """``∂(Bᵀ c)/∂e``, a constant matrix: Haug's K."""
         K = np.empty((4, 4))
-        turned = cross_matrix(s) @ c
+        product = 2 * s[:, None] * c
         K[0, 0] = 4 * (s @ c)
-        K[0, 1:] = K[1:, 0] = 2 * turned
-        K[1:, 1:] = 2 * (np.outer(s, c) + np.outer(c, s))
+        K[0, 1:] = K[1:, 0] = 2 * (cross_matrix(s) @ c)
+        K[1:, 1:] = product + product.T
         return K
 
     def quadratic(self, s: np.ndarray) -> np.ndarray:
@@ -250,11 +285,11 @@ class EulerParameters(Attitude):
     @property
     def omega(self) -> np.ndarray:
         """``2 G ė``."""
-        return 2 * half_rates(self.coordinates) @ self.rates
+        return 2 * self._half_rates @ self.rates
 
     def acceleration(self, second_rates: np.ndarray) -> np.ndarray:
         """``2 G ë``."""
-        return 2 * half_rates(self.coordinates) @ second_rates
+        return 2 * self._half_rates @ second_rates
 
     def moved(self, h: float, rates: np.ndarray) -> EulerParameters:
         """``e + h ė⁺``."""
@@ -266,12 +301,12 @@ class EulerParameters(Attitude):
 
     def inertia(self, J: np.ndarray) -> np.ndarray:
         """``4 Gᵀ J G``."""
-        G = half_rates(self.coordinates)
+        G = self._half_rates
         return 4 * G.T @ J @ G
 
     def inertial_torque(self, J: np.ndarray, second_rates: np.ndarray) -> np.ndarray:
         """``4 Gᵀ J G ë − 8 Ġᵀ J Ġ e``: eq. 39a, d."""
-        G, rate = half_rates(self.coordinates), half_rates(self.rates)
+        G, rate = self._half_rates, self._half_rates_of_rates
         return 4 * G.T @ (J @ (G @ second_rates)) - 8 * rate.T @ (J @ (rate @ self.coordinates))
 
     def inertial_derivatives(
@@ -279,9 +314,13 @@ class EulerParameters(Attitude):
     ) -> tuple[np.ndarray, np.ndarray]:
         """By the bilinearity ``G(e) x = −G(x) e``."""
         e = self.coordinates
-        G, rate = half_rates(e), half_rates(self.rates)
+        G, rate = self._half_rates, self._half_rates_of_rates
         by_e = (
-            4 * (_transposed_product(J @ (G @ second_rates)) - G.T @ J @ half_rates(second_rates))
+            4
+            * (
+                _transposed_product(J @ (G @ second_rates))
+                - G.T @ J @ half_rates(second_rates.tolist())
+            )
             - 8 * rate.T @ J @ rate
         )
         by_rate = -8 * (_transposed_product(J @ (rate @ e)) - rate.T @ J @ G)
@@ -293,100 +332,88 @@ class EulerAngles(Attitude):
 
     size = 3
 
-    def __init__(self, coordinates: np.ndarray, rates: np.ndarray) -> None:
-        c, s = np.cos(coordinates), np.sin(coordinates)
-        zero = np.zeros((3, 3))
-        turns = []
-        for k in range(3):
-            parts = [zero.copy() for _ in range(3)]
-            p, q, axis = (1, 2, 0) if k == 1 else (0, 1, 2)
-            a, b, d = parts
-            a[axis, axis] = 1.0
-            a[p, p] = a[q, q] = b[q, p] = c[k]
-            b[p, q] = -c[k]
-            b[p, p] = b[q, q] = -s[k]
-            a[p, q], a[q, p] = -s[k], s[k]
-            d[p, p] = d[q, q] = -c[k]
-            d[p, q], d[q, p] = s[k], -s[k]
-            turns.append(parts)
-        self._turns = turns
-        super().__init__(coordinates, rates)
-
     @classmethod
     def from_rotation(cls, A: np.ndarray, omega: np.ndarray) -> EulerAngles:
         """With ``ε̇ = B⁻¹ ω``, of least length where B is singular."""
         angles = euler_angles(scipy.spatial.transform.Rotation.from_matrix(A))
         made = cls(angles, np.zeros(3))
-        return cls(angles, np.linalg.lstsq(made._rate_map(), omega, rcond=None)[0])
-
-    def _product(self, *orders: int) -> np.ndarray:
-        first, second, third = (self._turns[k][order] for k, order in enumerate(orders))
-        return first @ second @ third
+        return cls(angles, np.linalg.lstsq(made._rate_map, omega, rcond=None)[0])
 
     def _rotation(self) -> np.ndarray:
-        return self._product(0, 0, 0)
+        phi, theta, psi = self.coordinates.tolist()
+        ct, st = math.cos(theta), math.sin(theta)
+        tilted = np.array([[1.0, 0.0, 0.0], [0.0, ct, -st], [0.0, st, ct]])
+        return turn_about_z(phi) @ tilted @ turn_about_z(psi)
 
-    def _derivative(self, *angles: int) -> np.ndarray:
-        orders = [0, 0, 0]
-        for angle in angles:
-            orders[angle] += 1
-        return self._product(*orders)
+    @cached_property
+    def _node(self) -> np.ndarray:
+        """Tilde of the line of nodes, about which θ turns, in world axes."""
+        phi = float(self.coordinates[0])
+        return cross_matrix(np.array([math.cos(phi), math.sin(phi), 0.0]))
+
+    @cached_property
+    def _slopes(self) -> np.ndarray:
+        """``A_φ, A_θ, A_ψ``, shape (3, 3, 3)."""
+        return np.array([TILDE_Z @ self.A, self._node @ self.A, self.A @ TILDE_Z])
+
+    @cached_property
+    def _bends(self) -> np.ndarray:
+        """Second derivatives of A by the angles, shape (3, 3, 3, 3)."""
+        first, (_, by_theta, by_psi) = TILDE_Z @ self._slopes, self._slopes
+        second = [first[1], self._node @ by_theta, self._node @ by_psi]
+        return np.array([first, second, [first[2], second[2], by_psi @ TILDE_Z]])
 
     def first(self, s: np.ndarray) -> np.ndarray:
         """``[A_φ s, A_θ s, A_ψ s]``."""
-        return np.column_stack([self._derivative(k) @ s for k in range(3)])
+        return (self._slopes @ s).T
 
     def second(self, s: np.ndarray, c: np.ndarray) -> np.ndarray:
         """``cᵀ A_ab s``."""
-        K = np.empty((3, 3))
-        for a in range(3):
-            for b in range(a + 1):
-                K[a, b] = K[b, a] = c @ (self._derivative(a, b) @ s)
-        return K
+        return self._bends @ s @ c
 
     def quadratic(self, s: np.ndarray) -> np.ndarray:
         """``D s`` of eq. 28b."""
-        w = self.rates
-        total = np.zeros(3)
-        for a in range(3):
-            for b in range(a + 1):
-                share = w[a] * w[b] * (1 if a == b else 2)
-                total += share * (self._derivative(a, b) @ s)
-        return total
+        return self.rates @ (self.rates @ (self._bends @ s))
 
+    @cached_property
     def _rate_map(self) -> np.ndarray:
         """B with ``ω = B ε̇``: eq. 43b."""
         return angle_rates(self.coordinates)
 
-    def _rate_maps(self) -> tuple[list[np.ndarray], list[list[np.ndarray]]]:
-        """First and second derivatives of B by the angles."""
-        (_, theta, psi) = self.coordinates
-        ct, st, cp, sp = np.cos(theta), np.sin(theta), np.cos(psi), np.sin(psi)
-        none = np.zeros((3, 3))
+    @cached_property
+    def _rate_slopes(self) -> np.ndarray:
+        """Derivatives of B by the angles, shape (3, 3, 3)."""
+        (_, theta, psi) = self.coordinates.tolist()
+        ct, st, cp, sp = math.cos(theta), math.sin(theta), math.cos(psi), math.sin(psi)
+        found = np.zeros((3, 3, 3))
+        found[1, :, 0] = sp * ct, cp * ct, -st
+        found[2, :2, :2] = [[cp * st, -sp], [-sp * st, -cp]]
+        return found
 
-        def of(rows: list[list[float]]) -> np.ndarray:
-            return np.array([[*row, 0.0] for row in rows])
+    def _rate_bends(self) -> np.ndarray:
+        """Second derivatives of B by the angles, shape (3, 3, 3, 3)."""
+        (_, theta, psi) = self.coordinates.tolist()
+        ct, st, cp, sp = math.cos(theta), math.sin(theta), math.cos(psi), math.sin(psi)
+        found = np.zeros((3, 3, 3, 3))
+        found[1, 1, :, 0] = -sp * st, -cp * st, -ct
+        found[1, 2, :2, 0] = found[2, 1, :2, 0] = cp * ct, -sp * ct
+        found[2, 2, :2, :2] = [[-sp * st, -cp], [-cp * st, sp]]
+        return found
 
-        t = of([[sp * ct, 0], [cp * ct, 0], [-st, 0]])
-        p = of([[cp * st, -sp], [-sp * st, -cp], [0, 0]])
-        tt = of([[-sp * st, 0], [-cp * st, 0], [-ct, 0]])
-        tp = of([[cp * ct, 0], [-sp * ct, 0], [0, 0]])
-        pp = of([[-sp * st, -cp], [-cp * st, sp], [0, 0]])
-        return [none, t, p], [[none, none, none], [none, tt, tp], [none, tp, pp]]
+    @cached_property
+    def _moving(self) -> np.ndarray:
+        """Ḃ."""
+        _, by_theta, by_psi = self._rate_slopes
+        return self.rates[1] * by_theta + self.rates[2] * by_psi
 
     @property
     def omega(self) -> np.ndarray:
         """``B ε̇``."""
-        return self._rate_map() @ self.rates
-
-    def _moving(self) -> np.ndarray:
-        """Ḃ."""
-        first = self._rate_maps()[0]
-        return self.rates[1] * first[1] + self.rates[2] * first[2]
+        return self._rate_map @ self.rates
 
     def acceleration(self, second_rates: np.ndarray) -> np.ndarray:
         """``B ε̈ + Ḃ ε̇``."""
-        return self._rate_map() @ second_rates + self._moving() @ self.rates
+        return self._rate_map @ second_rates + self._moving @ self.rates
 
     def moved(self, h: float, rates: np.ndarray) -> EulerAngles:
         """``ε + h ε̇⁺``."""
@@ -398,12 +425,12 @@ class EulerAngles(Attitude):
 
     def inertia(self, J: np.ndarray) -> np.ndarray:
         """``Bᵀ J B``."""
-        B = self._rate_map()
+        B = self._rate_map
         return B.T @ J @ B
 
     def inertial_torque(self, J: np.ndarray, second_rates: np.ndarray) -> np.ndarray:
         """``Bᵀ (J (B ε̈ + Ḃ ε̇) + ω × J ω)``: eq. 43."""
-        return self._rate_map().T @ self._torque(J, second_rates)
+        return self._rate_map.T @ self._torque(J, second_rates)
 
     def _torque(self, J: np.ndarray, second_rates: np.ndarray) -> np.ndarray:
         w = self.omega
@@ -413,21 +440,13 @@ class EulerAngles(Attitude):
         self, J: np.ndarray, second_rates: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """By the product rule."""
-        B, (first, second), rates = self._rate_map(), self._rate_maps(), self.rates
-        w, torque = B @ rates, self._torque(J, second_rates)
-        moving = self._moving()
-        by_angles, by_rates = np.empty((3, 3)), np.empty((3, 3))
-        for a in range(3):
-            bent = sum((x * S for x, S in zip(rates, second[a], strict=True)), np.zeros((3, 3)))
-            turned = first[a] @ rates
-            slope = J @ (first[a] @ second_rates + bent @ rates)
-            slope = slope + cross_matrix(turned) @ (J @ w) + cross_matrix(w) @ (J @ turned)
-            by_angles[:, a] = first[a].T @ torque + B.T @ slope
-            column = B[:, a]
-            slope = J @ (turned + moving[:, a])
-            slope = slope + cross_matrix(column) @ (J @ w) + cross_matrix(w) @ (J @ column)
-            by_rates[:, a] = B.T @ slope
-        return by_angles, by_rates
+        B, slopes, rates, w = self._rate_map, self._rate_slopes, self.rates, self.omega
+        gyroscopic = cross_matrix(w) @ J - cross_matrix(J @ w)
+        turned = (slopes @ rates).T  # ∂ω/∂ε
+        bent = (slopes @ second_rates + rates @ (self._rate_bends() @ rates)).T
+        by_angles = (self._torque(J, second_rates) @ slopes).T
+        by_angles = by_angles + B.T @ (J @ bent + gyroscopic @ turned)
+        return by_angles, B.T @ (J @ (turned + self._moving) + gyroscopic @ B)
 
 
 ATTITUDES: dict[str, type[Attitude]] = {

@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
+from ...codegen import ModelFunction
 from .._inertia import SpatialInertia
 from ._attitudes import Attitude
 from ._basic import GROUND, BasicConstraint, Connection, Direction
 from ._joints import MechanismJoint
 
 NOWHERE, UNIT = np.zeros(3), np.eye(3)
+SIGNED = {1.0: UNIT, -1.0: -UNIT}
 
 
 class PlacedBody(NamedTuple):
@@ -36,7 +38,7 @@ class _Vector(NamedTuple):
     """A vector that bodies carry, with what its product with another one needs.
 
     ``parts`` are (column, body, s, sign): the vector holds ``sign · A s`` of the body, whose
-    attitude begins at the column. ``points`` are (column, sign): it holds ``sign · r``.
+    attitude begins at the column. ``slopes`` are its derivatives, as columns and blocks.
     """
 
     value: np.ndarray
@@ -44,15 +46,7 @@ class _Vector(NamedTuple):
     partial: np.ndarray  # of the rate: what the time alone does
     quadratic: np.ndarray  # second rate where those of the coordinates are zero
     parts: tuple[tuple[int, Attitude, np.ndarray, float], ...]
-    points: tuple[tuple[int, float], ...]
-
-    def slopes(self) -> list[tuple[int, np.ndarray]]:
-        """Derivatives by the coordinates, as columns and blocks."""
-        found = [
-            (at, attitude.first(s) if sign > 0 else -attitude.first(s))
-            for at, attitude, s, sign in self.parts
-        ]
-        return found + [(at, UNIT if sign > 0 else -UNIT) for at, sign in self.points]
+    slopes: tuple[tuple[int, np.ndarray], ...]
 
 
 class RowTerms(NamedTuple):
@@ -123,13 +117,23 @@ class ClosedForms:
                     )
                 self.rows.append(row)
                 self.row_names.append(f"{joint.name}.{row.row}")
+        # Rows share vectors: the three of a spherical joint its connection, for one.
+        distinct = {_identity(v): v for row in self.rows for v in (row.u, row.w)}
+        self._vectors, order = list(distinct.values()), list(distinct)
+        self._pairs = np.array(
+            [[order.index(_identity(v)) for v in (row.u, row.w)] for row in self.rows], dtype=int
+        ).reshape(-1, 2)
         self.columns = {name: k * (3 + size) for k, name in enumerate(self.names)}
         self.n = len(self.names) * (3 + size)
+        self._masses = np.zeros((self.n, self.n))
+        for name, mass in zip(self.names, self.masses, strict=True):
+            at = self.columns[name]
+            self._masses[at : at + 3, at : at + 3] = mass * UNIT
         self.n_joint_rows = len(self.rows)
         self.m = self.n_joint_rows + (len(self.names) if size == 4 else 0)
 
     @cached_property
-    def _drives(self) -> ca.Function:
+    def _drives(self) -> ModelFunction:
         """``t → f, ḟ, f̈`` of all rows, and ``a, ȧ, ä`` of directions that move."""
         t = ca.SX.sym("t")
         values = [row.f(t) if callable(row.f) else row.f for row in self.rows]
@@ -137,7 +141,8 @@ class ClosedForms:
         columns = ca.vertcat(*values, *(v.vector(t) for v in moving))  # type: ignore[union-attr]
         columns = ca.SX(columns)
         rate = ca.jacobian(columns, t)
-        return ca.Function("drives", [t], [ca.horzcat(columns, rate, ca.jacobian(rate, t))])
+        found = ca.horzcat(columns, rate, ca.jacobian(rate, t))
+        return ModelFunction(ca.Function("drives", [t], [found], ["t"], ["drives"]))
 
     @cached_property
     def _still(self) -> np.ndarray | None:
@@ -152,7 +157,7 @@ class ClosedForms:
         """``f, ḟ, f̈`` by row, shape (rows, 3), and ``a, ȧ, ä`` as columns by moving direction."""
         if self._still is not None:
             return self._still, {}
-        made = np.asarray(self._drives(t))
+        made = self._drives(np.array([t]))
         found, start = {}, len(self.rows)
         for row in self.rows:
             for v in (row.u, row.w):
@@ -167,6 +172,7 @@ class ClosedForms:
         bodies: Mapping[str, PlacedBody],
         multipliers: np.ndarray | None = None,
         *,
+        slopes: bool = True,
         rates: bool = True,
     ) -> RowTerms:
         """φ, G, ν, γ, and with multipliers the derivative of ``Gᵀ λ``.
@@ -177,29 +183,44 @@ class ClosedForms:
             Time [s].
         bodies : mapping of str to PlacedBody
         multipliers : ndarray of shape (m,), optional
-        rates : bool
-            Whether ν and γ are wanted.
+        slopes, rates : bool
+            Whether G, and whether ν and γ are wanted; what is not wanted is zero.
         """
         f, moving = self.drives(t)
+        vectors = [self._vector(v, bodies, moving, slopes, rates) for v in self._vectors]
+        values = np.array([v.value for v in vectors]).reshape(-1, 3)
+        first, second = self._pairs.T
+        left, right, held = values[first], values[second], slice(self.n_joint_rows)
         G = np.zeros((self.m, self.n))
-        phi, nu, gamma = (np.zeros(self.m) for _ in range(3))
+        phi, nu, gamma = np.zeros(self.m), np.zeros(self.m), np.zeros(self.m)
+        phi[held] = (left * right).sum(axis=1) - f[:, 0]
         K = np.zeros((self.n, self.n))
-        for i, row in enumerate(self.rows):
-            u = self._vector(row.u, bodies, moving, rates)
-            w = u if row.w is row.u else self._vector(row.w, bodies, moving, rates)
-            phi[i] = u.value @ w.value - f[i, 0]
-            u_slopes = u.slopes()
-            w_slopes = u_slopes if w is u else w.slopes()
-            for at, block in u_slopes:
-                G[i, at : at + block.shape[1]] += w.value @ block
-            for at, block in w_slopes:
-                G[i, at : at + block.shape[1]] += u.value @ block
-            if rates:
-                nu[i] = f[i, 1] - u.partial @ w.value - u.value @ w.partial
-                quadratic = u.quadratic @ w.value + 2 * u.rate @ w.rate + u.value @ w.quadratic
-                gamma[i] = f[i, 2] - quadratic
+        if slopes:
+            D = np.zeros((len(vectors), 3, self.n))
+            for own, vector in zip(D, vectors, strict=True):
+                for at, block in vector.slopes:
+                    own[:, at : at + block.shape[1]] = block
+            by_u, by_w = D[first], D[second]
+            G[held] = (right[:, None] @ by_u + left[:, None] @ by_w)[:, 0]
             if multipliers is not None:
-                self._stiffen(K, float(multipliers[i]), u, w, u_slopes, w_slopes)
+                loads = multipliers[held, None]
+                pulls = np.zeros_like(values)
+                np.add.at(pulls, first, loads * right)
+                np.add.at(pulls, second, loads * left)
+                for vector, pull in zip(vectors, pulls, strict=True):
+                    for at, attitude, s, sign in vector.parts:
+                        k = attitude.size
+                        K[at : at + k, at : at + k] += attitude.second(s, sign * pull)
+                mixed = (loads[:, None] * by_u).reshape(-1, self.n).T @ by_w.reshape(-1, self.n)
+                K += mixed + mixed.T
+        if rates:
+            v, partial, bent = (
+                np.array([vector[k] for vector in vectors]).reshape(-1, 3) for k in (1, 2, 3)
+            )
+            moved = partial[first] * right + left * partial[second]
+            nu[held] = f[:, 1] - moved.sum(axis=1)
+            quadratic = bent[first] * right + 2 * v[first] * v[second] + left * bent[second]
+            gamma[held] = f[:, 2] - quadratic.sum(axis=1)
         if self.size == 4:
             for k, name in enumerate(self.names):
                 i, at = self.n_joint_rows + k, self.columns[name] + 3
@@ -213,11 +234,10 @@ class ClosedForms:
 
     def mass_matrix(self, bodies: Mapping[str, PlacedBody]) -> np.ndarray:
         """M, block-diagonal, shape (n, n)."""
-        M = np.zeros((self.n, self.n))
-        for name, mass, J in zip(self.names, self.masses, self.inertias, strict=True):
-            at, end = self.columns[name], self.columns[name] + 3 + self.size
-            M[at : at + 3, at : at + 3] = mass * np.eye(3)
-            M[at + 3 : end, at + 3 : end] = bodies[name].attitude.inertia(J)
+        M = self._masses.copy()
+        for name, J in zip(self.names, self.inertias, strict=True):
+            at, end = self.columns[name] + 3, self.columns[name] + 3 + self.size
+            M[at:end, at:end] = bodies[name].attitude.inertia(J)
         return M
 
     def balance(self, bodies: Mapping[str, PlacedBody], second_rates: np.ndarray) -> np.ndarray:
@@ -242,11 +262,23 @@ class ClosedForms:
             by_q[at:end, at:end], by_v[at:end, at:end] = own
         return by_q, by_v
 
+    def rates_of_move(
+        self, bodies: Mapping[str, PlacedBody], h: float
+    ) -> list[tuple[slice, np.ndarray]]:
+        """``h ∂α̇/∂α`` of a step that ended here, by columns, where it is not the identity."""
+        found = []
+        for name in self.names:
+            at, turn = self.columns[name] + 3, bodies[name].attitude.rates_of_move(h)
+            if turn is not None:
+                found.append((slice(at, at + self.size), turn))
+        return found
+
     def _vector(
         self,
         v: Direction | Connection,
         bodies: Mapping[str, PlacedBody],
         moving: Mapping[int, np.ndarray],
+        slopes: bool,
         rates: bool,
     ) -> _Vector:
         if isinstance(v, Direction):
@@ -256,8 +288,9 @@ class ClosedForms:
                 return _fixed(a) if own is None else _turning(a, own)
             attitude, at = bodies[v.body].attitude, self.columns[v.body] + 3
             A, parts = attitude.A, ((at, attitude, a, 1.0),)
+            by_attitude = ((at, attitude.first(a)),) if slopes else ()
             if not rates:
-                return _Vector(A @ a, NOWHERE, NOWHERE, NOWHERE, parts, ())
+                return _Vector(A @ a, NOWHERE, NOWHERE, NOWHERE, parts, by_attitude)
             rate, quadratic = attitude.first(a) @ attitude.rates, attitude.quadratic(a)
             partial = NOWHERE
             if own is not None:
@@ -265,46 +298,35 @@ class ClosedForms:
                 rate = rate + partial
                 bent = attitude.first(own[:, 1]) @ attitude.rates
                 quadratic = quadratic + 2 * bent + A @ own[:, 2]
-            return _Vector(A @ a, rate, partial, quadratic, parts, ())
+            return _Vector(A @ a, rate, partial, quadratic, parts, by_attitude)
         value, rate, quadratic = np.zeros(3), np.zeros(3), np.zeros(3)
-        parts, points = [], []
+        parts, blocks = [], []
         for name, s, sign in ((v.j, v.s_j, 1.0), (v.i, v.s_i, -1.0)):
             if name == GROUND:
-                value = value + sign * s
+                value += sign * s
                 continue
             body, at = bodies[name], self.columns[name]
-            value = value + sign * (body.r + body.attitude.A @ s)
-            points.append((at, sign))
-            if s.any():
-                parts.append((at + 3, body.attitude, s, sign))
+            attitude, turns = body.attitude, s.any()
+            value += sign * (body.r + attitude.A @ s)
+            if turns:
+                parts.append((at + 3, attitude, s, sign))
+            if slopes:
+                blocks.append((at, SIGNED[sign]))
+                if turns:
+                    blocks.append((at + 3, sign * attitude.first(s)))
             if rates:
-                rate = rate + sign * body.rdot
-                if s.any():
-                    rate = rate + sign * (body.attitude.first(s) @ body.attitude.rates)
-                    quadratic = quadratic + sign * body.attitude.quadratic(s)
-        return _Vector(value, rate, NOWHERE, quadratic, tuple(parts), tuple(points))
+                rate += sign * body.rdot
+                if turns:
+                    rate += sign * (attitude.first(s) @ attitude.rates)
+                    quadratic += sign * attitude.quadratic(s)
+        return _Vector(value, rate, NOWHERE, quadratic, tuple(parts), tuple(blocks))
 
-    @staticmethod
-    def _stiffen(
-        K: np.ndarray,
-        multiplier: float,
-        u: _Vector,
-        w: _Vector,
-        u_slopes: list[tuple[int, np.ndarray]],
-        w_slopes: list[tuple[int, np.ndarray]],
-    ) -> None:
-        """Add the derivative of a row of G times its multiplier."""
-        if not multiplier:
-            return
-        for vector, other in ((u, w), (w, u)):
-            for at, attitude, s, sign in vector.parts:
-                k = attitude.size
-                K[at : at + k, at : at + k] += attitude.second(s, multiplier * sign * other.value)
-        for a, left in u_slopes:
-            for b, right in w_slopes:
-                block = multiplier * left.T @ right
-                K[a : a + block.shape[0], b : b + block.shape[1]] += block
-                K[b : b + block.shape[1], a : a + block.shape[0]] += block.T
+
+def _identity(v: Direction | Connection) -> Any:
+    """What is equal for equal vectors."""
+    if isinstance(v, Connection):
+        return v.i, v.s_i.tobytes(), v.j, v.s_j.tobytes()
+    return v.body, id(v) if callable(v.vector) else v.vector.tobytes()
 
 
 def _moves(v: Direction | Connection) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Literal
 
 import numpy as np
+from scipy.linalg.lapack import dgetrf, dgetrs
 
 from ...codegen import UnknownNameError, check_shape, unknown_name
 from ._attitudes import EulerAngles, OrientationMatrix, attitude_type
@@ -154,18 +156,18 @@ class DirectAnalysis:
                     )
                     for name, body in bodies.items()
                 }
-            G, count = None, 0
+            factors, count = None, 0
             for _ in range(self.limit):
                 count += 1
-                at = forms.terms(float(time), bodies, rates=False)
-                if G is None or self.matrix == "iteration":
-                    G = at.G
-                try:
-                    d = np.linalg.solve(G, -at.phi)
-                except np.linalg.LinAlgError:
+                is_made = factors is None or self.matrix == "iteration"
+                at = forms.terms(float(time), bodies, slopes=is_made, rates=False)
+                if is_made:
+                    factors = _factored(at.G)
+                if factors is None:
                     return record.done(t[:k], DirectStatus.SINGULAR_MATRIX, float(time))
+                d = -_solved(factors, at.phi)
                 bodies = _displaced(forms, bodies, d)
-                if np.linalg.norm(d) < tolerance:
+                if math.sqrt(d @ d) < tolerance:
                     break
             else:
                 return record.done(t[:k], DirectStatus.NOT_CONVERGED, float(time))
@@ -210,23 +212,29 @@ class DirectAnalysis:
             return record.done(times[:0], DirectStatus.SINGULAR_MATRIX, 0.0)
         _, a, multipliers = found
         for k, time in enumerate(times):
-            forms, matrix, count = self._forms_at(float(time)), None, 0
+            forms, factors, turns, count = self._forms_at(float(time)), None, [], 0
             for _ in range(self.limit):
                 count += 1
+                is_made = factors is None or self.matrix == "iteration"
                 moved = _moved(forms, bodies, a, h)
-                at = forms.terms(float(time), moved, multipliers, rates=False)
+                loads = multipliers if is_made else None
+                at = forms.terms(float(time), moved, loads, rates=False)
                 force = forms.balance(moved, a) + at.G.T @ multipliers
-                if matrix is None or self.matrix == "iteration":
+                if is_made:
+                    # Unknown are positions over h², where those of a group are not its rates' sum.
                     by_q, by_v = forms.balance_derivatives(moved, a)
-                    upper = forms.mass_matrix(moved) + h * by_v + h * h * (by_q + at.stiffness)
-                    matrix = np.block([[upper, at.G.T], [at.G, np.zeros((forms.m, forms.m))]])
-                right = -np.concatenate([force, at.phi / (h * h)])
-                try:
-                    d = np.linalg.solve(matrix, right)
-                except np.linalg.LinAlgError:
+                    turns = forms.rates_of_move(moved, h)
+                    upper = forms.mass_matrix(moved) + h * by_v
+                    for own, turn in turns:
+                        upper[own, own] = upper[own, own] @ turn
+                    factors = _factored(_bordered(upper + h * h * (by_q + at.stiffness), at.G))
+                if factors is None:
                     return record.done(times[:k], DirectStatus.SINGULAR_MATRIX, float(time))
+                d = -_solved(factors, np.concatenate([force, at.phi / (h * h)]))
+                for own, turn in turns:
+                    d[own] = turn @ d[own]
                 a, multipliers = a + d[:n], multipliers + d[n:]
-                if np.linalg.norm(d) < tolerance:
+                if math.sqrt(d @ d) < tolerance:
                     break
             else:
                 return record.done(times[:k], DirectStatus.NOT_CONVERGED, float(time))
@@ -289,25 +297,44 @@ def _rates(
     only_accelerations: bool = False,
 ) -> tuple[dict[str, PlacedBody], np.ndarray, np.ndarray] | None:
     """Velocities, accelerations and multipliers where the rows decide them; None if singular."""
-    try:
-        if not only_accelerations:
-            at = forms.terms(t, bodies)
-            v = np.linalg.solve(at.G, at.nu)
-            made = {}
-            for name, body in bodies.items():
-                c = forms.columns[name]
-                attitude = type(body.attitude)(
-                    body.attitude.coordinates, v[c + 3 : c + 3 + forms.size]
-                )
-                made[name] = PlacedBody(body.r, v[c : c + 3], attitude)
-            bodies = made
-        at = forms.terms(t, bodies)
-        M, zero = forms.mass_matrix(bodies), np.zeros((forms.m, forms.m))
-        right = np.concatenate([-forms.balance(bodies, np.zeros(forms.n)), at.gamma])
-        solved = np.linalg.solve(np.block([[M, at.G.T], [at.G, zero]]), right)
-    except np.linalg.LinAlgError:
+    at = forms.terms(t, bodies)
+    G = at.G
+    if not only_accelerations:
+        factors = _factored(G)
+        if factors is None:
+            return None
+        v = _solved(factors, at.nu)
+        made = {}
+        for name, body in bodies.items():
+            c = forms.columns[name]
+            attitude = type(body.attitude)(body.attitude.coordinates, v[c + 3 : c + 3 + forms.size])
+            made[name] = PlacedBody(body.r, v[c : c + 3], attitude)
+        bodies = made
+        at = forms.terms(t, bodies, slopes=False)
+    factors = _factored(_bordered(forms.mass_matrix(bodies), G))
+    if factors is None:
         return None
+    right = np.concatenate([-forms.balance(bodies, np.zeros(forms.n)), at.gamma])
+    solved = _solved(factors, right)
     return dict(bodies), solved[: forms.n], solved[forms.n :]
+
+
+def _bordered(M: np.ndarray, G: np.ndarray) -> np.ndarray:
+    """``[[M, Gᵀ], [G, 0]]``."""
+    m, n = G.shape
+    found = np.zeros((n + m, n + m))
+    found[:n, :n], found[:n, n:], found[n:, :n] = M, G.T, G
+    return found
+
+
+def _factored(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Factors L and U with their exchanges; None where a pivot is zero."""
+    lu, exchanges, info = dgetrf(matrix)
+    return None if info else (lu, exchanges)
+
+
+def _solved(factors: tuple[np.ndarray, np.ndarray], right: np.ndarray) -> np.ndarray:
+    return dgetrs(*factors, right)[0]
 
 
 def _are_singular(bodies: Mapping[str, PlacedBody]) -> bool:

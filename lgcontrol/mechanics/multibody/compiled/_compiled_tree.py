@@ -215,8 +215,11 @@ class CompiledTree:
         and the inertia tensor of a body that only slides, belong to the carrying node as well as
         to their own (base parameters: Khalil and Dombre 2002, chapter 9). On the world they
         vanish. Generalized forces are the same; reaction forces and energies are not.
+
+        Origins move along the axes of their joints before, where that leaves fewer levers.
         """
-        nodes = [Node(**vars(node)) for node in self.nodes]
+        made = self._with_shifted_origins()
+        nodes = [Node(**vars(node)) for node in made.nodes]
         for node in reversed(nodes):
             moved = _shared_inertia(node)
             if moved is None or moved.is_zero:
@@ -225,7 +228,58 @@ class CompiledTree:
             if node.parent >= 0:
                 carrier = nodes[node.parent]
                 carrier.inertia = carrier.inertia + moved.moved(node.placement)
-        return replace(self, nodes=nodes)
+        return replace(made, nodes=nodes)
+
+    def _with_shifted_origins(self) -> CompiledTree:
+        """Origins moved along joint axes, so that what lies along them is left to the children.
+
+        Axes that meet, as in shoulders and wrists, then share an origin, through which no force
+        turns a joint; offsets along parallel axes add up to one.
+        """
+        nodes = [Node(**vars(node)) for node in self.nodes]
+        shifts: dict[int, Pose] = {}
+        for k, node in enumerate(nodes):
+            if node.parent in shifts:
+                node.placement = shifts[node.parent] @ node.placement
+            R, p = node.placement
+            axis = _turning_axis(node.group)
+            if (
+                axis is None
+                or node.parent < 0
+                or not (isinstance(R, ca.DM) and isinstance(p, ca.DM))
+            ):
+                continue
+            along = axis * float(ca.dot(R @ axis, p))
+            children = [child for child in nodes if child.parent == k]
+            own = constant(np.asarray(p - R @ along).ravel())
+            before = p.nnz() + sum(child.placement.p.nnz() for child in children)
+            after = own.nnz() + sum((along + c.placement.p).nnz() for c in children)
+            if along.nnz() and after <= before:
+                node.placement = Pose(R, own)
+                shifts[k] = Pose(ca.DM.eye(3), along)
+        for k, shift in shifts.items():
+            nodes[k].inertia = nodes[k].inertia.moved(shift)
+            if nodes[k].added_mass.nnz():
+                nodes[k].added_mass = moved_matrix(nodes[k].added_mass, shift)
+        still = Pose.identity()
+
+        def moved(frames: dict[str, NodeFrame]) -> dict[str, NodeFrame]:
+            return {
+                name: NodeFrame(k, shifts[k] @ T if k in shifts else T)
+                for name, (k, T) in frames.items()
+            }
+
+        joint_frames = {
+            name: frame._replace(frame=shifts.get(frame.carrier, still) @ frame.frame)
+            for name, frame in self.joint_frames.items()
+        }
+        return replace(
+            self,
+            nodes=nodes,
+            frames=moved(self.frames),
+            joints=moved(self.joints),
+            joint_frames=joint_frames,
+        )
 
 
 class _Still:
@@ -388,6 +442,13 @@ def _impedance(link: Link, coordinates: JointCoordinates, number: Number) -> Joi
         for key in ("armature", "damping", "friction", "stiffness")
     }
     return JointImpedance(link, link.joint.group, coordinates, **values)
+
+
+def _turning_axis(group: LieGroup) -> ca.DM | None:
+    """Axis of a group that only turns about one, or screws along it."""
+    if not isinstance(group, Helical | type(SO2)):
+        return None
+    return constant(group.axis)
 
 
 def _shared_inertia(node: Node) -> Inertia | None:

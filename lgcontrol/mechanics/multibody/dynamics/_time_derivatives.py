@@ -391,11 +391,11 @@ def field(w: Sequence[Value], n: int) -> Value:
     """n-th derivative of ``U = ω̇^ + ω^ ω^``."""
 
     def product(a: int, b: int) -> Value:
-        return sum(comb(n, i) * (w[i][a] * w[n - i][b]) for i in range(n + 1))
+        return sum(w[i][a] * (comb(n, i) * w[n - i][b]) for i in range(n + 1))
 
     def square(a: int) -> Value:
-        twice = sum(comb(n, i) * (w[i][a] * w[n - i][a]) for i in range((n + 1) // 2))
-        return 2 * twice + (comb(n, n // 2) * w[n // 2][a] ** 2 if n % 2 == 0 else 0)
+        twice = sum(w[i][a] * (2 * comb(n, i) * w[n - i][a]) for i in range((n + 1) // 2))
+        return twice + (w[n // 2][a] * (comb(n, n // 2) * w[n // 2][a]) if n % 2 == 0 else 0)
 
     xy, xz, yz = product(0, 1), product(0, 2), product(1, 2)
     return _matrix(w[n + 1], [square(a) for a in range(3)], (xy, xz, yz), (xy, xz, yz))

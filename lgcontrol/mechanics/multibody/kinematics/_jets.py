@@ -67,11 +67,21 @@ def seen_at_rest(
 
     For the rate of A itself the first bracket vanishes: it may start with its derivative.
     """
-    row, found = list(components), list(components[:1])
-    while len(row) > 1:
-        row = [
-            sum((comb(k, i) * bracket(i, row[k - i]) for i in range(k + 1)), row[k + 1])
-            for k in range(len(row) - 1)
-        ]
-        found.append(row[0])
-    return found
+    known: dict[tuple[int, int], Value] = {}
+
+    def derivative(a: int, m: int) -> Value:
+        """a-th derivative of the components of m-th derivatives at rest, sums before brackets."""
+        if m == 0:
+            return components[a]
+        if (a, m) not in known:
+            total = components[a + m]
+            for i in range(a + m):
+                terms = [
+                    comb(a + n, i) * derivative(a + n - i, m - 1 - n)
+                    for n in range(max(0, i - a), m)
+                ]
+                total = total + bracket(i, sum(terms[1:], terms[0]))
+            known[a, m] = total
+        return known[a, m]
+
+    return [derivative(0, m) for m in range(len(components))]

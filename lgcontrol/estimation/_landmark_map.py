@@ -1,0 +1,298 @@
+"""LandmarkMap: a robot among landmarks that join the map at first sight (SLAM)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from ..codegen import ModelFunction, Value, congruence
+from ..codegen import compile as compile_functions
+from ..groups import SE2, SE3, SEK2, SEK3, LieGroup, Rn, check_element
+from ..systems import Input, Measurement, System
+from ._ekf import EKF
+from ._given import measured
+from ._status import UpdateStatus, summary_of
+
+SEEN = "landmark"
+
+
+class LandmarkMap:
+    """Simultaneous localization and mapping with landmarks of known identity.
+
+    An invariant filter on ``SE_{1+K}(2)`` or ``SE_{1+K}(3)``: the position of the robot and of K
+    landmarks share its rotation, errors are on the right (``X = exp(ε) X̂``) and stay there without
+    a reset. Turning and moving everything at once, which nothing shows, is then the same direction
+    at every estimate, so that no linearization can invent knowledge of it: what makes other EKFs
+    overconfident here. A landmark is at ``l = p + R b(y)`` from its first measurement on, with the
+    covariance ``G P Gᵀ + J R Jᵀ`` that this gives it and its correlation with all others; before,
+    it counts for nothing.
+
+    Parameters
+    ----------
+    count : int
+        Landmarks that there can be, K ≥ 1.
+    group : LieGroup
+        Of the robot's pose: SE2 or SE3.
+    x0 : array_like, shape (group.nq,), optional
+        First pose; the identity if left out.
+    std0 : float or mapping of str to float
+        Deviations of the first pose in its error coordinates, by name ("x", "rz", …) or for all;
+        zeros put the origin of the map where the robot starts.
+    noise : mapping of str to float
+        Densities of the inputs, velocities of the body ("velocity.x", …, "velocity.rz"); see `EKF`.
+    std_discrete : float or array_like
+        Deviations of a measurement.
+    sees : callable, optional
+        ``b → y``: what the sensor measures of a point at b in the body frame; b itself [m] if left
+        out. Range and bearing: ``lambda b: ca.vertcat(ca.norm_2(b), ca.atan2(b[1], b[0]))``.
+    places : callable, optional
+        ``y → b``, its inverse; given together with `sees`.
+    output : LieGroup, optional
+        Group of what `sees` returns, of as many dimensions as a landmark; Rn if left out.
+    **options
+        ``method``, ``gate``, ``robust``, ``lockout``, ``settle`` of `EKF`; also ``error`` and
+        ``reset``, to see what another error or a reset do to it.
+
+    Attributes
+    ----------
+    filter : EKF
+        Whose state is the whole map; its first vector is the position of the robot.
+
+    Examples
+    --------
+    >>> slam = LandmarkMap(20, std0=0.0, noise={"velocity.x": 0.01, "velocity.rz": 0.01},
+    ...                    std_discrete=0.1)
+    >>> slam.update(7, [2.0, 1.0])
+    >>> slam.predict(0.0, [0.5, 0.0, 0.0], 1.0)
+    >>> slam.update(7, [1.5, 1.0])
+    >>> slam.landmarks[7].round(3), slam.pose.round(3), slam.counts["landmark"]["used"]
+    (array([2., 1.]), array([0.5, 0. , 1. , 0. ]), 1)
+
+    References
+    ----------
+    Barrau and Bonnabel, An EKF-SLAM algorithm with consistency properties, arXiv 1510.06263, 2015.
+    Brossard, Barrau and Bonnabel, Exploiting symmetries to design EKFs with consistency properties
+    for navigation and SLAM, IEEE Sensors Journal 19(4), 2019.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        *,
+        group: LieGroup = SE2,
+        x0: Any = None,
+        std0: float | Mapping[str, float],
+        noise: Mapping[str, float],
+        std_discrete: Any,
+        sees: Callable[[Value], Value] | None = None,
+        places: Callable[[Value], Value] | None = None,
+        output: LieGroup | None = None,
+        **options: Any,
+    ) -> None:
+        if group not in (SE2, SE3):
+            raise ValueError(f"group of a LandmarkMap is SE2 or SE3, got {group}")
+        if count < 1:
+            raise ValueError(f"count, the landmarks that there can be, must be positive: {count}")
+        if (sees is None) != (places is None):
+            raise ValueError("sees and places, which takes it back, go together: give both or none")
+        self.group, self.count = group, count
+        self._size = d = group.point_size
+        self._state: Any = (SEK2 if group == SE2 else SEK3)(1 + count)
+        output = Rn(d) if output is None else output
+        if output.dim != d:
+            raise ValueError(
+                f"a landmark has {d} coordinates, output {output} has {output.dim}: one "
+                "measurement must say where a landmark is; take more of them together"
+            )
+        self._places = (lambda y: y) if places is None else places
+        inputs = [
+            Input(f"velocity.{name}", f"{unit}/s", role="measured")
+            for name, unit in zip(group.tangent_names, group.tangent_units, strict=True)
+        ]
+        state, rest = self._state, d * count
+
+        def rate(t: Value, x: Value, u: Value, p: Value) -> Value:
+            return ca.vertcat(u[:d], ca.DM.zeros(rest), u[d:])
+
+        def seen(t: Value, x: Value, u: Value, p: Value) -> Value:
+            R = state._rotation.matrix(state.rotation(x))
+            b = R.T @ (state.vector(x, 1) - state.vector(x, 0))
+            return b if sees is None else sees(b)
+
+        self.system: System[Any] = System("landmark_map", state, rate, inputs=inputs)
+        pose = group.identity if x0 is None else check_element("x0", x0, group)
+        start = np.concatenate([pose[:d], np.zeros(rest), pose[d:]])
+        self.filter = EKF(
+            self.system, [Measurement(SEEN, seen, output, std_discrete=std_discrete)], start,
+            np.diag(self._deviations(std0) ** 2), noise=noise,
+            **{"error": "right", **options},
+        )  # fmt: skip
+        self._known: dict[int, None] = {}
+        self._counts: Counter[str] = Counter()
+
+    def _deviations(self, std0: float | Mapping[str, float]) -> np.ndarray:
+        names = self.group.tangent_names
+        given = dict.fromkeys(names, std0) if not isinstance(std0, Mapping) else dict(std0)
+        made = np.zeros(self._state.dim)
+        places = [*range(self._size), *range(self._state.point_size, self._state.dim)]
+        missing = set(names) - given.keys()
+        if missing or not given.keys() <= set(names):
+            raise ValueError(f"std0 names {', '.join(given)}; expected each of {', '.join(names)}")
+        made[places] = [given[name] for name in names]
+        return made
+
+    # The estimate
+
+    @property
+    def x(self) -> np.ndarray:
+        """Position, landmarks, rotation, shape (nq,); of landmarks, those in the map count."""
+        return self.filter.x
+
+    @property
+    def P(self) -> np.ndarray:
+        """Covariance of ``system.error(truth, x)``; of landmarks, those in the map count."""
+        return self.filter.P
+
+    @property
+    def pose(self) -> np.ndarray:
+        """Of the robot, coordinates on the group."""
+        x = self.x
+        return np.concatenate([x[: self._size], x[self._state.point_size :]])
+
+    @property
+    def pose_covariance(self) -> np.ndarray:
+        """Of ``group.minus(truth, pose)``."""
+        n = self._state.point_size
+        rows = [*range(self._size), *range(n, self._state.dim)]
+        return self.P[np.ix_(rows, rows)]
+
+    @property
+    def landmarks(self) -> dict[int, np.ndarray]:
+        """Positions in the world [m], in the order in which they joined."""
+        x = self.x
+        return {k: self._state.vector(x, 1 + k) for k in self._known}
+
+    @property
+    def landmark_covariances(self) -> dict[int, np.ndarray]:
+        """Of the positions of landmarks in the world [m²]."""
+        x, P, d = self.x, self.P, self._size
+        R = self._state._rotation.matrix(self._state.rotation(x))
+        parts = {k: slice(d * (1 + k), d * (2 + k)) for k in self._known}
+        return {k: R @ P[own, own] @ R.T for k, own in parts.items()}
+
+    @property
+    def t(self) -> float | None:
+        """Time of the estimate in s."""
+        return self.filter.t
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """Of the last measurement."""
+        return self.filter.info
+
+    @property
+    def counts(self) -> dict[str, Counter[str]]:
+        """What became of intervals and measurements; first sights count as "added"."""
+        made = self.filter.counts
+        return {**made, SEEN: made[SEEN] + self._counts}
+
+    def summary(self) -> str:
+        """Say how often what became of intervals and measurements."""
+        return summary_of(self.counts)
+
+    def reset(self) -> None:
+        """Back to the first pose, without landmarks."""
+        self.filter.reset()
+        self._known, self._counts = {}, Counter()
+
+    # One call at a time
+
+    def predict(self, t: float, u: Any, dt: float) -> None:
+        """Move the robot; see `EKF.predict`, u is the velocity of the body."""
+        self.filter.predict(t, u, dt)
+
+    def update(self, landmark: int, y: Any) -> None:
+        """Correct the map by a landmark, or add it.
+
+        Parameters
+        ----------
+        landmark : int
+            Which one, 0 to count − 1.
+        y : array_like
+            What is measured of it now. A first measurement that is not finite adds nothing.
+        """
+        if not 0 <= landmark < self.count:
+            raise IndexError(f"landmark {landmark} of a map with landmarks 0 … {self.count - 1}")
+        ekf, (_, y) = self.filter, measured(self.filter.measurements, SEEN, y)
+        order = self._orders[landmark]
+        ekf._z = ekf._z[order]
+        if landmark in self._known:
+            ekf.update(SEEN, y)
+        else:
+            ekf._z, is_added = self._add(ekf._z, ekf.t or 0.0, ekf.p, y, ekf.noise_scale[0])
+            if is_added:
+                self._known[landmark] = None
+            word = "added" if is_added else UpdateStatus.NOT_FINITE.word
+            self._counts[word] += 1
+            ekf.info = {"measurement": SEEN, "status": word, "nis": np.nan}
+        ekf._z = ekf._z[order]
+
+    def compile(self) -> None:
+        """Build machine code, which takes some ten seconds for twenty landmarks."""
+        self.filter.compile()
+        compile_functions([self._add], batch=False)
+
+    @cached_property
+    def _orders(self) -> list[np.ndarray]:
+        """Orders of the carried column that exchange the first landmark for another.
+
+        One function of the first landmark serves all: the code would be K times as long otherwise.
+        """
+        carried, d, state = self.filter._carried, self._size, self._state
+        n = carried.n
+        rows, columns = carried.places
+        place = np.zeros((n, n), dtype=int)
+        place[rows, columns] = place[columns, rows] = np.arange(carried.triangle)
+        made = []
+        for k in range(self.count):
+            points = np.arange(state.point_size)
+            first, own = slice(d, 2 * d), slice(d * (1 + k), d * (2 + k))
+            points[first], points[own] = points[own].copy(), points[first].copy()
+            x = np.concatenate([points, np.arange(state.point_size, state.nq)])
+            e = np.concatenate([points, np.arange(state.point_size, state.dim)])
+            packed = place[e[rows], e[columns]] + state.nq
+            made.append(np.concatenate([x, packed, np.arange(x.size + packed.size, carried.size)]))
+        return made
+
+    @cached_property
+    def _add(self) -> ModelFunction:
+        """Put the first landmark where it is seen."""
+        ekf, d = self.filter, self._size
+        bound, own = ekf.measurements[SEEN], slice(d, 2 * d)
+
+        def add(z: Value, t: Value, p: Value, y: Value, r: Value) -> list[Value]:
+            x, lower, counters, u = ekf._carried.split(z)
+            R = self._state._rotation.matrix(self._state.rotation(x))
+            place = x[:d] + R @ self._places(y)
+            x_new = ca.vertcat(x[:d], place, x[2 * d :])
+            nu, C = ekf._residual(bound, t, x_new, u, p, y)
+            # 0 = C ε + C_l ε_l − v for what is measured with an error v
+            J = ca.inv(ca.densify(C[:, own]))
+            T = ca.SX.eye(self._state.dim)
+            C[:, own] = 0
+            T[own, :] = -J @ C
+            L = bound.white_factor_at(t, x_new, u, p) * r
+            P = congruence(ca.sparsify(T), ekf._full(lower))
+            P[own, own] += J @ L @ L.T @ J.T
+            made = ekf._carried.join(x_new, P, counters, u)
+            fine = ca.logic_and(ekf._is_finite(x_new, P), ca.sumsqr(nu) < 1e-12)
+            return [ca.if_else(fine, made, z), fine]
+
+        made = {"z_next": (ekf._carried.size,), "is_added": ()}
+        return ekf._traced("add", add, ["z", "t", "p", "y", "r"], made,
+                           y=(bound.group.nq,), r=())  # fmt: skip

@@ -1,0 +1,125 @@
+"""Landmarks that join a map at first sight."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from lgcontrol.estimation import LandmarkMap
+from lgcontrol.groups import SE2, SE3, SO2
+
+EXACT = 1e-12
+VAGUE = 3e3  # m; some 1e-8 of a measurement is the prior's, and the rounding of its square
+AS_VAGUE = 1e-6
+NOISE = {"velocity.x": 0.1, "velocity.y": 0.2}
+
+
+def test_with_a_known_heading_it_is_the_textbook_filter():
+    """Position and landmarks are linear then; a first sight is what a vague prior tends to."""
+    rng, seen, dt = np.random.default_rng(0), 0.3, 0.5
+    std0 = {"x": 0.4, "y": 0.7, "rz": 0.0}
+    pose = [1.0, -2.0, np.cos(0.6), np.sin(0.6)]
+    slam = LandmarkMap(3, x0=pose, std0=std0, noise=NOISE, std_discrete=seen, method="euler")
+    R = SO2.matrix(np.array(pose[2:]))
+    x = np.concatenate([pose[:2], np.zeros(6)])
+    rotated = R @ np.diag([0.4**2, 0.7**2]) @ R.T
+    P = np.diag(np.r_[np.zeros(2), np.full(6, VAGUE**2)])
+    P[:2, :2] = rotated
+    for k in range(12):
+        u = np.r_[rng.normal(size=2), 0.0]
+        slam.predict(k * dt, u, dt)
+        x[:2] += R @ u[:2] * dt
+        P[:2, :2] += R @ np.diag([0.01, 0.04]) @ R.T * dt
+        one, y = int(rng.integers(3)), 3 * rng.normal(size=2)
+        slam.update(one, y)
+        C = np.zeros((2, 8))
+        C[:, :2], C[:, 2 + 2 * one : 4 + 2 * one] = -R.T, R.T
+        K = P @ C.T @ np.linalg.inv(C @ P @ C.T + seen**2 * np.eye(2))
+        keep = np.eye(8) - K @ C
+        x, P = x + K @ (y - C @ x), keep @ P @ keep.T + seen**2 * K @ K.T
+    assert set(slam.landmarks) == {0, 1, 2}
+    np.testing.assert_allclose(slam.pose[:2], x[:2], atol=AS_VAGUE)
+    for k, place in slam.landmarks.items():
+        own = slice(2 + 2 * k, 4 + 2 * k)
+        np.testing.assert_allclose(place, x[own], atol=AS_VAGUE)
+        np.testing.assert_allclose(slam.landmark_covariances[k], P[own, own], atol=AS_VAGUE)
+    np.testing.assert_allclose(R @ slam.pose_covariance[:2, :2] @ R.T, P[:2, :2], atol=AS_VAGUE)
+
+
+def test_a_first_sight_by_range_and_bearing():
+    """``l = p + R b(y)`` and its derivatives by pose and measurement, written out."""
+    std0, std = {"x": 0.1, "y": 0.2, "rz": 0.3}, np.array([0.05, 0.02])
+    pose = np.array([1.0, 2.0, np.cos(2.0), np.sin(2.0)])
+    slam = LandmarkMap(
+        4, x0=pose, std0=std0, noise=NOISE, std_discrete=std,
+        sees=lambda b: ca.vertcat(ca.norm_2(b), ca.atan2(b[1], b[0])),
+        places=lambda y: y[0] * ca.vertcat(ca.cos(y[1]), ca.sin(y[1])),
+    )  # fmt: skip
+    r, a = 3.0, 0.7
+    slam.update(2, [r, a])
+    R, b = SO2.matrix(pose[2:]), r * np.array([np.cos(a), np.sin(a)])
+    by_y = R @ np.array([[np.cos(a), -r * np.sin(a)], [np.sin(a), r * np.cos(a)]])
+    by_pose = R @ np.array([[1, 0, -b[1]], [0, 1, b[0]]])
+    P = by_pose @ np.diag([0.01, 0.04, 0.09]) @ by_pose.T + by_y @ np.diag(std**2) @ by_y.T
+    np.testing.assert_allclose(slam.landmarks[2], pose[:2] + R @ b, atol=EXACT)
+    np.testing.assert_allclose(slam.landmark_covariances[2], P, atol=EXACT)
+    np.testing.assert_allclose(slam.pose_covariance, np.diag([0.01, 0.04, 0.09]), atol=EXACT)
+    before = slam.pose_covariance
+    slam.update(2, [r, a])  # a second look says where the landmark is, of the robot nothing
+    np.testing.assert_allclose(slam.pose_covariance, before, atol=EXACT)
+    assert slam.counts["landmark"] == {"added": 1, "used": 1}
+
+
+@pytest.mark.parametrize(("group", "count"), [(SE2, 3), (SE3, 2)])
+def test_numbers_of_landmarks_are_names(group, count):
+    rng, d = np.random.default_rng(1), group.point_size
+    slams = [LandmarkMap(count, group=group, std0=0.1, noise=NOISE, std_discrete=0.1,
+                         method="euler") for _ in range(2)]  # fmt: skip
+    names = [list(range(count)), list(reversed(range(count)))]
+    u = 0.3 * rng.normal(size=group.dim)
+    for k in range(4):
+        for slam in slams:
+            slam.predict(0.1 * k, u, 0.1)
+        y = rng.normal(size=(count, d)) * 0.1 + np.arange(d)
+        for i in range(count):
+            for slam, own in zip(slams, names, strict=True):
+                slam.update(own[i], y[i])
+    np.testing.assert_allclose(slams[0].pose, slams[1].pose, atol=EXACT)
+    np.testing.assert_allclose(slams[0].pose_covariance, slams[1].pose_covariance, atol=EXACT)
+    for a, b in zip(*names, strict=True):
+        np.testing.assert_allclose(slams[0].landmarks[a], slams[1].landmarks[b], atol=EXACT)
+
+
+def test_what_is_not_usable_adds_nothing():
+    slam = LandmarkMap(2, std0=0.1, noise=NOISE, std_discrete=0.1)
+    before = slam.x.copy()
+    slam.update(1, [np.nan, 1.0])
+    assert not slam.landmarks and slam.counts["landmark"] == {"not_finite": 1}
+    np.testing.assert_array_equal(slam.x, before)
+    slam.update(1, [2.0, 1.0])
+    slam.update(1, [np.nan, 1.0])
+    assert slam.counts["landmark"] == {"not_finite": 2, "added": 1}
+    assert "1 added" in slam.summary() and list(slam.landmarks) == [1]
+    slam.reset()
+    assert not slam.landmarks and not slam.counts["landmark"]
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({"count": 0}, ValueError, "must be positive"),
+        ({"std0": {"x": 1.0}}, ValueError, "expected each of x, y, rz"),
+        ({"sees": lambda b: b}, ValueError, "go together"),
+        ({"output": SE2}, ValueError, "must say where a landmark is"),
+        ({"group": SO2}, ValueError, "SE2 or SE3"),
+    ],
+)
+def test_refused(given, error, words):
+    options = {"count": 2, "std0": 0.1, "noise": NOISE, "std_discrete": 0.1} | given
+    with pytest.raises(error, match=words):
+        LandmarkMap(options.pop("count"), **options)
+
+
+def test_landmarks_beyond_the_map_are_refused():
+    slam = LandmarkMap(2, std0=0.1, noise=NOISE, std_discrete=0.1)
+    with pytest.raises(IndexError, match="landmarks 0 … 1"):
+        slam.update(2, [1.0, 1.0])
