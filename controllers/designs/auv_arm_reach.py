@@ -20,7 +20,7 @@ TOOL = "tool"
 BENT = np.array([0.0, 0.7, 0.6, 0.0])  # rad: the arm reaches forward and down
 AHEAD, ASIDE, TURNED = 1.5, 0.8, 1.0  # m, m, rad: how far off the place is, about
 SURGE, WAVES, CURRENT = 2.0, 4.0, 0.1  # N, s, m/s
-SHARE = 0.9  # of the limits of angles and rates that the plan uses
+SHARE = 0.8  # of the limits of angles and rates that the plan uses
 LATE = 8.0  # s, from when the tool has to be there
 SECONDS = 12.0
 

@@ -19,10 +19,10 @@ from ._panda import HAND, OUTLINE, READY, noisy_panda, panda_capsules, panda_sys
 
 LOW = np.array([0.0, 0.5, 0.0, -0.1, 0.0, 0.5, 0.0])  # rad: the hand low above the table
 ASIDE = 0.8  # rad
-OBSTACLES = {
-    "post": Capsule([0.45, 0.0, 0.0], [0.45, 0.0, 0.38], 0.05),
-    "inner post": Capsule([0.20, 0.0, 0.0], [0.20, 0.0, 0.30], 0.04),
-    "bar": Capsule([0.50, -0.4, 0.85], [0.50, 0.4, 0.85], 0.04),
+OBSTACLES = {  # axes and radii, m
+    "post": (np.array([[0.45, 0.0, 0.0], [0.45, 0.0, 0.38]]), 0.05),
+    "inner post": (np.array([[0.20, 0.0, 0.0], [0.20, 0.0, 0.30]]), 0.04),
+    "bar": (np.array([[0.50, -0.4, 0.85], [0.50, 0.4, 0.85]]), 0.04),
 }
 REACHING = ("panda_link5", "panda_link7", "panda_hand", HAND)  # what may meet obstacles
 MEETING = (("panda_hand", "panda_link1"), ("panda_hand", "panda_link3"),
@@ -37,7 +37,7 @@ NOISE = 0.001  # of the largest torques
 def design(seed: int = 0) -> Task:
     """Panda reaches among capsules by MPC of its torques, within all its limits.
 
-    The hand goes from one side of two posts to the other, over them and below a bar. Forearm,
+    The hand goes from one side of two posts to the other, around them and below a bar. Forearm,
     wrist, hand and fingers keep out of all three, and of the arm's own lower links; angles
     and rates keep the arm's limits, torques 60 % of theirs. All torques are noisy by 0.1 %.
 
@@ -77,10 +77,10 @@ def design(seed: int = 0) -> Task:
             Bound("velocity", -SHARE * limits["velocity"], SHARE * limits["velocity"], soft=1000.0),
             *(
                 keep_out(
-                    outline.ends(link), obstacle, radius=outline.radius(link) + MARGIN,
-                    soft=1000.0, name=f"{link} at {name}",
+                    outline.ends(link), Capsule(axis[0], axis[1], thick),
+                    radius=outline.radius(link) + MARGIN, soft=1000.0, name=f"{link} at {name}",
                 )
-                for name, obstacle in OBSTACLES.items() for link in REACHING
+                for name, (axis, thick) in OBSTACLES.items() for link in REACHING
             ),
             Bound(
                 outline.self_clearance(MEETING, MARGIN), lower=0.0, soft=1000.0, name="arm itself"
@@ -96,9 +96,9 @@ def design(seed: int = 0) -> Task:
 
     def gap(run: SimulationResult) -> float:
         gaps = [
-            _distance(sweep(run, link), np.linspace(one.start, one.end, 41))
-            - OUTLINE[link][2] - float(one.radius)
-            for one in OBSTACLES.values() for link in REACHING
+            _distance(sweep(run, link), np.linspace(axis[0], axis[1], 41))
+            - OUTLINE[link][2] - thick
+            for axis, thick in OBSTACLES.values() for link in REACHING
         ]  # fmt: skip
         return -float(min(gaps))
 
@@ -144,9 +144,7 @@ def design(seed: int = 0) -> Task:
             Criterion("largest rate, share of its limit", fastest, 1.0),
             failed_calls(),
         ),
-        obstacles=tuple(
-            (np.array([one.start, one.end]), float(one.radius)) for one in OBSTACLES.values()
-        ),
+        obstacles=tuple(OBSTACLES.values()),
         bodies=bodies,
     )
 

@@ -22,11 +22,11 @@ SECONDS, DT = 3.0, 0.025  # s
 
 
 def design(seed: int = 0) -> Task:
-    """Quadrotor flips over on its way to a place 4 m aside, planned in least time, by MPC.
+    """Quadrotor flips over on its way, which is planned in least time, by MPC.
 
-    The plan has two phases of free duration: to being upside down, turning at 6 rad/s or more
-    about the way it flies, and on, the other half of the turn, to a hover. MPC with preview follows
-    it in gusts, from a start that is some centimetres and degrees off.
+    The place is 4 m aside. The plan has two phases of free duration: to being upside down, turning
+    at 6 rad/s or more about the way it flies, and on, the other half of the turn, to a hover. MPC
+    with preview follows it in gusts, from a start that is some centimetres and degrees off.
 
     Parameters
     ----------

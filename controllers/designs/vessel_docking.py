@@ -18,7 +18,8 @@ from ._criteria import error_at_end, failed_calls
 HALF_AXIS, HALF_BEAM = 0.48, 0.15  # m: the hull as a capsule, 1.26 m long
 FENDERS = 0.15  # m between hull and quay at the berth
 QUAY = HALF_BEAM + FENDERS  # m to the left of the berth
-PIERS = [Capsule([x, QUAY], [x, QUAY - 1.6], 0.1) for x in (-1.3, 1.3)]
+PIERS = tuple(np.array([[x, QUAY], [x, QUAY - 1.6]]) for x in (-1.3, 1.3))  # their axes
+THICK = 0.1  # m, radius of a pier
 MARGIN = 0.05  # m, what gusts may take
 SPEED = 0.3  # m/s
 FLOW = 0.1  # m/s
@@ -47,6 +48,7 @@ def design(seed: int = 0) -> Task:
         return ca.horzcat(*(x[:2] + way * x[2:4] for way in (-HALF_AXIS, HALF_AXIS)))
 
     quay = HalfSpace([0.0, QUAY], [0.0, -1.0])
+    left, right = (Capsule(axis[0], axis[1], THICK) for axis in PIERS)
     mpc = MPC(
         vessel,
         horizon=30,
@@ -59,14 +61,14 @@ def design(seed: int = 0) -> Task:
             Bound("twist.vy", -SPEED, SPEED, soft=100),
             *(
                 keep_out(hull, one, radius=HALF_BEAM + MARGIN, soft=1000, name=name)
-                for name, one in (("quay", quay), ("left pier", PIERS[0]), ("right pier", PIERS[1]))
+                for name, one in (("quay", quay), ("left pier", left), ("right pier", right))
             ),
         ],
         bias=("current.x", "current.y"),
     )
 
     def overlap(run: SimulationResult) -> float:
-        return HALF_BEAM - min(float(_distances(run, one).min()) for one in PIERS)
+        return HALF_BEAM - min(float(_distances(run, axis).min()) for axis in PIERS)
 
     def side(run: SimulationResult) -> float:
         ends = _hull(run, np.array([-HALF_AXIS, HALF_AXIS]))
@@ -91,7 +93,7 @@ def design(seed: int = 0) -> Task:
             failed_calls(),
         ),
         obstacles=(
-            *((np.array([one.start, one.end]), float(one.radius)) for one in PIERS),
+            *((axis, THICK) for axis in PIERS),
             (np.array([[-2.0, QUAY + 0.1], [2.0, QUAY + 0.1]]), 0.1),  # the edge of the quay
         ),
     )
@@ -103,10 +105,10 @@ def _hull(run: SimulationResult, along: np.ndarray) -> np.ndarray:
     return pose[:, np.newaxis, :2] + along[:, np.newaxis] * pose[:, np.newaxis, 2:4]
 
 
-def _distances(run: SimulationResult, pier: Capsule) -> np.ndarray:
+def _distances(run: SimulationResult, axis: np.ndarray) -> np.ndarray:
     """Of points of the axis of the hull to the surface of a pier."""
     points = _hull(run, np.linspace(-HALF_AXIS, HALF_AXIS, 25))
-    start, end = np.asarray(pier.start), np.asarray(pier.end)
-    share = np.clip((points - start) @ (end - start) / np.sum((end - start) ** 2), 0.0, 1.0)
-    nearest = start + share[..., np.newaxis] * (end - start)
-    return np.linalg.norm(points - nearest, axis=-1) - pier.radius
+    start, along = axis[0], axis[1] - axis[0]
+    share = np.clip((points - start) @ along / (along @ along), 0.0, 1.0)
+    nearest = start + share[..., np.newaxis] * along
+    return np.linalg.norm(points - nearest, axis=-1) - THICK

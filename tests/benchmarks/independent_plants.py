@@ -4,8 +4,8 @@
 
 The controllers are those of the designs; MuJoCo (bench extra) gets masses, inertias, geometry and
 motors as numbers, and makes its own equations of them. A run with our plant goes first: its noise
-and its kicks are repeated. Told and stored: every criterion on both plants, and by how much MuJoCo's
-accelerations differ from ours at random states.
+and its kicks are repeated. Told and stored: every criterion on both plants, and by how much
+MuJoCo's accelerations differ from ours at random states.
 """
 
 from __future__ import annotations
