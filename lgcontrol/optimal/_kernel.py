@@ -272,7 +272,7 @@ def _identity_of_parts(model: StageModel) -> str:
 def _sources() -> str:
     """Hash of the code that derives the functions of a problem from what it states."""
     digest = hashlib.sha256(ca.CasadiMeta.version().encode())
-    rooms = (SOURCE.parents[1] / room for room in ("groups", "integrators", "systems"))
+    rooms = (SOURCE.parents[1] / room for room in ("codegen", "groups", "integrators", "systems"))
     own = [SOURCE.with_name(name) for name in OWN_SOURCES]
     for path in [*(path for room in rooms for path in sorted(room.glob("*.py"))), *own]:
         digest.update(path.read_bytes())
