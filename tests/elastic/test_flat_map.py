@@ -278,11 +278,11 @@ def test_plans_of_python_control():
     states = [np.concatenate([q, [0, 0], q + weight(q) / K, [0, 0]]) for q in ends]
     plan = flatsys.point_to_point(flat, 0.8, states[0], weight(ends[0]), states[1],
                                   weight(ends[1]), basis=flatsys.PolyFamily(10))  # fmt: skip
-    t = np.linspace(0.6, 0.8, 501)
+    np.testing.assert_allclose(plan.eval([0.8])[0][:, -1], states[1], atol=1e-8)
+    t, h = np.linspace(0.01, 0.79, 40), 4e-4
     x, u = plan.eval(t)
-    np.testing.assert_allclose(x[:, -1], states[1], atol=1e-8)
-    f = arm.system().f(t, x.T, u.T)
-    np.testing.assert_allclose(np.gradient(x, t, axis=1)[:, 5:-5], f.T[:, 5:-5], atol=5e-3)
+    slope = (plan.eval(t + h)[0] - plan.eval(t - h)[0]) / (2 * h)
+    np.testing.assert_allclose(slope, arm.system().f(t, x.T, u.T).T, atol=5e-3)
     with pytest.raises(ValueError, match="elastic joints alone"):
         mixed().to_flat_system()
 
