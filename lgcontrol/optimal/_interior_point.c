@@ -872,7 +872,8 @@ static void take_given_inputs(lg_problem *q)
 }
 
 /* A Newton step of the last input from that in s->u[NU...], whose end is s->x_end; 0 where its
- * Hessian is not positive definite. Moves the controls of u. */
+ * Hessian is not positive definite, or where it leaves the limits: that far, what is cheapest until
+ * the end is a bad start for what comes after. Moves the controls of u. */
 static int last_newton(const lg_problem *q, lg_state *s, double *u)
 {
   const int64_t N = q->horizon, k = N - 1;
@@ -903,8 +904,11 @@ static int last_newton(const lg_problem *q, lg_state *s, double *u)
     for (int l = i + 1; l < NV; l++) y[i] -= L[l + i * NV] * y[l];
     y[i] *= L[i * (NV + 1)];
   }
-  for (int i = 0; i < NV; i++)
-    u[lg_controls[i]] = clip(s->u[NU + lg_controls[i]] - y[i], q->lower[i], q->upper[i]);
+  for (int i = 0; i < NV; i++) {
+    const double moved = s->u[NU + lg_controls[i]] - y[i];
+    if (!(moved >= q->lower[i] && moved <= q->upper[i])) return 0;
+    u[lg_controls[i]] = moved;
+  }
   return 1;
 }
 

@@ -757,10 +757,10 @@ def extended(model: StageModel, setting: Setting, nodes: Nodes, K: np.ndarray | 
     for number in range(4):
         own = nodes.u[k].copy()
         if number == 3:
-            step = _last_newton(model, setting, Nodes(nodes.t, x, u))
-            if step is None:
+            moved = _last_newton(model, setting, Nodes(nodes.t, x, u))
+            if moved is None:
                 break
-            choices.append(np.clip(u[k, model.controls] + step, model.lower, model.upper))
+            choices.append(moved)
         own[model.controls] = choices[number]
         after, part, _, _ = model.advance(k, nodes, setting, x[k], own)
         cost = part + model.end(nodes, setting, after)[0]
@@ -770,13 +770,18 @@ def extended(model: StageModel, setting: Setting, nodes: Nodes, K: np.ndarray | 
 
 
 def _last_newton(model: StageModel, setting: Setting, nodes: Nodes) -> np.ndarray | None:
-    """Newton's step of the last controls alone; None where the Hessian is not positive."""
+    """Last controls after a Newton step of them alone; None where the Hessian is not positive.
+
+    Nor where it leaves the limits: that far, what is cheapest until the end is a bad start for what
+    comes after.
+    """
     at, n = model.expand(nodes, setting), model.n
     M = at.H[-1][n:, n:] + at.B[-1].T @ at.H_end @ at.B[-1]
     L = _factor(M)
     if L is None:
         return None
-    return -np.linalg.solve(M, at.g[-1][n:] + at.B[-1].T @ at.g_end)
+    moved = nodes.u[-1, model.controls] - np.linalg.solve(M, at.g[-1][n:] + at.B[-1].T @ at.g_end)
+    return moved if ((moved >= model.lower) & (moved <= model.upper)).all() else None
 
 
 def inside(u: np.ndarray, model: StageModel, share: float = INSIDE) -> np.ndarray:
