@@ -38,6 +38,7 @@ static const int least_sweeps = 2, most_sweeps = 5;
 static const double first_damping = 1e-4, damping_growth = 10.0, last_damping = 1e8;
 static const double hold_weight = 1e6, inside = 1e-2, good_step = 0.4, short_step = 0.2;
 static const double central = 1.0, progress = 0.9, acceptable = 1e-4, far = 0.1, most_excess = 1e-6;
+static const double most_dearer = 100.0, least_first = 1e-3;
 enum { PATIENCE = 3, MOST_RAISES = 3, MOST_IDLE = 30, RESOLVING = 8, MORE = 4 };
 
 typedef struct {
@@ -1064,6 +1065,28 @@ static int is_far(const lg_problem *q, double step)
   return 0;
 }
 
+/* The first weight of the barrier, lower where the start is a motion that keeps its limits and
+ * costs little: with the others' sum far above its cost, the barrier leads far from it. */
+static double first_weight(const lg_problem *q, double mu)
+{
+  double limits = 0;
+  for (int j = 0; j < NV; j++)
+    limits += (double)(q->horizon * (isfinite(q->lower[j]) + isfinite(q->upper[j])));
+  for (int64_t k = 0; k <= q->horizon; k++) {
+    const double *rows = q->rows + k * NR;
+    for (int j = 0; j < NS; j++) {
+      if (q->active[k * NS + j] == 0) continue;
+      limits += 1;
+      if (!(q->sign[j] * (rows[q->row[j]] - q->limit[j]) <= most_excess)) return mu;
+    }
+    for (int j = 0; j < NE; j++) {
+      if (q->equal_active[k * NE + j] == 0) continue;
+      if (!(fabs(rows[q->equal[j]] - q->target[j]) <= most_excess)) return mu;
+    }
+  }
+  return fmin(mu, fmax(least_first, most_dearer * fabs(q->cost) / fmax(1.0, limits)));
+}
+
 static double lower_barrier(const lg_problem *q, double mu)
 {
   return fmax(q->mu_last, fmin(q->mu_factor * mu, pow(mu, q->mu_power)));
@@ -1130,6 +1153,14 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
       q->cost = expand(q, &s);
       if (!isfinite(q->cost)) return end(q, &s, LG_NOT_FINITE);
       conditions(q, &s);
+    }
+    if (number == 0 && q->resume != LG_RESUME && q->mode == LG_ROLL_OUT && !is_eager) {
+      const double mu = first_weight(q, s.mu);
+      if (mu < s.mu) {
+        s.mu = mu;
+        begin(q, &s, inside, 0);
+        conditions(q, &s);
+      }
     }
     const double residual = fmax(fmax(q->stationarity, q->violation), q->complementarity);
     const double entry[LG_LOG] = {q->cost, q->stationarity, q->violation, q->complementarity,

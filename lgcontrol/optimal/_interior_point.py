@@ -47,6 +47,9 @@ FAR = 0.1
 # So many more steps are taken in real time where the last one began there, was cut short, or hard
 # rows are exceeded by more than this.
 MORE, EXCESS = 4, 1e-6
+# Each limit adds up to its barrier's weight to the cost. From a motion that keeps its limits the
+# weights begin with no more than so many times its cost in all, but with the least first one.
+MOST_DEARER, LEAST_FIRST = 100.0, 1e-3
 # Where there are rows, or states of their own, it falls once the residual is this many times it.
 CENTRAL = 1.0
 # It falls, too, or the solve has stalled, where so many iterations did not lower the residual to
@@ -273,6 +276,33 @@ class InteriorPoint:
             relief=np.where(soft, relief, 0.0),
             equal=np.zeros((len(x), len(sides.equal))) if before is None else before.equal,
         )
+
+    def start_lower(self) -> bool:
+        """Lower the barrier where a plan costs little, after the first expansion of a solve.
+
+        Weights that add a multiple of the cost lead far from a plan that is nearly optimal, and
+        their sum says how far only where the guess keeps its limits: the optimum costs no more.
+
+        Returns
+        -------
+        bool
+            Whether multipliers are those of a lower weight, to be expanded.
+        """
+        model, sides = self.model, self.model.sides
+        h = sides.sign * (self.rows[:, sides.row] - sides.limit)
+        off = self.rows[:, sides.equal] - sides.target
+        is_kept = np.where(sides.active, h, 0.0) <= EXCESS
+        is_met = np.where(sides.equal_active, np.abs(off), 0.0) <= EXCESS
+        if not self.is_feasible or self.is_eager or not (is_kept.all() and is_met.all()):
+            return False
+        bounds = np.isfinite(model.lower).sum() + np.isfinite(model.upper).sum()
+        limits = len(self.point.u) * bounds + sides.active.sum()
+        mu = max(LEAST_FIRST, MOST_DEARER * abs(self.expansion.cost) / max(1, limits))
+        if not mu < self.mu:
+            return False
+        self.mu = float(mu)
+        self.point = self._first(self.point.x, self.point.u)
+        return True
 
     def settle(self, found: Residuals, barrier: Barrier) -> bool:
         """The barrier for a real-time step, by how far its start is from optimal.

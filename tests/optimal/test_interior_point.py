@@ -240,6 +240,28 @@ def test_c_and_numpy_take_the_same_steps(name, shooting, steps):
 
 
 @pytest.mark.compiled
+def test_the_barrier_starts_lower_where_a_plan_costs_little():
+    problem, _ = PROBLEMS["swing, soft"]
+    nearby = np.r_[SO2.exp([0.2]), 0.0]
+    problem = replace(problem, horizon=12, reference=nearby)
+    limits = 12 * 2 + 12 * 2  # of the torque, and of the rate at all nodes but the given first
+    solvers = InteriorPointSolver(problem), InteriorPointSolver(problem).prepare()
+    assert [solver.is_compiled for solver in solvers] == [False, True]
+    for x0, first in ((HANGING, None), (nearby, 1e-3), (np.r_[SO2.exp([0.2]), 5.0], 1.0)):
+        logs = []
+        for solver in solvers:
+            found = solver.solve(x0, guess="reference", tolerance=1e-7)
+            assert found.success and solver._last is not None
+            logs.append(solver._last.log)
+        a, b = logs
+        assert len(a) == len(b) and np.abs(a[:, -1] - b[:, -1]).max() <= 1e-12
+        assert a[0, -1] == pytest.approx(100 * a[0, 0] / limits if first is None else first)
+    watched = solvers[1].solve(HANGING, guess="reference", tolerance=1e-7, time_limit=60.0)
+    plain = solvers[1].solve(HANGING, guess="reference", tolerance=1e-7)
+    assert len(watched.iterations) == len(plain.iterations) <= 14
+
+
+@pytest.mark.compiled
 def test_a_plan_that_is_moved_on_ends_as_well_as_it_can():
     """Its last input is optimal but for the barrier; C and NumPy extend it in the same way."""
     problem, x0 = PROBLEMS["slew"]
