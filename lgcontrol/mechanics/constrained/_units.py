@@ -21,7 +21,7 @@ UNUSUAL = 300.0
 LARGEST_GRAVITY = 300.0
 
 
-class Held(NamedTuple):
+class HeldPoint(NamedTuple):
     """A point of a body that a joint holds.
 
     Attributes
@@ -39,7 +39,7 @@ class Held(NamedTuple):
     size: float
 
 
-def warn_of_units(name: str, gravity: Iterable[float], held: Iterable[Held]) -> None:
+def warn_of_units(name: str, gravity: Iterable[float], held: Iterable[HeldPoint]) -> None:
     """Warn where points of joints and inertias, or gravity, cannot have one unit of length.
 
     The radius of gyration ``sqrt(tr J / 2 m)`` says how large a body is; all its points off its
@@ -52,7 +52,7 @@ def warn_of_units(name: str, gravity: Iterable[float], held: Iterable[Held]) -> 
         Of the mechanism.
     gravity : iterable of 3 floats
         In m/s².
-    held : iterable of Held
+    held : iterable of HeldPoint
         Of all bodies that are judged.
 
     Warns
@@ -68,7 +68,7 @@ def warn_of_units(name: str, gravity: Iterable[float], held: Iterable[Held]) -> 
             UserWarning,
             stacklevel=3,
         )
-    points: dict[str, list[Held]] = {}
+    points: dict[str, list[HeldPoint]] = {}
     for point in held:
         if point.distance and point.size:
             points.setdefault(point.body, []).append(point)
@@ -91,7 +91,7 @@ def warn_of_units(name: str, gravity: Iterable[float], held: Iterable[Held]) -> 
 
 def held_by_joints(
     bodies: Mapping[str, MechanismBody], joints: Iterable[MechanismJoint]
-) -> Iterator[Held]:
+) -> Iterator[HeldPoint]:
     """Points of a mechanism's bodies, which are given from the centres of mass."""
     for joint in joints:
         for name, point in _points(joint):
@@ -99,10 +99,10 @@ def held_by_joints(
                 inertia = bodies[name].inertia
                 square = float(np.trace(np.asarray(inertia.inertia))) / 2
                 size = _gyration(inertia.mass, square)
-                yield Held(joint.name, name, float(np.linalg.norm(point)), size)
+                yield HeldPoint(joint.name, name, float(np.linalg.norm(point)), size)
 
 
-def held_by_loop(tree: CompiledTree, loop: LoopJoint) -> Iterator[Held]:
+def held_by_loop(tree: CompiledTree, loop: LoopJoint) -> Iterator[HeldPoint]:
     """Points of both links that a loop joins: its frames, and the joints in the tree."""
     joints = {k: name for name, (k, _) in tree.joints.items()}
     links = {k: name for name, k in tree.bodies}
@@ -121,7 +121,7 @@ def held_by_loop(tree: CompiledTree, loop: LoopJoint) -> Iterator[Held]:
         ]
         for joint, point in points:
             away = np.asarray(point, dtype=float).ravel() - center
-            yield Held(joint, links[k], float(np.linalg.norm(away)), size)
+            yield HeldPoint(joint, links[k], float(np.linalg.norm(away)), size)
 
 
 def _gyration(mass: float, square: float) -> float:
