@@ -109,7 +109,7 @@ class ClosedTree:
 
         made = self.constrain(name, loop.row_names, value, loop.units)
         made.loops = (*self.loops, loop)
-        warn_of_units(tree.name, tree.gravity, held_by_loop(compiled(tree), loop))
+        warn_of_units(tree.name, tree.gravity, held_by_loop(tree, loop))
         return made
 
     def constrain(

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..multibody.compiled._compiled_tree import CompiledTree
+from ..multibody import Multibody
+from ..multibody.compiled._compiled_tree import compiled
 from ._basic import Connection
 from ._body import MechanismBody
 from ._joints import MechanismJoint
@@ -102,21 +103,22 @@ def held_by_joints(
                 yield HeldPoint(joint.name, name, float(np.linalg.norm(point)), size)
 
 
-def held_by_loop(tree: CompiledTree, loop: LoopJoint) -> Iterator[HeldPoint]:
+def held_by_loop(tree: Multibody, loop: LoopJoint) -> Iterator[HeldPoint]:
     """Points of both links that a loop joins: its frames, and the joints in the tree."""
-    joints = {k: name for name, (k, _) in tree.joints.items()}
-    links = {k: name for name, k in tree.bodies}
+    made = compiled(tree)
+    links = {k: name for name, k in made.bodies}
+    joints = {k: tree.link(name).joint_name for k, name in links.items()}
     for frame in (loop.frame_a, loop.frame_b):
-        k, seen = tree.frames[frame]
+        k, seen = made.frames[frame]
         if k not in links:  # the world
             continue
-        m, h, sigma = (np.asarray(value, dtype=float) for value in tree.nodes[k].inertia)
+        m, h, sigma = (np.asarray(value, dtype=float) for value in made.nodes[k].inertia)
         center = h.ravel() / m.item() if m.item() else np.zeros(3)
         size = _gyration(m.item(), float(np.trace(sigma)) - m.item() * float(center @ center))
         points = [(loop.name, seen.p), (joints[k], np.zeros(3))]
         points += [
-            (joints.get(i, links[k]), node.placement.p)
-            for i, node in enumerate(tree.nodes)
+            (joints.get(i, joints[k]), node.placement.p)
+            for i, node in enumerate(made.nodes)
             if node.parent == k
         ]
         for joint, point in points:
