@@ -26,6 +26,7 @@ from lgcontrol.mechanics.constrained import (
     MechanismJoint,
     MechanismMotor,
     angle_drive,
+    knife_edge,
     revolute,
     spherical,
 )
@@ -243,6 +244,11 @@ def test_what_is_refused_by_name():
         models.four_bar().discretize(0.01, "energy_momentum")
     with pytest.raises(ValueError, match="is for mechanical systems that know their structure"):
         pendulum()[1].augment(lag=0.1).step("variational_verlet")
+    box = [MechanismBody("box", BOX)]
+    sled = Mechanism("sled", box, [knife_edge("edge", Marker("ground"), Marker("box"))])
+    for name in NAMES:
+        with pytest.raises(ValueError, match=f"{name} takes .*not on velocities as edge"):
+            sled.system(at=sled.coordinates()).step(name)
     yoshida = Composition("yoshida", get_method("spatial_momentum_midpoint"), (0.5, 0.5), 2)
     with pytest.raises(ValueError, match="takes no constraints"):
         MPC(pendulum()[1], horizon=3, dt=0.1, method=yoshida)
