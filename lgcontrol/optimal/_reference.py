@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from ..codegen import check_shape, prepare
+from ..codegen import ModelFunction, check_shape, prepare
 from ..groups import check_element
 from ..systems import (
     ReferenceLike,
@@ -121,9 +121,10 @@ def prepare_sampling(system: System, reference: ReferenceLike | None, count: int
         Times of a call.
     """
     if isinstance(reference, StateMotion):
-        known = system.structure
-        motions = [] if known is None or known.motion is None else [known.motion]
-        prepare(field_derivatives(system), *motions, calls=CALLS, items=count)
+        used, known = [field_derivatives(system)], system.structure
+        if known is not None and known.motion is not None:
+            used.append(cast(ModelFunction, known.motion))  # systems trace what they are given
+        prepare(*used, calls=CALLS, items=count)
 
 
 def _driven(
