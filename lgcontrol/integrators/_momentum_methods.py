@@ -13,17 +13,12 @@ from ..codegen import Value, solve_linear, solve_symmetric
 from ..groups import SO3, LieGroup, Product
 from ._elimination import eliminated
 from ._method import Method
-from ._motion import Lifted, LiftedMotion, Motion, solver
+from ._motion import GUARD, SLACK, Lifted, LiftedMotion, Motion, solver
 from ._problem import Constrained, Lagrangian, Problem, Step, made_once, nan_as_infinite
 
 # Newton's corrections fall quadratically: after a last one of this size, next to the velocity, what
 # is left is of the order of rounding.
 TOLERATED = 1e-6
-
-# Share of their mobility that makes rows regular which depend on others, and share of its mean that
-# rows without any get.
-EPSILON = 1e-10
-GUARD = 1e-3
 
 # Keeps the ratio of two energies where both vanish [J].
 TINY = 1e-200
@@ -464,7 +459,7 @@ def _compliances(terms: _MomentumTerms, s: float) -> Value:
     """What makes rows that depend on others regular, of the size of the mobility of each."""
     G, M = terms.rows(s)[0], terms.inner.mass_matrix(terms.state(s), terms.p)
     each = ca.sum2(G * G / ca.repmat(ca.diag(M).T, G.shape[0], 1))
-    return EPSILON * ca.diag(each + GUARD * ca.sum1(each) / each.shape[0])
+    return SLACK * ca.diag(each + GUARD * ca.sum1(each) / each.shape[0])
 
 
 @made_once

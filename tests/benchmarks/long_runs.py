@@ -156,6 +156,25 @@ def linkage(*, is_free: bool) -> Mechanism:
     return Mechanism("four_bar", bodies[:3], joints)
 
 
+def momentum_in_space(mechanism: Mechanism) -> Callable[[np.ndarray], np.ndarray]:
+    """``x → [p; L]`` of all bodies about the origin, of states in "SE3"."""
+    n = len(mechanism.bodies)
+
+    def momentum(x: np.ndarray) -> np.ndarray:
+        q, total = x[..., : 7 * n].reshape(*x.shape[:-1], n, 7), 0.0
+        v, A = x[..., 7 * n :].reshape(*x.shape[:-1], n, 6), SO3.matrix(q[..., 3:])
+        for k, body in enumerate(mechanism.bodies.values()):
+            own = np.stack(
+                [body.inertia.mass * v[..., k, :3], v[..., k, 3:] @ body.inertia.inertia]
+            )
+            force, turn = np.einsum("...ij,s...j->s...i", A[..., k, :, :], own)
+            turn = turn + np.cross(q[..., k, :3], force)
+            total = total + np.concatenate([force, turn], axis=-1)
+        return total
+
+    return momentum
+
+
 def four_bar() -> Plant:
     """It turns over under its weight: its energy stays."""
     mechanism = linkage(is_free=False)
@@ -171,24 +190,9 @@ def free_four_bar() -> Plant:
         rates[name][:3] = np.cross(rates[name][3:], [x, 0, z])
     rates["crank"][4] += 5.0
     start = mechanism.state(word, rates=rates)
-    n = len(BARS)
-
-    def parts(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        q = x[..., : 7 * n].reshape(*x.shape[:-1], n, 7)
-        return q, SO3.matrix(q[..., 3:]), x[..., 7 * n :].reshape(*x.shape[:-1], n, 6)
-
-    def momentum(x: np.ndarray) -> np.ndarray:
-        (q, A, v), total = parts(x), 0.0
-        for k, body in enumerate(mechanism.bodies.values()):
-            own = np.stack(
-                [body.inertia.mass * v[..., k, :3], v[..., k, 3:] @ body.inertia.inertia]
-            )
-            force, turn = np.einsum("...ij,s...j->s...i", A[..., k, :, :], own)
-            turn = turn + np.cross(q[..., k, :3], force)
-            total = total + np.concatenate([force, turn], axis=-1)
-        return total
-
-    _, A, v = parts(start)
+    momentum, n = momentum_in_space(mechanism), len(BARS)
+    A = SO3.matrix(start[: 7 * n].reshape(n, 7)[:, 3:])
+    v = start[7 * n :].reshape(n, 6)
     drift = momentum(start)[:3] / sum(BARS.values())
     v[:, :3] -= np.einsum("kji,j->ki", A, drift)
     size = float(np.linalg.norm(momentum(start)))

@@ -416,6 +416,37 @@ def test_bad_choices_are_refused(four_bar, delta):
     assert np.array_equal(again.f(0, four_bar.x, [1.0]), four_bar.system.f(0, four_bar.x, [1.0]))
 
 
+def _millimetres(lengths=1.0, moments=1.0, gravity=9.81):
+    """A four-bar of which some numbers are in mm."""
+    tree = Multibody("linkage", gravity=[0, 0, -gravity])
+    for name, length, parent, place in (
+        ("crank", 0.3, "world", 0.0),
+        ("coupler", 0.8, "crank", 0.3),
+        ("rocker", 0.6, "world", 0.9),
+    ):
+        size = lengths * length
+        rod = SpatialInertia.box(1.0, [length, 0.02, 0.02])
+        inertia = SpatialInertia(1.0, [size / 2, 0, 0], moments * np.asarray(rod.inertia))
+        at = [lengths * place, 0, 0]
+        tree = tree.add_body(name, inertia, "revolute", parent, at, axis="-y")
+        tree = tree.add_frame(f"{name}_end", name, [size, 0, 0])
+    return ClosedTree(tree).close_loop("loop", "coupler_end", "rocker_end", "spherical")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"lengths": 1e3}, "linkage: .*'loop' holds body '(coupler|rocker)' .00 m .* like mm;"),
+        ({"moments": 1e6}, "holds body '(coupler|rocker)' 0.. m .* like kg mm²; give lengths"),
+        ({"lengths": 1e3, "moments": 1e6, "gravity": 9810.0}, "9810 m/s² looks like mm/s²"),
+    ],
+    ids=["points", "moments", "gravity"],
+)
+def test_millimetres_are_noticed(given, message):
+    with pytest.warns(UserWarning, match=message):
+        _millimetres(**given)
+
+
 @pytest.mark.usually(mobility=(6,), closed=(stewart_platform_tree,))
 @pytest.mark.parametrize(
     ("closed", "mobility"), [(stewart_platform_tree, 6), (two_arms_tree, 6), (five_bar_tree, 2)]

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from lgcontrol import models
+from lgcontrol.controllers import TVLQR
 from lgcontrol.groups import SE3, SO3
-from lgcontrol.mechanics import SpatialInertia
+from lgcontrol.mechanics import Multibody, SpatialInertia
 from lgcontrol.mechanics import constrained as mc
 from lgcontrol.mechanics.constrained import (
     AssemblyError,
@@ -18,6 +19,8 @@ from lgcontrol.mechanics.constrained import (
     MechanismJoint,
     MechanismMotor,
 )
+from lgcontrol.simulation import simulate
+from lgcontrol.systems import Trajectory
 
 UP = SO3.exp([0, 0, np.pi / 2])
 BAR = SpatialInertia.box(1.0, [1.0, 0.05, 0.05])
@@ -97,6 +100,31 @@ def test_mechanisms_are_trimmed_and_regulated():
     lin = system.linearize(point)
     K, _, _ = control.lqr(lin.to_control(), np.eye(2), np.eye(1))
     assert np.linalg.eigvals(lin.A - lin.B @ K).real.max() < 0
+
+
+def test_linearization_along_a_motion_is_that_of_the_tree():
+    """A swing in absolute coordinates, and by its angle; a TVLQR leads it back to its motion."""
+    axis = Marker("ground", z=[0, 1, 0]), Marker("rod", TAIL, z=[0, 1, 0])
+    rod = MechanismBody("rod", BAR, [0.5, 0, 0, 0, 0, 0, 1])
+    swing = Mechanism(
+        "swing", [rod], [mc.revolute("pin", *axis)], motors=[MechanismMotor("motor", *axis)]
+    )
+    system = swing.system(independent=["rod.attitude.ry"])
+    inertia = SpatialInertia(BAR.mass, [0.5, 0, 0], np.asarray(BAR.inertia))
+    tree = Multibody("tree").add_body("rod", inertia, "revolute", axis="y").system(["rod"])
+    start = swing.state(rates={"rod": [0, 0, -1, 0, 2, 0]})
+    motion = system.rollout(start, 3 * np.sin(np.arange(30.0))[:, None], 0.02)
+    angles = np.array([[SO3.log(x[3:7])[1], x[11]] for x in motion.x])
+    same = Trajectory(tree.state, motion.t, angles, motion.u)
+    own, reference = system.linearize(motion), tree.linearize(same)
+    for found, wanted in ((own.A, reference.A), (own.B, reference.B)):
+        assert np.abs(found - wanted).max() <= 1e-9 * np.abs(wanted).max()
+    law = TVLQR(system, motion, Q=np.diag([100.0, 1.0]), R=0.1)
+    away = swing.state(rates={"rod": [0, 0, -1.5, 0, 3, 0]})
+    led, alone = simulate(system, law, x0=away, seconds=0.6), system.rollout(away, motion.u, 0.02)
+    off = [abs(SO3.log(run.x[-1][3:7])[1] - angles[-1, 0]) for run in (led, alone)]
+    assert off[0] < 0.05 * off[1]
+    assert np.abs(system.invariants(led.x)).max() < 1e-13
 
 
 def test_a_rough_guess_is_assembled_nearby(linkage, rng):

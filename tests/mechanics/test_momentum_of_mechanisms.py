@@ -19,16 +19,19 @@ from lgcontrol.integrators._momentum_methods import _solve_regular
 from lgcontrol.integrators._motion import slack
 from lgcontrol.mechanics import LinearDrag, SpatialInertia
 from lgcontrol.mechanics.constrained import (
+    DP2,
     Marker,
     Mechanism,
     MechanismBody,
+    MechanismJoint,
     MechanismMotor,
     angle_drive,
+    knife_edge,
     revolute,
     spherical,
 )
 from lgcontrol.systems import step_derivatives
-from tests.benchmarks.long_runs import METHODS, follow, linkage, plant_of
+from tests.benchmarks.long_runs import METHODS, follow, linkage, momentum_in_space, plant_of
 
 NAMES = ("variational_verlet", "energy_momentum")
 BOX = SpatialInertia.box(2.0, [0.8, 0.2, 0.1])
@@ -241,6 +244,11 @@ def test_what_is_refused_by_name():
         models.four_bar().discretize(0.01, "energy_momentum")
     with pytest.raises(ValueError, match="is for mechanical systems that know their structure"):
         pendulum()[1].augment(lag=0.1).step("variational_verlet")
+    box = [MechanismBody("box", BOX)]
+    sled = Mechanism("sled", box, [knife_edge("edge", Marker("ground"), Marker("box"))])
+    for name in NAMES:
+        with pytest.raises(ValueError, match=f"{name} takes .*not on velocities as edge"):
+            sled.system(at=sled.coordinates()).step(name)
     yoshida = Composition("yoshida", get_method("spatial_momentum_midpoint"), (0.5, 0.5), 2)
     with pytest.raises(ValueError, match="takes no constraints"):
         MPC(pendulum()[1], horizon=3, dt=0.1, method=yoshida)
@@ -257,6 +265,35 @@ def test_what_closed_four_bars_keep(plant, name):
     assert found["residual"] <= 1
     for key, bound in METHODS[name][plant].items():
         assert found[key] <= bound, (key, found)
+
+
+def test_energy_and_momentum_of_a_door_in_space_on_two_balls():
+    """One of their six rows says what another one says, and neither is lost by that."""
+    bodies = [
+        MechanismBody(name, BOX, pose=[x, 0, 0, 0, 0, 0, 1])
+        for name, x in (("frame", -0.4), ("door", 0.4))
+    ]
+    balls = [
+        MechanismJoint(
+            name,
+            [
+                DP2(axis, "frame", direction, [0.4, 0, z], "door", [-0.4, 0, z])
+                for axis, direction in zip("xyz", np.eye(3), strict=True)
+            ],
+        )
+        for name, z in (("low", -0.3), ("high", 0.3))
+    ]
+    made = Mechanism("door", bodies, balls, gravity=[0, 0, 0])
+    assert made.mobility().removable == ("high.z",)
+    system, momentum = made.system("SE3"), momentum_in_space(made)
+    x = made.state("SE3", rates={"frame": [0.1, 0.2, 0.3, 1, 2, 0.5], "door": [0, 0, 0, 0, 1, 3]})
+    run = system.rollout(x, None, 0.02, steps=40, method="energy_momentum").x
+    assert np.abs(system.state.minus(run[-1], x)).max() > 1  # it turned
+    change = np.abs(momentum(run) - momentum(x)).max()
+    assert change < 1e-13 * np.linalg.norm(momentum(x))
+    energy = system.quantities["kinetic_energy"](0.0, run)[:, 0]
+    assert np.ptp(energy) < 1e-13 * energy[0]
+    assert np.abs(system.quantities["constraint_gap"](0.0, run)).max() < 1e-13
 
 
 @pytest.mark.thorough

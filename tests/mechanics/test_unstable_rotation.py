@@ -98,8 +98,10 @@ def test_long_steps_overflow(unified, steps):
 
 
 @pytest.mark.parametrize("unified", SETS.values(), ids=SETS)
-def test_twist_coordinates_move_alike(unified):
-    """To rounding over 100 steps; after a second, up to what the flips make of rounding."""
+def test_twist_coordinates_move_alike(unified, shared):
+    """To rounding over 100 steps; later up to what the flips make of rounding, ten runs' worth."""
+    data = json.loads((shared / "reference" / "sensitivity.json").read_text())
+    amplified = np.maximum.accumulate(data["paper001_rk4_h1e-5_double_error_omega_at_tenths"])
     system = BOX.system()
     x0 = BOX.state.join(pose=SE3.identity, twist=[0, 0, 0, 0.01, 0, 100])
     for steps, count, allowed in ((2560, 100, 1e-12), (2560, 2560, ROUNDING)):
@@ -107,6 +109,9 @@ def test_twist_coordinates_move_alike(unified):
         other = run(unified, steps, count)
         assert np.abs(other[..., 10:] - plain[..., 10:]).max() < 100 * allowed  # of 100 rad/s
         assert np.abs(other[..., :7] - plain[..., :7]).max() < allowed
+    apart = np.linalg.norm(other[:, 10:] - plain[:, 10:], axis=-1)
+    for k, floor in enumerate(amplified, 1):  # at tenths of a second
+        assert apart[: 256 * k + 1].max() < 10 * floor
 
 
 def test_misprint_eq_82_the_scheme_of_the_paper():

@@ -22,6 +22,7 @@ from ._constraint import Constraint, Constraints
 from ._loop import LoopJoint, wrench_on_b
 from ._mobility import Mobility, mobility
 from ._system import ConstrainedMechanics, Stabilization, constrained_system, entries_of
+from ._units import held_by_loop, warn_of_units
 
 
 class ClosedTree:
@@ -89,6 +90,11 @@ class ClosedTree:
         ------
         KeyError
             If a frame or kind of joint is unknown.
+
+        Warns
+        -----
+        UserWarning
+            Where points and inertias of the two links, or gravity, look like millimetres.
         """
         for frame in (frame_a, frame_b):
             if frame not in self.tree.frames:
@@ -103,6 +109,7 @@ class ClosedTree:
 
         made = self.constrain(name, loop.row_names, value, loop.units)
         made.loops = (*self.loops, loop)
+        warn_of_units(tree.name, tree.gravity, held_by_loop(tree, loop))
         return made
 
     def constrain(

@@ -34,7 +34,7 @@ from ._mobility import Mobility, mobility
 from ._motors import MechanismMotor
 from ._refusals import refuse_march, refuse_singular_mass, singular_angles
 from ._system import ConstrainedMechanics, Stabilization, constrained_system
-from ._units import warn_of_units
+from ._units import held_by_joints, warn_of_units
 
 
 class Mechanism:
@@ -117,7 +117,7 @@ class Mechanism:
                 if body != GROUND and body not in self.bodies:
                     known = [GROUND, *self.bodies]
                     raise UnknownNameError(f"{what}: {unknown_name('body', body, known)}")
-        warn_of_units(name, self.bodies, self.joints.values(), self.gravity)
+        warn_of_units(name, self.gravity, held_by_joints(self.bodies, self.joints.values()))
 
     def __repr__(self) -> str:
         """Name, bodies and joints."""
