@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..codegen import check_shape, prepare
+from ..codegen import ModelFunction, check_shape, prepare
 from ..groups import check_element
 from ..systems import (
     ReferenceLike,
@@ -122,7 +122,8 @@ def prepare_sampling(system: System, reference: ReferenceLike | None, count: int
     """
     if isinstance(reference, StateMotion):
         known = system.structure
-        motions = [] if known is None or known.motion is None else [known.motion]
+        motion = None if known is None else known.motion
+        motions = [motion] if isinstance(motion, ModelFunction) else []
         prepare(field_derivatives(system), *motions, calls=CALLS, items=count)
 
 
