@@ -7,7 +7,7 @@
 
 static const double same_node = 1e-6, clock_rounding = 1e-3;
 static const double element_tolerance = 1e-6, element_rounding = 1e-9;
-static const double motion = 1e-6, first_price = 1e2, acceptable = 1e-4;
+static const double motion = 1e-6, first_price = 1e2;
 
 enum { LG_AUTO = 0, LG_STATES = 1, LG_ROLLOUT = 2 };
 

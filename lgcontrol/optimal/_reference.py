@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -121,10 +121,10 @@ def prepare_sampling(system: System, reference: ReferenceLike | None, count: int
         Times of a call.
     """
     if isinstance(reference, StateMotion):
-        known = system.structure
-        motion = None if known is None else known.motion
-        motions = [motion] if isinstance(motion, ModelFunction) else []
-        prepare(field_derivatives(system), *motions, calls=CALLS, items=count)
+        used, known = [field_derivatives(system)], system.structure
+        if known is not None and known.motion is not None:
+            used.append(cast(ModelFunction, known.motion))  # systems trace what they are given
+        prepare(*used, calls=CALLS, items=count)
 
 
 def _driven(
