@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import casadi as ca
 import numpy as np
 
 from lgcontrol.codegen import Value
@@ -13,6 +12,7 @@ from lgcontrol.groups import SE3
 from lgcontrol.models import panda_tree
 from lgcontrol.optimal import Bound, Capsule, Residual, keep_out
 from lgcontrol.simulation import Criterion, SimulationResult, Task
+from lgcontrol.systems import Parameter
 
 from ._criteria import ATTITUDE, POSITION, failed_calls
 from ._panda import HAND, OUTLINE, READY, noisy_panda, panda_capsules, panda_system
@@ -62,7 +62,7 @@ def design(seed: int = 0) -> Task:
     wanted = place(end)
 
     def missed(t: Value, x: Value, u: Value, p: Value) -> Value:
-        return SE3.minus(place(x[: tree.nq]), ca.DM(wanted))
+        return SE3.minus(place(x[: tree.nq]), p[p.shape[0] - SE3.nq :])
 
     mpc = MPC(
         arm,
@@ -85,6 +85,10 @@ def design(seed: int = 0) -> Task:
             Bound(
                 outline.self_clearance(MEETING, MARGIN), lower=0.0, soft=1000.0, name="arm itself"
             ),
+        ],
+        parameters=[  # another place is other numbers for the same code
+            Parameter(f"goal.{name}", "", value)
+            for name, value in zip(SE3.coordinate_names, wanted, strict=True)
         ],
     )  # fmt: skip
 

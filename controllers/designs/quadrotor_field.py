@@ -22,9 +22,9 @@ def design(seed: int = 0) -> Task:
     """Quadrotor keeps 8 m/s by MPC with preview, around four balloons in its way.
 
     Balloons of 0.8 m radius stand every six metres, up to 0.3 m beside the line; the start is some
-    0.8 m off it, at 8 m/s; gusts push with 0.3 N. On the mean it keeps 8 m/s, and is never slower
-    along the line than 7.2. After four seconds the vehicle is back on it, and never came nearer to
-    a balloon than 0.25 m, its own size.
+    0.8 m off it, at 8 m/s; gusts push with 0.3 N. On the mean it keeps 8 m/s to 1 %, and
+    is never slower along the line than 7.2, though it dodges. After four seconds the vehicle is
+    back on it, and never came nearer to a balloon than 0.25 m, its own size.
 
     Parameters
     ----------
@@ -88,8 +88,8 @@ def design(seed: int = 0) -> Task:
         options={"disturbances": [HeldNoise({f"force.{axis}": 0.3 for axis in "xyz"}, dt=0.05)]},
         criteria=(
             Criterion("nearest to a balloon, negative", nearest, -SIZE, "m"),
-            Criterion("mean speed below 8 m/s", slowness, 0.2, "m/s"),
-            Criterion("slowest below 8 m/s", slowest, 0.8, "m/s"),
+            Criterion("mean speed below 8 m/s", slowness, 0.01 * SPEED, "m/s"),
+            Criterion("slowest below 8 m/s", slowest, 0.1 * SPEED, "m/s"),
             error_at_end("position error", "pose", POSITION, "m", 0.3),
             failed_calls(),
         ),

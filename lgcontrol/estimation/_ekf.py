@@ -77,8 +77,10 @@ class EKF(Filter):
         square_root: bool = False,
         **options: Any,
     ) -> None:
-        if iterations is not None and iterations < 1:
-            raise ValueError(f"iterations must be at least 1, got {iterations}")
+        if iterations is not None and (
+            not isinstance(iterations, int | np.integer) or iterations < 1
+        ):
+            raise ValueError(f"iterations must be a whole number, at least 1, got {iterations!r}")
         self.square_root, self.covariance_method = square_root, covariance_method
         super().__init__(system, measurements, x0, P0, **options)
         self.iterations: int = (2 if self.has_reset else 1) if iterations is None else iterations

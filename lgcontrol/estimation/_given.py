@@ -83,6 +83,8 @@ def gate_threshold(name: str, probability: float, m: int) -> float:
 
 def noise_densities(system: System, noise: Mapping[str, float]) -> tuple[list[int], np.ndarray]:
     """Places of the noisy inputs, and their densities."""
+    if not isinstance(noise, Mapping):
+        raise TypeError(f"noise maps names of inputs to their densities, got {noise!r}")
     found: dict[int, float] = {}
     for name, value in noise.items():
         some = named(name, system.input_names)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from operator import index
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Value, congruence
+from ..codegen import ModelFunction, Value, check_shape, congruence
 from ..codegen import compile as compile_functions
 from ..groups import SE2, SE3, SEK2, SEK3, LieGroup, Rn, check_element
 from ..systems import Input, Measurement, System
@@ -19,6 +20,7 @@ from ._given import measured
 from ._status import UpdateStatus, summary_of
 
 SEEN = "landmark"
+POINT = (1.0, 0.5, 0.25)  # m: off all axes
 
 
 class LandmarkMap:
@@ -49,14 +51,16 @@ class LandmarkMap:
         Deviations of a measurement.
     sees : callable, optional
         ``b → y``: what the sensor measures of a point at b in the body frame; b itself [m] if left
-        out. Range and bearing: ``lambda b: ca.vertcat(ca.norm_2(b), ca.atan2(b[1], b[0]))``.
+        out. Range and bearing: ``lambda b: ca.vertcat(ca.norm_2(b), b / ca.norm_2(b))``, with
+        ``Product(range=Rn(1), bearing=SO2)`` as `output`; an angle as a number jumps at ± π.
     places : callable, optional
-        ``y → b``, its inverse; given together with `sees`.
+        ``y → b``, its inverse; given together with `sees`. Here ``lambda y: y[0] * y[1:]``.
     output : LieGroup, optional
         Group of what `sees` returns, of as many dimensions as a landmark; Rn if left out.
     **options
         ``method``, ``gate``, ``robust``, ``lockout``, ``settle`` of `EKF`; also ``error`` and
-        ``reset``, to see what another error or a reset do to it.
+        ``reset``, to see what another error or a reset do to it. No ``square_root``: landmarks
+        change places in the covariance itself.
 
     Attributes
     ----------
@@ -100,6 +104,8 @@ class LandmarkMap:
             raise ValueError(f"count, the landmarks that there can be, must be positive: {count}")
         if (sees is None) != (places is None):
             raise ValueError("sees and places, which takes it back, go together: give both or none")
+        if options.get("square_root"):
+            raise ValueError("a LandmarkMap keeps its covariance, no root of it: no square_root=")
         self.group, self.count = group, count
         self._size = d = group.point_size
         self._state: Any = (SEK2 if group == SE2 else SEK3)(1 + count)
@@ -132,19 +138,33 @@ class LandmarkMap:
             np.diag(self._deviations(std0) ** 2), noise=noise,
             **{"error": "right", **options},
         )  # fmt: skip
+        if sees is not None:
+            self._check_inverse(sees)
         self._known: dict[int, None] = {}
         self._counts: Counter[str] = Counter()
 
     def _deviations(self, std0: float | Mapping[str, float]) -> np.ndarray:
         names = self.group.tangent_names
-        given = dict.fromkeys(names, std0) if not isinstance(std0, Mapping) else dict(std0)
+        given = dict(std0) if isinstance(std0, Mapping) else dict.fromkeys(names, std0)
         made = np.zeros(self._state.dim)
         places = [*range(self._size), *range(self._state.point_size, self._state.dim)]
         missing = set(names) - given.keys()
         if missing or not given.keys() <= set(names):
             raise ValueError(f"std0 names {', '.join(given)}; expected each of {', '.join(names)}")
-        made[places] = [given[name] for name in names]
+        made[places] = [float(check_shape("std0", given[name], ())) for name in names]
+        if made.min() < 0:
+            raise ValueError(f"std0 must not be negative, got {std0}")
         return made
+
+    def _check_inverse(self, sees: Callable[[Value], Value]) -> None:
+        """At one point, since a wrong inverse would keep all landmarks off the map."""
+        point = np.array(POINT[: self._size])
+        found = np.array(ca.DM(self._places(sees(ca.DM(point)))))
+        if found.shape != (self._size, 1) or not np.allclose(found[:, 0], point):
+            raise ValueError(
+                f"places must take back what sees says: of a point at {point} m in the body frame "
+                f"it makes {found.ravel()}"
+            )
 
     # The estimate
 
@@ -226,6 +246,12 @@ class LandmarkMap:
         y : array_like
             What is measured of it now. A first measurement that is not finite adds nothing.
         """
+        try:
+            landmark = index(landmark)
+        except TypeError:
+            raise TypeError(
+                f"a landmark is a whole number, 0 … {self.count - 1}, got {landmark!r}"
+            ) from None
         if not 0 <= landmark < self.count:
             raise IndexError(f"landmark {landmark} of a map with landmarks 0 … {self.count - 1}")
         ekf, (_, y) = self.filter, measured(self.filter.measurements, SEEN, y)

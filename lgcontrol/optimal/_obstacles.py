@@ -34,11 +34,13 @@ class Sphere:
     center: Place
     radius: Radius
 
+    def __post_init__(self) -> None:
+        _check_places(center=self.center)
+        _check_radius(self.radius)
+
     def clearance(self, body: Value, radius: float, t: Value, p: Value) -> Value:
         """See `keep_out`."""
-        return _between(
-            body, _place("center", self.center, t, p), _number(self.radius, t, p) + radius
-        )
+        return _between(body, _place(self.center, t, p), _number(self.radius, t, p) + radius)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +58,13 @@ class Capsule:
     end: Place
     radius: Radius
 
+    def __post_init__(self) -> None:
+        _check_places(start=self.start, end=self.end)
+        _check_radius(self.radius)
+
     def clearance(self, body: Value, radius: float, t: Value, p: Value) -> Value:
         """See `keep_out`."""
-        ends = ca.horzcat(_place("start", self.start, t, p), _place("end", self.end, t, p))
+        ends = ca.horzcat(_place(self.start, t, p), _place(self.end, t, p))
         return _between(body, ends, _number(self.radius, t, p) + radius)
 
 
@@ -77,9 +83,13 @@ class HalfSpace:
     point: Place
     normal: ArrayLike
 
+    def __post_init__(self) -> None:
+        _check_places(point=self.point)
+        _unit("normal", self.normal, np.size(self.normal))
+
     def clearance(self, body: Value, radius: float, t: Value, p: Value) -> Value:
         """See `keep_out`."""
-        point = _place("point", self.point, t, p)
+        point = _place(self.point, t, p)
         _check_body(body, point.shape[0])
         across = _unit("normal", self.normal, point.shape[0])
         return (across.T @ (body - ca.repmat(point, 1, body.shape[1]))).T - radius
@@ -158,6 +168,8 @@ class Cone:
     def __post_init__(self) -> None:
         if not 0 < self.half_angle < np.pi:
             raise ValueError(f"half_angle must be between 0 and π rad, got {self.half_angle}")
+        if not callable(self.axis):
+            _unit("axis", self.axis, 3)
 
     def kept(
         self, direction: StageFunction, *, soft: float | str | None = None,
@@ -237,13 +249,23 @@ def _unit(name: str, value: ArrayLike, size: int) -> ca.DM:
     return ca.DM(direction / np.linalg.norm(direction))
 
 
-def _place(name: str, value: Place, t: Value, p: Value) -> Value:
-    return value(t, p) if callable(value) else ca.DM(check_shape(name, value, (None,)))
+def _check_places(**places: Place) -> None:
+    """Numbers of equally many coordinates; what functions say is known later."""
+    known = {name: check_shape(name, p, (None,)) for name, p in places.items() if not callable(p)}
+    sizes = {name: value.size for name, value in known.items()}
+    if not set(sizes.values()) <= {2, 3} or len(set(sizes.values())) > 1:
+        told = ", ".join(f"{name} of {size}" for name, size in sizes.items())
+        raise ValueError(f"an obstacle is in the plane or in space, 2 or 3 coordinates; got {told}")
+
+
+def _check_radius(value: Radius) -> None:
+    if not callable(value) and not value > 0:
+        raise ValueError(f"radius must be positive, in m, got {value}")
+
+
+def _place(value: Place, t: Value, p: Value) -> Value:
+    return value(t, p) if callable(value) else ca.DM(np.asarray(value, dtype=float))
 
 
 def _number(value: Radius, t: Value, p: Value) -> Value:
-    if callable(value):
-        return value(t, p)
-    if not value > 0:
-        raise ValueError(f"radius must be positive, got {value}")
-    return float(value)
+    return value(t, p) if callable(value) else float(value)

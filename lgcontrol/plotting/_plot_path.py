@@ -100,6 +100,7 @@ def plot_path(
         if own:
             fill(figure, ax, half)
     key = ["hollow: start", "full: end"] + ["dashed: reference"] * (goal is not None)
+    key += ["grey: obstacles"] * (len(obstacles) > 0)
     head(figure, getattr(run, "name", ""), key)
     return figure
 

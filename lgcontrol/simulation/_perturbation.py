@@ -11,7 +11,7 @@ import numpy as np
 
 from ..groups import Product
 from ..systems import ReferenceLike, System
-from ._contract import ControlLaw
+from ._contract import ControlLaw, RunStatus
 from ._task import Task
 
 # Units of velocities, of bodies, joints, wheels and water.
@@ -59,6 +59,11 @@ def robustness(
     -------
     Robustness
         Factors of 0 (nothing perturbed), 0.5, 1, 2 and 4, then three halvings.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If a run was interrupted.
     """
     tell = progress or (lambda text: None)
     runs = 0
@@ -68,6 +73,8 @@ def robustness(
         for label, other in _variants(task, factor):
             runs += 1
             run = other.run(seed=seed)
+            if run.status == RunStatus.INTERRUPTED:  # no limit of the plant: nothing is found
+                raise KeyboardInterrupt
             failed = [] if run.success else [run.message or "the run ended early"]
             if run.success:
                 failed = [v.criterion.name for v in other.judge(run) if not v.passed]

@@ -106,17 +106,14 @@ def test_the_straight_way_meets_the_posts():
     straight = Trajectory(task.plant.state, share[:, 0], x)
     (gap,) = [c for c in task.criteria if "obstacles" in c.name]
     assert gap.value(straight) > 0.05
-    assert (
-        straight.x.shape == x.shape
-        and gap.value(Trajectory(task.plant.state, [0, 1], x[[0, -1]])) < 0
-    )
+    assert gap.value(Trajectory(task.plant.state, [0, 1], x[[0, -1]])) < 0
 
 
 def test_the_tool_is_out_of_the_arms_own_reach():
     """The vehicle must go along: the place is farther from its mount than the arm is long."""
-    task, tree = task_of("auv-arm-reach"), underwater_vehicle_arm_tree()
+    task = task_of("auv-arm-reach")
     goal = np.array([one.nominal for one in task.controller.problem.parameters])
     assert np.linalg.norm(goal[:3] - [0.20, 0.0, -0.10]) > 2 * 0.68
     (missed,) = [c for c in task.criteria if c.name.startswith("tool off")]
     start = Trajectory(task.plant.state, [0.0, 20.0], np.stack([task.x0, task.x0]))
-    assert missed.value(start) > 1.0 and tree.nv == 10
+    assert missed.value(start) > 1.0

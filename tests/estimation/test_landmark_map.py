@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.estimation import LandmarkMap
-from lgcontrol.groups import SE2, SE3, SO2
+from lgcontrol.groups import SE2, SE3, SO2, Product, Rn
 
 EXACT = 1e-12
 VAGUE = 3e3  # m; some 1e-8 of a measurement is the prior's, and the rounding of its square
@@ -111,6 +111,10 @@ def test_what_is_not_usable_adds_nothing():
         ({"sees": lambda b: b}, ValueError, "go together"),
         ({"output": SE2}, ValueError, "must say where a landmark is"),
         ({"group": SO2}, ValueError, "SE2 or SE3"),
+        ({"std0": -1.0}, ValueError, "must not be negative"),
+        ({"std0": [1.0, 1.0, 1.0]}, ValueError, "std0 has shape"),
+        ({"sees": lambda b: 2 * b, "places": lambda y: y}, ValueError, "places must take back"),
+        ({"square_root": True}, ValueError, "keeps its covariance"),
     ],
 )
 def test_refused(given, error, words):
@@ -123,3 +127,18 @@ def test_landmarks_beyond_the_map_are_refused():
     slam = LandmarkMap(2, std0=0.1, noise=NOISE, std_discrete=0.1)
     with pytest.raises(IndexError, match="landmarks 0 … 1"):
         slam.update(2, [1.0, 1.0])
+    with pytest.raises(TypeError, match="whole number, 0 … 1, got 'oak'"):
+        slam.update("oak", [1.0, 1.0])
+
+
+def test_a_bearing_behind_does_not_jump():
+    """A landmark behind the robot, just left of its axis and then just right of it."""
+    slam = LandmarkMap(
+        2, std0=0.0, noise=NOISE, std_discrete=[0.05, 0.02],
+        sees=lambda b: ca.vertcat(ca.norm_2(b), b / ca.norm_2(b)),
+        places=lambda y: y[0] * y[1:], output=Product(range=Rn(1), bearing=SO2),
+    )  # fmt: skip
+    for angle in (np.pi - 0.01, 0.01 - np.pi):
+        slam.update(1, [3.0, np.cos(angle), np.sin(angle)])
+    np.testing.assert_allclose(slam.landmarks[1], [-3.0, 0.0], atol=1e-3)
+    assert slam.info["status"] == "used" and slam.info["nis"] < 1.0

@@ -299,6 +299,8 @@ def test_constrained_systems_keep_their_constraints():
         (lambda: EKF(PLANAR, [FIX], std0=1.0, gate={"gps": 0.9}), "unknown measurement 'gps'"),
         (lambda: EKF(PLANAR, [FIX], std0=1.0, robust="tukey"), "valid names are huber, cauchy"),
         (lambda: EKF(PLANAR, [FIX], std0=1.0, iterations=0), "at least 1"),
+        (lambda: EKF(PLANAR, [FIX], std0=1.0, iterations=1.5), "a whole number"),
+        (lambda: EKF(PLANAR, [FIX], std0=1.0, noise=0.1), "names of inputs to their densities"),
         (lambda: UKF(PLANAR, [FIX], std0=1.0, alpha=2.0), "at most 1"),
         (lambda: UKF(PLANAR, [FIX], std0=0.0), "positive definite"),
         (lambda: EKF(PLANAR, [FIX], std0=1.0).update("gps", [0, 0]), "unknown measurement"),

@@ -176,18 +176,19 @@ def test_rates_are_controls_and_inputs_keep_their_limits(cart):
     ("make", "message"),
     [
         (lambda: keep_out(place, Sphere([0, 0], 1.0), radius=-1.0), "radius must be at least 0"),
-        (lambda: keep_out(place, Sphere([0, 0], 0.0)).of(0, ca.DM([1, 1]), 0, 0), "radius must be"),
+        (lambda: Sphere([0, 0], 0.0), "radius must be positive"),
+        (lambda: Capsule([0, 0], [1, 0], np.nan), "radius must be positive"),
+        (lambda: Capsule([0, 0], [1, np.inf], 1.0), "end is not finite"),
+        (lambda: Capsule([0, 0], [1, 0, 0], 1.0), "start of 2, end of 3"),
+        (lambda: HalfSpace([0.0], [1.0]), "in the plane or in space"),
         (lambda: keep_out(place, Sphere([0, 0, 0], 1)).of(0, ca.DM([1, 1]), 0, 0), "the body has"),
-        (
-            lambda: keep_out(place, HalfSpace([0, 0], [0, 0])).of(0, ca.DM([1, 1]), 0, 0),
-            "normal must not be zero",
-        ),
+        (lambda: HalfSpace([0, 0], [0, 0]), "normal must not be zero"),
         (
             lambda: keep_out(place, HalfSpace([0, 0, 0], [0, 0, 1])).of(0, ca.DM([1, 1]), 0, 0),
             "the body has",
         ),
         (lambda: Cone([0, 0, 1], 4.0), "half_angle must be between"),
-        (lambda: Cone([0, 0, 0], 1.0).kept(place).of(0, ca.DM([1, 1]), 0, 0), "must not be zero"),
+        (lambda: Cone([0, 0, 0], 1.0), "axis must not be zero"),
         (lambda: Cone([0, 0, 1], 2.0).kept_force(place), "narrower than"),
     ],
 )

@@ -144,7 +144,9 @@ def test_obstacles_are_drawn_and_fit_into_the_picture():
     from matplotlib.patches import Polygon
 
     ball, capsule = ([3.0, 1.0], 0.5), ([[0.0, 4.0], [3.0, 8.0]], 0.2)
-    ax = plot_path(drive(), obstacles=[ball, capsule]).axes[0]
+    figure = plot_path(drive(), obstacles=[ball, capsule])
+    ax = figure.axes[0]
+    assert any("grey: obstacles" in text.get_text() for text in figure.texts)
     first, second = (patch.get_xy() for patch in ax.patches if isinstance(patch, Polygon))
     np.testing.assert_allclose(np.linalg.norm(first - [3.0, 1.0], axis=1), 0.5)
     along = np.clip((second - [0.0, 4.0]) @ [0.6, 0.8], 0.0, 5.0)[:, np.newaxis] * [0.6, 0.8]

@@ -1,5 +1,7 @@
 """Robustness of a task: what its factors mean, and where the search ends."""
 
+import dataclasses
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -81,6 +83,26 @@ def test_the_search_ends_between_what_passes_and_what_fails():
 def test_what_fails_unperturbed_has_no_factor():
     found = robustness(task(-1.0))
     assert np.isnan(found.factor) and found.limiting == ("nothing perturbed", "end")
+
+
+def test_an_interrupted_search_finds_nothing():
+    """Ctrl-C in a run is no limit of the plant: the search does not go on to some factor."""
+    asked = []
+
+    def perturbed(plant, share, factor):
+        asked.append(factor)
+        return plant
+
+    class Interrupted(PD):
+        def __call__(self, t, x, reference=None):
+            if asked:
+                raise KeyboardInterrupt
+            return super().__call__(t, x, reference)
+
+    halted = dataclasses.replace(task(1e9, perturbed=perturbed), controller=Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        robustness(halted)
+    assert asked == [0.5]
 
 
 def test_perturbations_of_its_own_are_what_is_tried():
