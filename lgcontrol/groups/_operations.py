@@ -62,7 +62,7 @@ def apply(group: LieGroup, operation: str, values: tuple[Value, ...]) -> Value:
         for kind, value in zip(OPERATIONS[operation][0], values, strict=True)
     ]
     if operation != "normalize" and all(column.is_dense() for column in columns):
-        return operation_function(group, operation).function(*columns)
+        return ca.sparsify(operation_function(group, operation).function(*columns))
     return ca.SX(getattr(group, f"_{operation}")(*columns))
 
 

@@ -180,8 +180,9 @@ def test_what_is_free_is_told_by_name():
         free("given", arrival=1.0)
     with pytest.raises(ValueError, match="nothing that it depends on is free"):
         OptimalControlProblem(
-            craft, 3, 0.1, start={"T": "free"}, bounds=[Bound("pose.x", upper=1.0, at="start")]
-        ).solve(craft.state.identity)
+            craft, 3, 0.1, start={"T": "free"}, bounds=[Bound("pose.x", upper=1.0, at="start")],
+            reference=craft.state.identity,
+        ).solve(craft.state.identity)  # fmt: skip
     with pytest.raises(ValueError, match="'interior_point', 'ipopt'"):
         SQPSolver(OptimalControlProblem(craft, 3, 0.1, start="free"))
 

@@ -265,7 +265,7 @@ def test_the_barrier_starts_lower_where_a_plan_costs_little():
 def test_a_plan_that_is_moved_on_ends_as_well_as_it_can():
     """Its last input is optimal but for the barrier; C and NumPy extend it in the same way."""
     problem, x0 = PROBLEMS["slew"]
-    problem = replace(problem, horizon=12)
+    problem = replace(problem, horizon=30)
     steps = []
     for solver in (InteriorPointSolver(problem), InteriorPointSolver(problem).prepare()):
         plan = solver.solve(x0, guess="rest", tolerance=1e-8)
@@ -278,7 +278,7 @@ def test_a_plan_that_is_moved_on_ends_as_well_as_it_can():
     assert solver._given is not None
     setting = solver._given.setting(problem.times(), None, None)
     moved = Nodes(
-        problem.times(), np.vstack([plan.x[1:], plan.x[-1:]]), plan.u[[*range(1, 12), 11]]
+        problem.times(), np.vstack([plan.x[1:], plan.x[-1:]]), plan.u[[*range(1, 30), 29]]
     )
     before, _ = cost_of_last(model, setting, moved)
     nodes = extended(model, setting, moved, None)
@@ -293,10 +293,10 @@ def cost_of_last(model, setting, nodes):
     """Cost of the last stage and the end by the last input alone, and its slope by differences."""
 
     def cost(u):
-        after, part, _, _ = model.advance(11, nodes, setting, nodes.x[11], u)
+        after, part, _, _ = model.advance(29, nodes, setting, nodes.x[29], u)
         return part + model.end(nodes, setting, after)[0]
 
-    u, h = nodes.u[11], 1e-5
+    u, h = nodes.u[29], 1e-5
     return cost(u), np.array([(cost(u + d) - cost(u - d)) / (2 * h) for d in h * np.eye(len(u))])
 
 
