@@ -16,22 +16,20 @@ from ..codegen import solve_linear
 _LARGEST = 200_000
 
 
-def eliminated(A: Any, *, symmetric: bool = False) -> Callable[[Any], Any]:
+def eliminated(A: Any) -> Callable[[Any], Any]:
     """``b ↦ A⁻¹ b`` of columns, for A whose rows may be eliminated in their order.
 
     Nothing is exchanged: pivots are what the problem makes of them, as the masses first and then
-    the mobilities of constraints. Large ones are left to `solve_linear`, told whether they are
-    symmetric.
+    the mobilities of constraints. Large ones are left to `solve_linear`.
 
     Parameters
     ----------
     A : SX, MX or DM, shape (n, n)
-    symmetric : bool
     """
     pattern = A.sparsity()
     made = _functions(pattern.size1(), tuple(pattern.colind()), tuple(pattern.row()))
     if made is None:
-        return lambda b: solve_linear(A, b, symmetric=symmetric)
+        return lambda b: solve_linear(A, b)
     factors = made.factor(A)
     return lambda b: made.solve(factors, b)
 

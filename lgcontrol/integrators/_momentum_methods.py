@@ -561,15 +561,16 @@ def _end_conditions(problem: Problem, method: MomentumMethod, symbols: list[Any]
     return ca.SX(ca.vertcat(off - G.T @ end[n:], nu - G @ end[:n]))
 
 
-def _solve_regular(C: Any, D: Any, b: Any, *, symmetric: bool = False) -> Any:
+def _solve_regular(C: Any, D: Any, b: Any) -> Any:
     """``C⁻¹ b`` by ``C + D`` and one refinement; by C where D has no entries.
 
-    By QR: LDLᵀ without pivoting loses as many digits as D is small, and refinement half of them.
+    A column by elimination, several by QR: LDLᵀ without pivoting loses as many digits as D is
+    small, and refinement brings back half of them.
     """
     if not D.nnz():
         return solver(C)(b)
     if b.shape[1] == 1:
-        solve = eliminated(C + D, symmetric=symmetric)
+        solve = eliminated(C + D)
         made = solve(b)
         return made + solve(b - C @ made)
     made = solve_linear(C + D, b)
