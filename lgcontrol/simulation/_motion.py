@@ -292,8 +292,7 @@ def _build(plant: System, method: Method) -> ModelFunction:
         largest = ca.mmax(ca.vertcat(*map(nan_as_infinite, ratios))) if ratios else symbol(0)
         if plant.project is not None:
             after = plant.project(after, p)
-        results: Any = [after, largest]
-        return list(ca.cse(results)) if symbol is ca.SX else results
+        return [after, largest]
 
     return trace(
         "error_step",
