@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import ceil, inf
-from typing import Any
 
 import casadi as ca
 import numpy as np
