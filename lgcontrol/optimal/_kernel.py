@@ -104,7 +104,7 @@ def plain_parts(model: StageModel) -> list[Part]:
         Part("lg_end_values", once.terminal_values),
         Part("lg_retract", model.retract),
         Part("lg_error", model.error),
-        Part("lg_stage", once.stage, SHARED),
+        Part("lg_stage", model.stage, SHARED),
         Part("lg_values", once.stage_values, SHARED),
     ]
     if len(model.free):
