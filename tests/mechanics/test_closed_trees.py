@@ -14,7 +14,13 @@ from lgcontrol.mechanics.constrained import (
     AssemblyError,
     ClosedTree,
     ConstrainedMechanics,
+    Marker,
+    Mechanism,
+    MechanismBody,
+    MechanismMotor,
     constrained_system,
+    revolute,
+    translational,
 )
 from lgcontrol.models import (
     delta_robot_tree,
@@ -324,6 +330,65 @@ def test_kinematics_end_in_a_status_where_positions_are_singular_or_out_of_reach
     edge = far.constrain("roll", "x", lambda t, q, p: (ca.DM([[1, 0, 0]]), 0), kind="velocity")
     with pytest.raises(ValueError, match="roll.x hold velocities"):
         edge.kinematics([0.0, 1.0])
+
+
+@pytest.mark.usually(word=("SE3",))
+@pytest.mark.parametrize("word", ["SO3xR3", "SE3", "re"])
+def test_joints_of_bodies_in_absolute_coordinates_are_independent_by_name(four_bar, word):
+    """Error coordinates of 36 are two, the crank's: the same matrices as by its angle alone."""
+    closed, kinds, ends, _, _ = _four_bar()
+    tree, case = closed.tree, four_bar
+    axis = Marker("ground", z=[0, -1, 0]), Marker("crank", [-0.15, 0, 0], z=[0, -1, 0])
+    bodies = mechanism_of(closed, kinds, ends, case.q).with_joints(
+        motors=[MechanismMotor("motor", *axis)]
+    )
+    system = bodies.system(word, independent="on_crank")
+    assert system.error_names == ("configuration.on_crank.rz", "velocity.on_crank.rz")
+    assert system.state.dim == 36 and system.error_units == ("rad", "rad/s")
+    x = bodies.state(word, rates=_rates(tree, bodies, case.q, case.x[3:]))
+    own, reference = system.linearize(x, case.u), case.minimal.linearize(case.small, case.u)
+    assert same(own.A, reference.A) and same(own.B, reference.B)
+    with pytest.raises(KeyError, match="unknown entry .*'hinge'; .*on_crank, on_coupler, on_rock"):
+        bodies.system(word, independent="hinge")
+    with pytest.raises(ValueError, match="1 independent entries .*2 are given .on_crank.rz, on_c"):
+        bodies.system(word, independent=["on_crank", "on_coupler"])
+
+
+def test_slides_on_turning_bodies_are_independent_by_name():
+    box = SpatialInertia.box(1.0, [0.4, 0.1, 0.2], center_of_mass=[0.2, 0, 0])
+    slide = SpatialInertia.box(0.5, [0.1, 0.1, 0.1])
+    tree = Multibody("arm").add_body("bar", box, "revolute", axis="-y")
+    tree = tree.add_body("slide", slide, "prismatic", "bar", [0.3, 0, 0], axis="x")
+    hinge = Marker("ground", z=[0, -1, 0]), Marker("bar", [-0.2, 0, 0], z=[0, -1, 0])
+    rail = Marker("bar", [0.1, 0, 0], z=[1, 0, 0]), Marker("slide", z=[1, 0, 0])
+    q, v = np.array([0.4, 0.15]), np.array([1.5, -0.7])
+    poses = []
+    for name, center in (("bar", [0.2, 0, 0]), ("slide", [0, 0, 0])):
+        poses.append(SE3.compose(tree.placement(name)(q), [*center, 0, 0, 0, 1]))
+    about = SpatialInertia(1.0, [0, 0, 0], np.asarray(box.inertia))
+    bodies = Mechanism(
+        "arm",
+        [MechanismBody("bar", about, poses[0]), MechanismBody("slide", slide, poses[1])],
+        [revolute("hinge", *hinge), translational("rail", *rail)],
+        motors=[MechanismMotor("turn", *hinge), MechanismMotor("push", *rail, "force")],
+    )
+    system, small = bodies.system("SE3", independent=["hinge", "rail.z"]), tree.system()
+    assert system.error_names[:2] == ("configuration.hinge.rz", "configuration.rail.z")
+    assert system.error_units == ("rad", "m", "rad/s", "m/s")
+    x = bodies.state("SE3", rates=_rates(tree, bodies, q, v))
+    own, reference = system.linearize(x, [1.0, 2.0]), small.linearize(np.r_[q, v], [1.0, 2.0])
+    assert same(own.A, reference.A) and same(own.B, reference.B)
+
+
+def _rates(tree, bodies, q, v):
+    """``[ṙ; ω]`` of the bodies of a tree, at their centres of mass."""
+    found = {}
+    for name in tree.bodies:
+        V = np.asarray(tree.jacobian(name, "body")(q)) @ v
+        center = np.asarray(tree.link(name).inertia.center_of_mass)
+        R = SE3.matrix(bodies.bodies[name].pose)[:3, :3]
+        found[name] = [*(R @ (V[:3] + np.cross(V[3:], center))), *V[3:]]
+    return found
 
 
 def test_a_driven_mechanism_with_freedom_left_is_linearized_along_its_motion():

@@ -49,5 +49,6 @@ from ._mobility import Mobility as Mobility
 from ._mobility import SingularPosition as SingularPosition
 from ._motors import MechanismMotor as MechanismMotor
 from ._system import ConstrainedMechanics as ConstrainedMechanics
+from ._system import Coordinate as Coordinate
 from ._system import Stabilization as Stabilization
 from ._system import constrained_system as constrained_system

@@ -161,7 +161,7 @@ class Mechanism:
             if name in names or not kept:
                 del left[name]
             elif len(kept) < len(joint.rows):
-                left[name] = MechanismJoint(name, kept, joint.point)
+                left[name] = MechanismJoint(name, kept, joint.point, joint.freedoms)
         left |= {joint.name: joint for joint in joints}
         return self._like(joints=left.values(), motors=(*self.motors.values(), *motors))
 
@@ -420,8 +420,11 @@ class Mechanism:
         ----------
         formulation : str
         independent : iterable of str, optional
-            Entries of the configuration's tangent vector that decide the others, such as
-            "crank.attitude.rz"; chosen if left out.
+            What decides the others: freedoms of joints, such as "hinge.rz" or, where a joint has
+            one alone, "hinge"; or entries of the configuration's tangent vector, such as
+            "crank.attitude.rz". Entries are chosen if left out. Angles of revolute joints are
+            linear in the turns of bodies; where another freedom is not (or in Euler parameters and
+            angles) the error coordinate is what it is linearly at `at`.
         independent_speeds : iterable of str, optional
             Those whose velocities decide the others, where something rolls.
         stabilization : {"projection", "baumgarte", "none"}
@@ -464,6 +467,7 @@ class Mechanism:
                 for body in joint.bodies
                 if body != GROUND
             },
+            coordinates=own.joint_coordinates(at),
         )
 
     def state(
