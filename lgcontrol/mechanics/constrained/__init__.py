@@ -41,7 +41,6 @@ from ._joints import translational as translational
 from ._joints import universal as universal
 from ._kinematics import KinematicsResult as KinematicsResult
 from ._kinematics import KinematicsStatus as KinematicsStatus
-from ._kkt import Saddle as Saddle
 from ._loop import LoopJoint as LoopJoint
 from ._march import March as March
 from ._mechanism import Mechanism as Mechanism

@@ -11,8 +11,8 @@ import numpy as np
 
 from ...codegen import ModelFunction, Value, check_shape, trace
 from ._constraint import Constraints
-from ._kkt import RankOfRows
 from ._mobility import SingularPosition, drives_first, mobility, remedy_of
+from ._ranks import RankOfRows
 from ._system import ConstrainedMechanics
 
 # Below this share of the largest, the smallest singular value of the rows counts as zero.

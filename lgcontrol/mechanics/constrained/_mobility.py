@@ -11,7 +11,7 @@ import scipy
 
 from ...systems import Trajectory
 from ._constraint import Constraints
-from ._kkt import RANK, SHORT, RankOfRows
+from ._ranks import RANK, SHORT, RankOfRows
 from ._system import OFF, ConstrainedMechanics
 
 # How far neighbours are, in m and rad.

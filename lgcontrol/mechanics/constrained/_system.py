@@ -14,6 +14,7 @@ import numpy as np
 import scipy
 
 from ...codegen import (
+    Saddle,
     Shape,
     UnknownNameError,
     Value,
@@ -27,7 +28,7 @@ from ...groups import LieGroup, Product, Rn
 from ...integrators import Constrained
 from ...systems import ErrorCoordinates, Quantity, System, TracedLater
 from ._constraint import Constraints
-from ._kkt import RANK, RankOfRows, Saddle, scaled_rows
+from ._ranks import RANK, RankOfRows, scaled_rows
 
 Stabilization = Literal["projection", "baumgarte", "none"]
 
