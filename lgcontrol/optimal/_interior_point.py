@@ -240,7 +240,7 @@ class InteriorPoint:
         return np.array(states), u
 
     def _rows(self, nodes: Nodes) -> np.ndarray:
-        return self.model.transcription.values(nodes, self.setting).rows
+        return self.model.values(nodes, self.setting).rows
 
     def _first(
         self, x: np.ndarray, u: np.ndarray, share: float = INSIDE, before: Point | None = None
@@ -671,7 +671,7 @@ class InteriorPoint:
         else:
             u[:, controls] = np.clip(v + step * du, low, high)
             x = np.vstack([first, model.retract(point.x[1:], step * eps[1:], self.setting.p)])
-            found = model.transcription.values(Nodes(self.t, x, u), self.setting)
+            found = model.values(Nodes(self.t, x, u), self.setting)
         if len(model.free):
             arrived = model.arrival(first, self.x0, self.setting.arrival)
             found = found._replace(cost=found.cost + float(arrived.cost))
