@@ -810,7 +810,8 @@ def _last_newton(model: StageModel, setting: Setting, nodes: Nodes) -> np.ndarra
     L = _factor(M)
     if L is None:
         return None
-    moved = nodes.u[-1, model.controls] - np.linalg.solve(M, at.g[-1][n:] + at.B[-1].T @ at.g_end)
+    down = np.linalg.solve(L, at.g[-1][n:] + at.B[-1].T @ at.g_end)
+    moved = nodes.u[-1, model.controls] - np.linalg.solve(L.T, down)
     return moved if ((moved >= model.lower) & (moved <= model.upper)).all() else None
 
 
