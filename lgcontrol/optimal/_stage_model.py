@@ -11,7 +11,7 @@ import numpy as np
 
 from ..codegen import InPlaceCall, ModelFunction, prepare
 from ..integrators import MuntheKaas, Tableau, combine, get_method
-from ._transcription import CALLS, Nodes, Setting, Transcription
+from ._transcription import CALLS, Nodes, Setting, Transcription, Values
 
 # Second derivatives by AD of a step of more operations than this cost more than they save.
 LARGEST_CURVATURE = 30_000
@@ -364,6 +364,10 @@ class StageModel:
         return x
 
     # -- evaluation --------------------------------------------------------------------------------
+
+    def values(self, nodes: Nodes, setting: Setting) -> Values:
+        """Cost, gaps and rows of nodes."""
+        return self.transcription.values(nodes, setting)
 
     def expand(self, nodes: Nodes, setting: Setting) -> Expansion:
         """The problem about nodes."""
