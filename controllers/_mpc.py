@@ -791,7 +791,9 @@ class MPC(Controller):
         is_better = _rank(other) < _rank(last)
         if is_better:
             self.__dict__["solver"] = solver
-        self._usual = self._usual.later((other if is_better else last).cost, 0.0, self._p, reference)
+        self._usual = self._usual.later(
+            (other if is_better else last).cost, 0.0, self._p, reference
+        )
         return self._due if is_better else ""
 
     def _aimed(self, reference: ReferenceLike | None, start: float) -> Any:
