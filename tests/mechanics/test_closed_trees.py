@@ -522,6 +522,7 @@ def test_contradictory_constraints_are_named():
     assert {"stop.angle", "other.angle"} <= set(error.value.rows)
 
 
+@pytest.mark.thorough
 def test_singular_positions_are_named_with_their_time():
     """All bars of a parallelogram in line: the loop loses a row, and simulation goes on."""
     closed = four_bar_tree((0.3, 0.9, 0.3), 0.9)
@@ -539,6 +540,7 @@ def test_singular_positions_are_named_with_their_time():
     assert any(row.startswith("loop.") for row in found[0].rows) and "t = " in str(found[0])
 
 
+@pytest.mark.thorough
 def test_bad_choices_are_refused(four_bar, delta):
     closed, tree = four_bar.closed, four_bar.closed.tree
     with pytest.raises(KeyError, match="coupler_end"):
@@ -643,6 +645,7 @@ def test_lqr_holds_the_delta_robot_with_other_masses(delta):
     assert np.abs(run.x[-1][9:11] - at[9:11]).max() < 0.003
 
 
+@pytest.mark.thorough
 @pytest.mark.interpreted
 def test_mpc_holds_the_delta_robot_with_other_masses(delta):
     """Plans of the light robot bring the loaded one near the point; its weight remains."""

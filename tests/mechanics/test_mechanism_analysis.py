@@ -107,6 +107,7 @@ def test_mechanisms_are_trimmed_and_regulated():
     assert np.linalg.eigvals(lin.A - lin.B @ K).real.max() < 0
 
 
+@pytest.mark.thorough
 def test_linearization_along_a_motion_is_that_of_the_tree():
     """A swing in absolute coordinates, and by its angle; a TVLQR leads it back to its motion."""
     axis = Marker("ground", z=[0, 1, 0]), Marker("rod", TAIL, z=[0, 1, 0])
@@ -191,6 +192,7 @@ def test_a_march_says_which_rows_to_leave_out(linkage):
     assert thinned.march(x0, 1e-3, 5).is_solved
 
 
+@pytest.mark.thorough
 def test_a_drive_at_its_dead_point_is_reported_with_time_and_remedy():
     run = models.four_link_mechanism(drive="paper").kinematics(np.linspace(0.4, 0.6, 11))
     assert run.status.name == "SINGULAR"
