@@ -33,6 +33,7 @@ from ._compiler import BuildError as BuildError
 from ._compiler import Compiler as Compiler
 from ._compiler import find_compiler as find_compiler
 from ._emit import c_number as c_number
+from ._export import Schedule as Schedule
 from ._export import c_function as c_function
 from ._folder import UnsafeFolder as UnsafeFolder
 from ._in_place import InPlaceCall as InPlaceCall
