@@ -14,7 +14,7 @@ from lgcontrol.systems import Waypoints
 
 from .arms import ARMS, damped, links, mixed, plain
 
-pytestmark = pytest.mark.usually(kind=("hardening", "mixed", "flying", "variable"))
+pytestmark = pytest.mark.usually(kind=("mixed", "flying", "variable"))
 
 FLAT = [kind for kind in ARMS if kind not in ("damped", "floating")]
 RESIDUAL = 1e-11  # N m
