@@ -219,7 +219,7 @@ def test_compares_twenty_problems():
     assert len(VARIANTS) >= 20
 
 
-@pytest.mark.usually(name=("swing, soft", "swing, stopped", "swing, power", "slew"), steps=(12,))
+@pytest.mark.usually(name=("swing, soft", "slew"), steps=(12,))
 @pytest.mark.compiled
 @pytest.mark.parametrize(("name", "shooting", "steps"), VARIANTS)
 def test_c_and_numpy_take_the_same_steps(name, shooting, steps):
@@ -340,6 +340,7 @@ def test_says_which_bound_cannot_be_kept():
     assert np.isfinite(solution.u).all() and (np.abs(solution.u) <= 0.8).all()
 
 
+@pytest.mark.usually(is_built=(False,))
 @pytest.mark.parametrize("is_built", [False, pytest.param(True, marks=pytest.mark.compiled)])
 def test_comes_back_from_outside_of_a_hard_bound_as_fast_as_can_be(is_built):
     cart = System(
@@ -483,6 +484,7 @@ def test_a_second_run_leaves_the_first_as_it_was(monkeypatch):
         assert np.array_equal(found.log, log, equal_nan=True)
 
 
+@pytest.mark.usually(is_built=(False,))
 @pytest.mark.parametrize("is_built", [False, pytest.param(True, marks=pytest.mark.compiled)])
 def test_a_real_time_step_that_leads_nowhere_has_failed(is_built):
     # A kink: beyond it no step lowers the cost, whatever the derivatives say.
