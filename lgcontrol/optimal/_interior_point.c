@@ -182,7 +182,11 @@ static void resolve(double h, double w, double mu, double *e, double *s)
   *e = v + over, *s = v + under;
 }
 
-static double clip(double v, double low, double high) { return fmin(fmax(v, low), high); }
+/* As fmax and fmin, which are calls, where the second one is a number: it stands for NaN. */
+LG_INLINE double larger(double v, double number) { return v > number ? v : number; }
+LG_INLINE double smaller(double v, double number) { return v < number ? v : number; }
+
+LG_INLINE double clip(double v, double low, double high) { return smaller(larger(v, low), high); }
 
 /* ---- evaluation -------------------------------------------------------------------------------*/
 
@@ -282,9 +286,9 @@ static void conditions(lg_problem *q, lg_state *s)
       stationarity = largest(&by_u, 1, stationarity);
       const double v = q->u[k * NU + lg_controls[j]];
       if (isfinite(q->lower[j]))
-        product = fmax(product, q->below[k * NV + j] * (v - q->lower[j]));
+        product = larger(q->below[k * NV + j] * (v - q->lower[j]), product);
       if (isfinite(q->upper[j]))
-        product = fmax(product, q->above[k * NV + j] * (q->upper[j] - v));
+        product = larger(q->above[k * NV + j] * (q->upper[j] - v), product);
     }
     copy(price, along, NX);
   }
@@ -293,9 +297,9 @@ static void conditions(lg_problem *q, lg_state *s)
     for (int j = 0; j < NS; j++) {
       const int64_t i = k * NS + j;
       if (q->active[i] == 0) continue;
-      product = fmax(product, q->price[i] * q->slack[i]);
+      product = larger(q->price[i] * q->slack[i], product);
       if (!isfinite(q->weight[j])) continue;
-      product = fmax(product, q->relief[i] * q->excess[i]);
+      product = larger(q->relief[i] * q->excess[i], product);
       const double off = q->weight[j] * (1 + q->excess[i]) - q->price[i] - q->relief[i];
       stationarity = largest(&off, 1, stationarity);
     }
@@ -379,16 +383,22 @@ LG_INLINE void product(const int rows, const int inner, const int count, const d
   for (; j + 4 <= count; j += 4) {
     const int most = symmetric ? (j + 3) / LG_W + 1 : rows;
     int i = 0;
-    for (; i + 3 <= most; i += 3) LG_BLOCK(3, 4);
-    if (most - i == 2) LG_BLOCK(2, 4);
-    if (most - i == 1) LG_BLOCK(1, 4);
+    for (; i + 3 <= most && most - i != 4; i += 3) LG_BLOCK(3, 4);
+    for (; i + 2 <= most; i += 2) LG_BLOCK(2, 4); /* four are two pairs: one alone waits for sums */
+    if (i < most) LG_BLOCK(1, 4);
   }
-  for (; j < count; j++) {
-    int i = 0;
-    for (; i + 3 <= rows; i += 3) LG_BLOCK(3, 1);
-    if (rows - i == 2) LG_BLOCK(2, 1);
-    if (rows - i == 1) LG_BLOCK(1, 1);
+#define LG_LAST(r) \
+  if (left == r && count - j == 3) LG_BLOCK(r, 3); \
+  if (left == r && count - j == 2) LG_BLOCK(r, 2); \
+  if (left == r && count - j == 1) LG_BLOCK(r, 1)
+  for (int i = 0, left; j < count && i < rows; i += left) { /* the last columns at once */
+    left = rows - i < 4 ? rows - i : 4;
+    LG_LAST(4);
+    LG_LAST(3);
+    LG_LAST(2);
+    LG_LAST(1);
   }
+#undef LG_LAST
 #undef LG_BLOCK
 }
 
@@ -667,7 +677,7 @@ static double longest(const lg_problem *q, const lg_state *s)
     for (int j = 0; j < NV; j++) {
       const double v = q->u[k * NU + lg_controls[j]], du = s->du[k * NV + j];
       const double room = du < 0 ? v - q->lower[j] : q->upper[j] - v;
-      if (du != 0) step = fmin(step, to_boundary * room / fabs(du));
+      if (du != 0) step = smaller(to_boundary * room / fabs(du), step);
     }
   return step;
 }
@@ -726,11 +736,11 @@ static double trial(const lg_problem *q, lg_state *s, double step)
     for (int j = 0; j < NS; j++) {
       const int64_t i = k * NS + j;
       const double h = q->sign[j] * (s->t_rows[k * NR + q->row[j]] - q->limit[j]);
-      s->slack[i] = fmax(q->slack[i] + step * s->ds[i], (1 - to_boundary) * q->slack[i]);
-      s->excess[i] = fmax(q->excess[i] + step * s->de[i], (1 - to_boundary) * q->excess[i]);
+      s->slack[i] = larger(q->slack[i] + step * s->ds[i], (1 - to_boundary) * q->slack[i]);
+      s->excess[i] = larger(q->excess[i] + step * s->de[i], (1 - to_boundary) * q->excess[i]);
       if (isfinite(q->weight[j])) continue;
       s->excess[i] = 0;
-      if (q->active[i] != 0) s->slack[i] = fmax(s->slack[i], -h);
+      if (q->active[i] != 0) s->slack[i] = larger(-h, s->slack[i]);
     }
   return cost;
 }

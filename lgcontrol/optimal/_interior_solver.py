@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from math import isfinite
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, NamedTuple, get_args
@@ -1142,7 +1143,7 @@ class _Watch:
     @property
     def is_needed(self) -> bool:
         """Whether every iteration is to be looked at."""
-        return self.callback is not None or np.isfinite(self.time_limit)
+        return self.callback is not None or isfinite(self.time_limit)
 
     def is_over(self) -> bool:
         """Whether the time is up, in the middle of what real-time steps still have to do."""

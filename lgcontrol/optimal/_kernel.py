@@ -391,7 +391,10 @@ class Memory:
     def found(self) -> tuple[Point, np.ndarray, np.ndarray]:
         """Copies of the iterate, of gains (N, m, n) and of rows, which the next run writes over."""
         iterate = self.iterate.copy()
-        parts = [iterate[place].reshape(shape) for place, shape in self._places.values()]
+        parts = [
+            iterate[place].reshape(shape) if place.stop > place.start else self.arrays[name]
+            for name, (place, shape) in self._places.items()
+        ]
         *point, K, rows = parts
         self._held = Point(*point)
         return self._held, K.transpose(0, 2, 1), rows
