@@ -12,6 +12,7 @@ from lgcontrol.models import five_bar_tree
 from lgcontrol.optimal import Bound, Residual
 from lgcontrol.simulation import Criterion, SimulationResult, Task
 
+from ._bodies import drawn
 from ._criteria import failed_calls
 
 DRIVES = ("left", "right")
@@ -20,6 +21,10 @@ START, GOAL = (-0.2, 0.21), (0.2, 0.21)  # m, of the tip: x and z
 MOVE = 1.2  # s that the straight way takes
 TORQUE = 3.0  # N m
 LEAST = 0.15  # of the mobility of the drives that the loop leaves
+BODIES = {
+    "left drive": "left", "left elbow": "left_elbow", "tip": "tip", "right elbow": "right_elbow",
+    "right drive": "right",
+}  # fmt: skip
 DT = 0.02
 HORIZON = 40
 SECONDS = 2.0
@@ -85,6 +90,8 @@ def design(seed: int = 0) -> Task:
             Criterion("conditioning at its worst, negative", worst, -0.9 * LEAST),
             failed_calls(),
         ),
+        goals=(robot.tree.placement("tip")(goal),),
+        bodies=drawn(robot.tree, BODIES),
     )
 
 

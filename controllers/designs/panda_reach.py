@@ -14,8 +14,9 @@ from lgcontrol.optimal import Bound, Capsule, Residual, keep_out
 from lgcontrol.simulation import Criterion, SimulationResult, Task
 from lgcontrol.systems import Parameter
 
+from ._bodies import drawn
 from ._criteria import ATTITUDE, POSITION, failed_calls
-from ._panda import HAND, OUTLINE, READY, noisy_panda, panda_capsules, panda_system
+from ._panda import BODIES, HAND, OUTLINE, READY, noisy_panda, panda_capsules, panda_system
 
 LOW = np.array([0.0, 0.5, 0.0, -0.1, 0.0, 0.5, 0.0])  # rad: the hand low above the table
 ASIDE = 0.8  # rad
@@ -128,10 +129,6 @@ def design(seed: int = 0) -> Task:
 
         return value
 
-    def bodies(x: np.ndarray) -> np.ndarray:
-        frames = ("panda_link4", "panda_link5", "panda_link7", HAND)
-        return np.stack([tree.placement(name)(x[:, : tree.nq]) for name in frames], axis=1)
-
     return Task(
         plant=plant,
         controller=mpc,
@@ -148,8 +145,9 @@ def design(seed: int = 0) -> Task:
             Criterion("largest rate, share of its limit", fastest, 1.0),
             failed_calls(),
         ),
-        obstacles=tuple(OBSTACLES.values()),
-        bodies=bodies,
+        obstacles=OBSTACLES,
+        goals=(wanted,),
+        bodies=drawn(tree, BODIES),
     )
 
 

@@ -43,7 +43,8 @@ class Innovations:
     number : ndarray, shape (K,)
         Place in the log.
     innovation : ndarray, shape (..., K, m)
-        ``minus(y, expected)``.
+        ``minus(y, expected)``; of an `EKF` of several rounds, what the last one sees of it from
+        the prediction: ``ν + C d`` at the correction d.
     whitened : ndarray, shape (..., K, m)
         In units of its deviations: independent entries of unit variance, if all is well.
     nis : ndarray, shape (..., K)

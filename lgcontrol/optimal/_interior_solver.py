@@ -37,6 +37,7 @@ from ._kernel import (
     Memory,
     load,
 )
+from ._least_violation import least_violation, missed_by
 from ._outcome import (
     ACCEPTABLE_RESIDUAL,
     Iteration,
@@ -72,9 +73,9 @@ AT_LIMIT = 1e-3
 MOST_ITERATIONS = 1000
 # How the barrier goes where it waits for iterates to be central.
 CENTRAL_BARRIER = Barrier(first=1.0, factor=0.2, power=1.5)
-# Derivative of what equalities miss, as a share of its terms' sizes, that counts as none, and the
-# share of their range by which inputs may be off a limit that they would have to go beyond.
-STATIONARY, NEAR_LIMIT = 1e-3, 1e-2
+# After so many iterations, and twice as many, a solve asks whether equalities can be kept at all,
+# where what is violated did not fall to this share in the later half.
+FIRST_LOOK, HARDLY = 20, 0.9
 # Price of hard bounds that are not kept, in sizes of the cost's derivative.
 FIRST_PRICE = 1e2
 
@@ -99,6 +100,8 @@ class _Run(NamedTuple):
         The barrier's last weight.
     step : float
         Share of the last step that was taken.
+    is_lost : bool
+        Whether it ended where equalities are missed as little as anywhere near.
     """
 
     status: int
@@ -109,6 +112,7 @@ class _Run(NamedTuple):
     log: np.ndarray
     mu: float
     step: float
+    is_lost: bool = False
 
     @classmethod
     def of(cls, status: int, memory: Memory, steps: int, log: np.ndarray) -> _Run:
@@ -433,7 +437,7 @@ class InteriorPointSolver:
         watch = _Watch(started, time_limit, callback, max_iterations)
         run = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
         first = mode
-        if run.status in (STALLED, NOT_FINITE) and self.shooting == "auto":
+        if run.status in (STALLED, NOT_FINITE) and self.shooting == "auto" and not run.is_lost:
             mode = FREE_STATES if mode == ROLL_OUT else ROLL_OUT
             barrier = self._barrier(mode, tolerance)
             other = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
@@ -441,7 +445,7 @@ class InteriorPointSolver:
                 run = other
         is_open = run.log[-1][2] > tolerance  # gaps that rows do not let close
         is_stuck = run.status in (STALLED, NOT_FINITE) and len(self._hard_rows) > 0
-        is_stuck = is_stuck and (is_open or self._excess(run) > tolerance)
+        is_stuck = is_stuck and not run.is_lost and (is_open or self._excess(run) > tolerance)
         if is_stuck:
             with self._softened(nodes, setting):
                 barrier = self._barrier(first, tolerance)
@@ -450,7 +454,9 @@ class InteriorPointSolver:
             if is_closed or self._excess(other) < self._excess(run):
                 run = other
         is_stuck = is_stuck and self._excess(run) > ACCEPTABLE_RESIDUAL
-        is_stuck = is_stuck or self._is_lost(run, times, setting)
+        if run.status in (ITERATIONS, STALLED) and not (is_stuck or run.is_lost):
+            run = self._nearest(run, Nodes(times, run.point.x, run.point.u), setting, x0)
+        is_stuck = is_stuck or run.is_lost
         return self._solution(run, nodes, times, setting, watch, tolerance, is_stuck)
 
     def _best_of(
@@ -636,38 +642,20 @@ class InteriorPointSolver:
         row = self.model.sides.row
         return np.unique(row[np.isinf(self.transcription.rows.soft[row])])
 
-    def _is_lost(self, run: _Run, t: np.ndarray, setting: Setting) -> bool:
-        """Whether equalities miss by what no small change of controls within limits reduces.
-
-        Half the sum of squares has a derivative along motions that is next to nothing, measured by
-        what it would be if no terms cancelled, but where controls at a limit had to go beyond.
-        """
-        sides, model, n = self.model.sides, self.model, self.model.n
-        if run.status not in (ITERATIONS, STALLED) or not len(sides.equal):
-            return False
-        off = np.where(sides.equal_active, run.rows[:, sides.equal] - sides.target, 0.0)
-        if not np.abs(off).max() > ACCEPTABLE_RESIDUAL or len(model.free):
-            return False
-        at = model.expand(Nodes(t, run.point.x, run.point.u), setting)
-        if not np.abs(at.gaps).max(initial=0.0) <= MOTION:
-            return False
-        missed = np.zeros_like(run.rows)
-        np.add.at(missed.T, sides.equal, off.T)
-        h = sides.sign * (run.rows[:, sides.row] - sides.limit)
-        over = np.where(sides.active & np.isinf(sides.weight), np.maximum(h, 0.0), 0.0)
-        np.add.at(missed.T, sides.row, (sides.sign * over).T)
-        v, apart = run.point.u[:, model.controls], NEAR_LIMIT * (model.upper - model.lower)
-        price, size = at.G_end.T @ missed[-1], np.abs(at.G_end.T) @ np.abs(missed[-1])
-        most = largest = 0.0
-        for k in range(len(v) - 1, -1, -1):
-            F = np.hstack([at.A[k], at.B[k]])
-            along = at.G[k].T @ missed[k] + F.T @ price
-            sizes = np.abs(at.G[k].T) @ np.abs(missed[k]) + np.abs(F.T) @ size
-            held = np.where(along[n:] > 0, v[k] <= model.lower + apart, v[k] >= model.upper - apart)
-            most = max(most, np.abs(np.where(held, 0.0, along[n:])).max(initial=0.0))
-            largest = max(largest, sizes[n:].max(initial=0.0))
-            price, size = along[:n], sizes[:n]
-        return most <= STATIONARY * largest
+    def _nearest(self, run: _Run, nodes: Nodes, setting: Setting, x0: np.ndarray) -> _Run:
+        """A run that ends where equalities are missed least, if they cannot be kept near nodes."""
+        off = run.log[-1][2]
+        if not len(self.model.sides.equal) or not off > ACCEPTABLE_RESIDUAL:
+            return run
+        found = least_violation(self.model, setting, nodes, x0)
+        if found is None:
+            return run
+        values = self.model.values(found, setting)
+        last = run.log[-1].copy()
+        last[0], last[2] = values.cost, np.abs(missed_by(self.model.sides, values.rows)).max()
+        point = replace(run.point, x=found.x, u=found.u)
+        log = np.vstack([run.log[:-1], last])
+        return run._replace(status=STALLED, point=point, rows=values.rows, log=log, is_lost=True)
 
     @cached_property
     def _allowed(self) -> np.ndarray:
@@ -687,7 +675,10 @@ class InteriorPointSolver:
         memory = self._memory
         if memory is None:
             point = self._starting_point(mode, nodes, setting, barrier, x0)
-            return self._run_in_numpy(point, mode, nodes, setting, barrier, tolerance, watch)
+            look = _Look(self, nodes.t, setting, x0)
+            return self._run_in_numpy(
+                point, mode, nodes, setting, barrier, tolerance, watch, look=look
+            )
         arrays = memory.arrays
         memory.give(setting, nodes.t)
         arrays["x"][:], arrays["u"][:] = nodes.x, nodes.u
@@ -695,12 +686,10 @@ class InteriorPointSolver:
         options: dict[str, Any] = {
             "barrier": barrier, "tolerance": tolerance, "curved": self.second_derivatives,
         }  # fmt: skip
-        if not watch.is_needed:
-            status = memory.run(x0, mode, max_iterations=watch.left, **options)
-            steps = memory.about.iterations
-            return _Run.of(status, memory, steps, arrays["log"][: steps + 1])
-        status = memory.run(x0, mode, max_iterations=0, **options)
-        return self._watched(memory, status, x0, mode, watch, options)
+        look = _Look(self, nodes.t, setting, x0)
+        first = 0 if watch.is_needed else min(look.due, watch.left)
+        status = memory.run(x0, mode, max_iterations=first, **options)
+        return self._watched(memory, status, x0, mode, watch, options, look)
 
     def _watched(
         self,
@@ -710,13 +699,20 @@ class InteriorPointSolver:
         mode: int,
         watch: _Watch,
         options: dict[str, Any],
+        look: _Look | None = None,
     ) -> _Run:
-        """Go on from a kernel's first look at a start, with a look at the watch in between."""
-        log = [memory.arrays["log"][0].copy()]
+        """Go on from where a kernel stopped, with a look at the watch in between."""
+        log = [*memory.arrays["log"][: memory.about.iterations + 1].copy()]
         while status == ITERATIONS and watch.goes_on(log[-1], len(log) - 1):
-            status = memory.run(x0, mode, max_iterations=1, resume=RESUME, **options)
-            if memory.about.iterations > 0:
-                log.append(memory.arrays["log"][1].copy())
+            if look is not None and look.is_due(log):
+                run = look.at(_Run.of(status, memory, len(log) - 1, np.array(log)))
+                if run.is_lost:
+                    return run
+            most = 1
+            if look is not None and not watch.is_needed:
+                most = min(look.due, watch.left) - (len(log) - 1)
+            status = memory.run(x0, mode, max_iterations=most, resume=RESUME, **options)
+            log.extend(memory.arrays["log"][1 : memory.about.iterations + 1].copy())
         return _Run.of(status, memory, len(log) - 1, np.array(log))
 
     def _starting_point(
@@ -745,6 +741,7 @@ class InteriorPointSolver:
         watch: _Watch,
         K: np.ndarray | None = None,
         is_warm: bool = False,
+        look: _Look | None = None,
     ) -> _Run:
         log: list[np.ndarray] = []
         step, status, taken = 1.0, ITERATIONS, 0
@@ -767,6 +764,13 @@ class InteriorPointSolver:
                     break
                 if not watch.goes_on(log[-1], len(log) - 1):
                     break
+                if look is not None and look.is_due(log):
+                    run = _Run(
+                        status, point.point, point.rows, K, taken, np.array(log), point.mu, step
+                    )
+                    run = look.at(run)
+                    if run.is_lost:
+                        return run
                 point.lower_before(found, barrier)
             outcome = point.iterate()
             step = outcome.step
@@ -1091,6 +1095,34 @@ class InteriorPointSolver:
         if run.status == STALLED and kkt <= ACCEPTABLE_RESIDUAL:
             return SolveStatus.ACCEPTABLE
         return SolveStatus.STALLED if run.status == STALLED else SolveStatus.ITERATION_LIMIT
+
+
+class _Look:
+    """Asks in the middle of a solve whether equalities can be kept at all.
+
+    Kernels and NumPy ask after the same iterations, and are told the same.
+    """
+
+    def __init__(
+        self, solver: InteriorPointSolver, t: np.ndarray, setting: Setting, x0: np.ndarray
+    ) -> None:
+        self.solver, self.t, self.setting, self.x0 = solver, t, setting, x0
+        self.due = FIRST_LOOK if len(solver.model.sides.equal) else MOST_ITERATIONS
+
+    def is_due(self, log: Sequence[np.ndarray]) -> bool:
+        """Whether it is time, and what is violated has hardly fallen lately."""
+        number = len(log) - 1
+        if number < self.due:
+            return False
+        self.due = 2 * number
+        violation = np.array(log)[:, 2]
+        half = number // 2
+        return bool(violation[half:].min() > HARDLY * violation[:half].min())
+
+    def at(self, run: _Run) -> _Run:
+        """The run, ended where equalities are missed least if they cannot be kept."""
+        nodes = Nodes(self.t, run.point.x, run.point.u)
+        return self.solver._nearest(run, nodes, self.setting, self.x0)
 
 
 class _Watch:

@@ -257,12 +257,14 @@ def run_localization(make, runs=100, **options):
 
 INERTIAL = inertial_navigation(gravity=9.82, gyro_bias=False, accelerometer_bias=False)
 LANDMARKS = ((0, 2, 2), (-2, -2, -2), (2, -2, -2))
+IMU_STD, LANDMARK_STD = 0.01, 0.1  # of a sample [rad/s, m/s²]; m
+TURNED, SHIFTED = np.radians(15) / np.sqrt(3), 1 / np.sqrt(3)  # of starts, per axis
 
 
-def run_inertial(make, runs=100, seed=0, **options):
+def inertial(runs, seed=0):
     """Circle of 10 m in 30 s, IMU at 100 Hz, three landmarks each second, starts off by 15°, 1 m.
 
-    Position RMSE, NEES of position and attitude after 20 s (UKF-M, inertial navigation).
+    Returns the log, truth and starts (UKF-M, inertial navigation).
     """
     rng, dt, N = np.random.default_rng(seed), 0.01, 3000
     angle = 2 * np.pi * np.linspace(0, 1, N)
@@ -274,32 +276,38 @@ def run_inertial(make, runs=100, seed=0, **options):
     place = np.vstack([p[0], p[0] + np.cumsum(speed[:-1] * dt + a[:-1] * dt**2 / 2, axis=0)])
     truth = np.column_stack([place, speed, np.zeros((N, 3)), np.ones(N)])
     measured = np.concatenate([np.zeros((N, 3)), force], axis=1)
-    u = measured + 0.01 * rng.normal(size=(runs, N, 6))
+    u = measured + IMU_STD * rng.normal(size=(runs, N, 6))
     t = dt * np.arange(N)
     seen = {
-        f"landmark{k}": (t[100::100], place_of - place[100::100] + 0.1 * rng.normal(
+        f"landmark{k}": (t[100::100], place_of - place[100::100] + LANDMARK_STD * rng.normal(
             size=(runs, 29, 3)))
         for k, place_of in enumerate(np.array(LANDMARKS, dtype=float))
     }  # fmt: skip
-    turn, shift = np.radians(15) / np.sqrt(3), 1 / np.sqrt(3)
     starts = np.repeat(truth[None, 0], runs, axis=0)
-    starts[:, 6:] = SO3.exp(turn * rng.normal(size=(runs, 3)))
-    starts[:, :3] += shift * rng.normal(size=(runs, 3))
+    starts[:, 6:] = SO3.exp(TURNED * rng.normal(size=(runs, 3)))
+    starts[:, :3] += SHIFTED * rng.normal(size=(runs, 3))
+    return Log(t, u, seen), truth, starts
+
+
+def run_inertial(make, runs=100, seed=0, **options):
+    """Position RMSE, NEES of position and attitude from the first step on."""
+    log, truth, starts = inertial(runs, seed)
     landmarks = [
-        landmark_position(INERTIAL, place_of, name=f"landmark{k}", std_discrete=0.1)
+        landmark_position(INERTIAL, place_of, name=f"landmark{k}", std_discrete=LANDMARK_STD)
         for k, place_of in enumerate(LANDMARKS)
     ]
+    density = IMU_STD * np.sqrt(0.01)
     ekf = make(
         INERTIAL, landmarks, method="rk4" if make is EKF else "euler",
-        std0={"body.x": shift, "body.y": shift, "body.z": shift, "body.vx": 1e-4,
-              "body.vy": 1e-4, "body.vz": 1e-4, "body.rx": turn, "body.ry": turn,
-              "body.rz": turn},
-        noise={"gyro": 0.01 * np.sqrt(dt), "accelerometer": 0.01 * np.sqrt(dt)}, **options,
+        std0={"body.x": SHIFTED, "body.y": SHIFTED, "body.z": SHIFTED, "body.vx": 1e-4,
+              "body.vy": 1e-4, "body.vz": 1e-4, "body.rx": TURNED, "body.ry": TURNED,
+              "body.rz": TURNED},
+        noise={"gyro": density, "accelerometer": density}, **options,
     )  # fmt: skip
-    run = ekf.run(Log(t, u, seen), starts)
-    error = run.x[:, run.index(t), :3] - truth[:, :3]
-    late = np.broadcast_to(truth[2000:], (runs, N - 2000, 10))
-    nees = [run.nees(t[2000:], late, rows).mean() for rows in ([0, 1, 2], [6, 7, 8])]
+    run = ekf.run(log, starts)
+    error = run.x[:, run.index(log.t), :3] - truth[:, :3]
+    states = np.broadcast_to(truth[1:], (runs, len(truth) - 1, 10))
+    nees = [run.nees(log.t[1:], states, rows).mean() for rows in ([0, 1, 2], [6, 7, 8])]
     return {"rmse [m]": rms(error), "NEES of position": float(nees[0]),
             "NEES of attitude": float(nees[1])}  # fmt: skip
 
@@ -318,7 +326,7 @@ DIRECTIONS = {"gravity": np.array([0.0, 0.0, 1.0]), "field": np.array([0.0, 0.6,
 def run_turning(make, degrees, runs=100, steps=200, seed=0, **options):
     """Attitude and bias from two directions, first errors of σ per axis cut at 120°.
 
-    Returns the consistency over all runs, and the NEES of the attitude after the first update.
+    Returns the consistency over all runs; of the first update, NEES of the attitude and both NIS.
     """
     rng, dt = np.random.default_rng(seed), 0.02
     omega = rng.normal(size=(runs, 1, 3)) * np.sin(0.05 * np.arange(steps))[:, None]
@@ -351,5 +359,39 @@ def run_turning(make, degrees, runs=100, steps=200, seed=0, **options):
     u = np.concatenate([gyro, 0 * gyro], axis=-1)
     run = ekf.run(Log(t, u, {name: (t + dt, y) for name, y in seen.items()}), starts)
     truth = np.concatenate([q[:, 1:], bias], axis=-1)
-    first = run.nees(t[:1] + dt, truth[:, :1], [0, 1, 2]).mean()
-    return run.consistency(t + dt, truth), float(first)
+    first = {"NEES": run.nees(t[:1] + dt, truth[:, :1], [0, 1, 2])} | {
+        f"NIS {name}": said.nis[:, 0] / 3 for name, said in run.innovations.items()
+    }
+    return run.consistency(t + dt, truth), {key: float(v.mean()) for key, v in first.items()}
+
+
+VECTORS = System(
+    "vectors",
+    Product(turn=Rn(3), bias=Rn(3)),
+    lambda t, x, u, p: ca.vertcat(u[:3] - x[3:], u[3:]),
+    inputs=TURNING.inputs,
+)
+
+
+def run_vectors(degrees, runs=100, steps=200, seed=0):
+    """The same linearized at the identity, so that the filter is exact: what chance makes of it."""
+    rng, dt = np.random.default_rng(seed), 0.02
+    bias = 0.05 * rng.normal(size=(runs, 1, 3)) + np.cumsum(
+        1e-3 * np.sqrt(dt) * rng.normal(size=(runs, steps, 3)), axis=1
+    )
+    gyro = bias + 0.01 / np.sqrt(dt) * rng.normal(size=bias.shape)  # at rest, at zero
+    slopes = {name: np.cross(np.eye(3), d) for name, d in DIRECTIONS.items()}
+    at = dt * np.arange(1, steps + 1)
+    seen = {name: (at, 0.05 * rng.normal(size=(runs, steps, 3))) for name in slopes}
+    starts = np.concatenate(
+        [np.radians(degrees) * rng.normal(size=(runs, 3)), np.zeros((runs, 3))], axis=1
+    )
+    ekf = EKF(
+        VECTORS,
+        [Measurement(name, lambda t, x, u, p, C=C: ca.DM(C) @ x[:3], Rn(3), std_discrete=0.05)
+         for name, C in slopes.items()],
+        std0={"turn": np.radians(degrees), "bias": 0.05}, method="euler", iterations=1,
+        noise={"gyro": 0.01, "walk": 1e-3},
+    )  # fmt: skip
+    run = ekf.run(Log(at - dt, np.concatenate([gyro, 0 * gyro], axis=-1), seen), starts)
+    return run.consistency(at, np.concatenate([0 * bias, bias], axis=-1))

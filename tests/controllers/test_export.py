@@ -117,7 +117,6 @@ def ran(folder, tmp_path, level="-O0"):
 @pytest.mark.usually(
     name=(
         "hard limit that cannot be kept",
-        "policy, ends at rest",
         "on the way, first derivatives",
         "soft limits that cut steps short, so that calls solve",
     )
