@@ -289,12 +289,15 @@ class Controller(ABC):
             labels = {key: value for key, value in labels.items() if key not in schedule.values}
         rng = np.random.default_rng(0)
         # Beyond both ends of what is looked up, too.
-        span = (0.0, 1.0) if schedule is None else schedule.starts[[0, -1]] + [-self.dt, self.dt]
+        first, last = 0.0, 1.0
+        if schedule is not None:
+            first, last = schedule.starts[0] - self.dt, schedule.starts[-1] + self.dt
         examples = []
         for _ in range(EXPORT_EXAMPLES):
             drawn = {
-                "t": rng.uniform(*span), "x_ref": state.random(rng), "u_ref": system.nominal_input,
-                "rate_ref": rng.normal(size=state.dim), "p": self._own,
+                "t": rng.uniform(first, last), "x_ref": state.random(rng),
+                "u_ref": system.nominal_input, "rate_ref": rng.normal(size=state.dim),
+                "p": self._own,
             }  # fmt: skip
             drawn["x"] = state.plus(drawn["x_ref"], rng.normal(size=state.dim))
             drawn |= {key: goal.random(rng) for key, goal in goals.items()}

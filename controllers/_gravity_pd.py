@@ -103,7 +103,8 @@ class GravityPD(Controller):
 
     def _exported_law(self) -> ModelFunction:
         gains = {"stiffness": self.stiffness, "damping": self.damping}
-        return self.law.exported(self, self._exported_goals(), gains)
+        bounds = (self._lower, self._upper) if self.saturate else None
+        return self.law.exported(self._exported_goals(), gains, bounds)
 
     def _exported_goals(self) -> Mapping[str, GoalArgument]:
         return goal_arguments(self.tree.configuration, "q_ref", "v_ref")

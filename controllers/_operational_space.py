@@ -151,7 +151,8 @@ class OperationalSpace(Controller):
             "stiffness": self.stiffness, "damping": self.damping,
             "posture_stiffness": stiffness, "posture_damping": damping,
         }  # fmt: skip
-        return self.law.exported(self, self._exported_goals(), gains)
+        bounds = (self._lower, self._upper) if self.saturate else None
+        return self.law.exported(self._exported_goals(), gains, bounds)
 
     def _exported_goals(self) -> Mapping[str, GoalArgument]:
         return goal_arguments(

@@ -15,7 +15,7 @@ from lgcontrol.mechanics import Multibody, SeriesElastic
 from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import System
 
-from ._base import ControlInfo, Controller
+from ._base import ControlInfo
 from ._tracking import blocks_of
 
 
@@ -128,18 +128,21 @@ class TreeLaw:
         return terms
 
     def exported(
-        self, controller: Controller, follows: Iterable[str], gains: Mapping[str, np.ndarray]
+        self,
+        follows: Iterable[str],
+        gains: Mapping[str, np.ndarray],
+        bounds: tuple[np.ndarray, np.ndarray] | None,
     ) -> ModelFunction:
-        """The law as one function ``(t, x, p, …) → u``, with its bounds.
+        """The law as one function ``(t, x, p, …) → u``.
 
         Parameters
         ----------
-        controller : Controller
-            With `saturate`, and bounds of its controls.
         follows : iterable of str
             Arguments of the law that stay such.
         gains : mapping of str to ndarray
             Arguments of the law that become numbers.
+        bounds : tuple of ndarray, shape (m,) each, optional
+            Of the controls, where they are kept.
         """
         law = self.function
         sizes = {key: law.function.numel_in(i) for i, key in enumerate(law.arguments)}
@@ -152,8 +155,8 @@ class TreeLaw:
             terms = ca.horzsplit(B.T @ columns)
         terms[0] = terms[0] + self._start
         u = sum(terms[1:], terms[0])
-        if controller.saturate:
-            u, _ = _limited(terms, ca.DM(controller._lower), ca.DM(controller._upper))
+        if bounds is not None:
+            u, _ = _limited(terms, *map(ca.DM, bounds))
         shapes: dict[str, Shape] = {key: (sizes[key],) for key in given}
         return ModelFunction(
             ca.Function(law.name, list(given.values()), [ca.densify(u)], list(given), ["u"]),
