@@ -11,7 +11,10 @@ from ._status import UpdateStatus
 
 
 class Said(NamedTuple):
-    """What an update says: arrays with the batch axes of the column it came in."""
+    """What an update says: arrays with the batch axes of the column it came in.
+
+    All but the status is NaN where the measurement says nothing: `UpdateStatus.NOT_FINITE` and on.
+    """
 
     innovation: np.ndarray
     whitened: np.ndarray
@@ -36,6 +39,8 @@ class Said(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class Innovations:
     """What the measurements of one kind said, in the order in which they were taken.
+
+    Numbers are NaN where one said nothing: `UpdateStatus.NOT_FINITE` and those after it.
 
     Attributes
     ----------

@@ -24,6 +24,8 @@ from lgcontrol.estimation import (
 from lgcontrol.groups import SE2, SE23, SO3, Product, Rn
 from lgcontrol.systems import Measurement, System
 
+from . import _ukfm_peer
+
 ODOMETRY = odometry()
 
 # One setting a kind of sensor: positions and landmarks from first headings that are off by 15° to
@@ -217,34 +219,36 @@ def fit_kitti(case):
 
 # -- simulated problems ---------------------------------------------------------------------------
 
+SPEEDS_STD, HEADING_STD = np.array([0.01, 0.01, np.radians(1)]), np.radians(45)  # of a sample
+
 
 def localization(runs, seed=0):
     """Circle of 10 m in 40 s, odometry at 100 Hz, fixes of 1 m at 1 Hz, headings off by σ 45°.
 
     Returns the log, truth and starts (UKF-M, localization).
     """
-    rng, dt, std = np.random.default_rng(seed), 0.01, np.array([0.01, 0.01, np.radians(1)])
+    rng, dt = np.random.default_rng(seed), 0.01
     t, u = dt * np.arange(4000), np.array([2 * np.pi * 5 / 40, 0.0, 2 * np.pi / 40])
     # the problem steps the position with the heading at the start of a step
     angle = u[2] * t
     p = np.cumsum(np.column_stack([np.cos(angle), np.sin(angle)]) * u[0] * dt, axis=0)
     p = np.vstack([np.zeros(2), p[:-1]])
     truth = np.column_stack([p, np.cos(angle), np.sin(angle)])
-    measured = u + std * rng.normal(size=(runs, 4000, 3))
+    measured = u + SPEEDS_STD * rng.normal(size=(runs, 4000, 3))
     fixes = p[100::100] + rng.normal(size=(runs, 39, 2))
     turns = np.zeros((runs, 3))
-    turns[:, 2] = np.radians(45) * rng.normal(size=runs)
+    turns[:, 2] = HEADING_STD * rng.normal(size=runs)
     log = Log(t, measured, {"gnss": (t[100::100], fixes)})
     return log, truth, SE2.plus(truth[0], turns)
 
 
-def run_localization(make, runs=100, **options):
+def run_localization(make, runs=100, seed=0, **options):
     """Position RMSE, its NEES and that of the heading after 20 s."""
-    log, truth, starts = localization(runs)
-    density = np.array([0.01, 0.01, np.radians(1)]) * np.sqrt(0.01)
+    log, truth, starts = localization(runs, seed)
+    density = SPEEDS_STD * np.sqrt(0.01)
     ekf = make(
         ODOMETRY, [gnss(ODOMETRY, std_discrete=1.0)],
-        std0={"pose.x": 1e-4, "pose.y": 1e-4, "pose.rz": np.radians(45)}, method="euler",
+        std0={"pose.x": 1e-4, "pose.y": 1e-4, "pose.rz": HEADING_STD}, method="euler",
         noise=dict(zip(ODOMETRY.input_names, density, strict=True)), **options,
     )  # fmt: skip
     run = ekf.run(log, starts)
@@ -253,6 +257,12 @@ def run_localization(make, runs=100, **options):
     nees = [run.nees(log.t[2000:], late, rows).mean() for rows in ([0, 1], [2])]
     return {"rmse [m]": rms(error), "NEES of position": float(nees[0]),
             "NEES of heading": float(nees[1])}  # fmt: skip
+
+
+def peer_localization(runs=100, seed=0):
+    """The invariant filter of UKF-M itself on the same draws."""
+    P0 = np.diag([HEADING_STD**2, 0.0, 0.0])
+    return _ukfm_peer.localization(*localization(runs, seed), np.diag(SPEEDS_STD**2), P0, np.eye(2))
 
 
 INERTIAL = inertial_navigation(gravity=9.82, gyro_bias=False, accelerometer_bias=False)
@@ -310,6 +320,13 @@ def run_inertial(make, runs=100, seed=0, **options):
     nees = [run.nees(log.t[1:], states, rows).mean() for rows in ([0, 1, 2], [6, 7, 8])]
     return {"rmse [m]": rms(error), "NEES of position": float(nees[0]),
             "NEES of attitude": float(nees[1])}  # fmt: skip
+
+
+def peer_inertial(runs=100, seed=0):
+    """The invariant filter of UKF-M itself on the same draws."""
+    P0 = np.diag(np.repeat([TURNED**2, 0.0, SHIFTED**2], 3))
+    Q, R = IMU_STD**2 * np.eye(6), LANDMARK_STD**2 * np.eye(9)
+    return _ukfm_peer.inertial(*inertial(runs, seed), Q, P0, R)
 
 
 # -- consistency from large first errors -----------------------------------------------------------
