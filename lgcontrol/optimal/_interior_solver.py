@@ -493,8 +493,7 @@ class InteriorPointSolver:
             return Nodes(times, memory.arrays["x"].copy(), memory.arrays["u"].copy()), gap
         nodes = make_guess(self.transcription, guess, x0, times, setting, reference)
         nodes.x[0] = self.model.first_state(x0, nodes.x[0], setting.p)
-        gaps = self.transcription.values(nodes, setting).gaps
-        return nodes, float(np.abs(gaps).max(initial=0.0))
+        return nodes, float(np.abs(self.transcription.gaps(nodes, setting)).max(initial=0.0))
 
     def solve_many(self, x0: ArrayLike, **options: Any) -> list[OptimalSolution]:
         """Solve for many starts, on all cores.

@@ -168,6 +168,7 @@ def weaker(plant: System[Any], factor: float = 1.0, *, drag: float = 1.0) -> Sys
         h=without_ours(plant.h),
         parameters=[*plant.parameters, Parameter(HEAVINESS, "", factor), Parameter(DRAG, "", drag)],
         quantities={},
+        limits={k: v for k, v in plant.limits.items() if k in plant.state.coordinate_names},
         invariants=without_ours(plant.invariants),
         project=without_ours(plant.project),
         project_derivative=without_ours(plant.project_derivative),

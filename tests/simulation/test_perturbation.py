@@ -57,6 +57,15 @@ def test_a_linkage_of_twice_the_mass_is_one_with_half_the_effect(rng):
     assert made.error_names == light.error_names
 
 
+def test_limits_of_the_state_stay_those_of_quantities_do_not():
+    plant = System(
+        "cart", Rn(2, ("x", "v")), lambda t, x, u, p: ca.vertcat(x[1], u), inputs=["push"],
+        quantities={"power": lambda t, x, u, p: u * x[1]}, limits={"v": (-1, 1), "power": (-2, 2)},
+    )  # fmt: skip
+    made = weaker(plant, 2.0)
+    assert made.limits == {"v": (-1, 1)} and not made.quantities
+
+
 def test_factors_are_values_of_parameters_of_one_plant():
     """The masses and drags that runs had: nothing is made again for other ones."""
     used = []
