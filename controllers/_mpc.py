@@ -781,7 +781,7 @@ class MPC(Controller):
     ) -> str:
         """Let the solver go on from a start where that is better than the last plan, and say why.
 
-        What going on costs now is usual from now on, in either case.
+        What going on costs is usual from now on, so that noise is no jump again and again.
         """
         solver = copy.copy(self.solver)  # what it finds is its own, all else is shared
         other = solver.solve(
@@ -791,9 +791,7 @@ class MPC(Controller):
         is_better = _rank(other) < _rank(last)
         if is_better:
             self.__dict__["solver"] = solver
-        self._usual = self._usual.later(
-            (other if is_better else last).cost, 0.0, self._p, reference
-        )
+        self._usual = self._usual.later(last.cost, 0.0, self._p, reference)
         return self._due if is_better else ""
 
     def _aimed(self, reference: ReferenceLike | None, start: float) -> Any:

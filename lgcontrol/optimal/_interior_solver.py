@@ -6,7 +6,7 @@ import copy
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from math import isfinite
@@ -62,8 +62,6 @@ Shooting = Literal["auto", "states", "rollout"]
 MOTION = 1e-6
 # The barrier in real-time steps: its highest and lowest weight, and how fast it falls.
 REAL_TIME_BARRIER = Barrier(first=3e-4, last=1e-8, factor=0.2)
-# Iterations of a solve where real-time steps leave hard bounds exceeded.
-RESCUE = 30
 # Residual of the first plan of an exported controller.
 FIRST_TOLERANCE = 1e-6
 # The last weight of the barrier, as a share of the tolerance, and the least one: distances to
@@ -140,8 +138,8 @@ class InteriorPointSolver:
     steps go on from the last multipliers, moved on by the time between. The barrier follows how far
     that is from optimal, between μ = 3e-4 and 1e-8: a loop at rest settles at the optimum. One step
     a call is taken, up to four more where it began far off, was cut short or left hard bounds
-    exceeded, and a solve of up to thirty where hard bounds or short steps remain; its status says
-    that it was taken, not that the plan is optimal.
+    exceeded; its status says that it was taken, not that the plan is optimal. Hard bounds that are
+    exceeded then are at a price from the next call on, until they are kept.
 
     Parameters
     ----------
@@ -198,6 +196,7 @@ class InteriorPointSolver:
         self._given: Given | None = None
         self._found: Nodes | None = None
         self._last: _Run | None = None  # where that is from, with gains and multipliers
+        self._is_priced = False  # whether hard rows were exceeded: the next step gives them a price
         if problem is not None:
             self._model = StageModel(Transcription(problem), curved=second_derivatives)
             self._given = Given(problem)
@@ -291,6 +290,7 @@ class InteriorPointSolver:
     def reset(self) -> None:
         """Forget what was found; the next solve is as the first."""
         self._found = self._last = None
+        self._is_priced = False
 
     def export_c(
         self,
@@ -351,7 +351,6 @@ class InteriorPointSolver:
             central=self._barrier(FREE_STATES, tolerance),
             real_time=REAL_TIME_BARRIER,
             excess=EXCESS,
-            rescue=RESCUE,
         )
         name = f"{problem.system.name}_mpc" if name is None else name
         return export_interior_point(self.model, loop, folder, name, cases)
@@ -455,9 +454,11 @@ class InteriorPointSolver:
             if is_closed or self._excess(other) < self._excess(run):
                 run = other
         is_stuck = is_stuck and self._excess(run) > ACCEPTABLE_RESIDUAL
-        if run.status in (ITERATIONS, STALLED) and not (is_stuck or run.is_lost):
+        is_late = run.status == STALLED or (run.status == ITERATIONS and run.steps >= FIRST_LOOK)
+        if is_late and watch.ended is None and not (is_stuck or run.is_lost):
             run = self._nearest(run, Nodes(times, run.point.x, run.point.u), setting, x0)
         is_stuck = is_stuck or run.is_lost
+        self._is_priced = self._excess(run) > EXCESS
         return self._solution(run, nodes, times, setting, watch, tolerance, is_stuck)
 
     def _best_of(
@@ -813,8 +814,8 @@ class InteriorPointSolver:
         reference, t0, p, arrival
             As for `solve`.
         iterations : int
-            Four more where the last began far off, was cut short or left hard bounds exceeded, and
-            a solve of up to thirty where it still was cut short or bounds are exceeded.
+            Four more where the last began far off, was cut short or left hard bounds exceeded.
+            Those are at a price from the next call on, until they are kept.
         time_limit : float
             In s, looked at after every iteration; one is taken in any case.
 
@@ -822,9 +823,9 @@ class InteriorPointSolver:
         -------
         OptimalSolution
             "iteration limit" where steps were taken, "time limit" where more were due;
-            "infeasible" where hard bounds are exceeded still when they are tried as soft ones, by
-            the least that was found; "failed" where there is none: then with the plan moved on or,
-            where that diverges, with what was found last.
+            "infeasible" where hard bounds at a price are exceeded still, by the least that was
+            found; "failed" where there is no step: then with the plan moved on or, where that
+            diverges, with what was found last.
 
         Raises
         ------
@@ -841,21 +842,17 @@ class InteriorPointSolver:
         setting = self._setting(times, reference, p, arrival)
         start = self._moved_on(last, times, setting)
         watch = _Watch(started, time_limit, None, iterations)
-        run, is_infeasible = self._improve(x0, start, setting, watch), False
-        is_short = run.steps >= iterations + MORE and run.step < GOOD_STEP
-        if run.status != NOT_FINITE and (is_short or self._excess(run) > EXCESS):
-            more = _Watch(started, time_limit, None, RESCUE)
-            if not watch.is_over():
-                other = self._improve(x0, start, setting, more, ROLL_OUT)
-                if other.status != NOT_FINITE:
-                    run = min(other, run, key=self._excess)
-            if self._excess(run) > EXCESS and not watch.is_over():
-                _, is_shift = steps_later(problem, last, times)
-                with self._softened(last if is_shift else start.nodes, setting):
-                    other = self._improve(x0, start, setting, more, ROLL_OUT)
-                run = min(run, other, key=self._excess)
-            # Whoever runs out of time cannot say that nothing better exists.
-            is_infeasible = not watch.is_over() and self._excess(run) > EXCESS
+        is_priced, at = self._is_priced, nullcontext()
+        if is_priced:
+            _, is_shift = steps_later(problem, last, times)
+            at = self._softened(last if is_shift else start.nodes, setting)
+        with at:
+            run = self._improve(x0, start, setting, watch)
+        if run.status != NOT_FINITE:
+            self._is_priced = self._excess(run) > EXCESS
+        is_infeasible = is_priced and self._is_priced
+        if self._is_priced and not is_priced:  # nobody can say yet whether they could be kept
+            watch.ended = SolveStatus.TIME_LIMIT
         return self._solution(run, last, times, setting, watch, None, is_infeasible)
 
     def first_feedback(self) -> np.ndarray:
@@ -1080,7 +1077,8 @@ class InteriorPointSolver:
         if run.status == NOT_FINITE:
             return SolveStatus.FAILED
         if tolerance is None:
-            if run.status == STALLED and not (run.steps or _is_best(run.log[-1])):
+            is_stuck = run.status == STALLED and not (run.steps or _is_best(run.log[-1]))
+            if is_stuck and watch.ended is None:
                 return SolveStatus.FAILED
             return watch.ended or SolveStatus.ITERATION_LIMIT
         if run.status == CONVERGED:  # with hard bounds at a price, too

@@ -494,3 +494,16 @@ def test_what_contradicts_the_phases_is_refused():
         problem.solve([0, 1], durations=[1.0, 2.0])
     with pytest.raises(ValueError, match="2 nodes, expected 5"):
         problem.solve([0, 1], guess=Trajectory(Rn(2), [0, 1], np.zeros((2, 2))))
+
+
+@pytest.mark.parametrize("solver", ["interior_point", "ipopt"])
+def test_durations_are_never_negative(solver):
+    """A phase that best vanishes, wherever the search is ended."""
+    idle = Phase(cart(-1, 1), 4, (0.0, 8.0), name="idle")
+    go = Phase(cart(-1, 1), 8, (0.0, 8.0), bounds=STOP)
+    problem = PhasedProblem([idle, go], time_weight=1)
+    for most in (1, 3, 6, 9, 14, 200):
+        found = problem.solve([0, 0], durations=[0.5, 6.0], solver=solver, max_iterations=most)
+        assert min(found.durations.values()) >= 0.0
+        assert (np.diff(found.trajectory.t) >= 0.0).all()
+    assert found.success and found.durations["idle"] == pytest.approx(0.0, abs=1e-6)
