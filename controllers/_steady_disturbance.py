@@ -32,10 +32,10 @@ class SteadyDisturbance:
     """Constant inputs of role "disturbance", estimated from the prediction error of full states.
 
     Where the model was at ``x₀`` with the estimate d and predicts ``x̂``, a measured state x says
-    ``error(x, x̂) ≈ G (d* − d)`` with the derivative G of the prediction, by differences; a sample of Δt moves the
-    estimate by the share ``1 − exp(−Δt/T)`` of what that asks for. The target is the steady state
-    next to the reference in the presence of d: its rate is that of the reference, its error costs
-    least, so that a reference position is met while the attitude tilts.
+    ``error(x, x̂) ≈ G (d* − d)`` with the derivative G of the prediction, by differences; a sample
+    of Δt moves the estimate by the share ``1 − exp(−Δt/T)`` of what that asks for. The target is
+    the steady state next to the reference in the presence of d: its rate is that of the reference,
+    its error costs least, so that a reference position is met while the attitude tilts.
 
     Parameters
     ----------
