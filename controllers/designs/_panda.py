@@ -31,11 +31,6 @@ OUTLINE = {
 }
 
 
-def panda_system(tree: Multibody, *, effort: float = 1.0) -> System[Product]:
-    """The arm with a share of its largest torques."""
-    return tree.system(_torques(tree, effort), input_matrix=np.eye(tree.nv), name="panda")
-
-
 def noisy_panda(
     tree: Multibody, share: float, *, dt: float, effort: float = 1.0
 ) -> tuple[System[Product], HeldNoise]:

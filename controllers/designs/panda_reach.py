@@ -29,8 +29,8 @@ REACHING = ("panda_link5", "panda_link7", "panda_hand", HAND)  # what may meet o
 MEETING = (("panda_hand", "panda_link1"), ("panda_hand", "panda_link3"),
            ("panda_link7", "panda_link1"), ("panda_link7", "panda_link3"))  # fmt: skip
 MARGIN = 0.015  # m, of the plan
-DT, HORIZON, SECONDS = 0.04, 25, 3.0  # s
-SHARE = 0.85  # of the joints' rates that the plan uses
+DT, HORIZON, SECONDS = 0.02, 50, 3.0  # s
+SHARE = 0.75  # of the joints' rates that the plan uses
 EFFORT = 0.6  # of the arm's largest torques that it may use
 NOISE = 0.001  # of the largest torques
 
@@ -40,7 +40,8 @@ def design(seed: int = 0) -> Task:
 
     The hand goes from one side of two posts to the other, around them and below a bar. Forearm,
     wrist, hand and fingers keep out of all three, and of the arm's own lower links; angles
-    and rates keep the arm's limits, torques 60 % of theirs. All torques are noisy by 0.1 %.
+    and rates keep the arm's limits, torques 60 % of theirs. All torques are noisy by 0.1 %; what a
+    wrong mass asks of them is found from the prediction error.
 
     Parameters
     ----------
@@ -68,8 +69,8 @@ def design(seed: int = 0) -> Task:
         plant,
         horizon=HORIZON,
         dt=DT,
-        Q={"configuration": 0.5, "velocity": 0.1},
-        R=1e-4,
+        Q={"configuration": 0.5, "velocity": 0.5},
+        R={**dict.fromkeys(tree.joints[:4], 0.03), **dict.fromkeys(tree.joints[4:], 0.3)},
         terminal={"configuration": 1.0, "velocity": 1.0},
         residuals=[Residual(missed, weight=100.0, terminal=200.0, name="hand", group=SE3)],
         bounds=[
