@@ -640,6 +640,17 @@ static double direction(const lg_problem *q, lg_state *s)
   return slope;
 }
 
+/* The weight on squared equalities. */
+static void hold(lg_state *s, int64_t N)
+{
+  s->holding = s->mu;
+  for (int64_t k = 0; k < N && NE > 0; k++)
+    for (int i = 0; i < NZ; i++) s->holding = fmax(s->holding, s->H[(k * NZ + i) * NZ + i]);
+  for (int i = 0; i < NX && NE > 0; i++) s->holding = fmax(s->holding, s->H_end[i * NX + i]);
+  if (NE > 0) s->holding = largest(s->g_end, NX, largest(s->g, N * NZ, s->holding));
+  s->holding *= hold_weight;
+}
+
 /* Sweeps and the step they lead to, about the gaps and rows of s; its slope in the merit without
  * violations, or NaN where a stage is concave. What the weight on equalities leaves of them goes to
  * their multipliers, and by further sweeps into the step. */
@@ -813,12 +824,7 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
 {
   const int64_t N = q->horizon;
   int has_curvature = 0;
-  s->holding = s->mu;
-  for (int64_t k = 0; k < N && NE > 0; k++)
-    for (int i = 0; i < NZ; i++) s->holding = fmax(s->holding, s->H[(k * NZ + i) * NZ + i]);
-  for (int i = 0; i < NX && NE > 0; i++) s->holding = fmax(s->holding, s->H_end[i * NX + i]);
-  if (NE > 0) s->holding = largest(s->g_end, NX, largest(s->g, N * NZ, s->holding));
-  s->holding *= hold_weight;
+  hold(s, N);
   s->raises = 0, s->undamped = s->damping, s->was_cut = q->step < good_step;
   s->waiting = s->was_cut || s->waiting == 0 ? 0 : s->waiting - 1;
   for (;;) {
@@ -1099,9 +1105,9 @@ static int is_far(const lg_problem *q, double step)
   return 0;
 }
 
-/* The first weight of the barrier, lower where the start is a motion that keeps its limits and
+/* The first weight of the barrier, lower where the start keeps its limits and a plan from there
  * costs little: with the others' sum far above its cost, the barrier leads far from it. */
-static double first_weight(const lg_problem *q, double mu)
+static double first_weight(const lg_problem *q, double mu, double cost)
 {
   double limits = 0;
   for (int j = 0; j < NV; j++)
@@ -1118,7 +1124,27 @@ static double first_weight(const lg_problem *q, double mu)
       if (!(fabs(rows[q->equal[j]] - q->target[j]) <= most_excess)) return mu;
     }
   }
-  return fmin(mu, fmax(least_first, most_dearer * fabs(q->cost) / fmax(1.0, limits)));
+  return fmin(mu, fmax(least_first, most_dearer * cost / fmax(1.0, limits)));
+}
+
+/* Cost that the first step leads to in the model of Gauss and Newton, gaps closed; infinite where
+ * there is no step. */
+static double predicted(const lg_problem *q, lg_state *s)
+{
+  const int64_t N = q->horizon;
+  double cost = q->cost;
+  hold(s, N);
+  if (isnan(newton(q, s, s->H, s->H_end))) return INFINITY;
+  for (int64_t k = 0; k < N; k++) {
+    double z[NZ];
+    copy(z, s->eps + k * NX, NX), copy(z + NX, s->du + k * NV, NV);
+    cost += dot(NZ, s->g + k * NZ, z);
+    for (int i = 0; i < NZ; i++) cost += z[i] * dot(NZ, s->H + (k * NZ + i) * NZ, z) / 2;
+  }
+  const double *e = s->eps + N * NX;
+  cost += dot(NX, s->g_end, e);
+  for (int i = 0; i < NX; i++) cost += e[i] * dot(NX, s->H_end + i * NX, e) / 2;
+  return fabs(cost);
 }
 
 static double lower_barrier(const lg_problem *q, double mu)
@@ -1188,12 +1214,20 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
       if (!isfinite(q->cost)) return end(q, &s, LG_NOT_FINITE);
       conditions(q, &s);
     }
-    if (number == 0 && q->resume != LG_RESUME && q->mode == LG_ROLL_OUT && !is_eager) {
-      const double mu = first_weight(q, s.mu);
-      if (mu < s.mu) {
+    if (number == 0 && q->resume != LG_RESUME && !real_time && !is_eager) {
+      const double first = s.mu;
+      double mu = first_weight(q, first, fabs(q->cost));
+      if (mu < first) {
         s.mu = mu;
         begin(q, &s, inside, 0);
         conditions(q, &s);
+        /* The cost of states that are no motion says nothing of what closing their gaps costs. */
+        mu = s.feasible ? mu : fmax(mu, first_weight(q, first, predicted(q, &s)));
+        if (mu > s.mu) {
+          s.mu = mu;
+          begin(q, &s, inside, 0);
+          conditions(q, &s);
+        }
       }
     }
     const double residual = fmax(fmax(q->stationarity, q->violation), q->complementarity);

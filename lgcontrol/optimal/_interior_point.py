@@ -282,27 +282,52 @@ class InteriorPoint:
 
         Weights that add a multiple of the cost lead far from a plan that is nearly optimal, and
         their sum says how far only where the guess keeps its limits: the optimum costs no more.
+        Of states that are no motion, what the first step leads to counts, too.
 
         Returns
         -------
         bool
             Whether multipliers are those of a lower weight, to be expanded.
         """
+        first = self.mu
+        mu = self._first_weight(first, abs(self.expansion.cost))
+        if self.is_eager or not mu < first:
+            return False
+        self._begin_with(mu)
+        if not self.is_feasible:
+            mu = max(mu, self._first_weight(first, self._predicted()))
+            self._begin_with(mu)
+        return True
+
+    def _begin_with(self, mu: float) -> None:
+        """Multipliers and distances of another weight, at the same nodes."""
+        self.mu = float(mu)
+        self.point = self._first(self.point.x, self.point.u)
+
+    def _first_weight(self, mu: float, cost: float) -> float:
+        """The first weight for a plan of some cost, where the start keeps its limits."""
         model, sides = self.model, self.model.sides
         h = sides.sign * (self.rows[:, sides.row] - sides.limit)
         off = self.rows[:, sides.equal] - sides.target
         is_kept = np.where(sides.active, h, 0.0) <= EXCESS
         is_met = np.where(sides.equal_active, np.abs(off), 0.0) <= EXCESS
-        if not self.is_feasible or self.is_eager or not (is_kept.all() and is_met.all()):
-            return False
+        if not (is_kept.all() and is_met.all()):
+            return mu
         bounds = np.isfinite(model.lower).sum() + np.isfinite(model.upper).sum()
         limits = len(self.point.u) * bounds + sides.active.sum()
-        mu = max(LEAST_FIRST, MOST_DEARER * abs(self.expansion.cost) / max(1, limits))
-        if not mu < self.mu:
-            return False
-        self.mu = float(mu)
-        self.point = self._first(self.point.x, self.point.u)
-        return True
+        return min(mu, max(LEAST_FIRST, MOST_DEARER * cost / max(1, limits)))
+
+    def _predicted(self) -> float:
+        """Cost that the first step leads to in the model of Gauss and Newton, gaps closed."""
+        self.curved, kept = False, self.curved
+        newton = self._newton(self.expansion)
+        self.curved = kept
+        if newton is None:
+            return np.inf
+        at, end = self.expansion, newton.eps[-1]
+        z = np.hstack([newton.eps[:-1], newton.du])
+        cost = at.cost + np.vdot(at.g, z) + np.einsum("ki,kij,kj", z, at.H, z) / 2
+        return float(abs(cost + at.g_end @ end + end @ at.H_end @ end / 2))
 
     def settle(self, found: Residuals, barrier: Barrier) -> bool:
         """The barrier for a real-time step, by how far its start is from optimal.

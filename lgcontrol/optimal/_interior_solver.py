@@ -750,7 +750,7 @@ class InteriorPointSolver:
             found, taken = point.expand(), len(log)
             if is_warm and not log and point.settle(found, barrier):
                 found = point.expand()
-            if mode == ROLL_OUT and not log and point.start_lower():
+            if mode != REAL_TIME and not log and point.start_lower():
                 found = point.expand()
             log.append(np.array([point.expansion.cost, *found, step, point.damping, point.mu]))
             if not np.isfinite(log[-1][0]):

@@ -16,8 +16,8 @@ from lgcontrol.controllers.designs.panda_mpc import HAND, POSES, READY
 from lgcontrol.groups import SE3, SO3
 from lgcontrol.mechanics import Multibody, thrust_policy
 from lgcontrol.models import panda, panda_tree
-from lgcontrol.optimal import Bound, OptimalControlProblem, Residual
-from lgcontrol.systems import Input
+from lgcontrol.optimal import Bound, OptimalControlProblem, Residual, sample_reference
+from lgcontrol.systems import Input, with_accelerations
 from tests.controllers import problem_a
 
 MOMENTUM = 3.0  # N m s, of the space arm about its centre of mass, where it is bounded
@@ -80,6 +80,21 @@ def panda_reach(weight: float = 1.0) -> Case:
         reference=np.r_[READY, np.zeros(7)],
     )  # fmt: skip
     return Case("B", problem, np.r_[READY, np.zeros(7)][None], "reference")
+
+
+def panda_by_accelerations() -> Case:
+    """Problem B with accelerations as controls: torques are rows, and what they cost a residual."""
+    forward = panda_reach()
+    problem = forward.problem
+    system = with_accelerations(problem.system)
+    torque = system.quantities["input"].function
+    held = sample_reference(problem.system, problem.reference, np.zeros(1)).u[0]
+    effort = Residual(lambda t, x, u, p: torque(t, x, u, p) - held, 1e-3, name="effort")
+    problem = replace(
+        problem, system=system, R=1e-11, residuals=[*problem.residuals, effort],
+        bounds=[*problem.bounds, Bound("input", at="path")],
+    )  # fmt: skip
+    return Case("B by accelerations", problem, forward.starts, forward.guess)
 
 
 def space_arm(variant: str = "free-flying") -> Case:
@@ -151,7 +166,10 @@ def talos() -> Case:
 
 
 def solo() -> Case:
-    """A quadruped lowers its base by 4 cm: torques, and forces of four feet within pyramids."""
+    """A quadruped lowers its base by 4 cm: torques, and forces of four feet within pyramids.
+
+    The first start stands still, of eight others the joints are off by up to 0.05 rad.
+    """
     tree = Multibody.from_urdf(
         str(shared_folder() / "robots" / "solo12.urdf"), base="free", on_finding="ignore"
     )
@@ -189,7 +207,10 @@ def solo() -> Case:
         bounds=[Bound(pyramids, lower=0.0, name="pyramid", at="path")],
         reference=goal,
     )  # fmt: skip
-    return Case("Solo", problem, np.r_[stand, np.zeros(tree.nv)][None], "reference")
+    starts = np.tile(np.r_[stand, np.zeros(tree.nv)], (9, 1))
+    for seed, x in enumerate(starts[1:]):
+        x[7 : tree.nq] += np.random.default_rng(seed).uniform(-0.05, 0.05, tree.nq - 7)
+    return Case("Solo", problem, starts, "reference")
 
 
 def replace_inputs(system: Any, feet: list[str]) -> Any:

@@ -3,7 +3,8 @@
     python -m tests.benchmarks.solver [--only PART ...] [--instances 101] [--peers 7]
                                       [--out FILE.json]
 
-Parts: open, starts, closed (problem A), reach (B), arm (C), large, horizons, checks, first.
+Parts: open, starts, closed (problem A), reach, accelerations (B), arm (C), large, horizons, checks,
+first.
 
 Contenders take turns, and a ratio is the peer's median over ours. Times are those of the thread's
 processor, since others may be at work, and those of the clock beside them. Peers are SQP and IPOPT
@@ -246,6 +247,32 @@ def reach(crocoddyl: Crocoddyl, rounds: int = 25) -> dict:
     }  # fmt: skip
 
 
+def accelerations(rounds: int = 25) -> dict:
+    """Problem B by forward and by inverse dynamics, in turns."""
+    cases = {"torques": problems.panda_reach(), "accelerations": problems.panda_by_accelerations()}
+    solvers = {name: InteriorPointSolver(case.problem).prepare() for name, case in cases.items()}
+    spent: dict[str, list[float]] = {name: [] for name in cases}
+    result: dict[str, Any] = {}
+    for _ in range(rounds):
+        for name, case in cases.items():
+            found, cpu, _ = timed(
+                lambda name=name, case=case: solvers[name].solve(
+                    case.starts[0], guess=case.guess, **LIMITS
+                )
+            )
+            spent[name].append(cpu)
+            result[name] = spread(spent[name]) | {"iterations": found.iterations[-1].number}
+    for name, case in cases.items():
+        best = solvers[name].solve(case.starts[0], guess=case.guess, tolerance=1e-8)
+        stage = solvers[name].transcription._functions.stage
+        each = result[name]["median [ms]"] / result[name]["iterations"]
+        result[name] |= {
+            "cost to 1e-8": best.cost, "residual": rounded(best.kkt),
+            "operations of a stage": stage.instructions, "an iteration [ms]": rounded(each),
+        }  # fmt: skip
+    return result
+
+
 def panda_loops(weight: float) -> dict:
     """Problem B in closed loop with its noise and blow: errors at the end, by seed."""
     case, tree = problems.panda_reach(weight), panda_tree(losses=False)
@@ -318,6 +345,12 @@ def large(only: tuple[str, ...] = ("Talos", "Solo")) -> dict:
             "SQP": spread(other) | _summary(peer),
             "SQP / interior point": rounded(np.median(other) / np.median(mine)),
         }  # fmt: skip
+        further = [ours.solve(x, guess="rest", **LIMITS) for x in case.starts[1:]]
+        if further:
+            result[case.name]["other starts, from rest"] = {
+                "starts": len(further), "converged": sum(found.success for found in further),
+                "iterations": [found.iterations[-1].number for found in further],
+            }  # fmt: skip
     return result
 
 
@@ -497,7 +530,10 @@ def _is_spread(entry: Any) -> bool:
 def main() -> None:
     """Run and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parts = ("open", "starts", "closed", "reach", "arm", "large", "horizons", "checks", "first")
+    parts = (
+        "open", "starts", "closed", "reach", "accelerations", "arm", "large", "horizons", "checks",
+        "first",
+    )  # fmt: skip
     parser.add_argument("--only", nargs="*", choices=parts, default=parts, metavar="PART")
     parser.add_argument("--instances", type=int, default=101)
     parser.add_argument("--peers", type=int, default=7, help="starts from which peers solve")
@@ -517,6 +553,7 @@ def main() -> None:
         "starts": ("A, other starts", lambda: starts(plant, best)),
         "closed": ("A, closed loop", lambda: closed_loop(plant, count)),
         "reach": ("B, Panda", lambda: reach(crocoddyl)),  # type: ignore[arg-type]
+        "accelerations": ("B, Panda, controls of two kinds", accelerations),
         "arm": ("C, space arm", lambda: arm(min(count, 100))),
         "large": ("many degrees of freedom", large),
         "horizons": ("an iteration by steps", lambda: over_horizons(plant)),
