@@ -300,6 +300,7 @@ def test_constrained_systems_keep_their_constraints():
         (lambda: EKF(PLANAR, FIX, std0=1.0), "must be a list"),
         (lambda: EKF(PLANAR, [FIX], std0=1.0, error="middle"), "valid names are left, right"),
         (lambda: EKF(PLANAR, [FIX], std0=1.0, gate=3.0), "probability between 0 and 1"),
+        (lambda: EKF(PLANAR, [FIX], std0=1.0, gate="a"), "between 0 and 1, got 'a'"),
         (lambda: EKF(PLANAR, [FIX], std0=1.0, gate={"gps": 0.9}), "unknown measurement 'gps'"),
         (lambda: EKF(PLANAR, [FIX], std0=1.0, robust="tukey"), "valid names are huber, cauchy"),
         (lambda: EKF(PLANAR, [FIX], std0=1.0, iterations=0), "at least 1"),
