@@ -328,11 +328,11 @@ def main() -> None:
     if not shared.is_dir():
         sys.exit(f"no reference data at {shared}; set LGCONTROL_SHARED to its folder")
     result = json.loads(options.out.read_text()) if options.out.exists() else {}
+    options.out.parent.mkdir(parents=True, exist_ok=True)
     for name in options.only:
         result[name] = PARTS[name](shared / "data")
         print(f"{name}: {json.dumps(result[name], indent=1, ensure_ascii=False)}", flush=True)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+        options.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     print(f"written to {options.out}")
 
 
