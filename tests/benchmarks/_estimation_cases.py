@@ -6,7 +6,6 @@ so; noise is from data sheets, rest, or the likelihood of what the filter uses.
 
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
 
 import casadi as ca
 import numpy as np
@@ -164,7 +163,7 @@ def run_plaza(recording):
 # -- IMU and GNSS: KITTI --------------------------------------------------------------------------
 
 NAVIGATION = inertial_navigation()
-DENSITIES = {"gyro": 0.007, "accelerometer": 0.05}  # by the likelihood, see `fit_kitti`
+DENSITIES = {"gyro": 0.007, "accelerometer": 0.05}  # by the likelihood, to a factor of two
 WALKS = {"gyro_bias_walk": 2.91e-6, "accelerometer_bias_walk": 1.67e-4}  # data sheet
 
 
@@ -209,12 +208,6 @@ class Kitti:
         """Horizontal RMSE at the fixes that were not used, m."""
         t, fixes = self.held
         return rms(run.x[run.index(t), :2] - fixes[:, :2])
-
-
-def fit_kitti(case):
-    """Factors of two on the noise with the highest likelihood of the fixes that are used."""
-    grid = list(product((0.5, 1.0, 2.0), repeat=3))
-    return max(grid, key=lambda factors: case.run(*factors).log_likelihood)
 
 
 # -- simulated problems ---------------------------------------------------------------------------
