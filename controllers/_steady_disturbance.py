@@ -11,13 +11,16 @@ import numpy as np
 from lgcontrol.codegen import ModelFunction, UnknownNameError, prepare, unknown_name
 from lgcontrol.integrators import Method
 from lgcontrol.optimal import ReferenceSamples
-from lgcontrol.systems import System, step_derivatives, symbols_of
+from lgcontrol.systems import System, symbols_of
 
 # What the error of a target costs beyond its weights, so that it is unique; and effort, which is
 # only to decide where errors leave a choice. Shares of the largest weights.
 LEAST_ERROR, LEAST_EFFORT = 1e-6, 1e-8
 # Newton steps for a target, and the size of the last one.
 MOST_STEPS, FOUND = 12, 1e-10
+# Of the central differences that say what an input does to a prediction, in its unit: predictions
+# are almost linear in what pushes, and this much is far above rounding.
+SHIFT = 1e-3
 # Directions that a prediction error shows less than this share of the best are left alone.
 UNSEEN = 1e-6
 
@@ -29,10 +32,10 @@ class SteadyDisturbance:
     """Constant inputs of role "disturbance", estimated from the prediction error of full states.
 
     Where the model was at ``x₀`` with the estimate d and predicts ``x̂``, a measured state x says
-    ``error(x, x̂) ≈ G (d* − d)`` with the derivative G of the prediction; a sample of Δt moves the
-    estimate by the share ``1 − exp(−Δt/T)`` of what that asks for. The target is the steady state
-    next to the reference in the presence of d: its rate is that of the reference, its error costs
-    least, so that a reference position is met while the attitude tilts.
+    ``error(x, x̂) ≈ G (d* − d)`` with the derivative G of the prediction, by differences; a sample
+    of Δt moves the estimate by the share ``1 − exp(−Δt/T)`` of what that asks for. The target is
+    the steady state next to the reference in the presence of d: its rate is that of the reference,
+    its error costs least, so that a reference position is met while the attitude tilts.
 
     Parameters
     ----------
@@ -71,7 +74,7 @@ class SteadyDisturbance:
         self.system, self.settling, self.Q = system, settling, Q
         self.index = np.array(_places(system, names))
         self.estimate = np.zeros(system.n_inputs)
-        self._step = step_derivatives(system, method, substeps)
+        self._step = system.step(method, substeps)
         self._rate = _rate_slopes(system)
 
     def fresh(self) -> SteadyDisturbance:
@@ -97,12 +100,15 @@ class SteadyDisturbance:
 
     def observe(self, x0: np.ndarray, pieces: list[Piece], x: np.ndarray, p: np.ndarray) -> None:
         """Correct the estimate by the state x that follows on x0 after some inputs."""
-        system, guess, seconds = self.system, x0, 0.0
-        G = np.zeros((system.n_errors, len(self.index)))
+        system, count, seconds = self.system, len(self.index), 0.0
+        shifts = np.zeros((1 + 2 * count, system.n_inputs))
+        shifts[1:, self.index] = SHIFT * np.vstack([np.eye(count), -np.eye(count)])
+        guesses = np.tile(x0, (len(shifts), 1))
         for start, u, length in pieces:
-            made = self._step(start, guess, u + self.estimate, p, length)
-            guess, G = made.x_next, made.A @ G + made.B[:, self.index]
+            guesses = self._step(start, guesses, u + self.estimate + shifts, p, length)
             seconds += length
+        guess, apart = guesses[0], system.error(guesses[1:], guesses[0])
+        G = (apart[:count] - apart[count:]).T / (2 * SHIFT)
         missed = system.error(x, guess)
         if not (np.isfinite(missed).all() and np.isfinite(G).all()):
             return

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 
+from lgcontrol.groups import Product
 from lgcontrol.mechanics import SeriesElastic
-from lgcontrol.simulation import Criterion, SimulationResult
-from lgcontrol.systems import SmoothReference
+from lgcontrol.simulation import Criterion, SimulationResult, weaker
+from lgcontrol.systems import SmoothReference, System
 
 
 def tip_errors(
@@ -64,6 +66,33 @@ def motor_work(arm: SeriesElastic) -> Criterion:
         return float(power @ np.diff(run.t))
 
     return Criterion("work of the motors, without what they could take back", value, unit="J")
+
+
+def heavier(
+    arm: SeriesElastic, name: str
+) -> Callable[[float, float], tuple[System[Product], dict[str, float]]]:
+    """Links and motors that are heavier by a share and lose more, on the same springs.
+
+    Parameters
+    ----------
+    arm : SeriesElastic
+    name : str
+        Of the plant.
+    """
+    springs = [f"{joint}.spring.stiffness" for joint in arm.joints]
+
+    @cache
+    def plant() -> System[Product]:
+        same = SeriesElastic(arm.tree, arm.motors, inputs=arm.driven, parametric=springs)
+        return weaker(same.system(name))
+
+    def perturbed(share: float, factor: float) -> tuple[System[Product], dict[str, float]]:
+        made, inertia = plant(), 1 + share
+        stiffness = dict(zip(made.parameter_names, made.nominal_parameters, strict=True))
+        values = {spring: float(stiffness[spring]) / inertia for spring in springs}
+        return made, {**values, "times_inertia": inertia, "times_drag": 1 + factor}
+
+    return perturbed
 
 
 def _up_to(

@@ -14,9 +14,16 @@ from lgcontrol.optimal import Bound, Residual
 from lgcontrol.simulation import Criterion, InputSignal, SimulationResult, Task
 from lgcontrol.systems import Parameter
 
+from ._bodies import drawn
 from ._criteria import failed_calls
 
 TOOL = "tool"
+BODIES = {
+    "vehicle": "vehicle",
+    "shoulder": "arm_shoulder_link",
+    "elbow": "arm_elbow_link",
+    TOOL: TOOL,
+}
 BENT = np.array([0.0, 0.7, 0.6, 0.0])  # rad: the arm reaches forward and down
 AHEAD, ASIDE, TURNED = 1.5, 0.8, 1.0  # m, m, rad: how far off the place is, about
 SURGE, WAVES, CURRENT = 2.0, 4.0, 0.1  # N, s, m/s
@@ -99,9 +106,6 @@ def design(seed: int = 0) -> Task:
         push = {"force.x": SURGE * np.sin(phase), "force.y": SURGE * np.cos(phase)}
         return push | {"current.x": flow[0], "current.y": flow[1]}
 
-    def bodies(x: np.ndarray) -> np.ndarray:
-        return np.stack([x[:, : SE3.nq], place(x[:, : tree.nq])], axis=1)
-
     return Task(
         plant=plant,
         controller=mpc,
@@ -116,5 +120,6 @@ def design(seed: int = 0) -> Task:
             Criterion("joint that moved most, negative", bent, -0.2, "rad"),
             failed_calls(),
         ),
-        bodies=bodies,
+        goals=(goal,),
+        bodies=drawn(tree, BODIES),
     )

@@ -14,8 +14,9 @@ from lgcontrol.models import panda, panda_tree
 from lgcontrol.optimal import Bound, Residual
 from lgcontrol.simulation import Criterion, Kick, SimulationResult, Task
 
+from ._bodies import drawn
 from ._criteria import failed_calls
-from ._panda import HAND, READY, noisy_panda
+from ._panda import BODIES, HAND, READY, noisy_panda
 
 # Joint angles [rad] from READY at which the hand has the poses to reach: the first is that of the
 # benchmark; the second is on the other side; the last is the start.
@@ -109,6 +110,8 @@ def design(seed: int = 0) -> Task:
         reference=rest,
         options={"disturbances": [noise, KICK]},
         criteria=(*criteria, failed_calls()),
+        goals=tuple(targets),
+        bodies=drawn(tree, BODIES),
     )
 
 

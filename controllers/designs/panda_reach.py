@@ -14,8 +14,9 @@ from lgcontrol.optimal import Bound, Capsule, Residual, keep_out
 from lgcontrol.simulation import Criterion, SimulationResult, Task
 from lgcontrol.systems import Parameter
 
+from ._bodies import drawn
 from ._criteria import ATTITUDE, POSITION, failed_calls
-from ._panda import HAND, OUTLINE, READY, noisy_panda, panda_capsules, panda_system
+from ._panda import BODIES, HAND, OUTLINE, READY, noisy_panda, panda_capsules
 
 LOW = np.array([0.0, 0.5, 0.0, -0.1, 0.0, 0.5, 0.0])  # rad: the hand low above the table
 ASIDE = 0.8  # rad
@@ -51,7 +52,6 @@ def design(seed: int = 0) -> Task:
     Task
     """
     tree = panda_tree(losses=False)
-    arm = panda_system(tree, effort=EFFORT)
     plant, noise = noisy_panda(tree, NOISE, dt=DT, effort=EFFORT)
     place, outline, limits = tree.placement(HAND), panda_capsules(tree), tree.limits
     rng = np.random.default_rng(seed)
@@ -65,7 +65,7 @@ def design(seed: int = 0) -> Task:
         return SE3.minus(place(x[: tree.nq]), p[p.shape[0] - SE3.nq :])
 
     mpc = MPC(
-        arm,
+        plant,
         horizon=HORIZON,
         dt=DT,
         Q={"configuration": 0.5, "velocity": 0.1},
@@ -86,6 +86,7 @@ def design(seed: int = 0) -> Task:
                 outline.self_clearance(MEETING, MARGIN), lower=0.0, soft=1000.0, name="arm itself"
             ),
         ],
+        bias="noise",  # what a wrong mass asks of the torques
         parameters=[  # another place is other numbers for the same code
             Parameter(f"goal.{name}", "", value)
             for name, value in zip(SE3.coordinate_names, wanted, strict=True)
@@ -128,10 +129,6 @@ def design(seed: int = 0) -> Task:
 
         return value
 
-    def bodies(x: np.ndarray) -> np.ndarray:
-        frames = ("panda_link4", "panda_link5", "panda_link7", HAND)
-        return np.stack([tree.placement(name)(x[:, : tree.nq]) for name in frames], axis=1)
-
     return Task(
         plant=plant,
         controller=mpc,
@@ -148,8 +145,9 @@ def design(seed: int = 0) -> Task:
             Criterion("largest rate, share of its limit", fastest, 1.0),
             failed_calls(),
         ),
-        obstacles=tuple(OBSTACLES.values()),
-        bodies=bodies,
+        obstacles=OBSTACLES,
+        goals=(wanted,),
+        bodies=drawn(tree, BODIES),
     )
 
 

@@ -20,7 +20,7 @@ from lgcontrol.estimation import (
 from lgcontrol.groups import SE3, SE23, SO3
 from lgcontrol.models import quadrotor
 from lgcontrol.simulation import Criterion, HeldNoise, SimulationResult, Task
-from lgcontrol.systems import System
+from lgcontrol.systems import Measurement, System
 
 from ._criteria import ATTITUDE, POSITION, error_at_end, failed_calls
 
@@ -52,7 +52,11 @@ def design(seed: int = 0) -> Task:
     rng = np.random.default_rng(seed)
     tilt = SE3.from_rotation_vector(np.radians(40) * _direction(rng))
     x0 = np.concatenate([tilt, 0.5 * rng.normal(size=6)])
-    sensor = imu(quad, gravity=GRAVITY, dt=IMU_STEP, density=[GYRO] * 3 + [ACCELEROMETER] * 3)
+
+    def inertial(vehicle: System[Any]) -> Measurement:
+        density = [GYRO] * 3 + [ACCELEROMETER] * 3
+        return imu(vehicle, gravity=GRAVITY, dt=IMU_STEP, density=density)
+
     fix = gnss(quad, lever_arm=ANTENNA, std_discrete=0.05, dt=FIX_STEP)
     field = magnetometer(quad, FIELD, std_discrete=0.02, dt=FIELD_STEP)
     mpc = MPC(
@@ -71,9 +75,13 @@ def design(seed: int = 0) -> Task:
         reference=quad.trim(position=[2.0, 1.0, 1.0]),
         options={
             "disturbances": [GUSTS],
-            "sensors": [sensor, fix, field],
+            "sensors": lambda plant: [inertial(plant), fix, field],
             "estimator": SensorDriven(
-                _filter(quad.state.split(x0), rng), sensor, ["gyro", "accelerometer"], quad, _state
+                _filter(quad.state.split(x0), rng),
+                inertial(quad),
+                ["gyro", "accelerometer"],
+                quad,
+                _state,
             ),
         },
         criteria=(

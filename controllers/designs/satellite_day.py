@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from lgcontrol.controllers import GeometricPD
-from lgcontrol.groups import SO3
+from lgcontrol.groups import SO3, Product
 from lgcontrol.mechanics import GyroscopicWheels, Gyrostat, RigidBody, SpatialInertia
 from lgcontrol.simulation import Criterion, SimulationResult, Task
+from lgcontrol.systems import System
 
 from ._criteria import error_at_end, failed_calls
 
+INERTIA = (900.0, 800.0, 600.0)  # kg m²
+NUMBERS = ("inertia.xx", "inertia.yy", "inertia.zz")
 FRICTION = 2e-6  # of a wheel's bearing [N m s/rad]
 STEP = 0.5  # s
 
@@ -32,9 +35,9 @@ def design(seed: int = 0) -> Task:
     -------
     Task
     """
-    inertia = SpatialInertia(750.0, np.zeros(3), np.diag([900.0, 800.0, 600.0]))
+    inertia = SpatialInertia(750.0, np.zeros(3), np.diag(INERTIA))
     craft = Gyrostat(
-        RigidBody("satellite", SO3, inertia),
+        RigidBody("satellite", SO3, inertia).parametric(*NUMBERS),
         GyroscopicWheels(np.eye(3), 0.08, friction=FRICTION, max_torque=0.2),
     )
     plant, rng = craft.system(), np.random.default_rng(seed)
@@ -46,15 +49,20 @@ def design(seed: int = 0) -> Task:
     )
 
     def momentum_change(run: SimulationResult) -> float:
-        L = craft.momentum("spatial")(*plant.state.split(run.x).values())
+        L = craft.momentum("spatial")(*plant.state.split(run.x).values(), run.settings["p"])
         return float(np.linalg.norm(L - L[0], axis=-1).max() / np.linalg.norm(L[0]))
 
     def unaccounted_energy(run: SimulationResult) -> float:
-        energy = plant.quantities["kinetic_energy"](0.0, run.x)[:, 0]
+        energy = plant.quantities["kinetic_energy"](0.0, run.x, p=run.settings["p"])[:, 0]
         speed, dt = run.block("wheel_speed"), np.diff(run.t)
         fed = np.sum(dt[:, None] * run.u[: len(dt)] * (speed[1:] + speed[:-1]) / 2)
         lost = np.trapezoid(FRICTION * np.sum(speed**2, axis=-1), run.t)
         return float(abs(energy[-1] - energy[0] - fed + lost) / lost)
+
+    def heavier(share: float, factor: float) -> tuple[System[Product], dict[str, float]]:
+        """The inertia of the body; wheels are known."""
+        own = (1 + share) * np.array(INERTIA)
+        return plant, dict(zip(NUMBERS, own.tolist(), strict=True))
 
     return Task(
         plant=plant,
@@ -69,4 +77,5 @@ def design(seed: int = 0) -> Task:
             Criterion("energy that is not accounted for", unaccounted_energy, 0.01),
             failed_calls(),
         ),
+        perturbed=heavier,
     )

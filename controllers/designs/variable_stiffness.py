@@ -7,14 +7,15 @@ from collections.abc import Callable
 import numpy as np
 
 from lgcontrol.controllers import FlatFeedforward
-from lgcontrol.groups import Rn
+from lgcontrol.groups import Product, Rn
 from lgcontrol.models import variable_stiffness_joint_tree
-from lgcontrol.simulation import Criterion, SimulationResult, Task
-from lgcontrol.systems import Waypoints
+from lgcontrol.simulation import Criterion, SimulationResult, Task, weaker
+from lgcontrol.systems import System, Waypoints
 
 from ._criteria import failed_calls
 
 AMPLITUDE = 0.25  # rad
+LEAST, GROWTH = 20.0, 180.0  # N m/rad, N m/rad³: stiffness at φ = 0, and how it grows with φ²
 SLOW, FAST = 0.3, 0.72  # rad, of the motor that sets the stiffness
 SECONDS, RAMP = 2.4, 0.4  # s, of the run, and in which the swing grows and dies down
 CHANGE = (0.8, 1.4)  # s, between which the spring is stiffened
@@ -39,7 +40,7 @@ def design(seed: int = 0) -> Task:
     -------
     Task
     """
-    arm = variable_stiffness_joint_tree()
+    arm = variable_stiffness_joint_tree(least_stiffness=LEAST, stiffness_growth=GROWTH)
     spring, group = arm.motors["joint"].joint_spring, arm.tree.configuration
     phi = Waypoints(Rn(1), [0, *CHANGE, SECONDS], [[SLOW], [SLOW], [FAST], [FAST]], order=9)
     t = np.linspace(0, SECONDS, round(SECONDS / NODES) + 1)
@@ -60,6 +61,13 @@ def design(seed: int = 0) -> Task:
     def off(run: SimulationResult) -> float:
         return float(np.abs(run.x[:, 0] - path(run.t).x[:, 0]).max())
 
+    def heavier(share: float, factor: float) -> tuple[System[Product], dict[str, float]]:
+        """On the same springs, which `weaker` would let grow along."""
+        same = variable_stiffness_joint_tree(
+            least_stiffness=LEAST / (1 + share), stiffness_growth=GROWTH / (1 + share)
+        )
+        return weaker(same.system("variable_stiffness_joint"), 1 + share, drag=1 + factor), {}
+
     return Task(
         plant=arm.system("variable_stiffness_joint"),
         controller=law,
@@ -71,6 +79,7 @@ def design(seed: int = 0) -> Task:
             Criterion("work of the motor next to that of the spring", _shares(0), 0.2),
             failed_calls(),
         ),
+        perturbed=heavier,
     )
 
 

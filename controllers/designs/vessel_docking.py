@@ -92,10 +92,11 @@ def design(seed: int = 0) -> Task:
             Criterion("hull in the quay", side, 0.0, "m"),
             failed_calls(),
         ),
-        obstacles=(
-            *((axis, THICK) for axis in PIERS),
-            (np.array([[-2.0, QUAY + 0.1], [2.0, QUAY + 0.1]]), 0.1),  # the edge of the quay
-        ),
+        obstacles={
+            "left pier": (PIERS[0], THICK),
+            "right pier": (PIERS[1], THICK),
+            "quay": (np.array([[-2.0, QUAY + 0.1], [2.0, QUAY + 0.1]]), 0.1),  # its edge
+        },
     )
 
 

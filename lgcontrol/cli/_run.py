@@ -128,7 +128,10 @@ def _write(stem: str, run: Any, options: argparse.Namespace, task: Any) -> list[
         return written
     if not options.no_plot:
         written.append(out / f"{stem}-path.png")
-        run.plot_path(bodies=task.bodies, obstacles=task.obstacles).savefig(written[-1], dpi=150)
+        linked = task.bodies is not None
+        run.plot_path(
+            bodies=task.bodies, goals=task.goals, obstacles=task.obstacles, linked=linked
+        ).savefig(written[-1], dpi=150)
     if options.animate:
         written.append(run.animate(out / f"{stem}.gif", bodies=task.bodies))
     return written

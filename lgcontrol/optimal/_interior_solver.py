@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
+from math import isfinite
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, NamedTuple, get_args
@@ -493,8 +494,7 @@ class InteriorPointSolver:
             return Nodes(times, memory.arrays["x"].copy(), memory.arrays["u"].copy()), gap
         nodes = make_guess(self.transcription, guess, x0, times, setting, reference)
         nodes.x[0] = self.model.first_state(x0, nodes.x[0], setting.p)
-        gaps = self.transcription.values(nodes, setting).gaps
-        return nodes, float(np.abs(gaps).max(initial=0.0))
+        return nodes, float(np.abs(self.transcription.gaps(nodes, setting)).max(initial=0.0))
 
     def solve_many(self, x0: ArrayLike, **options: Any) -> list[OptimalSolution]:
         """Solve for many starts, on all cores.
@@ -1140,7 +1140,7 @@ class _Watch:
     @property
     def is_needed(self) -> bool:
         """Whether every iteration is to be looked at."""
-        return self.callback is not None or np.isfinite(self.time_limit)
+        return self.callback is not None or isfinite(self.time_limit)
 
     def is_over(self) -> bool:
         """Whether the time is up, in the middle of what real-time steps still have to do."""

@@ -123,6 +123,22 @@ class StageModel:
     # -- functions ---------------------------------------------------------------------------------
 
     @cached_property
+    def stage(self) -> ModelFunction:
+        """The transcription's stage as sweeps in C read it: ``F = [A B]ᵀ`` for A and B, and Gᵀ."""
+        made = self.transcription._functions.stage
+        inputs = symbols_of(made)
+        cost, gap, rows, A, B, g, H, G = made.function.call(list(inputs.values()))
+        results = {
+            "cost": cost, "gap": gap, "rows": rows, "F": ca.horzcat(A, B).T, "g": g, "H": H,
+            "G": G.T,
+        }  # fmt: skip
+        function = ca.Function(
+            made.name, [*inputs.values()], [*results.values()], [*inputs], [*results]
+        )
+        shapes = {name: value.shape for name, value in results.items() if name in "FHG"}
+        return ModelFunction(function, shapes={"t": (), "dt": (), "cost": ()} | shapes)
+
+    @cached_property
     def roll(self) -> ModelFunction:
         """``(t, x, u, x_next, x_ref, u_ref, p, w, dt) → after, cost, gap, rows`` of one step."""
         problem = self.problem

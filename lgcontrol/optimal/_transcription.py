@@ -173,6 +173,13 @@ class Transcription:
         rows = np.concatenate([stage.rows, last.rows[None]])
         return Values(float(stage.cost.sum() + last.cost), stage.gap.copy(), rows)
 
+    def gaps(self, nodes: Nodes, setting: Setting) -> np.ndarray:
+        """Gaps of the nodes from the system's step, which derives nothing."""
+        problem, system = self.problem, self.problem.system
+        step, own = system.step(problem.method, problem.substeps), setting.p[: system.n_parameters]
+        after = step(nodes.t[:-1], nodes.x[:-1], nodes.u, own, problem.dt)
+        return system.error(after, nodes.x[1:])
+
     def move(self, nodes: Nodes, x: np.ndarray, u: np.ndarray, setting: Setting) -> Nodes:
         """Nodes displaced by error coordinates x (N + 1, n) and controls u (N, m)."""
         system = self.problem.system
@@ -443,7 +450,8 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
     """
     system, group = problem.system, problem.system.state
     controls = system.input_index("control").tolist()
-    derivatives = step_derivatives(system, problem.method, problem.substeps).function
+    method = problem.method, problem.substeps
+    derivatives = step_derivatives(system, *method, backwards=True).function
     t, x, u, p, x_ref = stated.inputs.values()
     symbol: Any = type(x)
     sym, n, m = symbol.sym, system.n_errors, len(controls)
@@ -489,7 +497,7 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
     r, weighted, g, H, w = _gauss_newton(symbol, path, p)
     other, g = sum((v for v, _ in plain), ca.DM(0)), sum((s for _, s in plain), g)
     # Without derivatives the gap comes from the step itself, a tenth of the work.
-    step = system.step(problem.method, problem.substeps).function
+    step = system.step(*method).function
     values = {
         "cost": dt * (ca.dot(r, weighted) / 2 + other),
         "gap": E @ group.minus(step(*arguments), x_next),

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._poses import axes_of, body_poses, extent_of, is_attitude, is_planar, smooth, spread
+from ._poses import (
+    Bodies,
+    axes_of,
+    body_names,
+    body_poses,
+    extent_of,
+    is_attitude,
+    is_planar,
+    smooth,
+    spread,
+)
 from ._run import PlottedRun
 from ._style import (
     AXIS_COLORS,
@@ -16,6 +26,7 @@ from ._style import (
     FAINT,
     GRID,
     INK,
+    SMALL,
     head,
     line_colors,
     style_axes,
@@ -26,15 +37,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+Obstacles: TypeAlias = Sequence[tuple[Any, float]] | Mapping[str, tuple[Any, float]]
+"""Centres or both ends of axes, and radii, in m; by name where they have any."""
+
 MOST_HIGH = 7.5  # inches, of a figure
 
 
 def plot_path(
     run: PlottedRun,
     *,
-    bodies: Callable[[np.ndarray], Any] | None = None,
+    bodies: Bodies | None = None,
     frames: int = 12,
-    obstacles: Sequence[tuple[ArrayLike, float]] = (),
+    goals: Sequence[ArrayLike] = (),
+    obstacles: Obstacles = (),
+    linked: bool = False,
     figure: Any = None,
 ) -> Figure:
     """Paths of the bodies with their frames along them, in m with equal axes.
@@ -47,16 +63,21 @@ def plot_path(
     ----------
     run : SimulationResult or Trajectory
         Or anything with ``group``, ``x`` and, if it likes, ``name`` and ``reference``.
-    bodies : callable, optional
+    bodies : callable or mapping of str to callable, optional
         ``x of shape (N, nq) → poses of shape (N, k, 7)`` on SE(3), for states that are no poses,
-        such as the joints of an arm; the state's blocks that are poses if left out.
+        such as the joints of an arm, or one ``→ (N, 7)`` for each body by its name; the state's
+        blocks that are poses if left out.
     frames : int
         About how many frames to draw along each path; at least 2. They are fewer where they would
         cover each other.
-    obstacles : sequence of (center, radius)
+    goals : sequence of poses, shape (7,)
+        Where a body is to go, drawn dashed in place of the reference.
+    obstacles : sequence of (center, radius), or mapping of str to those
         Circles in the plane or spheres in space to be drawn, m; centres of two or three numbers, or
         both ends (2, 2) or (2, 3) of the axis of a capsule. With attitudes alone, what balls about
-        points of the unit sphere cut out of it: cones of directions.
+        points of the unit sphere cut out of it: cones of directions. Names are written beside.
+    linked : bool
+        Whether each body is joined to the one before by a line, at the start and at the end.
     figure : optional
         See `plot_run`.
 
@@ -83,32 +104,62 @@ def plot_path(
 
     reference = getattr(run, "reference", None)
     poses = body_poses(run.group, smooth(run.group, run.x), bodies)
-    goal = (
-        None if reference is None else body_poses(run.group, smooth(run.group, reference), bodies)
-    )
-    frames = max(2, frames)
+    goal = None
+    if len(goals):
+        goal = np.asarray(goals, dtype=np.float64).reshape(1, -1, 7)
+    elif reference is not None:
+        goal = body_poses(run.group, smooth(run.group, reference), bodies)
+    frames, capsules = max(2, frames), _capsules(obstacles)
     if bodies is None and is_attitude(run.group):
         figure = figure or new_figure(6.0, 5.6)
-        _draw_attitudes(figure, poses, goal, _capsules(obstacles))
+        _draw_attitudes(figure, poses, goal, capsules)
     elif is_planar(poses) and (goal is None or is_planar(goal)):
-        figure = figure or new_figure(7.0, _height(poses, goal, _capsules(obstacles)))
-        _draw_plane(figure, poses, goal, frames, _capsules(obstacles))
+        figure = figure or new_figure(7.0, _height(poses, goal, capsules))
+        ax = _draw_plane(figure, poses, goal, frames, capsules)
+        _join(ax, poses, 2, linked)
     else:
         own = figure is None
         figure = figure or new_figure(7.0, 6.2)
-        ax, half = _draw_space(figure, poses, goal, frames, _capsules(obstacles))
+        ax, half = _draw_space(figure, poses, goal, frames, capsules)
+        _join(ax, poses, 3, linked)
         if own:
             fill(figure, ax, half)
-    key = ["hollow: start", "full: end"] + ["dashed: reference"] * (goal is not None)
-    key += ["grey: obstacles"] * (len(obstacles) > 0)
+    dashed = ["dashed: goal" if len(goals) else "dashed: reference"] * (goal is not None)
+    key = ["hollow: start", "full: end", *dashed, *["grey: obstacles"] * (len(obstacles) > 0)]
     head(figure, getattr(run, "name", ""), key)
+    _name_paths(figure, body_names(run.group, bodies), _path_colors(poses))
     return figure
 
 
-def _capsules(obstacles: Sequence[tuple[ArrayLike, float]]) -> list[tuple[np.ndarray, float]]:
-    """Ends of axes in space, shape (2, 3), the same twice for a ball, and radii."""
+def _name_paths(figure: Any, names: Sequence[str], colors: Sequence[Any]) -> None:
+    """Names of the bodies in the colours of their paths, below the title."""
+    top = 1.0 - 0.36 / figure.get_figheight()
+    for k, (name, color) in enumerate(zip(names, colors, strict=False)):
+        y = top - 0.17 * k / figure.get_figheight()
+        figure.text(0.012, y, name, color=color, fontsize=SMALL + 0.5, va="top", fontweight="bold")
+
+
+def _join(ax: Any, poses: np.ndarray, size: int, linked: bool) -> None:
+    """Lines through the bodies at the start, pale, and at the end."""
+    for row, alpha in ((0, 0.35), (-1, 0.8)) if linked else ():
+        ax.plot(*poses[row, :, :size].T, color=INK, lw=2.2, alpha=alpha, zorder=1.5)
+
+
+class _Obstacle(NamedTuple):
+    """Both ends of an axis in space, shape (2, 3), the same twice for a ball."""
+
+    ends: np.ndarray
+    radius: float
+    name: str
+
+
+def _capsules(obstacles: Obstacles) -> list[_Obstacle]:
+    """Obstacles as capsules, with their names."""
+    named = (
+        obstacles.items() if isinstance(obstacles, Mapping) else [("", one) for one in obstacles]
+    )
     found = []
-    for center, radius in obstacles:
+    for name, (center, radius) in named:
         given = np.asarray(center, dtype=np.float64)
         if given.shape not in ((2,), (3,), (2, 2), (2, 3)) or not radius > 0:
             raise ValueError(
@@ -117,23 +168,27 @@ def _capsules(obstacles: Sequence[tuple[ArrayLike, float]]) -> list[tuple[np.nda
             )
         ends = np.zeros((2, 3))
         ends[:, : given.shape[-1]] = given
-        found.append((ends, float(radius)))
+        found.append(_Obstacle(ends, float(radius), name))
     return found
 
 
+def _label(ax: Any, place: np.ndarray, name: str) -> None:
+    """A name in small letters, in the plane or in space."""
+    if name:
+        ax.text(*place, name, fontsize=SMALL - 1, color=INK, ha="center", va="bottom", zorder=5)
+
+
 def _everything(
-    poses: np.ndarray, goal: np.ndarray | None, capsules: list[tuple[np.ndarray, float]]
+    poses: np.ndarray, goal: np.ndarray | None, capsules: list[_Obstacle]
 ) -> np.ndarray:
     """All points that the picture must hold, shape (N, 3)."""
     points = [poses[..., :3].reshape(-1, 3)]
     points += [] if goal is None else [goal[..., :3].reshape(-1, 3)]
-    points += [ends + sign * radius for ends, radius in capsules for sign in (-1.0, 1.0)]
+    points += [ends + sign * radius for ends, radius, _ in capsules for sign in (-1.0, 1.0)]
     return np.concatenate([np.atleast_2d(some) for some in points])
 
 
-def _height(
-    poses: np.ndarray, goal: np.ndarray | None, capsules: list[tuple[np.ndarray, float]]
-) -> float:
+def _height(poses: np.ndarray, goal: np.ndarray | None, capsules: list[_Obstacle]) -> float:
     """Height in inches of a figure of a path in the plane, 7 wide, without empty margins."""
     wide, high = np.ptp(_everything(poses, goal, capsules)[:, :2], axis=0)
     return float(np.clip(0.9 + 6.2 * (high + 0.12 * wide) / (wide or high or 1.0), 2.8, MOST_HIGH))
@@ -150,15 +205,16 @@ def _draw_plane(
     poses: np.ndarray,
     goal: np.ndarray | None,
     frames: int,
-    capsules: list[tuple[np.ndarray, float]],
-) -> None:
+    capsules: list[_Obstacle],
+) -> Any:
     from matplotlib.patches import Polygon
 
     ax = figure.add_subplot()
     style_axes(ax, xlabel="x [m]", ylabel="y [m]")
     length = 0.06 * extent_of(_everything(poses, goal, capsules)[:, :2])
-    for ends, radius in capsules:
+    for ends, radius, name in capsules:
         ax.add_patch(Polygon(_outline(ends, radius), facecolor=GRID, edgecolor=FAINT, lw=1.0))
+        _label(ax, ends.mean(axis=0)[:2], name)
     if goal is not None:
         _draw_reference(ax, goal, length, 2)
     for k, color in enumerate(_path_colors(poses)):
@@ -169,6 +225,7 @@ def _draw_plane(
             draw_frame(ax, path[i], length, 2)
     ax.set_aspect("equal", adjustable="datalim")
     ax.autoscale_view()
+    return ax
 
 
 def _draw_space(
@@ -176,14 +233,15 @@ def _draw_space(
     poses: np.ndarray,
     goal: np.ndarray | None,
     frames: int,
-    capsules: list[tuple[np.ndarray, float]],
+    capsules: list[_Obstacle],
 ) -> tuple[Any, tuple[float, ...]]:
     ax = figure.add_subplot(projection="3d")
     style_space(ax)
     everything = _everything(poses, goal, capsules)
     length = 0.09 * extent_of(everything)
-    for ends, radius in capsules:
+    for ends, radius, name in capsules:
         ax.plot_surface(*surface(ends, radius), color=FAINT, alpha=0.3, lw=0)
+        _label(ax, ends[np.argmax(ends[:, 2])] + [0.0, 0.0, radius], name)
     if goal is not None:
         _draw_reference(ax, goal, length, 3)
     for k, color in enumerate(_path_colors(poses)):
@@ -237,7 +295,7 @@ def _draw_attitudes(
     figure: Any,
     poses: np.ndarray,
     goal: np.ndarray | None,
-    caps: list[tuple[np.ndarray, float]],
+    caps: list[_Obstacle],
 ) -> None:
     """Tips of the body axes on the unit sphere."""
     ax = figure.add_subplot(projection="3d")
@@ -246,8 +304,9 @@ def _draw_attitudes(
     for axis in range(3):
         ring = np.roll(np.stack([np.cos(turn), np.sin(turn), 0 * turn]), axis, axis=0)
         ax.plot(*ring, color=FAINT, lw=0.6, alpha=0.6)
-    for ends, radius in caps:
+    for ends, radius, name in caps:
         ax.plot_surface(*cap(ends[0], radius), color=FAINT, alpha=0.5, lw=0)
+        _label(ax, 1.05 * ends[0] / np.linalg.norm(ends[0]), name)
     for k in range(poses.shape[1]):
         tips = axes_of(poses[:, k])
         for axis, color in enumerate(AXIS_COLORS):
@@ -255,6 +314,7 @@ def _draw_attitudes(
             ax.plot(*path.T, color=color, lw=1.4)
             _ends(ax, path, color)
             ax.plot(*np.stack([np.zeros(3), path[-1]]).T, color=color, lw=1.0, alpha=0.7)
+            ax.text(*(1.2 * path[-1]), "xyz"[axis], fontsize=SMALL + 1, color=color)
             if goal is not None:
                 end = axes_of(goal[-1, k])[:, axis]
                 ax.plot(*np.stack([np.zeros(3), 1.12 * end]).T, color=color, lw=1.0, ls=DASHES)

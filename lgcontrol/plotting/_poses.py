@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,19 +11,30 @@ from ..codegen import check_shape
 from ..groups import SE3, LieGroup, SO3Group
 from ._panels import leaves
 
+Bodies: TypeAlias = Callable[[np.ndarray], Any] | Mapping[str, Callable[[np.ndarray], Any]]
+"""``x of shape (N, nq) → poses of shape (N, k, 7) or (N, 7)``, or one ``→ (N, 7)`` by name."""
 
-def body_poses(
-    group: LieGroup, x: np.ndarray, bodies: Callable[[np.ndarray], Any] | None = None
-) -> np.ndarray:
+
+def body_names(group: LieGroup, bodies: Bodies | None) -> list[str]:
+    """Names of the bodies of a state, where there are several that have any."""
+    if isinstance(bodies, Mapping):
+        return [*bodies]
+    names = (
+        [] if bodies is not None else [name for name, block, _ in leaves(group) if _is_body(block)]
+    )
+    return names if len(names) > 1 else []
+
+
+def body_poses(group: LieGroup, x: np.ndarray, bodies: Bodies | None = None) -> np.ndarray:
     """Poses of the bodies of a state: coordinates on SE(3).
 
     Parameters
     ----------
     group : LieGroup
     x : ndarray, shape (N, nq)
-    bodies : callable, optional
-        ``x of shape (N, nq) → poses of shape (N, k, 7) or (N, 7)``; if left out, the blocks of the
-        state that are motions of a body.
+    bodies : callable or mapping of str to callable, optional
+        ``x of shape (N, nq) → poses of shape (N, k, 7) or (N, 7)``, or one ``→ (N, 7)`` by name; if
+        left out, the blocks of the state that are motions of a body.
 
     Returns
     -------
@@ -34,6 +45,11 @@ def body_poses(
     ValueError
         If the state has no such block.
     """
+    if isinstance(bodies, Mapping):
+        given = [np.asarray(place(x), dtype=np.float64) for place in bodies.values()]
+        for name, poses in zip(bodies, given, strict=True):
+            check_shape(f"the pose of {name!r} from bodies", poses, (len(x), 7))
+        return np.stack(given, axis=1)
     if bodies is not None:
         poses = np.asarray(bodies(x), dtype=np.float64)
         if poses.ndim == 2:

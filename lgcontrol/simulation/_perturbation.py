@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from ..groups import Product
-from ..systems import ReferenceLike, System
+from ..systems import ErrorCoordinates, Parameter, ParameterValues, ReferenceLike, System
 from ._contract import ControlLaw, RunStatus
 from ._task import Task
 
@@ -18,6 +18,8 @@ from ._task import Task
 VELOCITIES = ("m/s", "rad/s")
 # Share by which masses and inertias are off at a factor of one.
 MASS = 0.2
+# Parameters of a plant made by `weaker`.
+HEAVINESS, DRAG = "times_inertia", "times_drag"
 # The factors that are tried first; between the last that passes and the first that fails, halves.
 FACTORS, HALVINGS = (0.5, 1.0, 2.0, 4.0), 3
 
@@ -49,7 +51,7 @@ def robustness(
     Parameters
     ----------
     task : Task
-        Its `perturbed` plants; those of `weaker` where it has none.
+        Its `perturbed` plants; one made by `weaker` where it has none.
     seed : int
         Of disturbances.
     progress : callable, optional
@@ -67,10 +69,12 @@ def robustness(
     """
     tell = progress or (lambda text: None)
     runs = 0
+    signs = [1.0, -1.0]  # heavier, lighter: the one that failed last goes first
+    make = task.perturbed or _of_weaker(task.plant)
 
     def failures(factor: float) -> tuple[str, ...]:
         nonlocal runs
-        for label, other in _variants(task, factor):
+        for sign, label, other in _variants(task, make, factor, tuple(signs)):
             runs += 1
             run = other.run(seed=seed)
             if run.status == RunStatus.INTERRUPTED:  # no limit of the plant: nothing is found
@@ -80,6 +84,7 @@ def robustness(
                 failed = [v.criterion.name for v in other.judge(run) if not v.passed]
             if failed:
                 tell(f"factor {factor:g}, {label}: {failed[0]}")
+                signs.sort(key=lambda other: other != sign)
                 return (label, *failed)
         tell(f"factor {factor:g}: all criteria hold")
         return ()
@@ -100,62 +105,78 @@ def robustness(
     return Robustness(good, why, runs)
 
 
-def weaker(plant: System[Any], factor: float, *, drag: float = 1.0) -> System[Any]:
+def weaker(plant: System[Any], factor: float = 1.0, *, drag: float = 1.0) -> System[Any]:
     """The plant with all masses and inertias that many times theirs, and other drag.
 
     Its controls and its drag change its velocities that much less: with gravity and gyroscopic
-    forces growing like the inertia nothing else changes. Disturbances grow along. Drag is what
-    tells forwards from backwards in time: the part of the accelerations that is odd in all
-    velocities, those of the water among them; what has the unit of one is one.
+    forces growing like the inertia nothing else changes, constraints included. Disturbances grow
+    along, and so do springs. Drag is what tells forwards from backwards in time: the part of the
+    accelerations that is odd in all velocities, those of the water among them; what has the unit
+    of one is one.
 
     Parameters
     ----------
     plant : System
     factor : float
-        Of masses and inertias.
+        Of masses and inertias: the parameter "times_inertia" of the result.
     drag : float
-        Of the drag; without effect where no state has the unit of a velocity.
+        Of the drag: the parameter "times_drag"; without effect where no state has the unit of a
+        velocity.
 
     Returns
     -------
     System
-
-    Raises
-    ------
-    ValueError
-        If the plant keeps constraints: its task needs a `Task.perturbed` of its own.
+        With the two parameters last: other values are no other code. It keeps no quantities.
 
     Examples
     --------
     >>> from lgcontrol.groups import Rn
     >>> cart = System("cart", Rn(2), lambda t, x, u, p: ca.vertcat(x[1], u), inputs=["push"])
-    >>> weaker(cart, 2.0).f(0.0, [0.0, 0.0], [1.0])
+    >>> heavy = weaker(cart, 2.0)
+    >>> heavy.f(0.0, [0.0, 0.0], [1.0])
     array([0. , 0.5])
+    >>> heavy.f(0.0, [0.0, 0.0], [1.0], [4.0, 1.0])
+    array([0.  , 0.25])
     """
-    if plant.n_errors != plant.state.dim:
-        raise ValueError(
-            f"{plant.name} keeps constraints: give its task perturbed="
-            "(plant, share, factor) → plant"
-        )
-    controls = plant.input_index("control").tolist()
+    n = plant.n_parameters
+    idle = np.ones(plant.n_inputs)
+    idle[plant.input_index("control")] = 0.0
     rates = np.array([unit in VELOCITIES for unit in plant.state.tangent_units], dtype=float)
     back = 1.0 - 2.0 * _coordinates_of(plant, rates)
     water = np.array([1.0 - 2.0 * (one.unit in VELOCITIES) for one in plant.inputs])
 
     def field(t: Any, x: Any, u: Any, p: Any) -> Any:
-        idle = ca.vertcat(*(0 if i in controls else u[i] for i in range(plant.n_inputs)))
-        without = plant.f.function(t, x, idle, p)
-        driven = (plant.f.function(t, x, u, p) - without) / factor
-        if drag == 1.0 and factor == 1.0 or not rates.any():
+        own, inertia, other_drag = p[:n], p[n], p[n + 1]
+        pushed = ca.DM(idle) * u
+        without = plant.f.function(t, x, pushed, own)
+        driven = (plant.f.function(t, x, u, own) - without) / inertia
+        if not rates.any():
             return without + driven
-        returned = plant.f.function(t, back * x, water * idle, p)
-        lost = rates * (without - returned) / 2
-        return without + (drag / factor - 1.0) * lost + driven
+        returned = plant.f.function(t, ca.DM(back) * x, ca.DM(water) * pushed, own)
+        lost = ca.DM(rates) * (without - returned) / 2
+        return without + (other_drag / inertia - 1.0) * lost + driven
 
-    return System(
-        plant.name, plant.state, field, inputs=plant.inputs, parameters=plant.parameters,
-        dt=plant.dt,
-    )  # fmt: skip
+    def without_ours(function: Any) -> Any:
+        return None if function is None else lambda *given: function(*given[:-1], given[-1][:n])
+
+    errors = plant.errors
+    if errors is not None:
+        basis, constraints = without_ours(errors.basis), without_ours(errors.constraints)
+        errors = ErrorCoordinates(errors.selection, basis, errors.names, errors.units, constraints)
+    return plant._like(
+        f=field,
+        h=without_ours(plant.h),
+        parameters=[*plant.parameters, Parameter(HEAVINESS, "", factor), Parameter(DRAG, "", drag)],
+        quantities={},
+        limits={k: v for k, v in plant.limits.items() if k in plant.state.coordinate_names},
+        invariants=without_ours(plant.invariants),
+        project=without_ours(plant.project),
+        project_derivative=without_ours(plant.project_derivative),
+        errors=errors,
+        derivatives=None,
+        structure=None,
+        policy=without_ours(plant.policy),
+    )
 
 
 def _coordinates_of(plant: System[Any], chosen: np.ndarray) -> np.ndarray:
@@ -196,23 +217,32 @@ class Late:
         return self.controller(t, x, reference)
 
 
-def _perturbed(plant: System[Any], share: float, factor: float) -> System[Any]:
+def _of_weaker(plant: System[Any]) -> Callable[[float, float], Any]:
     """What is tried unless a task says otherwise."""
-    return weaker(plant, 1.0 + share, drag=1.0 + factor)
+    made = weaker(plant)
+    return lambda share, factor: (made, {HEAVINESS: 1.0 + share, DRAG: 1.0 + factor})
 
 
-def _variants(task: Task, factor: float) -> Iterator[tuple[str, Task]]:
+def _variants(
+    task: Task,
+    make: Callable[[float, float], tuple[System[Any], Mapping[str, float]]],
+    factor: float,
+    signs: tuple[float, ...],
+) -> Iterator[tuple[float, str, Task]]:
     """Lighter and heavier plants with more drag behind a late controller."""
     if factor == 0:
-        yield "nothing perturbed", task
+        yield 1.0, "nothing perturbed", task
         return
     control: ControlLaw | Any = task.controller
-    delay = factor * float(getattr(control, "dt", 0.0))
-    late: Any = Late(control, delay)
-    for sign, label in ((1.0, "heavier"), (-1.0, "lighter")):
+    late: Any = Late(control, factor * float(getattr(control, "dt", 0.0)))
+    for sign in signs:
         share = sign * MASS * factor
         if share <= -0.9:
             continue
-        make = task.perturbed or _perturbed
-        plant = make(task.plant, share, factor)
-        yield f"{label} by {100 * abs(share):g} %", replace(task, plant=plant, controller=late)
+        plant, values = make(share, factor)
+        given = ParameterValues(
+            task.plant.parameters, task.plant.nominal_parameters, task.options.get("p")
+        )
+        options = {**task.options, "p": given.by_name() | dict(values)}
+        label = f"{'heavier' if sign > 0 else 'lighter'} by {100 * abs(share):g} %"
+        yield sign, label, replace(task, plant=plant, controller=late, options=options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,17 +76,20 @@ class Task:
     reference : optional
         Constant state, TrimPoint or Trajectory.
     options : mapping
-        Further keyword arguments of `simulate` (disturbances, sensors, estimator, …).
+        Further keyword arguments of `simulate` (disturbances, sensors, estimator, …). Sensors may
+        be a function of the plant: what an accelerometer feels depends on it.
     criteria : tuple of Criterion
-    obstacles : sequence of (center or ends, radius)
+    obstacles : sequence of (center or ends, radius), or mapping of str to those
         Balls and capsules to draw with the path, in m; see `lgcontrol.plotting.plot_path`.
-    bodies : callable, optional
-        ``x of shape (N, nq) → poses of shape (N, k, 7)`` of what is drawn as paths, such as links
-        of an arm; the blocks of the state that are poses if left out.
+    goals : sequence of poses, shape (7,)
+        To be drawn with the path in place of the reference.
+    bodies : mapping of str to callable, optional
+        ``x of shape (N, nq) → poses of shape (N, 7)`` of what is drawn as paths, joined by lines,
+        such as links of an arm; the blocks of the state that are poses if left out.
     perturbed : callable, optional
-        ``(plant, share, factor) → plant`` that `robustness` tries: masses and inertias larger by a
-        share, other coefficients, drag for example, by what the factor stands for. `weaker` if
-        left out.
+        ``(share, factor) → plant, values of its parameters`` that `robustness` tries: masses and
+        inertias larger by a share, other coefficients, drag for example, by what the factor stands
+        for. One plant with parameters is made and compiled once. `weaker` if left out.
     """
 
     plant: System
@@ -96,9 +99,10 @@ class Task:
     reference: ReferenceLike | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     criteria: tuple[Criterion, ...] = ()
-    obstacles: tuple[tuple[Any, float], ...] = ()
-    bodies: Callable[[np.ndarray], Any] | None = None
-    perturbed: Callable[[System, float, float], System] | None = None
+    obstacles: Sequence[tuple[Any, float]] | Mapping[str, tuple[Any, float]] = ()
+    goals: Sequence[np.ndarray] = ()
+    bodies: Mapping[str, Callable[[np.ndarray], Any]] | None = None
+    perturbed: Callable[[float, float], tuple[System, Mapping[str, float]]] | None = None
 
     def run(
         self,
@@ -108,6 +112,9 @@ class Task:
         progress: Callable[[float], None] | None = None,
     ) -> SimulationResult:
         """Simulate the closed loop; see `simulate` for seed and progress."""
+        options = dict(self.options)
+        if callable(options.get("sensors")):
+            options["sensors"] = options["sensors"](self.plant)
         with warnings.catch_warnings():
             if seconds is not None:  # what a shorter run leaves out is left out on purpose
                 warnings.filterwarnings("ignore", "the (Kick|Pulse) at")
@@ -119,7 +126,7 @@ class Task:
                 seconds=self.seconds if seconds is None else seconds,
                 seed=seed,
                 progress=progress,
-                **self.options,
+                **options,
             )
 
     def judge(self, result: SimulationResult) -> tuple[Verdict, ...]:

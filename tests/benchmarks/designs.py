@@ -25,7 +25,8 @@ def main() -> None:
     options = parser.parse_args()
     found = {e.name: e for e in entry_points(group="lgcontrol.designs") if "lgcontrol" in e.value}
     rows = {name: _measure(found[name], options.seeds) for name in options.names or sorted(found)}
-    RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
+    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    RESULTS.write_text(json.dumps(dict(sorted((kept | rows).items())), indent=1) + "\n")
 
 
 def _measure(entry, seeds: int) -> dict[str, object]:

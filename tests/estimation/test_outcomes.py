@@ -100,13 +100,17 @@ def test_bad_measurements_change_nothing_and_are_counted(case, make):
     assert np.array_equal(ekf.x, x) and np.array_equal(ekf.P, P)
     assert ekf.counts[name] == {status: 1} and ekf.info["status"] == status
     assert f"{name}: 1 {status.replace('_', ' ')}" in ekf.summary()
+    assert np.isnan(ekf.info["nis"])
     if taken is None:
         run = ekf.run(Log([0.0, 0.5], np.zeros((2, 3)), {name: ([0.5], [y])}))
         assert run.counts[name] == {status: 1}
+        said = run.innovations[name]
+        assert all(np.isnan(v).all() for v in (said.nis, said.whitened, said.log_likelihood))
         assert np.isfinite(run.x).all() and run.log_likelihood == 0
         ekf.compile()
         ekf.update(name, y)
         assert np.array_equal(ekf.x, x) and ekf.counts[name] == {status: 2}
+        assert np.isnan(ekf.info["nis"])
 
 
 def test_a_simulated_sensor_shows_no_more_than_its_range():

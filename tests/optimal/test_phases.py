@@ -72,6 +72,7 @@ def test_the_brachistochrone():
     assert found.durations["phase0"] == pytest.approx(exact, rel=2e-4)
 
 
+@pytest.mark.thorough
 def test_the_slew_of_a_symmetric_body():
     """Half a turn from rest to rest, each torque within ±1: 3.2431, about an axis √(4π) = 3.5449.
 
@@ -390,6 +391,7 @@ def test_messages_tell_seconds():
     assert found.solution.violations[0].amount == pytest.approx(1 - 0.18, abs=1e-3)
 
 
+@pytest.mark.thorough
 def test_the_swing_up_of_a_cart_pole_by_another_transcription():
     """∫ u² of M. Kelly's cart-pole, trapezes of 24 intervals solved by IPOPT beside our steps.
 

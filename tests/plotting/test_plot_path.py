@@ -1,5 +1,7 @@
 """plot_path: paths, frames, scales."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -118,6 +120,28 @@ def test_states_without_poses_need_a_function():
     assert sum(len(line.get_xdata()) == MANY for line in one.lines) == 1
     with pytest.raises(ValueError, match=r"what bodies\(x\) returned has shape \(321, 1, 3\), "):
         plot_path(joints(2), bodies=lambda x: np.zeros((len(x), 3)))
+
+
+def test_bodies_goals_and_obstacles_are_named():
+    """Names of bodies in their colours, of obstacles beside them; goals replace the reference."""
+    place = {"left": lambda x: SE3.exp(np.pad(x, [(0, 0), (0, 4)])),
+             "right": lambda x: SE3.exp(np.pad(-x, [(0, 0), (2, 2)]))}  # fmt: skip
+    goal = SE3.from_position([1.0, 2.0, 3.0])
+    run = dataclasses.replace(joints(2), reference=np.zeros((41, 2)))
+    figure = plot_path(run, bodies=place, goals=[goal], obstacles={"post": ([0, 0, 0], 0.1)},
+                       linked=True)  # fmt: skip
+    ax = figure.axes[0]
+    paths = [line for line in ax.lines if len(line.get_data_3d()[0]) == MANY]
+    named = {text.get_text(): text.get_color() for text in figure.texts}
+    assert [named["left"], named["right"]] == [line.get_color() for line in paths]
+    assert "post" in {text.get_text() for text in ax.texts}
+    dashed = [line for line in ax.lines if line.get_linestyle() == "--"]
+    assert len(dashed) == 3 and in_space(dashed[0])[0].tolist() == [1.0, 2.0, 3.0]
+    assert any("dashed: goal" in text for text in named)
+    joined = [in_space(line) for line in ax.lines if line.get_linewidth() == 2.2]
+    np.testing.assert_allclose(joined[1], [place[k](run.x[-1:])[0, :3] for k in place], atol=1e-12)
+    with pytest.raises(ValueError, match="the pose of 'left' from bodies"):
+        plot_path(run, bodies={"left": lambda x: x})
 
 
 def test_a_body_that_stays_in_place():

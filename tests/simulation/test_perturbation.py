@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import Rn
-from lgcontrol.models import panda, quadrotor, underwater_vehicle
+from lgcontrol.models import five_bar_tree, panda, quadrotor, underwater_vehicle
 from lgcontrol.simulation import Criterion, Task, robustness, weaker
 from lgcontrol.systems import Input, System
 
@@ -41,6 +41,43 @@ def test_a_body_of_twice_the_mass_is_one_with_half_the_effect(rng):
     x = light.state.random(rng)
     u = np.r_[rng.uniform(0, 6, 4), np.zeros(6)]
     np.testing.assert_allclose(weaker(light, 2.0).f(0.0, x, u), heavy.f(0.0, x, u), atol=1e-12)
+
+
+def test_a_linkage_of_twice_the_mass_is_one_with_half_the_effect(rng):
+    """Against the five-bar made with those numbers; its constraints and errors stay."""
+    light, heavy = (
+        five_bar_tree(masses=masses).system(["left", "right"])
+        for masses in ((0.6, 0.4), (1.2, 0.8))
+    )
+    made, u = weaker(light, 2.0), np.array([1.0, -2.0])
+    x = light.retract(light.home, 0.1 * rng.normal(size=light.n_errors))
+    assert np.abs(x[4:]).max() > 0.01
+    np.testing.assert_allclose(made.f(0.0, x, u), heavy.f(0.0, x, u), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(made.project(x), x, atol=1e-9)
+    assert made.error_names == light.error_names
+
+
+def test_limits_of_the_state_stay_those_of_quantities_do_not():
+    plant = System(
+        "cart", Rn(2, ("x", "v")), lambda t, x, u, p: ca.vertcat(x[1], u), inputs=["push"],
+        quantities={"power": lambda t, x, u, p: u * x[1]}, limits={"v": (-1, 1), "power": (-2, 2)},
+    )  # fmt: skip
+    made = weaker(plant, 2.0)
+    assert made.limits == {"v": (-1, 1)} and not made.quantities
+
+
+def test_factors_are_values_of_parameters_of_one_plant():
+    """The masses and drags that runs had: nothing is made again for other ones."""
+    used = []
+
+    def value(run):
+        used.append(run.settings["p"])
+        return 0.0
+
+    found = robustness(dataclasses.replace(task(1.0), criteria=(Criterion("none", value, 1.0),)))
+    assert found.factor == 4.0 and used[0] == []
+    wanted = [[1 + sign * 0.2 * k, 1 + k] for k in (0.5, 1, 2, 4) for sign in (1, -1)]
+    np.testing.assert_allclose(used[1:], wanted)
 
 
 @pytest.mark.parametrize("flow", [0.0, 0.3])
@@ -89,9 +126,9 @@ def test_an_interrupted_search_finds_nothing():
     """Ctrl-C in a run is no limit of the plant: the search does not go on to some factor."""
     asked = []
 
-    def perturbed(plant, share, factor):
+    def perturbed(share, factor):
         asked.append(factor)
-        return plant
+        return cart(), {}
 
     class Interrupted(PD):
         def __call__(self, t, x, reference=None):
@@ -108,9 +145,9 @@ def test_an_interrupted_search_finds_nothing():
 def test_perturbations_of_its_own_are_what_is_tried():
     asked = []
 
-    def perturbed(plant, share, factor):
+    def perturbed(share, factor):
         asked.append((share, factor))
-        return plant
+        return cart(), {}
 
     assert robustness(task(1e9, perturbed=perturbed)).factor == 4.0
     assert asked[:2] == [(pytest.approx(0.1), 0.5), (pytest.approx(-0.1), 0.5)]

@@ -1,0 +1,28 @@
+"""Frames of a tree by name, as the paths of pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from lgcontrol.mechanics import Multibody
+
+
+def drawn(
+    tree: Multibody, frames: Mapping[str, str]
+) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
+    """Poses of frames as functions of states that begin with the configuration.
+
+    Parameters
+    ----------
+    tree : Multibody
+    frames : mapping of str to str
+        Frames by the names they have in pictures.
+    """
+
+    def pose(frame: str) -> Callable[[np.ndarray], np.ndarray]:
+        place = tree.placement(frame)
+        return lambda x: place(x[:, : tree.nq])
+
+    return {name: pose(frame) for name, frame in frames.items()}
