@@ -73,8 +73,10 @@ def starting_controllers(
     def tilting() -> Controller:
         frequency = min(TILTING, fastest)
         often = min(dt, 1 / (frequency * CALLS_PER_RADIAN))
-        slow = {"position_frequency": frequency / APART} if frequency < TILTING else {}
-        return ThrustVectorPD(system, attitude_frequency=frequency, dt=often, p=p, **slow)
+        return ThrustVectorPD(
+            system, position_frequency=frequency / APART, attitude_frequency=frequency, dt=often,
+            p=p,
+        )  # fmt: skip
 
     def geometric(frequency: float) -> Controller:
         often = min(dt, 1 / (frequency * CALLS_PER_RADIAN))

@@ -129,8 +129,8 @@ class _Missed(StageModel):
         self.move = MOVE / np.maximum(1.0, np.abs(self.held).max(axis=0)) ** 2
         full = model.sides
         self.sides = Sides(
-            *(v[:0] for v in full[:4]), full.active[:, :0], full.equal[:0], full.target[:0],
-            full.equal_active[:, :0],
+            full.row[:0], full.sign[:0], full.limit[:0], full.weight[:0], full.active[:, :0],
+            full.equal[:0], full.target[:0], full.equal_active[:, :0],
         )  # fmt: skip
 
     def _largest(self, rows: np.ndarray) -> float:
