@@ -64,10 +64,11 @@ def standing(rear: Sequence[float], heading: float = 0.0) -> Capsule:
     )
 
 
-def discs(obstacle: Capsule) -> list[tuple[np.ndarray, float]]:
-    """Another car as discs, to be drawn."""
-    start, end = np.asarray(obstacle.start), np.asarray(obstacle.end)
-    return [(start + s * (end - start), HALF_WIDTH) for s in np.linspace(0.0, 1.0, 4)]
+def drawn(cars: Sequence[Capsule]) -> dict[str, tuple[np.ndarray, float]]:
+    """Standing cars as obstacles of a picture."""
+    return {
+        f"car {k + 1}": (np.array([one.start, one.end]), HALF_WIDTH) for k, one in enumerate(cars)
+    }
 
 
 def overlap(run: SimulationResult, obstacles: Sequence[Capsule]) -> float:

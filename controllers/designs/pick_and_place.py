@@ -80,5 +80,5 @@ def design(seed: int = 0) -> Task:
             error_at_end("turned off", "pose", slice(3, 4), "rad", 0.02, over=0.02),
             failed_calls(),
         ),
-        obstacles=tuple(((0.0, y, FLOOR), WALL) for y in np.linspace(-0.2, 0.2, 6)),
+        obstacles={"wall": (np.array([[0.0, y, FLOOR] for y in (-0.2, 0.2)]), WALL)},
     )
