@@ -120,7 +120,7 @@ def assert_same(name, have, want):
         np.testing.assert_allclose(x, y, rtol=0, atol=allowed * max(1.0, np.abs(y).max()))
 
 
-@pytest.mark.usually(kind=("properties", "parameters"))
+@pytest.mark.usually(kind=("properties",))
 @pytest.mark.parametrize("kind", TREES)
 def test_loops_compute_what_written_out_code_does(kind, looped, rng, monkeypatch):
     loops, written = looped(TREES[kind]), TREES[kind]()

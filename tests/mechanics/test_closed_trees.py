@@ -629,6 +629,7 @@ def test_models_close_and_are_regular(closed, mobility):
 # Control
 
 
+@pytest.mark.thorough
 def test_lqr_holds_the_delta_robot_with_other_masses(delta):
     """Feedback of the arms alone brings the true robot to rest near the point."""
     closed = delta.closed
