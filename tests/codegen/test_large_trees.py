@@ -172,7 +172,7 @@ def test_mimics_stay_written_out(monkeypatch):
 @pytest.mark.parametrize(
     "name", ["mass_matrix", *(f"{x}_dynamics_derivatives" for x in ("inverse", "forward"))]
 )
-@pytest.mark.usually(make=(chain,))
+@pytest.mark.usually(make=(chain,), name=("mass_matrix", "inverse_dynamics_derivatives"))
 @pytest.mark.parametrize("make", [chain, lambda n: tree_of(n, lambda k: (k - 1) // 2)])
 def test_estimates_of_written_out_operations_are_about_right(make, name, monkeypatch):
     """Within a factor of 2.5: the choice needs no more."""

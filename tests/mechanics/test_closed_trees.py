@@ -68,7 +68,7 @@ def delta():
     return Case(delta_robot_tree(), delta_place(), ARMS, y, w, [1.0, -2.0, 3.0])
 
 
-@pytest.fixture(params=["four_bar", "delta"])
+@pytest.fixture(params=["four_bar", pytest.param("delta", marks=pytest.mark.thorough)])
 def case(request):
     return request.getfixturevalue(request.param)
 
