@@ -120,7 +120,7 @@ def assert_same(name, have, want):
         np.testing.assert_allclose(x, y, rtol=0, atol=allowed * max(1.0, np.abs(y).max()))
 
 
-@pytest.mark.usually(kind=("properties", "parameters"))
+@pytest.mark.usually(kind=("properties",))
 @pytest.mark.parametrize("kind", TREES)
 def test_loops_compute_what_written_out_code_does(kind, looped, rng, monkeypatch):
     loops, written = looped(TREES[kind]), TREES[kind]()
@@ -172,7 +172,7 @@ def test_mimics_stay_written_out(monkeypatch):
 @pytest.mark.parametrize(
     "name", ["mass_matrix", *(f"{x}_dynamics_derivatives" for x in ("inverse", "forward"))]
 )
-@pytest.mark.usually(make=(chain,))
+@pytest.mark.usually(make=(chain,), name=("mass_matrix", "inverse_dynamics_derivatives"))
 @pytest.mark.parametrize("make", [chain, lambda n: tree_of(n, lambda k: (k - 1) // 2)])
 def test_estimates_of_written_out_operations_are_about_right(make, name, monkeypatch):
     """Within a factor of 2.5: the choice needs no more."""

@@ -113,10 +113,9 @@ def ran(folder, tmp_path, level="-O0"):
     return done.returncode, done.stdout
 
 
-# One with first derivatives, hard limits, soft ones and calls that solve each: builds take seconds.
+# One with first derivatives, one with soft limits whose calls solve: builds take seconds.
 @pytest.mark.usually(
     name=(
-        "hard limit that cannot be kept",
         "on the way, first derivatives",
         "soft limits that cut steps short, so that calls solve",
     )

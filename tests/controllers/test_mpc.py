@@ -137,6 +137,7 @@ def test_near_the_goal_it_is_the_linear_regulator():
     assert errors[1] < 1e-2
 
 
+@pytest.mark.thorough
 def test_real_time_steps_stay_close_to_the_optimum():
     body = satellite(limit=1.0)
     options = {"horizon": 20, "dt": 0.2, "Q": {"attitude": 5, "rate": 1}, "R": 0.1}
@@ -524,6 +525,7 @@ def test_a_prediction_that_runs_away_holds():
     assert "predicted for t = 0.5 s is not finite" in mpc.info.message
 
 
+@pytest.mark.thorough
 def test_actuators_faster_than_the_steps_get_substeps():
     quad = quadrotor().augment(lag=0.01)
     hover = quad.trim(position=GOAL[:3])

@@ -99,6 +99,7 @@ def test_panda_goes_on_from_its_plans():
     assert sum(map(bool, restarts)) <= 3
 
 
+@pytest.mark.thorough
 def test_the_straight_way_meets_the_posts():
     """Angles that go straight from start to end cross the post, far beyond the margin."""
     task = task_of("panda-reach")
@@ -110,6 +111,7 @@ def test_the_straight_way_meets_the_posts():
     assert gap.value(Trajectory(task.plant.state, [0, 1], x[[0, -1]])) < 0
 
 
+@pytest.mark.thorough
 def test_the_tool_is_out_of_the_arms_own_reach():
     """The vehicle must go along: the place is farther from its mount than the arm is long."""
     task = task_of("auv-arm-reach")

@@ -96,6 +96,7 @@ def largest_share(arm, motion):
     return max(np.abs(share).max() for share in shares)
 
 
+@pytest.mark.thorough
 def test_slowing_keeps_limits_and_the_way():
     arm = limited_arm()
     system, quick = arm.system(), move(arm.tree.configuration, 0.2)

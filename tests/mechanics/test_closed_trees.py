@@ -68,7 +68,7 @@ def delta():
     return Case(delta_robot_tree(), delta_place(), ARMS, y, w, [1.0, -2.0, 3.0])
 
 
-@pytest.fixture(params=["four_bar", "delta"])
+@pytest.fixture(params=["four_bar", pytest.param("delta", marks=pytest.mark.thorough)])
 def case(request):
     return request.getfixturevalue(request.param)
 
@@ -631,6 +631,7 @@ def test_models_close_and_are_regular(closed, mobility):
 # Control
 
 
+@pytest.mark.thorough
 def test_lqr_holds_the_delta_robot_with_other_masses(delta):
     """Feedback of the arms alone brings the true robot to rest near the point."""
     closed = delta.closed

@@ -157,6 +157,7 @@ def test_derivatives_are_those_of_the_equations(name):
     np.testing.assert_allclose(made.P[:, 0], P, rtol=0, atol=1e-8)
 
 
+@pytest.mark.thorough
 @pytest.mark.usually(name=("variational_verlet",))
 @pytest.mark.parametrize("name", NAMES)
 def test_inputs_losses_and_an_mpc(name):

@@ -565,6 +565,7 @@ def test_constrained_systems_have_the_plans_of_free_ones(shooting):
     assert np.abs(large.u - small.u).max() < 1e-4
 
 
+@pytest.mark.thorough
 @pytest.mark.compiled
 def test_inputs_that_are_no_controls_follow_the_reference_in_a_loop():
     """A push that is known and changes from call to call: each plan counts with the new one."""
