@@ -53,8 +53,9 @@ types: $(READY) ## check the packages' types
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright $(ARGS) \
 	    | sed -E 's#build/types/lgcontrol/(models|controllers)/#\1/#; s#build/types/lgcontrol/#lgcontrol/#'
 
-notebooks: $(READY) ## execute every notebook, fail on the first error in each
+notebooks: $(READY) ## execute every notebook and the long pages of docs
 	$(BIN)/python tools/run_notebooks.py $(ARGS)
+	$(if $(ARGS),,$(BIN)/pytest -q -m thorough tests/project)
 
 bench: .venv/ready-bench ## run the benchmarks against other programs (ONLY=speed for one)
 	@for script in tests/benchmarks/$(or $(ONLY),[!_]*).py; do echo "== $$script"; \

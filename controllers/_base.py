@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction, check_shape
+from lgcontrol.codegen import ModelFunction, Schedule, check_shape
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.optimal import points_of, sample_reference
 from lgcontrol.simulation import CallStatus
@@ -27,7 +27,7 @@ from lgcontrol.systems import (
     not_a_system,
 )
 
-from ._goal import GoalMemory
+from ._goal import GoalArgument, GoalMemory
 
 # Share of a period by which the numbers near a time may be apart: later clocks tell no periods.
 CLOCK_ROUNDING = 1e-3
@@ -251,8 +251,10 @@ class Controller(ABC):
         """Write the law as one function in plain C99, for firmware; see `ModelFunction.export_c`.
 
         Its arguments are the measured state, the reference (state and all inputs, and its rate
-        where the law feeds that forward) and the parameters, its result are the controls. What is
-        no number is not caught there: firmware checks its measurements.
+        where the law feeds that forward; what a law of a tree or frame follows, with its velocity
+        and acceleration) and the parameters, its result are the controls. Gains are numbers, and a
+        reference that is the controller's own (of `TVLQR`) is a table. What is no number is not
+        caught there: firmware checks its measurements.
 
         Parameters
         ----------
@@ -273,8 +275,8 @@ class Controller(ABC):
             If this controller, or what it does at the bounds, has no C code; the message says what
             has.
         """
-        system, law = self.system, self._exported_law()
-        state = system.state
+        system, law, goals = self.system, self._exported_law(), self._exported_goals()
+        state, schedule = system.state, self._exported_schedule()
         labels = {
             "x": list(zip(state.coordinate_names, state.coordinate_units, strict=True)),
             "u_ref": [(entry.name, entry.unit) for entry in system.inputs],
@@ -282,30 +284,48 @@ class Controller(ABC):
             "u": [(system.inputs[i].name, system.inputs[i].unit) for i in self._controls],
         }
         labels["x_ref"] = labels["x"]
+        labels |= {key: goal.labels for key, goal in goals.items()}
+        if schedule is not None:
+            labels = {key: value for key, value in labels.items() if key not in schedule.values}
         rng = np.random.default_rng(0)
+        # Beyond both ends of what is looked up, too.
+        first, last = 0.0, 1.0
+        if schedule is not None:
+            first, last = schedule.starts[0] - self.dt, schedule.starts[-1] + self.dt
         examples = []
         for _ in range(EXPORT_EXAMPLES):
             drawn = {
-                "t": rng.uniform(0, 1), "x_ref": state.random(rng), "u_ref": system.nominal_input,
-                "rate_ref": rng.normal(size=state.dim), "p": self._own,
+                "t": rng.uniform(first, last), "x_ref": state.random(rng),
+                "u_ref": system.nominal_input, "rate_ref": rng.normal(size=state.dim),
+                "p": self._own,
             }  # fmt: skip
             drawn["x"] = state.plus(drawn["x_ref"], rng.normal(size=state.dim))
-            examples.append({key: drawn[key] for key in law.arguments})
+            drawn |= {key: goal.random(rng) for key, goal in goals.items()}
+            examples.append({key: drawn[key] for key in law.arguments if key in drawn})
         return law.export_c(
             folder,
             name=name or f"{system.name}_{type(self).__name__}",
             labels={key: value for key, value in labels.items() if key in (*law.arguments, "u")},
             examples=examples,
             about=[f"To be called every {self.dt:g} s."],
+            schedule=schedule,
         )
 
     def _exported_law(self) -> ModelFunction:
         """``(x, x_ref, u_ref, …) → u``, the law as a function without memory."""
         raise NotImplementedError(
-            f"{type(self).__name__} has no C code; LQR has, GeometricPD and ThrustVectorPD with "
-            "saturate=False, and MPC with solver='interior_point'. Laws of your own: a "
-            "ModelFunction has export_c"
+            f"{type(self).__name__} has no C code; LQR and TVLQR have, ComputedTorque, GravityPD, "
+            "Impedance and OperationalSpace, GeometricPD and ThrustVectorPD with saturate=False, "
+            "and MPC with solver='interior_point'. Laws of your own: a ModelFunction has export_c"
         )
+
+    def _exported_goals(self) -> Mapping[str, GoalArgument]:
+        """What the exported law follows, where that is no state of the system."""
+        return {}
+
+    def _exported_schedule(self) -> Schedule | None:
+        """What the exported law looks up by time."""
+        return None
 
     @abstractmethod
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:

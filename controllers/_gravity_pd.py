@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lgcontrol.codegen import ModelFunction
 from lgcontrol.mechanics import Multibody
 from lgcontrol.systems import Parameters, ReferenceLike, System
 
 from ._base import Controller
-from ._goal import GoalMemory, state_reference
+from ._goal import GoalArgument, GoalMemory, goal_arguments, state_reference
 from ._spring import error_of, gain, spring_damper
 from ._tree_law import TreeLaw, bounded, system_of
 
@@ -97,6 +100,14 @@ class GravityPD(Controller):
         terms = self.law(t, x, self._p, goal.X, goal.velocity, self.stiffness, self.damping)
         u, self.info = bounded(terms, self._lower, self._upper, self.saturate)
         return u
+
+    def _exported_law(self) -> ModelFunction:
+        gains = {"stiffness": self.stiffness, "damping": self.damping}
+        bounds = (self._lower, self._upper) if self.saturate else None
+        return self.law.exported(self._exported_goals(), gains, bounds)
+
+    def _exported_goals(self) -> Mapping[str, GoalArgument]:
+        return goal_arguments(self.tree.configuration, "q_ref", "v_ref")
 
     def _state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         return state_reference(self.tree.configuration, reference, self.dt)

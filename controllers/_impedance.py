@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lgcontrol.codegen import ModelFunction
 from lgcontrol.groups import LieGroup
 from lgcontrol.mechanics import FrameTask, Multibody
 from lgcontrol.systems import Parameters, ReferenceLike, System
 
 from ._base import Controller
-from ._goal import GoalMemory, frame_errors, state_reference
+from ._goal import GoalArgument, GoalMemory, frame_errors, goal_arguments, state_reference
 from ._spring import error_of, gain, spring_damper
 from ._task_inverse import TaskInverse
 from ._tree_law import TreeLaw, bounded, system_of
@@ -144,7 +147,7 @@ class Impedance(Controller):
             ]  # fmt: skip
 
         sizes = {
-            "X_ref": space.nq, "V_ref": k, "stiffness": k, "damping": k,
+            "frame_ref": space.nq, "frame_v_ref": k, "stiffness": k, "damping": k,
             "q_ref": tree.nq, "posture_stiffness": n, "posture_damping": n,
         }  # fmt: skip
         self.law = TreeLaw(tree, system, "impedance", sizes, law, gives="forces")
@@ -158,6 +161,20 @@ class Impedance(Controller):
         )  # fmt: skip
         u, self.info = bounded(terms, self._lower, self._upper, self.saturate)
         return u
+
+    def _exported_law(self) -> ModelFunction:
+        stiffness, damping = self._posture_gains
+        gains = {
+            "stiffness": self.stiffness, "damping": self.damping,
+            "posture_stiffness": stiffness, "posture_damping": damping,
+        }  # fmt: skip
+        bounds = (self._lower, self._upper) if self.saturate else None
+        return self.law.exported(self._exported_goals(), gains, bounds)
+
+    def _exported_goals(self) -> Mapping[str, GoalArgument]:
+        return goal_arguments(self.task.group, "frame_ref", "frame_v_ref") | goal_arguments(
+            self.tree.configuration, "q_ref"
+        )
 
     def _state_reference(self, reference: ReferenceLike | None) -> ReferenceLike | None:
         """None: the reference is the frame's."""

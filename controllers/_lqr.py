@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction
+from lgcontrol.codegen import ModelFunction, Schedule, Shape, Value
 from lgcontrol.optimal import (
     Regulator,
     TrajectoryRegulator,
@@ -123,14 +125,7 @@ class LQR(Controller):
         u_ref = sym("u_ref", system.n_inputs)
         error = system.error(x, x_ref)
         u = u_ref[self._controls.tolist()] - ca.DM(self.regulator.K) @ error
-        if self.saturate:
-            u = ca.fmin(ca.fmax(u, self._lower), self._upper)
-        names = ["x", "x_ref", "u_ref"]
-        return ModelFunction(
-            ca.Function("lqr", [x, x_ref, u_ref], [ca.densify(u)], names, ["u"]),
-            shapes={"x": x.shape[:1], "x_ref": x.shape[:1], "u_ref": u_ref.shape[:1],
-                    "u": u.shape[:1]},
-        )  # fmt: skip
+        return _law("lqr", self, {"x": x, "x_ref": x_ref, "u_ref": u_ref}, u)
 
 
 class TVLQR(Controller):
@@ -216,3 +211,52 @@ class TVLQR(Controller):
         gain = self.regulator.K[np.clip(node, 0, len(self.regulator.K) - 1)]
         u = goal.u[0, self._controls] - gain @ self.system.error(x, goal.x[0])
         return self._saturate(u) if self.saturate else u
+
+    def _exported_law(self) -> ModelFunction:
+        system, sym = self.system, self.system.symbol.sym
+        nq, m, n = system.state.nq, *self.regulator.K.shape[1:]
+        sizes = {"x": nq, "x_from": nq, "x_to": nq, "u_ref": m}
+        values = {key: sym(key, size) for key, size in sizes.items()}
+        given = {key: sym(key) for key in ("t", "t_from", "span")} | values | {"K": sym("K", m, n)}
+        share = (given["t"] + EARLY - given["t_from"]) / given["span"]
+        x_ref = system.state.interpolate(
+            given["x_from"], given["x_to"], ca.fmin(ca.fmax(share, 0.0), 1.0)
+        )
+        u = given["u_ref"] - given["K"] @ system.error(given["x"], x_ref)
+        return _law("tvlqr", self, given, u)
+
+    def _exported_schedule(self) -> Schedule:
+        """Rows of the trajectory: its intervals, its last input, and what holds it there."""
+        along, system = self.regulator.trajectory, self.system
+        end, count = along.t[-1], len(along.t) - 1
+        own = [end] if along.u.shape[0] > count else []
+        times = np.r_[(along.t[:-1] + along.t[1:]) / 2, own, end + 1.0, end + 2.0]
+        u = sample_reference(system, along, times, self._own).u[:, self._controls]
+        if not np.array_equal(u[-1], u[-2]):
+            raise NotImplementedError(
+                f"what holds {system.name} after the end of the trajectory depends on time, which "
+                "no table has: let the trajectory last as long as the controller is to run"
+            )
+        rows = np.minimum(np.arange(count + len(own) + 1), count)
+        after = np.nextafter(end, np.inf) if own else end - 2 * EARLY
+        return Schedule(
+            "t", np.r_[along.t[:-1] - EARLY, np.subtract(own, EARLY), after],
+            {
+                "t_from": along.t[rows], "span": np.r_[np.diff(along.t), np.ones(1 + len(own))],
+                "x_from": along.x[rows], "x_to": along.x[np.minimum(rows + 1, count)],
+                "u_ref": u[:-1], "K": self.regulator.K[np.minimum(rows, count - 1)],
+            },
+        )  # fmt: skip
+
+
+def _law(name: str, controller: LQR | TVLQR, given: Mapping[str, Value], u: Value) -> ModelFunction:
+    """Function of a law, its controls within their bounds if asked for."""
+    if controller.saturate:
+        u = ca.fmin(ca.fmax(u, controller._lower), controller._upper)
+    shapes: dict[str, Shape] = {key: value.shape[:1] for key, value in given.items()}
+    shapes |= {key: () for key in ("t", "t_from", "span") if key in given}
+    shapes |= {key: given[key].shape for key in ("K",) if key in given}
+    return ModelFunction(
+        ca.Function(name, list(given.values()), [ca.densify(u)], list(given), ["u"]),
+        shapes=shapes | {"u": u.shape[:1]},
+    )

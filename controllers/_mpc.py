@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -55,6 +56,9 @@ MOST_NAMED = 8
 # instead, goals that come into view look like jumps in every call. What is below a share of the
 # dearest is noise.
 JUMP, FADING, NOISE = 2.0, 7.4, 1e-2
+# So many steps more, as many as solvers take by themselves where they began far off, in the call of
+# a jump and in the one after it.
+MORE = 4
 # Periods in which the estimate of a steady disturbance settles, unless told.
 SETTLING = 10
 
@@ -83,7 +87,7 @@ class MPCInfo(ControlInfo):
     solve : SolveStatus or None
         What the solver says; None where it was not asked. ``TIME_LIMIT`` where the budget ended it.
     restart : str
-        Why a new plan was made instead of going on from the last one: "first", "failed" (so was
+        Why the plan begins anew instead of going on from the last one: "first", "failed" (so was
         the last one), "reference", "parameters" or "state" (it jumped); empty otherwise.
     is_feedback : bool
         Whether the input is the feedback of a plan that `MPC.preview` made.
@@ -198,11 +202,14 @@ class MPC(Controller):
         Time for a call in s, looked at after every iteration and after every start of a new plan
         that is tried; the best plan so far is the answer.
         What `prepare` and `preview` do is not limited.
-    restarts : bool
-        Whether a new plan is made where reference, parameters or state have jumped: where going on
+    restarts : bool or "at once"
+        Whether plans begin anew where reference, parameters or state have jumped: where going on
         from the last plan, with the steps that a call takes, costs more than twice what it did
-        lately (it counts less by a factor of seven a horizon), the cheapest of the starts and of
-        the last plan is iterated to convergence. Not where `costs` may be negative.
+        lately (it counts less by a factor of seven a horizon). No call does more than a call's
+        work: the one after the jump takes its steps from a better start if there is one, and the
+        calls that follow improve that plan. "at once" tries all starts in the call of the jump and
+        iterates the best to convergence, which takes as long as a first plan does. Not where
+        `costs` may be negative.
     split : bool
         Whether a call answers with the feedback of a plan that was made before, and makes the next
         one afterwards: see `preview`.
@@ -270,7 +277,7 @@ class MPC(Controller):
         offset: float = 0.0,
         delay: float = 0.0,
         budget: float = np.inf,
-        restarts: bool = True,
+        restarts: bool | Literal["at once"] = True,
         split: bool = False,
         bias: str | Iterable[str] = (),
         settling: float | None = None,
@@ -313,7 +320,9 @@ class MPC(Controller):
             starts_of(system, initial)
         self.iterations, self.first_iterations = int(iterations), int(first_iterations)
         self.initial = initial
-        self.budget, self.restarts, self.split = float(budget), bool(restarts), bool(split)
+        if not (isinstance(restarts, bool | np.bool) or restarts == "at once"):
+            raise ValueError(f"restarts must be True, False or 'at once', got {restarts!r}")
+        self.budget, self.restarts, self.split = float(budget), restarts, bool(split)
         self.solver: Solver = make_solver(solver, self.problem)
         if split and not hasattr(self.solver, "first_feedback"):
             raise ValueError(
@@ -332,7 +341,7 @@ class MPC(Controller):
         self._sent: list[tuple[float, np.ndarray]] = []  # answers with the times of their effect
         self._seen: tuple[float, np.ndarray] | None = None  # the last state and its time
         self._ready: _Ready | None = None
-        self._usual = _Usual()
+        self._usual, self._due = _Usual(), ""  # why the next plan is to begin anew
         self._limits: tuple[Any, ...] = (None,)  # of inputs, and the parameters they belong to
         ignored = self.problem.ignored_limits
         if ignored:
@@ -379,6 +388,7 @@ class MPC(Controller):
         self.problem, self.solver = problem, solver
         self._sent, self._last, self.info = [], None, MPCInfo()
         self._found, self._seen, self._ready, self._usual = None, None, None, _Usual()
+        self._due = ""
         self._checked, self._limits = np.zeros(0), (None,)
         if self._bias is not None:
             self._bias = self._bias.fresh()
@@ -432,7 +442,7 @@ class MPC(Controller):
         super().reset()
         self.info = MPCInfo()
         self._found, self._sent = None, []
-        self._seen, self._ready, self._usual = None, None, _Usual()
+        self._seen, self._ready, self._usual, self._due = None, None, _Usual(), ""
         self.solver.reset()
         self.solver.prepare()
         if self._bias is not None:
@@ -619,9 +629,7 @@ class MPC(Controller):
                 f"an exported MPC cannot start from {type(self.initial).__name__}: make it with "
                 "initial='cheapest', or with a policy of the system and initial='policy'"
             )
-        word = self.initial
-        if word == "auto":
-            word = "cheapest" if self.system.policy is None else "policy"
+        word = self._word
         options: dict[str, Any] = {
             "name": name, "reference": self.reference, "p": self._p, "period": self.dt,
             "iterations": self.iterations, "first_iterations": self.first_iterations,
@@ -731,25 +739,60 @@ class MPC(Controller):
         if last is None or last.status is SolveStatus.FAILED:  # a plan that leads nowhere
             cause = "first" if last is None else "failed"
             return self._first(x, start, reference, began, cause, budget)
-        found = self.solver.step(
-            x, reference=self._aimed(reference, start), t0=start, p=self._p,
-            iterations=self.iterations, time_limit=budget - (time.perf_counter() - began),
-        )  # fmt: skip
-        self._found = found
-        if self.restarts and not self.problem.costs:
+        restart = self._begin_anew(last, x, start, reference) if self._due else ""
+        is_new, self._due = bool(self._due), ""
+
+        def step(iterations: int) -> OptimalSolution:
+            self._found = self.solver.step(
+                x, reference=self._aimed(reference, start), t0=start, p=self._p,
+                iterations=iterations, time_limit=budget - (time.perf_counter() - began),
+            )  # fmt: skip
+            return self._found
+
+        found = step(self.iterations + MORE if is_new else self.iterations)
+        if self.restarts and not (is_new or self.problem.costs):
             fading = FADING ** -((found.t[0] - last.t[0]) / (found.t[-1] - found.t[0]))
-            has_time = time.perf_counter() - began < budget
             going_on = found.iterations[-1].cost  # after the steps that a change took
-            if has_time and self._usual.jumped(going_on, fading):
+            if self._usual.jumped(going_on, fading):
                 same = np.array_equal(self._usual.p, self._p)
-                cause = "state" if same else "parameters"
+                self._due = "state" if same else "parameters"
                 if not _same(reference, self._usual.reference):
-                    cause = "reference"
-                return self._first(x, start, reference, began, cause, budget, going_on)
+                    self._due = "reference"
+                has_time = time.perf_counter() - began < budget
+                if has_time and self.restarts == "at once":
+                    cause, self._due = self._due, ""
+                    return self._first(x, start, reference, began, cause, budget, going_on)
+                if has_time and found.iterations[-1].number == self.iterations:
+                    found = step(MORE)
             dearest = max(found.iterations[0].cost, going_on)
             self._usual = self._usual.later(dearest, fading, self._p, reference)
-        self.info = MPCInfo.of(found, time.perf_counter() - began)
+        self.info = replace(MPCInfo.of(found, time.perf_counter() - began), restart=restart)
         return found
+
+    @property
+    def _word(self) -> str:
+        """Where plans start, in a word that solvers know."""
+        if isinstance(self.initial, str) and self.initial != "auto":
+            return self.initial
+        return "cheapest" if self.system.policy is None else "policy"
+
+    def _begin_anew(
+        self, last: OptimalSolution, x: np.ndarray, start: float, reference: ReferenceLike | None
+    ) -> str:
+        """Let the solver go on from a start where that is better than the last plan, and say why.
+
+        What going on costs is usual from now on, so that noise is no jump again and again.
+        """
+        solver = copy.copy(self.solver)  # what it finds is its own, all else is shared
+        other = solver.solve(
+            x, guess=self._word, max_iterations=0, reference=self._aimed(reference, start),
+            t0=start, p=self._p,
+        )  # fmt: skip
+        is_better = _rank(other) < _rank(last)
+        if is_better:
+            self.__dict__["solver"] = solver
+        self._usual = self._usual.later(last.cost, 0.0, self._p, reference)
+        return self._due if is_better else ""
 
     def _aimed(self, reference: ReferenceLike | None, start: float) -> Any:
         """The reference, or what meets it in spite of the disturbances that are known."""
@@ -795,7 +838,7 @@ class MPC(Controller):
             other = self.solver.solve(x, guess=guess, max_iterations=0, **options)
             if guess is last is not None:
                 last = other
-            if best is None or not np.nan_to_num(other.cost, nan=np.inf) >= best.cost:
+            if best is None or _rank(other) < _rank(best):
                 best = other
             if time.perf_counter() - began > budget:
                 break
@@ -960,6 +1003,12 @@ class _Ready:
     def answer(self, system: System, controls: np.ndarray, state: np.ndarray) -> np.ndarray:
         """Controls for the state that came."""
         return self.plan.u[0, controls] + self.K @ system.error(state, self.state)
+
+
+def _rank(plan: OptimalSolution) -> tuple[float, float]:
+    """What plans are compared by: what they exceed hard bounds by, then cost."""
+    off = sum(entry.amount for entry in plan.violations if entry.amount > ACCEPTABLE_RESIDUAL)
+    return off, float(np.nan_to_num(plan.cost, nan=np.inf, posinf=np.inf))
 
 
 def _same(one: Any, other: Any) -> bool:

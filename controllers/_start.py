@@ -15,9 +15,12 @@ from ._geometric import GeometricPD
 from ._lqr import LQR
 from ._thrust_vector import ThrustVectorPD
 
-# Natural frequencies [rad/s] to try: from a vessel's to a small robot's.
+# Natural frequencies [rad/s] to try: from a vessel's to a small robot's; none that turns by more
+# than this [rad] in a step, which a plan with inputs held for a step cannot do.
 FREQUENCIES = (0.1, 0.3, 1.0, 3.0, 10.0)
+TURN = 2.0
 TILTING = 10.0  # rad/s, of vehicles that tilt their thrust
+APART = 5.0  # times slower is the place than the attitude
 # Calls per radian of a controller's fastest motion: enough that sampling does not upset it.
 CALLS_PER_RADIAN = 10
 
@@ -65,15 +68,20 @@ def starting_controllers(
     def regulator() -> Controller:
         return LQR(system, system.linearize(point.x[0], point.u[0], t=t, p=p), dt=dt, p=p)
 
+    fastest = TURN / dt
+
     def tilting() -> Controller:
-        often = min(dt, 1 / (TILTING * CALLS_PER_RADIAN))
-        return ThrustVectorPD(system, attitude_frequency=TILTING, dt=often, p=p)
+        frequency = min(TILTING, fastest)
+        often = min(dt, 1 / (frequency * CALLS_PER_RADIAN))
+        slow = {"position_frequency": frequency / APART} if frequency < TILTING else {}
+        return ThrustVectorPD(system, attitude_frequency=frequency, dt=often, p=p, **slow)
 
     def geometric(frequency: float) -> Controller:
         often = min(dt, 1 / (frequency * CALLS_PER_RADIAN))
         return GeometricPD(system, frequency=frequency, dt=often, p=p)
 
-    for attempt in (regulator, tilting, *(partial(geometric, f) for f in FREQUENCIES)):
+    own = [partial(geometric, f) for f in FREQUENCIES if f <= fastest or f == FREQUENCIES[0]]
+    for attempt in (regulator, tilting, *own):
         try:
             yield attempt()
         except ValueError:  # does not fit this system

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Literal
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction, Value
+from lgcontrol.codegen import ModelFunction, Shape, Value, solve_symmetric
 from lgcontrol.mechanics import Multibody, SeriesElastic
 from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import System
@@ -126,6 +127,42 @@ class TreeLaw:
         terms[0] = terms[0] + self._start
         return terms
 
+    def exported(
+        self,
+        follows: Iterable[str],
+        gains: Mapping[str, np.ndarray],
+        bounds: tuple[np.ndarray, np.ndarray] | None,
+    ) -> ModelFunction:
+        """The law as one function ``(t, x, p, …) → u``.
+
+        Parameters
+        ----------
+        follows : iterable of str
+            Arguments of the law that stay such.
+        gains : mapping of str to ndarray
+            Arguments of the law that become numbers.
+        bounds : tuple of ndarray, shape (m,) each, optional
+            Of the controls, where they are kept.
+        """
+        law = self.function
+        sizes = {key: law.function.numel_in(i) for i, key in enumerate(law.arguments)}
+        given = {key: ca.SX.sym(key, sizes[key]) for key in ("t", "x", "p", *follows)}
+        values = given | {key: ca.DM(value) for key, value in gains.items()}
+        terms = law.function.call([values[key] for key in law.arguments])
+        if self._inverts:
+            B = terms[0]
+            columns = solve_symmetric(B @ B.T, ca.horzcat(*terms[1:]))
+            terms = ca.horzsplit(B.T @ columns)
+        terms[0] = terms[0] + self._start
+        u = sum(terms[1:], terms[0])
+        if bounds is not None:
+            u, _ = _limited(terms, *map(ca.DM, bounds))
+        shapes: dict[str, Shape] = {key: (sizes[key],) for key in given}
+        return ModelFunction(
+            ca.Function(law.name, list(given.values()), [ca.densify(u)], list(given), ["u"]),
+            shapes=shapes | {"t": (), "u": u.shape[:1]},
+        )
+
 
 def _check_drive(system: System, B: Value, symbols: tuple[Value, ...], count: int) -> None:
     """Refuse controls that do not reach every degree of freedom."""
@@ -190,23 +227,45 @@ def within_bounds(
     >>> within_bounds([np.zeros(2), np.array([4.0, 2.0])], -np.ones(2), np.ones(2))
     (array([1. , 0.5]), False)
     """
-    u, is_whole = np.array(terms[0]), True
+    if not np.isfinite(terms).all():
+        return np.sum(terms, axis=0), False
+    u, is_whole = _limit(len(terms), len(lower))(*terms, lower, upper)
+    return u, bool(is_whole)
+
+
+@cache
+def _limit(count: int, size: int) -> ModelFunction:
+    """`_limited` as a function of a number of terms."""
+    terms = [ca.SX.sym(f"term{i}", size) for i in range(count)]
+    lower, upper = (ca.SX.sym(name, size) for name in ("lower", "upper"))
+    u, is_whole = _limited(terms, lower, upper)
+    names = [*(f"term{i}" for i in range(count)), "lower", "upper"]
+    shapes: dict[str, Shape] = {name: (size,) for name in (*names, "u")}
+    function = ca.Function(
+        "within_bounds", [*terms, lower, upper], [ca.densify(u), is_whole], names, ["u", "is_whole"]
+    )
+    return ModelFunction(function, shapes=shapes | {"is_whole": ()})
+
+
+def _limited(terms: Sequence[Value], lower: Value, upper: Value) -> tuple[Value, Value]:
+    """`within_bounds` of CasADi columns."""
+    u, is_whole = terms[0], ca.SX(1)
     for term in terms[1:]:
         whole = u + term
-        if ((whole >= lower) & (whole <= upper)).all():
-            u = whole
-            continue
-        is_whole = False
-        u = np.clip(u + _largest_share(u, term, lower, upper) * term, lower, upper)
-    limited = np.clip(u, lower, upper)
-    return limited, is_whole and np.array_equal(limited, u)
+        fits = ca.mmin((whole >= lower) * (whole <= upper))
+        share = _largest_share(u, term, lower, upper)
+        scaled = ca.fmin(ca.fmax(u + share * term, lower), upper)
+        u, is_whole = ca.if_else(fits, whole, scaled), is_whole * fits
+    limited = ca.fmin(ca.fmax(u, lower), upper)
+    return limited, is_whole * ca.mmin(limited == u)
 
 
-def _largest_share(u: np.ndarray, term: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> float:
+def _largest_share(u: Value, term: Value, lower: Value, upper: Value) -> Value:
     """Largest s in [0, 1] with ``lower ≤ u + s term ≤ upper``; 1 if there is none."""
     moves = term != 0
-    if ((u[~moves] < lower[~moves]) | (u[~moves] > upper[~moves])).any():
-        return 1.0
-    ends = np.stack([lower - u, upper - u])[:, moves] / term[moves]
-    least, most = ends.min(axis=0).max(initial=0.0), ends.max(axis=0).min(initial=1.0)
-    return float(most) if least <= most else 1.0
+    by = ca.if_else(moves, term, 1)
+    ends = (lower - u) / by, (upper - u) / by
+    least = ca.fmax(0, ca.mmax(ca.if_else(moves, ca.fmin(*ends), 0)))
+    most = ca.fmin(1, ca.mmin(ca.if_else(moves, ca.fmax(*ends), 1)))
+    is_stuck = ca.mmax(ca.if_else(moves, 0, ca.fmax(u < lower, u > upper)))
+    return ca.if_else(ca.fmax(is_stuck, least > most), 1, most)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from lgcontrol.groups import Product
@@ -159,24 +158,3 @@ def five_bar(*, torque: float = 8.0, gravity: bool = True) -> System[Product]:
     """
     drives = ["left", "right"]
     return five_bar_tree(torque=torque, gravity=gravity).system(drives, independent=drives)
-
-
-def five_bar_angles(
-    x: float, z: float, proximal: float = 0.25, distal: float = 0.35, base: float = 0.2
-) -> dict[str, float]:
-    """Angles of the drives that put the tip at a point, with the elbows outwards.
-
-    Raises
-    ------
-    ValueError
-        If the point is out of reach.
-    """
-    angles = {}
-    for side, sign in (("left", -1.0), ("right", 1.0)):
-        dx = x - sign * base / 2
-        reach = math.hypot(dx, z)
-        if not abs(proximal - distal) < reach < proximal + distal:
-            raise ValueError(f"({x:g}, {z:g}) m is out of reach of the {side} arm")
-        corner = (proximal**2 + reach**2 - distal**2) / (2 * proximal * reach)
-        angles[side] = math.atan2(z, dx) - sign * math.acos(corner)
-    return angles

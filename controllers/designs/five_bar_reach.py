@@ -19,7 +19,9 @@ DRIVES = ("left", "right")
 BASE = 0.4  # m, between the drives: wide, so that the distal bars can be in line
 START, GOAL = (-0.2, 0.21), (0.2, 0.21)  # m, of the tip: x and z
 MOVE = 1.2  # s that the straight way takes
-TORQUE = 3.0  # N m
+TORQUE = 4.0  # N m
+PROXIMAL, DISTAL = 0.25, 0.35  # m, of the bars
+STOPS = (0.3, 2.8)  # rad, of the elbows: both stay outwards
 LEAST = 0.15  # of the mobility of the drives that the loop leaves
 BODIES = {
     "left drive": "left", "left elbow": "left_elbow", "tip": "tip", "right elbow": "right_elbow",
@@ -36,8 +38,8 @@ def design(seed: int = 0) -> Task:
 
     There the drives do not decide the tip, whatever their torques. The wanted way is straight and
     passes 1 cm beside it. The plan keeps "conditioning", the share of the drives' mobility that the
-    loop leaves (0 where the bars align), above a limit, so the tip goes round above it. The bars of
-    the true robot are a tenth heavier.
+    loop leaves (0 where the bars align), above a limit, and the elbows outwards, so the tip goes
+    round above it. The bars of the true robot are a tenth heavier.
 
     Parameters
     ----------
@@ -48,11 +50,11 @@ def design(seed: int = 0) -> Task:
     -------
     Task
     """
-    robot = five_bar_tree(base=BASE, torque=TORQUE)
+    robot = five_bar_tree(PROXIMAL, DISTAL, BASE, torque=TORQUE)
     x, z = np.array(START) + np.random.default_rng(seed).uniform(-SPREAD, SPREAD, 2)
     start, goal = (configuration(robot, *point) for point in ((x, z), GOAL))
     model = robot.system(DRIVES, independent=DRIVES, at=goal)
-    heavy = five_bar_tree(base=BASE, torque=TORQUE, masses=(0.66, 0.44))
+    heavy = five_bar_tree(PROXIMAL, DISTAL, BASE, (0.66, 0.44), torque=TORQUE)
     plant = heavy.system(DRIVES, independent=DRIVES, at=goal)
     rest = model.trim(np.concatenate([goal, np.zeros(4)]))
     tip, nq = robot.tree.position("tip"), robot.tree.nq
@@ -70,7 +72,11 @@ def design(seed: int = 0) -> Task:
         Q=1e-3,
         R=1e-3,
         residuals=[Residual(away, weight=3e3, terminal=1e2, name="way of the tip")],
-        bounds=[Bound("conditioning", lower=LEAST, soft=3e4)],
+        bounds=[
+            Bound("conditioning", lower=LEAST, soft=3e4),
+            Bound("configuration.left_elbow.angle", -STOPS[1], -STOPS[0], soft=3e3),
+            Bound("configuration.right_elbow.angle", *STOPS, soft=3e3),
+        ],
     )
 
     def distance(run: SimulationResult) -> float:
@@ -97,7 +103,12 @@ def design(seed: int = 0) -> Task:
 
 def configuration(robot: ClosedTree, x: float, z: float) -> np.ndarray:
     """Angles that put the tip at a point, with the elbows outwards."""
-    closed = robot.constrain(
-        "goal", ["x", "z"], lambda t, q, p: (robot.tree.position("tip")(q) - [x, 0, z])[[0, 2]], "m"
-    )
-    return closed.assemble()
+    q = np.zeros(4)
+    for k, side in enumerate((-1.0, 1.0)):
+        dx = x - side * BASE / 2
+        reach = np.hypot(dx, z)
+        corner = np.arccos((PROXIMAL**2 + reach**2 - DISTAL**2) / (2 * PROXIMAL * reach))
+        drive = np.arctan2(z, dx) - side * corner
+        end = np.arctan2(z - PROXIMAL * np.sin(drive), dx - PROXIMAL * np.cos(drive))
+        q[2 * k : 2 * k + 2] = drive, (end - drive + np.pi) % (2 * np.pi) - np.pi
+    return robot.assemble(q)

@@ -33,6 +33,7 @@ from ._compiler import BuildError as BuildError
 from ._compiler import Compiler as Compiler
 from ._compiler import find_compiler as find_compiler
 from ._emit import c_number as c_number
+from ._export import Schedule as Schedule
 from ._export import c_function as c_function
 from ._folder import UnsafeFolder as UnsafeFolder
 from ._in_place import InPlaceCall as InPlaceCall
@@ -52,6 +53,7 @@ from ._package import cmake_lists as cmake_lists
 from ._package import write_package as write_package
 from ._policy import compile_policy as compile_policy
 from ._policy import set_compile_policy as set_compile_policy
+from ._saddle import Saddle as Saddle
 from ._symmetric import congruence as congruence
 from ._symmetric import factor_symmetric as factor_symmetric
 from ._symmetric import solve_factored as solve_factored

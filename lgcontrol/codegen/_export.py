@@ -33,6 +33,29 @@ def prelude() -> str:
     return C99_HINTS + scalar_prelude().replace("#include <stdlib.h>\n", "")
 
 
+class Schedule(NamedTuple):
+    """Arguments of a function that follow from a scalar one by a table, one row after another.
+
+    Attributes
+    ----------
+    by : str
+        The scalar argument, a time.
+    starts : ndarray, shape (n,)
+        From where on each row holds, increasing; before that the first one does.
+    values : mapping of str to ndarray, shape (n, ...)
+        Rows of the arguments, by name.
+    """
+
+    by: str
+    starts: np.ndarray
+    values: Mapping[str, np.ndarray]
+
+    def at(self, value: float) -> dict[str, np.ndarray]:
+        """Arguments where the scalar has a value."""
+        row = max(int(np.searchsorted(self.starts, value, side="right")) - 1, 0)
+        return {key: rows[row] for key, rows in self.values.items()}
+
+
 class CFunction(NamedTuple):
     """A function as C.
 
@@ -54,6 +77,7 @@ def c_function(
     name: str,
     labels: Mapping[str, Sequence[tuple[str, str]]] | None = None,
     about: Sequence[str] = (),
+    schedule: Schedule | None = None,
 ) -> CFunction:
     """A function as C; arguments, then results, then work memory.
 
@@ -62,7 +86,7 @@ def c_function(
     function : ModelFunction
     name : str
         A C identifier.
-    labels, about
+    labels, about, schedule
         See `ModelFunction.export_c`.
 
     Returns
@@ -79,21 +103,36 @@ def c_function(
     sizes, c_names, scalars = _arguments(function)
     for key in set(function.arguments) & set(function.results):
         raise NotImplementedError(f"{function.name}: {key!r} names an argument and a result")
-    vectors = [_vector(function, key, c_names[key], sizes[key], labels) for key in sizes]
+    looked_up = {} if schedule is None else schedule.values
+    vectors = [
+        _vector(function, key, c_names[key], sizes[key], labels)
+        for key in sizes
+        if key not in looked_up
+    ]
     parameters = [
         f"double {c_names[key]}"
         if key in scalars
         else f"const double {c_names[key]}[{max(1, sizes[key])}]"
         for key in function.arguments
+        if key not in looked_up
     ]
     parameters += [f"double {c_names[key]}[{max(1, sizes[key])}]" for key in function.results]
     work = body.work
     if work:
         parameters.append(f"double work[{name.upper()}_WORK]")
     signature = f"void {name}({', '.join(parameters)})"
-    given = [f"&{c_names[k]}" if k in scalars else c_names[k] for k in function.arguments]
+    given = [
+        f"table_{c_names[k]} + row * {sizes[k]}"
+        if k in looked_up
+        else (f"&{c_names[k]}" if k in scalars else c_names[k])
+        for k in function.arguments
+    ]
     given += [c_names[k] for k in function.results]
-    defaults = {key: f"{name}_default_{c_names[key]}" for key in function.defaults if sizes[key]}
+    defaults = {
+        key: f"{name}_default_{c_names[key]}"
+        for key in function.defaults
+        if sizes[key] and key not in looked_up
+    }
     header = "\n".join(
         [
             c_comment(
@@ -126,10 +165,34 @@ def c_function(
                 c_table("double", array, function.defaults[key]).replace("static ", "")
                 for key, array in defaults.items()
             ),
-            f"{signature}\n{{\n  lg_body({', '.join([*given, 'work' if work else '0'])});\n}}\n",
+            "" if schedule is None else _tables(schedule, c_names),
+            f"{signature}\n{{",
+            *([] if schedule is None else [f"  const int row = row_at({c_names[schedule.by]});"]),
+            f"  lg_body({', '.join([*given, 'work' if work else '0'])});\n}}\n",
         ]
     )
     return CFunction(header, source, work)
+
+
+def _tables(schedule: Schedule, c_names: Mapping[str, str]) -> str:
+    """Rows of a schedule, and the search for the one that holds."""
+    tables = [c_table("double", "table_starts", schedule.starts)]
+    for key, rows in schedule.values.items():
+        values = np.array([_by_columns(row) for row in rows])
+        tables.append(c_table("double", f"table_{c_names[key]}", values))
+    search = f"""\
+static int row_at(double at)
+{{
+  int row = 0, end = {len(schedule.starts)};
+  while (end - row > 1) {{
+    const int middle = row + (end - row) / 2;
+    if (at >= table_starts[middle]) row = middle;
+    else end = middle;
+  }}
+  return row;
+}}
+"""
+    return "\n".join([*tables, search])
 
 
 def export_function(
@@ -139,19 +202,23 @@ def export_function(
     labels: Mapping[str, Sequence[tuple[str, str]]],
     examples: Sequence[Mapping[str, Any]] | None,
     about: Sequence[str],
+    schedule: Schedule | None,
 ) -> Path:
     """Write a function as C; see `ModelFunction.export_c`."""
     name = c_identifier(name or function.name)
-    made = c_function(function, name, labels, about)
+    made = c_function(function, name, labels, about, schedule)
     sizes, c_names, scalars = _arguments(function)
     cases = _drawn(function) if examples is None else list(examples)
+    looked_up = frozenset(() if schedule is None else schedule.values)
+    if schedule is not None:
+        cases = [dict(case) | schedule.at(float(case[schedule.by])) for case in cases]
     return write_package(
         folder,
         {
             f"{name}.h": made.header,
             f"{name}.c": made.source,
-            f"{name}_test.h": _test_vectors(function, name, c_names, sizes, cases),
-            "main.c": _example(function, name, c_names, sizes, scalars, made.work),
+            f"{name}_test.h": _test_vectors(function, name, c_names, sizes, cases, looked_up),
+            "main.c": _example(function, name, c_names, sizes, scalars, made.work, looked_up),
             "CMakeLists.txt": cmake_lists(name),
         },
     )
@@ -212,6 +279,7 @@ def _test_vectors(
     c_names: Mapping[str, str],
     sizes: Mapping[str, int],
     cases: Sequence[Mapping[str, Any]],
+    looked_up: frozenset[str],
 ) -> str:
     """Arguments and results as NumPy's calls have them."""
     text = [
@@ -219,12 +287,12 @@ def _test_vectors(
         "#include <math.h>\n",
         f"enum {{ {name.upper()}_TESTS = {len(cases)} }};\n",
     ]
-    columns: dict[str, list[np.ndarray]] = {key: [] for key in sizes}
+    columns: dict[str, list[np.ndarray]] = {key: [] for key in sizes if key not in looked_up}
     for case in cases:
         found = function(**{key: np.asarray(value, float) for key, value in case.items()})
         results = [found] if len(function.results) == 1 else list(found)
         values = dict(zip(function.results, results, strict=True)) | dict(case)
-        for key in sizes:
+        for key in columns:
             value = values.get(key, function.defaults.get(key))
             # Lists of vectors lie one after the other.
             rows = key in function.transposed
@@ -241,11 +309,13 @@ def _example(
     sizes: Mapping[str, int],
     scalars: set[str],
     work: int,
+    looked_up: frozenset[str],
 ) -> str:
     """Program that tells sizes and checks the test vectors."""
     given = [
         f"test_{c_names[k]}[k]" if k in scalars else f"test_{c_names[k]} + k * {sizes[k]}"
         for k in function.arguments
+        if k not in looked_up
     ]
     given += [f"have_{c_names[k]}" for k in function.results]
     given += ["work"] if work else []

@@ -14,7 +14,7 @@ import numpy as np
 
 from ._backend import Backend, Wanted, build
 from ._batch import evaluate_batch, interpret
-from ._export import export_function
+from ._export import Schedule, export_function
 from ._frame import Binding, CallFrame, bind_interpreter, bind_kernel
 from ._in_place import InPlaceCall
 from ._layout import Layout
@@ -228,6 +228,7 @@ class ModelFunction:
         labels: Mapping[str, Sequence[tuple[str, str]]] | None = None,
         examples: Sequence[Mapping[str, Any]] | None = None,
         about: Sequence[str] = (),
+        schedule: Schedule | None = None,
     ) -> Path:
         """Write the function as plain C99 that needs nothing else, for firmware.
 
@@ -246,6 +247,8 @@ class ModelFunction:
             Arguments of the test vectors by name; random numbers if left out.
         about : sequence of str
             Lines for the head of the header.
+        schedule : Schedule, optional
+            Arguments that the C function looks up in a table, by the time it is given.
 
         Returns
         -------
@@ -265,7 +268,7 @@ class ModelFunction:
         >>> sorted(path.name for path in square.export_c("square_c").iterdir())[:3]
         ['CMakeLists.txt', 'MANIFEST.sha256', 'main.c']
         """
-        return export_function(self, folder, name, labels or {}, examples, about)
+        return export_function(self, folder, name, labels or {}, examples, about, schedule)
 
     @property
     def function(self) -> ca.Function:

@@ -19,6 +19,7 @@ def trace(
     *,
     defaults: Mapping[str, Any] | None = None,
     symbol: type = ca.SX,
+    is_shared: bool = True,
 ) -> ModelFunction:
     """Call `build` once on symbols and keep the result as a ModelFunction.
 
@@ -37,6 +38,9 @@ def trace(
         Values of arguments that may be left out.
     symbol : type
         ``casadi.SX`` (leaf mathematics) or ``casadi.MX`` (glue).
+    is_shared : bool
+        Whether to look for common subexpressions, which takes thirty times as long as making the
+        function: not where `build` calls functions that are free of them.
 
     Returns
     -------
@@ -54,7 +58,7 @@ def trace(
     if len(built) != len(results):
         raise ValueError(f"{name} returned {len(built)} values, expected {', '.join(results)}")
     built = [symbol(expression) for expression in built]
-    if symbol is ca.SX:
+    if is_shared and symbol is ca.SX:
         built = list(ca.cse(built))
     shapes = dict(arguments)
     if isinstance(results, Mapping):

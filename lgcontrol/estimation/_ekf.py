@@ -140,8 +140,23 @@ class EKF(Filter):
         self, bound: BoundMeasurement, t: Value, x: Value, lower: Value, u: Value, p: Value,
         y: Value, R: Value,
     ) -> tuple[Value, Value]:  # fmt: skip
+        P = self._full(lower)
+        nu, C = self._last_round(bound, t, x, P, u, p, y, R)
+        return nu, C @ (P @ C.T) + R
+
+    def _last_round(
+        self, bound: BoundMeasurement, t: Value, x: Value, P: Value, u: Value, p: Value,
+        y: Value, R: Value,
+    ) -> tuple[Value, Value]:  # fmt: skip
+        """Innovation and its derivative as the last round of Gauss–Newton sees them from x."""
         nu, C = self._residual(bound, t, x, u, p, y)
-        return nu, C @ (self._full(lower) @ C.T) + R
+        for _ in range(self.iterations - 1):
+            # the error about x is d + J⁻¹ (that about the present point)
+            d = _gain(P, C, R) @ nu
+            nu, C = self._residual(bound, t, self._errors.retracted(x, d, p), u, p, y)
+            C = C @ self._errors.reset_jacobian(x, d, p)
+            nu = nu + C @ d
+        return nu, C
 
     def _residual(
         self, bound: BoundMeasurement, t: Value, x: Value, u: Value, p: Value, y: Value
@@ -154,16 +169,9 @@ class EKF(Filter):
         y: Value, R: Value,
     ) -> tuple[Value, Value]:  # fmt: skip
         P = self._full(lower)
-        nu, C = self._residual(bound, t, x, u, p, y)
+        nu, C = self._last_round(bound, t, x, P, u, p, y, R)
         K = _gain(P, C, R)
         d = K @ nu
-        for _ in range(self.iterations - 1):
-            # Gauss–Newton: the error about x is d + J⁻¹ (that about the present point)
-            here = self._errors.retracted(x, d, p)
-            nu, C = self._residual(bound, t, here, u, p, y)
-            C = C @ self._errors.reset_jacobian(x, d, p)
-            K = _gain(P, C, R)
-            d = K @ (nu + C @ d)
         x_next = self.system.state.normalize(self._errors.retracted(x, d, p))
         keep = ca.DM.eye(P.shape[0]) - K @ C
         if self.has_reset:

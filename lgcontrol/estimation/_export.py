@@ -96,7 +96,8 @@ def _header(made: ExportedFilter, name: str) -> str:
         CVector(f"y_{key}", f"measurement {key}", bound.group.nq) for key, bound in _updates(made)
     ]
     updates = [
-        f"/* Correct by {key}, taken now; nis (or 0) gets its normalised innovation squared. */\n"
+        f"/* Correct by {key}, taken now; nis, if not 0, gets its normalised innovation squared,\n"
+        "   NaN where it has none. */\n"
         f"int {name}_update_{key}({name}_filter *f, const double y[{bound.group.nq}], double *nis);"
         for key, bound in _updates(made)
     ]

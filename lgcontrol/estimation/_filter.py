@@ -97,6 +97,13 @@ class Filter(ABC):
     window : float, optional
         Time in s the filter remembers, so that measurements taken in it are put in where they
         belong. The longest delay of a measurement if left out.
+
+    Attributes
+    ----------
+    column : ndarray, shape (layout.size,)
+        All that it carries from call to call; a new one takes the place of the estimate.
+    layout : FilterColumn
+        Where state, covariance (or its factor), counters and last inputs are in it.
     """
 
     def __init__(
@@ -142,27 +149,34 @@ class Filter(ABC):
         self.noise_scale: np.ndarray = np.ones(len(names))
         delays = [bound.measurement.delay for bound in self.measurements.values()]
         self.window = max(delays, default=0.0) if window is None else float(window)
-        self._carried = FilterColumn(system.state.nq, system.n_errors, len(names), system.n_inputs)
+        self.layout = FilterColumn(system.state.nq, system.n_errors, len(names), system.n_inputs)
         start = system.home if x0 is None else x0
         self.x0: np.ndarray = check_element("x0", start, system.state)
         self.P0: np.ndarray = first_covariance(system, self.x0, P0, std0)
         self.reset()
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.system.name!r}, state={self.system.state}, "
+            f"errors={self.system.n_errors} on the {self.error}, "
+            f"measurements=[{', '.join(self.measurements)}])"
+        )
 
     # The estimate
 
     @property
     def x(self) -> np.ndarray:
         """The estimate, shape (nq,)."""
-        return self._z[: self._carried.nq]
+        return self.column[: self.layout.nq]
 
     @property
     def P(self) -> np.ndarray:
         """Covariance of ``system.error(truth, x)``, shape (n, n)."""
-        return self.covariances(self._z)
+        return self.covariances(self.column)
 
     def covariances(self, z: np.ndarray) -> np.ndarray:
         """Covariances of carried columns, shape (..., n, n)."""
-        x, lower = self._carried.unpack(z)
+        x, lower = self.layout.unpack(z)
         return self._errors.to_system(x, self._covariance(lower))
 
     def start(self, x0: Any = None, P0: Any = None) -> np.ndarray:
@@ -173,15 +187,15 @@ class Filter(ABC):
         batch = x.shape[:-1]
         lower = np.broadcast_to(self._lower(P), (*batch, *P.shape[-2:]))
         rows = [
-            self._carried.pack(a, b, self.system.nominal_input, -float(self.settle))
+            self.layout.pack(a, b, self.system.nominal_input, -float(self.settle))
             for a, b in zip(x.reshape(-1, x.shape[-1]), lower.reshape(-1, *P.shape[-2:]),
                             strict=True)
         ]  # fmt: skip
-        return np.reshape(rows, (*batch, self._carried.size))
+        return np.reshape(rows, (*batch, self.layout.size))
 
     def reset(self) -> None:
         """Back to the first estimate; counts begin anew."""
-        self._z = self.start()
+        self.column: np.ndarray = self.start()
         self.t: float | None = None
         self.counts: dict[str, Counter[str]] = no_counts(self.measurements)
         self.info: dict[str, Any] = {}
@@ -209,7 +223,7 @@ class Filter(ABC):
             self.t = float(t)
         ahead = t - self.t
         if ahead > SAME_TIME:
-            self._advance(self._z[-self.system.n_inputs :], ahead)
+            self._advance(self.column[-self.system.n_inputs :], ahead)
             self._count("predict", PredictStatus.GAP)
         elif ahead < -SAME_TIME:
             dt += ahead
@@ -252,16 +266,16 @@ class Filter(ABC):
             dt = self.system.dt
         status = PredictStatus.PREDICTED
         for _ in range(steps):
-            self._remember(_LogEntry(self.t or 0.0, self._z, None, u, dt))
-            self._z, said = self._predict(self._z, self.t, u, self.p, dt, self.densities)
+            self._remember(_LogEntry(self.t or 0.0, self.column, None, u, dt))
+            self.column, said = self._predict(self.column, self.t, u, self.p, dt, self.densities)
             self.t = (self.t or 0.0) + dt
             status = max(status, PredictStatus(int(said)))
         return status
 
     def _correct(self, name: str, y: np.ndarray) -> UpdateStatus:
-        self._remember(_LogEntry(self.t or 0.0, self._z, name, y, 0.0))
+        self._remember(_LogEntry(self.t or 0.0, self.column, name, y, 0.0))
         k = self._numbers[name]
-        self._z, said = self._updates[name](self._z, self.t, self.p, y, self.noise_scale[k])
+        self.column, said = self._updates[name](self.column, self.t, self.p, y, self.noise_scale[k])
         status = UpdateStatus(int(said[-1]))
         self.info = {"measurement": name, "status": status.word, "nis": float(said[-3])}
         return status
@@ -284,11 +298,11 @@ class Filter(ABC):
         ):
             later.append(self._past.pop())
         first = later[-1]
-        self._z, self.t = first.z, first.t
+        self.column, self.t = first.z, first.t
         if first.name is None and taken > first.t + SAME_TIME:
             later.pop()
             self._advance(first.value, taken - first.t)
-            later.append(_LogEntry(taken, self._z, None, first.value, first.end - taken))
+            later.append(_LogEntry(taken, self.column, None, first.value, first.end - taken))
         status = self._correct(name, y)
         said = self.info
         for event in reversed(later):
@@ -332,7 +346,7 @@ class Filter(ABC):
         if items * len(rows.t) * self._repeats >= LONG:
             compile_functions(whole, batch=items > 1)
         made = self._evaluate(whole, rows, start)
-        back = BackwardPass(self._backward, self._carried, self.p, self.densities.copy())
+        back = BackwardPass(self._backward, self.layout, self.p, self.densities.copy())
 
         def smooth(lag: float | None, at: Any) -> Estimates:
             column = back.over(
@@ -340,7 +354,7 @@ class Filter(ABC):
                 lag, at,
             )  # fmt: skip
             t = rows.ends if at is None else rows.ends[at]
-            x = column[..., : self._carried.nq]
+            x = column[..., : self.layout.nq]
             return Estimates(self.system, t, x, self._plain_covariances, column)
 
         return EstimationResult.of(
@@ -362,7 +376,7 @@ class Filter(ABC):
     @cached_property
     def _predict(self) -> ModelFunction:
         return self._traced("predict", self._predict_column, ["z", "t", "u", "p", "dt", "q"],
-                            {"z_next": (self._carried.size,), "status": ()})  # fmt: skip
+                            {"z_next": (self.layout.size,), "status": ()})  # fmt: skip
 
     @cached_property
     def _updates(self) -> dict[str, ModelFunction]:
@@ -372,7 +386,7 @@ class Filter(ABC):
                 f"update_{k}",
                 lambda z, t, p, y, r, k=k: self._update_column(k, z, t, p, y, r),
                 ["z", "t", "p", "y", "r"],
-                {"z_next": (self._carried.size,), "said": (Said.size(self._dim(name)),)},
+                {"z_next": (self.layout.size,), "said": (Said.size(self._dim(name)),)},
                 y=(self.measurements[name].group.nq,),
                 r=(),
             )
@@ -399,7 +413,7 @@ class Filter(ABC):
         total = 1 + sum(Said.size(bound.group.dim) for bound in bounds)
         return self._traced(
             "row", row, ["z", "t", "dt", "u", "y", "present", "p", "q", "r"],
-            {"z_next": (self._carried.size,), "said": (total,)},
+            {"z_next": (self.layout.size,), "said": (total,)},
             y=(sum(sizes),), present=(len(bounds),), r=(len(bounds),),
         )  # fmt: skip
 
@@ -441,8 +455,8 @@ class Filter(ABC):
                 f"{type(self).__name__}.smoothed: t = {t:g} s is not in what the filter remembers, "
                 f"{begin:g} to {now:g} s; window is {self.window:g} s"
             )
-        back = BackwardPass(self._backward, self._carried, self.p, self.densities)
-        after, found, time = self._z, back.last(self._z, self._covariance), now
+        back = BackwardPass(self._backward, self.layout, self.p, self.densities)
+        after, found, time = self.column, back.last(self.column, self._covariance), now
         for event in reversed(self._past):
             if time <= t + SAME_TIME:
                 break
@@ -451,19 +465,19 @@ class Filter(ABC):
                 found = back.step_at(event.z, event.t, dt, after, found)
             after, time = event.z, event.t
         return Estimates(
-            self.system, np.array([time]), found[None, : self._carried.nq],
+            self.system, np.array([time]), found[None, : self.layout.nq],
             self._plain_covariances, found[None],
         )  # fmt: skip
 
     def _plain_covariances(self, column: np.ndarray) -> np.ndarray:
         """Covariances in error coordinates of the system, of columns of states and triangles."""
-        x, lower = self._carried.unpack(column)
+        x, lower = self.layout.unpack(column)
         return self._errors.to_system(x, symmetric(lower))
 
     @cached_property
     def _backward(self) -> ModelFunction:
         """From the smoothed state after an interval to that before it; states and triangles."""
-        size = self._carried.nq + self._carried.triangle
+        size = self.layout.nq + self.layout.triangle
         return self._traced(
             "backward", self._backward_column, ["z", "later", "t", "u", "p", "dt", "q"],
             {"earlier": (size,)}, later=(size,),
@@ -472,9 +486,9 @@ class Filter(ABC):
     def _backward_column(
         self, z: Value, later: Value, t: Value, u: Value, p: Value, dt: Value, q: Value
     ) -> Value:
-        x, lower, _, _ = self._carried.split(z)
-        x_later, packed = ca.vertsplit(later, [0, self._carried.nq, later.shape[0]])
-        P_later = ca.tril2symm(self._carried.lower(packed))
+        x, lower, _, _ = self.layout.split(z)
+        x_later, packed = ca.vertsplit(later, [0, self.layout.nq, later.shape[0]])
+        P_later = ca.tril2symm(self.layout.lower(packed))
         P = self._full(lower)
         h: Value = self.system.dt or dt
         x_next, P_next, cross = self._crossed(t, x, lower, u, p, h, q)
@@ -515,7 +529,7 @@ class Filter(ABC):
         """
 
         def covariance(z: Value) -> Value:
-            x, lower, _, _ = self._carried.split(z)
+            x, lower, _, _ = self.layout.split(z)
             T = self._errors.to_left(x)
             return ca.densify(T @ self._full(lower) @ T.T)
 
@@ -536,7 +550,7 @@ class Filter(ABC):
     ) -> ModelFunction:
         system = self.system
         known = {
-            "z": (self._carried.size,),
+            "z": (self.layout.size,),
             "t": (),
             "dt": (),
             "u": (system.n_inputs,),
@@ -554,7 +568,7 @@ class Filter(ABC):
         self, z: Value, t: Value, u: Value, p: Value, dt: Value, q: Value
     ) -> list[Value]:
         """Next column, and a `PredictStatus`."""
-        x, lower, counters, held = self._carried.split(z)
+        x, lower, counters, held = self.layout.split(z)
         usable = [ca.fabs(u[i]) < LARGEST for i in range(self.system.n_inputs)]
         taken = [ca.if_else(ok, u[i], held[i]) for i, ok in enumerate(usable)]
         saturated: Value = ca.SX(0)
@@ -567,9 +581,9 @@ class Filter(ABC):
         given = ca.vertcat(*taken) if taken else held
         h: Value = self.system.dt or dt
         x_next, lower_next = self._predicted(t, x, lower, given, p, h, q)
-        made = self._carried.join(x_next, lower_next, counters, given)
+        made = self.layout.join(x_next, lower_next, counters, given)
         if self.system.is_discrete:  # its step knows no length: intervals of none are no step
-            stays = self._carried.join(x, lower, counters, given)
+            stays = self.layout.join(x, lower, counters, given)
             made = ca.if_else(dt > h / 2, made, stays)
         fine = self._is_finite(x_next, lower_next)
         missing = ca.logic_not(_all(usable))
@@ -584,7 +598,7 @@ class Filter(ABC):
         """Next column, and what is said of the measurement; see `Said`."""
         name = list(self.measurements)[k]
         bound = self.measurements[name]
-        x, lower, counters, u = self._carried.split(z)
+        x, lower, counters, u = self.layout.split(z)
         expected = bound.function(t, x, u, p)
         finite = ca.sumsqr(y) < LARGEST
         usable = ca.if_else(finite, y, expected)
@@ -609,8 +623,8 @@ class Filter(ABC):
         likely[k] = ca.fmin(counters[k] + 1, 0)
         unlikely = counters[:]
         unlikely[k] = counters[k] + 1
-        made = self._carried.join(x_next, lower_next, likely, u)
-        stays = self._carried.join(x, lower, unlikely, u)
+        made = self.layout.join(x_next, lower_next, likely, u)
+        stays = self.layout.join(x, lower, unlikely, u)
         fine = ca.logic_and(said.is_definite, self._is_finite(x_next, lower_next))
         given = _all([finite, on_group, inside])
         status = ca.if_else(fine, weighed.status, int(UpdateStatus.SINGULAR))
@@ -619,10 +633,8 @@ class Filter(ABC):
         status = ca.if_else(finite, status, int(UpdateStatus.NOT_FINITE))
         good = ca.logic_and(given, fine)
         after = ca.if_else(weighed.is_rejected, stays, made)
-        return [
-            ca.if_else(good, after, z),
-            ca.vertcat(nu, said.vector, said.squared, said.log_density, status),
-        ]
+        told = ca.vertcat(nu, said.vector, said.squared, said.log_density)
+        return [ca.if_else(good, after, z), ca.vertcat(ca.if_else(good, told, np.nan), status)]
 
     # Steps
 

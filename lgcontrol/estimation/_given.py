@@ -76,8 +76,8 @@ def for_each(value: Any, names: list[str]) -> dict[str, Any]:
 
 def gate_threshold(name: str, probability: float, m: int) -> float:
     """Squared distance, in deviations, that a good measurement keeps with a probability."""
-    if not 0 < probability < 1:
-        raise ValueError(f"gate of {name!r} is a probability between 0 and 1, got {probability}")
+    if isinstance(probability, str) or not 0 < probability < 1:
+        raise ValueError(f"gate of {name!r} is a probability between 0 and 1, got {probability!r}")
     return float(scipy.stats.chi2.ppf(probability, m))
 
 

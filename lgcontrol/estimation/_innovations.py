@@ -11,7 +11,10 @@ from ._status import UpdateStatus
 
 
 class Said(NamedTuple):
-    """What an update says: arrays with the batch axes of the column it came in."""
+    """What an update says: arrays with the batch axes of the column it came in.
+
+    All but the status is NaN where the measurement says nothing: `UpdateStatus.NOT_FINITE` and on.
+    """
 
     innovation: np.ndarray
     whitened: np.ndarray
@@ -37,13 +40,16 @@ class Said(NamedTuple):
 class Innovations:
     """What the measurements of one kind said, in the order in which they were taken.
 
+    Numbers are NaN where one said nothing: `UpdateStatus.NOT_FINITE` and those after it.
+
     Attributes
     ----------
     t : ndarray, shape (K,)
     number : ndarray, shape (K,)
         Place in the log.
     innovation : ndarray, shape (..., K, m)
-        ``minus(y, expected)``.
+        ``minus(y, expected)``; of an `EKF` of several rounds, what the last one sees of it from
+        the prediction: ``ν + C d`` at the correction d.
     whitened : ndarray, shape (..., K, m)
         In units of its deviations: independent entries of unit variance, if all is well.
     nis : ndarray, shape (..., K)

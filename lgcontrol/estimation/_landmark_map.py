@@ -11,11 +11,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Value, check_shape, congruence
+from ..codegen import ModelFunction, Value, check_shape, congruence, trace
 from ..codegen import compile as compile_functions
 from ..groups import SE2, SE3, SEK2, SEK3, LieGroup, Rn, check_element
 from ..systems import Input, Measurement, System
 from ._ekf import EKF
+from ._error_side import ErrorSide
+from ._filter import LARGEST
 from ._given import measured
 from ._status import UpdateStatus, summary_of
 
@@ -59,8 +61,8 @@ class LandmarkMap:
         Group of what `sees` returns, of as many dimensions as a landmark; Rn if left out.
     **options
         ``method``, ``gate``, ``robust``, ``lockout``, ``settle`` of `EKF`; also ``error`` and
-        ``reset``, to see what another error or a reset do to it. No ``square_root``: landmarks
-        change places in the covariance itself.
+        ``reset``, to see what another error or a reset do to it. No ``square_root`` and no
+        ``window``: landmarks change places in the covariance itself.
 
     Attributes
     ----------
@@ -106,6 +108,8 @@ class LandmarkMap:
             raise ValueError("sees and places, which takes it back, go together: give both or none")
         if options.get("square_root"):
             raise ValueError("a LandmarkMap keeps its covariance, no root of it: no square_root=")
+        if options.get("window"):
+            raise ValueError("a LandmarkMap takes landmarks when they are seen: no window=")
         self.group, self.count = group, count
         self._size = d = group.point_size
         self._state: Any = (SEK2 if group == SE2 else SEK3)(1 + count)
@@ -165,6 +169,12 @@ class LandmarkMap:
                 f"places must take back what sees says: of a point at {point} m in the body frame "
                 f"it makes {found.ravel()}"
             )
+
+    def __repr__(self) -> str:
+        return (
+            f"LandmarkMap({self.group}, {len(self._known)} of {self.count} landmarks seen, "
+            f"errors on the {self.filter.error})"
+        )
 
     # The estimate
 
@@ -256,17 +266,17 @@ class LandmarkMap:
             raise IndexError(f"landmark {landmark} of a map with landmarks 0 … {self.count - 1}")
         ekf, (_, y) = self.filter, measured(self.filter.measurements, SEEN, y)
         order = self._orders[landmark]
-        ekf._z = ekf._z[order]
+        ekf.column = ekf.column[order]
         if landmark in self._known:
             ekf.update(SEEN, y)
         else:
-            ekf._z, is_added = self._add(ekf._z, ekf.t or 0.0, ekf.p, y, ekf.noise_scale[0])
+            ekf.column, is_added = self._add(ekf.column, ekf.t or 0.0, ekf.p, y, ekf.noise_scale[0])
             if is_added:
                 self._known[landmark] = None
             word = "added" if is_added else UpdateStatus.NOT_FINITE.word
             self._counts[word] += 1
             ekf.info = {"measurement": SEEN, "status": word, "nis": np.nan}
-        ekf._z = ekf._z[order]
+        ekf.column = ekf.column[order]
 
     def compile(self) -> None:
         """Build machine code, which takes some ten seconds for twenty landmarks."""
@@ -279,11 +289,11 @@ class LandmarkMap:
 
         One function of the first landmark serves all: the code would be K times as long otherwise.
         """
-        carried, d, state = self.filter._carried, self._size, self._state
-        n = carried.n
-        rows, columns = carried.places
+        layout, d, state = self.filter.layout, self._size, self._state
+        n = layout.n
+        rows, columns = layout.places
         place = np.zeros((n, n), dtype=int)
-        place[rows, columns] = place[columns, rows] = np.arange(carried.triangle)
+        place[rows, columns] = place[columns, rows] = np.arange(layout.triangle)
         made = []
         for k in range(self.count):
             points = np.arange(state.point_size)
@@ -292,33 +302,37 @@ class LandmarkMap:
             x = np.concatenate([points, np.arange(state.point_size, state.nq)])
             e = np.concatenate([points, np.arange(state.point_size, state.dim)])
             packed = place[e[rows], e[columns]] + state.nq
-            made.append(np.concatenate([x, packed, np.arange(x.size + packed.size, carried.size)]))
+            made.append(np.concatenate([x, packed, np.arange(x.size + packed.size, layout.size)]))
         return made
 
     @cached_property
     def _add(self) -> ModelFunction:
         """Put the first landmark where it is seen."""
-        ekf, d = self.filter, self._size
-        bound, own = ekf.measurements[SEEN], slice(d, 2 * d)
+        system, layout, d = self.system, self.filter.layout, self._size
+        bound, own = self.filter.measurements[SEEN], slice(d, 2 * d)
+        errors = ErrorSide(system, self.filter.error)
 
         def add(z: Value, t: Value, p: Value, y: Value, r: Value) -> list[Value]:
-            x, lower, counters, u = ekf._carried.split(z)
+            x, lower, counters, u = layout.split(z)
             R = self._state._rotation.matrix(self._state.rotation(x))
             place = x[:d] + R @ self._places(y)
             x_new = ca.vertcat(x[:d], place, x[2 * d :])
-            nu, C = ekf._residual(bound, t, x_new, u, p, y)
+            seen = bound.derivatives(t, x_new, u, p)
+            off = bound.group.minus(y, seen.y)
             # 0 = C ε + C_l ε_l − v for what is measured with an error v
+            C = ca.sparsify(seen.C @ errors.to_left(x_new))
             J = ca.inv(ca.densify(C[:, own]))
             T = ca.SX.eye(self._state.dim)
             C[:, own] = 0
             T[own, :] = -J @ C
             L = bound.white_factor_at(t, x_new, u, p) * r
-            P = congruence(ca.sparsify(T), ekf._full(lower))
+            P = congruence(ca.sparsify(T), ca.tril2symm(lower))
             P[own, own] += J @ L @ L.T @ J.T
-            made = ekf._carried.join(x_new, P, counters, u)
-            fine = ca.logic_and(ekf._is_finite(x_new, P), ca.sumsqr(nu) < 1e-12)
+            made = layout.join(x_new, P, counters, u)
+            size = ca.sumsqr(ca.vertcat(x_new, ca.diag(P)))  # not below anything if not finite
+            fine = ca.logic_and(size < LARGEST, ca.sumsqr(off) < 1e-12)
             return [ca.if_else(fine, made, z), fine]
 
-        made = {"z_next": (ekf._carried.size,), "is_added": ()}
-        return ekf._traced("add", add, ["z", "t", "p", "y", "r"], made,
-                           y=(bound.group.nq,), r=())  # fmt: skip
+        shapes = {"z": (layout.size,), "t": (), "p": (system.n_parameters,),
+                  "y": (bound.group.nq,), "r": ()}  # fmt: skip
+        return trace("add_landmark", add, shapes, {"z_next": (layout.size,), "is_added": ()})

@@ -64,16 +64,7 @@ class EstimationResult(Estimates):
             parts = Said.of(said[..., places, column : column + size])
             column += size
             status = parts.status.astype(int)
-            unknown = status >= UpdateStatus.NOT_FINITE
-            innovations[name] = Innovations(
-                ends[places],
-                numbers,
-                np.where(unknown[..., None], np.nan, parts.innovation),
-                np.where(unknown[..., None], np.nan, parts.whitened),
-                np.where(unknown, np.nan, parts.nis),
-                np.where(unknown, np.nan, parts.log_likelihood),
-                status,
-            )
+            innovations[name] = Innovations(ends[places], numbers, *parts[:-1], status)
             for value, n in zip(*np.unique(status, return_counts=True), strict=True):
                 counts[name][UpdateStatus(int(value)).word] += int(n)
         x = z[..., : system.state.nq]

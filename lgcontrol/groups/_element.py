@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import hypot, inf
 from typing import Any
 
 import numpy as np
@@ -81,12 +81,13 @@ def check_element(
 brings coordinates onto the group)
     """
     given = check_shape(name, value, (group.nq,), batch=batch)
-    X = np.asarray(group.normalize(given))
-    off = X - given
     least = min(ROUNDING, tolerance)
-    if tolerance != inf and off.ndim == 1 and all(-least <= d <= least for d in off.tolist()):
-        return given  # as in loops
-    off = np.abs(off)
+    if tolerance != inf and given.ndim == 1:  # as in loops: no coordinate is off by more than norms
+        numbers = given.tolist()
+        if all(abs(hypot(*numbers[part]) - 1.0) <= least for part in group.unit_parts):
+            return given
+    X = np.asarray(group.normalize(given))
+    off = np.abs(X - given)
     if off.max(initial=0.0) <= least:  # NaN is not
         return X if tolerance == inf else given
     if not (off <= tolerance).all() or not np.isfinite(X).all():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -97,7 +98,7 @@ class Product(LieGroup):
         """Sum of the point sizes: each block acts on its own point."""
         return sum(group.point_size for _, group in self._items)
 
-    @property
+    @cached_property
     def unit_parts(self) -> tuple[slice, ...]:  # type: ignore[override]
         """Those of the blocks."""
         starts = np.cumsum([0, *(group.nq for _, group in self._items)]).tolist()

@@ -72,6 +72,7 @@ def _embedded_step(problem: Problem, scheme: Method) -> ModelFunction:
         },
         {"x_next": (group.nq,), "error": (group.dim,), "residual": ()},
         symbol=symbol,
+        is_shared=False,  # stages are calls of one field
     )
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import Value
+from ..codegen import Saddle, Value
 from ..groups import Product
 from ._method import Method
-from ._motion import Motion, bordered, solver
+from ._motion import Motion, solver
 from ._problem import Constrained, Step
 
 
@@ -176,7 +176,12 @@ class LinearlyImplicitEuler(Method):
         def linear(w: Any) -> tuple[Any, Callable[[Any], Any]]:
             slope = 0 * M if D is None else D(ca.vertcat(at[:nq], w), p)
             right = F + lost(at, v, p) - lost(at, w, p) + slope @ (w - v)
-            return ca.vertcat(right, gamma), bordered(M + dt * slope, G)
+            saddle = Saddle(M + dt * slope, G)
+
+            def solve(b: Any) -> Any:
+                return ca.vertcat(*saddle.solve(b[:n, :], b[n:, :]))
+
+            return ca.vertcat(right, gamma), solve
 
         def left(t: Value, x: Value, u: Value, p: Value, y: Value, dt: Value) -> Value:
             M, F, G, gamma = terms(t, x, u, p)

@@ -471,29 +471,6 @@ def slack(M: Any, G: Any) -> Any:
     return SLACK * ca.diag(each + GUARD * ca.sum1(each) / max(G.shape[0], 1))
 
 
-def bordered(K: Value, G: Value) -> Callable[[Any], Any]:
-    """``b ↦ [[K, Gᵀ], [G, 0]]⁻¹ b``, K symmetric and positive definite.
-
-    Rows of G may depend on others: their compliance ``G K⁻¹ Gᵀ`` is made regular by a share of its
-    diagonal, and one step of refinement takes back what that does to others.
-    """
-    n, by_K = K.shape[0], solver(K, symmetric=True)
-    across = by_K(G.T)
-    S: Any = sparse(G) @ across
-    each = ca.diag(S)
-    guard = GUARD * ca.sum1(each) / max(G.shape[0], 1)
-    by_S = solver(S + SLACK * ca.diag(each + guard), symmetric=True)
-
-    def solve(b: Any) -> Any:
-        free = by_K(b[:n, :])
-        right = G @ free - b[n:, :]
-        multipliers = by_S(right)
-        multipliers += by_S(right - S @ multipliers)
-        return ca.vertcat(free - across @ multipliers, multipliers)
-
-    return solve
-
-
 def sparse(M: Any) -> Any:
     """Without entries that are zero by structure."""
     return ca.sparsify(M) if isinstance(M, ca.SX | ca.DM) else M

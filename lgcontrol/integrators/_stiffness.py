@@ -46,4 +46,5 @@ def _error_matrix(problem: Problem) -> ModelFunction:
         {"t": (), "x": (group.nq,), "u": (problem.n_inputs,), "p": (problem.n_parameters,)},
         {"A": (group.dim, group.dim)},
         symbol=problem.symbol,
+        is_shared=False,
     )

@@ -15,7 +15,7 @@ enum { LG_AUTO = 0, LG_STATES = 1, LG_ROLLOUT = 2 };
 typedef struct {
   int status;
   int64_t steps;
-  double excess;
+  double excess, violation; /* of hard one-sided rows in all; the largest, gaps included */
   int is_unknown; /* some row is no number */
 } lg_run;
 
@@ -54,18 +54,23 @@ static int is_unknown(const lg_problem *q)
   return 0;
 }
 
+static int has_hard_rows(void)
+{
+  for (int j = 0; j < NS; j++)
+    if (!isfinite(lg_weight[j])) return 1;
+  return 0;
+}
+
 /* Sum of what one-sided hard rows are exceeded by; infinite where a run led nowhere. */
 static double excess_of(const lg_problem *q, int status)
 {
   double sum = 0;
-  int has_hard = 0;
   for (int j = 0; j < NS; j++) {
     if (isfinite(lg_weight[j])) continue;
-    has_hard = 1;
     for (int64_t k = 0; k <= q->horizon; k++)
       if (q->active[k * NS + j] != 0) sum += outside(q, k, j);
   }
-  return has_hard && status == LG_NOT_FINITE ? INFINITY : sum;
+  return has_hard_rows() && status == LG_NOT_FINITE ? INFINITY : sum;
 }
 
 /* The largest violation of a hard row. */
@@ -104,7 +109,7 @@ static lg_run run(lg_mpc *m, lg_problem *q, int mode, const double *x0)
   lg_run found;
   found.status = lg_solve(q, x0);
   m->prices.mu = q->mu;
-  found.steps = q->iterations;
+  found.steps = q->iterations, found.violation = q->violation;
   found.excess = excess_of(q, found.status);
   found.is_unknown = is_unknown(q);
   return found;
@@ -177,17 +182,19 @@ static int plan(lg_mpc *m, double t, const double *x0)
     }
   }
   const int is_stuck = (found.status == LG_STALLED || found.status == LG_NOT_FINITE) &&
-                       found.excess > LG_TOLERANCE;
-  if (is_stuck) {
+                       (found.violation > LG_TOLERANCE || found.excess > LG_TOLERANCE);
+  if (is_stuck && has_hard_rows()) {
     soften(m, &q);
     const lg_run other = run(m, &q, mode, x0);
-    if (other.excess < found.excess) {
+    const int closes = found.violation > LG_TOLERANCE && other.violation <= LG_TOLERANCE;
+    if (closes || other.excess < found.excess) {
       found = other;
       keep(m, &q);
     }
   }
   restore(m, &q);
   m->is_planned = found.status != LG_NOT_FINITE && !found.is_unknown;
+  m->is_priced = found.excess > LG_MPC_EXCESS;
   m->iterations = (int)found.steps, m->cost = m->best_cost, m->violation = m->best_worst;
   if (found.status == LG_NOT_FINITE) {
     memcpy(q.x, m->from_x, sizeof m->from_x);
@@ -251,26 +258,14 @@ static int improve(lg_mpc *m, double t, const double *x0)
   }
   q.shift = is_shift && whole == 1;
   q.max_iterations = LG_MPC_ITERATIONS, q.tolerance = 0;
-  lg_run found = run(m, &q, LG_REAL_TIME, x0);
+  const int was_priced = m->is_priced;
+  if (was_priced) soften(m, &q);
+  const lg_run found = run(m, &q, LG_REAL_TIME, x0);
+  if (found.status != LG_NOT_FINITE) m->is_priced = found.excess > LG_MPC_EXCESS;
   int is_best = 0;
   if (found.status == LG_STALLED && found.steps == 0)
     is_best = fmax(fmax(q.log[1], q.log[2]), q.log[3] - q.log[6]) <= acceptable;
   keep(m, &q);
-  const int is_short = found.steps >= LG_MPC_ITERATIONS + MORE && q.step < good_step;
-  if (found.status != LG_NOT_FINITE && (is_short || found.excess > LG_MPC_EXCESS)) {
-    q.max_iterations = LG_RESCUE, q.tolerance = LG_TOLERANCE;
-    for (int is_soft = 0; is_soft <= 1; is_soft++) {
-      if (is_soft && found.excess <= LG_MPC_EXCESS) break;
-      if (is_soft) soften(m, &q);
-      const lg_run other = run(m, &q, LG_ROLL_OUT, x0);
-      if (other.status == LG_NOT_FINITE) continue;
-      if (!(is_soft ? other.excess < found.excess : other.excess <= found.excess)) continue;
-      found = other;
-      if (found.status == LG_STALLED && found.steps == 0)
-        is_best = fmax(fmax(q.log[1], q.log[2]), q.log[3] - q.log[6]) <= acceptable;
-      keep(m, &q);
-    }
-  }
   restore(m, &q);
   m->iterations = (int)found.steps, m->cost = m->best_cost, m->violation = m->best_worst;
   if (found.status == LG_NOT_FINITE) {
@@ -283,7 +278,8 @@ static int improve(lg_mpc *m, double t, const double *x0)
     m->is_planned = 0; /* a plan that leads nowhere: the next call makes a new one */
     return LG_MPC_UNSOLVED;
   }
-  return found.excess > LG_MPC_EXCESS ? LG_MPC_INFEASIBLE : LG_MPC_OK;
+  if (found.excess > LG_MPC_EXCESS) return was_priced ? LG_MPC_INFEASIBLE : LG_MPC_UNSOLVED;
+  return LG_MPC_OK;
 }
 
 /* Inputs to go on with when there is no answer: the last ones, else those of the reference. */

@@ -85,8 +85,6 @@ class ExportSetting:
         Of motions without rows, of others, and of real-time steps.
     excess : float
         Over a hard bound up to which a step keeps it.
-    rescue : int
-        Iterations of a solve where steps do not.
     """
 
     period: float
@@ -101,7 +99,6 @@ class ExportSetting:
     central: Barrier
     real_time: Barrier
     excess: float
-    rescue: int
 
 
 def export_interior_point(
@@ -219,7 +216,7 @@ def _header(model: StageModel, loop: ExportSetting, work: int) -> str:
     memory = [f"  double {key}[{max(1, int(np.prod(s)))}];" for key, s in _fields(model).items()]
     shapes = Memory.iterate_shapes(model)
     prices = [f"    double {key}[{max(1, int(np.prod(shapes[key])))}];" for key in _PRICES]
-    most = max(loop.first_iterations, loop.iterations, loop.rescue) + MORE + 1
+    most = max(loop.first_iterations, loop.iterations) + MORE + 1
     ns = max(1, len(model.sides.row))
     numbers = [
         ("N", N, "steps of a plan"),
@@ -289,7 +286,7 @@ typedef struct {{
   double violation; /* the largest, of a hard bound */
   int status, iterations;
   /* memory */
-  int is_planned, has_answered;
+  int is_planned, has_answered, is_priced;
   double last[LG_MPC_NU];
   double from_x[{(N + 1) * nq}], from_u[{N * nu}], from_K[{N * n * model.m}];
   double best_x[{(N + 1) * nq}], best_u[{N * nu}], best_K[{N * n * model.m}];
@@ -336,7 +333,6 @@ def _constants(model: StageModel, loop: ExportSetting, curved: bool) -> str:
     shooting = {"auto": "LG_AUTO", "states": "LG_STATES", "rollout": "LG_ROLLOUT"}
     text = [
         f"#define LG_TOLERANCE {loop.tolerance!r}",
-        f"#define LG_RESCUE {loop.rescue}",
         f"#define LG_SHOOTING {shooting[loop.shooting]}",
         f"#define LG_STARTS {sum(STARTS[key] for key in loop.starts)}",
     ]

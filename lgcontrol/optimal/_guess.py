@@ -280,7 +280,7 @@ def follow(
 
 def steps_later(problem: OptimalControlProblem, last: Nodes, times: np.ndarray) -> tuple[int, bool]:
     """By how many steps, rounded, new nodes are later, and whether it is none or one exactly."""
-    steps = (times[0] - last.t[0]) / problem.dt
+    steps = (float(times[0]) - float(last.t[0])) / problem.dt
     whole = round(steps)
     return whole, abs(steps - whole) < SAME_NODE and 0 <= whole <= 1
 

@@ -9,10 +9,12 @@
  * all stages at once:
  *   lg_stage lg_values lg_curvature   (items, ..., scratch)
  *   lg_roll lg_retract lg_error lg_end lg_end_values lg_end_curvature lg_arrival   one at a time
- * Matrices are stored by columns, stages one after the other. Nothing is allocated and nothing is
- * kept between calls: all memory is the caller's. */
+ * Matrices are stored by columns, stages one after the other; F = [A B]ᵀ and G of a stage with a
+ * column for each result, so that loops run along memory. Nothing is allocated and nothing is kept
+ * between calls: all memory is the caller's. */
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 #define NZ (NX + NV)
 #ifndef LG_EXPORT
 #define LG_EXPORT extern __attribute__((visibility("default")))
@@ -65,7 +67,7 @@ typedef struct {
 
 /* An expansion, a direction and a trial; pointers into the caller's memory. */
 typedef struct {
-  double *cost, *gap, *rows, *A, *B, *g, *H, *G, *g_end, *H_end, *G_end;
+  double *cost, *gap, *rows, *F, *g, *H, *G, *g_end, *H_end, *G_end;
   double *lagrangian, *lagrangian_end, *prices, *row_prices;
   double *weight, *force, *a, *b, *sigma, *change, *rho, *missed, *aim;
   double *k, *K, *eps, *du, *d_rows, *ds, *de, *bent_gap, *bent_rows;
@@ -73,7 +75,7 @@ typedef struct {
   double *scratch;
   const double *x0; /* the given start */
   double first[NX], first_H[NX * NX]; /* step of the first state; of the cost to arrive there */
-  double mu, damping, merit_weight, holding, undamped;
+  double mu, damping, merit_weight, holding, undamped, decrease;
   int waiting, curved, feasible, was_cut, raises;
 } lg_state;
 
@@ -88,7 +90,7 @@ static void lay_out(lg_state *s, double *memory, int64_t N)
 {
   const int64_t M = N + 1;
   s->cost = take(&memory, M), s->gap = take(&memory, N * NX), s->rows = take(&memory, M * NR);
-  s->A = take(&memory, N * NX * NX), s->B = take(&memory, N * NX * NV);
+  s->F = take(&memory, N * NZ * NX);
   s->g = take(&memory, N * NZ), s->H = take(&memory, N * NZ * NZ);
   s->G = take(&memory, N * NR * NZ);
   s->g_end = take(&memory, NX), s->H_end = take(&memory, NX * NX), s->G_end = take(&memory, NR * NX);
@@ -115,6 +117,41 @@ LG_EXPORT int64_t lg_work(int64_t N)
   lg_state s;
   lay_out(&s, 0, N);
   return (int64_t)((uintptr_t)s.scratch / sizeof(double)) + LG_SCRATCH;
+}
+
+/* Vectors along columns; those of local matrices are padded to whole ones, XP and ZP numbers. What
+ * is loaded beyond a column's end stays in lanes that nobody reads. */
+#if LG_W > 1
+typedef double lg_v __attribute__((vector_size(8 * LG_W), may_alias));
+typedef double lg_u __attribute__((vector_size(8 * LG_W), may_alias, aligned(8)));
+static const lg_v lg_zero = {0};
+#else
+typedef double lg_v;
+typedef double lg_u;
+static const lg_v lg_zero = 0;
+#endif
+enum { XV = (NX + LG_W - 1) / LG_W, ZV = (NZ + LG_W - 1) / LG_W, XP = XV * LG_W, ZP = ZV * LG_W };
+
+LG_INLINE lg_v load(const double *from) { return *(const lg_u *)(const void *)from; }
+
+LG_INLINE double dot(const int n, const double *a, const double *b)
+{
+  lg_v sum = lg_zero;
+  double total = 0;
+  int i = 0;
+  for (; i + LG_W <= n; i += LG_W) sum += load(a + i) * load(b + i);
+  for (; i < n; i++) total += a[i] * b[i];
+#if LG_W > 1
+  for (i = 0; i < LG_W; i++) total += sum[i];
+  return total;
+#else
+  return total + sum;
+#endif
+}
+
+static void copy(double *to, const double *from, int64_t count)
+{
+  memcpy(to, from, (size_t)count * sizeof(double));
 }
 
 static double largest(const double *v, int64_t n, double so_far)
@@ -145,7 +182,11 @@ static void resolve(double h, double w, double mu, double *e, double *s)
   *e = v + over, *s = v + under;
 }
 
-static double clip(double v, double low, double high) { return fmin(fmax(v, low), high); }
+/* As fmax and fmin, which are calls, where the second one is a number: it stands for NaN. */
+LG_INLINE double larger(double v, double number) { return v > number ? v : number; }
+LG_INLINE double smaller(double v, double number) { return v < number ? v : number; }
+
+LG_INLINE double clip(double v, double low, double high) { return smaller(larger(v, low), high); }
 
 /* ---- evaluation -------------------------------------------------------------------------------*/
 
@@ -166,7 +207,7 @@ static double expand(const lg_problem *q, lg_state *s)
 {
   const int64_t N = q->horizon;
   lg_stage(N, q->t, q->x, q->u, q->x + NQ, q->x_ref, q->u_ref, q->p, q->w, &q->dt, s->cost, s->gap,
-           s->rows, s->A, s->B, s->g, s->H, s->G, s->scratch);
+           s->rows, s->F, s->g, s->H, s->G, s->scratch);
   lg_end(q->t + N, q->x + N * NQ, q->u_ref + N * NU, q->x_ref + N * NQ, q->p, q->w_end, q->P,
          s->cost + N, s->rows + N * NR, s->g_end, s->H_end, s->G_end, s->scratch);
   double cost = 0;
@@ -230,39 +271,35 @@ static void conditions(lg_problem *q, lg_state *s)
     for (int r = 0; r < NR; r++) price[i] += s->G_end[r + i * NR] * s->row_prices[N * NR + r];
   }
   for (int64_t k = N - 1; k >= 0; k--) {
-    const double *A = s->A + k * NX * NX, *B = s->B + k * NX * NV, *G = s->G + k * NR * NZ;
-    double along[NZ];
-    for (int i = 0; i < NX; i++) s->prices[k * NX + i] = price[i];
-    for (int i = 0; i < NZ; i++) {
-      along[i] = s->g[k * NZ + i];
-      for (int r = 0; r < NR; r++) along[i] += G[r + i * NR] * s->row_prices[k * NR + r];
-    }
+    const double *F = s->F + k * NX * NZ, *G = s->G + k * NR * NZ;
+    lg_v along_[ZV];
+    const double *along = (const double *)along_;
+    copy(s->prices + k * NX, price, NX);
+    for (int i = 0; i < ZV; i++) along_[i] = load(s->g + k * NZ + i * LG_W);
+    for (int r = 0; r < NR; r++)
+      for (int i = 0; i < ZV; i++)
+        along_[i] += load(G + r * NZ + i * LG_W) * s->row_prices[k * NR + r];
+    for (int l = 0; l < NX; l++)
+      for (int i = 0; i < ZV; i++) along_[i] += load(F + l * NZ + i * LG_W) * price[l];
     for (int j = 0; j < NV; j++) {
-      double by_u = along[NX + j] - q->below[k * NV + j] + q->above[k * NV + j];
-      for (int i = 0; i < NX; i++) by_u += B[i + j * NX] * price[i];
+      const double by_u = along[NX + j] - q->below[k * NV + j] + q->above[k * NV + j];
       stationarity = largest(&by_u, 1, stationarity);
       const double v = q->u[k * NU + lg_controls[j]];
       if (isfinite(q->lower[j]))
-        product = fmax(product, q->below[k * NV + j] * (v - q->lower[j]));
+        product = larger(q->below[k * NV + j] * (v - q->lower[j]), product);
       if (isfinite(q->upper[j]))
-        product = fmax(product, q->above[k * NV + j] * (q->upper[j] - v));
+        product = larger(q->above[k * NV + j] * (q->upper[j] - v), product);
     }
-    double before[NX];
-    for (int j = 0; j < NX; j++) {
-      double sum = along[j];
-      for (int i = 0; i < NX; i++) sum += A[i + j * NX] * price[i];
-      before[j] = sum;
-    }
-    for (int i = 0; i < NX; i++) price[i] = before[i];
+    copy(price, along, NX);
   }
   for (int i = 0; i < NF; i++) stationarity = largest(price + lg_free[i], 1, stationarity);
   for (int64_t k = 0; k <= N; k++)
     for (int j = 0; j < NS; j++) {
       const int64_t i = k * NS + j;
       if (q->active[i] == 0) continue;
-      product = fmax(product, q->price[i] * q->slack[i]);
+      product = larger(q->price[i] * q->slack[i], product);
       if (!isfinite(q->weight[j])) continue;
-      product = fmax(product, q->relief[i] * q->excess[i]);
+      product = larger(q->relief[i] * q->excess[i], product);
       const double off = q->weight[j] * (1 + q->excess[i]) - q->price[i] - q->relief[i];
       stationarity = largest(&off, 1, stationarity);
     }
@@ -313,55 +350,56 @@ static void barrier_terms(const lg_problem *q, lg_state *s)
 #pragma GCC optimize("O3")
 #endif
 
-/* Vectors along columns that are padded to whole ones. */
-#if LG_W > 1
-typedef double lg_v __attribute__((vector_size(8 * LG_W), may_alias));
-static const lg_v lg_zero = {0};
-#else
-typedef double lg_v;
-static const lg_v lg_zero = 0;
-#endif
-enum { XV = (NX + LG_W - 1) / LG_W, ZV = (NZ + LG_W - 1) / LG_W, XP = XV * LG_W, ZP = ZV * LG_W };
-
-/* C += sign L R in a block of r vectors by c columns, which the compiler keeps in registers; entry
- * (l, j) of R is at R[l * down + j * right] */
-LG_INLINE void block(const int r, const int c, const int rows, const int inner, const lg_v *L,
-                     const double *R, const int down, const int right, const int sign, lg_v *C)
+/* to = from + sign L R in a block of r vectors by c columns, which the compiler keeps in registers;
+ * without `from`, zero. Columns are `..._apart`, entry (l, j) of R is at R[l * down + j * right]. */
+LG_INLINE void block(const int r, const int c, const int inner, const double *L, const int l_apart,
+                     const double *R, const int down, const int right, const int sign,
+                     const double *from, const int from_apart, double *to, const int to_apart)
 {
   lg_v sum[12];
   for (int j = 0; j < c; j++)
-    for (int i = 0; i < r; i++) sum[i + j * r] = C[i + j * rows];
+    for (int i = 0; i < r; i++)
+      sum[i + j * r] = from ? load(from + i * LG_W + j * from_apart) : lg_zero;
   for (int l = 0; l < inner; l++)
     for (int j = 0; j < c; j++) {
       const double b = sign * R[l * down + j * right];
-      for (int i = 0; i < r; i++) sum[i + j * r] += L[i + l * rows] * b;
+      for (int i = 0; i < r; i++) sum[i + j * r] += load(L + i * LG_W + l * l_apart) * b;
     }
   for (int j = 0; j < c; j++)
-    for (int i = 0; i < r; i++) C[i + j * rows] = sum[i + j * r];
+    for (int i = 0; i < r; i++) *(lg_v *)(void *)(to + i * LG_W + j * to_apart) = sum[i + j * r];
 }
 
-/* the first `most` vectors of c columns */
-LG_INLINE void columns(const int most, const int c, const int rows, const int inner, const lg_v *L,
-                       const double *R, const int down, const int right, const int sign, lg_v *C)
+/* to = from + sign L R for `rows` vectors a column; of a symmetric one the upper half at least */
+LG_INLINE void product(const int rows, const int inner, const int count, const double *L,
+                       const int l_apart, const double *R, const int down, const int right,
+                       const int sign, const int symmetric, const double *from,
+                       const int from_apart, double *to, const int to_apart)
 {
-  int i = 0;
-  for (; i + 3 <= most; i += 3) block(3, c, rows, inner, L + i, R, down, right, sign, C + i);
-  if (most - i == 2) block(2, c, rows, inner, L + i, R, down, right, sign, C + i);
-  if (most - i == 1) block(1, c, rows, inner, L + i, R, down, right, sign, C + i);
-}
-
-/* C += sign L R for `rows` vectors a column; of a symmetric C the upper half at least */
-LG_INLINE void product(const int rows, const int inner, const int count, const lg_v *L,
-                       const double *R, const int down, const int right, const int sign,
-                       const int symmetric, lg_v *C)
-{
+#define LG_BLOCK(r, c) \
+  block(r, c, inner, L + i * LG_W, l_apart, R + j * right, down, right, sign, \
+        from ? from + i * LG_W + j * from_apart : 0, from_apart, to + i * LG_W + j * to_apart, \
+        to_apart)
   int j = 0;
   for (; j + 4 <= count; j += 4) {
     const int most = symmetric ? (j + 3) / LG_W + 1 : rows;
-    columns(most, 4, rows, inner, L, R + j * right, down, right, sign, C + j * rows);
+    int i = 0;
+    for (; i + 3 <= most && most - i != 4; i += 3) LG_BLOCK(3, 4);
+    for (; i + 2 <= most; i += 2) LG_BLOCK(2, 4); /* four are two pairs: one alone waits for sums */
+    if (i < most) LG_BLOCK(1, 4);
   }
-  for (; j < count; j++)
-    columns(rows, 1, rows, inner, L, R + j * right, down, right, sign, C + j * rows);
+#define LG_LAST(r) \
+  if (left == r && count - j == 3) LG_BLOCK(r, 3); \
+  if (left == r && count - j == 2) LG_BLOCK(r, 2); \
+  if (left == r && count - j == 1) LG_BLOCK(r, 1)
+  for (int i = 0, left; j < count && i < rows; i += left) { /* the last columns at once */
+    left = rows - i < 4 ? rows - i : 4;
+    LG_LAST(4);
+    LG_LAST(3);
+    LG_LAST(2);
+    LG_LAST(1);
+  }
+#undef LG_LAST
+#undef LG_BLOCK
 }
 
 /* L Lᵀ = M for the upper half of a matrix whose columns are some doubles apart, with 1 / L on the
@@ -382,12 +420,15 @@ LG_INLINE int factor(int size, const double *M, int apart, double *L)
   return 1;
 }
 
-/* Backward sweep; 0 if a stage is concave in its controls, or the cost to go in the free start. */
+/* Backward sweep, and the slope of the cost and barrier along the step that it leads to where no
+ * gaps are closed; 0 if a stage is concave in its controls, or the cost to go in the free start, or
+ * where derivatives are no numbers. */
 static int riccati(const lg_problem *q, lg_state *s, const double *H_all, const double *H_end)
 {
   lg_v P_[XV * NX], p_[XV];
   double *P = (double *)P_, *p = (double *)p_;
   const int64_t N = q->horizon;
+  s->decrease = 0;
   for (int i = 0; i < XV; i++) p_[i] = lg_zero;
   for (int j = 0; j < NX; j++) {
     for (int i = 0; i < NX; i++) {
@@ -401,42 +442,28 @@ static int riccati(const lg_problem *q, lg_state *s, const double *H_all, const 
     for (int r = 0; r < NR; r++) p[j] += s->G_end[r + j * NR] * s->force[N * NR + r];
   }
   for (int64_t k = N - 1; k >= 0; k--) {
-    const double *A = s->A + k * NX * NX, *B = s->B + k * NX * NV, *H = H_all + k * NZ * NZ;
+    const double *F = s->F + k * NX * NZ, *H = H_all + k * NZ * NZ;
     const double *G = s->G + k * NR * NZ, *c = s->gap + k * NX;
-    /* T = Fᵀ, so that all inner loops run along memory; of M = H + Fᵀ P F the upper half */
-    lg_v T_[ZV * NX], M_[ZV * NZ], PF_[XV * NZ], g_[ZV], R_[XV * NV], pull_[XV];
-    double *T = (double *)T_, *M = (double *)M_, *g = (double *)g_, *R = (double *)R_;
-    double *pull = (double *)pull_;
-    for (int i = 0; i < NX; i++) {
-      for (int j = 0; j < NX; j++) T[j + i * ZP] = A[i + j * NX];
-      for (int j = 0; j < NV; j++) T[NX + j + i * ZP] = B[i + j * NX];
-      for (int j = NZ; j < ZP; j++) T[j + i * ZP] = 0;
-    }
+    lg_v M_[ZV * NZ], PF_[XV * NZ], g_[ZV], R_[XV * NV], pull_[XV];
+    double *M = (double *)M_, *PF = (double *)PF_, *g = (double *)g_, *R = (double *)R_;
+    const double *pull = (const double *)pull_;
     for (int i = 0; i < XV; i++) pull_[i] = p_[i];
     for (int j = 0; j < NX; j++)
       for (int i = 0; i < XV; i++) pull_[i] += P_[i + j * XV] * c[j];
-    for (int i = 0; i < XV * NZ; i++) PF_[i] = lg_zero;
-    product(XV, NX, NX, P_, A, 1, NX, 1, 0, PF_);
-    product(XV, NX, NV, P_, B, 1, NX, 1, 0, PF_ + XV * NX);
-    for (int j = 0; j < NZ; j++) {
-      for (int i = 0; i < NZ; i++) M[i + j * ZP] = H[i + j * NZ];
-      for (int i = NZ; i < ZP; i++) M[i + j * ZP] = 0;
-    }
-    product(ZV, NX, NZ, T_, (const double *)PF_, 1, XP, 1, 1, M_);
-    for (int i = 0; i < ZP; i++) g[i] = i < NZ ? s->g[k * NZ + i] : 0;
+    product(XV, NX, NZ, P, XP, F, NZ, 1, 1, 0, 0, 0, PF, XP);
+    product(ZV, NX, NZ, F, NZ, PF, 1, XP, 1, 1, H, NZ, M, ZP); /* M = H + Fᵀ P F */
+    for (int i = 0; i < ZV; i++) g_[i] = load(s->g + k * NZ + i * LG_W);
     for (int l = 0; l < NX; l++)
-      for (int i = 0; i < ZV; i++) g_[i] += T_[i + l * ZV] * pull[l];
+      for (int i = 0; i < ZV; i++) g_[i] += load(F + l * NZ + i * LG_W) * pull[l];
     for (int r = 0; r < NR; r++) {
       const double weight = s->weight[k * NR + r], force = s->force[k * NR + r];
       if (weight == 0 && force == 0) continue;
-      lg_v row_[ZV];
-      double *row = (double *)row_;
-      for (int i = 0; i < ZP; i++) row[i] = i < NZ ? G[r + i * NR] : 0;
-      for (int i = 0; i < ZV; i++) g_[i] += row_[i] * force;
+      const double *row = G + r * NZ;
+      for (int i = 0; i < ZV; i++) g_[i] += load(row + i * LG_W) * force;
       for (int j = 0; j < NZ; j++) {
         const double own = weight * row[j];
         if (own == 0) continue;
-        for (int i = 0; i <= j / LG_W; i++) M_[i + j * ZV] += row_[i] * own;
+        for (int i = 0; i <= j / LG_W; i++) M_[i + j * ZV] += load(row + i * LG_W) * own;
       }
     }
     for (int j = 0; j < NV; j++) {
@@ -451,21 +478,20 @@ static int riccati(const lg_problem *q, lg_state *s, const double *H_all, const 
     if (!factor(NV, M + NX * (ZP + 1), ZP, L)) return 0;
     for (int i = 0; i < NV; i++) {
       y[i] = g[NX + i];
-      for (int j = 0; j < XP; j++) R[j + i * XP] = j < NX ? M[j + (NX + i) * ZP] : 0;
+      for (int j = 0; j < XV; j++) R_[j + i * XV] = M_[j + (NX + i) * ZV];
       for (int l = 0; l < i; l++) {
         y[i] -= L[i + l * NV] * y[l];
         for (int j = 0; j < XV; j++) R_[j + i * XV] -= R_[j + l * XV] * L[i + l * NV];
       }
       y[i] *= L[i * (NV + 1)];
+      s->decrease -= y[i] * y[i];
       for (int j = 0; j < XV; j++) R_[j + i * XV] *= L[i * (NV + 1)];
     }
     /* P = M_xx − Rᵀ R, p = g_x − Rᵀ y: what K would give, without its rounding */
-    for (int j = 0; j < NX; j++)
-      for (int i = 0; i < XP; i++) P[i + j * XP] = i < NX ? M[i + j * ZP] : 0;
-    product(XV, NV, NX, R_, R, XP, 1, -1, 1, P_);
+    product(XV, NV, NX, R, XP, R, XP, 1, -1, 1, M, ZP, P, XP);
     for (int j = 0; j < NX; j++)
       for (int i = 0; i < j; i++) P[j + i * XP] = P[i + j * XP];
-    for (int i = 0; i < XP; i++) p[i] = i < NX ? g[i] : 0;
+    for (int i = 0; i < XV; i++) p_[i] = g_[i];
     for (int l = 0; l < NV; l++)
       for (int i = 0; i < XV; i++) p_[i] -= R_[i + l * XV] * y[l];
     for (int i = NV - 1; i >= 0; i--) {
@@ -479,6 +505,7 @@ static int riccati(const lg_problem *q, lg_state *s, const double *H_all, const 
       for (int j = 0; j < NX; j++) s->K[k * NV * NX + i + j * NV] = -R[j + i * XP];
     }
   }
+  if (!all_finite(p, NX)) return 0; /* gains alone may hide what is no number */
   for (int i = 0; i < NX; i++) s->first[i] = 0;
 #if NF > 0
   double M[NF * NF], L[NF * NF], y[NF];
@@ -491,6 +518,7 @@ static int riccati(const lg_problem *q, lg_state *s, const double *H_all, const 
     y[i] = p[lg_free[i]];
     for (int l = 0; l < i; l++) y[i] -= L[i + l * NF] * y[l];
     y[i] *= L[i * (NF + 1)];
+    s->decrease -= y[i] * y[i];
   }
   for (int i = NF - 1; i >= 0; i--) {
     for (int l = i + 1; l < NF; l++) y[i] -= L[l + i * NF] * y[l];
@@ -518,29 +546,43 @@ static int make_convex(lg_state *s)
   return s->damping <= last_damping;
 }
 
+/* A product whose logarithm is taken seldom: before it gets too large or small. */
+static void add_log(double *sum, double *product, double factor)
+{
+  const double grown = *product * factor;
+  if (grown > 1e-200 && grown < 1e200) {
+    *product = grown;
+  } else {
+    *sum += log(*product) + log(factor);
+    *product = 1;
+  }
+}
+
 /* Cost with barrier and prices of excess; the sum of violations. */
 static double merit(const lg_problem *q, lg_state *s, double cost, const double *u,
                     const double *slack, const double *excess, const double *gap,
                     const double *rows, double *violation)
 {
   const int64_t N = q->horizon;
-  double total = cost, sum = 0;
+  double total = cost, sum = 0, logs = 0, product = 1;
   for (int64_t k = 0; k < N; k++)
     for (int j = 0; j < NV; j++) {
       const double v = u[k * NU + lg_controls[j]];
       double room = 1;
       if (isfinite(q->lower[j])) room = v - q->lower[j];
       if (isfinite(q->upper[j])) room *= q->upper[j] - v;
-      total -= s->mu * log(room);
+      add_log(&logs, &product, room);
     }
   for (int64_t i = 0; i < N * NX; i++) sum += fabs(gap[i]);
   for (int64_t k = 0; k <= N; k++) {
     for (int j = 0; j < NS; j++) {
       const int64_t i = k * NS + j;
       if (q->active[i] == 0) continue;
-      total -= s->mu * log(slack[i]);
-      if (isfinite(q->weight[j]))
-        total += q->weight[j] * (excess[i] + excess[i] * excess[i] / 2) - s->mu * log(excess[i]);
+      add_log(&logs, &product, slack[i]);
+      if (isfinite(q->weight[j])) {
+        total += q->weight[j] * (excess[i] + excess[i] * excess[i] / 2);
+        add_log(&logs, &product, excess[i]);
+      }
       sum += fabs(q->sign[j] * (rows[k * NR + q->row[j]] - q->limit[j]) - excess[i] + slack[i]);
     }
     for (int j = 0; j < NE; j++) {
@@ -549,7 +591,7 @@ static double merit(const lg_problem *q, lg_state *s, double cost, const double 
     }
   }
   *violation = sum;
-  return total;
+  return total - s->mu * (logs + log(product));
 }
 
 /* The step of the linear model, and its slope in the merit without violations. */
@@ -559,28 +601,21 @@ static double direction(const lg_problem *q, lg_state *s)
   double slope = 0;
   for (int i = 0; i < NX; i++) s->eps[i] = s->first[i];
   for (int64_t k = 0; k < N; k++) {
-    const double *A = s->A + k * NX * NX, *B = s->B + k * NX * NV, *G = s->G + k * NR * NZ;
-    const double *K = s->K + k * NV * NX, *e = s->eps + k * NX;
-    double *du = s->du + k * NV, *next = s->eps + (k + 1) * NX;
+    const double *F = s->F + k * NX * NZ, *G = s->G + k * NR * NZ, *K = s->K + k * NV * NX;
+    double z[NZ], *du = z + NX;
+    copy(z, s->eps + k * NX, NX);
     for (int i = 0; i < NV; i++) du[i] = s->k[k * NV + i];
     for (int j = 0; j < NX; j++)
-      for (int i = 0; i < NV; i++) du[i] += K[i + j * NV] * e[j];
-    for (int i = 0; i < NX; i++) next[i] = s->gap[k * NX + i];
-    for (int j = 0; j < NX; j++)
-      for (int i = 0; i < NX; i++) next[i] += A[i + j * NX] * e[j];
-    for (int j = 0; j < NV; j++)
-      for (int i = 0; i < NX; i++) next[i] += B[i + j * NX] * du[j];
-    for (int i = 0; i < NX; i++) slope += s->g[k * NZ + i] * e[i];
+      for (int i = 0; i < NV; i++) du[i] += K[i + j * NV] * z[j];
+    copy(s->du + k * NV, du, NV);
+    for (int i = 0; i < NX; i++)
+      s->eps[(k + 1) * NX + i] = s->gap[k * NX + i] + dot(NZ, F + i * NZ, z);
+    slope += dot(NZ, s->g + k * NZ, z);
     for (int i = 0; i < NV; i++) {
       const double v = q->u[k * NU + lg_controls[i]];
-      slope += (s->g[k * NZ + NX + i] - s->mu / (v - q->lower[i]) + s->mu / (q->upper[i] - v)) * du[i];
+      slope += s->mu * (1 / (q->upper[i] - v) - 1 / (v - q->lower[i])) * du[i];
     }
-    for (int r = 0; r < NR; r++) {
-      double sum = 0;
-      for (int j = 0; j < NX; j++) sum += G[r + j * NR] * e[j];
-      for (int j = 0; j < NV; j++) sum += G[r + (NX + j) * NR] * du[j];
-      s->d_rows[k * NR + r] = sum;
-    }
+    for (int r = 0; r < NR; r++) s->d_rows[k * NR + r] = dot(NZ, G + r * NZ, z);
   }
   const double *e = s->eps + N * NX;
   for (int i = 0; i < NX; i++) slope += s->g_end[i] * e[i];
@@ -618,7 +653,8 @@ static double newton(const lg_problem *q, lg_state *s, const double *H, const do
     double left = 0, missed = 0;
     barrier_terms(q, s);
     if (!riccati(q, s, H, H_end)) return NAN;
-    slope = direction(q, s);
+    /* Motions without rows close no gaps, and need no more of the step than gains. */
+    slope = s->feasible && NR == 0 ? s->decrease : direction(q, s);
     for (int64_t k = 0; k <= N; k++)
       for (int j = 0; j < NE; j++) {
         const int64_t i = k * NE + j;
@@ -641,7 +677,7 @@ static double longest(const lg_problem *q, const lg_state *s)
     for (int j = 0; j < NV; j++) {
       const double v = q->u[k * NU + lg_controls[j]], du = s->du[k * NV + j];
       const double room = du < 0 ? v - q->lower[j] : q->upper[j] - v;
-      if (du != 0) step = fmin(step, to_boundary * room / fabs(du));
+      if (du != 0) step = smaller(to_boundary * room / fabs(du), step);
     }
   return step;
 }
@@ -651,7 +687,7 @@ static double trial(const lg_problem *q, lg_state *s, double step)
 {
   const int64_t N = q->horizon;
   double cost = 0, dev[NX];
-  for (int64_t i = 0; i < N * NU; i++) s->u[i] = q->u[i];
+  copy(s->u, q->u, N * NU);
   for (int i = 0; i < NX; i++) dev[i] = step * s->first[i];
   if (NF > 0) {
     lg_retract(q->x, dev, q->p, s->x, s->scratch);
@@ -700,11 +736,11 @@ static double trial(const lg_problem *q, lg_state *s, double step)
     for (int j = 0; j < NS; j++) {
       const int64_t i = k * NS + j;
       const double h = q->sign[j] * (s->t_rows[k * NR + q->row[j]] - q->limit[j]);
-      s->slack[i] = fmax(q->slack[i] + step * s->ds[i], (1 - to_boundary) * q->slack[i]);
-      s->excess[i] = fmax(q->excess[i] + step * s->de[i], (1 - to_boundary) * q->excess[i]);
+      s->slack[i] = larger(q->slack[i] + step * s->ds[i], (1 - to_boundary) * q->slack[i]);
+      s->excess[i] = larger(q->excess[i] + step * s->de[i], (1 - to_boundary) * q->excess[i]);
       if (isfinite(q->weight[j])) continue;
       s->excess[i] = 0;
-      if (q->active[i] != 0) s->slack[i] = fmax(s->slack[i], -h);
+      if (q->active[i] != 0) s->slack[i] = larger(-h, s->slack[i]);
     }
   return cost;
 }
@@ -712,8 +748,9 @@ static double trial(const lg_problem *q, lg_state *s, double step)
 static double priced(double mu, double step, double z, double before, double after)
 {
   if (!isfinite(before)) return 0;
-  return clip(z + step * (mu / before - z) - z * (after - before) / before, least_price * mu / after,
-              largest_price * mu / after);
+  const double own = mu / after;
+  return clip(z + (step * (mu - z * before) - z * (after - before)) / before, least_price * own,
+              largest_price * own);
 }
 
 /* Take the trial, with multipliers by linearized complementarity. */
@@ -741,10 +778,8 @@ static void accept(lg_problem *q, lg_state *s, double step)
       *price += step * (s->aim[k * NE + j] - *price);
     }
   }
-  for (int64_t i = 0; i < (N + 1) * NQ; i++) q->x[i] = s->x[i];
-  for (int64_t i = 0; i < N * NU; i++) q->u[i] = s->u[i];
-  for (int64_t i = 0; i < (N + 1) * NR; i++) q->rows[i] = s->t_rows[i];
-  for (int64_t i = 0; i < N * NV * NX; i++) q->K[i] = s->K[i];
+  copy(q->x, s->x, (N + 1) * NQ), copy(q->u, s->u, N * NU);
+  copy(q->rows, s->t_rows, (N + 1) * NR), copy(q->K, s->K, N * NV * NX);
 }
 
 /* Gaps and rows with what the trial at a share of the step found them to bend by. */
@@ -858,7 +893,7 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
 
 static void move_up(double *v, int64_t count, int64_t size)
 {
-  for (int64_t i = 0; i < (count - 1) * size; i++) v[i] = v[i + size];
+  memmove(v, v + size, (size_t)((count - 1) * size) * sizeof(double));
 }
 
 /* Inputs that are no controls follow the reference. */
@@ -880,20 +915,20 @@ static int last_newton(const lg_problem *q, lg_state *s, double *u)
   const int64_t N = q->horizon, k = N - 1;
   double M[NV * NV], L[NV * NV], y[NV], HB[NX];
   lg_stage(1, q->t + k, q->x + k * NQ, s->u + NU, s->x_end, q->x_ref + k * NQ, q->u_ref + k * NU,
-           q->p, q->w, &q->dt, s->cost, s->gap, s->rows, s->A, s->B, s->g, s->H, s->G, s->scratch);
+           q->p, q->w, &q->dt, s->cost, s->gap, s->rows, s->F, s->g, s->H, s->G, s->scratch);
   lg_end(q->t + N, s->x_end, q->u_ref + N * NU, q->x_ref + N * NQ, q->p, q->w_end, q->P, s->cost,
          s->rows, s->g_end, s->H_end, s->G_end, s->scratch);
   for (int j = 0; j < NV; j++) {
-    const double *B = s->B + j * NX;
+    const double *B = s->F + NX; /* Bᵀ, columns NZ apart */
     for (int i = 0; i < NX; i++) {
       HB[i] = 0;
-      for (int l = 0; l < NX; l++) HB[i] += s->H_end[i + l * NX] * B[l];
+      for (int l = 0; l < NX; l++) HB[i] += s->H_end[i + l * NX] * B[j + l * NZ];
     }
     y[j] = s->g[NX + j];
-    for (int i = 0; i < NX; i++) y[j] += B[i] * s->g_end[i];
+    for (int i = 0; i < NX; i++) y[j] += B[j + i * NZ] * s->g_end[i];
     for (int i = 0; i < NV; i++) {
       M[i + j * NV] = s->H[NX + i + (NX + j) * NZ];
-      for (int l = 0; l < NX; l++) M[i + j * NV] += s->B[l + i * NX] * HB[l];
+      for (int l = 0; l < NX; l++) M[i + j * NV] += B[i + l * NZ] * HB[l];
     }
   }
   if (!factor(NV, M, NV, L)) return 0;
@@ -945,8 +980,7 @@ static void extend(lg_problem *q, lg_state *s)
 static void shift(lg_problem *q, lg_state *s)
 {
   const int64_t N = q->horizon;
-  for (int64_t i = 0; i < N * NQ; i++) q->x[i] = q->x[i + NQ];
-  move_up(q->u, N, NU), move_up(q->K, N, NV * NX), take_given_inputs(q);
+  move_up(q->x, N + 1, NQ), move_up(q->u, N, NU), move_up(q->K, N, NV * NX), take_given_inputs(q);
   move_up(q->below, N, NV), move_up(q->above, N, NV);
   move_up(q->price, N + 1, NS), move_up(q->relief, N + 1, NS), move_up(q->equal_price, N + 1, NE);
   extend(q, s);

@@ -240,7 +240,7 @@ class InteriorPoint:
         return np.array(states), u
 
     def _rows(self, nodes: Nodes) -> np.ndarray:
-        return self.model.transcription.values(nodes, self.setting).rows
+        return self.model.values(nodes, self.setting).rows
 
     def _first(
         self, x: np.ndarray, u: np.ndarray, share: float = INSIDE, before: Point | None = None
@@ -671,7 +671,7 @@ class InteriorPoint:
         else:
             u[:, controls] = np.clip(v + step * du, low, high)
             x = np.vstack([first, model.retract(point.x[1:], step * eps[1:], self.setting.p)])
-            found = model.transcription.values(Nodes(self.t, x, u), self.setting)
+            found = model.values(Nodes(self.t, x, u), self.setting)
         if len(model.free):
             arrived = model.arrival(first, self.x0, self.setting.arrival)
             found = found._replace(cost=found.cost + float(arrived.cost))
@@ -810,7 +810,8 @@ def _last_newton(model: StageModel, setting: Setting, nodes: Nodes) -> np.ndarra
     L = _factor(M)
     if L is None:
         return None
-    moved = nodes.u[-1, model.controls] - np.linalg.solve(M, at.g[-1][n:] + at.B[-1].T @ at.g_end)
+    down = np.linalg.solve(L, at.g[-1][n:] + at.B[-1].T @ at.g_end)
+    moved = nodes.u[-1, model.controls] - np.linalg.solve(L.T, down)
     return moved if ((moved >= model.lower) & (moved <= model.upper)).all() else None
 
 

@@ -6,9 +6,10 @@ import copy
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
+from math import isfinite
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, NamedTuple, get_args
@@ -37,6 +38,7 @@ from ._kernel import (
     Memory,
     load,
 )
+from ._least_violation import least_violation, missed_by
 from ._outcome import (
     ACCEPTABLE_RESIDUAL,
     Iteration,
@@ -60,8 +62,6 @@ Shooting = Literal["auto", "states", "rollout"]
 MOTION = 1e-6
 # The barrier in real-time steps: its highest and lowest weight, and how fast it falls.
 REAL_TIME_BARRIER = Barrier(first=3e-4, last=1e-8, factor=0.2)
-# Iterations of a solve where real-time steps leave hard bounds exceeded.
-RESCUE = 30
 # Residual of the first plan of an exported controller.
 FIRST_TOLERANCE = 1e-6
 # The last weight of the barrier, as a share of the tolerance, and the least one: distances to
@@ -72,9 +72,9 @@ AT_LIMIT = 1e-3
 MOST_ITERATIONS = 1000
 # How the barrier goes where it waits for iterates to be central.
 CENTRAL_BARRIER = Barrier(first=1.0, factor=0.2, power=1.5)
-# Derivative of what equalities miss, as a share of its terms' sizes, that counts as none, and the
-# share of their range by which inputs may be off a limit that they would have to go beyond.
-STATIONARY, NEAR_LIMIT = 1e-3, 1e-2
+# After so many iterations, and twice as many, a solve asks whether equalities can be kept at all,
+# where what is violated did not fall to this share in the later half.
+FIRST_LOOK, HARDLY = 20, 0.9
 # Price of hard bounds that are not kept, in sizes of the cost's derivative.
 FIRST_PRICE = 1e2
 
@@ -99,6 +99,8 @@ class _Run(NamedTuple):
         The barrier's last weight.
     step : float
         Share of the last step that was taken.
+    is_lost : bool
+        Whether it ended where equalities are missed as little as anywhere near.
     """
 
     status: int
@@ -109,6 +111,7 @@ class _Run(NamedTuple):
     log: np.ndarray
     mu: float
     step: float
+    is_lost: bool = False
 
     @classmethod
     def of(cls, status: int, memory: Memory, steps: int, log: np.ndarray) -> _Run:
@@ -135,8 +138,8 @@ class InteriorPointSolver:
     steps go on from the last multipliers, moved on by the time between. The barrier follows how far
     that is from optimal, between μ = 3e-4 and 1e-8: a loop at rest settles at the optimum. One step
     a call is taken, up to four more where it began far off, was cut short or left hard bounds
-    exceeded, and a solve of up to thirty where hard bounds or short steps remain; its status says
-    that it was taken, not that the plan is optimal.
+    exceeded; its status says that it was taken, not that the plan is optimal. Hard bounds that are
+    exceeded then are at a price from the next call on, until they are kept.
 
     Parameters
     ----------
@@ -193,6 +196,7 @@ class InteriorPointSolver:
         self._given: Given | None = None
         self._found: Nodes | None = None
         self._last: _Run | None = None  # where that is from, with gains and multipliers
+        self._is_priced = False  # whether hard rows were exceeded: the next step gives them a price
         if problem is not None:
             self._model = StageModel(Transcription(problem), curved=second_derivatives)
             self._given = Given(problem)
@@ -286,6 +290,7 @@ class InteriorPointSolver:
     def reset(self) -> None:
         """Forget what was found; the next solve is as the first."""
         self._found = self._last = None
+        self._is_priced = False
 
     def export_c(
         self,
@@ -346,7 +351,6 @@ class InteriorPointSolver:
             central=self._barrier(FREE_STATES, tolerance),
             real_time=REAL_TIME_BARRIER,
             excess=EXCESS,
-            rescue=RESCUE,
         )
         name = f"{problem.system.name}_mpc" if name is None else name
         return export_interior_point(self.model, loop, folder, name, cases)
@@ -433,7 +437,7 @@ class InteriorPointSolver:
         watch = _Watch(started, time_limit, callback, max_iterations)
         run = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
         first = mode
-        if run.status in (STALLED, NOT_FINITE) and self.shooting == "auto":
+        if run.status in (STALLED, NOT_FINITE) and self.shooting == "auto" and not run.is_lost:
             mode = FREE_STATES if mode == ROLL_OUT else ROLL_OUT
             barrier = self._barrier(mode, tolerance)
             other = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
@@ -441,7 +445,7 @@ class InteriorPointSolver:
                 run = other
         is_open = run.log[-1][2] > tolerance  # gaps that rows do not let close
         is_stuck = run.status in (STALLED, NOT_FINITE) and len(self._hard_rows) > 0
-        is_stuck = is_stuck and (is_open or self._excess(run) > tolerance)
+        is_stuck = is_stuck and not run.is_lost and (is_open or self._excess(run) > tolerance)
         if is_stuck:
             with self._softened(nodes, setting):
                 barrier = self._barrier(first, tolerance)
@@ -450,7 +454,11 @@ class InteriorPointSolver:
             if is_closed or self._excess(other) < self._excess(run):
                 run = other
         is_stuck = is_stuck and self._excess(run) > ACCEPTABLE_RESIDUAL
-        is_stuck = is_stuck or self._is_lost(run, times, setting)
+        is_late = run.status == STALLED or (run.status == ITERATIONS and run.steps >= FIRST_LOOK)
+        if is_late and watch.ended is None and not (is_stuck or run.is_lost):
+            run = self._nearest(run, Nodes(times, run.point.x, run.point.u), setting, x0)
+        is_stuck = is_stuck or run.is_lost
+        self._is_priced = self._excess(run) > EXCESS
         return self._solution(run, nodes, times, setting, watch, tolerance, is_stuck)
 
     def _best_of(
@@ -635,38 +643,20 @@ class InteriorPointSolver:
         row = self.model.sides.row
         return np.unique(row[np.isinf(self.transcription.rows.soft[row])])
 
-    def _is_lost(self, run: _Run, t: np.ndarray, setting: Setting) -> bool:
-        """Whether equalities miss by what no small change of controls within limits reduces.
-
-        Half the sum of squares has a derivative along motions that is next to nothing, measured by
-        what it would be if no terms cancelled, but where controls at a limit had to go beyond.
-        """
-        sides, model, n = self.model.sides, self.model, self.model.n
-        if run.status not in (ITERATIONS, STALLED) or not len(sides.equal):
-            return False
-        off = np.where(sides.equal_active, run.rows[:, sides.equal] - sides.target, 0.0)
-        if not np.abs(off).max() > ACCEPTABLE_RESIDUAL or len(model.free):
-            return False
-        at = model.expand(Nodes(t, run.point.x, run.point.u), setting)
-        if not np.abs(at.gaps).max(initial=0.0) <= MOTION:
-            return False
-        missed = np.zeros_like(run.rows)
-        np.add.at(missed.T, sides.equal, off.T)
-        h = sides.sign * (run.rows[:, sides.row] - sides.limit)
-        over = np.where(sides.active & np.isinf(sides.weight), np.maximum(h, 0.0), 0.0)
-        np.add.at(missed.T, sides.row, (sides.sign * over).T)
-        v, apart = run.point.u[:, model.controls], NEAR_LIMIT * (model.upper - model.lower)
-        price, size = at.G_end.T @ missed[-1], np.abs(at.G_end.T) @ np.abs(missed[-1])
-        most = largest = 0.0
-        for k in range(len(v) - 1, -1, -1):
-            F = np.hstack([at.A[k], at.B[k]])
-            along = at.G[k].T @ missed[k] + F.T @ price
-            sizes = np.abs(at.G[k].T) @ np.abs(missed[k]) + np.abs(F.T) @ size
-            held = np.where(along[n:] > 0, v[k] <= model.lower + apart, v[k] >= model.upper - apart)
-            most = max(most, np.abs(np.where(held, 0.0, along[n:])).max(initial=0.0))
-            largest = max(largest, sizes[n:].max(initial=0.0))
-            price, size = along[:n], sizes[:n]
-        return most <= STATIONARY * largest
+    def _nearest(self, run: _Run, nodes: Nodes, setting: Setting, x0: np.ndarray) -> _Run:
+        """A run that ends where equalities are missed least, if they cannot be kept near nodes."""
+        off = run.log[-1][2]
+        if not len(self.model.sides.equal) or not off > ACCEPTABLE_RESIDUAL:
+            return run
+        found = least_violation(self.model, setting, nodes, x0)
+        if found is None:
+            return run
+        values = self.model.values(found, setting)
+        last = run.log[-1].copy()
+        last[0], last[2] = values.cost, np.abs(missed_by(self.model.sides, values.rows)).max()
+        point = replace(run.point, x=found.x, u=found.u)
+        log = np.vstack([run.log[:-1], last])
+        return run._replace(status=STALLED, point=point, rows=values.rows, log=log, is_lost=True)
 
     @cached_property
     def _allowed(self) -> np.ndarray:
@@ -686,7 +676,10 @@ class InteriorPointSolver:
         memory = self._memory
         if memory is None:
             point = self._starting_point(mode, nodes, setting, barrier, x0)
-            return self._run_in_numpy(point, mode, nodes, setting, barrier, tolerance, watch)
+            look = _Look(self, nodes.t, setting, x0)
+            return self._run_in_numpy(
+                point, mode, nodes, setting, barrier, tolerance, watch, look=look
+            )
         arrays = memory.arrays
         memory.give(setting, nodes.t)
         arrays["x"][:], arrays["u"][:] = nodes.x, nodes.u
@@ -694,12 +687,10 @@ class InteriorPointSolver:
         options: dict[str, Any] = {
             "barrier": barrier, "tolerance": tolerance, "curved": self.second_derivatives,
         }  # fmt: skip
-        if not watch.is_needed:
-            status = memory.run(x0, mode, max_iterations=watch.left, **options)
-            steps = memory.about.iterations
-            return _Run.of(status, memory, steps, arrays["log"][: steps + 1])
-        status = memory.run(x0, mode, max_iterations=0, **options)
-        return self._watched(memory, status, x0, mode, watch, options)
+        look = _Look(self, nodes.t, setting, x0)
+        first = 0 if watch.is_needed else min(look.due, watch.left)
+        status = memory.run(x0, mode, max_iterations=first, **options)
+        return self._watched(memory, status, x0, mode, watch, options, look)
 
     def _watched(
         self,
@@ -709,13 +700,20 @@ class InteriorPointSolver:
         mode: int,
         watch: _Watch,
         options: dict[str, Any],
+        look: _Look | None = None,
     ) -> _Run:
-        """Go on from a kernel's first look at a start, with a look at the watch in between."""
-        log = [memory.arrays["log"][0].copy()]
+        """Go on from where a kernel stopped, with a look at the watch in between."""
+        log = [*memory.arrays["log"][: memory.about.iterations + 1].copy()]
         while status == ITERATIONS and watch.goes_on(log[-1], len(log) - 1):
-            status = memory.run(x0, mode, max_iterations=1, resume=RESUME, **options)
-            if memory.about.iterations > 0:
-                log.append(memory.arrays["log"][1].copy())
+            if look is not None and look.is_due(log):
+                run = look.at(_Run.of(status, memory, len(log) - 1, np.array(log)))
+                if run.is_lost:
+                    return run
+            most = 1
+            if look is not None and not watch.is_needed:
+                most = min(look.due, watch.left) - (len(log) - 1)
+            status = memory.run(x0, mode, max_iterations=most, resume=RESUME, **options)
+            log.extend(memory.arrays["log"][1 : memory.about.iterations + 1].copy())
         return _Run.of(status, memory, len(log) - 1, np.array(log))
 
     def _starting_point(
@@ -744,6 +742,7 @@ class InteriorPointSolver:
         watch: _Watch,
         K: np.ndarray | None = None,
         is_warm: bool = False,
+        look: _Look | None = None,
     ) -> _Run:
         log: list[np.ndarray] = []
         step, status, taken = 1.0, ITERATIONS, 0
@@ -766,6 +765,13 @@ class InteriorPointSolver:
                     break
                 if not watch.goes_on(log[-1], len(log) - 1):
                     break
+                if look is not None and look.is_due(log):
+                    run = _Run(
+                        status, point.point, point.rows, K, taken, np.array(log), point.mu, step
+                    )
+                    run = look.at(run)
+                    if run.is_lost:
+                        return run
                 point.lower_before(found, barrier)
             outcome = point.iterate()
             step = outcome.step
@@ -808,8 +814,8 @@ class InteriorPointSolver:
         reference, t0, p, arrival
             As for `solve`.
         iterations : int
-            Four more where the last began far off, was cut short or left hard bounds exceeded, and
-            a solve of up to thirty where it still was cut short or bounds are exceeded.
+            Four more where the last began far off, was cut short or left hard bounds exceeded.
+            Those are at a price from the next call on, until they are kept.
         time_limit : float
             In s, looked at after every iteration; one is taken in any case.
 
@@ -817,9 +823,9 @@ class InteriorPointSolver:
         -------
         OptimalSolution
             "iteration limit" where steps were taken, "time limit" where more were due;
-            "infeasible" where hard bounds are exceeded still when they are tried as soft ones, by
-            the least that was found; "failed" where there is none: then with the plan moved on or,
-            where that diverges, with what was found last.
+            "infeasible" where hard bounds at a price are exceeded still, by the least that was
+            found; "failed" where there is no step: then with the plan moved on or, where that
+            diverges, with what was found last.
 
         Raises
         ------
@@ -836,21 +842,17 @@ class InteriorPointSolver:
         setting = self._setting(times, reference, p, arrival)
         start = self._moved_on(last, times, setting)
         watch = _Watch(started, time_limit, None, iterations)
-        run, is_infeasible = self._improve(x0, start, setting, watch), False
-        is_short = run.steps >= iterations + MORE and run.step < GOOD_STEP
-        if run.status != NOT_FINITE and (is_short or self._excess(run) > EXCESS):
-            more = _Watch(started, time_limit, None, RESCUE)
-            if not watch.is_over():
-                other = self._improve(x0, start, setting, more, ROLL_OUT)
-                if other.status != NOT_FINITE:
-                    run = min(other, run, key=self._excess)
-            if self._excess(run) > EXCESS and not watch.is_over():
-                _, is_shift = steps_later(problem, last, times)
-                with self._softened(last if is_shift else start.nodes, setting):
-                    other = self._improve(x0, start, setting, more, ROLL_OUT)
-                run = min(run, other, key=self._excess)
-            # Whoever runs out of time cannot say that nothing better exists.
-            is_infeasible = not watch.is_over() and self._excess(run) > EXCESS
+        is_priced, at = self._is_priced, nullcontext()
+        if is_priced:
+            _, is_shift = steps_later(problem, last, times)
+            at = self._softened(last if is_shift else start.nodes, setting)
+        with at:
+            run = self._improve(x0, start, setting, watch)
+        if run.status != NOT_FINITE:
+            self._is_priced = self._excess(run) > EXCESS
+        is_infeasible = is_priced and self._is_priced
+        if self._is_priced and not is_priced:  # nobody can say yet whether they could be kept
+            watch.ended = SolveStatus.TIME_LIMIT
         return self._solution(run, last, times, setting, watch, None, is_infeasible)
 
     def first_feedback(self) -> np.ndarray:
@@ -1075,7 +1077,8 @@ class InteriorPointSolver:
         if run.status == NOT_FINITE:
             return SolveStatus.FAILED
         if tolerance is None:
-            if run.status == STALLED and not (run.steps or _is_best(run.log[-1])):
+            is_stuck = run.status == STALLED and not (run.steps or _is_best(run.log[-1]))
+            if is_stuck and watch.ended is None:
                 return SolveStatus.FAILED
             return watch.ended or SolveStatus.ITERATION_LIMIT
         if run.status == CONVERGED:  # with hard bounds at a price, too
@@ -1090,6 +1093,34 @@ class InteriorPointSolver:
         if run.status == STALLED and kkt <= ACCEPTABLE_RESIDUAL:
             return SolveStatus.ACCEPTABLE
         return SolveStatus.STALLED if run.status == STALLED else SolveStatus.ITERATION_LIMIT
+
+
+class _Look:
+    """Asks in the middle of a solve whether equalities can be kept at all.
+
+    Kernels and NumPy ask after the same iterations, and are told the same.
+    """
+
+    def __init__(
+        self, solver: InteriorPointSolver, t: np.ndarray, setting: Setting, x0: np.ndarray
+    ) -> None:
+        self.solver, self.t, self.setting, self.x0 = solver, t, setting, x0
+        self.due = FIRST_LOOK if len(solver.model.sides.equal) else MOST_ITERATIONS
+
+    def is_due(self, log: Sequence[np.ndarray]) -> bool:
+        """Whether it is time, and what is violated has hardly fallen lately."""
+        number = len(log) - 1
+        if number < self.due:
+            return False
+        self.due = 2 * number
+        violation = np.array(log)[:, 2]
+        half = number // 2
+        return bool(violation[half:].min() > HARDLY * violation[:half].min())
+
+    def at(self, run: _Run) -> _Run:
+        """The run, ended where equalities are missed least if they cannot be kept."""
+        nodes = Nodes(self.t, run.point.x, run.point.u)
+        return self.solver._nearest(run, nodes, self.setting, self.x0)
 
 
 class _Watch:
@@ -1109,7 +1140,7 @@ class _Watch:
     @property
     def is_needed(self) -> bool:
         """Whether every iteration is to be looked at."""
-        return self.callback is not None or np.isfinite(self.time_limit)
+        return self.callback is not None or isfinite(self.time_limit)
 
     def is_over(self) -> bool:
         """Whether the time is up, in the middle of what real-time steps still have to do."""

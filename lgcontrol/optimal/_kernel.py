@@ -104,7 +104,7 @@ def plain_parts(model: StageModel) -> list[Part]:
         Part("lg_end_values", once.terminal_values),
         Part("lg_retract", model.retract),
         Part("lg_error", model.error),
-        Part("lg_stage", once.stage, SHARED),
+        Part("lg_stage", model.stage, SHARED),
         Part("lg_values", once.stage_values, SHARED),
     ]
     if len(model.free):
@@ -121,9 +121,9 @@ def start_parts(model: StageModel) -> list[Part]:
 
 # Functions that an iteration calls once, or a solve: gcc's time for them is worth more than theirs.
 SELDOM = {"lg_end", "lg_end_values", "lg_end_curvature", "lg_arrival", "lg_between", "lg_policy"}
-# Of straight code -O1 takes two thirds of the time to compile of -O2, and runs a tenth longer;
-# -Og a half, and a third.
-OFTEN_LEVEL, SELDOM_LEVEL = "O1", "Og"
+# Of straight code -O1 takes two thirds of the time to compile of -O2, and with what the second
+# word adds, fused multiply-add most of all, runs as quickly; -Og a half, and twice as long.
+OFTEN_LEVEL, SELDOM_LEVEL = '"O1", "expensive-optimizations"', '"Og"'
 
 
 def write(model: StageModel, compiler: Compiler) -> Iterator[str]:
@@ -142,7 +142,7 @@ def write(model: StageModel, compiler: Compiler) -> Iterator[str]:
             assert head is not None
             heads.append(f"{head[0]};")
         scratch = max(scratch, own)
-        return f'#pragma GCC optimize("{level}")\n{text}'
+        return f"#pragma GCC optimize({level})\n{text}"
 
     plain = [*plain_parts(model), *start_parts(model)]
     seldom = [part for part in plain if part.name in SELDOM]
@@ -391,7 +391,10 @@ class Memory:
     def found(self) -> tuple[Point, np.ndarray, np.ndarray]:
         """Copies of the iterate, of gains (N, m, n) and of rows, which the next run writes over."""
         iterate = self.iterate.copy()
-        parts = [iterate[place].reshape(shape) for place, shape in self._places.values()]
+        parts = [
+            iterate[place].reshape(shape) if place.stop > place.start else self.arrays[name]
+            for name, (place, shape) in self._places.items()
+        ]
         *point, K, rows = parts
         self._held = Point(*point)
         return self._held, K.transpose(0, 2, 1), rows

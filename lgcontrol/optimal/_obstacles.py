@@ -128,6 +128,11 @@ def keep_out(
     >>> pole.label
     'clearance of Sphere'
     """
+    if not callable(body):
+        raise TypeError(
+            "body must be a function (t, x, u, p) → point, such as lambda t, x, u, p: x[:2], not "
+            f"{body!r}"
+        )
     if not hasattr(obstacle, "clearance"):
         raise TypeError(f"obstacle must be a Sphere, Capsule or HalfSpace, not {obstacle!r}")
     if not (np.isfinite(radius) and radius >= 0):

@@ -320,7 +320,7 @@ class PhasedProblem:
         found = self.problem.solve(self._state(start, times), guess=guess, solver=solver, **options)
         x, u = found.x, found.trajectory.input_at_nodes
         seconds = [
-            float(x[0, self._split.durations][self._free.index(i)])
+            float(np.clip(x[0, self._split.durations][self._free.index(i)], *q.limits))
             if i in self._free
             else q.limits[0]
             for i, q in enumerate(self.phases)

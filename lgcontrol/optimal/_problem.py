@@ -43,6 +43,7 @@ from ._statement import (
     Residual,
     Weight,
     bounded_along,
+    check_names,
     control_places,
     entries_of,
     error_places,
@@ -207,6 +208,8 @@ class OptimalControlProblem:
             "parameters": extra,
             "weights": tuple(self.weights),
         }
+        for bound in values["bounds"]:
+            check_names(system, bound, names)
         object.__setattr__(self, "_free", free)
         is_automatic = self.substeps is None
         values["substeps"] = 1 if is_automatic else _check_substeps(self.substeps)

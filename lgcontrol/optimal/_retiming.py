@@ -16,7 +16,14 @@ from scipy.sparse import csr_matrix
 
 from ..codegen import UnknownNameError, check_shape, unknown_name
 from ..groups import LieGroup
-from ..systems import BSpline, MotionPoint, SmoothReference, System, Trajectory
+from ..systems import (
+    BSpline,
+    MotionPoint,
+    SmoothReference,
+    System,
+    Trajectory,
+    not_a_system,
+)
 from ._reference import sample_reference
 
 # A linear program about the last profile; affine rows need two, losses in joints some more.
@@ -150,8 +157,13 @@ class Retiming:
         (1.7, 4)
         """
         spacing = float(check_shape("spacing", spacing, ()))
-        if spacing <= 0:
-            raise ValueError(f"spacing must be positive, in s, got {spacing}")
+        if not 0 < spacing <= self.duration:
+            raise ValueError(
+                "spacing must be positive and no longer than the motion, "
+                f"{self.duration:.4g} s, got {spacing:g} s"
+            )
+        if not isinstance(degree, int | np.integer) or degree < 1:
+            raise ValueError(f"degree must be a whole number, at least 1, got {degree!r}")
         still = self.speed[[0, -1]] == 0.0  # a control point more for each derivative up to snap
         spans = max(1, round(self.duration / spacing))
         width = self.duration / spans
@@ -397,6 +409,11 @@ def _limits(
     rows: Sequence[PathRow],
 ) -> list[_Limit]:
     """All rows, of which some must limit something."""
+    if not (system is None or isinstance(system, System)):
+        raise TypeError(not_a_system("system", system))
+    for row in rows:
+        if not isinstance(row, PathRow):
+            raise TypeError(f"rows must hold PathRow(function, lower, upper), not {row!r}")
     limits = [
         *_velocity_rows(grid, path.group, velocity, system),
         *_acceleration_rows(grid, path.group, acceleration),
@@ -414,9 +431,11 @@ def _limits(
 def _nodes(path: SmoothReference, intervals: int) -> _Grid:
     """Path parameters, the path's knots among them."""
     if not isinstance(path, SmoothReference):
+        remedy = "BSpline.fitted(trajectory, …) makes one of a Trajectory"
+        if isinstance(path, Retiming):
+            remedy = "give its motion, retiming.motion, or its path, retiming.path"
         raise TypeError(
-            f"path must be a SmoothReference, not {type(path).__name__}: "
-            "BSpline.fitted(trajectory, …) makes one of a Trajectory"
+            f"what is to be followed must be a SmoothReference, not {type(path).__name__}: {remedy}"
         )
     if not isinstance(intervals, int | np.integer) or intervals < 1:
         raise ValueError(f"intervals must be a whole number, at least 1, got {intervals!r}")
@@ -433,7 +452,7 @@ def _nodes(path: SmoothReference, intervals: int) -> _Grid:
 def _grid(path: SmoothReference, start: float, end: float, intervals: int) -> _Grid:
     s, ends, _ = _nodes(path, intervals)
     for name, value in (("start_speed", start), ("end_speed", end)):
-        if not (np.isfinite(value) and value >= 0):
+        if not float(check_shape(name, value, ())) >= 0:
             raise ValueError(f"{name} must be a number, at least 0, got {value}")
     for where, point in zip((s[:-1], s[1:]), ends, strict=True):
         size = np.abs(point.velocity).max(axis=-1, initial=0.0)

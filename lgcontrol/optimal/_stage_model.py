@@ -11,7 +11,7 @@ import numpy as np
 
 from ..codegen import InPlaceCall, ModelFunction, prepare
 from ..integrators import MuntheKaas, Tableau, combine, get_method
-from ._transcription import CALLS, Nodes, Setting, Transcription
+from ._transcription import CALLS, Nodes, Setting, Transcription, Values
 
 # Second derivatives by AD of a step of more operations than this cost more than they save.
 LARGEST_CURVATURE = 30_000
@@ -121,6 +121,22 @@ class StageModel:
         self._calls.clear()
 
     # -- functions ---------------------------------------------------------------------------------
+
+    @cached_property
+    def stage(self) -> ModelFunction:
+        """The transcription's stage as sweeps in C read it: ``F = [A B]ᵀ`` for A and B, and Gᵀ."""
+        made = self.transcription._functions.stage
+        inputs = symbols_of(made)
+        cost, gap, rows, A, B, g, H, G = made.function.call(list(inputs.values()))
+        results = {
+            "cost": cost, "gap": gap, "rows": rows, "F": ca.horzcat(A, B).T, "g": g, "H": H,
+            "G": G.T,
+        }  # fmt: skip
+        function = ca.Function(
+            made.name, [*inputs.values()], [*results.values()], [*inputs], [*results]
+        )
+        shapes = {name: value.shape for name, value in results.items() if name in "FHG"}
+        return ModelFunction(function, shapes={"t": (), "dt": (), "cost": ()} | shapes)
 
     @cached_property
     def roll(self) -> ModelFunction:
@@ -348,6 +364,10 @@ class StageModel:
         return x
 
     # -- evaluation --------------------------------------------------------------------------------
+
+    def values(self, nodes: Nodes, setting: Setting) -> Values:
+        """Cost, gaps and rows of nodes."""
+        return self.transcription.values(nodes, setting)
 
     def expand(self, nodes: Nodes, setting: Setting) -> Expansion:
         """The problem about nodes."""

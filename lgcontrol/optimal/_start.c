@@ -59,27 +59,27 @@ static void regulate(const lg_problem *q, lg_state *s, double caution)
   for (int64_t i = 0; i < q->horizon * NV * NX; i++) s->K[i] = 0;
   for (int i = 0; i < NX * NX; i++) P[i] = s->H_end[i];
   for (int64_t k = q->horizon - 1; k >= 0; k--) {
-    const double *A = s->A + k * NX * NX, *B = s->B + k * NX * NV, *H = s->H + k * NZ * NZ;
+    const double *A = s->F + k * NX * NZ, *B = A + NX, *H = s->H + k * NZ * NZ; /* Aᵀ, Bᵀ */
     double *K = s->K + k * NV * NX;
     for (int i = 0; i < NX; i++) {
       for (int j = 0; j < NX; j++) {
         PA[i + j * NX] = 0;
-        for (int l = 0; l < NX; l++) PA[i + j * NX] += P[i + l * NX] * A[l + j * NX];
+        for (int l = 0; l < NX; l++) PA[i + j * NX] += P[i + l * NX] * A[j + l * NZ];
       }
       for (int j = 0; j < NV; j++) {
         PB[i + j * NX] = 0;
-        for (int l = 0; l < NX; l++) PB[i + j * NX] += P[i + l * NX] * B[l + j * NX];
+        for (int l = 0; l < NX; l++) PB[i + j * NX] += P[i + l * NX] * B[j + l * NZ];
       }
     }
     for (int i = 0; i < NV; i++) {
       for (int j = 0; j < NV; j++) {
         double sum = caution * H[NX + i + (NX + j) * NZ];
-        for (int l = 0; l < NX; l++) sum += B[l + i * NX] * PB[l + j * NX];
+        for (int l = 0; l < NX; l++) sum += B[i + l * NZ] * PB[l + j * NX];
         own[i + j * NV] = sum;
       }
       for (int j = 0; j < NX; j++) {
         double sum = H[NX + i + j * NZ];
-        for (int l = 0; l < NX; l++) sum += B[l + i * NX] * PA[l + j * NX];
+        for (int l = 0; l < NX; l++) sum += B[i + l * NZ] * PA[l + j * NX];
         cross[i + j * NV] = sum;
       }
     }
@@ -90,7 +90,7 @@ static void regulate(const lg_problem *q, lg_state *s, double caution)
     for (int j = 0; j < NX; j++)
       for (int i = 0; i < NX; i++) {
         double sum = H[i + j * NZ];
-        for (int l = 0; l < NX; l++) sum += A[l + i * NX] * PA[l + j * NX];
+        for (int l = 0; l < NX; l++) sum += A[i + l * NZ] * PA[l + j * NX];
         for (int l = 0; l < NV; l++) sum -= K[l + i * NV] * cross[l + j * NV];
         P[i + j * NX] = sum;
       }

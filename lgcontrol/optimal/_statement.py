@@ -555,6 +555,12 @@ class Bound:
 
     def __post_init__(self) -> None:
         low, high = self._limit("lower", -np.inf), self._limit("upper", np.inf)
+        for side, limit in (("lower", low), ("upper", high)):
+            if np.isnan(limit).any():
+                raise ValueError(
+                    f"bound {self.label!r}: {side} is not a number, got {getattr(self, side)}: "
+                    "leave it out where there is no limit"
+                )
         if low.shape == high.shape or not (low.shape and high.shape):  # else sizes are told later
             if not (low <= high).all():
                 raise ValueError(
@@ -685,7 +691,7 @@ def build_rows(
             for sign, side in ((-1.0, "lower"), (1.0, "upper")):
                 limit = getattr(bound, side)
                 if isinstance(limit, str):
-                    k = parameter_index(f"limit of bound {bound.label!r}", limit, parameters)
+                    k = parameter_index(f"{side} of bound {bound.label!r}", limit, parameters)
                     beyond = sign * (column[row] - p[k])
                     limited.append((beyond, -np.inf, 0.0, side))
             for value, least, most, side in limited:
@@ -817,6 +823,52 @@ def _limit(label: str, value: Any, size: int) -> np.ndarray:
     return check_shape(label, value, (size,), finite=False)
 
 
+def check_names(system: System, bound: Bound, parameters: Sequence[str]) -> None:
+    """Refuse a bound on what nothing is called by, or whose limit is no parameter.
+
+    Parameters
+    ----------
+    system : System
+    bound : Bound
+    parameters : sequence of str
+        Names of p.
+    """
+    if isinstance(bound.of, str):
+        _bounded_place(system, bound)
+    for what in ("lower", "upper", "soft"):
+        value = getattr(bound, what)
+        if isinstance(value, str):
+            parameter_index(f"{what} of bound {bound.label!r}", value, parameters)
+
+
+def _bounded_place(system: System, bound: Bound) -> tuple[str, str]:
+    """What the name of a bound means: "input", "block", "coordinate", "tangent" or "quantity"."""
+    state, of = system.state, str(bound.of)
+    blocks = block_slices(state)[0]
+    of_state = dict.fromkeys((*blocks, *state.coordinate_names, *state.tangent_names))
+    place, name = place_of(f"bound {bound.label!r}", of, of_state, system.input_names)
+    if place == "input":
+        return place, name
+    for kind, known in (
+        ("block", blocks),
+        ("coordinate", state.coordinate_names),
+        ("tangent", state.tangent_names),
+    ):
+        if name in known:
+            return kind, name
+    if entries_of(system, of):
+        return "quantity", of
+    valid = dict.fromkeys((*of_state, *system.input_names, *_quantities(system)))
+    message = unknown_name("bounded quantity", of, valid)
+    source, _, last = of.rpartition(".")
+    if last == "rate" and source in valid:
+        message += (
+            f" The rate of {source!r} is no state of {system.name}: to bound it make the input a "
+            "state with its rate as the input, or bound a function (t, x, u, p) → rate"
+        )
+    raise UnknownNameError(message)
+
+
 def _expression(
     system: System, bound: Bound, t: Any, x: Any, u: Any, p: Any, x_ref: Any
 ) -> tuple[Any, tuple[str, ...]]:
@@ -828,30 +880,18 @@ def _expression(
         return column, tuple(
             f"{bound.label}[{i}]" if size > 1 else bound.label for i in range(size)
         )
-    blocks = block_slices(state)[0]
-    of_state = dict.fromkeys((*blocks, *state.coordinate_names, *state.tangent_names))
-    place, name = place_of(f"bound {bound.label!r}", bound.of, of_state, system.input_names)
-    if place == "input":
+    kind, name = _bounded_place(system, bound)
+    if kind == "input":
         return u[system.input_names.index(name)], (bound.label,)
-    if name in blocks:
-        part = blocks[name]
+    if kind == "block":
+        part = block_slices(state)[0][name]
         return x[part], _called(bound, state.coordinate_names[part])
-    if name in state.coordinate_names:
+    if kind == "coordinate":
         return x[state.coordinate_names.index(name)], (bound.label,)
-    if name in state.tangent_names:
+    if kind == "tangent":
         return state.minus(x, x_ref)[state.tangent_names.index(name)], (bound.label,)
-    entries = entries_of(system, bound.of)
-    if entries:
-        return system.quantity_rows(entries, t, x, u, p), _called(bound, entries)
-    valid = dict.fromkeys((*of_state, *system.input_names, *_quantities(system)))
-    message = unknown_name("bounded quantity", bound.of, valid)
-    source, _, last = bound.of.rpartition(".")
-    if last == "rate" and source in valid:
-        message += (
-            f" The rate of {source!r} is no state of {system.name}: to bound it make the input a "
-            "state with its rate as the input, or bound a function (t, x, u, p) → rate"
-        )
-    raise ValueError(message)
+    entries = entries_of(system, name)
+    return system.quantity_rows(entries, t, x, u, p), _called(bound, entries)
 
 
 def _called(bound: Bound, entries: tuple[str, ...]) -> tuple[str, ...]:

@@ -450,7 +450,8 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
     """
     system, group = problem.system, problem.system.state
     controls = system.input_index("control").tolist()
-    derivatives = step_derivatives(system, problem.method, problem.substeps).function
+    method = problem.method, problem.substeps
+    derivatives = step_derivatives(system, *method, backwards=True).function
     t, x, u, p, x_ref = stated.inputs.values()
     symbol: Any = type(x)
     sym, n, m = symbol.sym, system.n_errors, len(controls)
@@ -496,7 +497,7 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
     r, weighted, g, H, w = _gauss_newton(symbol, path, p)
     other, g = sum((v for v, _ in plain), ca.DM(0)), sum((s for _, s in plain), g)
     # Without derivatives the gap comes from the step itself, a tenth of the work.
-    step = system.step(problem.method, problem.substeps).function
+    step = system.step(*method).function
     values = {
         "cost": dt * (ca.dot(r, weighted) / 2 + other),
         "gap": E @ group.minus(step(*arguments), x_next),

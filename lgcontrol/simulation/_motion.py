@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import ceil, inf
-from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -292,8 +291,7 @@ def _build(plant: System, method: Method) -> ModelFunction:
         largest = ca.mmax(ca.vertcat(*map(nan_as_infinite, ratios))) if ratios else symbol(0)
         if plant.project is not None:
             after = plant.project(after, p)
-        results: Any = [after, largest]
-        return list(ca.cse(results)) if symbol is ca.SX else results
+        return [after, largest]
 
     return trace(
         "error_step",

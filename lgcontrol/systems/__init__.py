@@ -1,5 +1,6 @@
 """Systems on Lie groups: fields, steps, rollouts, linearization, trajectories."""
 
+from ._accelerations import with_accelerations as with_accelerations
 from ._augment import augment as augment
 from ._blocks import block_slices as block_slices
 from ._blocks import blocks_of as blocks_of

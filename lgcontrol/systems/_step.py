@@ -24,7 +24,9 @@ def step_function(
         t, x, u, p, dt = _symbols(system, scheme)
         motion = Motion(system.problem, u, p)
         after, _ = _steps(system, scheme, substeps, motion, t, x, dt)
-        system._cache[key] = _function(system, "step", [t, x, u, p, dt], {"x_next": after})
+        system._cache[key] = _function(
+            system, "step", [t, x, u, p, dt], {"x_next": after}, is_shared=False
+        )
     return system._cache[key]
 
 
@@ -260,11 +262,18 @@ def _steps(
 
 
 def _function(
-    system: SystemDefinition, name: str, symbols: list[Any], results: dict[str, Any]
+    system: SystemDefinition,
+    name: str,
+    symbols: list[Any],
+    results: dict[str, Any],
+    *,
+    is_shared: bool = True,
 ) -> ModelFunction:
+    # Stages of a step are calls of one field: they have next to nothing in common, and looking for
+    # it takes longer than all else.
     kind = type(symbols[1])
     expressions: Any = [kind(value) for value in results.values()]
-    if kind is ca.SX:
+    if is_shared and kind is ca.SX:
         expressions = ca.cse(expressions)
     n, m = system.n_errors, system.n_inputs
     shapes = {

@@ -307,7 +307,7 @@ def trace_matrices(
     for (key, shape), value in zip(results.items(), values, strict=True):
         if value.shape != (*shape, 1)[:2]:
             raise ValueError(f"{label} returned {key} of shape {value.shape}, expected {shape}")
-    if system.symbol is ca.SX:
+    if system.symbol is ca.SX and not isinstance(build, ModelFunction):  # free of repetitions
         values = ca.cse(values)
     function = ca.Function(name, used, values, names, list(results))
     return SystemFunction(system, function, kept, nominal)
@@ -362,9 +362,9 @@ def matrix_function(
     return SystemFunction(system, function, used, {"p": nominal_of(system.parameters)})
 
 
-def _is_traced(build: Any, name: str, shapes: Mapping[str, Shape]) -> TypeGuard[SystemFunction]:
-    """Whether a callable is a function of another system that needs no tracing again."""
-    if not isinstance(build, SystemFunction) or build.name != name:
+def _is_traced(build: Any, name: str, shapes: Mapping[str, Shape]) -> TypeGuard[ModelFunction]:
+    """Whether a callable is a function that needs no tracing again: of another system, say."""
+    if not isinstance(build, ModelFunction) or build.name != name or build.transposed:
         return False
     names, found = build.arguments + build.results, build.argument_shapes + build.result_shapes
     return dict(zip(names, found, strict=True)) == dict(shapes)

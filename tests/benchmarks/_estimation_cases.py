@@ -24,6 +24,8 @@ from lgcontrol.estimation import (
 from lgcontrol.groups import SE2, SE23, SO3, Product, Rn
 from lgcontrol.systems import Measurement, System
 
+from . import _ukfm_peer
+
 ODOMETRY = odometry()
 
 # One setting a kind of sensor: positions and landmarks from first headings that are off by 15° to
@@ -217,34 +219,36 @@ def fit_kitti(case):
 
 # -- simulated problems ---------------------------------------------------------------------------
 
+SPEEDS_STD, HEADING_STD = np.array([0.01, 0.01, np.radians(1)]), np.radians(45)  # of a sample
+
 
 def localization(runs, seed=0):
     """Circle of 10 m in 40 s, odometry at 100 Hz, fixes of 1 m at 1 Hz, headings off by σ 45°.
 
     Returns the log, truth and starts (UKF-M, localization).
     """
-    rng, dt, std = np.random.default_rng(seed), 0.01, np.array([0.01, 0.01, np.radians(1)])
+    rng, dt = np.random.default_rng(seed), 0.01
     t, u = dt * np.arange(4000), np.array([2 * np.pi * 5 / 40, 0.0, 2 * np.pi / 40])
     # the problem steps the position with the heading at the start of a step
     angle = u[2] * t
     p = np.cumsum(np.column_stack([np.cos(angle), np.sin(angle)]) * u[0] * dt, axis=0)
     p = np.vstack([np.zeros(2), p[:-1]])
     truth = np.column_stack([p, np.cos(angle), np.sin(angle)])
-    measured = u + std * rng.normal(size=(runs, 4000, 3))
+    measured = u + SPEEDS_STD * rng.normal(size=(runs, 4000, 3))
     fixes = p[100::100] + rng.normal(size=(runs, 39, 2))
     turns = np.zeros((runs, 3))
-    turns[:, 2] = np.radians(45) * rng.normal(size=runs)
+    turns[:, 2] = HEADING_STD * rng.normal(size=runs)
     log = Log(t, measured, {"gnss": (t[100::100], fixes)})
     return log, truth, SE2.plus(truth[0], turns)
 
 
-def run_localization(make, runs=100, **options):
+def run_localization(make, runs=100, seed=0, **options):
     """Position RMSE, its NEES and that of the heading after 20 s."""
-    log, truth, starts = localization(runs)
-    density = np.array([0.01, 0.01, np.radians(1)]) * np.sqrt(0.01)
+    log, truth, starts = localization(runs, seed)
+    density = SPEEDS_STD * np.sqrt(0.01)
     ekf = make(
         ODOMETRY, [gnss(ODOMETRY, std_discrete=1.0)],
-        std0={"pose.x": 1e-4, "pose.y": 1e-4, "pose.rz": np.radians(45)}, method="euler",
+        std0={"pose.x": 1e-4, "pose.y": 1e-4, "pose.rz": HEADING_STD}, method="euler",
         noise=dict(zip(ODOMETRY.input_names, density, strict=True)), **options,
     )  # fmt: skip
     run = ekf.run(log, starts)
@@ -255,14 +259,22 @@ def run_localization(make, runs=100, **options):
             "NEES of heading": float(nees[1])}  # fmt: skip
 
 
+def peer_localization(runs=100, seed=0):
+    """The invariant filter of UKF-M itself on the same draws."""
+    P0 = np.diag([HEADING_STD**2, 0.0, 0.0])
+    return _ukfm_peer.localization(*localization(runs, seed), np.diag(SPEEDS_STD**2), P0, np.eye(2))
+
+
 INERTIAL = inertial_navigation(gravity=9.82, gyro_bias=False, accelerometer_bias=False)
 LANDMARKS = ((0, 2, 2), (-2, -2, -2), (2, -2, -2))
+IMU_STD, LANDMARK_STD = 0.01, 0.1  # of a sample [rad/s, m/s²]; m
+TURNED, SHIFTED = np.radians(15) / np.sqrt(3), 1 / np.sqrt(3)  # of starts, per axis
 
 
-def run_inertial(make, runs=100, seed=0, **options):
+def inertial(runs, seed=0):
     """Circle of 10 m in 30 s, IMU at 100 Hz, three landmarks each second, starts off by 15°, 1 m.
 
-    Position RMSE, NEES of position and attitude after 20 s (UKF-M, inertial navigation).
+    Returns the log, truth and starts (UKF-M, inertial navigation).
     """
     rng, dt, N = np.random.default_rng(seed), 0.01, 3000
     angle = 2 * np.pi * np.linspace(0, 1, N)
@@ -274,34 +286,47 @@ def run_inertial(make, runs=100, seed=0, **options):
     place = np.vstack([p[0], p[0] + np.cumsum(speed[:-1] * dt + a[:-1] * dt**2 / 2, axis=0)])
     truth = np.column_stack([place, speed, np.zeros((N, 3)), np.ones(N)])
     measured = np.concatenate([np.zeros((N, 3)), force], axis=1)
-    u = measured + 0.01 * rng.normal(size=(runs, N, 6))
+    u = measured + IMU_STD * rng.normal(size=(runs, N, 6))
     t = dt * np.arange(N)
     seen = {
-        f"landmark{k}": (t[100::100], place_of - place[100::100] + 0.1 * rng.normal(
+        f"landmark{k}": (t[100::100], place_of - place[100::100] + LANDMARK_STD * rng.normal(
             size=(runs, 29, 3)))
         for k, place_of in enumerate(np.array(LANDMARKS, dtype=float))
     }  # fmt: skip
-    turn, shift = np.radians(15) / np.sqrt(3), 1 / np.sqrt(3)
     starts = np.repeat(truth[None, 0], runs, axis=0)
-    starts[:, 6:] = SO3.exp(turn * rng.normal(size=(runs, 3)))
-    starts[:, :3] += shift * rng.normal(size=(runs, 3))
+    starts[:, 6:] = SO3.exp(TURNED * rng.normal(size=(runs, 3)))
+    starts[:, :3] += SHIFTED * rng.normal(size=(runs, 3))
+    return Log(t, u, seen), truth, starts
+
+
+def run_inertial(make, runs=100, seed=0, **options):
+    """Position RMSE, NEES of position and attitude from the first step on."""
+    log, truth, starts = inertial(runs, seed)
     landmarks = [
-        landmark_position(INERTIAL, place_of, name=f"landmark{k}", std_discrete=0.1)
+        landmark_position(INERTIAL, place_of, name=f"landmark{k}", std_discrete=LANDMARK_STD)
         for k, place_of in enumerate(LANDMARKS)
     ]
+    density = IMU_STD * np.sqrt(0.01)
     ekf = make(
         INERTIAL, landmarks, method="rk4" if make is EKF else "euler",
-        std0={"body.x": shift, "body.y": shift, "body.z": shift, "body.vx": 1e-4,
-              "body.vy": 1e-4, "body.vz": 1e-4, "body.rx": turn, "body.ry": turn,
-              "body.rz": turn},
-        noise={"gyro": 0.01 * np.sqrt(dt), "accelerometer": 0.01 * np.sqrt(dt)}, **options,
+        std0={"body.x": SHIFTED, "body.y": SHIFTED, "body.z": SHIFTED, "body.vx": 1e-4,
+              "body.vy": 1e-4, "body.vz": 1e-4, "body.rx": TURNED, "body.ry": TURNED,
+              "body.rz": TURNED},
+        noise={"gyro": density, "accelerometer": density}, **options,
     )  # fmt: skip
-    run = ekf.run(Log(t, u, seen), starts)
-    error = run.x[:, run.index(t), :3] - truth[:, :3]
-    late = np.broadcast_to(truth[2000:], (runs, N - 2000, 10))
-    nees = [run.nees(t[2000:], late, rows).mean() for rows in ([0, 1, 2], [6, 7, 8])]
+    run = ekf.run(log, starts)
+    error = run.x[:, run.index(log.t), :3] - truth[:, :3]
+    states = np.broadcast_to(truth[1:], (runs, len(truth) - 1, 10))
+    nees = [run.nees(log.t[1:], states, rows).mean() for rows in ([0, 1, 2], [6, 7, 8])]
     return {"rmse [m]": rms(error), "NEES of position": float(nees[0]),
             "NEES of attitude": float(nees[1])}  # fmt: skip
+
+
+def peer_inertial(runs=100, seed=0):
+    """The invariant filter of UKF-M itself on the same draws."""
+    P0 = np.diag(np.repeat([TURNED**2, 0.0, SHIFTED**2], 3))
+    Q, R = IMU_STD**2 * np.eye(6), LANDMARK_STD**2 * np.eye(9)
+    return _ukfm_peer.inertial(*inertial(runs, seed), Q, P0, R)
 
 
 # -- consistency from large first errors -----------------------------------------------------------
@@ -318,7 +343,7 @@ DIRECTIONS = {"gravity": np.array([0.0, 0.0, 1.0]), "field": np.array([0.0, 0.6,
 def run_turning(make, degrees, runs=100, steps=200, seed=0, **options):
     """Attitude and bias from two directions, first errors of σ per axis cut at 120°.
 
-    Returns the consistency over all runs, and the NEES of the attitude after the first update.
+    Returns the consistency over all runs; of the first update, NEES of the attitude and both NIS.
     """
     rng, dt = np.random.default_rng(seed), 0.02
     omega = rng.normal(size=(runs, 1, 3)) * np.sin(0.05 * np.arange(steps))[:, None]
@@ -351,5 +376,39 @@ def run_turning(make, degrees, runs=100, steps=200, seed=0, **options):
     u = np.concatenate([gyro, 0 * gyro], axis=-1)
     run = ekf.run(Log(t, u, {name: (t + dt, y) for name, y in seen.items()}), starts)
     truth = np.concatenate([q[:, 1:], bias], axis=-1)
-    first = run.nees(t[:1] + dt, truth[:, :1], [0, 1, 2]).mean()
-    return run.consistency(t + dt, truth), float(first)
+    first = {"NEES": run.nees(t[:1] + dt, truth[:, :1], [0, 1, 2])} | {
+        f"NIS {name}": said.nis[:, 0] / 3 for name, said in run.innovations.items()
+    }
+    return run.consistency(t + dt, truth), {key: float(v.mean()) for key, v in first.items()}
+
+
+VECTORS = System(
+    "vectors",
+    Product(turn=Rn(3), bias=Rn(3)),
+    lambda t, x, u, p: ca.vertcat(u[:3] - x[3:], u[3:]),
+    inputs=TURNING.inputs,
+)
+
+
+def run_vectors(degrees, runs=100, steps=200, seed=0):
+    """The same linearized at the identity, so that the filter is exact: what chance makes of it."""
+    rng, dt = np.random.default_rng(seed), 0.02
+    bias = 0.05 * rng.normal(size=(runs, 1, 3)) + np.cumsum(
+        1e-3 * np.sqrt(dt) * rng.normal(size=(runs, steps, 3)), axis=1
+    )
+    gyro = bias + 0.01 / np.sqrt(dt) * rng.normal(size=bias.shape)  # at rest, at zero
+    slopes = {name: np.cross(np.eye(3), d) for name, d in DIRECTIONS.items()}
+    at = dt * np.arange(1, steps + 1)
+    seen = {name: (at, 0.05 * rng.normal(size=(runs, steps, 3))) for name in slopes}
+    starts = np.concatenate(
+        [np.radians(degrees) * rng.normal(size=(runs, 3)), np.zeros((runs, 3))], axis=1
+    )
+    ekf = EKF(
+        VECTORS,
+        [Measurement(name, lambda t, x, u, p, C=C: ca.DM(C) @ x[:3], Rn(3), std_discrete=0.05)
+         for name, C in slopes.items()],
+        std0={"turn": np.radians(degrees), "bias": 0.05}, method="euler", iterations=1,
+        noise={"gyro": 0.01, "walk": 1e-3},
+    )  # fmt: skip
+    run = ekf.run(Log(at - dt, np.concatenate([gyro, 0 * gyro], axis=-1), seen), starts)
+    return run.consistency(at, np.concatenate([0 * bias, bias], axis=-1))

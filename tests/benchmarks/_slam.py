@@ -7,6 +7,8 @@ import numpy as np
 from lgcontrol.estimation import LandmarkMap
 from lgcontrol.groups import SE2, SO2
 
+from . import _ukfm_peer
+
 COUNT, NEAR, FAR = 20, 1.0, 5.0  # landmarks; range of the sensor, m
 SPEED, TURN = 0.25, np.radians(1.5)
 ODOMETRY = {"velocity.x": 0.05 * SPEED / np.sqrt(2), "velocity.rz": 0.1 * SPEED * np.sqrt(2)}
@@ -65,3 +67,10 @@ def run_slam(runs=100, seconds=2500, count=COUNT, seed=0, **options):
         "NEES of position, heading": np.mean(nees, axis=0).tolist(),
         "landmarks": len(slam.landmarks), "seconds": time.perf_counter() - began,
     }  # fmt: skip
+
+
+def peer_slam(runs=100, seconds=2500, seed=0):
+    """The invariant filter of UKF-M itself on the same draws."""
+    draws = (drawn(seconds, np.random.default_rng(run)) for run in range(seed, seed + runs))
+    Q = np.diag(np.square(list(ODOMETRY.values())))
+    return _ukfm_peer.slam(draws, Q, SEEN**2 * np.eye(2), FIRST)

@@ -1,8 +1,8 @@
 """Every design from several starts: criteria met, wall time of a run, time of a controller's call.
 
-Run with ``python -m tests.benchmarks.designs [NAME …]`` (``--seeds 5`` for fewer starts); results are
-kept by design. The first run includes what is made once, from the cache of compiled code where it
-has been there before; ``--cold`` measures one with an empty cache instead.
+Run with ``python -m tests.benchmarks.designs [NAME …]`` (``--seeds 5`` for fewer starts); results
+are kept by design. The first run includes what is made once, from the cache of compiled code where
+it has been there before; ``--cold`` measures one with an empty cache instead.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main() -> None:
             row = _measure(found[name], options.seeds)
         rows = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
         rows[name] = rows.get(name, {}) | row
-        RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
+        RESULTS.write_text(json.dumps(dict(sorted(rows.items())), indent=1) + "\n")
 
 
 def _measure(entry, seeds: int) -> dict[str, object]:

@@ -34,19 +34,14 @@ from lgcontrol.groups import SO3
 from lgcontrol.integrators import generalized_alpha, implicit_euler3
 from lgcontrol.mechanics.constrained import DirectStatus
 from tests.benchmarks._solver_peers import environment
+from tests.mechanics.test_index3 import DRIVEN, TABLE_9, as_in_the_paper
 from tests.mechanics.test_large_mechanisms import chain
 
 RESULTS = Path(__file__).parent / "results"
-DRIVEN = {
-    "pendulum": models.pendulum_mechanism,
-    "four_link": models.four_link_mechanism,
-    "slider_crank": models.slider_crank_mechanism,
-}
 ATTITUDES = ("rp", "rA", "re")
 OPTIONS = {"authors": None, "mechanism": None}
 CLOSED = 1e-9  # gap of joints that counts as kept beside Exudyn [m]
 END = 0.6  # of the runs whose orders are fitted [s]
-SPEEDS = {"four_link": np.pi, "slider_crank": 2 * np.pi}  # of the drivers, for the switch
 
 
 def chosen(*names):
@@ -61,25 +56,13 @@ def cpu(run):
     return time.process_time() - begin, found
 
 
-def direct(name, attitude, **options):
-    """The paper's set-up: its driver, and another one where that is near a dead point."""
-    mechanism = DRIVEN[name](drive="paper")
-    if name in SPEEDS:
-        rate = SPEEDS[name]
-        other = DRIVEN[name]().joints["driver"]
-        options["switched"] = (other, lambda t: abs(abs(np.sin(rate * t)) - 1) < 0.1)
-    return mechanism.direct(attitude, **options)
-
-
 def iterations():
     """Table 9: mean number of iterations of the position analysis, h = 1e-3 s, 1e-10."""
-    paper = {"pendulum": 3.80, "four_link": 4.50, "slider_crank": 4.70}
-    seconds = {"pendulum": 3.0, "four_link": 2.0, "slider_crank": 1.0}
     found = {}
-    for name in DRIVEN:
-        t = 1e-3 * np.arange(round(seconds[name] / 1e-3) + 1)
-        run = direct(name, "rA", matrix="step", is_predicted=False).kinematics(t, 1e-10)
-        found[name] = {"paper": paper[name], "here": float(run.iterations[1:].mean())}
+    for name, (seconds, paper) in TABLE_9.items():
+        t = 1e-3 * np.arange(round(seconds / 1e-3) + 1)
+        run = as_in_the_paper(name, "rA", matrix="step", is_predicted=False).kinematics(t, 1e-10)
+        found[name] = {"paper": paper, "here": float(run.iterations[1:].mean())}
         print("table 9", name, found[name], run.status.value)
     return found
 
@@ -97,9 +80,9 @@ def speed(seconds=25.0, steps=12):
         rows = found.setdefault(name, {}).setdefault(attitude, {})
         mechanism = (DRIVEN.get(name) or models.double_pendulum_mechanism)()
         if name in DRIVEN:
-            made = direct(name, attitude, matrix="step", is_predicted=False)
+            made = as_in_the_paper(name, attitude, matrix="step", is_predicted=False)
             runs[name, attitude, "kinematics_ms", 1e3] = partial(made.kinematics, t, 1e-10)
-            made = direct(name, attitude, matrix="step")
+            made = as_in_the_paper(name, attitude, matrix="step")
         else:
             made = mechanism.direct(attitude, matrix="step")
         runs[name, attitude, "dynamics_ms", 1e3] = partial(made.dynamics, 1e-3, steps, 1e-3)
@@ -376,11 +359,11 @@ def convergence(seconds=2.0):
         kinematics, dynamics = [], []
         for h in hs:
             t = h * np.arange(round(seconds / h) + 1)
-            made = direct("four_link", attitude, matrix="step", is_predicted=False)
+            made = as_in_the_paper("four_link", attitude, matrix="step", is_predicted=False)
             run = made.kinematics(t, 1e-11)
             solved = len(run.iterations) == len(t)
             kinematics.append(float(run.iterations[1:].mean()) if solved else np.nan)
-            made = direct("four_link", attitude, matrix="step")
+            made = as_in_the_paper("four_link", attitude, matrix="step")
             run = made.dynamics(h, len(t) - 1, 1e-11 / h**2)
             solved = run.status is DirectStatus.SOLVED
             dynamics.append(float(run.iterations[1:].mean()) if solved else np.nan)

@@ -30,18 +30,26 @@ from lgcontrol.controllers import MPC
 from lgcontrol.controllers.designs.panda_mpc import HAND, POSES, READY
 from lgcontrol.groups import SE3, SO3
 from lgcontrol.models import panda_tree
-from lgcontrol.optimal import InteriorPointSolver, SQPSolver
+from lgcontrol.optimal import InteriorPointSolver, NLPSolver, SQPSolver
 from tests.benchmarks import _solver_problems as problems
 from tests.benchmarks._solver_peers import Crocoddyl, compiled_ipopt
 from tests.benchmarks.mpc import END, STAGE
 from tests.controllers import problem_a
+from tests.optimal.residuals import kkt_residual
+from tests.optimal.user_tasks import TASKS
 
 RESULTS = Path(__file__).parent / "results" / "solver.json"
 TOLERANCE, GOOD = 1e-4, 1.10
+COMPLEMENTARITY = 1e-6  # products of multipliers and distances, ten times the tolerance asked for
 LIMITS = {"tolerance": TOLERANCE, "max_iterations": 300}
 # Words for guesses, as of `InteriorPointSolver.solve`; the first ones are tried together.
 GUESSES, SEVERAL = ("policy", "cheapest", "screw", "regulators", "rest"), 3
 ARMS = ("free-flying", "momentum-bounded", "free-floating")
+# Users' tasks whose optimum is compared with IPOPT's to the last digits.
+CHECKED = (
+    "soft twist", "cylinder", "terminal equality", "circle", "input rates", "parking",
+    "minimum time", "double pendulum, saved",
+)  # fmt: skip
 
 
 def timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
@@ -349,27 +357,26 @@ def over_horizons(plant: Any, horizons: tuple[int, ...] = (20, 40, 100, 200, 400
 
 
 def checks(plant: Any) -> dict:
-    """Optima of ten problems next to IPOPT's at a tight tolerance, by cost and residual."""
-    cases = [(problems.quadrotor_flip(plant), k) for k in (0, 3, 17, 42, 64, 100)]
-    cases += [(problems.panda_reach(), 0)]
-    cases += [(problems.space_arm(variant), k) for variant, k in zip(ARMS, (5, 6, 7), strict=True)]
-    result, solvers = {}, {}
-    for case, k in cases:
-        if case.name not in solvers:
-            from lgcontrol.optimal import NLPSolver
+    """Optima of ten problems next to IPOPT's at a tight tolerance, by cost and residual.
 
-            solvers[case.name] = (
-                InteriorPointSolver(case.problem).prepare(),
-                NLPSolver(case.problem, plugin="ipopt"),
-            )
-        ours, ipopt = solvers[case.name]
-        x0 = case.starts[k]
-        mine = ours.solve(x0, guess=case.guess, tolerance=1e-7, max_iterations=500)
+    The residual by fit is that of `tests.optimal.residuals`: multipliers that it finds itself.
+    """
+    flip = problems.quadrotor_flip(plant)
+    cases = {f"A, start {k}": (flip.problem, flip.starts[k], flip.guess) for k in (3, 100)}
+    tasks = {name: TASKS[name]() for name in CHECKED}
+    cases |= {name: (task.problem, task.x0, None) for name, task in tasks.items()}
+    result = {}
+    for name, (problem, x0, guess) in cases.items():
+        ours, ipopt = InteriorPointSolver(problem).prepare(), NLPSolver(problem, plugin="ipopt")
+        mine = ours.solve(x0, guess=guess, tolerance=1e-7, max_iterations=500)
         other = ipopt.solve(x0, guess=mine, tolerance=1e-8, max_iterations=500)
-        result[f"{case.name}, start {k}"] = {
+        away = problem.system.error(other.x, mine.x)
+        result[name] = {
             "residual": rounded(mine.kkt), "status": str(mine.status),
+            "residual by fit": rounded(kkt_residual(mine, x0, COMPLEMENTARITY, ipopt)),
             "IPOPT": str(other.status), "IPOPT, residual": rounded(other.kkt),
             "cost": mine.cost, "cost, less IPOPT's": rounded(mine.cost - other.cost),
+            "states apart": rounded(np.abs(away).max()),
         }  # fmt: skip
     return result
 

@@ -184,6 +184,7 @@ def test_estimates_of_written_out_operations_are_about_right(make, name, monkeyp
         assert getattr(make(12), name).function.is_a("SXFunction") == is_written
 
 
+@pytest.mark.thorough
 def test_chains_of_128_bodies_move_by_their_own_equations(rng):
     """Loops by themselves; M, bias forces, M⁻¹ and both dynamics fit together."""
     tree = chain(128)

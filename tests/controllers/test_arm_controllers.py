@@ -228,6 +228,7 @@ def _coordinates(task, pose):
     return {"pose": pose, "position": pose[:3], "orientation": pose[3:]}[task.kind]
 
 
+@pytest.mark.thorough
 def test_a_moving_target_is_followed(rng):
     """With its velocity given, acceleration and all: the error stays at what holding leaves."""
     tree = tree_of("panda")
@@ -439,6 +440,7 @@ def test_trajectories_of_states_are_followed():
 REST = np.array([0.0, -0.6, 0.0, -2.0, 0.0, 1.6, 0.8])
 
 
+@pytest.mark.thorough
 def test_runs_of_arms_have_errors_and_tell_limits():
     """Joint 1 ends at ±2.9 rad and 2.175 rad/s, and nothing holds it there."""
     tree = tree_of("panda")

@@ -89,6 +89,7 @@ def test_errors_are_the_designed_chain(rng):
         assert np.abs(s - goal.snap - wanted).max() <= CHAINS * scaled
 
 
+@pytest.mark.thorough
 def test_gains_of_chains():
     arm = planar()
     poles = [-10, -20, -30 + 5j, -30 - 5j]
@@ -262,6 +263,7 @@ def test_feedforward_of_every_arm(kind, rng):
     np.testing.assert_allclose(arm.system().f(0.0, x, u), 0, atol=1e-8)
 
 
+@pytest.mark.thorough
 def test_mixed_arm_with_integrators():
     """Two integrators at the rigid joint make four-chains of all; a static law is refused."""
     motors = {"j0": Motor(0.3, 400.0), "j2": Motor(0.1, 200.0)}
@@ -452,6 +454,7 @@ def test_references_must_be_smooth_enough(order):
         law(0.0, arm.state.identity)
 
 
+@pytest.mark.thorough
 def test_gains_that_do_not_carry_are_reported():
     """Slow chains with soft springs; a link-side PD; a long period."""
     arm = elastic_ur5_tree()
@@ -468,6 +471,7 @@ def test_gains_that_do_not_carry_are_reported():
         FlatFeedforward(ARMS["flying"]())
 
 
+@pytest.mark.thorough
 def test_radius_is_that_of_the_loop():
     """The slowest mode of the sampled loop with a delay of 1.5 periods, by simulation."""
     arm = planar()

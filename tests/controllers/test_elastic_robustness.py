@@ -28,6 +28,7 @@ def test_cells_are_what_is_stored(arm, law, case, stored, monkeypatch):
     assert found == pytest.approx(stored[arm]["move 0"][law][case], rel=1e-2, abs=1e-5)
 
 
+@pytest.mark.thorough
 def test_one_move_is_faster_than_the_motors(stored):
     """The Panda's third, more so with more mass; the others have a fifth to spare even then."""
     shares = [table.asked("panda", move, mass) for move in range(3) for mass in (1.0, 1.2)]

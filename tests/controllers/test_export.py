@@ -8,17 +8,30 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from lgcontrol.controllers import LQR, MPC, TVLQR, GeometricPD, ThrustVectorPD
+from lgcontrol.controllers import (
+    LQR,
+    MPC,
+    TVLQR,
+    ComputedTorque,
+    Controller,
+    GeometricPD,
+    GravityPD,
+    Impedance,
+    OperationalSpace,
+    ThrustVectorPD,
+)
 from lgcontrol.groups import SO2, SO3, Product, Rn
+from lgcontrol.mechanics import FrameTask, JointProperties, Multibody, SpatialInertia
 from lgcontrol.models import quadrotor, surface_vessel
 from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem, SQPSolver
 from lgcontrol.optimal._export import ExportCase, work_doubles
 from lgcontrol.optimal._kernel import load
 from lgcontrol.optimal._stage_model import StageModel
 from lgcontrol.optimal._transcription import Transcription
-from lgcontrol.systems import Input, Parameter, System, TrajectoryPoint
+from lgcontrol.systems import Input, Parameter, System, Trajectory, TrajectoryPoint
 
 from ..codegen.test_export import built, needs_compiler
+from ..optimal.examples import mechanical
 from .test_mpc import satellite
 
 UP = [-1.0, 0.0, 0.0]
@@ -104,7 +117,6 @@ def ran(folder, tmp_path, level="-O0"):
 @pytest.mark.usually(
     name=(
         "hard limit that cannot be kept",
-        "policy, ends at rest",
         "on the way, first derivatives",
         "soft limits that cut steps short, so that calls solve",
     )
@@ -255,10 +267,110 @@ def test_an_exported_law_answers_as_python_does(name, tmp_path):
     assert all(entry.unit in header for entry in system.inputs)
 
 
+def arm():
+    """Three links about different axes, the first of which may be pushed with little."""
+    rod = SpatialInertia.rod(1.5, length=0.4, center_of_mass=[0, 0, -0.2])
+    weak = JointProperties(effort=9.0)
+    tree = Multibody("arm").add_body("a", rod, "revolute", axis="y", properties=weak)
+    tree = tree.add_body("b", rod, "revolute", "a", [0, 0, -0.4], axis="x")
+    tree = tree.add_body("c", rod, "revolute", "b", [0, 0, -0.4], axis="y")
+    return tree.add_frame("tip", "c", [0, 0.1, -0.4])
+
+
+def levers():
+    """Controls that turn the arm's joints by ratios that change, four on three."""
+    state = ARM.system().state
+
+    def field(t, x, u, p):
+        turns = (1.5 + ca.sin(x[0])) * u[0] + u[3], (2 + ca.cos(x[1])) * u[1], u[2] - u[3]
+        return ca.vertcat(x[3:], *turns)
+
+    inputs = [Input(name, "N m", -3.0, 3.0) for name in "abcd"]
+    return System("levers", state, field, inputs=inputs, structure=mechanical(state, field, 4))
+
+
+ARM = arm()
+TIP = FrameTask("tip", "position")
+REST = np.array([0.3, 0.2, 0.5])
+TREE_LAWS = {
+    "ComputedTorque": lambda: ComputedTorque(ARM, frequency=3.0),
+    "ComputedTorque, free": lambda: ComputedTorque(ARM, frequency=3.0, saturate=False),
+    "ComputedTorque, levers": lambda: ComputedTorque(ARM, frequency=2.0, system=levers()),
+    "GravityPD": lambda: GravityPD(ARM, stiffness=[5.0, 3.0, 2.0], damping=0.5),
+    "Impedance": lambda: Impedance(ARM, TIP, stiffness=20.0, posture=REST),
+    "OperationalSpace": lambda: OperationalSpace(ARM, TIP, frequency=2.0, posture=REST),
+}
+
+
+@pytest.mark.usually(name=("ComputedTorque, levers", "Impedance", "OperationalSpace"))
+@needs_compiler
+@pytest.mark.parametrize("name", TREE_LAWS)
+def test_an_exported_law_of_a_tree_answers_as_python_does(name, tmp_path):
+    law, rng = TREE_LAWS[name](), np.random.default_rng(4)
+    function, nq = law._exported_law(), ARM.nq
+    follows = ARM.configuration if "frame_ref" not in function.arguments else TIP.group
+    statuses, n = set(), follows.dim
+    for scale in np.repeat([0.0, 0.3, 3.0], 4):
+        x = np.r_[REST, np.zeros(nq)] + scale * rng.normal(size=2 * nq)
+        goal = follows.plus(
+            ARM.position("tip")(x[:nq]) if follows == TIP.group else REST,
+            0.2 * scale * rng.normal(size=n),
+        )
+        rate, change = 0.1 * scale * rng.normal(size=(2, n))
+
+        def motion(t, goal=goal, rate=rate, change=change):
+            return np.r_[goal + t * rate, rate + t * change]  # both groups are vectors
+
+        given = {"t": 0.0, "x": x, "p": [], "q_ref": REST, "v_ref": np.zeros(nq),
+                 "a_ref": np.zeros(nq)}  # fmt: skip
+        names = [key for key in function.arguments if key not in ("t", "x", "p")]
+        count = 2 if "frame_v_ref" in names and "frame_a_ref" not in names else 3
+        given |= dict(zip(names[:count], (goal, rate, change), strict=False))
+        u = law(0.0, x, motion)
+        statuses.add(law.info.status.name)
+        np.testing.assert_allclose(
+            function(**{key: given[key] for key in function.arguments}), u, rtol=1e-9, atol=1e-9
+        )
+    assert statuses == ({"OK"} if "free" in name else {"OK", "SATURATED"})
+    folder = law.export_c(tmp_path / "law", name="law")
+    code, text = ran(folder, tmp_path)
+    assert code == 0, text
+
+
+@pytest.mark.usually(has_last=(True,))
+@needs_compiler
+@pytest.mark.parametrize("has_last", [False, True])
+def test_an_exported_schedule_is_looked_up_as_python_does(has_last, tmp_path):
+    craft = spacecraft()
+    start = craft.state.join(attitude=SO3.exp([1.0, -0.5, 0.3]), rate=[0.1, 0.2, -0.1])
+    turn = craft.rollout(start, [0.2, -0.1, 0.05], 0.1, steps=12)
+    if has_last:
+        turn = Trajectory(turn.group, turn.t + 0.4, turn.x, turn.input_at_nodes + 0.1)
+    law, rng = TVLQR(craft, turn, Q=1, R=1), np.random.default_rng(5)
+    function, schedule = law._exported_law(), law._exported_schedule()
+    end, near = turn.t[-1], 3e-9
+    times = np.r_[turn.t, turn.t - near, turn.t + near, turn.t[0] - 1, end + 0.05, end + 7.0]
+    for t in np.r_[times, rng.uniform(turn.t[0], end, 20)]:
+        x = craft.state.plus(turn(t).x, 0.3 * rng.normal(size=craft.state.dim))
+        given = schedule.at(t) | {"t": t, "x": x}
+        u = function(**{key: given[key] for key in function.arguments})
+        np.testing.assert_allclose(u, law(t, x), rtol=1e-9, atol=1e-9)
+    folder = law.export_c(tmp_path / "law", name="law")
+    assert "void law(double t, const double x[7], double u[3]);" in (folder / "law.h").read_text()
+    code, text = ran(folder, tmp_path)
+    assert code == 0, text
+
+
+class Own(Controller):
+    """A law of a user."""
+
+    def _control(self, t, x, reference):
+        return self.system.nominal_input
+
+
 def test_laws_without_c_name_those_that_have(tmp_path):
-    turn = QUAD.rollout(QUAD.trim().x, QUAD.trim().u, 0.1, steps=5)
-    with pytest.raises(NotImplementedError, match="TVLQR has no C code; LQR has"):
-        TVLQR(QUAD, turn).export_c(tmp_path / "law")
+    with pytest.raises(NotImplementedError, match="Own has no C code; LQR and TVLQR have"):
+        Own(QUAD, dt=0.1).export_c(tmp_path / "law")
     with pytest.raises(NotImplementedError, match=r"ThrustVectorPD\(…, saturate=False\)"):
         ThrustVectorPD(QUAD).export_c(tmp_path / "law")
     assert not list(tmp_path.iterdir())

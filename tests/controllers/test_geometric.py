@@ -208,6 +208,7 @@ def rotate(turn, v):
     return SO3.act(ca.DM(SO3.inverse(turn)), v)
 
 
+@pytest.mark.thorough
 def test_aerobatic_motions_are_followed_with_feedforward():
     """Fast curves with tilts beyond 60°, from a rollout: an exact motion of the vehicle."""
     quad, dt = quadrotor(), 0.005

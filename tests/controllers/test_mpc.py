@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from lgcontrol.codegen import set_compile_policy
-from lgcontrol.controllers import LQR, MPC, Adapted, ThrustVectorPD, allocate
+from lgcontrol.controllers import LQR, MPC, Adapted, GeometricPD, ThrustVectorPD, allocate
+from lgcontrol.controllers._start import starting_controllers
 from lgcontrol.groups import SE3, SO2, SO3, Product, Rn
 from lgcontrol.models import panda
 from lgcontrol.optimal import (
@@ -87,6 +88,7 @@ def test_the_loop_here_is_that_of_the_judge(plant):
     assert abs(judged["aerr"] - ours["aerr"]) < 1e-12
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("limits", [(0.0, 6.0), (-np.inf, np.inf)])
 def test_geometric_control_recovers_with_and_without_rotor_limits(plant, limits):
     control = ThrustVectorPD(
@@ -151,6 +153,7 @@ def test_real_time_steps_stay_close_to_the_optimum():
     assert worst < 0.05
 
 
+@pytest.mark.thorough
 def test_soft_and_hard_velocity_bounds():
     body = satellite(limit=1.0)
     options = {"horizon": 20, "dt": 0.2, "Q": {"attitude": 5, "rate": 1}, "R": 0.1}
@@ -250,6 +253,7 @@ def test_weights_steps_and_bounds_share_compiled_code():
     assert len(programs) == 1
 
 
+@pytest.mark.thorough
 def test_a_prepared_controller_begins_with_a_plan():
     body = satellite(limit=1.0)
     goal = body.state.identity
@@ -276,6 +280,7 @@ def test_a_prepared_controller_begins_with_a_plan():
         ready.prepare(0.0, np.zeros(3), goal)
 
 
+@pytest.mark.thorough
 def test_runs_repeat_bit_by_bit_with_the_same_controller():
     body = satellite(limit=0.3)
     start = body.state.join(attitude=SO3.exp([2.0, 1.5, -1.0]))
@@ -302,6 +307,7 @@ def test_a_trajectory_is_followed_with_preview(rng):
     assert np.abs(craft.state.minus(x, path.x[60])).max() < 1e-2
 
 
+@pytest.mark.thorough
 @pytest.mark.compiled
 def test_calls_may_come_at_another_rate_than_the_steps():
     body = satellite(limit=1.0)
@@ -347,6 +353,7 @@ def test_a_known_delay_is_predicted_over(periods):
     assert errors[0] < errors[1] if periods >= 1 else errors[0] < 1.1 * errors[1]
 
 
+@pytest.mark.thorough
 @pytest.mark.compiled
 def test_the_goal_may_jump():
     quad = quadrotor()
@@ -359,6 +366,7 @@ def test_the_goal_may_jump():
     assert np.abs(quad.state.minus(x, other)).max() < 0.02
 
 
+@pytest.mark.thorough
 def test_systems_no_geometric_controller_fits_start_from_what_holds_them():
     weights = {"Q": {"angle": 1, "rate": 0.1}, "R": 0.1, "terminal": 50.0}
     mpc = MPC(pendulum(0.6), horizon=60, dt=0.1, **weights)
@@ -369,6 +377,7 @@ def test_systems_no_geometric_controller_fits_start_from_what_holds_them():
     assert np.abs(mpc.system.state.minus(x, up)).max() < 0.05
 
 
+@pytest.mark.thorough
 def test_initial_guesses_may_be_given():
     quad = quadrotor()
     x = quad.state.join(pose=[0, 0, 0, 1, 0, 0, 0])
@@ -393,6 +402,7 @@ def test_the_plan_starts_at_the_state_and_ends_a_horizon_later():
     assert (mpc.plan.t[0], mpc.plan.t[-1]) == pytest.approx((1.0, 5.0))
 
 
+@pytest.mark.thorough
 def test_cascade_predictive_control_over_a_rate_loop():
     """The outer model turns as told at once; the inner loop makes the rotors do it."""
 
@@ -586,3 +596,17 @@ def test_without_a_reference_a_run_does_not_begin():
     outer.dt = 0.1
     run = simulate(system, Cascade(outer, mpc), x0=[0.995004165, 0.099833417, 0.0], seconds=0.2)
     assert run.success
+
+
+@pytest.mark.parametrize(("dt", "most"), [(0.05, 10.0), (0.5, 3.0), (5.0, 0.3)])
+def test_laws_that_plans_start_from_are_no_faster_than_the_steps(dt, most):
+    """Inputs are held for a step: faster laws cannot be followed, and take minutes to try."""
+    for system, kind, fastest in (
+        (satellite(), GeometricPD, most),
+        (quadrotor(), ThrustVectorPD, min(10.0, 2.0 / dt)),
+    ):
+        home, own = system.home, system.nominal_parameters
+        laws = list(starting_controllers(system, home, 0.0, dt, own))
+        turning = [law.dt for law in laws if isinstance(law, kind)]
+        assert min(turning) == pytest.approx(min(dt, 0.1 / fastest))
+        assert min(law.dt for law in laws) == min(turning)

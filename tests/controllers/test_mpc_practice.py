@@ -317,7 +317,7 @@ def test_a_preview_for_another_call_is_not_used():
 
 
 def test_jumps_of_reference_and_state_begin_a_new_plan():
-    mpc = swing()
+    mpc = swing(restarts="at once")
     x = after_calls(mpc, 40)
     assert mpc.info.restart == ""
     assert abs(mpc.system.state.minus(x, UPRIGHT)).max() < 0.05
@@ -335,6 +335,66 @@ def test_jumps_of_reference_and_state_begin_a_new_plan():
     patient(4.0, HANGING)
     assert patient.info.restart == ""
     patient.restarts = True  # may be changed while it runs
+    with pytest.raises(ValueError, match="restarts must be True, False or 'at once', got 'soon'"):
+        swing(restarts="soon")
+
+
+def test_a_jump_costs_no_more_than_calls_do():
+    """A step, four more where it began far off, and four for the jump: then the next call's."""
+    mpc, x, cost, restarts = swing(), HANGING, [], []
+    after_calls(mpc, 40)
+    for k in range(40):
+        u = mpc(4.0 + 0.1 * k, x)
+        assert mpc.info.iterations <= 9 and mpc.info.status is CallStatus.OK
+        restarts.append(mpc.info.restart)
+        cost.append(mpc.info.cost)
+        x = mpc.system.step()(0.0, x, u, [1.0], 0.1)
+    assert restarts[:2] == ["", "state"] and not any(restarts[2:])
+    best = swing().problem.solve(HANGING, reference=UPRIGHT).cost
+    assert cost[0] <= 1.01 * best
+    assert abs(mpc.system.state.minus(x, UPRIGHT)).max() < 0.05
+
+
+@pytest.mark.parametrize("is_built", [False, pytest.param(True, marks=pytest.mark.compiled)])
+def test_hard_limits_that_are_exceeded_cost_no_more_than_calls_do(is_built):
+    """Put beyond a wall it comes back as fast as it can, by a price from the second call on."""
+    mpc = MPC(
+        cart(2.0), 15, 0.1, Q={"place": 10, "speed": 0.1}, R=0.01, reference=[0.4, 0.0],
+        bounds=[Bound("place", upper=0.5)],
+    )  # fmt: skip
+    if is_built:
+        mpc.prepare(0.0, [0.0, 0.0])
+    mpc(0.0, [0.0, 0.0])
+    x, said = np.array([0.8, 0.5]), []
+    for k in range(1, 25):
+        u = mpc(0.1 * k, x)
+        assert mpc.info.iterations <= 9
+        said.append(mpc.info.status)
+        assert ("place.x0 exceeds" in mpc.info.message) == (said[-1] is not CallStatus.OK)
+        x = mpc.system.step()(0.0, x, [*u, 0.0], [1.0], 0.1)
+    assert said[0] is CallStatus.UNSOLVED
+    assert said[1] is CallStatus.INFEASIBLE and said[-1] is CallStatus.OK
+    assert CallStatus.UNSOLVED not in said[1:]
+    assert x == pytest.approx([0.4, 0.0], abs=1e-2)
+
+
+def test_starts_that_break_hard_limits_do_not_win(monkeypatch):
+    """The cheap one is beyond the wall, the other keeps it: that is where the plan begins."""
+    mpc = MPC(
+        cart(2.0), 10, 0.1, Q={"place": 10, "speed": 0.1}, R=0.01, reference=[1.0, 0.0],
+        bounds=[Bound("place", upper=0.2)],
+    )  # fmt: skip
+    times = 0.1 * np.arange(11)
+    cheap, kept = (
+        Trajectory(mpc.system.state, times, np.tile([place, 0.0], (11, 1)), np.zeros((10, 2)))
+        for place in (1.0, 0.1)
+    )
+    guesses, solve = [], mpc.solver.solve
+    monkeypatch.setattr(mpc, "_starts", lambda *given: iter([cheap, kept]))
+    monkeypatch.setattr(mpc.solver, "solve", lambda x, **o: guesses.append(o) or solve(x, **o))
+    mpc(0.0, [0.1, 0.0])
+    assert [options["guess"] for options in guesses[:2]] == [cheap, kept]
+    assert guesses[2]["guess"].x[-1, 0] == pytest.approx(0.1)
 
 
 def test_noise_and_slow_changes_are_no_jumps():
@@ -402,12 +462,10 @@ def test_changes_between_calls_compile_nothing_and_cost_a_call(under_way, change
     other = mpc(0.4, x, p=CHANGES[change])
     assert not builds and mpc.solver.transcription._functions is made
     assert abs(other - usual).max() > 1e-4
-    # A step, and up to four more where the old plan is far off now; what is in the middle of the
-    # way makes it dearer than plans were, and a new one is due.
-    if mpc.info.restart:
-        assert mpc.info.restart == "parameters" and change in ("goal", "obstacle")
-    else:
-        assert mpc.info.iterations <= 5
+    # A step, up to four more where the old plan is far off now, and four more where going on is
+    # dearer than plans were: as it is with an obstacle that is put in the way.
+    assert mpc.info.restart == ""
+    assert mpc.info.iterations <= (9 if change == "obstacle" else 5)
 
 
 # The end of a plan

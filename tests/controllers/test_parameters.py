@@ -272,6 +272,7 @@ def test_a_run_follows_parameters_that_move():
     assert ends[0] < 1e-3 < 0.1 < ends[1]
 
 
+@pytest.mark.thorough
 def test_input_bounds_may_be_parameters():
     made = goal_seeker().parametric("push.upper", "push.lower")
     assert made.parameters["push.upper"] == 2.0

@@ -1,12 +1,13 @@
 """Designs of arms: what their criteria leave out, and what they would miss without the arm."""
 
+import dataclasses
 import itertools
 
 import numpy as np
 import pytest
 
 from lgcontrol.controllers import ComputedTorque
-from lgcontrol.controllers.designs import panda_mpc
+from lgcontrol.controllers.designs import delta_pick, panda_mpc
 from lgcontrol.groups import SE3
 from lgcontrol.mechanics import Multibody
 from lgcontrol.models import panda_tree, underwater_vehicle_arm_tree
@@ -117,3 +118,19 @@ def test_the_tool_is_out_of_the_arms_own_reach():
     (missed,) = [c for c in task.criteria if c.name.startswith("tool off")]
     start = Trajectory(task.plant.state, [0.0, 20.0], np.stack([task.x0, task.x0]))
     assert missed.value(start) > 1.0
+
+
+@pytest.mark.interpreted
+def test_the_delta_robot_comes_to_its_way(monkeypatch):
+    """The first tenth of a second with a short horizon: what is run by default of delta-pick."""
+    monkeypatch.setattr(delta_pick, "HORIZON", 5)
+    task = delta_pick.design(seed=0)
+    run = dataclasses.replace(task, seconds=0.1).run(seed=0)
+    assert run.status == "completed" and set(run.control["status"]) == {"ok"}
+    names = task.plant.state.coordinate_names
+    place = [names.index(f"configuration.platform.{axis}") for axis in "xyz"]
+    away = [np.linalg.norm(run.x[k, place] - delta_pick.way(run.t[k]).full().T) for k in (0, -1)]
+    assert away[0] > 0.02 and away[1] < 5e-4
+    assert 0.99 * delta_pick.TORQUE < np.abs(run.u[:, :3]).max() <= delta_pick.TORQUE
+    rows = task.plant.quantities["constraint_gap"](0.0, run.x)
+    assert np.abs(rows).max() < 1e-13

@@ -21,11 +21,12 @@ PATHS = ("elastic-panda", "elastic-ur5", "variable-stiffness")  # followed from 
 NEAR_PATHS = ("pick-and-place", "quadrotor-flip")  # from a place beside it
 
 
-# By default the five-bar stands for closed mechanisms, the UR5 for elastic arms, the lane change
-# for cars, and others for the vehicles.
+# By default the five-bar stands for closed mechanisms, the Panda for arms, the lane change for
+# cars, and others for the vehicles, with every kind of controller.
 LONG = (
     "auv-arm-reach", "auv-helix", "auv-usbl", "car-parking", "delta-pick", "elastic-panda",
-    "panda-reach", "quadrotor-field", "quadrotor-flip",
+    "elastic-ur5", "panda-reach", "pick-and-place", "quadrotor-field", "quadrotor-flip",
+    "quadrotor-gnss", "satellite-day", "variable-stiffness", "vessel-docking",
 )  # fmt: skip
 NAMES = [
     pytest.param(name, marks=[pytest.mark.thorough] if name in LONG else [])

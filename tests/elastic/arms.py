@@ -1,5 +1,7 @@
 """Small arms with every kind of spring, motor and base."""
 
+from functools import cache
+
 import casadi as ca
 import numpy as np
 
@@ -114,7 +116,7 @@ def parametric():
 
 
 ARMS = {
-    make.__name__: make
+    make.__name__: cache(make)
     for make in (plain, hardening, mixed, flying, floating, variable, damped, parametric)
 }
 

@@ -14,7 +14,7 @@ from lgcontrol.systems import Waypoints
 
 from .arms import ARMS, damped, links, mixed, plain
 
-pytestmark = pytest.mark.usually(kind=("hardening", "mixed", "flying", "variable"))
+pytestmark = pytest.mark.usually(kind=("mixed", "flying", "variable"))
 
 FLAT = [kind for kind in ARMS if kind not in ("damped", "floating")]
 RESIDUAL = 1e-11  # N m
@@ -70,6 +70,7 @@ def test_reference_numbers(shared):
             assert np.abs(M @ (own - theirs)).max() <= 1e-10 * max(1, np.abs(M @ theirs).max())
 
 
+@pytest.mark.usually(make=(ur5_tree,))
 @pytest.mark.parametrize(("make", "numbers"), [(ur5_tree, UR5), (panda_tree, PANDA)])
 def test_residual_of_the_model_along_fast_motions(make, numbers):
     """``M v̇`` and ``B θ̈`` of the model at the map's states and torques are the motion's own."""
@@ -268,6 +269,7 @@ def test_dry_friction_between_links_is_refused():
 # python-control
 
 
+@pytest.mark.thorough
 def test_plans_of_python_control():
     """Rest to rest by control.flatsys, on the model's own field."""
     flatsys = pytest.importorskip("control.flatsys")

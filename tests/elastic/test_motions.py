@@ -12,7 +12,7 @@ from lgcontrol.systems import BSpline, TrimError, Waypoints
 
 from .arms import ARMS
 
-pytestmark = pytest.mark.usually(kind=("mixed", "flying", "variable", "parametric"))
+pytestmark = pytest.mark.usually(kind=("mixed", "variable", "parametric"))
 
 MOVES = [kind for kind in ARMS if kind != "floating"]
 

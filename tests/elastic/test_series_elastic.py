@@ -35,7 +35,7 @@ def along(system, function, x, u, p):
     return float(ca.Function("rate", [t, xs, us, ps], [rate])(0.0, x, u, p))
 
 
-@pytest.mark.usually(kind=("hardening", "flying", "variable"))
+@pytest.mark.usually(kind=("hardening", "variable"))
 @pytest.mark.parametrize("kind", ARMS)
 def test_power_balance(kind, rng):
     """What inputs put in and losses take is the rate of the energy."""

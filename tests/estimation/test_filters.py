@@ -161,6 +161,10 @@ def test_calls_one_at_a_time_and_the_loop_over_the_log_agree(make):
     assert "rejected" in single.summary() and "rejected" in whole.summary()
     single.reset()
     assert single.t is None and np.array_equal(single.x, single.x0)
+    assert repr(single) == (
+        f"{make.__name__}('attitude', state={ATTITUDE.state}, errors=6 on the left, "
+        "measurements=[gravity, field])"
+    )
 
 
 def test_on_attitudes_it_is_the_multiplicative_filter():

@@ -94,10 +94,12 @@ def test_what_is_not_usable_adds_nothing():
     before = slam.x.copy()
     slam.update(1, [np.nan, 1.0])
     assert not slam.landmarks and slam.counts["landmark"] == {"not_finite": 1}
+    assert np.isnan(slam.info["nis"])
     np.testing.assert_array_equal(slam.x, before)
     slam.update(1, [2.0, 1.0])
     slam.update(1, [np.nan, 1.0])
     assert slam.counts["landmark"] == {"not_finite": 2, "added": 1}
+    assert np.isnan(slam.info["nis"]) and "1 of 2 landmarks" in repr(slam)
     assert "1 added" in slam.summary() and list(slam.landmarks) == [1]
     slam.reset()
     assert not slam.landmarks and not slam.counts["landmark"]
@@ -115,6 +117,7 @@ def test_what_is_not_usable_adds_nothing():
         ({"std0": [1.0, 1.0, 1.0]}, ValueError, "std0 has shape"),
         ({"sees": lambda b: 2 * b, "places": lambda y: y}, ValueError, "places must take back"),
         ({"square_root": True}, ValueError, "keeps its covariance"),
+        ({"window": 1.0}, ValueError, "when they are seen"),
     ],
 )
 def test_refused(given, error, words):

@@ -100,13 +100,17 @@ def test_bad_measurements_change_nothing_and_are_counted(case, make):
     assert np.array_equal(ekf.x, x) and np.array_equal(ekf.P, P)
     assert ekf.counts[name] == {status: 1} and ekf.info["status"] == status
     assert f"{name}: 1 {status.replace('_', ' ')}" in ekf.summary()
+    assert np.isnan(ekf.info["nis"])
     if taken is None:
         run = ekf.run(Log([0.0, 0.5], np.zeros((2, 3)), {name: ([0.5], [y])}))
         assert run.counts[name] == {status: 1}
+        said = run.innovations[name]
+        assert all(np.isnan(v).all() for v in (said.nis, said.whitened, said.log_likelihood))
         assert np.isfinite(run.x).all() and run.log_likelihood == 0
         ekf.compile()
         ekf.update(name, y)
         assert np.array_equal(ekf.x, x) and ekf.counts[name] == {status: 2}
+        assert np.isnan(ekf.info["nis"])
 
 
 def test_a_simulated_sensor_shows_no_more_than_its_range():
@@ -296,6 +300,7 @@ def test_constrained_systems_keep_their_constraints():
         (lambda: EKF(PLANAR, FIX, std0=1.0), "must be a list"),
         (lambda: EKF(PLANAR, [FIX], std0=1.0, error="middle"), "valid names are left, right"),
         (lambda: EKF(PLANAR, [FIX], std0=1.0, gate=3.0), "probability between 0 and 1"),
+        (lambda: EKF(PLANAR, [FIX], std0=1.0, gate="a"), "between 0 and 1, got 'a'"),
         (lambda: EKF(PLANAR, [FIX], std0=1.0, gate={"gps": 0.9}), "unknown measurement 'gps'"),
         (lambda: EKF(PLANAR, [FIX], std0=1.0, robust="tukey"), "valid names are huber, cauchy"),
         (lambda: EKF(PLANAR, [FIX], std0=1.0, iterations=0), "at least 1"),

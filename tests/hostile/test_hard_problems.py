@@ -27,11 +27,9 @@ from lgcontrol.optimal import (
 )
 from lgcontrol.systems import Input, System
 
-MOST, FEW = 35, 12  # iterations
+MOST = 60  # iterations
 GOOD = ("converged", "acceptable")
 NO_WAY = ("infeasible",)
-# Equalities that cannot hold where a solve ends before what they miss is next to stationary.
-NO_END = ("infeasible", "iteration limit", "stalled")
 BROKEN = ("failed",)
 
 
@@ -130,7 +128,7 @@ PROBLEMS: dict[str, Problem] = {
     "two gates too close": (
         lambda: of_cart(Bound("place", 0, 0, at=range(5, 6)), end("place", 2.0)),
         [0, 0],
-        NO_END,
+        NO_WAY,
         "place",
     ),
     "end inside of an obstacle": (
@@ -157,14 +155,14 @@ PROBLEMS: dict[str, Problem] = {
     "moving while at rest": (
         lambda: of_cart(Bound("speed", lower=0.5), end("place", 0.0)),
         [0, 1],
-        NO_END,
-        "",
+        NO_WAY,
+        "place",
     ),
     "more equalities than inputs": (
         lambda: of_cart(end("place", 0.3), end("speed", 0.0), N=1),
         [0, 0],
-        NO_END,
-        "",
+        NO_WAY,
+        "place",
     ),
     "sum and parts": (
         lambda: point(
@@ -219,8 +217,8 @@ PROBLEMS: dict[str, Problem] = {
             bounds=[end("x0", 0.0), end("x1", 0.0)],
         ),
         [0, 1],
-        NO_END,
-        "",
+        NO_WAY,
+        "x0",
     ),
     "backwards only": (
         lambda: scalar(lambda t, x, u, p: -(u**2), end("x", 1.0)),
@@ -335,13 +333,23 @@ PROBLEMS: dict[str, Problem] = {
 }
 
 
+# By default one problem of each reason; these have a like among the others.
+ALIKE = (
+    "a cubic end", "backwards only", "end too fast", "force alone pushes out", "half a turn",
+    "logarithm in the cost", "moving while at rest", "negative square", "no weight on the error",
+    "on two circles at once", "overflow", "speed falls too slowly", "start far beyond",
+    "start on the wall", "sum and parts", "the same end twice", "too fast to stop", "two ends",
+    "units of 1e-6", "unstable and too weak", "wall and force",
+)  # fmt: skip
+
+
 def solved(name: str) -> Any:
-    make, start, statuses, _ = PROBLEMS[name]
-    most = FEW if statuses is NO_END else MOST
-    return InteriorPointSolver(make()).solve(np.asarray(start, float), max_iterations=most)
+    make, start, _, _ = PROBLEMS[name]
+    return InteriorPointSolver(make()).solve(np.asarray(start, float), max_iterations=MOST)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.usually(name=set(PROBLEMS) - set(ALIKE))
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_ends_in_the_word_for_it(name):
     """Status, words of the message, and a best iterate that is finite."""
@@ -350,8 +358,9 @@ def test_ends_in_the_word_for_it(name):
     assert plan.status in statuses, f"{plan.status}: {plan.message}"
     assert words in plan.message
     assert np.isfinite(plan.u).all()
-    if statuses in (NO_WAY, NO_END):
-        assert plan.violations
+    if statuses is NO_WAY:
+        worst = plan.violations[0]
+        assert f"{worst.name} exceeds" in plan.message and f"t = {worst.time:g} s" in plan.message
 
 
 @pytest.mark.parametrize("name", ["division by zero", "two walls, none between"])
@@ -376,4 +385,4 @@ def test_the_table_stands_in_the_readme():
     for name, (_, _, statuses, words) in PROBLEMS.items():
         row = f"| {name} | {', '.join(statuses)} | {words} |"
         assert row in text, row
-    assert len(PROBLEMS) >= 40
+    assert len(PROBLEMS) >= 40 and set(ALIKE) < set(PROBLEMS)

@@ -37,12 +37,11 @@ GROUPS: tuple[LieGroup, ...] = (
 USUAL: tuple[LieGroup, ...] = (
     SE3,
     SO3,
-    *(G.about(AXIS) for G in (SE2, Schoenflies, Cylindrical, SO2)),
+    *(G.about(AXIS) for G in (SE2, Schoenflies)),
     Translation("xy"),
     Helical(0.35),
-    PlanarHelical(-0.1, AXIS),
 )
-"""Groups that tests run by default: one of each class."""
+"""Groups that tests run by default: one of each kind."""
 
 NONCOMMUTATIVE = tuple(group for group in GROUPS if not group.is_commutative)
 

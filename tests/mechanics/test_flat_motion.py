@@ -43,6 +43,7 @@ def test_the_heading_is_what_a_swing_from_the_vertical_leaves(flight):
     np.testing.assert_allclose(SO3.log(q)[:, 2], [0.0, 2.0], atol=1e-9)  # level at both ends
 
 
+@pytest.mark.thorough
 def test_it_is_flown_by_feedback_with_its_derivatives(flight):
     control = ThrustVectorPD(flight.system, dt=0.005)
     run = simulate(flight.system, control, x0=flight(0.0).x, reference=flight, seconds=2.5)

@@ -1,5 +1,8 @@
 """Assembly, mobility, singular positions, and what mechanisms refuse."""
 
+import itertools
+import warnings
+
 import casadi as ca
 import control
 import numpy as np
@@ -19,6 +22,8 @@ from lgcontrol.mechanics.constrained import (
     MechanismJoint,
     MechanismMotor,
 )
+from lgcontrol.mechanics.constrained._loop import LoopJoint
+from lgcontrol.mechanics.constrained._units import held_by_loop, warn_of_units
 from lgcontrol.simulation import simulate
 from lgcontrol.systems import Trajectory
 
@@ -102,6 +107,7 @@ def test_mechanisms_are_trimmed_and_regulated():
     assert np.linalg.eigvals(lin.A - lin.B @ K).real.max() < 0
 
 
+@pytest.mark.thorough
 def test_linearization_along_a_motion_is_that_of_the_tree():
     """A swing in absolute coordinates, and by its angle; a TVLQR leads it back to its motion."""
     axis = Marker("ground", z=[0, 1, 0]), Marker("rod", TAIL, z=[0, 1, 0])
@@ -186,6 +192,7 @@ def test_a_march_says_which_rows_to_leave_out(linkage):
     assert thinned.march(x0, 1e-3, 5).is_solved
 
 
+@pytest.mark.thorough
 def test_a_drive_at_its_dead_point_is_reported_with_time_and_remedy():
     run = models.four_link_mechanism(drive="paper").kinematics(np.linspace(0.4, 0.6, 11))
     assert run.status.name == "SINGULAR"
@@ -386,25 +393,61 @@ def test_bad_input_is_refused_with_names(name):
         build()
 
 
-def _rod(length, point, gravity=9.81, inertia=1.0):
-    body = SpatialInertia.box(2.0, [length, 0.05 * length, 0.05 * length])
-    body = SpatialInertia(2.0, [0, 0, 0], inertia * np.asarray(body.inertia))
-    hinge = mc.revolute("hinge", Marker("ground"), Marker("rod", [-point, 0, 0]))
-    return Mechanism("swing", [MechanismBody("rod", body)], [hinge], gravity=[0, 0, -gravity])
+def _crank_and_slider(points=1.0, moments=1.0, masses=1.0, gravity=9.81, count=2):
+    """A rod on a hinge, with a second one on it, of which some numbers are in other units."""
+    bodies, joints, before = [], [], Marker("ground")
+    for k in range(count):
+        rod = SpatialInertia.box(2.0, [0.4, 0.05, 0.05])
+        own = SpatialInertia(masses * 2.0, [0, 0, 0], moments * np.asarray(rod.inertia))
+        bodies.append(MechanismBody(f"rod{k}", own))
+        ends = [Marker(f"rod{k}", [x * points * 0.2, 0, 0]) for x in (-1, 1)]
+        joints.append(mc.revolute(f"hinge{k}", before, ends[0]))
+        before = ends[1]
+    return Mechanism("swing", bodies, joints, gravity=[0, 0, -gravity])
 
 
 UNITS = {
-    "points in mm": (lambda: _rod(0.4, 200.0), "'hinge' holds body 'rod' 200 m .* look like mm;"),
-    "moments in kg mm²": (lambda: _rod(0.4, 0.2, inertia=1e6), "'rod' 0.2 m .* like kg mm²;"),
-    "gravity in mm/s²": (lambda: _rod(400.0, 200.0, gravity=9810.0), "9810 m/s² looks like mm"),
+    "points in mm": (dict(points=1e3), "'hinge0' .* 'rod0' 200 m .*'rod1' 200 m .* like mm;"),
+    "one body in mm": (dict(points=1e3, count=1), "'rod0' 200 m .* like mm;"),
+    "points in cm": (dict(points=1e2), "'rod0' 20 m .*'rod1' .* look like cm, or masses like g;"),
+    "moments in kg mm²": (dict(moments=1e6), "'rod0' 0.2 m .* gyration of 1.. m.* like kg mm²;"),
+    "moments in kg cm²": (dict(moments=1e4), "'rod0' 0.2 m .* lengths look like cm or mm;"),
+    "masses in g": (dict(masses=1e3), "2e.03 kg .* points of joints .* or masses like g;"),
+    "g and g m²": (dict(masses=1e3, moments=1e3), "denser than any matter, masses look like g;"),
+    "cm throughout": (dict(points=1e2, moments=1e4, gravity=981), "981 m/s² looks like mm/s²;"),
+    "cm without weight": (
+        dict(points=1e2, moments=1e4, gravity=0),
+        "lengths look like cm or mm;",
+    ),
+    "gravity in mm/s²": (dict(points=1e3, moments=1e6, gravity=9810), "9810 m/s² looks like mm"),
 }
 
 
 @pytest.mark.parametrize("name", UNITS)
-def test_millimetres_are_noticed(name):
-    build, message = UNITS[name]
-    with pytest.warns(UserWarning, match=message):
-        build()
+def test_other_units_are_noticed_once(name):
+    given, message = UNITS[name]
+    with pytest.warns(UserWarning, match=message) as told:
+        _crank_and_slider(**given)
+    assert len(told) == 1
+
+
+def test_units_of_models_and_robots_raise_no_alarm(shared):
+    """Every mechanism, and every pair of links of every robot as if a loop held them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        _crank_and_slider()
+        for name in dir(models):
+            if name.endswith(("_mechanism", "_tree")):
+                getattr(models, name)()
+        for file in sorted((shared / "robots").glob("*.urdf")):
+            tree = Multibody.from_urdf(file, on_finding="ignore")
+            held = {
+                link: [*held_by_loop(tree, LoopJoint("loop", link, "world"))]
+                for link in tree.bodies
+            }
+            for a, b in itertools.combinations(held.values(), 2):
+                warn_of_units(file.stem, tree.gravity, [*a, *b])
+            warn_of_units(file.stem, tree.gravity, itertools.chain(*held.values()))
 
 
 def test_users_drive_may_be_any_function_of_time():

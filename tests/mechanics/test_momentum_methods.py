@@ -226,6 +226,7 @@ def test_what_others_do_not_keep(method):
 # Losses
 
 
+@pytest.mark.usually(method=METHOD_NAMES[:1])
 @pytest.mark.parametrize("method", METHOD_NAMES)
 def test_energy_lost_is_what_the_wheels_dissipate(method):
     system, dt = SYSTEMS["gyrostat"], 0.5
@@ -294,6 +295,7 @@ def test_values_of_every_kind():
         np.testing.assert_allclose(still.state, x, rtol=0, atol=1e-14)
 
 
+@pytest.mark.thorough
 def test_an_mpc_plans_with_them():
     """As with rk4, up to the errors of the steps."""
     craft = models.satellite()
@@ -332,6 +334,7 @@ def test_a_force_of_the_world(method):
     assert errors[0] / errors[1] == pytest.approx(4, abs=0.3)
 
 
+@pytest.mark.usually(method=METHOD_NAMES[:1])
 @pytest.mark.parametrize("method", METHOD_NAMES)
 def test_functions_of_a_method_are_freed_with_their_system(method):
     system = body.__wrapped__().system()

@@ -193,6 +193,7 @@ def test_discretized_simulated_and_pickled():
     np.testing.assert_allclose(made, expected, rtol=0, atol=1e-14)
 
 
+@pytest.mark.thorough
 def test_redundant_rows_and_closed_trees():
     """Three rows of the four-bar depend on others; as a tree it has one loop of three rows."""
     plant = plant_of("four-bar")
@@ -267,6 +268,7 @@ def test_what_closed_four_bars_keep(plant, name):
         assert found[key] <= bound, (key, found)
 
 
+@pytest.mark.thorough
 def test_energy_and_momentum_of_a_door_in_space_on_two_balls():
     """One of their six rows says what another one says, and neither is lost by that."""
     bodies = [

@@ -129,6 +129,7 @@ def test_linearizations_agree_through_the_map(name, frame):
     np.testing.assert_allclose(T_rate + T @ ours.A, expected.A @ T, rtol=0, atol=EXACT * size)
 
 
+@pytest.mark.usually(name=("hull",))
 @pytest.mark.parametrize("name", ["arm", "hull"])
 def test_linearizations_at_rest_agree_exactly(name):
     """At an equilibrium T does not move: to 1e-10 without differences."""
@@ -173,6 +174,7 @@ def test_spatial_momentum_stays_to_the_last_bit(name):
     np.testing.assert_array_equal(made[:, rows] - made[0, rows], 0.0)
 
 
+@pytest.mark.thorough
 def test_weights_cost_the_same():
     """An MPC with converted weights answers as with velocities."""
     plain, system, form = made("hull", "body")

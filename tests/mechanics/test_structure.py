@@ -29,7 +29,10 @@ from lgcontrol.mechanics import (
 
 from ._bodies import GROUPS, USUAL, name_of, random_inertia, random_matrix
 
-pytestmark = pytest.mark.usually(group=USUAL)
+# Models of one kind of structure each: a body, wheels, an arm, a base, water.
+pytestmark = pytest.mark.usually(
+    group=USUAL, name=("heavy_top", "quadrotor", "satellite", "scara", "underwater_vehicle")
+)
 
 # Roundings of a few thousand operations, next to the largest entry.
 EXACT = 1e-12
@@ -172,17 +175,18 @@ def test_structure_pickles(rng):
         assert np.array_equal(ours, other)
 
 
-@pytest.mark.parametrize(
-    ("name", "budget"),
-    [
-        ("panda", 5_750),
-        ("ur5", 2_930),
-        ("quadrotor", 390),
-        ("underwater_vehicle", 1_170),
-        ("space_arm", 15_000),
-        ("underwater_vehicle_arm", 22_300),
-    ],
-)
+BUDGETS = {
+    "panda": 5_750,
+    "ur5": 2_930,
+    "quadrotor": 390,
+    "underwater_vehicle": 1_170,
+    "space_arm": 15_000,
+    "underwater_vehicle_arm": 22_300,
+}
+
+
+@pytest.mark.usually(name=BUDGETS)
+@pytest.mark.parametrize(("name", "budget"), BUDGETS.items())
 def test_derivatives_keep_within_their_operations(name, budget):
     """Counted: accelerations and both derivatives, every zero of the results stored."""
     assert nominal(name).derivatives.function.n_instructions() <= budget

@@ -230,6 +230,7 @@ def test_linearizations_agree_through_the_map(name, rng):
     np.testing.assert_allclose(T @ found.B, expected.B, rtol=0, atol=1e-12 * size)
 
 
+@pytest.mark.thorough
 def test_an_mpc_answers_alike():
     """With weights that convert, the controls are those of twist coordinates."""
     unified = SETS["tetrahedral"]

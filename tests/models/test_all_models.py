@@ -32,8 +32,12 @@ VARIANTS = [
 IDS = [f"{name}-{'-'.join(map(str, options))}".strip("-") for name, options in VARIANTS]
 
 
-# Large mechanisms: the smaller ones of their kind run by default.
-LARGE = ("stewart_platform", "two_arms")
+# The smaller ones of their kind run by default: closed mechanisms, arms on a floating base, arms
+# with and without springs.
+LARGE = (
+    "delta_robot", "elastic_panda", "elastic_space_arm", "elastic_ur5", "five_bar", "panda",
+    "stewart_platform", "two_arms", "underwater_vehicle_arm",
+)  # fmt: skip
 PARAMETERS = [
     pytest.param((name, options), marks=[pytest.mark.thorough] if name in LARGE else [], id=label)
     for (name, options), label in zip(VARIANTS, IDS, strict=True)

@@ -81,6 +81,7 @@ def test_fingers_can_be_held_open(rng):
     assert gap[1] - gap[0] == pytest.approx(0.08, abs=SAME)
 
 
+@pytest.mark.thorough
 def test_systems_are_those_of_the_trees(rng):
     for system, tree in ((panda(), panda_tree()), (ur5(), ur5_tree()), (scara(), scara_tree())):
         x = system.state.random(rng)

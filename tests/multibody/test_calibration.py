@@ -44,6 +44,7 @@ def test_exact_poses_give_the_tree_back(kind, rng):
     assert worst(found.tree, real, frame, rng) < EXACT < 1e-3 < worst(tree, real, frame, rng)
 
 
+@pytest.mark.thorough
 def test_noisy_poses_of_an_arm(arm, rng):
     real = displaced(arm, rng)
     q = rng.uniform(-2.5, 2.5, (100, 6))

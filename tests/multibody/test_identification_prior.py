@@ -33,6 +33,7 @@ def worst(found, arm):
     return np.abs(found.inverse_dynamics(*fresh) - arm.inverse_dynamics(*fresh)).max()
 
 
+@pytest.mark.thorough
 def test_two_joints_that_move_with_noise(arm, base):
     rng = np.random.default_rng(0)
     motion = sines(0.5, [0, 1])

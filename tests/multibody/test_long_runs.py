@@ -1,6 +1,7 @@
 """Long motions of trees: energy and momentum drift as the integrator's order says."""
 
 import numpy as np
+import pytest
 
 from lgcontrol.models import panda_tree, space_arm_tree
 
@@ -30,6 +31,7 @@ def test_an_arm_that_swings_freely_keeps_its_energy():
     assert fine < coarse / 2**3.5  # order 4
 
 
+@pytest.mark.thorough
 def test_a_floating_arm_keeps_its_momentum_under_joint_torques():
     """Torques inside a space arm: the spatial momentum about the origin stays."""
     tree = space_arm_tree()

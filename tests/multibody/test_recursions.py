@@ -21,7 +21,7 @@ from .reference import load, order, tree_of
 from .test_reference import SYNTHETIC
 from .test_robots import FILES, robot
 
-pytestmark = pytest.mark.usually(kind=(*zoo.FEW, "free"))
+pytestmark = pytest.mark.usually(kind=zoo.FEW)
 
 EXACT = 1e-12  # rounding of sums of some thousand products, relative to the largest force
 STANDING = ("ur5_robot", "z1")  # their root link is the world

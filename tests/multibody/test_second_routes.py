@@ -8,7 +8,7 @@ from lgcontrol.groups import SE3
 
 from . import zoo
 
-pytestmark = pytest.mark.usually(tree=(*zoo.FEW, "branched"), kind=(*zoo.FEW, "branched"))
+pytestmark = pytest.mark.usually(tree=zoo.FEW, kind=zoo.FEW)
 
 EXACT = 1e-10  # both routes are exact: rounding of sums of a few hundred products
 REFERENCES = ("body", "spatial", "hybrid", "mixed")

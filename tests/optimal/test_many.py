@@ -64,6 +64,7 @@ def test_starts_in_c_are_those_in_numpy(word):
         np.testing.assert_allclose(gap, np.abs(gaps).max(), atol=1e-9)
 
 
+@pytest.mark.thorough
 def test_any_solver_takes_many(tmp_path):
     for name in ("sqp", "interior_point"):
         many = PROBLEM.solve_many(STATES[:2], solver=name, max_iterations=3)

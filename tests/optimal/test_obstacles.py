@@ -176,6 +176,7 @@ def test_rates_are_controls_and_inputs_keep_their_limits(cart):
     ("make", "message"),
     [
         (lambda: keep_out(place, Sphere([0, 0], 1.0), radius=-1.0), "radius must be at least 0"),
+        (lambda: keep_out("boat", Sphere([0, 0], 1.0)), "body must be a function.*not 'boat'"),
         (lambda: Sphere([0, 0], 0.0), "radius must be positive"),
         (lambda: Capsule([0, 0], [1, 0], np.nan), "radius must be positive"),
         (lambda: Capsule([0, 0], [1, np.inf], 1.0), "end is not finite"),
@@ -193,5 +194,5 @@ def test_rates_are_controls_and_inputs_keep_their_limits(cart):
     ],
 )
 def test_faults_are_named(make, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         make()

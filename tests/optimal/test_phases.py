@@ -72,6 +72,7 @@ def test_the_brachistochrone():
     assert found.durations["phase0"] == pytest.approx(exact, rel=2e-4)
 
 
+@pytest.mark.thorough
 def test_the_slew_of_a_symmetric_body():
     """Half a turn from rest to rest, each torque within ±1: 3.2431, about an axis √(4π) = 3.5449.
 
@@ -390,6 +391,7 @@ def test_messages_tell_seconds():
     assert found.solution.violations[0].amount == pytest.approx(1 - 0.18, abs=1e-3)
 
 
+@pytest.mark.thorough
 def test_the_swing_up_of_a_cart_pole_by_another_transcription():
     """∫ u² of M. Kelly's cart-pole, trapezes of 24 intervals solved by IPOPT beside our steps.
 
@@ -492,3 +494,16 @@ def test_what_contradicts_the_phases_is_refused():
         problem.solve([0, 1], durations=[1.0, 2.0])
     with pytest.raises(ValueError, match="2 nodes, expected 5"):
         problem.solve([0, 1], guess=Trajectory(Rn(2), [0, 1], np.zeros((2, 2))))
+
+
+@pytest.mark.parametrize("solver", ["interior_point", "ipopt"])
+def test_durations_are_never_negative(solver):
+    """A phase that best vanishes, wherever the search is ended."""
+    idle = Phase(cart(-1, 1), 4, (0.0, 8.0), name="idle")
+    go = Phase(cart(-1, 1), 8, (0.0, 8.0), bounds=STOP)
+    problem = PhasedProblem([idle, go], time_weight=1)
+    for most in (1, 3, 6, 9, 14, 200):
+        found = problem.solve([0, 0], durations=[0.5, 6.0], solver=solver, max_iterations=most)
+        assert min(found.durations.values()) >= 0.0
+        assert (np.diff(found.trajectory.t) >= 0.0).all()
+    assert found.success and found.durations["idle"] == pytest.approx(0.0, abs=1e-6)

@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 from lgcontrol.groups import SE3, SO2, Rn, Translation
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.models import quadrotor, scara
-from lgcontrol.optimal import PathRow, retime
+from lgcontrol.optimal import PathRow, retime, slowed
 from lgcontrol.systems import BSpline, ScrewMotion, Waypoints
 
 EXACT = 1e-9
@@ -166,3 +166,21 @@ def test_own_rows_join():
 def test_faults_are_named(path, options, message):
     with pytest.raises(ValueError, match=message):
         retime(path, **options)
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda found: found.smooth(100.0), "no longer than the motion, 1.5 s, got 100 s"),
+        (lambda found: found.smooth(0.0), "spacing must be positive"),
+        (lambda found: found.smooth(0.05, degree=-1), "degree must be a whole number.*got -1"),
+        (lambda found: found.smooth(0.05, degree=2.5), "degree must be a whole number.*got 2.5"),
+        (lambda found: slowed(found, velocity=1.0), "not Retiming: give its motion, retiming.mot"),
+        (lambda found: retime(found, velocity=1.0), "not Retiming: give its motion, retiming.mot"),
+        (lambda found: slowed(found.motion, system="panda"), "system must be a System, not str"),
+        (lambda found: slowed(found.motion, rows=["fast"]), "rows must hold PathRow"),
+    ],
+)
+def test_what_is_made_of_a_retiming_names_its_faults(ask, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        ask(retime(LINE, velocity=1.0, acceleration=2.0))

@@ -347,7 +347,7 @@ def crossing():
     )  # fmt: skip
 
 
-@pytest.mark.usually(turn=(0.9, 1.0), axis=([1.0, 0.0, 0.0], [0, 0, 1]))
+@pytest.mark.usually(turn=(1.0,), axis=([0, 0, 1],))
 @pytest.mark.parametrize(
     ("turn", "axis"),
     [(0.5, [0.6, 0.8, 0.0]), (0.9, [1.0, 0.0, 0.0]), (1.0, [0.6, 0.8, 0.0]), (1.0, [0, 0, 1])],
@@ -361,6 +361,7 @@ def test_tilted_starts_need_no_guess(turn, axis, crossing):
     assert solution.cost == pytest.approx(followed.cost, rel=1e-5)
 
 
+@pytest.mark.thorough
 def test_steps_that_lead_nowhere_end_a_solve_with_a_hint(crossing):
     problem, quad = crossing, crossing.system
     x0 = quad.state.join(pose=np.r_[0, 0, 0, SO3.exp([0.9 * np.pi, 0, 0])])

@@ -6,6 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
+from lgcontrol.codegen import UnknownNameError
 from lgcontrol.groups import SE2, SE3, SO2, Product, Rn
 from lgcontrol.mechanics import Multibody, SpatialInertia
 from lgcontrol.optimal import (
@@ -235,7 +236,7 @@ def test_bounds_hold_where_they_can():
         ({"of": "twist", "lower": 2, "upper": 1}, "lower must not exceed upper, got 2 and 1"),
         ({"of": "twist", "upper": [1, 2]}, r"upper of bound 'twist' has shape \(2,\), expected"),
         ({"of": "twist", "soft": -1.0}, "soft must be a positive weight"),
-        ({"of": "twist", "upper": np.nan}, "lower must not exceed upper, got -inf and nan"),
+        ({"of": "twist", "upper": np.nan}, "upper is not a number, got nan: leave it out"),
         ({"of": "twist", "at": "end"}, "unknown place of a bound 'end'"),
     ],
 )
@@ -335,7 +336,7 @@ def test_regulators_along_states_are_refused():
 def test_bounds_that_leave_no_room_are_refused_at_once():
     with pytest.raises(ValueError, match="'height': lower must not exceed upper, got 2 and 1"):
         Bound("height", lower=2, upper=1)
-    with pytest.raises(ValueError, match="lower must not exceed upper"):
+    with pytest.raises(ValueError, match="'twist': lower is not a number"):
         Bound("twist", [0, np.nan], 1)
     with pytest.raises(TypeError, match="bound 'twist': upper must be a number, a list of numb"):
         Bound("twist", 0, ["one"])
@@ -343,6 +344,19 @@ def test_bounds_that_leave_no_room_are_refused_at_once():
         rows_of(vessel(), Bound("twist", 0, "one"))
     with pytest.raises(ValueError, match="The rate of 'surge' is no state.*with its rate as the"):
         rows_of(vessel(), Bound("surge.rate", -1, 1))
+
+
+@pytest.mark.parametrize(
+    ("bound", "message"),
+    [
+        (Bound("twits", -1, 1), "unknown bounded quantity 'twits'.*Did you mean 'twist'"),
+        (Bound("twist", upper="fast"), "upper of bound 'twist': unknown parameter 'fast'"),
+        (Bound("twist", upper=1.0, soft="dear"), "soft of bound 'twist': unknown parameter 'dear'"),
+    ],
+)
+def test_names_in_bounds_are_looked_up_when_a_problem_is_made(bound, message):
+    with pytest.raises(UnknownNameError, match=message):
+        OptimalControlProblem(vessel(), 5, 0.1, bounds=[bound])
 
 
 def test_what_overcomes_drag_is_not_fed_forward_after_the_end():

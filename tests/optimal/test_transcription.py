@@ -146,6 +146,7 @@ def test_a_stage_of_the_panda_stays_within_its_budget():
     assert functions.stage_values.function.n_instructions() <= 8_000
 
 
+@pytest.mark.thorough
 def test_losses_too_fast_for_explicit_steps_are_planned_with(shared):
     """The wrist of z1 needs 677 substeps of rk4 in 0.05 s; with the linearly implicit step, one."""
     arm = Multibody.from_urdf(shared / "robots" / "z1.urdf").system()

@@ -17,6 +17,7 @@ from tests.optimal.user_tasks import TASKS
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results" / "user_tasks.json"
 
 
+@pytest.mark.usually(name=("parking",))
 @pytest.mark.parametrize("name", ["minimum time", "parking", "double pendulum, saved"])
 def test_ends_where_ipopt_does(name):
     task, peer = TASKS[name](), json.loads(RESULTS.read_text())[name]["IPOPT"]

@@ -15,7 +15,17 @@ from ._repository import module_name, python_files
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 MODULES = [module_name(path) for path in python_files() if path.stem != "__main__"]
 
+# Making these models takes seconds each; `make notebooks` runs their examples.
+LARGE = {
+    f"lgcontrol.models._{name}"
+    for name in (
+        "delta_robot", "elastic_panda", "elastic_space_arm", "elastic_ur5", "stewart_platform",
+        "two_arms", "underwater_vehicle_arm",
+    )
+}  # fmt: skip
 
+
+@pytest.mark.usually(name=set(MODULES) - LARGE)
 @pytest.mark.parametrize("name", MODULES)
 def test_docstring_examples_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # an example that saves a file saves it here

@@ -14,6 +14,8 @@ pytestmark = pytest.mark.interpreted
 
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
+# Those of the theory and of every task take most of a minute: `make notebooks` runs them.
+SHORT = [page for page in PAGES if page.parent.name != "theory" and page.name != "tasks.md"]
 
 
 def blocks(text: str, language: str) -> list[tuple[int, str]]:
@@ -57,6 +59,7 @@ def readme() -> str:
     return README.read_text()
 
 
+@pytest.mark.usually(page=SHORT)
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
 def test_python_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

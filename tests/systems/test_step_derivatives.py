@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from functools import cache
 from inspect import isfunction
 
 import casadi as ca
@@ -95,10 +96,10 @@ def wheel() -> System:
 
 
 SYSTEMS = {
-    "arm": arm,
-    "top with a wheel": wheel,
-    "held": constrained,
-    "pendulum": pendulum,
+    "arm": cache(arm),
+    "top with a wheel": cache(wheel),
+    "held": cache(constrained),
+    "pendulum": cache(pendulum),
 }
 
 
@@ -126,6 +127,7 @@ def test_all_methods(name, method):
     assert error(system, method, substeps=1 if name == "arm" else 2) < EXACT
 
 
+@pytest.mark.usually(name=("arm", "held"))
 @pytest.mark.parametrize("method", ["rk4", "crouch_grossman3"])
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_multiplied_out_from_the_end(name, method):
@@ -148,7 +150,7 @@ PLANTS = {
 }
 
 
-@pytest.mark.usually(name=("gyrostat", "arm"))
+@pytest.mark.usually(name=("gyrostat",))
 @pytest.mark.parametrize("method", KEEPING)
 @pytest.mark.parametrize("name", PLANTS)
 def test_methods_that_keep_momenta(name, method):
@@ -171,6 +173,7 @@ def test_discrete_systems():
     assert error(held) < EXACT
 
 
+@pytest.mark.usually(method=("linearly_implicit_euler",))
 @pytest.mark.parametrize("method", ["linearly_implicit_euler", "radau_iia5"])
 def test_discretized_systems_keep_the_derivatives_of_the_step(method):
     """Df of the increment without differentiating the step again, and after pickling."""
@@ -206,6 +209,7 @@ def test_a_linearly_implicit_step_costs_what_an_explicit_one_costs():
     assert implicit.instructions < 1.1 * explicit.instructions
 
 
+@pytest.mark.thorough
 def test_fast_losses_choose_the_method(shared):
     """z1 with the losses of its file: poles to −4.9e4 1/s, 677 substeps of rk4 in 0.05 s."""
     with warnings.catch_warnings():

@@ -82,6 +82,7 @@ def test_a_helix_has_the_radius_of_its_speeds():
     np.testing.assert_allclose(np.diff(position[:, 2]), climb * 0.05, atol=1e-6)
 
 
+@pytest.mark.thorough
 def test_a_helix_in_a_current_is_refused():
     system = underwater(current=(0.3, 0.0, 0.0))
     with pytest.raises(TrimError, match=r"not a symmetry .*the rate of twist\.\w+ changes by") as e:

@@ -41,7 +41,6 @@ from ._joints import translational as translational
 from ._joints import universal as universal
 from ._kinematics import KinematicsResult as KinematicsResult
 from ._kinematics import KinematicsStatus as KinematicsStatus
-from ._kkt import Saddle as Saddle
 from ._loop import LoopJoint as LoopJoint
 from ._march import March as March
 from ._mechanism import Mechanism as Mechanism
@@ -49,5 +48,6 @@ from ._mobility import Mobility as Mobility
 from ._mobility import SingularPosition as SingularPosition
 from ._motors import MechanismMotor as MechanismMotor
 from ._system import ConstrainedMechanics as ConstrainedMechanics
+from ._system import Coordinate as Coordinate
 from ._system import Stabilization as Stabilization
 from ._system import constrained_system as constrained_system

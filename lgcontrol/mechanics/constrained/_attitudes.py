@@ -144,7 +144,7 @@ class OrientationMatrix(Attitude):
 
     def first(self, s: np.ndarray) -> np.ndarray:
         """``−A s̃``: eq. 13a."""
-        return -self.A @ cross_matrix(s)
+        return self.A @ cross_matrix(s).T
 
     def second(self, s: np.ndarray, c: np.ndarray) -> np.ndarray:
         """``s̃ tilde(Aᵀ c)``: eq. 13c; not symmetric."""

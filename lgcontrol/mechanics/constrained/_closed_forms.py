@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 
 from ...codegen import ModelFunction
+from .._fields import read_only
 from .._inertia import SpatialInertia
 from ._attitudes import Attitude
 from ._basic import GROUND, BasicConstraint, Connection, Direction
@@ -120,25 +121,33 @@ class ClosedForms:
         # Rows share vectors: the three of a spherical joint its connection, for one.
         distinct = {_identity(v): v for row in self.rows for v in (row.u, row.w)}
         self._vectors, order = list(distinct.values()), list(distinct)
-        self._pairs = np.array(
-            [[order.index(_identity(v)) for v in (row.u, row.w)] for row in self.rows], dtype=int
-        ).reshape(-1, 2)
+        self._pairs = [
+            np.array([order.index(_identity(getattr(row, v))) for row in self.rows], dtype=int)
+            for v in ("u", "w")
+        ]
+        self._each = np.arange(len(self.rows))
+        # Directions of the world that stay what they are, None for all other vectors.
+        self._constant = [_constant(v) for v in self._vectors]
+        self._moving = [v for v in self._vectors if _moves(v)]
+        self._ends = {id(v): _ends(v) for v in self._vectors if isinstance(v, Connection)}
         self.columns = {name: k * (3 + size) for k, name in enumerate(self.names)}
         self.n = len(self.names) * (3 + size)
+        self._last_drives: tuple[float, np.ndarray, dict[int, np.ndarray]] | None = None
         self._masses = np.zeros((self.n, self.n))
         for name, mass in zip(self.names, self.masses, strict=True):
             at = self.columns[name]
             self._masses[at : at + 3, at : at + 3] = mass * UNIT
         self.n_joint_rows = len(self.rows)
         self.m = self.n_joint_rows + (len(self.names) if size == 4 else 0)
+        self._none, self._flat = read_only(np.zeros(self.m)), read_only(np.zeros((self.m, self.n)))
+        self._square = read_only(np.zeros((self.n, self.n)))
 
     @cached_property
     def _drives(self) -> ModelFunction:
         """``t → f, ḟ, f̈`` of all rows, and ``a, ȧ, ä`` of directions that move."""
         t = ca.SX.sym("t")
         values = [row.f(t) if callable(row.f) else row.f for row in self.rows]
-        moving = [v for row in self.rows for v in (row.u, row.w) if _moves(v)]
-        columns = ca.vertcat(*values, *(v.vector(t) for v in moving))  # type: ignore[union-attr]
+        columns = ca.vertcat(*values, *(v.vector(t) for v in self._moving))  # type: ignore[union-attr]
         columns = ca.SX(columns)
         rate = ca.jacobian(columns, t)
         found = ca.horzcat(columns, rate, ca.jacobian(rate, t))
@@ -147,7 +156,7 @@ class ClosedForms:
     @cached_property
     def _still(self) -> np.ndarray | None:
         """``f, ḟ, f̈`` of all rows where nothing depends on the time, None otherwise."""
-        if any(callable(row.f) or _moves(row.u) or _moves(row.w) for row in self.rows):
+        if self._moving or any(callable(row.f) for row in self.rows):
             return None
         f = np.zeros((len(self.rows), 3))
         f[:, 0] = [row.f for row in self.rows]  # type: ignore[misc]
@@ -157,14 +166,12 @@ class ClosedForms:
         """``f, ḟ, f̈`` by row, shape (rows, 3), and ``a, ȧ, ä`` as columns by moving direction."""
         if self._still is not None:
             return self._still, {}
-        made = self._drives(np.array([t]))
-        found, start = {}, len(self.rows)
-        for row in self.rows:
-            for v in (row.u, row.w):
-                if _moves(v):
-                    found[id(v)] = made[start : start + 3]
-                    start += 3
-        return made[: len(self.rows)], found
+        last = self._last_drives
+        if last is None or last[0] != t:  # iterations of a step ask for one time again and again
+            made, n = self._drives(np.array([t])), len(self.rows)
+            moved = {id(v): made[n + 3 * k : n + 3 * k + 3] for k, v in enumerate(self._moving)}
+            self._last_drives = last = (t, made[:n], moved)
+        return last[1:]
 
     def terms(
         self,
@@ -187,36 +194,43 @@ class ClosedForms:
             Whether G, and whether ν and γ are wanted; what is not wanted is zero.
         """
         f, moving = self.drives(t)
-        vectors = [self._vector(v, bodies, moving, slopes, rates) for v in self._vectors]
+        vectors = [
+            own or self._vector(v, bodies, moving, slopes, rates)
+            for own, v in zip(self._constant, self._vectors, strict=True)
+        ]
         values = np.array([v.value for v in vectors]).reshape(-1, 3)
-        first, second = self._pairs.T
+        first, second = self._pairs
         left, right, held = values[first], values[second], slice(self.n_joint_rows)
-        G = np.zeros((self.m, self.n))
-        phi, nu, gamma = np.zeros(self.m), np.zeros(self.m), np.zeros(self.m)
-        phi[held] = (left * right).sum(axis=1) - f[:, 0]
-        K = np.zeros((self.n, self.n))
+        phi = np.empty(self.m)
+        phi[held] = np.einsum("ij,ij->i", left, right) - f[:, 0]
+        G, K, nu, gamma = self._flat, self._square, self._none, self._none
         if slopes:
-            D = np.zeros((len(vectors), 3, self.n))
+            count = len(vectors)
+            # Derivatives of the vectors, and of the rows by the vectors: each by its partner.
+            D, C = np.zeros((count, 3, self.n)), np.zeros((self.n_joint_rows, count, 3))
             for own, vector in zip(D, vectors, strict=True):
                 for at, block in vector.slopes:
                     own[:, at : at + block.shape[1]] = block
-            by_u, by_w = D[first], D[second]
-            G[held] = (right[:, None] @ by_u + left[:, None] @ by_w)[:, 0]
+            C[self._each, first] = right
+            C[self._each, second] += left
+            D, C = D.reshape(3 * count, self.n), C.reshape(-1, 3 * count)
+            G = np.zeros((self.m, self.n))
+            G[held] = C @ D
             if multipliers is not None:
-                loads = multipliers[held, None]
-                pulls = np.zeros_like(values)
-                np.add.at(pulls, first, loads * right)
-                np.add.at(pulls, second, loads * left)
-                for vector, pull in zip(vectors, pulls, strict=True):
+                loads = multipliers[held]
+                between = np.zeros((count, count))
+                np.add.at(between, (first, second), loads)
+                mixed = D.T @ (between @ D.reshape(count, -1)).reshape(D.shape)
+                K = mixed + mixed.T
+                for vector, pull in zip(vectors, (loads @ C).reshape(-1, 3), strict=True):
                     for at, attitude, s, sign in vector.parts:
                         k = attitude.size
                         K[at : at + k, at : at + k] += attitude.second(s, sign * pull)
-                mixed = (loads[:, None] * by_u).reshape(-1, self.n).T @ by_w.reshape(-1, self.n)
-                K += mixed + mixed.T
         if rates:
             v, partial, bent = (
                 np.array([vector[k] for vector in vectors]).reshape(-1, 3) for k in (1, 2, 3)
             )
+            nu, gamma = np.zeros(self.m), np.zeros(self.m)
             moved = partial[first] * right + left * partial[second]
             nu[held] = f[:, 1] - moved.sum(axis=1)
             quadratic = bent[first] * right + 2 * v[first] * v[second] + left * bent[second]
@@ -226,10 +240,13 @@ class ClosedForms:
                 i, at = self.n_joint_rows + k, self.columns[name] + 3
                 attitude = bodies[name].attitude
                 e, rate = attitude.coordinates, attitude.rates
-                phi[i], gamma[i] = (e @ e - 1) / 2, -rate @ rate
-                G[i, at : at + 4] = e
-                if multipliers is not None:
+                phi[i] = (e @ e - 1) / 2
+                if slopes:
+                    G[i, at : at + 4] = e
+                if slopes and multipliers is not None:
                     K[at : at + 4, at : at + 4] += multipliers[i] * np.eye(4)
+                if rates:
+                    gamma[i] = -rate @ rate
         return RowTerms(phi, G, nu, gamma, K)
 
     def mass_matrix(self, bodies: Mapping[str, PlacedBody]) -> np.ndarray:
@@ -285,7 +302,7 @@ class ClosedForms:
             own = moving.get(id(v))
             a = v.vector if own is None else own[:, 0]
             if v.body == GROUND:
-                return _fixed(a) if own is None else _turning(a, own)
+                return _Vector(a, own[:, 1], own[:, 1], own[:, 2], (), ())  # type: ignore[index]
             attitude, at = bodies[v.body].attitude, self.columns[v.body] + 3
             A, parts = attitude.A, ((at, attitude, a, 1.0),)
             by_attitude = ((at, attitude.first(a)),) if slopes else ()
@@ -299,15 +316,13 @@ class ClosedForms:
                 bent = attitude.first(own[:, 1]) @ attitude.rates
                 quadratic = quadratic + 2 * bent + A @ own[:, 2]
             return _Vector(A @ a, rate, partial, quadratic, parts, by_attitude)
-        value, rate, quadratic = np.zeros(3), np.zeros(3), np.zeros(3)
-        parts, blocks = [], []
-        for name, s, sign in ((v.j, v.s_j, 1.0), (v.i, v.s_i, -1.0)):
-            if name == GROUND:
-                value += sign * s
-                continue
+        value, carried = self._ends[id(v)]
+        rate, quadratic, parts, blocks = NOWHERE, NOWHERE, [], []
+        for name, s, sign, turns in carried:
             body, at = bodies[name], self.columns[name]
-            attitude, turns = body.attitude, s.any()
-            value += sign * (body.r + attitude.A @ s)
+            attitude = body.attitude
+            place = body.r + attitude.A @ s if turns else body.r
+            value = value + place if sign > 0 else value - place
             if turns:
                 parts.append((at + 3, attitude, s, sign))
             if slopes:
@@ -315,11 +330,22 @@ class ClosedForms:
                 if turns:
                     blocks.append((at + 3, sign * attitude.first(s)))
             if rates:
-                rate += sign * body.rdot
+                rate = rate + sign * body.rdot
                 if turns:
-                    rate += sign * (attitude.first(s) @ attitude.rates)
-                    quadratic += sign * attitude.quadratic(s)
+                    rate = rate + sign * (attitude.first(s) @ attitude.rates)
+                    quadratic = quadratic + sign * attitude.quadratic(s)
         return _Vector(value, rate, NOWHERE, quadratic, tuple(parts), tuple(blocks))
+
+
+def _ends(v: Connection) -> tuple[np.ndarray, list[tuple[str, np.ndarray, float, bool]]]:
+    """What the ground gives to a connection; body, point, sign of each other end, if it turns."""
+    at_rest, carried = NOWHERE, []
+    for name, s, sign in ((v.j, v.s_j, 1.0), (v.i, v.s_i, -1.0)):
+        if name == GROUND:
+            at_rest = at_rest + sign * s
+        else:
+            carried.append((name, s, sign, bool(s.any())))
+    return at_rest, carried
 
 
 def _identity(v: Direction | Connection) -> Any:
@@ -333,9 +359,7 @@ def _moves(v: Direction | Connection) -> bool:
     return isinstance(v, Direction) and callable(v.vector)
 
 
-def _fixed(a: Any) -> _Vector:
-    return _Vector(np.asarray(a), NOWHERE, NOWHERE, NOWHERE, (), ())
-
-
-def _turning(a: np.ndarray, own: np.ndarray) -> _Vector:
-    return _Vector(a, own[:, 1], own[:, 1], own[:, 2], (), ())
+def _constant(v: Direction | Connection) -> _Vector | None:
+    if isinstance(v, Connection) or v.body != GROUND or _moves(v):
+        return None
+    return _Vector(np.asarray(v.vector), NOWHERE, NOWHERE, NOWHERE, (), ())

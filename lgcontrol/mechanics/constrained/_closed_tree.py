@@ -19,6 +19,7 @@ from ..multibody.kinematics._frames import frame_pose
 from ..multibody.tree._joint import Axis
 from ._assembly import assemble
 from ._constraint import Constraint, Constraints
+from ._kinematics import KinematicsResult, dynamics_function, kinematics
 from ._loop import LoopJoint, wrench_on_b
 from ._mobility import Mobility, mobility
 from ._system import ConstrainedMechanics, Stabilization, constrained_system, entries_of
@@ -300,6 +301,96 @@ class ClosedTree:
         if not isinstance(q, Trajectory):
             q = check_element("q", q, self.tree.configuration)
         return mobility(self.mechanics, q, t, values)
+
+    def kinematics(
+        self, t: Any, *, q: Any = None, p: Any = None, tolerance: float = 1e-13
+    ) -> KinematicsResult:
+        """Motion that drives decide, with multipliers: inverse dynamics.
+
+        Parameters
+        ----------
+        t : array_like, shape (N,)
+            Increasing times [s].
+        q : array_like, shape (nq,), optional
+            Configuration near the first one; assembled from the start if left out.
+        p : array_like, optional
+            Parameters of the tree.
+        tolerance : float
+            Of φ.
+
+        Returns
+        -------
+        KinematicsResult
+            With its status; singular positions on the way are listed with names and times. Minus
+            the multiplier of "drive_JOINT" is what the drive exerts [N m or N].
+
+        Raises
+        ------
+        ValueError
+            If the drives leave freedoms: says how many; or if there are rows on velocities.
+
+        Examples
+        --------
+        >>> from lgcontrol.models import four_bar_tree
+        >>> driven = four_bar_tree().drive("crank", lambda t: 0.5 + 2 * t)
+        >>> run = driven.kinematics(np.linspace(0, 3, 31))
+        >>> torque = -run.multipliers[:, driven.constraints.rows_of("drive_crank")]
+        >>> bool(np.abs(run.v[:, 0] - 2).max() < 1e-12), torque.shape
+        (True, (31, 1))
+        """
+        own, group = self.mechanics, self.tree.configuration
+        structure, values = own.base.structure, self._parameters(p)
+        assert structure is not None
+
+        def start(time: float) -> np.ndarray:
+            if q is None:
+                return self.assemble(t=time, p=values)
+            return check_element("q", q, group)
+
+        def mass_matrix(q: Value, p: Value) -> Value:
+            return structure.mass_matrix(ca.vertcat(q, ca.DM(group.dim, 1)), p)
+
+        def force(t: Value, q: Value, v: Value, u: Value, p: Value) -> Value:
+            return structure.force(t, ca.vertcat(q, v), u, p)
+
+        u = own.base.nominal_input
+        dynamics = dynamics_function(self.constraints, mass_matrix, force, u, values)
+        return kinematics(
+            own,
+            dynamics,
+            t,
+            start,
+            u,
+            values,
+            tolerance=tolerance,
+            remedy="drive(joint, motion)",
+        )
+
+    def reactions(self, q: Any, multipliers: Any, p: Any = None) -> dict[str, np.ndarray]:
+        """Wrench [f; m] of each loop on its second frame, in the axes of that frame.
+
+        Parameters
+        ----------
+        q : array_like, shape (nq,)
+        multipliers : array_like, shape (m,)
+            λ of all rows.
+        p : array_like, optional
+
+        Returns
+        -------
+        dict of str to ndarray, shape (6,)
+            f [N], m [N m] about the origin of the frame. Where `mobility` lists dependent rows,
+            those of their loops are not unique: of all, these are the shortest.
+        """
+        x = ca.DM(check_element("q", q, self.tree.configuration))
+        lam = ca.DM(check_shape("multipliers", multipliers, (self.constraints.n_rows,)))
+        values = ca.DM(self._parameters(p))
+        return {
+            loop.name: self._wrench(loop, self.constraints)(0.0, x, None, values, lam)
+            .full()
+            .ravel()
+            for loop in self.loops
+        }
 
     def system(
         self,

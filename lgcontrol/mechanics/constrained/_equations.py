@@ -21,6 +21,7 @@ from ._constraint import Constraint, Constraints
 from ._formulations import Formulation
 from ._joints import MechanismJoint, Row
 from ._motors import MechanismMotor
+from ._system import Coordinate
 
 NORM = "norm"
 """Row of the constraint that keeps the coordinates of a body those of a pose."""
@@ -232,6 +233,21 @@ class MechanismEquations:
             rows = self.constraints.rows_of(joint.name)
             found[joint.name] = joint_wrenches(joint, t, self.frames(q), multipliers[rows])
         return found
+
+    def joint_coordinates(self, q: np.ndarray) -> list[Coordinate]:
+        """Freedoms of all joints as rows on the tangent vector, as they are in a configuration."""
+        v, units = ca.SX.sym("v", self.velocity.dim), {"rad/s": "rad", "m/s": "m"}
+        frames = self.frames(ca.DM(q))
+        rates = {body: (rate[:3], rate[3:]) for body, rate in self.rates(ca.DM(q), v).items()}
+        return [
+            Coordinate(
+                f"{joint.name}.{free.row}",
+                ca.evalf(ca.jacobian(free.value(0.0, frames, rates), v)).full().ravel(),
+                units.get(free.unit, f"{free.unit} s"),
+            )
+            for joint in self.joints
+            for free in joint.freedoms
+        ]
 
     def _inertia(self, body: str, c: Mapping[str, Value]) -> Value:
         return ca.sparsify(ca.diagcat(c[f"{body}.mass"] * ca.DM.eye(3), c[f"{body}.inertia"]))

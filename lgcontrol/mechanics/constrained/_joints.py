@@ -102,6 +102,9 @@ class MechanismJoint:
     point : tuple of (str, array_like), optional
         Body and point [m] in its axes where the reaction of the joint is reported; the origin of
         its last body if left out.
+    freedoms : iterable of VelocityConstraint
+        Rates that it leaves free, by name: what systems on the manifold take as independent
+        coordinates, "hinge.rz" or, of a joint with one alone, "hinge".
 
     Examples
     --------
@@ -113,12 +116,14 @@ class MechanismJoint:
     name: str
     rows: tuple[Row, ...]
     point: tuple[str, Any] | None = None
+    freedoms: tuple[VelocityConstraint, ...] = ()
 
     def __init__(
         self,
         name: str,
         rows: Iterable[Row],
         point: tuple[str, Any] | None = None,
+        freedoms: Iterable[VelocityConstraint] = (),
     ) -> None:
         check_name("joint", name)
         if not name.isidentifier():
@@ -132,6 +137,12 @@ class MechanismJoint:
                     f"joint {name!r}: expected DP1, DP2, D, CD, FreeConstraint or "
                     f"VelocityConstraint as equations, not {row!r}"
                 )
+        left = tuple(freedoms)
+        for free in left:
+            if not isinstance(free, VelocityConstraint):
+                raise TypeError(
+                    f"joint {name!r}: expected VelocityConstraint as freedoms, not {free!r}"
+                )
         own = tuple(sorted(own, key=lambda row: row.kind == "velocity"))
         names = [row.row for row in own]
         twice = sorted({row for row in names if names.count(row) > 1})
@@ -140,6 +151,7 @@ class MechanismJoint:
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "rows", own)
         object.__setattr__(self, "point", point)
+        object.__setattr__(self, "freedoms", left)
         if not set(self.bodies) - {GROUND}:
             raise ValueError(f"joint {name!r} ties the ground to itself, no body")
         for row in own:
@@ -186,7 +198,7 @@ def spherical(name: str, i: Marker, j: Marker) -> MechanismJoint:
     i, j : Marker
         Their axes do not matter.
     """
-    return _joint(name, _same_point(i, j), j)
+    return _joint(name, _same_point(i, j), j, _turns(i, j))
 
 
 @_between_markers
@@ -199,7 +211,8 @@ def universal(name: str, i: Marker, j: Marker) -> MechanismJoint:
     i, j : Marker
     """
     cross = DP1("z_z", i.body, i.z, j.body, j.z)
-    return _joint(name, [*_same_point(i, j), cross], j)
+    turns = [_turn_rate("rz_i", i, j, i), _turn_rate("rz_j", i, j, j)]
+    return _joint(name, [*_same_point(i, j), cross], j, turns)
 
 
 @_between_markers
@@ -211,7 +224,7 @@ def revolute(name: str, i: Marker, j: Marker) -> MechanismJoint:
     name : str
     i, j : Marker
     """
-    return _joint(name, [*_same_point(i, j), *_parallel(i, j)], j)
+    return _joint(name, [*_same_point(i, j), *_parallel(i, j)], j, [_turning(i, j)])
 
 
 @_between_markers
@@ -223,7 +236,8 @@ def cylindrical(name: str, i: Marker, j: Marker) -> MechanismJoint:
     name : str
     i, j : Marker
     """
-    return _joint(name, [*_parallel(i, j), *_on_line(i, j)], j)
+    freedoms = [_sliding("z", i, j), _turning(i, j)]
+    return _joint(name, [*_parallel(i, j), *_on_line(i, j)], j, freedoms)
 
 
 @_between_markers
@@ -235,7 +249,8 @@ def translational(name: str, i: Marker, j: Marker) -> MechanismJoint:
     name : str
     i, j : Marker
     """
-    return _joint(name, [*_parallel(i, j), *_on_line(i, j), _no_turn(i, j)], j)
+    rows = [*_parallel(i, j), *_on_line(i, j), _no_turn(i, j)]
+    return _joint(name, rows, j, [_sliding("z", i, j)])
 
 
 @_between_markers
@@ -260,7 +275,8 @@ def planar(name: str, i: Marker, j: Marker) -> MechanismJoint:
     i, j : Marker
     """
     height = DP2("height", i.body, i.z, i.point, j.body, j.point)
-    return _joint(name, [*_parallel(i, j), height], j)
+    freedoms = [_sliding("x", i, j), _sliding("y", i, j), _turning(i, j)]
+    return _joint(name, [*_parallel(i, j), height], j, freedoms)
 
 
 @_between_markers
@@ -312,7 +328,7 @@ def screw(name: str, i: Marker, j: Marker, pitch: float) -> MechanismJoint:
         return h * (ca.sin(s) * cos - ca.cos(s) * sin)
 
     rows = [*_parallel(i, j), *_on_line(i, j), FreeConstraint("thread", _two(i, j), thread, "m")]
-    return _joint(name, rows, j)
+    return _joint(name, rows, j, [_turning(i, j)])
 
 
 def gear(
@@ -510,8 +526,45 @@ def _passing(i: str, j: str, point: Value, frames: Frames, rates: Frames) -> Val
     return carried(j) - carried(i)
 
 
-def _joint(name: str, rows: Iterable[Any], j: Marker) -> MechanismJoint:
-    return MechanismJoint(name, rows, (j.body, j.point))
+def _joint(
+    name: str, rows: Iterable[Any], j: Marker, freedoms: Iterable[VelocityConstraint] = ()
+) -> MechanismJoint:
+    return MechanismJoint(name, rows, (j.body, j.point), freedoms)
+
+
+def _turning(i: Marker, j: Marker) -> VelocityConstraint:
+    """Rate of the angle about z, which both bodies have in common: constant in their axes."""
+
+    def rate(t: Value, frames: Frames, rates: Frames) -> Value:
+        return ca.dot(ca.DM(j.z), rates[j.body][1]) - ca.dot(ca.DM(i.z), rates[i.body][1])
+
+    return VelocityConstraint("rz", _two(i, j), rate, "rad/s")
+
+
+def _turn_rate(name: str, i: Marker, j: Marker, about: Marker, axis: Any = None) -> Any:
+    """Rate of turn of j, as seen from i, about z or another axis of a marker."""
+
+    def rate(t: Value, frames: Frames, rates: Frames) -> Value:
+        seen = [frame_of(frames, m.body)[1] @ rates[m.body][1] for m in (i, j)]
+        along = Direction(about.body, about.z if axis is None else axis).world(t, frames)
+        return ca.dot(along, seen[1] - seen[0])
+
+    return VelocityConstraint(name, _two(i, j), rate, "rad/s")
+
+
+def _turns(i: Marker, j: Marker) -> list[VelocityConstraint]:
+    """Rates of turn about all axes of j."""
+    return [_turn_rate(f"r{a}", i, j, j, getattr(j, a)) for a in AXES]
+
+
+def _sliding(axis: str, i: Marker, j: Marker) -> VelocityConstraint:
+    """Velocity of the point of j along an axis of i."""
+
+    def rate(t: Value, frames: Frames, rates: Frames) -> Value:
+        passing = _passing(i.body, j.body, _placed(j, frames), frames, rates)
+        return ca.dot(Direction(i.body, getattr(i, axis)).world(t, frames), passing)
+
+    return VelocityConstraint(axis, _two(i, j), rate)
 
 
 def _same_point(i: Marker, j: Marker) -> list[BasicConstraint]:

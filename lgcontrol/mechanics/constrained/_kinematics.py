@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ...codegen import ModelFunction, Value, check_shape, trace
 from ._constraint import Constraints
-from ._kkt import RankOfRows
-from ._mobility import SingularPosition, drives_first, remedy_of
+from ._mobility import SingularPosition, drives_first, mobility, remedy_of
+from ._ranks import RankOfRows
+from ._system import ConstrainedMechanics
 
 # Below this share of the largest, the smallest singular value of the rows counts as zero.
 SINGULAR = 1e-7
@@ -68,32 +70,80 @@ class KinematicsResult:
     message: str
 
 
-def kinematics(
+def dynamics_function(
     constraints: Constraints,
+    mass_matrix: Callable[[Value, Value], Value],
+    force: Callable[[Value, Value, Value, Value, Value], Value],
+    inputs: np.ndarray,
+    parameters: np.ndarray,
+) -> ModelFunction:
+    """``(t, q, v, u, p) → phi, G, nu, gamma, M, F``: all terms of the equations of motion.
+
+    Parameters
+    ----------
+    constraints : Constraints
+    mass_matrix, force : callable
+        ``(q, p) → M`` and ``(t, q, v, u, p) → F`` on CasADi columns.
+    inputs, parameters : ndarray
+        What u and p are if left out.
+    """
+    n, nv = constraints.n_rows, constraints.group.dim
+
+    def build(t: Any, q: Any, v: Any, u: Any, p: Any) -> list[Any]:
+        return [*constraints.terms(t, q, v, p), mass_matrix(q, p), force(t, q, v, u, p)]
+
+    return trace(
+        "mechanism_dynamics",
+        build,
+        {
+            "t": (),
+            "q": (constraints.group.nq,),
+            "v": (nv,),
+            "u": (len(inputs),),
+            "p": (len(parameters),),
+        },
+        {
+            "phi": (constraints.n_position,),
+            "G": (n, nv),
+            "nu": (n,),
+            "gamma": (n,),
+            "M": (nv, nv),
+            "F": (nv,),
+        },
+        defaults={"u": inputs, "p": parameters},
+    )
+
+
+def kinematics(
+    mechanics: ConstrainedMechanics,
     dynamics: Callable[..., Any],
-    t: np.ndarray,
-    q: np.ndarray,
+    t: Any,
+    start: Callable[[float], np.ndarray],
     u: np.ndarray,
     p: np.ndarray,
-    tolerance: float = 1e-13,
+    *,
+    tolerance: float,
+    remedy: str,
     hint: Callable[[np.ndarray], str] = lambda q: "",
 ) -> KinematicsResult:
     """Positions, velocities, accelerations and multipliers at given times.
 
     Parameters
     ----------
-    constraints : Constraints
+    mechanics : ConstrainedMechanics
         As many independent rows as velocities.
     dynamics : callable
         ``(t, q, v, u, p) → phi, G, nu, gamma, M, F`` on arrays.
-    t : ndarray, shape (N,)
+    t : array_like, shape (N,)
         Increasing times [s].
-    q : ndarray, shape (nq,)
-        Configuration near that at the first time.
+    start : callable
+        ``t → q``: a configuration near that at the first time.
     u, p : ndarray
         Inputs and parameters, constant.
     tolerance : float
         Of φ, in its units.
+    remedy : str
+        What to add where no drive decides a freedom.
     hint : callable
         ``q → str``: why coordinates are singular in a configuration, empty where they are not.
 
@@ -101,7 +151,29 @@ def kinematics(
     -------
     KinematicsResult
         Up to the time where positions could not be solved.
+
+    Raises
+    ------
+    ValueError
+        If the drives leave freedoms: says how many; or if there are rows on velocities.
     """
+    constraints, name = mechanics.constraints, mechanics.base.name
+    t = check_shape("t", t, (None,))
+    if len(t) == 0 or (np.diff(t) <= 0).any():
+        raise ValueError("times must increase, and there must be at least one")
+    rolling = constraints.row_names[constraints.n_position :]
+    if rolling:
+        raise ValueError(
+            f"{name}: kinematics is of joints that hold positions, {', '.join(rolling)} hold "
+            "velocities; simulate its system()"
+        )
+    q = start(float(t[0]))
+    free = mobility(mechanics, q, float(t[0]), p, hint)
+    if free.freedoms:
+        raise ValueError(
+            f"{name} has {free.freedoms} freedoms that no drive decides ({free}); add {remedy}, or "
+            "simulate its system()"
+        )
     group, n = constraints.group, constraints.group.dim
     rows: list[tuple[np.ndarray, ...]] = []
     counts, measures, signs, weakest = [], [], [], []
@@ -125,7 +197,7 @@ def kinematics(
         counts.append(count)
         measures.append(rank.values[n - 1] / max(rank.values[0], 1e-300) if len(G) >= n else 0.0)
         signs.append(float(np.linalg.slogdet(G)[0]) if len(G) == n else 1.0)
-        weakest.append((rank, q))
+        weakest.append((rank, G, q))
         if not np.abs(phi).max(initial=0.0) <= ROUNDED * tolerance:
             status, message = _failed(constraints, float(time), phi)
             break
@@ -178,7 +250,7 @@ def _singular(
     t: np.ndarray,
     measures: np.ndarray,
     signs: np.ndarray,
-    weakest: Sequence[tuple[RankOfRows, np.ndarray]],
+    weakest: Sequence[tuple[RankOfRows, np.ndarray, np.ndarray]],
     hint: Callable[[np.ndarray], str],
 ) -> tuple[SingularPosition, ...]:
     """Times where rows are dependent, or were between two times."""
@@ -191,12 +263,12 @@ def _singular(
             continue
         if found and k and t[k] - found[-1].time <= 2 * (t[k] - t[k - 1]) * (1 + 1e-9):
             continue  # the same one, seen from the other side
-        rank, q = weakest[k]
+        rank, G, q = weakest[k]
         share = np.abs(rank.combinations[:, min(constraints.group.dim, len(rank.values)) - 1])
         weak = np.flatnonzero(share > NAMED * share.max(initial=0.0)).tolist()
         rows = set(rank.dependent) | set(weak)
         order, names = drives_first(constraints, rows), constraints.row_names
-        remedy = remedy_of(constraints, order, hint(q))
+        remedy = remedy_of(constraints, order, G, hint(q))
         listed = tuple(names[i] for i in order)
         found.append(SingularPosition(float(t[k]), listed, float(value), remedy))
     return tuple(found)

@@ -10,7 +10,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ...codegen import ModelFunction, UnknownNameError, as_names, check_shape, trace, unknown_name
+from ...codegen import ModelFunction, UnknownNameError, as_names, check_shape, unknown_name
 from ...groups import SE3, SO3, Product, check_element
 from ...integrators import Constrained, Index3Method, Problem, generalized_alpha
 from ...systems import System, Trajectory, check_name
@@ -27,7 +27,7 @@ from ._direct import DirectAnalysis, Matrix, Start, consistent
 from ._equations import FreeBodies, MechanismEquations, joint_wrenches
 from ._formulations import formulation
 from ._joints import MechanismJoint
-from ._kinematics import KinematicsResult, kinematics
+from ._kinematics import KinematicsResult, dynamics_function, kinematics
 from ._large import LargeMechanism
 from ._march import March, march, march_step
 from ._mobility import Mobility, mobility
@@ -161,7 +161,7 @@ class Mechanism:
             if name in names or not kept:
                 del left[name]
             elif len(kept) < len(joint.rows):
-                left[name] = MechanismJoint(name, kept, joint.point)
+                left[name] = MechanismJoint(name, kept, joint.point, joint.freedoms)
         left |= {joint.name: joint for joint in joints}
         return self._like(joints=left.values(), motors=(*self.motors.values(), *motors))
 
@@ -310,34 +310,12 @@ class Mechanism:
         key = f"dynamics {formulation}"
         if key not in self._made:
             own = self.equations(formulation)
-            n, nv = own.constraints.n_rows, own.velocity.dim
-
-            def build(t: Any, q: Any, v: Any, u: Any, p: Any) -> list[Any]:
-                terms = own.constraints.terms(t, q, v, p)
-                return [*terms, own.mass_matrix(q, p), own.force(t, q, v, u, p)]
-
-            self._made[key] = trace(
-                "mechanism_dynamics",
-                build,
-                {
-                    "t": (),
-                    "q": (own.configuration.nq,),
-                    "v": (nv,),
-                    "u": (len(own.inputs),),
-                    "p": (len(own.parameters),),
-                },
-                {
-                    "phi": (n,),
-                    "G": (n, nv),
-                    "nu": (n,),
-                    "gamma": (n,),
-                    "M": (nv, nv),
-                    "F": (nv,),
-                },
-                defaults={
-                    "u": own.nominal_inputs,
-                    "p": own.nominal_parameters,
-                },
+            self._made[key] = dynamics_function(
+                own.constraints,
+                own.mass_matrix,
+                own.force,
+                own.nominal_inputs,
+                own.nominal_parameters,
             )
         return self._made[key]
 
@@ -442,8 +420,11 @@ class Mechanism:
         ----------
         formulation : str
         independent : iterable of str, optional
-            Entries of the configuration's tangent vector that decide the others, such as
-            "crank.attitude.rz"; chosen if left out.
+            What decides the others: freedoms of joints, such as "hinge.rz" or, where a joint has
+            one alone, "hinge"; or entries of the configuration's tangent vector, such as
+            "crank.attitude.rz". Entries are chosen if left out. Angles of revolute joints are
+            linear in the turns of bodies; where another freedom is not (or in Euler parameters and
+            angles) the error coordinate is what it is linearly at `at`.
         independent_speeds : iterable of str, optional
             Those whose velocities decide the others, where something rolls.
         stabilization : {"projection", "baumgarte", "none"}
@@ -486,6 +467,7 @@ class Mechanism:
                 for body in joint.bodies
                 if body != GROUND
             },
+            coordinates=own.joint_coordinates(at),
         )
 
     def state(
@@ -571,33 +553,21 @@ class Mechanism:
             If the drives leave freedoms: says how many; or if there are rows on velocities.
         """
         own = self.equations(formulation)
-        times = check_shape("t", t, (None,))
-        if len(times) == 0 or (np.diff(times) <= 0).any():
-            raise ValueError("times must increase, and there must be at least one")
-        q = self.assemble(formulation, t=times[0]) if q is None else q
-        q = self._configuration(q, formulation)
-        rolling = own.constraints.row_names[own.constraints.n_position :]
-        if rolling:
-            raise ValueError(
-                f"{self.name}: kinematics is of joints that hold positions, {', '.join(rolling)} "
-                "hold velocities; simulate its system()"
-            )
-        free = self.mobility(q, times[0], formulation)
-        if free.freedoms:
-            raise ValueError(
-                f"{self.name} has {free.freedoms} freedoms that no drive decides ({free}); add "
-                "angle_drive or position_drive joints, or simulate its system()"
-            )
-        u, p = own.nominal_inputs, own.nominal_parameters
+
+        def start(time: float) -> np.ndarray:
+            given = self.assemble(formulation, t=time) if q is None else q
+            return self._configuration(given, formulation)
+
         return kinematics(
-            own.constraints,
+            self.mechanics(formulation),
             self.dynamics(formulation),
-            times,
-            q,
-            u,
-            p,
-            tolerance,
-            lambda q: singular_angles(own, q),
+            t,
+            start,
+            own.nominal_inputs,
+            own.nominal_parameters,
+            tolerance=tolerance,
+            remedy="angle_drive or position_drive joints",
+            hint=lambda q: singular_angles(own, q),
         )
 
     def reactions(

@@ -11,7 +11,7 @@ import scipy
 
 from ...systems import Trajectory
 from ._constraint import Constraints
-from ._kkt import RANK, RankOfRows
+from ._ranks import RANK, SHORT, RankOfRows
 from ._system import OFF, ConstrainedMechanics
 
 # How far neighbours are, in m and rad.
@@ -146,15 +146,22 @@ def mobility(
     return _Judged(mechanics, q, t, p, hint).found(None)
 
 
-def remedy_of(constraints: Constraints, rows: list[int], hint: str) -> str:
+def remedy_of(constraints: Constraints, rows: list[int], G: np.ndarray, hint: str) -> str:
     """What to do about rows that depend on each other."""
     driven, names = driven_rows(constraints), constraints.row_names
-    driver = next((names[i] for i in rows if i < len(driven) and driven[i]), None)
-    return hint or (
-        f"drive {driver.rpartition('.')[0]} by an angle_drive, which has no dead points"
-        if driver is not None
-        else "a dead point of the mechanism itself: keep away from it, or change lengths"
-    )
+    drivers = [i for i in rows if i < len(driven) and driven[i]]
+    lengths = np.linalg.norm(G, axis=1)
+    vanishing = [i for i in drivers if lengths[i] < SHORT * np.median(lengths)]
+    if hint:
+        return hint
+    if vanishing:
+        driver = names[vanishing[0]].rpartition(".")[0]
+        return f"drive {driver} by an angle_drive, which has no dead points"
+    if drivers:
+        return (
+            "a dead point of the mechanism for this drive: drive another joint, or turn back before"
+        )
+    return "a dead point of the mechanism itself: keep away from it, or change lengths"
 
 
 def driven_rows(constraints: Constraints) -> np.ndarray:
@@ -223,7 +230,8 @@ class _Judged:
         self, q: np.ndarray, t: float, conditioning: float, rows: set[int]
     ) -> SingularPosition:
         order, names = drives_first(self.constraints, rows), self.constraints.row_names
-        remedy = remedy_of(self.constraints, order, self.hint(q))
+        G = self.mechanics.terms_of(self.mechanics.complete(q, t=t), self.p)[1]
+        remedy = remedy_of(self.constraints, order, G, self.hint(q))
         return SingularPosition(t, tuple(names[i] for i in order), conditioning, remedy)
 
     def _along(self, motion: Trajectory, usual: int) -> Iterator[SingularPosition]:

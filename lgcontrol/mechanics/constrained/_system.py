@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -14,6 +14,7 @@ import numpy as np
 import scipy
 
 from ...codegen import (
+    Saddle,
     Shape,
     UnknownNameError,
     Value,
@@ -27,7 +28,7 @@ from ...groups import LieGroup, Product, Rn
 from ...integrators import Constrained
 from ...systems import ErrorCoordinates, Quantity, System, TracedLater
 from ._constraint import Constraints
-from ._kkt import RANK, RankOfRows, Saddle, scaled_rows
+from ._ranks import RANK, RankOfRows, scaled_rows
 
 Stabilization = Literal["projection", "baumgarte", "none"]
 
@@ -56,6 +57,7 @@ def constrained_system(
     stabilization: Stabilization = "projection",
     rates: tuple[float, float] = (5.0, 5.0),
     quantities: Mapping[str, Callable[..., Any] | Quantity] | None = None,
+    coordinates: Iterable[Coordinate] = (),
     name: str | None = None,
 ) -> System[Product]:
     """System of a mechanical structure that keeps constraints: ``M v̇ + Gᵀ λ = F``, ``G v̇ = γ``.
@@ -88,6 +90,8 @@ def constrained_system(
         α and β in ``γ − 2 α (G v − ν) − β² φ`` [1/s], for "baumgarte".
     quantities : mapping of str to callable, optional
         Further ones, ``(t, x, u, p, multipliers) → column``.
+    coordinates : iterable of Coordinate, optional
+        What independent entries may be besides those of the tangent vector: angles of joints.
     name : str, optional
 
     Returns
@@ -121,7 +125,8 @@ def constrained_system(
     >>> system.quantities["multipliers"](0.0, [0.0, -1.0, 0.0, 0.0], [0.0, 0.0]).round(6)
     array([9.81])
     """
-    mechanics = ConstrainedMechanics(base, constraints, _damping(stabilization, rates))
+    further, damping = tuple(coordinates), _damping(stabilization, rates)
+    mechanics = ConstrainedMechanics(base, constraints, damping, further=further)
     at = check_shape("at", at, (mechanics.configuration.nq,))
     phi = np.abs(mechanics.terms_of(mechanics.complete(at), base.nominal_parameters)[0])
     if phi.max(initial=0.0) > OFF:
@@ -175,26 +180,50 @@ def _damping(stabilization: str, rates: tuple[float, float]) -> tuple[float, flo
     return alpha, beta
 
 
+@dataclass(frozen=True, eq=False)
+class Coordinate:
+    """One displacement of a configuration by name: a constant row on its tangent vector.
+
+    Parameters
+    ----------
+    name : str
+    row : ndarray, shape (nv,)
+    unit : str
+    """
+
+    name: str
+    row: np.ndarray
+    unit: str = ""
+
+
 @dataclass(frozen=True)
-class IndependentEntries:
-    """Independent entries of the configuration's tangent vector, and of the velocity."""
+class IndependentCoordinates:
+    """What decides the others among displacements of the configuration, and among velocities."""
 
-    positions: tuple[int, ...]
-    velocities: tuple[int, ...]
-
-    def indices(self, state: Product) -> list[int]:
-        """Entries of the tangent vector of a state."""
-        nv = next(iter(state.blocks.values())).dim
-        return [*self.positions, *(nv + i for i in self.velocities)]
+    positions: tuple[Coordinate, ...]
+    velocities: tuple[Coordinate, ...]
 
     def selection(self, state: Product) -> np.ndarray:
         """E."""
-        return np.eye(state.dim)[self.indices(state)]
+        Eq, Ev = (_rows_of(own, state) for own in (self.positions, self.velocities))
+        E = np.zeros((len(Eq) + len(Ev), state.dim))
+        nv = Eq.shape[1]
+        E[: len(Eq), :nv], E[len(Eq) :, nv : 2 * nv] = Eq, Ev
+        return E
 
     def names(self, state: Product) -> tuple[list[str], list[str]]:
-        """Names and units of the error coordinates: those that the state has for them."""
-        at = self.indices(state)
-        return [state.tangent_names[i] for i in at], [state.tangent_units[i] for i in at]
+        """Names and units of the error coordinates: those that the state has for entries."""
+        configuration, velocity = list(state.blocks)[:2]
+        names = [f"{configuration}.{c.name}" for c in self.positions]
+        names += [f"{velocity}.{c.name}" for c in self.velocities]
+        units = [c.unit for c in self.positions]
+        units += [f"{c.unit}/s" if c.unit else "1/s" for c in self.velocities]
+        return names, units
+
+
+def _rows_of(coordinates: Iterable[Coordinate], state: Product) -> np.ndarray:
+    nv = next(iter(state.blocks.values())).dim
+    return np.array([c.row for c in coordinates]).reshape(-1, nv)
 
 
 def entries_of(group: LieGroup) -> dict[str, int]:
@@ -218,14 +247,17 @@ class ConstrainedMechanics:
     constraints : Constraints
     damping : (float, float)
         α and β of Baumgarte's stabilisation [1/s].
-    choice : IndependentEntries
+    choice : IndependentCoordinates
         What error coordinates are, where they are asked for.
+    further : tuple of Coordinate
+        What they may be besides entries of the tangent vector.
     """
 
     base: System[Product]
     constraints: Constraints
     damping: tuple[float, float] = (0.0, 0.0)
-    choice: IndependentEntries = IndependentEntries((), ())
+    choice: IndependentCoordinates = IndependentCoordinates((), ())
+    further: tuple[Coordinate, ...] = ()
 
     def __post_init__(self) -> None:
         base, structure = self.base, self.base.structure
@@ -259,9 +291,9 @@ class ConstrainedMechanics:
             blocks[CLOCK] = Rn(1, ("t",), ("s",))
         return Product(**blocks)
 
-    def with_choice(self, choice: IndependentEntries) -> ConstrainedMechanics:
+    def with_choice(self, choice: IndependentCoordinates) -> ConstrainedMechanics:
         """The same with independent coordinates."""
-        return ConstrainedMechanics(self.base, self.constraints, self.damping, choice)
+        return replace(self, choice=choice)
 
     @property
     def symbol(self) -> Any:
@@ -576,11 +608,12 @@ class ConstrainedMechanics:
         _, x, _, p = self._symbols()
         at, choice = self._terms(x, p), self.choice
         M, nv = self._mass(x, p), self.configuration.dim
+        Eq, Ev = (_rows_of(own, self.state) for own in (choice.positions, choice.velocities))
         position = Saddle(M, at.G[: self.constraints.n_position, :])
         both = self.constraints.n_position == self.constraints.n_rows
         velocity = position if both else Saddle(M, at.G)
-        Nq = _normalized(position, choice.positions)
-        Nv = Nq if both else _normalized(velocity, choice.velocities)
+        Nq = _normalized(position, Eq)
+        Nv = Nq if both else _normalized(velocity, Ev)
 
         def build(y: Any, p: Any) -> list[Any]:
             here = self._terms(y, p)
@@ -588,7 +621,7 @@ class ConstrainedMechanics:
 
         turning = self._slopes_of(build, x, p)[0][:, :nv]
         carried = velocity.solve(ca.DM(nv, Nq.shape[1]), -turning @ Nq)[0]
-        carried -= Nv @ carried[list(choice.velocities), :]
+        carried -= Nv @ (_sparse(Ev) @ carried)
         rest = self.state.dim - 2 * nv
         result = ca.blockcat([[Nq, ca.DM(nv, Nv.shape[1])], [carried, Nv]])
         result = ca.vertcat(result, ca.DM(rest, result.shape[1]))
@@ -597,11 +630,10 @@ class ConstrainedMechanics:
     @cached_property
     def _conditioning(self) -> ca.Function:
         _, x, _, p = self._symbols()
-        M, own = self._mass(x, p), list(self.choice.velocities)
-        saddle = Saddle(M, self._terms(x, p).G)
-        pushes = ca.DM.eye(M.shape[0])[:, own]
-        kept = saddle.solve(pushes, ca.DM(saddle.m, len(own)))[0][own, :]
-        free = Saddle(M, ca.DM(0, M.shape[0])).solve(pushes, ca.DM(0, len(own)))[0][own, :]
+        M, E = self._mass(x, p), _sparse(_rows_of(self.choice.velocities, self.state))
+        saddle, k = Saddle(M, self._terms(x, p).G), E.shape[0]
+        kept = E @ saddle.solve(E.T, ca.DM(saddle.m, k))[0]
+        free = E @ Saddle(M, ca.DM(0, M.shape[0])).solve(E.T, ca.DM(0, k))[0]
         share = _determinant(kept) / _determinant(free)
         return self._kernel("conditioning", "x p", [share], {"x": x, "p": p})
 
@@ -629,43 +661,55 @@ class ConstrainedMechanics:
         q: np.ndarray,
         names: str | Iterable[str] | None,
         speeds: str | Iterable[str] | None = None,
-    ) -> IndependentEntries:
-        """Independent entries: the named ones, judged, or the best ones, inputs first."""
+    ) -> IndependentCoordinates:
+        """Independent coordinates: the named ones, judged, or the best entries, inputs first."""
         base, x, p = self.base, self.complete(q), self.base.nominal_parameters
         structure = base.structure
         assert structure is not None
         _, G, M = self.terms_of(x, p)
-        N, full = null_space(G[: self.constraints.n_position], M), null_space(G, M)
         reach = structure.input_map(0.0, x[: base.state.nq], base.nominal_input, p)
         driven = np.abs(reach)[:, base.input_index("control")].any(axis=1)
-        positions = self._named(names, N, driven)
+        still = _Freedoms(M, null_space(G[: self.constraints.n_position], M), driven)
+        moving = _Freedoms(M, null_space(G, M), driven)
+        positions = self._named(names, still)
         if speeds is None:
-            return IndependentEntries(positions, _best(full, driven, positions))
-        return IndependentEntries(positions, self._named(speeds, full, driven))
+            return IndependentCoordinates(positions, moving.best(positions))
+        return IndependentCoordinates(positions, self._named(speeds, moving))
 
     def _named(
-        self, names: str | Iterable[str] | None, N: np.ndarray, driven: np.ndarray
-    ) -> tuple[int, ...]:
-        best = _best(N, driven)
+        self, names: str | Iterable[str] | None, freedoms: _Freedoms
+    ) -> tuple[Coordinate, ...]:
+        group = self.configuration
+        eye, units = np.eye(group.dim), group.tangent_units
+        entries = [Coordinate(name, eye[i], units[i]) for i, name in enumerate(group.tangent_names)]
+        best = freedoms.best(entries)
         if names is None:
             return best
-        known, chosen = entries_of(self.configuration), as_names(names)
-        for entry in chosen:
+        known = {name: entries[i] for name, i in entries_of(group).items()}
+        known |= {c.name: c for c in self.further}
+        for c in self.further:
+            joint = c.name.rpartition(".")[0]
+            if sum(other.name.startswith(f"{joint}.") for other in self.further) == 1:
+                known[joint] = c
+        for entry in as_names(names):
             if entry not in known:
                 raise UnknownNameError(unknown_name("entry of the configuration", entry, known))
-        given = tuple(known[entry] for entry in chosen)
-        _judge(self.base.name, N, given, {i: k for k, i in known.items()}, best)
+        given = tuple(known[entry] for entry in as_names(names))
+        freedoms.judge(self.base.name, given, best)
         return given
 
 
-def _normalized(saddle: Saddle, own: tuple[int, ...]) -> Any:
-    """``N₀ (E N₀)⁻¹`` for a selection E of entries."""
-    k = len(own)
+def _sparse(E: np.ndarray) -> ca.DM:
+    return ca.sparsify(ca.DM(E))
+
+
+def _normalized(saddle: Saddle, selection: np.ndarray) -> Any:
+    """``N₀ (E N₀)⁻¹`` for rows E, with N₀ what pushes along them accelerate."""
+    k, E = len(selection), _sparse(selection)
     if not k:
         return ca.DM(saddle.n, 0)
-    N = saddle.solve(ca.DM.eye(saddle.n)[:, list(own)], ca.DM(saddle.m, k))[0]
-    mobility = N[list(own), :]
-    return Saddle(mobility, ca.DM(0, k)).solve(N.T, ca.DM(0, saddle.n))[0].T
+    N = saddle.solve(E.T, ca.DM(saddle.m, k))[0]
+    return Saddle(E @ N, ca.DM(0, k)).solve(N.T, ca.DM(0, saddle.n))[0].T
 
 
 def _determinant(K: Any) -> Any:
@@ -678,58 +722,64 @@ def _determinant(K: Any) -> Any:
 
 
 def null_space(G: np.ndarray, M: np.ndarray) -> np.ndarray:
-    """Velocities that keep ``G v = 0``, orthonormal in the metric of M, times √M of each entry.
-
-    Row i tells how freely entry i moves: its norm is the share of the mobility that it would have
-    without constraints.
-    """
+    """Velocities that keep ``G v = 0``, orthonormal in the metric of M."""
     L, W = np.linalg.cholesky(M), scaled_rows(G, M)
     if W.any():
         _, s, Vt = np.linalg.svd(W)
         V = Vt[int((s > RANK * s[0]).sum()) :].T
     else:
         V = np.eye(len(M))
-    N = scipy.linalg.solve_triangular(L, V, lower=True, trans="T")
-    return N * np.sqrt(np.diag(M))[:, None]
+    return scipy.linalg.solve_triangular(L, V, lower=True, trans="T")
 
 
-def _best(
-    N: np.ndarray, driven: np.ndarray, allowed: tuple[int, ...] | None = None
-) -> tuple[int, ...]:
-    """Rows that span N, the largest first; driven ones as long as they tell something new."""
-    left, chosen = N.copy(), []
-    within = np.zeros(len(N), bool)
-    within[list(range(len(N)) if allowed is None else allowed)] = True
-    for _ in range(N.shape[1]):
-        size = np.linalg.norm(left, axis=1) * within
-        first = size * driven
-        if first.max() < ENOUGH * size.max():
-            first = size
-        i = int(first.argmax())
-        chosen.append(i)
-        r = left[i] / np.linalg.norm(left[i])
-        left = left - np.outer(left @ r, r)
-    return tuple(sorted(chosen))
+@dataclass(frozen=True, eq=False)
+class _Freedoms:
+    """Velocities N that constraints leave, in the metric of M, and which entries inputs drive."""
 
+    M: np.ndarray
+    N: np.ndarray
+    driven: np.ndarray
 
-def _judge(
-    name: str,
-    N: np.ndarray,
-    chosen: tuple[int, ...],
-    known: dict[int, str],
-    best: tuple[int, ...],
-) -> None:
-    """Refuse independent entries that are too few, too many, or that do not decide the others."""
-    remedy = f"for example {', '.join(known[i] for i in best)}, or leave the choice open"
-    given = ", ".join(known[i] for i in chosen)
-    if len(set(chosen)) != N.shape[1]:
-        raise ValueError(
-            f"{name}: {N.shape[1]} independent entries decide the others in this configuration, "
-            f"{len(set(chosen))} are given ({given}); {remedy}"
-        )
-    s = np.linalg.svd(N[list(chosen)], compute_uv=False)
-    if s[0] > WORST * s[-1]:
-        raise ValueError(
-            f"{name}: {given} do not decide the others in this configuration (condition "
-            f"{s[0] / max(s[-1], np.finfo(float).tiny):.2g}): it is singular for them; {remedy}"
-        )
+    def shares(self, coordinates: Sequence[Coordinate]) -> np.ndarray:
+        """How freely coordinates move, a row for each.
+
+        The norm of an entry's row is the share of the mobility that it would have alone, without
+        constraints.
+        """
+        E = np.array([c.row for c in coordinates]).reshape(-1, len(self.M))
+        alone = np.sqrt(np.einsum("ij,jk,ik->i", E, self.M, E)) / np.einsum("ij,ij->i", E, E)
+        return E @ self.N * alone[:, None]
+
+    def best(self, coordinates: Sequence[Coordinate]) -> tuple[Coordinate, ...]:
+        """Those that decide all, the freest first; driven ones while they tell something new."""
+        left, chosen = self.shares(coordinates), []
+        driven = np.array([c.row[self.driven].any() for c in coordinates], dtype=bool)
+        for _ in range(self.N.shape[1]):
+            size = np.linalg.norm(left, axis=1)
+            first = size * driven
+            if first.max() < ENOUGH * size.max():
+                first = size
+            i = int(first.argmax())
+            chosen.append(i)
+            r = left[i] / np.linalg.norm(left[i])
+            left = left - np.outer(left @ r, r)
+        return tuple(coordinates[i] for i in sorted(chosen))
+
+    def judge(
+        self, name: str, chosen: tuple[Coordinate, ...], best: tuple[Coordinate, ...]
+    ) -> None:
+        """Refuse coordinates that are too few, too many, or that do not decide the others."""
+        own = ", ".join(c.name for c in best)
+        remedy, n = f"for example {own}, or leave the choice open", self.N.shape[1]
+        given, many = ", ".join(c.name for c in chosen), len({c.name for c in chosen})
+        if many != n:
+            raise ValueError(
+                f"{name}: {n} independent entries decide the others in this configuration, "
+                f"{many} are given ({given}); {remedy}"
+            )
+        s = np.linalg.svd(self.shares(chosen), compute_uv=False)
+        if s[0] > WORST * s[-1]:
+            raise ValueError(
+                f"{name}: {given} do not decide the others in this configuration (condition "
+                f"{s[0] / max(s[-1], np.finfo(float).tiny):.2g}): it is singular for them; {remedy}"
+            )

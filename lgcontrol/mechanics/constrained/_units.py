@@ -15,9 +15,16 @@ from ._body import MechanismBody
 from ._joints import MechanismJoint
 from ._loop import LoopJoint
 
-# Points of joints lie within a few radii of gyration of their body, up to a hundred on light
-# sliders; millimetres taken for metres move that by a thousand.
+# Points of joints lie within some four radii of gyration of their body, up to a hundred on light
+# sliders and down to a seventieth of it where files fill in moments: what a single body may have,
+# and what most bodies of a mechanism may have (far outside, far inside).
 UNUSUAL = 300.0
+OUTSIDE, INSIDE = 30.0, 100.0
+# Mass over the cube of the radius of gyration [kg/m³]: some 1e2 to 3e4 of robots' links and 0.07 of
+# a published frame. No body of osmium has more than 2e5; a fishing rod has 0.02.
+DENSEST, LIGHTEST = 2e5, 5e-3
+# Only where points lie so near to the radius of gyration are moments meant to be the body's own.
+NEAR = 10.0
 # Accelerations of free fall above this are no planet's, but millimetres on the Earth [m/s²].
 LARGEST_GRAVITY = 300.0
 
@@ -32,20 +39,34 @@ class HeldPoint(NamedTuple):
         From the body's centre of mass [m].
     size : float
         Radius of gyration of the body [m].
+    mass : float
+        Of the body [kg].
     """
 
     joint: str
     body: str
     distance: float
     size: float
+    mass: float
+
+    @property
+    def ratio(self) -> float:
+        """How far from the centre of mass, in radii of gyration."""
+        return self.distance / self.size
+
+    @property
+    def density(self) -> float:
+        """Mass over the cube of the radius of gyration [kg/m³]."""
+        return self.mass / self.size**3
 
 
 def warn_of_units(name: str, gravity: Iterable[float], held: Iterable[HeldPoint]) -> None:
-    """Warn where points of joints and inertias, or gravity, cannot have one unit of length.
+    """Warn where points, masses, inertias and gravity cannot have one system of units.
 
-    The radius of gyration ``sqrt(tr J / 2 m)`` says how large a body is; all its points off its
-    centre being far outside or far inside that is a thousand taken for one. Where all lengths are
-    wrong alike only gravity can tell, and where that is too, nothing.
+    The radius of gyration ``sqrt(tr J / 2 m)`` says how large a body is, and with its mass how
+    dense. A single body is judged by its points being a thousand times too far; a wrong unit that
+    most bodies have in common is seen from a factor of a hundred on, by distances or densities.
+    What leaves both near to usual ones (grams of slender bodies, all lengths in feet) passes.
 
     Parameters
     ----------
@@ -59,35 +80,50 @@ def warn_of_units(name: str, gravity: Iterable[float], held: Iterable[HeldPoint]
     Warns
     -----
     UserWarning
-        Names the body, its joint, both lengths and the remedy.
+        Once; names the bodies, a joint of each, their lengths and the remedy.
     """
     fall = float(np.linalg.norm([*gravity]))
-    if fall > LARGEST_GRAVITY:
-        warnings.warn(
-            f"{name}: gravity of {fall:.6g} m/s² looks like mm/s²; lengths are in m, masses in kg, "
-            "gravity in m/s²",
-            UserWarning,
-            stacklevel=3,
-        )
     points: dict[str, list[HeldPoint]] = {}
     for point in held:
         if point.distance and point.size:
             points.setdefault(point.body, []).append(point)
-    for body, each in points.items():
-        joint, _, distance, size = min(
-            each, key=lambda point: abs(np.log(point.distance / point.size))
-        )
-        if 1 / UNUSUAL <= distance / size <= UNUSUAL:
-            continue
-        far, unit = ("far outside", "mm") if distance > size else ("far inside", "kg mm²")
-        what = "the points of its joints" if distance > size else "its moments of inertia"
-        warnings.warn(
-            f"{name}: joint {joint!r} holds body {body!r} {distance:.3g} m from its centre of "
-            f"mass, {far} its radius of gyration of {size:.3g} m: {what} look like {unit}; give "
-            "lengths in m and moments in kg m²",
-            UserWarning,
-            stacklevel=3,
-        )
+    nearest = [min(each, key=lambda p: abs(np.log(p.ratio))) for each in points.values()]
+
+    def most(found: list[HeldPoint], least: int) -> list[HeldPoint]:
+        return found if len(nearest) >= least and 2 * len(found) > len(nearest) else []
+
+    far = most([p for p in nearest if p.ratio > OUTSIDE], 2)
+    far = far or [p for p in nearest if p.ratio > UNUSUAL]
+    deep = most([p for p in nearest if p.ratio < 1 / INSIDE], 2)
+    deep = deep or [p for p in nearest if p.ratio < 1 / UNUSUAL]
+    own = [p for p in nearest if 1 / NEAR < p.ratio < NEAR]
+    dense = most([p for p in own if p.density > DENSEST], 1)
+    light = most([p for p in nearest if p.density < LIGHTEST], 1)
+    if fall > LARGEST_GRAVITY:
+        found, told = [], f"gravity of {fall:.6g} m/s² looks like mm/s²"
+    elif far:
+        unit = "mm" if min(p.ratio for p in far) > UNUSUAL else "cm, or masses like g"
+        found, told = far, f"the points of joints look like {unit}"
+    elif deep:
+        unit = "kg mm²" if max(p.ratio for p in deep) < 1 / UNUSUAL else "kg cm²"
+        found, told = deep, f"moments of inertia look like {unit}"
+    elif dense:
+        found, told = dense, "denser than any matter, masses look like g"
+    elif light:
+        found, told = light, "so light for their size, lengths look like cm or mm"
+    else:
+        return
+    listed = "; ".join(
+        f"joint {p.joint!r} holds body {p.body!r} {p.distance:.3g} m from its centre of mass, "
+        f"{p.mass:.3g} kg with a radius of gyration of {p.size:.3g} m"
+        for p in found
+    )
+    warnings.warn(
+        f"{name}: {listed}{': ' if found else ''}{told}; give lengths in m, masses in kg, moments "
+        "in kg m², gravity in m/s²",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def held_by_joints(
@@ -100,7 +136,8 @@ def held_by_joints(
                 inertia = bodies[name].inertia
                 square = float(np.trace(np.asarray(inertia.inertia))) / 2
                 size = _gyration(inertia.mass, square)
-                yield HeldPoint(joint.name, name, float(np.linalg.norm(point)), size)
+                away = float(np.linalg.norm(point))
+                yield HeldPoint(joint.name, name, away, size, inertia.mass)
 
 
 def held_by_loop(tree: Multibody, loop: LoopJoint) -> Iterator[HeldPoint]:
@@ -123,7 +160,7 @@ def held_by_loop(tree: Multibody, loop: LoopJoint) -> Iterator[HeldPoint]:
         ]
         for joint, point in points:
             away = np.asarray(point, dtype=float).ravel() - center
-            yield HeldPoint(joint, links[k], float(np.linalg.norm(away)), size)
+            yield HeldPoint(joint, links[k], float(np.linalg.norm(away)), size, m.item())
 
 
 def _gyration(mass: float, square: float) -> float:

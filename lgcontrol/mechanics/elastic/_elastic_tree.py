@@ -170,6 +170,10 @@ class ElasticTree:
             links, motor speeds, deflections and spring torques. The structure is that of the links;
             derivatives are in closed form.
         """
+        key = "system", name or self.tree.name
+        is_kept = h is None and output is None and not (parametric or surroundings)
+        if is_kept and key in self._made:
+            return self._made[key]
         mechanics = ElasticMechanics(
             tree_mechanics(self.tree, self.driven, parametric=parametric, **surroundings),
             self.elastic_joints,
@@ -186,7 +190,7 @@ class ElasticTree:
         def motion(*values: Value) -> tuple[Value, ...]:
             return state_motion(mechanics, self.tree, values[:5], values[5])
 
-        return System(
+        made = System(
             name or self.tree.name,
             state,
             mechanics.field,
@@ -214,6 +218,9 @@ class ElasticTree:
                 model=self,
             ),
         )
+        if is_kept:  # controllers and simulations of one arm ask for it again
+            self._made[key] = made
+        return made
 
     def _unit(self, of: str) -> str:
         units = {getattr(joint, of) for joint in self.elastic_joints}

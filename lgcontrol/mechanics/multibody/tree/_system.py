@@ -119,6 +119,12 @@ def multibody_system(
     >>> system.f(0.0, [0.0, 1.0], [2.0 / 3.0])
     array([1., 1.])
     """
+    said = (inputs, input_matrix, wrenches or None, forces, added_mass, current)
+    said += (parametric or None, h, output)
+    key = "system", name or tree.name
+    is_kept = velocity == "velocity" and all(option is None for option in said)
+    if is_kept and key in tree._made:
+        return tree._made[key]
     mechanics = tree_mechanics(
         tree, inputs, input_matrix, wrenches, forces, added_mass, current, parametric
     )
@@ -136,7 +142,7 @@ def multibody_system(
             h=h,
             output=output,
         )
-    return System(
+    made = System(
         name or tree.name,
         state,
         mechanics.field,
@@ -160,6 +166,9 @@ def multibody_system(
             momenta=mechanics,
         ),
     )
+    if is_kept:  # controllers and simulations of one tree ask for it again
+        tree._made[key] = made
+    return made
 
 
 def velocity_form(

@@ -1,0 +1,73 @@
+"""Accelerations as controls: inverse dynamics as a quantity, and the plans of forward dynamics."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from lgcontrol.groups import Rn
+from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
+from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem, Residual
+from lgcontrol.systems import System, check_system, with_accelerations
+
+# Small next to what torques cost (1e-3): what it adds is below the tolerance on costs.
+TINY = 1e-11
+SAME_COST = 1e-6
+
+
+def arm(**options):
+    """Two links about different axes with losses, their torques limited."""
+    rod = SpatialInertia.rod(1.0, length=0.5, center_of_mass=[0, 0, -0.25])
+    lossy = JointProperties(damping=0.2, effort=4.0)
+    tree = Multibody("arm").add_body("a", rod, "revolute", axis="y", properties=lossy)
+    tree = tree.add_body("b", rod, "revolute", "a", [0, 0, -0.5], axis="x", properties=lossy)
+    return tree.system(**options)
+
+
+def test_inputs_are_those_that_the_accelerations_take(rng):
+    system = arm(input_matrix=[[1.0, 0.5], [0.0, 2.0]], wrenches="b")
+    planned = with_accelerations(system)
+    check_system(planned)
+    assert planned.input_names[:2] == ("a.rz.acceleration", "b.rz.acceleration")
+    assert planned.input_names[2:] == system.input_names[2:]
+    x, u = rng.normal(size=4), rng.normal(size=8)
+    rate = system.f(0.0, x, u)
+    taken = planned.quantities["input"](0.0, x, np.r_[rate[2:], u[2:]])
+    np.testing.assert_allclose(taken, u[:2], atol=1e-12)
+    np.testing.assert_allclose(planned.f(0.0, x, np.r_[rate[2:], u[2:]]), rate, atol=1e-12)
+    assert with_accelerations(arm()).limits == {"input.a": (-4.0, 4.0), "input.b": (-4.0, 4.0)}
+
+
+def test_plans_are_those_of_the_system():
+    """Limits on torques that are met, and their cost: two ways to the same optimum."""
+    system, goal = arm(), np.array([1.2, -0.8, 0.0, 0.0])
+    given = {
+        "Q": {"configuration": 10.0, "velocity": 0.1}, "terminal": {"configuration": 100.0},
+        "method": "semi_implicit_euler", "reference": goal,
+    }  # fmt: skip
+    forward = OptimalControlProblem(system, 20, 0.05, R=1e-3, **given)
+    plan = InteriorPointSolver(forward).solve(np.zeros(4), tolerance=1e-8)
+    planned = with_accelerations(system)
+    torque, held = planned.quantities["input"], plan.reference.u[0]
+
+    def effort(t, x, u, p):
+        return torque.function(t, x, u, p) - held
+
+    inverse = OptimalControlProblem(
+        planned, 20, 0.05, R=TINY, residuals=[Residual(effort, 1e-3)],
+        bounds=[Bound("input", at="path")], **given,
+    )  # fmt: skip
+    same = InteriorPointSolver(inverse).solve(np.zeros(4), tolerance=1e-8)
+    assert plan.status == same.status == "converged"
+    assert same.cost == pytest.approx(plan.cost, rel=SAME_COST)
+    np.testing.assert_allclose(same.x, plan.x, atol=1e-4)
+    torques = torque(same.t[:-1], same.x[:-1], same.u)
+    np.testing.assert_allclose(torques, plan.u, atol=1e-3)
+    assert np.abs(plan.u).max() > 3.99  # a limit is met
+
+
+def test_what_has_no_inverse_dynamics_is_refused():
+    cart = System("cart", Rn(2), lambda t, x, u, p: ca.vertcat(x[1], u), inputs=["push"])
+    with pytest.raises(ValueError, match="cart has no structure"):
+        with_accelerations(cart)
+    with pytest.raises(ValueError, match="1 controls drive 1 of 2 degrees of freedom"):
+        with_accelerations(arm(inputs="a"))
