@@ -139,9 +139,7 @@ def animate_run(
     return movie if target is None else movie.save(target)
 
 
-def _at(
-    run: Any, x: np.ndarray, times: np.ndarray, bodies: Bodies | None
-) -> np.ndarray:
+def _at(run: Any, x: np.ndarray, times: np.ndarray, bodies: Bodies | None) -> np.ndarray:
     """Poses at the times of the frames, interpolated on the group of the state."""
     last = len(run.t) - 1
     k = np.clip(np.searchsorted(run.t, times, side="right") - 1, 0, max(last - 1, 0))
