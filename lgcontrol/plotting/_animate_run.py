@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ._poses import body_poses, is_attitude, is_planar
+from ._poses import Bodies, body_poses, is_attitude, is_planar
 from ._run import PlottedRun
 
 SUFFIXES = (".gif", ".mp4")
@@ -70,7 +69,7 @@ def animate_run(
     fps: int = 25,
     *,
     speed: float | None = None,
-    bodies: Callable[[np.ndarray], Any] | None = None,
+    bodies: Bodies | None = None,
     linked: bool = False,
 ) -> Movie | Path:
     """Bodies with their frames and trails, moving; the reference is dashed.
@@ -140,9 +139,7 @@ def animate_run(
     return movie if target is None else movie.save(target)
 
 
-def _at(
-    run: Any, x: np.ndarray, times: np.ndarray, bodies: Callable[[np.ndarray], Any] | None
-) -> np.ndarray:
+def _at(run: Any, x: np.ndarray, times: np.ndarray, bodies: Bodies | None) -> np.ndarray:
     """Poses at the times of the frames, interpolated on the group of the state."""
     last = len(run.t) - 1
     k = np.clip(np.searchsorted(run.t, times, side="right") - 1, 0, max(last - 1, 0))
