@@ -1007,8 +1007,10 @@ class _Ready:
 
 def _rank(plan: OptimalSolution) -> tuple[float, float]:
     """What plans are compared by: what they exceed hard bounds by, then cost."""
+    if not np.isfinite(plan.cost):
+        return np.inf, np.inf
     off = sum(entry.amount for entry in plan.violations if entry.amount > ACCEPTABLE_RESIDUAL)
-    return off, float(np.nan_to_num(plan.cost, nan=np.inf, posinf=np.inf))
+    return off, plan.cost
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -641,7 +641,7 @@ static double direction(const lg_problem *q, lg_state *s)
 }
 
 /* The weight on squared equalities. */
-static void hold(lg_state *s, int64_t N)
+static void hold_equalities(lg_state *s, int64_t N)
 {
   s->holding = s->mu;
   for (int64_t k = 0; k < N && NE > 0; k++)
@@ -824,7 +824,7 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
 {
   const int64_t N = q->horizon;
   int has_curvature = 0;
-  hold(s, N);
+  hold_equalities(s, N);
   s->raises = 0, s->undamped = s->damping, s->was_cut = q->step < good_step;
   s->waiting = s->was_cut || s->waiting == 0 ? 0 : s->waiting - 1;
   for (;;) {
@@ -1133,7 +1133,7 @@ static double predicted(const lg_problem *q, lg_state *s)
 {
   const int64_t N = q->horizon;
   double cost = q->cost;
-  hold(s, N);
+  hold_equalities(s, N);
   if (isnan(newton(q, s, s->H, s->H_end))) return INFINITY;
   for (int64_t k = 0; k < N; k++) {
     double z[NZ];
