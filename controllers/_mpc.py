@@ -790,7 +790,7 @@ class MPC(Controller):
         )  # fmt: skip
         is_better = _rank(other) < _rank(last)
         if is_better:
-            self.__dict__["solver"] = solver
+            object.__setattr__(self, "solver", solver)
         self._usual = self._usual.later(last.cost, 0.0, self._p, reference)
         return self._due if is_better else ""
 
