@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy
 
 from ..codegen import check_shape
 from ._innovations import Innovations
+from ._normal import chi_squared_quantile
 
 PROBABILITY = 0.95
 
@@ -100,9 +100,9 @@ def chi_squared_band(dimension: int, runs: int) -> tuple[float, float]:
     >>> round(lower, 2), round(upper, 2)
     (0.85, 1.17)
     """
-    tails = np.array([(1 - PROBABILITY) / 2, (1 + PROBABILITY) / 2])
-    lower, upper = scipy.stats.chi2.ppf(tails, dimension * runs) / (dimension * runs)
-    return float(lower), float(upper)
+    m = dimension * runs
+    tails = (1 - PROBABILITY) / 2, (1 + PROBABILITY) / 2
+    return chi_squared_quantile(tails[0], m) / m, chi_squared_quantile(tails[1], m) / m
 
 
 def consistency(

@@ -7,11 +7,11 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike
 
 from ..codegen import UnknownNameError, check_shape, unknown_name
 from ..systems import BoundMeasurement, Measurement, System
+from ._normal import chi_squared_quantile
 
 OFF_UNIT = 0.1  # squared length of a unit vector is off by more: no rounding, another unit or order
 
@@ -78,7 +78,7 @@ def gate_threshold(name: str, probability: float, m: int) -> float:
     """Squared distance, in deviations, that a good measurement keeps with a probability."""
     if isinstance(probability, str) or not 0 < probability < 1:
         raise ValueError(f"gate of {name!r} is a probability between 0 and 1, got {probability!r}")
-    return float(scipy.stats.chi2.ppf(probability, m))
+    return chi_squared_quantile(probability, m)
 
 
 def noise_densities(system: System, noise: Mapping[str, float]) -> tuple[list[int], np.ndarray]:

@@ -31,9 +31,15 @@ class Whitened(NamedTuple):
     is_definite: Value
 
 
+def chi_squared_quantile(probability: float, m: int) -> float:
+    """Squared length that a whitened vector of m entries stays below with a probability."""
+    # scipy.stats has it by name, and takes seconds to import
+    return float(2 * scipy.special.gammaincinv(m / 2, probability))
+
+
 def likely_square(m: int) -> float:
     """Squared length that a whitened vector of m entries stays below in 95 % of all cases."""
-    return float(scipy.stats.chi2.ppf(LIKELY, m))
+    return chi_squared_quantile(LIKELY, m)
 
 
 def whiten(S: Value, nu: Value) -> Whitened:
