@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from threading import RLock
 from typing import Any, NamedTuple
 
@@ -20,6 +21,10 @@ from ._statement import BoundRows, Weight, build_rows
 # What a build is weighed against: code on disk serves a loop of ten thousand calls, minutes on
 # a vehicle or a day of simulations, so that all but the shortest horizons are compiled.
 CALLS = 10_000
+
+# Residuals and rows are differentiated together where at most this share of their operations is
+# left once each is written once: as one stack they cannot each take the cheaper direction.
+SHARED = 0.8
 
 # Results of the functions of terms.
 TERMS = ["error_pull", "r", "pull", "other"]
@@ -475,21 +480,22 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
         "effort": ((u - u_ref)[controls], ca.horzcat(ca.DM(m, n), ca.DM.eye(m))),
     }
 
-    def squares(terms: list[_Term], *, at_end: bool) -> list[_Square]:
+    def squares(terms: list[_Term]) -> list[_Square]:
+        """At the end."""
         found = []
         for value, weight in terms:
-            if isinstance(value, str):
-                r, slope = known[value]
-                slope = slope[:, :n] if at_end else slope
-            else:
-                r, slope = value, by_state(value) if at_end else by_both(value)
-            found.append(_Square(r, slope, weight))
+            is_known = isinstance(value, str)
+            r, slope = known[value] if is_known else (value, by_state(value))
+            found.append(_Square(r, slope[:, :n], weight))
         return found
 
     plain = [(value, by_both(value).T) for value in stated.costs]
     last_plain = [(value, by_state(value).T) for value in stated.end_costs]
-    path, end = squares(stated.path, at_end=False), squares(stated.end, at_end=True)
-    rows = stated.rows
+    *residuals, (rows, by_rows) = _differentiated(stated, by_both)
+    path, end = [], squares(stated.end)
+    for value, weight in stated.path:
+        r, slope = known[value] if isinstance(value, str) else residuals.pop(0)
+        path.append(_Square(r, slope, weight))
     arguments = (t, x, u, own, dt)
     after, A, B = derivatives(*arguments)
     gap = group.minus(after, x_next)
@@ -508,7 +514,7 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
         "B": (correction @ B)[:, controls],
         "g": dt * g,
         "H": dt * H,
-        "G": by_both(rows),
+        "G": by_rows,
     }
     inputs = {
         "t": t, "x": x, "u": u, "x_next": x_next, "x_ref": x_ref, "u_ref": u_ref, "p": p,
@@ -539,6 +545,26 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
         stage_terms,
         terminal_terms,
     )
+
+
+def _differentiated(stated: _Stated, slope: Callable[[Any], Any]) -> list[tuple[Any, Any]]:
+    """Residuals along the horizon, rows at last, each with its slope.
+
+    Where they evaluate the same, as torques that have limits and cost something, they are
+    differentiated together; others apart, each in the direction that is cheaper for it.
+    """
+    apart = [term.value for term in stated.path if not isinstance(term.value, str)]
+    apart.append(stated.rows)
+    together = ca.cse([type(stated.inputs["x"])(value) for value in apart])
+
+    def size(values: list[Any]) -> int:
+        return ca.Function("size", [*stated.inputs.values()], values).n_instructions()
+
+    if size(together) > SHARED * size(apart):
+        return [(value, slope(value)) for value in apart]
+    ends = np.cumsum([0, *(value.shape[0] for value in together)]).tolist()
+    slopes = ca.vertsplit(slope(ca.vertcat(*together)), ends)
+    return list(zip(together, slopes, strict=True))
 
 
 def _function(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -23,7 +24,7 @@ IPOPT = {"print_level": 0, "sb": "yes", "max_iter": 300, "acceptable_iter": 0}
 def compiled_ipopt(problem: OptimalControlProblem, tolerance: float) -> NLPSolver:
     """IPOPT whose functions are built by gcc, as CasADi writes them.
 
-    Interpreted, they are nine tenths of its time.
+    Interpreted, they are nine tenths of its time. What was built once is kept in ``build/``.
     """
     solver = NLPSolver(problem, plugin="ipopt").prepare()
     program, _ = solver._program()
@@ -47,17 +48,19 @@ def compiled_ipopt(problem: OptimalControlProblem, tolerance: float) -> NLPSolve
     for function in both:
         generator.add(function)
     source = Path(generator.generate(f"{FOLDER}{os.sep}"))
-    library = source.with_suffix(".so")
-    subprocess.run(
-        ["gcc", "-w", "-O1", "-march=native", "-fPIC", "-shared", str(source), "-o", str(library)],
-        check=True,
-    )
+    kept = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    library = FOLDER / f"ipopt_functions_{kept}.so"
+    if not library.is_file():  # gcc takes most of a minute
+        made = library.with_suffix(f".{os.getpid()}")
+        compiler = ["gcc", "-w", "-O1", "-march=native", "-fPIC", "-shared"]
+        subprocess.run([*compiler, str(source), "-o", str(made)], check=True)
+        made.rename(library)
     options = {
         "print_time": False, "error_on_fail": False, "calc_lam_p": False,
         "ipopt": IPOPT | {"tol": 0.1 * tolerance},
     }  # fmt: skip
-    made = ca.nlpsol("nlp", "ipopt", str(library), options)
-    solver._solver = lambda *_: made  # type: ignore[method-assign]
+    found = ca.nlpsol("nlp", "ipopt", str(library), options)
+    solver._solver = lambda *_: found  # type: ignore[method-assign]
     return solver
 
 

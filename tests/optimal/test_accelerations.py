@@ -7,6 +7,7 @@ import pytest
 from lgcontrol.groups import Rn
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem, Residual
+from lgcontrol.optimal._transcription import Transcription
 from lgcontrol.systems import System, check_system, with_accelerations
 
 # Small next to what torques cost (1e-3): what it adds is below the tolerance on costs.
@@ -71,3 +72,33 @@ def test_what_has_no_inverse_dynamics_is_refused():
         with_accelerations(cart)
     with pytest.raises(ValueError, match="1 controls drive 1 of 2 degrees of freedom"):
         with_accelerations(arm(inputs="a"))
+
+
+def test_what_rows_and_costs_share_is_differentiated_once(rng):
+    """Slopes of limited torques that cost something: those of either alone, for less work."""
+    planned = with_accelerations(arm())
+    torque = planned.quantities["input"].function
+    effort = Residual(lambda t, x, u, p: torque(t, x, u, p) - 0.1, 1e-3)
+    limits = Bound("input", at="path")
+    x, u = rng.normal(size=4), rng.normal(size=2)
+    found, work = {}, {}
+    for name, residuals, bounds in (
+        ("both", [effort], [limits]),
+        ("cost", [effort], []),
+        ("rows", [], [limits]),
+    ):
+        problem = OptimalControlProblem(
+            planned, 20, 0.05, Q=1.0, R=TINY, residuals=residuals, bounds=bounds,
+            method="semi_implicit_euler", reference=np.zeros(4),
+        )  # fmt: skip
+        once = Transcription(problem)
+        stage = once._functions.stage
+        results = stage(
+            t=0.0, x=x, u=u, x_next=x, x_ref=np.zeros(4), u_ref=np.zeros(2), p=[],
+            w=once.path_weights, dt=0.05,
+        )  # fmt: skip
+        found[name] = dict(zip(stage.results, results, strict=True))
+        work[name] = stage.instructions
+    for key, other in (("H", "cost"), ("g", "cost"), ("G", "rows"), ("rows", "rows")):
+        np.testing.assert_allclose(found["both"][key], found[other][key], rtol=1e-12, atol=1e-12)
+    assert work["both"] < 1.3 * max(work["cost"], work["rows"])
