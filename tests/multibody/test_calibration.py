@@ -69,6 +69,7 @@ def test_noisy_poses_of_an_arm(arm, rng):
     assert np.abs(again.changes).max() < 3e-6
 
 
+@pytest.mark.usually(columns=(3,))
 @pytest.mark.parametrize("columns", [7, 3])
 def test_prior_against_another_solver(columns, arm, rng):
     real = displaced(arm, rng)

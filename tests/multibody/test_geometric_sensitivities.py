@@ -13,7 +13,7 @@ from . import zoo
 from .differentiation import parameter_slope
 from .test_twist_derivatives import REFERENCES, TREES, close, references_of, tip
 
-pytestmark = pytest.mark.usually(kind=(*zoo.FEW, "universal"))
+pytestmark = pytest.mark.usually(kind=zoo.FEW)
 
 OF_DIFFERENCES = 1e-7  # central differences with steps of 1e-5
 

@@ -13,7 +13,7 @@ from . import zoo
 from .differentiation import along_motion, coordinate_rate
 from .reference import moving_models, order
 
-pytestmark = pytest.mark.usually(kind=(*zoo.FEW, "floating"), model=("ur5_sea", "solo12"))
+pytestmark = pytest.mark.usually(kind=zoo.FEW, model=("ur5_sea",))
 
 EXACT = 1e-11  # rounding of products along the path, up to fourth derivatives
 STATED = 1e-11  # the reference's own values agree with Pinocchio to 1e-14; derivatives grow

@@ -77,6 +77,7 @@ def test_rotations_by_hand(rng):
     assert (tree.jacobian_derivatives("ball", "body", 2)(q) == 0).all()
 
 
+@pytest.mark.usually(reference=("body", "hybrid"))
 @pytest.mark.parametrize("reference", REFERENCES)
 def test_along_the_motion(reference, rng):
     """``J̇ = dJ v`` and ``J̈ = d²J (v, v) + dJ a``, also with mimics and chains of joints."""
@@ -90,6 +91,7 @@ def test_along_the_motion(reference, rng):
         close(second @ v @ v + first @ a, exact)
 
 
+@pytest.mark.usually(reference=("body", "mixed"))
 @pytest.mark.parametrize("reference", REFERENCES)
 def test_structure_and_size(reference):
     """Zeros by the order of the joints; fewer operations than by AD."""
