@@ -71,6 +71,7 @@ def test_against_automatic_differentiation(kind, rng):
         close(own, theirs)
 
 
+@pytest.mark.usually(kind=("driven",))
 @pytest.mark.parametrize("kind", ("helical", "planar", "composite", "driven", "two_roots"))
 def test_first_order_by_the_partial_derivatives(kind, rng):
     """``τ̇ = ∂τ/∂q v + ∂τ/∂v a + ∂τ/∂a j`` with closed-form derivatives by q along the motion."""

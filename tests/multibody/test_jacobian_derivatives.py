@@ -153,6 +153,7 @@ def vessel_with_an_arm(rng, place):
     return tree.add_frame("tip", parent, [0.1, 0.2, 0.3])
 
 
+@pytest.mark.usually(reference=("body", "hybrid"))
 @pytest.mark.parametrize("reference", ["body", "hybrid", "mixed"])
 def test_no_digit_is_lost_far_from_the_worlds_origin(reference):
     """What does not depend on the place is the same a thousand kilometres away, to rounding."""
