@@ -177,6 +177,20 @@ def foreign_owner(entry):
     os.chown(entry / LIBRARY, 65534, 65534)
 
 
+# By default what others may have done, and one of each kind of what may have broken.
+@pytest.mark.usually(
+    damage=(
+        flip_a_bit,
+        manifest_of_tampered_library,
+        no_json,
+        no_library,
+        group_writable_entry,
+        writable_library,
+        link_to_library,
+        link_to_entry,
+        foreign_owner,
+    )
+)
 @pytest.mark.parametrize(
     "damage",
     [

@@ -57,8 +57,6 @@ def chain(count: int) -> Multibody:
     return tree_of(count, lambda k: k - 1, [("revolute", {"axis": axis}) for axis in "xyz"])
 
 
-GROWING = ("inverse_dynamics", "mass_matrix", "forward_dynamics_derivatives")
-COMPILED = ("inverse_dynamics", "forward_dynamics_derivatives")
 TREES = {
     "small": lambda: tree_of(6, lambda k: (k - 1) // 2, KINDS[1:4]),
     "chain": lambda: tree_of(6, lambda k: k - 1, KINDS[4:]),
@@ -136,20 +134,21 @@ def test_loops_compute_what_written_out_code_does(kind, looped, rng, monkeypatch
             assert_same(name, have(**given), want(**given))
 
 
-def test_compiled_loops_agree_alone_and_in_batches(looped, rng, compiler, has_vectors):
-    tree, written = looped(TREES["small"], COMPILED), TREES["small"]()
-    for name in COMPILED:
-        function = getattr(tree, name).compiled()
-        assert function.is_compiled and has_vectors(function)
-        arguments = arguments_of(tree, function, rng, (11,))
-        want = getattr(written, name)(*arguments)
-        assert_same(name, function(*arguments), want)
-        one = function(*(a[4] for a in arguments))
-        assert_same(name, one, want[4] if isinstance(want, np.ndarray) else [x[4] for x in want])
+@pytest.mark.usually(name=("inverse_dynamics",))
+@pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics_derivatives"])
+def test_compiled_loops_agree_alone_and_in_batches(name, looped, rng, compiler, has_vectors):
+    tree, written = looped(TREES["small"], (name,)), TREES["small"]()
+    function = getattr(tree, name).compiled()
+    assert function.is_compiled and has_vectors(function)
+    arguments = arguments_of(tree, function, rng, (11,))
+    want = getattr(written, name)(*arguments)
+    assert_same(name, function(*arguments), want)
+    one = function(*(a[4] for a in arguments))
+    assert_same(name, one, want[4] if isinstance(want, np.ndarray) else [x[4] for x in want])
 
 
 def test_loops_take_symbols_and_differentiate(looped, rng):
-    tree, written = looped(TREES["chain"]), TREES["chain"]()
+    tree, written = looped(TREES["chain"], ("inverse_dynamics",)), TREES["chain"]()
     q, v, a = arguments_of(written, written.inverse_dynamics, rng)
     x = ca.SX.sym("v", tree.nv)
     tau = tree.inverse_dynamics(ca.DM(q), x, ca.DM(a))
@@ -172,7 +171,7 @@ def test_mimics_stay_written_out(monkeypatch):
 @pytest.mark.parametrize(
     "name", ["mass_matrix", *(f"{x}_dynamics_derivatives" for x in ("inverse", "forward"))]
 )
-@pytest.mark.usually(make=(chain,), name=("mass_matrix", "inverse_dynamics_derivatives"))
+@pytest.mark.usually(make=(chain,), name=("mass_matrix",))
 @pytest.mark.parametrize("make", [chain, lambda n: tree_of(n, lambda k: (k - 1) // 2)])
 def test_estimates_of_written_out_operations_are_about_right(make, name, monkeypatch):
     """Within a factor of 2.5: the choice needs no more."""
@@ -208,17 +207,19 @@ def test_chains_of_128_bodies_move_by_their_own_equations(rng):
         np.testing.assert_allclose(M @ answer, -slope, rtol=0, atol=1e-8 * np.abs(slope).max())
 
 
-@pytest.mark.usually(make=(chain,))
+@pytest.mark.usually(make=(chain,), name=("inverse_dynamics", "mass_matrix"))
+@pytest.mark.parametrize(
+    "name", ["inverse_dynamics", "mass_matrix", "forward_dynamics_derivatives"]
+)
 @pytest.mark.parametrize("make", [chain, lambda n: tree_of(n, lambda k: (k - 1) // 2, KINDS[1:3])])
-def test_code_grows_linearly(make, looped):
+def test_code_grows_linearly(make, name, looped):
     """Nothing written out grows at all; tables grow by the same for each body more."""
-    trees = [looped(lambda n=n: make(n), GROWING) for n in (8, 16, 32)]
-    for name in GROWING:
-        programs = [getattr(tree, name)._backend.program for tree in trees]
-        assert len({program.written for program in programs}) == 1
-        small, middle, large = (
-            sum(len(step) for step in program.tape.steps) + len(program.tape.constants)
-            for program in programs
-        )
-        assert large - middle < 2.2 * (middle - small)
-        assert large < 4.4 * small
+    trees = [looped(lambda n=n: make(n), (name,)) for n in (8, 16, 32)]
+    programs = [getattr(tree, name)._backend.program for tree in trees]
+    assert len({program.written for program in programs}) == 1
+    small, middle, large = (
+        sum(len(step) for step in program.tape.steps) + len(program.tape.constants)
+        for program in programs
+    )
+    assert large - middle < 2.2 * (middle - small)
+    assert large < 4.4 * small

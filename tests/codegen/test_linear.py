@@ -60,6 +60,7 @@ def solved(pattern, value):
     return np.linalg.solve(A, r).ravel()
 
 
+@pytest.mark.usually(pattern=("full", "blocks", "permuted"))
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_any_pattern_of_zeros_is_compiled_differentiated_and_pickled(pattern, rng):
     x = ca.MX.sym("x", 3)
@@ -172,6 +173,7 @@ def several(name, kind):
     return {"mapaccum": f.mapaccum, "map": f.map}[kind](4) if "map" in kind else f
 
 
+@pytest.mark.usually(kind=("mapaccum", "if", "switch"))
 @pytest.mark.parametrize("kind", ["map", "mapaccum", "if", "case", "switch"])
 def test_maps_and_branches_around_equations_are_compiled(kind, rng):
     f = ModelFunction(several(f"around_{kind}", kind))
@@ -210,7 +212,7 @@ def sigma_points(n, guard):
 
 
 def test_guarded_roots_of_random_covariances_do_not_refuse_the_code(fresh, notices):
-    n = 6
+    n = 4
     rollout = chain(sigma_points(n, 1e-12), 5, carry=("z", "z_next"))
     z = np.concatenate([np.full(n, 0.3), [float(i == j) for j in range(n) for i in range(j, n)]])
     want = rollout(z)

@@ -91,6 +91,7 @@ def test_residual_of_the_model_along_fast_motions(make, numbers):
         assert np.abs(motors).max() < RESIDUAL
 
 
+@pytest.mark.usually(kind=("mixed", "variable"))
 @pytest.mark.parametrize("kind", FLAT)
 def test_every_kind_there_and_back(kind, rng):
     """The field at the map's state and input is the motion; the inverse gives the motion again."""
@@ -210,6 +211,7 @@ def test_zero_dynamics_of_dampers():
     np.testing.assert_allclose(away, away[0] * np.exp(-t / 0.05), rtol=1e-6, atol=1e-12)
 
 
+@pytest.mark.usually(epsilon=(1.0,))
 @pytest.mark.parametrize("epsilon", [0.02, 1.0, 20.0])
 def test_heavy_dampers_from_rest(epsilon):
     """Steps far shorter than D/K lose no digits; a motion from rest starts with τ/K."""

@@ -35,7 +35,7 @@ def along(system, function, x, u, p):
     return float(ca.Function("rate", [t, xs, us, ps], [rate])(0.0, x, u, p))
 
 
-@pytest.mark.usually(kind=("hardening", "variable"))
+@pytest.mark.usually(kind=("variable",))
 @pytest.mark.parametrize("kind", ARMS)
 def test_power_balance(kind, rng):
     """What inputs put in and losses take is the rate of the energy."""
@@ -64,7 +64,7 @@ def test_power_balance(kind, rng):
     assert found == pytest.approx(power, abs=1e-11 * max(1.0, abs(power)))
 
 
-@pytest.mark.usually(kind=("hardening", "flying", "variable", "parametric"))
+@pytest.mark.usually(kind=("hardening", "variable", "parametric"))
 @pytest.mark.parametrize("kind", ARMS)
 def test_derivatives_in_closed_form(kind, rng):
     """Against automatic differentiation of the field; through the structure as well."""
@@ -107,6 +107,7 @@ def test_rigid_limit_and_free_motors(rng):
     np.testing.assert_allclose(system.f(0.0, loose, np.ones(3))[9:], 1 / np.array([0.2, 0.3, 0.4]))
 
 
+@pytest.mark.thorough
 def test_energy_of_a_motion():
     """A motion that nothing drives and nothing brakes keeps its energy to 1e-8 J."""
     arm = SeriesElastic(

@@ -18,6 +18,7 @@ def within(tree, q) -> bool:
     return bool((d >= tree.limits["lower"]).all() and (d <= tree.limits["upper"]).all())
 
 
+@pytest.mark.usually(name=("ur5",))
 @pytest.mark.parametrize("name", ARMS)
 def test_random_reachable_poses_are_reached_within_limits(name, rng):
     """Random restarts find nearly every pose; both signs of the quaternion are the same target."""

@@ -166,7 +166,7 @@ def test_held_bodies_stay(linkage):
 
 def test_contradictory_constraints_are_named():
     with pytest.raises(AssemblyError, match="cannot be assembled") as failed:
-        parallelogram(width=5.0).assemble(attempts=2)
+        parallelogram(width=5.0).assemble(attempts=1)
     assert set(failed.value.rows) == {"A.x", "B.x", "C.x", "D.x"}
 
 
@@ -431,6 +431,7 @@ def test_other_units_are_noticed_once(name):
     assert len(told) == 1
 
 
+@pytest.mark.thorough
 def test_units_of_models_and_robots_raise_no_alarm(shared):
     """Every mechanism, and every pair of links of every robot as if a loop held them."""
     with warnings.catch_warnings():

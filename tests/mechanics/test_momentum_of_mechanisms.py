@@ -138,6 +138,7 @@ def test_rattle_keeps_areas():
     assert abs(determinants["rk4"] - 1) > 1e-8
 
 
+@pytest.mark.usually(name=("variational_verlet",))
 @pytest.mark.parametrize("name", NAMES)
 def test_derivatives_are_those_of_the_equations(name):
     """Against differences along the manifold, by states, inputs and parameters."""

@@ -105,6 +105,7 @@ def test_index_3_steps_meet_rows_on_velocities(word):
     assert np.abs(slip).max() < KEPT
 
 
+@pytest.mark.thorough
 def test_a_ball_on_a_turntable_goes_in_circles():
     """At two sevenths of the rate of the table, wherever it is (Earnshaw 1844)."""
     rate, radius, mass = 3.0, 0.02, 0.1

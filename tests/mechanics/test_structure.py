@@ -136,6 +136,7 @@ def test_structure_is_that_of_the_field(name, rng):
     assert next(iter(system.state.blocks)) == system.structure.configuration
 
 
+@pytest.mark.thorough
 def test_plain_systems_are_those_with_nothing_but_weight_and_constant_inputs():
     plain = {name: nominal(name).structure.is_plain for name, options in MODELS if not options}
     others = {"underwater_vehicle", "underwater_vehicle_arm", "surface_vessel", "quadrotor"}

@@ -57,6 +57,7 @@ def error(x):
     return np.linalg.norm(x[..., 10:] - END["omega"], axis=-1)
 
 
+@pytest.mark.usually(unified=(SETS["hexahedral"],))
 @pytest.mark.parametrize("unified", SETS.values(), ids=SETS)
 def test_order_and_errors_are_the_published_ones(unified):
     steps = np.array([160, 320, 640, 1280, 2560])
@@ -97,6 +98,7 @@ def test_long_steps_overflow(unified, steps):
         assert not np.isfinite(run(unified, steps)[-1]).all()
 
 
+@pytest.mark.usually(unified=(SETS["tetrahedral"],))
 @pytest.mark.parametrize("unified", SETS.values(), ids=SETS)
 def test_twist_coordinates_move_alike(unified, shared):
     """To rounding over 100 steps; later up to what the flips make of rounding, ten runs' worth."""

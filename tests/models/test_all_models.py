@@ -32,11 +32,11 @@ VARIANTS = [
 IDS = [f"{name}-{'-'.join(map(str, options))}".strip("-") for name, options in VARIANTS]
 
 
-# The smaller ones of their kind run by default: closed mechanisms, arms on a floating base, arms
-# with and without springs.
+# The smaller ones of their kind run by default: closed mechanisms, arms with and without springs;
+# arms on a floating base are no smaller than these two, and `test_arms` goes into them.
 LARGE = (
     "delta_robot", "elastic_panda", "elastic_space_arm", "elastic_ur5", "five_bar", "panda",
-    "stewart_platform", "two_arms", "underwater_vehicle_arm",
+    "space_arm", "stewart_platform", "two_arms", "underwater_vehicle_arm", "ur5",
 )  # fmt: skip
 PARAMETERS = [
     pytest.param((name, options), marks=[pytest.mark.thorough] if name in LARGE else [], id=label)

@@ -30,6 +30,7 @@ LINKS = (
 ROUNDING = 1e-9
 
 
+@pytest.mark.usually(frame=("panda_hand_tcp", "tool0"))
 @pytest.mark.parametrize(
     ("file", "frame", "tree"),
     [
@@ -139,6 +140,7 @@ def test_the_underwater_arm_folds_away(rng):
     assert locked.kinetic_energy(q[:7], v[:6]) == pytest.approx(energy, rel=1e-12)
 
 
+@pytest.mark.thorough
 def test_water_moves_along_with_vehicle_and_arm(rng):
     """Its kinetic energy: the vehicle's added mass, and strips across each link, point by point."""
     system, tree = underwater_vehicle_arm(), underwater_vehicle_arm_tree()

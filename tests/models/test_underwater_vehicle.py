@@ -145,6 +145,7 @@ def test_helix_is_a_relative_equilibrium_with_constant_thrusts():
     assert np.abs(auv.state.minus(path.x, expected)).max() < 1e-6
 
 
+@pytest.mark.thorough
 def test_a_current_breaks_the_symmetry_of_the_helix():
     auv = underwater_vehicle(current=(0.2, 0.0, 0.0))
     with pytest.raises(RuntimeError, match="not a symmetry|no trim point"):

@@ -56,6 +56,9 @@ def called(tree, name, q, v, a):
     return results(function, *(given[key] for key in function.arguments))
 
 
+@pytest.mark.usually(
+    name=("forward_dynamics_by_recursion", "forward_dynamics_derivatives", "coriolis_matrix")
+)
 @pytest.mark.parametrize("name", OF_A_BODY)
 def test_a_body_as_added_mass(name, rng):
     """Without weight nothing tells the inertia of a body from the same matrix of a fluid."""
@@ -157,6 +160,7 @@ def test_frames_joints_and_trees_keep_it(rng):
     same([held.mass_matrix(np.delete(q, 7))], [tree.mass_matrix(q)[np.ix_(keep, keep)]])
 
 
+@pytest.mark.usually(name=("inverse_dynamics_regressor", "lagrange_equations"))
 @pytest.mark.parametrize(
     "name", ["inverse_dynamics_regressor", "lagrange_equations", "inverse_dynamics_hessian"]
 )

@@ -33,6 +33,7 @@ def worst(found, real, frame, rng):
     return np.abs(SE3.minus(found.placement(frame)(q), real.placement(frame)(q))).max()
 
 
+@pytest.mark.usually(kind=("helical", "spherical", "universal"))
 @pytest.mark.parametrize("kind", ["revolute_any", "helical", "spherical", "universal", "planar"])
 def test_exact_poses_give_the_tree_back(kind, rng):
     tree = zoo.pair(kind, rng)
@@ -69,6 +70,7 @@ def test_noisy_poses_of_an_arm(arm, rng):
     assert np.abs(again.changes).max() < 3e-6
 
 
+@pytest.mark.usually(columns=(3,))
 @pytest.mark.parametrize("columns", [7, 3])
 def test_prior_against_another_solver(columns, arm, rng):
     real = displaced(arm, rng)

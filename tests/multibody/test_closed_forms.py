@@ -50,6 +50,7 @@ def error(ours, theirs):
     return np.abs(ours - theirs).max(initial=0.0) / max(1.0, np.abs(theirs).max(initial=0.0))
 
 
+@pytest.mark.usually(reference=("body", "hybrid"))
 @pytest.mark.parametrize(("kind", "reference"), PAIRS)
 def test_projection_gives_inverse_dynamics(kind, reference, rng):
     tree = TREES[kind]
@@ -72,6 +73,7 @@ def test_named_parts_make_up_the_projection(reference, rng):
     assert not off.any()
 
 
+@pytest.mark.usually(reference=("body", "hybrid"))
 @pytest.mark.parametrize(("kind", "reference"), PAIRS)
 def test_system_jacobian_stacks_the_bodies(kind, reference, rng):
     tree = TREES[kind]

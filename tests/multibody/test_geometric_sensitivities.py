@@ -13,7 +13,7 @@ from . import zoo
 from .differentiation import parameter_slope
 from .test_twist_derivatives import REFERENCES, TREES, close, references_of, tip
 
-pytestmark = pytest.mark.usually(kind=(*zoo.FEW, "universal"))
+USUAL = (("composite", "nominal"), ("driven", "elsewhere"))
 
 OF_DIFFERENCES = 1e-7  # central differences with steps of 1e-5
 
@@ -24,10 +24,16 @@ def everything(tree):
     return joints, tree.parametric(*tree.geometric_parameters(joints))
 
 
+# By default a chain as it is, and joints of every sort together with other placements.
 @pytest.mark.parametrize(
     ("kind", "at"),
-    [(kind, "nominal") for kind in TREES]
-    + [(kind, "elsewhere") for kind in ("helical", "universal", "driven")],
+    [
+        pytest.param(*case, marks=() if case in USUAL else pytest.mark.thorough)
+        for case in (
+            *((kind, "nominal") for kind in TREES),
+            *((kind, "elsewhere") for kind in ("helical", "universal", "driven")),
+        )
+    ],
 )
 def test_against_automatic_differentiation(kind, at, rng):
     tree = TREES[kind]

@@ -13,7 +13,7 @@ from . import zoo
 from .differentiation import along_motion, coordinate_rate
 from .reference import moving_models, order
 
-pytestmark = pytest.mark.usually(kind=(*zoo.FEW, "floating"), model=("ur5_sea", "solo12"))
+pytestmark = pytest.mark.usually(kind=zoo.FEW, model=("ur5_sea",))
 
 EXACT = 1e-11  # rounding of products along the path, up to fourth derivatives
 STATED = 1e-11  # the reference's own values agree with Pinocchio to 1e-14; derivatives grow
@@ -71,6 +71,7 @@ def test_against_automatic_differentiation(kind, rng):
         close(own, theirs)
 
 
+@pytest.mark.usually(kind=("driven",))
 @pytest.mark.parametrize("kind", ("helical", "planar", "composite", "driven", "two_roots"))
 def test_first_order_by_the_partial_derivatives(kind, rng):
     """``τ̇ = ∂τ/∂q v + ∂τ/∂v a + ∂τ/∂a j`` with closed-form derivatives by q along the motion."""

@@ -77,6 +77,7 @@ def test_rotations_by_hand(rng):
     assert (tree.jacobian_derivatives("ball", "body", 2)(q) == 0).all()
 
 
+@pytest.mark.usually(reference=("body", "hybrid"))
 @pytest.mark.parametrize("reference", REFERENCES)
 def test_along_the_motion(reference, rng):
     """``J̇ = dJ v`` and ``J̈ = d²J (v, v) + dJ a``, also with mimics and chains of joints."""
@@ -90,6 +91,7 @@ def test_along_the_motion(reference, rng):
         close(second @ v @ v + first @ a, exact)
 
 
+@pytest.mark.usually(reference=("body", "mixed"))
 @pytest.mark.parametrize("reference", REFERENCES)
 def test_structure_and_size(reference):
     """Zeros by the order of the joints; fewer operations than by AD."""
@@ -151,6 +153,7 @@ def vessel_with_an_arm(rng, place):
     return tree.add_frame("tip", parent, [0.1, 0.2, 0.3])
 
 
+@pytest.mark.usually(reference=("body", "hybrid"))
 @pytest.mark.parametrize("reference", ["body", "hybrid", "mixed"])
 def test_no_digit_is_lost_far_from_the_worlds_origin(reference):
     """What does not depend on the place is the same a thousand kilometres away, to rounding."""

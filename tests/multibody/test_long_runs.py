@@ -20,6 +20,7 @@ def drift(tree, dt, torque, seconds, seed=3):
     return np.abs(energy - energy[0]).max(), tree.centroidal_momentum(q, v)
 
 
+@pytest.mark.thorough
 def test_an_arm_that_swings_freely_keeps_its_energy():
     """A Panda that falls through its workspace, without losses or limits.
 

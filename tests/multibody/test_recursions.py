@@ -82,7 +82,7 @@ def check_reference_model(folder, model):
         assert error(function(q, v, a, wrenches), data["rnea_fext"][:, iv]) < EXACT
 
 
-@pytest.mark.usually(model=("chain_RUBY", "chain_Universal"))
+@pytest.mark.usually(model=("chain_RUBY",))
 @pytest.mark.parametrize("model", MODELS)
 def test_reference_models_of_our_own(model):
     check_reference_model(OWN, model)

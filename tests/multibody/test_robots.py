@@ -106,6 +106,7 @@ def _motion(joint, tree, q):
     return SE3.homogeneous(SE3.from_rotation_vector(axis * angle))
 
 
+@pytest.mark.usually(name=set(FILES) - {"talos_reduced", "tiago"})
 @pytest.mark.parametrize("name", sorted(set(FILES) - {"ur5_robot", "z1"}))
 def test_floating_base_carries_the_whole_mass(name, shared):
     description, tree = robot(shared, name, base="free")

@@ -8,7 +8,7 @@ from . import zoo
 from .reference import load, order, tree_of
 from .second_order import PAIRS, SORTS, TREES, ad_function, by_ad, close
 
-pytestmark = pytest.mark.usually(kind=zoo.FEW, tree=(*zoo.FEW, "free"))
+pytestmark = pytest.mark.usually(kind=zoo.FEW, tree=zoo.FEW)
 
 DIFFERENCES = 1e-8  # central differences of sixth order with steps of 1e-2
 
@@ -76,6 +76,7 @@ def nested(tree, slopes, q, h=1e-2):
     return np.stack(columns, axis=-1)
 
 
+@pytest.mark.usually(tree=("driven", "free"))
 def test_derivatives_one_after_the_other_differ_by_half_a_bracket(tree, rng):
     q, v, a, _, wrenches = zoo.state(tree, rng)
 
@@ -99,20 +100,21 @@ def test_mass_matrix_slopes(tree, rng):
     close(forward.d2_a_d_q_d_tau.swapaxes(1, 2), slope, 100 * DIFFERENCES)
 
 
-def test_reference_models(shared, rng):
+@pytest.mark.usually(name=("chain_Composite",))
+@pytest.mark.parametrize("name", ["chain_Composite", "chain_SphericalZYX"])
+def test_reference_models(name, shared, rng):
     """Where our first derivatives are the reference's, differences of them are ours too."""
-    for name in ("chain_Composite", "chain_SphericalZYX"):
-        description, data = load(shared / "reference", name)
-        tree = tree_of(description)
-        iq, iv, ib = order(tree, description)
-        q, v, a = data["q"][0][iq], data["v"][0][iv], data["a"][0][iv]
-        wrenches = data["fext"][0, 1:][ib]
+    description, data = load(shared / "reference", name)
+    tree = tree_of(description)
+    iq, iv, ib = order(tree, description)
+    q, v, a = data["q"][0][iq], data["v"][0][iv], data["a"][0][iv]
+    wrenches = data["fext"][0, 1:][ib]
 
-        def slopes(x, tree=tree, v=v, a=a, wrenches=wrenches):
-            return tree.inverse_dynamics_derivatives(x, v, a, wrenches)
+    def slopes(x):
+        return tree.inverse_dynamics_derivatives(x, v, a, wrenches)
 
-        reference = data["rnea_dq"][0][np.ix_(iv, iv)]
-        close(slopes(q).d_tau_d_q, reference)
-        T = tree.inverse_dynamics_second_derivatives(q, v, a, wrenches)
-        by_place = nested(tree, lambda x, slopes=slopes: slopes(x).d_tau_d_v, q)
-        close(T.d2_tau_d_q_d_v.swapaxes(1, 2), by_place, DIFFERENCES)
+    reference = data["rnea_dq"][0][np.ix_(iv, iv)]
+    close(slopes(q).d_tau_d_q, reference)
+    T = tree.inverse_dynamics_second_derivatives(q, v, a, wrenches)
+    by_place = nested(tree, lambda x: slopes(x).d_tau_d_v, q)
+    close(T.d2_tau_d_q_d_v.swapaxes(1, 2), by_place, DIFFERENCES)

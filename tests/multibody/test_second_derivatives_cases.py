@@ -53,27 +53,26 @@ def without_forces(tree):
     return bare
 
 
-def test_where_a_floating_tree_is_does_not_matter(rng):
+@pytest.mark.usually(name=("inverse_dynamics_hessian",))
+@pytest.mark.parametrize("name", ["inverse_dynamics_hessian", "forward_dynamics_hessian"])
+def test_where_a_floating_tree_is_does_not_matter(name, rng):
     tree = TREES["floating"]
     q, v, a, weights, _ = zoo.state(tree, rng)
     far = q.copy()
     far[:3] += [1e6, -2e6, 3e5]
-    for name in ("inverse_dynamics_hessian", "forward_dynamics_hessian"):
-        function = getattr(tree, name)
-        for here, there in zip(
-            function(q, v, a, weights), function(far, v, a, weights), strict=True
-        ):
-            assert np.array_equal(here, there)
+    function = getattr(tree, name)
+    for here, there in zip(function(q, v, a, weights), function(far, v, a, weights), strict=True):
+        assert np.array_equal(here, there)
 
 
 def test_ill_conditioned_inertias(rng):
     """A gram at the end of an arm of a ton: forces and accelerations to the accuracy of AD."""
     tree = Multibody("whip")
     parent, scale = "world", 1e3
-    for i in range(3):
+    for i in range(2):
         body = SpatialInertia.cylinder(scale, 0.1, 0.5, center_of_mass=[0.01, 0, 0.2])
         tree = tree.add_body(f"b{i}", body, "spherical", parent, [0, 0, 0.5 * bool(i)])
-        parent, scale = f"b{i}", scale / 1000
+        parent, scale = f"b{i}", scale / 1e6
     q, v, a, tau, _ = zoo.state(tree, rng)
     exact = by_ad(tree, tree.inverse_dynamics, (q, v, a), PAIRS)
     for ours, theirs in zip(tree.inverse_dynamics_second_derivatives(q, v, a), exact, strict=True):
@@ -87,6 +86,7 @@ def test_ill_conditioned_inertias(rng):
         close(ours, theirs, 1e-8)  # the condition of M is about 1e9
 
 
+@pytest.mark.thorough
 def test_only_joints_on_one_path_meet(rng):
     tree = TREES["two_roots"]
     q, v, a, *_ = zoo.state(tree, rng)
@@ -101,28 +101,32 @@ def test_only_joints_on_one_path_meet(rng):
         assert np.all(T[np.ix_(~other, other, ~other)] == 0)
 
 
-def test_symbolic_parameters_and_symbols(rng):
-    tree = TREES["driven"]
+@pytest.mark.usually(name=("inverse_dynamics_second_derivatives", "forward_dynamics_hessian"))
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"{kind}_dynamics_{what}"
+        for kind in ("inverse", "forward")
+        for what in ("second_derivatives", "hessian")
+    ],
+)
+def test_symbolic_parameters_and_symbols(name, rng):
+    tree = TREES["helical"]
     q, v, a, weights, wrenches = zoo.state(tree, rng)
-    free = tree.parametric("ball.mass", "a.center_of_mass", "gravity.z")
+    free = tree.parametric("b.mass", "a.center_of_mass", "gravity.z")
     p = free.parameter_values
-    for name, values in (
-        ("inverse_dynamics_second_derivatives", (q, v, a, wrenches)),
-        ("forward_dynamics_second_derivatives", (q, v, a, wrenches)),
-        ("inverse_dynamics_hessian", (q, v, a, weights, wrenches)),
-        ("forward_dynamics_hessian", (q, v, a, weights, wrenches)),
-    ):
-        plain = getattr(tree, name)(*values)
-        for ours, expected in zip(getattr(free, name)(*values, p), plain, strict=True):
-            close(ours, expected)
-        arguments = [ca.DM(x.T) if x.ndim == 2 else x for x in values]
-        x = ca.SX.sym("x", len(q))
-        symbolic = getattr(tree, name)(x, *arguments[1:])[0]
-        numeric = np.array(ca.Function("f", [x], [symbolic])(q))
-        n = tree.nv
-        if plain[0].ndim == 3:
-            numeric = np.stack([numeric[:, k * n : (k + 1) * n] for k in range(n)], axis=-1)
-        close(plain[0], numeric)
+    values = (q, v, a, weights, wrenches) if "hessian" in name else (q, v, a, wrenches)
+    plain = getattr(tree, name)(*values)
+    for ours, expected in zip(getattr(free, name)(*values, p), plain, strict=True):
+        close(ours, expected)
+    arguments = [ca.DM(x.T) if x.ndim == 2 else x for x in values]
+    x = ca.SX.sym("x", len(q))
+    symbolic = getattr(tree, name)(x, *arguments[1:])[0]
+    numeric = np.array(ca.Function("f", [x], [symbolic])(q))
+    n = tree.nv
+    if plain[0].ndim == 3:
+        numeric = np.stack([numeric[:, k * n : (k + 1) * n] for k in range(n)], axis=-1)
+    close(plain[0], numeric)
 
 
 def test_massless_joints_are_refused():
@@ -166,7 +170,7 @@ def test_accelerations_by_inertial_parameters(rng):
         return rebuilt(tree, x).forward_dynamics_by_factor(q, v, tau, wrenches)
 
     close(accelerations(phi), tree.forward_dynamics(q, v, tau, wrenches))
-    for i in (0, 2, 7, 10, 13, 21, 29):
+    for i in (0, 13, 27):  # a mass, a first and a second moment
         step = h * np.eye(len(phi))[i]
         difference = (accelerations(phi + step) - accelerations(phi - step)) / (2 * h)
         close(slope[:, i], difference, 1e-4)  # of second order, where the third derivative is large

@@ -26,6 +26,7 @@ def chain(n):
     return tree
 
 
+@pytest.mark.usually(kind=set(TENSORS) - {"forward_dynamics_second_derivatives"})
 @pytest.mark.parametrize("kind", TENSORS)
 def test_enormous_tensors_are_refused_with_a_remedy(kind):
     tree = chain(130)

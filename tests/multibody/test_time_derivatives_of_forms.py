@@ -51,6 +51,7 @@ def loads(tree, order, rng):
     return rng.normal(size=(order + 1, len(tree.bodies), 6))
 
 
+@pytest.mark.usually(kind=("driven",))
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kind", TREES)
 def test_forms_agree(kind, form, rng):
@@ -88,6 +89,7 @@ def test_loads_that_move(kind, rng):
     close(ours, [np.array(x).ravel() for x in exact(*given, 0.0)])
 
 
+@pytest.mark.usually(kind=("driven",))
 @pytest.mark.parametrize("kind", TREES)
 def test_wrenches_through_joints(kind, rng):
     """Against AD along the motion; the first is `joint_wrenches`."""
@@ -104,6 +106,7 @@ def test_wrenches_through_joints(kind, rng):
     close(ours, [np.array(x).reshape(shape) for x in exact])
 
 
+@pytest.mark.usually(kind=("driven",))
 @pytest.mark.parametrize("kind", TREES)
 def test_two_velocities(kind, rng):
     """``M a_r + C v_r`` by matrices, and two derivatives of that by AD along the motion."""

@@ -19,6 +19,7 @@ def names_of(tree):
     return [*tree.bodies, *joints, "gravity"]
 
 
+@pytest.mark.usually(kind=("universal",))
 @pytest.mark.parametrize("kind", ["revolute_any", "helical", "spherical", "universal", "composite"])
 def test_functions_at_the_numbers(kind, rng):
     plain = zoo.pair(kind, rng)

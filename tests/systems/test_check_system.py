@@ -14,6 +14,7 @@ from ._examples import account, lift, pendulum, quadrotor, satellite, underwater
 GOOD = [account, lift, pendulum, quadrotor, satellite, underwater]
 
 
+@pytest.mark.usually(build=(account, quadrotor, satellite, underwater))
 @pytest.mark.parametrize("build", GOOD)
 @pytest.mark.parametrize("symbol", [ca.SX, ca.MX])
 def test_good_systems_pass(build, symbol):

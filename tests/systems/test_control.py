@@ -80,6 +80,7 @@ def test_error_coordinates_linearize_to_the_exact_matrices(name):
     assert model.dt == system.dt
 
 
+@pytest.mark.thorough
 def test_error_coordinates_follow_the_true_error():
     """``X̄(t) exp ε`` with ε from python-control is the solution in stored coordinates."""
     system = underwater()

@@ -56,6 +56,7 @@ def test_error_dynamics_are_those_of_two_solutions(build, rng):
         assert np.abs(lin.B[:, k] - column).max() < NUMERIC * scale
 
 
+@pytest.mark.usually(build=(pendulum, satellite))
 @pytest.mark.parametrize("build", [pendulum, quadrotor, satellite])
 def test_discrete_linearization_has_a_closed_form(build, rng):
     """``A = Ad(exp −f) + J_r(f) Df``, ``B = J_r(f) ∂f/∂u`` for ``X⁺ = X exp f``."""

@@ -17,6 +17,7 @@ def motion(system, rng):
     return system.rollout(system.state.random(rng), u, DT)
 
 
+@pytest.mark.usually(build=(pendulum, underwater))
 @pytest.mark.parametrize("build", [pendulum, quadrotor, satellite, underwater])
 def test_errors_evolve_as_predicted_to_second_order(build, rng):
     system = build()
@@ -36,6 +37,7 @@ def test_errors_evolve_as_predicted_to_second_order(build, rng):
     assert np.linalg.norm(missed[1]) < 0.05 * 1e-3 * np.linalg.norm(error)
 
 
+@pytest.mark.thorough
 def test_continuous_matrices_integrate_to_the_discrete_ones(rng):
     system = quadrotor()
     start, u = system.state.random(rng), rng.normal(size=4) + 3

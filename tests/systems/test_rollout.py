@@ -58,6 +58,7 @@ def test_a_parameter_sweep_in_one_call():
     assert np.abs(run.x[0, -1] - run.x[2, -1]).max() > 0.1
 
 
+@pytest.mark.usually(method=("rk4", "crouch_grossman3", "ros34pw2"))
 @pytest.mark.parametrize("method", GENERAL)
 def test_a_discretized_system_makes_the_same_steps(method, rng):
     system = underwater()

@@ -21,6 +21,7 @@ def test_a_tank_that_runs_empty_is_not_steady():
         tank.to_nlsys("error", about=[1.0])
 
 
+@pytest.mark.usually(lag=(1e-2, 1e-6))
 @pytest.mark.parametrize("lag", [1e-2, 1e-3, 1e-4, 1e-6])
 def test_a_battery_that_runs_down_is_seen_whatever_the_lag_of_the_rotors(lag):
     flight = quadrotor().augment(lag=lag)
@@ -73,6 +74,7 @@ def test_a_satellite_turns_slowly_towards_the_earth(degrees, kind):
     assert boom.trim([*SO2.exp([0.2]), 0.0]).x[1] == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.usually(build=(quadrotor,))
 @pytest.mark.parametrize("build", [quadrotor, underwater])
 @pytest.mark.parametrize("dt", [0.0, 0.01])
 def test_points_with_four_digits_do_not_pass_and_those_of_trim_do(build, dt):

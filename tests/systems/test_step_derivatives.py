@@ -55,7 +55,7 @@ def test_all_models(name):
     assert error(system, "heun" if system.state.dim < 14 else "euler") < EXACT  # seconds each
 
 
-@pytest.mark.usually(robot=("double_pendulum_continuous",))
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(("robot", "base"), ROBOTS)
 def test_robot_files(robot, base, shared):
@@ -105,8 +105,14 @@ SYSTEMS = {
 
 # Every method on the system with most in it, one of each family on the others.
 FAMILIES = ("rk4", "crouch_grossman3", "linearly_implicit_euler", "ros34pw2", "radau_iia5")
+# By default every method once, and on the others what they alone have: losses and a projection.
+USUAL = {"arm": ("linearly_implicit_euler", "ros34pw2"), "held": ("crouch_grossman3",)}
 CASES = [
-    (name, method)
+    pytest.param(
+        name,
+        method,
+        marks=() if method.name in USUAL.get(name, METHODS) else pytest.mark.thorough,
+    )
     for name in SYSTEMS
     for method in METHODS.values()
     if name == "top with a wheel" or method.name in FAMILIES
@@ -127,7 +133,7 @@ def test_all_methods(name, method):
     assert error(system, method, substeps=1 if name == "arm" else 2) < EXACT
 
 
-@pytest.mark.usually(name=("arm", "held"))
+@pytest.mark.usually(name=("arm", "held"), method=("rk4",))
 @pytest.mark.parametrize("method", ["rk4", "crouch_grossman3"])
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_multiplied_out_from_the_end(name, method):
@@ -150,7 +156,7 @@ PLANTS = {
 }
 
 
-@pytest.mark.usually(name=("gyrostat",))
+@pytest.mark.usually(name=("gyrostat",), method=("variational_verlet", "energy_momentum"))
 @pytest.mark.parametrize("method", KEEPING)
 @pytest.mark.parametrize("name", PLANTS)
 def test_methods_that_keep_momenta(name, method):
@@ -162,6 +168,7 @@ def test_methods_that_keep_momenta(name, method):
     assert error(system, method) < SOLVED
 
 
+@pytest.mark.usually(method=("linearly_implicit_euler",))
 @pytest.mark.parametrize("method", ["rk4", "linearly_implicit_euler", "ros34pw2"])
 def test_actuators_before_an_arm(method):
     assert error(arm().augment(lag=0.05), method) < EXACT
@@ -169,6 +176,10 @@ def test_actuators_before_an_arm(method):
 
 def test_discrete_systems():
     assert error(account()) < EXACT
+
+
+@pytest.mark.thorough
+def test_discretized_systems_with_a_projection():
     held = constrained().discretize(0.02)
     assert error(held) < EXACT
 
@@ -202,7 +213,7 @@ def test_budgets(name):
 
 
 def test_a_linearly_implicit_step_costs_what_an_explicit_one_costs():
-    system = models.panda()
+    system = models.ur5()
     explicit, implicit = (system.step(m) for m in ("euler", "linearly_implicit_euler"))
     assert implicit.instructions < 1.1 * explicit.instructions
     explicit, implicit = (step_derivatives(system, m) for m in ("euler", "linearly_implicit_euler"))

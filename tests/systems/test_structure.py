@@ -88,7 +88,7 @@ COPIES = {
 }
 
 
-@pytest.mark.usually(copy=("delay and integral", "discrete", "lag", "pickled"))
+@pytest.mark.usually(kind=("structure",), copy=("delay and integral", "discrete", "lag", "pickled"))
 @pytest.mark.parametrize(
     ("kind", "copy"),
     [("structure", copy) for copy in COPIES] + [("given", c) for c in ("lag", "discrete")],
@@ -172,6 +172,7 @@ def test_coordinates_that_are_rates_of_others_are_found_without_probing(known):
     assert account().velocities == {}
 
 
+@pytest.mark.usually(joint=({"damping": 2.0, "friction": 1.0},))
 @pytest.mark.parametrize("joint", [{"damping": 2.0}, {"damping": 2.0, "friction": 1.0}, {}])
 def test_a_loss_jacobian_of_another_size_is_found(joint):
     """With losses, without them where the structure is plain, and where there are none at all."""
