@@ -192,6 +192,7 @@ def fit_noise(
 
     def with_noise(logarithms: np.ndarray) -> Filter:
         made = copy.copy(filter)
+        made._row = filter._row  # derived once: the noise is an argument of it
         made._repeats = max_iterations
         made.densities, made.noise_scale = filter.densities.copy(), filter.noise_scale.copy()
         for (some, is_measurement), value in zip(rows, np.exp(logarithms), strict=True):

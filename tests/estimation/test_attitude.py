@@ -27,6 +27,7 @@ def recording(seconds, dt, rate, disturbed=()):
     )
 
 
+@pytest.mark.usually(disturbed=[(15.0, 0.0, 10.0)])
 @pytest.mark.parametrize("disturbed", [(), (15.0, 0.0, 10.0)], ids=["plain", "disturbed"])
 def test_it_keeps_attitude_heading_and_bias(disturbed):
     """In degrees; a magnet near the sensor for three seconds may move the heading a little."""

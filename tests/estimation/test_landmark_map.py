@@ -69,6 +69,7 @@ def test_a_first_sight_by_range_and_bearing():
     assert slam.counts["landmark"] == {"added": 1, "used": 1}
 
 
+@pytest.mark.usually(group=[SE2])
 @pytest.mark.parametrize(("group", "count"), [(SE2, 3), (SE3, 2)])
 def test_numbers_of_landmarks_are_names(group, count):
     rng, d = np.random.default_rng(1), group.point_size

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.estimation import EKF
-from lgcontrol.io import read_broad, read_kitti_imu_gnss, read_plaza, read_wifibot
+from lgcontrol.io import Recording, read_broad, read_kitti_imu_gnss, read_plaza, read_wifibot
 
 from ..benchmarks import _estimation_cases as cases
 from ..benchmarks._slam import run_slam
@@ -38,24 +38,45 @@ def test_attitude_of_broad(data):
     assert total < 1.8 and inclination < 1.1
 
 
-def test_wifibot_is_as_good_as_the_published_invariant_filter(data):
+@pytest.mark.usually(k=[1])
+@pytest.mark.parametrize(("k", "bound"), [(1, 0.084), (5, 0.065)])
+def test_wifibot_is_as_good_as_the_published_invariant_filter(data, k, bound):
     """On the same noise, over 20 seeds; first and last sequence."""
-    for k, bound in ((1, 0.084), (5, 0.065)):
-        recording = read_wifibot(data / "wifibot_se2" / f"wifibot{k}.npz")
-        ours = cases.run_wifibot(recording, **cases.UNKNOWN_HEADING).mean()
-        assert ours < bound
-        assert ours < cases.published_wifibot(recording).mean()
+    recording = read_wifibot(data / "wifibot_se2" / f"wifibot{k}.npz")
+    ours = cases.run_wifibot(recording, **cases.UNKNOWN_HEADING).mean()
+    assert ours < bound
+    assert ours < cases.published_wifibot(recording).mean()
 
 
+@pytest.mark.thorough  # its first half is among the excerpts
 def test_ranges_of_plaza_with_scale_and_bias(data):
     found = cases.run_plaza(read_plaza(data / "plaza_range" / "Plaza2_.npz"))
     assert found["rmse [m]"] < 0.45 and 0.3 < found["NEES"] < 1.5
     assert found["scale"] == pytest.approx(0.07, abs=0.01)  # that of a fit to the truth
 
 
+KITTI = Path("kitti_imu_gps", "kitti_imu_gps.npz")
+
+
+def test_the_first_minute_of_kitti(data):
+    """At the fixes that are not used, as well as on all of it; so short a log is not compiled."""
+    whole = read_kitti_imu_gnss(data / KITTI)
+    (t, fixes), early = whole.measurements["gnss"], whole.t < 60
+    case = cases.Kitti.of(
+        Recording(
+            whole.t[early], {name: values[early] for name, values in whole.signals.items()},
+            {"gnss": (t[t < 60], fixes[t < 60])},
+        )
+    )  # fmt: skip
+    run = case.run()
+    assert case.score(run) < 0.27
+    assert run.log_likelihood > case.run(gyro=0.25).log_likelihood + 10
+
+
+@pytest.mark.thorough
 def test_imu_and_gnss_of_kitti(data):
     """At the fixes that are not used; noise by the likelihood of those that are."""
-    case = cases.Kitti.of(read_kitti_imu_gnss(data / "kitti_imu_gps" / "kitti_imu_gps.npz"))
+    case = cases.Kitti.of(read_kitti_imu_gnss(data / KITTI))
     run = case.run()
     assert case.score(run) < 0.27
     assert case.score(run.smooth()) < 0.12
@@ -91,6 +112,7 @@ def test_moderate_first_errors_need_the_reset():
     assert given.nees + 0.02 < once.nees < without.nees - 0.1
 
 
+@pytest.mark.interpreted
 def test_a_reset_takes_what_nobody_saw_for_knowledge():
     """Planar SLAM: right errors keep the unobservable directions, unless a reset moves them."""
     kept, moved = (run_slam(3, 300, 8, reset=reset, iterations=1) for reset in (False, True))

@@ -149,7 +149,7 @@ def test_noise_that_depends_on_the_state_and_correlated_noise():
     drawn = [bound.draw(0.0, x, np.zeros(3), [], rng) for _ in range(2000)]
     spread = SE2.minus(np.array(drawn), x[:4]).std(axis=0)
     np.testing.assert_allclose(spread, 0.5, rtol=4 / np.sqrt(2 * 2000))
-    run = simulate(CAR, None, x0=CAR.state.identity, seconds=400, sensors=[far])
+    run = simulate(CAR, None, x0=CAR.state.identity, seconds=400, dt=0.1, sensors=[far])
     error = SE2.log(run.measurements["fix"].y)
     lag = (error[1:] * error[:-1]).mean(axis=0) / (error**2).mean(axis=0)
     np.testing.assert_allclose(lag, np.exp(-0.1), atol=0.05)  # 4000 samples of 20 correlated ones

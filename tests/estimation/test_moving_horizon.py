@@ -20,6 +20,7 @@ EQUAL = 1e-9
 P0 = np.array([[1.0, 0.3], [0.3, 0.5]])
 
 
+@pytest.mark.usually(horizon=[6], iterations=[None])
 @pytest.mark.parametrize("horizon", [1, 6])
 @pytest.mark.parametrize("iterations", [None, 1])
 def test_linear_problems_have_the_kalman_filter(horizon, iterations):

@@ -88,6 +88,7 @@ def planar_filter(make):
     return make(PLANAR, [fix, heading, exact], std0=1.0, noise={"velocity": 0.1})
 
 
+@pytest.mark.usually(make=[EKF])
 @pytest.mark.parametrize("make", [EKF, UKF])
 @pytest.mark.parametrize("case", BAD)
 def test_bad_measurements_change_nothing_and_are_counted(case, make):

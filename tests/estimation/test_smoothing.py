@@ -76,6 +76,7 @@ def test_left_and_right_errors_smooth_alike(rng):
     np.testing.assert_allclose(left.P, right.P, atol=1e-9)
 
 
+@pytest.mark.usually(make=[EKF])
 @pytest.mark.parametrize("make", [EKF, UKF])
 def test_a_smoother_is_better_and_as_good_as_it_says(make, rng):
     truth, log, starts = drive(rng, runs=(60,))

@@ -98,6 +98,9 @@ ANGLES = {
 
 KINDS = tuple(ANGLES)
 
+USUAL_KINDS = ("uniform", "small turns", "zero", "near π", "fast spin")
+"""Kinds that tests run by default: "near zero" is easier than "small turns", "π" than near it."""
+
 
 def samples(group: LieGroup, kind: str, seed: int = 0) -> np.ndarray:
     """Tangent vectors of a kind, shape (n, dim)."""

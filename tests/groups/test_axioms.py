@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from ._samples import GROUPS, KINDS, USUAL, elements, name_of, samples, times
+from ._samples import GROUPS, KINDS, USUAL, USUAL_KINDS, elements, name_of, samples, times
 
 ROUNDING = 3e-13  # some hundred roundings of numbers up to ten; spins by 100 rad lose two digits
 UNIT = ("cos", "sin", "qx", "qy", "qz", "qw")  # coordinates that a constraint ties together
 DIFFERENCE = 1e-9  # central differences with step 1e-5 of functions of order one to ten
 
 pytestmark = [
-    pytest.mark.usually(G=USUAL),
+    pytest.mark.usually(G=USUAL, kind=USUAL_KINDS),
     pytest.mark.parametrize("G", GROUPS, ids=name_of),
     pytest.mark.parametrize("kind", KINDS),
 ]

@@ -5,14 +5,14 @@ import pytest
 
 from lgcontrol.groups import SE3
 
-from ._samples import KINDS, MOTIONS, USUAL, elements, name_of, samples
+from ._samples import KINDS, MOTIONS, USUAL, USUAL_KINDS, elements, name_of, samples
 
 ROUNDING = 3e-13  # as for the axioms
 ROUNDINGS = 8  # a sum of six products has at most six, forming d Hᵀ and H f(d) one each
 HALF_ULP = 2.0**-53
 
 pytestmark = [
-    pytest.mark.usually(G=USUAL),
+    pytest.mark.usually(G=USUAL, kind=USUAL_KINDS),
     pytest.mark.parametrize("G", MOTIONS, ids=name_of),
     pytest.mark.parametrize("kind", KINDS),
 ]

@@ -32,6 +32,7 @@ def mean_is(values, expected):
     assert (error <= SIGMAS * spread + 1e-12).all(), (error / spread).max()
 
 
+@pytest.mark.usually(G=(SE3,))
 @pytest.mark.parametrize("G", [SO3, SE3, Product(a=SO3)], ids=name_of)
 def test_rotations_are_uniform(G):
     q = G.random(0, COUNT)[:, -4:]

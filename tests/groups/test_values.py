@@ -75,6 +75,7 @@ def arguments(G, letters, kind, count=4):
     return [np.resize(v, (count, *v.shape[1:])) for v in values]
 
 
+@pytest.mark.usually(G=(SE3, Helical(0.3), USUAL[-1], Rn(0)))
 @pytest.mark.parametrize("G", GROUPS, ids=name_of)
 def test_values_of_every_kind_agree(G):
     operations = OPERATIONS | (EMBEDDED if G in MOTIONS else {})
