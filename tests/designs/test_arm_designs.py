@@ -82,6 +82,7 @@ def test_panda_plant_is_the_manufacturers_arm(panda_task, shared, rng):
     )
 
 
+@pytest.mark.thorough
 def test_panda_keeps_its_rates_but_for_noise():
     """One pose: bounded rates, where noise may shake the light wrist by about 1 rad/s a sample."""
     run = run_of("panda-mpc")
@@ -92,6 +93,7 @@ def test_panda_keeps_its_rates_but_for_noise():
     assert (rates.max(axis=0) > 0.1).all()
 
 
+@pytest.mark.thorough
 def test_panda_goes_on_from_its_plans():
     """Goals that come into view are no jumps: a new plan takes a hundred times a call."""
     (record,) = run_of("panda-mpc").controllers.values()

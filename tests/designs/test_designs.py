@@ -21,12 +21,14 @@ PATHS = ("elastic-panda", "elastic-ur5", "variable-stiffness")  # followed from 
 NEAR_PATHS = ("pick-and-place", "quadrotor-flip")  # from a place beside it
 
 
-# By default the five-bar stands for closed mechanisms, the Panda for arms, the lane change for
-# cars, and others for the vehicles, with every kind of controller.
+# By default the underwater vehicle's arm stands for arms, the slew for satellites, the lane change
+# for cars and the recovery for quadrotors; the delta robot of test_arm_designs.py for closed
+# mechanisms.
 LONG = (
     "auv-arm-reach", "auv-helix", "auv-usbl", "car-parking", "delta-pick", "elastic-panda",
-    "elastic-ur5", "panda-reach", "pick-and-place", "quadrotor-field", "quadrotor-flip",
-    "quadrotor-gnss", "satellite-day", "variable-stiffness", "vessel-docking",
+    "elastic-ur5", "five-bar-reach", "panda-mpc", "panda-reach", "pick-and-place",
+    "quadrotor-field", "quadrotor-flip", "quadrotor-gnss", "satellite-day", "variable-stiffness",
+    "vessel-docking",
 )  # fmt: skip
 NAMES = [
     pytest.param(name, marks=[pytest.mark.thorough] if name in LONG else [])
@@ -121,6 +123,7 @@ def test_is_described_in_one_line(name):
     assert all(other.default is not inspect.Parameter.empty for other in others)
 
 
+@pytest.mark.interpreted
 def test_the_demonstration_runs_quadrotor_and_underwater_vehicle(tmp_path):
     """Too short to succeed, long enough to run: status 1 and both results."""
     assert main(["demo", "--seconds", "0.2", "--no-plot", "--out", str(tmp_path)]) == 1
