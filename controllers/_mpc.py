@@ -143,20 +143,6 @@ def _of_problem(name: str, doc: str) -> property:
     return property(lambda self: getattr(self.problem, name), doc=doc)
 
 
-def _diagonal(weight: Any) -> str:
-    """A weight in a few characters: its diagonal, equal entries once."""
-    if isinstance(weight, str):
-        return repr(weight)
-    entries = np.diag(weight)
-    if (entries == entries[:1]).all():
-        text = f"{entries[0]:g}"
-    else:
-        runs = np.split(entries, np.flatnonzero(np.diff(entries)) + 1)
-        parts = (f"{run[0]:g}" + (f"×{len(run)}" if len(run) > 1 else "") for run in runs)
-        text = f"diag({', '.join(parts)})"
-    return text + (" and more" if np.count_nonzero(weight - np.diag(entries)) else "")
-
-
 class MPC(Controller):
     """Solves an optimal control problem from the measured state at every call.
 
@@ -417,14 +403,10 @@ class MPC(Controller):
         problem, n = self.problem, self.problem.horizon
         period = "" if self.dt == problem.dt else f"called every {self.dt:g} s, "
         substeps = "" if problem.substeps == 1 else f"{problem.substeps} substeps, "
-        bounds = ", ".join(bound.label for bound in problem.bounds)
         return (
             f"MPC({self.system.name!r}, {n} steps of {problem.dt:g} s, {period}{substeps}"
-            f"Q={_diagonal(problem.Q)}, R={_diagonal(problem.R)}, "
-            f"terminal={_diagonal(problem.terminal)}"
-            + (f", bounds=[{bounds}]" if bounds else "")
-            + (f", {len(problem.residuals)} residuals" if problem.residuals else "")
-            + f", {self.info.status})"
+            f"{problem.terms}"
+            f", {self.info.status})"
         )
 
     @property

@@ -68,6 +68,11 @@ class Innovations:
     log_likelihood: np.ndarray
     status: np.ndarray
 
+    def __repr__(self) -> str:
+        """How many there are, and how many corrected the estimate."""
+        size, used = self.innovation.shape[-1], self.is_used.sum()
+        return f"Innovations({self.status.size} of size {size}, {used} used)"
+
     @property
     def is_used(self) -> np.ndarray:
         """Whether each corrected the estimate, shape (..., K)."""

@@ -60,6 +60,14 @@ class Log:
             kept[name] = (times, values)
         object.__setattr__(self, "measurements", kept)
 
+    def __repr__(self) -> str:
+        """Times of the inputs, and how many measurements of each kind."""
+        t, k = self.t, self.u.shape[-1]
+        counts = "".join(
+            f", {name}: {len(times)}" for name, (times, _) in self.measurements.items()
+        )
+        return f"Log({len(t)} times from {t[0]:g} to {t[-1]:g} s, {k} inputs{counts})"
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:

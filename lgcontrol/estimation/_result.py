@@ -41,6 +41,12 @@ class EstimationResult(Estimates):
     counts: dict[str, Counter[str]]
     _smooth: Callable[[float | None, Any], Estimates]
 
+    def __repr__(self) -> str:
+        """System, times, and what became of the measurements."""
+        span = f"{len(self.t)} estimates from {self.t[0]:g} to {self.t[-1]:g} s"
+        counts = self.summary().replace("\n", "; ")
+        return f"EstimationResult({self.system.name!r}, {span}; {counts})"
+
     @classmethod
     def of(
         cls,

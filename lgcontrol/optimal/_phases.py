@@ -14,6 +14,7 @@ from ..codegen import check_shape
 from ..groups import LieGroup, Product, Rn
 from ..integrators import Method
 from ..systems import Parameter, System, Trajectory, TrajectoryPoint, check_name, check_state
+from ._outcome import SolveStatus
 from ._problem import OptimalControlProblem, OptimalSolution, Solver
 from ._statement import Bound, Cost, Residual, _expression, error_weight, input_weight
 
@@ -145,6 +146,11 @@ class PhasedSolution:
         return self.whole
 
     @property
+    def status(self) -> SolveStatus:
+        """How the solve ended, as `OptimalSolution.status`."""
+        return self.solution.status
+
+    @property
     def message(self) -> str:
         """How the solve ended, in a sentence."""
         return self.solution.message
@@ -162,7 +168,7 @@ class PhasedSolution:
     def __repr__(self) -> str:
         """Status, durations and cost."""
         times = ", ".join(f"{name}={value:.6g} s" for name, value in self.durations.items())
-        return f"PhasedSolution({self.solution.status}, {times}, cost={self.cost:.6g})"
+        return f"PhasedSolution({self.status}, {times}, cost={self.cost:.6g})"
 
 
 class PhasedProblem:

@@ -65,6 +65,20 @@ MOST_SUBSTEPS = 20
 LEAST_WEIGHT = float(np.finfo(np.float64).tiny)
 
 
+def _diagonal(weight: Any) -> str:
+    """A weight in a few characters: its diagonal, equal entries once."""
+    if isinstance(weight, str):
+        return repr(weight)
+    entries = np.diag(weight)
+    if (entries == entries[:1]).all():
+        text = f"{entries[0]:g}"
+    else:
+        runs = np.split(entries, np.flatnonzero(np.diff(entries)) + 1)
+        parts = (f"{run[0]:g}" + (f"×{len(run)}" if len(run) > 1 else "") for run in runs)
+        text = f"diag({', '.join(parts)})"
+    return text + (" and more" if np.count_nonzero(weight - np.diag(entries)) else "")
+
+
 @dataclass(frozen=True, eq=False)
 class OptimalControlProblem:
     """Steer a system over a finite horizon at the least cost.
@@ -233,6 +247,22 @@ class OptimalControlProblem:
             object.__setattr__(self, "substeps", needed)
         elif needed > self.substeps:
             warnings.warn(self._too_few(needed), RuntimeWarning, stacklevel=3)
+
+    def __repr__(self) -> str:
+        """System, horizon and `terms`."""
+        steps = f"{self.horizon} steps of {self.dt:g} s"
+        return f"OptimalControlProblem({self.system.name!r}, {steps}, {self.terms})"
+
+    @property
+    def terms(self) -> str:
+        """Weights on the diagonal, bounds, and how many residuals and costs, in one line."""
+        bounds = ", ".join(bound.label for bound in self.bounds)
+        return (
+            f"Q={_diagonal(self.Q)}, R={_diagonal(self.R)}, terminal={_diagonal(self.terminal)}"
+            + (f", bounds=[{bounds}]" if bounds else "")
+            + (f", {len(self.residuals)} residuals" if self.residuals else "")
+            + (f", {len(self.costs)} costs" if self.costs else "")
+        )
 
     @property
     def free_start(self) -> np.ndarray:

@@ -633,6 +633,14 @@ class BoundRows:
         return np.where(self.active, np.where(np.isnan(over), np.inf, over), 0.0)
 
 
+def _place(at: str | range) -> str:
+    """Where a bound holds, for messages: "terminal", "node 5", "nodes 5 to 9"."""
+    if isinstance(at, str) or not at:
+        return str(at)
+    nodes = f"node {at[0]}" if len(at) == 1 else f"nodes {min(at)} to {max(at)}"
+    return nodes + (f" in steps of {abs(at.step)}" if len(at) > 1 and abs(at.step) > 1 else "")
+
+
 def build_rows(
     system: System,
     bounds: Sequence[Bound],
@@ -699,7 +707,7 @@ def build_rows(
                     continue
                 columns.append(value)
                 names.append(labels[row])
-                place = "" if bound.at == "both" else str(bound.at)
+                place = "" if bound.at == "both" else _place(bound.at)
                 kinds.append(" ".join(filter(None, [place, side])))
                 lower.append(least)
                 upper.append(most)

@@ -172,6 +172,8 @@ def test_calls_one_at_a_time_and_the_loop_over_the_log_agree(make):
         f"{make.__name__}('attitude', state={ATTITUDE.state}, errors=6 on the left, "
         "measurements=[gravity, field])"
     )
+    for told in (whole, log, whole.innovations["gravity"]):
+        assert len(repr(told)) < 400 and "gravity" in repr(whole) and "gravity" in repr(log)
 
 
 def test_on_attitudes_it_is_the_multiplicative_filter():

@@ -326,7 +326,10 @@ def test_kinematics_end_in_a_status_where_positions_are_singular_or_out_of_reach
     assert run.status.name == "FAILED"
     limit = np.arccos((0.5**2 - 0.9**2 - 0.6**2) / (2 * 0.9 * 0.6))
     assert 0 < limit - (2.0 + run.t[-1]) <= 0.025 and "could not be solved" in run.message
-    with pytest.raises(ValueError, match="1 freedoms that no drive decides.*add drive"):
+    assert f"KinematicsResult({run.status.value}, {len(run.t)} times to " in repr(run)
+    assert run.message in repr(run) and len(repr(run)) < 400
+    assert repr(far).endswith("rocker.angle], constraints=[loop, drive_rocker])")
+    with pytest.raises(ValueError, match="no drive decides 1 of its freedoms.*add drive"):
         four_bar_tree().kinematics([0.0, 1.0])
     with pytest.raises(ValueError, match="times must increase"):
         far.kinematics([1.0, 1.0])

@@ -276,7 +276,11 @@ REFUSED = {
     "unknown attitude": (lambda: Mechanism("m", [BODY]).closed_forms("rq"), "rA, rp, re"),
     "freedoms without drives": (
         lambda: Mechanism("m", [BODY], [AXIS]).kinematics([0.0, 1.0]),
-        "1 freedoms that no drive decides",
+        "no drive decides 1 of its freedoms",
+    ),
+    "joints as a list": (
+        lambda: Mechanism("m", [BODY]).with_joints([AXIS]),  # type: ignore[arg-type]
+        r"with_joints\(\*joints\)",
     ),
     "times that do not increase": (
         lambda: Mechanism("m", [BODY], [AXIS]).kinematics([0.0, 0.0]),

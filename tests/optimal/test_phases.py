@@ -387,6 +387,7 @@ def test_messages_tell_seconds():
     found = PhasedProblem(phases).solve([0, 0])
     assert found.solution.status == "infeasible"
     assert "there" in found.message and "at t = 0.6 s" in found.message
+    assert found.status == found.solution.status and str(found.status) in repr(found)
     assert found.solution.violations[0].time == pytest.approx(0.6)
     assert found.solution.violations[0].amount == pytest.approx(1 - 0.18, abs=1e-3)
 

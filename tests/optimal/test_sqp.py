@@ -223,6 +223,21 @@ def test_violated_bounds_of_one_name_are_told_apart(bounds, limits, kinds):
         assert f"rate.x0 exceeds its {kind} bound by" in solution.message
 
 
+def test_gates_that_contradict_each_other_are_named_by_their_nodes():
+    gates = [
+        Bound("rate", 0.5, 0.5, at=range(5, 6)), Bound("rate", -0.5, -0.5, at=range(5, 8)),
+        Bound("rate", 2.0, 2.0, at=range(8, 12, 2)),
+    ]  # fmt: skip
+    problem = swing_up(bounds=gates)
+    found = problem.solve(DOWN, max_iterations=3)
+    kinds = {entry.kind for entry in found.violations}
+    assert kinds <= {"node 5", "nodes 5 to 7", "nodes 8 to 10 in steps of 2"} and len(kinds) > 1
+    assert "rate.x0 exceeds its node" in found.message
+    text = repr(problem)
+    assert text.startswith("OptimalControlProblem('") and "bounds=[rate, rate, rate]" in text
+    assert len(text) < 200
+
+
 def test_infeasible_bounds_are_named():
     problem = swing_up(
         bounds=[Bound("rate", -0.2, 0.2), Bound("angle.rz", -1.0, 1.0, at="terminal")]

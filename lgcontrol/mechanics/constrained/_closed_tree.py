@@ -60,6 +60,12 @@ class ClosedTree:
         for name in self.start:
             self._coordinate(name)
 
+    def __repr__(self) -> str:
+        """Coordinates of the tree and constraints by name."""
+        coordinates = ", ".join(self.tree.configuration.coordinate_names)
+        constraints = ", ".join(entry.name for entry in self._members)
+        return f"ClosedTree(coordinates=[{coordinates}], constraints=[{constraints}])"
+
     # Building
 
     def close_loop(

@@ -69,6 +69,14 @@ class KinematicsResult:
     status: KinematicsStatus
     message: str
 
+    def __repr__(self) -> str:
+        """Status, times, sizes and what was singular."""
+        span = f"{len(self.t)} times" + (f" to {self.t[-1]:g} s" if len(self.t) else "")
+        sizes = f"{self.q.shape[-1]} coordinates, {self.multipliers.shape[-1]} multipliers"
+        singular = f", {len(self.singular)} singular positions" if self.singular else ""
+        message = f": {self.message}" if self.message else ""
+        return f"KinematicsResult({self.status.value}, {span}, {sizes}{singular}){message}"
+
 
 def dynamics_function(
     constraints: Constraints,
@@ -171,7 +179,7 @@ def kinematics(
     free = mobility(mechanics, q, float(t[0]), p, hint)
     if free.freedoms:
         raise ValueError(
-            f"{name} has {free.freedoms} freedoms that no drive decides ({free}); add {remedy}, or "
+            f"{name}: no drive decides {free.freedoms} of its freedoms ({free}); add {remedy}, or "
             "simulate its system()"
         )
     group, n = constraints.group, constraints.group.dim

@@ -151,6 +151,12 @@ class Mechanism:
         >>> list(free.with_joints(revolute("pin", Marker("ground"), Marker("bar"))).joints)
         ['pin']
         """
+        for joint in joints:
+            if not isinstance(joint, MechanismJoint):
+                raise TypeError(
+                    f"expected joints one by one, each a MechanismJoint, got {joint!r}: unpack a "
+                    "list by with_joints(*joints)"
+                )
         left, names = dict(self.joints), set(as_names(without))
         for name in names:
             if name not in left and name not in self.row_names:
