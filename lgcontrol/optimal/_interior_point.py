@@ -252,7 +252,7 @@ class InteriorPoint:
         soft = np.isfinite(sides.weight)
         over, away = resolved(h, np.where(soft, sides.weight, 1.0), mu)
         excess = np.where(soft, over, 0.0)
-        slack = np.where(soft, away, np.maximum(-h, apart))
+        slack = np.where(soft, away, np.fmax(-h, apart))
 
         def price(room: np.ndarray, kept: np.ndarray | None) -> np.ndarray:
             own = mu / room
@@ -864,7 +864,7 @@ def resolved(h: np.ndarray, weight: np.ndarray, mu: float) -> tuple[np.ndarray, 
     The unknown is the smaller of the two, so that none is a difference. The derivative is concave:
     from the left Newton's steps rise to its root.
     """
-    over, under = np.maximum(h, 0.0), np.maximum(-h, 0.0)
+    over, under = np.fmax(h, 0.0), np.fmax(-h, 0.0)  # idle rows may be no numbers
     v = mu / (weight * (1.0 + over) + np.sqrt(weight * mu))
     for _ in range(RESOLVING):
         e, s = v + over, v + under

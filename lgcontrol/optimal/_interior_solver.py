@@ -467,18 +467,19 @@ class InteriorPointSolver:
         """The best of solves from several guesses, as far as there is time for them."""
         if not guesses:
             raise ValueError("guess is an empty tuple: give one guess or more")
-        began, best, found = time.perf_counter(), None, (self._found, self._last)
+        began, best = time.perf_counter(), None
+        found = self._found, self._last, self._is_priced
         for guess in guesses:
             left = seconds - (time.perf_counter() - began)
             if best is not None and left <= 0:
                 break
             other = self.solve(x0, guess=guess, time_limit=max(left, 0.0), **options)
             if best is None or (not other.success, other.cost) < (not best.success, best.cost):
-                best, found = other, (self._found, self._last)
+                best, found = other, (self._found, self._last, self._is_priced)
             if other.status is SolveStatus.STOPPED:
                 break
         assert best is not None
-        self._found, self._last = found
+        self._found, self._last, self._is_priced = found
         spent = time.perf_counter() - began
         return replace(best, times=best.times | {"total": spent, "model": spent})
 

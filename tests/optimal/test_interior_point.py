@@ -409,6 +409,27 @@ def test_of_several_guesses_the_best_result_is_the_answer():
         solver.solve(x0, guess=())
 
 
+def test_the_step_after_several_guesses_prices_what_the_best_one_exceeds():
+    problem = OptimalControlProblem(
+        PENDULUM, 15, 0.15, Q={"angle": 1, "rate": 0.1}, R=0.05, reference=UP,
+        bounds=[Bound("angle.cos", 0.2, at="terminal")],
+    )  # fmt: skip
+    solver, x0 = InteriorPointSolver(problem), [-0.6, 0.8, 0.0]
+    # Nothing is iterated: states at rest miss the end and cost less than a motion that keeps it.
+    solver.solve(x0, guess=("rest", "reference"), max_iterations=0)
+    assert solver._last is not None and solver._excess(solver._last) > 0.1
+    assert solver._is_priced
+
+
+def test_an_idle_row_that_is_no_number_at_the_start_stops_nothing():
+    problem = OptimalControlProblem(
+        PENDULUM, 15, 0.15, Q={"angle": 1, "rate": 0.1}, R=0.05, reference=UP, method="heun",
+        bounds=[Bound(lambda t, x, u, p: ca.log(x[0]), lower=-9.0, soft=3.0, name="height")],
+    )  # fmt: skip
+    turned_past = [np.cos(1.6), np.sin(1.6), -1.1]  # log of a negative number, of a given start
+    assert InteriorPointSolver(problem).solve(turned_past).status is SolveStatus.CONVERGED
+
+
 def test_what_no_step_improves_is_acceptable_and_close():
     problem, x0 = PROBLEMS["slew"]
     found = InteriorPointSolver(problem).solve(x0, tolerance=1e-15)
