@@ -223,9 +223,9 @@ def test_a_fit_of_a_motion_finds_it_again(rng):
     smooth = Waypoints(SE3, [0, 2], points[:2], 9)
     t, point = np.linspace(0, 2, 201), smooth(np.linspace(0, 2, 201))
     run = Trajectory(state, t, state.join(pose=point.x, twist=point.velocity))
-    fits = [BSpline.fitted(run, spacing, block="pose") for spacing in (0.2, 0.1)]
+    fits = [BSpline.fitted(run, spacing, block="pose") for spacing in (0.2, 0.1, 0.05)]
     errors = [np.abs(SE3.minus(fit(times).x, smooth(times).x)).max() for fit in fits]
-    assert errors[0] > 32 * errors[1]  # degree 5 has order 6
+    assert errors[0] > 32 * errors[1] > 32**2 * errors[2]  # degree 5 has order 6
 
 
 # As references
