@@ -274,12 +274,12 @@ def test_a_state_without_poses_has_no_path_and_no_animation(installed, capsys):
     ],
 )
 def test_failed_tasks(installed, capsys, name, text):
-    status, out, err = run(capsys, "run", name)
+    status, out, err = run(capsys, "run", name, "--no-plot")
     assert (status, err) == (1, "") and text in out
 
 
 def test_a_controller_that_raises_leaves_the_run_up_to_then(installed, capsys):
-    status, out, err = run(capsys, "run", "raising-later")
+    status, out, err = run(capsys, "run", "raising-later", "--no-plot")
     assert (status, err) == (1, "")
     assert "  failed: Faulty failed at t = 1 s: ZeroDivisionError: rudder lost" in out
     assert "  at the end  (IndexError)  at most 100 m  FAILED" in out
@@ -294,7 +294,7 @@ def test_where_a_design_raised_can_be_shown(installed, capsys):
 
 
 def test_ctrl_c_keeps_what_there_is(installed, capsys):
-    status, out, err = run(capsys, "run", "interrupted")
+    status, out, err = run(capsys, "run", "interrupted", "--no-plot")
     assert (status, err) == (130, "\nlgcontrol: stopped\n")
     assert "  interrupted: stopped at t = 1 s" in out
     assert SimulationResult.load("out/interrupted.npz").status == "interrupted"

@@ -31,6 +31,7 @@ GROUPS = (
     Rn(2),
     Product(pose=SE3, twist=Rn(6)),
 )
+USUAL = (SO2, SE3, PlanarHelical(0.2))
 
 START = np.concatenate([SO3.identity, [0.1, 0.3, 2.0]])
 INERTIA = (5.3, 1.2, 4.4)
@@ -41,6 +42,7 @@ INERTIA = (5.3, 1.2, 4.4)
 CAREFUL, CARELESS = 0.01, 20.0
 
 
+@pytest.mark.usually(G=USUAL)
 @pytest.mark.parametrize("G", GROUPS, ids=lambda G: G.name)
 def test_errors_follow_the_tolerance_and_steps_are_not_wasted(G):
     field, solution = manufactured(G, seed=4)
@@ -56,6 +58,7 @@ def test_errors_follow_the_tolerance_and_steps_are_not_wasted(G):
     assert slope(tolerances, steps) == pytest.approx(1 / 5, abs=0.04), steps
 
 
+@pytest.mark.usually(G=USUAL)
 @pytest.mark.parametrize("G", GROUPS, ids=lambda G: G.name)
 def test_dense_output_is_of_order_four(G):
     """Steps of fixed length by loose tolerances: errors between them fall like dt⁴ or faster."""

@@ -46,10 +46,15 @@ STEPS = (12, 24, 48)  # large enough for the leading term, errors above 1e-11
 TOO_LOW, TOO_HIGH = 0.25, 0.8  # leading terms that happen to be small show as a higher order
 
 
-# Implicit methods take some seconds each: on a simple, a semidirect and a product group.
+# Implicit methods take some seconds each: on a simple group by default, a semidirect and a product.
 # All groups for one method of each family, which treat groups alike.
 EVERYWHERE = [METHODS[name] for name in ("rk4", "commutator_free4", "crouch_grossman3")]
-CASES = [(m, G) for m in GENERAL for G in (GROUPS if m in EVERYWHERE else (SO3, SE2, GROUPS[-1]))]
+IMPLICIT = [METHODS[name] for name in ("radau_iia5", "ros34pw2")]
+CASES = [
+    pytest.param(m, G, marks=[pytest.mark.thorough] if m in IMPLICIT and G != SO3 else [])
+    for m in GENERAL
+    for G in (GROUPS if m in EVERYWHERE else (SO3, SE2, GROUPS[-1]))
+]
 
 
 @pytest.mark.usually(G=(SO3, GROUPS[-1]))

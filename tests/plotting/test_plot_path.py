@@ -91,6 +91,7 @@ def test_attitudes_are_paths_on_the_unit_sphere():
     assert len(paths) == 3 and ax.get_xlabel() == "x"
 
 
+@pytest.mark.thorough  # others draw several bodies, by name
 def test_trajectories_and_several_bodies():
     pair = Product(a=Translation("xyz"), b=Schoenflies, rate=Rn(2), hinge=Helical(0.0))
     x = np.tile(pair.identity, (41, 1)) + np.linspace(0, 1, 41)[:, np.newaxis] * (

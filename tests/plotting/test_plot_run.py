@@ -212,6 +212,7 @@ def test_calls_by_status_the_rare_ones_marked():
     assert ax.get_yscale() == "log"
 
 
+@pytest.mark.usually(count=[8, 9])
 @pytest.mark.parametrize("count", [8, 9, 30, 200])
 def test_many_joints_have_a_scale_in_place_of_a_legend(count):
     figure = plot_run(joints(count))
@@ -266,7 +267,7 @@ def test_nested_blocks_are_named_with_their_path():
 
 def test_long_noisy_runs_are_thinned_to_what_can_be_seen(rng):
     """All of it would break matplotlib's renderer; extremes, ends and gaps stay."""
-    t = np.linspace(0, 100, 300_001)
+    t = np.linspace(0, 100, 150_001)
     noise = rng.normal(size=(len(t), 1))
     noise[123_456], noise[7] = 9.0, -9.0
     run = result(
@@ -402,6 +403,7 @@ def test_without_windows_a_file_is_proposed():
     assert not pyplot.get_fignums()
 
 
+@pytest.mark.usually(count=[1, 2, 5, 8])
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 7, 8])
 def test_panels_fill_the_figure_and_times_stand_below_each_column(count):
     figure = new_figure(*grid_size(count))

@@ -17,12 +17,14 @@ MODULES = [module_name(path) for path in python_files() if path.stem != "__main_
 
 # These take seconds each; `make notebooks` runs their examples.
 LARGE = {
+    "lgcontrol.estimation._landmark_map",
     "lgcontrol.estimation._noise",
     "lgcontrol.estimation._offset_free",
+    "lgcontrol.mechanics.constrained._closed_tree",
     *(
         f"lgcontrol.models._{name}"
         for name in (
-            "delta_robot", "elastic_panda", "elastic_space_arm", "elastic_ur5",
+            "delta_robot", "elastic_panda", "elastic_space_arm", "elastic_ur5", "planar_linkages",
             "stewart_platform", "two_arms", "underwater_vehicle_arm",
         )
     ),

@@ -14,8 +14,9 @@ pytestmark = pytest.mark.interpreted
 
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
-# Those of the theory and of every task take most of a minute: `make notebooks` runs them.
-SHORT = [page for page in PAGES if page.parent.name != "theory" and page.name != "tasks.md"]
+# Those of the theory, of tasks and of integrators take most of a minute: `make notebooks` does it.
+LONG = ("tasks.md", "integrators.md")
+SHORT = [page for page in PAGES if page.parent.name != "theory" and page.name not in LONG]
 
 
 def blocks(text: str, language: str) -> list[tuple[int, str]]:

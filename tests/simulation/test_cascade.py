@@ -51,6 +51,7 @@ def start() -> np.ndarray:
     return plant.state.plus(plant.state.identity, d)
 
 
+@pytest.mark.usually(delay=[0.006])
 @pytest.mark.parametrize("delay", [0.0, 0.006])
 def test_position_at_50_hz_over_attitude_at_500_hz(delay):
     plant, x0, goal = drone(), start(), np.array([1.0, 0.5, 2.0])

@@ -60,6 +60,7 @@ def from_theirs(x: np.ndarray) -> np.ndarray:
     return np.concatenate([x[..., :3], q, v, x[..., 10:13]], axis=-1)
 
 
+@pytest.mark.usually(seed=[1])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_loop_of_problem_a(judge, seed):
     """Rate damping with saturated rotors, gusts, and the push at 1.5 s."""

@@ -26,6 +26,7 @@ USES = {
 }
 
 
+@pytest.mark.usually(use=["plan", "simulate", "linearize"])
 @pytest.mark.parametrize("use", USES)
 def test_a_system_is_freed_with_its_functions(use):
     system = pendulum.__wrapped__()  # the tests of other rooms keep theirs

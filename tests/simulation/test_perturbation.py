@@ -43,6 +43,7 @@ def test_a_body_of_twice_the_mass_is_one_with_half_the_effect(rng):
     np.testing.assert_allclose(weaker(light, 2.0).f(0.0, x, u), heavy.f(0.0, x, u), atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_a_linkage_of_twice_the_mass_is_one_with_half_the_effect(rng):
     """Against the five-bar made with those numbers; its constraints and errors stay."""
     light, heavy = (

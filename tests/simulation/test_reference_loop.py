@@ -111,6 +111,7 @@ def test_a_discrete_plant_moves_in_its_samples():
     np.testing.assert_allclose(run.x, states, rtol=0, atol=ROUNDING)
 
 
+@pytest.mark.usually(max_step=[0.1, 0.004])
 @pytest.mark.parametrize("max_step", [0.1, 0.004, 1e-4])
 def test_free_motion_in_few_calls_equals_single_steps(max_step):
     """Several steps go through one call; the states are those of single ones."""

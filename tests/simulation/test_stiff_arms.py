@@ -13,6 +13,7 @@ SPREAD = 1e-10  # of references at two tolerances
 
 
 @pytest.mark.filterwarnings("ignore:tiago", "ignore:.*beyond the limits", "ignore:.*tiago.urdf")
+@pytest.mark.usually(name=["z1"])
 @pytest.mark.parametrize(("name", "rate"), [("z1", 3e4), ("tiago", 4e4)])
 def test_losses_of_files_are_resolved_to_the_tolerance(shared, name, rate):
     tree = Multibody.from_urdf(shared / "robots" / f"{name}.urdf")
