@@ -409,6 +409,7 @@ def test_of_several_guesses_the_best_result_is_the_answer():
         solver.solve(x0, guess=())
 
 
+@pytest.mark.thorough
 def test_what_no_step_improves_is_acceptable_and_close():
     problem, x0 = PROBLEMS["slew"]
     found = InteriorPointSolver(problem).solve(x0, tolerance=1e-15)
@@ -477,6 +478,7 @@ def runaway() -> OptimalControlProblem:
     return OptimalControlProblem(system, 30, 0.1, Q=1.0, R=0.01, reference=[0, 0], bounds=bounds)
 
 
+@pytest.mark.thorough
 @pytest.mark.compiled
 def test_a_second_run_leaves_the_first_as_it_was(monkeypatch):
     solver, runs = InteriorPointSolver(runaway()).prepare(), []
