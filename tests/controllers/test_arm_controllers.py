@@ -196,7 +196,7 @@ def directional(group, function, x, d, h=1e-5):
 # -- operational space ----------------------------------------------------------------------------
 
 
-@pytest.mark.usually(name=("ur5", "space_arm"))
+@pytest.mark.usually(name=("ur5",))
 @pytest.mark.parametrize("name", TREES)
 @pytest.mark.parametrize("kind", ["pose", "position", "orientation"])
 def test_the_frame_gets_the_acceleration_it_is_asked_for(name, kind, rng):
@@ -318,8 +318,15 @@ def test_scara_tool_on_the_schoenflies_group():
 # -- impedance ------------------------------------------------------------------------------------
 
 
-def impedance(rng, **options):
+@cache
+def easy_arm():
+    """The Panda without losses, and its system."""
     tree = panda_tree(losses=False)
+    return tree, tree.system()
+
+
+def impedance(rng, **options):
+    tree, _ = easy_arm()
     K = rng.uniform(50, 500, 6)
     D = rng.uniform(5, 30, 6)
     control = Impedance(tree, "panda_hand_tcp", stiffness=K, damping=D, saturate=False, **options)
@@ -346,7 +353,7 @@ def test_energy_falls_by_the_power_of_the_dampers(rng):
     """Passivity: with both dampers, exactly their power and nothing else."""
     ease = rng.uniform(0.5, 2.0, 7)
     tree, control, K, D = impedance(rng, posture_damping=ease)
-    frame, system = "panda_hand_tcp", panda_tree(losses=False).system()
+    frame, (_, system) = "panda_hand_tcp", easy_arm()
     goal = SE3.plus(tree.placement(frame)(READY), rng.normal(scale=0.3, size=6))
 
     def energy(x):
@@ -465,14 +472,17 @@ def test_runs_of_arms_have_errors_and_tell_limits():
 
 
 def test_runs_with_frame_tasks_have_the_error_of_the_frame():
-    tree, frame = panda_tree(), "panda_link8"
+    tree, frame = tree_of("panda"), "panda_link8"
     place = tree.placement(frame)
     target = SE3.plus(place(REST), [0.05, 0.0, 0.02, 0.0, 0.1, 0.0])
     for control in (
         OperationalSpace(tree, frame, posture=REST),
         Impedance(tree, frame, stiffness=200.0, posture=REST),
     ):
-        run = simulate(panda(), control, x0=np.r_[REST, np.zeros(7)], reference=target, seconds=0.1)
+        run = simulate(
+            system_of("panda")[1], control, x0=np.r_[REST, np.zeros(7)], reference=target,
+            seconds=0.1,
+        )  # fmt: skip
         assert run.reference is None
         assert np.allclose(run.tasks[frame].error, SE3.minus(place(run.x[:, :7]), target))
         assert any(line.startswith(f"final error of {frame}: position") for line in run.summary())

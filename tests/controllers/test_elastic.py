@@ -236,6 +236,7 @@ def test_a_law_inside_the_integrator_holds_an_upright_arm():
     assert np.abs(end.x[:, :2] - q).max() < HELD
 
 
+@pytest.mark.usually(name=("linearizing",))
 @pytest.mark.parametrize("name", LAWS)
 def test_motions_are_followed_in_samples(name):
     """At 1 kHz the tip is within 1 mm along a fast move."""
@@ -249,6 +250,7 @@ def test_motions_are_followed_in_samples(name):
     assert next(iter(run.controllers.values())).calls.keys() == {"ok"}
 
 
+@pytest.mark.usually(kind=("hardening", "flying"))
 @pytest.mark.parametrize("kind", ["hardening", "flying", "damped"])
 def test_feedforward_of_every_arm(kind, rng):
     """Springs that are not linear, a base that flies, dampers: rest stays rest."""
@@ -279,6 +281,7 @@ def test_mixed_arm_with_integrators():
     assert np.abs(away).max() < 5e-3 and np.abs(away[-1]).max() < 1e-5
 
 
+@pytest.mark.thorough
 def test_bounds_of_rigid_joints_are_those_of_their_torques():
     """Not of the second derivatives that the law has for them, which are far larger."""
     bounded = links(["revolute"] * 3, properties={"j1": JointProperties(effort=200.0, damping=0.1)})

@@ -181,6 +181,7 @@ def test_references_and_parameters_are_written_at_run_time(tmp_path):
     np.testing.assert_allclose([torque, rate], [found.u[0, 0], found.x[-1, 2]], atol=1e-9)
 
 
+@pytest.mark.usually(name=("policy, ends at rest",))
 @needs_compiler
 @pytest.mark.parametrize("name", ["hard limit that cannot be kept", "policy, ends at rest"])
 def test_the_work_memory_is_what_the_kernel_takes(name):

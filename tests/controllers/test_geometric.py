@@ -91,7 +91,7 @@ def test_reaches_a_state_at_rest_from_anywhere(name, rng):
     assert control.info.status == "ok"
 
 
-@pytest.mark.usually(name=("SE3", "SO3"))
+@pytest.mark.usually(name=("SE3",))
 @pytest.mark.parametrize("name", ["SO3", "SE3", "SE2"])
 def test_follows_a_motion_of_the_system_from_its_start(name, rng):
     """Feedforward: without it the error would be of the size of the acceleration over K."""
@@ -232,7 +232,7 @@ def test_aerobatic_motions_are_followed_with_feedforward():
 def test_recovers_from_random_attitudes_and_from_upside_down(rng):
     quad = quadrotor()
     control = ThrustVectorPD(quad)
-    starts = [from_neutral(np.concatenate([np.zeros(3), q, np.zeros(6)])) for q in attitudes(2)]
+    starts = [from_neutral(np.concatenate([np.zeros(3), q, np.zeros(6)])) for q in attitudes(1)]
     starts.append(quad.state.join(pose=[0, 0, 0, 1, 0, 0, 0]))
     starts += [np.concatenate([x[:3], -x[3:7], x[7:]]) for x in starts[:1]]
     for x in starts:

@@ -78,6 +78,7 @@ def cart(**options):
     )  # fmt: skip
 
 
+@pytest.mark.usually(soft=(None,))
 @pytest.mark.parametrize("soft", [None, 10.0])
 def test_a_bound_that_is_no_number_is_said_not_dropped(soft):
     """log(x) for x < 0: the answer is finite, and nobody vouches for it."""

@@ -30,6 +30,7 @@ def ways_to_give_a_steady_turn(system, turn):
     }
 
 
+@pytest.mark.usually(way=("trim point", "point of other making"))
 @pytest.mark.parametrize("way", ["trim point", "linearization", "point of other making"])
 @pytest.mark.parametrize("dt", [0.0, 0.02])
 def test_a_steady_motion_is_followed_however_it_is_given(way, dt):

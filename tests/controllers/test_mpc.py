@@ -123,7 +123,7 @@ def test_a_linear_problem_without_bounds_is_the_regulator(rng):
 def test_near_the_goal_it_is_the_linear_regulator():
     quad = quadrotor()
     weights = {"Q": {"pose": 10, "twist": 1}, "R": 0.1}
-    mpc = MPC(quad, horizon=20, dt=0.05, terminal="riccati", reference=GOAL, **weights)
+    mpc = MPC(quad, horizon=8, dt=0.05, terminal="riccati", reference=GOAL, **weights)
     gain = lqr(quad, GOAL, dt=0.05, **weights).K
     direction = np.random.default_rng(0).normal(size=12)
     errors = []
@@ -190,7 +190,7 @@ def test_bounds_that_cannot_be_kept_are_exceeded_as_little_as_possible():
 def test_a_failing_solver_leaves_the_plan_in_place_and_planning_starts_anew():
     body = satellite(limit=1.0)
     goal = body.state.identity
-    mpc = MPC(body, horizon=20, dt=0.2, Q={"attitude": 5, "rate": 1}, R=0.1, solver="sqp")
+    mpc = MPC(body, horizon=10, dt=0.2, Q={"attitude": 5, "rate": 1}, R=0.1, solver="sqp")
     x = body.state.join(attitude=SO3.exp([2.0, 1.5, -1.0]))
     mpc(0.0, x, goal)
     planned = mpc.plan.u[1]
@@ -210,23 +210,19 @@ def test_a_failing_solver_leaves_the_plan_in_place_and_planning_starts_anew():
 
 @pytest.mark.compiled
 def test_compiled_gives_the_same_answers():
-    body = satellite(limit=1.0)
-    goal = body.state.identity
-    plain, quick = (
-        MPC(body, horizon=10, dt=0.2, Q={"attitude": 5, "rate": 1}, R=0.1) for _ in range(2)
-    )
+    given = {"horizon": 10, "dt": 0.2, "Q": {"angle": 5, "rate": 1}, "R": 0.1}
+    plain, quick = (MPC(pendulum(1.0), **given) for _ in range(2))
     quick.prepare()
     assert quick.solver.is_compiled and not plain.solver.is_compiled
-    x = body.state.join(attitude=SO3.exp([2.0, 1.5, -1.0]))
+    x, goal = np.array([0.0, 1.0, 0.3]), np.array([-1.0, 0.0, 0.0])
     for k in range(3):
         assert np.allclose(plain(0.2 * k, x, goal), quick(0.2 * k, x, goal), atol=1e-8)
 
 
 @pytest.mark.compiled
 def test_loops_compile_calls_do_not():
-    body = satellite(limit=1.0)
-    goal, options = body.state.identity, {"Q": {"attitude": 5, "rate": 1}, "R": 0.1}
-    start = body.state.join(attitude=SO3.exp([2.0, 1.5, -1.0]))
+    body, options = pendulum(1.0), {"Q": {"angle": 5, "rate": 1}, "R": 0.1}
+    start, goal = np.array([0.0, 1.0, 0.3]), np.array([-1.0, 0.0, 0.0])
     called, reset, run = (MPC(body, horizon=10, dt=0.2, **options) for _ in range(3))
     called(0.0, start, goal)
     assert not called.solver.is_compiled
@@ -322,7 +318,7 @@ def test_calls_may_come_at_another_rate_than_the_steps():
 
 
 @pytest.mark.compiled
-@pytest.mark.usually(periods=(0.5, 2.5))
+@pytest.mark.usually(periods=(2.5,))
 @pytest.mark.parametrize("periods", [0.5, 1.0, 2.5])
 def test_a_known_delay_is_predicted_over(periods):
     """The same loop with a delay, told and untold; told, the plan's start is what happens."""

@@ -60,6 +60,7 @@ def drone():
 # Preview
 
 
+@pytest.mark.interpreted
 def test_preview_answers_as_least_squares_do_however_the_reference_is_said():
     """A linear plant without bounds: the whole horizon as one least-squares problem."""
     plant, dt, N = cart(), 0.1, 25
@@ -163,6 +164,7 @@ def test_a_steady_push_and_a_wrong_mass_leave_no_error(delay):
     assert abs(run.x[-1, 0]) > 0.05
 
 
+@pytest.mark.interpreted
 def test_a_drone_holds_its_place_in_wind_by_tilting():
     """Rest in a force (fx, fz) tilts by atan2(fx, m g − fz): the target is that attitude."""
     plant = drone()
@@ -221,6 +223,7 @@ def swing(**options):
 UPRIGHT, HANGING = np.array([-1.0, 0.0, 0.0]), np.array([1.0, 0.0, 0.0])
 
 
+@pytest.mark.usually(solver=("interior_point",))
 @pytest.mark.parametrize("solver", ["interior_point", "sqp"])
 def test_a_call_ends_with_its_budget_and_says_so(solver):
     free = swing(restarts=False, iterations=5, solver=solver)
@@ -355,6 +358,7 @@ def test_a_jump_costs_no_more_than_calls_do():
     assert abs(mpc.system.state.minus(x, UPRIGHT)).max() < 0.05
 
 
+@pytest.mark.usually(is_built=(False,))
 @pytest.mark.parametrize("is_built", [False, pytest.param(True, marks=pytest.mark.compiled)])
 def test_hard_limits_that_are_exceeded_cost_no_more_than_calls_do(is_built):
     """Put beyond a wall it comes back as fast as it can, by a price from the second call on."""
@@ -471,6 +475,7 @@ def test_changes_between_calls_compile_nothing_and_cost_a_call(under_way, change
 # The end of a plan
 
 
+@pytest.mark.thorough
 def test_plans_that_end_in_the_set_can_always_be_continued():
     """From call to call: feasible, in the set again, and cheaper by the cost of the step."""
     plant = pendulum(2.0)

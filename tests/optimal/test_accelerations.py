@@ -45,7 +45,7 @@ def test_plans_are_those_of_the_system():
         "Q": {"configuration": 10.0, "velocity": 0.1}, "terminal": {"configuration": 100.0},
         "method": "semi_implicit_euler", "reference": goal,
     }  # fmt: skip
-    forward = OptimalControlProblem(system, 20, 0.05, R=1e-3, **given)
+    forward = OptimalControlProblem(system, 12, 0.08, R=1e-3, **given)
     plan = InteriorPointSolver(forward).solve(np.zeros(4), tolerance=1e-8)
     planned = with_accelerations(system)
     torque, held = planned.quantities["input"], plan.reference.u[0]
@@ -54,7 +54,7 @@ def test_plans_are_those_of_the_system():
         return torque.function(t, x, u, p) - held
 
     inverse = OptimalControlProblem(
-        planned, 20, 0.05, R=TINY, residuals=[Residual(effort, 1e-3)],
+        planned, 12, 0.08, R=TINY, residuals=[Residual(effort, 1e-3)],
         bounds=[Bound("input", at="path")], **given,
     )  # fmt: skip
     same = InteriorPointSolver(inverse).solve(np.zeros(4), tolerance=1e-8)

@@ -430,6 +430,7 @@ def test_an_idle_row_that_is_no_number_at_the_start_stops_nothing():
     assert InteriorPointSolver(problem).solve(turned_past).status is SolveStatus.CONVERGED
 
 
+@pytest.mark.thorough
 def test_what_no_step_improves_is_acceptable_and_close():
     problem, x0 = PROBLEMS["slew"]
     found = InteriorPointSolver(problem).solve(x0, tolerance=1e-15)
@@ -498,6 +499,7 @@ def runaway() -> OptimalControlProblem:
     return OptimalControlProblem(system, 30, 0.1, Q=1.0, R=0.01, reference=[0, 0], bounds=bounds)
 
 
+@pytest.mark.thorough
 @pytest.mark.compiled
 def test_a_second_run_leaves_the_first_as_it_was(monkeypatch):
     solver, runs = InteriorPointSolver(runaway()).prepare(), []

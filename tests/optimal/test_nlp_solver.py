@@ -36,6 +36,7 @@ PROBLEMS = {
 }
 
 
+@pytest.mark.usually(name=("soft limit", "ends at rest"))
 @pytest.mark.parametrize("plugin", PLUGINS)
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_finds_the_optimum_that_the_interior_point_finds(plugin, name):
@@ -53,6 +54,7 @@ def test_finds_the_optimum_that_the_interior_point_finds(plugin, name):
     assert other.iterations[-1].number >= 1 and other.times["total"] >= other.times["qp"] > 0
 
 
+@pytest.mark.usually(plugin=("ipopt",))
 @pytest.mark.parametrize("plugin", PLUGINS)
 def test_half_a_turn_needs_no_other_coordinates(plugin):
     """From the antipode, where the chart about the guess ends: the solve is centred anew."""

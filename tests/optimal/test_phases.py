@@ -126,7 +126,7 @@ def dubins(x, y, heading):
     return best[:3], best[3:]
 
 
-@pytest.mark.usually(seed=[1, 2])
+@pytest.mark.usually(seed=[1], steps=[1])
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("steps", [1, 3])
 def test_lengths_of_dubins(seed, steps):
@@ -229,7 +229,7 @@ def reeds_shepp(x, y, heading):
     return best
 
 
-@pytest.mark.usually(seed=[0, 5])
+@pytest.mark.usually(seed=[5])
 @pytest.mark.parametrize("seed", range(10))
 def test_lengths_of_reeds_and_shepp(seed):
     """A phase for each stretch between reversals and changes of the bend, forwards or backwards."""
@@ -279,6 +279,7 @@ def test_a_loop_of_free_period_takes_the_period_of_the_oscillator():
 # Costs
 
 
+@pytest.mark.usually(terminal=(-0.5,))
 @pytest.mark.parametrize("terminal", [None, -0.5])
 def test_economic_costs_end_where_ipopt_does(terminal):
     """Catch of a pond, ∫ u x, with what is left at the end worth something or nothing."""
@@ -497,6 +498,7 @@ def test_what_contradicts_the_phases_is_refused():
         problem.solve([0, 1], guess=Trajectory(Rn(2), [0, 1], np.zeros((2, 2))))
 
 
+@pytest.mark.usually(solver=("interior_point",))
 @pytest.mark.parametrize("solver", ["interior_point", "ipopt"])
 def test_durations_are_never_negative(solver):
     """A phase that best vanishes, wherever the search is ended."""

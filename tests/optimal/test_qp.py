@@ -174,6 +174,7 @@ def recorded() -> dict[str, list[StageQP]]:
 REAL_TOLERANCE = 5e-3
 
 
+@pytest.mark.usually(kind=("rotors", "hard"))
 @pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.parametrize("kind", ["rotors", "soft", "hard"])
 def test_back_ends_agree_on_the_problems_of_a_solve(name, kind, recorded):

@@ -63,16 +63,13 @@ def test_a_steady_motion_has_a_regulator():
     turn = craft.trim(where={"twist.x0": 0.5, "twist.x2": 0.2}, moving="pose")
     found = lqr(craft, turn, {"pose": 1, "twist": 1}, 1.0)
     assert (found.poles.real < 0).all()
-    errors = []
-    for k, size in enumerate((0.1, 0.1)):
-        x = craft.state.plus(turn.x, size * np.array([1, -1, 0.5, 0, 0, 0]))
-        for i in range(3000):
-            goal = turn(0.01 * i)
-            u = goal.u.copy()
-            u[:2] -= found.K @ craft.state.minus(x, goal.x)
-            x = craft.step()(0.0, x, u, [], 0.01)
-        errors.append(np.abs(craft.state.minus(x, turn(30.0).x)).max())
-        assert errors[k] < 1e-4
+    x = craft.state.plus(turn.x, 0.1 * np.array([1, -1, 0.5, 0, 0, 0]))
+    for i in range(1500):
+        goal = turn(0.02 * i)
+        u = goal.u.copy()
+        u[:2] -= found.K @ craft.state.minus(x, goal.x)
+        x = craft.step()(0.0, x, u, [], 0.02)
+    assert np.abs(craft.state.minus(x, turn(30.0).x)).max() < 1e-4
 
 
 def test_a_point_in_passing_is_refused():
@@ -186,10 +183,10 @@ def test_control_lqr_on_the_error_states_stabilises_from_120_degrees():
     weights = np.diag([4.0, 4, 4, 8, 8, 8, 4, 4, 4, 1, 1, 1])
     K, _, _ = control.lqr(model, weights, 10 * np.eye(4))
     rng = np.random.default_rng(3)
-    for axis in np.vstack([np.eye(3), rng.normal(size=(7, 3))]):
+    for axis in np.vstack([[1.0, 0.0, 0.0], rng.normal(size=(2, 3))]):
         tilt = SO3.exp(np.deg2rad(120) * axis / np.linalg.norm(axis))
         x = quad.state.join(pose=np.concatenate([GOAL[:3], tilt]))
-        for _ in range(2000):
+        for _ in range(1500):
             u = np.clip(HOVER - K @ quad.state.minus(x, GOAL), 0, 6)
             x = quad.step()(0.0, x, u, [], 0.01)
         assert np.abs(quad.state.minus(x, GOAL)).max() < 1e-2, axis

@@ -80,6 +80,7 @@ def test_linear_problems_take_one_step_and_agree_with_riccati(rng):
     assert np.allclose(solution.u[0], -regulator.K @ x0, atol=1e-8)
 
 
+@pytest.mark.usually(qp=("daqp", "ipqp"))
 @pytest.mark.parametrize("qp", ["daqp", "piqp", "ipqp"])
 def test_swing_up_is_a_minimum_among_its_neighbours(qp, rng):
     problem = swing_up()
@@ -99,20 +100,20 @@ def test_agrees_with_a_general_optimiser_over_the_inputs(rng):
     system = satellite(limit=0.6)
     goal = system.state.identity
     problem = OptimalControlProblem(
-        system, 8, 0.3, Q={"attitude": 2, "rate": 0.5}, R=0.2, reference=goal
+        system, 5, 0.4, Q={"attitude": 2, "rate": 0.5}, R=0.2, reference=goal
     )
     x0 = np.concatenate([SO3.exp([1.5, -1.0, 0.7]), [0.3, 0.0, -0.4]])
     solution = problem.solve(x0)
     assert solution.success
 
     def cost(v):
-        run = system.rollout(x0, v.reshape(8, 3), dt=0.3)
+        run = system.rollout(x0, v.reshape(5, 3), dt=0.4)
         return path_cost(problem, run, solution.reference)
 
-    found = minimize(cost, np.zeros(24), bounds=[(-0.6, 0.6)] * 24, method="L-BFGS-B")
+    found = minimize(cost, np.zeros(15), bounds=[(-0.6, 0.6)] * 15, method="L-BFGS-B")
     # L-BFGS-B with differences stops at a relative decrease of 1e-9.
     assert abs(found.fun - solution.cost) < 1e-6 * solution.cost
-    assert np.abs(found.x.reshape(8, 3) - solution.u).max() < 5e-3
+    assert np.abs(found.x.reshape(5, 3) - solution.u).max() < 5e-3
 
 
 def test_both_signs_of_a_quaternion_are_one_problem():

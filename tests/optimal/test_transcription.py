@@ -136,6 +136,7 @@ def test_moving_stays_on_the_group_and_within_the_bounds(case):
     assert np.allclose(group.minus(found.x, group.plus(nodes.x, x)), 0, atol=1e-9)
 
 
+@pytest.mark.thorough
 def test_a_stage_of_the_panda_stays_within_its_budget():
     """Closed forms go through the stages of the method: 126,000 instructions by AD of the step."""
     with warnings.catch_warnings():
@@ -164,6 +165,7 @@ def test_losses_too_fast_for_explicit_steps_are_planned_with(shared):
         OptimalControlProblem(arm, 10, 0.05, method="rk4")
 
 
+@pytest.mark.usually(solver=("interior_point",))
 @pytest.mark.parametrize("bounds", [(), (Bound("x1", -0.3), Bound(lambda t, x, u, p: x[0], 0.8))])
 @pytest.mark.parametrize("solver", ["sqp", "interior_point"])
 def test_steps_that_solve_equations_are_planned_with(bounds, solver):
