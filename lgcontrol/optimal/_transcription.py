@@ -555,7 +555,7 @@ def _differentiated(stated: _Stated, slope: Callable[[Any], Any]) -> list[tuple[
     """
     apart = [term.value for term in stated.path if not isinstance(term.value, str)]
     apart.append(stated.rows)
-    together = ca.cse([type(stated.inputs["x"])(value) for value in apart])
+    together: Any = ca.cse([type(stated.inputs["x"])(value) for value in apart])
 
     def size(values: list[Any]) -> int:
         return ca.Function("size", [*stated.inputs.values()], values).n_instructions()

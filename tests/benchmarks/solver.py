@@ -3,8 +3,7 @@
     python -m tests.benchmarks.solver [--only PART ...] [--instances 101] [--peers 7]
                                       [--out FILE.json]
 
-Parts: open, starts, closed (problem A), reach, accelerations (B), arm (C), large, horizons, checks,
-first.
+Parts: open, starts, closed (problem A), reach (B), arm (C), large, horizons, checks, first.
 
 Contenders take turns, and a ratio is the peer's median over ours. Times are those of the thread's
 processor, since others may be at work, and those of the clock beside them. Peers are SQP and IPOPT
@@ -210,86 +209,90 @@ class _Loop:
 
 
 def reach(crocoddyl: Crocoddyl, rounds: int = 25) -> dict:
-    """Problem B: open loop and one call against Crocoddyl's, then closed loops."""
-    case = problems.panda_reach()
-    ours, x0 = InteriorPointSolver(case.problem).prepare(), case.starts[0]
-    samples: dict[str, list[float]] = {name: [] for name in ("open", "open peer", "call", "peer")}
+    """Problem B: open loop and one call against Crocoddyl's, then closed loops.
+
+    Ours by forward dynamics, with torques as controls, and by inverse dynamics, with accelerations.
+    """
+    cases = {"": problems.panda_reach(), "accelerations, ": problems.panda_by_accelerations()}
+    solvers = {name: InteriorPointSolver(case.problem).prepare() for name, case in cases.items()}
+    names = [*cases, *([] if crocoddyl.absent else ["Crocoddyl, "])]
+    samples: dict[str, list[float]] = {
+        f"{name}{part}": [] for name in names for part in ("open loop", "call")
+    }
     answer: dict[str, Any] = {}
     for _ in range(rounds):
-        found, cpu, _ = timed(lambda: ours.solve(x0, guess=case.guess, **LIMITS))
-        samples["open"].append(cpu)
+        found = {}
+        for name, case in cases.items():
+            found[name], cpu, _ = timed(
+                lambda name=name, case=case: solvers[name].solve(
+                    case.starts[0], guess=case.guess, **LIMITS
+                )
+            )
+            samples[f"{name}open loop"].append(cpu)
         if not crocoddyl.absent:
             answer = crocoddyl.ask("B", "solve")
-            samples["open peer"].append(answer["cpu"])
-        x = x0
+            samples["Crocoddyl, open loop"].append(answer["cpu"])
         for k in range(1, 5):
-            x = found.x[k]
-            samples["call"].append(timed(lambda x=x, k=k: ours.step(x, t0=0.02 * k))[1])
+            x = found[""].x[k]
+            for name, solver in solvers.items():
+                _, cpu, _ = timed(lambda solver=solver, x=x, k=k: solver.step(x, t0=0.02 * k))
+                samples[f"{name}call"].append(cpu)
             if not crocoddyl.absent:
-                samples["peer"].append(crocoddyl.ask("B", "call", x)["cpu"])
-    result: dict[str, Any] = {
-        "open loop": spread(samples["open"]) | {
-            "iterations": found.iterations[-1].number, "cost": rounded(found.cost),
-            "residual": rounded(found.kkt),
-        },
-        "call": spread(samples["call"]),
-        "closed loop": {f"weight × {w:g}": panda_loops(w) for w in (1.0, 30.0)},
-    }  # fmt: skip
+                samples["Crocoddyl, call"].append(crocoddyl.ask("B", "call", x)["cpu"])
+    result: dict[str, Any] = {key: spread(seconds) for key, seconds in samples.items()}
+    for name, solver in solvers.items():
+        best = solver.solve(cases[name].starts[0], guess=cases[name].guess, tolerance=1e-8)
+        result[f"{name}open loop"] |= {
+            "iterations": found[name].iterations[-1].number, "cost": rounded(found[name].cost),
+            "residual": rounded(found[name].kkt), "cost to 1e-8": best.cost,
+            "operations of a stage": solver.transcription._functions.stage.instructions,
+        }  # fmt: skip
+        if not crocoddyl.absent:
+            for part in ("open loop", "call"):
+                peer = np.median(samples[f"Crocoddyl, {part}"])
+                ratio = peer / np.median(samples[f"{name}{part}"])
+                label = name or "interior point, "
+                result[f"Crocoddyl / {label}{part}"] = rounded(ratio)
+    result["closed loop"] = {f"weight × {w:g}": panda_loops(w) for w in (1.0, 30.0)}
+    result["accelerations, closed loop"] = {
+        f"{steps} steps a call": panda_loops(1.0, by_accelerations=True, iterations=steps)
+        for steps in (1, 2)
+    }
     if crocoddyl.absent:
         return result | {"Crocoddyl": crocoddyl.absent}
-    for name, key, own in (("open loop", "open peer", "open"), ("call", "peer", "call")):
-        result[f"Crocoddyl, {name}"] = spread(samples[key])
-        ratio = np.median(samples[key]) / np.median(samples[own])
-        result[f"Crocoddyl / interior point, {name}"] = rounded(ratio)
     return result | {
         "Crocoddyl": answer["versions"], "Crocoddyl, cost": rounded(answer["cost"]),
         "Crocoddyl, iterations": answer["iterations"],
     }  # fmt: skip
 
 
-def accelerations(rounds: int = 25) -> dict:
-    """Problem B by forward and by inverse dynamics, in turns."""
-    cases = {"torques": problems.panda_reach(), "accelerations": problems.panda_by_accelerations()}
-    solvers = {name: InteriorPointSolver(case.problem).prepare() for name, case in cases.items()}
-    spent: dict[str, list[float]] = {name: [] for name in cases}
-    result: dict[str, Any] = {}
-    for _ in range(rounds):
-        for name, case in cases.items():
-            found, cpu, _ = timed(
-                lambda name=name, case=case: solvers[name].solve(
-                    case.starts[0], guess=case.guess, **LIMITS
-                )
-            )
-            spent[name].append(cpu)
-            result[name] = spread(spent[name]) | {"iterations": found.iterations[-1].number}
-    for name, case in cases.items():
-        best = solvers[name].solve(case.starts[0], guess=case.guess, tolerance=1e-8)
-        stage = solvers[name].transcription._functions.stage
-        each = result[name]["median [ms]"] / result[name]["iterations"]
-        result[name] |= {
-            "cost to 1e-8": best.cost, "residual": rounded(best.kkt),
-            "operations of a stage": stage.instructions, "an iteration [ms]": rounded(each),
-        }  # fmt: skip
-    return result
+def panda_loops(weight: float, *, by_accelerations: bool = False, iterations: int = 1) -> dict:
+    """Problem B in closed loop with its noise and blow: errors at the end, by seed.
 
-
-def panda_loops(weight: float) -> dict:
-    """Problem B in closed loop with its noise and blow: errors at the end, by seed."""
+    With plans by accelerations the torque is what the first acceleration takes.
+    """
     case, tree = problems.panda_reach(weight), panda_tree(losses=False)
     place = tree.placement(HAND)
     target = place(READY + POSES[0])
     most = np.array([entry.upper for entry in case.problem.system.inputs])
     step = case.problem.system.step("rk4", 4)
-    solver, found = InteriorPointSolver(case.problem).prepare(), {}
+    planned = problems.panda_by_accelerations() if by_accelerations else case
+    solver, found = InteriorPointSolver(planned.problem).prepare(), {}
+    taken = planned.problem.system.quantities["input"] if by_accelerations else None
     cpu: list[float] = []
     for seed in (1, 2, 3):
         rng, x = np.random.default_rng(seed), case.starts[0]
         solver.solve(x, guess=case.guess, tolerance=1e-6)
         for k in range(100):
-            plan, spent, _ = timed(lambda x=x, k=k: solver.step(x, t0=0.02 * k))
+
+            def call(x: np.ndarray = x, k: int = k) -> np.ndarray:
+                u = solver.step(x, t0=0.02 * k, iterations=iterations).u[0]
+                return u if taken is None else np.clip(taken(0.0, x, u), -most, most)
+
+            u, spent, _ = timed(call)
             cpu.append(spent)
             noise = rng.normal(0, 0.02 * most)
-            x = step(0.0, x, plan.u[0] + noise, [], 0.02)
+            x = step(0.0, x, u + noise, [], 0.02)
             if k == 49:
                 x = x + np.r_[np.zeros(7), np.full(7, 0.5)]
         away = SE3.minus(place(x[:7]), target)
@@ -484,11 +487,13 @@ def draw(result: dict, path: Path) -> None:
             ("A, call: interior point", result["A, closed loop"]["call through Python"], "")
         )
     for part in ("open loop", "call"):
-        for name in ("", "Crocoddyl, "):
+        for name in ("", "accelerations, ", "Crocoddyl, "):
             entry = panda.get(f"{name}{part}", {})
             if _is_spread(entry):
                 word = "solve" if part == "open loop" else "call"
-                rows.append((f"B, {word}: {name[:-2] or 'interior point'}", entry, name))
+                label = name[:-2] or "interior point"
+                who = name if name == "Crocoddyl, " else ""
+                rows.append((f"B, {word}: {label}", entry, who))
     for variant, entry in result.get("C, space arm", {}).items():
         if isinstance(entry, dict):
             rows.append((f"C, {variant}, call", entry["call"], ""))
@@ -531,8 +536,7 @@ def main() -> None:
     """Run and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parts = (
-        "open", "starts", "closed", "reach", "accelerations", "arm", "large", "horizons", "checks",
-        "first",
+        "open", "starts", "closed", "reach", "arm", "large", "horizons", "checks", "first",
     )  # fmt: skip
     parser.add_argument("--only", nargs="*", choices=parts, default=parts, metavar="PART")
     parser.add_argument("--instances", type=int, default=101)
@@ -553,7 +557,6 @@ def main() -> None:
         "starts": ("A, other starts", lambda: starts(plant, best)),
         "closed": ("A, closed loop", lambda: closed_loop(plant, count)),
         "reach": ("B, Panda", lambda: reach(crocoddyl)),  # type: ignore[arg-type]
-        "accelerations": ("B, Panda, controls of two kinds", accelerations),
         "arm": ("C, space arm", lambda: arm(min(count, 100))),
         "large": ("many degrees of freedom", large),
         "horizons": ("an iteration by steps", lambda: over_horizons(plant)),
