@@ -1007,7 +1007,9 @@ class InteriorPointSolver:
         solution = OptimalSolution(
             status=status,
             message=message,
-            trajectory=Trajectory._of(problem.system.state, nodes.t, nodes.x, nodes.u),
+            trajectory=Trajectory._of(
+                problem.system.state, nodes.t, nodes.x, nodes.u, problem.system.inputs
+            ),
             reference=Trajectory._of(problem.system.state, t, setting.x_ref, setting.u_ref),
             cost=log[-1].cost,
             kkt=kkt,
@@ -1033,7 +1035,7 @@ class InteriorPointSolver:
             group = problem.system.state
             return {
                 "message": _message(status, log[-1], (), None),
-                "trajectory": Trajectory._of(group, *nodes),
+                "trajectory": Trajectory._of(group, *nodes, problem.system.inputs),
                 "reference": Trajectory._of(group, nodes.t, setting.x_ref, setting.u_ref),
             }
 

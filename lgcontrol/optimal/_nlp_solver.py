@@ -643,7 +643,9 @@ class NLPSolver:
         solution = OptimalSolution(
             status=status,
             message="; ".join([text, *map(str, violations)]),
-            trajectory=Trajectory._of(problem.system.state, nodes.t, nodes.x, nodes.u),
+            trajectory=Trajectory._of(
+                problem.system.state, nodes.t, nodes.x, nodes.u, problem.system.inputs
+            ),
             reference=Trajectory._of(problem.system.state, nodes.t, setting.x_ref, setting.u_ref),
             cost=log[-1].cost,
             kkt=kkt,

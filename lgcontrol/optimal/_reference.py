@@ -15,6 +15,7 @@ from ..systems import (
     Trajectory,
     TrajectoryPoint,
     TrimPoint,
+    check_units,
     field_derivatives,
 )
 
@@ -92,6 +93,8 @@ def sample_reference(
         x, rates = reference.states(system, times)
         u = _driving_inputs(system, times, x, p, None if system.is_discrete else rates)
         return ReferenceSamples(x, u)
+    if isinstance(reference, Trajectory):
+        check_units("the reference", system, reference)
     point = points_of(reference, times)
     x, u = getattr(point, "x", point), getattr(point, "u", None)
     if u is None or np.shape(u)[-1:] == (0,):

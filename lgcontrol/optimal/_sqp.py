@@ -236,7 +236,7 @@ class SQPSolver:
         solution = OptimalSolution(
             status=status,
             message=message,
-            trajectory=Trajectory._of(group, nodes.t, nodes.x, nodes.u),
+            trajectory=Trajectory._of(group, nodes.t, nodes.x, nodes.u, problem.system.inputs),
             reference=Trajectory._of(group, nodes.t, setting.x_ref, setting.u_ref),
             cost=log[-1].cost,
             kkt=np.nan,
@@ -492,7 +492,9 @@ class Descent:
         solution = OptimalSolution(
             status=status,
             message=message,
-            trajectory=Trajectory._of(group, nodes.t, nodes.x, nodes.u),
+            trajectory=Trajectory._of(
+                group, nodes.t, nodes.x, nodes.u, self.transcription.problem.system.inputs
+            ),
             reference=Trajectory._of(group, nodes.t, self.setting.x_ref, self.setting.u_ref),
             cost=last.cost,
             kkt=last.kkt,

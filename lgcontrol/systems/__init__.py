@@ -59,6 +59,7 @@ from ._system import System as System
 from ._system import not_a_system as not_a_system
 from ._tracing import TracedLater as TracedLater
 from ._tracing import check_state as check_state
+from ._tracing import check_units as check_units
 from ._tracing import complete_parameters as complete_parameters
 from ._tracing import matrix_function as matrix_function
 from ._tracing import sample_time as sample_time

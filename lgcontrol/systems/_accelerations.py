@@ -23,7 +23,8 @@ def with_accelerations(system: System[Any]) -> System[Product]:
     known to the system, so that ``Bound("input", at="path")`` keeps them; what inputs cost is a
     `Residual` of ``system.quantities["input"]``, beside a small weight R on accelerations. With
     ``semi_implicit_euler`` plans are those of the system itself: both methods hold accelerations
-    over a step. Others hold inputs there, accelerations here.
+    over a step. Others hold inputs there, accelerations here. A plan becomes one of the system by
+    the inputs that it takes, as in the last lines of the example: for TVLQR, `simulate` and plots.
 
     Parameters
     ----------
@@ -52,6 +53,12 @@ def with_accelerations(system: System[Any]) -> System[Product]:
     (array([1., 2.]), {'input.rod': (-5.0, 5.0)})
     >>> planned.quantities["input"](0.0, [0.0, 1.0], [2.0])  # m l²/3 times the acceleration
     array([2.])
+    >>> from lgcontrol.systems import Trajectory
+    >>> plan = planned.rollout([0.0, 0.0], [2.0], 0.1, steps=5)
+    >>> torques = planned.quantities["input"](plan.t, plan.x, plan.input_at_nodes)
+    >>> driven = Trajectory(pendulum.state, plan.t, plan.x, torques, inputs=pendulum.inputs)
+    >>> driven.u[0], bool(np.abs(pendulum.linearize(driven).B).max() > 0.9)
+    (array([2.]), True)
     """
     structure, state = system.structure, system.state
     if structure is None or not isinstance(state, Product) or system.is_discrete:

@@ -24,7 +24,7 @@ from ._signals import (
 from ._stable_steps import substeps_for
 from ._steadiness import Kind, Steadiness, TrimPoint
 from ._step import step_derivatives
-from ._tracing import complete_parameters, read_point, sample_time
+from ._tracing import check_units, complete_parameters, read_point, sample_time
 from ._trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -418,6 +418,7 @@ def _along(system: SystemDefinition, nodes: Trajectory, p: Any) -> TrajectoryLin
             f"the trajectory is on {nodes.group}, the state of {system.name} on {system.state}: "
             "their coordinates mean different things"
         )
+    check_units("the trajectory", system, nodes)
     p = complete_parameters(system, p)
     result = field_derivatives(system)(nodes.t, nodes.x, nodes.input_at_nodes, p)
     _refuse_non_finite(system, result)

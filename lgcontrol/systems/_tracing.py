@@ -28,6 +28,7 @@ from ._signals import (
     nominal_of,
     set_parameters,
 )
+from ._trajectory import Trajectory
 
 Field = Callable[..., Any]
 """A callable (t, x, u, p) → column, on CasADi columns."""
@@ -639,6 +640,37 @@ def parameter_names(system: Signature) -> str:
 def tangent_advice(dim: int) -> str:
     """What to do with a tangent vector that was given for a state."""
     return f"{dim} is the tangent dimension: state.plus(x, d) moves a state by a tangent vector"
+
+
+def check_units(name: str, system: Signature, trajectory: Trajectory) -> None:
+    """Refuse a trajectory whose inputs are of other units than those of the system.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    system : System
+    trajectory : Trajectory
+        With an input for each of the system's, or for each of its controls; nothing is said of
+        inputs without a unit.
+
+    Raises
+    ------
+    ValueError
+        If units differ: accelerations are no torques, however many there are.
+    """
+    own = system.inputs
+    if len(trajectory.inputs) != len(own):
+        own = tuple(entry for entry in own if entry.role == "control")
+    if trajectory.inputs is own or len(trajectory.inputs) != len(own):
+        return
+    for given, meant in zip(trajectory.inputs, own, strict=True):
+        if given.unit and meant.unit and given.unit != meant.unit:
+            raise ValueError(
+                f"{name} has the input {given.name!r} in {given.unit}, where {system.name} has "
+                f"{meant.name!r} in {meant.unit}: it is of another system; give "
+                "Trajectory(system.state, t, x, u) with the inputs of this one, or leave u out"
+            )
 
 
 def check_state(system: Signature, name: str, x: Any, *, batch: bool = False) -> np.ndarray:

@@ -6,9 +6,16 @@ import pytest
 
 from lgcontrol.groups import Rn
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
-from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem, Residual
+from lgcontrol.optimal import (
+    Bound,
+    InteriorPointSolver,
+    OptimalControlProblem,
+    Residual,
+    sample_reference,
+    tvlqr,
+)
 from lgcontrol.optimal._transcription import Transcription
-from lgcontrol.systems import System, check_system, with_accelerations
+from lgcontrol.systems import System, Trajectory, check_system, with_accelerations
 
 # Small next to what torques cost (1e-3): what it adds is below the tolerance on costs.
 TINY = 1e-11
@@ -64,6 +71,14 @@ def test_plans_are_those_of_the_system():
     torques = torque(same.t[:-1], same.x[:-1], same.u)
     np.testing.assert_allclose(torques, plan.u, atol=1e-3)
     assert np.abs(plan.u).max() > 3.99  # a limit is met
+    with pytest.raises(
+        ValueError, match=r"'a.rz.acceleration' in rad/s², where arm has 'a' in N m"
+    ):
+        tvlqr(system, same.trajectory)
+    with pytest.raises(ValueError, match="the reference has the input 'a.rz.acceleration'"):
+        sample_reference(system, same.trajectory, same.t)
+    driven = Trajectory(system.state, same.t, same.x, torques, inputs=system.inputs)
+    assert tvlqr(system, driven).K.shape == (20, 2, 4)
 
 
 def test_what_has_no_inverse_dynamics_is_refused():
