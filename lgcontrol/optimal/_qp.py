@@ -582,8 +582,8 @@ def _compress(places: Places, rows: int, columns: int) -> tuple[np.ndarray, ca.S
 
 QP_SOLVERS: dict[str, Callable[[], Backend]] = {
     "daqp": lambda: Conic("daqp", Condensed()),
-    # Less regularization, 1e-10 if none is given, leaves some QPs unsolved after 250 iterations where
-    # weights are far apart (1e4 and 1e-3), others not: as the last digits of the data have it.
+    # Less regularization, 1e-10 if none is given, leaves some QPs unsolved after 250 iterations
+    # where weights are far apart (1e4 and 1e-3), others not: as the last digits have it.
     "piqp": lambda: Conic(
         "piqp",
         Sparse(),
