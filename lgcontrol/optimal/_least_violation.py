@@ -44,7 +44,9 @@ def is_stationary(model: StageModel, setting: Setting, nodes: Nodes) -> bool:
     """Whether no small change of controls within their limits reduces what hard rows miss.
 
     Half the sum of squares has a derivative along motions that is next to nothing, measured by
-    what it would be if no terms cancelled, but where controls at a limit had to go beyond.
+    what it would be if no terms cancelled, but where controls at a limit had to go beyond. Where
+    rows are missed whose own derivative vanishes, as the square of a distance from a point does at
+    that point, controls a little off decide.
 
     Parameters
     ----------
@@ -58,6 +60,9 @@ def is_stationary(model: StageModel, setting: Setting, nodes: Nodes) -> bool:
     if not np.abs(at.gaps).max(initial=0.0) <= CLOSED:
         return False
     missed = missed_by(model.sides, at.rows)
+    is_off, slopes = np.abs(missed) > ACCEPTABLE_RESIDUAL, [*at.G, at.G_end]
+    if any((off & ~G.any(axis=1)).any() for off, G in zip(is_off, slopes, strict=True)):
+        return not _falls(model, setting, nodes, missed)
     v, apart = nodes.u[:, model.controls], NEAR_LIMIT * (model.upper - model.lower)
     price, size = at.G_end.T @ missed[-1], np.abs(at.G_end.T) @ np.abs(missed[-1])
     most = largest = 0.0
@@ -70,6 +75,21 @@ def is_stationary(model: StageModel, setting: Setting, nodes: Nodes) -> bool:
         largest = max(largest, sizes[n:].max(initial=0.0))
         price, size = along[:n], sizes[:n]
     return bool(most <= STATIONARY * largest)
+
+
+def _falls(model: StageModel, setting: Setting, nodes: Nodes, missed: np.ndarray) -> bool:
+    """Whether the motion under controls that are a little off misses less."""
+    u, x, rows = nodes.u.copy(), nodes.x[0], []
+    v, apart = u[:, model.controls], NEAR_LIMIT * (model.upper - model.lower)
+    move = np.where(np.isfinite(apart), apart, NEAR_LIMIT * np.maximum(1.0, np.abs(v)))
+    off = move * np.random.default_rng(0).normal(size=v.shape)
+    u[:, model.controls] = np.clip(v + off, model.lower, model.upper)
+    for k in range(len(u)):
+        x, _, _, found = model.advance(k, nodes, setting, x, u[k])
+        rows.append(found)
+    rows.append(model.end(nodes, setting, x)[1])
+    after = missed_by(model.sides, np.array(rows))
+    return bool(np.vdot(after, after) < np.vdot(missed, missed))
 
 
 def least_violation(

@@ -153,9 +153,7 @@ class SystemDefinition(Generic[State]):
         self.constrained: Constrained | None = constrained
         self.errors: ErrorCoordinates | None = None if errors is None else trace_basis(self, errors)
         self.policy: ModelFunction | None = None if policy is None else trace_policy(self, policy)
-        self.home: np.ndarray = state.identity
-        if home is not None:
-            self.home = check_element("home", home, state)
+        self._home = state.identity if home is None else check_element("home", home, state).copy()
         # What a discretized system makes steps of: (system, method, substeps).
         self._later_derivatives: Any = None  # traced when asked for
         self._given_derivatives: ModelFunction | None = (
@@ -185,6 +183,11 @@ class SystemDefinition(Generic[State]):
     def parameter_names(self) -> tuple[str, ...]:
         """Names of the parameters."""
         return names_of(self.parameters)
+
+    @property
+    def home(self) -> np.ndarray:
+        """State where searches, samples and judgements begin, shape (nq,); a copy."""
+        return self._home.copy()
 
     @property
     def nominal_input(self) -> np.ndarray:

@@ -430,6 +430,17 @@ def test_an_idle_row_that_is_no_number_at_the_start_stops_nothing():
     assert InteriorPointSolver(problem).solve(turned_past).status is SolveStatus.CONVERGED
 
 
+def test_where_rows_have_no_slope_nobody_says_that_they_cannot_be_kept():
+    hanging = OptimalControlProblem(
+        PENDULUM, 10, 0.2, Q={"angle": 0, "rate": 0.1}, R=0.1, reference=HANGING,
+        bounds=[Bound("angle.cos", 0.8, 0.8, at="terminal")],
+    )  # fmt: skip
+    solver = InteriorPointSolver(hanging)
+    found = solver.solve(HANGING, max_iterations=45)
+    assert found.status is SolveStatus.ITERATION_LIMIT  # the cosine is stationary there
+    assert solver.solve([np.cos(0.1), np.sin(0.1), 0.0]).status is SolveStatus.CONVERGED
+
+
 @pytest.mark.thorough
 def test_what_no_step_improves_is_acceptable_and_close():
     problem, x0 = PROBLEMS["slew"]

@@ -219,3 +219,10 @@ def test_tangent_vectors_and_points_are_told_from_states(take):
     if take != "linearize":  # which takes points
         with pytest.raises(TypeError, match=r"give the point's \.x"):
             calls[take](quad.trim())
+
+
+def test_what_is_made_of_home_changes_no_system():
+    system = System("line", Rn(2), lambda t, x, u, p: x, home=[1.0, 2.0])
+    start = system.home
+    start[0] = 7.0
+    assert np.array_equal(system.home, [1.0, 2.0])
