@@ -766,10 +766,20 @@ class MPC(Controller):
         What going on costs is usual from now on, so that noise is no jump again and again.
         """
         solver = copy.copy(self.solver)  # what it finds is its own, all else is shared
-        other = solver.solve(
-            x, guess=self._word, max_iterations=0, reference=self._aimed(reference, start),
-            t0=start, p=self._p,
-        )  # fmt: skip
+        options: dict[str, Any] = {
+            "max_iterations": 0, "reference": self._aimed(reference, start), "t0": start,
+            "p": self._p,
+        }  # fmt: skip
+        other = solver.solve(x, guess=self._word, **options)
+        if other.iterations[-1].gap > ACCEPTABLE_RESIDUAL:
+            # States that are no motion, as those at rest, cost little: what counts is where their
+            # inputs lead.
+            plan, last_one = other.u[:, self._controls], len(other.u) - 1
+
+            def inputs(t: float, x: np.ndarray, reference: Any) -> np.ndarray:
+                return plan[min(int((t - start) / self.problem.dt + EARLY), last_one)]
+
+            other = solver.solve(x, guess=inputs, **options)
         is_better = _rank(other) < _rank(last)
         if is_better:
             object.__setattr__(self, "solver", solver)
