@@ -401,6 +401,24 @@ def test_starts_that_break_hard_limits_do_not_win(monkeypatch):
     assert guesses[2]["guess"].x[-1, 0] == pytest.approx(0.1)
 
 
+def test_states_that_are_no_motion_are_judged_by_where_their_inputs_lead(monkeypatch):
+    """A pendulum at rest off its balance costs little, but no torque within its limits holds it."""
+    mpc, tried, solve = swing(initial="rest"), [], InteriorPointSolver.solve
+
+    def told(solver, x, **options):
+        tried.append(solve(solver, x, **options))
+        return tried[-1]
+
+    mpc(0.0, UPRIGHT)
+    monkeypatch.setattr(InteriorPointSolver, "solve", told)
+    off = np.pi / 2 + 0.3
+    for t in (0.1, 0.2):
+        mpc(t, [np.cos(off), np.sin(off), 0.0])
+    at_rest, followed = (plan.iterations[-1] for plan in tried)
+    assert at_rest.gap > 0.01 and followed.gap < 1e-12
+    assert followed.cost > 2 * at_rest.cost
+
+
 def test_noise_and_slow_changes_are_no_jumps():
     rng, mpc, x, restarts = np.random.default_rng(0), swing(), UPRIGHT, []
     mpc.reset()
