@@ -73,7 +73,7 @@ def draw_panel(ax: Any, panel: Panel, *, last: bool) -> bool:
     for k, (label, color) in enumerate(zip(panel.labels, colors, strict=True)):
         values = panel.values[:, k]
         if panel.steps:
-            held = np.append(values, values[-1:])
+            held = np.append(values, values[-1:])[: len(panel.t)]
             ax.plot(*thin(panel.t[: len(held)], held), color=color, lw=width, label=label,
                     drawstyle="steps-post")  # fmt: skip
         else:

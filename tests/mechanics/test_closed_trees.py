@@ -312,6 +312,10 @@ def test_kinematics_are_those_of_the_simulated_motion(four_bar):
     assert np.abs(own - run.multipliers).max() < 1e-9
     wrench = system.quantities["loop_wrench"](0.0, led.x[4], [])
     assert np.abs(closed.reactions(run.q[4], run.multipliers[4])["loop"] - wrench).max() < 1e-9
+    panels = run.plot().axes
+    assert [ax.get_title(loc="left") for ax in panels][1:] == ["velocity", "multipliers"]
+    drawn = {line.get_label(): line.get_ydata() for ax in panels for line in ax.lines}
+    assert np.array_equal(drawn["drive_crank.motion"], run.multipliers[:, -1])
 
 
 def test_kinematics_end_in_a_status_where_positions_are_singular_or_out_of_reach():

@@ -444,6 +444,7 @@ def test_trajectory():
     figure = plot_trajectory(path)
     assert titles(figure) == ["rotation vector", "inputs"]
     assert names(panel(figure, "inputs")) == ["u0", "u1"]
+    plot_trajectory(Trajectory(SO3, T, turn().x, np.zeros((41, 2))))  # the last time has one, too
 
     inputs = [Input("a", "N m", -1.0, 1.0), Input("b", "N m", -1.0, 1.0)]
     body = System("body", SO3, lambda t, x, u, p: [u[0], u[1], 0], inputs=inputs)

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...codegen import ModelFunction, Value, check_shape, trace
+from ...groups import Product, Rn
+from ...systems import Trajectory
 from ._constraint import Constraints
 from ._mobility import SingularPosition, drives_first, mobility, remedy_of
 from ._ranks import RankOfRows
 from ._system import ConstrainedMechanics
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Below this share of the largest, the smallest singular value of the rows counts as zero.
 SINGULAR = 1e-7
@@ -56,6 +61,10 @@ class KinematicsResult:
     singular : tuple of SingularPosition
     status : KinematicsStatus
     message : str
+    state : Product
+        Group of configuration and velocity.
+    rows : tuple of str
+        Names of the rows that multipliers belong to.
     """
 
     t: np.ndarray
@@ -68,6 +77,24 @@ class KinematicsResult:
     singular: tuple[SingularPosition, ...]
     status: KinematicsStatus
     message: str
+    state: Product
+    rows: tuple[str, ...]
+
+    def plot(self, *, figure: Any = None) -> Figure:
+        """Configuration, velocity and multipliers over time, as `Trajectory.plot` draws them.
+
+        Parameters
+        ----------
+        figure : matplotlib.figure.Figure, optional
+            Where to draw; a new one if left out.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        group = Product(**self.state.blocks, multipliers=Rn(len(self.rows), self.rows))
+        drawn = np.concatenate([self.q, self.v, self.multipliers], axis=-1)
+        return Trajectory(group, self.t, drawn).plot(figure=figure)
 
     def __repr__(self) -> str:
         """Status, times, sizes and what was singular."""
@@ -236,6 +263,8 @@ def kinematics(
         found,
         status,
         message,
+        mechanics.base.state,
+        tuple(constraints.row_names),
     )
 
 
