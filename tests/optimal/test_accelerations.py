@@ -78,7 +78,7 @@ def test_plans_are_those_of_the_system():
     with pytest.raises(ValueError, match="the reference has the input 'a.rz.acceleration'"):
         sample_reference(system, same.trajectory, same.t)
     driven = Trajectory(system.state, same.t, same.x, torques, inputs=system.inputs)
-    assert tvlqr(system, driven).K.shape == (20, 2, 4)
+    assert tvlqr(system, driven).K.shape == (12, 2, 4)
 
 
 def test_what_has_no_inverse_dynamics_is_refused():
