@@ -261,6 +261,12 @@ class InteriorPointSolver:
         build = "" if self._build is None else f", {self._build}"
         return f"InteriorPointSolver({of}shooting={self.shooting!r}{build})"
 
+    def __copy__(self) -> InteriorPointSolver:
+        """With the library and its memory; what is found is the copy's own."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
+
     @property
     def _last(self) -> _Run | None:
         """How what was found last was found."""
