@@ -72,6 +72,8 @@ AT_LIMIT = 1e-3
 MOST_ITERATIONS = 1000
 # How the barrier goes where it waits for iterates to be central.
 CENTRAL_BARRIER = Barrier(first=1.0, factor=0.2, power=1.5)
+# What the first step that exceeds hard bounds knows of them: the next ones have them at a price.
+NOT_YET = "nobody can say yet whether hard bounds could be kept"
 # Price of hard bounds that are not kept, in sizes of the cost's derivative.
 FIRST_PRICE = 1e2
 
@@ -813,10 +815,11 @@ class InteriorPointSolver:
         Returns
         -------
         OptimalSolution
-            "iteration limit" where steps were taken, "time limit" where more were due;
-            "infeasible" where hard bounds at a price are exceeded still, by the least that was
-            found; "failed" where there is no step: then with the plan moved on or, where that
-            diverges, with what was found last.
+            "iteration limit" where steps were taken, with violations where hard bounds are exceeded
+            for the first time and nobody can say yet whether they could be kept; "time limit" where
+            more steps were due; "infeasible" where hard bounds at a price are exceeded still, by
+            the least that was found; "failed" where there is no step: then with the plan moved on
+            or, where that diverges, with what was found last.
 
         Raises
         ------
@@ -842,8 +845,6 @@ class InteriorPointSolver:
         if run.status != NOT_FINITE:
             self._is_priced = self._excess(run) > EXCESS
         is_infeasible = is_priced and self._is_priced
-        if self._is_priced and not is_priced:  # nobody can say yet whether they could be kept
-            watch.ended = SolveStatus.TIME_LIMIT
         return self._solution(run, last, times, setting, watch, None, is_infeasible)
 
     def first_feedback(self) -> np.ndarray:
@@ -990,6 +991,8 @@ class InteriorPointSolver:
         if is_infeasible and not failed and status in stuck:  # tried at a price, too
             status = SolveStatus.INFEASIBLE
         message = _message(status, log[-1], violations, tolerance)
+        if violations and tolerance is None and status is SolveStatus.ITERATION_LIMIT:
+            message = f"{NOT_YET}; {message}"
         if status is SolveStatus.INFEASIBLE and not failed:
             message = "; ".join(filter(None, [message, self._at_limits(nodes)]))
         if unknown:  # nobody vouches for such a plan
@@ -1071,7 +1074,7 @@ class InteriorPointSolver:
             return SolveStatus.FAILED
         if tolerance is None:
             is_stuck = run.status == STALLED and not (run.steps or _is_best(run.log[-1]))
-            if is_stuck and watch.ended is None:
+            if is_stuck and watch.ended is None and not violations:
                 return SolveStatus.FAILED
             return watch.ended or SolveStatus.ITERATION_LIMIT
         if run.status == CONVERGED:  # with hard bounds at a price, too
