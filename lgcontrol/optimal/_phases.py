@@ -16,7 +16,16 @@ from ..integrators import Method
 from ..systems import Parameter, System, Trajectory, TrajectoryPoint, check_name, check_state
 from ._outcome import SolveStatus
 from ._problem import OptimalControlProblem, OptimalSolution, Solver
-from ._statement import Bound, Cost, Residual, _expression, error_weight, input_weight
+from ._statement import (
+    Bound,
+    Cost,
+    Residual,
+    _expression,
+    check_consistent,
+    error_weight,
+    input_weight,
+    with_known_limits,
+)
 
 # Weight on controls, in every step, where a phase gives none: what costs nothing is not unique.
 LEAST_EFFORT = 1e-6
@@ -426,6 +435,7 @@ class PhasedProblem:
         for phase in self.phases:
             check_name("phase", phase.name)
             system = phase.system
+            self._check_bounds(phase)
             roles = {e.name: e.role for e in system.inputs}
             for entry in first.inputs:
                 if roles.get(entry.name, entry.role) != entry.role:
@@ -437,6 +447,14 @@ class PhasedProblem:
                 raise ValueError(
                     f"phase {phase.name!r}: {system.name} and {first.name} differ in parameters"
                 )
+
+    def _check_bounds(self, phase: Phase) -> None:
+        """Refuse bounds that contradict each other, by the name of their phase."""
+        bounds = [with_known_limits(phase.system, bound) for bound in phase.bounds]
+        try:
+            check_consistent(phase.system, bounds, phase.steps)
+        except ValueError as error:
+            raise type(error)(f"phase {phase.name!r}: {error}") from None
 
     def _group_of(self, i: int) -> int:
         """Which of the groups a phase moves on."""

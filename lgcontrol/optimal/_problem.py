@@ -43,6 +43,7 @@ from ._statement import (
     Residual,
     Weight,
     bounded_along,
+    check_consistent,
     check_names,
     control_places,
     entries_of,
@@ -224,6 +225,7 @@ class OptimalControlProblem:
         }
         for bound in values["bounds"]:
             check_names(system, bound, names)
+        check_consistent(system, values["bounds"], horizon)
         object.__setattr__(self, "_free", free)
         is_automatic = self.substeps is None
         values["substeps"] = 1 if is_automatic else _check_substeps(self.substeps)

@@ -586,6 +586,8 @@ class Cost:
 Where = Literal["path", "terminal", "both", "start"]
 # Places of bounds that hold along the horizon, not at an end of it alone.
 ALONG = ("path", "both")
+# Share by which limits may cross and still mean the same number.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -954,6 +956,66 @@ def check_names(system: System, bound: Bound, parameters: Sequence[str]) -> None
         value = getattr(bound, what)
         if isinstance(value, str):
             parameter_index(f"{what} of bound {bound.label!r}", value, parameters)
+
+
+def check_consistent(system: System, bounds: Sequence[Bound], horizon: int) -> None:
+    """Refuse hard bounds of which two leave nothing of a quantity that both name, at one node.
+
+    Limits that are parameters may change, and functions are not compared: solves find out.
+
+    Parameters
+    ----------
+    system : System
+    bounds : sequence of Bound
+        Whose names are known.
+    horizon : int
+        Number of steps.
+    """
+    limits: dict[tuple[str, str], list[tuple[str, range, float, float]]] = {}
+    for entry in system.inputs:
+        whose, nodes = f"the limits of input {entry.name!r}", range(horizon)
+        limits["input", entry.name] = [(whose, nodes, entry.lower, entry.upper)]
+    for bound in bounds:
+        if bound.soft is not None or not isinstance(bound.of, str):
+            continue
+        kind, name = _bounded_place(system, bound)
+        entries: tuple[str, ...] = (name,)
+        if kind == "block":
+            entries = system.state.coordinate_names[block_slices(system.state)[0][name]]
+            kind = "coordinate"
+        elif kind == "quantity":
+            entries = entries_of(system, name)
+        whose = f"bound {bound.label!r} (at {_place(bound.at)!r})"
+        low, high = (
+            _limit(f"{side} of bound {bound.label!r}", bound._limit(side, unknown), len(entries))
+            for side, unknown in (("lower", -np.inf), ("upper", np.inf))
+        )
+        nodes = _nodes(bound.at, horizon, is_input=kind == "input")
+        for entry, *own in zip(entries, low.tolist(), high.tolist(), strict=True):
+            for other, there, least, most in limits.setdefault((kind, entry), []):
+                common = {*nodes} & {*there}
+                bottom, top = max(own[0], least), min(own[1], most)
+                if common and bottom - top > ROUNDING * max(1.0, abs(bottom), abs(top)):
+                    raise ValueError(
+                        f"{whose} and {other} contradict each other at node {min(common)}: "
+                        f"{entry} cannot be at least {bottom:g} and at most {top:g}. Leave one "
+                        "out, give it other nodes or a price (soft=100)"
+                    )
+            limits[kind, entry].append((whose, nodes, *own))
+
+
+def _nodes(at: str | range, horizon: int, *, is_input: bool) -> range:
+    """Nodes at which a bound holds whatever is free at the start."""
+    if isinstance(at, range):
+        return at
+    first, last = (0, horizon) if is_input else (1, horizon + 1)
+    spans = {
+        "both": range(first, last),
+        "path": range(first, horizon),
+        "terminal": range(horizon, last),
+        "start": range(1),
+    }
+    return spans[at]
 
 
 def _bounded_place(system: System, bound: Bound) -> tuple[str, str]:
