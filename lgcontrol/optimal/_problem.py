@@ -38,6 +38,7 @@ from ._outcome import Iteration, SolveStatus, Violation
 from ._reference import ReferenceSamples, sample_reference
 from ._statement import (
     ALONG,
+    LIMITS,
     Bound,
     Cost,
     Residual,
@@ -51,6 +52,8 @@ from ._statement import (
     error_weight,
     free_errors,
     input_weight,
+    of_quantity,
+    parameter_index,
     single_numbers,
     with_known_limits,
 )
@@ -218,14 +221,25 @@ class OptimalControlProblem:
                 with_known_limits(system, bound)
                 for bound in _all_of("bounds", self.bounds, Bound, "Bound('twist', -1.0, 1.0)")
             ),
-            "residuals": _all_of("residuals", self.residuals, Residual, "Residual(function)"),
-            "costs": _all_of("costs", self.costs, Cost, "Cost(function)"),
+            "residuals": tuple(
+                of_quantity(system, term)
+                for term in _all_of("residuals", self.residuals, Residual, "Residual(function)")
+            ),
+            "costs": tuple(
+                of_quantity(system, term)
+                for term in _all_of("costs", self.costs, Cost, "Cost(function)")
+            ),
             "parameters": extra,
             "weights": tuple(self.weights),
         }
         for bound in values["bounds"]:
             check_names(system, bound, names)
         check_consistent(system, values["bounds"], horizon)
+        for kind in ("residual", "cost"):
+            for term in values[f"{kind}s"]:
+                for weight in (term.weight, term.terminal):
+                    if isinstance(weight, str):
+                        parameter_index(f"weight of {kind} {term.name!r}", weight, names)
         object.__setattr__(self, "_free", free)
         is_automatic = self.substeps is None
         values["substeps"] = 1 if is_automatic else _check_substeps(self.substeps)
@@ -475,7 +489,7 @@ class OptimalControlProblem:
         soon as a bound is a function: it may be what keeps them.
         """
         system, state = self.system, self.system.state
-        if any(not isinstance(bound.of, str) for bound in self.bounds):
+        if any(not isinstance(bound.of, str) or bound.of == LIMITS for bound in self.bounds):
             return ()
         blocks = block_slices(state)[0]
         configuration = None if system.structure is None else system.structure.configuration
