@@ -96,8 +96,10 @@ class Controller(ABC):
         if not isinstance(system, System):
             raise TypeError(not_a_system("system", system))
         for name, value in (("dt", dt), ("offset", offset), ("delay", delay)):
-            if not check_shape(name, value, ()) >= 0 or (name == "dt" and value <= 0):
-                raise ValueError(f"{name} must be positive, got {value:g} s")
+            number = check_shape(name, value, ())
+            if number < 0 or (name == "dt" and number == 0):
+                wanted = "be positive" if name == "dt" else "not be negative"
+                raise ValueError(f"{name} must {wanted}, got {number:g} s")
         self.system = system
         self.dt, self.offset, self.delay = float(dt), float(offset), float(delay)
         self.reference = reference
