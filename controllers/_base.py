@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction, Schedule, check_shape
+from lgcontrol.codegen import ModelFunction, Schedule, check_shape, named_options
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.optimal import points_of, sample_reference
 from lgcontrol.simulation import CallStatus
@@ -82,6 +82,12 @@ class Controller(ABC):
     info : ControlInfo
         Of the last call.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let every law say what its options are called."""
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            named_options(cls)
 
     def __init__(
         self,

@@ -19,6 +19,7 @@ from ..codegen import (
     Value,
     chain,
     factor_symmetric,
+    named_options,
     solve_factored,
     trace,
     unknown_name,
@@ -53,6 +54,7 @@ LARGEST = 1e300  # what is not below, NaN as well, counts as not finite
 SMALLEST_STEP = 1e-15  # s; white noise over no time is none
 
 
+@named_options
 class Filter(ABC):
     """Estimator of a state on a group with its covariance; `EKF` and `UKF` say how.
 
@@ -105,6 +107,12 @@ class Filter(ABC):
     layout : FilterColumn
         Where state, covariance (or its factor), counters and last inputs are in it.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let every filter say what its options are called."""
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            named_options(cls)
 
     def __init__(
         self,

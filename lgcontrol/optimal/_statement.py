@@ -10,7 +10,14 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import ModelFunction, UnknownNameError, Value, check_shape, unknown_name
+from ..codegen import (
+    ModelFunction,
+    UnknownNameError,
+    Value,
+    check_shape,
+    named_options,
+    unknown_name,
+)
 from ..groups import LieGroup, check_element
 from ..systems import (
     SmoothReference,
@@ -328,6 +335,7 @@ def column_of(label: str, function: Any, symbol: type, values: tuple[Any, ...]) 
         raise TypeError(f"{label} must return a CasADi column ({symbol.__name__})") from None
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Residual:
     """A term ``½ r(t, x, u, p)ᵀ W r(t, x, u, p)`` of the cost.
@@ -452,6 +460,7 @@ class Residual:
         return Weight.of(matrix) if matrix.any() else None
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Cost:
     """A term ``∫ w ℓ(t, x, u, p) dt + w_N ℓ(t, x, u, p)`` of the cost: any smooth expression.
@@ -508,6 +517,7 @@ Where = Literal["path", "terminal", "both", "start"]
 ALONG = ("path", "both")
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Bound:
     """``lower ≤ g ≤ upper`` along the horizon.

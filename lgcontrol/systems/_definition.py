@@ -18,6 +18,7 @@ from ..codegen import (
     Value,
     check_shape,
     is_symbolic,
+    named_options,
     solve_symmetric,
 )
 from ..groups import LieGroup, Product, check_element, not_a_group
@@ -71,6 +72,7 @@ class LimitedQuantities(NamedTuple):
     function: ModelFunction
 
 
+@named_options
 class SystemDefinition(Generic[State]):
     """What a system is; `System` adds what it can do, and documents the arguments."""
 

@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -12,11 +13,13 @@ import pytest
 from lgcontrol import Multibody
 from lgcontrol.codegen import UnknownNameError, chain, set_compile_policy, trace
 from lgcontrol.controllers import MPC
+from lgcontrol.estimation import EKF
 from lgcontrol.groups import SE3, SO3, Product
 from lgcontrol.mechanics import JointProperties, SpatialInertia
 from lgcontrol.models import four_bar_tree, quadrotor
 from lgcontrol.optimal import Bound, OptimalControlProblem, error_weight, state_weight
 from lgcontrol.optimal._statement import build_rows
+from lgcontrol.systems import System
 from lgcontrol.systems._tracing import symbols_of
 
 ROOMS = [Path(__file__).parents[2] / room for room in ("lgcontrol", "controllers", "models")]
@@ -66,6 +69,23 @@ def test_every_room_raises_it():
     ]
     assert len(found) > 40
     assert not [entry for entry in found if entry[1] not in allowed]
+
+
+OPTIONS = {
+    "trim": (lambda: quadrotor().trim(pos=[0, 0, 1]), r"trim\(\): .*'pos'.* mean 'position'"),
+    "MPC": (lambda: MPC(quadrotor(), restart=True), r"MPC\(\): .*'restart'.* mean 'restarts'"),
+    "order": (lambda: MPC(quadrotor(), 20, 0.1, 1.0), r"\(system, horizon, dt\), got 4: name .*Q"),
+    "EKF": (lambda: EKF(quadrotor(), [], noises=1), r"EKF\(\): .*'noises'.* mean 'noise'"),
+    "System": (lambda: System("a", SO3, None, input="a"), r"System\(\): .* mean 'inputs'"),
+    "replace": (lambda: replace(Bound("a"), uper=1), r"Bound\(\): .* mean 'upper'"),
+}
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+def test_an_unknown_option_is_refused_with_those_there_are(case):
+    call, message = OPTIONS[case]
+    with pytest.raises(TypeError, match=message):
+        call()
 
 
 @cache
