@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
@@ -46,11 +46,26 @@ class ControlInfo:
     solve_time : float
         In s; zero for closed formulas.
     message : str
+
+    Examples
+    --------
+    >>> ControlInfo(CallStatus.SATURATED, solve_time=0.002)
+    ControlInfo(saturated, solve_time=0.002)
     """
 
     status: CallStatus = CallStatus.OK
     solve_time: float = 0.0
     message: str = ""
+
+    def __repr__(self) -> str:
+        """Status, and what else there is to say."""
+        said = [str(self.status)]
+        for entry in fields(self)[1:]:
+            value = getattr(self, entry.name)
+            if value not in (entry.default, None) and value == value:
+                shown = f"{value:.4g}" if isinstance(value, float) else value
+                said.append(f"{entry.name}={shown}")
+        return f"{type(self).__name__}({', '.join(said)})"
 
 
 class Controller(ABC):
