@@ -6,6 +6,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from math import isfinite, ulp
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
@@ -220,7 +221,7 @@ class Controller(ABC):
         self, t: float, x: np.ndarray, goal: ReferenceLike | None, values: ParameterValues
     ) -> np.ndarray:
         """Controls where there is a state and a time, earlier ones where there is none."""
-        if not np.spacing(abs(t)) < CLOCK_ROUNDING * self.dt:  # nor is NaN, nor infinity
+        if not ulp(t) < CLOCK_ROUNDING * self.dt:  # nor is NaN, nor infinity
             return self._hold(self._time, goal, f"{t:g} s is no time of a clock")
         self._time = t
         with np.errstate(all="ignore"):  # what is not finite is held
@@ -233,7 +234,7 @@ class Controller(ABC):
                 u = self._control(t, state, goal)
             except np.linalg.LinAlgError as error:
                 return self._hold(t, goal, f"the feedback is not finite: {error}")
-        if not np.isfinite(u).all():
+        if not all(map(isfinite, u.tolist())):
             return self._hold(t, goal, "the feedback is not finite")
         self._last = u
         return u.copy()

@@ -358,12 +358,22 @@ class Residual:
     group : LieGroup, optional
         Where the residual is ``minus(…)`` of two elements of a group, that group: runs then show
         it as the error of a task, with the group's units.
+    of : str, optional
+        A quantity of the system, or an entry of one: the function is ``(t, y, u, p) → column`` of
+        its values y instead of the state's. Derivatives that the system knows in closed form, of
+        torques as of `with_accelerations`, are taken from it.
+    derivatives : callable, optional
+        ``(t, x, u, p) → by_x, by_u`` where they are known in closed form: that of the residual for
+        displacements ``x exp d`` of the state, shape (rows, dim), and by all inputs of the system,
+        shape (rows, n_inputs). Of a frame's pose by its Jacobian they take a third of the
+        operations of automatic differentiation.
 
     Examples
     --------
     >>> height = Residual(lambda t, x, u, p: x[2] - 1.0, weight=10.0, name="height")
     >>> height.weight
     10.0
+    >>> effort = Residual(lambda t, y, u, p: y - 2.0, weight=1e-3, of="input", name="effort")
     """
 
     function: StageFunction
@@ -371,6 +381,15 @@ class Residual:
     terminal: ArrayLike | str | None = None
     name: str = "residual"
     group: LieGroup | None = None
+    of: str | None = None
+    derivatives: Callable[[Value, Value, Value, Value], tuple[Value, Value]] | None = None
+
+    def __post_init__(self) -> None:
+        if self.of is not None and self.derivatives is not None:
+            raise ValueError(
+                f"residual {self.name!r}: of= and derivatives= do not go together; the derivatives "
+                f"of {self.of!r} are those that the system knows, see Quantity"
+            )
 
     @classmethod
     def from_goal(
@@ -381,6 +400,7 @@ class Residual:
         weight: ArrayLike | str = 1.0,
         terminal: ArrayLike | str | None = None,
         name: str = "error",
+        derivatives: Callable[[Value, Value, Value, Value], tuple[Value, Value]] | None = None,
     ) -> Residual:
         """The error ``minus(element, goal)`` on a group: of a frame, a position, part of a state.
 
@@ -395,6 +415,9 @@ class Residual:
         group : LieGroup
         weight, terminal, name
             See `Residual`.
+        derivatives : callable, optional
+            ``(t, x, u, p) → by_x, by_u`` of the element, in tangent vectors of the group: of a
+            frame's pose the Jacobian ``tree.jacobian(frame)``.
 
         Returns
         -------
@@ -439,14 +462,67 @@ class Residual:
         def error(t: Value, x: Value, u: Value, p: Value) -> Value:
             return group.minus(element(t, x, u, p), there(t, p))
 
-        return cls(error, weight, terminal, name, group)
+        if derivatives is None:
+            return cls(error, weight, terminal, name, group)
+        own = derivatives
 
-    def expression(self, system_symbol: type, t: Value, x: Value, u: Value, p: Value) -> Value:
-        """Column of the residual for symbols."""
+        def slopes(t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value]:
+            by_element = group.right_jacobian_inverse(error(t, x, u, p))
+            by_x, by_u = own(t, x, u, p)
+            return by_element @ by_x, by_element @ by_u
+
+        return cls(error, weight, terminal, name, group, derivatives=slopes)
+
+    def expression(
+        self,
+        system: System,
+        t: Value,
+        x: Value,
+        u: Value,
+        p: Value,
+        known: Mapping[str, Value] | None = None,
+    ) -> Value:
+        """Column of the residual for symbols; known ones stand for whole quantities."""
         function = (
             self.function.function if isinstance(self.function, ModelFunction) else self.function
         )
-        return column_of(f"residual {self.name!r}", function, system_symbol, (t, x, u, p))
+        given = x
+        if self.of is not None:
+            entries = entries_of(system, self.of)
+            if not entries:
+                message = unknown_name("quantity", self.of, _quantities(system))
+                raise UnknownNameError(f"residual {self.name!r}: {message}")
+            own = p[: system.n_parameters]
+            given = system.quantity_rows(entries, t, x, u, own, known)
+        return column_of(f"residual {self.name!r}", function, type(x), (t, given, u, p))
+
+    def differentiated(
+        self, system: System, value: Value, t: Value, x: Value, u: Value, p: Value
+    ) -> KnownQuantity:
+        """A value of the residual with its derivatives in closed form, which share operations."""
+        label = f"derivatives of residual {self.name!r}"
+        assert self.derivatives is not None
+        found = self.derivatives(t, x, u, p)
+        rows, made = value.shape[0], [value]
+        if not (isinstance(found, tuple | list) and len(found) == 2):
+            raise TypeError(f"{label} must be two matrices (by_x, by_u), not {found!r}")
+        for name, matrix, count in zip(
+            ("by_x", "by_u"), found, (system.state.dim, system.n_inputs), strict=True
+        ):
+            try:
+                entry = type(x)(matrix)
+            except NotImplementedError:
+                raise TypeError(
+                    f"{label}: {name} must be a CasADi matrix, not {matrix!r}"
+                ) from None
+            if entry.shape != (rows, count):
+                raise ValueError(
+                    f"{label}: {name} has shape {entry.shape}, expected {(rows, count)}: of "
+                    + ("tangent vectors of the state" if name == "by_x" else "all inputs")
+                )
+            made.append(entry)
+        shared: Any = ca.cse(made) if isinstance(x, ca.SX) else made
+        return KnownQuantity(type(x).sym(self.name, rows), *shared)
 
     def weigh(self, size: int, parameters: Sequence[str], *, at_end: bool) -> Weight | None:
         """W for a residual of the given length; None where it does not count."""
@@ -641,6 +717,32 @@ class BoundRows:
         return np.where(self.active, np.where(np.isnan(over), np.inf, over), 0.0)
 
 
+class KnownQuantity(NamedTuple):
+    """A quantity of a system whose derivatives are known, and a symbol that stands for it.
+
+    Attributes
+    ----------
+    symbol : casadi.SX or casadi.MX
+    value : casadi.SX or casadi.MX
+        What it stands for.
+    by_x, by_u : casadi.SX or casadi.MX
+        Derivatives of the value by the tangent of the state and by all inputs.
+    """
+
+    symbol: Any
+    value: Any
+    by_x: Any
+    by_u: Any
+
+
+def spelled_out(expressions: Sequence[Any], known: Mapping[str, KnownQuantity]) -> list[Any]:
+    """Expressions without symbols that stand for quantities."""
+    if not known:
+        return [*expressions]
+    symbols = [quantity.symbol for quantity in known.values()]
+    return ca.substitute([*expressions], symbols, [each.value for each in known.values()])
+
+
 def _place(at: str | range) -> str:
     """Where a bound holds, for messages: "terminal", "node 5", "nodes 5 to 9"."""
     if isinstance(at, str) or not at:
@@ -656,19 +758,23 @@ def build_rows(
     symbols: Sequence[Any],
     parameters: Sequence[str],
     free: np.ndarray,
+    known: Mapping[str, KnownQuantity] | None = None,
 ) -> tuple[Any, BoundRows]:
     """Column g for symbols (t, x, u, p, x_ref), and what the rows mean.
 
     A limit that is a parameter is a row of its own: what the quantity exceeds it by, at most zero.
-    Error coordinates of the first state that are free are given by their numbers.
+    Error coordinates of the first state that are free are given by their numbers. Symbols of
+    known quantities stand for them.
     """
+    known = known or {}
+    stand_ins = {key: quantity.symbol for key, quantity in known.items()}
     columns, names, kinds, lower, upper, soft, active = [], [], [], [], [], [], []
     priced: list[int] = []
     x, u, p = symbols[1:4]
     moves = system.state.rate_matrix(x) @ system.error_basis(x, p[: system.n_parameters])
     moves = moves[:, free.tolist()]
     for bound in bounds:
-        column, labels = _expression(system, bound, *symbols)
+        column, labels = _expression(system, bound, *symbols, known=stand_ins)
         size = column.shape[0]
         low = _limit(f"lower of bound {bound.label!r}", bound._limit("lower", -np.inf), size)
         high = _limit(f"upper of bound {bound.label!r}", bound._limit("upper", np.inf), size)
@@ -681,8 +787,9 @@ def build_rows(
         if isinstance(price, str):
             own_price = parameter_index(f"soft of bound {bound.label!r}", price, parameters)
             price = 1.0
-        needs_input = ca.which_depends(column, u, 1, True) if size else []
-        by_free = ca.jacobian(column, x) @ moves
+        whole = column if not known else spelled_out([column], known)[0]
+        needs_input = ca.which_depends(whole, u, 1, True) if size else []
+        by_free = ca.jacobian(whole, x) @ moves
         starts = set(by_free.sparsity().row()) if len(free) else set()
         for row in range(size):
             where = np.zeros(horizon + 1, dtype=bool)
@@ -901,7 +1008,14 @@ def _refuse_deviation(bound: Bound, name: str, state: LieGroup) -> None:
 
 
 def _expression(
-    system: System, bound: Bound, t: Any, x: Any, u: Any, p: Any, x_ref: Any
+    system: System,
+    bound: Bound,
+    t: Any,
+    x: Any,
+    u: Any,
+    p: Any,
+    x_ref: Any,
+    known: Mapping[str, Any] | None = None,
 ) -> tuple[Any, tuple[str, ...]]:
     state = system.state
     if not isinstance(bound.of, str):
@@ -925,7 +1039,7 @@ def _expression(
     if kind == "tangent":
         return state.minus(x, x_ref)[state.tangent_names.index(name)], (bound.label,)
     entries = entries_of(system, name)
-    return system.quantity_rows(entries, t, x, u, p), _called(bound, entries)
+    return system.quantity_rows(entries, t, x, u, p, known), _called(bound, entries)
 
 
 def _called(bound: Bound, entries: tuple[str, ...]) -> tuple[str, ...]:

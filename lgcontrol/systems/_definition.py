@@ -131,6 +131,12 @@ class SystemDefinition(Generic[State]):
         self._rows: dict[str, tuple[tuple[str, ...], str]] = {
             key: (value.entries, value.unit) for key, value in named.items()
         }
+        # ``(t, x, u, p) → value, by_x, by_u`` of those with derivatives in closed form.
+        self._slopes: dict[str, ModelFunction] = {
+            key: _trace_slopes(self, key, value.derivatives)
+            for key, value in named.items()
+            if value.derivatives is not None
+        }
         self.limits: Mapping[str, tuple[float, float]] = MappingProxyType(
             check_limits(state, self.quantity_names, limits or {})
         )
@@ -285,7 +291,15 @@ class SystemDefinition(Generic[State]):
             for i, name in enumerate(value.names(key, self.quantities[key].result_shapes[0][0]))
         }
 
-    def quantity_rows(self, names: Sequence[str], t: Value, x: Value, u: Value, p: Value) -> Value:
+    def quantity_rows(
+        self,
+        names: Sequence[str],
+        t: Value,
+        x: Value,
+        u: Value,
+        p: Value,
+        known: Mapping[str, Value] | None = None,
+    ) -> Value:
         """Entries of quantities as one column, for CasADi columns.
 
         Parameters
@@ -293,10 +307,19 @@ class SystemDefinition(Generic[State]):
         names : sequence of str
             Among `quantity_names`.
         t, x, u, p : value
+        known : mapping of str to value, optional
+            Columns of whole quantities that stand for what they are.
         """
-        places = [self._quantity_places[name] for name in names]
-        columns = {key: self.quantities[key](t, x, u, p) for key, _ in places}
+        places, columns = [self._quantity_places[name] for name in names], {**(known or {})}
+        for key, _ in places:
+            if key not in columns:
+                columns[key] = self.quantities[key](t, x, u, p)
         return ca.vertcat(*(columns[key][i] for key, i in places))
+
+    @property
+    def quantity_derivatives(self) -> Mapping[str, ModelFunction]:
+        """``(t, x, u, p) → value, by_x, by_u`` of quantities that know them in closed form."""
+        return MappingProxyType(self._slopes)
 
     @property
     def limited_quantities(self) -> LimitedQuantities | None:
@@ -327,6 +350,8 @@ class SystemDefinition(Generic[State]):
         """
         return {
             key: Quantity(value if wrap is None else wrap(value), *self._rows[key])
+            if wrap is not None or key not in self._slopes
+            else Quantity(value, *self._rows[key], self._slopes[key])
             for key, value in self.quantities.items()
         }
 
@@ -665,6 +690,18 @@ def _all_traced(system: SystemDefinition, owner: Any, members: Mapping[str, Any]
         )
 
     return replace(owner, **{name: traced(name) for name in members if getattr(owner, name, None)})
+
+
+def _trace_slopes(system: SystemDefinition, key: str, build: Callable[..., Any]) -> Any:
+    """Value and derivatives of a quantity, when they are asked for."""
+    rows = system.quantities[key].result_shapes[0][0]
+    shapes = {
+        "value": (rows,), "by_x": (rows, system.state.dim), "by_u": (rows, system.n_inputs),
+    }  # fmt: skip
+    name = f"{key}_derivatives"
+    if isinstance(build, ModelFunction):
+        return trace_matrices(system, name, build, "t x u p", shapes)
+    return TracedLater(lambda: trace_matrices(system, name, build, "t x u p", shapes))
 
 
 def _trace_derivatives(system: SystemDefinition, build: Callable[..., Any]) -> ModelFunction:

@@ -1,5 +1,6 @@
 """The interior point: against IPOPT, differences and SQP; in C as in NumPy; where it gives up."""
 
+import copy
 from dataclasses import replace
 
 import casadi as ca
@@ -636,3 +637,25 @@ def test_steps_go_on_in_numpy_beside_a_build_and_in_c_after_it():
     x = first.x[1] + 1e-3 * np.array([0.0, 0.0, 1.0])
     there, here = (solver.step(x, t0=problem.dt) for solver in (beside, known))
     assert np.abs(there.u - here.u).max() < 1e-6
+
+
+def test_copies_share_the_code_and_a_step_is_the_same_whoever_has_used_its_memory():
+    problem = swing()
+    solver = InteriorPointSolver(problem).prepare()
+    first = solver.solve(HANGING)
+    other = copy.copy(solver)
+    assert other.is_compiled == solver.is_compiled
+    x = first.x[1]
+    mine = solver.step(x, t0=problem.dt)
+    again = other.step(x, t0=problem.dt)  # the memory holds what the solver found since
+    watched = copy.copy(other)
+    for k in (2, 3):
+        x = mine.x[1]
+        mine = solver.step(x, t0=k * problem.dt)
+        again = other.step(x, t0=k * problem.dt)
+        looked_at = watched.step(x, t0=k * problem.dt, time_limit=1e3)  # one iteration at a time
+        for found in (again, looked_at):
+            assert np.array_equal(found.u, mine.u) and np.array_equal(found.x, mine.x)
+            assert found.cost == mine.cost and found.status is mine.status
+            assert np.array_equal(found.reference.x, mine.reference.x)
+    assert np.array_equal(solver.first_feedback(), other.first_feedback())
