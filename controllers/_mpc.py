@@ -63,7 +63,7 @@ MORE = 4
 SETTLING = 10
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MPCInfo(ControlInfo):
     """What an MPC says of its last call.
 

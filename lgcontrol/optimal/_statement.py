@@ -10,7 +10,14 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import ModelFunction, UnknownNameError, Value, check_shape, unknown_name
+from ..codegen import (
+    ModelFunction,
+    UnknownNameError,
+    Value,
+    check_shape,
+    named_options,
+    unknown_name,
+)
 from ..groups import LieGroup, check_element
 from ..systems import (
     SmoothReference,
@@ -19,6 +26,7 @@ from ..systems import (
     Waypoints,
     block_slices,
     place_of,
+    shared_names,
 )
 
 # Eigenvalues of a semidefinite matrix from data come out negative by this share of the largest.
@@ -119,24 +127,19 @@ def error_places(system: System) -> dict[str, slice]:
     """Where blocks and coordinates are in the error coordinates of a system."""
     if system.errors is None:
         return state_names(system.state)
-    names = {key: slice(i, i + 1) for i, key in enumerate(system.error_names)}
-    return _with_blocks(names, system.error_names)
+    places = {key: i for i, key in enumerate(system.error_names)}
+    names = shared_names(system.error_names)
+    for block, part in block_slices(system.state)[1].items():  # joints by their own names
+        if part.stop - part.start == 1 and (only := system.state.tangent_names[part][0]) in places:
+            names[block] = slice(places[only], places[only] + 1)
+    return names | {key: slice(i, i + 1) for key, i in places.items()}
 
 
 def control_places(system: System) -> dict[str, slice]:
     """Where controls, and what comes before the dot in several names, are among the controls."""
     controls = system.input_index("control")
     names = {system.input_names[i]: slice(k, k + 1) for k, i in enumerate(controls)}
-    return _with_blocks(names, [*names])
-
-
-def _with_blocks(names: dict[str, slice], entries: Sequence[str]) -> dict[str, slice]:
-    """Places of entries, and of what comes before the dot in several that lie side by side."""
-    for prefix in dict.fromkeys(name.split(".")[0] for name in entries if "." in name):
-        own = [k for k, name in enumerate(entries) if name.startswith(f"{prefix}.")]
-        if prefix not in names and own[-1] - own[0] == len(own) - 1:
-            names[prefix] = slice(own[0], own[-1] + 1)
-    return names
+    return shared_names([*names]) | names
 
 
 def free_errors(system: System, start: Any) -> np.ndarray:
@@ -332,6 +335,7 @@ def column_of(label: str, function: Any, symbol: type, values: tuple[Any, ...]) 
         raise TypeError(f"{label} must return a CasADi column ({symbol.__name__})") from None
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Residual:
     """A term ``½ r(t, x, u, p)ᵀ W r(t, x, u, p)`` of the cost.
@@ -532,6 +536,7 @@ class Residual:
         return Weight.of(matrix) if matrix.any() else None
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Cost:
     """A term ``∫ w ℓ(t, x, u, p) dt + w_N ℓ(t, x, u, p)`` of the cost: any smooth expression.
@@ -624,6 +629,7 @@ LIMITS = "limits"
 ROUNDING = 1e-9
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Bound:
     """``lower ≤ g ≤ upper`` along the horizon.
@@ -631,12 +637,14 @@ class Bound:
     Parameters
     ----------
     of : str or callable
-        What is bounded: a block of the state at any depth (its coordinates; ``"joint1"`` or
-        ``"configuration.joint1"``), one coordinate (``"pose.z"``), one tangent coordinate
-        (``"pose.rx"``: that component of minus(x, x_ref)), an input, a quantity of the system or an
-        entry of one (``"deflection"``, ``"deflection.elbow"``), ``"limits"`` for all whose limits
-        the system knows, or a smooth function ``(t, x, u, p) → column``. A name that is both a part
-        of the state and an input, as a driven joint's, is written ``"state.joint1"`` for the angle,
+        What is bounded: a block of the state at any depth (its coordinates; by numbers of
+        SO2, the angle in (−π, π]; ``"joint1"`` or ``"configuration.joint1"``,
+        ``"velocity.joint1"``), one coordinate (``"pose.z"``), one tangent coordinate of a block
+        that is more than one number (``"pose.rx"``: that component of minus(x, x_ref)), an input, a
+        quantity of the system or an entry of one (``"deflection"``, ``"deflection.elbow"``; its
+        known limits where none are given), ``"limits"`` for all whose limits the system knows, or a
+        smooth function ``(t, x, u, p) → column``. A name that is both a part of the state and an
+        input, as a driven joint's, is written ``"state.joint1"`` for the angle,
         ``"input.joint1"`` for the torque.
     lower, upper : float, array_like or str
         Limits; a name is that of a parameter, whose value may change from call to call. One that is
@@ -1083,6 +1091,8 @@ def _bounded_place(system: System, bound: Bound) -> tuple[str, str]:
         ("tangent", state.tangent_names),
     ):
         if name in known:
+            if kind == "tangent":
+                _refuse_deviation(bound, name, state)
             return kind, name
     if entries_of(system, of):
         return "quantity", of
@@ -1097,6 +1107,19 @@ def _bounded_place(system: System, bound: Bound) -> tuple[str, str]:
             "state with its rate as the input, or bound a function (t, x, u, p) → rate"
         )
     raise UnknownNameError(message)
+
+
+def _refuse_deviation(bound: Bound, name: str, state: LieGroup) -> None:
+    """Of a block that is one angle only this is bounded: the two names look alike."""
+    block, _, last = name.rpartition(".")
+    part = block_slices(state)[0].get(block, slice(0, state.nq))
+    if part.stop - part.start == 1:
+        own = repr(block) if block else ", ".join(map(repr, state.coordinate_names))
+        raise ValueError(
+            f"bound {bound.label!r}: {last} is how far the angle is from its reference, which is "
+            f"what weights are on; the angle itself is {own}. Limits of a deviation follow its "
+            "reference as parameters, or bound a function (t, x, u, p) → deviation"
+        )
 
 
 def _expression(
@@ -1121,7 +1144,10 @@ def _expression(
     if kind == "input":
         return u[system.input_names.index(name)], (bound.label,)
     if kind == "block":
-        part = block_slices(state)[0][name]
+        part, freedoms = (places[name] for places in block_slices(state))
+        is_number = not (np.ndim(bound.lower) or np.ndim(bound.upper))
+        if is_number and freedoms.stop - freedoms.start == 1 < part.stop - part.start:
+            return state.log(x)[freedoms], _called(bound, (name,))
         return x[part], _called(bound, state.coordinate_names[part])
     if kind == "coordinate":
         return x[state.coordinate_names.index(name)], (bound.label,)

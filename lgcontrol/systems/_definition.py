@@ -18,6 +18,7 @@ from ..codegen import (
     Value,
     check_shape,
     is_symbolic,
+    named_options,
     solve_symmetric,
 )
 from ..groups import LieGroup, Product, check_element, not_a_group
@@ -71,6 +72,7 @@ class LimitedQuantities(NamedTuple):
     function: ModelFunction
 
 
+@named_options
 class SystemDefinition(Generic[State]):
     """What a system is; `System` adds what it can do, and documents the arguments."""
 
@@ -123,9 +125,9 @@ class SystemDefinition(Generic[State]):
             key: value if isinstance(value, Quantity) else Quantity(value)
             for key, value in (quantities or {}).items()
         }
-        self.quantities: dict[str, ModelFunction] = {
-            key: trace_field(self, key, value.of, None) for key, value in named.items()
-        }
+        self.quantities: Mapping[str, ModelFunction] = MappingProxyType(
+            {key: trace_field(self, key, value.of, None) for key, value in named.items()}
+        )
         self._rows: dict[str, tuple[tuple[str, ...], str]] = {
             key: (value.entries, value.unit) for key, value in named.items()
         }
@@ -135,8 +137,8 @@ class SystemDefinition(Generic[State]):
             for key, value in named.items()
             if value.derivatives is not None
         }
-        self.limits: dict[str, tuple[float, float]] = check_limits(
-            state, self.quantity_names, limits or {}
+        self.limits: Mapping[str, tuple[float, float]] = MappingProxyType(
+            check_limits(state, self.quantity_names, limits or {})
         )
         self.invariants: ModelFunction | None = (
             None if invariants is None else trace_static(self, "invariants", invariants, None)
@@ -144,16 +146,18 @@ class SystemDefinition(Generic[State]):
         self.project: ModelFunction | None = (
             None if project is None else trace_static(self, "project", project, state.nq)
         )
-        self.project_derivative: ModelFunction | None = None
-        if project_derivative is not None:
-            if project is None:
-                raise ValueError(f"{name}: project_derivative is that of project, which is missing")
-            slope: Any = project_derivative
-            results: dict[str, Shape] = {"slope": (state.dim, state.dim)}
-            self.project_derivative = traced_when_asked(
+        if project_derivative is not None and project is None:
+            raise ValueError(f"{name}: project_derivative is that of project, which is missing")
+        slope: Any = project_derivative
+        results: dict[str, Shape] = {"slope": (state.dim, state.dim)}
+        self.project_derivative: ModelFunction | None = (
+            None
+            if slope is None
+            else traced_when_asked(
                 slope,
                 lambda made: trace_matrices(self, "project_derivative", made, "x p", results),
             )
+        )
         self.structure: Mechanical | None = (
             None if structure is None else _trace_structure(self, structure)
         )
@@ -168,6 +172,16 @@ class SystemDefinition(Generic[State]):
             if derivatives is None
             else traced_when_asked(derivatives, lambda made: _trace_derivatives(self, made))
         )
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refuse to change what a system is: who else holds it, such as its tree, has the same."""
+        if not name.startswith("_") and name in vars(self):
+            raise AttributeError(
+                f"{name} of the system {self.name} is read-only, since functions are made of it "
+                "and others hold it: make another system, with_parameters(…), with_policy(…), "
+                f"augment(…), or with {name}= where this one was made"
+            )
+        super().__setattr__(name, value)
 
     # What it is
 
@@ -544,7 +558,13 @@ class SystemDefinition(Generic[State]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Functions that define the system only: derived ones are built again when needed."""
-        return {key: value for key, value in self.__dict__.items() if key != "_cache"}
+        kept = {key: value for key, value in self.__dict__.items() if key != "_cache"}
+        return kept | {"quantities": dict(self.quantities), "limits": dict(self.limits)}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        """Members as they are; mappings to read only."""
+        named = {key: MappingProxyType(kept[key]) for key in ("quantities", "limits")}
+        self.__dict__.update(kept | named)
 
     def _like(self, **changes: Any) -> Self:
         """Copy with some arguments of the constructor changed."""
