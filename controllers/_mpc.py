@@ -665,7 +665,7 @@ class MPC(Controller):
             def build(
                 t: Value, x: Value, u: Value, p: Value, residual: Residual = residual
             ) -> Value:
-                return residual.expression(system.symbol, t, x, u, p)
+                return residual.expression(system, t, x, u, p)
 
             error = trace(
                 "task_error", build, shapes, {"error": (group.dim,)}, symbol=system.symbol
