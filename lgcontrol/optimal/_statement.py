@@ -617,6 +617,8 @@ def of_quantity(system: System, term: Term) -> Term:
         return system.quantity_rows(entries, t, x, u, p)
 
     label = name if term.name == type(term).name else term.name
+    if isinstance(term, Residual) and term.of is None and term.derivatives is None:
+        return replace(term, function=lambda t, y, u, p: y, name=label, of=name)
     return replace(term, function=rows, name=label)
 
 
@@ -1155,7 +1157,7 @@ def _expression(
         return state.minus(x, x_ref)[state.tangent_names.index(name)], (bound.label,)
     if kind == LIMITS:
         parts = [replace(bound, of=entry, name=None) for entry in system.limits]
-        columns = [_expression(system, part, t, x, u, p, x_ref)[0] for part in parts]
+        columns = [_expression(system, part, t, x, u, p, x_ref, known)[0] for part in parts]
         return ca.vertcat(*columns), _called(bound, tuple(system.limits))
     entries = entries_of(system, name)
     return system.quantity_rows(entries, t, x, u, p, known), _called(bound, entries)
