@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from math import isfinite
 from typing import Any
 
 import casadi as ca
@@ -69,6 +70,8 @@ def check_shape(
     >>> check_shape("inertia", [[1, 0], [0, 2]], (2, 2)).dtype
     dtype('float64')
     """
+    if type(value) is float and not shape and (isfinite(value) or not finite):
+        return np.array(value)
     if type(value) is np.ndarray and value.dtype is _FLOAT:  # as in loops
         array = value
     else:
