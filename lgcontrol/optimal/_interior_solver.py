@@ -496,7 +496,7 @@ class InteriorPointSolver:
         self._take_built()
         started, problem = time.perf_counter(), self.problem
         x0 = check_state(problem.system, "x0", x0)
-        times = problem.times(float(check_shape("t0", t0, ())))
+        times = float(check_shape("t0", t0, ())) + self._grid
         reference = problem.reference if reference is None else reference
         setting = self._setting(times, reference, p, arrival)
         nodes, gap = self._first_nodes(guess, x0, times, setting, reference)
@@ -651,7 +651,7 @@ class InteriorPointSolver:
         """How fast the barrier falls: along central iterates slower, but from higher up."""
         last, model = max(LAST_BARRIER * tolerance, LEAST_BARRIER), self.model
         has_rows = len(model.sides.row) or len(model.sides.equal)
-        if not (has_rows or np.isfinite(model.lower).any() or np.isfinite(model.upper).any()):
+        if not (has_rows or self._has_limits):
             return Barrier(first=last, last=last)
         if mode == ROLL_OUT and not has_rows:
             return Barrier(last=last)
@@ -679,8 +679,13 @@ class InteriorPointSolver:
         return bool((self.transcription.rows.parameter >= 0).any())
 
     @cached_property
+    def _has_limits(self) -> bool:
+        """Whether any control has a limit."""
+        return bool(np.isfinite([self.model.lower, self.model.upper]).any())
+
+    @cached_property
     def _grid(self) -> np.ndarray:
-        """Times of the nodes after the first one."""
+        """Times of the nodes after that of the start."""
         return self.problem.times()
 
     @contextmanager
@@ -762,6 +767,9 @@ class InteriorPointSolver:
         look: Look | None = None,
     ) -> _Run:
         """Go on from where a kernel stopped, with a look at the watch in between."""
+        if status != ITERATIONS:
+            taken = memory.about.iterations
+            return _Run.of(status, memory, taken, memory.arrays["log"][: taken + 1])
         log = [*memory.arrays["log"][: memory.about.iterations + 1].copy()]
         while status == ITERATIONS and watch.goes_on(log[-1], len(log) - 1):
             if look is not None and look.is_due(log):
@@ -1068,47 +1076,58 @@ class InteriorPointSolver:
             violations = worst_violations(rows, np.where(is_over, excess, 0.0), t)
             penalty = self.transcription.penalty(values, rows.weights(setting.p) * problem.dt)
         seconds = time.perf_counter() - watch.started
-        log = tuple(
-            Iteration(
-                k if tolerance is not None else k + 1,
-                float(cost) + penalty,
-                float(violation),
-                float(violation),
-                np.nan if tolerance is None else max(stationarity, violation, products),
-                float(step),
-                float(damping),
-                seconds,
+
+        def entries(log: np.ndarray, first: int) -> tuple[Iteration, ...]:
+            return tuple(
+                Iteration(
+                    k,
+                    cost + penalty,
+                    violation,
+                    violation,
+                    np.nan if tolerance is None else max(stationarity, violation, products),
+                    step,
+                    damping,
+                    seconds,
+                )
+                for k, (cost, stationarity, violation, products, step, damping, *_) in enumerate(
+                    log.tolist(), first
+                )
             )
-            for k, (cost, stationarity, violation, products, step, damping, *_) in enumerate(
-                run.log.tolist()
-            )
-        )
-        kkt = log[-1].kkt
-        status = self._status(run, kkt, violations, watch, tolerance)
+
+        first = 0 if tolerance is not None else 1
+        (last,) = entries(run.log[-1:], first + len(run.log) - 1)
+        status = self._status(run, last.kkt, violations, watch, tolerance)
         stuck = SolveStatus.ITERATION_LIMIT, SolveStatus.STALLED, SolveStatus.FAILED
         if is_infeasible and not failed and status in stuck:  # tried at a price, too
             status = SolveStatus.INFEASIBLE
-        message = _message(status, log[-1], violations, tolerance)
-        if violations and tolerance is None and status is SolveStatus.ITERATION_LIMIT:
-            message = f"{NOT_YET}; {message}"
-        if status is SolveStatus.INFEASIBLE and not failed:
-            message = "; ".join(filter(None, [message, self._at_limits(nodes)]))
         if unknown:  # nobody vouches for such a plan
-            status, message = SolveStatus.FAILED, unknown
-        solution = OptimalSolution(
+            status = SolveStatus.FAILED
+
+        def make() -> dict[str, Any]:
+            message = unknown or _message(status, last, violations, tolerance)
+            if violations and tolerance is None and status is SolveStatus.ITERATION_LIMIT:
+                message = f"{NOT_YET}; {message}"
+            if status is SolveStatus.INFEASIBLE and not failed:
+                message = "; ".join(filter(None, [message, self._at_limits(nodes)]))
+            group, inputs = problem.system.state, problem.system.inputs
+            return {
+                "message": message,
+                "trajectory": Trajectory._of(group, nodes.t, nodes.x, nodes.u, inputs),
+                "reference": Trajectory._of(group, t, setting.x_ref, setting.u_ref),
+                "iterations": entries(run.log, first),
+            }
+
+        solution = OptimalSolution._later(
+            make,
             status=status,
-            message=message,
-            trajectory=Trajectory._of(
-                problem.system.state, nodes.t, nodes.x, nodes.u, problem.system.inputs
-            ),
-            reference=Trajectory._of(problem.system.state, t, setting.x_ref, setting.u_ref),
-            cost=log[-1].cost,
-            kkt=kkt,
+            cost=last.cost,
+            kkt=last.kkt,
             gap=0.0 if tolerance is None else float(run.log[-1][2]),
             violations=violations,
-            iterations=log,
             times={"total": seconds, "model": seconds, "qp": 0.0},
             problem=problem,
+            _t=nodes.t,
+            _u=nodes.u,
         )
         return judged(solution, setting.p)
 

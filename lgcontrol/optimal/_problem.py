@@ -824,9 +824,10 @@ def judged(solution: OptimalSolution, p: np.ndarray) -> OptimalSolution:
     problem, claims = solution.problem, solution.success
     if not claims and solution.status is not SolveStatus.ITERATION_LIMIT:
         return solution
-    system, method, x, u = problem.system, problem.method, solution.x[:-1], solution.u
+    system, method = problem.system, problem.method
     if resolved_step(system, method, problem.substeps) is None:
         return solution
+    x, u = solution.x[:-1], solution.u
     at = solution.t[:-1], x, u, p[: system.n_parameters], problem.dt
     text = unsolved(system, method, step_residuals(system, method, problem.substeps, *at))
     return replace(solution, status=SolveStatus.FAILED, message=text) if text else solution
