@@ -1104,14 +1104,14 @@ class InteriorPointSolver:
             status = SolveStatus.FAILED
 
         def make() -> dict[str, Any]:
-            message = unknown or _message(status, last, violations, tolerance)
+            message = _message(status, last, violations, tolerance)
             if violations and tolerance is None and status is SolveStatus.ITERATION_LIMIT:
                 message = f"{NOT_YET}; {message}"
             if status is SolveStatus.INFEASIBLE and not failed:
                 message = "; ".join(filter(None, [message, self._at_limits(nodes)]))
             group, inputs = problem.system.state, problem.system.inputs
             return {
-                "message": message,
+                "message": unknown or message,
                 "trajectory": Trajectory._of(group, nodes.t, nodes.x, nodes.u, inputs),
                 "reference": Trajectory._of(group, t, setting.x_ref, setting.u_ref),
                 "iterations": entries(run.log, first),
