@@ -42,7 +42,7 @@ static const int least_sweeps = 2, most_sweeps = 5;
 static const double first_damping = 1e-4, damping_growth = 10.0, last_damping = 1e8;
 static const double hold_weight = 1e6, inside = 1e-2, good_step = 0.4, short_step = 0.2;
 static const double central = 1.0, progress = 0.9, acceptable = 1e-4, far = 0.1, most_excess = 1e-6;
-static const double most_dearer = 100.0, least_first = 1e-3;
+static const double most_dearer = 1.0, least_first = 1e-4;
 enum { PATIENCE = 3, MOST_RAISES = 3, MOST_IDLE = 30, RESOLVING = 8, MORE = 4 };
 
 typedef struct {
