@@ -5,6 +5,8 @@
  *   NR NS NE         rows, one-sided rows, equalities
  *   NF               error coordinates of the first state that are free
  *   NW NWE           entries of the weights along the horizon and at its end
+ *   LG_SPARSE LG_FIRST LG_DENSE   entries of [A B] that are not zero, but for those of the dense
+ *                rows from LG_FIRST on; where rows are all taken as dense there are none
  * the positions of the controls and of what is free, and the functions of a stage, which work on
  * all stages at once:
  *   lg_stage lg_values lg_curvature   (items, ..., scratch)
@@ -450,8 +452,29 @@ static int riccati(const lg_problem *q, lg_state *s, const double *H_all, const 
     for (int i = 0; i < XV; i++) pull_[i] = p_[i];
     for (int j = 0; j < NX; j++)
       for (int i = 0; i < XV; i++) pull_[i] += P_[i + j * XV] * c[j];
+    /* M = H + Fᵀ P F */
+#if LG_SPARSE > 0
+    const double *dense = F + LG_FIRST * NZ;
+    lg_v T_[ZV * NX]; /* (P F)ᵀ */
+    double *T = (double *)T_;
+    product(XV, LG_DENSE, NZ, P + LG_FIRST * XP, XP, dense, NZ, 1, 1, 0, 0, 0, PF, XP);
+    for (int n = 0; n < LG_SPARSE; n++) {
+      const int l = lg_rows[n], j = lg_columns[n];
+      for (int i = 0; i < XV; i++) PF_[i + j * XV] += P_[i + l * XV] * F[l * NZ + j];
+    }
+    for (int l = 0; l < NX; l++) {
+      for (int j = 0; j < NZ; j++) T[j + l * ZP] = PF[l + j * XP];
+      for (int j = NZ; j < ZP; j++) T[j + l * ZP] = 0;
+    }
+    product(ZV, LG_DENSE, NZ, T + LG_FIRST * ZP, ZP, dense, NZ, 1, 1, 1, H, NZ, M, ZP);
+    for (int n = 0; n < LG_SPARSE; n++) {
+      const int l = lg_rows[n], j = lg_columns[n];
+      for (int i = 0; i <= j / LG_W; i++) M_[i + j * ZV] += T_[i + l * ZV] * F[l * NZ + j];
+    }
+#else
     product(XV, NX, NZ, P, XP, F, NZ, 1, 1, 0, 0, 0, PF, XP);
-    product(ZV, NX, NZ, F, NZ, PF, 1, XP, 1, 1, H, NZ, M, ZP); /* M = H + Fᵀ P F */
+    product(ZV, NX, NZ, F, NZ, PF, 1, XP, 1, 1, H, NZ, M, ZP);
+#endif
     for (int i = 0; i < ZV; i++) g_[i] = load(s->g + k * NZ + i * LG_W);
     for (int l = 0; l < NX; l++)
       for (int i = 0; i < ZV; i++) g_[i] += load(F + l * NZ + i * LG_W) * pull[l];

@@ -115,7 +115,7 @@ class _Run(NamedTuple):
     @classmethod
     def of(cls, status: int, memory: Memory, steps: int, log: np.ndarray) -> _Run:
         """Copies of what a kernel leaves in its memory, which the next run writes over."""
-        point, K, rows = memory.found()
+        point, K, rows = memory.parts(memory.keep())
         about = memory.about
         return cls(status, point, rows, K, steps, log.copy(), about.mu, about.step)
 
@@ -126,6 +126,53 @@ class _Run(NamedTuple):
             return self
         point, rows, log = lost
         return self._replace(status=STALLED, point=point, rows=rows, log=log, is_lost=True)
+
+
+class _Kept(NamedTuple):
+    """What a kernel left, copied but not yet taken apart: loops read little of it.
+
+    Attributes
+    ----------
+    memory : Memory
+    iterate : ndarray
+    status, steps : int
+    log : ndarray
+    mu, step : float
+        As of `_Run`.
+    """
+
+    memory: Memory
+    iterate: np.ndarray
+    status: int
+    steps: int
+    log: np.ndarray
+    mu: float
+    step: float
+
+    @classmethod
+    def of(cls, status: int, memory: Memory) -> _Kept:
+        """Of real-time steps."""
+        about, log = memory.about, memory.arrays["log"]
+        steps = about.iterations
+        found = log[: max(1, steps)].copy()
+        if status == NOT_FINITE and not steps:
+            found[:] = np.nan
+        return cls(memory, memory.keep(), status, steps, found, about.mu, about.step)
+
+    @property
+    def nodes(self) -> tuple[np.ndarray, np.ndarray]:
+        """States and inputs."""
+        return self.memory.nodes(self.iterate)
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Values of rows, until the next run of the kernel."""
+        return self.memory.arrays["rows"]
+
+    def run(self) -> _Run:
+        """All of it."""
+        point, K, rows = self.memory.parts(self.iterate)
+        return _Run(self.status, point, rows, K, self.steps, self.log, self.mu, self.step)
 
 
 class InteriorPointSolver:
@@ -202,7 +249,8 @@ class InteriorPointSolver:
         self._entries: EntryPoints | None = None
         self._given: Given | None = None
         self._found: Nodes | None = None
-        self._last: _Run | None = None  # where that is from, with gains and multipliers
+        self._ended: _Run | None = None  # where that is from, with gains and multipliers
+        self._later: _Kept | None = None  # the same, if it is still to be taken apart
         self._is_priced = False  # whether hard rows were exceeded: the next step gives them a price
         if problem is not None:
             self._model = StageModel(Transcription(problem), curved=second_derivatives)
@@ -210,6 +258,7 @@ class InteriorPointSolver:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the library, which is found again by `prepare`."""
+        self._last = self._last
         built = dict.fromkeys(("_memory", "_entries", "_build"))
         return self.__dict__ | built | {"is_prepared": False}
 
@@ -218,6 +267,23 @@ class InteriorPointSolver:
         of = "" if self._model is None else f"{self.problem.system.name!r}, "
         build = "" if self._build is None else f", {self._build}"
         return f"InteriorPointSolver({of}shooting={self.shooting!r}{build})"
+
+    def __copy__(self) -> InteriorPointSolver:
+        """With the library and its memory; what is found is the copy's own."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
+
+    @property
+    def _last(self) -> _Run | None:
+        """How what was found last was found."""
+        if self._later is not None:
+            self._ended, self._later = self._later.run(), None
+        return self._ended
+
+    @_last.setter
+    def _last(self, run: _Run | None) -> None:
+        self._ended, self._later = run, None
 
     @property
     def model(self) -> StageModel:
@@ -638,7 +704,7 @@ class InteriorPointSolver:
         if self._memory is not None:
             self._memory.arrays["weight"][:] = sides.weight
 
-    def _excess(self, run: _Run) -> float:
+    def _excess(self, run: _Run | _Kept) -> float:
         """Sum of what one-sided hard rows are exceeded by; infinite where a run led nowhere."""
         hard = self._hard_rows
         if not len(hard):
@@ -836,18 +902,49 @@ class InteriorPointSolver:
         x0 = np.asarray(x0, dtype=np.float64)
         times = t0 + self._grid
         setting = self._setting(times, reference, p, arrival)
-        start = self._moved_on(last, times, setting)
         watch = _Watch(started, time_limit, None, iterations)
         is_priced, at = self._is_priced, nullcontext()
-        if is_priced:
-            _, is_shift = steps_later(problem, last, times)
-            at = self._softened(last if is_shift else start.nodes, setting)
-        with at:
-            run = self._improve(x0, start, setting, watch)
+        status = None if watch.is_needed else self._went_on(x0, last, times, setting, watch.left)
+        if status is None:
+            start = self._moved_on(last, times, setting)
+            if is_priced:
+                _, is_shift = steps_later(problem, last, times)
+                at = self._softened(last if is_shift else start.nodes, setting)
+            with at:
+                run = self._improve(x0, start, setting, watch)
+        else:
+            assert self._memory is not None
+            kept = _Kept.of(status, self._memory)
+            is_kept = not self._has_excess(kept.rows) and self._excess(kept) <= EXCESS
+            if status == ITERATIONS and is_kept:
+                self._found, self._later = Nodes(times, *kept.nodes), kept
+                status = SolveStatus.ITERATION_LIMIT
+                return self._taken(kept.log, status, self._found, setting, started)
+            run = kept.run()
         if run.status != NOT_FINITE:
             self._is_priced = self._excess(run) > EXCESS
         is_infeasible = is_priced and self._is_priced
         return self._solution(run, last, times, setting, watch, None, is_infeasible)
+
+    def _went_on(
+        self, x0: np.ndarray, last: Nodes, times: np.ndarray, setting: Setting, most: int
+    ) -> int | None:
+        """Status of a kernel's steps from what it left itself, as in loops; None if that is not so.
+
+        Nothing has to be written to its memory then but the state and the times.
+        """
+        memory, later = self._memory, self._later
+        if memory is None or self._is_priced or self._is_implicit:
+            return None
+        held = later.iterate if later is not None else self._ended and self._ended.point
+        whole, is_shift = steps_later(self.problem, last, times)
+        if not (is_shift and memory.holds(held, setting)):
+            return None
+        memory.give(setting, times)
+        return memory.run(
+            x0, REAL_TIME, max_iterations=most, barrier=REAL_TIME_BARRIER, shift=whole == 1,
+            curved=self.second_derivatives, resume=WARM,
+        )  # fmt: skip
 
     def first_feedback(self) -> np.ndarray:
         """Derivative of the first controls by the error of the start, of what was found last.
@@ -960,8 +1057,9 @@ class InteriorPointSolver:
             self._found, self._last = nodes, None
         excess = rows.excess(run.rows) if rows.names and not failed else np.zeros(0)
         if tolerance is None and not (failed or is_infeasible or self._is_implicit):
-            if not excess.size or (excess <= self._allowed).all():
-                return self._taken(run, nodes, setting, watch)
+            if not self._has_excess(run.rows):
+                status = self._status(run, np.nan, (), watch, None)
+                return self._taken(run.log, status, nodes, setting, watch.started)
         penalty, violations, unknown = 0.0, (), ""
         values = Values(0.0, np.zeros(0), run.rows)
         if rows.names:
@@ -1016,20 +1114,26 @@ class InteriorPointSolver:
         )
         return judged(solution, setting.p)
 
-    def _taken(self, run: _Run, nodes: Nodes, setting: Setting, watch: _Watch) -> OptimalSolution:
+    def _has_excess(self, values: np.ndarray) -> bool:
+        """Whether a step leaves rows exceeded that somebody has to be told of."""
+        rows = self.transcription.rows
+        return bool(rows.names) and not (rows.excess(values) <= self._allowed).all()
+
+    def _taken(
+        self, log: np.ndarray, status: SolveStatus, nodes: Nodes, setting: Setting, started: float
+    ) -> OptimalSolution:
         """The result of real-time steps that keep all rows; what nobody reads is not made."""
         problem = self.problem
-        seconds = time.perf_counter() - watch.started
-        log = tuple(
+        seconds = time.perf_counter() - started
+        entries = tuple(
             Iteration(k + 1, cost, violation, violation, np.nan, step, damping, seconds)
-            for k, (cost, _, violation, _, step, damping, _) in enumerate(run.log.tolist())
+            for k, (cost, _, violation, _, step, damping, _) in enumerate(log.tolist())
         )
-        status = self._status(run, np.nan, (), watch, None)
 
         def make() -> dict[str, Any]:
             group = problem.system.state
             return {
-                "message": _message(status, log[-1], (), None),
+                "message": _message(status, entries[-1], (), None),
                 "trajectory": Trajectory._of(group, *nodes, problem.system.inputs),
                 "reference": Trajectory._of(group, nodes.t, setting.x_ref, setting.u_ref),
             }
@@ -1037,11 +1141,11 @@ class InteriorPointSolver:
         return OptimalSolution._later(
             make,
             status=status,
-            cost=log[-1].cost,
+            cost=entries[-1].cost,
             kkt=np.nan,
             gap=0.0,
             violations=(),
-            iterations=log,
+            iterations=entries,
             times={"total": seconds, "model": seconds, "qp": 0.0},
             problem=problem,
             _t=nodes.t,

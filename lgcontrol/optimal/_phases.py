@@ -641,7 +641,7 @@ class PhasedProblem:
         for residual in (of_quantity(system, r) for r in phase.residuals):
 
             def own_value(t: Any, x: Any, u: Any, p: Any, residual: Residual = residual) -> Any:
-                return residual.expression(type(x), t, x, u, p)
+                return residual.expression(system, t, x, u, p)
 
             if residual.weight is not None:
                 found.append(Residual(scaled(own_value), residual.weight, name=residual.name))

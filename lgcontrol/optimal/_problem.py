@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import UnknownNameError, check_one_by_one, check_shape, unknown_name
+from ..codegen import UnknownNameError, check_one_by_one, check_shape, named_options, unknown_name
 from ..integrators import Method, get_method
 from ..plotting import plot_run
 from ..systems import (
@@ -83,6 +83,7 @@ def _diagonal(weight: Any) -> str:
     return text + (" and more" if np.count_nonzero(weight - np.diag(entries)) else "")
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class OptimalControlProblem:
     """Steer a system over a finite horizon at the least cost.
