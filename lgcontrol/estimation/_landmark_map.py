@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Value, check_shape, congruence, trace
+from ..codegen import ModelFunction, UnknownNameError, Value, check_shape, congruence, trace
 from ..codegen import compile as compile_functions
 from ..groups import SE2, SE3, SEK2, SEK3, LieGroup, Rn, check_element
+from ..plotting import plot_map
 from ..systems import Input, Measurement, System
 from ._ekf import EKF
 from ._error_side import ErrorSide
 from ._filter import LARGEST
 from ._given import measured
 from ._status import UpdateStatus, summary_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SEEN = "landmark"
 POINT = (1.0, 0.5, 0.25)  # m: off all axes
@@ -48,7 +52,7 @@ class LandmarkMap:
         Deviations of the first pose in its error coordinates, by name ("x", "rz", …) or for all;
         zeros put the origin of the map where the robot starts.
     noise : mapping of str to float
-        Densities of the inputs, velocities of the body ("velocity.x", …, "velocity.rz"); see `EKF`.
+        Densities of the inputs by name; see `EKF`.
     std_discrete : float or array_like
         Deviations of a measurement.
     sees : callable, optional
@@ -59,6 +63,13 @@ class LandmarkMap:
         ``y → b``, its inverse; given together with `sees`. Here ``lambda y: y[0] * y[1:]``.
     output : LieGroup, optional
         Group of what `sees` returns, of as many dimensions as a landmark; Rn if left out.
+    inputs : sequence of str, optional
+        Names of what is measured of the motion; the velocity of the body itself, "velocity.x", …,
+        "velocity.rz", if left out.
+    velocity : callable, optional
+        ``u → [v; ω]`` [m/s, rad/s] of the body from these inputs; given together with `inputs`. The
+        noise of a differential drive is that of its wheels: ``lambda u: ca.vertcat((u[0] + u[1]) /
+        2, 0, (u[1] - u[0]) / track)`` with ``inputs=["left", "right"]``.
     **options
         ``method``, ``gate``, ``robust``, ``lockout``, ``settle`` of `EKF`; also ``error`` and
         ``reset``, to see what another error or a reset do to it. No ``square_root`` and no
@@ -98,6 +109,8 @@ class LandmarkMap:
         sees: Callable[[Value], Value] | None = None,
         places: Callable[[Value], Value] | None = None,
         output: LieGroup | None = None,
+        inputs: Sequence[str] | None = None,
+        velocity: Callable[[Value], Value] | None = None,
         **options: Any,
     ) -> None:
         if group not in (SE2, SE3):
@@ -106,6 +119,10 @@ class LandmarkMap:
             raise ValueError(f"count, the landmarks that there can be, must be positive: {count}")
         if (sees is None) != (places is None):
             raise ValueError("sees and places, which takes it back, go together: give both or none")
+        if (inputs is None) != (velocity is None):
+            raise ValueError(
+                "inputs and velocity, which is made of them, go together: both or none"
+            )
         if options.get("square_root"):
             raise ValueError("a LandmarkMap keeps its covariance, no root of it: no square_root=")
         if options.get("window"):
@@ -120,21 +137,22 @@ class LandmarkMap:
                 "measurement must say where a landmark is; take more of them together"
             )
         self._places = (lambda y: y) if places is None else places
-        inputs = [
+        driving = [
             Input(f"velocity.{name}", f"{unit}/s", role="measured")
             for name, unit in zip(group.tangent_names, group.tangent_units, strict=True)
-        ]
+        ] if inputs is None else [Input(name, role="measured") for name in inputs]  # fmt: skip
         state, rest = self._state, d * count
 
         def rate(t: Value, x: Value, u: Value, p: Value) -> Value:
-            return ca.vertcat(u[:d], ca.DM.zeros(rest), u[d:])
+            body = u if velocity is None else velocity(u)
+            return ca.vertcat(body[:d], ca.DM.zeros(rest), body[d:])
 
         def seen(t: Value, x: Value, u: Value, p: Value) -> Value:
             R = state._rotation.matrix(state.rotation(x))
             b = R.T @ (state.vector(x, 1) - state.vector(x, 0))
             return b if sees is None else sees(b)
 
-        self.system: System[Any] = System("landmark_map", state, rate, inputs=inputs)
+        self.system: System[Any] = System("landmark_map", state, rate, inputs=driving)
         pose = group.identity if x0 is None else check_element("x0", x0, group)
         start = np.concatenate([pose[:d], np.zeros(rest), pose[d:]])
         self.filter = EKF(
@@ -205,15 +223,31 @@ class LandmarkMap:
     def landmarks(self) -> dict[int, np.ndarray]:
         """Positions in the world [m], in the order in which they joined."""
         x = self.x
-        return {k: self._state.vector(x, 1 + k) for k in self._known}
+        return _Seen((k, self._state.vector(x, 1 + k)) for k in self._known)
 
     @property
     def landmark_covariances(self) -> dict[int, np.ndarray]:
         """Of the positions of landmarks in the world [m²]."""
-        x, P, d = self.x, self.P, self._size
-        R = self._state._rotation.matrix(self._state.rotation(x))
-        parts = {k: slice(d * (1 + k), d * (2 + k)) for k in self._known}
-        return {k: R @ P[own, own] @ R.T for k, own in parts.items()}
+        return _Seen((k, self._position_covariance(1 + k)) for k in self._known)
+
+    def _position_covariance(self, vector: int) -> np.ndarray:
+        """Of one of the state's vectors, in world axes."""
+        own = slice(self._size * vector, self._size * (vector + 1))
+        return self._rotation @ self.P[own, own] @ self._rotation.T
+
+    @property
+    def _rotation(self) -> np.ndarray:
+        return self._state._rotation.matrix(self._state.rotation(self.x))
+
+    def plot(self) -> Figure:
+        """The map from above with ellipses of 2σ; see `lgcontrol.plotting.plot_map`."""
+        return plot_map(
+            self.pose[: self._size],
+            self._rotation[:, 0],
+            self._position_covariance(0),
+            self.landmarks,
+            self.landmark_covariances,
+        )
 
     @property
     def t(self) -> float | None:
@@ -243,7 +277,7 @@ class LandmarkMap:
     # One call at a time
 
     def predict(self, t: float, u: Any, dt: float) -> None:
-        """Move the robot; see `EKF.predict`, u is the velocity of the body."""
+        """Move the robot; see `EKF.predict`, u are the velocity of the body or the `inputs`."""
         self.filter.predict(t, u, dt)
 
     def update(self, landmark: int, y: Any) -> None:
@@ -336,3 +370,11 @@ class LandmarkMap:
         shapes = {"z": (layout.size,), "t": (), "p": (system.n_parameters,),
                   "y": (bound.group.nq,), "r": ()}  # fmt: skip
         return trace("add_landmark", add, shapes, {"z_next": (layout.size,), "is_added": ()})
+
+
+class _Seen(dict[int, np.ndarray]):
+    """By landmark; those that are not in the map yet are told."""
+
+    def __missing__(self, landmark: int) -> np.ndarray:
+        known = ", ".join(map(str, self)) or "none"
+        raise UnknownNameError(f"landmark {landmark!r} has not been seen: the map has {known}")

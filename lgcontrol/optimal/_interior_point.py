@@ -49,7 +49,7 @@ FAR = 0.1
 MORE, EXCESS = 4, 1e-6
 # Each limit adds up to its barrier's weight to the cost. From a motion that keeps its limits the
 # weights begin with no more than so many times its cost in all, but with the least first one.
-MOST_DEARER, LEAST_FIRST = 100.0, 1e-3
+MOST_DEARER, LEAST_FIRST = 1.0, 1e-4
 # Where there are rows, or states of their own, it falls once the residual is this many times it.
 CENTRAL = 1.0
 # It falls, too, or the solve has stalled, where so many iterations did not lower the residual to

@@ -90,6 +90,21 @@ def test_numbers_of_landmarks_are_names(group, count):
         np.testing.assert_allclose(slams[0].landmarks[a], slams[1].landmarks[b], atol=EXACT)
 
 
+def test_noise_of_what_is_measured_of_the_motion():
+    """A robot that moves and then turns: the turn's error moves it no way, as an arc's would."""
+    slam = LandmarkMap(
+        1, std0=0.0, noise={"speed": 0.1, "turn": 0.2}, std_discrete=0.1, method="euler",
+        inputs=["speed", "turn"],
+        velocity=lambda u: SE2.log(ca.vertcat(u[0], 0, ca.cos(u[1]), ca.sin(u[1]))),
+    )  # fmt: skip
+    slam.predict(0.0, [2.0, 0.7], 1.0)
+    np.testing.assert_allclose(slam.pose, [2.0, 0.0, np.cos(0.7), np.sin(0.7)], atol=EXACT)
+    back = SO2.matrix(slam.pose[2:]).T @ [1.0, 0.0]  # the way it came, seen from where it looks
+    expected = np.diag([0.0, 0.0, 0.04])
+    expected[:2, :2] = 0.01 * np.outer(back, back)
+    np.testing.assert_allclose(slam.pose_covariance, expected, atol=EXACT)
+
+
 def test_what_is_not_usable_adds_nothing():
     slam = LandmarkMap(2, std0=0.1, noise=NOISE, std_discrete=0.1)
     before = slam.x.copy()
@@ -102,6 +117,9 @@ def test_what_is_not_usable_adds_nothing():
     assert slam.counts["landmark"] == {"not_finite": 2, "added": 1}
     assert np.isnan(slam.info["nis"]) and "1 of 2 landmarks" in repr(slam)
     assert "1 added" in slam.summary() and list(slam.landmarks) == [1]
+    for of_map in (slam.landmarks, slam.landmark_covariances):
+        with pytest.raises(KeyError, match="landmark 0 has not been seen: the map has 1"):
+            of_map[0]
     slam.reset()
     assert not slam.landmarks and not slam.counts["landmark"]
 
@@ -112,6 +130,7 @@ def test_what_is_not_usable_adds_nothing():
         ({"count": 0}, ValueError, "must be positive"),
         ({"std0": {"x": 1.0}}, ValueError, "expected each of x, y, rz"),
         ({"sees": lambda b: b}, ValueError, "go together"),
+        ({"inputs": ["left", "right"]}, ValueError, "inputs and velocity"),
         ({"output": SE2}, ValueError, "must say where a landmark is"),
         ({"group": SO2}, ValueError, "SE2 or SE3"),
         ({"std0": -1.0}, ValueError, "must not be negative"),
@@ -133,6 +152,20 @@ def test_landmarks_beyond_the_map_are_refused():
         slam.update(2, [1.0, 1.0])
     with pytest.raises(TypeError, match="whole number, 0 … 1, got 'oak'"):
         slam.update("oak", [1.0, 1.0])
+
+
+def test_the_map_is_drawn_with_its_deviations():
+    slam = LandmarkMap(
+        3, std0={"x": 0.5, "y": 0.25, "rz": 0.0}, noise=NOISE, std_discrete=0.0, x0=[1, 2, 0, 1]
+    )
+    slam.update(2, [2.0, 1.0])
+    lines = {line.get_label(): line.get_xydata() for line in slam.plot().axes[0].lines}
+    np.testing.assert_allclose(lines["landmark 2"], [[0.0, 4.0]], atol=1e-12)
+    np.testing.assert_allclose(lines["robot"], [[1.0, 2.0]], atol=1e-12)
+    seen, own = (path for path in lines.values() if len(path) > 1)
+    for path, place in ((seen, [0.0, 4.0]), (own, [1.0, 2.0])):  # the robot faces y
+        np.testing.assert_allclose(np.ptp(path, axis=0), [4 * 0.25, 4 * 0.5], rtol=1e-2)
+        np.testing.assert_allclose(path[:-1].mean(axis=0), place, atol=1e-9)
 
 
 def test_a_bearing_behind_does_not_jump():
