@@ -225,8 +225,8 @@ class Disturbances:
             disturbances = [disturbances]
         if not isinstance(disturbances, list | tuple):
             raise TypeError(
-                f"disturbances must be a list, as in disturbances=[{type(disturbances).__name__}"
-                f"(…)]; got {disturbances!r}"
+                "disturbances must be a list of Disturbance, Kick and Pulse, as in "
+                f"disturbances=[Kick(…)]; got {disturbances!r}"
             )
         self._index = {name: i for i, name in enumerate(plant.input_names)}
         self.total = np.zeros(plant.n_inputs)
