@@ -31,6 +31,7 @@ from ..systems import (
     ReferenceLike,
     System,
     Trajectory,
+    as_signals,
     block_slices,
     check_state,
     choose_method,
@@ -191,7 +192,7 @@ class OptimalControlProblem:
         chooses = self.method == "auto"
         if not chooses:
             get_method(self.method)
-        extra = tuple(Parameter(v) if isinstance(v, str) else v for v in self.parameters)
+        extra = as_signals(Parameter, self.parameters)
         nominal = {entry.name: entry.nominal for entry in extra}
         places = {"Q": error_places(system), "R": control_places(system)}
         places["terminal"] = places["Q"]

@@ -13,7 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import UnknownNameError, check_shape, unknown_name
+from ..codegen import (
+    UnknownNameError,
+    check_shape,
+    named_options,
+    unknown_name,
+)
 from ..groups import Product
 from ..systems import System
 from ._clock import Clock, Times, Timing, check_period, check_time
@@ -139,6 +144,7 @@ class InputSignal:
         return self.function(t)
 
 
+@named_options
 @dataclass(frozen=True)
 class Pulse:
     """Constant inputs from one time to another, both exact.
@@ -176,6 +182,7 @@ class Pulse:
         return tuple(self.values)
 
 
+@named_options
 @dataclass(frozen=True)
 class Kick:
     """A sudden change of the state: ``X ← plus(X, d)`` at one time.

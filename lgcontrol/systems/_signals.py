@@ -185,7 +185,19 @@ _Signal = TypeVar("_Signal", Input, Parameter)
 
 
 def as_signals(kind: type[_Signal], values: Iterable[_Signal | str]) -> tuple[_Signal, ...]:
-    """Signals from a list of them or of plain names; names must differ."""
+    """Signals from a list of them or of plain names; names must differ.
+
+    Parameters
+    ----------
+    kind : type
+        Input or Parameter.
+    values : iterable of signal or str
+
+    Examples
+    --------
+    >>> [entry.name for entry in as_signals(Input, ["left", Input("right", "N")])]
+    ['left', 'right']
+    """
     if isinstance(values, str | kind):
         word = kind.__name__.lower()
         raise TypeError(f"{word}s must be a list, got {values!r}: write {word}s=[{values!r}]")

@@ -8,7 +8,8 @@ from lgcontrol.codegen import check_shape
 from lgcontrol.estimation import EKF, Log
 from lgcontrol.groups import Rn
 from lgcontrol.mechanics import SpatialInertia
-from lgcontrol.simulation import SimulationResult
+from lgcontrol.optimal import Bound
+from lgcontrol.simulation import Kick, SimulationResult
 from lgcontrol.systems import Input, Measurement, Parameter, System, Trajectory
 
 
@@ -55,6 +56,10 @@ MISTAKES = {
         lambda: Trajectory([0, 1], Rn(1), [[0], [0]]),
         "group must be a LieGroup, not list",
     ),
+    "a bound without a name": (lambda: Bound(-1, 1, "speed"), r"as in Bound\('speed', -1.0, 1.0\)"),
+    "a pair that is none": (lambda: Log([0], [0], {"y": [1, 2, 3]}), r"must be \(times, values\)"),
+    "half a dimension": (lambda: Rn(2.5), "whole number n >= 0, got 2.5"),
+    "a kick without names": (lambda: Kick(0.1, "v", 1.0), r"2 arguments by position"),
     "no logs": (lambda: Log([], []), "at least one time"),
 }
 
