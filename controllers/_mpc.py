@@ -71,10 +71,11 @@ class MPCInfo(ControlInfo):
     ----------
     status : CallStatus
         ``INFEASIBLE`` when bounds on the state cannot all be kept (they are exceeded as little as
-        possible); ``UNSOLVED`` when the input is that of the last plan, when the first plan or the
-        budget ended before it kept hard bounds that perhaps can be kept, or when the plan could
-        not follow the system's new parameters, whose modes are too fast for its substeps: nothing
-        is built in a call, so that it keeps the last ones; ``HELD`` as in `ControlInfo`.
+        possible); ``UNSOLVED`` when the input is that of the last plan, when the first plan, the
+        budget or the steps of a call ended before they kept hard bounds that perhaps can be kept,
+        or when the plan could not follow the system's new parameters, whose modes are too fast for
+        its substeps: nothing is built in a call, so that it keeps the last ones; ``HELD`` as in
+        `ControlInfo`.
     solve_time : float
         In s.
     message : str
@@ -110,7 +111,9 @@ class MPCInfo(ControlInfo):
             status = CallStatus.UNSOLVED
         elif solution.status is SolveStatus.INFEASIBLE:
             status = CallStatus.INFEASIBLE
-        elif solution.status is SolveStatus.TIME_LIMIT and solution.violations:
+        elif max((entry.amount for entry in solution.violations), default=0.0) > (
+            ACCEPTABLE_RESIDUAL
+        ):  # nothing says that they must be
             status = CallStatus.UNSOLVED
         else:
             status = CallStatus.OK
@@ -662,7 +665,7 @@ class MPC(Controller):
             def build(
                 t: Value, x: Value, u: Value, p: Value, residual: Residual = residual
             ) -> Value:
-                return residual.expression(system.symbol, t, x, u, p)
+                return residual.expression(system, t, x, u, p)
 
             error = trace(
                 "task_error", build, shapes, {"error": (group.dim,)}, symbol=system.symbol
@@ -846,9 +849,6 @@ class MPC(Controller):
         usual = max(self._found.cost, 0.0 if is_gain else going_on)
         self._usual = self._usual.later(usual, 0.0, self._p, reference)
         self.info = MPCInfo.of(self._found, time.perf_counter() - began, cause)
-        off = max((entry.amount for entry in self._found.violations), default=0.0)
-        if self.info.status is CallStatus.OK and off > ACCEPTABLE_RESIDUAL:  # nothing says it must
-            self.info = replace(self.info, status=CallStatus.UNSOLVED, message=self._found.message)
         return self._found
 
     def _starts(

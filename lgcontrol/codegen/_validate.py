@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import wraps
 from inspect import Parameter, signature
+from math import isfinite
 from typing import Any, TypeVar
 
 import casadi as ca
@@ -73,6 +74,8 @@ def check_shape(
     >>> check_shape("inertia", [[1, 0], [0, 2]], (2, 2)).dtype
     dtype('float64')
     """
+    if type(value) is float and not shape and (isfinite(value) or not finite):
+        return np.array(value)
     if type(value) is np.ndarray and value.dtype is _FLOAT:  # as in loops
         array = value
     else:

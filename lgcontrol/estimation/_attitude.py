@@ -38,7 +38,8 @@ def attitude_model(
     gravity : float
         m/s².
     field_time : float
-        Time in s over which the usual field is learnt; longer while it deviates.
+        Time in s over which the usual field is learnt; longer while it deviates, shorter in the
+        first seconds of a log, which begins at time 0.
     deviation_time : float
         Time in s over which deviations are smoothed.
 
@@ -66,8 +67,10 @@ def attitude_model(
         away = ca.vertcat(_length(field[:2]), field[2]) - parts["field"][:2]
         off = parts["field"][2:]
         strength = ca.sumsqr(parts["field"][:2]) + TINY
-        # learn slowly from a field that is not the usual one
+        # learn slowly from a field that is not the usual one; what the first attitude made of the
+        # field, forget soon, since a sensor that moves knows it badly
         learning = 1 / (1 + ca.sumsqr(off) / (DISTURBED**2 * strength)) / field_time
+        learning += ca.exp(-ca.fmax(t, 0) / SETTLING) / deviation_time
         return ca.vertcat(omega, world, walk, learning * away, (away - off) / deviation_time)
 
     names = _STATE.tangent_names[:_ERRORS]
@@ -76,6 +79,7 @@ def attitude_model(
     return System("attitude_heading", _STATE, rate, inputs=inputs, errors=errors)
 
 
+SETTLING = 3.0  # s from time 0
 DISTURBED = 0.1  # share of the field's strength by which it deviates where something disturbs it
 TINY = 1e-300
 
@@ -97,6 +101,8 @@ class AttitudeHeading:
         Share of the measured vector that is wrong, with a correlation of 0.1 s.
     bias_walk : float
         rad/s²/√Hz.
+    attitude_std0 : float
+        First deviation of the attitude, rad.
     bias_std0 : float
         First deviation of the bias, rad/s.
     velocity_std : float
@@ -119,6 +125,7 @@ class AttitudeHeading:
         gyro_scale: float = 0.005,
         accelerometer_scale: float = 0.01,
         bias_walk: float = 2e-5,
+        attitude_std0: float = 0.5,
         bias_std0: float = 0.01,
         velocity_std: float = 0.5,
         field_std: float = 3.0,
@@ -148,7 +155,11 @@ class AttitudeHeading:
         ]  # fmt: skip
         shaped = np.sqrt(2 * 0.1)  # density of errors with a correlation of 0.1 s
         self.options: dict[str, Any] = {
-            "std0": {"attitude": 0.1, "velocity": velocity_std, "gyro_bias": bias_std0},
+            "std0": {
+                "attitude": attitude_std0,
+                "velocity": velocity_std,
+                "gyro_bias": bias_std0,
+            },
             "noise": {
                 "gyro": gyro_noise,
                 "gyro_scale": gyro_scale * shaped,
@@ -182,8 +193,17 @@ class AttitudeHeading:
         )
 
     def first(self, accelerometer: Any, magnetometer: Any) -> np.ndarray:
-        """State of a sensor at rest, from its first samples, shape (3,) each."""
-        a, m = np.asarray(accelerometer, float), np.asarray(magnetometer, float)
+        """State of a sensor at rest, from its first samples, shape (..., 3) each.
+
+        Raises
+        ------
+        ValueError
+            If no sample is finite.
+        """
+        a, m = (
+            _finite_mean(name, check_shape(name, value, (3,), batch=True, finite=False))
+            for name, value in (("accelerometer", accelerometer), ("magnetometer", magnetometer))
+        )
         up = a / np.linalg.norm(a)
         east = np.cross(m, up)
         strength = float(np.linalg.norm(east))
@@ -203,19 +223,35 @@ REST_LIMITS, REST_SECONDS = (np.radians(2.0), 0.5), 1.5
 
 
 def at_rest(gyro: np.ndarray, accelerometer: np.ndarray, dt: float) -> np.ndarray:
-    """Whether rates and changes of the acceleration have been small for 1.5 s, shape (N,)."""
+    """Whether rates and accelerations have hardly changed for 1.5 s, shape (N,).
+
+    A gyroscope that is off by 2 °/s an axis can rest, too. A sample that is not finite is no rest.
+    """
     keep = np.exp(-dt / 0.5)
-    still, quiet, mean = np.zeros(len(gyro), dtype=bool), 0.0, accelerometer[0]
-    bias = np.zeros(3)
-    for k in range(len(gyro)):
-        mean = keep * mean + (1 - keep) * accelerometer[k]
+    samples = np.concatenate([gyro, accelerometer], axis=1)
+    whole = np.isfinite(samples).all(axis=1)
+    still, quiet = np.zeros(len(samples), dtype=bool), 0.0
+    mean = samples[np.argmax(whole)]
+    for k in np.flatnonzero(whole):
+        mean = keep * mean + (1 - keep) * samples[k]
+        off = samples[k] - mean
         calm = (
-            np.linalg.norm(gyro[k] - bias) < REST_LIMITS[0]
-            and np.linalg.norm(accelerometer[k] - mean) < REST_LIMITS[1]
+            np.linalg.norm(off[:3]) < REST_LIMITS[0]
+            and np.abs(mean[:3]).max() < REST_LIMITS[0]
+            and np.linalg.norm(off[3:]) < REST_LIMITS[1]
         )
-        quiet = quiet + dt if calm else 0.0
+        quiet = quiet + dt if calm and (k == 0 or whole[k - 1]) else 0.0
         still[k] = quiet >= REST_SECONDS
     return still
+
+
+def _finite_mean(name: str, samples: np.ndarray) -> np.ndarray:
+    """Of the samples (..., 3) that are finite."""
+    rows = samples.reshape(-1, 3)
+    rows = rows[np.isfinite(rows).all(axis=1)]
+    if not len(rows):
+        raise ValueError(f"{name}: none of the first samples is finite; start the log where one is")
+    return rows.mean(axis=0)
 
 
 def _length(v: Value) -> Value:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from operator import index
 from typing import TYPE_CHECKING, Any
@@ -52,7 +52,7 @@ class LandmarkMap:
         Deviations of the first pose in its error coordinates, by name ("x", "rz", …) or for all;
         zeros put the origin of the map where the robot starts.
     noise : mapping of str to float
-        Densities of the inputs, velocities of the body ("velocity.x", …, "velocity.rz"); see `EKF`.
+        Densities of the inputs by name; see `EKF`.
     std_discrete : float or array_like
         Deviations of a measurement.
     sees : callable, optional
@@ -63,6 +63,13 @@ class LandmarkMap:
         ``y → b``, its inverse; given together with `sees`. Here ``lambda y: y[0] * y[1:]``.
     output : LieGroup, optional
         Group of what `sees` returns, of as many dimensions as a landmark; Rn if left out.
+    inputs : sequence of str, optional
+        Names of what is measured of the motion; the velocity of the body itself, "velocity.x", …,
+        "velocity.rz", if left out.
+    velocity : callable, optional
+        ``u → [v; ω]`` [m/s, rad/s] of the body from these inputs; given together with `inputs`. The
+        noise of a differential drive is that of its wheels: ``lambda u: ca.vertcat((u[0] + u[1]) /
+        2, 0, (u[1] - u[0]) / track)`` with ``inputs=["left", "right"]``.
     **options
         ``method``, ``gate``, ``robust``, ``lockout``, ``settle`` of `EKF`; also ``error`` and
         ``reset``, to see what another error or a reset do to it. No ``square_root`` and no
@@ -102,6 +109,8 @@ class LandmarkMap:
         sees: Callable[[Value], Value] | None = None,
         places: Callable[[Value], Value] | None = None,
         output: LieGroup | None = None,
+        inputs: Sequence[str] | None = None,
+        velocity: Callable[[Value], Value] | None = None,
         **options: Any,
     ) -> None:
         if group not in (SE2, SE3):
@@ -110,6 +119,10 @@ class LandmarkMap:
             raise ValueError(f"count, the landmarks that there can be, must be positive: {count}")
         if (sees is None) != (places is None):
             raise ValueError("sees and places, which takes it back, go together: give both or none")
+        if (inputs is None) != (velocity is None):
+            raise ValueError(
+                "inputs and velocity, which is made of them, go together: both or none"
+            )
         if options.get("square_root"):
             raise ValueError("a LandmarkMap keeps its covariance, no root of it: no square_root=")
         if options.get("window"):
@@ -124,21 +137,22 @@ class LandmarkMap:
                 "measurement must say where a landmark is; take more of them together"
             )
         self._places = (lambda y: y) if places is None else places
-        inputs = [
+        driving = [
             Input(f"velocity.{name}", f"{unit}/s", role="measured")
             for name, unit in zip(group.tangent_names, group.tangent_units, strict=True)
-        ]
+        ] if inputs is None else [Input(name, role="measured") for name in inputs]  # fmt: skip
         state, rest = self._state, d * count
 
         def rate(t: Value, x: Value, u: Value, p: Value) -> Value:
-            return ca.vertcat(u[:d], ca.DM.zeros(rest), u[d:])
+            body = u if velocity is None else velocity(u)
+            return ca.vertcat(body[:d], ca.DM.zeros(rest), body[d:])
 
         def seen(t: Value, x: Value, u: Value, p: Value) -> Value:
             R = state._rotation.matrix(state.rotation(x))
             b = R.T @ (state.vector(x, 1) - state.vector(x, 0))
             return b if sees is None else sees(b)
 
-        self.system: System[Any] = System("landmark_map", state, rate, inputs=inputs)
+        self.system: System[Any] = System("landmark_map", state, rate, inputs=driving)
         pose = group.identity if x0 is None else check_element("x0", x0, group)
         start = np.concatenate([pose[:d], np.zeros(rest), pose[d:]])
         self.filter = EKF(
@@ -263,7 +277,7 @@ class LandmarkMap:
     # One call at a time
 
     def predict(self, t: float, u: Any, dt: float) -> None:
-        """Move the robot; see `EKF.predict`, u is the velocity of the body."""
+        """Move the robot; see `EKF.predict`, u are the velocity of the body or the `inputs`."""
         self.filter.predict(t, u, dt)
 
     def update(self, landmark: int, y: Any) -> None:

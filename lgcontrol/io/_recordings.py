@@ -58,7 +58,7 @@ def read_broad(path: str | PathLike[str]) -> Recording:
     Laidig, Caruso, Cereatti and Seel, BROAD, Data 6(7):72, 2021.
     """
     data = _load(path, "fs", "acc", "gyr", "mag", "quat", "movement")
-    t = np.arange(len(data["gyr"])) / float(data["fs"])
+    t = np.arange(len(data["gyr"])) / data["fs"].item()
     return Recording(
         t,
         {"gyro": data["gyr"], "accelerometer": data["acc"], "magnetometer": data["mag"]},
@@ -112,7 +112,8 @@ def read_plaza(path: str | PathLike[str]) -> Recording:
     """
     data = _load(path, "DR", "DRp", "GT", "TD", "TL")
     t = data["DRp"][:, 0]
-    steps = np.diff(t)[:, None]
+    later = np.diff(t) > 0  # what stands twice counts once
+    steps = np.where(later, np.diff(t), np.inf)[:, None]
     increments = np.column_stack([data["DR"][:, 1], 0 * data["DR"][:, 1], data["DR"][:, 2]])
     ranges = {
         f"range_{int(beacon)}": (

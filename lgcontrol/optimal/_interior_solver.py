@@ -38,7 +38,7 @@ from ._kernel import (
     Memory,
     load,
 )
-from ._least_violation import least_violation, missed_by
+from ._least_violation import FIRST_LOOK, Look
 from ._outcome import (
     ACCEPTABLE_RESIDUAL,
     Iteration,
@@ -72,9 +72,8 @@ AT_LIMIT = 1e-3
 MOST_ITERATIONS = 1000
 # How the barrier goes where it waits for iterates to be central.
 CENTRAL_BARRIER = Barrier(first=1.0, factor=0.2, power=1.5)
-# After so many iterations, and twice as many, a solve asks whether equalities can be kept at all,
-# where what is violated did not fall to this share in the later half.
-FIRST_LOOK, HARDLY = 20, 0.9
+# What the first step that exceeds hard bounds knows of them: the next ones have them at a price.
+NOT_YET = "nobody can say yet whether hard bounds could be kept"
 # Price of hard bounds that are not kept, in sizes of the cost's derivative.
 FIRST_PRICE = 1e2
 
@@ -119,6 +118,14 @@ class _Run(NamedTuple):
         point, K, rows = memory.parts(memory.keep())
         about = memory.about
         return cls(status, point, rows, K, steps, log.copy(), about.mu, about.step)
+
+    def after(self, look: Look) -> _Run:
+        """The same, or one that ends where equalities are missed least if they cannot be kept."""
+        lost = look.at(self.point, self.log)
+        if lost is None:
+            return self
+        point, rows, log = lost
+        return self._replace(status=STALLED, point=point, rows=rows, log=log, is_lost=True)
 
 
 class _Kept(NamedTuple):
@@ -489,7 +496,7 @@ class InteriorPointSolver:
         self._take_built()
         started, problem = time.perf_counter(), self.problem
         x0 = check_state(problem.system, "x0", x0)
-        times = problem.times(float(check_shape("t0", t0, ())))
+        times = float(check_shape("t0", t0, ())) + self._grid
         reference = problem.reference if reference is None else reference
         setting = self._setting(times, reference, p, arrival)
         nodes, gap = self._first_nodes(guess, x0, times, setting, reference)
@@ -509,6 +516,7 @@ class InteriorPointSolver:
             other = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
             if other.status == CONVERGED or run.status == NOT_FINITE:
                 run = other
+        stalled = run
         is_open = run.log[-1][2] > tolerance  # gaps that rows do not let close
         is_stuck = run.status in (STALLED, NOT_FINITE) and len(self._hard_rows) > 0
         is_stuck = is_stuck and not run.is_lost and (is_open or self._excess(run) > tolerance)
@@ -520,9 +528,11 @@ class InteriorPointSolver:
             if is_closed or self._excess(other) < self._excess(run):
                 run = other
         is_stuck = is_stuck and self._excess(run) > ACCEPTABLE_RESIDUAL
-        is_late = run.status == STALLED or (run.status == ITERATIONS and run.steps >= FIRST_LOOK)
-        if is_late and watch.ended is None and not (is_stuck or run.is_lost):
-            run = self._nearest(run, Nodes(times, run.point.x, run.point.u), setting, x0)
+        is_late = run.status == ITERATIONS and run.steps >= FIRST_LOOK
+        is_late = is_late or run.status == STALLED or is_stuck
+        if is_late and watch.ended is None and not run.is_lost:
+            lost = (stalled if is_stuck else run).after(Look(self.model, setting, times))
+            run = lost if lost.is_lost else run
         is_stuck = is_stuck or run.is_lost
         self._is_priced = self._excess(run) > EXCESS
         return self._solution(run, nodes, times, setting, watch, tolerance, is_stuck)
@@ -641,7 +651,7 @@ class InteriorPointSolver:
         """How fast the barrier falls: along central iterates slower, but from higher up."""
         last, model = max(LAST_BARRIER * tolerance, LEAST_BARRIER), self.model
         has_rows = len(model.sides.row) or len(model.sides.equal)
-        if not (has_rows or np.isfinite(model.lower).any() or np.isfinite(model.upper).any()):
+        if not (has_rows or self._has_limits):
             return Barrier(first=last, last=last)
         if mode == ROLL_OUT and not has_rows:
             return Barrier(last=last)
@@ -669,8 +679,13 @@ class InteriorPointSolver:
         return bool((self.transcription.rows.parameter >= 0).any())
 
     @cached_property
+    def _has_limits(self) -> bool:
+        """Whether any control has a limit."""
+        return bool(np.isfinite([self.model.lower, self.model.upper]).any())
+
+    @cached_property
     def _grid(self) -> np.ndarray:
-        """Times of the nodes after the first one."""
+        """Times of the nodes after that of the start."""
         return self.problem.times()
 
     @contextmanager
@@ -680,10 +695,7 @@ class InteriorPointSolver:
         at = model.expand(nodes, setting)
         slopes = np.concatenate([at.g.ravel(), at.g_end])
         price = FIRST_PRICE * (1.0 + np.abs(slopes[np.isfinite(slopes)]).max(initial=0.0))
-        # Limits of what is free at the start can be kept, whatever the motion.
-        is_start = hard.active[0].astype(bool) & ~hard.active[1:].any(axis=0)
-        is_kept = is_start & (len(model.free) > 0)
-        weight = np.where(np.isinf(hard.weight) & ~is_kept, price, hard.weight)
+        weight = np.where(np.isinf(hard.weight) & ~model.of_start, price, hard.weight)
         try:
             self._take(hard._replace(weight=weight))
             yield
@@ -710,21 +722,6 @@ class InteriorPointSolver:
         row = self.model.sides.row
         return np.unique(row[np.isinf(self.transcription.rows.soft[row])])
 
-    def _nearest(self, run: _Run, nodes: Nodes, setting: Setting, x0: np.ndarray) -> _Run:
-        """A run that ends where equalities are missed least, if they cannot be kept near nodes."""
-        off = run.log[-1][2]
-        if not len(self.model.sides.equal) or not off > ACCEPTABLE_RESIDUAL:
-            return run
-        found = least_violation(self.model, setting, nodes, x0)
-        if found is None:
-            return run
-        values = self.model.values(found, setting)
-        last = run.log[-1].copy()
-        last[0], last[2] = values.cost, np.abs(missed_by(self.model.sides, values.rows)).max()
-        point = replace(run.point, x=found.x, u=found.u)
-        log = np.vstack([run.log[:-1], last])
-        return run._replace(status=STALLED, point=point, rows=values.rows, log=log, is_lost=True)
-
     @cached_property
     def _allowed(self) -> np.ndarray:
         """What rows of a step may be exceeded by without a word: soft ones by nothing."""
@@ -743,7 +740,7 @@ class InteriorPointSolver:
         memory = self._memory
         if memory is None:
             point = self._starting_point(mode, nodes, setting, barrier, x0)
-            look = _Look(self, nodes.t, setting, x0)
+            look = Look(self.model, setting, nodes.t)
             return self._run_in_numpy(
                 point, mode, nodes, setting, barrier, tolerance, watch, look=look
             )
@@ -754,8 +751,8 @@ class InteriorPointSolver:
         options: dict[str, Any] = {
             "barrier": barrier, "tolerance": tolerance, "curved": self.second_derivatives,
         }  # fmt: skip
-        look = _Look(self, nodes.t, setting, x0)
-        first = 0 if watch.is_needed else min(look.due, watch.left)
+        look = Look(self.model, setting, nodes.t)
+        first = 0 if watch.is_needed else int(min(look.due, watch.left))
         status = memory.run(x0, mode, max_iterations=first, **options)
         return self._watched(memory, status, x0, mode, watch, options, look)
 
@@ -767,18 +764,21 @@ class InteriorPointSolver:
         mode: int,
         watch: _Watch,
         options: dict[str, Any],
-        look: _Look | None = None,
+        look: Look | None = None,
     ) -> _Run:
         """Go on from where a kernel stopped, with a look at the watch in between."""
+        if status != ITERATIONS:
+            taken = memory.about.iterations
+            return _Run.of(status, memory, taken, memory.arrays["log"][: taken + 1])
         log = [*memory.arrays["log"][: memory.about.iterations + 1].copy()]
         while status == ITERATIONS and watch.goes_on(log[-1], len(log) - 1):
             if look is not None and look.is_due(log):
-                run = look.at(_Run.of(status, memory, len(log) - 1, np.array(log)))
+                run = _Run.of(status, memory, len(log) - 1, np.array(log)).after(look)
                 if run.is_lost:
                     return run
             most = 1
             if look is not None and not watch.is_needed:
-                most = min(look.due, watch.left) - (len(log) - 1)
+                most = int(min(look.due, watch.left)) - (len(log) - 1)
             status = memory.run(x0, mode, max_iterations=most, resume=RESUME, **options)
             log.extend(memory.arrays["log"][1 : memory.about.iterations + 1].copy())
         return _Run.of(status, memory, len(log) - 1, np.array(log))
@@ -809,7 +809,7 @@ class InteriorPointSolver:
         watch: _Watch,
         K: np.ndarray | None = None,
         is_warm: bool = False,
-        look: _Look | None = None,
+        look: Look | None = None,
     ) -> _Run:
         log: list[np.ndarray] = []
         step, status, taken = 1.0, ITERATIONS, 0
@@ -836,7 +836,7 @@ class InteriorPointSolver:
                     run = _Run(
                         status, point.point, point.rows, K, taken, np.array(log), point.mu, step
                     )
-                    run = look.at(run)
+                    run = run.after(look)
                     if run.is_lost:
                         return run
                 point.lower_before(found, barrier)
@@ -889,10 +889,11 @@ class InteriorPointSolver:
         Returns
         -------
         OptimalSolution
-            "iteration limit" where steps were taken, "time limit" where more were due;
-            "infeasible" where hard bounds at a price are exceeded still, by the least that was
-            found; "failed" where there is no step: then with the plan moved on or, where that
-            diverges, with what was found last.
+            "iteration limit" where steps were taken, with violations where hard bounds are exceeded
+            for the first time and nobody can say yet whether they could be kept; "time limit" where
+            more steps were due; "infeasible" where hard bounds at a price are exceeded still, by
+            the least that was found; "failed" where there is no step: then with the plan moved on
+            or, where that diverges, with what was found last.
 
         Raises
         ------
@@ -929,8 +930,6 @@ class InteriorPointSolver:
         if run.status != NOT_FINITE:
             self._is_priced = self._excess(run) > EXCESS
         is_infeasible = is_priced and self._is_priced
-        if self._is_priced and not is_priced:  # nobody can say yet whether they could be kept
-            watch.ended = SolveStatus.TIME_LIMIT
         return self._solution(run, last, times, setting, watch, None, is_infeasible)
 
     def _went_on(
@@ -1077,45 +1076,58 @@ class InteriorPointSolver:
             violations = worst_violations(rows, np.where(is_over, excess, 0.0), t)
             penalty = self.transcription.penalty(values, rows.weights(setting.p) * problem.dt)
         seconds = time.perf_counter() - watch.started
-        log = tuple(
-            Iteration(
-                k if tolerance is not None else k + 1,
-                float(cost) + penalty,
-                float(violation),
-                float(violation),
-                np.nan if tolerance is None else max(stationarity, violation, products),
-                float(step),
-                float(damping),
-                seconds,
+
+        def entries(log: np.ndarray, first: int) -> tuple[Iteration, ...]:
+            return tuple(
+                Iteration(
+                    k,
+                    cost + penalty,
+                    violation,
+                    violation,
+                    np.nan if tolerance is None else max(stationarity, violation, products),
+                    step,
+                    damping,
+                    seconds,
+                )
+                for k, (cost, stationarity, violation, products, step, damping, *_) in enumerate(
+                    log.tolist(), first
+                )
             )
-            for k, (cost, stationarity, violation, products, step, damping, *_) in enumerate(
-                run.log.tolist()
-            )
-        )
-        kkt = log[-1].kkt
-        status = self._status(run, kkt, violations, watch, tolerance)
+
+        first = 0 if tolerance is not None else 1
+        (last,) = entries(run.log[-1:], first + len(run.log) - 1)
+        status = self._status(run, last.kkt, violations, watch, tolerance)
         stuck = SolveStatus.ITERATION_LIMIT, SolveStatus.STALLED, SolveStatus.FAILED
         if is_infeasible and not failed and status in stuck:  # tried at a price, too
             status = SolveStatus.INFEASIBLE
-        message = _message(status, log[-1], violations, tolerance)
-        if status is SolveStatus.INFEASIBLE and not failed:
-            message = "; ".join(filter(None, [message, self._at_limits(nodes)]))
         if unknown:  # nobody vouches for such a plan
-            status, message = SolveStatus.FAILED, unknown
-        solution = OptimalSolution(
+            status = SolveStatus.FAILED
+
+        def make() -> dict[str, Any]:
+            message = unknown or _message(status, last, violations, tolerance)
+            if violations and tolerance is None and status is SolveStatus.ITERATION_LIMIT:
+                message = f"{NOT_YET}; {message}"
+            if status is SolveStatus.INFEASIBLE and not failed:
+                message = "; ".join(filter(None, [message, self._at_limits(nodes)]))
+            group, inputs = problem.system.state, problem.system.inputs
+            return {
+                "message": message,
+                "trajectory": Trajectory._of(group, nodes.t, nodes.x, nodes.u, inputs),
+                "reference": Trajectory._of(group, t, setting.x_ref, setting.u_ref),
+                "iterations": entries(run.log, first),
+            }
+
+        solution = OptimalSolution._later(
+            make,
             status=status,
-            message=message,
-            trajectory=Trajectory._of(
-                problem.system.state, nodes.t, nodes.x, nodes.u, problem.system.inputs
-            ),
-            reference=Trajectory._of(problem.system.state, t, setting.x_ref, setting.u_ref),
-            cost=log[-1].cost,
-            kkt=kkt,
+            cost=last.cost,
+            kkt=last.kkt,
             gap=0.0 if tolerance is None else float(run.log[-1][2]),
             violations=violations,
-            iterations=log,
             times={"total": seconds, "model": seconds, "qp": 0.0},
             problem=problem,
+            _t=nodes.t,
+            _u=nodes.u,
         )
         return judged(solution, setting.p)
 
@@ -1185,7 +1197,7 @@ class InteriorPointSolver:
             return SolveStatus.FAILED
         if tolerance is None:
             is_stuck = run.status == STALLED and not (run.steps or _is_best(run.log[-1]))
-            if is_stuck and watch.ended is None:
+            if is_stuck and watch.ended is None and not violations:
                 return SolveStatus.FAILED
             return watch.ended or SolveStatus.ITERATION_LIMIT
         if run.status == CONVERGED:  # with hard bounds at a price, too
@@ -1200,34 +1212,6 @@ class InteriorPointSolver:
         if run.status == STALLED and kkt <= ACCEPTABLE_RESIDUAL:
             return SolveStatus.ACCEPTABLE
         return SolveStatus.STALLED if run.status == STALLED else SolveStatus.ITERATION_LIMIT
-
-
-class _Look:
-    """Asks in the middle of a solve whether equalities can be kept at all.
-
-    Kernels and NumPy ask after the same iterations, and are told the same.
-    """
-
-    def __init__(
-        self, solver: InteriorPointSolver, t: np.ndarray, setting: Setting, x0: np.ndarray
-    ) -> None:
-        self.solver, self.t, self.setting, self.x0 = solver, t, setting, x0
-        self.due = FIRST_LOOK if len(solver.model.sides.equal) else MOST_ITERATIONS
-
-    def is_due(self, log: Sequence[np.ndarray]) -> bool:
-        """Whether it is time, and what is violated has hardly fallen lately."""
-        number = len(log) - 1
-        if number < self.due:
-            return False
-        self.due = 2 * number
-        violation = np.array(log)[:, 2]
-        half = number // 2
-        return bool(violation[half:].min() > HARDLY * violation[:half].min())
-
-    def at(self, run: _Run) -> _Run:
-        """The run, ended where equalities are missed least if they cannot be kept."""
-        nodes = Nodes(self.t, run.point.x, run.point.u)
-        return self.solver._nearest(run, nodes, self.setting, self.x0)
 
 
 class _Watch:

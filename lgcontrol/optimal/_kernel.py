@@ -44,6 +44,10 @@ OWN_SOURCES = ("_transcription.py", "_stage_model.py", "_statement.py", "_kernel
 # Arguments that all stages have in common.
 SHARED = ("p", "w", "dt")
 
+# A row of [A B] counts as sparse where at most one entry in so many is not zero; so many rows to
+# one have to be, for the sweep to treat them apart.
+SPARSE = 3
+
 # Functions of more operations than this are compiled at -O1.
 LONG = 100_000
 
@@ -154,7 +158,7 @@ def write(model: StageModel, compiler: Compiler) -> Iterator[str]:
     yield unit(others, OFTEN_LEVEL)
     yield unit(seldom, SELDOM_LEVEL)
     width = f"#define LG_W {compiler.width}\n"
-    yield "\n".join([*heads, width, sizes_of(model, scratch), *_texts()])
+    yield "\n".join([*heads, width, sizes_of(model, scratch), pattern_of(model), *_texts()])
 
 
 def _texts() -> list[str]:
@@ -185,6 +189,35 @@ def sizes_of(model: StageModel, scratch: int, *, curved: bool = True) -> str:
     for name, places in (("lg_controls", model.controls), ("lg_free", [*model.free, -1])):
         entries = ", ".join(str(int(place)) for place in places)
         lines.append(f"static const int {name}[] = {{{entries}}};")
+    return "\n".join(lines)
+
+
+def pattern_of(model: StageModel) -> str:
+    """Which rows of ``[A B]`` hold little but zeros, as C constants, and their entries.
+
+    Of mechanical systems those of the configuration under explicit Euler, and all of them where
+    controls are accelerations.
+    """
+    made = model.stage.function
+    n, size = model.n, model.n + model.m
+    filled = np.ones((n, size), dtype=bool)
+    if made.is_a("SXFunction"):
+        found = ca.SX(made.call(made.sx_in())[model.stage.results.index("F")])
+        zero = [entry.is_zero() for entry in ca.vec(found).elements()]
+        filled = ~np.reshape(zero, (n, size))  # rows are columns of the result
+    dense = np.flatnonzero(SPARSE * filled.sum(axis=1) > size)
+    first, count = (int(dense[0]), int(dense[-1] - dense[0] + 1)) if len(dense) else (0, 0)
+    if SPARSE * (n - count) < n:
+        first, count = 0, n
+    filled[first : first + count] = False
+    rows, columns = np.nonzero(filled)
+    lines = [
+        f"#define LG_SPARSE {len(rows)}",
+        f"enum {{ LG_FIRST = {first}, LG_DENSE = {count} }};",
+    ]
+    for name, places in (("lg_rows", rows), ("lg_columns", columns)):
+        entries = ", ".join(map(str, places.tolist()))
+        lines += [f"static const int {name}[] = {{{entries}}};"] if len(places) else []
     return "\n".join(lines)
 
 

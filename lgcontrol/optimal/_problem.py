@@ -46,11 +46,13 @@ from ._outcome import Iteration, SolveStatus, Violation
 from ._reference import ReferenceSamples, sample_reference
 from ._statement import (
     ALONG,
+    LIMITS,
     Bound,
     Cost,
     Residual,
     Weight,
     bounded_along,
+    check_consistent,
     check_names,
     control_places,
     entries_of,
@@ -58,6 +60,8 @@ from ._statement import (
     error_weight,
     free_errors,
     input_weight,
+    of_quantity,
+    parameter_index,
     single_numbers,
     with_known_limits,
 )
@@ -226,13 +230,25 @@ class OptimalControlProblem:
                 with_known_limits(system, bound)
                 for bound in check_list("bounds", self.bounds, Bound, "Bound('twist', -1.0, 1.0)")
             ),
-            "residuals": check_list("residuals", self.residuals, Residual, "Residual(function)"),
-            "costs": check_list("costs", self.costs, Cost, "Cost(function)"),
+            "residuals": tuple(
+                of_quantity(system, term)
+                for term in check_list("residuals", self.residuals, Residual, "Residual(function)")
+            ),
+            "costs": tuple(
+                of_quantity(system, term)
+                for term in check_list("costs", self.costs, Cost, "Cost(function)")
+            ),
             "parameters": extra,
             "weights": tuple(self.weights),
         }
         for bound in values["bounds"]:
             check_names(system, bound, names)
+        check_consistent(system, values["bounds"], horizon)
+        for kind in ("residual", "cost"):
+            for term in values[f"{kind}s"]:
+                for weight in (term.weight, term.terminal):
+                    if isinstance(weight, str):
+                        parameter_index(f"weight of {kind} {term.name!r}", weight, names)
         object.__setattr__(self, "_free", free)
         is_automatic = self.substeps is None
         values["substeps"] = 1 if is_automatic else _check_substeps(self.substeps)
@@ -482,7 +498,7 @@ class OptimalControlProblem:
         soon as a bound is a function: it may be what keeps them.
         """
         system, state = self.system, self.system.state
-        if any(not isinstance(bound.of, str) for bound in self.bounds):
+        if any(not isinstance(bound.of, str) or bound.of == LIMITS for bound in self.bounds):
             return ()
         blocks = block_slices(state)[0]
         configuration = None if system.structure is None else system.structure.configuration
@@ -816,9 +832,10 @@ def judged(solution: OptimalSolution, p: np.ndarray) -> OptimalSolution:
     problem, claims = solution.problem, solution.success
     if not claims and solution.status is not SolveStatus.ITERATION_LIMIT:
         return solution
-    system, method, x, u = problem.system, problem.method, solution.x[:-1], solution.u
+    system, method = problem.system, problem.method
     if resolved_step(system, method, problem.substeps) is None:
         return solution
+    x, u = solution.x[:-1], solution.u
     at = solution.t[:-1], x, u, p[: system.n_parameters], problem.dt
     text = unsolved(system, method, step_residuals(system, method, problem.substeps, *at))
     return replace(solution, status=SolveStatus.FAILED, message=text) if text else solution

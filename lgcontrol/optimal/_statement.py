@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import casadi as ca
 import numpy as np
@@ -342,12 +342,12 @@ class Residual:
 
     Parameters
     ----------
-    function : callable
-        ``(t, x, u, p) → column`` on CasADi columns, smooth; u holds all inputs of the system, p
-        the parameters of the system and then those of the problem. A casadi.Function or a
-        ModelFunction will do, so that mechanics can supply the pose of a frame. A number that
-        changes, such as a goal, is to be a parameter (``p[k]``): one that stands in the function
-        is compiled with it, and another number again.
+    function : callable or str
+        Name of a quantity of the system, or ``(t, x, u, p) → column`` on CasADi columns, smooth; u
+        holds all inputs of the system, p the parameters of the system and then those of the
+        problem. A casadi.Function or a ModelFunction will do, so that mechanics can supply the pose
+        of a frame. A number that changes, such as a goal, is to be a parameter (``p[k]``): one that
+        stands in the function is compiled with it, and another number again.
     weight : float, array_like or str, optional
         W along the horizon, per s: a number, a diagonal, a matrix, or the name of a parameter that
         multiplies the identity; None for nothing.
@@ -376,7 +376,7 @@ class Residual:
     >>> effort = Residual(lambda t, y, u, p: y - 2.0, weight=1e-3, of="input", name="effort")
     """
 
-    function: StageFunction
+    function: StageFunction | str
     weight: ArrayLike | str | None = 1.0
     terminal: ArrayLike | str | None = None
     name: str = "residual"
@@ -547,8 +547,9 @@ class Cost:
 
     Parameters
     ----------
-    function : callable
-        ``(t, x, u, p) → number`` on CasADi columns, as for `Residual`.
+    function : callable or str
+        ``(t, x, u, p) → number`` on CasADi columns, as for `Residual`; or the name of a quantity of
+        the system, such as ``"kinetic_energy"`` of a robot.
     weight : float or str, optional
         w along the horizon, per s, or the name of a parameter; None for nothing.
     terminal : float or str, optional
@@ -563,7 +564,7 @@ class Cost:
     1.0
     """
 
-    function: StageFunction
+    function: StageFunction | str
     weight: float | str | None = 1.0
     terminal: float | str | None = None
     name: str = "cost"
@@ -588,9 +589,46 @@ class Cost:
         return value
 
 
+Term = TypeVar("Term", Residual, Cost)
+
+
+def of_quantity(system: System, term: Term) -> Term:
+    """A term of the cost that names a quantity of a system, as a function; others as they are.
+
+    Parameters
+    ----------
+    system : System
+    term : Residual or Cost
+
+    Returns
+    -------
+    Residual or Cost
+    """
+    name = term.function
+    if not isinstance(name, str):
+        return term
+    entries = entries_of(system, name)
+    if not entries:
+        raise UnknownNameError(
+            unknown_name(f"quantity of {system.name}", name, _quantities(system))
+        )
+
+    def rows(t: Value, x: Value, u: Value, p: Value) -> Value:
+        return system.quantity_rows(entries, t, x, u, p)
+
+    label = name if term.name == type(term).name else term.name
+    if isinstance(term, Residual) and term.of is None and term.derivatives is None:
+        return replace(term, function=lambda t, y, u, p: y, name=label, of=name)
+    return replace(term, function=rows, name=label)
+
+
 Where = Literal["path", "terminal", "both", "start"]
 # Places of bounds that hold along the horizon, not at an end of it alone.
 ALONG = ("path", "both")
+# What a bound calls all limits that a system knows.
+LIMITS = "limits"
+# Share by which limits may cross and still mean the same number.
+ROUNDING = 1e-9
 
 
 @named_options
@@ -605,14 +643,15 @@ class Bound:
         SO2, the angle in (−π, π]; ``"joint1"`` or ``"configuration.joint1"``,
         ``"velocity.joint1"``), one coordinate (``"pose.z"``), one tangent coordinate of a block
         that is more than one number (``"pose.rx"``: that component of minus(x, x_ref)), an input, a
-        quantity of the system or an
-        entry of one (``"deflection"``, ``"deflection.elbow"``; its known limits where none are
-        given), or a smooth function ``(t, x, u, p) → column``. A name that is both a part of the
-        state and an input, as a driven joint's, is written ``"state.joint1"`` for the angle,
+        quantity of the system or an entry of one (``"deflection"``, ``"deflection.elbow"``; its
+        known limits where none are given), ``"limits"`` for all whose limits the system knows, or a
+        smooth function ``(t, x, u, p) → column``. A name that is both a part of the state and an
+        input, as a driven joint's, is written ``"state.joint1"`` for the angle,
         ``"input.joint1"`` for the torque.
     lower, upper : float, array_like or str
-        Limits, infinite if left out; a name is that of a parameter, whose value may change from
-        call to call.
+        Limits; a name is that of a parameter, whose value may change from call to call. One that is
+        left out is infinite; where both are, they are those that the system knows
+        (`System.limits`), of joints and their rates for example. Inputs keep theirs in any case.
     soft : float or str, optional
         Weight w of the penalty ``w (s + s²/2)``, per s, on the excess s over the limits, or the
         name of a parameter. Without it the bound is hard: kept wherever the dynamics allow.
@@ -914,30 +953,48 @@ def entries_of(system: System, name: str) -> tuple[str, ...]:
 
 
 def with_known_limits(system: System, bound: Bound) -> Bound:
-    """A bound on a quantity that gives no limits, with those that the system knows.
+    """A bound by name that gives no limits, with those that the system knows.
 
     Parameters
     ----------
     system : System
     bound : Bound
     """
-    entries = entries_of(system, bound.of) if isinstance(bound.of, str) else ()
+    if not isinstance(bound.of, str):
+        return bound
+    kind, name = _bounded_place(system, bound)
     limits = (bound.lower, bound.upper)
     gives_none = not any(isinstance(x, str) or np.isfinite(x).any() for x in limits)
-    if not (entries and gives_none):
-        return bound
-    missing = [name for name in entries if name not in system.limits]
-    if missing:
+    if kind == LIMITS and not gives_none:
         raise ValueError(
-            f"bound {bound.label!r}: {system.name} knows no limits of {', '.join(missing)}: give "
-            "lower= and upper="
+            f"bound {bound.label!r}: 'limits' are those that {system.name} knows: leave lower and "
+            "upper out, or bound a part of the state"
         )
-    lower, upper = np.array([system.limits[name] for name in entries]).T
+    entries = _entries(system, kind, name)
+    if kind == "input" or not gives_none or any(np.isnan(x).any() for x in limits):
+        return bound
+    known = [system.limits.get(entry) for entry in entries]
+    missing = [entry for entry, pair in zip(entries, known, strict=True) if pair is None]
+    # A part of the state may have coordinates without limits, an entry of a quantity is meant.
+    if len(missing) == len(entries) or (missing and kind == "quantity"):
+        told = f"of {', '.join(missing)}: give lower= and upper=" if missing else "at all"
+        raise ValueError(f"bound {bound.label!r}: {system.name} knows no limits {told}")
+    pairs = [(-np.inf, np.inf) if pair is None else pair for pair in known]
+    lower, upper = np.array(pairs).T
     return (
         replace(bound, lower=lower, upper=upper)
-        if len(entries) > 1
+        if len(entries) > 1 or kind in ("block", LIMITS)
         else replace(bound, lower=float(lower[0]), upper=float(upper[0]))
     )
+
+
+def _entries(system: System, kind: str, name: str) -> tuple[str, ...]:
+    """Single names of what `_bounded_place` found."""
+    if kind == "block":
+        return system.state.coordinate_names[block_slices(system.state)[0][name]]
+    if kind == "quantity":
+        return entries_of(system, name)
+    return tuple(system.limits) if kind == LIMITS else (name,)
 
 
 def _quantities(system: System) -> tuple[str, ...]:
@@ -969,6 +1026,64 @@ def check_names(system: System, bound: Bound, parameters: Sequence[str]) -> None
             parameter_index(f"{what} of bound {bound.label!r}", value, parameters)
 
 
+def check_consistent(system: System, bounds: Sequence[Bound], horizon: int) -> None:
+    """Refuse hard bounds of which two leave nothing of a quantity that both name, at one node.
+
+    Limits that are parameters may change, and functions are not compared: solves find out.
+
+    Parameters
+    ----------
+    system : System
+    bounds : sequence of Bound
+        Whose names are known.
+    horizon : int
+        Number of steps.
+    """
+    limits: dict[tuple[str, str], list[tuple[str, range, float, float]]] = {}
+    for entry in system.inputs:
+        whose, nodes = f"the limits of input {entry.name!r}", range(horizon)
+        limits["input", entry.name] = [(whose, nodes, entry.lower, entry.upper)]
+    for bound in bounds:
+        if bound.soft is not None or not isinstance(bound.of, str):
+            continue
+        kind, name = _bounded_place(system, bound)
+        entries = _entries(system, kind, name)
+        whose = f"bound {bound.label!r} (at {_place(bound.at)!r})"
+        sides = {"lower": bound._limit("lower", -np.inf), "upper": bound._limit("upper", np.inf)}
+        low, high = (
+            _limit(f"{side} of bound {bound.label!r}", value, len(entries))
+            for side, value in sides.items()
+        )
+        is_input = kind == "input"
+        nodes = _nodes(bound.at, horizon, is_input=is_input)
+        for entry, *own in zip(entries, low.tolist(), high.tolist(), strict=True):
+            key = ("tangent" if kind == "tangent" else "input" if is_input else "", entry)
+            for other, there, least, most in limits.setdefault(key, []):
+                common = {*nodes} & {*there}
+                bottom, top = max(own[0], least), min(own[1], most)
+                if common and bottom - top > ROUNDING * max(1.0, abs(bottom), abs(top)):
+                    raise ValueError(
+                        f"{whose} and {other} contradict each other at node {min(common)}: "
+                        f"{entry} cannot be at least {bottom:g} and at most {top:g}. Leave one "
+                        "out, give it other nodes or a price (soft=100)"
+                    )
+            limits[key].append((whose, nodes, *own))
+
+
+def _nodes(at: str | range, horizon: int, *, is_input: bool) -> range:
+    """Nodes at which a bound holds whatever is free at the start."""
+    if isinstance(at, range):
+        return at
+    first, last = (0, horizon) if is_input else (1, horizon + 1)
+    spans = {
+        "both": range(first, last),
+        "path": range(first, horizon),
+        "terminal": range(horizon, last),
+        "start": range(1),
+    }
+    return spans[at]
+
+
 def _bounded_place(system: System, bound: Bound) -> tuple[str, str]:
     """What the name of a bound means: "input", "block", "coordinate", "tangent" or "quantity"."""
     state, of = system.state, str(bound.of)
@@ -988,7 +1103,9 @@ def _bounded_place(system: System, bound: Bound) -> tuple[str, str]:
             return kind, name
     if entries_of(system, of):
         return "quantity", of
-    valid = dict.fromkeys((*of_state, *system.input_names, *_quantities(system)))
+    if of == LIMITS:
+        return LIMITS, of
+    valid = dict.fromkeys((*of_state, *system.input_names, *_quantities(system), LIMITS))
     message = unknown_name("bounded quantity", of, valid)
     source, _, last = of.rpartition(".")
     if last == "rate" and source in valid:
@@ -1043,6 +1160,10 @@ def _expression(
         return x[state.coordinate_names.index(name)], (bound.label,)
     if kind == "tangent":
         return state.minus(x, x_ref)[state.tangent_names.index(name)], (bound.label,)
+    if kind == LIMITS:
+        parts = [replace(bound, of=entry, name=None) for entry in system.limits]
+        columns = [_expression(system, part, t, x, u, p, x_ref, known)[0] for part in parts]
+        return ca.vertcat(*columns), _called(bound, tuple(system.limits))
     entries = entries_of(system, name)
     return system.quantity_rows(entries, t, x, u, p, known), _called(bound, entries)
 

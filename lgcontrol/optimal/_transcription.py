@@ -16,7 +16,15 @@ from ..integrators import MuntheKaas, get_method
 from ..systems import System, step_derivatives
 from ._problem import OptimalControlProblem
 from ._stage_qp import StageQP
-from ._statement import BoundRows, KnownQuantity, Weight, build_rows, entries_of, spelled_out
+from ._statement import (
+    LIMITS,
+    BoundRows,
+    KnownQuantity,
+    Weight,
+    build_rows,
+    entries_of,
+    spelled_out,
+)
 
 # What a build is weighed against: code on disk serves a loop of ten thousand calls, minutes on
 # a vehicle or a day of simulations, so that all but the shortest horizons are compiled.
@@ -457,6 +465,7 @@ def _known_quantities(
     system = problem.system
     named = [bound.of for bound in problem.bounds if isinstance(bound.of, str)]
     named += [residual.of for residual in problem.residuals if residual.of is not None]
+    named += system.limits if LIMITS in named else []
     entries = {entry for name in named for entry in entries_of(system, name)}
     found = {}
     for key, slopes in system.quantity_derivatives.items():

@@ -50,7 +50,7 @@ def run_broad(recording):
     dt = float(recording.t[1])
     model = attitude(dt)
     signals = [recording.signals[name] for name in ("gyro", "accelerometer", "magnetometer")]
-    first = model.first(signals[1][:5].mean(axis=0), signals[2][:5].mean(axis=0))
+    first = model.first(signals[1][:5], signals[2][:5])
     run = model.filter(first).run(model.log(*signals))
     return run.x[run.index(recording.t), :4]
 
@@ -131,30 +131,36 @@ def published_wifibot(recording, seeds=range(20)):
 
 # -- ranges: Plaza --------------------------------------------------------------------------------
 
-RANGING = System(
-    "ranging",
-    Product(pose=SE2, range_scale=Rn(1), range_bias=Rn(1)),
-    lambda t, x, u, p: ca.vertcat(u, 0, 0),
-    inputs=ODOMETRY.inputs,
-)
+
+def ranging(radios):
+    """Pose, the scale of all ranges, and a bias of each radio."""
+    biases = {f"{name}_bias": Rn(1) for name in radios}
+    return System(
+        "ranging",
+        Product(pose=SE2, range_scale=Rn(1), **biases),
+        lambda t, x, u, p: ca.vertcat(u, np.zeros(1 + len(biases))),
+        inputs=ODOMETRY.inputs,
+    )
 
 
 def run_plaza(recording):
     """Run from the true start; RMSE of the position, NEES of position and of pose."""
     truth_t, truth = recording.truth["pose"]
+    system = ranging(recording.places)
     beacons = [
-        beacon_range(RANGING, place, name=name, bias="range_bias", scale="range_scale",
+        beacon_range(system, place, name=name, bias=f"{name}_bias", scale="range_scale",
                      std_discrete=0.5)
         for name, place in recording.places.items()
     ]  # fmt: skip
+    biases = {f"{name}_bias": 0.5 for name in recording.places}
     ekf = EKF(
-        RANGING, beacons, RANGING.state.join(pose=truth[0]),
-        std0={"pose": 0.05, "range_scale": 0.1, "range_bias": 0.5},
+        system, beacons, system.state.join(pose=truth[0]),
+        std0={"pose": 0.05, "range_scale": 0.1} | biases,
         noise={"velocity.x": 0.1, "velocity.y": 0.05, "velocity.rz": 0.02}, robust="huber",
     )  # fmt: skip
     run = ekf.run(Log(recording.t, recording.signals["velocity"], recording.measurements))
-    known = truth_t >= run.t[0]
-    states = np.concatenate([truth[known], np.zeros((known.sum(), 2))], axis=1)
+    known = (truth_t >= run.t[0]) & np.isfinite(truth).all(axis=1)
+    states = np.concatenate([truth[known], np.zeros((known.sum(), 1 + len(biases)))], axis=1)
     error = run.x[run.index(truth_t[known]), :2] - truth[known, :2]
     nees = run.nees(truth_t[known], states, [0, 1]).mean()
     return {"rmse [m]": rms(error), "NEES": float(nees), "scale": float(run.x[-1, 4])}
@@ -178,14 +184,19 @@ class Kitti:
     @classmethod
     def of(cls, recording):
         t, fixes = recording.measurements["gnss"]
+        there = np.isfinite(fixes).all(axis=1)
+        t, fixes = t[there], fixes[there]
         way = fixes[3] - fixes[1]
+        # two fixes where a car stands say nothing of where it looks
+        heading = min(np.sqrt(2) * 0.05 / (np.linalg.norm(way[:2]) + 1e-9), np.pi / np.sqrt(3))
+        iterated = UNKNOWN_HEADING if heading > 0.2 else {}
         turn = SO3.from_rotation_vector([0, 0, np.arctan2(way[1], way[0])])
         body = SE23.from_rotation(turn, [fixes[1], way / (t[3] - t[1])])
         ekf = EKF(
             NAVIGATION, [gnss(NAVIGATION, std_discrete=0.05)], NAVIGATION.state.join(body=body),
-            std0={"body": 0.1, "body.vx": 1.0, "body.vy": 1.0, "body.vz": 1.0, "body.rz": 0.2,
-                  "gyro_bias": 0.01, "accelerometer_bias": 0.2},
-            noise=DENSITIES | WALKS, covariance_method="euler",
+            std0={"body": 0.1, "body.vx": 1.0, "body.vy": 1.0, "body.vz": 1.0, 
+                  "body.rz": np.hypot(0.2, heading), "gyro_bias": 0.01, "accelerometer_bias": 0.2},
+            noise=DENSITIES | WALKS, covariance_method="euler", **iterated,
         )  # fmt: skip
         later = recording.t > t[1]
         first = np.flatnonzero(later)[0] - 1

@@ -90,6 +90,21 @@ def test_numbers_of_landmarks_are_names(group, count):
         np.testing.assert_allclose(slams[0].landmarks[a], slams[1].landmarks[b], atol=EXACT)
 
 
+def test_noise_of_what_is_measured_of_the_motion():
+    """A robot that moves and then turns: the turn's error moves it no way, as an arc's would."""
+    slam = LandmarkMap(
+        1, std0=0.0, noise={"speed": 0.1, "turn": 0.2}, std_discrete=0.1, method="euler",
+        inputs=["speed", "turn"],
+        velocity=lambda u: SE2.log(ca.vertcat(u[0], 0, ca.cos(u[1]), ca.sin(u[1]))),
+    )  # fmt: skip
+    slam.predict(0.0, [2.0, 0.7], 1.0)
+    np.testing.assert_allclose(slam.pose, [2.0, 0.0, np.cos(0.7), np.sin(0.7)], atol=EXACT)
+    back = SO2.matrix(slam.pose[2:]).T @ [1.0, 0.0]  # the way it came, seen from where it looks
+    expected = np.diag([0.0, 0.0, 0.04])
+    expected[:2, :2] = 0.01 * np.outer(back, back)
+    np.testing.assert_allclose(slam.pose_covariance, expected, atol=EXACT)
+
+
 def test_what_is_not_usable_adds_nothing():
     slam = LandmarkMap(2, std0=0.1, noise=NOISE, std_discrete=0.1)
     before = slam.x.copy()
@@ -115,6 +130,7 @@ def test_what_is_not_usable_adds_nothing():
         ({"count": 0}, ValueError, "must be positive"),
         ({"std0": {"x": 1.0}}, ValueError, "expected each of x, y, rz"),
         ({"sees": lambda b: b}, ValueError, "go together"),
+        ({"inputs": ["left", "right"]}, ValueError, "inputs and velocity"),
         ({"output": SE2}, ValueError, "must say where a landmark is"),
         ({"group": SO2}, ValueError, "SE2 or SE3"),
         ({"std0": -1.0}, ValueError, "must not be negative"),

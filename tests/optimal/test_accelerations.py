@@ -160,6 +160,7 @@ def test_rows_and_costs_by_name_have_these_slopes_for_less_work(rng):
     by_name = {
         "residuals": [
             Residual(lambda t, y, u, p: y - 1.0, 1e-3, terminal=1e-3, of="input"),
+            Residual("input.panda_joint4", 1e-3),
             Residual(lambda t, y, u, p: y**2, 1e-3, of="input.panda_joint2"),
             Residual.from_goal(pose, goal, SE3, 10.0, 100.0, derivatives=slopes),
         ],
@@ -169,6 +170,7 @@ def test_rows_and_costs_by_name_have_these_slopes_for_less_work(rng):
     by_function = {
         "residuals": [
             Residual(lambda t, x, u, p: torque(t, x, u, p) - 1.0, 1e-3, terminal=1e-3),
+            Residual(lambda t, x, u, p: torque(t, x, u, p)[3], 1e-3),
             Residual(lambda t, x, u, p: torque(t, x, u, p)[1] ** 2, 1e-3),
             Residual.from_goal(pose, goal, SE3, 10.0, 100.0),
         ],

@@ -21,6 +21,7 @@ from lgcontrol.optimal import (
 )
 from lgcontrol.optimal._given import Given
 from lgcontrol.optimal._interior_point import InteriorPoint, extended
+from lgcontrol.optimal._kernel import pattern_of
 from lgcontrol.optimal._stage_model import StageModel
 from lgcontrol.optimal._transcription import Nodes, Transcription
 from lgcontrol.systems import Input, System, Trajectory
@@ -240,6 +241,33 @@ def test_c_and_numpy_take_the_same_steps(name, shooting, steps):
     a, b = (s.solve(x0, guess=guess, tolerance=1e-7) for s in (plain, built))
     assert a.status == b.status == "converged"
     assert a.cost == pytest.approx(b.cost, rel=1e-8)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize(("count", "kept"), [(1, (0, 0)), (2, (2, 2))])
+def test_zeros_of_a_step_are_left_out_of_the_sweep_in_c(count, kept, rng):
+    """Positions under explicit Euler, and with accelerations all: the steps are those of NumPy."""
+    push = rng.normal(size=(2, 2))
+
+    def field(t, x, u, p):
+        force = ca.DM(push) @ u - ca.vertcat(ca.sin(x[0] + x[1]), ca.sin(x[1] - x[0]))
+        force -= x[2] * x[3] * ca.DM.ones(2)
+        return ca.vertcat(x[2:], u if count == 1 else force)
+
+    system = System("two", Product(place=Rn(2), speed=Rn(2)), field, inputs=["a", "b"])
+    power = Bound(lambda t, x, u, p: u[0] * x[2], upper=0.5, name="power", at="path")
+    problem = OptimalControlProblem(
+        system, 12, 0.1, Q=1.0, R=0.1, method="euler", bounds=[power], reference=np.zeros(4)
+    )
+    plain, built = InteriorPointSolver(problem), InteriorPointSolver(problem).prepare()
+    assert "LG_FIRST = {}, LG_DENSE = {}".format(*kept) in pattern_of(built.model)
+    assert built.is_compiled and not plain.is_compiled
+    x0 = np.array([1.0, -0.5, 0.3, 0.2])
+    for limits in ({"max_iterations": 1}, {"max_iterations": 3}, {"tolerance": 1e-8}):
+        a, b = (solver.solve(x0, guess="rest", **limits) for solver in (plain, built))
+        np.testing.assert_allclose(a.x, b.x, atol=1e-10)
+        np.testing.assert_allclose(a.u, b.u, atol=1e-10)
+    assert a.status == b.status == "converged"
 
 
 @pytest.mark.compiled
