@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from math import isfinite, ulp
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
@@ -13,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction, Schedule, check_shape
+from lgcontrol.codegen import ModelFunction, Schedule, check_shape, named_options
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.optimal import points_of, sample_reference
 from lgcontrol.simulation import CallStatus
@@ -46,11 +47,26 @@ class ControlInfo:
     solve_time : float
         In s; zero for closed formulas.
     message : str
+
+    Examples
+    --------
+    >>> ControlInfo(CallStatus.SATURATED, solve_time=0.002)
+    ControlInfo(saturated, solve_time=0.002)
     """
 
     status: CallStatus = CallStatus.OK
     solve_time: float = 0.0
     message: str = ""
+
+    def __repr__(self) -> str:
+        """Status, and what else there is to say."""
+        said = [str(self.status)]
+        for entry in fields(self)[1:]:
+            value = getattr(self, entry.name)
+            if value not in (entry.default, None) and value == value:
+                shown = f"{value:.4g}" if isinstance(value, float) else value
+                said.append(f"{entry.name}={shown}")
+        return f"{type(self).__name__}({', '.join(said)})"
 
 
 class Controller(ABC):
@@ -83,6 +99,12 @@ class Controller(ABC):
         Of the last call.
     """
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let every law say what its options are called."""
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            named_options(cls)
+
     def __init__(
         self,
         system: System,
@@ -96,8 +118,10 @@ class Controller(ABC):
         if not isinstance(system, System):
             raise TypeError(not_a_system("system", system))
         for name, value in (("dt", dt), ("offset", offset), ("delay", delay)):
-            if not check_shape(name, value, ()) >= 0 or (name == "dt" and value <= 0):
-                raise ValueError(f"{name} must be positive, got {value:g} s")
+            number = check_shape(name, value, ())
+            if number < 0 or (name == "dt" and number == 0):
+                wanted = "be positive" if name == "dt" else "not be negative"
+                raise ValueError(f"{name} must {wanted}, got {number:g} s")
         self.system = system
         self.dt, self.offset, self.delay = float(dt), float(offset), float(delay)
         self.reference = reference
@@ -197,7 +221,7 @@ class Controller(ABC):
         self, t: float, x: np.ndarray, goal: ReferenceLike | None, values: ParameterValues
     ) -> np.ndarray:
         """Controls where there is a state and a time, earlier ones where there is none."""
-        if not np.spacing(abs(t)) < CLOCK_ROUNDING * self.dt:  # nor is NaN, nor infinity
+        if not ulp(t) < CLOCK_ROUNDING * self.dt:  # nor is NaN, nor infinity
             return self._hold(self._time, goal, f"{t:g} s is no time of a clock")
         self._time = t
         with np.errstate(all="ignore"):  # what is not finite is held
@@ -210,7 +234,7 @@ class Controller(ABC):
                 u = self._control(t, state, goal)
             except np.linalg.LinAlgError as error:
                 return self._hold(t, goal, f"the feedback is not finite: {error}")
-        if not np.isfinite(u).all():
+        if not all(map(isfinite, u.tolist())):
             return self._hold(t, goal, "the feedback is not finite")
         self._last = u
         return u.copy()

@@ -102,7 +102,7 @@ class GravityPD(Controller):
         return u
 
     def _exported_law(self) -> ModelFunction:
-        gains = {"stiffness": self.stiffness, "damping": self.damping}
+        gains = (self.stiffness, self.damping)
         bounds = (self._lower, self._upper) if self.saturate else None
         return self.law.exported(self._exported_goals(), gains, bounds)
 

@@ -163,11 +163,7 @@ class Impedance(Controller):
         return u
 
     def _exported_law(self) -> ModelFunction:
-        stiffness, damping = self._posture_gains
-        gains = {
-            "stiffness": self.stiffness, "damping": self.damping,
-            "posture_stiffness": stiffness, "posture_damping": damping,
-        }  # fmt: skip
+        gains = (self.stiffness, self.damping, *self._posture_gains)
         bounds = (self._lower, self._upper) if self.saturate else None
         return self.law.exported(self._exported_goals(), gains, bounds)
 

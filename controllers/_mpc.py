@@ -63,7 +63,7 @@ MORE = 4
 SETTLING = 10
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MPCInfo(ControlInfo):
     """What an MPC says of its last call.
 
@@ -71,10 +71,11 @@ class MPCInfo(ControlInfo):
     ----------
     status : CallStatus
         ``INFEASIBLE`` when bounds on the state cannot all be kept (they are exceeded as little as
-        possible); ``UNSOLVED`` when the input is that of the last plan, when the first plan or the
-        budget ended before it kept hard bounds that perhaps can be kept, or when the plan could
-        not follow the system's new parameters, whose modes are too fast for its substeps: nothing
-        is built in a call, so that it keeps the last ones; ``HELD`` as in `ControlInfo`.
+        possible); ``UNSOLVED`` when the input is that of the last plan, when the first plan, the
+        budget or the steps of a call ended before they kept hard bounds that perhaps can be kept,
+        or when the plan could not follow the system's new parameters, whose modes are too fast for
+        its substeps: nothing is built in a call, so that it keeps the last ones; ``HELD`` as in
+        `ControlInfo`.
     solve_time : float
         In s.
     message : str
@@ -104,13 +105,15 @@ class MPCInfo(ControlInfo):
     preview_time: float = 0.0
 
     @classmethod
-    def of(cls, solution: OptimalSolution, seconds: float) -> MPCInfo:
+    def of(cls, solution: OptimalSolution, seconds: float, restart: str = "") -> MPCInfo:
         """What a solution means for the call."""
         if solution.status is SolveStatus.FAILED:
             status = CallStatus.UNSOLVED
         elif solution.status is SolveStatus.INFEASIBLE:
             status = CallStatus.INFEASIBLE
-        elif solution.status is SolveStatus.TIME_LIMIT and solution.violations:
+        elif max((entry.amount for entry in solution.violations), default=0.0) > (
+            ACCEPTABLE_RESIDUAL
+        ):  # nothing says that they must be
             status = CallStatus.UNSOLVED
         else:
             status = CallStatus.OK
@@ -122,6 +125,7 @@ class MPCInfo(ControlInfo):
             cost=float(solution.cost),
             qp_time=solution.times.get("qp", 0.0),
             solve=solution.status,
+            restart=restart,
         )
 
 
@@ -661,7 +665,7 @@ class MPC(Controller):
             def build(
                 t: Value, x: Value, u: Value, p: Value, residual: Residual = residual
             ) -> Value:
-                return residual.expression(system.symbol, t, x, u, p)
+                return residual.expression(system, t, x, u, p)
 
             error = trace(
                 "task_error", build, shapes, {"error": (group.dim,)}, symbol=system.symbol
@@ -697,9 +701,10 @@ class MPC(Controller):
             text = "; ".join(filter(None, [outrun, self.info.message]))
             self.info = replace(self.info, status=CallStatus.UNSOLVED, message=text)
         if self._p is not self._limits[0]:
-            self._limits = self._p, *self.problem.input_limits(self._p)
+            limits = (limit[self._controls] for limit in self.problem.input_limits(self._p))
+            self._limits = self._p, *limits
         _, lower, upper = self._limits
-        u = np.minimum(np.maximum(u, lower[self._controls]), upper[self._controls])
+        u = np.minimum(np.maximum(u, lower), upper)
         self._noted(start, u)
         answer = self._sent[-1][1]
         if self.split:
@@ -733,7 +738,8 @@ class MPC(Controller):
 
         found = step(self.iterations + MORE if is_new else self.iterations)
         if self.restarts and not (is_new or self.problem.costs):
-            fading = FADING ** -((found.t[0] - last.t[0]) / (found.t[-1] - found.t[0]))
+            t, before = found.t, last.t
+            fading = FADING ** -float((t[0] - before[0]) / (t[-1] - t[0]))
             going_on = found.iterations[-1].cost  # after the steps that a change took
             if self._usual.jumped(going_on, fading):
                 same = np.array_equal(self._usual.p, self._p)
@@ -748,7 +754,7 @@ class MPC(Controller):
                     found = step(MORE)
             dearest = max(found.iterations[0].cost, going_on)
             self._usual = self._usual.later(dearest, fading, self._p, reference)
-        self.info = replace(MPCInfo.of(found, time.perf_counter() - began), restart=restart)
+        self.info = MPCInfo.of(found, time.perf_counter() - began, restart)
         return found
 
     @property
@@ -842,10 +848,7 @@ class MPC(Controller):
         is_gain = last is None or (best is not last and JUMP * self._found.cost < last.cost)
         usual = max(self._found.cost, 0.0 if is_gain else going_on)
         self._usual = self._usual.later(usual, 0.0, self._p, reference)
-        self.info = replace(MPCInfo.of(self._found, time.perf_counter() - began), restart=cause)
-        off = max((entry.amount for entry in self._found.violations), default=0.0)
-        if self.info.status is CallStatus.OK and off > ACCEPTABLE_RESIDUAL:  # nothing says it must
-            self.info = replace(self.info, status=CallStatus.UNSOLVED, message=self._found.message)
+        self.info = MPCInfo.of(self._found, time.perf_counter() - began, cause)
         return self._found
 
     def _starts(
@@ -870,7 +873,7 @@ class MPC(Controller):
         Nothing is built in a call: where modes became too fast for the substeps there are, the
         system's parameters stay as they were in the last call.
         """
-        if self._found is None or np.array_equal(self._own, self._checked):
+        if self._found is None or self._own.tobytes() == self._checked.tobytes():
             return ""
         at = x, self.system.nominal_input, t
         text = self.problem.too_few_substeps(*at, self._own)

@@ -18,6 +18,9 @@ from lgcontrol.systems import System
 from ._base import ControlInfo
 from ._tracking import blocks_of
 
+# Arguments of laws that are numbers of the controller, in the order it has them.
+GAINS = ("stiffness", "damping", "posture_stiffness", "posture_damping")
+
 
 class TreeLaw:
     """A law as one function, and how controls bring it about: ``B u = M a − F(t, x, u₀, p)``.
@@ -130,7 +133,7 @@ class TreeLaw:
     def exported(
         self,
         follows: Iterable[str],
-        gains: Mapping[str, np.ndarray],
+        gains: Iterable[np.ndarray],
         bounds: tuple[np.ndarray, np.ndarray] | None,
     ) -> ModelFunction:
         """The law as one function ``(t, x, p, …) → u``.
@@ -139,15 +142,15 @@ class TreeLaw:
         ----------
         follows : iterable of str
             Arguments of the law that stay such.
-        gains : mapping of str to ndarray
-            Arguments of the law that become numbers.
+        gains : iterable of ndarray
+            Arguments of the law that become numbers: stiffness, damping, and those of the posture.
         bounds : tuple of ndarray, shape (m,) each, optional
             Of the controls, where they are kept.
         """
         law = self.function
         sizes = {key: law.function.numel_in(i) for i, key in enumerate(law.arguments)}
         given = {key: ca.SX.sym(key, sizes[key]) for key in ("t", "x", "p", *follows)}
-        values = given | {key: ca.DM(value) for key, value in gains.items()}
+        values = given | {key: ca.DM(value) for key, value in zip(GAINS, gains, strict=False)}
         terms = law.function.call([values[key] for key in law.arguments])
         if self._inverts:
             B = terms[0]

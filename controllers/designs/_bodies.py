@@ -8,6 +8,14 @@ import numpy as np
 
 from lgcontrol.mechanics import Multibody
 
+# Of the underwater vehicle with its arm.
+VEHICLE_AND_ARM = {
+    "vehicle": "vehicle",
+    "shoulder": "arm_shoulder_link",
+    "elbow": "arm_elbow_link",
+    "tool": "tool",
+}
+
 
 def drawn(
     tree: Multibody, frames: Mapping[str, str]

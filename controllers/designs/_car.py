@@ -17,6 +17,7 @@ WHEELBASE, HALF_WIDTH = 2.7, 0.9  # m
 STEERING = 0.55  # rad, largest angle
 # Ends of the axis of the outline before the rear axle, m.
 OUTLINE = (0.0, WHEELBASE)
+HULL = (np.array([[ahead, 0.0] for ahead in OUTLINE]), HALF_WIDTH)
 
 
 def car() -> System[Product]:

@@ -11,6 +11,8 @@ from lgcontrol.groups import SE3
 from lgcontrol.models import underwater_vehicle_arm, underwater_vehicle_arm_tree
 from lgcontrol.simulation import Criterion, InputSignal, SimulationResult, Task
 
+from ._bodies import VEHICLE_AND_ARM, drawn
+
 TOOL = "tool"
 BENT = np.array([0.0, 0.7, 0.6, 0.0])  # rad: the arm reaches forward and down
 SWAY, RISE, PERIOD = 0.15, 0.06, 10.0  # m, m, s: how the vehicle is asked to move
@@ -84,6 +86,8 @@ def design(seed: int = 0) -> Task:
             Criterion("tool turned after 5 s", _off(place, held, slice(3, 6)), 0.05, "rad"),
             Criterion("way of the vehicle meanwhile", _way, unit="m"),
         ),
+        goals=(held,),
+        bodies=drawn(tree, VEHICLE_AND_ARM),
     )
 
 

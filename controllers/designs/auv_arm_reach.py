@@ -14,16 +14,10 @@ from lgcontrol.optimal import Bound, Residual
 from lgcontrol.simulation import Criterion, InputSignal, SimulationResult, Task
 from lgcontrol.systems import Parameter
 
-from ._bodies import drawn
+from ._bodies import VEHICLE_AND_ARM, drawn
 from ._criteria import failed_calls
 
 TOOL = "tool"
-BODIES = {
-    "vehicle": "vehicle",
-    "shoulder": "arm_shoulder_link",
-    "elbow": "arm_elbow_link",
-    TOOL: TOOL,
-}
 BENT = np.array([0.0, 0.7, 0.6, 0.0])  # rad: the arm reaches forward and down
 AHEAD, ASIDE, TURNED = 1.5, 0.8, 1.0  # m, m, rad: how far off the place is, about
 SURGE, WAVES, CURRENT = 2.0, 4.0, 0.1  # N, s, m/s
@@ -121,5 +115,5 @@ def design(seed: int = 0) -> Task:
             failed_calls(),
         ),
         goals=(goal,),
-        bodies=drawn(tree, BODIES),
+        bodies=drawn(tree, VEHICLE_AND_ARM),
     )

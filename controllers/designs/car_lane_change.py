@@ -13,7 +13,7 @@ from lgcontrol.optimal import Bound
 from lgcontrol.simulation import Criterion, HeldNoise, SimulationResult, Task
 from lgcontrol.systems import Trajectory
 
-from ._car import HALF_WIDTH, STEERING, WHEELBASE, around, car, drawn, overlap, standing
+from ._car import HALF_WIDTH, HULL, STEERING, WHEELBASE, around, car, drawn, overlap, standing
 from ._criteria import error_at_end, failed_calls
 
 SPEED, SECONDS = 14.0, 8.0  # m/s, s
@@ -95,4 +95,5 @@ def design(seed: int = 0) -> Task:
             failed_calls(),
         ),
         obstacles=drawn(others),
+        hull=HULL,
     )

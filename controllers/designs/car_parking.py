@@ -9,7 +9,7 @@ from lgcontrol.groups import SE2
 from lgcontrol.optimal import Bound
 from lgcontrol.simulation import Criterion, HeldNoise, SimulationResult, Task
 
-from ._car import HALF_WIDTH, STEERING, WHEELBASE, around, car, drawn, overlap, standing
+from ._car import HALF_WIDTH, HULL, STEERING, WHEELBASE, around, car, drawn, overlap, standing
 from ._criteria import error_at_end, failed_calls
 
 GAP = 7.5  # m between the cars
@@ -75,4 +75,5 @@ def design(seed: int = 0) -> Task:
             failed_calls(),
         ),
         obstacles=drawn(others),
+        hull=HULL,
     )

@@ -9,6 +9,7 @@ import numpy as np
 
 from lgcontrol.codegen import Value
 from lgcontrol.controllers import MPC
+from lgcontrol.groups import SE3
 from lgcontrol.models import delta_robot_tree
 from lgcontrol.optimal import Bound, Residual
 from lgcontrol.simulation import Criterion, HeldNoise, SimulationResult, Task
@@ -89,6 +90,7 @@ def design(seed: int = 0) -> Task:
         reference=model.home,
         options={"disturbances": [HeldNoise({f"noise.{arm}": NOISE * TORQUE for arm in ARMS}, DT)]},
         criteria=(*criteria, failed_calls()),
+        goals=(SE3.from_position(PICK), SE3.from_position(PLACE)),
     )
 
 

@@ -96,9 +96,9 @@ def design(seed: int = 0) -> Task:
 
     def sweep(run: SimulationResult, link: str) -> np.ndarray:
         """Points of the axis of a link's capsule, shape (N, k, 3)."""
-        first, last, _ = OUTLINE[link]
-        axis = np.linspace(first, last, 25)
-        return SE3.act(tree.placement(link)(run.x[:, : tree.nq])[:, np.newaxis], axis)
+        ends = np.array(OUTLINE[link][:2])
+        ends = SE3.act(tree.placement(link)(run.x[:, : tree.nq])[:, np.newaxis], ends)
+        return np.linspace(ends[:, 0], ends[:, 1], 25, axis=1)
 
     def gap(run: SimulationResult) -> float:
         gaps = [

@@ -81,4 +81,5 @@ def design(seed: int = 0) -> Task:
             failed_calls(),
         ),
         obstacles={"wall": (np.array([[0.0, y, FLOOR] for y in (-0.2, 0.2)]), WALL)},
+        hull=(np.zeros(3), SIZE),
     )

@@ -93,5 +93,6 @@ def design(seed: int = 0) -> Task:
             error_at_end("position error", "pose", POSITION, "m", 0.3),
             failed_calls(),
         ),
-        obstacles=tuple((center, RADIUS) for center in centers),
+        obstacles={f"balloon {k + 1}": (one, RADIUS) for k, one in enumerate(centers)},
+        hull=(np.zeros(3), SIZE),
     )

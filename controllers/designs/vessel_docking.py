@@ -92,6 +92,7 @@ def design(seed: int = 0) -> Task:
             Criterion("hull in the quay", side, 0.0, "m"),
             failed_calls(),
         ),
+        hull=(np.array([[-HALF_AXIS, 0.0], [HALF_AXIS, 0.0]]), HALF_BEAM),
         obstacles={
             "left pier": (PIERS[0], THICK),
             "right pier": (PIERS[1], THICK),

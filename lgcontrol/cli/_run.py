@@ -9,6 +9,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ def _run_one(name: str, design: Any, options: argparse.Namespace) -> int:
     passed = _print_verdicts(task, run)
     for line in run.summary():
         print(f"  {line}")
-    written = _write(re.sub(r"[^\w.-]", "_", name), run, options, task)
+    written = _write(name, run, options, task)
     print(f"  wrote {', '.join(map(str, written))}", flush=True)
     if run.status == "interrupted":
         raise KeyboardInterrupt
@@ -115,10 +116,12 @@ def _print_verdicts(task: Any, run: Any) -> bool:
     return passed
 
 
-def _write(stem: str, run: Any, options: argparse.Namespace, task: Any) -> list[Path]:
+def _write(name: str, run: Any, options: argparse.Namespace, task: Any) -> list[Path]:
     """Data, figures and animation, as far as they are wanted and the run has them."""
-    out: Path = options.out
+    out, stem = options.out, re.sub(r"[^\w.-]", "_", name)
     written = [run.save(out / f"{stem}.npz")]
+    linked = task.bodies is not None
+    run = replace(run, name=name)  # its own is the plant's
     if not options.no_plot:
         written.append(out / f"{stem}.png")
         run.plot().savefig(written[-1], dpi=150)
@@ -128,12 +131,15 @@ def _write(stem: str, run: Any, options: argparse.Namespace, task: Any) -> list[
         return written
     if not options.no_plot:
         written.append(out / f"{stem}-path.png")
-        linked = task.bodies is not None
         run.plot_path(
-            bodies=task.bodies, goals=task.goals, obstacles=task.obstacles, linked=linked
+            bodies=task.bodies,
+            goals=task.goals,
+            obstacles=task.obstacles,
+            hull=task.hull,
+            linked=linked,
         ).savefig(written[-1], dpi=150)
     if options.animate:
-        written.append(run.animate(out / f"{stem}.gif", bodies=task.bodies))
+        written.append(run.animate(out / f"{stem}.gif", bodies=task.bodies, linked=linked))
     return written
 
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 # Blocks of W items by W numbers are transposed in registers; what is left over is part of a block
 # that overlaps the one before, or reaches into the next item.
 _CODE = """\
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("O3") /* below that blocks go through memory */
+#endif
 #ifdef __clang__
 #define lg_mix(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
@@ -50,8 +54,12 @@ static void lg_scatter(double *to, const V *from, const int32_t *slot, int64_t s
                        int64_t n)
 {
   int64_t j = 0;
-  for (; j + W <= n; j += W)
-    lg_scatter_block(to + j, slot ? from : from + j, slot ? slot + j : 0, step, lanes);
+  if (lanes == W && slot) { /* nearly always */
+    for (; j + W <= n; j += W) lg_scatter_block(to + j, from, slot + j, step, W);
+  } else {
+    for (; j + W <= n; j += W)
+      lg_scatter_block(to + j, slot ? from : from + j, slot ? slot + j : 0, step, lanes);
+  }
   if (j == n) return;
   if (n > W) {
     j = n - W;
@@ -68,6 +76,9 @@ static void lg_scatter(double *to, const V *from, const int32_t *slot, int64_t s
   for (; i < lanes; i++)
     for (j = 0; j < n; j++) to[i * step + j] = from[slot ? slot[j] : j][i];
 }
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
 """
 
 

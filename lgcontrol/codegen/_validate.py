@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
-from typing import Any
+from functools import wraps
+from inspect import Parameter, signature
+from math import isfinite
+from typing import Any, TypeVar
 
 import casadi as ca
 import numpy as np
@@ -12,6 +15,7 @@ import numpy as np
 WHOLE = 30  # names that a message lists completely
 SHOWN = 20  # names that it lists of more
 _FLOAT = np.dtype(np.float64)
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def is_symbolic(*values: Any) -> bool:
@@ -69,6 +73,8 @@ def check_shape(
     >>> check_shape("inertia", [[1, 0], [0, 2]], (2, 2)).dtype
     dtype('float64')
     """
+    if type(value) is float and not shape and (isfinite(value) or not finite):
+        return np.array(value)
     if type(value) is np.ndarray and value.dtype is _FLOAT:  # as in loops
         array = value
     else:
@@ -164,6 +170,71 @@ list, parametric(*names)
             )
 
 
+def named_options(called: F) -> F:
+    """Let a function, or a class, say what its arguments are called when it is given another.
+
+    Parameters
+    ----------
+    called : callable
+        What takes all options by name stays as it is.
+
+    Returns
+    -------
+    callable
+        The same; of a class its constructor is replaced.
+
+    Examples
+    --------
+    >>> @named_options
+    ... def turn(angle, *, degrees=False): ...
+    >>> turn(90, degree=True)
+    Traceback (most recent call last):
+    ...
+    TypeError: turn(): unknown argument 'degree'; valid names are angle, degrees. \
+Did you mean 'degrees'?
+    >>> turn(90, True)
+    Traceback (most recent call last):
+    ...
+    TypeError: turn() takes 1 argument by position (angle), got 2: name the others (degrees)
+    """
+    made: Any = called
+    function: Any = made.__init__ if isinstance(called, type) else called
+    parameters = signature(function).parameters.values()
+    kinds = {entry.kind for entry in parameters}
+    if Parameter.VAR_KEYWORD in kinds or getattr(function, "__wrapped__", None):
+        return made
+    names = [entry.name for entry in parameters if entry.name != "self"]
+    known = frozenset(names)
+    ordered = [entry.name for entry in parameters if entry.kind in _BY_POSITION]
+    most = np.inf if Parameter.VAR_POSITIONAL in kinds else len(ordered)
+    makes = function.__name__ == "__init__"
+
+    @wraps(function)
+    def checked(*values: Any, **options: Any) -> Any:
+        name = type(values[0]).__name__ if makes else function.__name__
+        for option in options:
+            if option not in known:
+                raise TypeError(f"{name}(): {unknown_name('argument', option, names)}")
+        if len(values) > most:
+            own = [entry for entry in ordered if entry != "self"]
+            less = len(ordered) - len(own)
+            count = f"{len(own)} argument{'s' * (len(own) != 1)}"
+            raise TypeError(
+                f"{name}() takes {count} by position ({', '.join(own)}), got "
+                f"{len(values) - less}: name the others ({', '.join(names[len(own) :])})"
+            )
+        return function(*values, **options)
+
+    if makes:
+        made.__init__ = checked
+        return made
+    made = checked
+    return made
+
+
+_BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+
+
 class UnknownNameError(KeyError, ValueError):
     """A name that nothing is called by; the message lists those there are (`unknown_name`).
 
@@ -214,7 +285,8 @@ def unknown_name(kind: str, name: object, valid: Iterable[str]) -> str:
     given, lower = str(name).lower(), {entry.lower(): entry for entry in reversed(names)}
     # One letter in three, four or five may be wrong: long words that share more are other words.
     cutoff = 0.6 if len(given) <= 3 else 0.75 if len(given) <= 6 else 0.8
-    near = get_close_matches(given, lower, n=1, cutoff=cutoff)
+    longer = [entry for entry in lower if len(given) > 1 and entry.startswith(given)]
+    near = get_close_matches(given, lower, n=1, cutoff=cutoff) or longer[: len(longer) == 1]
     hint = f" Did you mean {lower[near[0]]!r}?" if near else ""
     if len(names) <= WHOLE:
         return f"unknown {kind} {name!r}; valid names are {', '.join(names) or '(none)'}.{hint}"

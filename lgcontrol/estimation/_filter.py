@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from math import inf, isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import casadi as ca
 import numpy as np
@@ -19,6 +20,7 @@ from ..codegen import (
     Value,
     chain,
     factor_symmetric,
+    named_options,
     solve_factored,
     trace,
     unknown_name,
@@ -53,6 +55,7 @@ LARGEST = 1e300  # what is not below, NaN as well, counts as not finite
 SMALLEST_STEP = 1e-15  # s; white noise over no time is none
 
 
+@named_options
 class Filter(ABC):
     """Estimator of a state on a group with its covariance; `EKF` and `UKF` say how.
 
@@ -105,6 +108,12 @@ class Filter(ABC):
     layout : FilterColumn
         Where state, covariance (or its factor), counters and last inputs are in it.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let every filter say what its options are called."""
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            named_options(cls)
 
     def __init__(
         self,
@@ -360,6 +369,26 @@ class Filter(ABC):
         return EstimationResult.of(
             self.system, self.measurements, self.covariances, rows, made.z_next, made.said, smooth
         )
+
+    def with_noise(
+        self, densities: np.ndarray, noise_scale: np.ndarray, *, expected_runs: int = 1
+    ) -> Self:
+        """Copy with other noise, which is an argument of its functions: they are shared.
+
+        Parameters
+        ----------
+        densities : ndarray, shape (k,)
+            Of the noisy inputs.
+        noise_scale : ndarray, shape (M,)
+            Factors on the deviations of the measurements.
+        expected_runs : int
+            How often it is to run, which decides what is worth compiling.
+        """
+        _ = self._row  # derived once
+        made = copy.copy(self)
+        made.densities, made.noise_scale = densities, noise_scale
+        made._repeats = expected_runs
+        return made
 
     def _loop(self, count: int) -> ModelFunction:
         each = ["t", "dt", "u", "y", "present"]

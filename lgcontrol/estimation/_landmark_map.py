@@ -6,20 +6,24 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Value, check_shape, congruence, trace
+from ..codegen import ModelFunction, UnknownNameError, Value, check_shape, congruence, trace
 from ..codegen import compile as compile_functions
 from ..groups import SE2, SE3, SEK2, SEK3, LieGroup, Rn, check_element
+from ..plotting import plot_map
 from ..systems import Input, Measurement, System
 from ._ekf import EKF
 from ._error_side import ErrorSide
 from ._filter import LARGEST
 from ._given import measured
 from ._status import UpdateStatus, summary_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SEEN = "landmark"
 POINT = (1.0, 0.5, 0.25)  # m: off all axes
@@ -219,15 +223,31 @@ class LandmarkMap:
     def landmarks(self) -> dict[int, np.ndarray]:
         """Positions in the world [m], in the order in which they joined."""
         x = self.x
-        return {k: self._state.vector(x, 1 + k) for k in self._known}
+        return _Seen((k, self._state.vector(x, 1 + k)) for k in self._known)
 
     @property
     def landmark_covariances(self) -> dict[int, np.ndarray]:
         """Of the positions of landmarks in the world [m²]."""
-        x, P, d = self.x, self.P, self._size
-        R = self._state._rotation.matrix(self._state.rotation(x))
-        parts = {k: slice(d * (1 + k), d * (2 + k)) for k in self._known}
-        return {k: R @ P[own, own] @ R.T for k, own in parts.items()}
+        return _Seen((k, self._position_covariance(1 + k)) for k in self._known)
+
+    def _position_covariance(self, vector: int) -> np.ndarray:
+        """Of one of the state's vectors, in world axes."""
+        own = slice(self._size * vector, self._size * (vector + 1))
+        return self._rotation @ self.P[own, own] @ self._rotation.T
+
+    @property
+    def _rotation(self) -> np.ndarray:
+        return self._state._rotation.matrix(self._state.rotation(self.x))
+
+    def plot(self) -> Figure:
+        """The map from above with ellipses of 2σ; see `lgcontrol.plotting.plot_map`."""
+        return plot_map(
+            self.pose[: self._size],
+            self._rotation[:, 0],
+            self._position_covariance(0),
+            self.landmarks,
+            self.landmark_covariances,
+        )
 
     @property
     def t(self) -> float | None:
@@ -350,3 +370,11 @@ class LandmarkMap:
         shapes = {"z": (layout.size,), "t": (), "p": (system.n_parameters,),
                   "y": (bound.group.nq,), "r": ()}  # fmt: skip
         return trace("add_landmark", add, shapes, {"z_next": (layout.size,), "is_added": ()})
+
+
+class _Seen(dict[int, np.ndarray]):
+    """By landmark; those that are not in the map yet are told."""
+
+    def __missing__(self, landmark: int) -> np.ndarray:
+        known = ", ".join(map(str, self)) or "none"
+        raise UnknownNameError(f"landmark {landmark!r} has not been seen: the map has {known}")

@@ -109,6 +109,11 @@ class Rows:
     @classmethod
     def of(cls, log: Log, system: System, bounds: Mapping[str, BoundMeasurement]) -> Rows:
         """Rows of a log for the measurements of a filter."""
+        if not isinstance(log, Log):
+            raise TypeError(
+                f"log must be a Log, as Log(t, u, {{{next(iter(bounds), 'name')!r}: (times, "
+                f"values)}}) makes it of arrays, not {type(log).__name__}"
+            )
         for name in log.measurements:
             if name not in bounds:
                 raise UnknownNameError(unknown_name("measurement", name, bounds))

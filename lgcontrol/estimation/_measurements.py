@@ -500,8 +500,9 @@ def _block(system: System[Any], name: str) -> tuple[LieGroup, slice]:
 
 
 def _find(group: LieGroup, where: slice, start: int) -> LieGroup:
-    """The block of a product at some coordinates, at any depth."""
-    assert isinstance(group, Product)
+    """The block of a product at some coordinates, at any depth; numbers of a block may be one."""
+    if not isinstance(group, Product):
+        return Rn(where.stop - where.start)
     for block in group.blocks.values():
         if slice(start, start + block.nq) == where:
             return block

@@ -12,7 +12,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import UnknownNameError, unknown_name
+from ..codegen import UnknownNameError, named_options, unknown_name
 from ..codegen import compile as compile_functions
 from ..groups import check_element
 from ..integrators import Method
@@ -59,6 +59,7 @@ REPLAYED = 4  # steps that the run of an export goes on for when the window is f
 FIRST = "reference"  # a solve starts from motion without noise: last states may be at limits
 
 
+@named_options
 class MovingHorizon:
     """Moving horizon estimation: the last N steps are estimated together, limits kept.
 

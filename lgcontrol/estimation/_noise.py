@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -190,14 +189,11 @@ def fit_noise(
         raise ValueError(f"fit_noise needs names that do not overlap, got {wanted}")
     evaluations = 0
 
-    def with_noise(logarithms: np.ndarray) -> Filter:
-        made = copy.copy(filter)
-        made._row = filter._row  # derived once: the noise is an argument of it
-        made._repeats = max_iterations
-        made.densities, made.noise_scale = filter.densities.copy(), filter.noise_scale.copy()
+    def with_noise(logarithms: np.ndarray, expected_runs: int = max_iterations) -> Filter:
+        densities, noise_scale = filter.densities.copy(), filter.noise_scale.copy()
         for (some, is_measurement), value in zip(rows, np.exp(logarithms), strict=True):
-            (made.noise_scale if is_measurement else made.densities)[some] *= value
-        return made
+            (noise_scale if is_measurement else densities)[some] *= value
+        return filter.with_noise(densities, noise_scale, expected_runs=expected_runs)
 
     def cost(logarithms: np.ndarray) -> float:
         nonlocal evaluations
@@ -223,8 +219,7 @@ def fit_noise(
     curvature = np.array([(slope(best + d) - slope(best - d)) / (2 * h) for d in steps])
     values, vectors = np.linalg.eigh((curvature + curvature.T) / 2)
     spread = vectors**2 @ np.where(values > 0, 1 / np.maximum(values, 1e-300), np.inf)
-    made = with_noise(best)
-    made._repeats = 1
+    made = with_noise(best, expected_runs=1)
     factors = dict(zip(wanted, np.exp(best).tolist(), strict=True))
     inputs = [(n, some) for n, (some, kind) in zip(wanted, rows, strict=True) if not kind]
     return NoiseFit(

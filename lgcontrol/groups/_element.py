@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import hypot, inf
+from math import hypot, inf, isfinite
 from typing import Any
 
 import numpy as np
@@ -80,12 +80,14 @@ def check_element(
     ValueError: heading = [2. 0.] is no element of SO2: (cos, sin) has norm 2, not 1 (normalize \
 brings coordinates onto the group)
     """
-    given = check_shape(name, value, (group.nq,), batch=batch)
+    given = check_shape(name, value, (group.nq,), batch=batch, finite=False)
     least = min(ROUNDING, tolerance)
     if tolerance != inf and given.ndim == 1:  # as in loops: no coordinate is off by more than norms
         numbers = given.tolist()
-        if all(abs(hypot(*numbers[part]) - 1.0) <= least for part in group.unit_parts):
+        is_finite = isfinite(sum(numbers))  # a sum may only be less finite than its terms
+        if is_finite and _are_units(numbers, group.unit_parts, least):
             return given
+    check_shape(name, given, (group.nq,), batch=batch)
     X = np.asarray(group.normalize(given))
     off = np.abs(X - given)
     if off.max(initial=0.0) <= least:  # NaN is not
@@ -95,6 +97,13 @@ brings coordinates onto the group)
     if tolerance == inf:
         return X
     return np.where(off.max(axis=-1, initial=0.0, keepdims=True) > ROUNDING, X, given)
+
+
+def _are_units(numbers: list[float], parts: tuple[slice, ...], least: float) -> bool:
+    for part in parts:
+        if not abs(hypot(*numbers[part]) - 1.0) <= least:
+            return False
+    return True
 
 
 def _complaint(

@@ -28,7 +28,7 @@ from ..codegen import (
 )
 from ._guess import STARTS
 from ._interior_point import MORE, Barrier
-from ._kernel import SOURCE, START, Memory, parts_of, sizes_of, start_parts
+from ._kernel import SOURCE, START, Memory, parts_of, pattern_of, sizes_of, start_parts
 from ._stage_model import StageModel
 from ._statement import ALONG
 from ._transcription import Setting
@@ -144,6 +144,7 @@ def export_interior_point(
                 functions.replace("#include <stdlib.h>\n", ""),
                 "#define LG_EXPORT static",
                 sizes_of(model, scratch, curved=curved),
+                pattern_of(model),
                 SOURCE.read_text(encoding="utf-8"),
                 START.read_text(encoding="utf-8"),
                 _constants(model, loop, curved),

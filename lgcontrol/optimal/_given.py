@@ -31,6 +31,7 @@ class Given:
         self._terminal: tuple[Any, np.ndarray, np.ndarray] | None = None
         self._last: tuple[Any, np.ndarray, float, Setting] | None = None
         self._needs_time = depends_on_time(problem.system)
+        self._nominal = problem.nominal_parameters
 
     def setting(
         self,
@@ -60,6 +61,7 @@ class Given:
         if arrival is not None:
             return self.setting(times, reference, p)._replace(arrival=self._arrival(arrival))
         last = self._last
+        p = self._nominal if p is None else p
         is_known = type(p) is np.ndarray and last is not None and p.tobytes() == last[1].tobytes()
         values = np.asarray(p) if is_known else problem.parameter_values(p)
         if isinstance(reference, list):

@@ -5,6 +5,8 @@
  *   NR NS NE         rows, one-sided rows, equalities
  *   NF               error coordinates of the first state that are free
  *   NW NWE           entries of the weights along the horizon and at its end
+ *   LG_SPARSE LG_FIRST LG_DENSE   entries of [A B] that are not zero, but for those of the dense
+ *                rows from LG_FIRST on; where rows are all taken as dense there are none
  * the positions of the controls and of what is free, and the functions of a stage, which work on
  * all stages at once:
  *   lg_stage lg_values lg_curvature   (items, ..., scratch)
@@ -68,7 +70,7 @@ typedef struct {
 /* An expansion, a direction and a trial; pointers into the caller's memory. */
 typedef struct {
   double *cost, *gap, *rows, *F, *g, *H, *G, *g_end, *H_end, *G_end;
-  double *lagrangian, *lagrangian_end, *prices, *row_prices;
+  double *curvature, *curvature_end, *prices, *row_prices;
   double *weight, *force, *a, *b, *sigma, *change, *rho, *missed, *aim;
   double *k, *K, *eps, *du, *d_rows, *ds, *de, *bent_gap, *bent_rows;
   double *x, *u, *slack, *excess, *t_gap, *t_rows, *t_cost, *x_end;
@@ -94,7 +96,7 @@ static void lay_out(lg_state *s, double *memory, int64_t N)
   s->g = take(&memory, N * NZ), s->H = take(&memory, N * NZ * NZ);
   s->G = take(&memory, N * NR * NZ);
   s->g_end = take(&memory, NX), s->H_end = take(&memory, NX * NX), s->G_end = take(&memory, NR * NX);
-  s->lagrangian = take(&memory, N * NZ * NZ), s->lagrangian_end = take(&memory, NX * NX);
+  s->curvature = take(&memory, N * NZ * NZ), s->curvature_end = take(&memory, NX * NX);
   s->prices = take(&memory, N * NX), s->row_prices = take(&memory, M * NR);
   s->weight = take(&memory, M * NR), s->force = take(&memory, M * NR);
   s->a = take(&memory, M * NS), s->b = take(&memory, M * NS), s->sigma = take(&memory, M * NS);
@@ -154,13 +156,20 @@ static void copy(double *to, const double *from, int64_t count)
   memcpy(to, from, (size_t)count * sizeof(double));
 }
 
+LG_INLINE double larger_size(double so_far, double v)
+{
+  const double size = fabs(v);
+  return size <= so_far || isnan(so_far) ? so_far : size; /* NaN stays */
+}
+
 static double largest(const double *v, int64_t n, double so_far)
 {
-  for (int64_t i = 0; i < n; i++) {
-    const double size = fabs(v[i]);
-    if (!(size <= so_far)) so_far = size; /* NaN stays */
-  }
-  return so_far;
+  double most[4] = {so_far, 0, 0, 0}; /* one alone would wait for each comparison */
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4)
+    for (int j = 0; j < 4; j++) most[j] = larger_size(most[j], v[i + j]);
+  for (; i < n; i++) most[0] = larger_size(most[0], v[i]);
+  return larger_size(larger_size(most[0], most[1]), larger_size(most[2], most[3]));
 }
 
 static int all_finite(const double *v, int64_t n)
@@ -420,10 +429,11 @@ LG_INLINE int factor(int size, const double *M, int apart, double *L)
   return 1;
 }
 
-/* Backward sweep, and the slope of the cost and barrier along the step that it leads to where no
+/* Backward sweep with the Hessians of Gauss and Newton, and what is `bent` beyond them where that is
+ * not 0; and the slope of the cost and barrier along the step that it leads to where no
  * gaps are closed; 0 if a stage is concave in its controls, or the cost to go in the free start, or
  * where derivatives are no numbers. */
-static int riccati(const lg_problem *q, lg_state *s, const double *H_all, const double *H_end)
+static int riccati(const lg_problem *q, lg_state *s, int bent)
 {
   lg_v P_[XV * NX], p_[XV];
   double *P = (double *)P_, *p = (double *)p_;
@@ -432,7 +442,8 @@ static int riccati(const lg_problem *q, lg_state *s, const double *H_all, const 
   for (int i = 0; i < XV; i++) p_[i] = lg_zero;
   for (int j = 0; j < NX; j++) {
     for (int i = 0; i < NX; i++) {
-      double sum = H_end[i + j * NX];
+      double sum = s->H_end[i + j * NX];
+      if (bent) sum += s->curvature_end[i + j * NX];
       for (int r = 0; r < NR; r++)
         sum += s->G_end[r + i * NR] * s->weight[N * NR + r] * s->G_end[r + j * NR];
       P[i + j * XP] = sum;
@@ -442,7 +453,7 @@ static int riccati(const lg_problem *q, lg_state *s, const double *H_all, const 
     for (int r = 0; r < NR; r++) p[j] += s->G_end[r + j * NR] * s->force[N * NR + r];
   }
   for (int64_t k = N - 1; k >= 0; k--) {
-    const double *F = s->F + k * NX * NZ, *H = H_all + k * NZ * NZ;
+    const double *F = s->F + k * NX * NZ, *H = s->H + k * NZ * NZ;
     const double *G = s->G + k * NR * NZ, *c = s->gap + k * NX;
     lg_v M_[ZV * NZ], PF_[XV * NZ], g_[ZV], R_[XV * NV], pull_[XV];
     double *M = (double *)M_, *PF = (double *)PF_, *g = (double *)g_, *R = (double *)R_;
@@ -450,8 +461,33 @@ static int riccati(const lg_problem *q, lg_state *s, const double *H_all, const 
     for (int i = 0; i < XV; i++) pull_[i] = p_[i];
     for (int j = 0; j < NX; j++)
       for (int i = 0; i < XV; i++) pull_[i] += P_[i + j * XV] * c[j];
+    /* M = H + Fᵀ P F */
+#if LG_SPARSE > 0
+    const double *dense = F + LG_FIRST * NZ;
+    lg_v T_[ZV * NX]; /* (P F)ᵀ */
+    double *T = (double *)T_;
+    product(XV, LG_DENSE, NZ, P + LG_FIRST * XP, XP, dense, NZ, 1, 1, 0, 0, 0, PF, XP);
+    for (int n = 0; n < LG_SPARSE; n++) {
+      const int l = lg_rows[n], j = lg_columns[n];
+      for (int i = 0; i < XV; i++) PF_[i + j * XV] += P_[i + l * XV] * F[l * NZ + j];
+    }
+    for (int l = 0; l < NX; l++) {
+      for (int j = 0; j < NZ; j++) T[j + l * ZP] = PF[l + j * XP];
+      for (int j = NZ; j < ZP; j++) T[j + l * ZP] = 0;
+    }
+    product(ZV, LG_DENSE, NZ, T + LG_FIRST * ZP, ZP, dense, NZ, 1, 1, 1, H, NZ, M, ZP);
+    for (int n = 0; n < LG_SPARSE; n++) {
+      const int l = lg_rows[n], j = lg_columns[n];
+      for (int i = 0; i <= j / LG_W; i++) M_[i + j * ZV] += T_[i + l * ZV] * F[l * NZ + j];
+    }
+#else
     product(XV, NX, NZ, P, XP, F, NZ, 1, 1, 0, 0, 0, PF, XP);
-    product(ZV, NX, NZ, F, NZ, PF, 1, XP, 1, 1, H, NZ, M, ZP); /* M = H + Fᵀ P F */
+    product(ZV, NX, NZ, F, NZ, PF, 1, XP, 1, 1, H, NZ, M, ZP);
+#endif
+    if (bent)
+      for (int j = 0; j < NZ; j++)
+        for (int i = 0; i <= j / LG_W; i++)
+          M_[i + j * ZV] += load(s->curvature + k * NZ * NZ + j * NZ + i * LG_W);
     for (int i = 0; i < ZV; i++) g_[i] = load(s->g + k * NZ + i * LG_W);
     for (int l = 0; l < NX; l++)
       for (int i = 0; i < ZV; i++) g_[i] += load(F + l * NZ + i * LG_W) * pull[l];
@@ -654,7 +690,7 @@ static void hold_equalities(lg_state *s, int64_t N)
 /* Sweeps and the step they lead to, about the gaps and rows of s; its slope in the merit without
  * violations, or NaN where a stage is concave. What the weight on equalities leaves of them goes to
  * their multipliers, and by further sweeps into the step. */
-static double newton(const lg_problem *q, lg_state *s, const double *H, const double *H_end)
+static double newton(const lg_problem *q, lg_state *s, int bent)
 {
   const int64_t N = q->horizon;
   double slope = NAN;
@@ -663,7 +699,7 @@ static double newton(const lg_problem *q, lg_state *s, const double *H, const do
   for (int pass = 0; pass < (NE > 0 ? most_sweeps : 1); pass++) {
     double left = 0, missed = 0;
     barrier_terms(q, s);
-    if (!riccati(q, s, H, H_end)) return NAN;
+    if (!riccati(q, s, bent)) return NAN;
     /* Motions without rows close no gaps, and need no more of the step than gains. */
     slope = s->feasible && NR == 0 ? s->decrease : direction(q, s);
     for (int64_t k = 0; k <= N; k++)
@@ -832,19 +868,15 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
 #if LG_CURVED
     if (with_curvature && !has_curvature) {
       lg_curvature(N, q->t, q->x, q->u, q->x + NQ, q->x_ref, q->u_ref, q->p, q->w, &q->dt,
-                   s->prices, s->row_prices, s->lagrangian, s->scratch);
+                   s->prices, s->row_prices, s->curvature, s->scratch);
       lg_end_curvature(q->t + N, q->x + N * NQ, q->u_ref + N * NU, q->x_ref + N * NQ, q->p,
-                       q->w_end, q->P, s->row_prices + N * NR, s->lagrangian_end, s->scratch);
-      for (int64_t i = 0; i < N * NZ * NZ; i++) s->lagrangian[i] += s->H[i];
-      for (int i = 0; i < NX * NX; i++) s->lagrangian_end[i] += s->H_end[i];
+                       q->w_end, q->P, s->row_prices + N * NR, s->curvature_end, s->scratch);
       has_curvature = 1;
     }
 #else
     (void)has_curvature;
 #endif
-    const double *H = with_curvature ? s->lagrangian : s->H;
-    const double *H_end = with_curvature ? s->lagrangian_end : s->H_end;
-    const double slope = newton(q, s, H, H_end);
+    const double slope = newton(q, s, with_curvature);
     if (isnan(slope)) {
       if (!make_convex(s)) return 0;
       continue;
@@ -872,13 +904,13 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
       if (!is_good && step == longest_step && !isnan(there) && (NS + NE > 0 || !s->feasible)) {
         bend(q, s, step);
         swap_bent(s);
-        if (!isnan(newton(q, s, H, H_end))) {
+        if (!isnan(newton(q, s, with_curvature))) {
           share = fmin(step, longest(q, s));
           there = merit_of_trial(q, s, share);
           is_good = there - now <= sufficient * share * descent + limit;
         }
         swap_bent(s);
-        if (!is_good) newton(q, s, H, H_end);
+        if (!is_good) newton(q, s, with_curvature);
       }
       if (is_good) {
         accept(q, s, share);
@@ -1134,7 +1166,7 @@ static double predicted(const lg_problem *q, lg_state *s)
   const int64_t N = q->horizon;
   double cost = q->cost;
   hold_equalities(s, N);
-  if (isnan(newton(q, s, s->H, s->H_end))) return INFINITY;
+  if (isnan(newton(q, s, 0))) return INFINITY;
   for (int64_t k = 0; k < N; k++) {
     double z[NZ];
     copy(z, s->eps + k * NX, NX), copy(z + NX, s->du + k * NV, NV);

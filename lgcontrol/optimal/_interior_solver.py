@@ -38,7 +38,7 @@ from ._kernel import (
     Memory,
     load,
 )
-from ._least_violation import least_violation, missed_by
+from ._least_violation import FIRST_LOOK, Look
 from ._outcome import (
     ACCEPTABLE_RESIDUAL,
     Iteration,
@@ -72,9 +72,8 @@ AT_LIMIT = 1e-3
 MOST_ITERATIONS = 1000
 # How the barrier goes where it waits for iterates to be central.
 CENTRAL_BARRIER = Barrier(first=1.0, factor=0.2, power=1.5)
-# After so many iterations, and twice as many, a solve asks whether equalities can be kept at all,
-# where what is violated did not fall to this share in the later half.
-FIRST_LOOK, HARDLY = 20, 0.9
+# What the first step that exceeds hard bounds knows of them: the next ones have them at a price.
+NOT_YET = "nobody can say yet whether hard bounds could be kept"
 # Price of hard bounds that are not kept, in sizes of the cost's derivative.
 FIRST_PRICE = 1e2
 
@@ -116,9 +115,64 @@ class _Run(NamedTuple):
     @classmethod
     def of(cls, status: int, memory: Memory, steps: int, log: np.ndarray) -> _Run:
         """Copies of what a kernel leaves in its memory, which the next run writes over."""
-        point, K, rows = memory.found()
+        point, K, rows = memory.parts(memory.keep())
         about = memory.about
         return cls(status, point, rows, K, steps, log.copy(), about.mu, about.step)
+
+    def after(self, look: Look) -> _Run:
+        """The same, or one that ends where equalities are missed least if they cannot be kept."""
+        lost = look.at(self.point, self.log)
+        if lost is None:
+            return self
+        point, rows, log = lost
+        return self._replace(status=STALLED, point=point, rows=rows, log=log, is_lost=True)
+
+
+class _Kept(NamedTuple):
+    """What a kernel left, copied but not yet taken apart: loops read little of it.
+
+    Attributes
+    ----------
+    memory : Memory
+    iterate : ndarray
+    status, steps : int
+    log : ndarray
+    mu, step : float
+        As of `_Run`.
+    """
+
+    memory: Memory
+    iterate: np.ndarray
+    status: int
+    steps: int
+    log: np.ndarray
+    mu: float
+    step: float
+
+    @classmethod
+    def of(cls, status: int, memory: Memory) -> _Kept:
+        """Of real-time steps."""
+        about, log = memory.about, memory.arrays["log"]
+        steps = about.iterations
+        found = log[: max(1, steps)].copy()
+        if status == NOT_FINITE and not steps:
+            found[:] = np.nan
+        return cls(memory, memory.keep(), status, steps, found, about.mu, about.step)
+
+    @property
+    def nodes(self) -> tuple[np.ndarray, np.ndarray]:
+        """States and inputs."""
+        return self.memory.nodes(self.iterate)
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Values of rows, until the next run of the kernel."""
+        return self.memory.arrays["rows"]
+
+    def run(self) -> _Run:
+        """All of it."""
+        point, K, rows = self.memory.parts(self.iterate)
+        return _Run(self.status, point, rows, K, self.steps, self.log, self.mu, self.step)
 
 
 class InteriorPointSolver:
@@ -195,7 +249,8 @@ class InteriorPointSolver:
         self._entries: EntryPoints | None = None
         self._given: Given | None = None
         self._found: Nodes | None = None
-        self._last: _Run | None = None  # where that is from, with gains and multipliers
+        self._ended: _Run | None = None  # where that is from, with gains and multipliers
+        self._later: _Kept | None = None  # the same, if it is still to be taken apart
         self._is_priced = False  # whether hard rows were exceeded: the next step gives them a price
         if problem is not None:
             self._model = StageModel(Transcription(problem), curved=second_derivatives)
@@ -203,6 +258,7 @@ class InteriorPointSolver:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the library, which is found again by `prepare`."""
+        self._last = self._last
         built = dict.fromkeys(("_memory", "_entries", "_build"))
         return self.__dict__ | built | {"is_prepared": False}
 
@@ -211,6 +267,23 @@ class InteriorPointSolver:
         of = "" if self._model is None else f"{self.problem.system.name!r}, "
         build = "" if self._build is None else f", {self._build}"
         return f"InteriorPointSolver({of}shooting={self.shooting!r}{build})"
+
+    def __copy__(self) -> InteriorPointSolver:
+        """With the library and its memory; what is found is the copy's own."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
+
+    @property
+    def _last(self) -> _Run | None:
+        """How what was found last was found."""
+        if self._later is not None:
+            self._ended, self._later = self._later.run(), None
+        return self._ended
+
+    @_last.setter
+    def _last(self, run: _Run | None) -> None:
+        self._ended, self._later = run, None
 
     @property
     def model(self) -> StageModel:
@@ -423,7 +496,7 @@ class InteriorPointSolver:
         self._take_built()
         started, problem = time.perf_counter(), self.problem
         x0 = check_state(problem.system, "x0", x0)
-        times = problem.times(float(check_shape("t0", t0, ())))
+        times = float(check_shape("t0", t0, ())) + self._grid
         reference = problem.reference if reference is None else reference
         setting = self._setting(times, reference, p, arrival)
         nodes, gap = self._first_nodes(guess, x0, times, setting, reference)
@@ -443,6 +516,7 @@ class InteriorPointSolver:
             other = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
             if other.status == CONVERGED or run.status == NOT_FINITE:
                 run = other
+        stalled = run
         is_open = run.log[-1][2] > tolerance  # gaps that rows do not let close
         is_stuck = run.status in (STALLED, NOT_FINITE) and len(self._hard_rows) > 0
         is_stuck = is_stuck and not run.is_lost and (is_open or self._excess(run) > tolerance)
@@ -454,9 +528,11 @@ class InteriorPointSolver:
             if is_closed or self._excess(other) < self._excess(run):
                 run = other
         is_stuck = is_stuck and self._excess(run) > ACCEPTABLE_RESIDUAL
-        is_late = run.status == STALLED or (run.status == ITERATIONS and run.steps >= FIRST_LOOK)
-        if is_late and watch.ended is None and not (is_stuck or run.is_lost):
-            run = self._nearest(run, Nodes(times, run.point.x, run.point.u), setting, x0)
+        is_late = run.status == ITERATIONS and run.steps >= FIRST_LOOK
+        is_late = is_late or run.status == STALLED or is_stuck
+        if is_late and watch.ended is None and not run.is_lost:
+            lost = (stalled if is_stuck else run).after(Look(self.model, setting, times))
+            run = lost if lost.is_lost else run
         is_stuck = is_stuck or run.is_lost
         self._is_priced = self._excess(run) > EXCESS
         return self._solution(run, nodes, times, setting, watch, tolerance, is_stuck)
@@ -575,7 +651,7 @@ class InteriorPointSolver:
         """How fast the barrier falls: along central iterates slower, but from higher up."""
         last, model = max(LAST_BARRIER * tolerance, LEAST_BARRIER), self.model
         has_rows = len(model.sides.row) or len(model.sides.equal)
-        if not (has_rows or np.isfinite(model.lower).any() or np.isfinite(model.upper).any()):
+        if not (has_rows or self._has_limits):
             return Barrier(first=last, last=last)
         if mode == ROLL_OUT and not has_rows:
             return Barrier(last=last)
@@ -603,8 +679,13 @@ class InteriorPointSolver:
         return bool((self.transcription.rows.parameter >= 0).any())
 
     @cached_property
+    def _has_limits(self) -> bool:
+        """Whether any control has a limit."""
+        return bool(np.isfinite([self.model.lower, self.model.upper]).any())
+
+    @cached_property
     def _grid(self) -> np.ndarray:
-        """Times of the nodes after the first one."""
+        """Times of the nodes after that of the start."""
         return self.problem.times()
 
     @contextmanager
@@ -614,10 +695,7 @@ class InteriorPointSolver:
         at = model.expand(nodes, setting)
         slopes = np.concatenate([at.g.ravel(), at.g_end])
         price = FIRST_PRICE * (1.0 + np.abs(slopes[np.isfinite(slopes)]).max(initial=0.0))
-        # Limits of what is free at the start can be kept, whatever the motion.
-        is_start = hard.active[0].astype(bool) & ~hard.active[1:].any(axis=0)
-        is_kept = is_start & (len(model.free) > 0)
-        weight = np.where(np.isinf(hard.weight) & ~is_kept, price, hard.weight)
+        weight = np.where(np.isinf(hard.weight) & ~model.of_start, price, hard.weight)
         try:
             self._take(hard._replace(weight=weight))
             yield
@@ -629,7 +707,7 @@ class InteriorPointSolver:
         if self._memory is not None:
             self._memory.arrays["weight"][:] = sides.weight
 
-    def _excess(self, run: _Run) -> float:
+    def _excess(self, run: _Run | _Kept) -> float:
         """Sum of what one-sided hard rows are exceeded by; infinite where a run led nowhere."""
         hard = self._hard_rows
         if not len(hard):
@@ -643,21 +721,6 @@ class InteriorPointSolver:
         """Rows with one-sided hard limits."""
         row = self.model.sides.row
         return np.unique(row[np.isinf(self.transcription.rows.soft[row])])
-
-    def _nearest(self, run: _Run, nodes: Nodes, setting: Setting, x0: np.ndarray) -> _Run:
-        """A run that ends where equalities are missed least, if they cannot be kept near nodes."""
-        off = run.log[-1][2]
-        if not len(self.model.sides.equal) or not off > ACCEPTABLE_RESIDUAL:
-            return run
-        found = least_violation(self.model, setting, nodes, x0)
-        if found is None:
-            return run
-        values = self.model.values(found, setting)
-        last = run.log[-1].copy()
-        last[0], last[2] = values.cost, np.abs(missed_by(self.model.sides, values.rows)).max()
-        point = replace(run.point, x=found.x, u=found.u)
-        log = np.vstack([run.log[:-1], last])
-        return run._replace(status=STALLED, point=point, rows=values.rows, log=log, is_lost=True)
 
     @cached_property
     def _allowed(self) -> np.ndarray:
@@ -677,7 +740,7 @@ class InteriorPointSolver:
         memory = self._memory
         if memory is None:
             point = self._starting_point(mode, nodes, setting, barrier, x0)
-            look = _Look(self, nodes.t, setting, x0)
+            look = Look(self.model, setting, nodes.t)
             return self._run_in_numpy(
                 point, mode, nodes, setting, barrier, tolerance, watch, look=look
             )
@@ -688,8 +751,8 @@ class InteriorPointSolver:
         options: dict[str, Any] = {
             "barrier": barrier, "tolerance": tolerance, "curved": self.second_derivatives,
         }  # fmt: skip
-        look = _Look(self, nodes.t, setting, x0)
-        first = 0 if watch.is_needed else min(look.due, watch.left)
+        look = Look(self.model, setting, nodes.t)
+        first = 0 if watch.is_needed else int(min(look.due, watch.left))
         status = memory.run(x0, mode, max_iterations=first, **options)
         return self._watched(memory, status, x0, mode, watch, options, look)
 
@@ -701,18 +764,21 @@ class InteriorPointSolver:
         mode: int,
         watch: _Watch,
         options: dict[str, Any],
-        look: _Look | None = None,
+        look: Look | None = None,
     ) -> _Run:
         """Go on from where a kernel stopped, with a look at the watch in between."""
+        if status != ITERATIONS:
+            taken = memory.about.iterations
+            return _Run.of(status, memory, taken, memory.arrays["log"][: taken + 1])
         log = [*memory.arrays["log"][: memory.about.iterations + 1].copy()]
         while status == ITERATIONS and watch.goes_on(log[-1], len(log) - 1):
             if look is not None and look.is_due(log):
-                run = look.at(_Run.of(status, memory, len(log) - 1, np.array(log)))
+                run = _Run.of(status, memory, len(log) - 1, np.array(log)).after(look)
                 if run.is_lost:
                     return run
             most = 1
             if look is not None and not watch.is_needed:
-                most = min(look.due, watch.left) - (len(log) - 1)
+                most = int(min(look.due, watch.left)) - (len(log) - 1)
             status = memory.run(x0, mode, max_iterations=most, resume=RESUME, **options)
             log.extend(memory.arrays["log"][1 : memory.about.iterations + 1].copy())
         return _Run.of(status, memory, len(log) - 1, np.array(log))
@@ -743,7 +809,7 @@ class InteriorPointSolver:
         watch: _Watch,
         K: np.ndarray | None = None,
         is_warm: bool = False,
-        look: _Look | None = None,
+        look: Look | None = None,
     ) -> _Run:
         log: list[np.ndarray] = []
         step, status, taken = 1.0, ITERATIONS, 0
@@ -770,7 +836,7 @@ class InteriorPointSolver:
                     run = _Run(
                         status, point.point, point.rows, K, taken, np.array(log), point.mu, step
                     )
-                    run = look.at(run)
+                    run = run.after(look)
                     if run.is_lost:
                         return run
                 point.lower_before(found, barrier)
@@ -823,10 +889,11 @@ class InteriorPointSolver:
         Returns
         -------
         OptimalSolution
-            "iteration limit" where steps were taken, "time limit" where more were due;
-            "infeasible" where hard bounds at a price are exceeded still, by the least that was
-            found; "failed" where there is no step: then with the plan moved on or, where that
-            diverges, with what was found last.
+            "iteration limit" where steps were taken, with violations where hard bounds are exceeded
+            for the first time and nobody can say yet whether they could be kept; "time limit" where
+            more steps were due; "infeasible" where hard bounds at a price are exceeded still, by
+            the least that was found; "failed" where there is no step: then with the plan moved on
+            or, where that diverges, with what was found last.
 
         Raises
         ------
@@ -841,20 +908,49 @@ class InteriorPointSolver:
         x0 = np.asarray(x0, dtype=np.float64)
         times = t0 + self._grid
         setting = self._setting(times, reference, p, arrival)
-        start = self._moved_on(last, times, setting)
         watch = _Watch(started, time_limit, None, iterations)
         is_priced, at = self._is_priced, nullcontext()
-        if is_priced:
-            _, is_shift = steps_later(problem, last, times)
-            at = self._softened(last if is_shift else start.nodes, setting)
-        with at:
-            run = self._improve(x0, start, setting, watch)
+        status = None if watch.is_needed else self._went_on(x0, last, times, setting, watch.left)
+        if status is None:
+            start = self._moved_on(last, times, setting)
+            if is_priced:
+                _, is_shift = steps_later(problem, last, times)
+                at = self._softened(last if is_shift else start.nodes, setting)
+            with at:
+                run = self._improve(x0, start, setting, watch)
+        else:
+            assert self._memory is not None
+            kept = _Kept.of(status, self._memory)
+            is_kept = not self._has_excess(kept.rows) and self._excess(kept) <= EXCESS
+            if status == ITERATIONS and is_kept:
+                self._found, self._later = Nodes(times, *kept.nodes), kept
+                status = SolveStatus.ITERATION_LIMIT
+                return self._taken(kept.log, status, self._found, setting, started)
+            run = kept.run()
         if run.status != NOT_FINITE:
             self._is_priced = self._excess(run) > EXCESS
         is_infeasible = is_priced and self._is_priced
-        if self._is_priced and not is_priced:  # nobody can say yet whether they could be kept
-            watch.ended = SolveStatus.TIME_LIMIT
         return self._solution(run, last, times, setting, watch, None, is_infeasible)
+
+    def _went_on(
+        self, x0: np.ndarray, last: Nodes, times: np.ndarray, setting: Setting, most: int
+    ) -> int | None:
+        """Status of a kernel's steps from what it left itself, as in loops; None if that is not so.
+
+        Nothing has to be written to its memory then but the state and the times.
+        """
+        memory, later = self._memory, self._later
+        if memory is None or self._is_priced or self._is_implicit:
+            return None
+        held = later.iterate if later is not None else self._ended and self._ended.point
+        whole, is_shift = steps_later(self.problem, last, times)
+        if not (is_shift and memory.holds(held, setting)):
+            return None
+        memory.give(setting, times)
+        return memory.run(
+            x0, REAL_TIME, max_iterations=most, barrier=REAL_TIME_BARRIER, shift=whole == 1,
+            curved=self.second_derivatives, resume=WARM,
+        )  # fmt: skip
 
     def first_feedback(self) -> np.ndarray:
         """Derivative of the first controls by the error of the start, of what was found last.
@@ -967,8 +1063,9 @@ class InteriorPointSolver:
             self._found, self._last = nodes, None
         excess = rows.excess(run.rows) if rows.names and not failed else np.zeros(0)
         if tolerance is None and not (failed or is_infeasible or self._is_implicit):
-            if not excess.size or (excess <= self._allowed).all():
-                return self._taken(run, nodes, setting, watch)
+            if not self._has_excess(run.rows):
+                status = self._status(run, np.nan, (), watch, None)
+                return self._taken(run.log, status, nodes, setting, watch.started)
         penalty, violations, unknown = 0.0, (), ""
         values = Values(0.0, np.zeros(0), run.rows)
         if rows.names:
@@ -979,62 +1076,81 @@ class InteriorPointSolver:
             violations = worst_violations(rows, np.where(is_over, excess, 0.0), t)
             penalty = self.transcription.penalty(values, rows.weights(setting.p) * problem.dt)
         seconds = time.perf_counter() - watch.started
-        log = tuple(
-            Iteration(
-                k if tolerance is not None else k + 1,
-                float(cost) + penalty,
-                float(violation),
-                float(violation),
-                np.nan if tolerance is None else max(stationarity, violation, products),
-                float(step),
-                float(damping),
-                seconds,
+
+        def entries(log: np.ndarray, first: int) -> tuple[Iteration, ...]:
+            return tuple(
+                Iteration(
+                    k,
+                    cost + penalty,
+                    violation,
+                    violation,
+                    np.nan if tolerance is None else max(stationarity, violation, products),
+                    step,
+                    damping,
+                    seconds,
+                )
+                for k, (cost, stationarity, violation, products, step, damping, *_) in enumerate(
+                    log.tolist(), first
+                )
             )
-            for k, (cost, stationarity, violation, products, step, damping, *_) in enumerate(
-                run.log.tolist()
-            )
-        )
-        kkt = log[-1].kkt
-        status = self._status(run, kkt, violations, watch, tolerance)
+
+        first = 0 if tolerance is not None else 1
+        (last,) = entries(run.log[-1:], first + len(run.log) - 1)
+        status = self._status(run, last.kkt, violations, watch, tolerance)
         stuck = SolveStatus.ITERATION_LIMIT, SolveStatus.STALLED, SolveStatus.FAILED
         if is_infeasible and not failed and status in stuck:  # tried at a price, too
             status = SolveStatus.INFEASIBLE
-        message = _message(status, log[-1], violations, tolerance)
-        if status is SolveStatus.INFEASIBLE and not failed:
-            message = "; ".join(filter(None, [message, self._at_limits(nodes)]))
         if unknown:  # nobody vouches for such a plan
-            status, message = SolveStatus.FAILED, unknown
-        solution = OptimalSolution(
+            status = SolveStatus.FAILED
+
+        def make() -> dict[str, Any]:
+            message = unknown or _message(status, last, violations, tolerance)
+            if violations and tolerance is None and status is SolveStatus.ITERATION_LIMIT:
+                message = f"{NOT_YET}; {message}"
+            if status is SolveStatus.INFEASIBLE and not failed:
+                message = "; ".join(filter(None, [message, self._at_limits(nodes)]))
+            group, inputs = problem.system.state, problem.system.inputs
+            return {
+                "message": message,
+                "trajectory": Trajectory._of(group, nodes.t, nodes.x, nodes.u, inputs),
+                "reference": Trajectory._of(group, t, setting.x_ref, setting.u_ref),
+                "iterations": entries(run.log, first),
+            }
+
+        solution = OptimalSolution._later(
+            make,
             status=status,
-            message=message,
-            trajectory=Trajectory._of(
-                problem.system.state, nodes.t, nodes.x, nodes.u, problem.system.inputs
-            ),
-            reference=Trajectory._of(problem.system.state, t, setting.x_ref, setting.u_ref),
-            cost=log[-1].cost,
-            kkt=kkt,
+            cost=last.cost,
+            kkt=last.kkt,
             gap=0.0 if tolerance is None else float(run.log[-1][2]),
             violations=violations,
-            iterations=log,
             times={"total": seconds, "model": seconds, "qp": 0.0},
             problem=problem,
+            _t=nodes.t,
+            _u=nodes.u,
         )
         return judged(solution, setting.p)
 
-    def _taken(self, run: _Run, nodes: Nodes, setting: Setting, watch: _Watch) -> OptimalSolution:
+    def _has_excess(self, values: np.ndarray) -> bool:
+        """Whether a step leaves rows exceeded that somebody has to be told of."""
+        rows = self.transcription.rows
+        return bool(rows.names) and not (rows.excess(values) <= self._allowed).all()
+
+    def _taken(
+        self, log: np.ndarray, status: SolveStatus, nodes: Nodes, setting: Setting, started: float
+    ) -> OptimalSolution:
         """The result of real-time steps that keep all rows; what nobody reads is not made."""
         problem = self.problem
-        seconds = time.perf_counter() - watch.started
-        log = tuple(
+        seconds = time.perf_counter() - started
+        entries = tuple(
             Iteration(k + 1, cost, violation, violation, np.nan, step, damping, seconds)
-            for k, (cost, _, violation, _, step, damping, _) in enumerate(run.log.tolist())
+            for k, (cost, _, violation, _, step, damping, _) in enumerate(log.tolist())
         )
-        status = self._status(run, np.nan, (), watch, None)
 
         def make() -> dict[str, Any]:
             group = problem.system.state
             return {
-                "message": _message(status, log[-1], (), None),
+                "message": _message(status, entries[-1], (), None),
                 "trajectory": Trajectory._of(group, *nodes, problem.system.inputs),
                 "reference": Trajectory._of(group, nodes.t, setting.x_ref, setting.u_ref),
             }
@@ -1042,11 +1158,11 @@ class InteriorPointSolver:
         return OptimalSolution._later(
             make,
             status=status,
-            cost=log[-1].cost,
+            cost=entries[-1].cost,
             kkt=np.nan,
             gap=0.0,
             violations=(),
-            iterations=log,
+            iterations=entries,
             times={"total": seconds, "model": seconds, "qp": 0.0},
             problem=problem,
             _t=nodes.t,
@@ -1081,7 +1197,7 @@ class InteriorPointSolver:
             return SolveStatus.FAILED
         if tolerance is None:
             is_stuck = run.status == STALLED and not (run.steps or _is_best(run.log[-1]))
-            if is_stuck and watch.ended is None:
+            if is_stuck and watch.ended is None and not violations:
                 return SolveStatus.FAILED
             return watch.ended or SolveStatus.ITERATION_LIMIT
         if run.status == CONVERGED:  # with hard bounds at a price, too
@@ -1096,34 +1212,6 @@ class InteriorPointSolver:
         if run.status == STALLED and kkt <= ACCEPTABLE_RESIDUAL:
             return SolveStatus.ACCEPTABLE
         return SolveStatus.STALLED if run.status == STALLED else SolveStatus.ITERATION_LIMIT
-
-
-class _Look:
-    """Asks in the middle of a solve whether equalities can be kept at all.
-
-    Kernels and NumPy ask after the same iterations, and are told the same.
-    """
-
-    def __init__(
-        self, solver: InteriorPointSolver, t: np.ndarray, setting: Setting, x0: np.ndarray
-    ) -> None:
-        self.solver, self.t, self.setting, self.x0 = solver, t, setting, x0
-        self.due = FIRST_LOOK if len(solver.model.sides.equal) else MOST_ITERATIONS
-
-    def is_due(self, log: Sequence[np.ndarray]) -> bool:
-        """Whether it is time, and what is violated has hardly fallen lately."""
-        number = len(log) - 1
-        if number < self.due:
-            return False
-        self.due = 2 * number
-        violation = np.array(log)[:, 2]
-        half = number // 2
-        return bool(violation[half:].min() > HARDLY * violation[:half].min())
-
-    def at(self, run: _Run) -> _Run:
-        """The run, ended where equalities are missed least if they cannot be kept."""
-        nodes = Nodes(self.t, run.point.x, run.point.u)
-        return self.solver._nearest(run, nodes, self.setting, self.x0)
 
 
 class _Watch:

@@ -44,6 +44,10 @@ OWN_SOURCES = ("_transcription.py", "_stage_model.py", "_statement.py", "_kernel
 # Arguments that all stages have in common.
 SHARED = ("p", "w", "dt")
 
+# A row of [A B] counts as sparse where at most one entry in so many is not zero; so many rows to
+# one have to be, for the sweep to treat them apart.
+SPARSE = 3
+
 # Functions of more operations than this are compiled at -O1.
 LONG = 100_000
 
@@ -154,7 +158,7 @@ def write(model: StageModel, compiler: Compiler) -> Iterator[str]:
     yield unit(others, OFTEN_LEVEL)
     yield unit(seldom, SELDOM_LEVEL)
     width = f"#define LG_W {compiler.width}\n"
-    yield "\n".join([*heads, width, sizes_of(model, scratch), *_texts()])
+    yield "\n".join([*heads, width, sizes_of(model, scratch), pattern_of(model), *_texts()])
 
 
 def _texts() -> list[str]:
@@ -185,6 +189,35 @@ def sizes_of(model: StageModel, scratch: int, *, curved: bool = True) -> str:
     for name, places in (("lg_controls", model.controls), ("lg_free", [*model.free, -1])):
         entries = ", ".join(str(int(place)) for place in places)
         lines.append(f"static const int {name}[] = {{{entries}}};")
+    return "\n".join(lines)
+
+
+def pattern_of(model: StageModel) -> str:
+    """Which rows of ``[A B]`` hold little but zeros, as C constants, and their entries.
+
+    Of mechanical systems those of the configuration under explicit Euler, and all of them where
+    controls are accelerations.
+    """
+    made = model.stage.function
+    n, size = model.n, model.n + model.m
+    filled = np.ones((n, size), dtype=bool)
+    if made.is_a("SXFunction"):
+        found = ca.SX(made.call(made.sx_in())[model.stage.results.index("F")])
+        zero = [entry.is_zero() for entry in ca.vec(found).elements()]
+        filled = ~np.reshape(zero, (n, size))  # rows are columns of the result
+    dense = np.flatnonzero(SPARSE * filled.sum(axis=1) > size)
+    first, count = (int(dense[0]), int(dense[-1] - dense[0] + 1)) if len(dense) else (0, 0)
+    if SPARSE * (n - count) < n:
+        first, count = 0, n
+    filled[first : first + count] = False
+    rows, columns = np.nonzero(filled)
+    lines = [
+        f"#define LG_SPARSE {len(rows)}",
+        f"enum {{ LG_FIRST = {first}, LG_DENSE = {count} }};",
+    ]
+    for name, places in (("lg_rows", rows), ("lg_columns", columns)):
+        entries = ", ".join(map(str, places.tolist()))
+        lines += [f"static const int {name}[] = {{{entries}}};"] if len(places) else []
     return "\n".join(lines)
 
 
@@ -353,8 +386,9 @@ class Memory:
         self._address = ctypes.addressof(self.about)
         self._start = self.start.ctypes.data
         self._keep = memory
-        self._held: Point | None = None  # what the arrays of the iterate say
+        self._held: Point | np.ndarray | None = None  # what the arrays of the iterate say
         self._given: Setting | None = None  # and those of the setting
+        self._wanted: tuple[Any, ...] = ()  # and how the last run was to go
 
     @staticmethod
     def constants(model: StageModel) -> dict[str, Any]:
@@ -391,16 +425,30 @@ class Memory:
             "K": (N, n, m), "rows": (N + 1, len(model.transcription.rows.names)),
         }  # fmt: skip
 
-    def found(self) -> tuple[Point, np.ndarray, np.ndarray]:
-        """Copies of the iterate, of gains (N, m, n) and of rows, which the next run writes over."""
-        iterate = self.iterate.copy()
-        parts = [
-            iterate[place].reshape(shape) if place.stop > place.start else self.arrays[name]
+    def keep(self) -> np.ndarray:
+        """A copy of the iterate, which the next run writes over, for `nodes` and `parts`."""
+        self._held = kept = self.iterate.copy()
+        return kept
+
+    def nodes(self, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """States and inputs of what was kept."""
+        (x, x_shape), (u, u_shape) = self._places["x"], self._places["u"]
+        return kept[x].reshape(x_shape), kept[u].reshape(u_shape)
+
+    def parts(self, kept: np.ndarray) -> tuple[Point, np.ndarray, np.ndarray]:
+        """What was kept as iterate, gains (N, m, n) and rows."""
+        *values, K, rows = [
+            kept[place].reshape(shape) if place.stop > place.start else self.arrays[name]
             for name, (place, shape) in self._places.items()
         ]
-        *point, K, rows = parts
-        self._held = Point(*point)
-        return self._held, K.transpose(0, 2, 1), rows
+        point = Point(*values)
+        if self._held is kept:
+            self._held = point
+        return point, K.transpose(0, 2, 1), rows
+
+    def holds(self, what: Point | np.ndarray | None, setting: Setting) -> bool:
+        """Whether the arrays say this, kept or taken apart, for that setting."""
+        return what is not None and what is self._held and setting is self._given
 
     def take(self, point: Point, K: np.ndarray | None) -> None:
         """Write an iterate, unless it is what the last run left."""
@@ -437,9 +485,12 @@ class Memory:
         """Solve from what the arrays hold; returns the status."""
         about, self._held = self.about, None
         self.start[:] = x0
-        about.mode, about.shift, about.curved, about.resume = mode, shift, curved, resume
-        about.max_iterations, about.tolerance = min(max_iterations, self.most), tolerance
-        about.mu_first, about.mu_last, about.mu_factor, about.mu_power = barrier
+        wanted = mode, shift, curved, resume, min(max_iterations, self.most), tolerance, barrier
+        if wanted != self._wanted:
+            about.mode, about.shift, about.curved, about.resume = wanted[:4]
+            about.max_iterations, about.tolerance = wanted[4:6]
+            about.mu_first, about.mu_last, about.mu_factor, about.mu_power = barrier
+            self._wanted = wanted
         return self._entries.solve(self._address, self._start)
 
     def choose_start(self, x0: np.ndarray, which: int) -> float:

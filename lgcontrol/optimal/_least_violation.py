@@ -1,10 +1,15 @@
-"""least_violation: where hard rows that cannot all be kept are missed least, next to a plan."""
+"""Look: whether hard rows can be kept at all, and where they are missed least, next to a plan."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
-from ._interior_point import Barrier, InteriorPoint
+import numpy as np
+from scipy.optimize import nnls
+
+from ._interior_point import Barrier, InteriorPoint, Point
 from ._outcome import ACCEPTABLE_RESIDUAL
 from ._stage_model import Expansion, Sides, StageModel
 from ._transcription import Nodes, Setting, Values
@@ -14,8 +19,69 @@ from ._transcription import Nodes, Setting, Values
 STATIONARY, NEAR_LIMIT = 1e-3, 1e-2
 # Gaps of nodes up to which they are a motion of the system.
 CLOSED = 1e-6
-# The largest miss is one at first: iterations, their barrier, and what a move of controls costs.
+# The largest miss is one at first: iterations, their barrier, and what a move of controls, or of
+# what is free at the start, costs.
 MOST, BARRIER, RESIDUAL, MOVE = 40, Barrier(first=1e-2, last=1e-8, factor=0.1), 1e-6, 1e-8
+# After so many iterations, and twice as many, a solve asks whether equalities can be kept at all,
+# where what is violated did not fall to this share in the later half.
+FIRST_LOOK, HARDLY = 20, 0.9
+
+
+class Lost(NamedTuple):
+    """Where equalities that cannot be kept are missed least.
+
+    Attributes
+    ----------
+    point : Point
+    rows : ndarray, shape (N + 1, rows)
+        Values there.
+    log : ndarray
+        That of the solve, its last entry with the cost and the miss found there.
+    """
+
+    point: Point
+    rows: np.ndarray
+    log: np.ndarray
+
+
+class Look:
+    """Asks in the middle of a solve, and at its end, whether equalities can be kept at all.
+
+    Kernels and NumPy ask after the same iterations, and are told the same.
+
+    Parameters
+    ----------
+    model : StageModel
+    setting : Setting
+    t : ndarray, shape (N + 1,)
+        Times of the nodes.
+    """
+
+    def __init__(self, model: StageModel, setting: Setting, t: np.ndarray) -> None:
+        self.model, self.setting, self.t = model, setting, t
+        self.due = FIRST_LOOK if len(model.sides.equal) else np.inf
+
+    def is_due(self, log: Sequence[np.ndarray]) -> bool:
+        """Whether it is time, and what is violated has hardly fallen lately."""
+        number = len(log) - 1
+        if number < self.due:
+            return False
+        self.due = 2 * number
+        violation = np.array(log)[:, 2]
+        half = number // 2
+        return bool(violation[half:].min() > HARDLY * violation[:half].min())
+
+    def at(self, point: Point, log: np.ndarray) -> Lost | None:
+        """Where they are missed least, if they cannot be kept near an iterate."""
+        model = self.model
+        if not len(model.sides.equal) or not log[-1][2] > ACCEPTABLE_RESIDUAL:
+            return None
+        found = least_violation(model, self.setting, Nodes(self.t, point.x, point.u))
+        if found is None:
+            return None
+        values, last = model.values(found, self.setting), log[-1].copy()
+        last[0], last[2] = values.cost, np.abs(missed_by(model.sides, values.rows)).max()
+        return Lost(replace(point, x=found.x, u=found.u), values.rows, np.vstack([log[:-1], last]))
 
 
 def missed_by(sides: Sides, rows: np.ndarray) -> np.ndarray:
@@ -41,12 +107,13 @@ def missed_by(sides: Sides, rows: np.ndarray) -> np.ndarray:
 
 
 def is_stationary(model: StageModel, setting: Setting, nodes: Nodes) -> bool:
-    """Whether no small change of controls within their limits reduces what hard rows miss.
+    """Whether no small change of controls, or of a free start, reduces what hard rows miss.
 
-    Half the sum of squares has a derivative along motions that is next to nothing, measured by
-    what it would be if no terms cancelled, but where controls at a limit had to go beyond. Where
-    rows are missed whose own derivative vanishes, as the square of a distance from a point does at
-    that point, controls a little off decide.
+    Controls stay within their limits, a free start within those of it alone. Half the sum of
+    squares has a derivative along motions that is next to nothing, measured by what it would be if
+    no terms cancelled, but where something at a limit had to go beyond. Where rows are missed whose
+    own derivative vanishes, as the square of a distance from a point does at that point, controls
+    a little off decide.
 
     Parameters
     ----------
@@ -74,15 +141,34 @@ def is_stationary(model: StageModel, setting: Setting, nodes: Nodes) -> bool:
         most = max(most, np.abs(np.where(held, 0.0, along[n:])).max(initial=0.0))
         largest = max(largest, sizes[n:].max(initial=0.0))
         price, size = along[:n], sizes[:n]
+    by_start = _left_of_start(model, at, price)
+    most = max(most, np.abs(by_start).max(initial=0.0))
+    largest = max(largest, size[model.free].max(initial=0.0))
     return bool(most <= STATIONARY * largest)
+
+
+def _left_of_start(model: StageModel, at: Expansion, slope: np.ndarray) -> np.ndarray:
+    """Of the slope by what is free at the start, what its rows at their limits do not hold."""
+    sides, rows, own = model.sides, model.transcription.rows, model.of_start
+    row, sign, limit = sides.row[own], sides.sign[own], sides.limit[own]
+    width = rows.upper[row] - rows.lower[row]
+    apart = NEAR_LIMIT * np.where(np.isfinite(width), width, np.maximum(1.0, np.abs(limit)))
+    is_near = sign * (at.rows[0, row] - limit) >= -apart
+    held = (sign[:, None] * at.G[0][row][:, model.free])[is_near]
+    wanted = -slope[model.free]
+    if not held.size:
+        return wanted
+    return wanted - held.T @ nnls(held.T, wanted)[0]
 
 
 def _falls(model: StageModel, setting: Setting, nodes: Nodes, missed: np.ndarray) -> bool:
     """Whether the motion under controls that are a little off misses less."""
-    u, x, rows = nodes.u.copy(), nodes.x[0], []
+    u, rows, random = nodes.u.copy(), [], np.random.default_rng(0)
     v, apart = u[:, model.controls], NEAR_LIMIT * (model.upper - model.lower)
     move = np.where(np.isfinite(apart), apart, NEAR_LIMIT * np.maximum(1.0, np.abs(v)))
-    off = move * np.random.default_rng(0).normal(size=v.shape)
+    off, first = move * random.normal(size=v.shape), np.zeros(model.n)
+    first[model.free] = NEAR_LIMIT * random.normal(size=len(model.free))
+    x = np.asarray(model.retract(nodes.x[0], first, setting.p))
     u[:, model.controls] = np.clip(v + off, model.lower, model.upper)
     for k in range(len(u)):
         x, _, _, found = model.advance(k, nodes, setting, x, u[k])
@@ -92,9 +178,7 @@ def _falls(model: StageModel, setting: Setting, nodes: Nodes, missed: np.ndarray
     return bool(np.vdot(after, after) < np.vdot(missed, missed))
 
 
-def least_violation(
-    model: StageModel, setting: Setting, nodes: Nodes, x0: np.ndarray
-) -> Nodes | None:
+def least_violation(model: StageModel, setting: Setting, nodes: Nodes) -> Nodes | None:
     """A motion near nodes that misses hard rows by the least sum of squares, if any are missed.
 
     Parameters
@@ -102,7 +186,6 @@ def least_violation(
     model : StageModel
     setting : Setting
     nodes : Nodes
-    x0 : ndarray, shape (nq,)
 
     Returns
     -------
@@ -110,11 +193,17 @@ def least_violation(
         None where all hard rows can be kept, or nobody can say: no motion that is stationary was
         found.
     """
-    if len(model.free) or not np.isfinite(model.values(nodes, setting).rows).all():
+    if not np.isfinite(model.values(nodes, setting).rows).all():
         return None
     missed = _Missed(model, setting, nodes)
     point = InteriorPoint(
-        missed, setting, nodes, x0, BARRIER.first, is_feasible=False, curved=False
+        missed,
+        setting._replace(arrival=MOVE * np.eye(model.n)),
+        nodes,
+        nodes.x[0],
+        BARRIER.first,
+        is_feasible=False,
+        curved=False,
     )
     for _ in range(MOST):
         found = point.expand()
@@ -132,7 +221,9 @@ def least_violation(
 
 
 class _Missed(StageModel):
-    """A problem whose cost is what hard rows miss, in squares, and that has no rows.
+    """A problem whose cost is what hard rows miss, in squares.
+
+    It has no rows but those of the start that can always be kept.
 
     Parameters
     ----------
@@ -147,9 +238,9 @@ class _Missed(StageModel):
         self.whole, self.held = model, nodes.u[:, model.controls]
         self.size = max(self._largest(model.values(nodes, setting).rows), ACCEPTABLE_RESIDUAL)
         self.move = MOVE / np.maximum(1.0, np.abs(self.held).max(axis=0)) ** 2
-        full = model.sides
+        full, own = model.sides, model.of_start
         self.sides = Sides(
-            full.row[:0], full.sign[:0], full.limit[:0], full.weight[:0], full.active[:, :0],
+            full.row[own], full.sign[own], full.limit[own], full.weight[own], full.active[:, own],
             full.equal[:0], full.target[:0], full.equal_active[:, :0],
         )  # fmt: skip
 

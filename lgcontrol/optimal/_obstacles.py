@@ -76,22 +76,23 @@ class HalfSpace:
     ----------
     point : array_like, shape (2,) or (3,), or callable
         Of the plane, in m, or a function ``(t, p) → column``.
-    normal : array_like, shape (2,) or (3,)
-        Out of the obstacle; of any length.
+    normal : array_like, shape (2,) or (3,), or callable
+        Out of the obstacle; of any length. Or ``(t, p) → column`` of length one.
     """
 
     point: Place
-    normal: ArrayLike
+    normal: Place
 
     def __post_init__(self) -> None:
         _check_places(point=self.point)
-        _unit("normal", self.normal, np.size(self.normal))
+        if not callable(self.normal):
+            _unit("normal", self.normal, np.size(self.normal))
 
     def clearance(self, body: Value, radius: float, t: Value, p: Value) -> Value:
         """See `keep_out`."""
         point = _place(self.point, t, p)
         _check_body(body, point.shape[0])
-        across = _unit("normal", self.normal, point.shape[0])
+        across = _direction("normal", self.normal, point.shape[0], t, p)
         return (across.T @ (body - ca.repmat(point, 1, body.shape[1]))).T - radius
 
 
@@ -99,7 +100,7 @@ def keep_out(
     body: StageFunction,
     obstacle: Sphere | Capsule | HalfSpace,
     *,
-    radius: float = 0.0,
+    radius: Radius = 0.0,
     soft: float | str | None = None,
     name: str | None = None,
 ) -> Bound:
@@ -113,8 +114,8 @@ def keep_out(
     body : callable
         ``(t, x, u, p) → point``, shape (d, 1) in world axes, or (d, 2) for the ends of a capsule.
     obstacle : Sphere, Capsule or HalfSpace
-    radius : float
-        Of the body, with the margin to keep, m.
+    radius : float or callable
+        Of the body, with the margin to keep, m; or ``(t, p) → number``.
     soft, name
         See `Bound`.
 
@@ -135,11 +136,11 @@ def keep_out(
         )
     if not hasattr(obstacle, "clearance"):
         raise TypeError(f"obstacle must be a Sphere, Capsule or HalfSpace, not {obstacle!r}")
-    if not (np.isfinite(radius) and radius >= 0):
-        raise ValueError(f"radius must be at least 0 m, got {radius}")
+    if radius != 0:
+        _check_radius(radius)
 
     def clearance(t: Value, x: Value, u: Value, p: Value) -> Value:
-        return obstacle.clearance(body(t, x, u, p), radius, t, p)
+        return obstacle.clearance(body(t, x, u, p), _number(radius, t, p), t, p)
 
     label = f"clearance of {type(obstacle).__name__}" if name is None else name
     return Bound(clearance, lower=0.0, soft=soft, name=label)
@@ -153,8 +154,8 @@ class Cone:
     ----------
     axis : array_like, shape (3,), or callable
         Of any length; or ``(t, p) → column`` of length one.
-    half_angle : float
-        In rad.
+    half_angle : float or callable
+        In rad; or ``(t, p) → number``.
 
     Examples
     --------
@@ -168,11 +169,16 @@ class Cone:
     """
 
     axis: Place
-    half_angle: float
+    half_angle: float | Callable[[Value, Value], Value]
 
     def __post_init__(self) -> None:
-        if not 0 < self.half_angle < np.pi:
-            raise ValueError(f"half_angle must be between 0 and π rad, got {self.half_angle}")
+        if callable(self.half_angle):
+            pass
+        elif isinstance(self.half_angle, str) or not 0 < self.half_angle < np.pi:
+            raise ValueError(
+                f"half_angle must be between 0 and π rad, got {self.half_angle!r}; for one that "
+                "changes give a function (t, p) → number, such as lambda t, p: p[0]"
+            )
         if not callable(self.axis):
             _unit("axis", self.axis, 3)
 
@@ -189,14 +195,14 @@ class Cone:
         soft, name
             See `Bound`.
         """
-        return Bound(self._along(direction), lower=np.cos(self.half_angle), soft=soft, name=name)
+        return self._limited("lower", direction, soft, name)
 
     def avoided(
         self, direction: StageFunction, *, soft: float | str | None = None,
         name: str = "out of cone",
     ) -> Bound:  # fmt: skip
         """Bound that keeps a direction outside; arguments are those of `kept`."""
-        return Bound(self._along(direction), upper=np.cos(self.half_angle), soft=soft, name=name)
+        return self._limited("upper", direction, soft, name)
 
     def kept_force(
         self, force: StageFunction, *, soft: float | str | None = None,
@@ -211,27 +217,29 @@ class Cone:
         soft, name
             See `Bound`.
         """
-        if self.half_angle >= np.pi / 2:
+        if not callable(self.half_angle) and self.half_angle >= np.pi / 2:
             raise ValueError("a cone of forces is narrower than π/2 on each side")
-        slope = np.cos(self.half_angle) ** 2
 
         def rows(t: Value, x: Value, u: Value, p: Value) -> Value:
-            value = force(t, x, u, p)
-            along = ca.dot(value, self._axis(t, p))
+            value, slope = force(t, x, u, p), ca.cos(_number(self.half_angle, t, p)) ** 2
+            along = ca.dot(value, _direction("axis", self.axis, 3, t, p))
             return ca.vertcat(along, along**2 - slope * ca.sumsqr(value))
 
         return Bound(rows, lower=0.0, soft=soft, name=name)
 
-    def _axis(self, t: Value, p: Value) -> Value:
-        if callable(self.axis):
-            return self.axis(t, p)
-        return _unit("axis", self.axis, 3)
+    def _limited(
+        self, side: str, direction: StageFunction, soft: float | str | None, name: str
+    ) -> Bound:
+        """Bound on the cosine between direction and axis; by what it differs where that changes."""
+        angle = self.half_angle
+        limit = 0.0 if callable(angle) else float(np.cos(angle))
 
-    def _along(self, direction: StageFunction) -> StageFunction:
         def cosine(t: Value, x: Value, u: Value, p: Value) -> Value:
-            return ca.dot(direction(t, x, u, p), self._axis(t, p))
+            found = ca.dot(direction(t, x, u, p), _direction("axis", self.axis, 3, t, p))
+            return found - ca.cos(angle(t, p)) if callable(angle) else found
 
-        return cosine
+        sides = {"lower": -np.inf, "upper": np.inf} | {side: limit}
+        return Bound(cosine, sides["lower"], sides["upper"], soft=soft, name=name)
 
 
 def _between(body: Value, other: Value, radius: Value) -> Value:
@@ -254,6 +262,10 @@ def _unit(name: str, value: ArrayLike, size: int) -> ca.DM:
     return ca.DM(direction / np.linalg.norm(direction))
 
 
+def _direction(name: str, value: Place, size: int, t: Value, p: Value) -> Value:
+    return value(t, p) if callable(value) else _unit(name, value, size)
+
+
 def _check_places(**places: Place) -> None:
     """Numbers of equally many coordinates; what functions say is known later."""
     known = {name: check_shape(name, p, (None,)) for name, p in places.items() if not callable(p)}
@@ -264,8 +276,13 @@ def _check_places(**places: Place) -> None:
 
 
 def _check_radius(value: Radius) -> None:
-    if not callable(value) and not value > 0:
-        raise ValueError(f"radius must be positive, in m, got {value}")
+    if callable(value):
+        return
+    if isinstance(value, str) or not 0 < value < np.inf:
+        raise ValueError(
+            f"radius must be positive, in m, got {value!r}; for one that changes give a function "
+            "(t, p) → number, such as lambda t, p: p[0]"
+        )
 
 
 def _place(value: Place, t: Value, p: Value) -> Value:

@@ -16,11 +16,29 @@ from ..integrators import Method
 from ..systems import Parameter, System, Trajectory, TrajectoryPoint, check_name, check_state
 from ._outcome import SolveStatus
 from ._problem import OptimalControlProblem, OptimalSolution, Solver
-from ._statement import Bound, Cost, Residual, _expression, error_weight, input_weight
+from ._statement import (
+    ALONG,
+    Bound,
+    Cost,
+    Residual,
+    _expression,
+    check_consistent,
+    error_weight,
+    input_weight,
+    of_quantity,
+    with_known_limits,
+)
 
 # Weight on controls, in every step, where a phase gives none: what costs nothing is not unique.
 LEAST_EFFORT = 1e-6
 MOTION, DURATION, FIRST = "motion", "duration", "first"
+# Nodes of a phase of so many steps at which bounds hold; its first one ends the phase before.
+PLACES: dict[str, Callable[[int], range]] = {
+    "both": lambda steps: range(1, steps + 1),
+    "path": lambda steps: range(1, steps),
+    "terminal": lambda steps: range(steps, steps + 1),
+    "start": lambda steps: range(1),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +63,9 @@ class Phase:
     residuals : sequence of Residual
         Their ``terminal`` weighs them at the end of the phase, before the jump.
     bounds : sequence of Bound
-        Along the phase; those ``at="terminal"`` hold at its end, before the jump.
+        Along the phase; those ``at="terminal"`` hold at its end, before the jump, those
+        ``at="start"`` after the jump before it or, in a loop, at the start of all. Nodes of a range
+        are counted from the start of the phase.
     jump : callable, optional
         ``(t, x, p) → x`` on CasADi columns: the state of the next phase after the end of this one.
     name : str
@@ -426,6 +446,7 @@ class PhasedProblem:
         for phase in self.phases:
             check_name("phase", phase.name)
             system = phase.system
+            self._check_bounds(phase)
             roles = {e.name: e.role for e in system.inputs}
             for entry in first.inputs:
                 if roles.get(entry.name, entry.role) != entry.role:
@@ -437,6 +458,14 @@ class PhasedProblem:
                 raise ValueError(
                     f"phase {phase.name!r}: {system.name} and {first.name} differ in parameters"
                 )
+
+    def _check_bounds(self, phase: Phase) -> None:
+        """Refuse bounds that contradict each other, by the name of their phase."""
+        bounds = [with_known_limits(phase.system, bound) for bound in phase.bounds]
+        try:
+            check_consistent(phase.system, bounds, phase.steps)
+        except ValueError as error:
+            raise type(error)(f"phase {phase.name!r}: {error}") from None
 
     def _group_of(self, i: int) -> int:
         """Which of the groups a phase moves on."""
@@ -507,6 +536,15 @@ class PhasedProblem:
         after = t > int(self.starts[i]) - 0.5
         return ca.logic_and(after, t < int(self.starts[i + 1]) - 0.5)
 
+    def _begun(self, i: int, t: Any, x: Any, p: Any) -> Any:
+        """State of a phase at node t, where it begins that after the jump before it."""
+        here = x[self._own[i]]
+        if not i or self.phases[i - 1].jump is None:
+            return here
+        before, motion = x[self._own[i - 1]], self.phases[i].system.state
+        jumped = self.phases[i - 1].jumped(self._time(i, t, x), before, p, motion)
+        return ca.if_else(t < int(self.starts[i]) + 0.5, jumped, here)
+
     def _system(self) -> System:
         first, group = self.phases[0].system, self._group()
         sizes = [motion.dim for motion in self._groups]
@@ -516,10 +554,7 @@ class PhasedProblem:
             totals: list[Any] = [ca.DM.zeros(size) for size in sizes]
             for i, phase in enumerate(self.phases):
                 step, motion = phase.system.step(self.method).function, phase.system.state
-                now, begin = self._time(i, t, x), x[self._own[i]]
-                if i and self.phases[i - 1].jump is not None:
-                    jumped = self.phases[i - 1].jumped(now, x[self._own[i - 1]], p, motion)
-                    begin = ca.if_else(t < int(self.starts[i]) + 0.5, jumped, begin)
+                now, begin = self._time(i, t, x), self._begun(i, t, x, p)
                 after = step(now, begin, u[self._used[i]], p, self._seconds(x, i) / phase.steps)
                 moved = motion.minus(after, x[self._own[i]])
                 single = len(self.phases) == 1
@@ -561,7 +596,7 @@ class PhasedProblem:
     def _costs(self, i: int) -> list[Cost]:
         """Costs of a phase: times the length of a step along it, and at its end."""
         own, used, steps, found = self._own[i], self._used[i], self.phases[i].steps, []
-        for cost in self.phases[i].costs:
+        for cost in (of_quantity(self.phases[i].system, c) for c in self.phases[i].costs):
 
             def value(t: Any, x: Any, u: Any, p: Any, cost: Cost = cost) -> Any:
                 return cost.expression(type(x), t, x, u, p)
@@ -603,10 +638,10 @@ class PhasedProblem:
             weight = input_weight("R", phase.R, system)
             effort = scaled(lambda t, x, u, p: (u - u_ref)[controls])
             found.append(Residual(effort, weight, name=f"effort of {phase.name}"))
-        for residual in phase.residuals:
+        for residual in (of_quantity(system, r) for r in phase.residuals):
 
             def own_value(t: Any, x: Any, u: Any, p: Any, residual: Residual = residual) -> Any:
-                return residual.expression(type(x), t, x, u, p)
+                return residual.expression(system, t, x, u, p)
 
             if residual.weight is not None:
                 found.append(Residual(scaled(own_value), residual.weight, name=residual.name))
@@ -619,25 +654,36 @@ class PhasedProblem:
 
     def _bounds(self, i: int) -> list[Bound]:
         """Bounds of a phase at its nodes, and what its controls may do less than others'."""
-        phase, own, used = self.phases[i], self._own[i], self._used[i]
+        phase, used = self.phases[i], self._used[i]
         first, last = int(self.starts[i]), int(self.starts[i + 1])
         found = []
-        for bound in (*phase.bounds, *self._tighter(i)):
-            if bound.at not in ("both", "path", "terminal"):
+        known = [with_known_limits(phase.system, bound) for bound in phase.bounds]
+        for bound in (*known, *self._tighter(i)):
+            if bound.at == "start" and i == 0 and not self.is_periodic:
                 raise ValueError(
-                    f"bound {bound.label!r} of phase {phase.name!r} at {bound.at!r}: phases have "
-                    "bounds at 'both', 'path' or 'terminal'"
+                    f"bound {bound.label!r} of phase {phase.name!r} at its start: that is given to "
+                    "solve(), unless is_periodic=True"
                 )
-            end = last + (bound.at == "both")
-            nodes = range(last, last + 1) if bound.at == "terminal" else range(first + 1, end)
+            at = bound.at if isinstance(bound.at, range) else PLACES[bound.at](phase.steps)
+            if at and not 0 <= min(at) <= max(at) <= phase.steps:
+                raise ValueError(
+                    f"bound {bound.label!r} of phase {phase.name!r} at {at}: its nodes are 0 to "
+                    f"{phase.steps}"
+                )
+            nodes = range(first + at.start, first + at.stop, at.step)
 
             def function(t: Any, x: Any, u: Any, p: Any, bound: Bound = bound) -> Any:
-                x_ref = type(x)(ca.DM(self._points[i].x))
-                values = self._time(i, t, x), x[own], u[used], p, x_ref
+                x_ref, now = type(x)(ca.DM(self._points[i].x)), self._time(i, t, x)
+                values = now, self._begun(i, t, x, p), u[used], p, x_ref
                 return _expression(phase.system, bound, *values)[0]
 
             if bound.at != "terminal" and _needs_input(phase.system, bound, self._extra):
-                nodes = range(first, last)  # inputs have a value where a step begins
+                # Inputs have a value where a step begins.
+                nodes = (
+                    range(first, last)
+                    if bound.at in ALONG
+                    else range(nodes.start, min(nodes.stop, last), nodes.step)
+                )
             found.append(replace(bound, of=function, at=nodes, name=bound.label))
         return found
 

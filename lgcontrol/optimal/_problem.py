@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import UnknownNameError, check_one_by_one, check_shape, unknown_name
+from ..codegen import UnknownNameError, check_one_by_one, check_shape, named_options, unknown_name
 from ..integrators import Method, get_method
 from ..plotting import plot_run
 from ..systems import (
@@ -38,11 +38,13 @@ from ._outcome import Iteration, SolveStatus, Violation
 from ._reference import ReferenceSamples, sample_reference
 from ._statement import (
     ALONG,
+    LIMITS,
     Bound,
     Cost,
     Residual,
     Weight,
     bounded_along,
+    check_consistent,
     check_names,
     control_places,
     entries_of,
@@ -50,6 +52,8 @@ from ._statement import (
     error_weight,
     free_errors,
     input_weight,
+    of_quantity,
+    parameter_index,
     single_numbers,
     with_known_limits,
 )
@@ -79,6 +83,7 @@ def _diagonal(weight: Any) -> str:
     return text + (" and more" if np.count_nonzero(weight - np.diag(entries)) else "")
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class OptimalControlProblem:
     """Steer a system over a finite horizon at the least cost.
@@ -217,13 +222,25 @@ class OptimalControlProblem:
                 with_known_limits(system, bound)
                 for bound in _all_of("bounds", self.bounds, Bound, "Bound('twist', -1.0, 1.0)")
             ),
-            "residuals": _all_of("residuals", self.residuals, Residual, "Residual(function)"),
-            "costs": _all_of("costs", self.costs, Cost, "Cost(function)"),
+            "residuals": tuple(
+                of_quantity(system, term)
+                for term in _all_of("residuals", self.residuals, Residual, "Residual(function)")
+            ),
+            "costs": tuple(
+                of_quantity(system, term)
+                for term in _all_of("costs", self.costs, Cost, "Cost(function)")
+            ),
             "parameters": extra,
             "weights": tuple(self.weights),
         }
         for bound in values["bounds"]:
             check_names(system, bound, names)
+        check_consistent(system, values["bounds"], horizon)
+        for kind in ("residual", "cost"):
+            for term in values[f"{kind}s"]:
+                for weight in (term.weight, term.terminal):
+                    if isinstance(weight, str):
+                        parameter_index(f"weight of {kind} {term.name!r}", weight, names)
         object.__setattr__(self, "_free", free)
         is_automatic = self.substeps is None
         values["substeps"] = 1 if is_automatic else _check_substeps(self.substeps)
@@ -473,7 +490,7 @@ class OptimalControlProblem:
         soon as a bound is a function: it may be what keeps them.
         """
         system, state = self.system, self.system.state
-        if any(not isinstance(bound.of, str) for bound in self.bounds):
+        if any(not isinstance(bound.of, str) or bound.of == LIMITS for bound in self.bounds):
             return ()
         blocks = block_slices(state)[0]
         configuration = None if system.structure is None else system.structure.configuration
@@ -807,9 +824,10 @@ def judged(solution: OptimalSolution, p: np.ndarray) -> OptimalSolution:
     problem, claims = solution.problem, solution.success
     if not claims and solution.status is not SolveStatus.ITERATION_LIMIT:
         return solution
-    system, method, x, u = problem.system, problem.method, solution.x[:-1], solution.u
+    system, method = problem.system, problem.method
     if resolved_step(system, method, problem.substeps) is None:
         return solution
+    x, u = solution.x[:-1], solution.u
     at = solution.t[:-1], x, u, p[: system.n_parameters], problem.dt
     text = unsolved(system, method, step_residuals(system, method, problem.substeps, *at))
     return replace(solution, status=SolveStatus.FAILED, message=text) if text else solution

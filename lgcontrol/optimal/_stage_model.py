@@ -120,6 +120,17 @@ class StageModel:
             prepare(self.end_curvature, calls=CALLS)
         self._calls.clear()
 
+    @property
+    def of_start(self) -> np.ndarray:
+        """Sides of the first node alone, where that is free: kept by some start, if it is theirs.
+
+        Returns
+        -------
+        ndarray of bool, shape (sides,)
+        """
+        active = self.sides.active.astype(bool)
+        return active[0] & ~active[1:].any(axis=0) & (len(self.free) > 0)
+
     # -- functions ---------------------------------------------------------------------------------
 
     @cached_property

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import ModelFunction, UnknownNameError, Value, check_shape, unknown_name
+from ..codegen import (
+    ModelFunction,
+    UnknownNameError,
+    Value,
+    check_shape,
+    named_options,
+    unknown_name,
+)
 from ..groups import LieGroup, check_element
 from ..systems import (
     SmoothReference,
@@ -19,6 +26,7 @@ from ..systems import (
     Waypoints,
     block_slices,
     place_of,
+    shared_names,
 )
 
 # Eigenvalues of a semidefinite matrix from data come out negative by this share of the largest.
@@ -119,24 +127,19 @@ def error_places(system: System) -> dict[str, slice]:
     """Where blocks and coordinates are in the error coordinates of a system."""
     if system.errors is None:
         return state_names(system.state)
-    names = {key: slice(i, i + 1) for i, key in enumerate(system.error_names)}
-    return _with_blocks(names, system.error_names)
+    places = {key: i for i, key in enumerate(system.error_names)}
+    names = shared_names(system.error_names)
+    for block, part in block_slices(system.state)[1].items():  # joints by their own names
+        if part.stop - part.start == 1 and (only := system.state.tangent_names[part][0]) in places:
+            names[block] = slice(places[only], places[only] + 1)
+    return names | {key: slice(i, i + 1) for key, i in places.items()}
 
 
 def control_places(system: System) -> dict[str, slice]:
     """Where controls, and what comes before the dot in several names, are among the controls."""
     controls = system.input_index("control")
     names = {system.input_names[i]: slice(k, k + 1) for k, i in enumerate(controls)}
-    return _with_blocks(names, [*names])
-
-
-def _with_blocks(names: dict[str, slice], entries: Sequence[str]) -> dict[str, slice]:
-    """Places of entries, and of what comes before the dot in several that lie side by side."""
-    for prefix in dict.fromkeys(name.split(".")[0] for name in entries if "." in name):
-        own = [k for k, name in enumerate(entries) if name.startswith(f"{prefix}.")]
-        if prefix not in names and own[-1] - own[0] == len(own) - 1:
-            names[prefix] = slice(own[0], own[-1] + 1)
-    return names
+    return shared_names([*names]) | names
 
 
 def free_errors(system: System, start: Any) -> np.ndarray:
@@ -332,18 +335,19 @@ def column_of(label: str, function: Any, symbol: type, values: tuple[Any, ...]) 
         raise TypeError(f"{label} must return a CasADi column ({symbol.__name__})") from None
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Residual:
     """A term ``½ r(t, x, u, p)ᵀ W r(t, x, u, p)`` of the cost.
 
     Parameters
     ----------
-    function : callable
-        ``(t, x, u, p) → column`` on CasADi columns, smooth; u holds all inputs of the system, p
-        the parameters of the system and then those of the problem. A casadi.Function or a
-        ModelFunction will do, so that mechanics can supply the pose of a frame. A number that
-        changes, such as a goal, is to be a parameter (``p[k]``): one that stands in the function
-        is compiled with it, and another number again.
+    function : callable or str
+        Name of a quantity of the system, or ``(t, x, u, p) → column`` on CasADi columns, smooth; u
+        holds all inputs of the system, p the parameters of the system and then those of the
+        problem. A casadi.Function or a ModelFunction will do, so that mechanics can supply the pose
+        of a frame. A number that changes, such as a goal, is to be a parameter (``p[k]``): one that
+        stands in the function is compiled with it, and another number again.
     weight : float, array_like or str, optional
         W along the horizon, per s: a number, a diagonal, a matrix, or the name of a parameter that
         multiplies the identity; None for nothing.
@@ -354,19 +358,38 @@ class Residual:
     group : LieGroup, optional
         Where the residual is ``minus(…)`` of two elements of a group, that group: runs then show
         it as the error of a task, with the group's units.
+    of : str, optional
+        A quantity of the system, or an entry of one: the function is ``(t, y, u, p) → column`` of
+        its values y instead of the state's. Derivatives that the system knows in closed form, of
+        torques as of `with_accelerations`, are taken from it.
+    derivatives : callable, optional
+        ``(t, x, u, p) → by_x, by_u`` where they are known in closed form: that of the residual for
+        displacements ``x exp d`` of the state, shape (rows, dim), and by all inputs of the system,
+        shape (rows, n_inputs). Of a frame's pose by its Jacobian they take a third of the
+        operations of automatic differentiation.
 
     Examples
     --------
     >>> height = Residual(lambda t, x, u, p: x[2] - 1.0, weight=10.0, name="height")
     >>> height.weight
     10.0
+    >>> effort = Residual(lambda t, y, u, p: y - 2.0, weight=1e-3, of="input", name="effort")
     """
 
-    function: StageFunction
+    function: StageFunction | str
     weight: ArrayLike | str | None = 1.0
     terminal: ArrayLike | str | None = None
     name: str = "residual"
     group: LieGroup | None = None
+    of: str | None = None
+    derivatives: Callable[[Value, Value, Value, Value], tuple[Value, Value]] | None = None
+
+    def __post_init__(self) -> None:
+        if self.of is not None and self.derivatives is not None:
+            raise ValueError(
+                f"residual {self.name!r}: of= and derivatives= do not go together; the derivatives "
+                f"of {self.of!r} are those that the system knows, see Quantity"
+            )
 
     @classmethod
     def from_goal(
@@ -377,6 +400,7 @@ class Residual:
         weight: ArrayLike | str = 1.0,
         terminal: ArrayLike | str | None = None,
         name: str = "error",
+        derivatives: Callable[[Value, Value, Value, Value], tuple[Value, Value]] | None = None,
     ) -> Residual:
         """The error ``minus(element, goal)`` on a group: of a frame, a position, part of a state.
 
@@ -391,6 +415,9 @@ class Residual:
         group : LieGroup
         weight, terminal, name
             See `Residual`.
+        derivatives : callable, optional
+            ``(t, x, u, p) → by_x, by_u`` of the element, in tangent vectors of the group: of a
+            frame's pose the Jacobian ``tree.jacobian(frame)``.
 
         Returns
         -------
@@ -435,14 +462,67 @@ class Residual:
         def error(t: Value, x: Value, u: Value, p: Value) -> Value:
             return group.minus(element(t, x, u, p), there(t, p))
 
-        return cls(error, weight, terminal, name, group)
+        if derivatives is None:
+            return cls(error, weight, terminal, name, group)
+        own = derivatives
 
-    def expression(self, system_symbol: type, t: Value, x: Value, u: Value, p: Value) -> Value:
-        """Column of the residual for symbols."""
+        def slopes(t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value]:
+            by_element = group.right_jacobian_inverse(error(t, x, u, p))
+            by_x, by_u = own(t, x, u, p)
+            return by_element @ by_x, by_element @ by_u
+
+        return cls(error, weight, terminal, name, group, derivatives=slopes)
+
+    def expression(
+        self,
+        system: System,
+        t: Value,
+        x: Value,
+        u: Value,
+        p: Value,
+        known: Mapping[str, Value] | None = None,
+    ) -> Value:
+        """Column of the residual for symbols; known ones stand for whole quantities."""
         function = (
             self.function.function if isinstance(self.function, ModelFunction) else self.function
         )
-        return column_of(f"residual {self.name!r}", function, system_symbol, (t, x, u, p))
+        given = x
+        if self.of is not None:
+            entries = entries_of(system, self.of)
+            if not entries:
+                message = unknown_name("quantity", self.of, _quantities(system))
+                raise UnknownNameError(f"residual {self.name!r}: {message}")
+            own = p[: system.n_parameters]
+            given = system.quantity_rows(entries, t, x, u, own, known)
+        return column_of(f"residual {self.name!r}", function, type(x), (t, given, u, p))
+
+    def differentiated(
+        self, system: System, value: Value, t: Value, x: Value, u: Value, p: Value
+    ) -> KnownQuantity:
+        """A value of the residual with its derivatives in closed form, which share operations."""
+        label = f"derivatives of residual {self.name!r}"
+        assert self.derivatives is not None
+        found = self.derivatives(t, x, u, p)
+        rows, made = value.shape[0], [value]
+        if not (isinstance(found, tuple | list) and len(found) == 2):
+            raise TypeError(f"{label} must be two matrices (by_x, by_u), not {found!r}")
+        for name, matrix, count in zip(
+            ("by_x", "by_u"), found, (system.state.dim, system.n_inputs), strict=True
+        ):
+            try:
+                entry = type(x)(matrix)
+            except NotImplementedError:
+                raise TypeError(
+                    f"{label}: {name} must be a CasADi matrix, not {matrix!r}"
+                ) from None
+            if entry.shape != (rows, count):
+                raise ValueError(
+                    f"{label}: {name} has shape {entry.shape}, expected {(rows, count)}: of "
+                    + ("tangent vectors of the state" if name == "by_x" else "all inputs")
+                )
+            made.append(entry)
+        shared: Any = ca.cse(made) if isinstance(x, ca.SX) else made
+        return KnownQuantity(type(x).sym(self.name, rows), *shared)
 
     def weigh(self, size: int, parameters: Sequence[str], *, at_end: bool) -> Weight | None:
         """W for a residual of the given length; None where it does not count."""
@@ -456,6 +536,7 @@ class Residual:
         return Weight.of(matrix) if matrix.any() else None
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Cost:
     """A term ``∫ w ℓ(t, x, u, p) dt + w_N ℓ(t, x, u, p)`` of the cost: any smooth expression.
@@ -466,8 +547,9 @@ class Cost:
 
     Parameters
     ----------
-    function : callable
-        ``(t, x, u, p) → number`` on CasADi columns, as for `Residual`.
+    function : callable or str
+        ``(t, x, u, p) → number`` on CasADi columns, as for `Residual`; or the name of a quantity of
+        the system, such as ``"kinetic_energy"`` of a robot.
     weight : float or str, optional
         w along the horizon, per s, or the name of a parameter; None for nothing.
     terminal : float or str, optional
@@ -482,7 +564,7 @@ class Cost:
     1.0
     """
 
-    function: StageFunction
+    function: StageFunction | str
     weight: float | str | None = 1.0
     terminal: float | str | None = None
     name: str = "cost"
@@ -507,11 +589,49 @@ class Cost:
         return value
 
 
+Term = TypeVar("Term", Residual, Cost)
+
+
+def of_quantity(system: System, term: Term) -> Term:
+    """A term of the cost that names a quantity of a system, as a function; others as they are.
+
+    Parameters
+    ----------
+    system : System
+    term : Residual or Cost
+
+    Returns
+    -------
+    Residual or Cost
+    """
+    name = term.function
+    if not isinstance(name, str):
+        return term
+    entries = entries_of(system, name)
+    if not entries:
+        raise UnknownNameError(
+            unknown_name(f"quantity of {system.name}", name, _quantities(system))
+        )
+
+    def rows(t: Value, x: Value, u: Value, p: Value) -> Value:
+        return system.quantity_rows(entries, t, x, u, p)
+
+    label = name if term.name == type(term).name else term.name
+    if isinstance(term, Residual) and term.of is None and term.derivatives is None:
+        return replace(term, function=lambda t, y, u, p: y, name=label, of=name)
+    return replace(term, function=rows, name=label)
+
+
 Where = Literal["path", "terminal", "both", "start"]
 # Places of bounds that hold along the horizon, not at an end of it alone.
 ALONG = ("path", "both")
+# What a bound calls all limits that a system knows.
+LIMITS = "limits"
+# Share by which limits may cross and still mean the same number.
+ROUNDING = 1e-9
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Bound:
     """``lower ≤ g ≤ upper`` along the horizon.
@@ -519,16 +639,19 @@ class Bound:
     Parameters
     ----------
     of : str or callable
-        What is bounded: a block of the state at any depth (its coordinates; ``"joint1"`` or
-        ``"configuration.joint1"``), one coordinate (``"pose.z"``), one tangent coordinate
-        (``"pose.rx"``: that component of minus(x, x_ref)), an input, a quantity of the system or an
-        entry of one (``"deflection"``, ``"deflection.elbow"``; its known limits where none are
-        given), or a smooth function ``(t, x, u, p) → column``. A name that is both a part of the
-        state and an input, as a driven joint's, is written ``"state.joint1"`` for the angle,
+        What is bounded: a block of the state at any depth (its coordinates; by numbers of
+        SO2, the angle in (−π, π]; ``"joint1"`` or ``"configuration.joint1"``,
+        ``"velocity.joint1"``), one coordinate (``"pose.z"``), one tangent coordinate of a block
+        that is more than one number (``"pose.rx"``: that component of minus(x, x_ref)), an input, a
+        quantity of the system or an entry of one (``"deflection"``, ``"deflection.elbow"``; its
+        known limits where none are given), ``"limits"`` for all whose limits the system knows, or a
+        smooth function ``(t, x, u, p) → column``. A name that is both a part of the state and an
+        input, as a driven joint's, is written ``"state.joint1"`` for the angle,
         ``"input.joint1"`` for the torque.
     lower, upper : float, array_like or str
-        Limits, infinite if left out; a name is that of a parameter, whose value may change from
-        call to call.
+        Limits; a name is that of a parameter, whose value may change from call to call. One that is
+        left out is infinite; where both are, they are those that the system knows
+        (`System.limits`), of joints and their rates for example. Inputs keep theirs in any case.
     soft : float or str, optional
         Weight w of the penalty ``w (s + s²/2)``, per s, on the excess s over the limits, or the
         name of a parameter. Without it the bound is hard: kept wherever the dynamics allow.
@@ -633,6 +756,32 @@ class BoundRows:
         return np.where(self.active, np.where(np.isnan(over), np.inf, over), 0.0)
 
 
+class KnownQuantity(NamedTuple):
+    """A quantity of a system whose derivatives are known, and a symbol that stands for it.
+
+    Attributes
+    ----------
+    symbol : casadi.SX or casadi.MX
+    value : casadi.SX or casadi.MX
+        What it stands for.
+    by_x, by_u : casadi.SX or casadi.MX
+        Derivatives of the value by the tangent of the state and by all inputs.
+    """
+
+    symbol: Any
+    value: Any
+    by_x: Any
+    by_u: Any
+
+
+def spelled_out(expressions: Sequence[Any], known: Mapping[str, KnownQuantity]) -> list[Any]:
+    """Expressions without symbols that stand for quantities."""
+    if not known:
+        return [*expressions]
+    symbols = [quantity.symbol for quantity in known.values()]
+    return ca.substitute([*expressions], symbols, [each.value for each in known.values()])
+
+
 def _place(at: str | range) -> str:
     """Where a bound holds, for messages: "terminal", "node 5", "nodes 5 to 9"."""
     if isinstance(at, str) or not at:
@@ -648,19 +797,23 @@ def build_rows(
     symbols: Sequence[Any],
     parameters: Sequence[str],
     free: np.ndarray,
+    known: Mapping[str, KnownQuantity] | None = None,
 ) -> tuple[Any, BoundRows]:
     """Column g for symbols (t, x, u, p, x_ref), and what the rows mean.
 
     A limit that is a parameter is a row of its own: what the quantity exceeds it by, at most zero.
-    Error coordinates of the first state that are free are given by their numbers.
+    Error coordinates of the first state that are free are given by their numbers. Symbols of
+    known quantities stand for them.
     """
+    known = known or {}
+    stand_ins = {key: quantity.symbol for key, quantity in known.items()}
     columns, names, kinds, lower, upper, soft, active = [], [], [], [], [], [], []
     priced: list[int] = []
     x, u, p = symbols[1:4]
     moves = system.state.rate_matrix(x) @ system.error_basis(x, p[: system.n_parameters])
     moves = moves[:, free.tolist()]
     for bound in bounds:
-        column, labels = _expression(system, bound, *symbols)
+        column, labels = _expression(system, bound, *symbols, known=stand_ins)
         size = column.shape[0]
         low = _limit(f"lower of bound {bound.label!r}", bound._limit("lower", -np.inf), size)
         high = _limit(f"upper of bound {bound.label!r}", bound._limit("upper", np.inf), size)
@@ -673,8 +826,9 @@ def build_rows(
         if isinstance(price, str):
             own_price = parameter_index(f"soft of bound {bound.label!r}", price, parameters)
             price = 1.0
-        needs_input = ca.which_depends(column, u, 1, True) if size else []
-        by_free = ca.jacobian(column, x) @ moves
+        whole = column if not known else spelled_out([column], known)[0]
+        needs_input = ca.which_depends(whole, u, 1, True) if size else []
+        by_free = ca.jacobian(whole, x) @ moves
         starts = set(by_free.sparsity().row()) if len(free) else set()
         for row in range(size):
             where = np.zeros(horizon + 1, dtype=bool)
@@ -794,30 +948,48 @@ def entries_of(system: System, name: str) -> tuple[str, ...]:
 
 
 def with_known_limits(system: System, bound: Bound) -> Bound:
-    """A bound on a quantity that gives no limits, with those that the system knows.
+    """A bound by name that gives no limits, with those that the system knows.
 
     Parameters
     ----------
     system : System
     bound : Bound
     """
-    entries = entries_of(system, bound.of) if isinstance(bound.of, str) else ()
+    if not isinstance(bound.of, str):
+        return bound
+    kind, name = _bounded_place(system, bound)
     limits = (bound.lower, bound.upper)
     gives_none = not any(isinstance(x, str) or np.isfinite(x).any() for x in limits)
-    if not (entries and gives_none):
-        return bound
-    missing = [name for name in entries if name not in system.limits]
-    if missing:
+    if kind == LIMITS and not gives_none:
         raise ValueError(
-            f"bound {bound.label!r}: {system.name} knows no limits of {', '.join(missing)}: give "
-            "lower= and upper="
+            f"bound {bound.label!r}: 'limits' are those that {system.name} knows: leave lower and "
+            "upper out, or bound a part of the state"
         )
-    lower, upper = np.array([system.limits[name] for name in entries]).T
+    entries = _entries(system, kind, name)
+    if kind == "input" or not gives_none or any(np.isnan(x).any() for x in limits):
+        return bound
+    known = [system.limits.get(entry) for entry in entries]
+    missing = [entry for entry, pair in zip(entries, known, strict=True) if pair is None]
+    # A part of the state may have coordinates without limits, an entry of a quantity is meant.
+    if len(missing) == len(entries) or (missing and kind == "quantity"):
+        told = f"of {', '.join(missing)}: give lower= and upper=" if missing else "at all"
+        raise ValueError(f"bound {bound.label!r}: {system.name} knows no limits {told}")
+    pairs = [(-np.inf, np.inf) if pair is None else pair for pair in known]
+    lower, upper = np.array(pairs).T
     return (
         replace(bound, lower=lower, upper=upper)
-        if len(entries) > 1
+        if len(entries) > 1 or kind in ("block", LIMITS)
         else replace(bound, lower=float(lower[0]), upper=float(upper[0]))
     )
+
+
+def _entries(system: System, kind: str, name: str) -> tuple[str, ...]:
+    """Single names of what `_bounded_place` found."""
+    if kind == "block":
+        return system.state.coordinate_names[block_slices(system.state)[0][name]]
+    if kind == "quantity":
+        return entries_of(system, name)
+    return tuple(system.limits) if kind == LIMITS else (name,)
 
 
 def _quantities(system: System) -> tuple[str, ...]:
@@ -849,6 +1021,64 @@ def check_names(system: System, bound: Bound, parameters: Sequence[str]) -> None
             parameter_index(f"{what} of bound {bound.label!r}", value, parameters)
 
 
+def check_consistent(system: System, bounds: Sequence[Bound], horizon: int) -> None:
+    """Refuse hard bounds of which two leave nothing of a quantity that both name, at one node.
+
+    Limits that are parameters may change, and functions are not compared: solves find out.
+
+    Parameters
+    ----------
+    system : System
+    bounds : sequence of Bound
+        Whose names are known.
+    horizon : int
+        Number of steps.
+    """
+    limits: dict[tuple[str, str], list[tuple[str, range, float, float]]] = {}
+    for entry in system.inputs:
+        whose, nodes = f"the limits of input {entry.name!r}", range(horizon)
+        limits["input", entry.name] = [(whose, nodes, entry.lower, entry.upper)]
+    for bound in bounds:
+        if bound.soft is not None or not isinstance(bound.of, str):
+            continue
+        kind, name = _bounded_place(system, bound)
+        entries = _entries(system, kind, name)
+        whose = f"bound {bound.label!r} (at {_place(bound.at)!r})"
+        sides = {"lower": bound._limit("lower", -np.inf), "upper": bound._limit("upper", np.inf)}
+        low, high = (
+            _limit(f"{side} of bound {bound.label!r}", value, len(entries))
+            for side, value in sides.items()
+        )
+        is_input = kind == "input"
+        nodes = _nodes(bound.at, horizon, is_input=is_input)
+        for entry, *own in zip(entries, low.tolist(), high.tolist(), strict=True):
+            key = ("tangent" if kind == "tangent" else "input" if is_input else "", entry)
+            for other, there, least, most in limits.setdefault(key, []):
+                common = {*nodes} & {*there}
+                bottom, top = max(own[0], least), min(own[1], most)
+                if common and bottom - top > ROUNDING * max(1.0, abs(bottom), abs(top)):
+                    raise ValueError(
+                        f"{whose} and {other} contradict each other at node {min(common)}: "
+                        f"{entry} cannot be at least {bottom:g} and at most {top:g}. Leave one "
+                        "out, give it other nodes or a price (soft=100)"
+                    )
+            limits[key].append((whose, nodes, *own))
+
+
+def _nodes(at: str | range, horizon: int, *, is_input: bool) -> range:
+    """Nodes at which a bound holds whatever is free at the start."""
+    if isinstance(at, range):
+        return at
+    first, last = (0, horizon) if is_input else (1, horizon + 1)
+    spans = {
+        "both": range(first, last),
+        "path": range(first, horizon),
+        "terminal": range(horizon, last),
+        "start": range(1),
+    }
+    return spans[at]
+
+
 def _bounded_place(system: System, bound: Bound) -> tuple[str, str]:
     """What the name of a bound means: "input", "block", "coordinate", "tangent" or "quantity"."""
     state, of = system.state, str(bound.of)
@@ -863,10 +1093,14 @@ def _bounded_place(system: System, bound: Bound) -> tuple[str, str]:
         ("tangent", state.tangent_names),
     ):
         if name in known:
+            if kind == "tangent":
+                _refuse_deviation(bound, name, state)
             return kind, name
     if entries_of(system, of):
         return "quantity", of
-    valid = dict.fromkeys((*of_state, *system.input_names, *_quantities(system)))
+    if of == LIMITS:
+        return LIMITS, of
+    valid = dict.fromkeys((*of_state, *system.input_names, *_quantities(system), LIMITS))
     message = unknown_name("bounded quantity", of, valid)
     source, _, last = of.rpartition(".")
     if last == "rate" and source in valid:
@@ -877,8 +1111,28 @@ def _bounded_place(system: System, bound: Bound) -> tuple[str, str]:
     raise UnknownNameError(message)
 
 
+def _refuse_deviation(bound: Bound, name: str, state: LieGroup) -> None:
+    """Of a block that is one angle only this is bounded: the two names look alike."""
+    block, _, last = name.rpartition(".")
+    part = block_slices(state)[0].get(block, slice(0, state.nq))
+    if part.stop - part.start == 1:
+        own = repr(block) if block else ", ".join(map(repr, state.coordinate_names))
+        raise ValueError(
+            f"bound {bound.label!r}: {last} is how far the angle is from its reference, which is "
+            f"what weights are on; the angle itself is {own}. Limits of a deviation follow its "
+            "reference as parameters, or bound a function (t, x, u, p) → deviation"
+        )
+
+
 def _expression(
-    system: System, bound: Bound, t: Any, x: Any, u: Any, p: Any, x_ref: Any
+    system: System,
+    bound: Bound,
+    t: Any,
+    x: Any,
+    u: Any,
+    p: Any,
+    x_ref: Any,
+    known: Mapping[str, Any] | None = None,
 ) -> tuple[Any, tuple[str, ...]]:
     state = system.state
     if not isinstance(bound.of, str):
@@ -892,14 +1146,21 @@ def _expression(
     if kind == "input":
         return u[system.input_names.index(name)], (bound.label,)
     if kind == "block":
-        part = block_slices(state)[0][name]
+        part, freedoms = (places[name] for places in block_slices(state))
+        is_number = not (np.ndim(bound.lower) or np.ndim(bound.upper))
+        if is_number and freedoms.stop - freedoms.start == 1 < part.stop - part.start:
+            return state.log(x)[freedoms], _called(bound, (name,))
         return x[part], _called(bound, state.coordinate_names[part])
     if kind == "coordinate":
         return x[state.coordinate_names.index(name)], (bound.label,)
     if kind == "tangent":
         return state.minus(x, x_ref)[state.tangent_names.index(name)], (bound.label,)
+    if kind == LIMITS:
+        parts = [replace(bound, of=entry, name=None) for entry in system.limits]
+        columns = [_expression(system, part, t, x, u, p, x_ref, known)[0] for part in parts]
+        return ca.vertcat(*columns), _called(bound, tuple(system.limits))
     entries = entries_of(system, name)
-    return system.quantity_rows(entries, t, x, u, p), _called(bound, entries)
+    return system.quantity_rows(entries, t, x, u, p, known), _called(bound, entries)
 
 
 def _called(bound: Bound, entries: tuple[str, ...]) -> tuple[str, ...]:

@@ -16,7 +16,15 @@ from ..integrators import MuntheKaas, get_method
 from ..systems import System, step_derivatives
 from ._problem import OptimalControlProblem
 from ._stage_qp import StageQP
-from ._statement import BoundRows, Weight, build_rows
+from ._statement import (
+    LIMITS,
+    BoundRows,
+    KnownQuantity,
+    Weight,
+    build_rows,
+    entries_of,
+    spelled_out,
+)
 
 # What a build is weighed against: code on disk serves a loop of ten thousand calls, minutes on
 # a vehicle or a day of simulations, so that all but the shortest horizons are compiled.
@@ -296,6 +304,8 @@ class _Stated(NamedTuple):
         Other terms.
     rows : casadi.SX or casadi.MX
     meaning : BoundRows
+    known : dict of str to KnownQuantity
+        What has derivatives in closed form: the other expressions hold symbols for it.
     """
 
     inputs: dict[str, Any]
@@ -305,6 +315,7 @@ class _Stated(NamedTuple):
     end_costs: list[Any]
     rows: Any
     meaning: BoundRows
+    known: dict[str, KnownQuantity]
 
 
 class _Built:
@@ -366,7 +377,8 @@ def _identity(problem: OptimalControlProblem, stated: _Stated) -> str | None:
     terms = [*stated.path, *stated.end]
     values = [term.value for term in terms if not isinstance(term.value, str)]
     own: Any = [*values, *stated.costs, *stated.end_costs, stated.rows]
-    given = [*stated.inputs.values()]
+    given = [*stated.inputs.values(), *(each.symbol for each in stated.known.values())]
+    own += [entry for each in stated.known.values() for entry in each[1:]]
     counts = (len(stated.path), len(stated.end), len(stated.costs), len(stated.end_costs))
     weights = [
         [term.value if isinstance(term.value, str) else "", *map(np.ndarray.tolist, places)]
@@ -418,13 +430,18 @@ def state(problem: OptimalControlProblem) -> _Stated:
         "p": sym("p", len(problem.nominal_parameters)), "x_ref": sym("x_ref", group.nq),
     }  # fmt: skip
     t, x, u, p, x_ref = inputs.values()
+    known = _known_quantities(problem, sym, (t, x, u, p[: system.n_parameters]))
+    stand_ins = {key: quantity.symbol for key, quantity in known.items()}
     path = [_Term("error", problem.weight("Q")), _Term("effort", problem.weight("R"))]
     end: list[_Term] = []
     if not isinstance(problem.terminal, str):
         _, varying = problem.weight("terminal").split()
         end += [_Term("error", varying)] if varying.matrix.any() else []
     for residual in problem.residuals:
-        value = residual.expression(symbol, t, x, u, p)
+        value = residual.expression(system, t, x, u, p, stand_ins)
+        if residual.derivatives is not None:
+            quantity = residual.differentiated(system, value, t, x, u, p)
+            known[f"residual {len(known)}"], value = quantity, quantity.symbol
         for found, at_end in ((path, False), (end, True)):
             weight = residual.weigh(value.shape[0], names, at_end=at_end)
             found += [_Term(value, weight)] if weight is not None else []
@@ -435,9 +452,28 @@ def state(problem: OptimalControlProblem) -> _Stated:
             factor = term.factor(p, names, at_end=at_end)
             found += [factor * value] if factor is not None else []
     rows, meaning = build_rows(
-        system, problem.bounds, problem.horizon, (t, x, u, p, x_ref), names, problem.free_start
-    )
-    return _Stated(inputs, path, end, *costs, rows, meaning)
+        system, problem.bounds, problem.horizon, (t, x, u, p, x_ref), names, problem.free_start,
+        known,
+    )  # fmt: skip
+    return _Stated(inputs, path, end, *costs, rows, meaning, known)
+
+
+def _known_quantities(
+    problem: OptimalControlProblem, sym: Callable[..., Any], point: tuple[Any, Any, Any, Any]
+) -> dict[str, KnownQuantity]:
+    """Those that bounds and residuals name and whose derivatives the system knows."""
+    system = problem.system
+    named = [bound.of for bound in problem.bounds if isinstance(bound.of, str)]
+    named += [residual.of for residual in problem.residuals if residual.of is not None]
+    named += system.limits if LIMITS in named else []
+    entries = {entry for name in named for entry in entries_of(system, name)}
+    found = {}
+    for key, slopes in system.quantity_derivatives.items():
+        if entries.isdisjoint(entries_of(system, key)):
+            continue
+        value, by_x, by_u = slopes.function(*point)
+        found[key] = KnownQuantity(sym(key, value.shape[0]), value, by_x, by_u)
+    return found
 
 
 def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFunctions:
@@ -466,16 +502,24 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
     E, N = ca.DM(system.error_selection), system.error_basis(x, own)
     lift = group.rate_matrix(x) @ N
 
+    known = stated.known
+
     def by_state(value: Any) -> Any:
-        return ca.jacobian(value, x) @ lift
+        slope = ca.jacobian(value, x) @ lift
+        for each in known.values():
+            slope += ca.jacobian(value, each.symbol) @ (each.by_x @ N)
+        return slope
 
     def by_both(value: Any) -> Any:
-        return ca.horzcat(by_state(value), ca.jacobian(value, u)[:, controls])
+        slope = ca.jacobian(value, u)[:, controls]
+        for each in known.values():
+            slope += ca.jacobian(value, each.symbol) @ each.by_u[:, controls]
+        return ca.horzcat(by_state(value), slope)
 
     away = group.minus(x, x_ref)
     error = E @ away
     by_error = E @ group.right_jacobian_inverse(away) @ N
-    known = {
+    weighed = {
         "error": (error, ca.horzcat(by_error, ca.DM(n, m))),
         "effort": ((u - u_ref)[controls], ca.horzcat(ca.DM(m, n), ca.DM.eye(m))),
     }
@@ -485,7 +529,7 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
         found = []
         for value, weight in terms:
             is_known = isinstance(value, str)
-            r, slope = known[value] if is_known else (value, by_state(value))
+            r, slope = weighed[value] if is_known else (value, by_state(value))
             found.append(_Square(r, slope[:, :n], weight))
         return found
 
@@ -494,7 +538,7 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
     *residuals, (rows, by_rows) = _differentiated(stated, by_both)
     path, end = [], squares(stated.end)
     for value, weight in stated.path:
-        r, slope = known[value] if isinstance(value, str) else residuals.pop(0)
+        r, slope = weighed[value] if isinstance(value, str) else residuals.pop(0)
         path.append(_Square(r, slope, weight))
     arguments = (t, x, u, own, dt)
     after, A, B = derivatives(*arguments)
@@ -513,14 +557,14 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
         "A": correction @ A,
         "B": (correction @ B)[:, controls],
         "g": dt * g,
-        "H": dt * H,
+        "H": _mirrored(dt * H),
         "G": by_rows,
     }
     inputs = {
         "t": t, "x": x, "u": u, "x_next": x_next, "x_ref": x_ref, "u_ref": u_ref, "p": p,
         "w": w, "dt": dt,
     }  # fmt: skip
-    terms = [dt * weighted[:n], r[n:], dt * weighted[n:], dt * other]
+    terms = spelled_out([dt * weighted[:n], r[n:], dt * weighted[n:], dt * other], known)
     stage_terms = ca.Function("stage_terms", [*inputs.values()], terms, [*inputs], TERMS)
     r, weighted, g, H, w = _gauss_newton(symbol, end, p)
     other, g = sum((v for v, _ in last_plain), ca.DM(0)), sum((s for _, s in last_plain), g)
@@ -529,19 +573,19 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
     last_inputs = {"t": t, "x": x, "u": u, "x_ref": x_ref, "p": p, "w": w, "P": P}
     split = n if end and end[0].value is error else 0
     all_pull = pull + weighted[:split] if split else pull
-    terms = [all_pull, r[split:], weighted[split:], other]
+    terms = spelled_out([all_pull, r[split:], weighted[split:], other], known)
     given = [*last_inputs.values()]
     terminal_terms = ca.Function("terminal_terms", given, terms, [*last_inputs], TERMS)
     last_derivatives = {
         "g": g + by_error.T @ pull,
-        "H": H + by_error.T @ P @ by_error,
+        "H": _mirrored(H) + by_error.T @ P @ by_error,
         "G": by_state(rows),
     }
     return StageFunctions(
-        _function(system, symbol, "stage", inputs, values | {"gap": E @ gap} | slopes),
-        _function(system, symbol, "stage_values", inputs, values),
-        _function(system, symbol, "terminal", last_inputs, last | last_derivatives),
-        _function(system, symbol, "terminal_values", last_inputs, last),
+        _function(system, symbol, known, "stage", inputs, values | {"gap": E @ gap} | slopes),
+        _function(system, symbol, known, "stage_values", inputs, values),
+        _function(system, symbol, known, "terminal", last_inputs, last | last_derivatives),
+        _function(system, symbol, known, "terminal_values", last_inputs, last),
         stage_terms,
         terminal_terms,
     )
@@ -556,9 +600,10 @@ def _differentiated(stated: _Stated, slope: Callable[[Any], Any]) -> list[tuple[
     apart = [term.value for term in stated.path if not isinstance(term.value, str)]
     apart.append(stated.rows)
     together: Any = ca.cse([type(stated.inputs["x"])(value) for value in apart])
+    given = [*stated.inputs.values(), *(each.symbol for each in stated.known.values())]
 
     def size(values: list[Any]) -> int:
-        return ca.Function("size", [*stated.inputs.values()], values).n_instructions()
+        return ca.Function("size", given, values).n_instructions()
 
     if size(together) > SHARED * size(apart):
         return [(value, slope(value)) for value in apart]
@@ -568,12 +613,18 @@ def _differentiated(stated: _Stated, slope: Callable[[Any], Any]) -> list[tuple[
 
 
 def _function(
-    system: System, symbol: Any, name: str, inputs: dict[str, Any], results: dict[str, Any]
+    system: System,
+    symbol: Any,
+    known: dict[str, KnownQuantity],
+    name: str,
+    inputs: dict[str, Any],
+    results: dict[str, Any],
 ) -> ModelFunction:
     """Dense results; scalars and matrices keep their shapes where a side has length one."""
     # Notices of compilers say whose function it is.
     name = "_".join([name, *re.findall(r"[A-Za-z0-9]+", system.name)])
-    expressions: Any = [ca.densify(symbol(value)) for value in results.values()]
+    spelled = spelled_out([symbol(value) for value in results.values()], known)
+    expressions: Any = [ca.densify(value) for value in spelled]
     # Steps, fields and costs share next to nothing that is not shared inside of each: ca.cse would
     # find 0.4 % of a stage's operations in a fifth of the time that the problem takes to make.
     function = ca.Function(name, [*inputs.values()], expressions, [*inputs], [*results])
@@ -610,6 +661,7 @@ def _entries(terms: list[_Term]) -> np.ndarray:
 def _gauss_newton(symbol: Any, terms: list[_Square], p: Any) -> tuple[Any, Any, Any, Any, Any]:
     """All r and W r of ``½ Σ rᵀ W r``, its derivatives, and a symbol for the entries of W.
 
+    Of the Hessian what is on and below the diagonal.
     Only entries that are not zero have a symbol, one for both sides of the diagonal; those that are
     parameters are multiplied by theirs.
     """
@@ -629,5 +681,16 @@ def _gauss_newton(symbol: Any, terms: list[_Square], p: Any) -> tuple[Any, Any, 
         residuals = ca.vertcat(residuals, term.value)
         pulls = ca.vertcat(pulls, W @ term.value)
         gradient = gradient + weighted.T @ term.value
-        hessian = hessian + term.jacobian.T @ weighted
+        hessian = hessian + _lower(term.jacobian, weighted)
     return residuals, pulls, gradient, hessian, w
+
+
+def _lower(J: Any, weighted: Any) -> Any:
+    """``Jᵀ W J`` on and below the diagonal: both sides would be written twice."""
+    columns = [J[:, j:].T @ weighted[:, j] for j in range(J.shape[1])]
+    return ca.horzcat(*(ca.vertcat(ca.DM(j, 1), column) for j, column in enumerate(columns)))
+
+
+def _mirrored(lower: Any) -> Any:
+    """The symmetric matrix of what is on and below its diagonal."""
+    return lower + ca.tril(lower, False).T

@@ -6,8 +6,11 @@ This module imports matplotlib; the public functions import it when they are cal
 from __future__ import annotations
 
 from io import BytesIO
+from pathlib import Path
+from typing import Any
 
 from matplotlib.backend_bases import FigureCanvasBase, FigureManagerBase
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as MatplotlibFigure
 
 
@@ -49,6 +52,26 @@ class Figure(MatplotlibFigure):
             if manager is not None:
                 pyplot.close(manager.num)
             FigureCanvasBase(self)  # takes the place of the window's canvas
+
+    def savefig(self, fname: Any, **options: Any) -> None:
+        """Write a file as matplotlib does, PNG files in one pass: it draws all twice.
+
+        Parameters
+        ----------
+        fname : str, Path or file
+        options
+            Of matplotlib's ``savefig``; with others than ``dpi`` it is asked itself.
+        """
+        if options.keys() - {"dpi"} or Path(str(fname)).suffix.lower() != ".png":
+            super().savefig(fname, **options)
+            return
+        canvas, dpi = self.canvas, self.dpi
+        try:
+            self.dpi = options.get("dpi") or dpi
+            FigureCanvasAgg(self).print_png(fname)
+        finally:
+            self.dpi = dpi
+            self.set_canvas(canvas)
 
     def _repr_png_(self) -> bytes:
         buffer = BytesIO()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..groups import LieGroup, Product, Rn
+from ._style import FEW
 
 _QUANTITY = {
     "m": "position",
@@ -218,12 +219,33 @@ def input_panels(
         yield from by_range(panel)
 
 
-def kept_panel(t: np.ndarray, name: str, entry: Any) -> Panel:
-    """Panel of a quantity with ``values``, ``lower`` and ``upper`` that is kept within limits."""
-    title = f"{entry.lower:g} ≤ {name}" if np.isfinite(entry.lower) else name
-    title += f" ≤ {entry.upper:g}" if np.isfinite(entry.upper) else ""
-    limits = np.array([[entry.lower], [entry.upper]])
-    return Panel(title, "", ("",), t, entry.values[:, None], bounds=limits)
+def kept_panels(t: np.ndarray, kept: Mapping[str, Any]) -> list[Panel]:
+    """Panels of quantities with ``values``, ``lower`` and ``upper`` that are kept within limits.
+
+    Many with the same limits share panels, those that come nearest to them first.
+    """
+    together: dict[tuple[float, float], list[str]] = {}
+    for name, entry in kept.items():
+        together.setdefault((entry.lower, entry.upper), []).append(name)
+    panels = []
+    for (lower, upper), names in together.items():
+
+        def slack(name: str, lower: float = lower, upper: float = upper) -> float:
+            values = kept[name].values
+            return float(np.nanmin([values - lower, upper - values], initial=np.inf))
+
+        names.sort(key=slack)
+        for k in range(0, len(names), FEW):
+            some = names[k : k + FEW]
+            which = "each" if k == 0 else "each of the others"
+            title = f"{lower:g} ≤ " if np.isfinite(lower) else ""
+            title += some[0] if len(names) == 1 else which
+            title += f" ≤ {upper:g}" if np.isfinite(upper) else ""
+            values = np.stack([kept[name].values for name in some], axis=1)
+            bounds = np.tile([[lower], [upper]], len(some))
+            labels = ("",) if len(names) == 1 else tuple(some)
+            panels.append(Panel(title, "", labels, t, values, bounds=bounds))
+    return panels
 
 
 def limited_panels(t: np.ndarray, limited: Mapping[str, Any]) -> list[Panel]:

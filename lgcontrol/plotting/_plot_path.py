@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..groups import SE3
 from ._poses import (
     Bodies,
     axes_of,
@@ -50,6 +51,7 @@ def plot_path(
     frames: int = 12,
     goals: Sequence[ArrayLike] = (),
     obstacles: Obstacles = (),
+    hull: tuple[ArrayLike, float] | None = None,
     linked: bool = False,
     figure: Any = None,
 ) -> Figure:
@@ -76,6 +78,9 @@ def plot_path(
         Circles in the plane or spheres in space to be drawn, m; centres of two or three numbers, or
         both ends (2, 2) or (2, 3) of the axis of a capsule. With attitudes alone, what balls about
         points of the unit sphere cut out of it: cones of directions. Names are written beside.
+    hull : (center, radius), optional
+        What the bodies take of space, in their own axes and as obstacles are given: drawn pale
+        where their frames are. Not with attitudes alone.
     linked : bool
         Whether each body is joined to the one before by a line, at the start and at the end.
     figure : optional
@@ -110,17 +115,18 @@ def plot_path(
     elif reference is not None:
         goal = body_poses(run.group, smooth(run.group, reference), bodies)
     frames, capsules = max(2, frames), _capsules(obstacles)
+    hulls = [] if hull is None else _capsules([hull])
     if bodies is None and is_attitude(run.group):
         figure = figure or new_figure(6.0, 5.6)
         _draw_attitudes(figure, poses, goal, capsules)
     elif is_planar(poses) and (goal is None or is_planar(goal)):
         figure = figure or new_figure(7.0, _height(poses, goal, capsules))
-        ax = _draw_plane(figure, poses, goal, frames, capsules)
+        ax = _draw_plane(figure, poses, goal, frames, capsules, hulls)
         _join(ax, poses, 2, linked)
     else:
         own = figure is None
         figure = figure or new_figure(7.0, 6.2)
-        ax, half = _draw_space(figure, poses, goal, frames, capsules)
+        ax, half = _draw_space(figure, poses, goal, frames, capsules, hulls)
         _join(ax, poses, 3, linked)
         if own:
             fill(figure, ax, half)
@@ -191,7 +197,7 @@ def _everything(
 def _height(poses: np.ndarray, goal: np.ndarray | None, capsules: list[_Obstacle]) -> float:
     """Height in inches of a figure of a path in the plane, 7 wide, without empty margins."""
     wide, high = np.ptp(_everything(poses, goal, capsules)[:, :2], axis=0)
-    return float(np.clip(0.9 + 6.2 * (high + 0.12 * wide) / (wide or high or 1.0), 2.8, MOST_HIGH))
+    return float(np.clip(0.9 + 6.2 * (high + 0.12 * wide) / (wide or high or 1.0), 2.0, MOST_HIGH))
 
 
 def _places(path: np.ndarray, frames: int, length: float) -> np.ndarray:
@@ -206,6 +212,7 @@ def _draw_plane(
     goal: np.ndarray | None,
     frames: int,
     capsules: list[_Obstacle],
+    hulls: list[_Obstacle],
 ) -> Any:
     from matplotlib.patches import Polygon
 
@@ -223,6 +230,9 @@ def _draw_plane(
         _ends(ax, path[:, :2], color)
         for i in _places(path[:, :3], frames, length):
             draw_frame(ax, path[i], length, 2)
+            for ends, radius, _ in hulls:
+                around = _outline(SE3.act(path[i], ends), radius)
+                ax.add_patch(Polygon(around, fc="none", ec=color, lw=0.8, alpha=0.45))
     ax.set_aspect("equal", adjustable="datalim")
     ax.autoscale_view()
     return ax
@@ -234,6 +244,7 @@ def _draw_space(
     goal: np.ndarray | None,
     frames: int,
     capsules: list[_Obstacle],
+    hulls: list[_Obstacle],
 ) -> tuple[Any, tuple[float, ...]]:
     ax = figure.add_subplot(projection="3d")
     style_space(ax)
@@ -250,6 +261,9 @@ def _draw_space(
         _ends(ax, path[:, :3], color)
         for i in _places(path[:, :3], frames, length):
             draw_frame(ax, path[i], length)
+            for ends, radius, _ in hulls:
+                around = surface(SE3.act(path[i], ends), radius)
+                ax.plot_surface(*around, color=color, alpha=0.12, lw=0)
     return ax, set_box(ax, everything, margin=length)
 
 

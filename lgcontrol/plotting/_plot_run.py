@@ -13,7 +13,7 @@ from ._panels import (
     Panel,
     error_panels,
     input_panels,
-    kept_panel,
+    kept_panels,
     limited_panels,
     state_panels,
 )
@@ -75,7 +75,7 @@ def plot_run(
     others = {name: e for name, e in kept.items() if name not in (*known, *run.input_names)}
     limited: Mapping[str, Any] = getattr(run, "limited", {})
     panels += limited_panels(run.t, limited)
-    panels += [kept_panel(run.t, name, e) for name, e in others.items() if name not in limited]
+    panels += kept_panels(run.t, {n: e for n, e in others.items() if n not in limited})
     if len(run.u):
         bounds = _tightened(run, kept)
         panels += input_panels(

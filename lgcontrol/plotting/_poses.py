@@ -14,6 +14,8 @@ from ._panels import leaves
 Bodies: TypeAlias = Callable[[np.ndarray], Any] | Mapping[str, Callable[[np.ndarray], Any]]
 """``x of shape (N, nq) → poses of shape (N, k, 7) or (N, 7)``, or one ``→ (N, 7)`` by name."""
 
+ARC = 0.1  # rad, the longest that is drawn as a straight line
+
 
 def body_names(group: LieGroup, bodies: Bodies | None) -> list[str]:
     """Names of the bodies of a state, where there are several that have any."""
@@ -85,8 +87,15 @@ def has_bodies(group: LieGroup) -> bool:
 
 
 def smooth(group: LieGroup, x: np.ndarray, least: int = 300) -> np.ndarray:
-    """States with others between them on the group where they are few, shape (M, nq)."""
+    """States with others between them on the group where they are few, shape (M, nq).
+
+    Where bodies only turn, also where they are far apart.
+    """
     parts = -(-least // len(x)) if len(x) > 1 else 1
+    if len(x) > 1 and is_attitude(group):
+        block, where = next((b, w) for _, b, w in leaves(group) if _is_body(b))
+        turns = np.linalg.norm(block.minus(x[1:, where], x[:-1, where]), axis=1)
+        parts = max(parts, int(np.ceil(turns.max() / ARC)))
     if parts == 1:
         return x
     s = np.arange(parts) / parts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any
 
 import casadi as ca
@@ -22,6 +23,7 @@ MASS = 0.2
 HEAVINESS, DRAG = "times_inertia", "times_drag"
 # The factors that are tried first; between the last that passes and the first that fails, halves.
 FACTORS, HALVINGS = (0.5, 1.0, 2.0, 4.0), 3
+MOST_RUNS = 1 + 2 * (len(FACTORS) + HALVINGS)  # one as it is, then heavier and lighter
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ def robustness(
     seed : int
         Of disturbances.
     progress : callable, optional
-        Called with a line for each factor.
+        Called with a line at the start and one after the first run, saying how many runs there are
+        at most and how long these take, and with one for each factor.
 
     Returns
     -------
@@ -76,7 +79,11 @@ def robustness(
         nonlocal runs
         for sign, label, other in _variants(task, make, factor, tuple(signs)):
             runs += 1
+            started = perf_counter()
             run = other.run(seed=seed)
+            if runs == 1:
+                taken = perf_counter() - started
+                tell(f"run 1 took {taken:.1f} s: {MOST_RUNS} would take {MOST_RUNS * taken:.0f} s")
             if run.status == RunStatus.INTERRUPTED:  # no limit of the plant: nothing is found
                 raise KeyboardInterrupt
             failed = [] if run.success else [run.message or "the run ended early"]
@@ -89,6 +96,7 @@ def robustness(
         tell(f"factor {factor:g}: all criteria hold")
         return ()
 
+    tell(f"at most {MOST_RUNS} runs, the first with nothing perturbed")
     good, bad, why = 0.0, np.inf, failures(0.0)
     if why:
         return Robustness(float("nan"), why, runs)

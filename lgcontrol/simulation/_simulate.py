@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..codegen import named_options
 from ..integrators import Method
 from ..systems import (
     Measurement,
@@ -68,6 +69,7 @@ class SimulationError(RuntimeError):
     result: SimulationResult
 
 
+@named_options
 def simulate(
     plant: System,
     controller: ControlLaw | Cascade | None = None,

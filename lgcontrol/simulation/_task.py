@@ -81,6 +81,8 @@ class Task:
     criteria : tuple of Criterion
     obstacles : sequence of (center or ends, radius), or mapping of str to those
         Balls and capsules to draw with the path, in m; see `lgcontrol.plotting.plot_path`.
+    hull : (center or ends, radius), optional
+        A ball or capsule in the body's axes, in m, that is drawn along the path.
     goals : sequence of poses, shape (7,)
         To be drawn with the path in place of the reference.
     bodies : mapping of str to callable, optional
@@ -100,6 +102,7 @@ class Task:
     options: Mapping[str, Any] = field(default_factory=dict)
     criteria: tuple[Criterion, ...] = ()
     obstacles: Sequence[tuple[Any, float]] | Mapping[str, tuple[Any, float]] = ()
+    hull: tuple[Any, float] | None = None
     goals: Sequence[np.ndarray] = ()
     bodies: Mapping[str, Callable[[np.ndarray], Any]] | None = None
     perturbed: Callable[[float, float], tuple[System, Mapping[str, float]]] | None = None

@@ -11,7 +11,7 @@ from ..codegen import Value
 from ..groups import Product
 from ..integrators import Mechanical
 from ._input_rates import INPUT
-from ._signals import Input, Quantity
+from ._signals import Input, Quantity, names_of
 from ._system import System
 
 
@@ -21,7 +21,8 @@ def with_accelerations(system: System[Any]) -> System[Product]:
     For plans of trees, where inverse dynamics and its derivatives are cheaper than forward
     dynamics: ``q̇ = v``, ``v̇ = a``, and ``u = B⁻¹ (M a − F₀)`` are rows. Limits of the inputs are
     known to the system, so that ``Bound("input", at="path")`` keeps them; what inputs cost is a
-    `Residual` of ``system.quantities["input"]``, beside a small weight R on accelerations. With
+    ``Residual(lambda t, y, u, p: y, R, of="input")``, beside a small weight R on accelerations:
+    both have the derivatives of inverse dynamics in closed form. With
     ``semi_implicit_euler`` plans are those of the system itself: both methods hold accelerations
     over a step. Others hold inputs there, accelerations here. A plan becomes one of the system by
     the inputs that it takes, as in the last lines of the example: for TVLQR, `simulate` and plots.
@@ -88,6 +89,15 @@ def with_accelerations(system: System[Any]) -> System[Product]:
         missing = structure.mass_matrix(x, p) @ u[:n] - structure.force(t, x, inside(u), p)
         return inverse @ missing
 
+    def slopes(t: Value, x: Value, u: Value, p: Value) -> tuple[Value, Value, Value]:
+        """Those of the balance of forces, at accelerations that are the controls."""
+        given = inside(u)
+        by_x, by_u = structure.balance_derivatives(t, x, u[:n], given, p)
+        M = structure.mass_matrix(x, p)
+        by_own = ca.horzcat(M, -by_u[:, others])
+        missing = M @ u[:n] - structure.force(t, x, given, p)
+        return inverse @ missing, -inverse @ by_x, inverse @ by_own
+
     def field(t: Value, x: Value, u: Value, p: Value) -> Value:
         return ca.vertcat(x[state.coordinate_slice(velocity)], u[:n])
 
@@ -111,7 +121,7 @@ def with_accelerations(system: System[Any]) -> System[Product]:
         f"{system.name}_accelerations", state, field,
         inputs=[*inputs, *(system.inputs[i] for i in others)], parameters=system.parameters,
         derivatives=derivatives, limits=limits,
-        quantities={INPUT: Quantity(taken, tuple(entry.name for entry in entries))},
+        quantities={INPUT: Quantity(taken, names_of(entries), derivatives=slopes)},
         structure=Mechanical(
             configuration, velocity,
             mass_matrix=lambda x, p: ca.SX.eye(n),

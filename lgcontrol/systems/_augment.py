@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import casadi as ca
 import numpy as np
 
-from ..codegen import UnknownNameError, Value, unknown_name
+from ..codegen import UnknownNameError, Value, named_options, unknown_name
 from ..groups import LieGroup, Product, Rn, check_element
 from ..integrators import Mechanical
 from ._blocks import blocks_of
@@ -21,6 +21,7 @@ from ._signals import Input, Parameter
 Plant = TypeVar("Plant", bound=SystemDefinition)
 
 
+@named_options
 def augment(
     system: Plant,
     *,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Literal
 
 from ..groups import LieGroup, Product
@@ -34,7 +34,8 @@ def block_slices(group: LieGroup) -> tuple[dict[str, slice], dict[str, slice]]:
     """Where blocks are in coordinates and in tangent vectors, by name.
 
     Blocks in blocks have their path, ``"configuration.panda_joint1"``, and their own name where no
-    other has it.
+    other has it. Numbers that share what is before the dot in their names are found by that, too:
+    ``"velocity.panda_joint1"``.
 
     Parameters
     ----------
@@ -47,10 +48,11 @@ def block_slices(group: LieGroup) -> tuple[dict[str, slice], dict[str, slice]]:
     Examples
     --------
     >>> from lgcontrol.groups import SO2, Product, Rn
-    >>> arm = Product(configuration=Product(shoulder=SO2, elbow=SO2), velocity=Rn(2))
+    >>> rates = Rn(2, ("shoulder.rz", "elbow.rz"))
+    >>> arm = Product(configuration=Product(shoulder=SO2, elbow=SO2), velocity=rates)
     >>> coordinates, tangents = block_slices(arm)
-    >>> coordinates["elbow"], tangents["configuration.elbow"]
-    (slice(2, 4, None), slice(1, 2, None))
+    >>> coordinates["elbow"], tangents["configuration.elbow"], tangents["velocity.elbow"]
+    (slice(2, 4, None), slice(1, 2, None), slice(3, 4, None))
     """
     found = list(_visit("", group, 0, 0))
     counts = Counter(path.rsplit(".")[-1] for path, _, _ in found)
@@ -62,7 +64,37 @@ def block_slices(group: LieGroup) -> tuple[dict[str, slice], dict[str, slice]]:
         names = {path, own} if counts[own] == 1 and own not in paths - {path} else {path}
         for name in sorted(names, key=len, reverse=True):
             coordinates[name], tangents[name] = q, d
+    for names, places in (
+        (group.coordinate_names, coordinates),
+        (group.tangent_names, tangents),
+    ):
+        for name, part in shared_names(names).items():
+            places.setdefault(name, part)
     return coordinates, tangents
+
+
+def shared_names(names: Sequence[str]) -> dict[str, slice]:
+    """Places of names that share what is before a dot, by that, where they lie side by side.
+
+    Parameters
+    ----------
+    names : sequence of str
+
+    Examples
+    --------
+    >>> shared_names(["speed", "rotor.0", "rotor.1"])
+    {'rotor': slice(1, 3, None)}
+    """
+    places: dict[str, list[int]] = {}
+    for k, name in enumerate(names):
+        for dot, letter in enumerate(name):
+            if letter == ".":
+                places.setdefault(name[:dot], []).append(k)
+    return {
+        stem: slice(own[0], own[-1] + 1)
+        for stem, own in places.items()
+        if own[-1] - own[0] == len(own) - 1
+    }
 
 
 def place_of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import casadi as ca
@@ -17,6 +18,7 @@ from ..codegen import (
     Value,
     check_shape,
     is_symbolic,
+    named_options,
     solve_symmetric,
 )
 from ..groups import LieGroup, Product, check_element, not_a_group
@@ -70,6 +72,7 @@ class LimitedQuantities(NamedTuple):
     function: ModelFunction
 
 
+@named_options
 class SystemDefinition(Generic[State]):
     """What a system is; `System` adds what it can do, and documents the arguments."""
 
@@ -122,14 +125,20 @@ class SystemDefinition(Generic[State]):
             key: value if isinstance(value, Quantity) else Quantity(value)
             for key, value in (quantities or {}).items()
         }
-        self.quantities: dict[str, ModelFunction] = {
-            key: trace_field(self, key, value.of, None) for key, value in named.items()
-        }
+        self.quantities: Mapping[str, ModelFunction] = MappingProxyType(
+            {key: trace_field(self, key, value.of, None) for key, value in named.items()}
+        )
         self._rows: dict[str, tuple[tuple[str, ...], str]] = {
             key: (value.entries, value.unit) for key, value in named.items()
         }
-        self.limits: dict[str, tuple[float, float]] = check_limits(
-            state, self.quantity_names, limits or {}
+        # ``(t, x, u, p) → value, by_x, by_u`` of those with derivatives in closed form.
+        self._slopes: dict[str, ModelFunction] = {
+            key: _trace_slopes(self, key, value.derivatives)
+            for key, value in named.items()
+            if value.derivatives is not None
+        }
+        self.limits: Mapping[str, tuple[float, float]] = MappingProxyType(
+            check_limits(state, self.quantity_names, limits or {})
         )
         self.invariants: ModelFunction | None = (
             None if invariants is None else trace_static(self, "invariants", invariants, None)
@@ -137,16 +146,18 @@ class SystemDefinition(Generic[State]):
         self.project: ModelFunction | None = (
             None if project is None else trace_static(self, "project", project, state.nq)
         )
-        self.project_derivative: ModelFunction | None = None
-        if project_derivative is not None:
-            if project is None:
-                raise ValueError(f"{name}: project_derivative is that of project, which is missing")
-            slope: Any = project_derivative
-            results: dict[str, Shape] = {"slope": (state.dim, state.dim)}
-            self.project_derivative = traced_when_asked(
+        if project_derivative is not None and project is None:
+            raise ValueError(f"{name}: project_derivative is that of project, which is missing")
+        slope: Any = project_derivative
+        results: dict[str, Shape] = {"slope": (state.dim, state.dim)}
+        self.project_derivative: ModelFunction | None = (
+            None
+            if slope is None
+            else traced_when_asked(
                 slope,
                 lambda made: trace_matrices(self, "project_derivative", made, "x p", results),
             )
+        )
         self.structure: Mechanical | None = (
             None if structure is None else _trace_structure(self, structure)
         )
@@ -161,6 +172,16 @@ class SystemDefinition(Generic[State]):
             if derivatives is None
             else traced_when_asked(derivatives, lambda made: _trace_derivatives(self, made))
         )
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refuse to change what a system is: who else holds it, such as its tree, has the same."""
+        if not name.startswith("_") and name in vars(self):
+            raise AttributeError(
+                f"{name} of the system {self.name} is read-only, since functions are made of it "
+                "and others hold it: make another system, with_parameters(…), with_policy(…), "
+                f"augment(…), or with {name}= where this one was made"
+            )
+        super().__setattr__(name, value)
 
     # What it is
 
@@ -270,7 +291,15 @@ class SystemDefinition(Generic[State]):
             for i, name in enumerate(value.names(key, self.quantities[key].result_shapes[0][0]))
         }
 
-    def quantity_rows(self, names: Sequence[str], t: Value, x: Value, u: Value, p: Value) -> Value:
+    def quantity_rows(
+        self,
+        names: Sequence[str],
+        t: Value,
+        x: Value,
+        u: Value,
+        p: Value,
+        known: Mapping[str, Value] | None = None,
+    ) -> Value:
         """Entries of quantities as one column, for CasADi columns.
 
         Parameters
@@ -278,10 +307,19 @@ class SystemDefinition(Generic[State]):
         names : sequence of str
             Among `quantity_names`.
         t, x, u, p : value
+        known : mapping of str to value, optional
+            Columns of whole quantities that stand for what they are.
         """
-        places = [self._quantity_places[name] for name in names]
-        columns = {key: self.quantities[key](t, x, u, p) for key, _ in places}
+        places, columns = [self._quantity_places[name] for name in names], {**(known or {})}
+        for key, _ in places:
+            if key not in columns:
+                columns[key] = self.quantities[key](t, x, u, p)
         return ca.vertcat(*(columns[key][i] for key, i in places))
+
+    @property
+    def quantity_derivatives(self) -> Mapping[str, ModelFunction]:
+        """``(t, x, u, p) → value, by_x, by_u`` of quantities that know them in closed form."""
+        return MappingProxyType(self._slopes)
 
     @property
     def limited_quantities(self) -> LimitedQuantities | None:
@@ -312,6 +350,8 @@ class SystemDefinition(Generic[State]):
         """
         return {
             key: Quantity(value if wrap is None else wrap(value), *self._rows[key])
+            if wrap is not None or key not in self._slopes
+            else Quantity(value, *self._rows[key], self._slopes[key])
             for key, value in self.quantities.items()
         }
 
@@ -518,7 +558,13 @@ class SystemDefinition(Generic[State]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Functions that define the system only: derived ones are built again when needed."""
-        return {key: value for key, value in self.__dict__.items() if key != "_cache"}
+        kept = {key: value for key, value in self.__dict__.items() if key != "_cache"}
+        return kept | {"quantities": dict(self.quantities), "limits": dict(self.limits)}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        """Members as they are; mappings to read only."""
+        named = {key: MappingProxyType(kept[key]) for key in ("quantities", "limits")}
+        self.__dict__.update(kept | named)
 
     def _like(self, **changes: Any) -> Self:
         """Copy with some arguments of the constructor changed."""
@@ -644,6 +690,18 @@ def _all_traced(system: SystemDefinition, owner: Any, members: Mapping[str, Any]
         )
 
     return replace(owner, **{name: traced(name) for name in members if getattr(owner, name, None)})
+
+
+def _trace_slopes(system: SystemDefinition, key: str, build: Callable[..., Any]) -> Any:
+    """Value and derivatives of a quantity, when they are asked for."""
+    rows = system.quantities[key].result_shapes[0][0]
+    shapes = {
+        "value": (rows,), "by_x": (rows, system.state.dim), "by_u": (rows, system.n_inputs),
+    }  # fmt: skip
+    name = f"{key}_derivatives"
+    if isinstance(build, ModelFunction):
+        return trace_matrices(system, name, build, "t x u p", shapes)
+    return TracedLater(lambda: trace_matrices(system, name, build, "t x u p", shapes))
 
 
 def _trace_derivatives(system: SystemDefinition, build: Callable[..., Any]) -> ModelFunction:

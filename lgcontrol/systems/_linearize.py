@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import scipy
 
+from ..codegen import named_options
 from ..groups import LieGroup, Product
 from ..integrators import Method
 from . import _subspaces as subspaces
@@ -351,6 +352,7 @@ def linearize(  # type: ignore[overload-overlap]  # Any stands for points
 def linearize(
     system: SystemDefinition, x: Any, u: Any = None, *, t: float | None = None, p: Any = None
 ) -> Linearization: ...
+@named_options
 def linearize(
     system: SystemDefinition, x: Any, u: Any = None, *, t: float | None = None, p: Any = None
 ) -> Linearization | TrajectoryLinearization:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, chain, check_shape
+from ..codegen import ModelFunction, chain, check_shape, named_options
 from ..integrators import Method, get_method
 from ._definition import SystemDefinition
 from ._stable_steps import choose_method, instability, stable_substeps
@@ -21,6 +21,7 @@ from ._trajectory import Trajectory
 SUSPICIOUS_GROWTH = 1e3
 
 
+@named_options
 def rollout(
     system: SystemDefinition,
     x0: Any,
@@ -113,6 +114,7 @@ class RolloutDerivatives(NamedTuple):
     P: np.ndarray | None
 
 
+@named_options
 def rollout_derivatives(
     system: SystemDefinition,
     x0: Any,

@@ -145,6 +145,10 @@ class Quantity:
         single row has the quantity's name, several are numbered.
     unit : str
         Of all rows.
+    derivatives : callable, optional
+        ``(t, x, u, p) → value, by_x, by_u`` where they are known in closed form, with the value
+        that they share operations with: the derivative for displacements ``x exp d`` of the state,
+        shape (rows, dim), and by the inputs, shape (rows, n_inputs).
 
     Examples
     --------
@@ -156,6 +160,7 @@ class Quantity:
     of: Callable[..., Any]
     entries: tuple[str, ...] = ()
     unit: str = ""
+    derivatives: Callable[..., Any] | None = None
 
     def names(self, name: str, count: int) -> tuple[str, ...]:
         """Full names of the rows, of which there are so many."""

@@ -94,8 +94,10 @@ class System(SystemDefinition[State]):
     ----------
     f, h : ModelFunction
         Arguments (t, x, u, p); u and p may be left out and are then nominal.
-    quantities : dict of str to ModelFunction
-        Arguments as of f.
+    quantities : mapping of str to ModelFunction
+        To read; arguments as of f.
+    limits : mapping of str to (float, float)
+        To read, as are all attributes: a system does not change.
     invariants, project, project_derivative : ModelFunction or None
         Arguments (x, p).
     home : ndarray, shape (nq,)

@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from ..codegen import UnknownNameError, check_shape, unknown_name
+from ..codegen import UnknownNameError, check_shape, named_options, unknown_name
 from ..groups import LieGroup, check_element
 from ._blocks import block_slices, blocks_of, place_of
 from ._definition import LimitedQuantities, SystemDefinition
@@ -26,6 +26,7 @@ CONSTANT = 1e-9
 STARTS = 8  # the first from the guess, the others from random states around it
 
 
+@named_options
 def trim(
     system: SystemDefinition,
     x: Any = None,

@@ -66,16 +66,17 @@ def panda_reach(weight: float = 1.0) -> Case:
     A weight multiplies that of the pose, 1 is the specification.
     """
     tree = panda_tree(losses=False)
-    place, limits = tree.placement(HAND), tree.limits
+    place, slope, limits = tree.placement(HAND), tree.jacobian(HAND), tree.limits
     target = place(READY + POSES[0])
-
-    def away(t, x, u, p):
-        return SE3.minus(place(x[:7]), ca.DM(target))
+    pose = Residual.from_goal(
+        lambda t, x, u, p: place(x[:7]), target, SE3, 10.0 * weight, 1000.0 * weight, "pose",
+        lambda t, x, u, p: (ca.horzcat(slope(x[:7]), ca.DM(6, 7)), ca.DM(6, 7)),
+    )  # fmt: skip
 
     problem = OptimalControlProblem(
         panda(losses=False), 30, 0.02, Q={"configuration": 0.1, "velocity": 0.1}, R=1e-3,
         terminal={"configuration": 0.1, "velocity": 10.0}, method="semi_implicit_euler",
-        residuals=[Residual(away, 10.0 * weight, terminal=1000.0 * weight)],
+        residuals=[pose],
         bounds=[Bound("configuration", limits["lower"], limits["upper"])],
         reference=np.r_[READY, np.zeros(7)],
     )  # fmt: skip
@@ -87,9 +88,8 @@ def panda_by_accelerations() -> Case:
     forward = panda_reach()
     problem = forward.problem
     system = with_accelerations(problem.system)
-    torque = system.quantities["input"].function
     held = sample_reference(problem.system, problem.reference, np.zeros(1)).u[0]
-    effort = Residual(lambda t, x, u, p: torque(t, x, u, p) - held, 1e-3, name="effort")
+    effort = Residual(lambda t, torque, u, p: torque - held, 1e-3, of="input", name="effort")
     problem = replace(
         problem, system=system, R=1e-11, residuals=[*problem.residuals, effort],
         bounds=[*problem.bounds, Bound("input", at="path")],

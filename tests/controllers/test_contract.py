@@ -79,7 +79,7 @@ def test_timing_is_what_was_asked_for(name):
     assert (controller.dt, controller.offset, controller.delay) == (0.02, 0.01, 0.005)
     with pytest.raises(ValueError, match="must be positive"):
         make(name, dt=0.0)
-    with pytest.raises(ValueError, match="delay must be"):
+    with pytest.raises(ValueError, match="delay must not be negative"):
         make(name, delay=-0.1)
 
 

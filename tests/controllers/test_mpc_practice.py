@@ -374,6 +374,9 @@ def test_hard_limits_that_are_exceeded_cost_no_more_than_calls_do(is_built):
         u = mpc(0.1 * k, x)
         assert mpc.info.iterations <= 9
         said.append(mpc.info.status)
+        if k == 1:
+            assert mpc.info.solve is SolveStatus.ITERATION_LIMIT
+            assert "nobody can say yet" in mpc.info.message
         assert ("place.x0 exceeds" in mpc.info.message) == (said[-1] is not CallStatus.OK)
         x = mpc.system.step()(0.0, x, [*u, 0.0], [1.0], 0.1)
     assert said[0] is CallStatus.UNSOLVED

@@ -117,6 +117,9 @@ def test_what_is_not_usable_adds_nothing():
     assert slam.counts["landmark"] == {"not_finite": 2, "added": 1}
     assert np.isnan(slam.info["nis"]) and "1 of 2 landmarks" in repr(slam)
     assert "1 added" in slam.summary() and list(slam.landmarks) == [1]
+    for of_map in (slam.landmarks, slam.landmark_covariances):
+        with pytest.raises(KeyError, match="landmark 0 has not been seen: the map has 1"):
+            of_map[0]
     slam.reset()
     assert not slam.landmarks and not slam.counts["landmark"]
 
@@ -149,6 +152,20 @@ def test_landmarks_beyond_the_map_are_refused():
         slam.update(2, [1.0, 1.0])
     with pytest.raises(TypeError, match="whole number, 0 … 1, got 'oak'"):
         slam.update("oak", [1.0, 1.0])
+
+
+def test_the_map_is_drawn_with_its_deviations():
+    slam = LandmarkMap(
+        3, std0={"x": 0.5, "y": 0.25, "rz": 0.0}, noise=NOISE, std_discrete=0.0, x0=[1, 2, 0, 1]
+    )
+    slam.update(2, [2.0, 1.0])
+    lines = {line.get_label(): line.get_xydata() for line in slam.plot().axes[0].lines}
+    np.testing.assert_allclose(lines["landmark 2"], [[0.0, 4.0]], atol=1e-12)
+    np.testing.assert_allclose(lines["robot"], [[1.0, 2.0]], atol=1e-12)
+    seen, own = (path for path in lines.values() if len(path) > 1)
+    for path, place in ((seen, [0.0, 4.0]), (own, [1.0, 2.0])):  # the robot faces y
+        np.testing.assert_allclose(np.ptp(path, axis=0), [4 * 0.25, 4 * 0.5], rtol=1e-2)
+        np.testing.assert_allclose(path[:-1].mean(axis=0), place, atol=1e-9)
 
 
 def test_a_bearing_behind_does_not_jump():

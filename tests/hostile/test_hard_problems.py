@@ -21,6 +21,8 @@ from lgcontrol.optimal import (
     Cost,
     InteriorPointSolver,
     OptimalControlProblem,
+    Phase,
+    PhasedProblem,
     Residual,
     Sphere,
     keep_out,
@@ -95,7 +97,17 @@ def end(name: str, value: float) -> Bound:
     return Bound(name, value, value, at="terminal")
 
 
-Problem = tuple[Callable[[], OptimalControlProblem], Any, tuple[str, ...], str]
+def place(t: Any, x: Any, u: Any, p: Any) -> Any:
+    """As a function, which no statement compares with a name."""
+    return x[0]
+
+
+def in_time(*bounds: Bound, **more: Any) -> PhasedProblem:
+    """The cart in the least time that is allowed, up to 1 s."""
+    return PhasedProblem(Phase(cart(), 8, (0.1, 1.0), bounds=bounds), time_weight=1.0, **more)
+
+
+Problem = tuple[Callable[[], OptimalControlProblem | PhasedProblem], Any, tuple[str, ...], str]
 
 # name: (problem, start, statuses, words of the message)
 PROBLEMS: dict[str, Problem] = {
@@ -144,14 +156,58 @@ PROBLEMS: dict[str, Problem] = {
         NO_WAY,
         "turn",
     ),
-    # contradictory: rows that exclude each other
-    "two walls, none between": (
-        lambda: of_cart(Bound("place", upper=-1.0), Bound("place", lower=1.0)),
+    "end too far for any time": (lambda: in_time(end("place", 10.0)), [0, 0], NO_WAY, "place"),
+    "no rest in any time": (
+        lambda: in_time(end("place", 10.0), end("speed", 0.0)),
+        [0, 0],
+        NO_WAY,
+        "t = 1 s",
+    ),
+    "a hair less than the least time": (
+        lambda: in_time(end("place", 0.255), end("speed", 0.0)),
+        [0, 0],
+        NO_WAY,
+        "push",
+    ),
+    "a second phase too late": (
+        lambda: PhasedProblem(
+            [
+                Phase(cart(), 6, (0.1, 1.0), bounds=[end("place", 5.0)]),
+                Phase(cart(), 6, (0.1, 1.0), bounds=[end("place", 0.0)]),
+            ],
+            time_weight=1.0,
+        ),
         [0, 0],
         NO_WAY,
         "place",
     ),
-    "two ends": (lambda: of_cart(end("place", 0.1), end("place", -0.1)), [0, 0], NO_WAY, "place"),
+    "a loop that drifts": (
+        lambda: in_time(Bound("speed", lower=0.5), is_periodic=True),
+        [0, 1],
+        NO_WAY,
+        "loop",
+    ),
+    "free speed, not enough": (
+        lambda: of_cart(
+            Bound("speed", -1.0, 1.0, at="start"), end("place", 10.0), start={"speed": "free"}
+        ),
+        [0, 0],
+        NO_WAY,
+        "place exceeds its bound by 8.88 ",  # 10 − 1·0.8 − 0.8²/2
+    ),
+    # contradictory: rows that exclude each other
+    "two walls, none between": (
+        lambda: of_cart(Bound("place", upper=-1.0), Bound(place, lower=1.0)),
+        [0, 0],
+        NO_WAY,
+        "place",
+    ),
+    "two ends": (
+        lambda: of_cart(end("place", 0.1), Bound(place, -0.1, -0.1, at="terminal")),
+        [0, 0],
+        NO_WAY,
+        "place",
+    ),
     "moving while at rest": (
         lambda: of_cart(Bound("speed", lower=0.5), end("place", 0.0)),
         [0, 1],
@@ -335,19 +391,23 @@ PROBLEMS: dict[str, Problem] = {
 
 # By default one problem of each reason; these have a like among the others.
 ALIKE = (
-    "a cubic end", "a singular end", "backwards only", "cosine of two", "end inside of an obstacle",
-    "end too fast", "force alone pushes out", "gate out of reach", "half a turn",
-    "half a turn in space", "logarithm in the cost", "moving while at rest", "negative square",
+    "a cubic end", "a loop that drifts", "a second phase too late", "a singular end",
+    "backwards only", "cosine of two", "end inside of an obstacle", "end too fast",
+    "force alone pushes out", "gate out of reach", "half a turn", "half a turn in space",
+    "logarithm in the cost", "moving while at rest", "negative square", "no rest in any time",
     "no weight on the error", "on two circles at once", "one input for two places", "overflow",
-    "speed falls too slowly", "start beyond a wall", "start far beyond",
-    "start on the wall", "sum and parts", "the same end twice", "too fast to stop", "two ends",
-    "units of 1e-6", "unstable and too weak", "wall and force",
+    "speed falls too slowly", "start beyond a wall", "start far beyond", "start on the wall",
+    "sum and parts", "the same end twice", "too fast to stop", "two ends", "units of 1e-6",
+    "unstable and too weak", "wall and force",
 )  # fmt: skip
 
 
 def solved(name: str) -> Any:
     make, start, _, _ = PROBLEMS[name]
-    return InteriorPointSolver(make()).solve(np.asarray(start, float), max_iterations=MOST)
+    problem, start = make(), np.asarray(start, float)
+    if isinstance(problem, PhasedProblem):
+        return problem.solve(start, max_iterations=MOST).solution
+    return InteriorPointSolver(problem).solve(start, max_iterations=MOST)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -380,6 +440,33 @@ def test_loops_go_on(name):
         u = control(0.1 * k, start)
         assert np.isfinite(u).all() and (np.abs(u) <= 1.0).all()
         assert control.info.status != "ok"
+
+
+@pytest.mark.parametrize(
+    ("bounds", "words"),
+    [
+        ([end("place", 0.1), end("place", -0.1)], "at least 0.1 and at most -0.1"),
+        ([Bound("place", upper=-1), Bound("state.place", lower=1)], "node 1: place"),
+        ([end("place", 1.0), Bound("place", upper=0.5)], "node 8: place"),
+        ([Bound("push", lower=2.0)], "the limits of input 'push'"),
+        ([Bound("speed", upper=-1), Bound("speed", 1, 2, at=range(3, 5))], "nodes 3 to 4"),
+    ],
+)
+def test_what_contradicts_itself_is_no_statement(bounds, words):
+    """Where constants tell, both rows are named, in problems and in phases."""
+    with pytest.raises(ValueError, match="contradict each other") as problem:
+        of_cart(*bounds)
+    with pytest.raises(ValueError, match="phase 'phase0': bound") as phase:
+        in_time(*bounds)
+    assert words in str(problem.value) and words in str(phase.value)
+
+
+def test_what_only_nearly_contradicts_itself_is_one():
+    """Nodes apart, a price, a parameter, and numbers that are equal but for rounding."""
+    of_cart(end("place", 1.0), Bound("place", upper=0.5, at="path"))
+    of_cart(end("place", 1.0), Bound("place", upper=0.5, soft=10.0))
+    of_cart(Bound("place", upper=-1), Bound("place", "goal", "goal"), parameters=["goal"])
+    of_cart(end("place", 0.3), end("place", 0.1 + 0.2))
 
 
 def test_the_table_stands_in_the_readme():

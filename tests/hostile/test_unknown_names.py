@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -12,11 +13,13 @@ import pytest
 from lgcontrol import Multibody
 from lgcontrol.codegen import UnknownNameError, chain, set_compile_policy, trace
 from lgcontrol.controllers import MPC
+from lgcontrol.estimation import EKF
 from lgcontrol.groups import SE3, SO3, Product
 from lgcontrol.mechanics import JointProperties, SpatialInertia
-from lgcontrol.models import quadrotor
-from lgcontrol.optimal import Bound, OptimalControlProblem
+from lgcontrol.models import four_bar_tree, quadrotor
+from lgcontrol.optimal import Bound, OptimalControlProblem, error_weight, state_weight
 from lgcontrol.optimal._statement import build_rows
+from lgcontrol.systems import System
 from lgcontrol.systems._tracing import symbols_of
 
 ROOMS = [Path(__file__).parents[2] / room for room in ("lgcontrol", "controllers", "models")]
@@ -68,6 +71,23 @@ def test_every_room_raises_it():
     assert not [entry for entry in found if entry[1] not in allowed]
 
 
+OPTIONS = {
+    "trim": (lambda: quadrotor().trim(pos=[0, 0, 1]), r"trim\(\): .*'pos'.* mean 'position'"),
+    "MPC": (lambda: MPC(quadrotor(), restart=True), r"MPC\(\): .*'restart'.* mean 'restarts'"),
+    "order": (lambda: MPC(quadrotor(), 20, 0.1, 1.0), r"\(system, horizon, dt\), got 4: name .*Q"),
+    "EKF": (lambda: EKF(quadrotor(), [], noises=1), r"EKF\(\): .*'noises'.* mean 'noise'"),
+    "System": (lambda: System("a", SO3, None, input="a"), r"System\(\): .* mean 'inputs'"),
+    "replace": (lambda: replace(Bound("a"), uper=1), r"Bound\(\): .* mean 'upper'"),
+}
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+def test_an_unknown_option_is_refused_with_those_there_are(case):
+    call, message = OPTIONS[case]
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
 @cache
 def arm():
     """Two rods whose inputs have the names of their joints."""
@@ -111,6 +131,46 @@ def test_what_the_longer_names_mean():
     column, _, u = bounded(problem)
     assert ca.is_equal(column, u[1])
     assert arm().trim(where={"input.elbow": 0.5}).u[1] == 0.5
+
+
+def turntable():
+    """A table that turns without end, and a lever on it."""
+    rod = SpatialInertia.rod(1.0, length=1.0, center_of_mass=[0.5, 0, 0], axis=[1, 0, 0])
+    tree = Multibody().add_body("table", rod, "continuous", axis="z")
+    return tree.add_body("lever", rod, "revolute", "table", axis="y").system()
+
+
+def test_the_name_of_a_joint_means_its_angle():
+    system = turntable()
+    x = np.array([np.cos(0.4), np.sin(0.4), 0.7, 0.1, 0.2])
+    for name, value in (
+        ("configuration.table", 0.4),
+        ("configuration.lever", 0.7),
+        ("velocity.table", 0.1),
+        ("velocity.lever", 0.2),
+    ):
+        problem = OptimalControlProblem(system, 2, 0.1, bounds=[Bound(name, -1.0, 1.0)])
+        column, at, _ = bounded(problem)
+        assert ca.Function("bounded", [at], [column])(x).full() == pytest.approx(value), name
+        weights = state_weight("Q", {name: 2.0}, system.state)
+        place = system.state.tangent_names.index(f"{name}.rz")
+        assert np.trace(weights) == 2.0 == weights[place, place], name
+    with pytest.raises(
+        ValueError, match="from its reference.*the angle itself is 'configuration.l"
+    ):
+        OptimalControlProblem(system, 2, 0.1, bounds=[Bound("configuration.lever.rz", -1, 1)])
+    with pytest.raises(ValueError, match="Did you mean 'configuration.lever'"):
+        state_weight("Q", {"configuration.lever.angle": 1.0}, system.state)
+
+
+def test_independent_coordinates_have_the_names_of_their_joints():
+    tree = four_bar_tree()
+    system = tree.system(independent="crank")
+    for name in ("configuration.crank", "crank", "configuration.crank.rz"):
+        assert np.array_equal(error_weight("Q", {name: 3.0}, system), np.diag([3.0, 0.0])), name
+    assert np.array_equal(error_weight("Q", {"velocity.crank": 3.0}, system), np.diag([0.0, 3.0]))
+    with pytest.raises(ValueError, match="unknown entry of Q 'coupler'; valid names are .*crank"):
+        error_weight("Q", {"coupler": 1.0}, system)
 
 
 def test_limits_that_a_plan_ignores_are_named():

@@ -96,7 +96,8 @@ def test_every_formulation_has_the_reference_terms(case, samples, word):
             wanted = np.array([[*body["rddot"], *body["omegadot_local"]] for body in bodies])
             assert np.abs(shown - wanted).max() <= RATE * max(1, np.abs(wanted).max())
             first = next(iter(names))
-            torque = mechanism.reactions(sample["t"], q, multipliers, word)["driver"][first][3:]
+            torque = mechanism.reactions(sample["t"], q, multipliers, formulation=word)
+            torque = torque["driver"][first][3:]
             given = np.array(sample["driver_torque_on_body1_local"])
             assert np.abs(torque - given).max() <= FORCE * max(1, np.abs(given).max())
 

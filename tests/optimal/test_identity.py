@@ -52,6 +52,12 @@ OTHERS = {
     "bound": lambda: stated(bounds=[Bound("rate", -2.0, 2.0)]),
     "residual": lambda: stated(residuals=[Residual(lambda t, x, u, p: x[1], 1.0)]),
     "another residual": lambda: stated(residuals=[Residual(lambda t, x, u, p: x[1] ** 2, 1.0)]),
+    "slopes of a residual": lambda: stated(
+        residuals=[
+            Residual(lambda t, x, u, p: x[1], 1.0,
+                     derivatives=lambda t, x, u, p: (ca.horzcat(2 * x[0], 0), ca.DM(1, 1)))
+        ]
+    ),
     "residual at the end": lambda: stated(
         residuals=[Residual(lambda t, x, u, p: x[1], None, terminal=1.0)]
     ),

@@ -1,5 +1,6 @@
 """The interior point: against IPOPT, differences and SQP; in C as in NumPy; where it gives up."""
 
+import copy
 from dataclasses import replace
 
 import casadi as ca
@@ -20,6 +21,7 @@ from lgcontrol.optimal import (
 )
 from lgcontrol.optimal._given import Given
 from lgcontrol.optimal._interior_point import InteriorPoint, extended
+from lgcontrol.optimal._kernel import pattern_of
 from lgcontrol.optimal._stage_model import StageModel
 from lgcontrol.optimal._transcription import Nodes, Transcription
 from lgcontrol.systems import Input, System, Trajectory
@@ -239,6 +241,33 @@ def test_c_and_numpy_take_the_same_steps(name, shooting, steps):
     a, b = (s.solve(x0, guess=guess, tolerance=1e-7) for s in (plain, built))
     assert a.status == b.status == "converged"
     assert a.cost == pytest.approx(b.cost, rel=1e-8)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize(("count", "kept"), [(1, (0, 0)), (2, (2, 2))])
+def test_zeros_of_a_step_are_left_out_of_the_sweep_in_c(count, kept, rng):
+    """Positions under explicit Euler, and with accelerations all: the steps are those of NumPy."""
+    push = rng.normal(size=(2, 2))
+
+    def field(t, x, u, p):
+        force = ca.DM(push) @ u - ca.vertcat(ca.sin(x[0] + x[1]), ca.sin(x[1] - x[0]))
+        force -= x[2] * x[3] * ca.DM.ones(2)
+        return ca.vertcat(x[2:], u if count == 1 else force)
+
+    system = System("two", Product(place=Rn(2), speed=Rn(2)), field, inputs=["a", "b"])
+    power = Bound(lambda t, x, u, p: u[0] * x[2], upper=0.5, name="power", at="path")
+    problem = OptimalControlProblem(
+        system, 12, 0.1, Q=1.0, R=0.1, method="euler", bounds=[power], reference=np.zeros(4)
+    )
+    plain, built = InteriorPointSolver(problem), InteriorPointSolver(problem).prepare()
+    assert "LG_FIRST = {}, LG_DENSE = {}".format(*kept) in pattern_of(built.model)
+    assert built.is_compiled and not plain.is_compiled
+    x0 = np.array([1.0, -0.5, 0.3, 0.2])
+    for limits in ({"max_iterations": 1}, {"max_iterations": 3}, {"tolerance": 1e-8}):
+        a, b = (solver.solve(x0, guess="rest", **limits) for solver in (plain, built))
+        np.testing.assert_allclose(a.x, b.x, atol=1e-10)
+        np.testing.assert_allclose(a.u, b.u, atol=1e-10)
+    assert a.status == b.status == "converged"
 
 
 @pytest.mark.compiled
@@ -636,3 +665,25 @@ def test_steps_go_on_in_numpy_beside_a_build_and_in_c_after_it():
     x = first.x[1] + 1e-3 * np.array([0.0, 0.0, 1.0])
     there, here = (solver.step(x, t0=problem.dt) for solver in (beside, known))
     assert np.abs(there.u - here.u).max() < 1e-6
+
+
+def test_copies_share_the_code_and_a_step_is_the_same_whoever_has_used_its_memory():
+    problem = swing()
+    solver = InteriorPointSolver(problem).prepare()
+    first = solver.solve(HANGING)
+    other = copy.copy(solver)
+    assert other.is_compiled == solver.is_compiled
+    x = first.x[1]
+    mine = solver.step(x, t0=problem.dt)
+    again = other.step(x, t0=problem.dt)  # the memory holds what the solver found since
+    watched = copy.copy(other)
+    for k in (2, 3):
+        x = mine.x[1]
+        mine = solver.step(x, t0=k * problem.dt)
+        again = other.step(x, t0=k * problem.dt)
+        looked_at = watched.step(x, t0=k * problem.dt, time_limit=1e3)  # one iteration at a time
+        for found in (again, looked_at):
+            assert np.array_equal(found.u, mine.u) and np.array_equal(found.x, mine.x)
+            assert found.cost == mine.cost and found.status is mine.status
+            assert np.array_equal(found.reference.x, mine.reference.x)
+    assert np.array_equal(solver.first_feedback(), other.first_feedback())

@@ -122,6 +122,32 @@ def test_a_boresight_goes_around_the_sun():
     assert held.lower == pytest.approx(np.cos(angle)) and held.upper == np.inf
 
 
+def test_angles_normals_and_margins_are_parameters():
+    """As functions they say what numbers do, and another value is no other function."""
+    t, x, u, p = 0.0, ca.SX.sym("x", 3), ca.SX.sym("u", 1), ca.SX.sym("p", 3)
+    sky, angle = Cone([0, 0, 1], lambda t, p: p[0]), 0.4
+    fixed, direction = Cone([0, 0, 1], angle), lambda t, x, u, p: x
+    wall = HalfSpace([0, 0, 1], lambda t, p: ca.vertcat(0, p[1], p[2]))
+    pairs = [
+        (sky.kept(direction), fixed.kept(direction)),
+        (sky.avoided(direction), fixed.avoided(direction)),
+        (sky.kept_force(direction), fixed.kept_force(direction)),
+        (
+            keep_out(direction, wall, radius=lambda t, p: p[0]),
+            keep_out(direction, HalfSpace([0, 0, 1], [0, 3, 4]), radius=angle),
+        ),
+    ]
+    point, values = [0.2, -0.3, 0.8], [angle, 0.6, 0.8]
+    for free, given in pairs:
+        excess = [
+            ca.Function("f", [x, u, p], [bound.of(t, x, u, p)])(point, 0, values).full()
+            - (bound.lower if np.isfinite(bound.lower) else bound.upper)
+            for bound in (free, given)
+        ]
+        np.testing.assert_allclose(*excess, atol=1e-14)
+        assert np.isfinite(free.lower) == np.isfinite(given.lower)
+
+
 def test_forces_stay_in_their_cone():
     rows = Cone([0, 0, 2], np.pi / 4).kept_force(lambda t, x, u, p: u).of
     for force, inside in (
@@ -175,9 +201,11 @@ def test_rates_are_controls_and_inputs_keep_their_limits(cart):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: keep_out(place, Sphere([0, 0], 1.0), radius=-1.0), "radius must be at least 0"),
+        (lambda: keep_out(place, Sphere([0, 0], 1.0), radius=-1.0), "radius must be positive"),
         (lambda: keep_out("boat", Sphere([0, 0], 1.0)), "body must be a function.*not 'boat'"),
         (lambda: Sphere([0, 0], 0.0), "radius must be positive"),
+        (lambda: Sphere([0, 0], "r"), "got 'r'; for one that changes give a function"),
+        (lambda: Cone([0, 0, 1], "tilt"), "got 'tilt'; for one that changes give a function"),
         (lambda: Capsule([0, 0], [1, 0], np.nan), "radius must be positive"),
         (lambda: Capsule([0, 0], [1, np.inf], 1.0), "end is not finite"),
         (lambda: Capsule([0, 0], [1, 0, 0], 1.0), "start of 2, end of 3"),

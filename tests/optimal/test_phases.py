@@ -461,7 +461,7 @@ def test_a_gate_is_passed_at_its_node():
         (lambda: PhasedProblem([Phase(OTHER, 3, 1), Phase(cart(-1, 1), 3, 1)]), r"ends on Rn\(1\)"),
         (
             lambda: PhasedProblem(Phase(cart(-1, 1), 3, 1, bounds=[Bound("x", 0, at="start")])),
-            "phases have bounds at 'both', 'path' or 'terminal'",
+            "at its start: that is given to solve",
         ),
         (
             lambda: OptimalControlProblem(
@@ -510,3 +510,40 @@ def test_durations_are_never_negative(solver):
         assert min(found.durations.values()) >= 0.0
         assert (np.diff(found.trajectory.t) >= 0.0).all()
     assert found.success and found.durations["idle"] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_phases_have_gates_and_starts():
+    """Nodes are counted from the start of a phase, which begins after the jump before it."""
+    ball = System(
+        "ball", Rn(2, ("h", "v")), lambda t, x, u, p: [x[1], u - 9.81],
+        inputs=[Input("lift", "m/s²", -5, 5)],
+    )  # fmt: skip
+    gate = Bound("v", -2.4, -2.4, at=range(5, 6))
+    fall = Phase(
+        ball, 10, (0.1, 3), R=1, jump=lambda t, x, p: [x[0], -0.8 * x[1]],
+        bounds=[Bound("h", 0.0, 0.0, at="terminal"), gate, Bound("lift", lower=-1.0, at=range(2))],
+    )  # fmt: skip
+    rise = Phase(
+        ball, 10, (0.1, 3), R=1,
+        bounds=[Bound("v", 4.0, 4.0, at="start"), Bound("h", 0.5, 0.5, at="terminal")],
+    )  # fmt: skip
+    found = PhasedProblem([fall, rise], time_weight=0.1).solve([1.0, 0.0])
+    assert found.success
+    assert found.parts["phase0"].x[5, 1] == pytest.approx(-2.4, abs=1e-6)
+    assert found.parts["phase0"].x[-1, 1] == pytest.approx(-5.0, abs=1e-6)
+    assert found.parts["phase1"].x[0] == pytest.approx([0.0, 4.0], abs=1e-6)
+    assert found.solution.u[:2].min() == pytest.approx(-1.0, abs=1e-3)
+    with pytest.raises(ValueError, match="at its start: that is given to solve"):
+        PhasedProblem(rise)
+    with pytest.raises(ValueError, match="its nodes are 0 to 10"):
+        PhasedProblem(Phase(ball, 10, 1.0, bounds=[Bound("h", 0, at=range(9, 12))]))
+
+
+def test_a_loop_begins_where_it_is_told():
+    """The free oscillation has its period from any start, here at rest a metre off."""
+    spring = System("spring", Rn(2, ("a", "b")), lambda t, x, u, p: [x[1], u - x[0]], inputs=["u"])
+    begin = [Bound("a", 1.0, 1.0, at="start"), Bound("b", 0.0, 0.0, at="start")]
+    loop = PhasedProblem(Phase(spring, 40, (4, 8), R=1, bounds=begin), is_periodic=True)
+    found = loop.solve([0.5, 0.2])
+    assert found.success and found.durations["phase0"] == pytest.approx(2 * np.pi, rel=1e-4)
+    assert found.trajectory.x[[0, -1]] == pytest.approx(np.array([[1, 0], [1, 0]]), abs=1e-6)

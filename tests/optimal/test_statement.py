@@ -11,6 +11,7 @@ from lgcontrol.groups import SE2, SE3, SO2, Product, Rn
 from lgcontrol.mechanics import Multibody, SpatialInertia
 from lgcontrol.optimal import (
     Bound,
+    Cost,
     OptimalControlProblem,
     Residual,
     SQPSolver,
@@ -19,7 +20,7 @@ from lgcontrol.optimal import (
     state_weight,
     tvlqr,
 )
-from lgcontrol.systems import System, Trajectory
+from lgcontrol.systems import Input, System, Trajectory
 
 from ..controllers.problem_a import GOAL, HOVER, quadrotor
 from .examples import double_integrator, mechanical, pendulum, satellite, vessel
@@ -210,7 +211,6 @@ def test_bounds_hold_where_they_can():
         Bound("pose.rz", -0.1, 0.1, at="path", soft=5.0),
         Bound("surge", upper=0.5),
         Bound(lambda t, x, u, p: x[4] * u[0], upper=2.0, name="power"),
-        Bound("pose.y"),
     )
     assert rows.names == (
         "twist.x0", "twist.x1", "twist.x2", "pose.x", "pose.rz", "surge", "power",
@@ -383,3 +383,51 @@ def test_weights_go_by_joints_and_by_what_inputs_have_in_common():
     assert np.diag(weight).tolist() == [0.1, 0.5, 2.0]
     with pytest.raises(ValueError, match="R gives no weight to flap: weigh"):
         input_weight("R", {"rotor": 0.1}, craft)
+
+
+def crane() -> System:
+    """A trolley that knows its limits, one quantity, and no limit of its speed's error."""
+    return System(
+        "crane", Product(place=Rn(1, ("place",)), speed=Rn(1, ("speed",))),
+        lambda t, x, u, p: ca.vertcat(x[1], u[0]), inputs=[Input("push", "N", -5, 5)],
+        quantities={"energy": lambda t, x, u, p: x[1] ** 2 / 2},
+        limits={"place.place": (-2.0, 1.0), "speed.speed": (-0.5, 0.5)},
+    )  # fmt: skip
+
+
+def test_limits_that_a_system_knows_are_one_word():
+    """A part of the state without limits takes the known ones, "limits" all of them."""
+    given: dict = {"Q": 1.0, "R": 0.1, "reference": [3.0, 0.0]}
+    problem = OptimalControlProblem(crane(), 30, 0.1, bounds=[Bound("limits")], **given)
+    found = problem.solve([0.2, 0.0])
+    assert found.success
+    assert found.x.max(axis=0) == pytest.approx([1.0, 0.5], abs=1e-4)
+    apart = [Bound("place"), Bound("speed")]
+    twice = OptimalControlProblem(crane(), 30, 0.1, bounds=apart, **given)
+    assert twice.solve([0.2, 0.0]).cost == pytest.approx(found.cost, rel=1e-6)
+    assert problem.ignored_limits == ()
+    with pytest.raises(ValueError, match="crane knows no limits of energy: give"):
+        OptimalControlProblem(crane(), 30, 0.1, bounds=[Bound("energy")])
+    with pytest.raises(ValueError, match="vessel knows no limits of pose.y: give"):
+        rows_of(vessel(), Bound("pose.y"))
+    with pytest.raises(ValueError, match="leave lower and upper out"):
+        OptimalControlProblem(crane(), 30, 0.1, bounds=[Bound("limits", upper=1.0)])
+
+
+def test_quantities_are_terms_by_name():
+    """As a function of the state says it; what nothing is called by is refused when stated."""
+    given: dict = {"Q": 1.0, "R": 0.1, "reference": [0.5, 0.0]}
+
+    def cost(**terms):
+        return OptimalControlProblem(crane(), 10, 0.1, **terms, **given).solve([-1.0, 0.3]).cost
+
+    by_hand = Cost(lambda t, x, u, p: x[1] ** 2 / 2, 3.0)
+    assert cost(costs=[Cost("energy", 3.0)]) == pytest.approx(cost(costs=[by_hand]), rel=1e-9)
+    square = Residual(lambda t, x, u, p: x[1] ** 2 / 2, 3.0)
+    named = cost(residuals=[Residual("energy", 3.0)])
+    assert named == pytest.approx(cost(residuals=[square]), rel=1e-9)
+    with pytest.raises(ValueError, match="unknown quantity of crane 'enrgy'"):
+        OptimalControlProblem(crane(), 10, 0.1, costs=[Cost("enrgy")])
+    for term in ({"costs": [Cost("energy", "w")]}, {"residuals": [Residual("energy", "w")]}):
+        with pytest.raises(ValueError, match="unknown parameter 'w'"):
+            OptimalControlProblem(crane(), 10, 0.1, **term)

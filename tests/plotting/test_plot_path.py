@@ -222,3 +222,16 @@ def test_a_picture_in_space_fills_its_figure():
     rows, columns = np.flatnonzero(ink.any(axis=1)), np.flatnonzero(ink.any(axis=0))
     height, width = ink.shape
     assert rows[-1] > 0.93 * height and columns[0] < 0.07 * width and columns[-1] > 0.93 * width
+
+
+def test_the_hull_goes_along_with_the_frames():
+    run = drive()
+    ends = np.array([[-0.4, 0.0], [0.8, 0.0]])
+    ax = plot_path(run, hull=(ends, 0.1), frames=2).axes[0]
+    first, last = ax.patches
+    for patch, pose in ((first, run.x[0]), (last, run.x[-1])):
+        own = SE2.act(SE2.inverse(pose), patch.get_xy())
+        np.testing.assert_allclose([own.min(axis=0), own.max(axis=0)], [[-0.5, -0.1], [0.9, 0.1]],
+                                   atol=1e-12)  # fmt: skip
+    ax = plot_path(flight(), hull=(np.zeros(3), 0.3), frames=2).axes[0]
+    assert len(ax.collections) == 2

@@ -3,12 +3,14 @@
 import io
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import matplotlib
 import numpy as np
 import pytest
 from matplotlib import pyplot
 from matplotlib.figure import Figure
+from matplotlib.image import imread
 from PIL import Image
 
 from lgcontrol.controllers import MPC
@@ -17,6 +19,7 @@ from lgcontrol.optimal import Bound, OptimalControlProblem
 from lgcontrol.plotting import plot_run, plot_trajectory
 from lgcontrol.plotting._draw import grid_size, make_grid, shows_times
 from lgcontrol.plotting._figure import new_figure
+from lgcontrol.plotting._panels import kept_panels
 from lgcontrol.simulation import SimulationResult, simulate
 from lgcontrol.systems import Input, Parameter, System, Trajectory
 
@@ -541,3 +544,25 @@ def test_what_a_plan_keeps_is_drawn_by_itself():
     plan = corridor().solve([0.0, 0.0])
     drawn = levels(plan.plot())
     assert drawn["0.1 ≤ gap"] == {0.1} and 0.5 in drawn["velocity (v)"]
+
+
+def test_many_rows_with_the_same_limits_share_panels_nearest_first():
+    far, near = np.linspace(1.0, 3.0, 41), np.linspace(2.0, 0.25, 41)
+    kept = {f"row{k}": SimpleNamespace(values=far + k, lower=0.0, upper=np.inf) for k in range(9)}
+    kept |= {"near": SimpleNamespace(values=near, lower=0.0, upper=np.inf)}
+    kept |= {"other": SimpleNamespace(values=near, lower=0.1, upper=5.0)}
+    first, second, alone = kept_panels(T, kept)
+    assert (first.title, second.title) == ("0 ≤ each", "0 ≤ each of the others")
+    assert first.labels == ("near", *(f"row{k}" for k in range(7)))
+    assert second.labels == ("row7", "row8") and alone.title == "0.1 ≤ other ≤ 5"
+    np.testing.assert_array_equal(first.values[:, 0], near)
+    np.testing.assert_array_equal(second.bounds, [[0.0, 0.0], [np.inf, np.inf]])
+
+
+def test_png_files_are_those_of_matplotlib(tmp_path):
+    figure, again = drive().plot(), drive().plot()
+    figure.savefig(tmp_path / "one.png", dpi=60)
+    again.savefig(tmp_path / "two.png", dpi=60, format="png")  # matplotlib's own way
+    one, two = (imread(tmp_path / name) for name in ("one.png", "two.png"))
+    np.testing.assert_array_equal(one, two)
+    assert figure.dpi == again.dpi

@@ -226,3 +226,15 @@ def test_what_is_made_of_home_changes_no_system():
     start = system.home
     start[0] = 7.0
     assert np.array_equal(system.home, [1.0, 2.0])
+
+
+def test_who_shares_a_system_changes_nothing_for_others():
+    """A tree keeps its system; copies by pickle are as closed."""
+    system = pendulum()
+    for shared in (system, pickle.loads(pickle.dumps(system))):
+        for name in ("name", "limits", "quantities", "f", "errors"):
+            with pytest.raises(AttributeError, match=f"{name} of the system .* make another"):
+                setattr(shared, name, None)
+        for mapping in (shared.limits, shared.quantities):
+            with pytest.raises(TypeError, match="assignment"):
+                mapping["rate"] = (-1.0, 1.0)

@@ -19,7 +19,7 @@ from ..multibody.kinematics._frames import frame_pose
 from ..multibody.tree._joint import Axis
 from ._assembly import assemble
 from ._constraint import Constraint, Constraints
-from ._kinematics import KinematicsResult, dynamics_function, kinematics
+from ._kinematics import KinematicsResult, dynamics_function, kinematics, wrench_function
 from ._loop import LoopJoint, wrench_on_b
 from ._mobility import Mobility, mobility
 from ._system import ConstrainedMechanics, Stabilization, constrained_system, entries_of
@@ -372,31 +372,44 @@ class ClosedTree:
             remedy="drive(joint, motion)",
         )
 
-    def reactions(self, q: Any, multipliers: Any, p: Any = None) -> dict[str, np.ndarray]:
+    def reactions(
+        self, t: Any, q: Any, multipliers: Any, *, p: Any = None
+    ) -> dict[str, np.ndarray]:
         """Wrench [f; m] of each loop on its second frame, in the axes of that frame.
 
         Parameters
         ----------
-        q : array_like, shape (nq,)
-        multipliers : array_like, shape (m,)
+        t : array_like, shape (...)
+            Time, or times [s].
+        q : array_like, shape (..., nq)
+        multipliers : array_like, shape (..., m)
             λ of all rows.
         p : array_like, optional
+            Parameters of the tree.
 
         Returns
         -------
-        dict of str to ndarray, shape (6,)
+        dict of str to ndarray, shape (..., 6)
             f [N], m [N m] about the origin of the frame. Where `mobility` lists dependent rows,
             those of their loops are not unique: of all, these are the shortest.
         """
-        x = ca.DM(check_element("q", q, self.tree.configuration))
-        lam = ca.DM(check_shape("multipliers", multipliers, (self.constraints.n_rows,)))
-        values = ca.DM(self._parameters(p))
-        return {
-            loop.name: self._wrench(loop, self.constraints)(0.0, x, None, values, lam)
-            .full()
-            .ravel()
-            for loop in self.loops
+        q = check_element("q", q, self.tree.configuration, batch=True)
+        return self._wrenches(t=t, q=q, multipliers=multipliers, p=self._parameters(p))
+
+    @cached_property
+    def _wrenches(self) -> Callable[..., dict[str, np.ndarray]]:
+        own = self.constraints
+        symbols = {
+            "t": ca.SX.sym("t"),
+            "q": ca.SX.sym("q", self.tree.nq),
+            "multipliers": ca.SX.sym("multipliers", own.n_rows),
+            "p": ca.SX.sym("p", own.n_parameters),
         }
+        t, q, multipliers, p = symbols.values()
+        wrenches = {
+            loop.name: self._wrench(loop, own)(t, q, None, p, multipliers) for loop in self.loops
+        }
+        return wrench_function(symbols, wrenches)
 
     def system(
         self,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import casadi as ca
 import numpy as np
 
 from ...codegen import ModelFunction, Value, check_shape, trace
@@ -16,6 +17,8 @@ from ._constraint import Constraints
 from ._mobility import SingularPosition, drives_first, mobility, remedy_of
 from ._ranks import RankOfRows
 from ._system import ConstrainedMechanics
+
+Key = TypeVar("Key", bound=Hashable)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -309,3 +312,31 @@ def _singular(
         listed = tuple(names[i] for i in order)
         found.append(SingularPosition(float(t[k]), listed, float(value), remedy))
     return tuple(found)
+
+
+def wrench_function(
+    symbols: Mapping[str, Value], wrenches: Mapping[Key, Value]
+) -> Callable[..., dict[Key, np.ndarray]]:
+    """Wrenches by name as a function of named arrays, for one time or many.
+
+    Parameters
+    ----------
+    symbols : mapping of str to SX
+        Arguments, "t" among them.
+    wrenches : mapping to SX, shape (6,) each
+
+    Returns
+    -------
+    callable
+        Arguments by name with batch axes, results of shape (..., 6).
+    """
+    rows = ca.densify(ca.horzcat(*wrenches.values())).T
+    made = ModelFunction(
+        ca.Function("reactions", [*symbols.values()], [rows], [*symbols], ["wrenches"]),
+        shapes={"t": (), "wrenches": (len(wrenches), 6)},
+    )
+
+    def found(**values: Any) -> dict[Key, np.ndarray]:
+        return dict(zip(wrenches, np.moveaxis(made(**values), -2, 0), strict=True))
+
+    return found

@@ -27,7 +27,7 @@ from ._direct import DirectAnalysis, Matrix, Start, consistent
 from ._equations import FreeBodies, MechanismEquations, joint_wrenches
 from ._formulations import formulation
 from ._joints import MechanismJoint
-from ._kinematics import KinematicsResult, dynamics_function, kinematics
+from ._kinematics import KinematicsResult, dynamics_function, kinematics, wrench_function
 from ._large import LargeMechanism
 from ._march import March, march, march_step
 from ._mobility import Mobility, mobility
@@ -577,33 +577,48 @@ class Mechanism:
         )
 
     def reactions(
-        self, t: float, q: Any, multipliers: Any, formulation: str = "SO3xR3"
+        self, t: Any, q: Any, multipliers: Any, *, formulation: str = "SO3xR3"
     ) -> dict[str, dict[str, np.ndarray]]:
         """Wrench of every joint on each of its bodies, ``[f; m]`` by joint and body.
 
         Parameters
         ----------
-        t : float
-            Time [s].
-        q : array_like, shape (nq,)
-        multipliers : array_like, shape (m,)
+        t : array_like, shape (...)
+            Time, or times [s].
+        q : array_like, shape (..., nq)
+        multipliers : array_like, shape (..., m)
             λ of all rows.
         formulation : str
 
         Returns
         -------
-        dict
+        dict of str to dict of str to ndarray, shape (..., 6)
             f [N] in world axes, m [N m] in body axes about the centre of mass. Where `mobility`
             lists dependent rows, those of their joints are not unique: of all, these are the
             shortest.
+
+        Examples
+        --------
+        >>> from lgcontrol.models import pendulum_mechanism
+        >>> pendulum = pendulum_mechanism()
+        >>> run = pendulum.kinematics(np.linspace(0, 1, 5))
+        >>> pendulum.reactions(run.t, run.q, run.multipliers)["driver"]["rod"].shape
+        (5, 6)
         """
-        own = self.equations(formulation)
-        lam = check_shape("multipliers", multipliers, (own.constraints.n_rows,))
-        found = own.reactions(ca.DM(t), ca.DM(self._configuration(q, formulation)), ca.DM(lam))
-        return {
-            joint: {body: np.asarray(W).ravel() for body, W in each.items()}
-            for joint, each in found.items()
-        }
+        own, key = self.equations(formulation), f"reactions {formulation}"
+        if key not in self._made:
+            symbols = {
+                "t": ca.SX.sym("t"),
+                "q": ca.SX.sym("q", own.configuration.nq),
+                "multipliers": ca.SX.sym("multipliers", own.constraints.n_rows),
+            }
+            found = own.reactions(*symbols.values())
+            wrenches = {(joint, body): W for joint in found for body, W in found[joint].items()}
+            self._made[key] = wrench_function(symbols, wrenches)
+        found = {joint: {} for joint in self.joints}
+        for (joint, body), wrench in self._made[key](t=t, q=q, multipliers=multipliers).items():
+            found[joint][body] = wrench
+        return found
 
     def problem(self, formulation: str = "SO3xR3") -> Problem:
         """The motion with its constraints, as methods that solve for multipliers take it.

@@ -14,6 +14,7 @@ from ....codegen import (
     Value,
     as_names,
     check_shape,
+    named_options,
     solve_symmetric,
     unknown_name,
 )
@@ -40,6 +41,7 @@ from ._tree import Tree
 _WRENCH = (("fx", "N"), ("fy", "N"), ("fz", "N"), ("mx", "N m"), ("my", "N m"), ("mz", "N m"))
 
 
+@named_options
 def multibody_system(
     tree: Tree,
     inputs: Iterable[str | Input] | None = None,
