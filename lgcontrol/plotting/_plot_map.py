@@ -48,7 +48,7 @@ def plot_map(
         ax.plot(*place[:2], "o", color=COLORS[2], markersize=3, label=f"landmark {k}")
         ax.annotate(
             str(k),
-            tuple(place[:2]),
+            (place[0], place[1]),
             (4, 4),
             textcoords="offset points",
             fontsize=SMALL,
