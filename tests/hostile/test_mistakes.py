@@ -72,7 +72,7 @@ def test_a_mistake_is_explained(case):
 
 
 def test_a_folder_is_no_file(tmp_path):
-    with pytest.raises(IsADirectoryError, match="a folder, expected the name of a file"):
+    with pytest.raises(FileNotFoundError, match="but a folder; expected the name of a file"):
         SimulationResult.load(tmp_path)
 
 
