@@ -346,6 +346,7 @@ def _constants(model: StageModel, loop: ExportSetting, curved: bool) -> str:
     text = [
         f"#define LG_TOLERANCE {loop.tolerance!r}",
         f"#define LG_SHOOTING {shooting[loop.shooting]}",
+        f"#define LG_HAS_HARD_ROWS {int(model.has_hard_rows)}",
         f"#define LG_STARTS {sum(STARTS[key] for key in loop.starts)}",
     ]
     constants = Memory.constants(model)

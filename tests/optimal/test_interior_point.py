@@ -305,6 +305,30 @@ def test_the_barrier_starts_lower_where_a_plan_costs_little():
 
 
 @pytest.mark.compiled
+@pytest.mark.parametrize("soft", [None, 1e4])
+@pytest.mark.parametrize(("place", "end"), [(0.90, 0.95), (0.99, 1.0)])
+def test_a_plan_that_is_moved_on_counts_its_rows(place, end, soft):
+    """At 0.5 m/s before a wall at 1 m, with a goal at 3 m that the last input could reach.
+
+    Where one of the simple inputs keeps off the wall it is taken; where all cross, a Newton step
+    leads back to it.
+    """
+    fast = System(
+        "cart", Rn(2), lambda t, x, u, p: ca.vertcat(x[1], u),
+        inputs=[Input("push", "N", -1e3, 1e3)],
+    )  # fmt: skip
+    problem = OptimalControlProblem(
+        fast, 4, 0.1, Q=[1.0, 0.0], R=1e-6, terminal=[10.0, 0.0], reference=[3.0, 0.0],
+        bounds=[Bound("x0", upper=1.0, soft=soft)],
+    )  # fmt: skip
+    solver, t = InteriorPointSolver(problem), problem.times()
+    assert solver._given is not None
+    model, setting = solver.model, solver._given.setting(t, problem.reference, None)
+    x = np.c_[place + 0.5 * (t - t[3]), np.full(5, 0.5)]
+    found = extended(model, setting, Nodes(t, x, np.full((4, 1), 50.0)), None)
+    assert found.x[-1, 0] == pytest.approx(end, abs=1e-3)
+
+
 def test_a_plan_that_is_moved_on_ends_as_well_as_it_can():
     """Its last input is optimal but for the barrier; C and NumPy extend it in the same way."""
     problem, x0 = PROBLEMS["slew"]
