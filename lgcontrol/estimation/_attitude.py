@@ -125,7 +125,7 @@ class AttitudeHeading:
         gyro_scale: float = 0.005,
         accelerometer_scale: float = 0.01,
         bias_walk: float = 2e-5,
-        attitude_std0: float = 0.5,
+        attitude_std0: float = 0.2,
         bias_std0: float = 0.01,
         velocity_std: float = 0.5,
         field_std: float = 3.0,
