@@ -229,7 +229,7 @@ def at_rest(gyro: np.ndarray, accelerometer: np.ndarray, dt: float) -> np.ndarra
     """
     keep = np.exp(-dt / 0.5)
     samples = np.concatenate([gyro, accelerometer], axis=1)
-    whole: np.ndarray = np.isfinite(samples).all(axis=1)
+    whole = np.asarray(np.isfinite(samples).all(axis=1))
     still, quiet = np.zeros(len(samples), dtype=bool), 0.0
     mean = samples[np.argmax(whole)]
     for k in np.flatnonzero(whole):
