@@ -200,7 +200,7 @@ class InteriorPointSolver:
     problem : OptimalControlProblem, optional
         Without it the solver stands for its settings.
     shooting : {"auto", "rollout", "states"}
-        "auto" takes motions where the guess is one.
+        "auto" takes motions where the guess is one and no row is hard.
     second_derivatives : bool
         Whether the Hessian of the Lagrangian is used where it is not too large, or that of Gauss
         and Newton alone.
@@ -504,8 +504,10 @@ class InteriorPointSolver:
         if self.shooting != "rollout" and not (gap <= MOTION):
             follows = callable(guess) and not isinstance(guess, Trajectory | OptimalSolution)
             mode = ROLL_OUT if self.shooting == "auto" and follows else FREE_STATES
-        if self.shooting == "states" or (self.shooting == "auto" and len(self.model.sides.equal)):
-            mode = FREE_STATES  # motions that start off an unstable system miss their end by far
+        if self.shooting == "states" or (self.shooting == "auto" and self.model.has_hard_rows):
+            # Motions that start off an unstable system miss their end by far, and those that hard
+            # limits cut short stay in the optimum next to them.
+            mode = FREE_STATES
         barrier = self._barrier(mode, tolerance)
         watch = _Watch(started, time_limit, callback, max_iterations)
         run = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
@@ -1104,14 +1106,14 @@ class InteriorPointSolver:
             status = SolveStatus.FAILED
 
         def make() -> dict[str, Any]:
-            message = unknown or _message(status, last, violations, tolerance)
+            message = _message(status, last, violations, tolerance)
             if violations and tolerance is None and status is SolveStatus.ITERATION_LIMIT:
                 message = f"{NOT_YET}; {message}"
             if status is SolveStatus.INFEASIBLE and not failed:
                 message = "; ".join(filter(None, [message, self._at_limits(nodes)]))
             group, inputs = problem.system.state, problem.system.inputs
             return {
-                "message": message,
+                "message": unknown or message,
                 "trajectory": Trajectory._of(group, nodes.t, nodes.x, nodes.u, inputs),
                 "reference": Trajectory._of(group, t, setting.x_ref, setting.u_ref),
                 "iterations": entries(run.log, first),

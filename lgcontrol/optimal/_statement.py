@@ -677,6 +677,11 @@ class Bound:
     name: str | None = None
 
     def __post_init__(self) -> None:
+        if not (isinstance(self.of, str) or callable(self.of)):
+            raise TypeError(
+                "a Bound is of a name or a function (t, x, u, p) → column, as in "
+                f"Bound('speed', -1.0, 1.0); got {self.of!r}"
+            )
         low, high = self._limit("lower", -np.inf), self._limit("upper", np.inf)
         for side, limit in (("lower", low), ("upper", high)):
             if np.isnan(limit).any():
