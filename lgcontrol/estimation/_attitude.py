@@ -125,7 +125,7 @@ class AttitudeHeading:
         gyro_scale: float = 0.005,
         accelerometer_scale: float = 0.01,
         bias_walk: float = 2e-5,
-        attitude_std0: float = 0.5,
+        attitude_std0: float = 0.2,
         bias_std0: float = 0.01,
         velocity_std: float = 0.5,
         field_std: float = 3.0,
@@ -229,7 +229,7 @@ def at_rest(gyro: np.ndarray, accelerometer: np.ndarray, dt: float) -> np.ndarra
     """
     keep = np.exp(-dt / 0.5)
     samples = np.concatenate([gyro, accelerometer], axis=1)
-    whole = np.isfinite(samples).all(axis=1)
+    whole = np.asarray(np.isfinite(samples).all(axis=1))
     still, quiet = np.zeros(len(samples), dtype=bool), 0.0
     mean = samples[np.argmax(whole)]
     for k in np.flatnonzero(whole):
