@@ -77,7 +77,6 @@ def design(seed: int = 0) -> Task:
             Bound("configuration.left_elbow.angle", -STOPS[1], -STOPS[0], soft=3e3),
             Bound("configuration.right_elbow.angle", *STOPS, soft=3e3),
         ],
-        restarts="at once",  # steps from a start far off would cross the singularity meanwhile
     )
 
     def distance(run: SimulationResult) -> float:

@@ -67,6 +67,9 @@ from ._unit import Part as Part
 from ._unit import unit_source as unit_source
 from ._validate import UnknownNameError as UnknownNameError
 from ._validate import as_names as as_names
+from ._validate import check_increasing as check_increasing
+from ._validate import check_list as check_list
+from ._validate import check_mapping as check_mapping
 from ._validate import check_one_by_one as check_one_by_one
 from ._validate import check_shape as check_shape
 from ._validate import format_shape as format_shape

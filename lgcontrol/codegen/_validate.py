@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import wraps
 from inspect import Parameter, signature
@@ -14,6 +14,7 @@ import numpy as np
 
 WHOLE = 30  # names that a message lists completely
 SHOWN = 20  # names that it lists of more
+SHORT = 80  # letters that a message shows of a value
 _FLOAT = np.dtype(np.float64)
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -81,9 +82,12 @@ def check_shape(
         try:
             if np.iscomplexobj(value):
                 raise TypeError("complex numbers would lose their imaginary parts")
+            if np.asarray(value).dtype.kind in "SU":  # which NumPy would read
+                raise TypeError(f"got the text {value!r}")
             array = np.asarray(value, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise TypeError(f"{name} must be an array of numbers: {error}") from None
+            wanted = "an array of numbers" if len(shape) else "a number"
+            raise TypeError(f"{name} must be {wanted}: {error}") from None
     expected = tuple(shape)
     tail = array.shape[len(array.shape) - len(expected) :] if batch else array.shape
     if tail != expected and (
@@ -98,6 +102,96 @@ def check_shape(
         place = f"entry {where} is" if where else "it is"
         raise ValueError(f"{name} is not finite: {place} {array[where]}")
     return array
+
+
+def check_list(name: str, values: Any, kind: type, example: str) -> tuple[Any, ...]:
+    """A list or tuple of one type, or an error that shows one.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument.
+    values : object
+        What was given.
+    kind : type
+    example : str
+        One entry as it is written.
+
+    Examples
+    --------
+    >>> check_list("sizes", 3, int, "3")
+    Traceback (most recent call last):
+    ...
+    TypeError: sizes must be a list of int, as in sizes=[3]; got 3
+    """
+    listed = isinstance(values, list | tuple)
+    wrong = [value for value in values if not isinstance(value, kind)] if listed else [values]
+    if wrong:
+        shown = repr(wrong[0])
+        shown = shown if len(shown) <= SHORT else f"a {type(wrong[0]).__name__}"
+        raise TypeError(
+            f"{name} must be a list of {kind.__name__}, as in {name}=[{example}]; got {shown}"
+        )
+    return tuple(values)
+
+
+def check_increasing(name: str, t: Any, least: int = 1) -> np.ndarray:
+    """Times that increase, shape (n,), or an error that says where they do not.
+
+    Parameters
+    ----------
+    name : str
+    t : array_like
+    least : int
+        How many there have to be.
+
+    Examples
+    --------
+    >>> check_increasing("t", [0.0, 0.1, 0.1])
+    Traceback (most recent call last):
+    ...
+    ValueError: t must increase, got t[1] = 0.1 and t[2] = 0.1: leave one out, or give it a later \
+time
+    """
+    times = check_shape(name, t, (None,))
+    if len(times) < least:
+        raise ValueError(
+            f"{name} must hold at least {least} time{'s' * (least > 1)}, got {len(times)}"
+        )
+    early = np.flatnonzero(np.diff(times) <= 0)
+    if len(early):
+        k = int(early[0])
+        raise ValueError(
+            f"{name} must increase, got {name}[{k}] = {times[k]:g} and {name}[{k + 1}] = "
+            f"{times[k + 1]:g}: leave one out, or give it a later time"
+        )
+    return times
+
+
+def check_mapping(name: str, value: Any, example: str) -> Mapping[str, Any]:
+    """A mapping by name, or an error that shows one; None is an empty one.
+
+    Parameters
+    ----------
+    name : str
+    value : object
+    example : str
+        As it is written, ``"'wind': 0.1"``.
+
+    Examples
+    --------
+    >>> check_mapping("where", [1.0], "'angle': 0.5")
+    Traceback (most recent call last):
+    ...
+    TypeError: where must be a mapping of names, as in where={'angle': 0.5}; got [1.0]
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise TypeError(
+            f"{name} must be a mapping of names, as in {name}={{{example}}}; got {value!r}"
+        )
+    return value
 
 
 def format_shape(shape: Sequence[int | None], batch: bool = False) -> str:

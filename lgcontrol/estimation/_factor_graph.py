@@ -23,6 +23,7 @@ Loss = Literal["huber", "cauchy", "geman_mcclure"]
 LONG = 4_000  # factors of a kind from which on their function is compiled, once for all runs
 DAMPING = 1e-4  # first share of the diagonal that is added where a step does not lower the cost
 LARGEST_DAMPING = 1e10
+SHARES = (1.0, 0.5, 0.25, 0.125)  # of a step; long arms that turn overshoot, damped ones crawl
 STEP_TOLERANCE = 1e-12  # largest entry of a step that changes nothing
 
 
@@ -251,9 +252,13 @@ class FactorGraph:
                 promised = -(gradient @ d) / 2
                 # steps shrink as they did: what is left is what the next one will promise
                 left = promised * (promised / before if promised < before < np.inf else 1.0)
-                moved = self._moved(x, d)
-                cost = self.cost(moved)
-                is_better = cost <= costs[-1]
+                moved, cost, is_better = x, costs[-1], False
+                for share in SHARES:
+                    moved = self._moved(x, share * d)
+                    cost = self.cost(moved)
+                    is_better = cost <= costs[-1]
+                    if is_better or left <= tolerance * costs[-1]:
+                        break
                 if is_better:
                     x = moved
                     costs.append(cost)

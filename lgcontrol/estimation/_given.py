@@ -9,8 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import UnknownNameError, check_shape, unknown_name
-from ..systems import BoundMeasurement, Measurement, System
+from ..codegen import (
+    UnknownNameError,
+    check_list,
+    check_shape,
+    unknown_name,
+)
+from ..systems import (
+    BoundMeasurement,
+    Measurement,
+    System,
+    not_a_system,
+)
 from ._normal import chi_squared_quantile
 
 OFF_UNIT = 0.1  # squared length of a unit vector is off by more: no rounding, another unit or order
@@ -18,10 +28,10 @@ OFF_UNIT = 0.1  # squared length of a unit vector is off by more: no rounding, a
 
 def bind_all(system: System, measurements: Iterable[Measurement]) -> dict[str, BoundMeasurement]:
     """Measurements on a system, by name."""
-    if isinstance(measurements, Measurement):
-        raise TypeError("measurements must be a list: write [measurement]")
+    if not isinstance(system, System):
+        raise TypeError(not_a_system("system", system))
     found: dict[str, BoundMeasurement] = {}
-    for measurement in measurements:
+    for measurement in check_list("measurements", measurements, Measurement, "Measurement(…)"):
         if measurement.name in (*found, "predict"):
             raise ValueError(f"two measurements are called {measurement.name!r}")
         found[measurement.name] = measurement.bind(system)

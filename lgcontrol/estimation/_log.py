@@ -49,7 +49,13 @@ class Log:
         object.__setattr__(self, "u", u)
         object.__setattr__(self, "at", np.asarray(self.at, dtype=np.float64))
         kept = {}
-        for name, (times, values) in self.measurements.items():
+        for name, pair in self.measurements.items():
+            if not (isinstance(pair, list | tuple) and len(pair) == 2):
+                raise TypeError(
+                    f"{name!r} of a log must be (times, values), got {type(pair).__name__} of "
+                    f"length {np.size(pair)}"
+                )
+            times, values = pair
             times = check_shape(f"times of {name!r}", times, (None,), finite=False)
             values = np.asarray(values, dtype=np.float64)
             values = values[:, None] if values.ndim == 1 else values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -102,14 +103,32 @@ class OffsetFree:
         -------
         ndarray
         """
-        rest = np.array(self.estimator.x)[self._nq :]
+        return self.controller(
+            t, np.concatenate([np.asarray(x), self.bias]), self._wanted(reference)
+        )
+
+    def prepare(self, t: float = 0.0, x: Any = None, reference: Any = None) -> None:
+        """Get the controller ready for its first call, if it knows how to.
+
+        Parameters
+        ----------
+        t, x, reference
+            As in a call; without x or reference nothing is planned.
+        """
+        known = None if x is None or reference is None else np.concatenate([x, self.bias])
+        wanted = None if reference is None else self._wanted(reference)
+        getattr(self.controller, "prepare", lambda *_: None)(t, known, wanted)
+
+    def _wanted(self, reference: Any) -> Callable[[float], np.ndarray]:
+        """States of the model: a reference of the plant, and the biases of now."""
+        rest = self.bias
 
         def wanted(time: float) -> np.ndarray:
             point = points_of(reference, np.array([time]))
             state = np.asarray(getattr(point, "x", point), dtype=np.float64)
             return np.concatenate([state.reshape(-1)[: self._nq], rest])
 
-        return self.controller(t, np.concatenate([np.asarray(x), rest]), wanted)
+        return wanted
 
     # As estimator
 

@@ -41,8 +41,8 @@ class Rn(LieGroup):
     is_commutative = True
 
     def __post_init__(self) -> None:
-        if self.n < 0:
-            raise ValueError(f"Rn needs n >= 0, got {self.n}")
+        if not isinstance(self.n, int | np.integer) or self.n < 0:
+            raise ValueError(f"Rn needs a whole number n >= 0, got {self.n!r}")
         for field in ("names", "units"):
             value = tuple(getattr(self, field))
             object.__setattr__(self, field, value)

@@ -164,6 +164,10 @@ def read_arrays(path: Path, what: str) -> dict[str, np.ndarray]:
 
 
 def _check_file(path: Path) -> None:
+    if path.is_dir():
+        raise FileNotFoundError(
+            f"{path}: no such file, but a folder; expected the name of a file in it"
+        )
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file")
 

@@ -88,6 +88,8 @@ def read_urdf(path: str | PathLike[str], *, strict: bool = False) -> RobotDescri
         raise UrdfError(
             f"expected the name of a file, got the text of one ({shown!r} …): parse_urdf reads text"
         )
+    if not isinstance(path, str | PathLike):
+        raise TypeError(f"path must be the name of a URDF file, not {path!r}")
     path = Path(path)
     report = Report(path)
     return _read_robot(_load(path, report), report, path, strict)

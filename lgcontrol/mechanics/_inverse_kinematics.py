@@ -9,7 +9,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction
+from ..codegen import (
+    ModelFunction,
+    named_options,
+)
 from ..groups import check_element
 from ._frame_task import FrameTask
 from ._random_configuration import random_configuration
@@ -63,6 +66,7 @@ class InverseKinematicsResult:
         return self.status == "converged"
 
 
+@named_options
 class InverseKinematics:
     """Finds configurations that bring frames to targets: damped Gauss-Newton on the group.
 

@@ -17,6 +17,7 @@ from ..codegen import (
     Value,
     as_names,
     check_one_by_one,
+    named_options,
     trace,
     unknown_name,
 )
@@ -36,6 +37,7 @@ CoriolisForm = Literal["ad_tilde", "ad", "boltzmann_hamel"]
 
 
 @renamed_field(parametric="symbolic")
+@named_options
 @dataclass(frozen=True, eq=False)
 class RigidBody:
     """A rigid body that moves on a subgroup of SE(3): ``M v̇ − ad_vᵀ M v = τ + Hᵀ Σ W``.

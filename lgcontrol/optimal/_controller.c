@@ -167,7 +167,8 @@ static int plan(lg_mpc *m, double t, const double *x0)
   const double gap = lg_start(&q, x0, LG_STARTS);
   int mode = LG_ROLL_OUT;
   if (LG_SHOOTING != LG_ROLLOUT && !(gap <= motion)) mode = LG_FREE_STATES;
-  if (LG_SHOOTING == LG_STATES || (LG_SHOOTING == LG_AUTO && NE > 0)) mode = LG_FREE_STATES;
+  const int needs_states = LG_SHOOTING == LG_AUTO && LG_HAS_HARD_ROWS;
+  if (LG_SHOOTING == LG_STATES || needs_states) mode = LG_FREE_STATES;
   memcpy(m->from_x, q.x, sizeof m->from_x);
   memcpy(m->from_u, q.u, sizeof m->from_u);
   memset(m->from_K, 0, sizeof m->from_K);

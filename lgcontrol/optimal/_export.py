@@ -30,13 +30,16 @@ from ._guess import STARTS
 from ._interior_point import MORE, Barrier
 from ._kernel import SOURCE, START, Memory, parts_of, pattern_of, sizes_of, start_parts
 from ._stage_model import StageModel
-from ._statement import ALONG
+from ._statement import ALONG, entries_of
 from ._transcription import Setting
 
 CONTROLLER = Path(__file__).with_name("_controller.c")
 
 # What calls return, as `_controller.c` names it.
 STATUSES = ("OK", "INFEASIBLE", "UNSOLVED", "HELD")
+
+# The quantity of a system that its controls take: torques of `with_accelerations`.
+INPUT = "input"
 
 # Multipliers, which the next call goes on from.
 _PRICES = ("below", "above", "price", "relief", "equal_price")
@@ -133,6 +136,8 @@ def export_interior_point(
     curved = loop.second_derivatives and model.curvature is not None
     parts = [p for p in parts_of(model) if curved or "curvature" not in p.name]
     parts += [*start_parts(model), Part("lg_normalize", _normalize(model))]
+    taken = model.problem.system.quantities.get(INPUT)
+    parts += [] if taken is None else [Part("lg_taken", taken)]
     functions, scratch = unit_source(parts, None)
     work = work_doubles(model, scratch)
     files = {
@@ -149,6 +154,7 @@ def export_interior_point(
                 START.read_text(encoding="utf-8"),
                 _constants(model, loop, curved),
                 CONTROLLER.read_text(encoding="utf-8"),
+                "" if taken is None else _TAKEN,
             ]
         ),
         f"{name}_test.h": _test_vectors(cases),
@@ -213,7 +219,11 @@ def _header(model: StageModel, loop: ExportSetting, work: int) -> str:
         CVector("p", "parameters", len(names), names, [units[key] for key in names]),
     ]  # fmt: skip
     N, nq, nu = problem.horizon, state.nq, system.n_inputs
-    n = model.n
+    n, taken = model.n, entries_of(system, INPUT)
+    if taken:
+        pairs = [system.limits.get(entry) for entry in taken]
+        limits = ["" if pair is None else f"{pair[0]:g} to {pair[1]:g}" for pair in pairs]
+        vectors.append(CVector("r", "inputs that the controls take", len(taken), taken, limits))
     memory = [f"  double {key}[{max(1, int(np.prod(s)))}];" for key, s in _fields(model).items()]
     shapes = Memory.iterate_shapes(model)
     prices = [f"    double {key}[{max(1, int(np.prod(shapes[key])))}];" for key in _PRICES]
@@ -228,6 +238,7 @@ def _header(model: StageModel, loop: ExportSetting, work: int) -> str:
         ("NI", nu, "inputs of the model"),
         ("NP", len(names), "parameters"),
         ("NE", n, "error coordinates: rows of P"),
+        *([("NR", len(taken), "inputs that the controls take")] if taken else []),
         ("ITERATIONS", loop.iterations, "of a call"),
         ("FIRST_ITERATIONS", loop.first_iterations, "at most, until a first plan has converged"),
         ("EXCESS", loop.excess, "over a hard bound that still counts as kept"),
@@ -319,7 +330,7 @@ int lg_mpc_step(lg_mpc *m, double t, const double x[LG_MPC_NX], double u[LG_MPC_
 
 /* The same from a new plan, iterated to convergence. */
 int lg_mpc_solve(lg_mpc *m, double t, const double x[LG_MPC_NX], double u[LG_MPC_NU]);
-
+{_TAKEN_HEAD if taken else ""}
 #ifdef __cplusplus
 }}
 #endif
@@ -335,6 +346,7 @@ def _constants(model: StageModel, loop: ExportSetting, curved: bool) -> str:
     text = [
         f"#define LG_TOLERANCE {loop.tolerance!r}",
         f"#define LG_SHOOTING {shooting[loop.shooting]}",
+        f"#define LG_HAS_HARD_ROWS {int(model.has_hard_rows)}",
         f"#define LG_STARTS {sum(STARTS[key] for key in loop.starts)}",
     ]
     constants = Memory.constants(model)
@@ -427,6 +439,24 @@ def _test_vectors(cases: Sequence[ExportCase]) -> str:
         ]
     )
 
+
+_TAKEN_HEAD = """
+/* Inputs r of the plant that the controls u take at x, the quantity "input" of the model: torques
+ * for accelerations, within their limits as far as the plan keeps them. */
+void lg_mpc_input(lg_mpc *m, double t, const double x[LG_MPC_NX], const double u[LG_MPC_NU],
+                  double r[LG_MPC_NR]);
+"""
+
+_TAKEN = """
+void lg_mpc_input(lg_mpc *m, double t, const double x[LG_MPC_NX], const double u[LG_MPC_NU],
+                  double r[LG_MPC_NR])
+{
+  double every[NU];
+  for (int i = 0; i < NU; i++) every[i] = m->u_ref[0][i];
+  for (int i = 0; i < NV; i++) every[lg_controls[i]] = u[i];
+  lg_taken(&t, x, every, m->p, r, m->work);
+}
+"""
 
 _EXAMPLE = """\
 /* Example of lg_mpc: prints sizes and checks the test vectors. */

@@ -42,7 +42,7 @@ static const int least_sweeps = 2, most_sweeps = 5;
 static const double first_damping = 1e-4, damping_growth = 10.0, last_damping = 1e8;
 static const double hold_weight = 1e6, inside = 1e-2, good_step = 0.4, short_step = 0.2;
 static const double central = 1.0, progress = 0.9, acceptable = 1e-4, far = 0.1, most_excess = 1e-6;
-static const double most_dearer = 100.0, least_first = 1e-3;
+static const double most_dearer = 1.0, least_first = 1e-4, hard_price = 1e6;
 enum { PATIENCE = 3, MOST_RAISES = 3, MOST_IDLE = 30, RESOLVING = 8, MORE = 4 };
 
 typedef struct {
@@ -945,6 +945,23 @@ static void take_given_inputs(lg_problem *q)
   }
 }
 
+/* What rows at a node pay for their excess, hard ones hard_price; their forces go to s->force,
+ * weights that lead back to limits to s->weight. */
+static double row_costs(const lg_problem *q, lg_state *s, int64_t k, const double *rows)
+{
+  double sum = 0;
+  for (int r = 0; r < NR; r++) s->force[k * NR + r] = s->weight[k * NR + r] = 0;
+  for (int j = 0; j < NS; j++) {
+    const double e = q->sign[j] * (rows[q->row[j]] - q->limit[j]);
+    if (q->active[k * NS + j] == 0 || !(e > 0)) continue;
+    const double w = isfinite(q->weight[j]) ? q->weight[j] : hard_price, pull = w * (1 + e);
+    sum += w * (e + e * e / 2);
+    s->force[k * NR + q->row[j]] += q->sign[j] * pull;
+    s->weight[k * NR + q->row[j]] += pull / e;
+  }
+  return sum;
+}
+
 /* A Newton step of the last input from that in s->u[NU...], whose end is s->x_end; 0 where its
  * Hessian is not positive definite, or where it leaves the limits: that far, what is cheapest until
  * the end is a bad start for what comes after. Moves the controls of u. */
@@ -954,8 +971,10 @@ static int last_newton(const lg_problem *q, lg_state *s, double *u)
   double M[NV * NV], L[NV * NV], y[NV], HB[NX];
   lg_stage(1, q->t + k, q->x + k * NQ, s->u + NU, s->x_end, q->x_ref + k * NQ, q->u_ref + k * NU,
            q->p, q->w, &q->dt, s->cost, s->gap, s->rows, s->F, s->g, s->H, s->G, s->scratch);
+  row_costs(q, s, k, s->rows);
   lg_end(q->t + N, s->x_end, q->u_ref + N * NU, q->x_ref + N * NQ, q->p, q->w_end, q->P, s->cost,
          s->rows, s->g_end, s->H_end, s->G_end, s->scratch);
+  row_costs(q, s, N, s->rows);
   for (int j = 0; j < NV; j++) {
     const double *B = s->F + NX; /* Bᵀ, columns NZ apart */
     for (int i = 0; i < NX; i++) {
@@ -967,6 +986,20 @@ static int last_newton(const lg_problem *q, lg_state *s, double *u)
     for (int i = 0; i < NV; i++) {
       M[i + j * NV] = s->H[NX + i + (NX + j) * NZ];
       for (int l = 0; l < NX; l++) M[i + j * NV] += B[i + l * NZ] * HB[l];
+    }
+  }
+  for (int r = 0; r < 2 * NR; r++) { /* of the step, then of its end */
+    const double weight = s->weight[k * NR + r], force = s->force[k * NR + r];
+    double row[NV];
+    if (weight == 0) continue;
+    for (int j = 0; j < NV; j++) {
+      row[j] = r < NR ? s->G[r * NZ + NX + j] : 0;
+      for (int l = 0; l < NX && r >= NR; l++)
+        row[j] += s->G_end[r - NR + l * NR] * s->F[NX + j + l * NZ];
+    }
+    for (int j = 0; j < NV; j++) {
+      y[j] += row[j] * force;
+      for (int i = 0; i < NV; i++) M[i + j * NV] += row[i] * weight * row[j];
     }
   }
   if (!factor(NV, M, NV, L)) return 0;
@@ -1004,7 +1037,9 @@ static void extend(lg_problem *q, lg_state *s)
     }
     lg_roll(q->t + k, x, u, x, x_ref, u_ref, q->p, q->w, &q->dt, s->x, &part, off, s->t_rows,
             s->scratch);
-    const double cost = part + at_end(q, s->x, s->t_rows, s->scratch);
+    double cost = part + row_costs(q, s, k, s->t_rows);
+    cost += at_end(q, s->x, s->t_rows, s->scratch);
+    cost += row_costs(q, s, N, s->t_rows);
     if (number > 0 && !(cost < best)) continue;
     best = cost;
     for (int i = 0; i < NQ; i++) s->x_end[i] = s->x[i];

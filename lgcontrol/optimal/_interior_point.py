@@ -44,12 +44,14 @@ GOOD_STEP, MOST_RAISES = 0.4, 3
 SHORT_STEP = 0.2
 # Where the residual is more than this in real time the barrier rises again, and a step more is due.
 FAR = 0.1
+# What hard rows pay for their excess where the last input of a plan that was moved on is chosen.
+HARD_PRICE = 1e6
 # So many more steps are taken in real time where the last one began there, was cut short, or hard
 # rows are exceeded by more than this.
 MORE, EXCESS = 4, 1e-6
 # Each limit adds up to its barrier's weight to the cost. From a motion that keeps its limits the
 # weights begin with no more than so many times its cost in all, but with the least first one.
-MOST_DEARER, LEAST_FIRST = 100.0, 1e-3
+MOST_DEARER, LEAST_FIRST = 1.0, 1e-4
 # Where there are rows, or states of their own, it falls once the residual is this many times it.
 CENTRAL = 1.0
 # It falls, too, or the solve has stalled, where so many iterations did not lower the residual to
@@ -817,8 +819,9 @@ def extended(model: StageModel, setting: Setting, nodes: Nodes, K: np.ndarray | 
                 break
             choices.append(moved)
         own[model.controls] = choices[number]
-        after, part, _, _ = model.advance(k, nodes, setting, x[k], own)
-        cost = part + model.end(nodes, setting, after)[0]
+        after, part, _, rows = model.advance(k, nodes, setting, x[k], own)
+        last, end = model.end(nodes, setting, after)
+        cost = part + last + _prices(model, k, rows)[0] + _prices(model, k + 1, end)[0]
         if number == 0 or cost < best:
             best, x[-1], u[-1] = cost, after, own
     return Nodes(nodes.t, x, u)
@@ -830,14 +833,34 @@ def _last_newton(model: StageModel, setting: Setting, nodes: Nodes) -> np.ndarra
     Nor where it leaves the limits: that far, what is cheapest until the end is a bad start for what
     comes after.
     """
-    at, n = model.expand(nodes, setting), model.n
+    at, n, k = model.expand(nodes, setting), model.n, len(nodes.u) - 1
     M = at.H[-1][n:, n:] + at.B[-1].T @ at.H_end @ at.B[-1]
+    g = at.g[-1][n:] + at.B[-1].T @ at.g_end
+    for node, G in ((k, at.G[-1][:, n:]), (k + 1, at.G_end @ at.B[-1])):
+        _, force, weight = _prices(model, node, at.rows[node])
+        g = g + G.T @ force
+        M = M + G.T @ (weight[:, None] * G)
     L = _factor(M)
     if L is None:
         return None
-    down = np.linalg.solve(L, at.g[-1][n:] + at.B[-1].T @ at.g_end)
+    down = np.linalg.solve(L, g)
     moved = nodes.u[-1, model.controls] - np.linalg.solve(L.T, down)
     return moved if ((moved >= model.lower) & (moved <= model.upper)).all() else None
+
+
+def _prices(model: StageModel, k: int, rows: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """What rows at node k pay for their excess, their forces, and weights that lead back to limits.
+
+    Hard ones pay `HARD_PRICE`.
+    """
+    sides = model.sides
+    h = np.where(sides.active[k], sides.sign * (rows[sides.row] - sides.limit), 0.0)
+    e, w = np.fmax(h, 0.0), np.where(np.isfinite(sides.weight), sides.weight, HARD_PRICE)
+    force, weight = np.zeros((2, len(rows)))
+    pull = np.where(e > 0, w * (1.0 + e), 0.0)
+    np.add.at(force, sides.row, sides.sign * pull)
+    np.add.at(weight, sides.row, pull / np.where(e > 0, e, 1.0))
+    return float((w * (e + e**2 / 2)).sum()), force, weight
 
 
 def inside(u: np.ndarray, model: StageModel, share: float = INSIDE) -> np.ndarray:

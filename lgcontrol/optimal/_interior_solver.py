@@ -200,7 +200,7 @@ class InteriorPointSolver:
     problem : OptimalControlProblem, optional
         Without it the solver stands for its settings.
     shooting : {"auto", "rollout", "states"}
-        "auto" takes motions where the guess is one.
+        "auto" takes motions where the guess is one and no row is hard.
     second_derivatives : bool
         Whether the Hessian of the Lagrangian is used where it is not too large, or that of Gauss
         and Newton alone.
@@ -504,8 +504,10 @@ class InteriorPointSolver:
         if self.shooting != "rollout" and not (gap <= MOTION):
             follows = callable(guess) and not isinstance(guess, Trajectory | OptimalSolution)
             mode = ROLL_OUT if self.shooting == "auto" and follows else FREE_STATES
-        if self.shooting == "states" or (self.shooting == "auto" and len(self.model.sides.equal)):
-            mode = FREE_STATES  # motions that start off an unstable system miss their end by far
+        if self.shooting == "states" or (self.shooting == "auto" and self.model.has_hard_rows):
+            # Motions that start off an unstable system miss their end by far, and those that hard
+            # limits cut short stay in the optimum next to them.
+            mode = FREE_STATES
         barrier = self._barrier(mode, tolerance)
         watch = _Watch(started, time_limit, callback, max_iterations)
         run = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)

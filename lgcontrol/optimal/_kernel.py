@@ -203,7 +203,8 @@ def pattern_of(model: StageModel) -> str:
     filled = np.ones((n, size), dtype=bool)
     if made.is_a("SXFunction"):
         found = ca.SX(made.call(made.sx_in())[model.stage.results.index("F")])
-        zero = [entry.is_zero() for entry in ca.vec(found).elements()]
+        entries: Any = ca.vec(found).elements()
+        zero = [ca.SX(entry).is_zero() for entry in entries]
         filled = ~np.reshape(zero, (n, size))  # rows are columns of the result
     dense = np.flatnonzero(SPARSE * filled.sum(axis=1) > size)
     first, count = (int(dense[0]), int(dense[-1] - dense[0] + 1)) if len(dense) else (0, 0)
@@ -216,8 +217,8 @@ def pattern_of(model: StageModel) -> str:
         f"enum {{ LG_FIRST = {first}, LG_DENSE = {count} }};",
     ]
     for name, places in (("lg_rows", rows), ("lg_columns", columns)):
-        entries = ", ".join(map(str, places.tolist()))
-        lines += [f"static const int {name}[] = {{{entries}}};"] if len(places) else []
+        text = ", ".join(map(str, places.tolist()))
+        lines += [f"static const int {name}[] = {{{text}}};"] if len(places) else []
     return "\n".join(lines)
 
 

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import UnknownNameError, check_one_by_one, check_shape, named_options, unknown_name
+from ..codegen import (
+    UnknownNameError,
+    check_list,
+    check_one_by_one,
+    check_shape,
+    named_options,
+    unknown_name,
+)
 from ..integrators import Method, get_method
 from ..plotting import plot_run
 from ..systems import (
@@ -24,6 +31,7 @@ from ..systems import (
     ReferenceLike,
     System,
     Trajectory,
+    as_signals,
     block_slices,
     check_state,
     choose_method,
@@ -188,7 +196,7 @@ class OptimalControlProblem:
         chooses = self.method == "auto"
         if not chooses:
             get_method(self.method)
-        extra = tuple(Parameter(v) if isinstance(v, str) else v for v in self.parameters)
+        extra = as_signals(Parameter, self.parameters)
         nominal = {entry.name: entry.nominal for entry in extra}
         places = {"Q": error_places(system), "R": control_places(system)}
         places["terminal"] = places["Q"]
@@ -220,15 +228,15 @@ class OptimalControlProblem:
             "arrival": arrival,
             "bounds": tuple(
                 with_known_limits(system, bound)
-                for bound in _all_of("bounds", self.bounds, Bound, "Bound('twist', -1.0, 1.0)")
+                for bound in check_list("bounds", self.bounds, Bound, "Bound('twist', -1.0, 1.0)")
             ),
             "residuals": tuple(
                 of_quantity(system, term)
-                for term in _all_of("residuals", self.residuals, Residual, "Residual(function)")
+                for term in check_list("residuals", self.residuals, Residual, "Residual(function)")
             ),
             "costs": tuple(
                 of_quantity(system, term)
-                for term in _all_of("costs", self.costs, Cost, "Cost(function)")
+                for term in check_list("costs", self.costs, Cost, "Cost(function)")
             ),
             "parameters": extra,
             "weights": tuple(self.weights),
@@ -1012,17 +1020,6 @@ def _check_substeps(value: Any) -> int:
     if not isinstance(value, int | np.integer) or value < 1:
         raise ValueError(f"substeps must be a whole number, at least 1, got {value!r}")
     return int(value)
-
-
-def _all_of(name: str, values: Any, kind: type, example: str) -> tuple[Any, ...]:
-    """A sequence of one type."""
-    listed = isinstance(values, list | tuple)
-    wrong = [value for value in values if not isinstance(value, kind)] if listed else [values]
-    if wrong:
-        raise TypeError(
-            f"{name} must be a list of {kind.__name__}, as in {name}=[{example}]; got {wrong[0]!r}"
-        )
-    return tuple(values)
 
 
 def _check_step(system: System, dt: float | None) -> float:

@@ -121,6 +121,11 @@ class StageModel:
         self._calls.clear()
 
     @property
+    def has_hard_rows(self) -> bool:
+        """Whether rows are to be kept at any price: equalities, or limits without a weight."""
+        return bool(len(self.sides.equal) or np.isinf(self.sides.weight).any())
+
+    @property
     def of_start(self) -> np.ndarray:
         """Sides of the first node alone, where that is free: kept by some start, if it is theirs.
 

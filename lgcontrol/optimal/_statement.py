@@ -677,6 +677,11 @@ class Bound:
     name: str | None = None
 
     def __post_init__(self) -> None:
+        if not (isinstance(self.of, str) or callable(self.of)):
+            raise TypeError(
+                "a Bound is of a name or a function (t, x, u, p) → column, as in "
+                f"Bound('speed', -1.0, 1.0); got {self.of!r}"
+            )
         low, high = self._limit("lower", -np.inf), self._limit("upper", np.inf)
         for side, limit in (("lower", low), ("upper", high)):
             if np.isnan(limit).any():
@@ -779,7 +784,8 @@ def spelled_out(expressions: Sequence[Any], known: Mapping[str, KnownQuantity]) 
     if not known:
         return [*expressions]
     symbols = [quantity.symbol for quantity in known.values()]
-    return ca.substitute([*expressions], symbols, [each.value for each in known.values()])
+    meant: Any = [each.value for each in known.values()]
+    return [*ca.substitute([*expressions], symbols, meant)]
 
 
 def _place(at: str | range) -> str:

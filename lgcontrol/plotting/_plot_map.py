@@ -47,7 +47,12 @@ def plot_map(
         ax.plot(*_ellipse(place, covariances[k]), color=COLORS[2], linewidth=0.8)
         ax.plot(*place[:2], "o", color=COLORS[2], markersize=3, label=f"landmark {k}")
         ax.annotate(
-            str(k), place[:2], (4, 4), textcoords="offset points", fontsize=SMALL, color=FAINT
+            str(k),
+            (place[0], place[1]),
+            (4, 4),
+            textcoords="offset points",
+            fontsize=SMALL,
+            color=FAINT,
         )
     ax.plot(*_ellipse(robot, covariance), color=COLORS[0], linewidth=0.8)
     turn = np.degrees(np.arctan2(ahead[1], ahead[0])) - 90.0

@@ -172,6 +172,8 @@ def check_time(name: str, value: object) -> float:
 
 def _as_number(name: str, value: object) -> float:
     try:
+        if isinstance(value, str):  # which Python would read
+            raise TypeError
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number of seconds, got {value!r}") from None

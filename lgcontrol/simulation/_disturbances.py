@@ -13,7 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import UnknownNameError, check_shape, unknown_name
+from ..codegen import (
+    UnknownNameError,
+    check_shape,
+    named_options,
+    unknown_name,
+)
 from ..groups import Product
 from ..systems import System
 from ._clock import Clock, Times, Timing, check_period, check_time
@@ -139,6 +144,7 @@ class InputSignal:
         return self.function(t)
 
 
+@named_options
 @dataclass(frozen=True)
 class Pulse:
     """Constant inputs from one time to another, both exact.
@@ -176,6 +182,7 @@ class Pulse:
         return tuple(self.values)
 
 
+@named_options
 @dataclass(frozen=True)
 class Kick:
     """A sudden change of the state: ``X ← plus(X, d)`` at one time.
@@ -225,8 +232,8 @@ class Disturbances:
             disturbances = [disturbances]
         if not isinstance(disturbances, list | tuple):
             raise TypeError(
-                f"disturbances must be a list, as in disturbances=[{type(disturbances).__name__}"
-                f"(…)]; got {disturbances!r}"
+                "disturbances must be a list of Disturbance, Kick and Pulse, as in "
+                f"disturbances=[Kick(…)]; got {disturbances!r}"
             )
         self._index = {name: i for i, name in enumerate(plant.input_names)}
         self.total = np.zeros(plant.n_inputs)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..codegen import check_list
 from ..groups import LieGroup, Product
 from ..systems import Measurement, ParameterValues, ReferenceLike, System, Trajectory
 from ._clock import Clock, as_fraction
@@ -74,11 +75,7 @@ def bind_sensors(
     sensors: Sequence[Measurement], plant: System, seed: int
 ) -> tuple[BoundSensor, ...]:
     """Sensors on the plant; their names must differ."""
-    for sensor in sensors:
-        if not isinstance(sensor, Measurement):
-            raise TypeError(
-                f"sensors must be a list of Sensor or Measurement, got {type(sensor).__name__}"
-            )
+    check_list("sensors", sensors, Measurement, "Sensor(…)")
     names = [sensor.name for sensor in sensors]
     for name in names:
         if names.count(name) > 1:
@@ -90,6 +87,11 @@ def check_estimator(estimator: object, sensors: Sequence[BoundSensor]) -> None:
     """Refuse what is no estimator, and one that nothing is measured for."""
     if estimator is None:
         return
+    if isinstance(estimator, type):
+        raise TypeError(
+            f"estimator must be an estimator, not the class {estimator.__name__}: make one, "
+            f"{estimator.__name__}(…)"
+        )
     for name, arguments in (("predict", "t, u, dt"), ("update", "sensor, y")):
         method = getattr(estimator, name, None)
         if not callable(method):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..codegen import named_options
 from ..systems import ReferenceLike, System
 from ._contract import ControlLaw
 from ._controllers import Cascade
@@ -60,6 +61,7 @@ class Verdict:
         return bool(self.value <= self.criterion.limit)
 
 
+@named_options
 @dataclass(frozen=True)
 class Task:
     """Plant, controller, start and reference of a closed loop, and what counts as success.

@@ -34,6 +34,7 @@ from ._signals import InputChoice as InputChoice
 from ._signals import Parameter as Parameter
 from ._signals import Quantity as Quantity
 from ._signals import Role as Role
+from ._signals import as_signals as as_signals
 from ._signals import check_name as check_name
 from ._signals import control_name as control_name
 from ._smooth_reference import Jump as Jump

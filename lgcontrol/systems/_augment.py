@@ -13,7 +13,7 @@ import numpy as np
 from ..codegen import UnknownNameError, Value, named_options, unknown_name
 from ..groups import LieGroup, Product, Rn, check_element
 from ..integrators import Mechanical
-from ._blocks import blocks_of
+from ._blocks import blocks_of, shared_names
 from ._definition import SystemDefinition
 from ._errors import ErrorCoordinates
 from ._signals import Input, Parameter
@@ -42,9 +42,10 @@ def augment(
     ----------
     system : System
     delay : float or mapping of str to float, optional
-        Delay of all controls, or of inputs by name, in s; block "delay". Exact in discrete time,
-        where it must be a multiple of the sample time. In continuous time a Padé approximant of
-        ``exp(−s T)`` that is good for frequencies up to about ``delay_order / T``.
+        Delay of all controls, or of inputs by name ("rotor" for rotor.0, …), in s; block "delay".
+        Exact in discrete time, where it must be a multiple of the sample time. In continuous time a
+        Padé approximant of ``exp(−s T)`` that is good for frequencies up to about
+        ``delay_order / T``.
     delay_order : int
         States of each delay in continuous time.
     lag : float or mapping of str to float, optional
@@ -178,11 +179,14 @@ def _times(
         return []
     if not isinstance(values, Mapping):
         values = {system.input_names[i]: values for i in system.input_index("control")}
-    for name in values:
-        if name not in system.input_names:
-            raise UnknownNameError(unknown_name("input", name, system.input_names))
-    indices = [system.input_names.index(name) for name in values]
-    return [(i, system.inputs[i], value) for i, value in zip(indices, values.values(), strict=True)]
+    places = {name: slice(i, i + 1) for i, name in enumerate(system.input_names)}
+    places = shared_names(system.input_names) | places
+    found: dict[int, float] = {}
+    for name, value in values.items():
+        if name not in places:
+            raise UnknownNameError(unknown_name("input", name, places))
+        found |= dict.fromkeys(range(places[name].start, places[name].stop), value)
+    return [(i, system.inputs[i], value) for i, value in found.items()]
 
 
 def _listed(argument: str, names: str | Iterable[str]) -> list[str]:

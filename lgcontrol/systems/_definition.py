@@ -37,6 +37,7 @@ from ._signals import (
     nominal_of,
     set_by_name,
     set_parameters,
+    unknown_parameter,
 )
 from ._tracing import (
     Field,
@@ -518,11 +519,7 @@ class SystemDefinition(Generic[State]):
         """
         given = [*(values or {}), *named]
         if given and not self.parameters:
-            raise UnknownNameError(
-                f"unknown parameter {given[0]!r}: {self.name} has none, its numbers are fixed; "
-                f"keep it symbolic when the system is made: parametric=[{given[0]!r}] for a model, "
-                f".parametric({given[0]!r}) of a body or a tree, parameters=[…] for a System"
-            )
+            raise UnknownNameError(unknown_parameter(given[0], (), self.name))
         chosen = self.parameter_values(values, **named)
         nominal = check_shape("parameters", chosen, (self.n_parameters,))
         return self._like(

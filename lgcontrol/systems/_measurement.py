@@ -10,7 +10,15 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, UnknownNameError, Value, check_shape, is_symbolic, unknown_name
+from ..codegen import (
+    ModelFunction,
+    UnknownNameError,
+    Value,
+    check_shape,
+    is_symbolic,
+    named_options,
+    unknown_name,
+)
 from ..groups import LieGroup, check_element, not_a_group
 from ._definition import SystemDefinition
 from ._derivatives import output_derivatives
@@ -21,6 +29,7 @@ from ._tracing import matrix_function, symbols_of, trace_field
 NEGATIVE = 1e-12
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Measurement:
     """A measurement ``y = plus(h(t, x, u, p), noise)`` on a group, as data.

@@ -8,8 +8,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import UnknownNameError, check_shape, unknown_name
-from ._signals import Parameter
+from ..codegen import UnknownNameError, check_shape
+from ._signals import Parameter, unknown_parameter
 
 FixedParameters: TypeAlias = Mapping[str, float] | ArrayLike
 """All values in order, or some by name."""
@@ -129,5 +129,5 @@ class ParameterValues:
 def _index(parameters: Sequence[Parameter], name: str) -> int:
     names = [entry.name for entry in parameters]
     if name not in names:
-        raise UnknownNameError(unknown_name("parameter", name, names))
+        raise UnknownNameError(unknown_parameter(name, names))
     return names.index(name)

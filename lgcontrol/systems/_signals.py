@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, isfinite, isnan
+from math import inf, isnan
 from typing import Any, Literal, TypeVar, get_args
 
 import casadi as ca
 import numpy as np
 
-from ..codegen import UnknownNameError, is_symbolic, unknown_name
+from ..codegen import (
+    UnknownNameError,
+    check_shape,
+    is_symbolic,
+    unknown_name,
+)
 from ..groups import LieGroup
 
 Role = Literal["control", "measured", "disturbance", "noise"]
@@ -57,12 +62,13 @@ class Input:
                 f"input {self.name!r}: role must be one of {', '.join(get_args(Role))}, "
                 f"not {self.role!r}"
             )
+        check_shape(f"input {self.name!r}: nominal value", self.nominal, ())
+        for side in ("lower", "upper"):
+            check_shape(f"input {self.name!r}: {side}", getattr(self, side), (), finite=False)
         if isnan(self.lower) or isnan(self.upper) or not self.lower <= self.upper:
             raise ValueError(
                 f"input {self.name!r}: bounds [{self.lower}, {self.upper}] are not an interval"
             )
-        if not isfinite(self.nominal):
-            raise ValueError(f"input {self.name!r}: nominal value {self.nominal} is not finite")
         if not self.lower <= self.nominal <= self.upper:
             raise ValueError(
                 f"input {self.name!r}: nominal value {self.nominal:g} is outside its bounds "
@@ -101,8 +107,7 @@ class Parameter:
 
     def __post_init__(self) -> None:
         check_name("parameter", self.name)
-        if not isfinite(self.nominal):
-            raise ValueError(f"parameter {self.name!r}: nominal {self.nominal} is not finite")
+        check_shape(f"parameter {self.name!r}: nominal", self.nominal, ())
         if not self.lower <= self.upper:
             raise ValueError(
                 f"parameter {self.name!r}: [{self.lower}, {self.upper}] is not an interval"
@@ -180,7 +185,19 @@ _Signal = TypeVar("_Signal", Input, Parameter)
 
 
 def as_signals(kind: type[_Signal], values: Iterable[_Signal | str]) -> tuple[_Signal, ...]:
-    """Signals from a list of them or of plain names; names must differ."""
+    """Signals from a list of them or of plain names; names must differ.
+
+    Parameters
+    ----------
+    kind : type
+        Input or Parameter.
+    values : iterable of signal or str
+
+    Examples
+    --------
+    >>> [entry.name for entry in as_signals(Input, ["left", Input("right", "N")])]
+    ['left', 'right']
+    """
     if isinstance(values, str | kind):
         word = kind.__name__.lower()
         raise TypeError(f"{word}s must be a list, got {values!r}: write {word}s=[{values!r}]")
@@ -222,7 +239,11 @@ def set_by_name(
     """
     for name, value in values.items():
         if name not in names:
-            raise UnknownNameError(unknown_name(kind, name, names))
+            raise UnknownNameError(
+                unknown_parameter(name, names)
+                if kind == "parameter"
+                else unknown_name(kind, name, names)
+            )
         if not is_symbolic(value) and not np.isfinite(value).all():
             raise ValueError(f"{kind} {name!r} is not finite: {value}")
     if is_symbolic(*values.values()):
@@ -232,6 +253,17 @@ def set_by_name(
     for name, value in values.items():
         made[..., names.index(name)] = value
     return made
+
+
+def unknown_parameter(name: str, names: Sequence[str], owner: str = "the system") -> str:
+    """Message for a parameter that is none; where there is none at all, how one is kept."""
+    if names:
+        return unknown_name("parameter", name, names)
+    return (
+        f"unknown parameter {name!r}: {owner} has none, its numbers are fixed; keep it symbolic "
+        f"when the system is made: parametric=[{name!r}] for a model, .parametric({name!r}) of a "
+        "body or a tree, parameters=[…] for a System"
+    )
 
 
 def set_parameters(parameters: Sequence[Parameter], values: Mapping[str, Any]) -> Any:

@@ -10,7 +10,14 @@ from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkab
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, UnknownNameError, check_shape, trace, unknown_name
+from ..codegen import (
+    ModelFunction,
+    UnknownNameError,
+    check_increasing,
+    check_shape,
+    trace,
+    unknown_name,
+)
 from ..groups import LieGroup, check_element, not_a_group
 from ._definition import SystemDefinition
 from ._trajectory import Trajectory
@@ -351,17 +358,7 @@ def check_knots(group: LieGroup, t: Any) -> np.ndarray:
     """At least two increasing times, shape (K + 1,) in s, of a motion on what is a group."""
     if not isinstance(group, LieGroup):
         raise TypeError(not_a_group("group", group))
-    times = check_shape("t", t, (None,))
-    if len(times) < 2:
-        raise ValueError(f"t must hold at least two times, got {len(times)}")
-    early = np.flatnonzero(np.diff(times) <= 0)
-    if len(early):
-        k = int(early[0])
-        raise ValueError(
-            f"t must increase, got t[{k}] = {times[k]:g} and t[{k + 1}] = {times[k + 1]:g}: leave "
-            "one of the points out, or give it a later time"
-        )
-    return times
+    return check_increasing("t", t, 2)
 
 
 @lru_cache(256)

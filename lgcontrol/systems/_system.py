@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import casadi as ca
-import numpy as np
 
-from ..codegen import ModelFunction
+from ..codegen import ModelFunction, check_shape
 from ..integrators import Method, get_method
 from . import _augment, _linearize, _nlsys, _rollout, _trim
 from ._definition import State, SystemDefinition
@@ -178,7 +177,7 @@ class System(SystemDefinition[State]):
         """
         if self.is_discrete:
             raise ValueError(f"{self.name} is discrete already, with dt = {self.dt:g} s")
-        if not (np.isfinite(dt) and dt > 0):
+        if not check_shape("dt, a sample time in s,", dt, ()) > 0:
             raise ValueError(f"dt must be a positive sample time in s, got {dt}")
         if method == "auto":
             method = choose_method(self, dt)

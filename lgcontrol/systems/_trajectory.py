@@ -9,8 +9,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..codegen import check_shape
-from ..groups import LieGroup, Product, check_element, describe_group, group_from_description
+from ..codegen import (
+    check_increasing,
+    check_shape,
+)
+from ..groups import (
+    LieGroup,
+    Product,
+    check_element,
+    describe_group,
+    group_from_description,
+    not_a_group,
+)
 from ..io import DAMAGE, damage_reason, read_archive, write_archive
 from ._signals import Input, as_signals
 
@@ -90,10 +100,10 @@ class Trajectory:
         *,
         inputs: Iterable[Input | str] | None = None,
     ) -> None:
-        t = check_shape("t", t, (None,))
+        if not isinstance(group, LieGroup):
+            raise TypeError(not_a_group("group", group))
+        t = check_increasing("t", t)
         x = check_shape("x", x, (None, group.nq), batch=True)
-        if len(t) < 1 or (np.diff(t) <= 0).any():
-            raise ValueError("t must hold at least one time and increase")
         if x.shape[-2] != len(t):
             raise ValueError(f"x has {x.shape[-2]} states for {len(t)} times")
         u = np.zeros((*x.shape[:-2], len(t), 0)) if u is None else u
@@ -315,9 +325,7 @@ class Trajectory:
         """
         times = np.asarray(t, dtype=np.float64)
         if times.ndim:
-            times = check_shape("t", times, (None,))
-            if len(times) < 1 or (np.diff(times) <= 0).any():
-                raise ValueError("t must hold at least one time and increase")
+            times = check_increasing("t", times)
         else:
             if not (np.isfinite(times) and times > 0):
                 raise ValueError(f"resample needs a spacing > 0 in s, got {t}")

@@ -12,7 +12,13 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from ..codegen import UnknownNameError, check_shape, named_options, unknown_name
+from ..codegen import (
+    UnknownNameError,
+    check_mapping,
+    check_shape,
+    named_options,
+    unknown_name,
+)
 from ..groups import LieGroup, check_element
 from ._blocks import block_slices, blocks_of, place_of
 from ._definition import LimitedQuantities, SystemDefinition
@@ -109,7 +115,8 @@ def trim(
     is_given = x is not None
     x = check_state(system, "x", x) if is_given else system.home.copy()
     u = system.nominal_input if u is None else complete_input(system, "u", u)
-    wishes = read_wishes(system, where or {}, position)
+    where = check_mapping("where", where, f"{system.state.coordinate_names[0]!r}: 0.5")
+    wishes = read_wishes(system, where, position)
     x, u = x.copy(), u.copy()
     set_wishes(system, wishes, x, u)
     # Single coordinates of a quaternion or a circle may be wished for: the others follow.

@@ -12,6 +12,7 @@ from lgcontrol.controllers import (
     LQR,
     MPC,
     TVLQR,
+    Adapted,
     ComputedTorque,
     Controller,
     GeometricPD,
@@ -23,12 +24,19 @@ from lgcontrol.controllers import (
 from lgcontrol.groups import SO2, SO3, Product, Rn
 from lgcontrol.mechanics import FrameTask, JointProperties, Multibody, SpatialInertia
 from lgcontrol.models import quadrotor, surface_vessel
-from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem, SQPSolver
+from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem, Residual, SQPSolver
 from lgcontrol.optimal._export import ExportCase, work_doubles
 from lgcontrol.optimal._kernel import load
 from lgcontrol.optimal._stage_model import StageModel
 from lgcontrol.optimal._transcription import Transcription
-from lgcontrol.systems import Input, Parameter, System, Trajectory, TrajectoryPoint
+from lgcontrol.systems import (
+    Input,
+    Parameter,
+    System,
+    Trajectory,
+    TrajectoryPoint,
+    with_accelerations,
+)
 
 from ..codegen.test_export import built, needs_compiler
 from ..optimal.examples import mechanical
@@ -179,6 +187,39 @@ def test_references_and_parameters_are_written_at_run_time(tmp_path):
     np.testing.assert_allclose(found.reference.u[0], [u_ref, 0], atol=1e-12)
     assert status == 0
     np.testing.assert_allclose([torque, rate], [found.u[0, 0], found.x[-1, 2]], atol=1e-9)
+
+
+@needs_compiler
+def test_an_exported_plan_by_accelerations_hands_out_torques(tmp_path):
+    """What `Adapted` makes of the answers in Python is a function of its own in C."""
+    rod = SpatialInertia.rod(1.0, length=0.5, center_of_mass=[0, 0, -0.25])
+    tree = Multibody("arm").add_body("a", rod, "revolute", axis="y")
+    plant = tree.add_body("b", rod, "revolute", "a", [0, 0, -0.5], axis="x").system(wrenches="b")
+    planned = with_accelerations(plant)
+    taken, x = planned.quantities["input"], np.array([0.3, -0.2, 0.5, 0.1])
+    controller = MPC(
+        planned, 6, 0.1, Q=1.0, R=1e-3, reference=np.zeros(4), method="semi_implicit_euler",
+        residuals=[Residual("input", 1e-2)], initial="rest",
+    )  # fmt: skip
+    law = Adapted(controller, answer=lambda t, x, u: taken(t, x, planned.full_input(u)))
+    torques = law(0.0, x)
+    folder = controller.export_c(tmp_path / "reach", name="reach", x0=x, calls=1)
+    program = tmp_path / "user.c"
+    program.write_text(
+        '#include "reach.h"\n#include <stdio.h>\nstatic reach m;\n'
+        "int main(void) {\n"
+        f"  const double x[REACH_NX] = {{{', '.join(map(repr, x.tolist()))}}};\n"
+        "  double u[REACH_NU], r[REACH_NR];\n"
+        "  reach_init(&m);\n  reach_step(&m, 0, x, u);\n  reach_input(&m, 0, x, u, r);\n"
+        '  printf("%.17g %.17g", r[REACH_R_INPUT_A], r[REACH_R_INPUT_B]);\n  return 0; }\n'
+    )
+    built_one = built(folder, program, "reach.c", into=tmp_path)
+    done = subprocess.run([built_one], capture_output=True, text=True, check=True)
+    found = [float(entry) for entry in done.stdout.split()]
+    np.testing.assert_allclose(found, torques, rtol=1e-9, atol=1e-9)
+    # The torques lead the plant where the plan's first step ends.
+    after = plant.step("semi_implicit_euler")(0.0, x, np.r_[found, np.zeros(6)], [], 0.1)
+    np.testing.assert_allclose(after, controller.plan.x[1], atol=1e-9)
 
 
 @pytest.mark.usually(name=("policy, ends at rest",))

@@ -476,7 +476,7 @@ def test_a_plan_that_ended_before_it_kept_its_bounds_is_no_answer_to_vouch_for()
         found[most] = mpc.info
     assert found[2].status == "unsolved"
     assert found[2].solve == "iteration limit"
-    assert "pose.y exceeds its bound by" in found[2].message
+    assert "pose.x exceeds its bound by" in found[2].message
     assert found[100].status == "ok"
 
 

@@ -221,3 +221,25 @@ PULL = Factors("pull", lambda x: x, [("x", range(3))])
 def test_what_is_refused(make, message):
     with pytest.raises((ValueError, KeyError, TypeError), match=message):
         make()
+
+
+def test_long_arms_that_turn_do_not_make_it_crawl():
+    """A walk through a city by noisy turns: whole steps overshoot, damped ones take hundreds."""
+    rng, count, std = np.random.default_rng(0), 400, 0.1
+    steps = np.zeros((count - 1, 3))
+    steps[:, 0] = 1.0
+    steps[:, 2] = np.pi / 2 * rng.choice([-1, 0, 0, 0, 0, 0, 0, 1], count - 1)
+    poses = [SE2.identity]
+    for step in steps:
+        poses.append(SE2.plus(poses[-1], step))
+    x = np.array(poses)
+    near = np.linalg.norm(x[:, None, :2] - x[:, :2], axis=-1) < 1.5
+    along = np.stack([np.arange(count - 1), np.arange(1, count)], axis=1)
+    ends = np.concatenate([along, np.argwhere(np.triu(near, 5))])
+    a, b = ends.T
+    z = SE2.plus(SE2.compose(SE2.inverse(x[a]), x[b]), std * rng.normal(size=(len(a), 3)))
+    information = np.tile(np.eye(3) / std**2, (len(a), 1, 1))
+    found = pose_graph(PoseGraph(2, np.arange(count), None, NONE, ends, z, information)).solve()
+    free = 3 * (len(a) - count + 1)  # of χ², twice the cost
+    assert found.status == SolveStatus.CONVERGED and found.iterations < 10
+    assert abs(2 * found.cost - free) < 3 * np.sqrt(2 * free)

@@ -135,6 +135,31 @@ def test_what_is_refused():
         OffsetFree(None, EKF(cart, [measured], std0=1.0), cart)
 
 
+def test_a_run_gets_the_controller_ready_for_the_biases():
+    """Without it calls stay interpreted."""
+    cart = System("cart", Rn(1), lambda t, x, u, p: u[0] + u[1],
+                  inputs=["v", Input("w", role="disturbance")])  # fmt: skip
+    model = cart.augment(bias="w", bias_walk=True)
+    measured = lg.Sensor("y", 0.1, std_discrete=0.1)
+    told = []
+
+    class Law:
+        dt = 0.1
+
+        def __call__(self, t, x, reference):
+            return np.zeros(1)
+
+        def prepare(self, t, x, reference):
+            told.append((t, x, reference(0.5)))
+
+    both = OffsetFree(Law(), EKF(model, [measured], std0=1.0, noise={"w.walk": 0.1}), cart)
+    lg.simulate(cart, both, estimator=both, sensors=[measured], x0=[2.0], reference=[1.0],
+                seconds=0.2)  # fmt: skip
+    ((t, x, wanted),) = told
+    assert t == 0.0 and x.shape == (2,)
+    np.testing.assert_array_equal(wanted, [1.0, 0.0])
+
+
 @pytest.mark.usually(make=("filter",))
 @pytest.mark.parametrize("make", ["filter", "window"])
 def test_a_boat_in_a_current_of_wind_holds_its_place_on_fixes_alone(make):

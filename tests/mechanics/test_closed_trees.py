@@ -341,7 +341,7 @@ def test_kinematics_end_in_a_status_where_positions_are_singular_or_out_of_reach
     assert repr(far).endswith("rocker.angle], constraints=[loop, drive_rocker])")
     with pytest.raises(ValueError, match="no drive decides 1 of its freedoms.*add drive"):
         four_bar_tree().kinematics([0.0, 1.0])
-    with pytest.raises(ValueError, match="times must increase"):
+    with pytest.raises(ValueError, match="t must increase"):
         far.kinematics([1.0, 1.0])
     edge = far.constrain("roll", "x", lambda t, q, p: (ca.DM([[1, 0, 0]]), 0), kind="velocity")
     with pytest.raises(ValueError, match="roll.x hold velocities"):

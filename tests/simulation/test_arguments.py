@@ -31,7 +31,7 @@ class Slow:
         ({"controller": Slow(), "dt": 0.1}, ValueError,
          r"dt = 0.1 s is of no use: Slow has dt = 0.2 s of its own; .* give record_dt"),
         ({"controller": Slow}, TypeError, r"is the class Slow: give an instance, Slow\("),
-        ({"disturbances": {"wind": 1.0}}, TypeError, r"a list, as in disturbances=\["),
+        ({"disturbances": {"wind": 1.0}}, TypeError, r"a list of .*, as in disturbances=\["),
         ({"x0": [0.0]}, ValueError, r"x0 has shape \(1,\), expected \(2,\)"),
         ({"x0": [0.0, np.inf]}, ValueError, r"x0 is not finite: entry \(1,\) is inf"),
         ({"x0": "home"}, TypeError, "x0 must be an array of numbers"),

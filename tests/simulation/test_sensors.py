@@ -123,7 +123,7 @@ def test_sensors_of_parts_need_an_estimator_to_close_the_loop():
         (lambda: Sensor("a", 0.1, bias="big"), TypeError, "bias of sensor 'a' must be an array"),
         (lambda: Sensor("a", 0.1, dropout=1.2), ValueError, "a probability from 0 to 1, got 1.2"),
         (lambda: Sensor("", 0.1), ValueError, "names must be non-empty text, got ''"),
-        (lambda: "gps", TypeError, "must be a list of Sensor or Measurement, got str"),
+        (lambda: "gps", TypeError, r"must be a list of Measurement, as in sensors=\[Sensor"),
     ],
 )  # fmt: skip
 def test_mistakes_are_refused_before_the_run(sensor, error, text):

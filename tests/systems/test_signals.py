@@ -28,7 +28,7 @@ from ._examples import account, pendulum, satellite
             r"value 0 is outside its bounds \[1, 2\]; give",
         ),
         ({"name": "u", "upper": 2.0, "nominal": 3.0}, r"value 3 is outside its bounds \[-inf, 2\]"),
-        ({"name": "u", "nominal": np.inf}, "nominal value inf is not finite"),
+        ({"name": "u", "nominal": np.inf}, "nominal value is not finite: it is inf"),
     ],
 )
 def test_inputs_that_make_no_sense_are_refused(arguments, message):
@@ -37,7 +37,7 @@ def test_inputs_that_make_no_sense_are_refused(arguments, message):
 
 
 def test_parameters_that_are_not_finite_are_refused():
-    with pytest.raises(ValueError, match="'mass': nominal nan is not finite"):
+    with pytest.raises(ValueError, match="'mass': nominal is not finite: it is nan"):
         Parameter("mass", "kg", np.nan)
 
 

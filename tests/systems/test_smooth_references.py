@@ -270,7 +270,7 @@ def test_what_does_not_fit_is_said():
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        (([0.0], [SO2.identity]), {}, "at least two times"),
+        (([0.0], [SO2.identity]), {}, "at least 2 times"),
         (([1.0, 0.0], [SO2.identity] * 2), {}, "increase"),
         (([0.0, 1.0], [SO2.identity]), {}, r"x has shape \(1, 2\), expected \(2, 2\)"),
         (([0.0, 1.0], [SO2.identity] * 2, "smooth"), {}, "order must be odd"),

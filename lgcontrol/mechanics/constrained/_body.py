@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ...codegen import check_shape
+from ...codegen import (
+    check_shape,
+    named_options,
+)
 from ...groups import SE3, check_element
 from ...systems import check_name
 from .._fields import read_only
@@ -18,6 +21,7 @@ from .._surroundings import check_forces
 from ._basic import GROUND
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class MechanismBody:
     """A rigid body whose frame sits at its centre of mass.

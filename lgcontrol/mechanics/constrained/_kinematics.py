@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import casadi as ca
 import numpy as np
 
-from ...codegen import ModelFunction, Value, check_shape, trace
+from ...codegen import (
+    ModelFunction,
+    Value,
+    check_increasing,
+    trace,
+)
 from ...groups import Product, Rn
 from ...systems import Trajectory
 from ._constraint import Constraints
@@ -196,9 +201,7 @@ def kinematics(
         If the drives leave freedoms: says how many; or if there are rows on velocities.
     """
     constraints, name = mechanics.constraints, mechanics.base.name
-    t = check_shape("t", t, (None,))
-    if len(t) == 0 or (np.diff(t) <= 0).any():
-        raise ValueError("times must increase, and there must be at least one")
+    t = check_increasing("t", t)
     rolling = constraints.row_names[constraints.n_position :]
     if rolling:
         raise ValueError(

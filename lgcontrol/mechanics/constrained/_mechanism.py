@@ -10,7 +10,14 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ...codegen import ModelFunction, UnknownNameError, as_names, check_shape, unknown_name
+from ...codegen import (
+    ModelFunction,
+    UnknownNameError,
+    as_names,
+    check_shape,
+    named_options,
+    unknown_name,
+)
 from ...groups import SE3, SO3, Product, check_element
 from ...integrators import Constrained, Index3Method, Problem, generalized_alpha
 from ...systems import System, Trajectory, check_name
@@ -37,6 +44,7 @@ from ._system import ConstrainedMechanics, Stabilization, constrained_system
 from ._units import held_by_joints, warn_of_units
 
 
+@named_options
 class Mechanism:
     """Rigid bodies with joints between them, in absolute coordinates: ``M v̇ + Gᵀ λ = F``.
 

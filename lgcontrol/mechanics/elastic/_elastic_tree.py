@@ -13,6 +13,7 @@ from ...codegen import (
     UnknownNameError,
     Value,
     as_names,
+    named_options,
     unknown_name,
 )
 from ...groups import LieGroup, Product, Rn
@@ -37,6 +38,7 @@ GROUP_REASON = (
 )
 
 
+@named_options
 class ElasticTree:
     """A tree some of whose joints have a spring: what `SeriesElastic` computes with.
 

@@ -14,6 +14,7 @@ from ...codegen import (
     Shape,
     UnknownNameError,
     Value,
+    check_increasing,
     check_shape,
     trace,
     unknown_name,
@@ -258,13 +259,11 @@ def damped_motion(
     """
     flat = flat_map(arm, expansion=0)
     values = values_by_name(arm.parameters, arm.nominal_parameters, p)
-    t, own = check_shape("t", t, (None,)), (values,) * bool(arm.parameters)
+    t, own = check_increasing("t", t, 2), (values,) * bool(arm.parameters)
     rates = [check_shape("q", q, (len(t), arm.tree.nq))] + [
         check_shape(key, x, (len(t), arm.tree.nv))
         for key, x in zip("vajs", (v, a, j, s), strict=True)
     ]
-    if len(t) < 2 or not (np.diff(t) > 0).all():
-        raise ValueError("t must be at least two times that increase")
     if arm.mechanics.set_joints:
         raise ValueError("damped_motion knows springs whose stiffness is not set")
     for name in start or {}:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
+from ...systems import System
 from .closed_forms import _connection as connection
 from .closed_forms import _equations as equations
 from .derivatives import _first as derivatives
@@ -130,6 +132,16 @@ class Multibody(Tree):
     >>> pendulum.gravity_forces(np.array([[0.0], [np.pi / 2]])).round(3).tolist()
     [[0.0], [9.81]]
     """
+
+    def __getattr__(self, name: str) -> Any:
+        """Say where to find what a system has and a tree has not."""
+        if not name.startswith("_") and hasattr(System, name):
+            raise AttributeError(
+                f"a Multibody has no {name!r}; its system has: tree.system(…).{name}", name=name
+            )
+        raise AttributeError(
+            f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
+        )
 
     from_urdf = classmethod(tree_from_urdf)
     from_screws = classmethod(tree_from_screws)
