@@ -48,6 +48,7 @@ static const double first_damping = 1e-4, damping_growth = 10.0, last_damping = 
 static const double hold_weight = 1e6, inside = 1e-2, good_step = 0.4, short_step = 0.2;
 static const double central = 1.0, progress = 0.9, acceptable = 1e-4, far = 0.1, most_excess = 1e-6;
 static const double most_dearer = 1.0, least_first = 1e-4, hard_price = 1e6;
+static const double most_dearer_beyond = 100.0, least_first_beyond = 1e-3;
 enum { PATIENCE = 3, MOST_RAISES = 3, MOST_IDLE = 30, RESOLVING = 8, MORE = 4 };
 
 typedef struct {
@@ -1252,7 +1253,7 @@ static int is_far(const lg_problem *q, double step)
 
 /* The first weight of the barrier, lower where the start keeps its limits and a plan from there
  * costs little: with the others' sum far above its cost, the barrier leads far from it. */
-static double first_weight(const lg_problem *q, double mu, double cost)
+static double first_weight(const lg_problem *q, double mu, double cost, int is_inside)
 {
   double limits = 0;
   for (int j = 0; j < NV; j++)
@@ -1269,18 +1270,32 @@ static double first_weight(const lg_problem *q, double mu, double cost)
       if (!(fabs(rows[q->equal[j]] - q->target[j]) <= most_excess)) return mu;
     }
   }
-  return fmin(mu, fmax(least_first, most_dearer * cost / fmax(1.0, limits)));
+  const double most = is_inside ? most_dearer : most_dearer_beyond;
+  const double least = is_inside ? least_first : least_first_beyond;
+  return fmin(mu, fmax(least, most * cost / fmax(1.0, limits)));
 }
 
-/* Cost that the first step leads to in the model of Gauss and Newton, gaps closed; infinite where
- * there is no step. */
-static double predicted(const lg_problem *q, lg_state *s)
+/* Cost that the first step leads to in the model of Gauss and Newton, gaps closed, and whether it
+ * keeps limits; infinite where there is no step. */
+static double predicted(const lg_problem *q, lg_state *s, int *is_inside)
 {
   const int64_t N = q->horizon;
   double cost = q->cost;
   hold_equalities(s, N);
+  *is_inside = 0;
   if (isnan(newton(q, s, 0))) return INFINITY;
+  *is_inside = 1;
+  for (int64_t k = 0; k <= N; k++)
+    for (int j = 0; j < NS; j++) {
+      const double row = q->rows[k * NR + q->row[j]] + s->d_rows[k * NR + q->row[j]];
+      if (q->active[k * NS + j] != 0 && !(q->sign[j] * (row - q->limit[j]) <= most_excess))
+        *is_inside = 0;
+    }
   for (int64_t k = 0; k < N; k++) {
+    for (int i = 0; i < NV; i++) {
+      const double v = q->u[k * NU + lg_controls[i]] + s->du[k * NV + i];
+      if (!(v >= q->lower[i] && v <= q->upper[i])) *is_inside = 0;
+    }
     double z[NZ];
     copy(z, s->eps + k * NX, NX), copy(z + NX, s->du + k * NV, NV);
     cost += dot(NZ, s->g + k * NZ, z);
@@ -1361,13 +1376,16 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     }
     if (number == 0 && q->resume != LG_RESUME && !real_time && !is_eager) {
       const double first = s.mu;
-      double mu = first_weight(q, first, fabs(q->cost));
+      double mu = first_weight(q, first, fabs(q->cost), 1);
       if (mu < first) {
         s.mu = mu;
         begin(q, &s, inside, 0);
         conditions(q, &s);
         /* The cost of states that are no motion says nothing of what closing their gaps costs. */
-        mu = s.feasible ? mu : fmax(mu, first_weight(q, first, predicted(q, &s)));
+        int is_inside;
+        const double cost = predicted(q, &s, &is_inside);
+        const double dearest = s.feasible ? fabs(q->cost) : fmax(fabs(q->cost), cost);
+        mu = first_weight(q, first, dearest, is_inside);
         if (mu > s.mu) {
           s.mu = mu;
           begin(q, &s, inside, 0);
