@@ -38,8 +38,7 @@ def attitude_model(
     gravity : float
         m/s².
     field_time : float
-        Time in s over which the usual field is learnt; longer while it deviates, shorter in the
-        first seconds of a log, which begins at time 0.
+        Time in s over which the usual field is learnt; longer while it deviates.
     deviation_time : float
         Time in s over which deviations are smoothed.
 
@@ -67,10 +66,8 @@ def attitude_model(
         away = ca.vertcat(_length(field[:2]), field[2]) - parts["field"][:2]
         off = parts["field"][2:]
         strength = ca.sumsqr(parts["field"][:2]) + TINY
-        # learn slowly from a field that is not the usual one; what the first attitude made of the
-        # field, forget soon, since a sensor that moves knows it badly
+        # learn slowly from a field that is not the usual one
         learning = 1 / (1 + ca.sumsqr(off) / (DISTURBED**2 * strength)) / field_time
-        learning += ca.exp(-ca.fmax(t, 0) / SETTLING) / deviation_time
         return ca.vertcat(omega, world, walk, learning * away, (away - off) / deviation_time)
 
     names = _STATE.tangent_names[:_ERRORS]
@@ -79,7 +76,6 @@ def attitude_model(
     return System("attitude_heading", _STATE, rate, inputs=inputs, errors=errors)
 
 
-SETTLING = 3.0  # s from time 0
 DISTURBED = 0.1  # share of the field's strength by which it deviates where something disturbs it
 TINY = 1e-300
 
@@ -102,7 +98,7 @@ class AttitudeHeading:
     bias_walk : float
         rad/s²/√Hz.
     attitude_std0 : float
-        First deviation of the attitude, rad.
+        First deviation of the attitude, rad; larger where logs start in motion.
     bias_std0 : float
         First deviation of the bias, rad/s.
     velocity_std : float
@@ -125,7 +121,7 @@ class AttitudeHeading:
         gyro_scale: float = 0.005,
         accelerometer_scale: float = 0.01,
         bias_walk: float = 2e-5,
-        attitude_std0: float = 0.5,
+        attitude_std0: float = 0.1,
         bias_std0: float = 0.01,
         velocity_std: float = 0.5,
         field_std: float = 3.0,
@@ -229,7 +225,7 @@ def at_rest(gyro: np.ndarray, accelerometer: np.ndarray, dt: float) -> np.ndarra
     """
     keep = np.exp(-dt / 0.5)
     samples = np.concatenate([gyro, accelerometer], axis=1)
-    whole = np.isfinite(samples).all(axis=1)
+    whole = np.asarray(np.isfinite(samples).all(axis=1))
     still, quiet = np.zeros(len(samples), dtype=bool), 0.0
     mean = samples[np.argmax(whole)]
     for k in np.flatnonzero(whole):

@@ -252,6 +252,7 @@ class FactorGraph:
                 promised = -(gradient @ d) / 2
                 # steps shrink as they did: what is left is what the next one will promise
                 left = promised * (promised / before if promised < before < np.inf else 1.0)
+                moved, cost, is_better = x, costs[-1], False
                 for share in SHARES:
                     moved = self._moved(x, share * d)
                     cost = self.cost(moved)

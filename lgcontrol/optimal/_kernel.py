@@ -222,7 +222,7 @@ def _pattern_of(model: StageModel, function: ModelFunction, word: str) -> list[s
     if made.is_a("SXFunction"):
         found = ca.SX(made.call(made.sx_in())[function.results.index("F")])
         entries: Any = ca.vec(found).elements()
-        zero = [entry.is_zero() for entry in entries]
+        zero = [ca.SX(entry).is_zero() for entry in entries]
         filled = ~np.reshape(zero, (n, size))  # rows are columns of the result
     dense = np.flatnonzero(SPARSE * filled.sum(axis=1) > size)
     first, count = (int(dense[0]), int(dense[-1] - dense[0] + 1)) if len(dense) else (0, 0)

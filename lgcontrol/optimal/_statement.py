@@ -784,9 +784,8 @@ def spelled_out(expressions: Sequence[Any], known: Mapping[str, KnownQuantity]) 
     if not known:
         return [*expressions]
     symbols = [quantity.symbol for quantity in known.values()]
-    values: Any = [each.value for each in known.values()]
-    found: Any = ca.substitute([*expressions], symbols, values)
-    return found
+    meant: Any = [each.value for each in known.values()]
+    return [*ca.substitute([*expressions], symbols, meant)]
 
 
 def _place(at: str | range) -> str:

@@ -91,7 +91,7 @@ class ControlStage:
         """A method of the controller itself that tells about states of the plant."""
         if self.system is None or self.system.state != plant.state:
             return None
-        return getattr(self.law, method) if hasattr(type(self.law), method) else None
+        return getattr(self.law, method, None)
 
 
 def make_stages(

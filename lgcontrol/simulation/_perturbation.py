@@ -208,6 +208,9 @@ class Late:
 
     def __init__(self, controller: Any, seconds: float) -> None:
         self.controller, self.seconds = controller, seconds
+        own = getattr(controller, "__dict__", {})
+        if "system" in own:  # it still tells where states of its system should be
+            self.system = own["system"]
 
     def __getattr__(self, name: str) -> Any:
         """Those of the controller."""

@@ -9,7 +9,7 @@ import pytest
 from lgcontrol.groups import Rn
 from lgcontrol.models import five_bar_tree, panda, quadrotor, underwater_vehicle
 from lgcontrol.simulation import Criterion, Task, robustness, weaker
-from lgcontrol.systems import Input, System
+from lgcontrol.systems import Input, System, Waypoints
 
 
 def cart() -> System:
@@ -153,3 +153,27 @@ def test_perturbations_of_its_own_are_what_is_tried():
 
     assert robustness(task(1e9, perturbed=perturbed)).factor == 4.0
     assert asked[:2] == [(pytest.approx(0.1), 0.5), (pytest.approx(-0.1), 0.5)]
+
+
+def test_a_late_controller_still_says_where_states_should_be():
+    """Perturbed runs are judged against the same reference, which only the controller knows."""
+    seen = []
+
+    class Knowing(PD):
+        def __init__(self, system):
+            self.system = system
+
+        def reference_states(self, t, reference):
+            return np.tile([0.25, 0.0], (len(t), 1))
+
+    def value(run):
+        seen.append(run.reference)
+        return 0.0
+
+    goal = Waypoints(Rn(1), [0.0, 3.0], [[0.25], [0.25]])
+    given = task(1.0, perturbed=lambda share, factor: (cart(), {}), reference=goal)
+    given = dataclasses.replace(
+        given, controller=Knowing(given.plant), criteria=(Criterion("none", value, 1.0),)
+    )
+    robustness(given)
+    assert len(seen) == 9 and all((x == [0.25, 0.0]).all() for x in seen)
