@@ -176,6 +176,7 @@ def work_doubles(model: StageModel, scratch: int) -> int:
         "N": N, "M": N + 1, "NX": model.n, "NV": model.m, "NQ": model.group.nq,
         "NU": model.problem.system.n_inputs, "NR": len(model.transcription.rows.names),
         "NS": len(model.sides.row), "NE": len(model.sides.equal), "NZ": model.n + model.m,
+        "LG_SUB": int(model.composes), "LG_TURN": len(model.turn[0]) if model.composes else 0,
     }  # fmt: skip
     total = 0
     for term in re.findall(r"take\(&memory, ([^)]+)\)", SOURCE.read_text(encoding="utf-8")):

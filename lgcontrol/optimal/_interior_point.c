@@ -10,6 +10,11 @@
  * the positions of the controls and of what is free, and the functions of a stage, which work on
  * all stages at once:
  *   lg_stage lg_values lg_curvature   (items, ..., scratch)
+ * where LG_SUB is 1, in place of lg_stage, LG_SUBSTEPS calls of
+ *   lg_substep lg_around   (items, ..., scratch)
+ * whose products of derivatives are made here: F of a substep has zeros like those of the sweep,
+ * LG_SUB_SPARSE and so on, and what turns errors of its end to those of the gap is the identity but
+ * for LG_TURN entries; and
  *   lg_roll lg_retract lg_error lg_end lg_end_values lg_end_curvature lg_arrival   one at a time
  * Matrices are stored by columns, stages one after the other; F = [A B]ᵀ and G of a stage with a
  * column for each result, so that loops run along memory. Nothing is allocated and nothing is kept
@@ -43,6 +48,7 @@ static const double first_damping = 1e-4, damping_growth = 10.0, last_damping = 
 static const double hold_weight = 1e6, inside = 1e-2, good_step = 0.4, short_step = 0.2;
 static const double central = 1.0, progress = 0.9, acceptable = 1e-4, far = 0.1, most_excess = 1e-6;
 static const double most_dearer = 1.0, least_first = 1e-4, hard_price = 1e6;
+static const double most_dearer_beyond = 100.0, least_first_beyond = 1e-3;
 enum { PATIENCE = 3, MOST_RAISES = 3, MOST_IDLE = 30, RESOLVING = 8, MORE = 4 };
 
 typedef struct {
@@ -74,6 +80,7 @@ typedef struct {
   double *weight, *force, *a, *b, *sigma, *change, *rho, *missed, *aim;
   double *k, *K, *eps, *du, *d_rows, *ds, *de, *bent_gap, *bent_rows;
   double *x, *u, *slack, *excess, *t_gap, *t_rows, *t_cost, *x_end;
+  double *times, *after, *other, *part, *turn; /* of substeps */
   double *scratch;
   const double *x0; /* the given start */
   double first[NX], first_H[NX * NX]; /* step of the first state; of the cost to arrive there */
@@ -110,6 +117,9 @@ static void lay_out(lg_state *s, double *memory, int64_t N)
   s->excess = take(&memory, M * NS), s->t_gap = take(&memory, N * NX);
   s->t_rows = take(&memory, M * NR), s->t_cost = take(&memory, M);
   s->x_end = take(&memory, NQ);
+  s->times = take(&memory, N * LG_SUB), s->after = take(&memory, N * NQ * LG_SUB);
+  s->other = take(&memory, N * NQ * LG_SUB), s->part = take(&memory, N * NZ * NX * LG_SUB);
+  s->turn = take(&memory, N * LG_TURN);
   s->scratch = memory;
 }
 
@@ -212,11 +222,13 @@ static double arrival_cost(const lg_problem *q, lg_state *s, const double *x, do
 #endif
 }
 
+static void stages(const lg_problem *q, lg_state *s, int64_t first, int64_t count, const double *x,
+                   const double *u, const double *x_next);
+
 static double expand(const lg_problem *q, lg_state *s)
 {
   const int64_t N = q->horizon;
-  lg_stage(N, q->t, q->x, q->u, q->x + NQ, q->x_ref, q->u_ref, q->p, q->w, &q->dt, s->cost, s->gap,
-           s->rows, s->F, s->g, s->H, s->G, s->scratch);
+  stages(q, s, 0, N, q->x, q->u, q->x + NQ);
   lg_end(q->t + N, q->x + N * NQ, q->u_ref + N * NU, q->x_ref + N * NQ, q->p, q->w_end, q->P,
          s->cost + N, s->rows + N * NR, s->g_end, s->H_end, s->G_end, s->scratch);
   double cost = 0;
@@ -409,6 +421,74 @@ LG_INLINE void product(const int rows, const int inner, const int count, const d
   }
 #undef LG_LAST
 #undef LG_BLOCK
+}
+
+#if LG_SUB
+/* F of the steps so far and of the next one, together: F Aᵀ, and what inputs add in that one. */
+static void compose(const double *next, double *F)
+{
+  lg_v T_[ZV * NX];
+  double *T = (double *)T_;
+  for (int l = 0; l < NX; l++)
+    if (l < LG_SUB_FIRST || l >= LG_SUB_FIRST + LG_SUB_DENSE)
+      for (int i = 0; i < ZV; i++) T_[i + l * ZV] = lg_zero;
+  product(ZV, NX, LG_SUB_DENSE, F, NZ, next + LG_SUB_FIRST * NZ, 1, NZ, 1, 0, 0, 0,
+          T + LG_SUB_FIRST * ZP, ZP);
+#if LG_SUB_SPARSE > 0
+  for (int n = 0; n < LG_SUB_SPARSE; n++) {
+    const int l = lg_sub_rows[n], j = lg_sub_columns[n];
+    if (j >= NX) continue;
+    for (int i = 0; i < ZV; i++) T_[i + l * ZV] += load(F + j * NZ + i * LG_W) * next[l * NZ + j];
+  }
+#endif
+  for (int l = 0; l < NX; l++) {
+    for (int j = 0; j < NX; j++) F[l * NZ + j] = T[l * ZP + j];
+    for (int j = NX; j < NZ; j++) F[l * NZ + j] = T[l * ZP + j] + next[l * NZ + j];
+  }
+}
+
+#if LG_TURN > 0
+/* F Cᵀ for a matrix of which `C` has the rows that are not the identity's. */
+static void turn(const double *C, double *F)
+{
+  lg_v T_[ZV * NX];
+  const double *T = (const double *)T_;
+  for (int n = 0; n < LG_TURN; n++) {
+    const int l = lg_turn_rows[n], j = lg_turn_columns[n];
+    for (int i = 0; i < ZV; i++) {
+      const lg_v sum = n && lg_turn_rows[n - 1] == l ? T_[i + l * ZV] : lg_zero;
+      T_[i + l * ZV] = sum + load(F + j * NZ + i * LG_W) * C[n];
+    }
+  }
+  for (int n = 0; n < LG_TURN; n++)
+    copy(F + lg_turn_rows[n] * NZ, T + lg_turn_rows[n] * ZP, NZ);
+}
+#endif
+#endif
+
+/* Expansion of `count` stages from the `first` on about nodes, to the begin of the memory. */
+static void stages(const lg_problem *q, lg_state *s, int64_t first, int64_t count, const double *x,
+                   const double *u, const double *x_next)
+{
+  const double *t = q->t + first, *x_ref = q->x_ref + first * NQ, *u_ref = q->u_ref + first * NU;
+#if LG_SUB
+  const double h = q->dt / LG_SUBSTEPS, *from = x;
+  for (int j = 0; j < LG_SUBSTEPS; j++) {
+    double *after = j % 2 ? s->other : s->after;
+    for (int64_t k = 0; k < count; k++) s->times[k] = t[k] + j * h;
+    lg_substep(count, s->times, from, u, q->p, &h, after, j ? s->part : s->F, s->scratch);
+    for (int64_t k = 0; j && k < count; k++) compose(s->part + k * NX * NZ, s->F + k * NX * NZ);
+    from = after;
+  }
+  lg_around(count, t, x, u, x_next, x_ref, u_ref, q->p, q->w, &q->dt, from, s->cost, s->gap,
+            s->rows, s->turn, s->g, s->H, s->G, s->scratch);
+#if LG_TURN > 0
+  for (int64_t k = 0; k < count; k++) turn(s->turn + k * LG_TURN, s->F + k * NX * NZ);
+#endif
+#else
+  lg_stage(count, t, x, u, x_next, x_ref, u_ref, q->p, q->w, &q->dt, s->cost, s->gap, s->rows, s->F,
+           s->g, s->H, s->G, s->scratch);
+#endif
 }
 
 /* L Lᵀ = M for the upper half of a matrix whose columns are some doubles apart, with 1 / L on the
@@ -969,8 +1049,7 @@ static int last_newton(const lg_problem *q, lg_state *s, double *u)
 {
   const int64_t N = q->horizon, k = N - 1;
   double M[NV * NV], L[NV * NV], y[NV], HB[NX];
-  lg_stage(1, q->t + k, q->x + k * NQ, s->u + NU, s->x_end, q->x_ref + k * NQ, q->u_ref + k * NU,
-           q->p, q->w, &q->dt, s->cost, s->gap, s->rows, s->F, s->g, s->H, s->G, s->scratch);
+  stages(q, s, k, 1, q->x + k * NQ, s->u + NU, s->x_end);
   row_costs(q, s, k, s->rows);
   lg_end(q->t + N, s->x_end, q->u_ref + N * NU, q->x_ref + N * NQ, q->p, q->w_end, q->P, s->cost,
          s->rows, s->g_end, s->H_end, s->G_end, s->scratch);
@@ -1174,7 +1253,7 @@ static int is_far(const lg_problem *q, double step)
 
 /* The first weight of the barrier, lower where the start keeps its limits and a plan from there
  * costs little: with the others' sum far above its cost, the barrier leads far from it. */
-static double first_weight(const lg_problem *q, double mu, double cost)
+static double first_weight(const lg_problem *q, double mu, double cost, int is_inside)
 {
   double limits = 0;
   for (int j = 0; j < NV; j++)
@@ -1191,18 +1270,32 @@ static double first_weight(const lg_problem *q, double mu, double cost)
       if (!(fabs(rows[q->equal[j]] - q->target[j]) <= most_excess)) return mu;
     }
   }
-  return fmin(mu, fmax(least_first, most_dearer * cost / fmax(1.0, limits)));
+  const double most = is_inside ? most_dearer : most_dearer_beyond;
+  const double least = is_inside ? least_first : least_first_beyond;
+  return fmin(mu, fmax(least, most * cost / fmax(1.0, limits)));
 }
 
-/* Cost that the first step leads to in the model of Gauss and Newton, gaps closed; infinite where
- * there is no step. */
-static double predicted(const lg_problem *q, lg_state *s)
+/* Cost that the first step leads to in the model of Gauss and Newton, gaps closed, and whether it
+ * keeps limits; infinite where there is no step. */
+static double predicted(const lg_problem *q, lg_state *s, int *is_inside)
 {
   const int64_t N = q->horizon;
   double cost = q->cost;
   hold_equalities(s, N);
+  *is_inside = 0;
   if (isnan(newton(q, s, 0))) return INFINITY;
+  *is_inside = 1;
+  for (int64_t k = 0; k <= N; k++)
+    for (int j = 0; j < NS; j++) {
+      const double row = q->rows[k * NR + q->row[j]] + s->d_rows[k * NR + q->row[j]];
+      if (q->active[k * NS + j] != 0 && !(q->sign[j] * (row - q->limit[j]) <= most_excess))
+        *is_inside = 0;
+    }
   for (int64_t k = 0; k < N; k++) {
+    for (int i = 0; i < NV; i++) {
+      const double v = q->u[k * NU + lg_controls[i]] + s->du[k * NV + i];
+      if (!(v >= q->lower[i] && v <= q->upper[i])) *is_inside = 0;
+    }
     double z[NZ];
     copy(z, s->eps + k * NX, NX), copy(z + NX, s->du + k * NV, NV);
     cost += dot(NZ, s->g + k * NZ, z);
@@ -1283,13 +1376,16 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     }
     if (number == 0 && q->resume != LG_RESUME && !real_time && !is_eager) {
       const double first = s.mu;
-      double mu = first_weight(q, first, fabs(q->cost));
+      double mu = first_weight(q, first, fabs(q->cost), 1);
       if (mu < first) {
         s.mu = mu;
         begin(q, &s, inside, 0);
         conditions(q, &s);
         /* The cost of states that are no motion says nothing of what closing their gaps costs. */
-        mu = s.feasible ? mu : fmax(mu, first_weight(q, first, predicted(q, &s)));
+        int is_inside;
+        const double cost = predicted(q, &s, &is_inside);
+        const double dearest = s.feasible ? fabs(q->cost) : fmax(fabs(q->cost), cost);
+        mu = first_weight(q, first, dearest, is_inside);
         if (mu > s.mu) {
           s.mu = mu;
           begin(q, &s, inside, 0);

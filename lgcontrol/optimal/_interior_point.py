@@ -50,8 +50,10 @@ HARD_PRICE = 1e6
 # rows are exceeded by more than this.
 MORE, EXCESS = 4, 1e-6
 # Each limit adds up to its barrier's weight to the cost. From a motion that keeps its limits the
-# weights begin with no more than so many times its cost in all, but with the least first one.
+# weights begin with no more than so many times its cost in all, but with the least first one: more
+# where the first step leads beyond limits, and round an obstacle it matters from where.
 MOST_DEARER, LEAST_FIRST = 1.0, 1e-4
+MOST_DEARER_BEYOND, LEAST_FIRST_BEYOND = 100.0, 1e-3
 # Where there are rows, or states of their own, it falls once the residual is this many times it.
 CENTRAL = 1.0
 # It falls, too, or the solve has stalled, where so many iterations did not lower the residual to
@@ -284,21 +286,22 @@ class InteriorPoint:
 
         Weights that add a multiple of the cost lead far from a plan that is nearly optimal, and
         their sum says how far only where the guess keeps its limits: the optimum costs no more.
-        Of states that are no motion, what the first step leads to counts, too.
+        Of states that are no motion, what the first step leads to counts, too, and of all whether
+        it keeps limits.
 
         Returns
         -------
         bool
             Whether multipliers are those of a lower weight, to be expanded.
         """
-        first = self.mu
-        mu = self._first_weight(first, abs(self.expansion.cost))
+        first, cost = self.mu, abs(self.expansion.cost)
+        mu = self._first_weight(first, cost)
         if self.is_eager or not mu < first:
             return False
         self._begin_with(mu)
-        if not self.is_feasible:
-            mu = max(mu, self._first_weight(first, self._predicted()))
-            self._begin_with(mu)
+        predicted, is_inside = self._predicted()
+        dearest = cost if self.is_feasible else max(cost, predicted)
+        self._begin_with(self._first_weight(first, dearest, is_inside=is_inside))
         return True
 
     def _begin_with(self, mu: float) -> None:
@@ -306,7 +309,7 @@ class InteriorPoint:
         self.mu = float(mu)
         self.point = self._first(self.point.x, self.point.u)
 
-    def _first_weight(self, mu: float, cost: float) -> float:
+    def _first_weight(self, mu: float, cost: float, *, is_inside: bool = True) -> float:
         """The first weight for a plan of some cost, where the start keeps its limits."""
         model, sides = self.model, self.model.sides
         h = sides.sign * (self.rows[:, sides.row] - sides.limit)
@@ -317,19 +320,31 @@ class InteriorPoint:
             return mu
         bounds = np.isfinite(model.lower).sum() + np.isfinite(model.upper).sum()
         limits = len(self.point.u) * bounds + sides.active.sum()
-        return min(mu, max(LEAST_FIRST, MOST_DEARER * cost / max(1, limits)))
+        most, least = MOST_DEARER, LEAST_FIRST
+        if not is_inside:
+            most, least = MOST_DEARER_BEYOND, LEAST_FIRST_BEYOND
+        return min(mu, max(least, most * cost / max(1, limits)))
 
-    def _predicted(self) -> float:
-        """Cost that the first step leads to in the model of Gauss and Newton, gaps closed."""
+    def _predicted(self) -> tuple[float, bool]:
+        """Where the first step leads in the model of Gauss and Newton: cost, if limits are kept.
+
+        Gaps are closed.
+        """
         self.curved, kept = False, self.curved
         newton = self._newton(self.expansion)
         self.curved = kept
         if newton is None:
-            return np.inf
-        at, end = self.expansion, newton.eps[-1]
+            return np.inf, False
+        at, end, model = self.expansion, newton.eps[-1], self.model
+        sides, controls = model.sides, self.point.u[:, model.controls] + newton.du
+        h = sides.sign * ((self.rows + newton.rows)[:, sides.row] - sides.limit)
+        is_inside = bool(
+            (np.where(sides.active, h, 0.0) <= EXCESS).all()
+            and ((controls >= model.lower) & (controls <= model.upper)).all()
+        )
         z = np.hstack([newton.eps[:-1], newton.du])
         cost = at.cost + np.vdot(at.g, z) + np.einsum("ki,kij,kj", z, at.H, z) / 2
-        return float(abs(cost + at.g_end @ end + end @ at.H_end @ end / 2))
+        return float(abs(cost + at.g_end @ end + end @ at.H_end @ end / 2)), is_inside
 
     def settle(self, found: Residuals, barrier: Barrier) -> bool:
         """The barrier for a real-time step, by how far its start is from optimal.

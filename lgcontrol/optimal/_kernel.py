@@ -16,6 +16,7 @@ import numpy as np
 from ..codegen import (
     BuildError,
     Compiler,
+    ModelFunction,
     Part,
     UnsafeFolder,
     compile_policy,
@@ -102,13 +103,18 @@ def parts_of(model: StageModel) -> list[Part]:
 def plain_parts(model: StageModel) -> list[Part]:
     """Those without second derivatives, which take longest to derive."""
     once = model.transcription._functions
+    expansion = [Part("lg_stage", model.stage, SHARED)]
+    if model.composes:
+        expansion = [
+            Part("lg_substep", model.substep, SHARED), Part("lg_around", model.around, SHARED)
+        ]  # fmt: skip
     parts = [
         Part("lg_roll", model.roll),
         Part("lg_end", once.terminal),
         Part("lg_end_values", once.terminal_values),
         Part("lg_retract", model.retract),
         Part("lg_error", model.error),
-        Part("lg_stage", model.stage, SHARED),
+        *expansion,
         Part("lg_values", once.stage_values, SHARED),
     ]
     if len(model.free):
@@ -198,11 +204,23 @@ def pattern_of(model: StageModel) -> str:
     Of mechanical systems those of the configuration under explicit Euler, and all of them where
     controls are accelerations.
     """
-    made = model.stage.function
-    n, size = model.n, model.n + model.m
+    lines = [*_pattern_of(model, model.stage, ""), f"#define LG_SUB {int(model.composes)}"]
+    if not model.composes:
+        return "\n".join([*lines, "#define LG_TURN 0"])
+    lines += [
+        f"#define LG_SUBSTEPS {model.problem.substeps}",
+        *_pattern_of(model, model.substep, "sub_"),
+        f"#define LG_TURN {len(model.turn[0])}",
+        *_places("turn_", *model.turn),
+    ]
+    return "\n".join(lines)
+
+
+def _pattern_of(model: StageModel, function: ModelFunction, word: str) -> list[str]:
+    made, n, size = function.function, model.n, model.n + model.m
     filled = np.ones((n, size), dtype=bool)
     if made.is_a("SXFunction"):
-        found = ca.SX(made.call(made.sx_in())[model.stage.results.index("F")])
+        found = ca.SX(made.call(made.sx_in())[function.results.index("F")])
         entries: Any = ca.vec(found).elements()
         zero = [ca.SX(entry).is_zero() for entry in entries]
         filled = ~np.reshape(zero, (n, size))  # rows are columns of the result
@@ -212,14 +230,20 @@ def pattern_of(model: StageModel) -> str:
         first, count = 0, n
     filled[first : first + count] = False
     rows, columns = np.nonzero(filled)
-    lines = [
-        f"#define LG_SPARSE {len(rows)}",
-        f"enum {{ LG_FIRST = {first}, LG_DENSE = {count} }};",
+    of = f"LG_{word.upper()}"
+    return [
+        f"#define {of}SPARSE {len(rows)}",
+        f"enum {{ {of}FIRST = {first}, {of}DENSE = {count} }};",
+        *_places(word, rows, columns),
     ]
-    for name, places in (("lg_rows", rows), ("lg_columns", columns)):
+
+
+def _places(word: str, rows: np.ndarray, columns: np.ndarray) -> list[str]:
+    lines = []
+    for name, places in (("rows", rows), ("columns", columns)):
         text = ", ".join(map(str, places.tolist()))
-        lines += [f"static const int {name}[] = {{{text}}};"] if len(places) else []
-    return "\n".join(lines)
+        lines += [f"static const int lg_{word}{name}[] = {{{text}}};"] if len(places) else []
+    return lines
 
 
 class EntryPoints(NamedTuple):

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..codegen import InPlaceCall, ModelFunction, prepare
 from ..integrators import MuntheKaas, Tableau, combine, get_method
+from ..systems import step_derivatives
 from ._transcription import CALLS, Nodes, Setting, Transcription, Values
 
 # Second derivatives by AD of a step of more operations than this cost more than they save.
@@ -153,6 +154,64 @@ class StageModel:
         )
         shapes = {name: value.shape for name, value in results.items() if name in "FHG"}
         return ModelFunction(function, shapes={"t": (), "dt": (), "cost": ()} | shapes)
+
+    @cached_property
+    def substep(self) -> ModelFunction:
+        """``(t, x, u, p, dt) → after, F`` of one substep, where the kernel composes them."""
+        problem, system = self.problem, self.problem.system
+        one = step_derivatives(system, problem.method, 1, backwards=True)
+        inputs = {key: s for key, s in symbols_of(self.roll).items() if key in one.arguments}
+        t, x, u, p, dt = inputs.values()
+        after, A, B = one.function.call([t, x, u, p[: system.n_parameters], dt])
+        F = ca.densify(ca.horzcat(A, B[:, self.controls.tolist()]).T)
+        name = self.transcription._functions.stage.name.replace("stage", "substep")
+        function = ca.Function(name, [*inputs.values()], [after, F], [*inputs], ["after", "F"])
+        return ModelFunction(function, shapes={"t": (), "dt": (), "F": F.shape})
+
+    @cached_property
+    def around(self) -> ModelFunction:
+        """A stage about the end of its last substep: C as the entries of `turn`, and Gᵀ."""
+        made = self._around
+        inputs = symbols_of(made)
+        cost, gap, rows, C, g, H, G = made.function.call(list(inputs.values()))
+        entries = [C[int(i), int(j)] for i, j in zip(*self.turn, strict=True)]
+        results = {
+            "cost": cost, "gap": gap, "rows": rows, "turn": ca.vertcat(ca.SX(0, 1), *entries),
+            "g": g, "H": H, "G": G.T,
+        }  # fmt: skip
+        function = ca.Function(
+            made.name, [*inputs.values()], [*results.values()], [*inputs], [*results]
+        )
+        shapes = {name: results[name].shape for name in "HG"}
+        return ModelFunction(function, shapes={"t": (), "dt": (), "cost": ()} | shapes)
+
+    @cached_property
+    def turn(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and columns of entries of C that are not zero, of rows that are not the identity's.
+
+        Row after row.
+        """
+        function = self._around.function
+        found = ca.SX(function.call(function.sx_in())[self._around.results.index("C")])
+        is_set = np.array(
+            [[not found[i, j].is_zero() for j in range(self.n)] for i in range(self.n)]
+        )
+        for i in range(self.n):
+            if is_set[i].sum() == 1 and found[i, i].is_one():
+                is_set[i] = False
+        rows, columns = np.nonzero(is_set)
+        return rows, columns
+
+    @property
+    def composes(self) -> bool:
+        """Whether the kernel is to multiply the derivatives of substeps."""
+        return self.transcription._functions.around is not None
+
+    @property
+    def _around(self) -> ModelFunction:
+        made = self.transcription._functions.around
+        assert made is not None
+        return made
 
     @cached_property
     def roll(self) -> ModelFunction:

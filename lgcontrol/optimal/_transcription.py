@@ -34,6 +34,9 @@ CALLS = 10_000
 # left once each is written once: as one stack they cannot each take the cheaper direction.
 SHARED = 0.8
 
+# Derivatives of substeps are multiplied by loops where those of all take more operations than this.
+LONGEST_PRODUCT = 20_000
+
 # Results of the functions of terms.
 TERMS = ["error_pull", "r", "pull", "other"]
 
@@ -260,6 +263,9 @@ class StageFunctions(NamedTuple):
         belong to error coordinates of x, then controls.
     stage_values : ModelFunction
         The same arguments; cost, gap and rows alone.
+    around : ModelFunction or None
+        ``(the same, after) → cost, gap, rows, C, g, H, G`` with the step's end given: A and B of
+        the stage are C times those of the step. None unless `composes`.
     terminal : ModelFunction
         ``(t, x, u, x_ref, p, w, P) → cost, rows, g, H, G`` with the weight P on the last error.
     terminal_values : ModelFunction
@@ -271,6 +277,7 @@ class StageFunctions(NamedTuple):
 
     stage: ModelFunction
     stage_values: ModelFunction
+    around: ModelFunction | None
     terminal: ModelFunction
     terminal_values: ModelFunction
     stage_terms: ca.Function
@@ -476,6 +483,20 @@ def _known_quantities(
     return found
 
 
+def composes(problem: OptimalControlProblem) -> bool:
+    """Whether derivatives of substeps are multiplied by loops where there are some: long ones are.
+
+    Written out, the products take most of a stage, and it is several times as long as a substep.
+    """
+    system = problem.system
+    if problem.substeps == 1 or system.symbol is not ca.SX or not _is_explicit(problem):
+        return False
+    if system.is_discrete or system.errors is not None or system.project is not None:
+        return False
+    one = step_derivatives(system, problem.method, 1, backwards=True).function
+    return problem.substeps * one.n_instructions() > LONGEST_PRODUCT
+
+
 def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFunctions:
     """Functions of a problem.
 
@@ -581,9 +602,22 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
         "H": _mirrored(H) + by_error.T @ P @ by_error,
         "G": by_state(rows),
     }
+    around = None
+    if composes(problem):
+        end_of_step = sym("after", group.nq)
+        gap_there = group.minus(end_of_step, x_next)
+        back = E @ group.right_jacobian_inverse(gap_there)
+        results = {
+            "cost": values["cost"], "gap": E @ gap_there, "rows": rows, "C": back,
+            "g": slopes["g"], "H": slopes["H"], "G": by_rows,
+        }  # fmt: skip
+        around = _function(
+            system, symbol, known, "around", inputs | {"after": end_of_step}, results
+        )
     return StageFunctions(
         _function(system, symbol, known, "stage", inputs, values | {"gap": E @ gap} | slopes),
         _function(system, symbol, known, "stage_values", inputs, values),
+        around,
         _function(system, symbol, known, "terminal", last_inputs, last | last_derivatives),
         _function(system, symbol, known, "terminal_values", last_inputs, last),
         stage_terms,
@@ -631,7 +665,7 @@ def _function(
     shapes: dict[str, tuple[int, ...]] = {"t": (), "dt": (), "cost": ()}
     shapes = {key: shape for key, shape in shapes.items() if key in inputs or key in results}
     for key, value in zip((*inputs, *results), (*inputs.values(), *expressions), strict=True):
-        if key in ("P", "A", "B", "H", "G"):
+        if key in ("P", "A", "B", "C", "H", "G"):
             shapes[key] = value.shape
     return ModelFunction(function, shapes=shapes)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.controllers import MPC
-from lgcontrol.groups import SO2, SO3, Product, Rn
+from lgcontrol.groups import SE3, SO2, SO3, Product, Rn
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.optimal import (
     Bound,
@@ -711,3 +711,46 @@ def test_copies_share_the_code_and_a_step_is_the_same_whoever_has_used_its_memor
             assert found.cost == mine.cost and found.status is mine.status
             assert np.array_equal(found.reference.x, mine.reference.x)
     assert np.array_equal(solver.first_feedback(), other.first_feedback())
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize(("method", "substeps"), [("euler", 3), ("rk4", 2)])
+@pytest.mark.usually(method="euler")
+def test_long_derivatives_of_substeps_are_multiplied_in_c(method, substeps, monkeypatch, rng):
+    """As expanded in NumPy, where the stage holds the products; each factor equals AD."""
+    monkeypatch.setattr("lgcontrol.optimal._transcription.LONGEST_PRODUCT", 0)
+    drag = rng.uniform(0.5, 1.0, 6)
+
+    def field(t, x, u, p):
+        v = x[7:]
+        spin = ca.cross(v[3:], INERTIA * v[3:]) / INERTIA
+        return ca.vertcat(
+            v, p * ca.vertcat(u, ca.sin(t + x[0])) - drag * v - ca.vertcat(0, 0, 0, spin)
+        )
+
+    inputs = [Input(f"push{i}", "N", -2.0, 2.0) for i in range(5)]
+    state = Product(pose=SE3, twist=Rn(6))
+    body = System("body", state, field, inputs=inputs, parameters=["gain"]).with_parameters(
+        gain=1.5
+    )
+    goal, x0 = state.identity, state.exp(np.r_[rng.uniform(-1, 1, 6), np.zeros(6)])
+    problem = OptimalControlProblem(
+        body, 9, 0.1, Q=1.0, R=0.1, terminal=10.0, reference=goal, method=method,
+        substeps=substeps, bounds=[Bound("twist", -1.0, 1.0)],
+    )  # fmt: skip
+    plain, built = InteriorPointSolver(problem), InteriorPointSolver(problem).prepare()
+    model = built.model
+    assert built.is_compiled and not plain.is_compiled and model.composes
+    assert f"#define LG_SUBSTEPS {substeps}\n" in pattern_of(model)
+    for limits in ({"max_iterations": 1}, {"max_iterations": 3}, {"tolerance": 1e-8}):
+        a, b = (solver.solve(x0, guess="rest", **limits) for solver in (plain, built))
+        np.testing.assert_allclose(a.x, b.x, atol=1e-10)
+        np.testing.assert_allclose(a.u, b.u, atol=1e-10)
+    assert a.status == b.status == "converged"
+    at = {"t": 0.3, "x": x0, "u": rng.normal(size=5), "p": [1.5], "dt": 0.05}
+    d, u = ca.SX.sym("d", 12), ca.SX.sym("u", 5)
+    end = body.step(method).function(at["t"], state.plus(ca.DM(x0), d), u, at["p"], at["dt"])
+    here = ca.DM(body.step(method)(at["t"], x0, at["u"], at["p"], at["dt"]))
+    slopes = ca.jacobian(state.minus(end, here), ca.vertcat(d, u))
+    by_ad = ca.Function("by_ad", [d, u], [slopes])(np.zeros(12), at["u"])
+    np.testing.assert_allclose(model.substep(*at.values()).F.T, by_ad, atol=1e-10)
