@@ -79,7 +79,8 @@ class Multibody(Tree):
       `_acceleration`, `_jacobian`), `centroidal_momentum` (`_rate`, `_matrix`, `_matrix_rate`).
     - Kinematics of frames: `placement`, `position`, `velocity`, `acceleration`, `jacobian`,
       `jacobian_rate`, `twist_derivative`, `jerk`, `jounce`, `jacobian_time_derivative`,
-      `jacobian_derivatives`, `manipulability`, `wrenches_at`; of bodies: `body_velocities`, `body_accelerations`.
+      `jacobian_derivatives`, `manipulability`, `wrenches_at`; of bodies: `body_velocities`,
+      `body_accelerations`.
     - Derivatives of the dynamics: `inverse_dynamics_derivatives`,
       `forward_dynamics_derivatives`, `…_second_derivatives`, `…_hessian`,
       `linearized_equations`, `linearized_error_equations`, `normal_modes`.

@@ -420,7 +420,7 @@ class TreeMechanics:
         return kinetic_energy(self._compiled(p), *self._split(x))
 
     def quantity(self, name: str, given: Any) -> Any:
-        """A quantity as a function ``(t, x, u, p)``; those of the tree take q and v of the state."""
+        """A quantity as a function ``(t, x, u, p)``; those of the tree take q and v of it."""
         if not isinstance(given, ModelFunction):
             return given
         function = given.function
