@@ -221,9 +221,8 @@ def _pattern_of(model: StageModel, function: ModelFunction, word: str) -> list[s
     filled = np.ones((n, size), dtype=bool)
     if made.is_a("SXFunction"):
         found = ca.SX(made.call(made.sx_in())[function.results.index("F")])
-        entries: Any = ca.vec(found).elements()
-        zero = [ca.SX(entry).is_zero() for entry in entries]
-        filled = ~np.reshape(zero, (n, size))  # rows are columns of the result
+        pattern = ca.sparsify(found).sparsity()
+        filled = ca.DM(pattern, 1).full().T.reshape(n, size) > 0  # rows are columns of the result
     dense = np.flatnonzero(SPARSE * filled.sum(axis=1) > size)
     first, count = (int(dense[0]), int(dense[-1] - dense[0] + 1)) if len(dense) else (0, 0)
     if SPARSE * (n - count) < n:

@@ -29,7 +29,8 @@ from ._statement import (
     with_known_limits,
 )
 
-# Weight on controls, in every step, where a phase gives none: what costs nothing is not unique.
+# Weight on controls in every step, as shares of their limits where they have some, where a phase
+# gives none: what costs nothing is not unique.
 LEAST_EFFORT = 1e-6
 MOTION, DURATION, FIRST = "motion", "duration", "first"
 # Nodes of a phase of so many steps at which bounds hold; its first one ends the phase before.
@@ -39,6 +40,12 @@ PLACES: dict[str, Callable[[int], range]] = {
     "terminal": lambda steps: range(steps, steps + 1),
     "start": lambda steps: range(1),
 }
+
+
+def _least_effort(system: System) -> np.ndarray:
+    """Weights on the controls of a system that tell plans apart and change none."""
+    ranges = [entry.upper - entry.lower for entry in system.inputs if entry.role == "control"]
+    return np.array([LEAST_EFFORT * (4.0 / r**2 if 0 < r < np.inf else 1.0) for r in ranges])
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,7 +284,7 @@ class PhasedProblem:
         loop = [self._closing()] if is_periodic else []
         start = {DURATION: "free"} if self._free else "given"
         self.problem = OptimalControlProblem(
-            system, int(self.starts[-1]), Q=0.0, R=LEAST_EFFORT, terminal=0.0,
+            system, int(self.starts[-1]), Q=0.0, R=_least_effort(system), terminal=0.0,
             reference=self._point(system), parameters=extra,
             start="free" if is_periodic else start,
             costs=[price, *(c for i in spans for c in self._costs(i))],

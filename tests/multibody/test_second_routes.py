@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from lgcontrol.groups import SE3
+from lgcontrol.mechanics import Multibody
 
 from . import zoo
 
@@ -274,3 +275,23 @@ def test_joint_kinematics(kind, rng):
     close(SE3.vee(np.linalg.inv(T) @ rate), joint.motion_subspace(q) @ v, 1e-8)
     slope = (joint.motion_subspace(ahead) - joint.motion_subspace(behind)) / (2 * h)
     close(joint.motion_subspace_rate(q, v), slope, 1e-8)
+
+
+def test_manipulability_is_the_product_of_singular_values(rng):
+    """Of J with more columns than rows, as many, and fewer; zero with slope zero where singular."""
+    tree = zoo.branched(rng)
+    frame = tree.bodies[-1]
+    for axes in (("x",), ("x", "y", "z"), ("x", "y", "z", "rx", "ry", "rz")):
+        q = tree.configuration.random(rng, (3,))
+        rows = ["x y z rx ry rz".split().index(axis) for axis in axes]
+        J = tree.jacobian(frame, "hybrid")(q)[:, rows]
+        least = min(len(rows), tree.nv)
+        expected = np.linalg.svd(J)[1][:, :least].prod(axis=-1)
+        assert tree.manipulability(frame, axes)(q) == pytest.approx(expected, rel=1e-6, abs=1e-7)
+    rod = Multibody().add_body("a", zoo.random_inertia(rng), "revolute")
+    rod = rod.add_body("b", zoo.random_inertia(rng), "revolute", "a", [1, 0, 0])
+    easy = rod.add_frame("tip", "b", [1, 0, 0]).manipulability("tip", ("x", "y"))
+    angle = ca.SX.sym("q", 2)
+    slope = ca.Function("slope", [angle], [easy(angle), ca.gradient(easy(angle), angle)])
+    assert [value.full().ravel().tolist() for value in slope([0.3, 0.0])] == [[0.0], [0.0, 0.0]]
+    assert slope([0.3, 0.5])[1].full().ravel() == pytest.approx([0.0, np.cos(0.5)], abs=1e-9)

@@ -9,7 +9,7 @@ import pytest
 from lgcontrol.groups import SE3, Product, Rn, Translation
 from lgcontrol.mechanics import Multibody, SpatialInertia
 from lgcontrol.models import ur5_tree
-from lgcontrol.optimal import Cost, OptimalControlProblem, Residual
+from lgcontrol.optimal import Bound, Cost, OptimalControlProblem, Residual
 from lgcontrol.systems import Input, System, Trajectory, Waypoints
 
 SPACE = Translation("xy")
@@ -104,20 +104,35 @@ def planar_arm():
 def test_an_arm_bends_until_it_moves_most_easily_in_all_directions():
     """Manipulability of two links is their lengths' product by sin of the elbow: a right angle."""
     tree = planar_arm()
-    arm = System("arm", tree.configuration, lambda t, x, u, p: u, inputs=SPEEDS)
-
-    def lack(t, x, u, p):
-        J = tree.jacobian("tip", "hybrid").function(x)[:2, :]
-        return -ca.det(J @ J.T)
-
-    easy = Cost(lack, weight=None, terminal=100.0, name="manipulability")
+    ease = tree.manipulability("tip", ("x", "y"))
+    arm = System(
+        "arm", tree.configuration, lambda t, x, u, p: u, inputs=SPEEDS,
+        quantities={"ease": lambda t, x, u, p: ease(x)},
+    )  # fmt: skip
     problem = OptimalControlProblem(
-        arm, 10, 0.1, Q=0, R=1e-4, terminal=0, reference=[0.0, 0.0], costs=[easy]
-    )
+        arm, 10, 0.1, Q=0, R=1e-4, terminal=0, reference=[0.0, 0.0],
+        costs=[Cost("ease", weight=None, terminal=-100.0)],
+    )  # fmt: skip
     found = problem.solve([0.0, 0.4])
     assert found.success
     assert abs(found.x[-1, 1]) == pytest.approx(np.pi / 2, abs=1e-4)
     assert found.x[-1, 0] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_functions_of_a_tree_are_terms_and_bounds_by_name():
+    """Bent with torques, haste has a price, the tip stays in a strip: as IPOPT does it."""
+    tree = planar_arm()
+    ease = tree.manipulability("tip", ("x", "y"))
+    arm = tree.system(quantities={"ease": ease, "tip": tree.position("tip")})
+    problem = OptimalControlProblem(
+        arm, 10, 0.1, Q={"velocity": 1.0}, R=1e-2, terminal={"velocity": 1.0}, reference=[0.0] * 4,
+        costs=[Cost("ease", weight=None, terminal=-1.0)],
+        bounds=[Bound("tip.1", upper=0.6, at="terminal"), Bound("ease", lower=0.3)],
+    )  # fmt: skip
+    found = problem.solve([0.0, 0.4, 0.0, 0.0], solver="interior_point")
+    other = problem.solve([0.0, 0.4, 0.0, 0.0], solver="ipopt")
+    assert found.success and found.cost <= other.cost + 1e-3 * abs(other.cost)
+    assert tree.position("tip")(found.x[-1, :2])[1] == pytest.approx(0.6, abs=1e-5)
 
 
 def test_a_free_parameter_is_found():

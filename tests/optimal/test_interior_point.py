@@ -304,6 +304,17 @@ def test_the_barrier_starts_lower_where_a_plan_costs_little():
     assert len(watched.iterations) == len(plain.iterations) <= 14
 
 
+def before_a_wall(soft):
+    fast = System(
+        "cart", Rn(2), lambda t, x, u, p: ca.vertcat(x[1], u),
+        inputs=[Input("push", "N", -1e3, 1e3)],
+    )  # fmt: skip
+    return OptimalControlProblem(
+        fast, 4, 0.1, Q=[1.0, 0.0], R=1e-6, terminal=[10.0, 0.0], reference=[3.0, 0.0],
+        bounds=[Bound("x0", upper=1.0, soft=soft)],
+    )  # fmt: skip
+
+
 @pytest.mark.compiled
 @pytest.mark.parametrize("soft", [None, 1e4])
 @pytest.mark.parametrize(("place", "end"), [(0.90, 0.95), (0.99, 1.0)])
@@ -313,20 +324,26 @@ def test_a_plan_that_is_moved_on_counts_its_rows(place, end, soft):
     Where one of the simple inputs keeps off the wall it is taken; where all cross, a Newton step
     leads back to it.
     """
-    fast = System(
-        "cart", Rn(2), lambda t, x, u, p: ca.vertcat(x[1], u),
-        inputs=[Input("push", "N", -1e3, 1e3)],
-    )  # fmt: skip
-    problem = OptimalControlProblem(
-        fast, 4, 0.1, Q=[1.0, 0.0], R=1e-6, terminal=[10.0, 0.0], reference=[3.0, 0.0],
-        bounds=[Bound("x0", upper=1.0, soft=soft)],
-    )  # fmt: skip
+    problem = before_a_wall(soft)
     solver, t = InteriorPointSolver(problem), problem.times()
     assert solver._given is not None
     model, setting = solver.model, solver._given.setting(t, problem.reference, None)
     x = np.c_[place + 0.5 * (t - t[3]), np.full(5, 0.5)]
     found = extended(model, setting, Nodes(t, x, np.full((4, 1), 50.0)), None)
     assert found.x[-1, 0] == pytest.approx(end, abs=1e-3)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("soft", [None, 1e4])
+def test_c_and_numpy_move_a_plan_on_beside_a_wall_alike(soft):
+    """Every other input crosses the wall: what the plan is continued by is the Newton step."""
+    problem, steps = before_a_wall(soft), []
+    for solver in (InteriorPointSolver(problem), InteriorPointSolver(problem).prepare()):
+        plan = solver.solve([0.84, 0.5], guess="rest", tolerance=1e-8)
+        steps.append(solver.step(plan.x[1], t0=problem.dt))
+    a, b = steps
+    assert len(a.iterations) == len(b.iterations)
+    assert np.abs(a.u - b.u).max() <= 1e-6 and np.abs(a.x - b.x).max() <= 1e-8
 
 
 def test_a_plan_that_is_moved_on_ends_as_well_as_it_can():

@@ -19,6 +19,7 @@ from .dynamics import _representations as representations
 from .dynamics import _time_derivatives as rates
 from .kinematics import _frames as frames
 from .kinematics import _jacobian_derivatives as jacobians
+from .kinematics import _manipulability as manipulability
 from .kinematics import _recursions as bodies
 from .parameters import _base_parameters as base
 from .parameters import _calibration as calibration
@@ -78,7 +79,8 @@ class Multibody(Tree):
       `_acceleration`, `_jacobian`), `centroidal_momentum` (`_rate`, `_matrix`, `_matrix_rate`).
     - Kinematics of frames: `placement`, `position`, `velocity`, `acceleration`, `jacobian`,
       `jacobian_rate`, `twist_derivative`, `jerk`, `jounce`, `jacobian_time_derivative`,
-      `jacobian_derivatives`, `wrenches_at`; of bodies: `body_velocities`, `body_accelerations`.
+      `jacobian_derivatives`, `manipulability`, `wrenches_at`; of bodies: `body_velocities`,
+      `body_accelerations`.
     - Derivatives of the dynamics: `inverse_dynamics_derivatives`,
       `forward_dynamics_derivatives`, `…_second_derivatives`, `…_hessian`,
       `linearized_equations`, `linearized_error_equations`, `normal_modes`.
@@ -192,6 +194,7 @@ class Multibody(Tree):
     jacobian_rate = frames.jacobian_rate
     jacobian_time_derivative = frames.jacobian_time_derivative
     jacobian_derivatives = jacobians.jacobian_derivatives
+    manipulability = manipulability.manipulability
     wrenches_at = frames.wrenches_at
 
     # Derivatives of the dynamics

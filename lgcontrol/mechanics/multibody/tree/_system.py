@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 
 from ....codegen import (
+    ModelFunction,
     UnknownNameError,
     Value,
     as_names,
@@ -57,6 +58,7 @@ def multibody_system(
     name: str | None = None,
     h: Any = None,
     output: LieGroup | None = None,
+    quantities: Mapping[str, ModelFunction | Callable[..., Any]] | None = None,
 ) -> System[Product]:
     """System of a tree: ``q̇ = v`` (body-fixed), ``v̇`` from forward dynamics.
 
@@ -94,6 +96,11 @@ def multibody_system(
     h : callable, optional
         Output ``(t, x, u, p) → coordinates on output``.
     output : LieGroup, optional
+    quantities : mapping of str to ModelFunction or callable, optional
+        Further quantities beside the energies, which terms and bounds of a problem name: functions
+        of the tree that take q or (q, v), such as ``tree.manipulability("tool")`` and
+        ``tree.position("tool")``, or ``(t, x, u, p) → column`` of the state (q, v), such as
+        ``LinkCapsules(tree, …).self_clearance()``.
 
     Returns
     -------
@@ -122,7 +129,7 @@ def multibody_system(
     array([1., 1.])
     """
     said = (inputs, input_matrix, wrenches or None, forces, added_mass, current)
-    said += (parametric or None, h, output)
+    said += (parametric or None, h, output, quantities)
     key = "system", name or tree.name
     is_kept = velocity == "velocity" and all(option is None for option in said)
     if is_kept and key in tree._made:
@@ -131,15 +138,17 @@ def multibody_system(
         tree, inputs, input_matrix, wrenches, forces, added_mass, current, parametric
     )
     state = state_of(tree)
-    quantities = {
+    known: dict[str, Any] = {
         "kinetic_energy": mechanics.kinetic_energy,
         "potential_energy": mechanics.potential_energy,
     }
+    for label, given in (quantities or {}).items():
+        known[label] = mechanics.quantity(label, given)
     if velocity != "velocity":
         return _velocity_form(mechanics, velocity, frame).system(
             name or tree.name,
             inputs=mechanics.inputs,
-            quantities=quantities,
+            quantities=known,
             limits=state_limits(tree),
             h=h,
             output=output,
@@ -152,7 +161,7 @@ def multibody_system(
         parameters=mechanics.parameters,
         h=h,
         output=output,
-        quantities=quantities,
+        quantities=known,
         limits=state_limits(tree),
         structure=mechanical(
             mechanics,
@@ -409,6 +418,27 @@ class TreeMechanics:
     def kinetic_energy(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """That of the tree with its added mass."""
         return kinetic_energy(self._compiled(p), *self._split(x))
+
+    def quantity(self, name: str, given: Any) -> Any:
+        """A quantity as a function ``(t, x, u, p)``; those of the tree take q and v of it."""
+        if not isinstance(given, ModelFunction):
+            return given
+        function = given.function
+        taken = function.name_in()
+        if taken == ["t", "x", "u", "p"]:
+            return given
+        if not set(taken) <= {"q", "v", "p"} or function.n_out() != 1:
+            raise ValueError(
+                f"quantity {name!r} is {given!r}: expected one result of q, or of (q, v), or of "
+                "(t, x, u, p)"
+            )
+
+        def of(t: Value, x: Value, u: Value, p: Value) -> Value:
+            known = dict(zip("qv", self._split(x), strict=True))
+            known["p"] = p[: len(self.tree.parameters)]
+            return ca.vec(function(*(known[key] for key in taken)))
+
+        return of
 
     def potential_energy(self, t: Value, x: Value, u: Value, p: Value) -> Value:
         """Of weight, springs, and the forces that have one."""
