@@ -17,7 +17,13 @@ from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import ModelFunction, Value, check_shape, trace
 from lgcontrol.groups import check_element
-from lgcontrol.mechanics import Multibody, SeriesElastic, random_configuration
+from lgcontrol.mechanics import (
+    AdjustedSpring,
+    Multibody,
+    SeriesElastic,
+    VariableSpring,
+    random_configuration,
+)
 from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import MotionPoint, Parameters, ReferenceLike, SmoothReference, System
 
@@ -26,6 +32,9 @@ from ._tree_law import bounded
 
 # Springs that the check of a gain takes, as shares of the model's.
 STIFFNESSES = (1.0, 0.7, 1.3)
+# What sets stiffnesses and its rates, among the arguments of the law.
+SETTINGS = ("k", "k_dot", "k_ddot")
+SAMPLES = 1001  # times at which settings that move are judged
 NEEDED = 3  # derivatives that are continuous: up to the jerk, so that the snap is finite
 
 
@@ -50,6 +59,8 @@ class ElasticLaw(Controller):
         See `Controller`.
     p : mapping or array_like, optional
         The system's parameters.
+    settings : SmoothReference or array_like, optional
+        What sets stiffnesses over time, on Rn of the joints that have it; nominal if left out.
     """
 
     has_integral = False
@@ -67,11 +78,21 @@ class ElasticLaw(Controller):
         delay: float,
         p: Parameters | None,
         gains: Mapping[str, np.ndarray],
+        settings: SmoothReference | ArrayLike | None = None,
     ) -> None:
         system = elastic_system(arm, system)
         super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference, p=p)
         self.arm, self.saturate = arm, saturate
+        self.settings, self._still = settings, nominal_settings(arm)
+        if settings is not None:
+            if not self._still:
+                raise ValueError(
+                    f"{arm.tree.name}: settings are given, and nothing sets a stiffness"
+                )
+            first = _check_settings(arm, settings)[0]
+            self._still = first, 0 * first, 0 * first
         self.gains: dict[str, np.ndarray] = dict(gains)
+        self.gains |= dict(zip(SETTINGS, self._settings(offset), strict=False))
         self._sum = np.zeros(arm.tree.nv)
         names = [system.inputs[i].name for i in self._controls]
         own = [entry.name for entry in arm.mechanics.inputs]
@@ -150,6 +171,7 @@ class ElasticLaw(Controller):
 
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         goal = self.goal(reference, t)
+        self.gains.update(zip(SETTINGS, self._settings(t), strict=False))
         own = x[: self.arm.state.nq]
         u = self._place(self._inputs(own, goal))
         u, self.info = bounded([u], self._lower, self._upper, self.saturate)
@@ -199,7 +221,7 @@ class ElasticLaw(Controller):
     @property
     def _sets_move(self) -> bool:
         """Whether what sets stiffnesses changes over time."""
-        return False
+        return isinstance(self.settings, SmoothReference)
 
     def reference_states(
         self, times: np.ndarray, reference: ReferenceLike | None = None
@@ -212,7 +234,7 @@ class ElasticLaw(Controller):
 
     def _settings(self, t: float) -> tuple[np.ndarray, ...]:
         """What sets stiffnesses, and its first two rates; empty where nothing does."""
-        return nominal_settings(self.arm)
+        return self.settings(t)[:3] if isinstance(self.settings, SmoothReference) else self._still
 
     # What carries the gains
 
@@ -324,9 +346,9 @@ def nominal_settings(arm: SeriesElastic) -> tuple[np.ndarray, ...]:
     return kappa, 0 * kappa, 0 * kappa
 
 
-def refuse(arm: SeriesElastic, law: str, *, damped: bool = False, mixed: bool = False) -> None:
-    """Refuse what a law does not know; set springs always."""
-    if not damped and arm.damped_joints:
+def refuse(arm: SeriesElastic, law: str, *, mixed: bool = False, adjusted: bool = False) -> None:
+    """Refuse what a law does not know; dampers and stiffnesses that are inputs always."""
+    if arm.damped_joints:
         raise ValueError(
             f"{law} needs springs without dampers, and those of {', '.join(arm.damped_joints)} "
             "have some: the arm is not flat. FlatFeedforward takes damped arms, and ElasticPD"
@@ -337,11 +359,13 @@ def refuse(arm: SeriesElastic, law: str, *, damped: bool = False, mixed: bool = 
             "static law linearizes a mixed arm; FlatFeedforward takes it, and "
             "FeedbackLinearization(…, integrators=True) with two integrators per rigid input"
         )
-    if arm.mechanics.set_joints:
-        names = ", ".join(joint.name for joint in arm.elastic_joints if joint.spring.is_set)
+    known = arm.mechanics.adjusted if adjusted else []
+    refused = [i for i in arm.mechanics.set_joints if i not in known]
+    if refused:
+        names = ", ".join(arm.elastic_joints[i].name for i in refused)
         raise ValueError(
-            f"{law} knows springs whose stiffness is not set, and those of {names} are; "
-            "FlatFeedforward takes them"
+            f"{law} knows springs whose stiffness is not set{' but by motors' * adjusted}, and "
+            f"those of {names} are; FlatFeedforward takes them"
         )
 
 
@@ -421,3 +445,24 @@ def _radius(
     for i in range(count):
         step[n + k + i * m : n + k + (i + 1) * m] = queue[i]
     return float(np.abs(np.linalg.eigvals(step)).max()) if np.isfinite(step).all() else np.inf
+
+
+def _check_settings(arm: SeriesElastic, settings: SmoothReference | ArrayLike) -> np.ndarray:
+    """Settings over time, (times, joints); refuses another size, or more than a spring allows."""
+    set_joints = [joint for joint in arm.elastic_joints if joint.spring.is_set]
+    count = len(set_joints)
+    if isinstance(settings, SmoothReference):
+        if (settings.group.nq, settings.group.dim) != (count, count):
+            raise ValueError(f"settings move on Rn({count}), not on {settings.group}")
+        values = settings(np.linspace(settings.t[0], settings.t[-1], SAMPLES)).x
+    else:
+        values = check_shape("settings", settings, (count,))[None]
+    for joint, column in zip(set_joints, values.T, strict=True):
+        spring = joint.spring
+        assert isinstance(spring, VariableSpring | AdjustedSpring)
+        if column.min() < spring.lower or column.max() > spring.upper:
+            raise ValueError(
+                f"settings of joint {joint.name} go from {column.min():g} to {column.max():g}, its "
+                f"spring allows {spring.lower:g} to {spring.upper:g}"
+            )
+    return values

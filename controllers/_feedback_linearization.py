@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import ModelFunction, Value, check_shape
 from lgcontrol.mechanics import SeriesElastic
-from lgcontrol.systems import MotionPoint, Parameters, ReferenceLike, System
+from lgcontrol.systems import MotionPoint, Parameters, ReferenceLike, SmoothReference, System
 
-from ._elastic_law import ElasticLaw, elastic_system, refuse
+from ._elastic_law import SETTINGS, ElasticLaw, elastic_system, refuse
 
 CHAIN = 4  # integrators from the snap to the link
 
@@ -29,10 +29,13 @@ class FeedbackLinearization(ElasticLaw):
     rad/s an arm with 30 % less stiffness is unstable, which the check says. On stiff springs it
     needs a torque sensor: encoders of 16 bit on a spring of 10 kN m/rad step by 1 N m.
 
+    Motors that set stiffness are flat outputs of their own, chains of two integrators that the law
+    decouples from the links: their torques show in no link error.
+
     Parameters
     ----------
     arm : SeriesElastic
-        With springs in all joints; or `integrators`.
+        With springs in all joints; or `integrators`. Stiffnesses may be set by motors.
     frequency : float
         Of all poles [rad/s], where no others are given.
     poles : sequence of complex, optional
@@ -45,6 +48,10 @@ class FeedbackLinearization(ElasticLaw):
     integrators : bool
         For arms with rigid joints too: two integrators in front of each rigid joint's torque make
         all chains four long, as no static law can (De Luca and Lucibello 1998).
+    settings : SmoothReference or array_like, optional
+        Where motors that set stiffness should be over time, on Rn of those; nominal if left out.
+    setting_frequency : float
+        Of the two poles of each of these [rad/s].
     dt : float
         Period in s.
     system, reference, saturate, check, offset, delay, p
@@ -83,6 +90,8 @@ class FeedbackLinearization(ElasticLaw):
         weights: tuple[ArrayLike, float] | None = None,
         integral: bool = False,
         integrators: bool = False,
+        settings: SmoothReference | ArrayLike | None = None,
+        setting_frequency: float = 40.0,
         dt: float = 0.001,
         system: System | None = None,
         reference: ReferenceLike | None = None,
@@ -93,7 +102,8 @@ class FeedbackLinearization(ElasticLaw):
         p: Parameters | None = None,
     ) -> None:
         system = elastic_system(arm, system)
-        refuse(arm, "FeedbackLinearization", mixed=integrators)
+        # A torque that is held in front of rigid joints tells nothing of stiffnesses that move.
+        refuse(arm, "FeedbackLinearization", mixed=integrators, adjusted=not integrators)
         if integrators and len(arm.driven) < len(arm.tree.joints):
             missing = [name for name in arm.tree.joints if name not in arm.driven]
             raise ValueError(f"nothing drives {', '.join(missing)}: the arm has no such chains")
@@ -109,9 +119,13 @@ class FeedbackLinearization(ElasticLaw):
             k for k in range(len(arm.mechanics.rigid.drives)) if k not in arm.mechanics.drives
         ]
         self._kept: np.ndarray | None = None  # torques of rigid joints and their rates
+        gains = {"chain": self.coefficients}
+        if arm.mechanics.adjusted:
+            omega = _positive("setting_frequency", setting_frequency)
+            gains["setting_chain"] = np.array([omega**2, 2 * omega])
         super().__init__(
             arm, dt=dt, system=system, reference=reference, saturate=saturate, check=check,
-            offset=offset, delay=delay, p=p, gains={"k": self.coefficients},
+            offset=offset, delay=delay, p=p, gains=gains, settings=settings,
         )  # fmt: skip
 
     def _trace(self) -> ModelFunction:
@@ -132,20 +146,31 @@ class FeedbackLinearization(ElasticLaw):
             inputs[0][self._rigid] = gains["held"][:count]
             inputs[1][self._rigid] = gains["held"][count:]
         q, v, a, j, _ = back.function.call([x, *inputs, *own])
-        k = gains["k"]
+        k = gains["chain"]
         errors = [
             group._minus(q, q_ref), *(x - y for x, y in zip((v, a, j), rates_ref, strict=False))
         ]  # fmt: skip
         s = rates_ref[3] - k[0] * integral
         for coefficient, error in zip(ca.vertsplit(k[1:]), errors, strict=True):
             s -= coefficient * error
-        _, _, u, _ = arm.flat_map().function.call([q, v, a, j, s, *own])
+        settings = self._settings_wanted(x, gains)
+        _, _, u, _ = arm.flat_map().function.call([q, v, a, j, s, *settings, *own])
         if self._rigid:
             taus = arm.tree.inverse_dynamics_time_derivatives(2)
             tree_p = (p[: len(arm.tree.parameters)],) * bool(arm.tree.parameters)
             bend = arm.mechanics.rigid.B.T @ taus.function.call([q, v, a, j, s, *tree_p])[2]
             u[self._rigid] = bend[self._rigid]
         return u
+
+    def _settings_wanted(self, x: Value, gains: Mapping[str, Value]) -> list[Value]:
+        """Where motors that set stiffness are, how fast, and how they are to accelerate."""
+        mechanics = self.arm.mechanics
+        if not mechanics.adjusted:
+            return []
+        parts, (goal, speed, rate) = mechanics.split(x), (gains[key] for key in SETTINGS)
+        stiffness, damping = ca.vertsplit(gains["setting_chain"])
+        wanted = rate - stiffness * (parts.phi - goal) - damping * (parts.psi - speed)
+        return [parts.phi, parts.psi, wanted]
 
     def _inputs(self, x: np.ndarray, goal: MotionPoint) -> np.ndarray:
         if not self._rigid:
@@ -193,10 +218,7 @@ def chain_gains(
         found = (B.T @ P).ravel() / weights[1]
     else:
         if poles is None:
-            frequency = float(check_shape("frequency", frequency, ()))
-            if not frequency > 0:
-                raise ValueError(f"frequency must be positive, got {frequency} rad/s")
-            poles = [-frequency] * order
+            poles = [-_positive("frequency", frequency)] * order
         roots = np.asarray(poles, dtype=complex)
         if roots.shape != (order,) or not np.isfinite(roots).all():
             raise ValueError(f"expected {order} poles, finite numbers, got {poles}")
@@ -207,3 +229,10 @@ def chain_gains(
             raise ValueError(f"poles must have negative real parts, got {poles}")
         found = np.real(polynomial)[:0:-1]
     return np.concatenate([np.zeros(CHAIN + 1 - order), found])
+
+
+def _positive(name: str, frequency: float) -> float:
+    value = float(check_shape(name, frequency, ()))
+    if not value > 0:
+        raise ValueError(f"{name} must be positive, got {value} rad/s")
+    return value

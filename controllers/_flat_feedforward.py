@@ -9,15 +9,13 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import Value, check_shape
-from lgcontrol.mechanics import AdjustedSpring, SeriesElastic, VariableSpring
+from lgcontrol.codegen import Value
+from lgcontrol.mechanics import SeriesElastic
 from lgcontrol.systems import Parameters, ReferenceLike, SmoothReference, System
 
 from ._elastic_gains import motor_damping, spring_gain
-from ._elastic_law import ElasticLaw, elastic_system, nominal_settings
+from ._elastic_law import SETTINGS, ElasticLaw, elastic_system
 from ._spring import error_of, gain, spring_damper
-
-SAMPLES = 1001  # times at which settings that move are judged
 
 
 class FlatFeedforward(ElasticLaw):
@@ -105,43 +103,19 @@ class FlatFeedforward(ElasticLaw):
         }
         gains["damping"] = motor_damping(arm, damping, gains["stiffness"])
         self.has_integral = bool(gains["integral_gain"].any())
-        self._still = nominal_settings(arm)
-        if settings is not None:
-            if not self._still:
-                raise ValueError(
-                    f"{arm.tree.name}: settings are given, and nothing sets a stiffness"
-                )
-            first = _check_settings(arm, settings)[0]
-            self._still = first, 0 * first, 0 * first
-        self.settings = settings
-        gains |= dict(zip(("k", "k_dot", "k_ddot"), self._settings(offset), strict=False))
         if arm.mechanics.adjusted:
             gains["setting_gains"] = gain("setting_gains", setting_gains, 2)
         super().__init__(
             arm, dt=dt, system=system, reference=reference, saturate=saturate, check=check,
-            offset=offset, delay=delay, p=p, gains=gains,
+            offset=offset, delay=delay, p=p, gains=gains, settings=settings,
         )  # fmt: skip
-
-    def _settings(self, t: float) -> tuple[np.ndarray, ...]:
-        """What sets stiffnesses, and its first two rates; empty where nothing does."""
-        return self.settings(t)[:3] if isinstance(self.settings, SmoothReference) else self._still
-
-    @property
-    def _sets_move(self) -> bool:
-        """Whether what sets stiffnesses changes over time."""
-        return isinstance(self.settings, SmoothReference)
-
-    def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
-        for name, value in zip(("k", "k_dot", "k_ddot"), self._settings(t), strict=False):
-            self.gains[name] = value
-        return super()._control(t, x, reference)
 
     def _build(
         self, x: Value, goal: Sequence[Value], integral: Value, p: Value, gains: Mapping[str, Value]
     ) -> Value:
         arm, mechanics = self.arm, self.arm.mechanics
         own = (p,) * bool(arm.parameters)
-        settings = [gains[key] for key in ("k", "k_dot", "k_ddot") if key in gains]
+        settings = [gains[key] for key in SETTINGS if key in gains]
         flat = arm.flat_map(expansion=0 if arm.damped_joints else None)
         wanted, _, u, _ = flat.function.call([*goal, *settings, *own])
         parts, there = mechanics.split(x), mechanics.split(wanted)
@@ -163,24 +137,3 @@ class FlatFeedforward(ElasticLaw):
             rest[at] -= stiffness * (parts.phi[k] - there.phi[k])
             rest[at] -= damping * (parts.psi[k] - there.psi[k])
         return ca.vertcat(u[:count] + feedback, rest)
-
-
-def _check_settings(arm: SeriesElastic, settings: SmoothReference | ArrayLike) -> np.ndarray:
-    """Settings over time, (times, joints); refuses another size, or more than a spring allows."""
-    set_joints = [joint for joint in arm.elastic_joints if joint.spring.is_set]
-    count = len(set_joints)
-    if isinstance(settings, SmoothReference):
-        if (settings.group.nq, settings.group.dim) != (count, count):
-            raise ValueError(f"settings move on Rn({count}), not on {settings.group}")
-        values = settings(np.linspace(settings.t[0], settings.t[-1], SAMPLES)).x
-    else:
-        values = check_shape("settings", settings, (count,))[None]
-    for joint, column in zip(set_joints, values.T, strict=True):
-        spring = joint.spring
-        assert isinstance(spring, VariableSpring | AdjustedSpring)
-        if column.min() < spring.lower or column.max() > spring.upper:
-            raise ValueError(
-                f"settings of joint {joint.name} go from {column.min():g} to {column.max():g}, its "
-                f"spring allows {spring.lower:g} to {spring.upper:g}"
-            )
-    return values

@@ -26,7 +26,11 @@ from lgcontrol.mechanics import (
     Motor,
     SeriesElastic,
 )
-from lgcontrol.models import elastic_planar_arm_tree, elastic_ur5_tree
+from lgcontrol.models import (
+    elastic_planar_arm_tree,
+    elastic_ur5_tree,
+    variable_stiffness_joint_tree,
+)
 from lgcontrol.simulation import simulate
 from lgcontrol.systems import MotionPoint, Waypoints
 
@@ -87,6 +91,33 @@ def test_errors_are_the_designed_chain(rng):
         wanted = -law.coefficients[1:] @ errors
         scaled = np.abs(errors * w ** np.arange(4, 0, -1)[:, None]).max()
         assert np.abs(s - goal.snap - wanted).max() <= CHAINS * scaled
+
+
+def test_motors_that_set_stiffness_are_chains_of_their_own(rng):
+    """Snap of the link and acceleration of the second motor under the law, apart from each other."""
+    arm = variable_stiffness_joint_tree()
+    settings = Waypoints(Rn(1), [0, 0.6], [[0.3], [0.7]], order=9)
+    path = Waypoints(arm.tree.configuration, [0, 0.6], [[0.0], [0.4]], order=9)
+    law = FeedbackLinearization(
+        arm, frequency=40.0, settings=settings, setting_frequency=30.0, reference=path,
+        saturate=False,
+    )  # fmt: skip
+    plant, t = arm.system(), 0.25
+    goal, (k, k_dot, k_ddot) = path(t), settings(t)[:3]
+    along = arm.flat_map()(*goal, k, k_dot, k_ddot)
+    np.testing.assert_allclose(law(t, along.x), along.u, atol=1e-9)
+    for _ in range(5):
+        x = arm.state.plus(along.x, 1e-2 * rng.normal(size=6))
+        u = law(t, x)
+        q, v, a, j, s = arm.flat_outputs()(x, u)
+        errors = np.array([q - goal.x, v - goal.velocity, a - goal.acceleration, j - goal.jerk])
+        np.testing.assert_allclose(
+            s, goal.snap - law.coefficients[1:] @ errors, rtol=1e-8, atol=1e-8 * 40.0**4
+        )
+        wanted = k_ddot - 60.0 * (x[5:] - k_dot) - 900.0 * (x[4:5] - k)
+        np.testing.assert_allclose(plant.f(t, x, u)[5:], wanted, rtol=1e-8)
+    with pytest.raises(ValueError, match="setting_frequency must be positive"):
+        FeedbackLinearization(arm, setting_frequency=0.0)
 
 
 @pytest.mark.thorough
