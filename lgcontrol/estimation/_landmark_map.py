@@ -145,10 +145,13 @@ class LandmarkMap:
                 "measurement must say where a landmark is; take more of them together"
             )
         self._places = (lambda y: y) if places is None else places
-        driving = [
-            Input(f"velocity.{name}", f"{unit}/s", role="measured")
-            for name, unit in zip(group.tangent_names, group.tangent_units, strict=True)
-        ] if inputs is None else [Input(name, role="measured") for name in as_names(inputs)]  # fmt: skip
+        if inputs is None:
+            driving = [
+                Input(f"velocity.{name}", f"{unit}/s", role="measured")
+                for name, unit in zip(group.tangent_names, group.tangent_units, strict=True)
+            ]
+        else:
+            driving = [Input(name, role="measured") for name in as_names(inputs)]
         state, rest = self._state, d * count
 
         def rate(t: Value, x: Value, u: Value, p: Value) -> Value:
