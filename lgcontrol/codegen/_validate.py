@@ -80,11 +80,12 @@ def check_shape(
         array = value
     else:
         try:
-            if np.iscomplexobj(value):
+            given = np.asarray(value)
+            if given.dtype.kind == "c":
                 raise TypeError("complex numbers would lose their imaginary parts")
-            if np.asarray(value).dtype.kind in "SU":  # which NumPy would read
+            if given.dtype.kind in "SU":  # which NumPy would read
                 raise TypeError(f"got the text {value!r}")
-            array = np.asarray(value, dtype=np.float64)
+            array = np.asarray(given, dtype=np.float64)
         except (TypeError, ValueError) as error:
             wanted = "an array of numbers" if len(shape) else "a number"
             raise TypeError(f"{name} must be {wanted}: {error}") from None

@@ -373,7 +373,7 @@ class Filter(ABC):
     def with_noise(
         self, densities: np.ndarray, noise_scale: np.ndarray, *, expected_runs: int = 1
     ) -> Self:
-        """Copy with other noise, which is an argument of its functions: they are shared.
+        """Copy at its first estimate with other noise: an argument of functions, which are shared.
 
         Parameters
         ----------
@@ -388,6 +388,7 @@ class Filter(ABC):
         made = copy.copy(self)
         made.densities, made.noise_scale = densities, noise_scale
         made._repeats = expected_runs
+        made.reset()
         return made
 
     def _loop(self, count: int) -> ModelFunction:

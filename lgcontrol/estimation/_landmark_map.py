@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, UnknownNameError, Value, check_shape, congruence, trace
+from ..codegen import (
+    ModelFunction,
+    UnknownNameError,
+    Value,
+    as_names,
+    check_shape,
+    congruence,
+    trace,
+)
 from ..codegen import compile as compile_functions
 from ..groups import SE2, SE3, SEK2, SEK3, LieGroup, Rn, check_element
 from ..plotting import plot_map
@@ -137,10 +145,13 @@ class LandmarkMap:
                 "measurement must say where a landmark is; take more of them together"
             )
         self._places = (lambda y: y) if places is None else places
-        driving = [
-            Input(f"velocity.{name}", f"{unit}/s", role="measured")
-            for name, unit in zip(group.tangent_names, group.tangent_units, strict=True)
-        ] if inputs is None else [Input(name, role="measured") for name in inputs]  # fmt: skip
+        if inputs is None:
+            driving = [
+                Input(f"velocity.{name}", f"{unit}/s", role="measured")
+                for name, unit in zip(group.tangent_names, group.tangent_units, strict=True)
+            ]
+        else:
+            driving = [Input(name, role="measured") for name in as_names(inputs)]
         state, rest = self._state, d * count
 
         def rate(t: Value, x: Value, u: Value, p: Value) -> Value:

@@ -279,8 +279,8 @@ static int improve(lg_mpc *m, double t, const double *x0)
     m->is_planned = 0; /* a plan that leads nowhere: the next call makes a new one */
     return LG_MPC_UNSOLVED;
   }
-  if (found.excess > LG_MPC_EXCESS) return was_priced ? LG_MPC_INFEASIBLE : LG_MPC_UNSOLVED;
-  return LG_MPC_OK;
+  if (was_priced && found.excess > LG_MPC_EXCESS) return LG_MPC_INFEASIBLE;
+  return m->violation > acceptable ? LG_MPC_UNSOLVED : LG_MPC_OK;
 }
 
 /* Inputs to go on with when there is no answer: the last ones, else those of the reference. */

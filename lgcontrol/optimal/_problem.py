@@ -738,16 +738,23 @@ class OptimalSolution:
 
     def __getattr__(self, name: str) -> Any:
         """Attributes that nobody asked for so far."""
-        make = None if name.startswith("__") else self.__dict__.pop("_make", None)
-        if make is None:
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        self.__dict__.update(make())
-        return getattr(self, name)
+        if not name.startswith("__"):
+            self._finish()
+            if name in self.__dict__:
+                return self.__dict__[name]
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def __getstate__(self) -> dict[str, Any]:
         """All attributes."""
-        self.__dict__.update(self.__dict__.pop("_make", dict)())
+        self._finish()
         return self.__dict__
+
+    def _finish(self) -> None:
+        """Make what is left; where threads ask at once each may, and all find the same."""
+        make = self.__dict__.get("_make")
+        if make is not None:
+            self.__dict__.update(make())
+            self.__dict__.pop("_make", None)
 
     @property
     def success(self) -> bool:

@@ -95,7 +95,8 @@ def smooth(group: LieGroup, x: np.ndarray, least: int = 300) -> np.ndarray:
     if len(x) > 1 and is_attitude(group):
         block, where = next((b, w) for _, b, w in leaves(group) if _is_body(b))
         turns = np.linalg.norm(block.minus(x[1:, where], x[:-1, where]), axis=1)
-        parts = max(parts, int(np.ceil(turns.max() / ARC)))
+        largest = turns.max(initial=0.0, where=np.isfinite(turns))  # runs may end in NaN
+        parts = max(parts, int(np.ceil(largest / ARC)))
     if parts == 1:
         return x
     s = np.arange(parts) / parts

@@ -105,6 +105,14 @@ def test_noise_of_what_is_measured_of_the_motion():
     np.testing.assert_allclose(slam.pose_covariance, expected, atol=EXACT)
 
 
+def test_a_single_input_may_be_a_name_alone():
+    slam = LandmarkMap(
+        1, std0=0.0, noise={"speed": 0.1}, std_discrete=0.1,
+        inputs="speed", velocity=lambda u: ca.vertcat(u, 0, 0),
+    )  # fmt: skip
+    assert slam.system.input_names == ("speed",)
+
+
 def test_what_is_not_usable_adds_nothing():
     slam = LandmarkMap(2, std0=0.1, noise=NOISE, std_discrete=0.1)
     before = slam.x.copy()

@@ -69,6 +69,10 @@ def test_likelihood_finds_the_noise(rng):
     assert run.log_likelihood == pytest.approx(fit.log_likelihood)
     assert 0.85 < run.consistency().nis["speed"] < 1.15
     assert ekf.densities == 0.1 and ekf.noise_scale[1] == 1.0  # the filter itself stays
+    before, counts = ekf.x.copy(), {name: dict(count) for name, count in ekf.counts.items()}
+    fit.filter.predict(0.0, ekf.system.nominal_input, 0.1)
+    fit.filter.update("speed", log.measurements["speed"][1][0])
+    assert ekf.counts == counts != fit.filter.counts and np.array_equal(ekf.x, before)
     both = fit_noise(fit.filter, [log, drifting(rng)[1]], ["push"])
     assert both.uncertainty["push"] < 0.85 * fit.uncertainty["push"]
     with pytest.raises(ValueError, match="unknown noise or measurement 'pull'"):

@@ -318,6 +318,8 @@ def test_kinematics_are_those_of_the_simulated_motion(four_bar):
     wrench = system.quantities["loop_wrench"](0.0, led.x[4], [])
     found = closed.reactions(run.t[4], run.q[4], run.multipliers[4])["loop"]
     assert np.abs(found - wrench).max() < 1e-9
+    with pytest.raises(ValueError, match="multipliers"):
+        closed.reactions(run.t[4], run.q[4], np.nan * run.multipliers[4])
     panels = run.plot().axes
     assert [ax.get_title(loc="left") for ax in panels][1:] == ["velocity", "multipliers"]
     drawn = {line.get_label(): line.get_ydata() for ax in panels for line in ax.lines}

@@ -1,7 +1,10 @@
 """The interior point: against IPOPT, differences and SQP; in C as in NumPy; where it gives up."""
 
 import copy
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Event
+from time import sleep
 
 import casadi as ca
 import numpy as np
@@ -15,6 +18,7 @@ from lgcontrol.optimal import (
     InteriorPointSolver,
     NLPSolver,
     OptimalControlProblem,
+    OptimalSolution,
     Residual,
     SolveStatus,
     SQPSolver,
@@ -598,6 +602,50 @@ def test_a_second_run_leaves_the_first_as_it_was(monkeypatch):
     for found, x, log in runs:
         assert np.array_equal(found.point.x, x, equal_nan=True)
         assert np.array_equal(found.log, log, equal_nan=True)
+
+
+@pytest.mark.compiled
+def test_solutions_read_late_are_those_read_at_once():
+    problem = swing(bounds=[Bound("rate", -1.0, 1.0)], reference=None)
+
+    def loop(look):
+        """Of a solve, of steps that keep bounds, that exceed them, and with other numbers."""
+        solver, goal = InteriorPointSolver(problem).prepare(), np.array(UP)
+        kept = [look(solver.solve(HANGING, reference=goal))]
+        for k in range(1, 8):
+            x = solver._found.x[1] + [0.0, 0.0, 2.0 * (k == 3)]
+            if k == 6:
+                goal[:] = HANGING
+            p = np.array([1.0 + 0.1 * (k > 4)])
+            kept.append(look(solver.step(x, t0=k * problem.dt, reference=goal, p=p)))
+        return kept
+
+    def read(solution):
+        entries = [entry._replace(time=0.0) for entry in solution.iterations]
+        arrays = solution.t, solution.x, solution.u, solution.reference.x
+        said = solution.status, solution.message, solution.cost, solution.violations
+        return repr((entries, said)), [array.tobytes() for array in arrays]
+
+    at_once, late = loop(read), [read(solution) for solution in loop(lambda found: found)]
+    assert at_once == late
+    assert len({said for said, _ in late}) == len(late)
+    assert any("exceeded" in said or "violat" in said for said, _ in late)
+
+
+def test_threads_may_ask_a_solution_at_once():
+    made = Event()
+
+    def make():
+        made.set()
+        sleep(0.05)
+        return {"message": "made"}
+
+    solution = OptimalSolution._later(make)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(getattr, solution, "message")
+        assert made.wait(10.0) and solution.message == first.result() == "made"
+    with pytest.raises(AttributeError, match="no attribute 'trajectories'"):
+        solution.trajectories  # noqa: B018
 
 
 @pytest.mark.usually(is_built=(False,))

@@ -91,6 +91,12 @@ def test_attitudes_are_paths_on_the_unit_sphere():
     assert len(paths) == 3 and ax.get_xlabel() == "x"
 
 
+def test_attitudes_that_end_in_nan_are_drawn_until_then():
+    t, x = np.arange(4.0), np.tile(SO3.identity, (4, 1))
+    x[-1] = np.nan
+    assert plot_path(Trajectory._of(SO3, t, x, np.zeros((4, 0)))).axes
+
+
 @pytest.mark.thorough  # others draw several bodies, by name
 def test_trajectories_and_several_bodies():
     pair = Product(a=Translation("xyz"), b=Schoenflies, rate=Rn(2), hinge=Helical(0.0))

@@ -14,6 +14,7 @@ from ...codegen import (
     ModelFunction,
     Value,
     check_increasing,
+    check_shape,
     trace,
 )
 from ...groups import Product, Rn
@@ -340,6 +341,12 @@ def wrench_function(
     )
 
     def found(**values: Any) -> dict[Key, np.ndarray]:
-        return dict(zip(wrenches, np.moveaxis(made(**values), -2, 0), strict=True))
+        given = {
+            name: check_shape(
+                name, value, () if name == "t" else (symbols[name].numel(),), batch=True
+            )
+            for name, value in values.items()
+        }
+        return dict(zip(wrenches, np.moveaxis(made(**given), -2, 0), strict=True))
 
     return found
