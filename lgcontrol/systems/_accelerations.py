@@ -50,7 +50,7 @@ def with_accelerations(system: System[Any]) -> System[Product]:
     >>> weak = JointProperties(effort=5.0)
     >>> pendulum = Multibody().add_body("rod", rod, "revolute", axis="y", properties=weak).system()
     >>> planned = with_accelerations(pendulum)
-    >>> planned.f(0.0, [0.0, 1.0], [2.0]), planned.limits
+    >>> planned.f(0.0, [0.0, 1.0], [2.0]), dict(planned.limits)
     (array([1., 2.]), {'input.rod': (-5.0, 5.0)})
     >>> planned.quantities["input"](0.0, [0.0, 1.0], [2.0])  # m l²/3 times the acceleration
     array([2.])

@@ -43,7 +43,7 @@ def with_input_rates(system: System[Any], limit: Any = np.inf) -> System[Product
     >>> pull = Input("pull", "", -2, 2)
     >>> cart = System("cart", Rn(1, ("place",)), lambda t, x, u, p: u, inputs=[pull])
     >>> smooth = with_input_rates(cart, 5.0)
-    >>> smooth.state, smooth.input_names, smooth.limits
+    >>> smooth.state, smooth.input_names, dict(smooth.limits)
     (Product(state=Rn(1), input=Rn(1)), ('pull.rate',), {'input.pull': (-2.0, 2.0)})
     """
     if system.is_discrete:
