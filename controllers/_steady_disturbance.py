@@ -190,11 +190,12 @@ def _places(system: System, names: str | Iterable[str]) -> list[int]:
     found: list[int] = []
     for name in listed:
         if name not in known:
-            remedy = (
-                "" if own else f": {system.name} declares none, as in Input('push', 'N', "
-                "role='disturbance'); trees take system(wrenches=…)"
-            )  # fmt: skip
-            raise UnknownNameError(unknown_name("disturbance input", name, known) + remedy)
+            if not own:
+                raise UnknownNameError(
+                    f"unknown disturbance input {name!r}: {system.name} declares none, as in "
+                    "Input('push', 'N', role='disturbance'); trees take system(wrenches=…)"
+                )
+            raise UnknownNameError(unknown_name("disturbance input", name, known))
         found += [i for i in map(system.input_names.index, known[name]) if i not in found]
     return found
 

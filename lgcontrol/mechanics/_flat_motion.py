@@ -11,6 +11,7 @@ import numpy as np
 from ..codegen import ModelFunction, check_shape, trace
 from ..groups import SE3, SO2, SO3
 from ..systems import (
+    Jump,
     MotionPoint,
     SmoothReference,
     System,
@@ -156,6 +157,15 @@ class FlatMotion:
     def duration(self) -> float:
         """Time from start to end, s."""
         return self.position.duration
+
+    @property
+    def jumps(self) -> tuple[Jump, ...]:
+        """Where a derivative of position or heading jumps, by time; see `SmoothReference.jumps`.
+
+        Where the acceleration of the position does, the attitude would have to.
+        """
+        turning = self.heading.jumps if isinstance(self.heading, SmoothReference) else ()
+        return tuple(sorted((*self.position.jumps, *turning), key=lambda jump: jump.t))
 
     def _push(self, place: MotionPoint) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return place.acceleration - self._fall, place.jerk, place.snap

@@ -13,7 +13,7 @@ import numpy as np
 from ..codegen import UnknownNameError, Value, named_options, unknown_name
 from ..groups import LieGroup, Product, Rn, check_element
 from ..integrators import Mechanical
-from ._blocks import blocks_of, shared_names
+from ._blocks import block_slices, blocks_of, shared_names
 from ._definition import SystemDefinition
 from ._errors import ErrorCoordinates
 from ._signals import Input, Parameter
@@ -61,8 +61,8 @@ def augment(
         Correlation time in s of biases that return to zero (Gauss–Markov): stationary deviation
         ``density √(bias_time / 2)``.
     integrate : str or iterable of str
-        Output errors to integrate; block "integral", whose rate is that entry of
-        ``minus(y, reference)``.
+        Output errors to integrate, by entries or blocks; block "integral", whose rate is that
+        entry of ``minus(y, reference)``.
     reference : array_like, shape (output.nq,), optional
         Nominal reference of the integrators; the identity if left out.
 
@@ -102,7 +102,8 @@ def augment(
             stages.append((system.input_names.index(name), input_bias(name)))
         else:
             biased.append(system.output.tangent_names.index(name))
-    integrated = [_output_index(system, name) for name in _listed("integrate", integrate)]
+    listed = _listed("integrate", integrate)
+    integrated = list(dict.fromkeys(i for name in listed for i in _output_indices(system, name)))
     if not (stages or biased or integrated):
         raise ValueError("augment: give delay, lag, bias or integrate")
     if reference is not None and not integrated:
@@ -207,11 +208,14 @@ def _is_input(system: SystemDefinition, name: str) -> bool:
     return name in inputs
 
 
-def _output_index(system: SystemDefinition, name: str) -> int:
-    names = system.output.tangent_names
-    if name not in names:
-        raise UnknownNameError(unknown_name("output error", name, names))
-    return names.index(name)
+def _output_indices(system: SystemDefinition, name: str) -> list[int]:
+    """Entries of the output error: one by its name, or those of a block."""
+    names, blocks = system.output.tangent_names, block_slices(system.output)[1]
+    if name in names:
+        return [names.index(name)]
+    if name not in blocks:
+        raise UnknownNameError(unknown_name("output error", name, [*names, *blocks]))
+    return list(range(blocks[name].start, blocks[name].stop))
 
 
 # Time constants and delays are divided by, s.

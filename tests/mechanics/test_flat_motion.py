@@ -21,6 +21,14 @@ def flight():
     return FlatMotion(quadrotor(), path, turn)
 
 
+def test_says_where_position_or_heading_jumps(flight):
+    rough = Waypoints(Translation("xyz"), TIMES, CORNERS, 3, stops=False)
+    found = FlatMotion(flight.system, rough, flight.heading).jumps
+    assert [jump.t for jump in found] == sorted(jump.t for jump in found)
+    assert len(found) == len(rough.jumps) + len(flight.heading.jumps) > len(rough.jumps) > 0
+    assert FlatMotion(flight.system, flight.position).jumps == flight.position.jumps == ()
+
+
 def test_the_dynamics_agree(flight):
     """Nothing in the six accelerations is missing, the push and the torques are those of f."""
     times = np.linspace(0, 2.4, 13)

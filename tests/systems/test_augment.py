@@ -110,6 +110,8 @@ def test_integrators_take_the_tangent_space_error():
     reference = pendulum().state.join(angle=[0.6, 0.8])
     system = pendulum().augment(integrate=["angle.rz", "rate.w"], reference=reference)
     x = system.state.join(angle=[0.0, 1.0], rate=[0.3], integral=[9.0, 9.0])
+    whole = pendulum().augment(integrate=["angle", "rate"], reference=reference)
+    np.testing.assert_array_equal(whole.f(0.0, x), system.f(0.0, x))
     np.testing.assert_allclose(
         system.f(0.0, x)[2:], [np.pi / 2 - np.arctan2(0.8, 0.6), 0.3], atol=SAME
     )
