@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import casadi as ca
-import numpy as np
 from numpy.typing import ArrayLike
 
 from lgcontrol.codegen import Value
