@@ -64,6 +64,7 @@ class FlatFeedforward(ElasticLaw):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from lgcontrol.models import elastic_planar_arm_tree
     >>> arm = elastic_planar_arm_tree()
     >>> hold = FlatFeedforward(arm, reference=[0.5, 0.3])

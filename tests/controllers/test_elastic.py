@@ -94,7 +94,7 @@ def test_errors_are_the_designed_chain(rng):
 
 
 def test_motors_that_set_stiffness_are_chains_of_their_own(rng):
-    """Snap of the link and acceleration of the second motor under the law, apart."""
+    """Snap of the link and acceleration of the second motor under the law, each by its errors."""
     arm = variable_stiffness_joint_tree()
     settings = Waypoints(Rn(1), [0, 0.6], [[0.3], [0.7]], order=9)
     path = Waypoints(arm.tree.configuration, [0, 0.6], [[0.0], [0.4]], order=9)
