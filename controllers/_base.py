@@ -267,7 +267,7 @@ class Controller(ABC):
         ValueError
             If the state has the wrong size.
         """
-        self._p = self._values.at(float(t))
+        self._p = self._values.at(float(check_shape("t", t, ())))
         if x is not None:
             check_shape("x", x, (self.system.state.nq,), finite=False)
 

@@ -85,7 +85,8 @@ def sample_reference(
         return reference
     if reference is None:
         raise ValueError(
-            f"{system.name} has no reference to follow: give a state, a TrimPoint or a Trajectory"
+            f"{system.name} has no reference to follow: give reference=, a state, a TrimPoint or a "
+            "Trajectory"
         )
     times = np.asarray(times, dtype=np.float64)
     p = system.nominal_parameters if p is None else p
