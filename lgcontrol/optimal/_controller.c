@@ -135,19 +135,10 @@ static void restore(lg_mpc *m, lg_problem *q)
 /* Hard rows at a price above what the cost gains from an excess near the nodes that are kept. */
 static void soften(lg_mpc *m, lg_problem *q)
 {
-  lg_state s;
-  double most = 0;
-  lay_out(&s, q->work, q->horizon);
   memcpy(q->x, m->from_x, sizeof m->from_x);
   memcpy(q->u, m->from_u, sizeof m->from_u);
-  s.x0 = q->x;
-  expand(q, &s);
-  for (int64_t i = 0; i < q->horizon * NZ; i++)
-    if (isfinite(s.g[i])) most = fmax(most, fabs(s.g[i]));
-  for (int i = 0; i < NX; i++)
-    if (isfinite(s.g_end[i])) most = fmax(most, fabs(s.g_end[i]));
-  for (int j = 0; j < NS; j++)
-    m->soft_weight[j] = isfinite(lg_weight[j]) ? q->weight[j] : first_price * (1 + most);
+  const double price = first_price * (1 + lg_slope(q));
+  for (int j = 0; j < NS; j++) m->soft_weight[j] = isfinite(lg_weight[j]) ? q->weight[j] : price;
   q->weight = m->soft_weight;
 }
 

@@ -1333,6 +1333,21 @@ static int settle(lg_problem *q, lg_state *s)
   return 0;
 }
 
+/* The largest slope of the cost at the nodes: what an excess of a row could gain. */
+LG_EXPORT double lg_slope(lg_problem *q)
+{
+  lg_state s;
+  double most = 0;
+  lay_out(&s, q->work, q->horizon);
+  s.x0 = q->x;
+  expand(q, &s);
+  for (int64_t i = 0; i < q->horizon * NZ; i++)
+    if (isfinite(s.g[i])) most = fmax(most, fabs(s.g[i]));
+  for (int i = 0; i < NX; i++)
+    if (isfinite(s.g_end[i])) most = fmax(most, fabs(s.g_end[i]));
+  return most;
+}
+
 /* Iterate from what the memory holds: from a guess, (resume) from where a call ended, or in real
  * time (warm) with the multipliers of the last call. */
 LG_EXPORT int lg_solve(lg_problem *q, const double *x0)

@@ -694,15 +694,21 @@ class InteriorPointSolver:
     def _softened(self, nodes: Nodes, setting: Setting) -> Iterator[None]:
         """Hard rows at a price that is above what the cost gains from an excess near the nodes."""
         model, hard = self.model, self.model.sides
-        at = model.expand(nodes, setting)
-        slopes = np.concatenate([at.g.ravel(), at.g_end])
-        price = FIRST_PRICE * (1.0 + np.abs(slopes[np.isfinite(slopes)]).max(initial=0.0))
+        price = FIRST_PRICE * (1.0 + self._slope(nodes, setting))
         weight = np.where(np.isinf(hard.weight) & ~model.of_start, price, hard.weight)
         try:
             self._take(hard._replace(weight=weight))
             yield
         finally:
             self._take(hard)
+
+    def _slope(self, nodes: Nodes, setting: Setting) -> float:
+        """The largest slope of the cost at nodes."""
+        if self._memory is not None:  # stages that are interpreted may not be derived yet
+            return self._memory.slope(nodes, setting)
+        at = self.model.expand(nodes, setting)
+        slopes = np.concatenate([at.g.ravel(), at.g_end])
+        return float(np.abs(slopes[np.isfinite(slopes)]).max(initial=0.0))
 
     def _take(self, sides: Sides) -> None:
         self.model.sides = sides

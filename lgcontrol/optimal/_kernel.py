@@ -250,13 +250,14 @@ class EntryPoints(NamedTuple):
 
     Attributes
     ----------
-    solve, start : callable
-        ``lg_solve`` and ``lg_start``.
+    solve, start, slope : callable
+        ``lg_solve``, ``lg_start`` and ``lg_slope``.
     work : int
     """
 
     solve: Callable[[Any, Any], int]
     start: Callable[[Any, Any, int], float]
+    slope: Callable[[Any], float]
     work: int
 
 
@@ -339,10 +340,12 @@ def _sources() -> str:
 def _open(path: Path, horizon: int) -> EntryPoints:
     library = ctypes.CDLL(str(path))
     solve, start, work = library["lg_solve"], library["lg_start"], library["lg_work"]
+    slope = library["lg_slope"]
+    slope.argtypes, slope.restype = [_POINTER], _NUMBER
     solve.argtypes, solve.restype = [_POINTER, _POINTER], ctypes.c_int
     start.argtypes, start.restype = [_POINTER, _POINTER, _INTEGER], _NUMBER
     work.argtypes, work.restype = [_INTEGER], _INTEGER
-    return EntryPoints(solve, start, int(work(horizon)))
+    return EntryPoints(solve, start, slope, int(work(horizon)))
 
 
 def _difference(model: StageModel, entries: EntryPoints) -> str | None:
@@ -516,6 +519,13 @@ class Memory:
             about.mu_first, about.mu_last, about.mu_factor, about.mu_power = barrier
             self._wanted = wanted
         return self._entries.solve(self._address, self._start)
+
+    def slope(self, nodes: Nodes, setting: Setting) -> float:
+        """The largest slope of the cost at nodes, which the arrays hold afterwards."""
+        self._held = None
+        self.give(setting, nodes.t)
+        self.arrays["x"][:], self.arrays["u"][:] = nodes.x, nodes.u
+        return self._entries.slope(self._address)
 
     def choose_start(self, x0: np.ndarray, which: int) -> float:
         """Nodes of the cheapest of some starts, to the arrays; returns their largest gap."""

@@ -385,6 +385,28 @@ def test_hard_limits_that_are_exceeded_cost_no_more_than_calls_do(is_built):
     assert x == pytest.approx([0.4, 0.0], abs=1e-2)
 
 
+@pytest.mark.compiled
+def test_a_loop_with_code_from_disk_derives_nothing(monkeypatch):
+    """Neither a limit that is exceeded nor a jump costs the seconds that deriving stages takes."""
+
+    def controller():
+        return MPC(
+            cart(2.0), 15, 0.1, Q={"place": 10, "speed": 0.1}, R=0.01, reference=[0.4, 0.0],
+            bounds=[Bound("place", upper=0.5)],
+        )  # fmt: skip
+
+    controller().prepare(0.0, [0.0, 0.0])
+    mpc = controller()
+
+    def refuse(*given):
+        raise AssertionError("stages are derived in the loop")
+
+    monkeypatch.setattr("lgcontrol.optimal._transcription.build_functions", refuse)
+    mpc.prepare(0.0, [0.0, 0.0])
+    for k, x in enumerate([[0.0, 0.0], [0.8, 0.5], [0.8, 0.4], [0.75, 0.0], [-3.0, 0.0]]):
+        mpc(0.1 * k, x)
+
+
 def test_starts_that_break_hard_limits_do_not_win(monkeypatch):
     """The cheap one is beyond the wall, the other keeps it: that is where the plan begins."""
     mpc = MPC(
