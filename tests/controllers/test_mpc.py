@@ -245,8 +245,9 @@ def test_weights_steps_and_bounds_share_compiled_code():
             residuals=[Residual(lambda t, x, u, p: x[4:], scale, terminal=2 * scale)],
             bounds=[Bound("rate", -limit, limit, soft=scale)],
         )  # fmt: skip
-        functions = mpc.solver.transcription._functions
-        programs.add(tuple(f._backend.program.identity for f in functions[:4]))
+        once = mpc.solver.transcription._functions
+        functions = once.stage, once.stage_values, once.terminal, once.terminal_values
+        programs.add(tuple(f._backend.program.identity for f in functions))
     assert len(programs) == 1
 
 
