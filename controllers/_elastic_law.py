@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction, Value, check_shape, trace
+from lgcontrol.codegen import ModelFunction, Value, check_shape, level_outside, trace
 from lgcontrol.groups import check_element
 from lgcontrol.mechanics import (
     AdjustedSpring,
@@ -312,7 +312,7 @@ class ElasticLaw(Controller):
                 f"every {self.dt:g} s with a delay of {self.delay:g} s; its spectral radius is "
                 f"{told}. Take other gains, a shorter period, or check=False",
                 RuntimeWarning,
-                stacklevel=4,
+                stacklevel=level_outside(),
             )
 
 

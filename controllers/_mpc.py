@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import Value, check_shape, trace, unknown_name
+from lgcontrol.codegen import Value, check_shape, level_outside, trace, unknown_name
 from lgcontrol.groups import LieGroup, check_element
 from lgcontrol.integrators import Method
 from lgcontrol.optimal import (
@@ -343,7 +343,7 @@ class MPC(Controller):
                 f"bounds=[Bound({block!r}, lower, upper, soft=100)]; "
                 f"{system.name}.limits holds the numbers",
                 RuntimeWarning,
-                stacklevel=2,
+                stacklevel=level_outside(),
             )
         self._is_made = True
 

@@ -74,5 +74,6 @@ from ._validate import check_one_by_one as check_one_by_one
 from ._validate import check_shape as check_shape
 from ._validate import format_shape as format_shape
 from ._validate import is_symbolic as is_symbolic
+from ._validate import level_outside as level_outside
 from ._validate import named_options as named_options
 from ._validate import unknown_name as unknown_name

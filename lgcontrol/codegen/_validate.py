@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import wraps
@@ -13,6 +14,7 @@ import casadi as ca
 import numpy as np
 
 WHOLE = 30  # names that a message lists completely
+PACKAGE = __name__.partition(".")[0]
 SHOWN = 20  # names that it lists of more
 SHORT = 80  # letters that a message shows of a value
 _FLOAT = np.dtype(np.float64)
@@ -193,6 +195,29 @@ def check_mapping(name: str, value: Any, example: str) -> Mapping[str, Any]:
             f"{name} must be a mapping of names, as in {name}={{{example}}}; got {value!r}"
         )
     return value
+
+
+def level_outside() -> int:
+    """Stack level of the first frame outside of this package, for a warning by who calls this.
+
+    Whatever stands between the user's line and the warning, its text names that line.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> level_outside() >= 1
+    True
+    """
+    frame, level = inspect.currentframe(), 0
+    while frame is not None:
+        room = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if room != PACKAGE and room not in ("contextlib", "functools"):
+            return level
+        frame, level = frame.f_back, level + 1
+    return 1
 
 
 def format_shape(shape: Sequence[int | None], batch: bool = False) -> str:

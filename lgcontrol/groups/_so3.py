@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from ..codegen import Shape, UnknownNameError, Value, check_shape, unknown_name
+from ..codegen import Shape, UnknownNameError, Value, check_shape, level_outside, unknown_name
 from ._axis import LARGEST, cross_matrix
 from ._base import LieGroup
 from ._quaternion import (
@@ -156,7 +156,7 @@ class SO3Group(LieGroup):
                 f"an angle of {largest:g} rad is {largest / (2 * np.pi):.1f} turns: are these "
                 "degrees? Then give degrees=True; turns that are meant go by np.remainder("
                 "angles, 2 * np.pi)",
-                stacklevel=2,
+                stacklevel=level_outside(),
             )
         flat = scipy.spatial.transform.Rotation.from_euler(
             sequence, angles.reshape(-1, len(sequence)), degrees=degrees

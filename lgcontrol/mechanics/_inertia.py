@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from ..codegen import check_shape
+from ..codegen import check_shape, level_outside
 from ..groups import SE3, SO3, check_element
 from ._fields import set_field
 from ._inertia_checks import MATRIX_TOLERANCE, inertia_findings
@@ -89,7 +89,9 @@ pass check="warn" or check="ignore"
                 'correct the values, or pass check="warn" or check="ignore"'
             )
         if found:
-            warnings.warn(f"not the inertia of a body: {'; '.join(found)}", stacklevel=2)
+            warnings.warn(
+                f"not the inertia of a body: {'; '.join(found)}", stacklevel=level_outside()
+            )
 
     def __eq__(self, other: object) -> bool:
         """Whether the other has the same mass, centre of mass and inertia."""

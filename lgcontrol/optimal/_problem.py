@@ -20,6 +20,7 @@ from ..codegen import (
     check_list,
     check_one_by_one,
     check_shape,
+    level_outside,
     named_options,
     unknown_name,
 )
@@ -271,7 +272,7 @@ class OptimalControlProblem:
         if is_automatic:
             object.__setattr__(self, "substeps", needed)
         elif needed > self.substeps:
-            warnings.warn(self._too_few(needed), RuntimeWarning, stacklevel=3)
+            warnings.warn(self._too_few(needed), RuntimeWarning, stacklevel=level_outside())
 
     def __repr__(self) -> str:
         """System, horizon and `terms`."""

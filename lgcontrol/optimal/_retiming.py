@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 from scipy.sparse import csr_matrix
 
-from ..codegen import UnknownNameError, check_shape, unknown_name
+from ..codegen import UnknownNameError, check_shape, level_outside, unknown_name
 from ..groups import LieGroup
 from ..systems import (
     BSpline,
@@ -280,7 +280,7 @@ def retime(
             f"{worst.kind} is exceeded by {excess:.2g} of its range: it is far from affine in ṡ² "
             "and s̈; take more intervals, or a wider margin",
             RuntimeWarning,
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
     speed = np.sqrt(y)
     steps = 2 * np.diff(grid.s) / (speed[1:] + speed[:-1])

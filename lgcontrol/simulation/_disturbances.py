@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from ..codegen import (
     UnknownNameError,
     check_shape,
+    level_outside,
     named_options,
     unknown_name,
 )
@@ -284,7 +285,7 @@ class Disturbances:
                 f"the {what} at {clock.seconds(tick):g} s has no effect: the run ends at "
                 f"{clock.seconds(end):g} s",
                 RuntimeWarning,
-                stacklevel=4,
+                stacklevel=level_outside(),
             )
 
     def kicks(self, now: int) -> list[np.ndarray]:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ..codegen import level_outside
 from ..groups import LieGroup
 from ..systems import ReferenceLike, StateMotion, System
 from ._contract import RunStatus
@@ -242,7 +243,7 @@ def _told(what: str, tell: Callable[[], Told]) -> Told | None:
         warnings.warn(
             f"the {what} is not in the result: {type(error).__name__}: {error}",
             RuntimeWarning,
-            stacklevel=5,
+            stacklevel=level_outside(),
         )
         return None
 

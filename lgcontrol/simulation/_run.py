@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import check_list
+from ..codegen import check_list, level_outside
 from ..groups import LieGroup, Product
 from ..systems import Measurement, ParameterValues, ReferenceLike, System, Trajectory
 from ._clock import Clock, as_fraction
@@ -167,7 +167,7 @@ def warn_beyond_limits(plant: System, name: str, states: np.ndarray) -> None:
                 f"{name} is beyond the limits of {names[i]}: {worst:g}, allowed are "
                 f"{lower[i]:g} … {upper[i]:g}; the simulation does not stop there",
                 RuntimeWarning,
-                stacklevel=3,
+                stacklevel=level_outside(),
             )
 
 

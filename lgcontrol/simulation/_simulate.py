@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import named_options
+from ..codegen import level_outside, named_options
 from ..integrators import Method
 from ..systems import (
     Measurement,
@@ -243,7 +243,7 @@ def simulate(
             f"the reference ends at {until:g} s while it moves, the run at {seconds:g} s: in "
             "between it stays at its last state; give a longer one, or a function of time",
             RuntimeWarning,
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
     run = Run(
         plant=plant,
@@ -344,7 +344,7 @@ class Loop:
             raise error from cause
         unseen = self._unseen()
         if unseen:
-            warnings.warn(unseen, RuntimeWarning, stacklevel=3)
+            warnings.warn(unseen, RuntimeWarning, stacklevel=level_outside())
         return self._result(status, message)
 
     def _unseen(self) -> str:

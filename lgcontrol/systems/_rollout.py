@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, chain, check_shape, named_options
+from ..codegen import ModelFunction, chain, check_shape, level_outside, named_options
 from ..integrators import Method, get_method
 from ._definition import SystemDefinition
 from ._stable_steps import choose_method, instability, stable_substeps
@@ -92,7 +92,7 @@ def rollout(
     if not _warn(system, method, trajectory, residual):
         unstable = _instability(system, given, trajectory.x, method, substeps)
         if unstable:
-            warnings.warn(unstable, RuntimeWarning, stacklevel=2)
+            warnings.warn(unstable, RuntimeWarning, stacklevel=level_outside())
     return trajectory
 
 
@@ -258,7 +258,7 @@ def _warn(
     """Warn the caller of the rollout of motions that diverge, else of unsolved equations."""
     text = _divergence(system, made) if made.diverged.any() else unsolved(system, method, residual)
     if text:
-        warnings.warn(text, RuntimeWarning, stacklevel=3)
+        warnings.warn(text, RuntimeWarning, stacklevel=level_outside())
     return bool(text)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..codegen import level_outside
 from ..integrators import Method, get_method
 from ._definition import SystemDefinition
 from ._derivatives import field_derivatives
@@ -181,7 +182,7 @@ def warn_if_unstable(
     needed = stable_substeps(system, x, None, dt, method)
     if needed > substeps:
         text = instability(system, where, x, None, dt, method, substeps, needed)
-        warnings.warn(text, RuntimeWarning, stacklevel=3)
+        warnings.warn(text, RuntimeWarning, stacklevel=level_outside())
 
 
 def instability(

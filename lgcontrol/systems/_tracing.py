@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeGuard
 import casadi as ca
 import numpy as np
 
-from ..codegen import ModelFunction, Shape, Value, check_shape, format_shape
+from ..codegen import ModelFunction, Shape, Value, check_shape, format_shape, level_outside
 from ..groups import LieGroup, Product, check_element
 from ._errors import ErrorCoordinates
 from ._signals import (
@@ -529,22 +529,8 @@ def _numpy_noticed(label: str) -> Iterator[None]:
             f"{label} calls NumPy functions on CasADi values: use casadi's instead, "
             "casadi.cos for numpy.cos; what NumPy's do differs between versions of CasADi",
             FutureWarning,
-            stacklevel=_outside(),
+            stacklevel=level_outside(),
         )
-
-
-def _outside() -> int:
-    """Stack level of the first frame outside of this package, seen from `_numpy_noticed`."""
-    package = str(Path(__file__).parent.parent)
-    level = 1
-    frame = inspect.currentframe()
-    frame = frame.f_back if frame is not None else None  # that of the caller, level 1
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if not name.startswith(package) and Path(name).name != "contextlib.py":
-            return level
-        frame, level = frame.f_back, level + 1
-    return 1
 
 
 # What is given for the arguments

@@ -16,6 +16,7 @@ from ..codegen import (
     UnknownNameError,
     check_mapping,
     check_shape,
+    level_outside,
     named_options,
     unknown_name,
 )
@@ -319,7 +320,7 @@ def _warn_beyond(
         warnings.warn(
             f"{system.name}: the given state is beyond {beyond}; it is trimmed there if it can be",
             RuntimeWarning,
-            stacklevel=3,
+            stacklevel=level_outside(),
         )
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...codegen import level_outside
 from ..multibody import Multibody
 from ..multibody.compiled._compiled_tree import compiled
 from ._basic import Connection
@@ -122,7 +123,7 @@ def warn_of_units(name: str, gravity: Iterable[float], held: Iterable[HeldPoint]
         f"{name}: {listed}{': ' if found else ''}{told}; give lengths in m, masses in kg, moments "
         "in kg m², gravity in m/s²",
         UserWarning,
-        stacklevel=3,
+        stacklevel=level_outside(),
     )
 
 

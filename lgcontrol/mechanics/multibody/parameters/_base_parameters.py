@@ -12,7 +12,7 @@ from typing import Any, Generic
 import casadi as ca
 import numpy as np
 
-from ....codegen import Shape, check_shape
+from ....codegen import Shape, check_shape, level_outside
 from ..dynamics._inverse_dynamics import inverse_dynamics
 from ..tree._tree import AnyTree, Tree
 from ._least_squares import Prior, Weighted
@@ -514,5 +514,5 @@ def _warn_if_poor(found: Identification, fit: Weighted) -> None:
         "may be far off, and noise in q, v and a, which standard errors do not count, makes it "
         "worse. Measure more joints moving, faster and in more poses, or give prior=0.3: what is "
         "hardly excited then stays near the tree's numbers",
-        stacklevel=4,
+        stacklevel=level_outside(),
     )

@@ -9,7 +9,7 @@ from math import inf
 from os import PathLike
 from typing import Any, Literal
 
-from ....codegen import UnknownNameError, unknown_name
+from ....codegen import UnknownNameError, level_outside, unknown_name
 from ....groups import LieGroup
 from ....io import (
     JointDescription,
@@ -169,7 +169,7 @@ def _report(robot: RobotDescription, on_finding: str) -> None:
             first.line,
             first.element,
         )
-    warnings.warn(f"{where}: {len(serious)} findings\n{text}", stacklevel=3)
+    warnings.warn(f"{where}: {len(serious)} findings\n{text}", stacklevel=level_outside())
 
 
 def _inertia(link: LinkDescription) -> SpatialInertia | None:
