@@ -66,7 +66,7 @@ _SELECT = EXPRESSIONS[ca.OP_IF_ELSE_ZERO]
 # Compilers take time that grows faster than the length of a function: longer ones are cut into
 # pieces, which pass on what later pieces need in memory. Measured on tree dynamics of 5 000 to
 # 30 000 operations: 2 to 4 times quicker to compile, to a few percent as quick to run.
-_WHOLE, _PIECE = 4000, 1000
+_WHOLE, _PIECE = 3000, 1000
 
 # Simple operations that take about as long as a quotient, a root or a call of a function does, and
 # as a branch is worth.
