@@ -683,7 +683,7 @@ class InteriorPointSolver:
     @cached_property
     def _has_limits(self) -> bool:
         """Whether any control has a limit."""
-        return bool(np.isfinite([self.model.lower, self.model.upper]).any())
+        return self.problem.input_limits.is_limited
 
     @cached_property
     def _grid(self) -> np.ndarray:
@@ -898,9 +898,10 @@ class InteriorPointSolver:
         -------
         OptimalSolution
             "iteration limit" where steps were taken, with violations where hard bounds are exceeded
-            for the first time and nobody can say yet whether they could be kept; "time limit" where
-            more steps were due; "infeasible" where hard bounds at a price are exceeded still, by
-            the least that was found; "failed" where there is no step: then with the plan moved on
+            and nobody can say yet whether they could be kept: for the first time, or where the plan
+            that has them at a price is still far from an optimum; "time limit" where more steps
+            were due; "infeasible" where they are exceeded next to that optimum, by the least that
+            was found; "failed" where there is no step: then with the plan moved on
             or, where that diverges, with what was found last.
 
         Raises
@@ -937,7 +938,7 @@ class InteriorPointSolver:
             run = kept.run()
         if run.status != NOT_FINITE:
             self._is_priced = self._excess(run) > EXCESS
-        is_infeasible = is_priced and self._is_priced
+        is_infeasible = is_priced and self._is_priced and _is_settled(run)
         return self._solution(run, last, times, setting, watch, None, is_infeasible)
 
     def _went_on(
@@ -948,7 +949,7 @@ class InteriorPointSolver:
         Nothing has to be written to its memory then but the state and the times.
         """
         memory, later = self._memory, self._later
-        if memory is None or self._is_priced or self._is_implicit:
+        if memory is None or self._is_priced or self._is_implicit or setting.box.contradictions:
             return None
         held = later.iterate if later is not None else self._ended and self._ended.point
         whole, is_shift = steps_later(self.problem, last, times)
@@ -1070,7 +1071,8 @@ class InteriorPointSolver:
         elif tolerance is not None:
             self._found, self._last = nodes, None
         excess = rows.excess(run.rows) if rows.names and not failed else np.zeros(0)
-        if tolerance is None and not (failed or is_infeasible or self._is_implicit):
+        is_plain = not (failed or is_infeasible or self._is_implicit or setting.box.contradictions)
+        if tolerance is None and is_plain:
             if not self._has_excess(run.rows):
                 status = self._status(run, np.nan, (), watch, None)
                 return self._taken(run.log, status, nodes, setting, watch.started)
@@ -1116,7 +1118,7 @@ class InteriorPointSolver:
             if violations and tolerance is None and status is SolveStatus.ITERATION_LIMIT:
                 message = f"{NOT_YET}; {message}"
             if status is SolveStatus.INFEASIBLE and not failed:
-                message = "; ".join(filter(None, [message, self._at_limits(nodes)]))
+                message = "; ".join(filter(None, [message, self._at_limits(nodes, setting)]))
             group, inputs = problem.system.state, problem.system.inputs
             return {
                 "message": unknown or message,
@@ -1137,7 +1139,7 @@ class InteriorPointSolver:
             _t=nodes.t,
             _u=nodes.u,
         )
-        return judged(solution, setting.p)
+        return judged(solution, setting)
 
     def _has_excess(self, values: np.ndarray) -> bool:
         """Whether a step leaves rows exceeded that somebody has to be told of."""
@@ -1183,14 +1185,9 @@ class InteriorPointSolver:
         problem = self.problem
         return resolved_step(problem.system, problem.method, problem.substeps) is not None
 
-    def _at_limits(self, nodes: Nodes) -> str:
-        """Which controls have nothing left, for the message of an infeasible problem."""
-        model, system = self.model, self.problem.system
-        v = nodes.u[:, model.controls]
-        apart = AT_LIMIT * (model.upper - model.lower)
-        spent = (v <= model.lower + apart) | (v >= model.upper - apart)
-        spent &= np.isfinite(apart)
-        names = [system.input_names[i] for i in model.controls[spent.any(axis=0)]]
+    def _at_limits(self, nodes: Nodes, setting: Setting) -> str:
+        """Which limits of controls leave nothing, for the message of an infeasible problem."""
+        names = setting.box.spent(nodes.u[:, self.model.controls], AT_LIMIT)
         return f"at their limits: {', '.join(names)}" if names else ""
 
     def _status(
@@ -1265,6 +1262,13 @@ def _is_best(entry: np.ndarray) -> bool:
     """Whether an iterate is optimal for its barrier, so that no step is needed."""
     _, stationarity, violation, products, _, _, mu = entry.tolist()
     return max(stationarity, violation, products - mu) <= ACCEPTABLE_RESIDUAL
+
+
+def _is_settled(run: _Run) -> bool:
+    """Whether real-time steps ended next to an optimum: what they exceed is exceeded there, too."""
+    _, stationarity, violation, *_ = run.log[-1].tolist()
+    off = max(stationarity, violation)
+    return off <= ACCEPTABLE_RESIDUAL or (off <= FAR and run.step >= GOOD_STEP)
 
 
 class _Start(NamedTuple):
