@@ -340,8 +340,8 @@ class MPC(Controller):
             several = f" and {len(ignored) - MOST_NAMED} more" if ignored[MOST_NAMED:] else ""
             warnings.warn(
                 f"plans of {system.name} know nothing of the limits of {shown}{several}: give "
-                f"bounds=[Bound({block!r}, lower, upper, soft=100)]; "
-                f"{system.name}.limits holds the numbers",
+                "bounds=[Bound('limits', soft=100)], whose numbers are those of "
+                f"{system.name}.limits, or Bound({block!r}, lower, upper, soft=100) with your own",
                 RuntimeWarning,
                 stacklevel=level_outside(),
             )

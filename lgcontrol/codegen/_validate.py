@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import wraps
@@ -338,10 +339,12 @@ Did you mean 'degrees'?
         if len(values) > most:
             own = [entry for entry in ordered if entry != "self"]
             less = len(ordered) - len(own)
-            count = f"{len(own)} argument{'s' * (len(own) != 1)}"
+            count = f"{len(own) or 'no'} argument{'s' * (len(own) != 1)} by position"
+            groups = own, names[len(own) :]
+            shown, others = (f" ({', '.join(group)})" if group else "" for group in groups)
             raise TypeError(
-                f"{name}() takes {count} by position ({', '.join(own)}), got "
-                f"{len(values) - less}: name the others ({', '.join(names[len(own) :])})"
+                f"{name}() takes {count}{shown}, got {len(values) - less}"
+                + f": name the others{others}" * bool(others)
             )
         return function(*values, **options)
 
@@ -418,4 +421,23 @@ def unknown_name(kind: str, name: object, valid: Iterable[str]) -> str:
     return (
         f"unknown {kind} {name!r}.{hint} Valid names ({len(names)}, the nearest {len(nearest)} "
         f"are listed): {listed}"
+    )
+
+
+def ask_degrees(what: str, angle: float, remedy: str) -> None:
+    """Ask by a warning whether an angle that is several turns is one in degrees.
+
+    Parameters
+    ----------
+    what : str
+        What the message calls it.
+    angle : float
+        In rad.
+    remedy : str
+        What to do if it is, and if it is not.
+    """
+    turns = angle / (2.0 * np.pi)
+    warnings.warn(
+        f"{what} of {angle:g} rad is {turns:.1f} turns: are these degrees? {remedy}",
+        stacklevel=level_outside(),
     )

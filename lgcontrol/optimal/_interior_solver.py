@@ -17,7 +17,15 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import Beside, UnknownNameError, check_shape, thread_count, unknown_name
+from ..codegen import (
+    Beside,
+    Progress,
+    UnknownNameError,
+    check_shape,
+    named_options,
+    thread_count,
+    unknown_name,
+)
 from ..systems import ReferenceLike, Trajectory, check_state, resolved_step
 from ._export import ExportCase, ExportSetting, export_interior_point
 from ._given import Given
@@ -431,6 +439,7 @@ class InteriorPointSolver:
     # -- to convergence ----------------------------------------------------------------------------
 
     @np.errstate(all="ignore")  # iterates that diverge are refused by what they cost
+    @named_options
     def solve(
         self,
         x0: ArrayLike,
@@ -509,7 +518,8 @@ class InteriorPointSolver:
             # limits cut short stay in the optimum next to them.
             mode = FREE_STATES
         barrier = self._barrier(mode, tolerance)
-        watch = _Watch(started, time_limit, callback, max_iterations)
+        progress = Progress(f"plan of {problem.system.name}")
+        watch = _Watch(started, time_limit, callback, max_iterations, progress)
         run = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
         first = mode
         if run.status in (STALLED, NOT_FINITE) and self.shooting == "auto" and not run.is_lost:
@@ -1117,8 +1127,12 @@ class InteriorPointSolver:
             message = _message(status, last, violations, tolerance)
             if violations and tolerance is None and status is SolveStatus.ITERATION_LIMIT:
                 message = f"{NOT_YET}; {message}"
-            if status is SolveStatus.INFEASIBLE and not failed:
-                message = "; ".join(filter(None, [message, self._at_limits(nodes, setting)]))
+            is_short = status is SolveStatus.INFEASIBLE or (
+                status is SolveStatus.STALLED and len(violations) > 0
+            )
+            if is_short and not failed:
+                limits = self._at_limits(nodes, setting, run.rows)
+                message = "; ".join(filter(None, [message, limits]))
             group, inputs = problem.system.state, problem.system.inputs
             return {
                 "message": unknown or message,
@@ -1185,9 +1199,16 @@ class InteriorPointSolver:
         problem = self.problem
         return resolved_step(problem.system, problem.method, problem.substeps) is not None
 
-    def _at_limits(self, nodes: Nodes, setting: Setting) -> str:
-        """Which limits of controls leave nothing, for the message of an infeasible problem."""
-        names = setting.box.spent(nodes.u[:, self.model.controls], AT_LIMIT)
+    def _at_limits(self, nodes: Nodes, setting: Setting, values: np.ndarray) -> str:
+        """Limits of controls, and of what is free at the start, that leave nothing, for messages."""
+        model = self.model
+        names = setting.box.spent(nodes.u[:, model.controls], AT_LIMIT)
+        sides, rows, own = model.sides, self.transcription.rows, model.of_start
+        for row, sign, limit in zip(sides.row[own], sides.sign[own], sides.limit[own], strict=True):
+            width = rows.upper[row] - rows.lower[row]
+            near = AT_LIMIT * (width if np.isfinite(width) else max(1.0, abs(limit)))
+            if sign * (values[0, row] - limit) >= -near:
+                names.append(f"{rows.names[row]} ({'upper' if sign > 0 else 'lower'}, {limit:g})")
         return f"at their limits: {', '.join(names)}" if names else ""
 
     def _status(
@@ -1220,7 +1241,7 @@ class InteriorPointSolver:
 
 
 class _Watch:
-    """What ends a solve early: a limit of time or iterations, or the callback."""
+    """What ends a solve early, time, iterations or the callback; says how far it is."""
 
     def __init__(
         self,
@@ -1228,8 +1249,10 @@ class _Watch:
         time_limit: float,
         callback: Callable[[Iteration], bool | None] | None,
         most: int,
+        progress: Progress | None = None,
     ) -> None:
         self.started, self.time_limit, self.callback = started, time_limit, callback
+        self.progress = progress
         self.most = self.left = min(most, MOST_ITERATIONS)
         self.ended: SolveStatus | None = None
 
@@ -1249,6 +1272,8 @@ class _Watch:
         spent = time.perf_counter() - self.started
         cost, stationarity, violation, products, step, damping, *_ = entry.tolist()
         kkt = max(stationarity, violation, products)
+        if self.progress is not None:
+            self.progress.tell(lambda: f"{number} iterations, residual {kkt:.1e}")
         if self.callback is not None and self.callback(
             Iteration(number, cost, violation, violation, kkt, step, damping, spent)
         ):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import nnls
+import scipy
 
 from ._interior_point import Barrier, InteriorPoint, Point
 from ._outcome import ACCEPTABLE_RESIDUAL
@@ -160,7 +160,7 @@ def _left_of_start(model: StageModel, at: Expansion, slope: np.ndarray) -> np.nd
     wanted = -slope[model.free]
     if not held.size:
         return wanted
-    return wanted - held.T @ nnls(held.T, wanted)[0]
+    return wanted - held.T @ scipy.optimize.nnls(held.T, wanted)[0]
 
 
 def _falls(model: StageModel, setting: Setting, nodes: Nodes, missed: np.ndarray) -> bool:

@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import UnknownNameError, check_shape, unknown_name
+from ..codegen import Progress, UnknownNameError, check_shape, named_options, unknown_name
 from ..systems import ReferenceLike, Trajectory, check_state
 from ._given import Given
 from ._guess import make_guess, moved_on
@@ -137,11 +137,12 @@ class NLPSolver:
         self._given = None if problem is None else Given(problem)
         self._built: tuple[dict[str, Any], _ProgramLayout] | None = None
         self._solvers: dict[tuple[float, int, float], Any] = {}
+        self._told: _Told | None = None
         self._found: Nodes | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what CasADi cannot pickle; it is built again."""
-        return self.__dict__ | {"_built": None, "_solvers": {}}
+        return self.__dict__ | {"_built": None, "_solvers": {}, "_told": None}
 
     def __repr__(self) -> str:
         """Plugin, and the system of its problem."""
@@ -389,6 +390,8 @@ class NLPSolver:
             options |= PLUGINS[self.plugin](SHARE * tolerance, most, seconds)
             if self.plugin == "ipopt":
                 options |= {name: program[name] for name in ("grad_f", "jac_g", "hess_lag")}
+                self._told = _Told(program["nlp"]["x"].numel(), program["nlp"]["g"].numel())
+                options["iteration_callback"] = self._told
             else:
                 options |= {
                     "structure_detection": "manual", "N": self.problem.horizon,
@@ -404,6 +407,7 @@ class NLPSolver:
     # -- solves ------------------------------------------------------------------------------------
 
     @np.errstate(all="ignore")
+    @named_options
     def solve(
         self,
         x0: ArrayLike,
@@ -502,8 +506,11 @@ class NLPSolver:
         multipliers: dict[str, Any] = {}
         is_bad = not np.isfinite(cost) or bool(self.transcription.not_finite(values))
         unified = "SOLVER_RET_NAN" if is_bad else "SOLVER_RET_LIMITED"
+        progress = Progress(f"plan of {self.problem.system.name} by {self.plugin}")
         for _ in range(MOST_ROUNDS if most > 0 and not is_bad else 0):
             solver = self._solver(tolerance, most, seconds)
+            if self._told is not None:
+                self._told.begin(progress, used)
             started = time.perf_counter()
             found, stats = self._round(solver, layout, x0, nodes, setting, multipliers)
             inner += time.perf_counter() - started
@@ -666,6 +673,47 @@ class NLPSolver:
             problem=problem,
         )
         return judged(solution, setting)
+
+
+class _Told(ca.Callback):
+    """What IPOPT calls after each iteration, to say how far it is.
+
+    Parameters
+    ----------
+    variables, constraints : int
+    """
+
+    def __init__(self, variables: int, constraints: int) -> None:
+        super().__init__()
+        sizes = {"x": variables, "f": 1, "g": constraints, "lam_x": variables, "lam_g": constraints}
+        self._sizes, self._progress, self._count = sizes, Progress(""), 0
+        self.construct("told", {})
+
+    def begin(self, progress: Progress, count: int) -> None:
+        """A round begins after so many iterations."""
+        self._progress, self._count = progress, count - 1
+
+    def get_n_in(self) -> int:
+        """Results of an NLP solver."""
+        return ca.nlpsol_n_out()
+
+    def get_n_out(self) -> int:
+        """Whether to stop."""
+        return 1
+
+    def get_name_in(self, i: int) -> str:
+        """Names of these results."""
+        return ca.nlpsol_out(i)
+
+    def get_sparsity_in(self, i: int) -> ca.Sparsity:
+        """Columns of their sizes; parameters have no multipliers."""
+        return ca.Sparsity.dense(self._sizes.get(ca.nlpsol_out(i), 0), 1)
+
+    def eval(self, arg: Any) -> list[float]:
+        """Count, tell, go on."""
+        self._count += 1
+        self._progress.tell(lambda: f"{self._count} iterations, cost {float(arg[1]):.4g}")
+        return [0.0]
 
 
 def _with_derivatives(y: Any, given: list[Any], cost: Any, values: Any) -> list[ca.Function]:

@@ -14,6 +14,7 @@ from ..codegen import (
     ModelFunction,
     UnknownNameError,
     Value,
+    ask_degrees,
     check_shape,
     named_options,
     unknown_name,
@@ -489,9 +490,6 @@ class Residual:
         given = x
         if self.of is not None:
             entries = entries_of(system, self.of)
-            if not entries:
-                message = unknown_name("quantity", self.of, _quantities(system))
-                raise UnknownNameError(f"residual {self.name!r}: {message}")
             own = p[: system.n_parameters]
             given = system.quantity_rows(entries, t, x, u, own, known)
         return column_of(f"residual {self.name!r}", function, type(x), (t, given, u, p))
@@ -604,14 +602,13 @@ def of_quantity(system: System, term: Term) -> Term:
     -------
     Residual or Cost
     """
-    name = term.function
+    name, of = term.function, getattr(term, "of", None)
+    for given in (name, of):
+        if isinstance(given, str) and not entries_of(system, given):
+            raise UnknownNameError(_no_quantity(system, given))
     if not isinstance(name, str):
         return term
     entries = entries_of(system, name)
-    if not entries:
-        raise UnknownNameError(
-            unknown_name(f"quantity of {system.name}", name, _quantities(system))
-        )
 
     def rows(t: Value, x: Value, u: Value, p: Value) -> Value:
         return system.quantity_rows(entries, t, x, u, p)
@@ -622,6 +619,27 @@ def of_quantity(system: System, term: Term) -> Term:
     return replace(term, function=rows, name=label)
 
 
+def _no_quantity(system: System, name: str) -> str:
+    """Message for a term of what is no quantity; parts of the state and inputs have weights."""
+    message, state = (
+        unknown_name(f"quantity of {system.name}", name, _quantities(system)),
+        system.state,
+    )
+    of = {entry: f"u[{i}]" for i, entry in enumerate(system.input_names)}
+    of |= {entry: f"x[{i}]" for i, entry in enumerate(state.coordinate_names)}
+    of |= {
+        block: f"x[{part.start}:{part.stop}]"
+        for block, part in block_slices(state)[0].items()
+        if part.stop - part.start > 1
+    }
+    if name in of:
+        message += f" {name!r} itself is a function, lambda t, x, u, p: {of[name]}"
+        term = "R" if name in control_places(system) else "Q"
+        if term == "R" or name in error_places(system):
+            message += f"; its error is weighed by {term}={{{name!r}: …}}"
+    return message
+
+
 Where = Literal["path", "terminal", "both", "start"]
 # Places of bounds that hold along the horizon, not at an end of it alone.
 ALONG = ("path", "both")
@@ -629,6 +647,9 @@ ALONG = ("path", "both")
 LIMITS = "limits"
 # Share by which limits may cross and still mean the same number.
 ROUNDING = 1e-9
+# Angles in rad from which limits are asked whether they are degrees, two turns as in URDF, and
+# those that stand for none.
+LONG_CABLE, NO_LIMIT = 4 * np.pi, 720.0
 
 
 @named_options
@@ -720,6 +741,24 @@ class Bound:
         if self.name is not None:
             return self.name
         return self.of if isinstance(self.of, str) else getattr(self.of, "__name__", "bound")
+
+
+class NamedRows(NamedTuple):
+    """A function that a bound is of, with what messages call its rows.
+
+    Attributes
+    ----------
+    function : callable
+        ``(t, x, u, p) → column``.
+    names : tuple of str
+    """
+
+    function: StageFunction
+    names: tuple[str, ...]
+
+    def __call__(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """Return what the function does."""
+        return self.function(t, x, u, p)
 
 
 @dataclass(frozen=True, eq=False)
@@ -1045,9 +1084,12 @@ def check_consistent(system: System, bounds: Sequence[Bound], horizon: int) -> N
         whose, nodes = f"the limits of input {entry.name!r}", range(horizon)
         limits["input", entry.name] = [(whose, nodes, entry.lower, entry.upper)]
     for bound in bounds:
-        if bound.soft is not None or not isinstance(bound.of, str):
+        if not isinstance(bound.of, str):
             continue
         kind, name = _bounded_place(system, bound)
+        _ask_degrees(system, bound, kind, name)
+        if bound.soft is not None:
+            continue
         entries = _entries(system, kind, name)
         whose = f"bound {bound.label!r} (at {_place(bound.at)!r})"
         sides = {"lower": bound._limit("lower", -np.inf), "upper": bound._limit("upper", np.inf)}
@@ -1069,6 +1111,33 @@ def check_consistent(system: System, bounds: Sequence[Bound], horizon: int) -> N
                         "out, give it other nodes or a price (soft=100)"
                     )
             limits[key].append((whose, nodes, *own))
+
+
+def _ask_degrees(system: System, bound: Bound, kind: str, name: str) -> None:
+    """Ask whether limits of angles that are several turns are degrees."""
+    units = _units(system, kind, name)
+    for side in ("lower", "upper"):
+        given = bound._limit(side, 0.0)
+        limits = [float(given)] * len(units) if not given.ndim else given.ravel().tolist()
+        for (entry, unit), limit in zip(units.items(), limits, strict=False):  # sizes: told later
+            if unit == "rad" and LONG_CABLE < abs(limit) <= NO_LIMIT:
+                remedy = f"Then give np.radians({limit:g}); leave out what is not limited"
+                return ask_degrees(f"bound {bound.label!r}: a limit of {entry}", limit, remedy)
+
+
+def _units(system: System, kind: str, name: str) -> dict[str, str]:
+    """Units of what `_bounded_place` found; of [cos, sin] only that of the angle."""
+    state = system.state
+    if kind == "block":
+        part, freedoms = (places[name] for places in block_slices(state))
+        if freedoms.stop - freedoms.start == 1:
+            return {name: state.tangent_units[freedoms.start]}
+        return dict(zip(state.coordinate_names[part], state.coordinate_units[part], strict=True))
+    if kind == "tangent":
+        return {name: dict(zip(state.tangent_names, state.tangent_units, strict=True))[name]}
+    units = dict(zip(state.coordinate_names, state.coordinate_units, strict=True))
+    units |= {entry.name: entry.unit for entry in system.inputs if kind == "input"}
+    return {entry: units.get(entry, "") for entry in _entries(system, kind, name)}
 
 
 def _nodes(at: str | range, horizon: int, *, is_input: bool) -> range:
@@ -1175,6 +1244,8 @@ def _expression(
         function = bound.of.function if isinstance(bound.of, ModelFunction) else bound.of
         column = column_of(f"bound {bound.label!r}", function, type(x), (t, x, u, p))
         size = column.shape[0]
+        if isinstance(function, NamedRows):
+            return column, function.names
         return column, tuple(
             f"{bound.label}[{i}]" if size > 1 else bound.label for i in range(size)
         )
@@ -1192,9 +1263,14 @@ def _expression(
     if kind == "tangent":
         return state.minus(x, x_ref)[state.tangent_names.index(name)], (bound.label,)
     if kind == LIMITS:
-        parts = [replace(bound, of=entry, name=None) for entry in system.limits]
-        columns = [_expression(system, part, t, x, u, p, x_ref, known)[0] for part in parts]
-        return ca.vertcat(*columns), _called(bound, tuple(system.limits))
+        limited = tuple(entry for entry in system.limits if entry in system.quantity_names)
+        rows = system.quantity_rows(limited, t, x, u, p, known)
+        columns = {entry: rows[i] for i, entry in enumerate(limited)}
+        for entry in system.limits:
+            if entry not in columns:
+                part = replace(bound, of=entry, name=None)
+                columns[entry] = _expression(system, part, t, x, u, p, x_ref, known)[0]
+        return ca.vertcat(*(columns[e] for e in system.limits)), _called(bound, (*system.limits,))
     entries = entries_of(system, name)
     return system.quantity_rows(entries, t, x, u, p, known), _called(bound, entries)
 

@@ -1,13 +1,14 @@
 """Weights, references, bounds, residuals: what a problem accepts and what it refuses."""
 
 import functools
+import warnings
 
 import casadi as ca
 import numpy as np
 import pytest
 
 from lgcontrol.codegen import UnknownNameError
-from lgcontrol.groups import SE2, SE3, SO2, Product, Rn
+from lgcontrol.groups import SE2, SE3, SO2, Helical, Product, Rn, Translation
 from lgcontrol.mechanics import Multibody, SpatialInertia
 from lgcontrol.optimal import (
     Bound,
@@ -20,7 +21,9 @@ from lgcontrol.optimal import (
     state_weight,
     tvlqr,
 )
+from lgcontrol.optimal._statement import build_rows
 from lgcontrol.systems import Input, System, Trajectory
+from lgcontrol.systems._tracing import symbols_of
 
 from ..controllers.problem_a import GOAL, HOVER, quadrotor
 from .examples import double_integrator, mechanical, pendulum, satellite, vessel
@@ -413,6 +416,41 @@ def test_limits_that_a_system_knows_are_one_word():
         rows_of(vessel(), Bound("pose.y"))
     with pytest.raises(ValueError, match="leave lower and upper out"):
         OptimalControlProblem(crane(), 30, 0.1, bounds=[Bound("limits", upper=1.0)])
+
+
+def test_limits_of_angles_ask_whether_they_are_degrees():
+    """Of what is an angle by its unit, if they are more than two turns and less than "none"."""
+    turn = System(
+        "turn", Product(angle=SO2, arm=Helical(0), slide=Translation("z"), rate=Rn(1)),
+        lambda t, x, u, p: [x[4], 0, 0, u[0]], inputs=[Input("steer", "rad")],
+    )  # fmt: skip
+
+    def stated(of, limit):
+        OptimalControlProblem(turn, 2, 0.1, bounds=[Bound(of, -limit, limit)])
+
+    for of in ("arm", "arm.angle", "angle", "steer"):
+        with pytest.warns(UserWarning, match=f"bound '{of}'.*are these degrees.*radians"):
+            stated(of, 90)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for of, limit in (("slide", 90), ("rate", 90), ("arm", 1e6), ("arm", 12.0)):
+            stated(of, limit)
+
+
+def test_limits_in_one_word_evaluate_a_quantity_once():
+    """However many of its entries have limits."""
+    craft = System(
+        "craft", Rn(2), lambda t, x, u, p: [x[1], u[0]], inputs=["push"],
+        quantities={"load": lambda t, x, u, p: ca.sin(x[0]) * ca.vertcat(1, x[1], x[0])},
+        limits={f"load.{i}": (-1, 1) for i in range(3)} | {"x0": (-2, 2)},
+    )  # fmt: skip
+    t, x, u, p = symbols_of(craft)
+    bounds = OptimalControlProblem(craft, 2, 0.1, bounds=[Bound("limits")]).bounds
+    column, rows = build_rows(craft, bounds, 2, (t, x, u, p, x), (), np.zeros(0, int))
+    assert rows.names == ("load.0", "load.1", "load.2", "x0")
+    function = ca.Function("rows", [t, x, u, p], [column])
+    steps = range(function.n_instructions())
+    assert [function.instruction_id(k) for k in steps].count(ca.OP_SIN) == 1
 
 
 def test_quantities_are_terms_by_name():
