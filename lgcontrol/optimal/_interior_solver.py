@@ -1131,8 +1131,8 @@ class InteriorPointSolver:
                 status is SolveStatus.STALLED and len(violations) > 0
             )
             if is_short and not failed:
-                spent = self._at_limits(nodes, setting, run.rows)
-                message = "; ".join(filter(None, [message, spent]))
+                limits = self._at_limits(nodes, setting, run.rows)
+                message = "; ".join(filter(None, [message, limits]))
             group, inputs = problem.system.state, problem.system.inputs
             return {
                 "message": unknown or message,
@@ -1200,7 +1200,7 @@ class InteriorPointSolver:
         return resolved_step(problem.system, problem.method, problem.substeps) is not None
 
     def _at_limits(self, nodes: Nodes, setting: Setting, values: np.ndarray) -> str:
-        """Which controls, and what is free at the start, have nothing left, for messages."""
+        """Limits of controls, and of what is free at the start, that leave nothing, for messages."""
         model = self.model
         names = setting.box.spent(nodes.u[:, model.controls], AT_LIMIT)
         sides, rows, own = model.sides, self.transcription.rows, model.of_start
