@@ -15,7 +15,9 @@ from ..codegen import (
     UnknownNameError,
     Value,
     ask_degrees,
+    check_semidefinite,
     check_shape,
+    check_symmetric,
     named_options,
     unknown_name,
 )
@@ -26,12 +28,10 @@ from ..systems import (
     Trajectory,
     Waypoints,
     block_slices,
+    narrower_later,
     place_of,
     shared_names,
 )
-
-# Eigenvalues of a semidefinite matrix from data come out negative by this share of the largest.
-SEMIDEFINITE_TOLERANCE = 1e-10
 
 WeightLike: TypeAlias = ArrayLike | Mapping[str, ArrayLike]
 """A number, a diagonal, a matrix, or a mapping from blocks and coordinates to any of these."""
@@ -212,12 +212,13 @@ def _assemble(
 ) -> np.ndarray:
     if isinstance(weight, Mapping):
         matrix = np.zeros((size, size))
-        for key, value in weight.items():
+        for key in weight:
             if key not in names:
                 raise UnknownNameError(unknown_name(f"entry of {name}", key, names))
+        for key in narrower_later(name, {key: names[key] for key in weight}):
             part, label = names[key], f"{name}[{key!r}]"
-            own = square(label, value, part.stop - part.start)
-            matrix[part, part] = check_definite(label, own, strict=False)
+            own = square(label, weight[key], part.stop - part.start)
+            matrix[part, part] = check_semidefinite(label, own)
         missing = [
             key
             for key, part in names.items()
@@ -232,7 +233,7 @@ def _assemble(
         )
     else:
         matrix = square(name, weight, size, names)
-    return check_definite(name, matrix, strict=strict)
+    return (check_definite if strict else check_semidefinite)(name, matrix)
 
 
 def square(
@@ -251,21 +252,14 @@ def square(
     return np.diag(array) if array.ndim == 1 else array
 
 
-def check_definite(name: str, matrix: np.ndarray, *, strict: bool) -> np.ndarray:
-    """Refuse matrices that are asymmetric or not positive (semi)definite."""
-    scale = np.abs(matrix).max(initial=0.0)
-    if np.abs(matrix - matrix.T).max(initial=0.0) > SEMIDEFINITE_TOLERANCE * scale:
-        raise ValueError(f"{name} must be symmetric")
-    matrix = (matrix + matrix.T) / 2
+def check_definite(name: str, matrix: np.ndarray) -> np.ndarray:
+    """Refuse weights of controls that leave a combination of them free."""
+    matrix = check_symmetric(name, matrix)
     smallest = np.linalg.eigvalsh(matrix).min(initial=np.inf)
-    if strict and not smallest > 0:
+    if not smallest > 0:
         raise ValueError(
             f"{name} must be positive definite, every control must cost something; its smallest "
             f"eigenvalue is {smallest:.3g}"
-        )
-    if smallest < -SEMIDEFINITE_TOLERANCE * scale:
-        raise ValueError(
-            f"{name} must be positive semidefinite, its smallest eigenvalue is {smallest:.3g}"
         )
     return matrix
 
@@ -530,7 +524,7 @@ class Residual:
         label = f"weight of residual {self.name!r}"
         if isinstance(value, str):
             return Weight(np.eye(size), np.full(size, parameter_index(label, value, parameters)))
-        matrix = check_definite(label, square(label, value, size), strict=False)
+        matrix = check_semidefinite(label, square(label, value, size))
         return Weight.of(matrix) if matrix.any() else None
 
 
