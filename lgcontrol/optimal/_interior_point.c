@@ -7,6 +7,7 @@
  *   NW NWE           entries of the weights along the horizon and at its end
  *   LG_SPARSE LG_FIRST LG_DENSE   entries of [A B] that are not zero, but for those of the dense
  *                rows from LG_FIRST on; where rows are all taken as dense there are none
+ *   LG_BEND      entries on and above the diagonal of what curvature adds to the cost to go
  * the positions of the controls and of what is free, and the functions of a stage, which work on
  * all stages at once:
  *   lg_stage lg_values lg_curvature   (items, ..., scratch)
@@ -76,7 +77,7 @@ typedef struct {
 /* An expansion, a direction and a trial; pointers into the caller's memory. */
 typedef struct {
   double *cost, *gap, *rows, *F, *g, *H, *G, *g_end, *H_end, *G_end;
-  double *curvature, *curvature_end, *prices, *row_prices;
+  double *curvature, *curvature_end, *bend, *prices, *row_prices;
   double *weight, *force, *a, *b, *sigma, *change, *rho, *missed, *aim;
   double *k, *K, *eps, *du, *d_rows, *ds, *de, *bent_gap, *bent_rows;
   double *x, *u, *slack, *excess, *t_gap, *t_rows, *t_cost, *x_end;
@@ -104,6 +105,7 @@ static void lay_out(lg_state *s, double *memory, int64_t N)
   s->G = take(&memory, N * NR * NZ);
   s->g_end = take(&memory, NX), s->H_end = take(&memory, NX * NX), s->G_end = take(&memory, NR * NX);
   s->curvature = take(&memory, N * NZ * NZ), s->curvature_end = take(&memory, NX * NX);
+  s->bend = take(&memory, N * LG_BEND);
   s->prices = take(&memory, N * NX), s->row_prices = take(&memory, M * NR);
   s->weight = take(&memory, M * NR), s->force = take(&memory, M * NR);
   s->a = take(&memory, M * NS), s->b = take(&memory, M * NS), s->sigma = take(&memory, M * NS);
@@ -541,6 +543,13 @@ static int riccati(const lg_problem *q, lg_state *s, int bent)
     for (int i = 0; i < XV; i++) pull_[i] = p_[i];
     for (int j = 0; j < NX; j++)
       for (int i = 0; i < XV; i++) pull_[i] += P_[i + j * XV] * c[j];
+#if LG_BEND > 0
+    for (int n = 0; n < LG_BEND && bent; n++) {
+      const int i = lg_bend_rows[n], j = lg_bend_columns[n];
+      P[i + j * XP] += s->bend[k * LG_BEND + n];
+      if (i != j) P[j + i * XP] += s->bend[k * LG_BEND + n];
+    }
+#endif
     /* M = H + Fᵀ P F */
 #if LG_SPARSE > 0
     const double *dense = F + LG_FIRST * NZ;
@@ -948,7 +957,7 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
 #if LG_CURVED
     if (with_curvature && !has_curvature) {
       lg_curvature(N, q->t, q->x, q->u, q->x + NQ, q->x_ref, q->u_ref, q->p, q->w, &q->dt,
-                   s->prices, s->row_prices, s->curvature, s->scratch);
+                   s->prices, s->row_prices, s->curvature, s->bend, s->scratch);
       lg_end_curvature(q->t + N, q->x + N * NQ, q->u_ref + N * NU, q->x_ref + N * NQ, q->p,
                        q->w_end, q->P, s->row_prices + N * NR, s->curvature_end, s->scratch);
       has_curvature = 1;

@@ -551,8 +551,9 @@ class InteriorPoint:
         """Hessians of the Lagrangian at the iterate."""
         if self._hessians is None:
             model, point, setting = self.model, self.point, self.setting
-            H, H_end = model.hessians(self._nodes(point), setting, self.prices, self.row_prices)
-            self._hessians = H + self.expansion.H, H_end + self.expansion.H_end
+            at = self.expansion
+            H, H_end = model.hessians(self._nodes(point), setting, self.prices, self.row_prices, at)
+            self._hessians = H + at.H, H_end + at.H_end
         return self._hessians
 
     def _sweep(self, at: Expansion, terms: _Terms) -> Sweep | None:
