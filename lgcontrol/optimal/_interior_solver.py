@@ -1202,7 +1202,7 @@ class InteriorPointSolver:
         return resolved_step(problem.system, problem.method, problem.substeps) is not None
 
     def _at_limits(self, nodes: Nodes, setting: Setting, values: np.ndarray) -> str:
-        """Limits of controls, and of what is free at the start, that leave nothing, for messages."""
+        """Limits of controls, and of what is free at the start, that are met, for messages."""
         model = self.model
         names = setting.box.spent(nodes.u[:, model.controls], AT_LIMIT)
         sides, rows, own = model.sides, self.transcription.rows, model.of_start
