@@ -701,8 +701,7 @@ class MPC(Controller):
             text = "; ".join(filter(None, [outrun, self.info.message]))
             self.info = replace(self.info, status=CallStatus.UNSOLVED, message=text)
         if self._p is not self._limits[0]:
-            limits = (limit[self._controls] for limit in self.problem.input_limits(self._p))
-            self._limits = self._p, *limits
+            self._limits = self._p, *self.problem.input_limits.exactly(self._p)[:2]
         _, lower, upper = self._limits
         u = np.minimum(np.maximum(u, lower), upper)
         self._noted(start, u)

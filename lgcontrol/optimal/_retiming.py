@@ -9,9 +9,9 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
-from scipy.optimize import linprog
 from scipy.sparse import csr_matrix
 
 from ..codegen import (
@@ -663,7 +663,9 @@ def _solve(grid: _Grid, limits: Sequence[_Limit]) -> tuple[np.ndarray, np.ndarra
         bounds = [(0.0, None)] * (count + 1)
         for i, value in grid.fixed.items():
             bounds[i] = (value / scale, value / scale)
-        found = linprog(-np.ones(count + 1), rows, right, bounds=bounds, method="highs")
+        found = scipy.optimize.linprog(
+            -np.ones(count + 1), rows, right, bounds=bounds, method="highs"
+        )
         if found.status == 3:
             raise ValueError("the limits leave the speed unbounded somewhere: add velocity=")
         if found.x is None:

@@ -1178,6 +1178,36 @@ def _nodes(at: str | range, horizon: int, *, is_input: bool) -> range:
     return spans[at]
 
 
+def input_of(system: System, bound: Bound) -> int | None:
+    """Which input a bound is on, by its number; None where it is on something else.
+
+    Parameters
+    ----------
+    system : System
+    bound : Bound
+    """
+    if not isinstance(bound.of, str):
+        return None
+    kind, name = _bounded_place(system, bound)
+    return system.input_names.index(name) if kind == "input" else None
+
+
+def holds_throughout(system: System, bound: Bound, horizon: int) -> bool:
+    """Whether a bound is a hard limit of a control at all times of a plan.
+
+    Parameters
+    ----------
+    system : System
+    bound : Bound
+    horizon : int
+        Number of steps.
+    """
+    if bound.soft is not None or input_of(system, bound) not in system.input_index("control"):
+        return False
+    nodes = _nodes(bound.at, horizon, is_input=True)
+    return max(nodes, default=0) <= horizon and {*range(horizon)} <= {*nodes}
+
+
 def _bounded_place(system: System, bound: Bound) -> tuple[str, str]:
     """What the name of a bound means: "input", "block", "coordinate", "tangent" or "quantity"."""
     state, of = system.state, str(bound.of)

@@ -1,6 +1,6 @@
 """Planar SLAM of UKF-M: a robot goes round past 20 landmarks that it meets one after the other."""
 
-import time
+from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -41,44 +41,88 @@ def drawn(seconds, rng, count=COUNT):
     return angle, p, odometry, y, (distance > NEAR) & (distance < FAR)
 
 
-def run_slam(runs=100, seconds=2500, count=COUNT, seed=0, **options):
-    """RMSE of position and heading, their NEES, means over all steps from the tenth on.
+class Runs(NamedTuple):
+    """Of each run, means over all steps from the tenth on, shape (runs,).
 
-    Errors of one run last: the deviation of the RMSE by the draw is that of means of single runs.
+    Attributes
+    ----------
+    position, heading : ndarray
+        Squares of errors, m² and rad².
+    nees : ndarray
+        Of the difference of positions, as UKF-M has it.
+    nees_chart : ndarray
+        Of the position in ``SE2.minus(truth, pose)``, the coordinates that the covariance is of. A
+        heading that is off by some degrees bends what lies 20 m from the start along an arc. An
+        ellipse of positions has no arcs, and calls the estimate too sure for them.
+    nees_heading : ndarray
     """
+
+    position: np.ndarray
+    heading: np.ndarray
+    nees: np.ndarray
+    nees_chart: np.ndarray
+    nees_heading: np.ndarray
+
+    @classmethod
+    def of(cls, angle, p, estimates):
+        """Of true headings and positions; of each run, poses and their covariances, by step."""
+        truth = np.column_stack([p, np.cos(angle), np.sin(angle)])[FIRST:]
+        rows = []
+        for poses, P in estimates:
+            poses, P = np.asarray(poses)[FIRST:], np.asarray(P)[FIRST:]
+            e = SE2.minus(truth, poses)
+            off = truth[:, :2] - poses[:, :2]
+            turned_back = np.einsum("tji,tj->ti", SO2.matrix(poses[:, 2:]), off)
+            scores = [(off**2).sum(axis=1), e[:, 2] ** 2, normalized(turned_back, P),
+                      normalized(e[:, :2], P), e[:, 2] ** 2 / P[:, 2, 2]]  # fmt: skip
+            rows.append(np.mean(scores, axis=1))
+        return cls(*np.transpose(rows))
+
+    def summary(self):
+        """Of all runs together; errors of one last, so that single runs say what draws do."""
+        position, heading = (float(np.sqrt(np.mean(s))) for s in (self.position, self.heading))
+        deviation = np.std(self.position) / np.sqrt(len(self.position)) / (2 * position)
+        return {
+            "runs": len(self.position), "position [m]": position, "deviation of it": deviation,
+            "heading [deg]": float(np.degrees(heading)),
+            "NEES of position, in the chart, of heading": [
+                float(np.mean(nees)) for nees in (self.nees, self.nees_chart, self.nees_heading)
+            ],
+        }  # fmt: skip
+
+
+def normalized(e, P):
+    """Squares of two coordinates by their covariance, divided by two."""
+    return np.einsum("ti,ti->t", e, np.linalg.solve(P[:, :2, :2], e[..., None])[..., 0]) / 2
+
+
+def run_slam(runs=100, seconds=2500, count=COUNT, seed=0, **options):
+    """`LandmarkMap` on draws of runs seed, seed + 1, …"""
     slam = LandmarkMap(count, std0=0.0, noise=ODOMETRY, std_discrete=SEEN, method="euler",
                        inputs=list(ODOMETRY), velocity=velocity, **options)  # fmt: skip
     slam.compile()
-    off, nees, began = [], [], time.perf_counter()
-    for run in range(seed, seed + runs):
-        angle, p, odometry, y, visible = drawn(seconds, np.random.default_rng(run), count)
+
+    def followed(odometry, y, visible):
         slam.reset()
+        poses, covariances = [slam.pose], [slam.pose_covariance]
         for k in range(1, seconds):
             slam.predict(k - 1.0, odometry[k - 1], 1.0)
             for landmark in np.flatnonzero(visible[k]):
                 slam.update(landmark, y[k, landmark])
-            if k >= FIRST:
-                pose, P = slam.pose, slam.pose_covariance
-                R = SO2.matrix(pose[2:])
-                e = R.T @ (p[k] - pose[:2])  # moves with the body, as P does
-                h = np.angle(np.exp(1j * angle[k]) / complex(*pose[2:]))
-                off.append([e @ e, h * h])
-                nees.append([e @ np.linalg.solve(P[:2, :2], e) / 2, h * h / P[2, 2]])
-    position, heading = np.sqrt(np.mean(off, axis=0))
-    each = np.mean(np.reshape(off, (runs, -1, 2))[..., 0], axis=1)
-    deviation = np.std(each) / np.sqrt(runs) / (2 * position)
-    return {
-        "runs": runs, "position [m]": float(position), "deviation of it": float(deviation),
-        "heading [deg]": float(np.degrees(heading)),
-        "NEES of position, heading": np.mean(nees, axis=0).tolist(),
-        "landmarks": len(slam.landmarks), "seconds": time.perf_counter() - began,
-    }  # fmt: skip
+            poses.append(slam.pose)
+            covariances.append(slam.pose_covariance)
+        return poses, covariances
+
+    angle, p, *_ = drawn(seconds, np.random.default_rng(seed), count)
+    draws = (drawn(seconds, np.random.default_rng(seed + run), count)[2:] for run in range(runs))
+    return Runs.of(angle, p, (followed(*draw) for draw in draws))
 
 
 def linear_slam(runs=100, seconds=2500, count=COUNT, seed=0):
     """The same draws and errors, linearized at the truth, where a Kalman filter is exactly right.
 
-    No filter has a lower mean than its covariance says (the posterior Cramér–Rao bound).
+    Returns its runs and the error that its covariance says, which no filter goes below (the
+    posterior Cramér–Rao bound).
     """
     draws = [drawn(seconds, np.random.default_rng(run), count) for run in range(seed, seed + runs)]
     angle, p, _, _, visible = draws[0]
@@ -89,7 +133,7 @@ def linear_slam(runs=100, seconds=2500, count=COUNT, seed=0):
     Q, S = np.diag(np.square(list(ODOMETRY.values()))), SEEN**2 * np.eye(2)
     n = 2 * count + 3  # on the right: position, landmarks, heading
     P, e, known = np.zeros((n, n)), np.zeros((runs, n)), np.zeros(count, dtype=bool)
-    off, nees, bound = [], [], []
+    rows, bound = [], []
     for k in range(1, seconds):
         G = np.zeros((n, 2))
         G[:2, 0] = R[k - 1][:, 0]
@@ -111,16 +155,11 @@ def linear_slam(runs=100, seconds=2500, count=COUNT, seed=0):
         if k >= FIRST:
             T = np.zeros((2, n))
             T[:, :2], T[:, -1] = np.eye(2), -turned(p[k])
-            d, covariance = e @ T.T, T @ P @ T.T
-            off.append((d**2).sum(axis=1))
-            nees.append((d * np.linalg.solve(covariance, d.T).T).sum(axis=1) / 2)
+            d, covariance, turn = e @ T.T, T @ P @ T.T, e[:, -1] ** 2
+            nees = (d * np.linalg.solve(covariance, d.T).T).sum(axis=1) / 2
+            rows.append([(d**2).sum(axis=1), turn, nees, nees, turn / P[-1, -1]])
             bound.append(np.trace(covariance))
-    position, bounded = (float(np.sqrt(np.mean(squares))) for squares in (off, bound))
-    return {
-        "position [m]": position,
-        "bound [m]": bounded,
-        "NEES of position": float(np.mean(nees)),
-    }
+    return Runs(*np.mean(rows, axis=0)), float(np.sqrt(np.mean(bound)))
 
 
 def turned(points):
@@ -128,8 +167,15 @@ def turned(points):
     return np.stack([points[..., 1], -points[..., 0]], axis=-1)
 
 
-def peer_slam(runs=100, seconds=2500, seed=0):
-    """The invariant filter of UKF-M itself on the same draws."""
-    draws = (drawn(seconds, np.random.default_rng(run)) for run in range(seed, seed + runs))
-    Q = np.diag(np.square(list(ODOMETRY.values())))
-    return _ukfm_peer.slam(draws, Q, SEEN**2 * np.eye(2), FIRST)
+def peer_slam(runs=100, seconds=2500, seed=0, *, kind="IEKF"):
+    """A filter of UKF-M itself on the same draws; its errors are on the right, heading first."""
+    draws = [drawn(seconds, np.random.default_rng(run)) for run in range(seed, seed + runs)]
+    Q, R = np.diag(np.square(list(ODOMETRY.values()))), SEEN**2 * np.eye(2)
+
+    def followed(draw):
+        poses, P = _ukfm_peer.slam(*draw[2:], Q, R, kind)
+        back = SE2.Ad(SE2.inverse(poses))
+        order = [1, 2, 0]
+        return poses, back @ P[:, order][..., order] @ np.swapaxes(back, -1, -2)
+
+    return Runs.of(*draws[0][:2], map(followed, draws))
