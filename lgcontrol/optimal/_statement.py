@@ -641,6 +641,8 @@ ALONG = ("path", "both")
 LIMITS = "limits"
 # Share by which limits may cross and still mean the same number.
 ROUNDING = 1e-9
+# Operations up to which two rows are compared before they count as others.
+SAME_DEPTH = 5
 # Angles in rad from which limits are asked whether they are degrees, two turns as in URDF, and
 # those that stand for none.
 LONG_CABLE, NO_LIMIT = 4 * np.pi, 720.0
@@ -906,7 +908,8 @@ def build_rows(
                 upper.append(most)
                 soft.append(np.inf if price is None else price)
                 priced.append(own_price)
-                active.append(where)
+                active.append(where.copy())
+    _leave_fixed(columns, lower, upper, soft, active)
     rows = BoundRows(
         tuple(names),
         tuple(
@@ -919,6 +922,27 @@ def build_rows(
         np.array(active, dtype=bool).reshape(-1, horizon + 1).T,
     )
     return type(u)(ca.vertcat(*columns)).reshape((len(columns), 1)), rows
+
+
+def _leave_fixed(
+    columns: Sequence[Any],
+    lower: Sequence[float],
+    upper: Sequence[float],
+    soft: Sequence[float],
+    active: Sequence[np.ndarray],
+) -> None:
+    """No limits where a hard equality fixes the same expression within them, such as an end.
+
+    At a limit both together would leave nothing inside, where solvers search, and no multipliers.
+    """
+    for i, value in enumerate(columns):
+        if not (lower[i] == upper[i] and np.isinf(soft[i]) and active[i].any()):
+            continue
+        for k, other in enumerate(columns):
+            slack = ROUNDING * max(1.0, abs(lower[i]))
+            is_within = lower[k] - slack <= lower[i] <= upper[k] + slack
+            if k != i and is_within and ca.is_equal(value, other, SAME_DEPTH):
+                active[k] &= ~active[i]
 
 
 def bounded_along(
