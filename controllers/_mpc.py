@@ -327,7 +327,7 @@ class MPC(Controller):
             starts_of(self.problem.system, initial)
         if rates is not None and not isinstance(initial, str):
             raise TypeError(
-                f"with rates a first plan starts from a word, as initial='cheapest', not {initial!r}"
+                f"with rates a first plan starts from a word: initial='cheapest', not {initial!r}"
             )
         self.iterations, self.first_iterations = int(iterations), int(first_iterations)
         self.initial = initial
