@@ -96,8 +96,6 @@ class StageModel:
     Attributes
     ----------
     sides : Sides
-    lower, upper : ndarray, shape (m,)
-        Bounds of the controls.
     free : ndarray, shape (k,)
         Error coordinates of the first state that are to be found.
     """
@@ -108,7 +106,6 @@ class StageModel:
         self.group = problem.system.state
         self.n, self.m = problem.system.n_errors, len(transcription.controls)
         self.controls = transcription.controls
-        self.lower, self.upper = transcription.u_lower, transcription.u_upper
         self.sides = _sides(transcription)
         self.free = problem.free_start
         self._calls: dict[str, InPlaceCall] = {}
