@@ -172,15 +172,18 @@ def _renamed(text: str, name: str) -> str:
 
 def work_doubles(model: StageModel, scratch: int) -> int:
     """Numbers of work memory, by what `lay_out` takes."""
-    N = model.problem.horizon
+    N, text = model.problem.horizon, SOURCE.read_text(encoding="utf-8")
+    sweeps = re.search(r"\bmost_sweeps = (\d+);", text)
+    assert sweeps is not None
     sizes = {
         "N": N, "M": N + 1, "NX": model.n, "NV": model.m, "NQ": model.group.nq,
         "NU": model.problem.system.n_inputs, "NR": len(model.transcription.rows.names),
         "NS": len(model.sides.row), "NE": len(model.sides.equal), "NZ": model.n + model.m,
         "LG_SUB": int(model.composes), "LG_TURN": len(model.turn[0]) if model.composes else 0,
+        "LG_BEND": len(model.bend_places), "most_sweeps": int(sweeps[1]),
     }  # fmt: skip
     total = 0
-    for term in re.findall(r"take\(&memory, ([^)]+)\)", SOURCE.read_text(encoding="utf-8")):
+    for term in re.findall(r"take\(&memory, ([^)]+)\)", text):
         count = int(np.prod([sizes[factor.strip()] for factor in term.split("*")]))
         total += -(-count // 8) * 8
     return total + scratch
