@@ -47,7 +47,7 @@ from lgcontrol.systems import (
     Trajectory,
 )
 
-from ._base import ControlInfo, Controller
+from ._base import ControlInfo, Controller, clock_time
 from ._lqr import EARLY
 from ._start import starting_controllers
 from ._steady_disturbance import Piece, SteadyDisturbance
@@ -326,7 +326,7 @@ class MPC(Controller):
             starts_of(self.problem.system, initial)
         if rates is not None and not isinstance(initial, str):
             raise TypeError(
-                f"with rates a first plan starts from a word, as initial='cheapest', not {initial!r}"
+                f"with rates plans start from a word, as initial='cheapest', not {initial!r}"
             )
         self.iterations, self.first_iterations = int(iterations), int(first_iterations)
         self.initial = initial
@@ -537,7 +537,7 @@ class MPC(Controller):
         super().prepare(t, x, reference)
         goal = self.reference if reference is None else reference
         if x is not None:
-            sample_reference(self.system, goal, np.array([float(t)]), self._own)
+            self.check_reference(goal)
         if wait:
             prepare_sampling(self.system, goal, self.problem.horizon + 1)
         if wait or not isinstance(self.solver, InteriorPointSolver):
@@ -587,11 +587,11 @@ class MPC(Controller):
             raise RuntimeError(
                 f"{type(self.solver).__name__} has no feedback: take solver='interior_point'"
             )
-        began, before = time.perf_counter(), self.info
+        t, began, before = clock_time(t), time.perf_counter(), self.info
         with np.errstate(all="ignore"):
-            self._p = self._values.at(float(t))
+            self._p = self._values.at(t)
             seen, x = self._seen
-            start = float(t) + self.delay
+            start = t + self.delay
             state = self._predict(seen, x, start)
             if not np.isfinite(state).all():
                 return
@@ -601,7 +601,7 @@ class MPC(Controller):
                 self.info = before
                 return
             K = feedback()
-        self._ready = _Ready(float(t), start, state, found, K, goal, self._p.copy(), self.info)
+        self._ready = _Ready(t, start, state, found, K, goal, self._p.copy(), self.info)
         self.info = replace(before, preview_time=time.perf_counter() - began)
 
     def feedback(self, x: ArrayLike) -> np.ndarray:
@@ -720,6 +720,22 @@ class MPC(Controller):
             statuses.append(other.info.status.name)
             x = self._move(t[k], x, system.full_input(u), self.dt)
         return ExportCase(t, np.array(states), np.array(answers), statuses)
+
+    def check_reference(self, reference: ReferenceLike | None = None) -> None:
+        """Refuse what no run can begin with; `simulate` asks before it compiles anything.
+
+        Parameters
+        ----------
+        reference : optional
+            As in a call.
+
+        Raises
+        ------
+        ValueError
+            If the reference has the wrong size, or there is none.
+        """
+        goal = self.reference if reference is None else reference
+        sample_reference(self.system, goal, np.array([self.offset]), self._own)
 
     def task_errors(
         self, times: np.ndarray, x: np.ndarray, reference: ReferenceLike | None = None
