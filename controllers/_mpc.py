@@ -110,17 +110,17 @@ class MPCInfo(ControlInfo):
     @classmethod
     def of(cls, solution: OptimalSolution, seconds: float, restart: str = "") -> MPCInfo:
         """What a solution means for the call."""
+        violations = solution.violations
         if solution.status is SolveStatus.FAILED:
             status = CallStatus.UNSOLVED
         elif solution.status is SolveStatus.INFEASIBLE:
             status = CallStatus.INFEASIBLE
-        elif max((entry.amount for entry in solution.violations), default=0.0) > (
-            ACCEPTABLE_RESIDUAL
-        ):  # nothing says that they must be
-            status = CallStatus.UNSOLVED
+        elif violations and max(entry.amount for entry in violations) > ACCEPTABLE_RESIDUAL:
+            status = CallStatus.UNSOLVED  # nothing says that they must be
         else:
             status = CallStatus.OK
-        return cls(
+        made = object.__new__(cls)  # setting them one by one takes three times as long
+        made.__dict__.update(
             status=status,
             solve_time=seconds,
             message="" if status is CallStatus.OK else solution.message,
@@ -130,6 +130,7 @@ class MPCInfo(ControlInfo):
             solve=solution.status,
             restart=restart,
         )
+        return made
 
 
 # Size of the error at which test vectors of an export begin.
@@ -768,7 +769,9 @@ class MPC(Controller):
 
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         started = time.perf_counter()
-        ready, self._ready = self._ready, None
+        ready = self._ready
+        if ready is not None:
+            self._ready = None
         outrun = self._keep_to_known(t, x)
         if self._bias is not None and self._seen is not None and t > self._seen[0] + EARLY:
             self._bias.observe(self._seen[1], self._pieces(self._seen[0], t), x, self._own)
@@ -786,14 +789,14 @@ class MPC(Controller):
         else:
             state = self._whole(state, start, reference)
             found = self._plan(state, start, reference, started, self.budget)
-            u = self._inputs(state, found.u[0, self.problem.input_limits.controls])
+            u = self._inputs(state, found.u[0].take(self.problem.input_limits.controls))
         if outrun:
             text = "; ".join(filter(None, [outrun, self.info.message]))
             self.info = replace(self.info, status=CallStatus.UNSOLVED, message=text)
         if self._p is not self._limits[0]:
             self._limits = self._p, *self._stated.input_limits.exactly(self._p)[:2]
         _, lower, upper = self._limits
-        u = np.minimum(np.maximum(u, lower), upper)
+        u = np.minimum(np.maximum(u, lower, out=u), upper, out=u)
         self._noted(start, u)
         answer = self._sent[-1][1]
         if self.split:
@@ -816,7 +819,9 @@ class MPC(Controller):
             cause = "first" if last is None else "failed"
             return self._first(x, start, reference, began, cause, budget)
         restart = self._begin_anew(last, x, start, reference) if self._due else ""
-        is_new, self._due = bool(self._due), ""
+        is_new = bool(self._due)
+        if is_new:
+            self._due = ""
 
         def step(iterations: int) -> OptimalSolution:
             self._found = self.solver.step(

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import check_shape
+from ..codegen import check_semidefinite, check_shape
 from ._input_limits import ControlBox
 from ._problem import OptimalControlProblem
 from ._reference import depends_on_time, moves, sample_reference
 from ._riccati import cost_to_go
-from ._statement import check_definite
 from ._transcription import Setting
 
 
@@ -98,7 +97,7 @@ class Given:
         problem, n = self.problem, self.problem.system.n_errors
         if not len(problem.free_start):
             raise ValueError("arrival weighs what is free of the first state: give start='free'")
-        return check_definite("arrival", check_shape("arrival", weight, (n, n)), strict=False)
+        return check_semidefinite("arrival", check_shape("arrival", weight, (n, n)))
 
     def _terminal_weight(
         self, reference: Any, x_ref: np.ndarray, u_ref: np.ndarray, t: float, p: np.ndarray

@@ -32,6 +32,8 @@ HOLD_WEIGHT = 1e6
 # Sweeps for a step: at least, and at most where it would leave more than this share of what
 # equalities miss.
 LEAST_SWEEPS, MOST_SWEEPS, LEFT = 2, 5, 0.1
+# Share of what a sweep leaves of equalities up to which the next one left the same.
+SAME_LEFT = 1e-8
 # Violations up to this sum are rounding: no weight on them would make a direction descend.
 NEGLIGIBLE = 1e-10
 # Newton steps for the excess over a soft limit, from a side where they cannot overshoot.
@@ -514,17 +516,18 @@ class InteriorPoint:
         if len(sides.equal):
             sizes = np.einsum("kii->ki", at.H), np.diag(at.H_end), np.abs(at.g), np.abs(at.g_end)
             hold = HOLD_WEIGHT * max(self.mu, *(float(entries.max()) for entries in sizes))
+        aims = _Aims(hold)
         for k in range(MOST_SWEEPS if len(sides.equal) else 1):
             terms = self._terms(at, aim, hold)
             sweep = self._sweep(at, terms)
             if sweep is None:
                 return None
             found = self._direction(at, sweep, terms)
-            aim = aim + hold * found.left
-            found = found._replace(aim=aim)
+            found = found._replace(aim=aim + hold * found.left)
             left, missed = np.abs(found.left).sum(), np.abs(terms.missed).sum()
             if k + 1 >= LEAST_SWEEPS and left <= max(NEGLIGIBLE, LEFT * missed):
                 break
+            aim = aims.after(aim, found.left)
         return found
 
     def _terms(self, at: Expansion, aim: np.ndarray, hold: float) -> _Terms:
@@ -551,8 +554,9 @@ class InteriorPoint:
         """Hessians of the Lagrangian at the iterate."""
         if self._hessians is None:
             model, point, setting = self.model, self.point, self.setting
-            H, H_end = model.hessians(self._nodes(point), setting, self.prices, self.row_prices)
-            self._hessians = H + self.expansion.H, H_end + self.expansion.H_end
+            at = self.expansion
+            H, H_end = model.hessians(self._nodes(point), setting, self.prices, self.row_prices, at)
+            self._hessians = H + at.H, H_end + at.H_end
         return self._hessians
 
     def _sweep(self, at: Expansion, terms: _Terms) -> Sweep | None:
@@ -823,6 +827,47 @@ class _Terms(NamedTuple):
     b: np.ndarray
     sigma: np.ndarray
     change: np.ndarray
+
+
+class _Aims:
+    """Multipliers of equalities that sweeps aim at, one after the other.
+
+    What a sweep leaves of equalities is affine in what it aims at: the next one aims at the least
+    that multipliers tried so far could leave, and what the weight adds to that. Where the barrier
+    is stiff the weight alone would take any number of sweeps.
+
+    Parameters
+    ----------
+    hold : float
+        Weight of squared equalities.
+
+    References
+    ----------
+    S. Eisenstat, H. Elman, M. Schultz: Variational iterative methods for nonsymmetric systems of
+    linear equations. SIAM J. Numer. Anal. 20 (1983), the method of generalised conjugate residuals.
+    """
+
+    def __init__(self, hold: float) -> None:
+        self.hold = hold
+        self._before: tuple[np.ndarray, np.ndarray] | None = None
+        self._turns: list[tuple[np.ndarray, np.ndarray]] = []  # orthonormal in what is left
+
+    def after(self, aim: np.ndarray, left: np.ndarray) -> np.ndarray:
+        """The next ones after what a sweep left of those it aimed at."""
+        if self._before is not None:
+            turn, change = self._before[1] - left, aim - self._before[0]
+            least = SAME_LEFT * np.linalg.norm(self._before[1])
+            for one, own in self._turns:
+                share = np.vdot(one, turn)
+                turn, change = turn - share * one, change - share * own
+            size = float(np.linalg.norm(turn))
+            scale = 1.0 / size if size > least else 0.0
+            self._turns.append((scale * turn, scale * change))
+        self._before = aim, left
+        for one, own in self._turns:
+            share = np.vdot(one, left)
+            left, aim = left - share * one, aim + share * own
+        return aim + self.hold * left
 
 
 def extended(model: StageModel, setting: Setting, nodes: Nodes, K: np.ndarray | None) -> Nodes:

@@ -923,21 +923,15 @@ class InteriorPointSolver:
         last = self._found
         if last is None:
             raise ValueError("there is nothing to go on from: solve first")
-        started, problem = time.perf_counter(), self.problem
+        started = time.perf_counter()
         x0 = np.asarray(x0, dtype=np.float64)
         times = t0 + self._grid
         setting = self._setting(times, reference, p, arrival)
-        watch = _Watch(started, time_limit, None, iterations)
-        is_priced, at = self._is_priced, nullcontext()
-        status = None if watch.is_needed else self._went_on(x0, last, times, setting, watch.left)
-        if status is None:
-            start = self._moved_on(last, times, setting)
-            if is_priced:
-                _, is_shift = steps_later(problem, last, times)
-                at = self._softened(last if is_shift else start.nodes, setting)
-            with at:
-                run = self._improve(x0, start, setting, watch)
-        else:
+        status, is_priced, run = None, self._is_priced, None
+        if time_limit == np.inf:
+            most = min(iterations, MOST_ITERATIONS)
+            status = self._went_on(x0, last, times, setting, most)
+        if status is not None:
             assert self._memory is not None
             kept = _Kept.of(status, self._memory)
             is_kept = not self._has_excess(kept.rows) and self._excess(kept) <= EXCESS
@@ -946,6 +940,14 @@ class InteriorPointSolver:
                 status = SolveStatus.ITERATION_LIMIT
                 return self._taken(kept.log, status, self._found, setting, started)
             run = kept.run()
+        watch = _Watch(started, time_limit, None, iterations)
+        if run is None:
+            start, at = self._moved_on(last, times, setting), nullcontext()
+            if is_priced:
+                _, is_shift = steps_later(self.problem, last, times)
+                at = self._softened(last if is_shift else start.nodes, setting)
+            with at:
+                run = self._improve(x0, start, setting, watch)
         if run.status != NOT_FINITE:
             self._is_priced = self._excess(run) > EXCESS
         is_infeasible = is_priced and self._is_priced and _is_settled(run)

@@ -204,7 +204,13 @@ def pattern_of(model: StageModel) -> str:
     Of mechanical systems those of the configuration under explicit Euler, and all of them where
     controls are accelerations.
     """
-    lines = [*_pattern_of(model, model.stage, ""), f"#define LG_SUB {int(model.composes)}"]
+    rows, columns = np.array(model.bend_places, dtype=int).reshape(-1, 2).T
+    lines = [
+        *_pattern_of(model, model.stage, ""),
+        f"#define LG_BEND {len(rows)}",
+        *_places("bend_", rows, columns),
+        f"#define LG_SUB {int(model.composes)}",
+    ]
     if not model.composes:
         return "\n".join([*lines, "#define LG_TURN 0"])
     lines += [

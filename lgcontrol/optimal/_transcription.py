@@ -585,7 +585,7 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
         "A": correction @ A,
         "B": (correction @ B)[:, controls],
         "g": dt * g,
-        "H": _mirrored(dt * H),
+        "H": mirrored(dt * H),
         "G": by_rows,
     }
     inputs = {
@@ -606,7 +606,7 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
     terminal_terms = ca.Function("terminal_terms", given, terms, [*last_inputs], TERMS)
     last_derivatives = {
         "g": g + by_error.T @ pull,
-        "H": _mirrored(H) + by_error.T @ P @ by_error,
+        "H": mirrored(H) + by_error.T @ P @ by_error,
         "G": by_state(rows),
     }
     around = None
@@ -722,16 +722,16 @@ def _gauss_newton(symbol: Any, terms: list[_Square], p: Any) -> tuple[Any, Any, 
         residuals = ca.vertcat(residuals, term.value)
         pulls = ca.vertcat(pulls, W @ term.value)
         gradient = gradient + weighted.T @ term.value
-        hessian = hessian + _lower(term.jacobian, weighted)
+        hessian = hessian + lower_product(term.jacobian, weighted)
     return residuals, pulls, gradient, hessian, w
 
 
-def _lower(J: Any, weighted: Any) -> Any:
+def lower_product(J: Any, weighted: Any) -> Any:
     """``Jᵀ W J`` on and below the diagonal: both sides would be written twice."""
     columns = [J[:, j:].T @ weighted[:, j] for j in range(J.shape[1])]
     return ca.horzcat(*(ca.vertcat(ca.DM(j, 1), column) for j, column in enumerate(columns)))
 
 
-def _mirrored(lower: Any) -> Any:
+def mirrored(lower: Any) -> Any:
     """The symmetric matrix of what is on and below its diagonal."""
     return lower + ca.tril(lower, False).T

@@ -186,8 +186,9 @@ def test_second_derivatives_are_those_of_the_lagrangian(problem, x0):
         x[k + 1] = step(0.0, x[k], u[k], setting.p, problem.dt)  # gaps vanish, as in motions
     nodes = Nodes(problem.times(), x, u)
     prices = rng.normal(size=(12, n))
-    W, _ = model.hessians(nodes, setting, prices, np.zeros((13, 0)))
-    W += model.expand(nodes, setting).H
+    at = model.expand(nodes, setting)
+    W, _ = model.hessians(nodes, setting, prices, np.zeros((13, 0)), at)
+    W += at.H
     once = model.transcription._functions
 
     def lagrangian(d):

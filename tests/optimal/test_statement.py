@@ -39,6 +39,7 @@ STATE = Product(pose=SE2, twist=Rn(3))
         ({"pose": 10, "twist": 1}, [10, 10, 10, 1, 1, 1]),
         ({"pose": [1, 2, 3]}, [1, 2, 3, 0, 0, 0]),
         ({"pose.rz": 5, "twist": np.eye(3)}, [0, 0, 5, 1, 1, 1]),
+        ({"pose.rz": 5, "pose": 2}, [2, 2, 5, 0, 0, 0]),  # in any order
     ],
 )
 def test_weights_by_name(weight, diagonal):
@@ -64,7 +65,7 @@ def test_a_block_may_weigh_as_a_full_matrix():
         (-1.0, "Q must be positive semidefinite"),
         ({"pose": 1, "twist": -2}, r"Q\['twist'\] must be positive semidefinite.* -2"),
         (np.nan, "Q is not finite: it is nan"),
-        (np.triu(np.ones((6, 6))), "Q must be symmetric"),
+        (np.triu(np.ones((6, 6))), r"Q must be symmetric: it has 1 at \(0, 1\) and 0 at \(1, 0\)"),
     ],
 )
 def test_wrong_weights_are_refused(weight, message):
