@@ -793,11 +793,7 @@ class MPC(Controller):
         if outrun:
             text = "; ".join(filter(None, [outrun, self.info.message]))
             self.info = replace(self.info, status=CallStatus.UNSOLVED, message=text)
-        if self._p is not self._limits[0]:
-            self._limits = self._p, *self._stated.input_limits.exactly(self._p)[:2]
-        _, lower, upper = self._limits
-        u = np.minimum(np.maximum(u, lower, out=u), upper, out=u)
-        self._noted(start, u)
+        self._noted(start, self._limited(u))
         answer = self._sent[-1][1]
         if self.split:
             self.preview(t + self.dt, reference)
@@ -1028,11 +1024,17 @@ class MPC(Controller):
         return self.system.step(self.problem.method, steps)(t, x, u, p, seconds)
 
     def _fallback(self, t: float, reference: ReferenceLike | None) -> np.ndarray:
-        """Input of the plan, if there is one."""
+        """Last controls, within limits as they are now; before there are any those of the plan."""
         if self._last is None and self._found is not None:
             first = self._found.u[0, self.problem.input_limits.controls]
-            return self._inputs(self._found.x[0], first)
-        return super()._fallback(t, reference)
+            return self._limited(self._inputs(self._found.x[0], first))
+        return self._limited(super()._fallback(t, reference))
+
+    def _limited(self, u: np.ndarray) -> np.ndarray:
+        """Controls within their hard limits, those that are parameters as they are now."""
+        if self._p is not self._limits[0]:
+            self._limits = self._p, *self._stated.input_limits.exactly(self._p)[:2]
+        return np.minimum(np.maximum(u, self._limits[1]), self._limits[2])
 
 
 class _Usual(NamedTuple):
