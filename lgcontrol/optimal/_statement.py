@@ -599,7 +599,8 @@ def of_quantity(system: System, term: Term) -> Term:
     name, of = term.function, getattr(term, "of", None)
     for given in (name, of):
         if isinstance(given, str) and not entries_of(system, given):
-            raise UnknownNameError(_no_quantity(system, given))
+            label = f"{type(term).__name__.lower()} {term.name!r}"
+            raise UnknownNameError(f"{label}: {_no_quantity(system, given)}")
     if not isinstance(name, str):
         return term
     entries = entries_of(system, name)

@@ -300,6 +300,7 @@ def test_se3_blocks_have_their_own_names():
         ({"horizon": 0}, ValueError, "horizon must be a whole number of steps, at least 1, got 0"),
         ({"horizon": 2.5}, ValueError, "horizon must be a whole number.*2.5"),
         ({"horizon": 2.0}, ValueError, "got 2.0; 2 s are 20 steps of 0.1 s"),
+        ({"horizon": 0.1, "dt": 20}, ValueError, "comes before dt: horizon=20, dt=0.1"),
         ({"horizon": "20"}, ValueError, "horizon must be a whole number.*'20'"),
         ({"horizon": None}, ValueError, "horizon must be a whole number.*None"),
         ({"dt": None}, ValueError, "give dt, the length of a step"),
