@@ -51,6 +51,8 @@ from ._outcome import (
     ACCEPTABLE_RESIDUAL,
     Iteration,
     SolveStatus,
+    plan_of,
+    read_only,
     worst_violations,
 )
 from ._problem import (
@@ -1136,8 +1138,8 @@ class InteriorPointSolver:
             group, inputs = problem.system.state, problem.system.inputs
             return {
                 "message": unknown or message,
-                "trajectory": Trajectory._of(group, nodes.t, nodes.x, nodes.u, inputs),
-                "reference": Trajectory._of(group, t, setting.x_ref, setting.u_ref),
+                "trajectory": plan_of(group, nodes.t, nodes.x, nodes.u, inputs),
+                "reference": plan_of(group, t, setting.x_ref, setting.u_ref),
                 "iterations": entries(run.log, first),
             }
 
@@ -1150,8 +1152,8 @@ class InteriorPointSolver:
             violations=violations,
             times={"total": seconds, "model": seconds, "qp": 0.0},
             problem=problem,
-            _t=nodes.t,
-            _u=nodes.u,
+            _t=read_only(nodes.t),
+            _u=read_only(nodes.u),
         )
         return judged(solution, setting)
 
@@ -1175,8 +1177,8 @@ class InteriorPointSolver:
             group = problem.system.state
             return {
                 "message": _message(status, entries[-1], (), None),
-                "trajectory": Trajectory._of(group, *nodes, problem.system.inputs),
-                "reference": Trajectory._of(group, nodes.t, setting.x_ref, setting.u_ref),
+                "trajectory": plan_of(group, *nodes, problem.system.inputs),
+                "reference": plan_of(group, nodes.t, setting.x_ref, setting.u_ref),
             }
 
         return OptimalSolution._later(
@@ -1189,8 +1191,8 @@ class InteriorPointSolver:
             iterations=entries,
             times={"total": seconds, "model": seconds, "qp": 0.0},
             problem=problem,
-            _t=nodes.t,
-            _u=nodes.u,
+            _t=read_only(nodes.t),
+            _u=read_only(nodes.u),
         )
 
     @cached_property
@@ -1200,7 +1202,7 @@ class InteriorPointSolver:
         return resolved_step(problem.system, problem.method, problem.substeps) is not None
 
     def _at_limits(self, nodes: Nodes, setting: Setting, values: np.ndarray) -> str:
-        """Limits of controls, and of what is free at the start, that leave nothing, for messages."""
+        """What of controls, and of what is free at the start, has nothing left, for messages."""
         model = self.model
         names = setting.box.spent(nodes.u[:, model.controls], AT_LIMIT)
         sides, rows, own = model.sides, self.transcription.rows, model.of_start

@@ -12,7 +12,7 @@ import pytest
 from lgcontrol.controllers import MPC
 from lgcontrol.groups import Product, Rn, Translation
 from lgcontrol.optimal import Residual
-from lgcontrol.systems import Input, System
+from lgcontrol.systems import System
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = [ROOT / "tests" / room for room in ("optimal", "controllers")]
