@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import check_shape
+from ..codegen import Progress, check_shape, named_options
 from ..systems import ReferenceLike, Trajectory, check_state
 from ._given import Given
 from ._guess import make_guess, moved_on
@@ -246,9 +246,10 @@ class SQPSolver:
             times={"total": total, "model": total - spent, "qp": spent},
             problem=problem,
         )
-        return judged(solution, setting.p)
+        return judged(solution, setting)
 
     @np.errstate(over="ignore", invalid="ignore")  # a diverged guess: the QP is refused then
+    @named_options
     def solve(
         self,
         x0: ArrayLike,
@@ -338,6 +339,7 @@ class Descent:
         self.transcription, self.qp_solver = transcription, qp_solver
         self.x0, self.nodes, self.setting, self.limits = x0, nodes, setting, limits
         self.started = time.perf_counter()
+        self.progress = Progress(f"plan of {transcription.problem.system.name}")
         self.qp_time = 0.0
         self.model_time = 0.0
         self.prices: StageQPSolution | None = None
@@ -354,6 +356,8 @@ class Descent:
         while True:
             number = len(self.log)
             self.log.append(self._report(number))
+            kkt = self.log[-1].kkt
+            self.progress.tell(lambda k=number, kkt=kkt: f"{k} iterations, residual {kkt:.1e}")
             stop = self.limits.callback is not None and self.limits.callback(self.log[-1])
             if self.transcription.not_finite(self.values):
                 return SolveStatus.FAILED
@@ -504,7 +508,7 @@ class Descent:
             times=times,
             problem=problem,
         )
-        return judged(solution, self.setting.p)
+        return judged(solution, self.setting)
 
 
 class Merit:

@@ -52,6 +52,12 @@ def body_poses(group: LieGroup, x: np.ndarray, bodies: Bodies | None = None) -> 
         for name, poses in zip(bodies, given, strict=True):
             check_shape(f"the pose of {name!r} from bodies", poses, (len(x), 7))
         return np.stack(given, axis=1)
+    if bodies is not None and not callable(bodies):
+        raise TypeError(
+            "bodies must be a function from states (N, nq) to poses (N, k, 7) on SE(3), or one "
+            "(N, 7) by name, as in {'tool': lambda x: tree.placement('tool')(x[:, : tree.nq])}; "
+            f"got {bodies!r}"
+        )
     if bodies is not None:
         poses = np.asarray(bodies(x), dtype=np.float64)
         if poses.ndim == 2:

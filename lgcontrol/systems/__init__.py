@@ -4,6 +4,7 @@ from ._accelerations import with_accelerations as with_accelerations
 from ._augment import augment as augment
 from ._blocks import block_slices as block_slices
 from ._blocks import blocks_of as blocks_of
+from ._blocks import narrower_later as narrower_later
 from ._blocks import place_of as place_of
 from ._blocks import shared_names as shared_names
 from ._check import check_system as check_system

@@ -127,6 +127,8 @@ def test_states_without_poses_need_a_function():
     assert sum(len(line.get_xdata()) == MANY for line in one.lines) == 1
     with pytest.raises(ValueError, match=r"what bodies\(x\) returned has shape \(321, 1, 3\), "):
         plot_path(joints(2), bodies=lambda x: np.zeros((len(x), 3)))
+    with pytest.raises(TypeError, match=r"bodies must be a function .*placement.*got \['tip'\]"):
+        plot_path(joints(2), bodies=["tip"])
 
 
 def test_bodies_goals_and_obstacles_are_named():
