@@ -354,6 +354,7 @@ def test_bounds_that_leave_no_room_are_refused_at_once():
     ("bound", "message"),
     [
         (Bound("twits", -1, 1), "unknown bounded quantity 'twits'.*Did you mean 'twist'"),
+        (Bound("input", -1, 1), "'input'; valid .* names it, Bound\\('input.surge'"),
         (Bound("twist", upper="fast"), "upper of bound 'twist': unknown parameter 'fast'"),
         (Bound("twist", upper=1.0, soft="dear"), "soft of bound 'twist': unknown parameter 'dear'"),
     ],
