@@ -230,7 +230,9 @@ class Controller(ABC):
         self._time = t
         with np.errstate(all="ignore"):  # what is not finite is held
             try:
-                self._p = values.at(t)
+                p = values.at(t)
+                if p is not self._p:
+                    self._p = p
                 state = check_element("the state", x, self.system.state)
             except ValueError as error:
                 return self._hold(t, goal, str(error))

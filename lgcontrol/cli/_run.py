@@ -63,6 +63,11 @@ def _run_one(name: str, design: Any, options: argparse.Namespace) -> int:
     _end_progress()
     elapsed = time.perf_counter() - started
     print(f"  {run.t[-1]:.2f} s simulated in {elapsed:.1f} s")
+    if options.seconds is not None and options.seconds < task.seconds:
+        print(
+            f"  cut short: the design takes {task.seconds:g} s, and its criteria are those of all "
+            f"of it; --seconds {options.seconds:g} says little of what is not met"
+        )
     passed = _print_verdicts(task, run)
     for line in run.summary():
         print(f"  {line}")
@@ -94,6 +99,8 @@ def _perturb(name: str, design: Any, options: argparse.Namespace) -> int:
 
 def _print_verdicts(task: Any, run: Any) -> bool:
     """Print the criteria with their values; whether all were met."""
+    from ..simulation import Verdict
+
     rows, passed = [], True
     for criterion in task.criteria:
         try:
@@ -106,9 +113,12 @@ def _print_verdicts(task: Any, run: Any) -> bool:
             )
             passed = False
             continue
-        good = bool(value <= criterion.limit)
-        passed &= good
-        mark = ("ok" if good else "FAILED") if np.isfinite(criterion.limit) or not good else ""
+        verdict = Verdict(criterion, value)
+        passed &= verdict.passed
+        mark = "ok" if np.isfinite(criterion.limit) else ""
+        if not verdict.passed:
+            by = f" by {verdict.excess:.3g} {criterion.unit}" if np.isfinite(value) else ""
+            mark = f"FAILED{by}".rstrip()
         number = f"{value:.4g} {criterion.unit}".rstrip()
         rows.append((criterion.name, number, limit_text(criterion), mark))
     for line in table(rows) if rows else []:

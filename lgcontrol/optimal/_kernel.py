@@ -204,7 +204,13 @@ def pattern_of(model: StageModel) -> str:
     Of mechanical systems those of the configuration under explicit Euler, and all of them where
     controls are accelerations.
     """
-    lines = [*_pattern_of(model, model.stage, ""), f"#define LG_SUB {int(model.composes)}"]
+    rows, columns = np.array(model.bend_places, dtype=int).reshape(-1, 2).T
+    lines = [
+        *_pattern_of(model, model.stage, ""),
+        f"#define LG_BEND {len(rows)}",
+        *_places("bend_", rows, columns),
+        f"#define LG_SUB {int(model.composes)}",
+    ]
     if not model.composes:
         return "\n".join([*lines, "#define LG_TURN 0"])
     lines += [
@@ -354,7 +360,8 @@ def _difference(model: StageModel, entries: EntryPoints) -> str | None:
     rng = np.random.default_rng(0)
     x_ref = np.repeat(system.home[None], N + 1, axis=0)
     u_ref = np.repeat(system.nominal_input[None], N + 1, axis=0)
-    setting = Setting(x_ref, u_ref, problem.nominal_parameters, np.eye(model.n), np.eye(model.n))
+    p, weight = problem.nominal_parameters, np.eye(model.n)
+    setting = Setting(x_ref, u_ref, p, weight, weight, problem.input_limits.at(p))
     moves = 0.1 * rng.normal(size=(N + 1, model.n))
     nodes = Nodes(problem.times(), model.retract(x_ref, moves, setting.p), u_ref[:-1].copy())
     memory = Memory(model, entries, 1)
@@ -422,10 +429,10 @@ class Memory:
         """Arrays that a problem fixes."""
         once, sides = model.transcription, model.sides
         return {
-            "w": once.path_weights, "w_end": once.end_weights, "lower": model.lower,
-            "upper": model.upper, "row": sides.row, "equal": sides.equal, "sign": sides.sign,
-            "limit": sides.limit, "weight": sides.weight, "active": sides.active,
-            "target": sides.target, "equal_active": sides.equal_active,
+            "w": once.path_weights, "w_end": once.end_weights, "row": sides.row,
+            "equal": sides.equal, "sign": sides.sign, "limit": sides.limit,
+            "weight": sides.weight, "active": sides.active, "target": sides.target,
+            "equal_active": sides.equal_active,
         }  # fmt: skip
 
     @staticmethod
@@ -436,6 +443,7 @@ class Memory:
             "t": (N + 1,), "x_ref": (N + 1, model.group.nq),
             "u_ref": (N + 1, problem.system.n_inputs),
             "p": problem.nominal_parameters.shape, "P": (n, n), "arrival": (n, n),
+            "lower": (model.m,), "upper": (model.m,),
             "log": (most + MORE + 1, len(LOG)),
             **Memory.iterate_shapes(model),
         }  # fmt: skip
@@ -495,6 +503,7 @@ class Memory:
         arrays["x_ref"][:], arrays["u_ref"][:] = setting.x_ref, setting.u_ref
         arrays["p"][:], arrays["P"][:] = setting.p, setting.terminal
         arrays["arrival"][:] = setting.arrival
+        arrays["lower"][:], arrays["upper"][:] = setting.box.lower, setting.box.upper
         self._given = setting
 
     def run(

@@ -246,7 +246,7 @@ class SQPSolver:
             times={"total": total, "model": total - spent, "qp": spent},
             problem=problem,
         )
-        return judged(solution, setting.p)
+        return judged(solution, setting)
 
     @np.errstate(over="ignore", invalid="ignore")  # a diverged guess: the QP is refused then
     @named_options
@@ -508,7 +508,7 @@ class Descent:
             times=times,
             problem=problem,
         )
-        return judged(solution, self.setting.p)
+        return judged(solution, self.setting)
 
 
 class Merit:

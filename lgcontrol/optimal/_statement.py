@@ -641,6 +641,8 @@ ALONG = ("path", "both")
 LIMITS = "limits"
 # Share by which limits may cross and still mean the same number.
 ROUNDING = 1e-9
+# Operations up to which two rows are compared before they count as others.
+SAME_DEPTH = 5
 # Angles in rad from which limits are asked whether they are degrees, two turns as in URDF, and
 # those that stand for none.
 LONG_CABLE, NO_LIMIT = 4 * np.pi, 720.0
@@ -906,7 +908,8 @@ def build_rows(
                 upper.append(most)
                 soft.append(np.inf if price is None else price)
                 priced.append(own_price)
-                active.append(where)
+                active.append(where.copy())
+    _leave_fixed(columns, lower, upper, soft, active)
     rows = BoundRows(
         tuple(names),
         tuple(
@@ -919,6 +922,27 @@ def build_rows(
         np.array(active, dtype=bool).reshape(-1, horizon + 1).T,
     )
     return type(u)(ca.vertcat(*columns)).reshape((len(columns), 1)), rows
+
+
+def _leave_fixed(
+    columns: Sequence[Any],
+    lower: Sequence[float],
+    upper: Sequence[float],
+    soft: Sequence[float],
+    active: Sequence[np.ndarray],
+) -> None:
+    """No limits where a hard equality fixes the same expression within them, such as an end.
+
+    At a limit both together would leave nothing inside, where solvers search, and no multipliers.
+    """
+    for i, value in enumerate(columns):
+        if not (lower[i] == upper[i] and np.isinf(soft[i]) and active[i].any()):
+            continue
+        for k, other in enumerate(columns):
+            slack = ROUNDING * max(1.0, abs(lower[i]))
+            is_within = lower[k] - slack <= lower[i] <= upper[k] + slack
+            if k != i and is_within and ca.is_equal(value, other, SAME_DEPTH):
+                active[k] &= ~active[i]
 
 
 def bounded_along(
@@ -1146,6 +1170,36 @@ def _nodes(at: str | range, horizon: int, *, is_input: bool) -> range:
         "start": range(1),
     }
     return spans[at]
+
+
+def input_of(system: System, bound: Bound) -> int | None:
+    """Which input a bound is on, by its number; None where it is on something else.
+
+    Parameters
+    ----------
+    system : System
+    bound : Bound
+    """
+    if not isinstance(bound.of, str):
+        return None
+    kind, name = _bounded_place(system, bound)
+    return system.input_names.index(name) if kind == "input" else None
+
+
+def holds_throughout(system: System, bound: Bound, horizon: int) -> bool:
+    """Whether a bound is a hard limit of a control at all times of a plan.
+
+    Parameters
+    ----------
+    system : System
+    bound : Bound
+    horizon : int
+        Number of steps.
+    """
+    if bound.soft is not None or input_of(system, bound) not in system.input_index("control"):
+        return False
+    nodes = _nodes(bound.at, horizon, is_input=True)
+    return max(nodes, default=0) <= horizon and {*range(horizon)} <= {*nodes}
 
 
 def _bounded_place(system: System, bound: Bound) -> tuple[str, str]:

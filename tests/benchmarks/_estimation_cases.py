@@ -50,8 +50,8 @@ def run_broad(recording):
     dt = float(recording.t[1])
     model = attitude(dt)
     signals = [recording.signals[name] for name in ("gyro", "accelerometer", "magnetometer")]
-    first = model.first(signals[1][:5], signals[2][:5])
-    run = model.filter(first).run(model.log(*signals))
+    first = model.start(*(one[:5] for one in signals))  # at rest: where the first one is
+    run = model.filter(*first).run(model.log(*signals))
     return run.x[run.index(recording.t), :4]
 
 

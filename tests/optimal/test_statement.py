@@ -213,7 +213,8 @@ def test_bounds_hold_where_they_can():
         Bound("twist", -1, [1, 2, 3]),
         Bound("pose.x", upper=4.0, at="terminal"),
         Bound("pose.rz", -0.1, 0.1, at="path", soft=5.0),
-        Bound("surge", upper=0.5),
+        Bound("surge", upper=0.5, soft=1.0),
+        Bound("yaw", upper=0.5),  # a limit of a control throughout is no row
         Bound(lambda t, x, u, p: x[4] * u[0], upper=2.0, name="power"),
     )
     assert rows.names == (
