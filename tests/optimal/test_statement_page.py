@@ -51,17 +51,17 @@ def test_names_are_where_the_page_says():
         re.findall(r"(?<![.\w])([A-Za-z]\w+)\(", " ".join(row[1] for row in ROWS)), "optimal"
     )
     (sentence,) = re.findall(
-        r"`with_accelerations` and .*? the others in `lgcontrol.optimal`", text, re.S
+        r"`with_accelerations` is .*? the others in `lgcontrol.optimal`", text, re.S
     )
     for names, room in re.findall(
-        r"((?:`\w+`(?: and )?)+) (?:are )?in\s+`lgcontrol\.(\w+)`", sentence
+        r"((?:`\w+`(?: and )?)+) (?:is |are )?in\s+`lgcontrol\.(\w+)`", sentence
     ):
         said |= dict.fromkeys(re.findall(r"\w+", names.replace(" and ", " ")), room)
     found = {
         name: room for name, room in said.items()
         if hasattr(importlib.import_module(f"lgcontrol.{room}"), name)
     }  # fmt: skip
-    assert {"Phase", "MPC", "LinkCapsules", "with_input_rates"} <= found.keys()
+    assert {"Phase", "MPC", "LinkCapsules", "with_accelerations"} <= found.keys()
     assert said.keys() - found.keys() == OTHERS
 
 
