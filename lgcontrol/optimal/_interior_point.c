@@ -150,6 +150,8 @@ typedef double lg_u;
 static const lg_v lg_zero = 0;
 #endif
 enum { XV = (NX + LG_W - 1) / LG_W, ZV = (NZ + LG_W - 1) / LG_W, XP = XV * LG_W, ZP = ZV * LG_W };
+enum { VV = (NV + LG_W - 1) / LG_W, VP = VV * LG_W };
+enum { CHUNK = XV <= 12 ? XV : 8 }; /* so many vectors and what they meet fit into registers */
 
 LG_INLINE lg_v load(const double *from) { return *(const lg_u *)(const void *)from; }
 
@@ -499,21 +501,55 @@ static void stages(const lg_problem *q, lg_state *s, int64_t first, int64_t coun
 }
 
 /* L Lᵀ = M for the upper half of a matrix whose columns are some doubles apart, with 1 / L on the
- * diagonal; 0 unless it is positive definite. */
-LG_INLINE int factor(int size, const double *M, int apart, double *L)
+ * diagonal and no numbers of use above it; 0 unless it is positive definite. Columns of L are padded
+ * to whole vectors. */
+LG_INLINE int factor(const int size, const double *M, const int apart, lg_v *L_)
 {
+  const int V = (size + LG_W - 1) / LG_W, P = V * LG_W;
+  double *L = (double *)L_;
   for (int j = 0; j < size; j++) {
+    lg_v own[ZV];
+    for (int i = 0; i < V; i++) L_[i + j * V] = lg_zero;
+    for (int i = j; i < size; i++) L[i + j * P] = M[j + i * apart];
+    for (int i = 0; i < V; i++) own[i] = L_[i + j * V];
     double pivot = M[j * (apart + 1)];
-    for (int l = 0; l < j; l++) pivot -= L[j + l * size] * L[j + l * size];
-    if (!(pivot > 0) || !isfinite(pivot)) return 0;
-    const double over = L[j + j * size] = 1 / sqrt(pivot);
-    for (int i = j + 1; i < size; i++) {
-      double sum = M[j + i * apart];
-      for (int l = 0; l < j; l++) sum -= L[i + l * size] * L[j + l * size];
-      L[i + j * size] = sum * over;
+    for (int l = 0; l < j; l++) {
+      const double by = L[j + l * P];
+      pivot -= by * by;
+      for (int i = 0; i < V; i++) own[i] -= L_[i + l * V] * by;
     }
+    if (!(pivot > 0) || !isfinite(pivot)) return 0;
+    const double over = 1 / sqrt(pivot);
+    for (int i = 0; i < V; i++) L_[i + j * V] = own[i] * over;
+    L[j + j * P] = over;
   }
   return 1;
+}
+
+/* R L⁻ᵀ in place, or what is `back` from there, R L⁻¹, for r vectors of the columns of R; y alike. */
+LG_INLINE void solve(const int r, const int back, const double *L, lg_v *R_, double *y)
+{
+  for (int n = 0; n < NV; n++) {
+    const int i = back ? NV - 1 - n : n;
+    lg_v own[CHUNK];
+    double rest = y[i];
+    for (int j = 0; j < r; j++) own[j] = R_[j + i * XV];
+    for (int l = back ? i + 1 : 0; l < (back ? NV : i); l++) {
+      const double by = back ? L[l + i * VP] : L[i + l * VP];
+      rest -= y[l] * by;
+      for (int j = 0; j < r; j++) own[j] -= R_[j + l * XV] * by;
+    }
+    y[i] = rest * L[i * (VP + 1)];
+    for (int j = 0; j < r; j++) R_[j + i * XV] = own[j] * L[i * (VP + 1)];
+  }
+}
+
+LG_INLINE void solve_all(const int back, const double *L, lg_v *R_, double *y)
+{
+  double other[NV] = {0};
+  solve(CHUNK, back, L, R_, y);
+  for (int j = CHUNK; j + CHUNK <= XV; j += CHUNK) solve(CHUNK, back, L, R_ + j, other);
+  if (XV % CHUNK) solve(XV % CHUNK, back, L, R_ + XV / CHUNK * CHUNK, other);
 }
 
 /* Backward sweep with the Hessians of Gauss and Newton, and what is `bent` beyond them where that is
@@ -604,19 +640,16 @@ static int riccati(const lg_problem *q, lg_state *s, int bent)
           q->below[k * NV + j] / down + q->above[k * NV + j] / up + s->damping;
     }
     /* L Lᵀ = M_uu; rows of L⁻¹ M_ux and L⁻¹ g_u */
-    double L[NV * NV], y[NV];
-    if (!factor(NV, M + NX * (ZP + 1), ZP, L)) return 0;
+    lg_v L_[VV * NV];
+    double y[NV];
+    const double *L = (const double *)L_;
+    if (!factor(NV, M + NX * (ZP + 1), ZP, L_)) return 0;
     for (int i = 0; i < NV; i++) {
       y[i] = g[NX + i];
       for (int j = 0; j < XV; j++) R_[j + i * XV] = M_[j + (NX + i) * ZV];
-      for (int l = 0; l < i; l++) {
-        y[i] -= L[i + l * NV] * y[l];
-        for (int j = 0; j < XV; j++) R_[j + i * XV] -= R_[j + l * XV] * L[i + l * NV];
-      }
-      y[i] *= L[i * (NV + 1)];
-      s->decrease -= y[i] * y[i];
-      for (int j = 0; j < XV; j++) R_[j + i * XV] *= L[i * (NV + 1)];
     }
+    solve_all(0, L, R_, y);
+    for (int i = 0; i < NV; i++) s->decrease -= y[i] * y[i];
     /* P = M_xx − Rᵀ R, p = g_x − Rᵀ y: what K would give, without its rounding */
     product(XV, NV, NX, R, XP, R, XP, 1, -1, 1, M, ZP, P, XP);
     for (int j = 0; j < NX; j++)
@@ -624,13 +657,8 @@ static int riccati(const lg_problem *q, lg_state *s, int bent)
     for (int i = 0; i < XV; i++) p_[i] = g_[i];
     for (int l = 0; l < NV; l++)
       for (int i = 0; i < XV; i++) p_[i] -= R_[i + l * XV] * y[l];
-    for (int i = NV - 1; i >= 0; i--) {
-      for (int l = i + 1; l < NV; l++) {
-        y[i] -= L[l + i * NV] * y[l];
-        for (int j = 0; j < XV; j++) R_[j + i * XV] -= R_[j + l * XV] * L[l + i * NV];
-      }
-      y[i] *= L[i * (NV + 1)];
-      for (int j = 0; j < XV; j++) R_[j + i * XV] *= L[i * (NV + 1)];
+    solve_all(1, L, R_, y);
+    for (int i = 0; i < NV; i++) {
       s->k[k * NV + i] = -y[i];
       for (int j = 0; j < NX; j++) s->K[k * NV * NX + i + j * NV] = -R[j + i * XP];
     }
@@ -638,21 +666,24 @@ static int riccati(const lg_problem *q, lg_state *s, int bent)
   if (!all_finite(p, NX)) return 0; /* gains alone may hide what is no number */
   for (int i = 0; i < NX; i++) s->first[i] = 0;
 #if NF > 0
-  double M[NF * NF], L[NF * NF], y[NF];
+  enum { FP = (NF + LG_W - 1) / LG_W * LG_W };
+  lg_v L_[FP / LG_W * NF];
+  double M[NF * NF], y[NF];
+  const double *L = (const double *)L_;
   for (int j = 0; j < NF; j++) {
     for (int i = 0; i < NF; i++) M[i + j * NF] = P[lg_free[i] + lg_free[j] * XP];
     M[j * (NF + 1)] += s->damping;
   }
-  if (!factor(NF, M, NF, L)) return 0;
+  if (!factor(NF, M, NF, L_)) return 0;
   for (int i = 0; i < NF; i++) {
     y[i] = p[lg_free[i]];
-    for (int l = 0; l < i; l++) y[i] -= L[i + l * NF] * y[l];
-    y[i] *= L[i * (NF + 1)];
+    for (int l = 0; l < i; l++) y[i] -= L[i + l * FP] * y[l];
+    y[i] *= L[i * (FP + 1)];
     s->decrease -= y[i] * y[i];
   }
   for (int i = NF - 1; i >= 0; i--) {
-    for (int l = i + 1; l < NF; l++) y[i] -= L[l + i * NF] * y[l];
-    y[i] *= L[i * (NF + 1)];
+    for (int l = i + 1; l < NF; l++) y[i] -= L[l + i * FP] * y[l];
+    y[i] *= L[i * (FP + 1)];
     s->first[lg_free[i]] = -y[i];
   }
 #endif
@@ -1095,7 +1126,9 @@ static double row_costs(const lg_problem *q, lg_state *s, int64_t k, const doubl
 static int last_newton(const lg_problem *q, lg_state *s, double *u)
 {
   const int64_t N = q->horizon, k = N - 1;
-  double M[NV * NV], L[NV * NV], y[NV], HB[NX];
+  lg_v L_[VV * NV];
+  double M[NV * NV], y[NV], HB[NX];
+  const double *L = (const double *)L_;
   stages(q, s, k, 1, q->x + k * NQ, s->u + NU, s->x_end);
   row_costs(q, s, k, s->rows);
   lg_end(q->t + N, s->x_end, q->u_ref + N * NU, q->x_ref + N * NQ, q->p, q->w_end, q->P, s->cost,
@@ -1128,14 +1161,14 @@ static int last_newton(const lg_problem *q, lg_state *s, double *u)
       for (int i = 0; i < NV; i++) M[i + j * NV] += row[i] * weight * row[j];
     }
   }
-  if (!factor(NV, M, NV, L)) return 0;
+  if (!factor(NV, M, NV, L_)) return 0;
   for (int i = 0; i < NV; i++) {
-    for (int l = 0; l < i; l++) y[i] -= L[i + l * NV] * y[l];
-    y[i] *= L[i * (NV + 1)];
+    for (int l = 0; l < i; l++) y[i] -= L[i + l * VP] * y[l];
+    y[i] *= L[i * (VP + 1)];
   }
   for (int i = NV - 1; i >= 0; i--) {
-    for (int l = i + 1; l < NV; l++) y[i] -= L[l + i * NV] * y[l];
-    y[i] *= L[i * (NV + 1)];
+    for (int l = i + 1; l < NV; l++) y[i] -= L[l + i * VP] * y[l];
+    y[i] *= L[i * (VP + 1)];
   }
   for (int i = 0; i < NV; i++) {
     const double moved = s->u[NU + lg_controls[i]] - y[i];
