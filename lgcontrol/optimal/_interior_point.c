@@ -46,7 +46,7 @@ static const double negligible = 1e-10, most_left = 0.1;
 static const int least_sweeps = 2, most_sweeps = 5;
 static const double first_damping = 1e-4, damping_growth = 10.0, last_damping = 1e8;
 static const double hold_weight = 1e6, inside = 1e-2, good_step = 0.4, short_step = 0.2;
-static const double central = 1.0, progress = 0.9, acceptable = 1e-4, far = 0.1, most_excess = 1e-6;
+static const double central = 1.0, late = 1e-3, late_central = 10.0, progress = 0.9, acceptable = 1e-4, far = 0.1, most_excess = 1e-6;
 static const double most_dearer = 1.0, least_first = 1e-4, hard_price = 1e6;
 static const double most_dearer_beyond = 100.0, least_first_beyond = 1e-3;
 enum { PATIENCE = 3, MOST_RAISES = 3, MOST_IDLE = 30, RESOLVING = 8, MORE = 4 };
@@ -68,6 +68,7 @@ typedef struct {
   /* what is found */
   int64_t status, iterations;
   double cost, stationarity, violation, complementarity, step;
+  int64_t keeps; /* whether rows keep all limits, equalities to most_excess */
   double *log;
   /* memory */
   double *work;
@@ -85,6 +86,7 @@ typedef struct {
   const double *x0; /* the given start */
   double first[NX], first_H[NX * NX]; /* step of the first state; of the cost to arrive there */
   double mu, damping, merit_weight, holding, undamped, decrease;
+  double slope; /* of the step that the first one's cost was told by, as long as that stands */
   int waiting, curved, feasible, was_cut, raises;
 } lg_state;
 
@@ -987,7 +989,9 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
 #else
     (void)has_curvature;
 #endif
-    const double slope = newton(q, s, with_curvature);
+    const int is_known = !isnan(s->slope) && !with_curvature;
+    const double slope = is_known ? s->slope : newton(q, s, with_curvature);
+    s->slope = NAN;
     if (isnan(slope)) {
       if (!make_convex(s)) return 0;
       continue;
@@ -1316,7 +1320,8 @@ static double predicted(const lg_problem *q, lg_state *s, int *is_inside)
   double cost = q->cost;
   hold_equalities(s, N);
   *is_inside = 0;
-  if (isnan(newton(q, s, 0))) return INFINITY;
+  s->slope = newton(q, s, 0);
+  if (isnan(s->slope)) return INFINITY;
   *is_inside = 1;
   for (int64_t k = 0; k <= N; k++)
     for (int j = 0; j < NS; j++) {
@@ -1340,13 +1345,36 @@ static double predicted(const lg_problem *q, lg_state *s, int *is_inside)
   return fabs(cost);
 }
 
-static double lower_barrier(const lg_problem *q, double mu)
+/* Whether the barrier may fall: closer to the end iterates need be less central. */
+static int is_central(double mu, double residual)
 {
-  return fmax(q->mu_last, fmin(q->mu_factor * mu, pow(mu, q->mu_power)));
+  return residual <= (mu <= late ? late_central : central) * mu;
+}
+
+/* The next weight, less far below this one where an iterate is less central. */
+static double lower_barrier(const lg_problem *q, double mu, double residual)
+{
+  return fmax(q->mu_last, fmin(q->mu_factor * mu, pow(fmax(mu, residual), q->mu_power)));
+}
+
+static int keeps_limits(const lg_problem *q)
+{
+  for (int64_t k = 0; k <= q->horizon; k++) {
+    const double *rows = q->rows + k * NR;
+    for (int j = 0; j < NS; j++)
+      if (q->active[k * NS + j] != 0 && !(q->sign[j] * (rows[q->row[j]] - q->limit[j]) <= 0))
+        return 0;
+    for (int j = 0; j < NE; j++)
+      if (q->equal_active[k * NE + j] != 0 &&
+          !(fabs(rows[q->equal[j]] - q->target[j]) <= most_excess))
+        return 0;
+  }
+  return 1;
 }
 
 static int end(lg_problem *q, const lg_state *s, int status)
 {
+  q->keeps = keeps_limits(q);
   q->mu = s->mu, q->damping = s->damping, q->merit_weight = s->merit_weight;
   q->waiting = s->waiting;
   return (int)(q->status = status);
@@ -1388,7 +1416,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
   lg_state s;
   lay_out(&s, q->work, q->horizon);
   const int real_time = q->mode == LG_REAL_TIME, warm = real_time && q->resume == LG_WARM;
-  s.x0 = x0, s.mu = q->mu_first, s.damping = 0, s.merit_weight = 0, s.waiting = 0;
+  s.x0 = x0, s.mu = q->mu_first, s.damping = 0, s.merit_weight = 0, s.waiting = 0, s.slope = NAN;
   s.curved = LG_CURVED && q->curved, s.feasible = q->mode != LG_FREE_STATES;
   q->iterations = 0;
   if (q->resume == LG_RESUME) {
@@ -1435,7 +1463,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
         const double dearest = s.feasible ? fabs(q->cost) : fmax(fabs(q->cost), cost);
         mu = first_weight(q, first, dearest, is_inside);
         if (mu > s.mu) {
-          s.mu = mu;
+          s.mu = mu, s.slope = NAN;
           begin(q, &s, inside, 0);
           conditions(q, &s);
         }
@@ -1446,29 +1474,34 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
                                   q->step, s.damping, s.mu};
     for (int i = 0; i < LG_LOG; i++) q->log[number * LG_LOG + i] = entry[i];
     if (!real_time) {
-      if (s.mu <= q->mu_last && residual <= q->tolerance) return end(q, &s, LG_CONVERGED);
+      const int is_met = s.mu <= q->mu_last && residual <= q->tolerance;
+      /* products as far above the last weight as a fall goes cost more than it does */
+      if (is_met && (is_eager || q->mu_factor * q->complementarity <= q->mu_last))
+        return end(q, &s, LG_CONVERGED);
       if (number > 0 || q->resume != LG_RESUME) {
         q->idle = residual < progress * q->best ? 0 : q->idle + 1;
         q->best = fmin(q->best, residual);
       }
       const int is_idle = q->idle > MOST_IDLE;
-      if (is_idle && s.mu <= q->mu_last) return end(q, &s, LG_STALLED);
+      if (is_idle && s.mu <= q->mu_last)
+        return end(q, &s, is_met ? LG_CONVERGED : LG_STALLED);
       if (number >= q->max_iterations) return end(q, &s, LG_ITERATIONS);
       /* as central as rounding lets them be, iterates need not be more so */
-      const int is_central = residual <= central * s.mu || (is_idle && residual <= acceptable);
-      if (!is_eager && s.mu > q->mu_last && is_central) {
+      const int is_due = is_central(s.mu, residual) || (is_idle && residual <= acceptable);
+      if (!is_eager && s.mu > q->mu_last && is_due) {
         /* full steps need half of the largest multiplier; those of another barrier are forgotten */
         s.merit_weight = largest(q->equal_price, (q->horizon + 1) * NE, 0) / 2;
-        do s.mu = lower_barrier(q, s.mu);
-        while (s.mu > q->mu_last && residual <= central * s.mu);
-        q->best = INFINITY, q->idle = 0;
+        do s.mu = lower_barrier(q, s.mu, residual);
+        while (s.mu > q->mu_last && is_central(s.mu, residual));
+        if (q->mu_factor * s.mu <= q->mu_last) s.mu = q->mu_last; /* a part of a fall is not worth it */
+        q->best = INFINITY, q->idle = 0, s.slope = NAN;
       }
     }
     const double step = q->step = iterate(q, &s, q->cost);
     if (step == 0) return end(q, &s, LG_STALLED);
     if (!real_time) {
       if (is_eager && step > good_step && s.mu > q->mu_last) {
-        s.mu = lower_barrier(q, s.mu);
+        s.mu = lower_barrier(q, s.mu, 0);
         q->best = INFINITY, q->idle = 0;
       }
     } else if (number + 1 >= q->max_iterations &&
