@@ -1190,7 +1190,33 @@ static void first_state(const lg_problem *q, lg_state *s, const double *x0, doub
 #endif
 }
 
-/* The motion from x0 under the inputs, with the gains' feedback about the plan if there is one. */
+/* A control that share of its range, or that far, inside of its bounds. */
+static double inside_of(const lg_problem *q, int i, double v, double share)
+{
+  const double low = q->lower[i], high = q->upper[i];
+  const int both = isfinite(low) && isfinite(high);
+  const double apart = both ? share * (high - low) : share;
+  return clip(v, low + apart, high - apart);
+}
+
+/* States of their own from x0 on, and their rows. */
+static void take_states(lg_problem *q, lg_state *s, const double *x0, double share)
+{
+  const int64_t N = q->horizon;
+  first_state(q, s, x0, q->x);
+  for (int64_t k = 0; k < N; k++)
+    for (int i = 0; i < NV; i++) {
+      double *v = q->u + k * NU + lg_controls[i];
+      *v = inside_of(q, i, *v, share);
+    }
+  if (NR == 0) return;
+  lg_values(N, q->t, q->x, q->u, q->x + NQ, q->x_ref, q->u_ref, q->p, q->w, &q->dt, s->t_cost,
+            s->t_gap, q->rows, s->scratch);
+  at_end(q, q->x + N * NQ, q->rows + N * NR, s->scratch);
+}
+
+/* The motion from x0 under the inputs, with the gains' feedback about the plan if there is one, and
+ * its rows. */
 static int roll_out(lg_problem *q, lg_state *s, const double *x0, int feedback, double share)
 {
   const int64_t N = q->horizon;
@@ -1208,16 +1234,15 @@ static int roll_out(lg_problem *q, lg_state *s, const double *x0, int feedback, 
       double own = u[lg_controls[i]];
       if (feedback)
         for (int j = 0; j < NX; j++) own += q->K[k * NV * NX + i + j * NV] * dev[j];
-      const double low = q->lower[i], high = q->upper[i];
-      const int both = isfinite(low) && isfinite(high);
-      const double apart = both ? share * (high - low) : share;
-      u[lg_controls[i]] = clip(own, low + apart, high - apart);
+      u[lg_controls[i]] = inside_of(q, i, own, share);
     }
     lg_roll(q->t + k, s->x + k * NQ, u, q->x + (k + 1) * NQ, q->x_ref + k * NQ, q->u_ref + k * NU,
-            q->p, q->w, &q->dt, s->x + (k + 1) * NQ, &cost, dev, s->t_rows, s->scratch);
+            q->p, q->w, &q->dt, s->x + (k + 1) * NQ, &cost, dev, s->t_rows + k * NR, s->scratch);
     if (!all_finite(s->x + (k + 1) * NQ, NQ)) return 0;
   }
-  for (int64_t i = 0; i < (N + 1) * NQ; i++) q->x[i] = s->x[i];
+  copy(q->x, s->x, (N + 1) * NQ);
+  if (NR > 0) at_end(q, q->x + N * NQ, s->t_rows + N * NR, s->scratch);
+  copy(q->rows, s->t_rows, (N + 1) * NR);
   return 1;
 }
 
@@ -1244,23 +1269,14 @@ static void begin(lg_problem *q, lg_state *s, double share, int warm)
   for (int64_t k = 0; k < N; k++)
     for (int j = 0; j < NV; j++) {
       const int64_t i = k * NV + j;
-      double *v = q->u + k * NU + lg_controls[j];
-      const double low = q->lower[j], high = q->upper[j];
-      const int both = isfinite(low) && isfinite(high);
-      const double apart = both ? share * (high - low) : share;
-      *v = clip(*v, low + apart, high - apart);
-      q->below[i] = start_price(mu, *v - low, q->below[i], warm);
-      q->above[i] = start_price(mu, high - *v, q->above[i], warm);
+      const double v = q->u[k * NU + lg_controls[j]];
+      q->below[i] = start_price(mu, v - q->lower[j], q->below[i], warm);
+      q->above[i] = start_price(mu, q->upper[j] - v, q->above[i], warm);
     }
-  if (NR == 0) return;
-  lg_values(N, q->t, q->x, q->u, q->x + NQ, q->x_ref, q->u_ref, q->p, q->w, &q->dt, s->t_cost,
-            s->t_gap, s->t_rows, s->scratch);
-  at_end(q, q->x + N * NQ, s->t_rows + N * NR, s->scratch);
-  for (int64_t i = 0; i < (N + 1) * NR; i++) q->rows[i] = s->t_rows[i];
   for (int64_t k = 0; k <= N; k++) {
     for (int j = 0; j < NS; j++) {
       const int64_t i = k * NS + j;
-      const double h = q->sign[j] * (s->t_rows[k * NR + q->row[j]] - q->limit[j]);
+      const double h = q->sign[j] * (q->rows[k * NR + q->row[j]] - q->limit[j]);
       const double apart = share * fmax(1.0, fabs(q->limit[j]));
       const int soft = isfinite(q->weight[j]);
       q->excess[i] = 0, q->slack[i] = fmax(-h, apart);
@@ -1432,7 +1448,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     if (s.feasible) {
       if (!roll_out(q, &s, x0, 1, share)) return end(q, &s, LG_NOT_FINITE);
     } else {
-      first_state(q, &s, x0, q->x);
+      take_states(q, &s, x0, share);
     }
     begin(q, &s, share, warm);
   }
