@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import lsq_linear
+import scipy
 
 # Controls that the wanted quantities leave open stay small, at a price that changes what is met by
 # less than this share.
@@ -58,5 +58,5 @@ def allocate(
     target = np.concatenate([weight * wanted, np.zeros(len(u))])
     # The solver refuses equal bounds: it gets a little room.
     room = np.maximum(upper, np.nextafter(lower, np.inf))
-    found = lsq_linear(rows, target, bounds=(lower, room), method="bvls")
+    found = scipy.optimize.lsq_linear(rows, target, bounds=(lower, room), method="bvls")
     return np.clip(found.x, lower, upper)

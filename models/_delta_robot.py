@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from lgcontrol.codegen import named_options
 from lgcontrol.groups import Product
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.mechanics.constrained import ClosedTree
@@ -15,6 +16,7 @@ from lgcontrol.systems import System
 ARMS = ("arm1", "arm2", "arm3")
 
 
+@named_options
 def delta_robot_tree(
     *,
     base_radius: float = 0.2,
@@ -116,6 +118,7 @@ def delta_robot_tree(
     return robot
 
 
+@named_options
 def delta_robot(*, torque: float = 30.0, load: float = 0.0) -> System[Product]:
     """Delta robot driven at its three arms, on the manifold of its loops.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lgcontrol.codegen import named_options
 from lgcontrol.groups import Product
 from lgcontrol.mechanics import Motor, SeriesElastic
 from lgcontrol.systems import System
@@ -14,6 +15,7 @@ STIFFNESS = (1e4, 1e4, 1e4, 1e4, 5e3, 5e3, 5e3)  # N m/rad, assumed
 MOTOR_INERTIA = (0.606, 0.606, 0.462, 0.462, 0.206, 0.206, 0.206)  # kg m² behind the gear
 
 
+@named_options
 def elastic_panda_tree(
     *,
     stiffness: Sequence[float] = STIFFNESS,
@@ -63,6 +65,7 @@ def elastic_panda_tree(
     return SeriesElastic(tree, motors, parametric=parametric)
 
 
+@named_options
 def elastic_panda(
     *,
     stiffness: Sequence[float] = STIFFNESS,

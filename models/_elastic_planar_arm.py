@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lgcontrol.codegen import named_options
 from lgcontrol.groups import Product
 from lgcontrol.mechanics import (
     JointProperties,
@@ -16,6 +17,7 @@ from lgcontrol.mechanics import (
 from lgcontrol.systems import System
 
 
+@named_options
 def elastic_planar_arm_tree(
     *,
     masses: Sequence[float] = (4.0, 3.0),
@@ -86,6 +88,7 @@ def elastic_planar_arm_tree(
     return SeriesElastic(tree, motors, parametric=parametric)
 
 
+@named_options
 def elastic_planar_arm(
     *,
     masses: Sequence[float] = (4.0, 3.0),

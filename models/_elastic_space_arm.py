@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lgcontrol.codegen import named_options
 from lgcontrol.groups import Product
 from lgcontrol.mechanics import Motor, SeriesElastic
 from lgcontrol.systems import System
@@ -13,6 +14,7 @@ from ._space_arm import space_arm_tree
 STIFFNESS = (200.0, 200.0, 200.0, 150.0, 60.0, 60.0, 30.0)  # N m/rad, assumed
 
 
+@named_options
 def elastic_space_arm_tree(
     *,
     stiffness: Sequence[float] = STIFFNESS,
@@ -54,6 +56,7 @@ def elastic_space_arm_tree(
     return SeriesElastic(tree, motors, inputs=["base"] if is_driven else [])
 
 
+@named_options
 def elastic_space_arm(
     *,
     stiffness: Sequence[float] = STIFFNESS,

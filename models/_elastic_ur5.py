@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lgcontrol.codegen import named_options
 from lgcontrol.groups import Product
 from lgcontrol.mechanics import Motor, SeriesElastic
 from lgcontrol.systems import System
@@ -14,6 +15,7 @@ STIFFNESS = (900.0, 1000.0, 800.0, 300.0, 250.0, 200.0)  # N m/rad, assumed
 MOTOR_INERTIA = (0.5, 0.6, 0.4, 0.1, 0.09, 0.08)  # kg m² behind the gear, assumed
 
 
+@named_options
 def elastic_ur5_tree(
     *,
     stiffness: Sequence[float] = STIFFNESS,
@@ -60,6 +62,7 @@ def elastic_ur5_tree(
     return SeriesElastic(tree, motors, parametric=parametric)
 
 
+@named_options
 def elastic_ur5(
     *,
     stiffness: Sequence[float] = STIFFNESS,

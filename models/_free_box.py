@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lgcontrol.codegen import named_options
 from lgcontrol.groups import SE3, Product
 from lgcontrol.mechanics import RigidBody, SpatialInertia
 from lgcontrol.systems import System
 
 
+@named_options
 def free_box(
     *,
     mass: float = 141.3,

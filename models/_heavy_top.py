@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lgcontrol.codegen import named_options
 from lgcontrol.groups import SO3, Product
 from lgcontrol.mechanics import Gravity, RigidBody, SpatialInertia, WrenchInput
 from lgcontrol.systems import System
 
 
+@named_options
 def heavy_top(
     *,
     mass: float = 21.6,

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import casadi as ca
 import numpy as np
 
+from lgcontrol.codegen import named_options
 from lgcontrol.groups import SO3
 from lgcontrol.mechanics import SpatialInertia
 from lgcontrol.mechanics.constrained import (
@@ -63,6 +64,7 @@ def _moved(
     return Mechanism(name, bodies, [*joints, chosen])
 
 
+@named_options
 def pendulum_mechanism(*, drive: DriveKind = "regular") -> Mechanism:
     """Slender rod of 4 m that swings about x of the world, 45° below the horizontal at the start.
 
@@ -101,6 +103,7 @@ def pendulum_mechanism(*, drive: DriveKind = "regular") -> Mechanism:
     return _moved("pendulum", [rod], [MechanismJoint("rev", rows)], drive, paper, axis, swing)
 
 
+@named_options
 def double_pendulum_mechanism(*, printed_inertia: bool = False) -> Mechanism:
     """Rods of 4 m and 2 m in the y-z plane, the first horizontal, the second hanging, at rest.
 
@@ -140,6 +143,7 @@ def double_pendulum_mechanism(*, printed_inertia: bool = False) -> Mechanism:
     return Mechanism("double_pendulum", bodies, joints)
 
 
+@named_options
 def four_link_mechanism(*, drive: DriveKind = "regular", moments: Any = None) -> Mechanism:
     """Spatial four-link of Haug: rotor, coupler between universal and spherical joint, rocker.
 
@@ -229,6 +233,7 @@ def four_link_mechanism(*, drive: DriveKind = "regular", moments: Any = None) ->
     return _moved("four_link", bodies, joints, drive, paper, axis, lambda t: np.pi * t)
 
 
+@named_options
 def slider_crank_mechanism(*, drive: DriveKind = "regular") -> Mechanism:
     """Spatial slider-crank of Haug: crank, rod, slider; it has all four basic constraints.
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from lgcontrol.codegen import named_options
 from lgcontrol.groups import SO3
 from lgcontrol.mechanics import SpatialInertia
 from lgcontrol.mechanics.constrained import Marker, Mechanism, MechanismBody, spherical
@@ -15,6 +16,7 @@ BOX = SpatialInertia.box(2.7, [0.2, 0.1, 0.05])
 LEFT, RIGHT = [-0.1, 0.0, 0.0], [0.1, 0.0, 0.0]
 
 
+@named_options
 def heavy_top_mechanism(*, gravity: float = 0.0) -> Mechanism:
     """Box of 0.1 × 0.2 × 0.4 m that turns about a point 0.5 m from its centre of mass.
 
@@ -39,6 +41,7 @@ def heavy_top_mechanism(*, gravity: float = 0.0) -> Mechanism:
     return Mechanism("heavy_top", [top], [pivot], gravity=[0, 0, -gravity])
 
 
+@named_options
 def spherical_double_pendulum_mechanism() -> Mechanism:
     """Two flat boxes on spherical joints, in a row along x at the start, and turning fast.
 
@@ -66,6 +69,7 @@ def spherical_double_pendulum_mechanism() -> Mechanism:
     return Mechanism("spherical_double_pendulum", bodies, joints)
 
 
+@named_options
 def floating_pair_mechanism() -> Mechanism:
     """Two flat boxes on one spherical joint, free and without weight.
 
@@ -88,6 +92,7 @@ def floating_pair_mechanism() -> Mechanism:
     return Mechanism("floating_pair", bodies, [middle], gravity=[0, 0, 0])
 
 
+@named_options
 def three_bar_mechanism() -> Mechanism:
     """Two flat boxes between two points of the ground, 0.2 m apart: a closed loop.
 

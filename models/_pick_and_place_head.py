@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lgcontrol.codegen import named_options
 from lgcontrol.groups import Product, Schoenflies
 from lgcontrol.mechanics import Gravity, LinearDrag, RigidBody, SpatialInertia, WrenchInput
 from lgcontrol.systems import Input, System
 
 
+@named_options
 def pick_and_place_head(
     *,
     mass: float = 1.0,

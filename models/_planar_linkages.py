@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lgcontrol.codegen import named_options
 from lgcontrol.groups import Product
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.mechanics.constrained import ClosedTree
@@ -16,6 +17,7 @@ def bar(mass: float, length: float) -> SpatialInertia:
     return SpatialInertia.box(mass, [length, thick, thick], center_of_mass=[length / 2, 0, 0])
 
 
+@named_options
 def four_bar_tree(
     lengths: Sequence[float] = (0.3, 0.8, 0.6),
     ground: float = 0.9,
@@ -65,6 +67,7 @@ def four_bar_tree(
     return linkage.close_loop("loop", "coupler_end", "rocker_end", joint, axis="y")
 
 
+@named_options
 def four_bar(*, torque: float = 20.0, joint: str = "spherical") -> System[Product]:
     """Crank-rocker driven at its crank, on the manifold of its loop.
 
@@ -88,6 +91,7 @@ def four_bar(*, torque: float = 20.0, joint: str = "spherical") -> System[Produc
     return linkage.system(["crank"], at=at, independent=["crank"])
 
 
+@named_options
 def five_bar_tree(
     proximal: float = 0.25,
     distal: float = 0.35,
@@ -138,6 +142,7 @@ def five_bar_tree(
     return robot.close_loop("closure", "tip", "right_tip", "point_on_line", axis="y")
 
 
+@named_options
 def five_bar(*, torque: float = 8.0, gravity: bool = True) -> System[Product]:
     """Five-bar robot driven at both of its arms, on the manifold of its loop.
 

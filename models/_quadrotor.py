@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from lgcontrol.codegen import UnknownNameError, unknown_name
+from lgcontrol.codegen import UnknownNameError, named_options, unknown_name
 from lgcontrol.groups import SE3, Product
 from lgcontrol.mechanics import (
     Actuators,
@@ -25,6 +25,7 @@ Layout = Literal["plus", "x"]
 FIRST_ROTOR = {"plus": 0.0, "x": np.pi / 4}  # its angle from the x axis [rad]
 
 
+@named_options
 def quadrotor(
     *,
     mass: float = 0.716,

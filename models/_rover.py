@@ -6,6 +6,7 @@ from typing import Any
 
 import casadi as ca
 
+from lgcontrol.codegen import named_options
 from lgcontrol.groups import SE2, Product, Rn
 from lgcontrol.systems import Input, Parameter, System
 
@@ -15,6 +16,7 @@ WHEEL_RADIUS, WHEELBASE, TRACK = 0.098, 0.262, 0.37559  # m
 FRICTION = 0.5  # of the tyres
 
 
+@named_options
 def rover(
     *,
     kinematic: bool = False,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lgcontrol.codegen import named_options
 from lgcontrol.groups import SO3, Product
 from lgcontrol.mechanics import GyroscopicWheels, Gyrostat, RigidBody, SpatialInertia, WrenchInput
 from lgcontrol.systems import System
@@ -13,6 +14,7 @@ from lgcontrol.systems import System
 RPM = 2 * np.pi / 60
 
 
+@named_options
 def satellite(
     *,
     wheels: bool = False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lgcontrol.codegen import as_names
+from lgcontrol.codegen import as_names, named_options
 from lgcontrol.groups import Product
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.systems import System
@@ -12,6 +12,7 @@ from lgcontrol.systems import System
 HEIGHT = 0.2  # m, of the arms above the floor
 
 
+@named_options
 def scara_tree(
     *,
     lengths: Sequence[float] = (0.225, 0.175),
@@ -94,6 +95,7 @@ def scara_tree(
     return tree.parametric(*as_names(parametric)) if parametric else tree
 
 
+@named_options
 def scara(
     *,
     lengths: Sequence[float] = (0.225, 0.175),

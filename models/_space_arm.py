@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lgcontrol.codegen import as_names
+from lgcontrol.codegen import as_names, named_options
 from lgcontrol.groups import Product
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.systems import System
@@ -25,6 +25,7 @@ JOINTS = (
 RADIUS = 0.04  # m, of the links
 
 
+@named_options
 def space_arm_tree(
     *,
     base_mass: float = 50.0,
@@ -90,6 +91,7 @@ def space_arm_tree(
     return tree.parametric(*as_names(parametric)) if parametric else tree
 
 
+@named_options
 def space_arm(
     *,
     base_mass: float = 50.0,

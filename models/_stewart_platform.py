@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from lgcontrol.codegen import named_options
 from lgcontrol.groups import Product
 from lgcontrol.mechanics import JointProperties, Multibody, SpatialInertia
 from lgcontrol.mechanics.constrained import ClosedTree
@@ -14,6 +15,7 @@ from lgcontrol.systems import System
 LEGS = tuple(f"leg{k}" for k in range(1, 7))
 
 
+@named_options
 def stewart_platform_tree(
     *,
     base_radius: float = 0.6,
@@ -103,6 +105,7 @@ def stewart_platform_tree(
     return robot
 
 
+@named_options
 def stewart_platform(*, platform_mass: float = 15.0, force: float = 1500.0) -> System[Product]:
     """Stewart platform driven by its six legs, on the manifold of its loops.
 

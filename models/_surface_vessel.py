@@ -9,6 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from lgcontrol.codegen import named_options
 from lgcontrol.groups import SE2, Product
 from lgcontrol.mechanics import (
     BodyMotion,
@@ -69,6 +70,7 @@ class ManeuveringDrag(Force):
         return ca.vertcat(X, Y, ca.DM(3, 1), N)
 
 
+@named_options
 def surface_vessel(
     *,
     max_surge: float = 2.0,

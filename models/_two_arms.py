@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from lgcontrol.codegen import named_options
 from lgcontrol.groups import SE3, Product
 from lgcontrol.mechanics import Multibody, SpatialInertia
 from lgcontrol.mechanics.constrained import ClosedTree
@@ -15,6 +16,7 @@ from ._ur5 import ur5_tree
 GRIP = (0.0, -1.2, 1.6, -0.4, 1.57, 0.0)
 
 
+@named_options
 def two_arms_tree(*, distance: float = 0.8, mass: float = 2.0) -> ClosedTree:
     """Tree of two UR5 arms side by side whose hands hold the ends of a bar.
 
@@ -54,6 +56,7 @@ def two_arms_tree(*, distance: float = 0.8, mass: float = 2.0) -> ClosedTree:
     return ClosedTree(tree, grip).close_loop("grip", "bar_end", "right_tool0", "fixed")
 
 
+@named_options
 def two_arms(*, distance: float = 0.8, mass: float = 2.0) -> System[Product]:
     """Two UR5 arms that hold one bar, all joints driven, on the manifold of the loop.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from lgcontrol.codegen import named_options
 from lgcontrol.groups import SE3, Product
 from lgcontrol.mechanics import (
     Actuators,
@@ -43,6 +44,7 @@ THRUSTERS_FRD = (
 )
 
 
+@named_options
 def underwater_vehicle(
     *,
     mass: float = 13.5,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lgcontrol.codegen import named_options
 from lgcontrol.groups import Product
 from lgcontrol.mechanics import (
     Buoyancy,
@@ -32,6 +33,7 @@ MOUNT = (0.20, 0.0, -0.10)  # m, on the vehicle
 CROSS_FLOW_DRAG = 1.1  # drag coefficient of a long cylinder across the flow
 
 
+@named_options
 def underwater_vehicle_arm_tree() -> Multibody:
     """Tree of the underwater vehicle with a four-joint arm below its bow; the tool is "tool".
 
@@ -73,6 +75,7 @@ def underwater_vehicle_arm_tree() -> Multibody:
     return tree.add_frame("tool", parent, at)
 
 
+@named_options
 def underwater_vehicle_arm(
     *,
     density: float = 1000.0,

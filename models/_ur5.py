@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lgcontrol.codegen import as_names
+from lgcontrol.codegen import as_names, named_options
 from lgcontrol.groups import Product
 from lgcontrol.mechanics import Multibody
 from lgcontrol.systems import System
@@ -12,6 +12,7 @@ from lgcontrol.systems import System
 from .data import robot_file
 
 
+@named_options
 def ur5_tree(
     *, gravity: Sequence[float] = (0.0, 0.0, -9.81), parametric: Sequence[str] = ()
 ) -> Multibody:
@@ -42,6 +43,7 @@ def ur5_tree(
     return tree.parametric(*as_names(parametric)) if parametric else tree
 
 
+@named_options
 def ur5(
     *, gravity: Sequence[float] = (0.0, 0.0, -9.81), parametric: Sequence[str] = ()
 ) -> System[Product]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from lgcontrol.codegen import named_options
 from lgcontrol.groups import Product
 from lgcontrol.mechanics import (
     AdjustedSpring,
@@ -21,6 +22,7 @@ def _stiffness(phi: Any, least: float, growth: float) -> Any:
     return least + growth * phi * phi
 
 
+@named_options
 def variable_stiffness_joint_tree(
     *,
     mass: float = 1.5,
@@ -89,6 +91,7 @@ def variable_stiffness_joint_tree(
     return SeriesElastic(tree, {"joint": Motor(motor_inertia, spring, torque=torque)})
 
 
+@named_options
 def variable_stiffness_joint(
     *,
     mass: float = 1.5,

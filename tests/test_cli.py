@@ -15,7 +15,7 @@ import pytest
 
 from lgcontrol import cli, codegen
 from lgcontrol.cli import _registry
-from lgcontrol.groups import SE2, Product, Rn
+from lgcontrol.groups import SE2, SE3, SO2, Helical, Product, Rn, Translation
 from lgcontrol.simulation import Criterion, HeldNoise, SimulationResult, Task
 from lgcontrol.systems import Input, Parameter, System
 
@@ -174,7 +174,9 @@ def test_info_of_a_model(installed, capsys):
     assert out.splitlines() == [
         "boat: Boat on SE(2) that is pushed and turned.",
         "",
-        "state  Product(pose=SE2, twist=Rn(3)), 6 degrees of freedom",
+        "state, 6 degrees of freedom",
+        "  pose   planar about z (SE2)",
+        "  twist  3 numbers [m/s, rad/s]",
         "inputs",
         "  surge  [-2, 2]  N",
         "  yaw    [-1, 1]  N m",
@@ -210,6 +212,28 @@ URDF = """<robot name="swing">
   <link name="arm"><inertial><mass value="2"/>
     <inertia ixx="{}" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
 </robot>"""
+
+
+def test_info_of_joints_is_in_words(installed, capsys, monkeypatch):
+    def arm() -> System:
+        """Arm of two joints."""
+        joints = Product(base=Helical(0.0), lift=Translation("z").about([1, 0, 0]), roll=SO2)
+        return System("arm", Product(joints=joints, rest=SE3), lambda t, x, u, p: ca.DM.zeros(9))
+
+    monkeypatch.setattr(sys.modules[MODULE], "boat", arm)
+    assert run(capsys, "info", "boat")[1].splitlines()[2:] == [
+        "state, 9 degrees of freedom",
+        "  joints.base  revolute about z",
+        "  joints.lift  prismatic along x",
+        "  joints.roll  continuous about z",
+        "  rest         free (SE3)",
+    ]
+
+
+def test_a_shorter_run_says_that_it_was_cut(installed, capsys):
+    assert "cut short" not in run(capsys, "run", "cruise", "--no-plot", "--seconds", "2")[1]
+    text = "cut short: the design takes 2 s, and its criteria are those of all of it"
+    assert text in run(capsys, "run", "cruise", "--no-plot", "--seconds", "0.5")[1]
 
 
 def test_info_of_a_robot_file(installed, capsys, tmp_path):
@@ -268,7 +292,7 @@ def test_a_state_without_poses_has_no_path_and_no_animation(installed, capsys):
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("too-strict", "at most 0 m/s  FAILED"),
+        ("too-strict", "at most 0 m/s  FAILED by 0."),
         ("diverging", "  diverged: x0 is beyond 1e+12 after t = 0.99 s"),
         ("unbuildable", "  FAILED: ValueError: no such boat\n  (raised in "),
     ],
@@ -318,6 +342,12 @@ def test_unknown_names_list_the_valid_ones(installed, capsys, command):
     assert (status, out) == (2, "")
     assert "'cruize'; valid names are" in err and "Did you mean 'cruise'?" in err
     assert all(design.__name__.replace("_", "-") in err for design in DESIGNS)
+
+
+def test_a_model_is_told_from_a_design(installed, capsys):
+    status, _, err = run(capsys, "run", "boat")
+    assert status == 2
+    assert "'boat' is a model, which has no task to run: see lgcontrol info boat" in err
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,9 @@ TRANSPONDER = (-0.2, 0.0, 0.15)  # above the stern, m
 STEP = 0.2  # s
 RATES = Rn(3, ("x", "y", "z"), ("rad/s",) * 3)
 POSITION_STD, ANGLE_STD = 0.5, np.radians(10)  # of the first estimate, m, rad
+# What the model does not know of forces, as noise: a twentieth of the 40 N and 4 N m that thrusters
+# and water exert, over about a second.
+FORCE, TORQUE = 2.0, 0.2  # N/√Hz, N m/√Hz
 
 
 def current(t: float) -> dict[str, float]:
@@ -118,7 +121,7 @@ def _filter(model: System[Any], pose: np.ndarray) -> EKF:
         _sensors(model),
         model.state.join(pose=pose),
         std0={**dict(zip(names, tangent, strict=True)), "twist": 0.05, "bias": 0.2},
-        noise={"force": 0.2, "torque": 0.05, **{f"{name}.walk": 0.02 for name in FLOW}},
+        noise={"force": FORCE, "torque": TORQUE, **{f"{name}.walk": 0.02 for name in FLOW}},
     )
 
 

@@ -19,6 +19,7 @@ WAY = 4.0  # m
 SPIN = 6.0  # rad/s at least where it is upside down
 SHARE = 0.85  # of the thrust that the plan uses
 SECONDS, DT = 3.0, 0.025  # s
+GUESSED = 1.5  # s, of the way
 
 
 def design(seed: int = 0) -> Task:
@@ -111,11 +112,12 @@ def design(seed: int = 0) -> Task:
 
 
 def _guess(quad: Any, begin: Any) -> Trajectory:
-    """States that turn once about x on the straight way."""
+    """States that turn once about x on the straight way, with the velocities that they have."""
     share = np.linspace(0.0, 1.0, 61)
-    smooth = share**2 * (3 - 2 * share)
+    smooth, rate = share**2 * (3 - 2 * share), 6 * share * (1 - share) / GUESSED
     x = np.array([begin.x] * len(share))
     x[:, 1] = -WAY * smooth
     x[:, 3:7] = SO3.exp(2 * np.pi * smooth[:, None] * [1.0, 0.0, 0.0])
-    x[:, 10] = 2 * np.pi * 6 * share * (1 - share)
-    return Trajectory(quad.state, share, x, np.tile(begin.u, (60, 1)))
+    x[:, 7:10] = SO3.act(SO3.inverse(x[:, 3:7]), -WAY * rate[:, None] * [0.0, 1.0, 0.0])
+    x[:, 10] = 2 * np.pi * rate
+    return Trajectory(quad.state, GUESSED * share, x, np.tile(begin.u, (60, 1)))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen import unknown_name
+from ..groups import Product, Rn
 from ._registry import (
     DESIGNS,
     MODELS,
@@ -60,15 +61,14 @@ def info_command(options: argparse.Namespace) -> int:
         print(_describe_urdf(Path(name)))
     else:
         valid = sorted(designs | models)
-        raise CommandError(
-            f"{unknown_name('design or model', name, valid)} Robot files end in .urdf."
-        )
+        text = unknown_name("design or model", name, valid)
+        raise CommandError(f"{text.removesuffix('.')}. Robot files end in .urdf.")
     return 0
 
 
 def _describe(system: Any) -> str:
     """State, inputs and parameters of a System; what has no bounds or unit says so by silence."""
-    lines = [f"state  {system.state}, {system.state.dim} degrees of freedom"]
+    lines = [f"state, {system.state.dim} degrees of freedom", *table(_blocks(system.state))]
     if system.is_discrete:
         lines.append(f"sample time  {system.dt:g} s")
     rows = []
@@ -79,6 +79,24 @@ def _describe(system: Any) -> str:
     lines += ["inputs", *table(rows)] if rows else []
     rows = [(entry.name, f"{entry.nominal:g}", entry.unit) for entry in system.parameters]
     return "\n".join(lines + (["parameters", *table(rows)] if rows else []))
+
+
+def _blocks(group: Any, name: str = "") -> list[tuple[str, str]]:
+    """A row for each block of a state that is no product: its name and how it moves, in words."""
+    from ..mechanics import name_of_group
+
+    if isinstance(group, Product):
+        inside = [_blocks(part, f"{name}.{key}".lstrip(".")) for key, part in group.blocks.items()]
+        return [row for rows in inside for row in rows]
+    words = name_of_group(group)
+    if isinstance(group, Rn):
+        units = ", ".join(dict.fromkeys(unit for unit in group.coordinate_units if unit))
+        words = ("a number" if group.dim == 1 else f"{group.dim} numbers") + f" [{units}]" * bool(
+            units
+        )
+    elif words != str(group) and group.dim > 1:
+        words += f" ({group})"
+    return [(name, words) if name else (words, "")]
 
 
 def _describe_urdf(path: Path) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..codegen import unknown_name
 from ..plotting import has_bodies
-from ._registry import DESIGNS, CommandError, entries, limit_text, load, summary, table
+from ._registry import DESIGNS, MODELS, CommandError, entries, limit_text, load, summary, table
 
 OK, FAILED = 0, 1
 
@@ -27,6 +27,11 @@ def run_command(names: Sequence[str], options: argparse.Namespace) -> int:
     known = entries(DESIGNS)
     for name in names:
         if name not in known:
+            if name in entries(MODELS):
+                raise CommandError(
+                    f"{name!r} is a model, which has no task to run: see lgcontrol info {name}; "
+                    f"designs are {', '.join(sorted(known))}"
+                )
             raise CommandError(unknown_name("design", name, sorted(known)))
     designs = {name: load(known[name]) for name in names}
     _check_folder(options.out)
@@ -63,6 +68,11 @@ def _run_one(name: str, design: Any, options: argparse.Namespace) -> int:
     _end_progress()
     elapsed = time.perf_counter() - started
     print(f"  {run.t[-1]:.2f} s simulated in {elapsed:.1f} s")
+    if options.seconds is not None and options.seconds < task.seconds:
+        print(
+            f"  cut short: the design takes {task.seconds:g} s, and its criteria are those of all "
+            f"of it; --seconds {options.seconds:g} says little of what is not met"
+        )
     passed = _print_verdicts(task, run)
     for line in run.summary():
         print(f"  {line}")
@@ -94,6 +104,8 @@ def _perturb(name: str, design: Any, options: argparse.Namespace) -> int:
 
 def _print_verdicts(task: Any, run: Any) -> bool:
     """Print the criteria with their values; whether all were met."""
+    from ..simulation import Verdict
+
     rows, passed = [], True
     for criterion in task.criteria:
         try:
@@ -106,9 +118,12 @@ def _print_verdicts(task: Any, run: Any) -> bool:
             )
             passed = False
             continue
-        good = bool(value <= criterion.limit)
-        passed &= good
-        mark = ("ok" if good else "FAILED") if np.isfinite(criterion.limit) or not good else ""
+        verdict = Verdict(criterion, value)
+        passed &= verdict.passed
+        mark = "ok" if np.isfinite(criterion.limit) else ""
+        if not verdict.passed:
+            by = f" by {verdict.excess:.3g} {criterion.unit}" if np.isfinite(value) else ""
+            mark = f"FAILED{by}".rstrip()
         number = f"{value:.4g} {criterion.unit}".rstrip()
         rows.append((criterion.name, number, limit_text(criterion), mark))
     for line in table(rows) if rows else []:

@@ -41,6 +41,7 @@ from ._library import find_or_build as find_or_build
 from ._library import key_of as key_of
 from ._linear import solve_linear as solve_linear
 from ._model_function import ModelFunction as ModelFunction
+from ._notice import Progress as Progress
 from ._notice import notice as notice
 from ._package import C99_HINTS as C99_HINTS
 from ._package import C_EXAMPLE_HEAD as C_EXAMPLE_HEAD
@@ -67,11 +68,14 @@ from ._unit import Part as Part
 from ._unit import unit_source as unit_source
 from ._validate import UnknownNameError as UnknownNameError
 from ._validate import as_names as as_names
+from ._validate import ask_degrees as ask_degrees
 from ._validate import check_increasing as check_increasing
 from ._validate import check_list as check_list
 from ._validate import check_mapping as check_mapping
 from ._validate import check_one_by_one as check_one_by_one
+from ._validate import check_semidefinite as check_semidefinite
 from ._validate import check_shape as check_shape
+from ._validate import check_symmetric as check_symmetric
 from ._validate import format_shape as format_shape
 from ._validate import is_symbolic as is_symbolic
 from ._validate import level_outside as level_outside

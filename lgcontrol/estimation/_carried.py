@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -61,7 +62,7 @@ class FilterColumn:
         packed = ca.project(lower, ca.Sparsity.lower(self.n)).nz[:]
         return ca.vertcat(x, packed, counters, inputs)
 
-    @property
+    @cached_property
     def places(self) -> tuple[np.ndarray, np.ndarray]:
         """Rows and columns of the packed entries: column by column."""
         columns, rows = np.triu_indices(self.n)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,7 +9,7 @@ import casadi as ca
 import numpy as np
 import scipy
 
-from ..codegen import Shape, UnknownNameError, Value, check_shape, level_outside, unknown_name
+from ..codegen import Shape, UnknownNameError, Value, ask_degrees, check_shape, unknown_name
 from ._axis import LARGEST, cross_matrix
 from ._base import LieGroup
 from ._quaternion import (
@@ -152,12 +151,10 @@ class SO3Group(LieGroup):
         angles = check_shape("angles", angles, (len(sequence),), batch=True)
         largest = float(np.abs(angles).max(initial=0.0))
         if not degrees and largest > 2 * np.pi:
-            warnings.warn(
-                f"an angle of {largest:g} rad is {largest / (2 * np.pi):.1f} turns: are these "
-                "degrees? Then give degrees=True; turns that are meant go by np.remainder("
-                "angles, 2 * np.pi)",
-                stacklevel=level_outside(),
+            remedy = (
+                "Then give degrees=True; turns that are meant go by np.remainder(angles, 2 * np.pi)"
             )
+            ask_degrees("an angle", largest, remedy)
         flat = scipy.spatial.transform.Rotation.from_euler(
             sequence, angles.reshape(-1, len(sequence)), degrees=degrees
         )

@@ -56,6 +56,7 @@ from .multibody import JointProperties as JointProperties
 from .multibody import Mimic as Mimic
 from .multibody import Multibody as Multibody
 from .multibody import NormalModes as NormalModes
+from .multibody import name_of_group as name_of_group
 from .representations import UnifiedVelocity as UnifiedVelocity
 from .representations import conversion_matrix as conversion_matrix
 from .representations import convert_inertia as convert_inertia

@@ -7,6 +7,7 @@
  *   NW NWE           entries of the weights along the horizon and at its end
  *   LG_SPARSE LG_FIRST LG_DENSE   entries of [A B] that are not zero, but for those of the dense
  *                rows from LG_FIRST on; where rows are all taken as dense there are none
+ *   LG_BEND      entries on and above the diagonal of what curvature adds to the cost to go
  * the positions of the controls and of what is free, and the functions of a stage, which work on
  * all stages at once:
  *   lg_stage lg_values lg_curvature   (items, ..., scratch)
@@ -42,7 +43,7 @@ enum { LG_LOG = 7 };
 
 static const double to_boundary = 0.995, least_price = 1e-2, largest_price = 1e2;
 static const double sufficient = 1e-4, smallest_step = 1.0 / 4096, safety = 0.5, rounding = 1e-13;
-static const double negligible = 1e-10, most_left = 0.1;
+static const double negligible = 1e-10, most_left = 0.1, same_left = 1e-8;
 static const int least_sweeps = 2, most_sweeps = 5;
 static const double first_damping = 1e-4, damping_growth = 10.0, last_damping = 1e8;
 static const double hold_weight = 1e6, inside = 1e-2, good_step = 0.4, short_step = 0.2;
@@ -77,8 +78,9 @@ typedef struct {
 /* An expansion, a direction and a trial; pointers into the caller's memory. */
 typedef struct {
   double *cost, *gap, *rows, *F, *g, *H, *G, *g_end, *H_end, *G_end;
-  double *curvature, *curvature_end, *prices, *row_prices;
+  double *curvature, *curvature_end, *bend, *prices, *row_prices;
   double *weight, *force, *a, *b, *sigma, *change, *rho, *missed, *aim;
+  double *left, *aim_before, *left_before, *aim_turn, *left_turn; /* of sweeps for equalities */
   double *k, *K, *eps, *du, *d_rows, *ds, *de, *bent_gap, *bent_rows;
   double *x, *u, *slack, *excess, *t_gap, *t_rows, *t_cost, *x_end;
   double *times, *after, *other, *part, *turn; /* of substeps */
@@ -106,11 +108,16 @@ static void lay_out(lg_state *s, double *memory, int64_t N)
   s->G = take(&memory, N * NR * NZ);
   s->g_end = take(&memory, NX), s->H_end = take(&memory, NX * NX), s->G_end = take(&memory, NR * NX);
   s->curvature = take(&memory, N * NZ * NZ), s->curvature_end = take(&memory, NX * NX);
+  s->bend = take(&memory, N * LG_BEND);
   s->prices = take(&memory, N * NX), s->row_prices = take(&memory, M * NR);
   s->weight = take(&memory, M * NR), s->force = take(&memory, M * NR);
   s->a = take(&memory, M * NS), s->b = take(&memory, M * NS), s->sigma = take(&memory, M * NS);
   s->change = take(&memory, M * NS), s->rho = take(&memory, M * NS);
   s->missed = take(&memory, M * NE), s->aim = take(&memory, M * NE);
+  s->left = take(&memory, M * NE), s->aim_before = take(&memory, M * NE);
+  s->left_before = take(&memory, M * NE);
+  s->aim_turn = take(&memory, most_sweeps * M * NE);
+  s->left_turn = take(&memory, most_sweeps * M * NE);
   s->k = take(&memory, N * NV), s->K = take(&memory, N * NV * NX);
   s->eps = take(&memory, M * NX), s->du = take(&memory, N * NV), s->d_rows = take(&memory, M * NR);
   s->ds = take(&memory, M * NS), s->de = take(&memory, M * NS);
@@ -579,6 +586,13 @@ static int riccati(const lg_problem *q, lg_state *s, int bent)
     for (int i = 0; i < XV; i++) pull_[i] = p_[i];
     for (int j = 0; j < NX; j++)
       for (int i = 0; i < XV; i++) pull_[i] += P_[i + j * XV] * c[j];
+#if LG_BEND > 0
+    for (int n = 0; n < LG_BEND && bent; n++) {
+      const int i = lg_bend_rows[n], j = lg_bend_columns[n];
+      P[i + j * XP] += s->bend[k * LG_BEND + n];
+      if (i != j) P[j + i * XP] += s->bend[k * LG_BEND + n];
+    }
+#endif
     /* M = H + Fᵀ P F */
 #if LG_SPARSE > 0
     const double *dense = F + LG_FIRST * NZ;
@@ -800,15 +814,42 @@ static void hold_equalities(lg_state *s, int64_t N)
   s->holding *= hold_weight;
 }
 
+/* Multipliers of equalities for the next sweep. What a sweep leaves of them is affine in what it
+ * aims at: the least that multipliers tried so far could leave, and what the weight adds to that. */
+static void next_aim(lg_state *s, int64_t count, int pass)
+{
+  const int n = (int)count;
+  if (pass > 0) {
+    double *q = s->left_turn + (pass - 1) * count, *d = s->aim_turn + (pass - 1) * count;
+    for (int i = 0; i < n; i++) q[i] = s->left_before[i] - s->left[i];
+    for (int i = 0; i < n; i++) d[i] = s->aim[i] - s->aim_before[i];
+    const double least = same_left * sqrt(dot(n, s->left_before, s->left_before));
+    for (int e = 0; e < pass - 1; e++) {
+      const double share = dot(n, s->left_turn + e * count, q);
+      for (int i = 0; i < n; i++) q[i] -= share * s->left_turn[e * count + i];
+      for (int i = 0; i < n; i++) d[i] -= share * s->aim_turn[e * count + i];
+    }
+    const double size = sqrt(dot(n, q, q)), scale = size > least ? 1 / size : 0;
+    for (int i = 0; i < n; i++) q[i] *= scale, d[i] *= scale;
+  }
+  copy(s->left_before, s->left, count), copy(s->aim_before, s->aim, count);
+  for (int e = 0; e < pass; e++) {
+    const double share = dot(n, s->left_turn + e * count, s->left);
+    for (int i = 0; i < n; i++) s->left[i] -= share * s->left_turn[e * count + i];
+    for (int i = 0; i < n; i++) s->aim[i] += share * s->aim_turn[e * count + i];
+  }
+  for (int i = 0; i < n; i++) s->aim[i] += s->holding * s->left[i];
+}
+
 /* Sweeps and the step they lead to, about the gaps and rows of s; its slope in the merit without
  * violations, or NaN where a stage is concave. What the weight on equalities leaves of them goes to
  * their multipliers, and by further sweeps into the step. */
 static double newton(const lg_problem *q, lg_state *s, int bent)
 {
-  const int64_t N = q->horizon;
+  const int64_t N = q->horizon, count = (N + 1) * NE;
   double slope = NAN;
   violations(q, s->rows, q->slack, q->excess, s->rho, s->missed);
-  for (int64_t i = 0; i < (N + 1) * NE; i++) s->aim[i] = q->equal_price[i];
+  for (int64_t i = 0; i < count; i++) s->aim[i] = q->equal_price[i];
   for (int pass = 0; pass < (NE > 0 ? most_sweeps : 1); pass++) {
     double left = 0, missed = 0;
     barrier_terms(q, s);
@@ -818,12 +859,18 @@ static double newton(const lg_problem *q, lg_state *s, int bent)
     for (int64_t k = 0; k <= N; k++)
       for (int j = 0; j < NE; j++) {
         const int64_t i = k * NE + j;
+        s->left[i] = 0;
         if (q->equal_active[i] == 0) continue;
-        const double rest = s->missed[i] + s->d_rows[k * NR + q->equal[j]];
-        s->aim[i] += s->holding * rest;
-        left += fabs(rest), missed += fabs(s->missed[i]);
+        s->left[i] = s->missed[i] + s->d_rows[k * NR + q->equal[j]];
+        left += fabs(s->left[i]), missed += fabs(s->missed[i]);
       }
-    if (pass + 1 >= least_sweeps && left <= fmax(negligible, most_left * missed)) break;
+    const int is_met = pass + 1 >= least_sweeps && left <= fmax(negligible, most_left * missed);
+    if (NE > 0 && !is_met && pass + 1 < most_sweeps) {
+      next_aim(s, count, pass);
+      continue;
+    }
+    for (int64_t i = 0; i < count; i++) s->aim[i] += s->holding * s->left[i];
+    break;
   }
   return slope;
 }
@@ -981,7 +1028,7 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
 #if LG_CURVED
     if (with_curvature && !has_curvature) {
       lg_curvature(N, q->t, q->x, q->u, q->x + NQ, q->x_ref, q->u_ref, q->p, q->w, &q->dt,
-                   s->prices, s->row_prices, s->curvature, s->scratch);
+                   s->prices, s->row_prices, s->curvature, s->bend, s->scratch);
       lg_end_curvature(q->t + N, q->x + N * NQ, q->u_ref + N * NU, q->x_ref + N * NQ, q->p,
                        q->w_end, q->P, s->row_prices + N * NR, s->curvature_end, s->scratch);
       has_curvature = 1;

@@ -17,7 +17,15 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import Beside, UnknownNameError, check_shape, thread_count, unknown_name
+from ..codegen import (
+    Beside,
+    Progress,
+    UnknownNameError,
+    check_shape,
+    named_options,
+    thread_count,
+    unknown_name,
+)
 from ..systems import ReferenceLike, Trajectory, check_state, resolved_step
 from ._export import ExportCase, ExportSetting, export_interior_point
 from ._given import Given
@@ -431,6 +439,7 @@ class InteriorPointSolver:
     # -- to convergence ----------------------------------------------------------------------------
 
     @np.errstate(all="ignore")  # iterates that diverge are refused by what they cost
+    @named_options
     def solve(
         self,
         x0: ArrayLike,
@@ -509,7 +518,8 @@ class InteriorPointSolver:
             # limits cut short stay in the optimum next to them.
             mode = FREE_STATES
         barrier = self._barrier(mode, tolerance)
-        watch = _Watch(started, time_limit, callback, max_iterations)
+        progress = Progress(f"plan of {problem.system.name}")
+        watch = _Watch(started, time_limit, callback, max_iterations, progress)
         run = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
         first = mode
         if run.status in (STALLED, NOT_FINITE) and self.shooting == "auto" and not run.is_lost:
@@ -683,7 +693,7 @@ class InteriorPointSolver:
     @cached_property
     def _has_limits(self) -> bool:
         """Whether any control has a limit."""
-        return bool(np.isfinite([self.model.lower, self.model.upper]).any())
+        return self.problem.input_limits.is_limited
 
     @cached_property
     def _grid(self) -> np.ndarray:
@@ -899,9 +909,10 @@ class InteriorPointSolver:
         -------
         OptimalSolution
             "iteration limit" where steps were taken, with violations where hard bounds are exceeded
-            for the first time and nobody can say yet whether they could be kept; "time limit" where
-            more steps were due; "infeasible" where hard bounds at a price are exceeded still, by
-            the least that was found; "failed" where there is no step: then with the plan moved on
+            and nobody can say yet whether they could be kept: for the first time, or where the plan
+            that has them at a price is still far from an optimum; "time limit" where more steps
+            were due; "infeasible" where they are exceeded next to that optimum, by the least that
+            was found; "failed" where there is no step: then with the plan moved on
             or, where that diverges, with what was found last.
 
         Raises
@@ -913,21 +924,15 @@ class InteriorPointSolver:
         last = self._found
         if last is None:
             raise ValueError("there is nothing to go on from: solve first")
-        started, problem = time.perf_counter(), self.problem
+        started = time.perf_counter()
         x0 = np.asarray(x0, dtype=np.float64)
         times = t0 + self._grid
         setting = self._setting(times, reference, p, arrival)
-        watch = _Watch(started, time_limit, None, iterations)
-        is_priced, at = self._is_priced, nullcontext()
-        status = None if watch.is_needed else self._went_on(x0, last, times, setting, watch.left)
-        if status is None:
-            start = self._moved_on(last, times, setting)
-            if is_priced:
-                _, is_shift = steps_later(problem, last, times)
-                at = self._softened(last if is_shift else start.nodes, setting)
-            with at:
-                run = self._improve(x0, start, setting, watch)
-        else:
+        status, is_priced, run = None, self._is_priced, None
+        if time_limit == np.inf:
+            most = min(iterations, MOST_ITERATIONS)
+            status = self._went_on(x0, last, times, setting, most)
+        if status is not None:
             assert self._memory is not None
             kept = _Kept.of(status, self._memory)
             is_kept = bool(self._memory.about.keeps) or (
@@ -938,9 +943,17 @@ class InteriorPointSolver:
                 status = SolveStatus.ITERATION_LIMIT
                 return self._taken(kept.log, status, self._found, setting, started)
             run = kept.run()
+        watch = _Watch(started, time_limit, None, iterations)
+        if run is None:
+            start, at = self._moved_on(last, times, setting), nullcontext()
+            if is_priced:
+                _, is_shift = steps_later(self.problem, last, times)
+                at = self._softened(last if is_shift else start.nodes, setting)
+            with at:
+                run = self._improve(x0, start, setting, watch)
         if run.status != NOT_FINITE:
             self._is_priced = self._excess(run) > EXCESS
-        is_infeasible = is_priced and self._is_priced
+        is_infeasible = is_priced and self._is_priced and _is_settled(run)
         return self._solution(run, last, times, setting, watch, None, is_infeasible)
 
     def _went_on(
@@ -951,7 +964,7 @@ class InteriorPointSolver:
         Nothing has to be written to its memory then but the state and the times.
         """
         memory, later = self._memory, self._later
-        if memory is None or self._is_priced or self._is_implicit:
+        if memory is None or self._is_priced or self._is_implicit or setting.box.contradictions:
             return None
         held = later.iterate if later is not None else self._ended and self._ended.point
         whole, is_shift = steps_later(self.problem, last, times)
@@ -1073,7 +1086,8 @@ class InteriorPointSolver:
         elif tolerance is not None:
             self._found, self._last = nodes, None
         excess = rows.excess(run.rows) if rows.names and not failed else np.zeros(0)
-        if tolerance is None and not (failed or is_infeasible or self._is_implicit):
+        is_plain = not (failed or is_infeasible or self._is_implicit or setting.box.contradictions)
+        if tolerance is None and is_plain:
             if not self._has_excess(run.rows):
                 status = self._status(run, np.nan, (), watch, None)
                 return self._taken(run.log, status, nodes, setting, watch.started)
@@ -1118,8 +1132,12 @@ class InteriorPointSolver:
             message = _message(status, last, violations, tolerance)
             if violations and tolerance is None and status is SolveStatus.ITERATION_LIMIT:
                 message = f"{NOT_YET}; {message}"
-            if status is SolveStatus.INFEASIBLE and not failed:
-                message = "; ".join(filter(None, [message, self._at_limits(nodes)]))
+            is_short = status is SolveStatus.INFEASIBLE or (
+                status is SolveStatus.STALLED and len(violations) > 0
+            )
+            if is_short and not failed:
+                limits = self._at_limits(nodes, setting, run.rows)
+                message = "; ".join(filter(None, [message, limits]))
             group, inputs = problem.system.state, problem.system.inputs
             return {
                 "message": unknown or message,
@@ -1140,7 +1158,7 @@ class InteriorPointSolver:
             _t=nodes.t,
             _u=nodes.u,
         )
-        return judged(solution, setting.p)
+        return judged(solution, setting)
 
     def _has_excess(self, values: np.ndarray) -> bool:
         """Whether a step leaves rows exceeded that somebody has to be told of."""
@@ -1186,14 +1204,16 @@ class InteriorPointSolver:
         problem = self.problem
         return resolved_step(problem.system, problem.method, problem.substeps) is not None
 
-    def _at_limits(self, nodes: Nodes) -> str:
-        """Which controls have nothing left, for the message of an infeasible problem."""
-        model, system = self.model, self.problem.system
-        v = nodes.u[:, model.controls]
-        apart = AT_LIMIT * (model.upper - model.lower)
-        spent = (v <= model.lower + apart) | (v >= model.upper - apart)
-        spent &= np.isfinite(apart)
-        names = [system.input_names[i] for i in model.controls[spent.any(axis=0)]]
+    def _at_limits(self, nodes: Nodes, setting: Setting, values: np.ndarray) -> str:
+        """Limits of controls, and of what is free at the start, that are met, for messages."""
+        model = self.model
+        names = setting.box.spent(nodes.u[:, model.controls], AT_LIMIT)
+        sides, rows, own = model.sides, self.transcription.rows, model.of_start
+        for row, sign, limit in zip(sides.row[own], sides.sign[own], sides.limit[own], strict=True):
+            width = rows.upper[row] - rows.lower[row]
+            near = AT_LIMIT * (width if np.isfinite(width) else max(1.0, abs(limit)))
+            if sign * (values[0, row] - limit) >= -near:
+                names.append(f"{rows.names[row]} ({'upper' if sign > 0 else 'lower'}, {limit:g})")
         return f"at their limits: {', '.join(names)}" if names else ""
 
     def _status(
@@ -1226,7 +1246,7 @@ class InteriorPointSolver:
 
 
 class _Watch:
-    """What ends a solve early: a limit of time or iterations, or the callback."""
+    """What ends a solve early, time, iterations or the callback; says how far it is."""
 
     def __init__(
         self,
@@ -1234,8 +1254,10 @@ class _Watch:
         time_limit: float,
         callback: Callable[[Iteration], bool | None] | None,
         most: int,
+        progress: Progress | None = None,
     ) -> None:
         self.started, self.time_limit, self.callback = started, time_limit, callback
+        self.progress = progress
         self.most = self.left = min(most, MOST_ITERATIONS)
         self.ended: SolveStatus | None = None
 
@@ -1255,6 +1277,8 @@ class _Watch:
         spent = time.perf_counter() - self.started
         cost, stationarity, violation, products, step, damping, *_ = entry.tolist()
         kkt = max(stationarity, violation, products)
+        if self.progress is not None:
+            self.progress.tell(lambda: f"{number} iterations, residual {kkt:.1e}")
         if self.callback is not None and self.callback(
             Iteration(number, cost, violation, violation, kkt, step, damping, spent)
         ):
@@ -1268,6 +1292,13 @@ def _is_best(entry: np.ndarray) -> bool:
     """Whether an iterate is optimal for its barrier, so that no step is needed."""
     _, stationarity, violation, products, _, _, mu = entry.tolist()
     return max(stationarity, violation, products - mu) <= ACCEPTABLE_RESIDUAL
+
+
+def _is_settled(run: _Run) -> bool:
+    """Whether real-time steps ended next to an optimum: what they exceed is exceeded there, too."""
+    _, stationarity, violation, *_ = run.log[-1].tolist()
+    off = max(stationarity, violation)
+    return off <= ACCEPTABLE_RESIDUAL or (off <= FAR and run.step >= GOOD_STEP)
 
 
 class _Start(NamedTuple):

@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import ModelFunction, check_shape
+from ..codegen import ModelFunction, check_shape, named_options
 from ..groups import Product, Rn
 from ..systems import Input, SmoothReference, System, Trajectory, Waypoints, blocks_of, check_state
 from ._statement import Bound, Cost, Residual, StageFunction
@@ -23,6 +23,7 @@ SAME = 1e-6
 RUN_UP = 0.5
 
 
+@named_options
 class PathTask:
     """A system that goes along a path: errors, reward and limits of a place that is a state.
 

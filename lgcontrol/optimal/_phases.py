@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import check_shape
+from ..codegen import check_shape, named_options
 from ..groups import LieGroup, Product, Rn
 from ..integrators import Method
 from ..systems import Parameter, System, Trajectory, TrajectoryPoint, check_name, check_state
@@ -20,6 +20,7 @@ from ._statement import (
     ALONG,
     Bound,
     Cost,
+    NamedRows,
     Residual,
     _expression,
     check_consistent,
@@ -48,6 +49,7 @@ def _least_effort(system: System) -> np.ndarray:
     return np.array([LEAST_EFFORT * (4.0 / r**2 if 0 < r < np.inf else 1.0) for r in ranges])
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class Phase:
     """One stretch of a `PhasedProblem`.
@@ -198,6 +200,7 @@ class PhasedSolution:
         return f"PhasedSolution({self.status}, {times}, cost={self.cost:.6g})"
 
 
+@named_options
 class PhasedProblem:
     """A plan of phases, of which some or all take the time they need.
 
@@ -684,14 +687,16 @@ class PhasedProblem:
                 values = now, self._begun(i, t, x, p), u[used], p, x_ref
                 return _expression(phase.system, bound, *values)[0]
 
-            if bound.at != "terminal" and _needs_input(phase.system, bound, self._extra):
+            names, needs_input = _named_rows(phase.system, bound, self._extra)
+            if bound.at != "terminal" and needs_input:
                 # Inputs have a value where a step begins.
                 nodes = (
                     range(first, last)
                     if bound.at in ALONG
                     else range(nodes.start, min(nodes.stop, last), nodes.step)
                 )
-            found.append(replace(bound, of=function, at=nodes, name=bound.label))
+            rows = NamedRows(function, names)
+            found.append(replace(bound, of=rows, at=nodes, name=bound.label))
         return found
 
     def _tighter(self, i: int) -> list[Bound]:
@@ -749,9 +754,10 @@ def _in_seconds(solution: OptimalSolution, t: np.ndarray) -> OptimalSolution:
     return replace(solution, message=message, violations=told)
 
 
-def _needs_input(system: System, bound: Bound, extra: int) -> bool:
-    """Whether a bound depends on u, with so many parameters after those of the system."""
+def _named_rows(system: System, bound: Bound, extra: int) -> tuple[tuple[str, ...], bool]:
+    """Names of a bound's rows, and whether it depends on u; extra parameters are the plan's."""
     sym = system.symbol.sym
     sizes = 1, system.state.nq, system.n_inputs, system.n_parameters + extra, system.state.nq
     symbols = [sym(name, size) for name, size in zip("txupr", sizes, strict=True)]
-    return bool(ca.depends_on(_expression(system, bound, *symbols)[0], symbols[2]))
+    column, names = _expression(system, bound, *symbols)
+    return names, bool(ca.depends_on(column, symbols[2]))

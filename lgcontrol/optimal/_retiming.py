@@ -9,12 +9,19 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
-from scipy.optimize import linprog
 from scipy.sparse import csr_matrix
 
-from ..codegen import UnknownNameError, check_shape, level_outside, unknown_name
+from ..codegen import (
+    Progress,
+    UnknownNameError,
+    check_shape,
+    level_outside,
+    named_options,
+    unknown_name,
+)
 from ..groups import LieGroup
 from ..systems import (
     BSpline,
@@ -43,6 +50,7 @@ SLOWEST = 1e-12  # squared speed at which nothing moves any more
 LEAST_INTERVALS = 8  # of a span of the path, so that corners at rest leave time between them
 
 
+@named_options
 @dataclass(frozen=True, eq=False)
 class PathRow:
     """A further limit ``lower ≤ g(s, ṡ², s̈) ≤ upper`` of a retimed path.
@@ -185,6 +193,7 @@ class Retiming:
         return "\n".join(lines)
 
 
+@named_options
 def retime(
     path: SmoothReference,
     *,
@@ -289,6 +298,7 @@ def retime(
     return Retiming(path, motion, grid.s, speed, a, t, _binding(limits, y, a), excess)
 
 
+@named_options
 def slowed(
     motion: SmoothReference,
     *,
@@ -645,13 +655,17 @@ def _solve(grid: _Grid, limits: Sequence[_Limit]) -> tuple[np.ndarray, np.ndarra
     for k, value in grid.fixed.items():
         y[k] = value
     a, slower = np.diff(y) / (2 * step), 0
-    for _ in range(MOST_PROGRAMS):
+    progress = Progress("retiming")
+    for k in range(MOST_PROGRAMS):
+        progress.tell(lambda k=k: f"{k} of at most {MOST_PROGRAMS} linear programs")
         scale = max(y.max(), max(grid.fixed.values()), 1e-300)
         rows, right = _program(grid, limits, y, a, scale)
         bounds = [(0.0, None)] * (count + 1)
-        for k, value in grid.fixed.items():
-            bounds[k] = (value / scale, value / scale)
-        found = linprog(-np.ones(count + 1), rows, right, bounds=bounds, method="highs")
+        for i, value in grid.fixed.items():
+            bounds[i] = (value / scale, value / scale)
+        found = scipy.optimize.linprog(
+            -np.ones(count + 1), rows, right, bounds=bounds, method="highs"
+        )
         if found.status == 3:
             raise ValueError("the limits leave the speed unbounded somewhere: add velocity=")
         if found.x is None:
@@ -660,8 +674,8 @@ def _solve(grid: _Grid, limits: Sequence[_Limit]) -> tuple[np.ndarray, np.ndarra
             # Rows that bend, drawn on from a fast profile, may leave nothing of a slow one.
             slower += 1
             y = y / 4
-            for k, value in grid.fixed.items():
-                y[k] = value
+            for i, value in grid.fixed.items():
+                y[i] = value
             a = np.diff(y) / (2 * step)
             continue
         new = np.maximum(found.x, 0.0) * scale

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgError, solve_continuous_are, solve_discrete_are
 
+from ..codegen import named_options
 from ..integrators import Method
 from ..systems import (
     FixedParameters,
@@ -75,6 +76,7 @@ class TrajectoryRegulator:
     trajectory: Trajectory
 
 
+@named_options
 def lqr(
     system: System,
     point: ArrayLike | TrimPoint | Linearization,
@@ -148,6 +150,7 @@ def lqr(
     return _design(lin, Q, R, sample)
 
 
+@named_options
 def tvlqr(
     system: System,
     trajectory: Trajectory,

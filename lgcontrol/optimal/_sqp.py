@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import check_shape
-from ..systems import ReferenceLike, Trajectory, check_state
+from ..codegen import Progress, check_shape, named_options
+from ..systems import ReferenceLike, check_state
 from ._given import Given
 from ._guess import make_guess, moved_on
 from ._outcome import (
@@ -19,6 +19,7 @@ from ._outcome import (
     Iteration,
     SolveStatus,
     Violation,
+    plan_of,
     worst_violations,
 )
 from ._problem import (
@@ -236,8 +237,8 @@ class SQPSolver:
         solution = OptimalSolution(
             status=status,
             message=message,
-            trajectory=Trajectory._of(group, nodes.t, nodes.x, nodes.u, problem.system.inputs),
-            reference=Trajectory._of(group, nodes.t, setting.x_ref, setting.u_ref),
+            trajectory=plan_of(group, nodes.t, nodes.x, nodes.u, problem.system.inputs),
+            reference=plan_of(group, nodes.t, setting.x_ref, setting.u_ref),
             cost=log[-1].cost,
             kkt=np.nan,
             gap=log[-1].gap,
@@ -246,9 +247,10 @@ class SQPSolver:
             times={"total": total, "model": total - spent, "qp": spent},
             problem=problem,
         )
-        return judged(solution, setting.p)
+        return judged(solution, setting)
 
     @np.errstate(over="ignore", invalid="ignore")  # a diverged guess: the QP is refused then
+    @named_options
     def solve(
         self,
         x0: ArrayLike,
@@ -338,6 +340,7 @@ class Descent:
         self.transcription, self.qp_solver = transcription, qp_solver
         self.x0, self.nodes, self.setting, self.limits = x0, nodes, setting, limits
         self.started = time.perf_counter()
+        self.progress = Progress(f"plan of {transcription.problem.system.name}")
         self.qp_time = 0.0
         self.model_time = 0.0
         self.prices: StageQPSolution | None = None
@@ -354,6 +357,8 @@ class Descent:
         while True:
             number = len(self.log)
             self.log.append(self._report(number))
+            kkt = self.log[-1].kkt
+            self.progress.tell(lambda k=number, kkt=kkt: f"{k} iterations, residual {kkt:.1e}")
             stop = self.limits.callback is not None and self.limits.callback(self.log[-1])
             if self.transcription.not_finite(self.values):
                 return SolveStatus.FAILED
@@ -492,10 +497,10 @@ class Descent:
         solution = OptimalSolution(
             status=status,
             message=message,
-            trajectory=Trajectory._of(
+            trajectory=plan_of(
                 group, nodes.t, nodes.x, nodes.u, self.transcription.problem.system.inputs
             ),
-            reference=Trajectory._of(group, nodes.t, self.setting.x_ref, self.setting.u_ref),
+            reference=plan_of(group, nodes.t, self.setting.x_ref, self.setting.u_ref),
             cost=last.cost,
             kkt=last.kkt,
             gap=last.gap,
@@ -504,7 +509,7 @@ class Descent:
             times=times,
             problem=problem,
         )
-        return judged(solution, self.setting.p)
+        return judged(solution, self.setting)
 
 
 class Merit:

@@ -14,7 +14,10 @@ from ..codegen import (
     ModelFunction,
     UnknownNameError,
     Value,
+    ask_degrees,
+    check_semidefinite,
     check_shape,
+    check_symmetric,
     named_options,
     unknown_name,
 )
@@ -25,12 +28,10 @@ from ..systems import (
     Trajectory,
     Waypoints,
     block_slices,
+    narrower_later,
     place_of,
     shared_names,
 )
-
-# Eigenvalues of a semidefinite matrix from data come out negative by this share of the largest.
-SEMIDEFINITE_TOLERANCE = 1e-10
 
 WeightLike: TypeAlias = ArrayLike | Mapping[str, ArrayLike]
 """A number, a diagonal, a matrix, or a mapping from blocks and coordinates to any of these."""
@@ -211,12 +212,13 @@ def _assemble(
 ) -> np.ndarray:
     if isinstance(weight, Mapping):
         matrix = np.zeros((size, size))
-        for key, value in weight.items():
+        for key in weight:
             if key not in names:
                 raise UnknownNameError(unknown_name(f"entry of {name}", key, names))
+        for key in narrower_later(name, {key: names[key] for key in weight}):
             part, label = names[key], f"{name}[{key!r}]"
-            own = square(label, value, part.stop - part.start)
-            matrix[part, part] = check_definite(label, own, strict=False)
+            own = square(label, weight[key], part.stop - part.start)
+            matrix[part, part] = check_semidefinite(label, own)
         missing = [
             key
             for key, part in names.items()
@@ -231,7 +233,7 @@ def _assemble(
         )
     else:
         matrix = square(name, weight, size, names)
-    return check_definite(name, matrix, strict=strict)
+    return (check_definite if strict else check_semidefinite)(name, matrix)
 
 
 def square(
@@ -250,21 +252,14 @@ def square(
     return np.diag(array) if array.ndim == 1 else array
 
 
-def check_definite(name: str, matrix: np.ndarray, *, strict: bool) -> np.ndarray:
-    """Refuse matrices that are asymmetric or not positive (semi)definite."""
-    scale = np.abs(matrix).max(initial=0.0)
-    if np.abs(matrix - matrix.T).max(initial=0.0) > SEMIDEFINITE_TOLERANCE * scale:
-        raise ValueError(f"{name} must be symmetric")
-    matrix = (matrix + matrix.T) / 2
+def check_definite(name: str, matrix: np.ndarray) -> np.ndarray:
+    """Refuse weights of controls that leave a combination of them free."""
+    matrix = check_symmetric(name, matrix)
     smallest = np.linalg.eigvalsh(matrix).min(initial=np.inf)
-    if strict and not smallest > 0:
+    if not smallest > 0:
         raise ValueError(
             f"{name} must be positive definite, every control must cost something; its smallest "
             f"eigenvalue is {smallest:.3g}"
-        )
-    if smallest < -SEMIDEFINITE_TOLERANCE * scale:
-        raise ValueError(
-            f"{name} must be positive semidefinite, its smallest eigenvalue is {smallest:.3g}"
         )
     return matrix
 
@@ -489,9 +484,6 @@ class Residual:
         given = x
         if self.of is not None:
             entries = entries_of(system, self.of)
-            if not entries:
-                message = unknown_name("quantity", self.of, _quantities(system))
-                raise UnknownNameError(f"residual {self.name!r}: {message}")
             own = p[: system.n_parameters]
             given = system.quantity_rows(entries, t, x, u, own, known)
         return column_of(f"residual {self.name!r}", function, type(x), (t, given, u, p))
@@ -532,7 +524,7 @@ class Residual:
         label = f"weight of residual {self.name!r}"
         if isinstance(value, str):
             return Weight(np.eye(size), np.full(size, parameter_index(label, value, parameters)))
-        matrix = check_definite(label, square(label, value, size), strict=False)
+        matrix = check_semidefinite(label, square(label, value, size))
         return Weight.of(matrix) if matrix.any() else None
 
 
@@ -604,14 +596,14 @@ def of_quantity(system: System, term: Term) -> Term:
     -------
     Residual or Cost
     """
-    name = term.function
+    name, of = term.function, getattr(term, "of", None)
+    for given in (name, of):
+        if isinstance(given, str) and not entries_of(system, given):
+            label = f"{type(term).__name__.lower()} {term.name!r}"
+            raise UnknownNameError(f"{label}: {_no_quantity(system, given)}")
     if not isinstance(name, str):
         return term
     entries = entries_of(system, name)
-    if not entries:
-        raise UnknownNameError(
-            unknown_name(f"quantity of {system.name}", name, _quantities(system))
-        )
 
     def rows(t: Value, x: Value, u: Value, p: Value) -> Value:
         return system.quantity_rows(entries, t, x, u, p)
@@ -622,6 +614,27 @@ def of_quantity(system: System, term: Term) -> Term:
     return replace(term, function=rows, name=label)
 
 
+def _no_quantity(system: System, name: str) -> str:
+    """Message for a term of what is no quantity; parts of the state and inputs have weights."""
+    message, state = (
+        unknown_name(f"quantity of {system.name}", name, _quantities(system)),
+        system.state,
+    )
+    of = {entry: f"u[{i}]" for i, entry in enumerate(system.input_names)}
+    of |= {entry: f"x[{i}]" for i, entry in enumerate(state.coordinate_names)}
+    of |= {
+        block: f"x[{part.start}:{part.stop}]"
+        for block, part in block_slices(state)[0].items()
+        if part.stop - part.start > 1
+    }
+    if name in of:
+        message += f" {name!r} itself is a function, lambda t, x, u, p: {of[name]}"
+        term = "R" if name in control_places(system) else "Q"
+        if term == "R" or name in error_places(system):
+            message += f"; its error is weighed by {term}={{{name!r}: …}}"
+    return message
+
+
 Where = Literal["path", "terminal", "both", "start"]
 # Places of bounds that hold along the horizon, not at an end of it alone.
 ALONG = ("path", "both")
@@ -629,6 +642,11 @@ ALONG = ("path", "both")
 LIMITS = "limits"
 # Share by which limits may cross and still mean the same number.
 ROUNDING = 1e-9
+# Operations up to which two rows are compared before they count as others.
+SAME_DEPTH = 5
+# Angles in rad from which limits are asked whether they are degrees, two turns as in URDF, and
+# those that stand for none.
+LONG_CABLE, NO_LIMIT = 4 * np.pi, 720.0
 
 
 @named_options
@@ -720,6 +738,24 @@ class Bound:
         if self.name is not None:
             return self.name
         return self.of if isinstance(self.of, str) else getattr(self.of, "__name__", "bound")
+
+
+class NamedRows(NamedTuple):
+    """A function that a bound is of, with what messages call its rows.
+
+    Attributes
+    ----------
+    function : callable
+        ``(t, x, u, p) → column``.
+    names : tuple of str
+    """
+
+    function: StageFunction
+    names: tuple[str, ...]
+
+    def __call__(self, t: Value, x: Value, u: Value, p: Value) -> Value:
+        """Return what the function does."""
+        return self.function(t, x, u, p)
 
 
 @dataclass(frozen=True, eq=False)
@@ -873,7 +909,8 @@ def build_rows(
                 upper.append(most)
                 soft.append(np.inf if price is None else price)
                 priced.append(own_price)
-                active.append(where)
+                active.append(where.copy())
+    _leave_fixed(columns, lower, upper, soft, active)
     rows = BoundRows(
         tuple(names),
         tuple(
@@ -886,6 +923,27 @@ def build_rows(
         np.array(active, dtype=bool).reshape(-1, horizon + 1).T,
     )
     return type(u)(ca.vertcat(*columns)).reshape((len(columns), 1)), rows
+
+
+def _leave_fixed(
+    columns: Sequence[Any],
+    lower: Sequence[float],
+    upper: Sequence[float],
+    soft: Sequence[float],
+    active: Sequence[np.ndarray],
+) -> None:
+    """No limits where a hard equality fixes the same expression within them, such as an end.
+
+    At a limit both together would leave nothing inside, where solvers search, and no multipliers.
+    """
+    for i, value in enumerate(columns):
+        if not (lower[i] == upper[i] and np.isinf(soft[i]) and active[i].any()):
+            continue
+        for k, other in enumerate(columns):
+            slack = ROUNDING * max(1.0, abs(lower[i]))
+            is_within = lower[k] - slack <= lower[i] <= upper[k] + slack
+            if k != i and is_within and ca.is_equal(value, other, SAME_DEPTH):
+                active[k] &= ~active[i]
 
 
 def bounded_along(
@@ -1045,9 +1103,12 @@ def check_consistent(system: System, bounds: Sequence[Bound], horizon: int) -> N
         whose, nodes = f"the limits of input {entry.name!r}", range(horizon)
         limits["input", entry.name] = [(whose, nodes, entry.lower, entry.upper)]
     for bound in bounds:
-        if bound.soft is not None or not isinstance(bound.of, str):
+        if not isinstance(bound.of, str):
             continue
         kind, name = _bounded_place(system, bound)
+        _ask_degrees(system, bound, kind, name)
+        if bound.soft is not None:
+            continue
         entries = _entries(system, kind, name)
         whose = f"bound {bound.label!r} (at {_place(bound.at)!r})"
         sides = {"lower": bound._limit("lower", -np.inf), "upper": bound._limit("upper", np.inf)}
@@ -1071,6 +1132,33 @@ def check_consistent(system: System, bounds: Sequence[Bound], horizon: int) -> N
             limits[key].append((whose, nodes, *own))
 
 
+def _ask_degrees(system: System, bound: Bound, kind: str, name: str) -> None:
+    """Ask whether limits of angles that are several turns are degrees."""
+    units = _units(system, kind, name)
+    for side in ("lower", "upper"):
+        given = bound._limit(side, 0.0)
+        limits = [float(given)] * len(units) if not given.ndim else given.ravel().tolist()
+        for (entry, unit), limit in zip(units.items(), limits, strict=False):  # sizes: told later
+            if unit == "rad" and LONG_CABLE < abs(limit) <= NO_LIMIT:
+                remedy = f"Then give np.radians({limit:g}); leave out what is not limited"
+                return ask_degrees(f"bound {bound.label!r}: a limit of {entry}", limit, remedy)
+
+
+def _units(system: System, kind: str, name: str) -> dict[str, str]:
+    """Units of what `_bounded_place` found; of [cos, sin] only that of the angle."""
+    state = system.state
+    if kind == "block":
+        part, freedoms = (places[name] for places in block_slices(state))
+        if freedoms.stop - freedoms.start == 1:
+            return {name: state.tangent_units[freedoms.start]}
+        return dict(zip(state.coordinate_names[part], state.coordinate_units[part], strict=True))
+    if kind == "tangent":
+        return {name: dict(zip(state.tangent_names, state.tangent_units, strict=True))[name]}
+    units = dict(zip(state.coordinate_names, state.coordinate_units, strict=True))
+    units |= {entry.name: entry.unit for entry in system.inputs if kind == "input"}
+    return {entry: units.get(entry, "") for entry in _entries(system, kind, name)}
+
+
 def _nodes(at: str | range, horizon: int, *, is_input: bool) -> range:
     """Nodes at which a bound holds whatever is free at the start."""
     if isinstance(at, range):
@@ -1083,6 +1171,36 @@ def _nodes(at: str | range, horizon: int, *, is_input: bool) -> range:
         "start": range(1),
     }
     return spans[at]
+
+
+def input_of(system: System, bound: Bound) -> int | None:
+    """Which input a bound is on, by its number; None where it is on something else.
+
+    Parameters
+    ----------
+    system : System
+    bound : Bound
+    """
+    if not isinstance(bound.of, str):
+        return None
+    kind, name = _bounded_place(system, bound)
+    return system.input_names.index(name) if kind == "input" else None
+
+
+def holds_throughout(system: System, bound: Bound, horizon: int) -> bool:
+    """Whether a bound is a hard limit of a control at all times of a plan.
+
+    Parameters
+    ----------
+    system : System
+    bound : Bound
+    horizon : int
+        Number of steps.
+    """
+    if bound.soft is not None or input_of(system, bound) not in system.input_index("control"):
+        return False
+    nodes = _nodes(bound.at, horizon, is_input=True)
+    return max(nodes, default=0) <= horizon and {*range(horizon)} <= {*nodes}
 
 
 def _bounded_place(system: System, bound: Bound) -> tuple[str, str]:
@@ -1106,8 +1224,21 @@ def _bounded_place(system: System, bound: Bound) -> tuple[str, str]:
         return "quantity", of
     if of == LIMITS:
         return LIMITS, of
-    valid = dict.fromkeys((*of_state, *system.input_names, *_quantities(system), LIMITS))
+    inputs = system.input_names
+    valid = dict.fromkeys(
+        [
+            *(f"state.{key}" if key in inputs else key for key in of_state),
+            *(f"input.{key}" if key in of_state else key for key in inputs),
+            *_quantities(system),
+            LIMITS,
+        ]
+    )
     message = unknown_name("bounded quantity", of, valid)
+    if of == "input" and inputs:
+        message += (
+            f" A bound on an input names it, Bound('input.{inputs[0]}', …); limits that always "
+            "hold are lower and upper of the system's inputs"
+        )
     source, _, last = of.rpartition(".")
     if last == "rate" and source in valid:
         message += (
@@ -1145,6 +1276,8 @@ def _expression(
         function = bound.of.function if isinstance(bound.of, ModelFunction) else bound.of
         column = column_of(f"bound {bound.label!r}", function, type(x), (t, x, u, p))
         size = column.shape[0]
+        if isinstance(function, NamedRows):
+            return column, function.names
         return column, tuple(
             f"{bound.label}[{i}]" if size > 1 else bound.label for i in range(size)
         )
@@ -1162,9 +1295,14 @@ def _expression(
     if kind == "tangent":
         return state.minus(x, x_ref)[state.tangent_names.index(name)], (bound.label,)
     if kind == LIMITS:
-        parts = [replace(bound, of=entry, name=None) for entry in system.limits]
-        columns = [_expression(system, part, t, x, u, p, x_ref, known)[0] for part in parts]
-        return ca.vertcat(*columns), _called(bound, tuple(system.limits))
+        limited = tuple(entry for entry in system.limits if entry in system.quantity_names)
+        rows = system.quantity_rows(limited, t, x, u, p, known)
+        columns = {entry: rows[i] for i, entry in enumerate(limited)}
+        for entry in system.limits:
+            if entry not in columns:
+                part = replace(bound, of=entry, name=None)
+                columns[entry] = _expression(system, part, t, x, u, p, x_ref, known)[0]
+        return ca.vertcat(*(columns[e] for e in system.limits)), _called(bound, (*system.limits,))
     entries = entries_of(system, name)
     return system.quantity_rows(entries, t, x, u, p, known), _called(bound, entries)
 

@@ -398,11 +398,13 @@ def _beyond_limits(result: SimulationResult) -> list[str]:
     for name, _ in found[:MOST_NAMED]:
         entry = limited[name]
         x, lower, upper, unit = entry.values, entry.lower, entry.upper, entry.unit
-        worst = x[np.argmax(np.maximum(x - upper, lower - x))]
+        excess = np.maximum(x - upper, lower - x)
+        most = int(np.nanargmax(excess))
         first = result.t[np.argmax((x > upper) | (x < lower))]
         lines.append(
-            f"beyond the limits of {name} from {first:g} s on: {worst:.4g} {unit}".rstrip()
-            + f", allowed are {lower:.4g} … {upper:.4g}"
+            f"beyond the limits of {name} from {first:g} s on, by up to "
+            + f"{excess[most]:.4g} {unit}".rstrip()
+            + f": {x[most]:.4g}, allowed are {lower:.4g} … {upper:.4g}"
         )
     if len(found) > MOST_NAMED:
         lines.append(f"beyond {len(found) - MOST_NAMED} more limits")

@@ -60,6 +60,11 @@ class Verdict:
         """Whether the value is at most the limit (NaN is not)."""
         return bool(self.value <= self.criterion.limit)
 
+    @property
+    def excess(self) -> float:
+        """By how much the value is beyond the limit; negative is what was left of it."""
+        return self.value - self.criterion.limit
+
 
 @named_options
 @dataclass(frozen=True)

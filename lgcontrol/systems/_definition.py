@@ -286,11 +286,16 @@ class SystemDefinition(Generic[State]):
 
     @property
     def _quantity_places(self) -> dict[str, tuple[str, int]]:
-        return {
-            name: (key, i)
-            for key, value in self.named_quantities().items()
-            for i, name in enumerate(value.names(key, self.quantities[key].result_shapes[0][0]))
-        }
+        key = ("quantity places",)
+        if key not in self._cache:
+            self._cache[key] = {
+                name: (quantity, i)
+                for quantity, value in self.named_quantities().items()
+                for i, name in enumerate(
+                    value.names(quantity, self.quantities[quantity].result_shapes[0][0])
+                )
+            }
+        return self._cache[key]
 
     def quantity_rows(
         self,

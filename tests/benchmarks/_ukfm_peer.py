@@ -86,37 +86,57 @@ def inertial(log, truth, starts, Q, P0, R):
     return scores(errors, nees, slice(6, 9), 1)
 
 
-def slam(draws, Q, R, first):
-    """All landmarks of a step at once, new ones after them; scores from step `first` on."""
+def slam(odometry, y, visible, Q, R, kind):
+    """Poses of a run and the covariances of (heading, position), errors on the right.
+
+    All landmarks of a step at once, new ones after them, as its benchmark does; `kind` is "IEKF" or
+    "right UKF".
+    """
+    from ukfm import JUKF  # pyright: ignore[reportMissingImports]
     from ukfm.model.slam2d import EKF, SLAM2D  # pyright: ignore[reportMissingImports]
 
-    errors, nees = [], []
-    for angle, p, odometry, y, visible in draws:
-        model = SLAM2D(len(p), 1)
-        start = model.STATE(np.eye(2), np.zeros(2), np.zeros((0, 2)))
+    model = SLAM2D(len(odometry), 1)
+    start = model.STATE(np.eye(2), np.zeros(2), np.zeros((0, 2)))
+    if kind == "IEKF":
         one = EKF(start, np.zeros((3, 3)), model.f, model.h, Q, model.right_phi, aug_z=model.aug_z)
         one.jacobian_propagation = one.iekf_FG_ana
-        states, Ps, known = [start], [one.P], []
-        for k in range(1, len(p)):
-            one.propagation(model.INPUT(*odometry[k - 1]), 1.0)
-            here = np.flatnonzero(visible[k]).tolist()
+        move, look, augment = one.propagation, one.iekf_jacobian_update, one.iekf_augment
+    else:
+        robot, alpha = np.arange(3), np.full(5, 1e-3)
+        one = JUKF(
+            state0=start, P0=np.zeros((3, 3)), f=model.f, h=model.h, Q=Q, phi=model.right_phi,
+            alpha=alpha, aug_z=model.aug_z, red_phi=model.right_red_phi,
+            red_phi_inv=model.right_red_phi_inv, red_idxs=robot, up_phi=model.right_up_phi,
+            up_idxs=np.arange(5), aug_phi=model.right_aug_phi,
+            aug_phi_inv=model.right_aug_phi_inv, aug_idxs=robot, aug_q=2,
+        )  # fmt: skip
+        look, augment = one.H_num, one.aug
+
+        def move(u, dt):
+            one.state_propagation(u, dt)
+            one.red_d = len(one.P)
+            one.F, one.red_idxs = np.eye(one.red_d), np.arange(one.red_d)
+            one.G_num(u, dt)
+            one.cov_propagation()
+
+    poses, Ps, known = [[0.0, 0.0, 1.0, 0.0]], [np.zeros((3, 3))], []
+    for k in range(1, len(odometry)):
+        move(model.INPUT(*odometry[k - 1]), 1.0)
+        here = np.flatnonzero(visible[k]).tolist()
+        points = one.state.p_l
+        for landmark in (own for own in here if own in known):
+            place = known.index(landmark)
+            one.state.p_l = points[place]
+            look(y[k, landmark], [0, 1, 2, 3 + 2 * place, 4 + 2 * place], R)
+        one.state.p_l = points
+        if len(one.r):
+            one.state_update()
+        for landmark in [own for own in here if own not in known]:
             points = one.state.p_l
-            for landmark in (own for own in here if own in known):
-                place = known.index(landmark)
-                one.state.p_l = points[place]
-                rows = [0, 1, 2, 3 + 2 * place, 4 + 2 * place]
-                one.iekf_jacobian_update(y[k, landmark], rows, R)
-            one.state.p_l = points
-            if len(one.r):
-                one.state_update()
-            for landmark in [own for own in here if own not in known]:
-                points = one.state.p_l
-                one.iekf_augment(y[k, landmark], [0, 1, 2], R)
-                one.state.p_l = np.vstack([points, one.state.p_l])
-                known.append(landmark)
-            states.append(one.state)
-            Ps.append(one.P)
-        turns, places = model.get_states(states, model.N)
-        errors.append(model.errors(SO2.matrix(SO2.from_angle(angle)), turns, p, places))
-        nees.append(model.nees(errors[-1], Ps, turns, places, "RIGHT"))
-    return scores(np.array(errors)[:, first:], nees, slice(1, 3), first)
+            one.state.p_l = one.state.p + one.state.Rot @ y[k, landmark]
+            augment(y[k, landmark], [0, 1, 2], R)
+            one.state.p_l = np.vstack([points, one.state.p_l])
+            known.append(landmark)
+        poses.append([*one.state.p, *one.state.Rot[:, 0]])
+        Ps.append(one.P[:3, :3])
+    return np.array(poses), np.array(Ps)

@@ -17,7 +17,15 @@ from lgcontrol.estimation import EKF
 from lgcontrol.groups import SE3, SO3, Product
 from lgcontrol.mechanics import JointProperties, SpatialInertia
 from lgcontrol.models import four_bar_tree, quadrotor
-from lgcontrol.optimal import Bound, OptimalControlProblem, error_weight, state_weight
+from lgcontrol.optimal import (
+    Bound,
+    Cost,
+    OptimalControlProblem,
+    PhasedProblem,
+    Residual,
+    error_weight,
+    state_weight,
+)
 from lgcontrol.optimal._statement import build_rows
 from lgcontrol.systems import System
 from lgcontrol.systems._tracing import symbols_of
@@ -77,8 +85,17 @@ OPTIONS = {
     "order": (lambda: MPC(quadrotor(), 20, 0.1, 1.0), r"\(system, horizon, dt\), got 4: name .*Q"),
     "EKF": (lambda: EKF(quadrotor(), [], noises=1), r"EKF\(\): .*'noises'.* mean 'noise'"),
     "System": (lambda: System("a", SO3, None, input="a"), r"System\(\): .* mean 'inputs'"),
+    "model": (lambda: quadrotor(weight=1), r"quadrotor\(\): .*'weight'; valid names are mass"),
+    "order of a model": (lambda: quadrotor(1.0), r"takes no arguments .*, got 1: name .*mass"),
+    "solve": (lambda: hover("interior_point"), r"solve\(\): .*'tol'.* mean 'tolerance'"),
+    "IPOPT": (lambda: hover("ipopt"), r"solve\(\): .*'tol'.* mean 'tolerance'"),
+    "a plan": (lambda: PhasedProblem([], time_wieght=1), r"\(\): .* mean 'time_weight'"),
     "replace": (lambda: replace(Bound("a"), uper=1), r"Bound\(\): .* mean 'upper'"),
 }
+
+
+def hover(solver):
+    return OptimalControlProblem(quadrotor(), 2, 0.1).solve(quadrotor().home, solver=solver, tol=1)
 
 
 @pytest.mark.parametrize("case", OPTIONS)
@@ -86,6 +103,20 @@ def test_an_unknown_option_is_refused_with_those_there_are(case):
     call, message = OPTIONS[case]
     with pytest.raises(TypeError, match=message):
         call()
+
+
+def test_terms_of_what_is_no_quantity_say_what_is_weighed_instead():
+    for name, function, weight in (
+        ("pose.z", r"x\[2\]", "Q"), ("twist", r"x\[7:13\]", "Q"), ("rotor.1", r"u\[1\]", "R"),
+    ):  # fmt: skip
+        for term in ({"residuals": [Residual(name)]}, {"costs": [Cost(name)]}):
+            with pytest.raises(
+                UnknownNameError, match=f"quantity .*{function}; .*{weight}={{'{name}"
+            ):
+                OptimalControlProblem(quadrotor(), 2, 0.1, **term)
+    with pytest.raises(UnknownNameError, match="unknown quantity of quadrotor 'energy'"):
+        term = Residual(lambda t, y, u, p: y, of="energy")
+        OptimalControlProblem(quadrotor(), 2, 0.1, residuals=[term])
 
 
 @cache

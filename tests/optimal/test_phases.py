@@ -1,12 +1,23 @@
 """Free times, phases, jumps, loops and costs that are no squares: against closed forms."""
 
+import re
+
 import casadi as ca
 import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from lgcontrol.codegen import _notice
 from lgcontrol.groups import SE2, SO3, Product, Rn
-from lgcontrol.optimal import Bound, Cost, OptimalControlProblem, Phase, PhasedProblem, Residual
+from lgcontrol.optimal import (
+    Bound,
+    Cost,
+    InteriorPointSolver,
+    OptimalControlProblem,
+    Phase,
+    PhasedProblem,
+    Residual,
+)
 from lgcontrol.systems import Input, System, Trajectory
 
 FOUND = 1e-5  # of a duration: what the least effort costs
@@ -38,6 +49,37 @@ def test_least_time_of_a_double_integrator():
     assert (run.u[:4] >= -1e-6).all() and (run.u[4:] <= 1e-6).all()
     assert run.duration == pytest.approx(np.sqrt(3), rel=FOUND)
     np.testing.assert_allclose(np.diff(run.x[:, 1]), np.diff(run.t) * run.u[:-1, 0], atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "solver", ["interior_point", pytest.param("C", marks=pytest.mark.compiled)]
+)
+def test_limits_just_above_the_least_time_do_not_stall(solver):
+    """The barrier of nearly all pushes at their limits is stiff, and the ends need it to give way.
+
+    NumPy and C take the same steps there: multipliers of ends are found by secants in both.
+    """
+    problem = PhasedProblem(Phase(cart(-1, 1), 20, (0.5, 2.001), bounds=STOP), time_weight=1)
+    chosen = InteriorPointSolver(problem.problem).prepare() if solver == "C" else solver
+    found = problem.solve([0, 0], solver=chosen)
+    assert found.status == "converged" and len(found.solution.iterations) <= 30
+    assert found.durations["phase0"] == pytest.approx(2.0, rel=FOUND)
+
+
+def test_a_plan_may_end_at_its_limits():
+    """An end that is fixed at a limit needs no limit there, whatever is bounded by its side."""
+    ended = [
+        Bound("x", -1, 1, at="both"),
+        Bound("v", 0, 2),
+        Bound(lambda t, x, u, p: x[0], upper=1),
+    ]
+    phase = Phase(cart(-1, 1), 20, (0.5, 5), bounds=[*STOP, *ended])
+    found = PhasedProblem(phase, time_weight=1).solve([0, 0])
+    assert found.status == "converged" and len(found.solution.iterations) <= 30
+    assert found.durations["phase0"] == pytest.approx(2.0, rel=FOUND)
+    rows = InteriorPointSolver(found.solution.problem).transcription.rows
+    fixed = [name for name, on in zip(rows.names, rows.active[-1], strict=True) if on]
+    assert fixed == ["x", "v"]
 
 
 def test_a_ball_bounces():
@@ -91,7 +133,8 @@ def test_the_slew_of_a_symmetric_body():
     problem = PhasedProblem(Phase(body, 40, (2.0, 5.0), bounds=ends), time_weight=1)
     s = np.linspace(0, 1, 41)
     share = np.where(s < 0.5, 2 * s**2, 1 - 2 * (1 - s) ** 2)
-    nod = SO3.exp(np.c_[0.5 * np.sin(np.pi * s), 0.3 * np.sin(2 * np.pi * s), 0 * s])
+    # One that nods farther leads to another optimum, of 3.2854.
+    nod = SO3.exp(np.c_[0.3 * np.sin(np.pi * s), 0.2 * np.sin(2 * np.pi * s), 0 * s])
     q = SO3.compose(nod, SO3.exp(np.c_[0 * s, 0 * s, np.pi * share]))
     u = np.c_[0.5 * np.cos(np.pi * s), 0.5 * np.cos(np.pi * s), np.where(s < 0.5, 1, -1)][:-1]
     guess = Trajectory(body.state, s, np.c_[q, np.zeros((41, 3))], u)
@@ -391,6 +434,33 @@ def test_messages_tell_seconds():
     assert found.status == found.solution.status and str(found.status) in repr(found)
     assert found.solution.violations[0].time == pytest.approx(0.6)
     assert found.solution.violations[0].amount == pytest.approx(1 - 0.18, abs=1e-3)
+
+
+def test_an_impossible_plan_names_what_is_bounded_and_the_duration_at_its_limit():
+    """The speed may be 0.5: in one second at most the cart gets half a metre far."""
+    limited = System(
+        "slow", Rn(2, ("x", "v")), lambda t, x, u, p: [x[1], u], inputs=[Input("push", "", -9, 9)],
+        limits={"v": (-0.5, 0.5), "x": (-0.1, 2.0)},
+    )  # fmt: skip
+    there = Bound("x", 1, at="terminal")
+    phase = Phase(limited, 5, (0.1, 1.0), bounds=[Bound("limits"), there])
+    problem = PhasedProblem(phase, time_weight=1)
+    names = InteriorPointSolver(problem.problem).transcription.rows.names
+    assert names == ("duration.phase0", "v", "x", "x")
+    found = problem.solve([0, 0])
+    assert found.status == "infeasible"
+    assert "x exceeds its" in found.message or "v exceeds its" in found.message
+    assert "at their limits: " in found.message and "duration.phase0 (upper, 1)" in found.message
+
+
+def test_plans_that_take_seconds_say_how_far_they_are(monkeypatch, caplog):
+    monkeypatch.setattr(_notice, "PATIENCE", 1e-3)
+    problem = PhasedProblem(Phase(cart(-1, 1), 4, (0.5, 5), bounds=STOP), time_weight=1)
+    for solver in ("interior_point", "ipopt"):
+        caplog.clear()
+        problem.solve([0, 0], solver=solver)
+        said = [record.getMessage() for record in caplog.records]
+        assert any(re.search(r"plan of cart.*: \d+ iterations, .* so far", text) for text in said)
 
 
 @pytest.mark.thorough

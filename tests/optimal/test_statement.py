@@ -1,13 +1,14 @@
 """Weights, references, bounds, residuals: what a problem accepts and what it refuses."""
 
 import functools
+import warnings
 
 import casadi as ca
 import numpy as np
 import pytest
 
 from lgcontrol.codegen import UnknownNameError
-from lgcontrol.groups import SE2, SE3, SO2, Product, Rn
+from lgcontrol.groups import SE2, SE3, SO2, Helical, Product, Rn, Translation
 from lgcontrol.mechanics import Multibody, SpatialInertia
 from lgcontrol.optimal import (
     Bound,
@@ -20,7 +21,9 @@ from lgcontrol.optimal import (
     state_weight,
     tvlqr,
 )
+from lgcontrol.optimal._statement import build_rows
 from lgcontrol.systems import Input, System, Trajectory
+from lgcontrol.systems._tracing import symbols_of
 
 from ..controllers.problem_a import GOAL, HOVER, quadrotor
 from .examples import double_integrator, mechanical, pendulum, satellite, vessel
@@ -36,6 +39,7 @@ STATE = Product(pose=SE2, twist=Rn(3))
         ({"pose": 10, "twist": 1}, [10, 10, 10, 1, 1, 1]),
         ({"pose": [1, 2, 3]}, [1, 2, 3, 0, 0, 0]),
         ({"pose.rz": 5, "twist": np.eye(3)}, [0, 0, 5, 1, 1, 1]),
+        ({"pose.rz": 5, "pose": 2}, [2, 2, 5, 0, 0, 0]),  # in any order
     ],
 )
 def test_weights_by_name(weight, diagonal):
@@ -61,7 +65,7 @@ def test_a_block_may_weigh_as_a_full_matrix():
         (-1.0, "Q must be positive semidefinite"),
         ({"pose": 1, "twist": -2}, r"Q\['twist'\] must be positive semidefinite.* -2"),
         (np.nan, "Q is not finite: it is nan"),
-        (np.triu(np.ones((6, 6))), "Q must be symmetric"),
+        (np.triu(np.ones((6, 6))), r"Q must be symmetric: it has 1 at \(0, 1\) and 0 at \(1, 0\)"),
     ],
 )
 def test_wrong_weights_are_refused(weight, message):
@@ -135,7 +139,7 @@ def test_a_steady_turn_moves_along():
     ("reference", "message"),
     [
         (None, "no reference to follow"),
-        (np.zeros(5), r"the reference's state has 5 coordinates, expected 13: those of Product"),
+        (np.zeros(5), r"has 5 coordinates, expected 13: those of pose \(7\), twist"),
         (lambda t: np.zeros(5), "the reference's state has 5 coordinates, expected 13"),
         (np.zeros(13), "the reference's state .* is no element of Product"),
         (np.full(13, np.nan), "the reference's state is not finite"),
@@ -209,7 +213,8 @@ def test_bounds_hold_where_they_can():
         Bound("twist", -1, [1, 2, 3]),
         Bound("pose.x", upper=4.0, at="terminal"),
         Bound("pose.rz", -0.1, 0.1, at="path", soft=5.0),
-        Bound("surge", upper=0.5),
+        Bound("surge", upper=0.5, soft=1.0),
+        Bound("yaw", upper=0.5),  # a limit of a control throughout is no row
         Bound(lambda t, x, u, p: x[4] * u[0], upper=2.0, name="power"),
     )
     assert rows.names == (
@@ -295,6 +300,7 @@ def test_se3_blocks_have_their_own_names():
         ({"horizon": 0}, ValueError, "horizon must be a whole number of steps, at least 1, got 0"),
         ({"horizon": 2.5}, ValueError, "horizon must be a whole number.*2.5"),
         ({"horizon": 2.0}, ValueError, "got 2.0; 2 s are 20 steps of 0.1 s"),
+        ({"horizon": 0.1, "dt": 20}, ValueError, "comes before dt: horizon=20, dt=0.1"),
         ({"horizon": "20"}, ValueError, "horizon must be a whole number.*'20'"),
         ({"horizon": None}, ValueError, "horizon must be a whole number.*None"),
         ({"dt": None}, ValueError, "give dt, the length of a step"),
@@ -350,6 +356,7 @@ def test_bounds_that_leave_no_room_are_refused_at_once():
     ("bound", "message"),
     [
         (Bound("twits", -1, 1), "unknown bounded quantity 'twits'.*Did you mean 'twist'"),
+        (Bound("input", -1, 1), "'input'; valid .* names it, Bound\\('input.surge'"),
         (Bound("twist", upper="fast"), "upper of bound 'twist': unknown parameter 'fast'"),
         (Bound("twist", upper=1.0, soft="dear"), "soft of bound 'twist': unknown parameter 'dear'"),
     ],
@@ -412,6 +419,41 @@ def test_limits_that_a_system_knows_are_one_word():
         rows_of(vessel(), Bound("pose.y"))
     with pytest.raises(ValueError, match="leave lower and upper out"):
         OptimalControlProblem(crane(), 30, 0.1, bounds=[Bound("limits", upper=1.0)])
+
+
+def test_limits_of_angles_ask_whether_they_are_degrees():
+    """Of what is an angle by its unit, if they are more than two turns and less than "none"."""
+    turn = System(
+        "turn", Product(angle=SO2, arm=Helical(0), slide=Translation("z"), rate=Rn(1)),
+        lambda t, x, u, p: [x[4], 0, 0, u[0]], inputs=[Input("steer", "rad")],
+    )  # fmt: skip
+
+    def stated(of, limit):
+        OptimalControlProblem(turn, 2, 0.1, bounds=[Bound(of, -limit, limit)])
+
+    for of in ("arm", "arm.angle", "angle", "steer"):
+        with pytest.warns(UserWarning, match=f"bound '{of}'.*are these degrees.*radians"):
+            stated(of, 90)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for of, limit in (("slide", 90), ("rate", 90), ("arm", 1e6), ("arm", 12.0)):
+            stated(of, limit)
+
+
+def test_limits_in_one_word_evaluate_a_quantity_once():
+    """However many of its entries have limits."""
+    craft = System(
+        "craft", Rn(2), lambda t, x, u, p: [x[1], u[0]], inputs=["push"],
+        quantities={"load": lambda t, x, u, p: ca.sin(x[0]) * ca.vertcat(1, x[1], x[0])},
+        limits={f"load.{i}": (-1, 1) for i in range(3)} | {"x0": (-2, 2)},
+    )  # fmt: skip
+    t, x, u, p = symbols_of(craft)
+    bounds = OptimalControlProblem(craft, 2, 0.1, bounds=[Bound("limits")]).bounds
+    column, rows = build_rows(craft, bounds, 2, (t, x, u, p, x), (), np.zeros(0, int))
+    assert rows.names == ("load.0", "load.1", "load.2", "x0")
+    function = ca.Function("rows", [t, x, u, p], [column])
+    steps = range(function.n_instructions())
+    assert [function.instruction_id(k) for k in steps].count(ca.OP_SIN) == 1
 
 
 def test_quantities_are_terms_by_name():

@@ -202,7 +202,10 @@ def test_states_beyond_their_limits_are_told(tmp_path):
     push = lambda t, x, reference: 4.0  # noqa: E731
     run = simulate(lift(), push, x0=np.zeros(4), seconds=1.0, dt=0.1)
     assert run.beyond_limits() == pytest.approx({"configuration.car.height": 1.0})
-    text = "beyond the limits of configuration.car.height from 0.8 s on: 2 m, allowed are 0 … 1"
+    text = (
+        "beyond the limits of configuration.car.height from 0.8 s on, by up to 1 m: 2, "
+        "allowed are 0 … 1"
+    )
     assert text in run.summary()
     again = SimulationResult.load(run.save(tmp_path / "lift"))
     assert again.beyond_limits() == run.beyond_limits()

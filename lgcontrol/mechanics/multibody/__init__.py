@@ -7,6 +7,7 @@ from .parameters._base_parameters import BaseParameters as BaseParameters
 from .parameters._base_parameters import Identification as Identification
 from .parameters._calibration import Calibration as Calibration
 from .tree._joint import Joint as Joint
+from .tree._joint import name_of_group as name_of_group
 from .tree._link import JointProperties as JointProperties
 from .tree._link import Link as Link
 from .tree._link import Mimic as Mimic

@@ -303,7 +303,22 @@ def name_of_steps(steps: Sequence[tuple[np.ndarray, LieGroup]]) -> str:
 
 
 def name_of_group(group: LieGroup) -> str:
-    """Kind and axis of a joint that moves on a group; the group's own name if it has no kind."""
+    """Kind and axis of a joint that moves on a group; the group's own name if it has no kind.
+
+    Parameters
+    ----------
+    group : LieGroup
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import Helical
+    >>> name_of_group(Helical(0.0).about([0, 1, 0]))
+    'revolute about y'
+    """
     if group in _WITHOUT_AXIS:
         return _WITHOUT_AXIS[group]
     axis = name_of_axis(getattr(group, "axis", (0.0, 0.0, 1.0)))
