@@ -24,15 +24,18 @@ from lgcontrol.optimal import (
     InteriorPointSolver,
     OptimalControlProblem,
     OptimalSolution,
+    Rates,
     Residual,
     Solver,
     SolveStatus,
     WeightLike,
+    beside_inputs,
     make_solver,
     moves,
     prepare_sampling,
     sample_reference,
     starts_of,
+    with_rates,
 )
 from lgcontrol.simulation import CallStatus
 from lgcontrol.systems import (
@@ -44,7 +47,7 @@ from lgcontrol.systems import (
     Trajectory,
 )
 
-from ._base import ControlInfo, Controller
+from ._base import ControlInfo, Controller, clock_time
 from ._lqr import EARLY
 from ._start import starting_controllers
 from ._steady_disturbance import Piece, SteadyDisturbance
@@ -71,11 +74,11 @@ class MPCInfo(ControlInfo):
     ----------
     status : CallStatus
         ``INFEASIBLE`` when bounds on the state cannot all be kept (they are exceeded as little as
-        possible); ``UNSOLVED`` when the input is that of the last plan, when the first plan, the
-        budget or the steps of a call ended before they kept hard bounds that perhaps can be kept,
-        or when the plan could not follow the system's new parameters, whose modes are too fast for
-        its substeps: nothing is built in a call, so that it keeps the last ones; ``HELD`` as in
-        `ControlInfo`.
+        possible) or limits of an input contradict each other; ``UNSOLVED`` when the input is that
+        of the last plan, when the first plan, the budget or the steps of a call ended before they
+        kept hard bounds that perhaps can be kept, or when the plan could not follow the system's
+        new parameters, whose modes are too fast for its substeps: nothing is built in a call, so
+        that it keeps the last ones; ``HELD`` as in `ControlInfo`.
     solve_time : float
         In s.
     message : str
@@ -107,17 +110,17 @@ class MPCInfo(ControlInfo):
     @classmethod
     def of(cls, solution: OptimalSolution, seconds: float, restart: str = "") -> MPCInfo:
         """What a solution means for the call."""
+        violations = solution.violations
         if solution.status is SolveStatus.FAILED:
             status = CallStatus.UNSOLVED
         elif solution.status is SolveStatus.INFEASIBLE:
             status = CallStatus.INFEASIBLE
-        elif max((entry.amount for entry in solution.violations), default=0.0) > (
-            ACCEPTABLE_RESIDUAL
-        ):  # nothing says that they must be
-            status = CallStatus.UNSOLVED
+        elif violations and max(entry.amount for entry in violations) > ACCEPTABLE_RESIDUAL:
+            status = CallStatus.UNSOLVED  # nothing says that they must be
         else:
             status = CallStatus.OK
-        return cls(
+        made = object.__new__(cls)  # setting them one by one takes three times as long
+        made.__dict__.update(
             status=status,
             solve_time=seconds,
             message="" if status is CallStatus.OK else solution.message,
@@ -127,6 +130,7 @@ class MPCInfo(ControlInfo):
             solve=solution.status,
             restart=restart,
         )
+        return made
 
 
 # Size of the error at which test vectors of an export begin.
@@ -135,16 +139,16 @@ TEST_ERROR = 0.1
 # What is built into an MPC's functions, and what may be changed between calls.
 _FIXED = (
     "system", "problem", "solver", "horizon", "Q", "R", "terminal", "bounds", "residuals", "costs",
-    "method", "substeps", "plan", "bias",
+    "method", "substeps", "plan", "bias", "rates",
 )  # fmt: skip
 _CHANGEABLE = (
     "parameters", "reference", "iterations", "first_iterations", "initial", "dt", "offset", "delay",
-    "budget", "restarts", "split",
+    "budget", "restarts", "split", "applied",
 )  # fmt: skip
 
 
 def _of_problem(name: str, doc: str) -> property:
-    return property(lambda self: getattr(self.problem, name), doc=doc)
+    return property(lambda self: getattr(self._stated, name), doc=doc)
 
 
 class MPC(Controller):
@@ -168,6 +172,10 @@ class MPC(Controller):
         Length of a step in s; may be left out for discrete systems.
     Q, R, terminal, bounds, residuals, costs, parameters, method, substeps
         See `OptimalControlProblem`.
+    rates : Rates, optional
+        Weight and limit of the inputs' rates, which begin at what was answered last, within limits
+        and whatever is late, or at `applied`; before there is any answer at the inputs of the
+        reference. Inputs and their limits stay those of the system.
     reference : optional
         Followed when a call brings none: a constant state, a TrimPoint, or a Trajectory, which is
         seen in advance.
@@ -218,7 +226,11 @@ class MPC(Controller):
     Attributes
     ----------
     problem : OptimalControlProblem
-        What is solved: weights, horizon and bounds are fixed when the controller is made.
+        What is solved: weights, horizon and bounds are fixed when the controller is made. With
+        `rates` its state ends with the inputs, and its controls are their rates.
+    applied : ndarray
+        Controls that act when the next answer takes effect: those answered last. To be set where
+        the actuators are known to do something else.
     solver : Solver
     horizon, Q, R, terminal, substeps
         Of the problem, weights as matrices.
@@ -256,6 +268,7 @@ class MPC(Controller):
         residuals: Sequence[Residual] = (),
         costs: Sequence[Cost] = (),
         parameters: Sequence[Parameter | str] = (),
+        rates: Rates | None = None,
         method: str | Method = "auto",
         substeps: int | None = None,
         reference: ReferenceLike | None = None,
@@ -273,7 +286,7 @@ class MPC(Controller):
         settling: float | None = None,
         p: Parameters | None = None,
     ) -> None:
-        self.problem: OptimalControlProblem = OptimalControlProblem(
+        self._stated = OptimalControlProblem(
             system,
             horizon,
             dt,  # type: ignore[arg-type]
@@ -289,12 +302,16 @@ class MPC(Controller):
         )
         super().__init__(
             system,
-            dt=self.problem.dt if period is None else period,
+            dt=self._stated.dt if period is None else period,
             offset=offset,
             delay=delay,
             reference=reference,
             p=p,
         )
+        if not (rates is None or isinstance(rates, Rates)):
+            raise TypeError(f"rates must be Rates(weight=…, limit=…), not {rates!r}")
+        self.rates = rates
+        self.problem: OptimalControlProblem = self._planned(self._stated)
         if system.is_discrete:
             for name, value in (("period", self.dt), ("delay", self.delay)):
                 _check_multiple(system, name, value)
@@ -307,7 +324,11 @@ class MPC(Controller):
             if value is not None and not check_shape(name, value, (), finite=False) > 0:
                 raise ValueError(f"{name} must be positive, got {value:g} s")
         if isinstance(initial, str) and initial != "auto":
-            starts_of(system, initial)
+            starts_of(self.problem.system, initial)
+        if rates is not None and not isinstance(initial, str):
+            raise TypeError(
+                f"with rates plans start from a word, as initial='cheapest', not {initial!r}"
+            )
         self.iterations, self.first_iterations = int(iterations), int(first_iterations)
         self.initial = initial
         if not (isinstance(restarts, bool | np.bool) or restarts == "at once"):
@@ -323,7 +344,7 @@ class MPC(Controller):
         if bias:
             self._bias = SteadyDisturbance(
                 system, bias, SETTLING * self.dt if settling is None else float(settling),
-                method=self.problem.method, substeps=self.problem.substeps, Q=self.problem.Q,
+                method=self.problem.method, substeps=self.problem.substeps, Q=self._stated.Q,
             )  # fmt: skip
         self.info = MPCInfo()
         self._found: OptimalSolution | None = None
@@ -333,7 +354,7 @@ class MPC(Controller):
         self._ready: _Ready | None = None
         self._usual, self._due = _Usual(), ""  # why the next plan is to begin anew
         self._limits: tuple[Any, ...] = (None,)  # of inputs, and the parameters they belong to
-        ignored = self.problem.ignored_limits
+        ignored = self._stated.ignored_limits
         if ignored:
             block = ignored[0].partition(".")[0]
             shown = ", ".join(name.removeprefix(f"{block}.") for name in ignored[:MOST_NAMED])
@@ -349,11 +370,15 @@ class MPC(Controller):
 
     @property
     def _declared(self) -> tuple[Parameter, ...]:
-        return self.problem.all_parameters
+        return self._stated.all_parameters
 
     @property
     def _nominal_parameters(self) -> np.ndarray:
-        return self.problem.nominal_parameters
+        return self._stated.nominal_parameters
+
+    def _planned(self, stated: OptimalControlProblem) -> OptimalControlProblem:
+        """What is solved of a problem of the system's inputs."""
+        return stated if self.rates is None else with_rates(stated, self.rates, period=self.dt)
 
     def with_parameters(self, values: Parameters) -> Self:
         """Copy with other values of the named parameters, at the start of its loop."""
@@ -364,7 +389,9 @@ class MPC(Controller):
     def parametric(self, *names: str) -> Self:
         """Copy in which limits, weights are parameters; see `OptimalControlProblem.parametric`."""
         other = self._copy()
-        other._take(self.problem.parametric(*names))
+        stated = self._stated.parametric(*names)
+        object.__setattr__(other, "_stated", stated)
+        other._take(other._planned(stated))
         own = self._values.constant
         nominal = np.concatenate([own, other._nominal_parameters[len(own) :]])
         other._values = ParameterValues(other._declared, nominal, self._values.functions)
@@ -388,7 +415,11 @@ class MPC(Controller):
     Q = _of_problem("Q", "Weight on the error, per s, shape (dim, dim).")
     R = _of_problem("R", "Weight on the controls, per s, shape (m, m).")
     terminal = _of_problem("terminal", "Weight on the last error, shape (dim, dim), or 'riccati'.")
-    substeps = _of_problem("substeps", "Steps of the integrator in a step of the plan.")
+
+    @property
+    def substeps(self) -> int:
+        """Steps of the integrator in a step of the plan."""
+        return self.problem.substeps
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse what would have no effect: the problem is fixed, other names are mistakes."""
@@ -409,7 +440,7 @@ class MPC(Controller):
         substeps = "" if problem.substeps == 1 else f"{problem.substeps} substeps, "
         return (
             f"MPC({self.system.name!r}, {n} steps of {problem.dt:g} s, {period}{substeps}"
-            f"{problem.terms}"
+            f"{self._stated.terms}{'' if self.rates is None else f', {self.rates}'}"
             f", {self.info.status})"
         )
 
@@ -421,7 +452,44 @@ class MPC(Controller):
     @property
     def plan(self) -> Trajectory | None:
         """States and inputs that the last call intends."""
-        return None if self._found is None else self._found.trajectory
+        if self._found is None or self.rates is None:
+            return None if self._found is None else self._found.trajectory
+        x, rates, nq = self._found.x, self._found.u, self.system.state.nq
+        u = np.empty((len(rates), self.system.n_inputs))
+        others = np.setdiff1d(np.arange(self.system.n_inputs), self._controls)
+        u[:, self._controls] = x[:-1, nq:] + self._held * rates[:, : len(self._controls)]
+        u[:, others] = rates[:, len(self._controls) :]
+        return Trajectory._of(self.system.state, self._found.t, x[:, :nq], u, self.system.inputs)
+
+    @property
+    def applied(self) -> np.ndarray:
+        """Controls that act when the next answer takes effect, at which rates begin."""
+        if self._sent:
+            return self._sent[-1][1].copy()
+        return self._resting_input(self._time, self.reference)
+
+    @applied.setter
+    def applied(self, controls: ArrayLike) -> None:
+        given = check_shape("applied", controls, (len(self._controls),))
+        self._sent[-1:] = [(self._sent[-1][0] if self._sent else self._time, given)]
+
+    @property
+    def _held(self) -> float:
+        """Time in s over which an input is held, as far as plans know."""
+        return min(self.dt, self.problem.dt)
+
+    def _whole(self, x: np.ndarray, t: float, reference: ReferenceLike | None) -> np.ndarray:
+        """State of the problem: with rates what acts is beside that of the system."""
+        if self.rates is None:
+            return x
+        now = self._sent[-1][1] if self._sent else self._resting_input(t, reference)
+        return np.concatenate([x, now])
+
+    def _inputs(self, x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """Controls of the system from a state and controls of the problem."""
+        if self.rates is None:
+            return u
+        return x[self.system.state.nq :] + self._held * u[: len(self._controls)]
 
     def reset(self) -> None:
         """Forget the plan; a new loop begins, for which the problem's functions are compiled."""
@@ -470,7 +538,7 @@ class MPC(Controller):
         super().prepare(t, x, reference)
         goal = self.reference if reference is None else reference
         if x is not None:
-            sample_reference(self.system, goal, np.array([float(t)]), self._own)
+            self.check_reference(goal)
         if wait:
             prepare_sampling(self.system, goal, self.problem.horizon + 1)
         if wait or not isinstance(self.solver, InteriorPointSolver):
@@ -488,8 +556,9 @@ class MPC(Controller):
             if not np.isfinite(state).all():
                 return
             began = time.perf_counter()
-            self._keep_up(state, self.problem.times(start), goal)
-            self._first(state, start, goal, began, "first", np.inf)
+            whole = self._whole(state, start, goal)
+            self._keep_up(whole, self.problem.times(start), goal)
+            self._first(whole, start, goal, began, "first", np.inf)
 
     def preview(self, t: float, reference: ReferenceLike | None = None) -> None:
         """Do before a call what can be done before: plan from the state that is expected then.
@@ -519,20 +588,21 @@ class MPC(Controller):
             raise RuntimeError(
                 f"{type(self.solver).__name__} has no feedback: take solver='interior_point'"
             )
-        began, before = time.perf_counter(), self.info
+        t, began, before = clock_time(t), time.perf_counter(), self.info
         with np.errstate(all="ignore"):
-            self._p = self._values.at(float(t))
+            self._p = self._values.at(t)
             seen, x = self._seen
-            start = float(t) + self.delay
+            start = t + self.delay
             state = self._predict(seen, x, start)
             if not np.isfinite(state).all():
                 return
+            state = self._whole(state, start, goal)
             found = self._plan(state, start, goal, began, np.inf)
             if found.status is SolveStatus.FAILED:
                 self.info = before
                 return
             K = feedback()
-        self._ready = _Ready(float(t), start, state, found, K, goal, self._p.copy(), self.info)
+        self._ready = _Ready(t, start, state, found, K, goal, self._p.copy(), self.info)
         self.info = replace(before, preview_time=time.perf_counter() - began)
 
     def feedback(self, x: ArrayLike) -> np.ndarray:
@@ -617,7 +687,8 @@ class MPC(Controller):
             )
         word = self._word
         options: dict[str, Any] = {
-            "name": name, "reference": self.reference, "p": self._p, "period": self.dt,
+            "name": name, "reference": self._aimed(self.reference, self.offset), "p": self._p,
+            "period": self.dt,
             "iterations": self.iterations, "first_iterations": self.first_iterations,
             "guess": word,
         }  # fmt: skip
@@ -643,12 +714,29 @@ class MPC(Controller):
             x = check_element("x0", x0, system.state)
         t, states, answers, statuses = self.dt * np.arange(calls), [], [], []
         for k in range(calls):
+            states.append(other._whole(x, t[k], self.reference))
             u = other(t[k], x)
-            states.append(x)
-            answers.append(u)
+            assert other._found is not None
+            answers.append(u if self.rates is None else other._found.u[0, : len(u)])
             statuses.append(other.info.status.name)
             x = self._move(t[k], x, system.full_input(u), self.dt)
         return ExportCase(t, np.array(states), np.array(answers), statuses)
+
+    def check_reference(self, reference: ReferenceLike | None = None) -> None:
+        """Refuse what no run can begin with; `simulate` asks before it compiles anything.
+
+        Parameters
+        ----------
+        reference : optional
+            As in a call.
+
+        Raises
+        ------
+        ValueError
+            If the reference has the wrong size, or there is none.
+        """
+        goal = self.reference if reference is None else reference
+        sample_reference(self.system, goal, np.array([self.offset]), self._own)
 
     def task_errors(
         self, times: np.ndarray, x: np.ndarray, reference: ReferenceLike | None = None
@@ -657,7 +745,7 @@ class MPC(Controller):
         system, found = self.system, {}
         p = np.array([self._values.at(float(t)) for t in times])
         shapes = {"t": (), "x": (system.state.nq,), "u": (system.n_inputs,), "p": self._p.shape}
-        for residual in self.problem.residuals:
+        for residual in self._stated.residuals:
             group = residual.group
             if group is None:
                 continue
@@ -677,11 +765,13 @@ class MPC(Controller):
         self, times: np.ndarray, x: np.ndarray, u: np.ndarray, states: np.ndarray | None = None
     ) -> dict[str, tuple[np.ndarray, float, float]]:
         """Bounded quantities of the plans, for the record of a run; see `Controller`."""
-        return self.problem.bounded(times, x, u, self._p, states)
+        return self._stated.bounded(times, x, u, self._p, states)
 
     def _control(self, t: float, x: np.ndarray, reference: ReferenceLike | None) -> np.ndarray:
         started = time.perf_counter()
-        ready, self._ready = self._ready, None
+        ready = self._ready
+        if ready is not None:
+            self._ready = None
         outrun = self._keep_to_known(t, x)
         if self._bias is not None and self._seen is not None and t > self._seen[0] + EARLY:
             self._bias.observe(self._seen[1], self._pieces(self._seen[0], t), x, self._own)
@@ -691,21 +781,19 @@ class MPC(Controller):
             return self._noted(start, u)
         self._seen = t, x
         if ready is not None and not outrun and ready.fits(t, reference, self._p):
-            u = ready.answer(self.system, self._controls, state)
+            state = self._whole(state, start, reference)
+            u = self._inputs(state, ready.answer(self.problem, state))
             self.info = replace(
                 ready.info, is_feedback=True, solve_time=time.perf_counter() - started
             )
         else:
-            u = self._plan(state, start, reference, started, self.budget).u[0, self._controls]
+            state = self._whole(state, start, reference)
+            found = self._plan(state, start, reference, started, self.budget)
+            u = self._inputs(state, found.u[0].take(self.problem.input_limits.controls))
         if outrun:
             text = "; ".join(filter(None, [outrun, self.info.message]))
             self.info = replace(self.info, status=CallStatus.UNSOLVED, message=text)
-        if self._p is not self._limits[0]:
-            limits = (limit[self._controls] for limit in self.problem.input_limits(self._p))
-            self._limits = self._p, *limits
-        _, lower, upper = self._limits
-        u = np.minimum(np.maximum(u, lower), upper)
-        self._noted(start, u)
+        self._noted(start, self._limited(u))
         answer = self._sent[-1][1]
         if self.split:
             self.preview(t + self.dt, reference)
@@ -727,7 +815,9 @@ class MPC(Controller):
             cause = "first" if last is None else "failed"
             return self._first(x, start, reference, began, cause, budget)
         restart = self._begin_anew(last, x, start, reference) if self._due else ""
-        is_new, self._due = bool(self._due), ""
+        is_new = bool(self._due)
+        if is_new:
+            self._due = ""
 
         def step(iterations: int) -> OptimalSolution:
             self._found = self.solver.step(
@@ -762,7 +852,7 @@ class MPC(Controller):
         """Where plans start, in a word that solvers know."""
         if isinstance(self.initial, str) and self.initial != "auto":
             return self.initial
-        return "cheapest" if self.system.policy is None else "policy"
+        return "cheapest" if self.problem.system.policy is None else "policy"
 
     def _begin_anew(
         self, last: OptimalSolution, x: np.ndarray, start: float, reference: ReferenceLike | None
@@ -780,7 +870,7 @@ class MPC(Controller):
         if other.iterations[-1].gap > ACCEPTABLE_RESIDUAL:
             # States that are no motion, as those at rest, cost little: what counts is where their
             # inputs lead.
-            plan, last_one = other.u[:, self._controls], len(other.u) - 1
+            plan, last_one = other.u[:, self.problem.input_limits.controls], len(other.u) - 1
 
             def inputs(t: float, x: np.ndarray, reference: Any) -> np.ndarray:
                 return plan[min(int((t - start) / self.problem.dt + EARLY), last_one)]
@@ -794,11 +884,15 @@ class MPC(Controller):
 
     def _aimed(self, reference: ReferenceLike | None, start: float) -> Any:
         """The reference, or what meets it in spite of the disturbances that are known."""
-        if self._bias is None or not self._bias.estimate.any():
+        is_off = self._bias is not None and self._bias.estimate.any()
+        if not is_off and self.rates is None:
             return reference
         times = self.problem.times(start)
         samples = sample_reference(self.system, reference, times, self._own)
-        return self._bias.target(samples, times, self._own)
+        if is_off:
+            assert self._bias is not None
+            samples = self._bias.target(samples, times, self._own)
+        return samples if self.rates is None else beside_inputs(self.system, samples)
 
     def _noted(self, start: float, u: np.ndarray) -> np.ndarray:
         """An answer, kept in mind until it has taken effect."""
@@ -859,7 +953,7 @@ class MPC(Controller):
             yield self._found
         if self.initial != "auto":
             yield self.initial
-        elif self.system.policy is not None:
+        elif self.problem.system.policy is not None:
             yield "policy"
         else:
             yield None
@@ -875,7 +969,7 @@ class MPC(Controller):
         """
         if self._found is None or self._own.tobytes() == self._checked.tobytes():
             return ""
-        at = x, self.system.nominal_input, t
+        at = self._whole(x, t, None), self.problem.system.nominal_input, t
         text = self.problem.too_few_substeps(*at, self._own)
         if not text or self.problem.too_few_substeps(*at, self._checked):  # the state is to blame
             self._checked = self._own.copy()
@@ -889,6 +983,7 @@ class MPC(Controller):
     def _keep_up(self, x: np.ndarray, times: np.ndarray, reference: ReferenceLike | None) -> None:
         """Before the first plan: more substeps where modes at its start or goal are too fast."""
         goal = sample_reference(self.system, reference, times, self._own)
+        goal = goal if self.rates is None else beside_inputs(self.system, goal)
         states, inputs = np.vstack([x[None], goal.x]), np.vstack([goal.u[:1], goal.u])
         finer = self.problem.keeping_up(states, inputs, np.r_[times[0], times], self._own)
         if finer is not self.problem:
@@ -929,10 +1024,17 @@ class MPC(Controller):
         return self.system.step(self.problem.method, steps)(t, x, u, p, seconds)
 
     def _fallback(self, t: float, reference: ReferenceLike | None) -> np.ndarray:
-        """Input of the plan, if there is one."""
+        """Last controls, within limits as they are now; before there are any those of the plan."""
         if self._last is None and self._found is not None:
-            return self._found.u[0, self._controls].copy()
-        return super()._fallback(t, reference)
+            first = self._found.u[0, self.problem.input_limits.controls]
+            return self._limited(self._inputs(self._found.x[0], first))
+        return self._limited(super()._fallback(t, reference))
+
+    def _limited(self, u: np.ndarray) -> np.ndarray:
+        """Controls within their hard limits, those that are parameters as they are now."""
+        if self._p is not self._limits[0]:
+            self._limits = self._p, *self._stated.input_limits.exactly(self._p)[:2]
+        return np.minimum(np.maximum(u, self._limits[1]), self._limits[2])
 
 
 class _Usual(NamedTuple):
@@ -995,9 +1097,10 @@ class _Ready:
         is_then = abs(t - self.t) <= EARLY and np.array_equal(p, self.p)
         return is_then and _same(reference, self.reference)
 
-    def answer(self, system: System, controls: np.ndarray, state: np.ndarray) -> np.ndarray:
+    def answer(self, problem: OptimalControlProblem, state: np.ndarray) -> np.ndarray:
         """Controls for the state that came."""
-        return self.plan.u[0, controls] + self.K @ system.error(state, self.state)
+        first = self.plan.u[0, problem.input_limits.controls]
+        return first + self.K @ problem.system.error(state, self.state)
 
 
 def _rank(plan: OptimalSolution) -> tuple[float, float]:

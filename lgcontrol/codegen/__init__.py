@@ -73,7 +73,9 @@ from ._validate import check_increasing as check_increasing
 from ._validate import check_list as check_list
 from ._validate import check_mapping as check_mapping
 from ._validate import check_one_by_one as check_one_by_one
+from ._validate import check_semidefinite as check_semidefinite
 from ._validate import check_shape as check_shape
+from ._validate import check_symmetric as check_symmetric
 from ._validate import format_shape as format_shape
 from ._validate import is_symbolic as is_symbolic
 from ._validate import level_outside as level_outside

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import casadi as ca
 
@@ -59,10 +61,23 @@ EXPRESSIONS: dict[int, str] = {
     ca.OP_COPYSIGN: "lg_copysign({0},{1})",
 }
 
+_SELECT = EXPRESSIONS[ca.OP_IF_ELSE_ZERO]
+
 # Compilers take time that grows faster than the length of a function: longer ones are cut into
 # pieces, which pass on what later pieces need in memory. Measured on tree dynamics of 5 000 to
 # 30 000 operations: 2 to 4 times quicker to compile, to a few percent as quick to run.
-_WHOLE, _PIECE = 4000, 1000
+_WHOLE, _PIECE = 3000, 1000
+
+# Simple operations that take about as long as a quotient, a root or a call of a function does, and
+# as a branch is worth.
+_DEAR = 10
+_CALLS = {text for text in EXPRESSIONS.values() if re.fullmatch(r"lg_[a-z0-9]+\(.*\)", text)} - {
+    EXPRESSIONS[simple]
+    for simple in (
+        ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP_AND, ca.OP_OR,
+        ca.OP_IF_ELSE_ZERO, ca.OP_FMIN, ca.OP_FMAX, ca.OP_FABS, ca.OP_SIGN,
+    )
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -186,6 +201,96 @@ def _read(function: ca.Function) -> _Graph:
     return _Graph(operations, leaves, outputs)
 
 
+class _Block(NamedTuple):
+    """Operations that follow each other, one without a condition or some under one.
+
+    Attributes
+    ----------
+    condition : int or None
+        Value without which none of them matters: where it is zero they are zero.
+    operations : list of (value, template, sources)
+    """
+
+    condition: int | None
+    operations: list[tuple[int, str, list[int]]]
+
+
+def _blocks(graph: _Graph) -> list[_Block]:
+    """Operations in an order in which those that one condition selects stand together.
+
+    Of a switch between a series and a closed form, one side is idle nearly always, and that with
+    roots, quotients and calls of functions the more so.
+    """
+    operations = graph.operations
+    place = {value: i for i, (value, _, _) in enumerate(operations)}
+    selected, gates = _selected(graph, place)
+    if not gates:
+        return [_Block(None, [operation]) for operation in operations]
+    # Place of the last one of what a selected value needs from outside.
+    needs: dict[int, int] = {}
+    for value, condition in reversed(selected.items()):
+        sources = operations[place[value]][2]
+        needs[value] = max(
+            needs[source] if selected.get(source) == condition else place.get(source, -1)
+            for source in sources
+        )
+    blocks, done = list[_Block](), set[int]()
+    for i, operation in enumerate(operations):
+        value, _, sources = operation
+        if value in done or value in selected:
+            continue
+        if value not in gates:
+            blocks.append(_Block(None, [operation]))
+            continue
+        condition = sources[0]
+        waiting = [gate for gate in gates[value] if gate not in done]
+        ready = [gate for gate in waiting if needs[operations[place[gate]][2][1]] < i]
+        found, open_ends = set(ready), list(ready)
+        while open_ends:
+            for source in operations[place[open_ends.pop()]][2]:
+                if selected.get(source) == condition and source not in done | found:
+                    found.add(source)
+                    open_ends.append(source)
+        done |= found
+        blocks.append(_Block(condition, [operations[k] for k in sorted(place[v] for v in found)]))
+    return blocks
+
+
+def _selected(graph: _Graph, place: dict[int, int]) -> tuple[dict[int, int], dict[int, list[int]]]:
+    """Values that matter under one condition alone, last ones first, each with that condition.
+
+    And of every operation that selects them the list of all that select by the same condition.
+    """
+    if all(template != _SELECT for _, template, _ in graph.operations):
+        return {}, {}
+    only: dict[int, int | None] = {source: None for source, _, _ in graph.outputs}
+    selected: dict[int, int] = {}
+    cost: dict[int, int] = {}
+    for value, template, sources in reversed(graph.operations):
+        condition = only.get(value)
+        if condition is not None:
+            selected[value] = condition
+            cost[condition] = cost.get(condition, 0) + (_DEAR if _is_dear(template) else 1)
+        is_gate = template == _SELECT and condition is None and sources[0] in place
+        for k, source in enumerate(sources):
+            by = sources[0] if is_gate and k == 1 else condition
+            if only.setdefault(source, by) != by:
+                only[source] = None
+    selected = {v: condition for v, condition in selected.items() if cost[condition] >= _DEAR}
+    by_condition: dict[int, list[int]] = {}
+    gates: dict[int, list[int]] = {}
+    for value, template, sources in graph.operations:
+        is_gate = template == _SELECT and value not in selected
+        if is_gate and selected.get(sources[1]) == sources[0]:
+            gates[value] = by_condition.setdefault(sources[0], [])
+            gates[value].append(value)
+    return selected, gates
+
+
+def _is_dear(template: str) -> bool:
+    return "/" in template or template in _CALLS
+
+
 def _write(
     name: str,
     graph: _Graph,
@@ -194,13 +299,29 @@ def _write(
     targets: list[str],
 ) -> tuple[str, int]:
     """One C function, or pieces and the function that calls them, and the work memory they need."""
-    count = len(graph.operations)
+    count, blocks = len(graph.operations), _blocks(graph)
     length = _PIECE if count > _WHOLE else max(1, count)
-    piece_of = {value: i // length for i, (value, _, _) in enumerate(graph.operations)}
+    piece_of: dict[int, int] = {}
+    block_of: dict[int, int] = {}
+    cuts, written = [0], 0  # blocks that pieces begin with
+    for b, block in enumerate(blocks):
+        if written >= length * len(cuts):
+            cuts.append(b)
+        for value, _, _ in block.operations:
+            piece_of[value], block_of[value] = len(cuts) - 1, b
+        written += len(block.operations)
     last_use: dict[int, int] = {}
-    for i, (_, _, sources) in enumerate(graph.operations):
-        for source in sources:
-            last_use[source] = i // length
+    shown = {value for value, _, _ in writes}  # outside of their block
+    for b, block in enumerate(blocks):
+        for value, _, sources in block.operations:
+            for source in sources:
+                last_use[source] = piece_of[value]
+                if block_of.get(source) != b:
+                    shown.add(source)
+        if block.condition is not None:
+            piece = piece_of[block.operations[0][0]]
+            last_use[block.condition] = max(last_use[block.condition], piece)
+            shown.add(block.condition)
     of_value: dict[int, list[tuple[str, str]]] = {}
     lines: list[str] = []
     for value, place, expression in writes:
@@ -210,20 +331,33 @@ def _write(
             of_value.setdefault(value, []).append((place, expression))
     memory = _Slots()
     pieces: list[list[str]] = []
-    for start in range(0, max(1, count), length):
-        piece = start // length
+    for piece, (begin, end) in enumerate(zip(cuts, [*cuts[1:], len(blocks)], strict=True)):
         memory.free_before(piece)
         loaded: set[int] = set()
-        for value, template, sources in graph.operations[start : start + length]:
-            for source in sources:
-                if source not in graph.leaves and piece_of[source] < piece and source not in loaded:
+
+        for condition, operations in blocks[begin:end]:
+            needed = [source for _, _, sources in operations for source in sources]
+            seen = [value for value, _, _ in operations if value in shown]
+            for source in needed if condition is None else [condition, *needed]:
+                is_old = source not in graph.leaves and piece_of[source] < piece
+                if is_old and source not in loaded:
                     loaded.add(source)
                     lines.append(f"const V v{source}=m[{memory.place[source]}];")
-            terms = (graph.leaves.get(source, f"v{source}") for source in sources)
-            lines.append(f"const V v{value}={template.format(*terms)};")
-            lines += [f"{place}={text};" for place, text in of_value.get(value, ())]
-            if last_use.get(value, piece) > piece:
-                lines.append(f"m[{memory.take(value, last_use[value])}]=v{value};")
+            if condition is not None:
+                lines.append(f"V {','.join(f'v{value}' for value in seen)};")
+                lines.append(f"if(lg_any(v{condition})){{")
+            for value, template, sources in operations:
+                terms = [graph.leaves.get(source) or f"v{source}" for source in sources]
+                if template == _SELECT and sources[0] == condition and value not in shown:
+                    template = "{1}"  # where it is not so nobody asks
+                kind = "" if condition is not None and value in shown else "const V "
+                lines.append(f"{kind}v{value}={template.format(*terms)};")
+            if condition is not None:
+                lines.append(f"}}else{{{'='.join(f'v{value}' for value in seen)}=lg_const(0.0);}}")
+            for value in seen:
+                lines += [f"{place}={text};" for place, text in of_value.get(value, ())]
+                if last_use.get(value, piece) > piece:
+                    lines.append(f"m[{memory.take(value, last_use[value])}]=v{value};")
         pieces.append(lines)
         lines = []
     parameters = [f"const V *restrict {pointer}" for pointer in names]

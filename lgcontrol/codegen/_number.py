@@ -35,6 +35,7 @@ typedef double V;
 #define lg_and(a, b) ((double)((a) && (b)))
 #define lg_or(a, b) ((double)((a) || (b)))
 #define lg_if(a, b) ((a) ? (b) : 0.0)
+#define lg_any(a) ((a) != 0)
 static inline V lg_fmin(V a, V b) { return a < b || b != b ? a : b; }
 static inline V lg_fmax(V a, V b) { return a > b || b != b ? a : b; }
 static inline V lg_sign(V a) { return a > 0 ? 1.0 : a < 0 ? -1.0 : a; }
@@ -60,6 +61,16 @@ static inline V lg_not(V a) {{ return lg_truth((M)(a == 0.0)); }}
 static inline V lg_and(V a, V b) {{ return lg_truth((M)(a != 0.0) & (M)(b != 0.0)); }}
 static inline V lg_or(V a, V b) {{ return lg_truth((M)(a != 0.0) | (M)(b != 0.0)); }}
 static inline V lg_if(V a, V b) {{ return (V)((M)b & (M)(a != 0.0)); }}
+static inline int lg_any(V a) {{
+#if defined(__AVX__) && W == 4
+  typedef long long L __attribute__((vector_size(32)));
+  return !__builtin_ia32_ptestz256((L)a, (L)a);
+#else
+  int64_t any = 0;
+  for (int i = 0; i < W; i++) any |= ((M)a)[i];
+  return any != 0;
+#endif
+}}
 static inline V lg_fmin(V a, V b) {{ return lg_select((M)(a < b) | (M)(b != b), a, b); }}
 static inline V lg_fmax(V a, V b) {{ return lg_select((M)(a > b) | (M)(b != b), a, b); }}
 static inline V lg_fabs(V a) {{ return (V)((M)a & INT64_MAX); }}

@@ -17,6 +17,7 @@ import numpy as np
 WHOLE = 30  # names that a message lists completely
 PACKAGE = __name__.partition(".")[0]
 SHOWN = 20  # names that it lists of more
+SEMIDEFINITE = 1e-10  # share of the largest entry that is rounding
 SHORT = 80  # letters that a message shows of a value
 _FLOAT = np.dtype(np.float64)
 F = TypeVar("F", bound=Callable[..., Any])
@@ -88,6 +89,8 @@ def check_shape(
                 raise TypeError("complex numbers would lose their imaginary parts")
             if given.dtype.kind in "SU":  # which NumPy would read
                 raise TypeError(f"got the text {value!r}")
+            if given.dtype.kind == "O" and any(entry is None for entry in given.flat):  # as NaN
+                raise TypeError(f"got {value!r}")
             array = np.asarray(given, dtype=np.float64)
         except (TypeError, ValueError) as error:
             wanted = "an array of numbers" if len(shape) else "a number"
@@ -137,6 +140,83 @@ def check_list(name: str, values: Any, kind: type, example: str) -> tuple[Any, .
             f"{name} must be a list of {kind.__name__}, as in {name}=[{example}]; got {shown}"
         )
     return tuple(values)
+
+
+def check_symmetric(name: str, matrix: np.ndarray, rows: Sequence[str] = ()) -> np.ndarray:
+    """Symmetric part of a matrix that is symmetric but for rounding, or an error that says where.
+
+    Parameters
+    ----------
+    name : str
+    matrix : ndarray, shape (n, n)
+    rows : sequence of str
+        What its rows are called; their numbers if left out.
+
+    Returns
+    -------
+    ndarray, shape (n, n)
+
+    Raises
+    ------
+    ValueError
+        If it is not symmetric.
+
+    Examples
+    --------
+    >>> check_symmetric("P0", np.array([[1.0, 0.2], [0.3, 1.0]]), ["place", "speed"])
+    Traceback (most recent call last):
+    ...
+    ValueError: P0 must be symmetric: it has 0.2 at (place, speed) and 0.3 at (speed, place)
+    """
+    skew = np.abs(matrix - matrix.T)
+    if skew.max(initial=0.0) > SEMIDEFINITE * np.abs(matrix).max(initial=0.0):
+        i, j = (int(k) for k in np.unravel_index(skew.argmax(), skew.shape))
+        row, column = (rows[i], rows[j]) if rows else (i, j)
+        raise ValueError(
+            f"{name} must be symmetric: it has {matrix[i, j]:g} at ({row}, {column}) and "
+            f"{matrix[j, i]:g} at ({column}, {row})"
+        )
+    return (matrix + matrix.T) / 2
+
+
+def check_semidefinite(name: str, matrix: np.ndarray, rows: Sequence[str] = ()) -> np.ndarray:
+    """Symmetric part of a weight or a covariance, or an error that says why it is none.
+
+    Parameters
+    ----------
+    name, matrix, rows
+        As `check_symmetric` takes them.
+
+    Returns
+    -------
+    ndarray, shape (n, n)
+
+    Raises
+    ------
+    ValueError
+        If it is not symmetric, or an eigenvalue is negative beyond rounding.
+
+    Examples
+    --------
+    >>> check_semidefinite("Q", np.diag([1.0, -2.0]))
+    Traceback (most recent call last):
+    ...
+    ValueError: Q must be positive semidefinite, its smallest eigenvalue is -2; it has -2 at (1, 1)
+    """
+    matrix = check_symmetric(name, matrix, rows)
+    smallest = np.linalg.eigvalsh(matrix).min(initial=np.inf)
+    if smallest < -SEMIDEFINITE * np.abs(matrix).max(initial=0.0):
+        k = int(matrix.diagonal().argmin())
+        row, least = rows[k] if rows else k, matrix[k, k]
+        raise ValueError(
+            f"{name} must be positive semidefinite, its smallest eigenvalue is {smallest:.3g}; "
+            + (
+                f"it has {least:g} at ({row}, {row})"
+                if least < 0
+                else "entries next to the diagonal are greater than those on it allow"
+            )
+        )
+    return matrix
 
 
 def check_increasing(name: str, t: Any, least: int = 1) -> np.ndarray:
@@ -420,7 +500,7 @@ def unknown_name(kind: str, name: object, valid: Iterable[str]) -> str:
     listed = ", ".join(lower[entry] for entry in nearest)
     return (
         f"unknown {kind} {name!r}.{hint} Valid names ({len(names)}, the nearest {len(nearest)} "
-        f"are listed): {listed}"
+        f"are listed): {listed}."
     )
 
 

@@ -11,6 +11,7 @@ from ..codegen import Value, check_shape
 from ..groups import SO2, SO3, Product, Rn
 from ..systems import ErrorCoordinates, Input, Measurement, System
 from ._ekf import EKF
+from ._given import first_covariance
 from ._inertial import STANDARD_GRAVITY
 from ._log import Log
 from ._measurements import magnetic_heading
@@ -19,7 +20,7 @@ _STATE = Product(
     attitude=SO3,
     velocity=Rn(3, ("x", "y", "z"), ("m/s",) * 3),
     gyro_bias=Rn(3, ("x", "y", "z"), ("rad/s",) * 3),
-    field=Rn(4, ("horizontal", "vertical", "off_horizontal", "off_vertical")),
+    field=Rn(5, ("horizontal", "vertical", "off_horizontal", "off_vertical", "age")),
 )
 _ERRORS = 9  # the field is memory, not estimated: it has no error
 
@@ -30,15 +31,17 @@ def attitude_model(
     """Attitude, velocity and gyroscope bias, driven by gyroscope, accelerometer, magnetometer.
 
     The accelerometer is an input of the velocity, whose boundedness is what tells the vertical.
-    Besides, the model keeps the usual horizontal and vertical part of the field, and how far the
-    field was from these lately: deterministic memory without an error of estimation.
+    Besides, the model keeps the usual horizontal and vertical part of the field, how far the field
+    was from these lately, and for how long it has been seen: deterministic memory without an error
+    of estimation.
 
     Parameters
     ----------
     gravity : float
         m/s².
     field_time : float
-        Time in s over which the usual field is learnt; longer while it deviates.
+        Time in s over which the usual field is learnt, at first all the time since the start;
+        longer while it deviates.
     deviation_time : float
         Time in s over which deviations are smoothed.
 
@@ -64,11 +67,13 @@ def attitude_model(
         world = R @ (a + _length(a) * a_scale) + ca.vertcat(0, 0, -gravity)
         field = R @ m
         away = ca.vertcat(_length(field[:2]), field[2]) - parts["field"][:2]
-        off = parts["field"][2:]
+        off, age = parts["field"][2:4], parts["field"][4] + deviation_time
         strength = ca.sumsqr(parts["field"][:2]) + TINY
-        # learn slowly from a field that is not the usual one
-        learning = 1 / (1 + ca.sumsqr(off) / (DISTURBED**2 * strength)) / field_time
-        return ca.vertcat(omega, world, walk, learning * away, (away - off) / deviation_time)
+        # the mean of what was seen so far; a field that is not the usual one is learnt slowly, but
+        # what is usual is not known at once
+        usual = strength * (DISTURBED**2 + (deviation_time / age) ** 2)
+        learning = 1 / (1 + ca.sumsqr(off) / usual) / ca.fmin(age, field_time)
+        return ca.vertcat(omega, world, walk, learning * away, (away - off) / deviation_time, 1)
 
     names = _STATE.tangent_names[:_ERRORS]
     E = np.eye(_STATE.dim)[:_ERRORS]
@@ -98,7 +103,7 @@ class AttitudeHeading:
     bias_walk : float
         rad/s²/√Hz.
     attitude_std0 : float
-        First deviation of the attitude, rad; larger where logs start in motion.
+        First deviation of the attitude, rad; `start` adds what a motion makes of it.
     bias_std0 : float
         First deviation of the bias, rad/s.
     velocity_std : float
@@ -129,7 +134,7 @@ class AttitudeHeading:
         gravity: float = STANDARD_GRAVITY,
         **model: float,
     ) -> None:
-        self.dt = dt
+        self.dt, self.gravity = dt, gravity
         self.system = attitude_model(gravity=gravity, **model)
         index = self.system.state.coordinate_slice("field").start
         zero = Rn(3, ("x", "y", "z"), ("m/s",) * 3)
@@ -188,30 +193,72 @@ class AttitudeHeading:
             },
         )
 
-    def first(self, accelerometer: Any, magnetometer: Any) -> np.ndarray:
-        """State of a sensor at rest, from its first samples, shape (..., 3) each.
+    def start(
+        self, gyro: Any, accelerometer: Any, magnetometer: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """State and covariance at the last of a log's first samples, arrays (N, 3).
+
+        The gyroscope carries all samples into the frame of the last one, where their means tell the
+        vertical and north. What a motion adds to the mean of accelerations over the time T is a
+        change of velocity, ``√2 velocity_std / T``, or what their spread and length show, if that
+        is less. So one sample will do at rest. In motion, take a second or two; the filter goes on
+        with the log after them.
+
+        Returns
+        -------
+        x0 : ndarray, shape (15,)
+        P0 : ndarray, shape (9, 9)
 
         Raises
         ------
         ValueError
             If no sample is finite.
+
+        Examples
+        --------
+        >>> model = AttitudeHeading(0.01)
+        >>> rest = np.zeros((1, 3)), [[0.0, 0.0, 9.80665]], [[0.0, 17.0, -42.0]]
+        >>> x0, P0 = model.start(*rest)
+        >>> np.sqrt(np.diag(P0)[:3]).round(3)
+        array([0.1, 0.1, 0.1])
         """
-        a, m = (
-            _finite_mean(name, check_shape(name, value, (3,), batch=True, finite=False))
-            for name, value in (("accelerometer", accelerometer), ("magnetometer", magnetometer))
+        signals = {"gyro": gyro, "accelerometer": accelerometer, "magnetometer": magnetometer}
+        gyro, *vectors = (
+            check_shape(name, value, (None, 3), finite=False) for name, value in signals.items()
         )
-        up = a / np.linalg.norm(a)
-        east = np.cross(m, up)
+        turns = [SO3.identity]  # frame of each sample in that of the last one
+        for omega in gyro[:0:-1]:
+            back = -self.dt * omega
+            turns.append(SO3.plus(turns[-1], back) if np.isfinite(back).all() else turns[-1])
+        R = SO3.matrix(np.array(turns[::-1]))
+        a, m = (
+            _finite(name, np.einsum("nij,nj->ni", R, own))
+            for name, own in zip(("accelerometer", "magnetometer"), vectors, strict=True)
+        )
+        mean, field = a.mean(axis=0), m.mean(axis=0)
+        size = float(np.linalg.norm(mean))
+        up = mean / size
+        east = np.cross(field, up)
         strength = float(np.linalg.norm(east))
         east /= strength
-        R = np.stack([east, np.cross(up, east), up])
-        return self.system.state.join(
-            attitude=SO3.from_matrix(R), field=np.array([strength, float(m @ up), 0.0, 0.0])
+        axes = np.stack([east, np.cross(up, east), up])
+        x0 = self.system.state.join(
+            attitude=SO3.from_matrix(axes),
+            field=np.array([strength, float(field @ up), 0.0, 0.0, self.dt * len(m)]),
         )
+        std0, g = self.options["std0"], self.gravity
+        seen = a.var(axis=0).sum() / 3 + (size - g) ** 2
+        motion = min(2 * (std0["velocity"] / (self.dt * len(a))) ** 2, seen) / g**2
+        # of an acceleration east, north: turns the vertical, and with it north where it is steep
+        J = axes.T @ np.array([[0.0, -1.0], [1.0, 0.0], [float(field @ up) / strength, 0.0]])
+        P0 = first_covariance(self.system, x0, None, std0)
+        P0[:3, :3] += motion * J @ J.T
+        return x0, P0
 
-    def filter(self, x0: np.ndarray) -> EKF:
-        """The filter, from a first state."""
-        return EKF(self.system, self.measurements, x0, **self.options)
+    def filter(self, x0: np.ndarray, P0: np.ndarray | None = None) -> EKF:
+        """The filter, from a first state; as sure of it as ``attitude_std0`` if P0 is left out."""
+        options = self.options if P0 is None else {**self.options, "std0": None}
+        return EKF(self.system, self.measurements, x0, P0, **options)
 
 
 REST_RATE, REST_SPEED = np.radians(0.2), 0.02  # what is left of the motion at rest
@@ -241,13 +288,12 @@ def at_rest(gyro: np.ndarray, accelerometer: np.ndarray, dt: float) -> np.ndarra
     return still
 
 
-def _finite_mean(name: str, samples: np.ndarray) -> np.ndarray:
-    """Of the samples (..., 3) that are finite."""
-    rows = samples.reshape(-1, 3)
-    rows = rows[np.isfinite(rows).all(axis=1)]
+def _finite(name: str, samples: np.ndarray) -> np.ndarray:
+    """Those of the samples (N, 3) that are."""
+    rows = samples[np.isfinite(samples).all(axis=1)]
     if not len(rows):
         raise ValueError(f"{name}: none of the first samples is finite; start the log where one is")
-    return rows.mean(axis=0)
+    return rows
 
 
 def _length(v: Value) -> Value:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from ..codegen import (
     UnknownNameError,
     check_list,
+    check_semidefinite,
     check_shape,
     unknown_name,
 )
@@ -19,6 +20,7 @@ from ..systems import (
     BoundMeasurement,
     Measurement,
     System,
+    narrower_later,
     not_a_system,
 )
 from ._normal import chi_squared_quantile
@@ -95,14 +97,20 @@ def noise_densities(system: System, noise: Mapping[str, float]) -> tuple[list[in
     """Places of the noisy inputs, and their densities."""
     if not isinstance(noise, Mapping):
         raise TypeError(f"noise maps names of inputs to their densities, got {noise!r}")
-    found: dict[int, float] = {}
+    places: dict[str, list[int]] = {}
     for name, value in noise.items():
-        some = named(name, system.input_names)
-        if not some:
-            raise UnknownNameError(unknown_name("input", name, system.input_names))
+        places[name] = named(name, system.input_names)
+        if not places[name]:
+            raise UnknownNameError(
+                unknown_name("input", name, system.input_names)
+                + " The noise of a model comes in by its inputs (lg.Input(…, role='noise')), that "
+                "of a measurement is its std_discrete."
+            )
         if not (isfinite(value) and value >= 0):
             raise ValueError(f"density of the noise of {name!r} must not be negative, got {value}")
-        found |= dict.fromkeys(some, float(value))
+    found: dict[int, float] = {}
+    for name in narrower_later("noise", places):
+        found |= dict.fromkeys(places[name], float(noise[name]))
     return list(found), np.array(list(found.values()), dtype=np.float64)
 
 
@@ -119,20 +127,17 @@ def first_covariance(system: System, x0: np.ndarray, P0: Any, std0: Any) -> np.n
             "give P0, the covariance of system.error(truth, x0), or std0, its deviations"
         )
     if P0 is not None:
-        P = check_shape("P0", P0, (n, n))
-        values = np.linalg.eigvalsh((P + P.T) / 2)
-        size = np.abs(P).max(initial=0.0)
-        if np.abs(P - P.T).max(initial=0.0) > 1e-9 * size or values.min() < -1e-12 * size:
-            raise ValueError(f"P0 must be symmetric without negative eigenvalues, got {P}")
-        return (P + P.T) / 2
+        return check_semidefinite("P0", check_shape("P0", P0, (n, n)), system.error_names)
     if isinstance(std0, Mapping):
         deviation, known = np.full(n, np.nan), system.error_names
-        for name, value in std0.items():
-            some = named(name, known)
+        places = {name: named(name, known) for name in std0}
+        for name, some in places.items():
             if not some:
                 blocks = dict.fromkeys(entry.rpartition(".")[0] or entry for entry in known)
                 raise UnknownNameError(unknown_name("block or error", name, [*blocks, *known]))
-            deviation[some] = value
+        for name in narrower_later("std0", places):
+            given = std0[name]
+            deviation[places[name]] = check_shape(f"std0[{name!r}]", given, [None] * np.ndim(given))
         missing = [system.error_names[i] for i in np.flatnonzero(np.isnan(deviation))]
         if missing:
             raise ValueError(f"std0 lacks {', '.join(missing)}")

@@ -1,4 +1,4 @@
-"""Pose graphs: poses from relative poses between them, whatever the first guess."""
+"""Pose graphs: poses and landmarks from what was measured between them, without a guess."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 
 from ..codegen import UnknownNameError, Value, unknown_name
-from ..groups import SE2, SE3, LieGroup
+from ..groups import SE2, SE3, LieGroup, Rn
 from ..io import PoseGraph
 from ._factor_graph import FactorGraph, Factors, Loss, Variables
 from ._normal_equations import solve_definite
@@ -23,7 +23,8 @@ def pose_graph(
 ) -> FactorGraph:  # fmt: skip
     """Graph with variables "pose" and factors "between", from a file or from arrays.
 
-    ``r = minus(X_from⁻¹ X_to, measured)``. Where no pose is fixed, the first one is, where it
+    ``r = minus(X_from⁻¹ X_to, measured)``; with landmarks, which are variables "landmark", factors
+    "sight" as well, ``r = X⁻¹ l − seen``. Where no pose is fixed, the first one is, where it
     stands.
 
     Parameters
@@ -82,15 +83,41 @@ def pose_graph(
         J = group.right_jacobian_inverse(group.minus(step, measured))
         return [-J @ group.Ad(group.inverse(step)), J]
 
-    return FactorGraph(
-        [Variables("pose", group, poses, fixed)],
-        [
+    variables = [Variables("pose", group, poses, fixed)]
+    factors = [
+        Factors(
+            "between", between, [("pose", end) for end in recorded.edges.T], recorded.measured,
+            information=recorded.information, loss=loss, jacobians=jacobians,
+        )
+    ]  # fmt: skip
+    if len(recorded.landmark_names):
+        points = _points(group, recorded, poses, start)
+        space = Rn(recorded.dimension)
+        variables.append(Variables("landmark", space, points, recorded.fixed_landmarks))
+    if len(recorded.sights):
+        which = list(zip(("pose", "landmark"), recorded.sights.T, strict=True))
+        factors.append(
             Factors(
-                "between", between, [("pose", end) for end in recorded.edges.T], recorded.measured,
-                information=recorded.information, loss=loss, jacobians=jacobians,
+                "sight", lambda X, p, seen: group.act(group.inverse(X), p) - seen, which,
+                recorded.seen, information=recorded.sight_information, loss=loss,
             )
-        ],
-    )  # fmt: skip
+        )  # fmt: skip
+    return FactorGraph(variables, factors)
+
+
+def _points(group: LieGroup, graph: PoseGraph, poses: np.ndarray, start: str) -> np.ndarray:
+    """Of the landmarks: as given, else where they are seen first from the poses of the start."""
+    size = (len(graph.landmark_names), graph.dimension)
+    given = np.full(size, np.nan) if graph.landmarks is None else graph.landmarks.copy()
+    anew = np.isnan(given).any(axis=1) | (start == "chordal")
+    anew[graph.fixed_landmarks] = False
+    number, sights = np.unique(graph.sights[:, 1], return_index=True)
+    for row, sight in zip(number[anew[number]], sights[anew[number]], strict=True):
+        given[row] = group.act(poses[graph.sights[sight, 0]], graph.seen[sight])
+    if not np.isfinite(given).all():
+        lonely = graph.landmark_names[~np.isfinite(given).all(axis=1)]
+        raise ValueError(f"landmark {lonely[0]} has no position, and no pose saw it")
+    return given
 
 
 def _chordal(group: LieGroup, graph: PoseGraph, fixed: np.ndarray) -> np.ndarray:

@@ -1,15 +1,16 @@
-"""Pose graphs in the text formats of g2o and TORO: poses, relative poses, information."""
+"""Pose graphs in the text formats of g2o and TORO: poses, landmarks, what was measured of them."""
 
 from __future__ import annotations
 
 import gzip
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 LARGEST_TEXT = 2**28  # bytes of text that are read, unpacked
 LONGEST_LINE = 4096
@@ -19,7 +20,7 @@ _SEMIDEFINITE = 1e-9  # eigenvalues of an information may be negative by this sh
 
 @dataclass(frozen=True, eq=False)
 class PoseGraph:
-    """Poses, and relative poses with their information.
+    """Poses and landmarks, and what was measured between them, with its information.
 
     Attributes
     ----------
@@ -38,6 +39,18 @@ class PoseGraph:
         ``X_from⁻¹ X_to``.
     information : ndarray, shape (K, 3, 3) or (K, 6, 6)
         Inverse covariances in tangent coordinates, [v; ω] in the frame of "to".
+    landmark_names : ndarray of int, shape (L,)
+        Numbers of the landmarks in the file, ascending; no landmarks if left out.
+    landmarks : ndarray, shape (L, d), or None
+        Positions in the world; NaN where the file has none, None if it has none at all.
+    fixed_landmarks : ndarray of int
+        Rows of the landmarks that are known.
+    sights : ndarray of int, shape (S, 2)
+        Rows of a pose and of the landmark that was seen from it.
+    seen : ndarray, shape (S, d)
+        ``X⁻¹ l``: where, in the frame of the pose.
+    sight_information : ndarray, shape (S, d, d)
+        Inverse covariances of that.
     """
 
     dimension: int
@@ -47,6 +60,12 @@ class PoseGraph:
     edges: np.ndarray
     measured: np.ndarray
     information: np.ndarray
+    landmark_names: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=int))
+    landmarks: np.ndarray | None = None
+    fixed_landmarks: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=int))
+    sights: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), dtype=int))
+    seen: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    sight_information: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))
 
 
 class _Kind(NamedTuple):
@@ -67,6 +86,11 @@ _KINDS = {
     "EDGE_SE2": _Kind("edge", 2, 2, 9),
     "EDGE3": _Kind("edge", 3, 2, 27),
     "EDGE_SE3:QUAT": _Kind("edge", 3, 2, 28),
+    "VERTEX_XY": _Kind("landmark", 2, 1, 2),
+    "VERTEX_TRACKXYZ": _Kind("landmark", 3, 1, 3),
+    "EDGE_SE2_XY": _Kind("sight", 2, 2, 5),
+    "EDGE_SE3_TRACKXYZ": _Kind("sight", 3, 3, 9),
+    "PARAMS_SE3OFFSET": _Kind("sensor", 3, 1, 7),
     "EQUIV": _Kind("same", 0, 2, 0),
     "FIX": _Kind("fix", 0, 1, 0),
 }
@@ -76,6 +100,9 @@ _TORO_PLANAR = ((0, 0, 1, 2, 0, 1), (0, 1, 1, 2, 2, 2))
 
 def read_pose_graph(path: str | PathLike[str]) -> PoseGraph:
     """Read a graph of g2o (``VERTEX_SE3:QUAT``, …) or TORO (``EDGE3``, …), gzipped or not.
+
+    Landmarks are those of ``EDGE_SE2_XY`` and ``EDGE_SE3_TRACKXYZ``; where the sensor is in the
+    body (``PARAMS_SE3OFFSET``) is taken into what it saw.
 
     Poses that the file declares equal (``EQUIV``) become one; edges between these are left out.
     Information is taken as that of rotation vectors, also of g2o files (whose own program has it of
@@ -131,7 +158,7 @@ def _lines(path: Path) -> list[str]:
 
 
 class _Edge(NamedTuple):
-    """A line of an edge, not checked yet."""
+    """A line of an edge, not checked yet; of sights, the number of the sensor or none."""
 
     line: int
     word: str
@@ -139,6 +166,7 @@ class _Edge(NamedTuple):
     end: int
     measured: np.ndarray
     upper: np.ndarray
+    sensor: int | None = None
 
 
 class _GraphReader:
@@ -149,6 +177,9 @@ class _GraphReader:
         self.dimension = 0
         self.poses: dict[int, np.ndarray] = {}
         self.edges: list[_Edge] = []
+        self.landmarks: dict[int, np.ndarray] = {}
+        self.sights: list[_Edge] = []
+        self.sensors: dict[int, np.ndarray] = {}
         self.same: list[tuple[int, int]] = []
         self.fixed: list[int] = []
 
@@ -162,8 +193,8 @@ class _GraphReader:
         kind = _KINDS[word]
         if len(words) != 1 + kind.numbers + kind.values:
             raise ValueError(
-                f"{where}: {word} needs {kind.numbers} names of poses and {kind.values} numbers, "
-                f"got {len(words) - 1} words"
+                f"{where}: {word} needs {kind.numbers} whole numbers, which are names, and "
+                f"{kind.values} numbers, got {len(words) - 1} words"
             )
         if kind.dimension:
             if self.dimension not in (0, kind.dimension):
@@ -178,10 +209,19 @@ class _GraphReader:
             self.fixed.append(names[0])
         elif kind.what == "same":
             self.same.append((names[0], names[1]))
-        elif kind.what == "pose":
-            if names[0] in self.poses:
-                raise ValueError(f"{where}: pose {names[0]} was there before")
-            self.poses[names[0]] = self._coordinates(where, values)
+        elif kind.what in ("pose", "landmark", "sensor"):
+            there = {"pose": self.poses, "landmark": self.landmarks, "sensor": self.sensors}
+            taken = there.pop("sensor")  # sensors have names of their own
+            for own in (taken,) if kind.what == "sensor" else there.values():
+                if names[0] in own:
+                    raise ValueError(f"{where}: {kind.what} {names[0]} was there before")
+            is_point = kind.what == "landmark"
+            given = values if is_point else self._coordinates(where, values)
+            (taken if kind.what == "sensor" else there[kind.what])[names[0]] = given
+        elif kind.what == "sight":
+            d = kind.dimension
+            sensor = names[2] if kind.numbers == 3 else None
+            self.sights.append(_Edge(line, word, *names[:2], values[:d], values[d:], sensor))
         else:
             if names[0] == names[1]:
                 raise ValueError(f"{where}: the edge leads from {names[0]} to itself")
@@ -222,15 +262,14 @@ class _GraphReader:
             )
         return np.concatenate([values[:3], values[3:] / length])
 
-    def _informations(self) -> np.ndarray:
+    def _informations(self, edges: list[_Edge], size: int) -> np.ndarray:
         """Symmetric matrices of what stands on the lines, shape (K, n, n)."""
-        upper = np.array([edge.upper for edge in self.edges])
-        size = {6: 3, 21: 6}[upper.shape[1]]
+        upper = np.reshape([edge.upper for edge in edges], (len(edges), size * (size + 1) // 2))
         by_rows = np.triu_indices(size)
         made = np.zeros((len(upper), size, size))
         for places, some in (
-            (by_rows, [edge.word != "EDGE2" for edge in self.edges]),
-            (_TORO_PLANAR, [edge.word == "EDGE2" for edge in self.edges]),
+            (by_rows, [edge.word != "EDGE2" for edge in edges]),
+            (_TORO_PLANAR, [edge.word == "EDGE2" for edge in edges]),
         ):
             if any(some):
                 rows, columns = places
@@ -242,7 +281,7 @@ class _GraphReader:
         if wrong.any():
             k = int(np.flatnonzero(wrong)[0])
             raise ValueError(
-                f"{self.path}, line {self.edges[k].line}: the information has eigenvalues from "
+                f"{self.path}, line {edges[k].line}: the information has eigenvalues from "
                 f"{values[k, 0]:.3g} to {values[k, -1]:.3g}; none may be negative, some must be not"
             )
         return made
@@ -251,11 +290,17 @@ class _GraphReader:
         """The graph of all lines."""
         first = _first_names(self.same)
         if not self.edges:
-            raise ValueError(f"{self.path}: no edges, so no graph")
-        information = self._informations()
+            without = "; sights of landmarks alone are none: give a FactorGraph these"
+            raise ValueError(f"{self.path}: no edges, so no graph{without if self.sights else ''}")
+        information = self._informations(self.edges, {2: 3, 3: 6}[self.dimension])
+        landmarks = self._landmarks(first)
+        points = landmarks.pop("names")
         mentioned = [name for edge in self.edges for name in (edge.begin, edge.end)]
+        mentioned += [edge.begin for edge in self.sights]
+        for name in sorted(points.keys() & {*mentioned, *self.poses}):
+            raise ValueError(f"{self.path}: {name} names a pose and a landmark")
         for name in (*self.fixed, *(name for pair in self.same for name in pair)):
-            if name not in self.poses and name not in mentioned:
+            if name not in self.poses and name not in mentioned and name not in points:
                 raise ValueError(f"{self.path}: there is no pose {name} to fix or to equal")
         names = sorted({first.get(name, name) for name in (*mentioned, *self.poses)})
         rows = {name: k for k, name in enumerate(names)}
@@ -275,11 +320,50 @@ class _GraphReader:
             self.dimension,
             np.array(names),
             poses,
-            np.array(sorted({row[name] for name in self.fixed}), dtype=int),
+            np.array(sorted({row[name] for name in self.fixed if name in row}), dtype=int),
             ends[kept],
             np.array([self.edges[k].measured for k in kept]),
             information[kept],
-        )
+            sights=np.array([[row[edge.begin], points[edge.end]] for edge in self.sights],
+                            dtype=int).reshape(-1, 2),
+            **landmarks,
+        )  # fmt: skip
+
+    def _landmarks(self, first: dict[int, int]) -> dict[str, Any]:
+        """Rows of the landmarks by their names, and what the graph has of them."""
+        mentioned = {*self.landmarks, *(edge.end for edge in self.sights)}
+        for name in sorted(mentioned & first.keys()):
+            raise ValueError(f"{self.path}: EQUIV is for poses, {name} is a landmark")
+        d, names = self.dimension, sorted(mentioned)
+        rows = {name: k for k, name in enumerate(names)}
+        found = None
+        if self.landmarks:
+            found = np.full((len(names), d), np.nan)
+            for name, point in self.landmarks.items():
+                found[rows[name]] = point
+        information = self._informations(self.sights, d)
+        seen = np.reshape([edge.measured for edge in self.sights], (-1, d))
+        for k, edge in enumerate(self.sights):
+            if edge.sensor is None:
+                continue
+            if edge.sensor not in self.sensors:
+                raise ValueError(
+                    f"{self.path}, line {edge.line}: there is no sensor {edge.sensor}; a line "
+                    f"PARAMS_SE3OFFSET {edge.sensor} x y z qx qy qz qw says where it is in the body"
+                )
+            place = self.sensors[edge.sensor]
+            R = Rotation.from_quat(place[3:]).as_matrix()
+            seen[k] = R @ seen[k] + place[:3]
+            information[k] = R @ information[k] @ R.T
+        fixed = np.array(sorted({rows[name] for name in self.fixed if name in rows}), dtype=int)
+        return {
+            "names": rows,
+            "landmark_names": np.array(names, dtype=int),
+            "landmarks": found,
+            "fixed_landmarks": fixed,
+            "seen": seen,
+            "sight_information": information,
+        }
 
 
 def _first_names(pairs: list[tuple[int, int]]) -> dict[int, int]:

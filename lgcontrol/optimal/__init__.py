@@ -25,6 +25,9 @@ from ._problem import Solver as Solver
 from ._problem import make_solver as make_solver
 from ._qp import QP_SOLVERS as QP_SOLVERS
 from ._qp import QPSolver as QPSolver
+from ._rates import Rates as Rates
+from ._rates import beside_inputs as beside_inputs
+from ._rates import with_rates as with_rates
 from ._reference import ReferenceSamples as ReferenceSamples
 from ._reference import moves as moves
 from ._reference import points_of as points_of

@@ -142,8 +142,32 @@ static void soften(lg_mpc *m, lg_problem *q)
   q->weight = m->soft_weight;
 }
 
+/* Limits of the controls for the parameters there are; returns by what they contradict each other:
+ * both are the value between them then, or the one next to it that the system allows. */
+static double input_limits(const lg_mpc *m, double *low, double *high)
+{
+  double most = 0;
+  for (int i = 0; i < NV; i++) low[i] = lg_lower[i], high[i] = lg_upper[i];
+  tighten(m, low, high);
+  for (int i = 0; i < NV; i++) {
+    if (!(low[i] > high[i])) continue;
+    const double between = clip((low[i] + high[i]) / 2, lg_lower[i], lg_upper[i]);
+    if (low[i] - high[i] > LG_ROUNDING * fmax(1.0, fmax(fabs(low[i]), fabs(high[i]))))
+      most = fmax(most, fmax(low[i] - between, between - high[i]));
+    low[i] = high[i] = between;
+  }
+  return most;
+}
+
 static void prepare(lg_mpc *m, lg_problem *q, double t)
 {
+  m->contradiction = input_limits(m, m->lower, m->upper);
+  for (int i = 0; i < NV; i++) { /* a barrier divides by distances */
+    const double middle = (m->lower[i] + m->upper[i]) / 2;
+    const double need = LG_LEAST_WIDTH * fmax(1.0, fabs(middle)) / 2;
+    if (m->upper[i] - m->lower[i] < 2 * need)
+      m->lower[i] = middle - need, m->upper[i] = middle + need;
+  }
   attach(m, q);
   soft_weights(m, m->soft_weight);
   q->weight = m->soft_weight;
@@ -270,17 +294,23 @@ static int improve(lg_mpc *m, double t, const double *x0)
     m->is_planned = 0; /* a plan that leads nowhere: the next call makes a new one */
     return LG_MPC_UNSOLVED;
   }
-  if (was_priced && found.excess > LG_MPC_EXCESS) return LG_MPC_INFEASIBLE;
+  /* exceeded next to the optimum at a price; far from it nobody can say yet */
+  const double off = fmax(q.stationarity, q.violation);
+  const int is_settled = off <= acceptable || (off <= far && q.step >= good_step);
+  if (was_priced && found.excess > LG_MPC_EXCESS && is_settled) return LG_MPC_INFEASIBLE;
   return m->violation > acceptable ? LG_MPC_UNSOLVED : LG_MPC_OK;
 }
 
 /* Inputs to go on with when there is no answer: the last ones, else those of the reference. */
 static int hold(lg_mpc *m, double u[])
 {
+  double low[NV], high[NV];
+  input_limits(m, low, high);
   for (int i = 0; i < NV; i++) {
     double v = m->has_answered ? m->last[i] : m->u_ref[0][lg_controls[i]];
     if (m->is_planned && !m->has_answered) v = m->u[0][lg_controls[i]];
-    u[i] = clip(isfinite(v) ? v : lg_nominal[i], lg_lower[i], lg_upper[i]);
+    v = isfinite(v) ? clip(v, low[i], high[i]) : lg_nominal[i];
+    u[i] = clip(v, lg_lower[i], lg_upper[i]);
   }
   return m->status = LG_MPC_HELD;
 }
@@ -291,6 +321,10 @@ static int answer(lg_mpc *m, int status, double u[])
     if (!isfinite(m->u[0][lg_controls[i]])) return hold(m, u);
   double low[NV], high[NV];
   input_limits(m, low, high);
+  if (m->contradiction > 0 && m->is_planned) {
+    m->violation = fmax(m->violation, m->contradiction);
+    status = LG_MPC_INFEASIBLE;
+  }
   for (int i = 0; i < NV; i++) u[i] = m->last[i] = clip(m->u[0][lg_controls[i]], low[i], high[i]);
   m->has_answered = 1;
   return m->status = status;

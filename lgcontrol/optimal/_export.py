@@ -27,10 +27,11 @@ from ..codegen import (
     write_package,
 )
 from ._guess import STARTS
-from ._interior_point import MORE, Barrier
+from ._input_limits import LEAST_WIDTH
+from ._interior_point import MORE, MOST_SWEEPS, Barrier
 from ._kernel import SOURCE, START, Memory, parts_of, pattern_of, sizes_of, start_parts
 from ._stage_model import StageModel
-from ._statement import ALONG, entries_of
+from ._statement import ROUNDING, entries_of
 from ._transcription import Setting
 
 CONTROLLER = Path(__file__).with_name("_controller.c")
@@ -177,6 +178,7 @@ def work_doubles(model: StageModel, scratch: int) -> int:
         "NU": model.problem.system.n_inputs, "NR": len(model.transcription.rows.names),
         "NS": len(model.sides.row), "NE": len(model.sides.equal), "NZ": model.n + model.m,
         "LG_SUB": int(model.composes), "LG_TURN": len(model.turn[0]) if model.composes else 0,
+        "LG_BEND": len(model.bend_places), "most_sweeps": MOST_SWEEPS,
     }  # fmt: skip
     total = 0
     for term in re.findall(r"take\(&memory, ([^)]+)\)", SOURCE.read_text(encoding="utf-8")):
@@ -299,6 +301,7 @@ typedef struct {{
   double violation; /* the largest, of a hard bound */
   int status, iterations;
   /* memory */
+  double contradiction;
   int is_planned, has_answered, is_priced;
   double last[LG_MPC_NU];
   double from_x[{(N + 1) * nq}], from_u[{N * nu}], from_K[{N * n * model.m}];
@@ -348,6 +351,8 @@ def _constants(model: StageModel, loop: ExportSetting, curved: bool) -> str:
         f"#define LG_TOLERANCE {loop.tolerance!r}",
         f"#define LG_SHOOTING {shooting[loop.shooting]}",
         f"#define LG_HAS_HARD_ROWS {int(model.has_hard_rows)}",
+        f"#define LG_LEAST_WIDTH {LEAST_WIDTH!r}",
+        f"#define LG_ROUNDING {ROUNDING!r}",
         f"#define LG_STARTS {sum(STARTS[key] for key in loop.starts)}",
     ]
     constants = Memory.constants(model)
@@ -358,6 +363,8 @@ def _constants(model: StageModel, loop: ExportSetting, curved: bool) -> str:
         c_table("double", "lg_eager", np.array(loop.eager)),
         c_table("double", "lg_central", np.array(loop.central)),
         c_table("double", "lg_real_time", np.array(loop.real_time)),
+        c_table("double", "lg_lower", model.problem.input_limits.lower),
+        c_table("double", "lg_upper", model.problem.input_limits.upper),
         c_table("double", "lg_nominal", system.nominal_input[model.controls]),
         c_table("double", "lg_x_ref", setting.x_ref),
         c_table("double", "lg_u_ref", setting.u_ref),
@@ -375,34 +382,22 @@ def _constants(model: StageModel, loop: ExportSetting, curved: bool) -> str:
         ),
         *(f"  q->{key} = m->prices.{key};" for key in _PRICES),
         "}\n",
-        _input_limits(model),
+        _tighten(model),
         _soft_weights(model),
     ]
     return "#include <string.h>\n" + "\n".join(text)
 
 
-def _input_limits(model: StageModel) -> str:
-    """C function of the hard limits of the controls; see `OptimalControlProblem.input_limits`."""
+def _tighten(model: StageModel) -> str:
+    """C function that takes bounds of the controls into their limits; see `InputLimits`."""
     problem, lines = model.problem, []
     names = problem.parameter_names
-    for bound in problem.bounds:
-        if (
-            bound.soft is not None
-            or bound.at not in ALONG
-            or bound.of not in problem.system.input_names
-        ):
-            continue
-        place = problem.system.input_names.index(str(bound.of))
-        for i in np.flatnonzero(model.controls == place):
-            for side, limit, pick in (("low", bound.lower, "fmax"), ("high", bound.upper, "fmin")):
-                if isinstance(limit, str):
-                    text = f"m->p[{names.index(limit)}]"
-                else:
-                    text = c_number(float(np.max(limit) if pick == "fmax" else np.min(limit)))
-                lines.append(f"  {side}[{i}] = {pick}({side}[{i}], {text});")
-    head = "static void input_limits(const lg_mpc *m, double *low, double *high)"
-    copy = "  for (int i = 0; i < NV; i++) low[i] = lg_lower[i], high[i] = lg_upper[i];"
-    return "\n".join([head, "{", "  (void)m;", copy, *lines, "}", ""])
+    for i, side, limit, _ in problem.input_limits.sides:
+        word, pick = (("low", "fmax"), ("high", "fmin"))[side]
+        text = f"m->p[{names.index(limit)}]" if isinstance(limit, str) else c_number(limit)
+        lines.append(f"  {word}[{i}] = {pick}({word}[{i}], {text});")
+    head = "static void tighten(const lg_mpc *m, double *low, double *high)"
+    return "\n".join([head, "{", "  (void)m, (void)low, (void)high;", *lines, "}", ""])
 
 
 def _soft_weights(model: StageModel) -> str:

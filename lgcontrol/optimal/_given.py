@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import check_shape
+from ..codegen import check_semidefinite, check_shape
+from ._input_limits import ControlBox
 from ._problem import OptimalControlProblem
 from ._reference import depends_on_time, moves, sample_reference
 from ._riccati import cost_to_go
-from ._statement import check_definite
 from ._transcription import Setting
 
 
@@ -32,6 +32,7 @@ class Given:
         self._last: tuple[Any, np.ndarray, float, Setting] | None = None
         self._needs_time = depends_on_time(problem.system)
         self._nominal = problem.nominal_parameters
+        self._box: tuple[bytes, ControlBox] | None = None  # of these parameters
 
     def setting(
         self,
@@ -84,7 +85,9 @@ class Given:
         own = values[: problem.system.n_parameters]
         x_ref, u_ref = sample_reference(problem.system, reference, times, own)
         weight = self._terminal_weight(reference, x_ref[-1], u_ref[-1], times[-1], values)
-        found = Setting(x_ref, u_ref, values, weight, problem.arrival)
+        if self._box is None or self._box[0] != values.tobytes():
+            self._box = values.tobytes(), problem.input_limits.at(values)
+        found = Setting(x_ref, u_ref, values, weight, problem.arrival, self._box[1])
         if is_still:
             kept = reference.copy() if type(reference) is np.ndarray else reference
             self._last = (kept, values.copy(), start, found)
@@ -94,7 +97,7 @@ class Given:
         problem, n = self.problem, self.problem.system.n_errors
         if not len(problem.free_start):
             raise ValueError("arrival weighs what is free of the first state: give start='free'")
-        return check_definite("arrival", check_shape("arrival", weight, (n, n)), strict=False)
+        return check_semidefinite("arrival", check_shape("arrival", weight, (n, n)))
 
     def _terminal_weight(
         self, reference: Any, x_ref: np.ndarray, u_ref: np.ndarray, t: float, p: np.ndarray

@@ -49,7 +49,6 @@ def make_guess(
     problem = transcription.problem
     system = problem.system
     inputs = setting.u_ref[:-1].copy()
-    lower, upper = system.input_bounds
     if guess is None or isinstance(guess, str):
         return _best_start(transcription, starts_of(system, guess), x0, times, setting)
     if isinstance(guess, OptimalSolution):
@@ -60,14 +59,20 @@ def make_guess(
             controls = system.input_index("control")
             given = check_shape("inputs of the guess", guess(times[:-1]).u, inputs.shape)
             inputs[:, controls] = given[:, controls]
-        return Nodes(times, states.copy(), np.clip(inputs, lower, upper))
+        return Nodes(times, states.copy(), _within(problem, inputs, setting))
     if not callable(guess):
         raise TypeError(
             "guess must be a word, a Trajectory, a solution, a controller or a tuple of these, not "
             f"{guess!r}"
         )
-    p = setting.p[: system.n_parameters]
-    return follow(problem, guess, x0, times, inputs, p, reference)
+    return follow(problem, guess, x0, times, inputs, setting, reference)
+
+
+def _within(problem: OptimalControlProblem, inputs: np.ndarray, setting: Setting) -> np.ndarray:
+    """Inputs (N, n_inputs) within the bounds of the system, controls within their limits."""
+    moved, controls = np.clip(inputs, *problem.system.input_bounds), problem.input_limits.controls
+    moved[:, controls] = np.clip(moved[:, controls], *setting.box[:2])
+    return moved
 
 
 def starts_of(system: System, word: str | None) -> tuple[str, ...]:
@@ -150,8 +155,7 @@ def _allowed(transcription: Transcription, setting: Setting) -> np.ndarray:
     """Inputs of the reference, the controls inside of their limits."""
     inputs = np.clip(setting.u_ref[:-1], *transcription.problem.system.input_bounds)
     controls = transcription.controls
-    limits = limits_inside(transcription.u_lower, transcription.u_upper)
-    inputs[:, controls] = np.clip(inputs[:, controls], *limits)
+    inputs[:, controls] = np.clip(inputs[:, controls], *limits_inside(setting.box))
     return inputs
 
 
@@ -183,7 +187,7 @@ def _policy(transcription: Transcription, times: np.ndarray, setting: Setting) -
     assert policy is not None
     parts = max(1, int(np.ceil(problem.dt / POLICY_STEP - 1e-9))) if not system.is_discrete else 1
     step, h = system.step(problem.method, problem.substeps), problem.dt / parts
-    lower, upper = limits_inside(transcription.u_lower, transcription.u_upper)
+    lower, upper = limits_inside(setting.box)
     inputs = _allowed(transcription, setting)
 
     def mean(k: int, x: np.ndarray) -> np.ndarray:
@@ -213,7 +217,7 @@ def _rolled_out(
     step = system.step(problem.method, problem.substeps)
     p = setting.p[: system.n_parameters]
     states, inputs = [x0], _allowed(transcription, setting)
-    limits = limits_inside(transcription.u_lower, transcription.u_upper)
+    limits = limits_inside(setting.box)
     for k in range(len(times) - 1):
         x = states[-1]
         if feedback is not None:
@@ -229,7 +233,7 @@ def follow(
     x0: np.ndarray,
     times: np.ndarray,
     inputs: np.ndarray,
-    p: np.ndarray,
+    setting: Setting,
     reference: Any,
 ) -> Nodes:
     """Nodes of the closed loop with a controller, which runs at its own rate.
@@ -246,8 +250,7 @@ def follow(
     times : ndarray, shape (N + 1,)
     inputs : ndarray, shape (N, n_inputs)
         Values of the inputs that are not controls.
-    p : ndarray
-        The system's parameters.
+    setting : Setting
     reference : optional
         Handed to the controller.
 
@@ -257,8 +260,7 @@ def follow(
     """
     getattr(controller, "reset", lambda: None)()
     system = problem.system
-    controls = system.input_index("control")
-    lower, upper = (bound[controls] for bound in system.input_bounds)
+    controls, p = system.input_index("control"), setting.p[: system.n_parameters]
     span = times[1] - times[0]
     period = getattr(controller, "dt", None) or span
     substeps = 1 if system.is_discrete else max(1, round(span / period))
@@ -269,7 +271,7 @@ def follow(
         x, total = states[-1], np.zeros(len(controls))
         for j in range(substeps):
             t, u = times[k] + j * h, inputs[k].copy()
-            u[controls] = np.clip(controller(t, x, reference), lower, upper)
+            u[controls] = np.clip(controller(t, x, reference), *setting.box[:2])
             total += u[controls]
             x = step(t, x, u, p, h)
         alive = np.isfinite(x).all() and np.isfinite(total).all()

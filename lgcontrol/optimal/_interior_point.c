@@ -7,6 +7,7 @@
  *   NW NWE           entries of the weights along the horizon and at its end
  *   LG_SPARSE LG_FIRST LG_DENSE   entries of [A B] that are not zero, but for those of the dense
  *                rows from LG_FIRST on; where rows are all taken as dense there are none
+ *   LG_BEND      entries on and above the diagonal of what curvature adds to the cost to go
  * the positions of the controls and of what is free, and the functions of a stage, which work on
  * all stages at once:
  *   lg_stage lg_values lg_curvature   (items, ..., scratch)
@@ -42,7 +43,7 @@ enum { LG_LOG = 7 };
 
 static const double to_boundary = 0.995, least_price = 1e-2, largest_price = 1e2;
 static const double sufficient = 1e-4, smallest_step = 1.0 / 4096, safety = 0.5, rounding = 1e-13;
-static const double negligible = 1e-10, most_left = 0.1;
+static const double negligible = 1e-10, most_left = 0.1, same_left = 1e-8;
 static const int least_sweeps = 2, most_sweeps = 5;
 static const double first_damping = 1e-4, damping_growth = 10.0, last_damping = 1e8;
 static const double hold_weight = 1e6, inside = 1e-2, good_step = 0.4, short_step = 0.2;
@@ -76,8 +77,9 @@ typedef struct {
 /* An expansion, a direction and a trial; pointers into the caller's memory. */
 typedef struct {
   double *cost, *gap, *rows, *F, *g, *H, *G, *g_end, *H_end, *G_end;
-  double *curvature, *curvature_end, *prices, *row_prices;
+  double *curvature, *curvature_end, *bend, *prices, *row_prices;
   double *weight, *force, *a, *b, *sigma, *change, *rho, *missed, *aim;
+  double *left, *aim_before, *left_before, *aim_turn, *left_turn; /* of sweeps for equalities */
   double *k, *K, *eps, *du, *d_rows, *ds, *de, *bent_gap, *bent_rows;
   double *x, *u, *slack, *excess, *t_gap, *t_rows, *t_cost, *x_end;
   double *times, *after, *other, *part, *turn; /* of substeps */
@@ -104,11 +106,16 @@ static void lay_out(lg_state *s, double *memory, int64_t N)
   s->G = take(&memory, N * NR * NZ);
   s->g_end = take(&memory, NX), s->H_end = take(&memory, NX * NX), s->G_end = take(&memory, NR * NX);
   s->curvature = take(&memory, N * NZ * NZ), s->curvature_end = take(&memory, NX * NX);
+  s->bend = take(&memory, N * LG_BEND);
   s->prices = take(&memory, N * NX), s->row_prices = take(&memory, M * NR);
   s->weight = take(&memory, M * NR), s->force = take(&memory, M * NR);
   s->a = take(&memory, M * NS), s->b = take(&memory, M * NS), s->sigma = take(&memory, M * NS);
   s->change = take(&memory, M * NS), s->rho = take(&memory, M * NS);
   s->missed = take(&memory, M * NE), s->aim = take(&memory, M * NE);
+  s->left = take(&memory, M * NE), s->aim_before = take(&memory, M * NE);
+  s->left_before = take(&memory, M * NE);
+  s->aim_turn = take(&memory, most_sweeps * M * NE);
+  s->left_turn = take(&memory, most_sweeps * M * NE);
   s->k = take(&memory, N * NV), s->K = take(&memory, N * NV * NX);
   s->eps = take(&memory, M * NX), s->du = take(&memory, N * NV), s->d_rows = take(&memory, M * NR);
   s->ds = take(&memory, M * NS), s->de = take(&memory, M * NS);
@@ -143,6 +150,8 @@ typedef double lg_u;
 static const lg_v lg_zero = 0;
 #endif
 enum { XV = (NX + LG_W - 1) / LG_W, ZV = (NZ + LG_W - 1) / LG_W, XP = XV * LG_W, ZP = ZV * LG_W };
+enum { VV = (NV + LG_W - 1) / LG_W, VP = VV * LG_W };
+enum { CHUNK = XV <= 12 ? XV : 8 }; /* so many vectors and what they meet fit into registers */
 
 LG_INLINE lg_v load(const double *from) { return *(const lg_u *)(const void *)from; }
 
@@ -492,21 +501,55 @@ static void stages(const lg_problem *q, lg_state *s, int64_t first, int64_t coun
 }
 
 /* L Lᵀ = M for the upper half of a matrix whose columns are some doubles apart, with 1 / L on the
- * diagonal; 0 unless it is positive definite. */
-LG_INLINE int factor(int size, const double *M, int apart, double *L)
+ * diagonal and no numbers of use above it; 0 unless it is positive definite. Columns of L are padded
+ * to whole vectors. */
+LG_INLINE int factor(const int size, const double *M, const int apart, lg_v *L_)
 {
+  const int V = (size + LG_W - 1) / LG_W, P = V * LG_W;
+  double *L = (double *)L_;
   for (int j = 0; j < size; j++) {
+    lg_v own[ZV];
+    for (int i = 0; i < V; i++) L_[i + j * V] = lg_zero;
+    for (int i = j; i < size; i++) L[i + j * P] = M[j + i * apart];
+    for (int i = 0; i < V; i++) own[i] = L_[i + j * V];
     double pivot = M[j * (apart + 1)];
-    for (int l = 0; l < j; l++) pivot -= L[j + l * size] * L[j + l * size];
-    if (!(pivot > 0) || !isfinite(pivot)) return 0;
-    const double over = L[j + j * size] = 1 / sqrt(pivot);
-    for (int i = j + 1; i < size; i++) {
-      double sum = M[j + i * apart];
-      for (int l = 0; l < j; l++) sum -= L[i + l * size] * L[j + l * size];
-      L[i + j * size] = sum * over;
+    for (int l = 0; l < j; l++) {
+      const double by = L[j + l * P];
+      pivot -= by * by;
+      for (int i = 0; i < V; i++) own[i] -= L_[i + l * V] * by;
     }
+    if (!(pivot > 0) || !isfinite(pivot)) return 0;
+    const double over = 1 / sqrt(pivot);
+    for (int i = 0; i < V; i++) L_[i + j * V] = own[i] * over;
+    L[j + j * P] = over;
   }
   return 1;
+}
+
+/* R L⁻ᵀ in place, or what is `back` from there, R L⁻¹, for r vectors of the columns of R; y alike. */
+LG_INLINE void solve(const int r, const int back, const double *L, lg_v *R_, double *y)
+{
+  for (int n = 0; n < NV; n++) {
+    const int i = back ? NV - 1 - n : n;
+    lg_v own[CHUNK];
+    double rest = y[i];
+    for (int j = 0; j < r; j++) own[j] = R_[j + i * XV];
+    for (int l = back ? i + 1 : 0; l < (back ? NV : i); l++) {
+      const double by = back ? L[l + i * VP] : L[i + l * VP];
+      rest -= y[l] * by;
+      for (int j = 0; j < r; j++) own[j] -= R_[j + l * XV] * by;
+    }
+    y[i] = rest * L[i * (VP + 1)];
+    for (int j = 0; j < r; j++) R_[j + i * XV] = own[j] * L[i * (VP + 1)];
+  }
+}
+
+LG_INLINE void solve_all(const int back, const double *L, lg_v *R_, double *y)
+{
+  double other[NV] = {0};
+  solve(CHUNK, back, L, R_, y);
+  for (int j = CHUNK; j + CHUNK <= XV; j += CHUNK) solve(CHUNK, back, L, R_ + j, other);
+  if (XV % CHUNK) solve(XV % CHUNK, back, L, R_ + XV / CHUNK * CHUNK, other);
 }
 
 /* Backward sweep with the Hessians of Gauss and Newton, and what is `bent` beyond them where that is
@@ -541,6 +584,13 @@ static int riccati(const lg_problem *q, lg_state *s, int bent)
     for (int i = 0; i < XV; i++) pull_[i] = p_[i];
     for (int j = 0; j < NX; j++)
       for (int i = 0; i < XV; i++) pull_[i] += P_[i + j * XV] * c[j];
+#if LG_BEND > 0
+    for (int n = 0; n < LG_BEND && bent; n++) {
+      const int i = lg_bend_rows[n], j = lg_bend_columns[n];
+      P[i + j * XP] += s->bend[k * LG_BEND + n];
+      if (i != j) P[j + i * XP] += s->bend[k * LG_BEND + n];
+    }
+#endif
     /* M = H + Fᵀ P F */
 #if LG_SPARSE > 0
     const double *dense = F + LG_FIRST * NZ;
@@ -590,19 +640,16 @@ static int riccati(const lg_problem *q, lg_state *s, int bent)
           q->below[k * NV + j] / down + q->above[k * NV + j] / up + s->damping;
     }
     /* L Lᵀ = M_uu; rows of L⁻¹ M_ux and L⁻¹ g_u */
-    double L[NV * NV], y[NV];
-    if (!factor(NV, M + NX * (ZP + 1), ZP, L)) return 0;
+    lg_v L_[VV * NV];
+    double y[NV];
+    const double *L = (const double *)L_;
+    if (!factor(NV, M + NX * (ZP + 1), ZP, L_)) return 0;
     for (int i = 0; i < NV; i++) {
       y[i] = g[NX + i];
       for (int j = 0; j < XV; j++) R_[j + i * XV] = M_[j + (NX + i) * ZV];
-      for (int l = 0; l < i; l++) {
-        y[i] -= L[i + l * NV] * y[l];
-        for (int j = 0; j < XV; j++) R_[j + i * XV] -= R_[j + l * XV] * L[i + l * NV];
-      }
-      y[i] *= L[i * (NV + 1)];
-      s->decrease -= y[i] * y[i];
-      for (int j = 0; j < XV; j++) R_[j + i * XV] *= L[i * (NV + 1)];
     }
+    solve_all(0, L, R_, y);
+    for (int i = 0; i < NV; i++) s->decrease -= y[i] * y[i];
     /* P = M_xx − Rᵀ R, p = g_x − Rᵀ y: what K would give, without its rounding */
     product(XV, NV, NX, R, XP, R, XP, 1, -1, 1, M, ZP, P, XP);
     for (int j = 0; j < NX; j++)
@@ -610,13 +657,8 @@ static int riccati(const lg_problem *q, lg_state *s, int bent)
     for (int i = 0; i < XV; i++) p_[i] = g_[i];
     for (int l = 0; l < NV; l++)
       for (int i = 0; i < XV; i++) p_[i] -= R_[i + l * XV] * y[l];
-    for (int i = NV - 1; i >= 0; i--) {
-      for (int l = i + 1; l < NV; l++) {
-        y[i] -= L[l + i * NV] * y[l];
-        for (int j = 0; j < XV; j++) R_[j + i * XV] -= R_[j + l * XV] * L[l + i * NV];
-      }
-      y[i] *= L[i * (NV + 1)];
-      for (int j = 0; j < XV; j++) R_[j + i * XV] *= L[i * (NV + 1)];
+    solve_all(1, L, R_, y);
+    for (int i = 0; i < NV; i++) {
       s->k[k * NV + i] = -y[i];
       for (int j = 0; j < NX; j++) s->K[k * NV * NX + i + j * NV] = -R[j + i * XP];
     }
@@ -624,21 +666,24 @@ static int riccati(const lg_problem *q, lg_state *s, int bent)
   if (!all_finite(p, NX)) return 0; /* gains alone may hide what is no number */
   for (int i = 0; i < NX; i++) s->first[i] = 0;
 #if NF > 0
-  double M[NF * NF], L[NF * NF], y[NF];
+  enum { FP = (NF + LG_W - 1) / LG_W * LG_W };
+  lg_v L_[FP / LG_W * NF];
+  double M[NF * NF], y[NF];
+  const double *L = (const double *)L_;
   for (int j = 0; j < NF; j++) {
     for (int i = 0; i < NF; i++) M[i + j * NF] = P[lg_free[i] + lg_free[j] * XP];
     M[j * (NF + 1)] += s->damping;
   }
-  if (!factor(NF, M, NF, L)) return 0;
+  if (!factor(NF, M, NF, L_)) return 0;
   for (int i = 0; i < NF; i++) {
     y[i] = p[lg_free[i]];
-    for (int l = 0; l < i; l++) y[i] -= L[i + l * NF] * y[l];
-    y[i] *= L[i * (NF + 1)];
+    for (int l = 0; l < i; l++) y[i] -= L[i + l * FP] * y[l];
+    y[i] *= L[i * (FP + 1)];
     s->decrease -= y[i] * y[i];
   }
   for (int i = NF - 1; i >= 0; i--) {
-    for (int l = i + 1; l < NF; l++) y[i] -= L[l + i * NF] * y[l];
-    y[i] *= L[i * (NF + 1)];
+    for (int l = i + 1; l < NF; l++) y[i] -= L[l + i * FP] * y[l];
+    y[i] *= L[i * (FP + 1)];
     s->first[lg_free[i]] = -y[i];
   }
 #endif
@@ -767,15 +812,42 @@ static void hold_equalities(lg_state *s, int64_t N)
   s->holding *= hold_weight;
 }
 
+/* Multipliers of equalities for the next sweep. What a sweep leaves of them is affine in what it
+ * aims at: the least that multipliers tried so far could leave, and what the weight adds to that. */
+static void next_aim(lg_state *s, int64_t count, int pass)
+{
+  const int n = (int)count;
+  if (pass > 0) {
+    double *q = s->left_turn + (pass - 1) * count, *d = s->aim_turn + (pass - 1) * count;
+    for (int i = 0; i < n; i++) q[i] = s->left_before[i] - s->left[i];
+    for (int i = 0; i < n; i++) d[i] = s->aim[i] - s->aim_before[i];
+    const double least = same_left * sqrt(dot(n, s->left_before, s->left_before));
+    for (int e = 0; e < pass - 1; e++) {
+      const double share = dot(n, s->left_turn + e * count, q);
+      for (int i = 0; i < n; i++) q[i] -= share * s->left_turn[e * count + i];
+      for (int i = 0; i < n; i++) d[i] -= share * s->aim_turn[e * count + i];
+    }
+    const double size = sqrt(dot(n, q, q)), scale = size > least ? 1 / size : 0;
+    for (int i = 0; i < n; i++) q[i] *= scale, d[i] *= scale;
+  }
+  copy(s->left_before, s->left, count), copy(s->aim_before, s->aim, count);
+  for (int e = 0; e < pass; e++) {
+    const double share = dot(n, s->left_turn + e * count, s->left);
+    for (int i = 0; i < n; i++) s->left[i] -= share * s->left_turn[e * count + i];
+    for (int i = 0; i < n; i++) s->aim[i] += share * s->aim_turn[e * count + i];
+  }
+  for (int i = 0; i < n; i++) s->aim[i] += s->holding * s->left[i];
+}
+
 /* Sweeps and the step they lead to, about the gaps and rows of s; its slope in the merit without
  * violations, or NaN where a stage is concave. What the weight on equalities leaves of them goes to
  * their multipliers, and by further sweeps into the step. */
 static double newton(const lg_problem *q, lg_state *s, int bent)
 {
-  const int64_t N = q->horizon;
+  const int64_t N = q->horizon, count = (N + 1) * NE;
   double slope = NAN;
   violations(q, s->rows, q->slack, q->excess, s->rho, s->missed);
-  for (int64_t i = 0; i < (N + 1) * NE; i++) s->aim[i] = q->equal_price[i];
+  for (int64_t i = 0; i < count; i++) s->aim[i] = q->equal_price[i];
   for (int pass = 0; pass < (NE > 0 ? most_sweeps : 1); pass++) {
     double left = 0, missed = 0;
     barrier_terms(q, s);
@@ -785,12 +857,18 @@ static double newton(const lg_problem *q, lg_state *s, int bent)
     for (int64_t k = 0; k <= N; k++)
       for (int j = 0; j < NE; j++) {
         const int64_t i = k * NE + j;
+        s->left[i] = 0;
         if (q->equal_active[i] == 0) continue;
-        const double rest = s->missed[i] + s->d_rows[k * NR + q->equal[j]];
-        s->aim[i] += s->holding * rest;
-        left += fabs(rest), missed += fabs(s->missed[i]);
+        s->left[i] = s->missed[i] + s->d_rows[k * NR + q->equal[j]];
+        left += fabs(s->left[i]), missed += fabs(s->missed[i]);
       }
-    if (pass + 1 >= least_sweeps && left <= fmax(negligible, most_left * missed)) break;
+    const int is_met = pass + 1 >= least_sweeps && left <= fmax(negligible, most_left * missed);
+    if (NE > 0 && !is_met && pass + 1 < most_sweeps) {
+      next_aim(s, count, pass);
+      continue;
+    }
+    for (int64_t i = 0; i < count; i++) s->aim[i] += s->holding * s->left[i];
+    break;
   }
   return slope;
 }
@@ -948,7 +1026,7 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
 #if LG_CURVED
     if (with_curvature && !has_curvature) {
       lg_curvature(N, q->t, q->x, q->u, q->x + NQ, q->x_ref, q->u_ref, q->p, q->w, &q->dt,
-                   s->prices, s->row_prices, s->curvature, s->scratch);
+                   s->prices, s->row_prices, s->curvature, s->bend, s->scratch);
       lg_end_curvature(q->t + N, q->x + N * NQ, q->u_ref + N * NU, q->x_ref + N * NQ, q->p,
                        q->w_end, q->P, s->row_prices + N * NR, s->curvature_end, s->scratch);
       has_curvature = 1;
@@ -1048,7 +1126,9 @@ static double row_costs(const lg_problem *q, lg_state *s, int64_t k, const doubl
 static int last_newton(const lg_problem *q, lg_state *s, double *u)
 {
   const int64_t N = q->horizon, k = N - 1;
-  double M[NV * NV], L[NV * NV], y[NV], HB[NX];
+  lg_v L_[VV * NV];
+  double M[NV * NV], y[NV], HB[NX];
+  const double *L = (const double *)L_;
   stages(q, s, k, 1, q->x + k * NQ, s->u + NU, s->x_end);
   row_costs(q, s, k, s->rows);
   lg_end(q->t + N, s->x_end, q->u_ref + N * NU, q->x_ref + N * NQ, q->p, q->w_end, q->P, s->cost,
@@ -1081,14 +1161,14 @@ static int last_newton(const lg_problem *q, lg_state *s, double *u)
       for (int i = 0; i < NV; i++) M[i + j * NV] += row[i] * weight * row[j];
     }
   }
-  if (!factor(NV, M, NV, L)) return 0;
+  if (!factor(NV, M, NV, L_)) return 0;
   for (int i = 0; i < NV; i++) {
-    for (int l = 0; l < i; l++) y[i] -= L[i + l * NV] * y[l];
-    y[i] *= L[i * (NV + 1)];
+    for (int l = 0; l < i; l++) y[i] -= L[i + l * VP] * y[l];
+    y[i] *= L[i * (VP + 1)];
   }
   for (int i = NV - 1; i >= 0; i--) {
-    for (int l = i + 1; l < NV; l++) y[i] -= L[l + i * NV] * y[l];
-    y[i] *= L[i * (NV + 1)];
+    for (int l = i + 1; l < NV; l++) y[i] -= L[l + i * VP] * y[l];
+    y[i] *= L[i * (VP + 1)];
   }
   for (int i = 0; i < NV; i++) {
     const double moved = s->u[NU + lg_controls[i]] - y[i];

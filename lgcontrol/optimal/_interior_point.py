@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ._input_limits import ControlBox
 from ._outcome import ACCEPTABLE_RESIDUAL
 from ._stage_model import Expansion, StageModel
 from ._transcription import Nodes, Setting, Values
@@ -31,6 +32,8 @@ HOLD_WEIGHT = 1e6
 # Sweeps for a step: at least, and at most where it would leave more than this share of what
 # equalities miss.
 LEAST_SWEEPS, MOST_SWEEPS, LEFT = 2, 5, 0.1
+# Share of what a sweep leaves of equalities up to which the next one left the same.
+SAME_LEFT = 1e-8
 # Violations up to this sum are rounding: no weight on them would make a direction descend.
 NEGLIGIBLE = 1e-10
 # Newton steps for the excess over a soft limit, from a side where they cannot overshoot.
@@ -204,6 +207,7 @@ class InteriorPoint:
         before: Point | None = None,
     ) -> None:
         self.model, self.setting, self.t, self.mu = model, setting, nodes.t, mu
+        self.box = setting.box
         self.x0, self.K = x0, K
         self.is_feasible = is_feasible
         self.curved = curved and model.curvature is not None
@@ -218,7 +222,7 @@ class InteriorPoint:
         if is_feasible:
             x, u = self._roll_out(first, nodes, K, share)
         else:
-            x, u = np.vstack([first, nodes.x[1:]]), inside(nodes.u, model)
+            x, u = np.vstack([first, nodes.x[1:]]), self._inside(nodes.u)
         self.expansion: Expansion
         self.prices: np.ndarray  # of the dynamics, (N, n)
         self.row_prices: np.ndarray
@@ -238,10 +242,16 @@ class InteriorPoint:
         for k in range(len(u)):
             if K is not None:
                 u[k, model.controls] += K[k] @ error
-            u[k] = inside(u[k], model, share)
+            u[k] = self._inside(u[k], share)
             after, _, error, _ = model.advance(k, nodes, self.setting, states[-1], u[k])
             states.append(after)
         return np.array(states), u
+
+    def _inside(self, u: np.ndarray, share: float = INSIDE) -> np.ndarray:
+        """Inputs with controls that share of their range, or that far, inside of their limits."""
+        moved, controls = u.copy(), self.model.controls
+        moved[..., controls] = np.clip(u[..., controls], *limits_inside(self.box, share))
+        return moved
 
     def _rows(self, nodes: Nodes) -> np.ndarray:
         return self.model.values(nodes, self.setting).rows
@@ -272,8 +282,8 @@ class InteriorPoint:
         return Point(
             x,
             u,
-            below=price(v - model.lower, None if before is None else before.below),
-            above=price(model.upper - v, None if before is None else before.above),
+            below=price(v - self.box.lower, None if before is None else before.below),
+            above=price(self.box.upper - v, None if before is None else before.above),
             slack=slack,
             price=price(slack, None if before is None else before.price),
             excess=excess,
@@ -311,14 +321,14 @@ class InteriorPoint:
 
     def _first_weight(self, mu: float, cost: float, *, is_inside: bool = True) -> float:
         """The first weight for a plan of some cost, where the start keeps its limits."""
-        model, sides = self.model, self.model.sides
+        sides = self.model.sides
         h = sides.sign * (self.rows[:, sides.row] - sides.limit)
         off = self.rows[:, sides.equal] - sides.target
         is_kept = np.where(sides.active, h, 0.0) <= EXCESS
         is_met = np.where(sides.equal_active, np.abs(off), 0.0) <= EXCESS
         if not (is_kept.all() and is_met.all()):
             return mu
-        bounds = np.isfinite(model.lower).sum() + np.isfinite(model.upper).sum()
+        bounds = np.isfinite(self.box.lower).sum() + np.isfinite(self.box.upper).sum()
         limits = len(self.point.u) * bounds + sides.active.sum()
         most, least = MOST_DEARER, LEAST_FIRST
         if not is_inside:
@@ -340,7 +350,7 @@ class InteriorPoint:
         h = sides.sign * ((self.rows + newton.rows)[:, sides.row] - sides.limit)
         is_inside = bool(
             (np.where(sides.active, h, 0.0) <= EXCESS).all()
-            and ((controls >= model.lower) & (controls <= model.upper)).all()
+            and ((controls >= self.box.lower) & (controls <= self.box.upper)).all()
         )
         z = np.hstack([newton.eps[:-1], newton.du])
         cost = at.cost + np.vdot(at.g, z) + np.einsum("ki,kij,kj", z, at.H, z) / 2
@@ -426,7 +436,10 @@ class InteriorPoint:
         by_first = (along[0, :n] + at.A[0].T @ prices[0])[model.free]
         scale = 1.0 + max(np.abs(at.g).max(), np.abs(at.g_end).max())
         v = point.u[:, model.controls]
-        products = [point.below * _finite(v - model.lower), point.above * _finite(model.upper - v)]
+        products = [
+            point.below * _finite(v - self.box.lower),
+            point.above * _finite(self.box.upper - v),
+        ]
         active, sides = model.sides.active, model.sides
         products += [np.where(active, point.price * point.slack, 0.0)]
         products += [np.where(active, point.relief * point.excess, 0.0)]
@@ -503,17 +516,18 @@ class InteriorPoint:
         if len(sides.equal):
             sizes = np.einsum("kii->ki", at.H), np.diag(at.H_end), np.abs(at.g), np.abs(at.g_end)
             hold = HOLD_WEIGHT * max(self.mu, *(float(entries.max()) for entries in sizes))
+        aims = _Aims(hold)
         for k in range(MOST_SWEEPS if len(sides.equal) else 1):
             terms = self._terms(at, aim, hold)
             sweep = self._sweep(at, terms)
             if sweep is None:
                 return None
             found = self._direction(at, sweep, terms)
-            aim = aim + hold * found.left
-            found = found._replace(aim=aim)
+            found = found._replace(aim=aim + hold * found.left)
             left, missed = np.abs(found.left).sum(), np.abs(terms.missed).sum()
             if k + 1 >= LEAST_SWEEPS and left <= max(NEGLIGIBLE, LEFT * missed):
                 break
+            aim = aims.after(aim, found.left)
         return found
 
     def _terms(self, at: Expansion, aim: np.ndarray, hold: float) -> _Terms:
@@ -540,8 +554,9 @@ class InteriorPoint:
         """Hessians of the Lagrangian at the iterate."""
         if self._hessians is None:
             model, point, setting = self.model, self.point, self.setting
-            H, H_end = model.hessians(self._nodes(point), setting, self.prices, self.row_prices)
-            self._hessians = H + self.expansion.H, H_end + self.expansion.H_end
+            at = self.expansion
+            H, H_end = model.hessians(self._nodes(point), setting, self.prices, self.row_prices, at)
+            self._hessians = H + at.H, H_end + at.H_end
         return self._hessians
 
     def _sweep(self, at: Expansion, terms: _Terms) -> Sweep | None:
@@ -560,7 +575,7 @@ class InteriorPoint:
         P = H_end + at.G_end.T @ (weight[-1][:, None] * at.G_end)
         p = at.g_end + at.G_end.T @ price[-1]
         v = point.u[:, model.controls]
-        s_l, s_u = v - model.lower, model.upper - v
+        s_l, s_u = v - self.box.lower, self.box.upper - v
         k_all, K_all = np.empty((len(v), m)), np.empty((len(v), m, n))
         for k in range(len(v) - 1, -1, -1):
             F = np.hstack([at.A[k], at.B[k]])
@@ -618,7 +633,7 @@ class InteriorPoint:
         slope = (
             np.vdot(at.g, np.hstack([eps[:-1], du]))
             + np.vdot(at.g_end, eps[-1])
-            + np.vdot(-mu / (v - model.lower) + mu / (model.upper - v), du)
+            + np.vdot(-mu / (v - self.box.lower) + mu / (self.box.upper - v), du)
             - np.where(sides.active, mu * ds / point.slack, 0.0).sum()
             + np.vdot(w * (1 + point.excess) - mu / np.where(soft, point.excess, 1.0), soft * de)
         )
@@ -679,7 +694,7 @@ class InteriorPoint:
         v = self.point.u[:, model.controls]
         shares = [
             (-TO_BOUNDARY * room[move < 0] / move[move < 0]).min(initial=1.0)
-            for room, move in ((v - model.lower, du), (model.upper - v, -du))
+            for room, move in ((v - self.box.lower, du), (self.box.upper - v, -du))
         ]
         return float(min(shares))
 
@@ -690,8 +705,8 @@ class InteriorPoint:
         nodes = self._nodes(point)
         controls = model.controls
         v = point.u[:, controls]
-        low = v - TO_BOUNDARY * (v - model.lower)
-        high = v + TO_BOUNDARY * (model.upper - v)
+        low = v - TO_BOUNDARY * (v - self.box.lower)
+        high = v + TO_BOUNDARY * (self.box.upper - v)
         u, first = point.u.copy(), point.x[0]
         if len(model.free):
             first = np.asarray(model.retract(first, step * sweep.first, self.setting.p))
@@ -734,7 +749,7 @@ class InteriorPoint:
         model, mu, sides = self.model, self.mu, self.model.sides
         v = point.u[:, model.controls]
         total = cost - mu * sum(
-            np.log(_finite(d, 1.0)).sum() for d in (v - model.lower, model.upper - v)
+            np.log(_finite(d, 1.0)).sum() for d in (v - self.box.lower, self.box.upper - v)
         )
         active = sides.active
         soft = active & np.isfinite(sides.weight)
@@ -764,8 +779,8 @@ class InteriorPoint:
         )
         return replace(
             trial,
-            below=priced(old.below, v - model.lower, new - model.lower),
-            above=priced(old.above, model.upper - v, model.upper - new),
+            below=priced(old.below, v - self.box.lower, new - self.box.lower),
+            above=priced(old.above, self.box.upper - v, self.box.upper - new),
             price=priced(old.price, old.slack, trial.slack),
             relief=np.where(soft, relief, 0.0),
             equal=old.equal + step * (newton.aim - old.equal),
@@ -814,6 +829,47 @@ class _Terms(NamedTuple):
     change: np.ndarray
 
 
+class _Aims:
+    """Multipliers of equalities that sweeps aim at, one after the other.
+
+    What a sweep leaves of equalities is affine in what it aims at: the next one aims at the least
+    that multipliers tried so far could leave, and what the weight adds to that. Where the barrier
+    is stiff the weight alone would take any number of sweeps.
+
+    Parameters
+    ----------
+    hold : float
+        Weight of squared equalities.
+
+    References
+    ----------
+    S. Eisenstat, H. Elman, M. Schultz: Variational iterative methods for nonsymmetric systems of
+    linear equations. SIAM J. Numer. Anal. 20 (1983), the method of generalised conjugate residuals.
+    """
+
+    def __init__(self, hold: float) -> None:
+        self.hold = hold
+        self._before: tuple[np.ndarray, np.ndarray] | None = None
+        self._turns: list[tuple[np.ndarray, np.ndarray]] = []  # orthonormal in what is left
+
+    def after(self, aim: np.ndarray, left: np.ndarray) -> np.ndarray:
+        """The next ones after what a sweep left of those it aimed at."""
+        if self._before is not None:
+            turn, change = self._before[1] - left, aim - self._before[0]
+            least = SAME_LEFT * np.linalg.norm(self._before[1])
+            for one, own in self._turns:
+                share = np.vdot(one, turn)
+                turn, change = turn - share * one, change - share * own
+            size = float(np.linalg.norm(turn))
+            scale = 1.0 / size if size > least else 0.0
+            self._turns.append((scale * turn, scale * change))
+        self._before = aim, left
+        for one, own in self._turns:
+            share = np.vdot(one, left)
+            left, aim = left - share * one, aim + share * own
+        return aim + self.hold * left
+
+
 def extended(model: StageModel, setting: Setting, nodes: Nodes, K: np.ndarray | None) -> Nodes:
     """A plan that was moved on by a step, with a better last input than the one before it.
 
@@ -824,7 +880,7 @@ def extended(model: StageModel, setting: Setting, nodes: Nodes, K: np.ndarray | 
     gain = np.zeros((model.m, model.n)) if K is None else K[k]
     desired = setting.u_ref[k, model.controls]
     answers = [desired, desired + gain @ model.error(x[k], setting.x_ref[k])]
-    choices = [nodes.u[k, model.controls], *np.clip(answers, model.lower, model.upper)]
+    choices = [nodes.u[k, model.controls], *np.clip(answers, *setting.box[:2])]
     best = np.inf
     for number in range(4):
         own = nodes.u[k].copy()
@@ -860,7 +916,8 @@ def _last_newton(model: StageModel, setting: Setting, nodes: Nodes) -> np.ndarra
         return None
     down = np.linalg.solve(L, g)
     moved = nodes.u[-1, model.controls] - np.linalg.solve(L.T, down)
-    return moved if ((moved >= model.lower) & (moved <= model.upper)).all() else None
+    low, high = setting.box[:2]
+    return moved if ((moved >= low) & (moved <= high)).all() else None
 
 
 def _prices(model: StageModel, k: int, rows: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
@@ -878,18 +935,9 @@ def _prices(model: StageModel, k: int, rows: np.ndarray) -> tuple[float, np.ndar
     return float((w * (e + e**2 / 2)).sum()), force, weight
 
 
-def inside(u: np.ndarray, model: StageModel, share: float = INSIDE) -> np.ndarray:
-    """Inputs with controls that share of their range, or that far, inside of their bounds."""
-    moved = u.copy()
-    limits = limits_inside(model.lower, model.upper, share)
-    moved[..., model.controls] = np.clip(u[..., model.controls], *limits)
-    return moved
-
-
-def limits_inside(
-    lower: np.ndarray, upper: np.ndarray, share: float = INSIDE
-) -> tuple[np.ndarray, np.ndarray]:
+def limits_inside(box: ControlBox, share: float = INSIDE) -> tuple[np.ndarray, np.ndarray]:
     """Limits that share of their range, or that far, inside of others."""
+    lower, upper = box.lower, box.upper
     both = np.isfinite(lower) & np.isfinite(upper)
     width = np.where(both, upper, 0.0) - np.where(both, lower, 0.0)
     apart = np.where(both, share * width, share)

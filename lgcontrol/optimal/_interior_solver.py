@@ -693,7 +693,7 @@ class InteriorPointSolver:
     @cached_property
     def _has_limits(self) -> bool:
         """Whether any control has a limit."""
-        return bool(np.isfinite([self.model.lower, self.model.upper]).any())
+        return self.problem.input_limits.is_limited
 
     @cached_property
     def _grid(self) -> np.ndarray:
@@ -908,9 +908,10 @@ class InteriorPointSolver:
         -------
         OptimalSolution
             "iteration limit" where steps were taken, with violations where hard bounds are exceeded
-            for the first time and nobody can say yet whether they could be kept; "time limit" where
-            more steps were due; "infeasible" where hard bounds at a price are exceeded still, by
-            the least that was found; "failed" where there is no step: then with the plan moved on
+            and nobody can say yet whether they could be kept: for the first time, or where the plan
+            that has them at a price is still far from an optimum; "time limit" where more steps
+            were due; "infeasible" where they are exceeded next to that optimum, by the least that
+            was found; "failed" where there is no step: then with the plan moved on
             or, where that diverges, with what was found last.
 
         Raises
@@ -922,21 +923,15 @@ class InteriorPointSolver:
         last = self._found
         if last is None:
             raise ValueError("there is nothing to go on from: solve first")
-        started, problem = time.perf_counter(), self.problem
+        started = time.perf_counter()
         x0 = np.asarray(x0, dtype=np.float64)
         times = t0 + self._grid
         setting = self._setting(times, reference, p, arrival)
-        watch = _Watch(started, time_limit, None, iterations)
-        is_priced, at = self._is_priced, nullcontext()
-        status = None if watch.is_needed else self._went_on(x0, last, times, setting, watch.left)
-        if status is None:
-            start = self._moved_on(last, times, setting)
-            if is_priced:
-                _, is_shift = steps_later(problem, last, times)
-                at = self._softened(last if is_shift else start.nodes, setting)
-            with at:
-                run = self._improve(x0, start, setting, watch)
-        else:
+        status, is_priced, run = None, self._is_priced, None
+        if time_limit == np.inf:
+            most = min(iterations, MOST_ITERATIONS)
+            status = self._went_on(x0, last, times, setting, most)
+        if status is not None:
             assert self._memory is not None
             kept = _Kept.of(status, self._memory)
             is_kept = not self._has_excess(kept.rows) and self._excess(kept) <= EXCESS
@@ -945,9 +940,17 @@ class InteriorPointSolver:
                 status = SolveStatus.ITERATION_LIMIT
                 return self._taken(kept.log, status, self._found, setting, started)
             run = kept.run()
+        watch = _Watch(started, time_limit, None, iterations)
+        if run is None:
+            start, at = self._moved_on(last, times, setting), nullcontext()
+            if is_priced:
+                _, is_shift = steps_later(self.problem, last, times)
+                at = self._softened(last if is_shift else start.nodes, setting)
+            with at:
+                run = self._improve(x0, start, setting, watch)
         if run.status != NOT_FINITE:
             self._is_priced = self._excess(run) > EXCESS
-        is_infeasible = is_priced and self._is_priced
+        is_infeasible = is_priced and self._is_priced and _is_settled(run)
         return self._solution(run, last, times, setting, watch, None, is_infeasible)
 
     def _went_on(
@@ -958,7 +961,7 @@ class InteriorPointSolver:
         Nothing has to be written to its memory then but the state and the times.
         """
         memory, later = self._memory, self._later
-        if memory is None or self._is_priced or self._is_implicit:
+        if memory is None or self._is_priced or self._is_implicit or setting.box.contradictions:
             return None
         held = later.iterate if later is not None else self._ended and self._ended.point
         whole, is_shift = steps_later(self.problem, last, times)
@@ -1080,7 +1083,8 @@ class InteriorPointSolver:
         elif tolerance is not None:
             self._found, self._last = nodes, None
         excess = rows.excess(run.rows) if rows.names and not failed else np.zeros(0)
-        if tolerance is None and not (failed or is_infeasible or self._is_implicit):
+        is_plain = not (failed or is_infeasible or self._is_implicit or setting.box.contradictions)
+        if tolerance is None and is_plain:
             if not self._has_excess(run.rows):
                 status = self._status(run, np.nan, (), watch, None)
                 return self._taken(run.log, status, nodes, setting, watch.started)
@@ -1129,7 +1133,8 @@ class InteriorPointSolver:
                 status is SolveStatus.STALLED and len(violations) > 0
             )
             if is_short and not failed:
-                message = "; ".join(filter(None, [message, self._at_limits(nodes, run.rows)]))
+                limits = self._at_limits(nodes, setting, run.rows)
+                message = "; ".join(filter(None, [message, limits]))
             group, inputs = problem.system.state, problem.system.inputs
             return {
                 "message": unknown or message,
@@ -1150,7 +1155,7 @@ class InteriorPointSolver:
             _t=nodes.t,
             _u=nodes.u,
         )
-        return judged(solution, setting.p)
+        return judged(solution, setting)
 
     def _has_excess(self, values: np.ndarray) -> bool:
         """Whether a step leaves rows exceeded that somebody has to be told of."""
@@ -1196,14 +1201,10 @@ class InteriorPointSolver:
         problem = self.problem
         return resolved_step(problem.system, problem.method, problem.substeps) is not None
 
-    def _at_limits(self, nodes: Nodes, values: np.ndarray) -> str:
-        """Which controls, and what is free at the start, have nothing left, for messages."""
-        model, system = self.model, self.problem.system
-        v = nodes.u[:, model.controls]
-        apart = AT_LIMIT * (model.upper - model.lower)
-        spent = (v <= model.lower + apart) | (v >= model.upper - apart)
-        spent &= np.isfinite(apart)
-        names = [system.input_names[i] for i in model.controls[spent.any(axis=0)]]
+    def _at_limits(self, nodes: Nodes, setting: Setting, values: np.ndarray) -> str:
+        """Limits of controls, and of what is free at the start, that are met, for messages."""
+        model = self.model
+        names = setting.box.spent(nodes.u[:, model.controls], AT_LIMIT)
         sides, rows, own = model.sides, self.transcription.rows, model.of_start
         for row, sign, limit in zip(sides.row[own], sides.sign[own], sides.limit[own], strict=True):
             width = rows.upper[row] - rows.lower[row]
@@ -1288,6 +1289,13 @@ def _is_best(entry: np.ndarray) -> bool:
     """Whether an iterate is optimal for its barrier, so that no step is needed."""
     _, stationarity, violation, products, _, _, mu = entry.tolist()
     return max(stationarity, violation, products - mu) <= ACCEPTABLE_RESIDUAL
+
+
+def _is_settled(run: _Run) -> bool:
+    """Whether real-time steps ended next to an optimum: what they exceed is exceeded there, too."""
+    _, stationarity, violation, *_ = run.log[-1].tolist()
+    off = max(stationarity, violation)
+    return off <= ACCEPTABLE_RESIDUAL or (off <= FAR and run.step >= GOOD_STEP)
 
 
 class _Start(NamedTuple):

@@ -131,9 +131,16 @@ def start_parts(model: StageModel) -> list[Part]:
 
 # Functions that an iteration calls once, or a solve: gcc's time for them is worth more than theirs.
 SELDOM = {"lg_end", "lg_end_values", "lg_end_curvature", "lg_arrival", "lg_between", "lg_policy"}
+# Those that take longest to write and to compile.
+LARGEST = {"lg_stage", "lg_substep", "lg_around"}
 # Of straight code -O1 takes two thirds of the time to compile of -O2, and with what the second
-# word adds, fused multiply-add most of all, runs as quickly; -Og a half, and twice as long.
-OFTEN_LEVEL, SELDOM_LEVEL = '"O1", "expensive-optimizations"', '"Og"'
+# word adds, fused multiply-add most of all, runs as quickly; -Og a half, and twice as long. What is
+# written twice, constant or not read is not in there: looking for it takes a quarter of the rest.
+OFTEN_LEVEL = (
+    '"O1", "expensive-optimizations", "no-dse", "no-tree-dse", "no-tree-ccp", '
+    '"no-tree-dominator-opts"'
+)
+SELDOM_LEVEL = '"Og"'
 
 
 def write(model: StageModel, compiler: Compiler) -> Iterator[str]:
@@ -156,13 +163,15 @@ def write(model: StageModel, compiler: Compiler) -> Iterator[str]:
 
     plain = [*plain_parts(model), *start_parts(model)]
     seldom = [part for part in plain if part.name in SELDOM]
-    stages = [part for part in plain if part.shared is not None]
+    often = [part for part in plain if part.name not in SELDOM]
+    stages = [part for part in often if part.name in LARGEST]
+    yield unit([part for part in often if part.name not in LARGEST], OFTEN_LEVEL)  # soonest there
     yield unit(stages, OFTEN_LEVEL)
-    others = [part for part in plain if part.name not in SELDOM and part.shared is None]
-    for part in parts_of(model)[len(plain_parts(model)) :]:
-        (seldom if part.name in SELDOM else others).append(part)
-    yield unit(others, OFTEN_LEVEL)
-    yield unit(seldom, SELDOM_LEVEL)
+    curvatures = parts_of(model)[len(plain_parts(model)) :]
+    rest = [part for part in curvatures if part.name not in SELDOM]
+    if rest:
+        yield unit(rest, OFTEN_LEVEL)
+    yield unit([*seldom, *(part for part in curvatures if part.name in SELDOM)], SELDOM_LEVEL)
     width = f"#define LG_W {compiler.width}\n"
     yield "\n".join([*heads, width, sizes_of(model, scratch), pattern_of(model), *_texts()])
 
@@ -204,7 +213,13 @@ def pattern_of(model: StageModel) -> str:
     Of mechanical systems those of the configuration under explicit Euler, and all of them where
     controls are accelerations.
     """
-    lines = [*_pattern_of(model, model.stage, ""), f"#define LG_SUB {int(model.composes)}"]
+    rows, columns = np.array(model.bend_places, dtype=int).reshape(-1, 2).T
+    lines = [
+        *_pattern_of(model, model.stage, ""),
+        f"#define LG_BEND {len(rows)}",
+        *_places("bend_", rows, columns),
+        f"#define LG_SUB {int(model.composes)}",
+    ]
     if not model.composes:
         return "\n".join([*lines, "#define LG_TURN 0"])
     lines += [
@@ -354,7 +369,8 @@ def _difference(model: StageModel, entries: EntryPoints) -> str | None:
     rng = np.random.default_rng(0)
     x_ref = np.repeat(system.home[None], N + 1, axis=0)
     u_ref = np.repeat(system.nominal_input[None], N + 1, axis=0)
-    setting = Setting(x_ref, u_ref, problem.nominal_parameters, np.eye(model.n), np.eye(model.n))
+    p, weight = problem.nominal_parameters, np.eye(model.n)
+    setting = Setting(x_ref, u_ref, p, weight, weight, problem.input_limits.at(p))
     moves = 0.1 * rng.normal(size=(N + 1, model.n))
     nodes = Nodes(problem.times(), model.retract(x_ref, moves, setting.p), u_ref[:-1].copy())
     memory = Memory(model, entries, 1)
@@ -422,10 +438,10 @@ class Memory:
         """Arrays that a problem fixes."""
         once, sides = model.transcription, model.sides
         return {
-            "w": once.path_weights, "w_end": once.end_weights, "lower": model.lower,
-            "upper": model.upper, "row": sides.row, "equal": sides.equal, "sign": sides.sign,
-            "limit": sides.limit, "weight": sides.weight, "active": sides.active,
-            "target": sides.target, "equal_active": sides.equal_active,
+            "w": once.path_weights, "w_end": once.end_weights, "row": sides.row,
+            "equal": sides.equal, "sign": sides.sign, "limit": sides.limit,
+            "weight": sides.weight, "active": sides.active, "target": sides.target,
+            "equal_active": sides.equal_active,
         }  # fmt: skip
 
     @staticmethod
@@ -436,6 +452,7 @@ class Memory:
             "t": (N + 1,), "x_ref": (N + 1, model.group.nq),
             "u_ref": (N + 1, problem.system.n_inputs),
             "p": problem.nominal_parameters.shape, "P": (n, n), "arrival": (n, n),
+            "lower": (model.m,), "upper": (model.m,),
             "log": (most + MORE + 1, len(LOG)),
             **Memory.iterate_shapes(model),
         }  # fmt: skip
@@ -495,6 +512,7 @@ class Memory:
         arrays["x_ref"][:], arrays["u_ref"][:] = setting.x_ref, setting.u_ref
         arrays["p"][:], arrays["P"][:] = setting.p, setting.terminal
         arrays["arrival"][:] = setting.arrival
+        arrays["lower"][:], arrays["upper"][:] = setting.box.lower, setting.box.upper
         self._given = setting
 
     def run(

@@ -130,14 +130,16 @@ def is_stationary(model: StageModel, setting: Setting, nodes: Nodes) -> bool:
     is_off, slopes = np.abs(missed) > ACCEPTABLE_RESIDUAL, [*at.G, at.G_end]
     if any((off & ~G.any(axis=1)).any() for off, G in zip(is_off, slopes, strict=True)):
         return not _falls(model, setting, nodes, missed)
-    v, apart = nodes.u[:, model.controls], NEAR_LIMIT * (model.upper - model.lower)
+    v, apart = nodes.u[:, model.controls], NEAR_LIMIT * (setting.box.upper - setting.box.lower)
     price, size = at.G_end.T @ missed[-1], np.abs(at.G_end.T) @ np.abs(missed[-1])
     most = largest = 0.0
     for k in range(len(v) - 1, -1, -1):
         F = np.hstack([at.A[k], at.B[k]])
         along = at.G[k].T @ missed[k] + F.T @ price
         sizes = np.abs(at.G[k].T) @ np.abs(missed[k]) + np.abs(F.T) @ size
-        held = np.where(along[n:] > 0, v[k] <= model.lower + apart, v[k] >= model.upper - apart)
+        held = np.where(
+            along[n:] > 0, v[k] <= setting.box.lower + apart, v[k] >= setting.box.upper - apart
+        )
         most = max(most, np.abs(np.where(held, 0.0, along[n:])).max(initial=0.0))
         largest = max(largest, sizes[n:].max(initial=0.0))
         price, size = along[:n], sizes[:n]
@@ -164,12 +166,12 @@ def _left_of_start(model: StageModel, at: Expansion, slope: np.ndarray) -> np.nd
 def _falls(model: StageModel, setting: Setting, nodes: Nodes, missed: np.ndarray) -> bool:
     """Whether the motion under controls that are a little off misses less."""
     u, rows, random = nodes.u.copy(), [], np.random.default_rng(0)
-    v, apart = u[:, model.controls], NEAR_LIMIT * (model.upper - model.lower)
+    v, apart = u[:, model.controls], NEAR_LIMIT * (setting.box.upper - setting.box.lower)
     move = np.where(np.isfinite(apart), apart, NEAR_LIMIT * np.maximum(1.0, np.abs(v)))
     off, first = move * random.normal(size=v.shape), np.zeros(model.n)
     first[model.free] = NEAR_LIMIT * random.normal(size=len(model.free))
     x = np.asarray(model.retract(nodes.x[0], first, setting.p))
-    u[:, model.controls] = np.clip(v + off, model.lower, model.upper)
+    u[:, model.controls] = np.clip(v + off, *setting.box[:2])
     for k in range(len(u)):
         x, _, _, found = model.advance(k, nodes, setting, x, u[k])
         rows.append(found)

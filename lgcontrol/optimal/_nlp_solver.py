@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import Progress, UnknownNameError, check_shape, named_options, unknown_name
-from ..systems import ReferenceLike, Trajectory, check_state
+from ..systems import ReferenceLike, check_state
 from ._given import Given
 from ._guess import make_guess, moved_on
-from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus, worst_violations
+from ._input_limits import ControlBox
+from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus, plan_of, worst_violations
 from ._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution, judged
 from ._reference import ReferenceSamples
 from ._stage_model import symbols_of
@@ -73,6 +74,14 @@ class _ProgramLayout(NamedTuple):
     nu: list[int]
     ng: list[int]
     soft_rows: list[list[int]]
+
+    def limits(self, box: ControlBox) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Lower and upper ones of z and g, with those of the controls."""
+        found = [self.lower[0].copy(), self.lower[1]], [self.upper[0].copy(), self.upper[1]]
+        for (z, _), limit in zip(found, box[:2], strict=True):
+            for place in self.u:
+                z[place] = limit
+        return found
 
 
 class NLPSolver:
@@ -209,7 +218,7 @@ class NLPSolver:
             soft_rows.append(priced)
             for name, lower, upper in (
                 ("d", np.full(n, -np.inf), np.full(n, np.inf)),
-                ("u", transcription.u_lower, transcription.u_upper),
+                ("u", np.full(m, -np.inf), np.full(m, np.inf)),  # those of the setting
                 ("e", np.zeros(len(priced)), np.full(len(priced), np.inf)),
             ):
                 if name != "u" or k < N:
@@ -542,10 +551,8 @@ class NLPSolver:
     ) -> tuple[tuple[float, Nodes, float, dict[str, Any]] | None, dict[str, Any]]:
         """One solve about nodes: how far it moved, where it ended, its residual."""
         system, transcription = self.problem.system, self.transcription
-        z = np.zeros(len(layout.lower[0]))
-        controls = np.clip(
-            nodes.u[:, transcription.controls], transcription.u_lower, transcription.u_upper
-        )
+        z, (lower, upper) = np.zeros(len(layout.lower[0])), layout.limits(setting.box)
+        controls = np.clip(nodes.u[:, transcription.controls], setting.box.lower, setting.box.upper)
         over = transcription.excess(transcription.values(nodes, setting))
         centre = nodes.x.copy()
         centre[0] = x0
@@ -561,8 +568,8 @@ class NLPSolver:
         )  # fmt: skip
         try:
             best = solver(
-                x0=z, p=given, lbx=layout.lower[0], ubx=layout.upper[0], lbg=layout.lower[1],
-                ubg=layout.upper[1], **multipliers,
+                x0=z, p=given, lbx=lower[0], ubx=upper[0], lbg=lower[1], ubg=upper[1],
+                **multipliers,
             )  # fmt: skip
         except RuntimeError:  # not a number at the guess
             return None, {"unified_return_status": "SOLVER_RET_NAN"}
@@ -575,16 +582,21 @@ class NLPSolver:
         others = np.setdiff1d(np.arange(system.n_inputs), transcription.controls)
         inputs[:, others] = setting.u_ref[:-1][:, others]
         inputs[:, transcription.controls] = np.clip(
-            [z[place] for place in layout.u], transcription.u_lower, transcription.u_upper
+            [z[place] for place in layout.u], setting.box.lower, setting.box.upper
         )
         states = system.retract(centre, d, setting.p[: system.n_parameters])
         if not len(self.problem.free_start):
             states[0] = x0  # the solver has it to its tolerance
-        kkt = self._residual(best, given, layout)
+        kkt = self._residual(best, given, (lower, upper))
         multipliers = {"lam_x0": best["lam_x"], "lam_g0": best["lam_g"]}
         return (np.abs(d[1:]).max(), Nodes(nodes.t, states, inputs), kkt, multipliers), stats
 
-    def _residual(self, best: dict[str, Any], given: np.ndarray, layout: _ProgramLayout) -> float:
+    def _residual(
+        self,
+        best: dict[str, Any],
+        given: np.ndarray,
+        limits: tuple[list[np.ndarray], list[np.ndarray]],
+    ) -> float:
         """Largest of the scaled gradient of the Lagrangian, violations and complementarity."""
         z, prices = (np.asarray(best[key]).ravel() for key in ("x", "lam_g"))
         own = np.asarray(best["lam_x"]).ravel()
@@ -592,9 +604,7 @@ class NLPSolver:
         _, g, slope, of_cost = (np.asarray(v).ravel() for v in check(z, given, prices))
         scale = 1.0 + np.abs(of_cost).max()
         products, off = 0.0, 0.0
-        for value, price, low, high in zip(
-            (z, g), (own, prices), layout.lower, layout.upper, strict=True
-        ):
+        for value, price, low, high in zip((z, g), (own, prices), *limits, strict=True):
             off = max(off, (low - value).max(initial=0.0), (value - high).max(initial=0.0))
             for limit, part in ((low, np.minimum(price, 0)), (high, np.maximum(price, 0))):
                 room = np.where(np.isfinite(limit), np.abs(value - limit), np.abs(price) > 0)
@@ -650,10 +660,10 @@ class NLPSolver:
         solution = OptimalSolution(
             status=status,
             message="; ".join([text, *map(str, violations)]),
-            trajectory=Trajectory._of(
+            trajectory=plan_of(
                 problem.system.state, nodes.t, nodes.x, nodes.u, problem.system.inputs
             ),
-            reference=Trajectory._of(problem.system.state, nodes.t, setting.x_ref, setting.u_ref),
+            reference=plan_of(problem.system.state, nodes.t, setting.x_ref, setting.u_ref),
             cost=log[-1].cost,
             kkt=kkt,
             gap=log[-1].gap,
@@ -662,7 +672,7 @@ class NLPSolver:
             times={"total": total, "model": total - spent[1], "qp": spent[1]},
             problem=problem,
         )
-        return judged(solution, setting.p)
+        return judged(solution, setting)
 
 
 class _Told(ca.Callback):

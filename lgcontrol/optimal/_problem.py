@@ -43,10 +43,10 @@ from ..systems import (
     unsolved,
     values_by_name,
 )
+from ._input_limits import InputLimits
 from ._outcome import Iteration, SolveStatus, Violation
 from ._reference import ReferenceSamples, sample_reference
 from ._statement import (
-    ALONG,
     LIMITS,
     Bound,
     Cost,
@@ -244,6 +244,8 @@ class OptimalControlProblem:
         }
         for bound in values["bounds"]:
             check_names(system, bound, names)
+        limits = InputLimits(system, values["bounds"], horizon, names)
+        object.__setattr__(self, "_input_limits", limits)
         check_consistent(system, values["bounds"], horizon)
         for kind in ("residual", "cost"):
             for term in values[f"{kind}s"]:
@@ -468,28 +470,10 @@ class OptimalControlProblem:
         kept |= {"terminal": None} if self._follows else {}  # type: ignore[attr-defined]
         return replace(self, **(kept | changes))
 
-    def input_limits(self, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Hard limits of all inputs for values of the parameters, the system's and those of bounds.
-
-        Parameters
-        ----------
-        p : ndarray, shape (n,)
-
-        Returns
-        -------
-        tuple of ndarray, shapes (n_inputs,)
-        """
-        system, names = self.system, self.parameter_names
-        lower, upper = (limit.copy() for limit in system.input_bounds)
-        for bound in self.bounds:
-            if bound.soft is None and bound.at in ALONG and bound.of in system.input_names:
-                i = system.input_names.index(str(bound.of))
-                low, high = (
-                    p[names.index(limit)] if isinstance(limit, str) else limit
-                    for limit in (bound.lower, bound.upper)
-                )
-                lower[i], upper[i] = max(lower[i], np.max(low)), min(upper[i], np.min(high))
-        return lower, upper
+    @property
+    def input_limits(self) -> InputLimits:
+        """Hard limits of the controls along the whole horizon, whose values may be parameters."""
+        return self._input_limits  # type: ignore[attr-defined]
 
     @property
     def ignored_limits(self) -> tuple[str, ...]:
@@ -824,27 +808,36 @@ class OptimalSolution:
         )
 
 
-def judged(solution: OptimalSolution, p: np.ndarray) -> OptimalSolution:
+def judged(solution: OptimalSolution, setting: Any) -> OptimalSolution:
     """The solution; failed where it claims something and its steps do not solve their equations.
+
+    Where limits of controls contradict each other it is infeasible and says so.
 
     Parameters
     ----------
     solution : OptimalSolution
-    p : ndarray
-        Parameters of the system and of the problem.
+    setting : Setting
 
     Returns
     -------
     OptimalSolution
     """
-    problem, claims = solution.problem, solution.success
-    if not claims and solution.status is not SolveStatus.ITERATION_LIMIT:
+    problem = solution.problem
+    off = [entry._replace(time=float(solution.t[0])) for entry in setting.box.contradictions]
+    if off and solution.status is not SolveStatus.FAILED:
+        found = [f"limits contradict each other: {', '.join(map(str, off))}", solution.message]
+        text = "; ".join(filter(None, found))
+        solution = replace(
+            solution, status=SolveStatus.INFEASIBLE, message=text,
+            violations=(*solution.violations, *off),
+        )  # fmt: skip
+    if not solution.success and solution.status is not SolveStatus.ITERATION_LIMIT:
         return solution
     system, method = problem.system, problem.method
     if resolved_step(system, method, problem.substeps) is None:
         return solution
     x, u = solution.x[:-1], solution.u
-    at = solution.t[:-1], x, u, p[: system.n_parameters], problem.dt
+    at = solution.t[:-1], x, u, setting.p[: system.n_parameters], problem.dt
     text = unsolved(system, method, step_residuals(system, method, problem.substeps, *at))
     return replace(solution, status=SolveStatus.FAILED, message=text) if text else solution
 
@@ -973,7 +966,9 @@ def _check_horizon(value: Any, dt: float | None) -> int:
     # A float is a time that was meant, even where it is a whole number.
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
         text = f"horizon must be a whole number of steps, at least 1, got {value!r}"
-        if isinstance(value, float | np.floating) and value > 0 and dt:
+        if isinstance(dt, int | np.integer) and isinstance(value, float) and 0 < value < dt:
+            text += f"; it comes before dt: horizon={dt}, dt={value:g}"
+        elif isinstance(value, float | np.floating) and value > 0 and dt:
             text += f"; {value:g} s are {max(1, round(value / dt))} steps of {dt:g} s"
         raise ValueError(text)
     return int(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import casadi as ca
@@ -11,8 +11,16 @@ import numpy as np
 
 from ..codegen import InPlaceCall, ModelFunction, prepare
 from ..integrators import MuntheKaas, Tableau, combine, get_method
-from ..systems import step_derivatives
-from ._transcription import CALLS, Nodes, Setting, Transcription, Values
+from ..systems import System, step_derivatives
+from ._transcription import (
+    CALLS,
+    Nodes,
+    Setting,
+    Transcription,
+    Values,
+    lower_product,
+    mirrored,
+)
 
 # Second derivatives by AD of a step of more operations than this cost more than they save.
 LARGEST_CURVATURE = 30_000
@@ -88,8 +96,6 @@ class StageModel:
     Attributes
     ----------
     sides : Sides
-    lower, upper : ndarray, shape (m,)
-        Bounds of the controls.
     free : ndarray, shape (k,)
         Error coordinates of the first state that are to be found.
     """
@@ -100,7 +106,6 @@ class StageModel:
         self.group = problem.system.state
         self.n, self.m = problem.system.n_errors, len(transcription.controls)
         self.controls = transcription.controls
-        self.lower, self.upper = transcription.u_lower, transcription.u_upper
         self.sides = _sides(transcription)
         self.free = problem.free_start
         self._calls: dict[str, InPlaceCall] = {}
@@ -290,10 +295,12 @@ class StageModel:
 
     @cached_property
     def curvature(self) -> ModelFunction | None:
-        """``(…, prices, row_prices) → W``: Hessian of a stage's Lagrangian, less Gauss–Newton.
+        """``(…, prices, row_prices) → W, bend``, the Hessian of a stage less Gauss–Newton's.
 
-        The Lagrangian is ``d ↦ cost + pricesᵀ minus(step, x_next) + row_pricesᵀ rows`` at
-        ``plus(x, ε)`` and ``u + δ``. None where it is not wanted or would cost more than it saves.
+        That of the Lagrangian ``d ↦ cost + pricesᵀ minus(step, x_next) + row_pricesᵀ rows`` at
+        ``plus(x, ε)`` and ``u + δ`` is ``W + [A B]ᵀ E [A B]`` with the entries `bend` of E at
+        `bend_places`: a sweep adds E to the cost to go instead. None where it is not wanted or
+        would cost more than it saves.
         """
         if not self.curved:
             return None
@@ -307,6 +314,11 @@ class StageModel:
             return None
         terms = self.transcription._functions.stage_terms
         return self._hessian(values, terms, "curvature", with_controls=True)
+
+    @property
+    def bend_places(self) -> list[tuple[int, int]]:
+        """Row and column, not below it, of what curvatures add to the cost to go."""
+        return [] if self.curvature is None else self._places
 
     @cached_property
     def end_curvature(self) -> ModelFunction | None:
@@ -357,16 +369,21 @@ class StageModel:
         hessian = _second(bent, d)
         away = self.group.minus(inputs["x"], inputs["x_ref"])
         hessian[: self.n, : self.n] += self._error_bend(away, error_pull)
+        results: Any = [hessian]
         if with_controls:
             prices = {"prices": ca.SX.sym("prices", self.n)} | prices
-            hessian += self._bend(inputs, moved, d, prices["prices"])
-        results: Any = ca.cse([ca.densify(hessian)])
+            own, of_end = self._bend(inputs, moved, d, prices["prices"])
+            rows, columns = of_end.sparsity().get_triplet()
+            self._places = [(i, j) for i, j in zip(rows, columns, strict=True) if i <= j]
+            entries = [of_end[i, j] for i, j in self._places]
+            results = [hessian + own, ca.vertcat(ca.SX(0, 1), *entries)]
+        results = ca.cse([ca.densify(value) for value in results])
         function = ca.Function(
             values.name.replace("stage_values", name).replace("terminal_values", name),
             [*inputs.values(), *prices.values()],
             results,
             [*inputs, *prices],
-            ["W"],
+            ["W", "bend"][: len(results)],
         )
         if function.n_instructions() > LARGEST_CURVATURE:
             return None
@@ -385,58 +402,35 @@ class StageModel:
         return ca.substitute([(bent + bent.T) / 2], [e, w], [away, ca.densify(pull)])[0]
 
     def _bend(self, inputs: dict[str, Any], moved: dict[str, Any], d: Any, prices: Any) -> Any:
-        """Hessian of ``pricesᵀ minus(step(d), step(0))``.
+        """Hessian of ``pricesᵀ minus(step(d), step(0))`` in two parts.
 
         With y the coordinates of the step's end, T the map from their changes to tangent vectors
-        and ``w = Tᵀ prices``: that of ``wᵀ y(d)``, less what the coordinates of
-        ``plus(y, η)`` bend by themselves.
+        and ``w = Tᵀ prices``: that of ``wᵀ y(d)``, and less what the coordinates of ``plus(y, η)``
+        bend by themselves, by η.
 
         Explicit Runge-Kutta methods are taken in coordinates: to their order the same as on the
         group, at half of the operations. Where that is a lot it is done by the midpoint rule, at a
         third of the operations: off by the step's length squared.
         """
-        problem, system = self.problem, self.problem.system
-        method = get_method(problem.method)
-        if self._tableau is None:
+        problem, system, group = self.problem, self.problem.system, self.group
+        if self._tableau is not None:
+            march = _March(system, self._tableau, problem.substeps, inputs, moved, d)
+            y = march.end
+            w = group.tangent_matrix(y).T @ prices
+            hessian = march.hessian(w)
+        else:
+            method = get_method(problem.method)
 
             def step(at: dict[str, Any]) -> Any:
                 t, x, u, dt = (at[name] for name in ("t", "x", "u", "dt"))
                 own = at["p"][: system.n_parameters]
                 return system.step(method, problem.substeps).function(t, x, u, own, dt)
 
-            return self._bend_of(step, inputs, moved, d, prices)
-        return self._bend_of(partial(self._march, self._tableau), inputs, moved, d, prices)
-
-    def _bend_of(
-        self,
-        step: Callable[[dict[str, Any]], Any],
-        inputs: dict[str, Any],
-        moved: dict[str, Any],
-        d: Any,
-        prices: Any,
-    ) -> Any:
-        group, y, after = self.group, step(inputs), step(moved)
-        T = group.tangent_matrix(y)
-        F = T @ ca.substitute(ca.jacobian(after, d), d, ca.DM.zeros(*d.shape))
-        w = T.T @ prices
+            y = step(inputs)
+            w = group.tangent_matrix(y).T @ prices
+            hessian = _second(ca.dot(w, step(moved)), d)
         eta = ca.SX.sym("eta", self.n)
-        own_bend = ca.sparsify(_second(ca.dot(w, group.plus(y, eta)), eta))
-        return _second(ca.dot(w, after), d) - F.T @ own_bend @ F
-
-    def _march(self, tableau: Any, at: dict[str, Any]) -> Any:
-        """Coordinates after the substeps of an explicit method."""
-        problem, system = self.problem, self.problem.system
-        t, x, u, dt = (at[name] for name in ("t", "x", "u", "dt"))
-        p = at["p"][: system.n_parameters]
-        h = dt / problem.substeps
-        stages = list(zip(tableau.A, tableau.c, strict=True))[: tableau.stages]
-        for k in range(problem.substeps):
-            slopes: list[Any] = []
-            for row, c in stages:
-                y = x + (combine(row, slopes, h) if any(row) else 0)
-                slopes.append(self.group.rate_matrix(y) @ system.f(t + (k + c) * h, y, u, p))
-            x = x + combine(tableau.b, slopes, h)
-        return x
+        return hessian, -ca.sparsify(_second(ca.dot(w, group.plus(y, eta)), eta))
 
     # -- evaluation --------------------------------------------------------------------------------
 
@@ -463,11 +457,16 @@ class StageModel:
         )
 
     def hessians(
-        self, nodes: Nodes, setting: Setting, prices: np.ndarray, row_prices: np.ndarray
+        self,
+        nodes: Nodes,
+        setting: Setting,
+        prices: np.ndarray,
+        row_prices: np.ndarray,
+        at: Expansion,
     ) -> tuple[np.ndarray, np.ndarray]:
         """What the Hessians of the Lagrangian have beyond those of Gauss and Newton.
 
-        Shapes (N, n + m, n + m), and (n, n) of the end.
+        Shapes (N, n + m, n + m), and (n, n) of the end; `at` is the expansion about the nodes.
         """
         assert self.curvature is not None and self.end_curvature is not None
         call, once = self._calls.get("curvature"), self.transcription
@@ -477,7 +476,12 @@ class StageModel:
             self._calls["curvature"] = call
         _fill_stages(call.inputs, nodes, setting)
         call.inputs["prices"][:], call.inputs["row_prices"][:] = prices, row_prices[:-1]
-        along = call()
+        found = call()
+        along, bend = found.W.copy(order="C"), np.zeros((len(prices), self.n, self.n))
+        for k, (i, j) in enumerate(self.bend_places):
+            bend[:, i, j] = bend[:, j, i] = found.bend[:, k]
+        F = np.concatenate([at.A, at.B], axis=2)
+        along += F.transpose(0, 2, 1) @ bend @ F
         end = self._calls.get("end_curvature")
         if end is None:
             end = self.end_curvature.in_place()
@@ -487,7 +491,7 @@ class StageModel:
         given["t"][()], given["x"][:], given["u"][:] = nodes.t[-1], nodes.x[-1], setting.u_ref[-1]
         given["x_ref"][:], given["p"][:] = setting.x_ref[-1], setting.p
         given["P"][:], given["row_prices"][:] = setting.terminal, row_prices[-1]
-        return along.copy(order="C"), end().copy()
+        return along, end().copy()
 
     def advance(
         self, k: int, nodes: Nodes, setting: Setting, x: np.ndarray, u: np.ndarray
@@ -519,6 +523,87 @@ class StageModel:
         there = Nodes(nodes.t, x[None], nodes.u)
         found = self.transcription._end("terminal_values", there, setting)
         return float(found.cost), found.rows.copy()
+
+
+class _March:
+    """Steps of an explicit Runge-Kutta method in coordinates, and how they bend.
+
+    Parameters
+    ----------
+    system : System
+    tableau : Tableau
+    substeps : int
+    at, moved : dict of str to casadi.SX
+        Arguments of a stage, and the same with state and input moved by d.
+    d : casadi.SX
+
+    Attributes
+    ----------
+    end : casadi.SX
+        Coordinates after the substeps.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        tableau: Tableau,
+        substeps: int,
+        at: dict[str, Any],
+        moved: dict[str, Any],
+        d: Any,
+    ) -> None:
+        t, x, u, dt = (at[name] for name in ("t", "x", "u", "dt"))
+        p = at["p"][: system.n_parameters]
+        self._tableau, self._h, self._start, self._d = tableau, dt / substeps, moved["x"], d
+        time, y, price = ca.SX.sym("time"), ca.SX.sym("y", *x.shape), ca.SX.sym("price", *x.shape)
+        input_, z = ca.SX.sym("input", *u.shape), ca.SX.sym("z", *p.shape)
+        rate = system.state.rate_matrix(y) @ system.f(time, y, input_, z)
+        given, both = [time, y, input_, z], ca.vertcat(y, input_)
+        field = ca.Function("field", given, [rate, ca.jacobian(rate, both)])
+        bent: Any = ca.hessian(ca.dot(price, rate), both)[0]
+        self._bent, self._p = ca.Function("bent", [*given, price], [bent]), p
+        slope = ca.substitute(ca.jacobian(ca.vertcat(moved["x"], moved["u"]), d), d, 0 * d)
+        X, U = ca.vertsplit(ca.sparsify(slope), [0, x.shape[0], slope.shape[0]])
+        # Of every stage its arguments, their derivatives by d, and those of the field by them.
+        self._stages: list[tuple[list[Any], Any, Any]] = []
+        for k in range(substeps):
+            rates: list[Any] = []
+            turns: list[Any] = []
+            for row, c in self._rows:
+                stage = x + combine(row, rates, self._h) if any(row) else x
+                turn = X + combine(row, turns, self._h) if any(row) else X
+                point = [t + (k + c) * self._h, stage, u, p]
+                value, J = field.call(point)
+                rates.append(value)
+                turns.append(J @ ca.vertcat(turn, U))
+                self._stages.append((point, ca.vertcat(turn, U), J))
+            x, X = x + combine(tableau.b, rates, self._h), X + combine(tableau.b, turns, self._h)
+        self.end = x
+
+    @property
+    def _rows(self) -> list[tuple[Any, float]]:
+        tableau = self._tableau
+        return list(zip(tableau.A, tableau.c, strict=True))[: tableau.stages]
+
+    def hessian(self, w: Any) -> Any:
+        """That of ``wᵀ end`` by d: of each stage that of the field, and of the moved start."""
+        tableau, h, total = self._tableau, self._h, ca.SX(0)
+        size = self._start.shape[0]
+        for last in range(len(self._stages), 0, -tableau.stages):
+            pulls: list[Any] = [ca.SX(size, 1)] * tableau.stages
+            for i in reversed(range(tableau.stages)):
+                point, turn, J = self._stages[last - tableau.stages + i]
+                price = h * tableau.b[i] * w
+                for j, (row, _) in enumerate(self._rows):
+                    if i < min(j, len(row)) and row[i]:
+                        price += h * row[i] * pulls[j]
+                bent: Any = self._bent(*point, price)
+                total += lower_product(turn, bent @ turn)
+                pulls[i] = J[:, :size].T @ price
+            w = w + sum(pulls, ca.SX(0))
+        symbol = ca.SX.sym("w", size)
+        start: Any = ca.substitute(_second(ca.dot(symbol, self._start), self._d), symbol, w)
+        return mirrored(total + ca.tril(start))
 
 
 def _second(value: Any, d: Any) -> Any:

@@ -15,7 +15,9 @@ from ..codegen import (
     UnknownNameError,
     Value,
     ask_degrees,
+    check_semidefinite,
     check_shape,
+    check_symmetric,
     named_options,
     unknown_name,
 )
@@ -26,12 +28,10 @@ from ..systems import (
     Trajectory,
     Waypoints,
     block_slices,
+    narrower_later,
     place_of,
     shared_names,
 )
-
-# Eigenvalues of a semidefinite matrix from data come out negative by this share of the largest.
-SEMIDEFINITE_TOLERANCE = 1e-10
 
 WeightLike: TypeAlias = ArrayLike | Mapping[str, ArrayLike]
 """A number, a diagonal, a matrix, or a mapping from blocks and coordinates to any of these."""
@@ -212,12 +212,13 @@ def _assemble(
 ) -> np.ndarray:
     if isinstance(weight, Mapping):
         matrix = np.zeros((size, size))
-        for key, value in weight.items():
+        for key in weight:
             if key not in names:
                 raise UnknownNameError(unknown_name(f"entry of {name}", key, names))
+        for key in narrower_later(name, {key: names[key] for key in weight}):
             part, label = names[key], f"{name}[{key!r}]"
-            own = square(label, value, part.stop - part.start)
-            matrix[part, part] = check_definite(label, own, strict=False)
+            own = square(label, weight[key], part.stop - part.start)
+            matrix[part, part] = check_semidefinite(label, own)
         missing = [
             key
             for key, part in names.items()
@@ -232,7 +233,7 @@ def _assemble(
         )
     else:
         matrix = square(name, weight, size, names)
-    return check_definite(name, matrix, strict=strict)
+    return (check_definite if strict else check_semidefinite)(name, matrix)
 
 
 def square(
@@ -251,21 +252,14 @@ def square(
     return np.diag(array) if array.ndim == 1 else array
 
 
-def check_definite(name: str, matrix: np.ndarray, *, strict: bool) -> np.ndarray:
-    """Refuse matrices that are asymmetric or not positive (semi)definite."""
-    scale = np.abs(matrix).max(initial=0.0)
-    if np.abs(matrix - matrix.T).max(initial=0.0) > SEMIDEFINITE_TOLERANCE * scale:
-        raise ValueError(f"{name} must be symmetric")
-    matrix = (matrix + matrix.T) / 2
+def check_definite(name: str, matrix: np.ndarray) -> np.ndarray:
+    """Refuse weights of controls that leave a combination of them free."""
+    matrix = check_symmetric(name, matrix)
     smallest = np.linalg.eigvalsh(matrix).min(initial=np.inf)
-    if strict and not smallest > 0:
+    if not smallest > 0:
         raise ValueError(
             f"{name} must be positive definite, every control must cost something; its smallest "
             f"eigenvalue is {smallest:.3g}"
-        )
-    if smallest < -SEMIDEFINITE_TOLERANCE * scale:
-        raise ValueError(
-            f"{name} must be positive semidefinite, its smallest eigenvalue is {smallest:.3g}"
         )
     return matrix
 
@@ -530,7 +524,7 @@ class Residual:
         label = f"weight of residual {self.name!r}"
         if isinstance(value, str):
             return Weight(np.eye(size), np.full(size, parameter_index(label, value, parameters)))
-        matrix = check_definite(label, square(label, value, size), strict=False)
+        matrix = check_semidefinite(label, square(label, value, size))
         return Weight.of(matrix) if matrix.any() else None
 
 
@@ -605,7 +599,8 @@ def of_quantity(system: System, term: Term) -> Term:
     name, of = term.function, getattr(term, "of", None)
     for given in (name, of):
         if isinstance(given, str) and not entries_of(system, given):
-            raise UnknownNameError(_no_quantity(system, given))
+            label = f"{type(term).__name__.lower()} {term.name!r}"
+            raise UnknownNameError(f"{label}: {_no_quantity(system, given)}")
     if not isinstance(name, str):
         return term
     entries = entries_of(system, name)
@@ -647,6 +642,8 @@ ALONG = ("path", "both")
 LIMITS = "limits"
 # Share by which limits may cross and still mean the same number.
 ROUNDING = 1e-9
+# Operations up to which two rows are compared before they count as others.
+SAME_DEPTH = 5
 # Angles in rad from which limits are asked whether they are degrees, two turns as in URDF, and
 # those that stand for none.
 LONG_CABLE, NO_LIMIT = 4 * np.pi, 720.0
@@ -912,7 +909,8 @@ def build_rows(
                 upper.append(most)
                 soft.append(np.inf if price is None else price)
                 priced.append(own_price)
-                active.append(where)
+                active.append(where.copy())
+    _leave_fixed(columns, lower, upper, soft, active)
     rows = BoundRows(
         tuple(names),
         tuple(
@@ -925,6 +923,27 @@ def build_rows(
         np.array(active, dtype=bool).reshape(-1, horizon + 1).T,
     )
     return type(u)(ca.vertcat(*columns)).reshape((len(columns), 1)), rows
+
+
+def _leave_fixed(
+    columns: Sequence[Any],
+    lower: Sequence[float],
+    upper: Sequence[float],
+    soft: Sequence[float],
+    active: Sequence[np.ndarray],
+) -> None:
+    """No limits where a hard equality fixes the same expression within them, such as an end.
+
+    At a limit both together would leave nothing inside, where solvers search, and no multipliers.
+    """
+    for i, value in enumerate(columns):
+        if not (lower[i] == upper[i] and np.isinf(soft[i]) and active[i].any()):
+            continue
+        for k, other in enumerate(columns):
+            slack = ROUNDING * max(1.0, abs(lower[i]))
+            is_within = lower[k] - slack <= lower[i] <= upper[k] + slack
+            if k != i and is_within and ca.is_equal(value, other, SAME_DEPTH):
+                active[k] &= ~active[i]
 
 
 def bounded_along(
@@ -1154,6 +1173,36 @@ def _nodes(at: str | range, horizon: int, *, is_input: bool) -> range:
     return spans[at]
 
 
+def input_of(system: System, bound: Bound) -> int | None:
+    """Which input a bound is on, by its number; None where it is on something else.
+
+    Parameters
+    ----------
+    system : System
+    bound : Bound
+    """
+    if not isinstance(bound.of, str):
+        return None
+    kind, name = _bounded_place(system, bound)
+    return system.input_names.index(name) if kind == "input" else None
+
+
+def holds_throughout(system: System, bound: Bound, horizon: int) -> bool:
+    """Whether a bound is a hard limit of a control at all times of a plan.
+
+    Parameters
+    ----------
+    system : System
+    bound : Bound
+    horizon : int
+        Number of steps.
+    """
+    if bound.soft is not None or input_of(system, bound) not in system.input_index("control"):
+        return False
+    nodes = _nodes(bound.at, horizon, is_input=True)
+    return max(nodes, default=0) <= horizon and {*range(horizon)} <= {*nodes}
+
+
 def _bounded_place(system: System, bound: Bound) -> tuple[str, str]:
     """What the name of a bound means: "input", "block", "coordinate", "tangent" or "quantity"."""
     state, of = system.state, str(bound.of)
@@ -1175,8 +1224,21 @@ def _bounded_place(system: System, bound: Bound) -> tuple[str, str]:
         return "quantity", of
     if of == LIMITS:
         return LIMITS, of
-    valid = dict.fromkeys((*of_state, *system.input_names, *_quantities(system), LIMITS))
+    inputs = system.input_names
+    valid = dict.fromkeys(
+        [
+            *(f"state.{key}" if key in inputs else key for key in of_state),
+            *(f"input.{key}" if key in of_state else key for key in inputs),
+            *_quantities(system),
+            LIMITS,
+        ]
+    )
     message = unknown_name("bounded quantity", of, valid)
+    if of == "input" and inputs:
+        message += (
+            f" A bound on an input names it, Bound('input.{inputs[0]}', …); limits that always "
+            "hold are lower and upper of the system's inputs"
+        )
     source, _, last = of.rpartition(".")
     if last == "rate" and source in valid:
         message += (

@@ -245,9 +245,9 @@ class _Check:
         x_ref = np.tile(self.region.x, (len(x), 1))
         points = np.zeros(len(x)), x, u, self.p, x_ref
         found = bounded_along(system, self.hard, problem.parameter_names, points)
-        lower, upper = problem.input_limits(self.p)
-        for i in system.input_index("control"):
-            found[system.input_names[i]] = u[:, i], float(lower[i]), float(upper[i])
+        box = problem.input_limits.exactly(self.p)
+        for k, i in enumerate(problem.input_limits.controls.tolist()):
+            found[system.input_names[i]] = u[:, i], float(box.lower[k]), float(box.upper[k])
         return found
 
     def linear_level(self) -> tuple[float, str]:

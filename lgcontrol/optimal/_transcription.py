@@ -14,6 +14,7 @@ from ..codegen import InPlaceCall, ModelFunction, prepare
 from ..groups import LieGroup, Product
 from ..integrators import MuntheKaas, get_method
 from ..systems import System, step_derivatives
+from ._input_limits import ControlBox
 from ._problem import OptimalControlProblem
 from ._stage_qp import StageQP
 from ._statement import (
@@ -23,6 +24,7 @@ from ._statement import (
     Weight,
     build_rows,
     entries_of,
+    holds_throughout,
     spelled_out,
 )
 
@@ -67,6 +69,8 @@ class Setting(NamedTuple):
         Parameters of the system and of the problem.
     terminal, arrival : ndarray, shape (n, n)
         Weights on the last error and on that of the first state from the given start.
+    box : ControlBox
+        Limits of the controls.
     """
 
     x_ref: np.ndarray
@@ -74,6 +78,7 @@ class Setting(NamedTuple):
     p: np.ndarray
     terminal: np.ndarray
     arrival: np.ndarray
+    box: ControlBox
 
 
 class Values(NamedTuple):
@@ -109,8 +114,10 @@ class Transcription:
 
     Attributes
     ----------
+    controls : ndarray of int, shape (m,)
+        Which inputs are free.
     rows : BoundRows
-        Bounds other than those of the inputs.
+        Bounds other than the limits of controls (`OptimalControlProblem.input_limits`).
     path_weights, end_weights : ndarray
         Values of w, of stages and of the end. Weights and dt are arguments so that a problem with
         other ones has the same code, compiled once.
@@ -119,8 +126,6 @@ class Transcription:
     def __init__(self, problem: OptimalControlProblem) -> None:
         self.problem = problem
         self.controls = problem.system.input_index("control")
-        bounds = [bound[self.controls] for bound in problem.system.input_bounds]
-        self.u_lower, self.u_upper = bounds
         self._built = _Built(problem)
         stated = self._built.stated
         self.rows = stated.meaning
@@ -171,8 +176,8 @@ class Transcription:
             R=stage.H[:, n:, n:].copy(order="C"),
             q=np.concatenate([stage.g[:, :n], last.g[None]]),
             r=stage.g[:, n:].copy(),
-            u_lower=self.u_lower - controls,
-            u_upper=self.u_upper - controls,
+            u_lower=setting.box.lower - controls,
+            u_upper=setting.box.upper - controls,
             C=np.concatenate([stage.G[:, :, :n], last.G[None]]),
             D=stage.G[:, :, n:].copy(order="C"),
             lower=self.rows.lower - rows,
@@ -200,8 +205,8 @@ class Transcription:
         """Nodes displaced by error coordinates x (N + 1, n) and controls u (N, m)."""
         system = self.problem.system
         inputs = nodes.u.copy()
-        moved = np.clip(inputs[:, self.controls] + u, self.u_lower, self.u_upper)
-        inputs[:, self.controls] = moved
+        moved = inputs[:, self.controls] + u
+        inputs[:, self.controls] = np.clip(moved, setting.box.lower, setting.box.upper)
         own = setting.p[: system.n_parameters]
         return Nodes(nodes.t, system.retract(nodes.x, x, own), inputs)
 
@@ -458,10 +463,12 @@ def state(problem: OptimalControlProblem) -> _Stated:
         for found, at_end in zip(costs, (False, True), strict=True):
             factor = term.factor(p, names, at_end=at_end)
             found += [factor * value] if factor is not None else []
+    bounds = [
+        each for each in problem.bounds if not holds_throughout(system, each, problem.horizon)
+    ]
     rows, meaning = build_rows(
-        system, problem.bounds, problem.horizon, (t, x, u, p, x_ref), names, problem.free_start,
-        known,
-    )  # fmt: skip
+        system, bounds, problem.horizon, (t, x, u, p, x_ref), names, problem.free_start, known
+    )
     return _Stated(inputs, path, end, *costs, rows, meaning, known)
 
 
@@ -578,7 +585,7 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
         "A": correction @ A,
         "B": (correction @ B)[:, controls],
         "g": dt * g,
-        "H": _mirrored(dt * H),
+        "H": mirrored(dt * H),
         "G": by_rows,
     }
     inputs = {
@@ -599,7 +606,7 @@ def build_functions(problem: OptimalControlProblem, stated: _Stated) -> StageFun
     terminal_terms = ca.Function("terminal_terms", given, terms, [*last_inputs], TERMS)
     last_derivatives = {
         "g": g + by_error.T @ pull,
-        "H": _mirrored(H) + by_error.T @ P @ by_error,
+        "H": mirrored(H) + by_error.T @ P @ by_error,
         "G": by_state(rows),
     }
     around = None
@@ -715,16 +722,16 @@ def _gauss_newton(symbol: Any, terms: list[_Square], p: Any) -> tuple[Any, Any, 
         residuals = ca.vertcat(residuals, term.value)
         pulls = ca.vertcat(pulls, W @ term.value)
         gradient = gradient + weighted.T @ term.value
-        hessian = hessian + _lower(term.jacobian, weighted)
+        hessian = hessian + lower_product(term.jacobian, weighted)
     return residuals, pulls, gradient, hessian, w
 
 
-def _lower(J: Any, weighted: Any) -> Any:
+def lower_product(J: Any, weighted: Any) -> Any:
     """``Jᵀ W J`` on and below the diagonal: both sides would be written twice."""
     columns = [J[:, j:].T @ weighted[:, j] for j in range(J.shape[1])]
     return ca.horzcat(*(ca.vertcat(ca.DM(j, 1), column) for j, column in enumerate(columns)))
 
 
-def _mirrored(lower: Any) -> Any:
+def mirrored(lower: Any) -> Any:
     """The symmetric matrix of what is on and below its diagonal."""
     return lower + ca.tril(lower, False).T

@@ -17,6 +17,7 @@ from ._poses import (
     extent_of,
     is_attitude,
     is_planar,
+    jumps,
     smooth,
     spread,
 )
@@ -413,13 +414,14 @@ def _path_colors(poses: np.ndarray) -> list[Any]:
 
 
 def _draw_reference(ax: Any, poses: np.ndarray, length: float, size: int) -> None:
-    """A dashed path, or the dashed frame of a body that is to stay in place."""
+    """A dashed path, or the dashed frame of a body that is to stay in place; between jumps."""
     for k in range(poses.shape[1]):
-        path = poses[:, k]
-        if np.ptp(path[:, :3], axis=0).any():
-            ax.plot(*path[:, :size].T, color=FAINT, lw=1.2, ls=DASHES)
-        else:
-            draw_frame(ax, path[0], 1.6 * length, size, ls=(0, (2.5, 1.2)), lw=1.4)
+        steps = np.linalg.norm(np.diff(poses[:, k, :3], axis=0), axis=1)
+        for path in np.split(poses[:, k], 1 + np.flatnonzero(jumps(steps))):
+            if np.ptp(path[:, :3], axis=0).any():
+                ax.plot(*path[:, :size].T, color=FAINT, lw=1.2, ls=DASHES)
+            else:
+                draw_frame(ax, path[0], 1.6 * length, size, ls=(0, (2.5, 1.2)), lw=1.4)
 
 
 def _ends(ax: Any, path: np.ndarray, color: Any) -> None:

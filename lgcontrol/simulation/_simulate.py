@@ -49,6 +49,7 @@ from ._run import (
     early_end,
     fast_losses,
     make_clock,
+    start_on_constraints,
     warn_beyond_limits,
 )
 from ._sensor import BoundSensor
@@ -178,6 +179,7 @@ def simulate(
     -----
     RuntimeWarning
         If the start or the reference is beyond limits that the plant knows, as those of joints; if
+        the start is off the constraints of a closed mechanism, and was put there; if
         a reference ends on its way; if a `Kick` or `Pulse` comes after the end; if a controller was
         to see measurements and never saw one, or the estimator never got one.
 
@@ -208,8 +210,15 @@ def simulate(
     if not (isinstance(tolerance, float | int) and 1e-13 <= tolerance <= 1e-1):
         raise ValueError(f"tolerance must be from 1e-13 to 0.1, got {tolerance!r}")
     seed = check_seed(seed)
+    if np.ndim(x0) > 1 and np.shape(x0)[-1] == plant.state.nq:
+        raise ValueError(
+            f"x0 has shape {np.shape(x0)}, expected ({plant.state.nq},): a run has one start, many "
+            "take [simulate(…, x0=x) for x in starts]; a closed loop that is itself a System goes "
+            "through all of them at once by its rollout(starts, dt=…, steps=…)"
+        )
     start = check_state(plant, "x0", getattr(x0, "x", x0))
     parameters = ParameterValues(plant.parameters, plant.nominal_parameters, p)
+    start = start_on_constraints(plant, start, parameters.at(0.0))
     stages = make_stages(controller, dt)
     if stages and estimator is None:
         check_model(plant, stages[-1])
@@ -365,6 +374,9 @@ class Loop:
         getattr(self.run.estimator, "reset", lambda: None)()
         for i, stage in enumerate(self.run.stages):
             self.acting = stage.name
+            check = None if i else stage.told_by("check_reference", self.run.plant)
+            if check is not None:  # before it builds anything
+                check(self.run.reference)
             stage.reset()
             # What an inner controller is to follow comes with the first answer of the outer one.
             state, reference = (None, None) if i else (self._seen(), self.run.reference)

@@ -4,6 +4,7 @@ from ._accelerations import with_accelerations as with_accelerations
 from ._augment import augment as augment
 from ._blocks import block_slices as block_slices
 from ._blocks import blocks_of as blocks_of
+from ._blocks import narrower_later as narrower_later
 from ._blocks import place_of as place_of
 from ._blocks import shared_names as shared_names
 from ._check import check_system as check_system
@@ -63,6 +64,7 @@ from ._tracing import TracedLater as TracedLater
 from ._tracing import check_state as check_state
 from ._tracing import check_units as check_units
 from ._tracing import complete_parameters as complete_parameters
+from ._tracing import coordinate_sizes as coordinate_sizes
 from ._tracing import matrix_function as matrix_function
 from ._tracing import sample_time as sample_time
 from ._tracing import symbols_of as symbols_of

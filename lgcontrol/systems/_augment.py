@@ -13,7 +13,7 @@ import numpy as np
 from ..codegen import UnknownNameError, Value, named_options, unknown_name
 from ..groups import LieGroup, Product, Rn, check_element
 from ..integrators import Mechanical
-from ._blocks import block_slices, blocks_of, shared_names
+from ._blocks import block_slices, blocks_of, narrower_later, shared_names
 from ._definition import SystemDefinition
 from ._errors import ErrorCoordinates
 from ._signals import Input, Parameter
@@ -49,8 +49,9 @@ def augment(
     delay_order : int
         States of each delay in continuous time.
     lag : float or mapping of str to float, optional
-        Time constant of the actuators of all controls, or of inputs by name, in s; block
-        "actuator". In discrete time the system sees the actuator as it is at the start of a sample.
+        Time constant of the actuators of all controls, or of inputs by name, in s, where "rotor.0"
+        counts for more than "rotor"; block "actuator". In discrete time the system sees the
+        actuator as it is at the start of a sample.
     bias : str or iterable of str
         Inputs, and output errors (names as in ``output.tangent_names``), to which an unknown
         constant is added; block "bias".
@@ -93,8 +94,11 @@ def augment(
     """
     dt = system.dt
     stages = [
-        *((i, input_delay(entry, T, dt, delay_order)) for i, entry, T in _times(system, delay)),
-        *((i, input_lag(entry, T, dt)) for i, entry, T in _times(system, lag)),
+        *(
+            (i, input_delay(entry, T, dt, delay_order))
+            for i, entry, T in _times("delay", system, delay)
+        ),
+        *((i, input_lag(entry, T, dt)) for i, entry, T in _times("lag", system, lag)),
     ]
     biased = []
     for name in _listed("bias", bias):
@@ -174,7 +178,7 @@ def _with_walks(system: Any, names: list[str], rows: list[int], seconds: float) 
 
 
 def _times(
-    system: SystemDefinition, values: float | Mapping[str, float] | None
+    what: str, system: SystemDefinition, values: float | Mapping[str, float] | None
 ) -> list[tuple[int, Input, float]]:
     if values is None:
         return []
@@ -182,11 +186,12 @@ def _times(
         values = {system.input_names[i]: values for i in system.input_index("control")}
     places = {name: slice(i, i + 1) for i, name in enumerate(system.input_names)}
     places = shared_names(system.input_names) | places
-    found: dict[int, float] = {}
-    for name, value in values.items():
+    for name in values:
         if name not in places:
             raise UnknownNameError(unknown_name("input", name, places))
-        found |= dict.fromkeys(range(places[name].start, places[name].stop), value)
+    found: dict[int, float] = {}
+    for name in narrower_later(what, {name: places[name] for name in values}):
+        found |= dict.fromkeys(range(places[name].start, places[name].stop), values[name])
     return [(i, system.inputs[i], value) for i, value in found.items()]
 
 

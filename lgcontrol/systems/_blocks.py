@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal
 
 from ..groups import LieGroup, Product
@@ -95,6 +95,42 @@ def shared_names(names: Sequence[str]) -> dict[str, slice]:
         for stem, own in places.items()
         if own[-1] - own[0] == len(own) - 1
     }
+
+
+def narrower_later(what: str, places: Mapping[str, slice | Sequence[int]]) -> list[str]:
+    """Names such that what is set by them in this order keeps the value of its narrowest name.
+
+    A mapping of numbers by name may give one to a block and another to an entry of it: which one
+    counts is not to hang on the order in which they are written.
+
+    Parameters
+    ----------
+    what : str
+        The mapping, for the message.
+    places : mapping of str to slice or sequence of int
+        Which entries each of its names stands for.
+
+    Raises
+    ------
+    ValueError
+        If two of the names stand for the same entries.
+
+    Examples
+    --------
+    >>> narrower_later("lag", {"rotor.0": slice(0, 1), "rotor": slice(0, 4)})
+    ['rotor', 'rotor.0']
+    >>> narrower_later("Q", {"elbow": [1], "configuration.elbow": [1]})
+    Traceback (most recent call last):
+    ...
+    ValueError: Q: 'elbow' and 'configuration.elbow' name the same: leave one out
+    """
+    named: dict[tuple[int, ...], str] = {}
+    for name, part in places.items():
+        entries = tuple(range(part.start, part.stop) if isinstance(part, slice) else part)
+        if named.setdefault(entries, name) != name:
+            other = named[entries]
+            raise ValueError(f"{what}: {other!r} and {name!r} name the same: leave one out")
+    return [named[entries] for entries in sorted(named, key=len, reverse=True)]
 
 
 def place_of(

@@ -14,7 +14,9 @@ from ._system import System
 INPUT = "input"
 
 
-def with_input_rates(system: System[Any], limit: Any = np.inf) -> System[Product]:
+def with_input_rates(
+    system: System[Any], limit: Any = np.inf, *, lead: float = 0.0
+) -> System[Product]:
     """System with its controls as a block "input" of the state, and their rates as controls.
 
     Weights and bounds on rates are then those on controls; the limits of the inputs themselves are
@@ -26,6 +28,10 @@ def with_input_rates(system: System[Any], limit: Any = np.inf) -> System[Product
         Continuous.
     limit : float or array_like, shape (m,)
         Largest rates, in units of the controls per s.
+    lead : float
+        Time in s by which the inputs that act are ahead of the block "input". Half a step makes
+        them, in the mean, those of a loop that holds each over the step at whose end it is the
+        block's.
 
     Returns
     -------
@@ -66,8 +72,10 @@ def with_input_rates(system: System[Any], limit: Any = np.inf) -> System[Product
     rank = {i: m + k for k, i in enumerate(others)}
 
     def inside(x: Any, u: Any) -> Any:
-        every = [x[place[i]] if i in place else u[rank[i]] for i in range(system.n_inputs)]
-        return ca.vertcat(*every)
+        now = [x[place[i]] if i in place else u[rank[i]] for i in range(system.n_inputs)]
+        for k, i in enumerate(controls):
+            now[i] = now[i] + lead * u[k] if lead else now[i]
+        return ca.vertcat(*now)
 
     def field(t: Any, x: Any, u: Any, p: Any) -> Any:
         return ca.vertcat(system.f(t, x[:nq], inside(x, u), p), u[:m])
@@ -76,7 +84,7 @@ def with_input_rates(system: System[Any], limit: Any = np.inf) -> System[Product
         Df, Bf = system.derivatives.function(t, x[:nq], inside(x, u), p)
         by_x = ca.vertcat(ca.horzcat(Df, Bf[:, controls]), ca.DM(m, dim + m))
         by_u = ca.vertcat(
-            ca.horzcat(ca.DM(dim, m), Bf[:, others]),
+            ca.horzcat(lead * Bf[:, controls], Bf[:, others]),
             ca.horzcat(ca.DM.eye(m), ca.DM(m, len(others))),
         )
         return by_x, by_u

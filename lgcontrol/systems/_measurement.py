@@ -14,6 +14,7 @@ from ..codegen import (
     ModelFunction,
     UnknownNameError,
     Value,
+    check_semidefinite,
     check_shape,
     is_symbolic,
     named_options,
@@ -24,9 +25,6 @@ from ._definition import SystemDefinition
 from ._derivatives import output_derivatives
 from ._signals import check_name
 from ._tracing import matrix_function, symbols_of, trace_field
-
-# Eigenvalues of a covariance may be negative by this share of the largest: rounding.
-NEGATIVE = 1e-12
 
 
 @named_options
@@ -187,12 +185,8 @@ class Measurement:
             return np.diag(np.sqrt(self._deviation("std_discrete", dim) ** 2 + white))
         what = f"covariance_discrete of {self._who}"
         R = check_shape(what, self.covariance_discrete, (dim, dim))
-        values, vectors = np.linalg.eigh((R + R.T) / 2)
-        size = np.abs(values).max(initial=0.0)
-        if np.abs(R - R.T).max(initial=0.0) > NEGATIVE * size or values.min() < -NEGATIVE * size:
-            raise ValueError(f"{what} must be symmetric without negative eigenvalues, got {R}")
-        if white.any():
-            values, vectors = np.linalg.eigh((R + R.T) / 2 + np.diag(white))
+        R = check_semidefinite(what, R)
+        values, vectors = np.linalg.eigh(R + np.diag(white))
         return vectors * np.sqrt(np.maximum(values, 0.0))
 
     def _deviation(self, key: str, dim: int) -> np.ndarray:

@@ -442,14 +442,15 @@ def read_wishes(system: SystemDefinition, where: Mapping[str, Any], position: An
         what = f"where[{key!r}]"
         if place == "input":
             wishes.inputs[system.input_names.index(name)] = _number(what, value)
-        elif name in names:
-            wishes.coordinates[names.index(name)] = _number(what, value)
+        elif name in names or name in inner and name not in blocks:
+            index = names.index(name) if name in names else inner[name]
+            if index in wishes.coordinates:
+                raise ValueError(f"where gives {names[index]} twice, the second time as {key!r}")
+            wishes.coordinates[index] = _number(what, np.squeeze(value))
         elif name in blocks:
             group = blocks[name][0]
             is_number = group.nq == 1 and np.ndim(value) == 0
             wishes.blocks[name] = check_element(what, [value] if is_number else value, group)
-        elif name in inner:
-            wishes.coordinates[inner[name]] = _number(what, np.squeeze(value))
         else:
             valid = [*names, *blocks, *system.input_names]
             raise UnknownNameError(unknown_name("state, block or input", name, valid))

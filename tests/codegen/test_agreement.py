@@ -167,6 +167,45 @@ def test_long_functions_are_cut_into_pieces(fresh, monkeypatch, rng, has_vectors
         np.testing.assert_allclose(compiled(d[k]), want[k], rtol=ROUNDING, atol=ROUNDING)
 
 
+@pytest.mark.parametrize("length", [1000, 7])
+def test_what_no_item_asks_for_is_skipped(fresh, monkeypatch, length):
+    """One side of a switch that all items are on, and both where they differ.
+
+    The last switch takes what an earlier one by the same condition found; the idle side of what
+    two conditions share is not skipped.
+    """
+    monkeypatch.setattr(_emit, "_WHOLE", length)
+    monkeypatch.setattr(_emit, "_PIECE", length)
+    a, b = ca.SX.sym("a"), ca.SX.sym("b")
+    near, shared = a < 1, ca.exp(b * b)
+    root = ca.sqrt(ca.if_else(near, 1.0, a))
+    first = ca.if_else(near, ca.cosh(a) / b, ca.sin(root) / root)
+    second = ca.if_else(near, ca.cos(first), ca.cos(root) / (first + 7))
+    third = ca.if_else(b < 2, shared, ca.tan(b) / b) + shared
+    function = ca.Function("switches", [a, b], [first, second, third], ["a", "b"], [*"xyz"])
+    text = _emit.emit_body(function, packed=True).text
+    assert text.count("if(lg_any(") == 5  # two for `first`, two for `second`, one for `third`
+    assert all(_is_skipped(text, f"lg_{word}(") for word in ("cosh", "sin", "cos", "tan"))
+    assert not _is_skipped(text, "lg_exp(")
+    compiled, interpreted = compile(function), ModelFunction(function)
+    left, right = np.array([[0.3], [0.5], [0.7], [0.9]]), np.array([[1.0], [1.5], [5.0], [40.0]])
+    for given in (left, right, np.vstack([left[:1], right, left, right])):
+        for other in (given + 0.1, 3.0 - given / 20):
+            want = interpreted(given, other)
+            np.testing.assert_allclose(compiled(given, other), want, rtol=ROUNDING)
+            one = compiled(given[1], other[1])
+            np.testing.assert_allclose(one, [value[1] for value in want], rtol=ROUNDING)
+
+
+def _is_skipped(text: str, word: str) -> bool:
+    """Whether all calls of a function stand under a condition."""
+    depth, found = 0, []
+    for line in text.splitlines():
+        depth += line.startswith("if(lg_any(") - line.startswith("}else{")
+        found += [depth > 0] if word in line else []
+    return bool(found) and all(found)
+
+
 def test_equal_results_are_computed_once():
     x = ca.SX.sym("x", 3)
     M = ca.SX(3, 3)

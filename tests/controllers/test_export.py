@@ -25,7 +25,7 @@ from lgcontrol.groups import SO2, SO3, Product, Rn
 from lgcontrol.mechanics import FrameTask, JointProperties, Multibody, SpatialInertia
 from lgcontrol.models import quadrotor, surface_vessel
 from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem, Residual, SQPSolver
-from lgcontrol.optimal._export import ExportCase, work_doubles
+from lgcontrol.optimal._export import STATUSES, ExportCase, work_doubles
 from lgcontrol.optimal._kernel import load
 from lgcontrol.optimal._stage_model import StageModel
 from lgcontrol.optimal._transcription import Transcription
@@ -187,6 +187,56 @@ def test_references_and_parameters_are_written_at_run_time(tmp_path):
     np.testing.assert_allclose(found.reference.u[0], [u_ref, 0], atol=1e-12)
     assert status == 0
     np.testing.assert_allclose([torque, rate], [found.u[0, 0], found.x[-1, 2]], atol=1e-9)
+
+
+def sinking(bound):
+    """Pendulum whose torque has a limit that is a parameter, sinking from call to call."""
+    return mpc(bounds=[bound], parameters=[Parameter("most", "N m", 0.7)])
+
+
+SINKING = {
+    "limit": lambda: sinking(Bound("torque", upper="most")),
+    "row": lambda: sinking(Bound(lambda t, x, u, p: u[0], upper="most", name="torque")),
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", SINKING)
+def test_limits_of_inputs_that_sink_are_followed_as_python_does(name, tmp_path):
+    """To the other one and below it: where limits contradict each other both say so."""
+    controller = SINKING[name]()
+    controller.restarts = False  # firmware begins anew when it is told to
+    folder = controller.export_c(tmp_path / "swing", name="swing")
+    most = [0.7, 0.5, 0.3, 0.1, -0.1, -0.3] + ([-0.6, -0.8] if name == "limit" else [-0.3] * 2)
+    program = tmp_path / "user.c"
+    program.write_text(
+        '#include "swing.h"\n#include <math.h>\n#include <stdio.h>\nstatic swing m;\n'
+        "int main(void) {\n"
+        "  double x[SWING_NX] = {0, 1, -0.5};\n"
+        f"  const double most[] = {{{', '.join(map(str, most))}}};\n"
+        "  double u[SWING_NU];\n  swing_init(&m);\n"
+        f"  for (int k = 0; k < {len(most)}; k++) {{\n"
+        "    m.p[SWING_P_MOST] = most[k], x[2] = k == 3 ? NAN : -0.5;\n"
+        "    const int status = swing_step(&m, SWING_PERIOD * k, x, u);\n"
+        '    printf("%d %.17g %.17g\\n", status, u[0], m.violation);\n  }\n'
+        "  return 0; }\n"
+    )
+    built_one = built(folder, program, "swing.c", into=tmp_path)
+    done = subprocess.run([built_one], capture_output=True, text=True, check=True)
+    found = np.array([line.split() for line in done.stdout.splitlines()], dtype=float)
+    answers, statuses = [], []
+    for k, limit in enumerate(most):
+        x = [0, 1, np.nan if k == 3 else -0.5]  # then the last answer is held, within limits
+        answers += controller(0.15 * k, x, p={"most": limit}).tolist()
+        statuses.append(controller.info.status.name)
+    np.testing.assert_allclose(found[:, 1], answers, atol=1e-9)
+    assert [STATUSES[int(status)] for status in found[:, 0]] == statuses
+    if name == "limit":
+        assert (np.array(answers) <= np.maximum(most, -0.6)).all()
+        assert statuses == [*["OK"] * 3, "HELD", *["OK"] * 3, "INFEASIBLE"]
+        assert found[-1, 1] == -0.6 and found[-1, 2] == pytest.approx(0.2, abs=1e-9)
+    else:  # the limits can all be kept
+        assert statuses[3] == "HELD" and "INFEASIBLE" not in statuses
 
 
 @needs_compiler

@@ -151,6 +151,41 @@ def test_pose_graphs_without_noise_are_solved_from_no_guess(group, rng):
         assert np.abs(group.minus(relative, expected)).max() < 1e-9
 
 
+@pytest.mark.parametrize("group", [SE2, SE3])
+@pytest.mark.parametrize("start", ["chordal", "given"])
+def test_landmarks_of_a_graph_are_found_with_its_poses(group, start, rng):
+    """Sights alone tell of a wrong edge; the first guesses of poses and points are off."""
+    poses, points = group.random(rng, 6), rng.normal(size=(4, group.point_size))
+    poses[:, : group.point_size] *= 3
+    ends = np.array([[k, k + 1] for k in range(5)])
+    measured = group.compose(group.inverse(poses[ends[:, 0]]), poses[ends[:, 1]])
+    measured[2] = group.plus(measured[2], 0.3 * rng.normal(size=group.dim))
+    weak = np.tile(np.eye(group.dim), (5, 1, 1))
+    weak[2] *= 1e-12
+    sights = np.array([[k, j] for k in range(6) for j in range(4)])
+    M = group.matrix(group.inverse(poses[sights[:, 0]]))
+    d = group.point_size
+    seen = (M[:, :d, :d] @ points[sights[:, 1]][..., None])[..., 0] + M[:, :d, d]
+    guess = group.plus(poses, 0.05 * rng.normal(size=(6, group.dim)))
+    guess[0] = poses[0]
+    graph = PoseGraph(
+        d, np.arange(6), guess, np.array([0]), ends, measured, weak,
+        landmark_names=np.arange(4), landmarks=points + 0.1 * rng.normal(size=points.shape),
+        sights=sights, seen=seen, sight_information=np.tile(np.eye(d), (24, 1, 1)),
+    )  # fmt: skip
+    found = pose_graph(graph, start=start).solve()
+    np.testing.assert_allclose(found.x["landmark"], points, atol=1e-6)
+    np.testing.assert_allclose(group.minus(found.x["pose"], poses), 0, atol=1e-6)
+
+
+def test_a_landmark_that_nobody_saw_is_refused():
+    turn = np.tile(SE2.identity, (1, 1))
+    graph = PoseGraph(2, np.arange(2), None, NONE, np.array([[0, 1]]), turn, np.eye(3)[None],
+                      landmark_names=np.array([7]))  # fmt: skip
+    with pytest.raises(ValueError, match="landmark 7 has no position, and no pose saw it"):
+        pose_graph(graph)
+
+
 def test_steps_that_raise_the_cost_are_damped(rng):
     """A guess that is turned by up to 170°; Gauss–Newton alone would leave."""
     z = SO3.exp(0.1 * rng.normal(size=(30, 3)))

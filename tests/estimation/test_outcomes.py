@@ -293,9 +293,15 @@ def test_constrained_systems_keep_their_constraints():
     [
         (lambda: EKF(PLANAR, [FIX]), "give P0, .* or std0"),
         (lambda: EKF(PLANAR, [FIX], std0={"pose.x": 1.0}), "std0 lacks pose.y, pose.rz"),
+        (
+            lambda: EKF(PLANAR, [FIX], std0={"pose": [1, np.nan, 1]}),
+            r"std0\['pose'\] is not finite",
+        ),
         (lambda: EKF(PLANAR, [FIX], std0={"psoe": 1.0}), "Did you mean 'pose'"),
-        (lambda: EKF(PLANAR, [FIX], P0=-np.eye(3)), "without negative eigenvalues"),
+        (lambda: EKF(PLANAR, [FIX], P0=-np.eye(3)), r"is -1; it has -1 at \(pose.x"),
+        (lambda: EKF(PLANAR, [FIX], P0=2 - np.eye(3)), "are greater than"),
         (lambda: EKF(PLANAR, [FIX], std0=1.0, noise={"velocty": 1.0}), "unknown input 'velocty'"),
+        (lambda: EKF(PLANAR, [FIX], std0=1.0, noise={"gnss": 1.0}), "its std_discrete"),
         (lambda: EKF(PLANAR, [FIX], std0=1.0, noise={"velocity": -1.0}), "must not be negative"),
         (lambda: EKF(PLANAR, [FIX, FIX], std0=1.0), "two measurements are called 'gnss'"),
         (lambda: EKF(PLANAR, FIX, std0=1.0), "must be a list"),

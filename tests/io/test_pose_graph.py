@@ -50,9 +50,31 @@ def test_equal_poses_become_one(tmp_path):
     np.testing.assert_array_equal(alone.edges, [[0, 1], [1, 2]])
 
 
+def test_landmarks_are_read_with_where_the_sensor_is(tmp_path):
+    planar = read(tmp_path, EDGE + "VERTEX_XY 7 5 6\nEDGE_SE2_XY 1 7 0.5 2 4 1 9\n"
+                  "EDGE_SE2_XY 0 4 1 1 1 0 1\nFIX 7\n")  # fmt: skip
+    assert planar.landmark_names.tolist() == [4, 7] and planar.fixed_landmarks.tolist() == [1]
+    np.testing.assert_array_equal(planar.landmarks, [[np.nan, np.nan], [5, 6]])
+    np.testing.assert_array_equal(planar.sights, [[1, 1], [0, 0]])
+    np.testing.assert_array_equal(planar.sight_information[0], [[4, 1], [1, 9]])
+    turn = SE3.from_euler("ZYX", [np.pi / 2, 0.0, 0.0])[3:]  # x of the sensor is y of the body
+    spatial = read(
+        tmp_path,
+        f"PARAMS_SE3OFFSET 3 1 0 0 {' '.join(map(str, turn))}\n"
+        f"EDGE_SE3:QUAT 0 1 1 0 0 0 0 0 1 {UPPER}\n"
+        "EDGE_SE3_TRACKXYZ 0 9 3 2 0 0 4 0 0 1 0 1\n",
+    )
+    np.testing.assert_allclose(spatial.seen, [[1, 2, 0]], atol=1e-15)
+    np.testing.assert_allclose(spatial.sight_information[0], np.diag([1, 4, 1]), atol=1e-15)
+    assert spatial.landmarks is None and planar.dimension == 2
+
+
 BROKEN = {
     "an unknown word": (EDGE + "EDGE4 0 1 2\n", r"line 2: unknown word 'EDGE4'; known are VERTEX2"),
-    "too few numbers": ("EDGE2 0 1 1.0 2.0\n", "line 1: EDGE2 needs 2 names of poses and 9 numb"),
+    "too few numbers": (
+        "EDGE2 0 1 1.0 2.0\n",
+        "line 1: EDGE2 needs 2 whole numbers, which are names, and 9 n",
+    ),
     "not a number": (EDGE.replace("2.0", "nan"), "line 1: 'nan' is no finite decimal number"),
     "underscores": (EDGE.replace("10", "1_0"), "'1_0' is no finite"),
     "too large": (EDGE.replace("2.0", "1e999"), "too large"),
@@ -68,6 +90,18 @@ BROKEN = {
     "twice": ("VERTEX2 0 0 0 0\n" * 2 + EDGE, "line 2: pose 0 was there before"),
     "nothing": ("VERTEX2 0 0 0 0\n", "no edges, so no graph"),
     "all equal": (EDGE + "EQUIV 0 1\n", "no edges between different poses"),
+    "a sight alone": (
+        "EDGE_SE2_XY 0 9 1 2 1 0 1\n",
+        "no edges, so no graph; sights of landmarks alone",
+    ),
+    "a landmark's name": (EDGE + "VERTEX_XY 1 0 0\n", "1 names a pose and a landmark"),
+    "a landmark twice": ("VERTEX_XY 9 0 0\n" * 2 + EDGE, "line 2: landmark 9 was there before"),
+    "a landmark as pose": ("VERTEX2 9 0 0 0\nVERTEX_XY 9 0 0\n" + EDGE, "line 2: landmark 9 was"),
+    "equal landmarks": (EDGE + "EDGE_SE2_XY 0 9 1 2 1 0 1\nEQUIV 9 1\n", "EQUIV is for poses, 9"),
+    "no sensor": (
+        f"EDGE_SE3:QUAT 0 1 0 0 0 0 0 0 1 {UPPER}\nEDGE_SE3_TRACKXYZ 0 9 5 1 2 3 1 0 0 1 0 1\n",
+        "line 2: there is no sensor 5; a line PARAMS_SE3OFFSET 5",
+    ),
     "fixes none": (EDGE + "FIX 9\n", "there is no pose 9"),
     "a long line": ("# " + "x" * 9999 + "\nEDGE2 " + "1" * 5000 + "\n", "line 2: longer than 4096"),
     "no text": (b"\xff\xfe\x00EDGE2", "is no text"),

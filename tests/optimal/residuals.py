@@ -39,7 +39,7 @@ def kkt_residual(
     g, jacobian = (np.asarray(value) for value in program["jac_g"](z, given))
     slope = np.asarray(program["grad_f"](z, given)[1]).ravel()
     values, rows = np.concatenate([z, g.ravel()]), np.vstack([np.eye(len(z)), jacobian])
-    lower, upper = (np.concatenate(limits) for limits in (layout.lower, layout.upper))
+    lower, upper = (np.concatenate(limits) for limits in layout.limits(setting.box))
     off = max((lower - values).max(), (values - upper).max(), 0.0)
     equal = lower == upper
     left, _ = np.linalg.qr(rows[equal].T, mode="complete")

@@ -22,6 +22,7 @@ from lgcontrol.optimal import (
     Residual,
     SolveStatus,
     SQPSolver,
+    make_solver,
 )
 from lgcontrol.optimal._given import Given
 from lgcontrol.optimal._interior_point import InteriorPoint, extended
@@ -186,8 +187,9 @@ def test_second_derivatives_are_those_of_the_lagrangian(problem, x0):
         x[k + 1] = step(0.0, x[k], u[k], setting.p, problem.dt)  # gaps vanish, as in motions
     nodes = Nodes(problem.times(), x, u)
     prices = rng.normal(size=(12, n))
-    W, _ = model.hessians(nodes, setting, prices, np.zeros((13, 0)))
-    W += model.expand(nodes, setting).H
+    at = model.expand(nodes, setting)
+    W, _ = model.hessians(nodes, setting, prices, np.zeros((13, 0)), at)
+    W += at.H
     once = model.transcription._functions
 
     def lagrangian(d):
@@ -372,7 +374,8 @@ def test_a_plan_that_is_moved_on_ends_as_well_as_it_can():
     nodes = extended(model, setting, moved, None)
     after, slope = cost_of_last(model, setting, nodes)
     assert after < before
-    inside = (nodes.u[-1] > model.lower + 1e-9) & (nodes.u[-1] < model.upper - 1e-9)
+    low, high = setting.box[:2]
+    inside = (nodes.u[-1] > low + 1e-9) & (nodes.u[-1] < high - 1e-9)
     _, first = cost_of_last(model, setting, moved)
     assert inside.any() and np.abs(slope[inside]).max() <= 0.05 * np.abs(first).max()
 
@@ -630,6 +633,16 @@ def test_solutions_read_late_are_those_read_at_once():
     assert at_once == late
     assert len({said for said, _ in late}) == len(late)
     assert any("exceeded" in said or "violat" in said for said, _ in late)
+
+
+@pytest.mark.parametrize("solver", ["interior_point", "sqp", "ipopt"])
+def test_nobody_writes_to_what_a_solver_goes_on_from(solver):
+    problem, x0 = PROBLEMS["swing"]
+    chosen = make_solver(solver, problem)
+    for found in (chosen.solve(x0, max_iterations=3), chosen.step(x0, t0=problem.dt)):
+        for array in (found.x, found.u, found.t, found.trajectory.u, found.reference.x):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 0.0
 
 
 def test_threads_may_ask_a_solution_at_once():

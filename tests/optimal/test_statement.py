@@ -39,6 +39,7 @@ STATE = Product(pose=SE2, twist=Rn(3))
         ({"pose": 10, "twist": 1}, [10, 10, 10, 1, 1, 1]),
         ({"pose": [1, 2, 3]}, [1, 2, 3, 0, 0, 0]),
         ({"pose.rz": 5, "twist": np.eye(3)}, [0, 0, 5, 1, 1, 1]),
+        ({"pose.rz": 5, "pose": 2}, [2, 2, 5, 0, 0, 0]),  # in any order
     ],
 )
 def test_weights_by_name(weight, diagonal):
@@ -64,7 +65,7 @@ def test_a_block_may_weigh_as_a_full_matrix():
         (-1.0, "Q must be positive semidefinite"),
         ({"pose": 1, "twist": -2}, r"Q\['twist'\] must be positive semidefinite.* -2"),
         (np.nan, "Q is not finite: it is nan"),
-        (np.triu(np.ones((6, 6))), "Q must be symmetric"),
+        (np.triu(np.ones((6, 6))), r"Q must be symmetric: it has 1 at \(0, 1\) and 0 at \(1, 0\)"),
     ],
 )
 def test_wrong_weights_are_refused(weight, message):
@@ -138,7 +139,7 @@ def test_a_steady_turn_moves_along():
     ("reference", "message"),
     [
         (None, "no reference to follow"),
-        (np.zeros(5), r"the reference's state has 5 coordinates, expected 13: those of Product"),
+        (np.zeros(5), r"has 5 coordinates, expected 13: those of pose \(7\), twist"),
         (lambda t: np.zeros(5), "the reference's state has 5 coordinates, expected 13"),
         (np.zeros(13), "the reference's state .* is no element of Product"),
         (np.full(13, np.nan), "the reference's state is not finite"),
@@ -212,7 +213,8 @@ def test_bounds_hold_where_they_can():
         Bound("twist", -1, [1, 2, 3]),
         Bound("pose.x", upper=4.0, at="terminal"),
         Bound("pose.rz", -0.1, 0.1, at="path", soft=5.0),
-        Bound("surge", upper=0.5),
+        Bound("surge", upper=0.5, soft=1.0),
+        Bound("yaw", upper=0.5),  # a limit of a control throughout is no row
         Bound(lambda t, x, u, p: x[4] * u[0], upper=2.0, name="power"),
     )
     assert rows.names == (
@@ -298,6 +300,7 @@ def test_se3_blocks_have_their_own_names():
         ({"horizon": 0}, ValueError, "horizon must be a whole number of steps, at least 1, got 0"),
         ({"horizon": 2.5}, ValueError, "horizon must be a whole number.*2.5"),
         ({"horizon": 2.0}, ValueError, "got 2.0; 2 s are 20 steps of 0.1 s"),
+        ({"horizon": 0.1, "dt": 20}, ValueError, "comes before dt: horizon=20, dt=0.1"),
         ({"horizon": "20"}, ValueError, "horizon must be a whole number.*'20'"),
         ({"horizon": None}, ValueError, "horizon must be a whole number.*None"),
         ({"dt": None}, ValueError, "give dt, the length of a step"),
@@ -353,6 +356,7 @@ def test_bounds_that_leave_no_room_are_refused_at_once():
     ("bound", "message"),
     [
         (Bound("twits", -1, 1), "unknown bounded quantity 'twits'.*Did you mean 'twist'"),
+        (Bound("input", -1, 1), "'input'; valid .* names it, Bound\\('input.surge'"),
         (Bound("twist", upper="fast"), "upper of bound 'twist': unknown parameter 'fast'"),
         (Bound("twist", upper=1.0, soft="dear"), "soft of bound 'twist': unknown parameter 'dear'"),
     ],

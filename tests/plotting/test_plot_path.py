@@ -22,6 +22,14 @@ def in_space(line):
     return np.column_stack(line.get_data_3d())
 
 
+def test_a_reference_that_jumps_is_a_frame_at_each_of_its_places():
+    goals = np.where(np.arange(41)[:, np.newaxis] < 20, SE2.exp([1.0, 0, 0]), SE2.exp([2.0, 3, 1]))
+    lines = plot_path(drive(reference=goals), frames=2).axes[0].lines
+    dashed = [line.get_xydata() for line in lines if line.get_linestyle() == "--"]
+    np.testing.assert_allclose([axis[0] for axis in dashed], goals[[0, 0, -1, -1], :2])
+    assert {len(axis) for axis in dashed} == {2}  # axes, no way from one place to the other
+
+
 def test_a_path_in_space_with_frames_and_reference():
     run = flight()
     figure = plot_path(run, frames=5)

@@ -6,6 +6,7 @@ import pytest
 
 from lgcontrol.groups import SE2, SO3, Product, Rn
 from lgcontrol.mechanics import Multibody, SpatialInertia
+from lgcontrol.models import four_bar
 from lgcontrol.simulation import Kick, Sensor, simulate
 from lgcontrol.systems import System, Trajectory
 
@@ -33,6 +34,7 @@ class Slow:
         ({"controller": Slow}, TypeError, r"is the class Slow: give an instance, Slow\("),
         ({"disturbances": {"wind": 1.0}}, TypeError, r"a list of .*, as in disturbances=\["),
         ({"x0": [0.0]}, ValueError, r"x0 has shape \(1,\), expected \(2,\)"),
+        ({"x0": np.zeros((20, 2))}, ValueError, r"x0 has shape \(20, 2\).* for x in starts"),
         ({"x0": [0.0, np.inf]}, ValueError, r"x0 is not finite: entry \(1,\) is inf"),
         ({"x0": "home"}, TypeError, "x0 must be an array of numbers"),
         ({"seconds": 0.0}, ValueError, "seconds must be a positive number of seconds, got 0"),
@@ -164,3 +166,17 @@ def test_saturation_can_be_left_to_the_plant():
     options = {"x0": [0, 0], "seconds": 1, "dt": 0.5}
     assert simulate(cart(), push, **options).u.max() == 5.0
     assert simulate(cart(), push, saturate=False, **options).u.max() == 8.0
+
+
+def test_a_start_off_the_loops_of_a_linkage_is_put_there_and_told():
+    linkage = four_bar()
+    closed = linkage.trim().x
+    gap = linkage.errors.constraints
+    assert gap is not None
+    bent = closed + [0.05, 0, 0, 0, 0, 0]
+    with pytest.warns(RuntimeWarning, match=r"x0 is off the constraints of four_bar by 0\.0\d"):
+        run = simulate(linkage, x0=bent, seconds=0.01)
+    assert np.abs(ca.DM(gap(ca.DM(run.x[0]), ca.DM(0, 1))).full()).max() < 1e-9
+    assert 0 < np.abs(run.x[0] - bent).max() < 0.2
+    with pytest.raises(ValueError, match="x0 is no state of four_bar: .* near a trim point"):
+        simulate(linkage, x0=[0, np.pi, 0, 0, 0, 0], seconds=0.01)

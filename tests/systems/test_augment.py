@@ -48,6 +48,12 @@ def test_lag_is_a_first_order_response():
     np.testing.assert_allclose(slow.x[:, 2], 10 * (1 - np.exp(-slow.t / 0.6)), atol=1e-6)
 
 
+def test_one_input_may_be_slower_than_the_others_in_whatever_order_they_are_named():
+    quad = models.quadrotor()
+    for lag in ({"rotor": 0.1, "rotor.2": 0.2}, {"rotor.2": 0.2, "rotor": 0.1}):
+        assert quad.augment(lag=lag).nominal_parameters.tolist() == [0.1, 0.1, 0.2, 0.1]
+
+
 def test_lag_of_a_discrete_system_is_exact_for_held_inputs():
     lagged = lift().discretize(0.1).augment(lag=0.3)
     run = lagged.rollout([0, 0, 0], [10.0], steps=10)

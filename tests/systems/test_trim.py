@@ -375,6 +375,11 @@ FAULTS = {
         ValueError,
         "pose.z is given in position and in where",
     ),
+    "two names": (
+        {"where": {"twist.vx": 1, "state.twist.vx": 2}},
+        ValueError,
+        "where gives twist.vx twice, the second time as 'state.twist.vx'",
+    ),
     "bounds": (
         {"where": {"rotor2": 7.0}},
         ValueError,

@@ -1,0 +1,131 @@
+"""InputLimits: what controls may be all along a plan, for values of the parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..systems import System
+from ._outcome import Violation
+from ._statement import ROUNDING, Bound, holds_throughout, input_of
+
+# Limits that are closer, as a share of their size, are taken apart that far: a barrier divides by
+# distances.
+LEAST_WIDTH = 1e-6
+
+
+class ControlBox(NamedTuple):
+    """Limits of the controls of one solve.
+
+    Attributes
+    ----------
+    lower, upper : ndarray, shape (m,)
+        A little apart even where they are to be the same.
+    names : tuple of (str, str)
+        What sets each of the two: a bound by its label, or the system, by the input's name.
+    contradictions : tuple of Violation
+        What the value between limits that leave nothing exceeds.
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+    names: tuple[tuple[str, str], ...]
+    contradictions: tuple[Violation, ...] = ()
+
+    def spent(self, v: np.ndarray, share: float) -> list[str]:
+        """Names of the limits that controls (N, m) are at, to a share of their range."""
+        apart = share * (self.upper - self.lower)
+        is_at = np.array([v <= self.lower + apart, v >= self.upper - apart]) & np.isfinite(apart)
+        places = np.argwhere(is_at.any(axis=1).T).tolist()
+        return list(dict.fromkeys(self.names[i][side] for i, side in places))
+
+
+class InputLimits:
+    """Hard limits of controls that are the same at all times of a horizon.
+
+    Those of the system and of bounds on inputs. Of several the tightest counts. Where a lower limit
+    exceeds an upper one, which parameters may bring about, both are the value between them, or the
+    one next to it that the system allows.
+
+    Parameters
+    ----------
+    system : System
+    bounds : sequence of Bound
+        Of all kinds; those that are limits of controls throughout are taken.
+    horizon : int
+        Number of steps.
+    parameters : sequence of str
+        Names of p.
+    """
+
+    def __init__(
+        self, system: System, bounds: Sequence[Bound], horizon: int, parameters: Sequence[str]
+    ) -> None:
+        self.controls = system.input_index("control")
+        self.lower, self.upper = (limit[self.controls] for limit in system.input_bounds)
+        self.names = [system.input_names[i] for i in self.controls]
+        self.sides: list[tuple[int, int, float | str, str]] = []  # control, side, limit, label
+        self._parameters = parameters
+        for bound in bounds:
+            if holds_throughout(system, bound, horizon):
+                i = self.controls.tolist().index(input_of(system, bound))
+                for side, limit in enumerate((bound.lower, bound.upper)):
+                    if isinstance(limit, str):
+                        self.sides.append((i, side, limit, bound.label))
+                    elif np.isfinite(limit).all():
+                        self.sides.append((i, side, float(np.ravel(limit)[0]), bound.label))
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether any control has a limit."""
+        return bool(self.sides) or bool(np.isfinite([self.lower, self.upper]).any())
+
+    def exactly(self, p: np.ndarray) -> ControlBox:
+        """The limits for values of the parameters, none apart from the other.
+
+        Parameters
+        ----------
+        p : ndarray, shape (n,)
+            Of the system and of the problem.
+
+        Returns
+        -------
+        ControlBox
+        """
+        limits = np.array([self.lower, self.upper], dtype=np.float64)
+        names = [[name, name] for name in self.names]
+        for i, side, limit, label in self.sides:
+            value = p[self._parameters.index(limit)] if isinstance(limit, str) else limit
+            if value > limits[0, i] if side == 0 else value < limits[1, i]:
+                limits[side, i], names[i][side] = value, label
+        found: list[Violation] = []
+        for i in np.flatnonzero(limits[0] > limits[1]).tolist():
+            low, high = limits[:, i].tolist()
+            between = min(max((low + high) / 2, self.lower[i]), self.upper[i])
+            limits[:, i] = between
+            if low - high > ROUNDING * max(1.0, abs(low), abs(high)):
+                sides = (low - between, "lower"), (between - high, "upper")
+                found += [
+                    Violation(name, 0.0, 0, off, side)
+                    for name, (off, side) in zip(names[i], sides, strict=True)
+                    if off > 0
+                ]
+        pairs = tuple((low, high) for low, high in names)
+        return ControlBox(limits[0], limits[1], pairs, tuple(found))
+
+    def at(self, p: np.ndarray) -> ControlBox:
+        """The same, a little apart, as solvers need them."""
+        box = self.exactly(p)
+        is_finite = np.isfinite([box.lower, box.upper]).all(axis=0)
+        low, high = np.where(is_finite, box[:2], [[-1.0], [1.0]])
+        middle = (low + high) / 2
+        need = LEAST_WIDTH * np.maximum(1.0, np.abs(middle)) / 2
+        narrow = high - low < 2 * need
+        if not narrow.any():
+            return box
+        return box._replace(
+            lower=np.where(narrow, middle - need, box.lower),
+            upper=np.where(narrow, middle + need, box.upper),
+        )

@@ -1,0 +1,246 @@
+"""Rates: weights and limits on how fast inputs change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..codegen import UnknownNameError, Value, check_shape, named_options, unknown_name
+from ..systems import System, with_input_rates
+from ._problem import OptimalControlProblem
+from ._reference import ReferenceSamples, sample_reference
+from ._statement import (
+    Bound,
+    Cost,
+    Residual,
+    WeightLike,
+    _expression,
+    control_places,
+    input_of,
+    input_weight,
+)
+
+
+@named_options
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """Weight and limit of the rates of a system's controls.
+
+    Inputs are held over steps; the rate of a step is the change from the input of the step before
+    it, divided by the step's length.
+
+    Parameters
+    ----------
+    weight : float, array_like or mapping
+        W of ``½ ṙᵀ W ṙ`` per s, in 1 over units per s squared: a number, a diagonal, a matrix or a
+        mapping from names of controls, as R has them; positive definite.
+    limit : float, array_like or mapping
+        Largest rate in units of the input per s: a number, one for each control, or by names, the
+        others being free.
+
+    Examples
+    --------
+    >>> Rates(weight=0.01, limit=5.0).limit
+    5.0
+    """
+
+    weight: WeightLike = 1e-3
+    limit: ArrayLike | Mapping[str, float] = np.inf
+
+    def limits(self, system: System) -> np.ndarray:
+        """Largest rates of the controls of a system, shape (m,)."""
+        places, m = control_places(system), len(system.input_index("control"))
+        found = np.full(m, np.inf)
+        if isinstance(self.limit, Mapping):
+            for name, value in self.limit.items():
+                if name not in places:
+                    raise UnknownNameError(unknown_name("control", name, places))
+                found[places[name]] = value
+        elif np.ndim(self.limit):
+            found[:] = check_shape("limit of the rates", self.limit, (m,), finite=False)
+        else:
+            found[:] = self.limit
+        if not (found > 0).all():
+            raise ValueError(f"the limit of rates must be positive, got {self.limit}")
+        return found
+
+
+def with_rates(
+    problem: OptimalControlProblem, rates: Rates, *, period: float | None = None
+) -> OptimalControlProblem:
+    """The same problem with the rates of its controls weighed and bounded.
+
+    Its state is that of the problem and a block "input", the controls that act until then: a solve
+    starts from the state and the inputs that act now. Its controls are their rates, R weighs what
+    the inputs are off the reference's as before. Hard and soft bounds hold as they were stated.
+
+    Parameters
+    ----------
+    problem : OptimalControlProblem
+        Of a continuous system.
+    rates : Rates
+    period : float, optional
+        Time in s over which an input is held; a step if left out.
+
+    Returns
+    -------
+    OptimalControlProblem
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import Rn
+    >>> from lgcontrol.systems import Input
+    >>> cart = System("cart", Rn(1), lambda t, x, u, p: u, inputs=[Input("push", "N", -1, 1)])
+    >>> problem = OptimalControlProblem(cart, 20, 0.1, R=1e-3, reference=[1.0])
+    >>> plan = with_rates(problem, Rates(weight=0.01, limit=2.0)).solve([0.0, 0.0])
+    >>> bool(abs(plan.x[:, 1]).max() <= 1.0), bool(abs(plan.u).max() <= 2.0)
+    (True, True)
+    """
+    system = problem.system
+    if system.errors is not None or system.project is not None:
+        raise ValueError(f"{system.name} has constraints: rates of its inputs cannot be planned")
+    if problem.weights:
+        raise ValueError(
+            "weights that are parameters do not go together with rates: "
+            + ", ".join(problem.weights)
+        )
+    held = problem.dt if period is None else min(period, problem.dt)
+    moved = with_input_rates(system, rates.limits(system), lead=held / 2)
+    view = _View(system, held)
+    n, m = system.n_errors, len(view.controls)
+
+    def beside(weight: np.ndarray, other: np.ndarray) -> np.ndarray:
+        return np.block([[weight, np.zeros((n, m))], [np.zeros((m, n)), other]])
+
+    terminal = problem.terminal
+    if not isinstance(terminal, str):
+        terminal = beside(terminal, np.zeros((m, m)))
+    reference = problem.reference
+    if reference is not None:
+        own = problem.nominal_parameters[: system.n_parameters]
+        samples = sample_reference(system, reference, problem.times(), own)
+        reference = beside_inputs(system, samples)
+    return problem._like(
+        system=moved,
+        Q=beside(problem.Q, problem.R),
+        R=input_weight("weight of the rates", rates.weight, system),
+        terminal=terminal,
+        arrival=beside(problem.arrival, np.zeros((m, m))) if problem.arrival.any() else None,
+        reference=reference,
+        bounds=tuple(each for bound in problem.bounds for each in view.bounds(bound, problem))
+        + tuple(view.known_limits()),
+        residuals=tuple(map(view.residual, problem.residuals)),
+        costs=tuple(map(view.cost, problem.costs)),
+    )
+
+
+def beside_inputs(system: System, known: ReferenceSamples) -> ReferenceSamples:
+    """A reference of a system as one of `with_rates`: inputs beside states, and no rates.
+
+    Parameters
+    ----------
+    system : System
+    known : ReferenceSamples
+
+    Returns
+    -------
+    ReferenceSamples
+    """
+    controls = system.input_index("control")
+    others = np.setdiff1d(np.arange(system.n_inputs), controls)
+    rest = np.zeros((len(known.x), len(controls)))
+    return ReferenceSamples(
+        np.hstack([known.x, known.u[:, controls]]), np.hstack([rest, known.u[:, others]])
+    )
+
+
+class _View:
+    """States, inputs and terms of a system in those of the one with rates.
+
+    Parameters
+    ----------
+    system : System
+    held : float
+        Time in s over which an input is held.
+    """
+
+    def __init__(self, system: System, held: float) -> None:
+        self.system, self.held, self.nq = system, held, system.state.nq
+        self.controls = system.input_index("control").tolist()
+        self.others = [i for i in range(system.n_inputs) if i not in self.controls]
+
+    def acting(self, x: Value, u: Value) -> Value:
+        """All inputs of the system in a step."""
+        found: list[Any] = [None] * self.system.n_inputs
+        for k, i in enumerate(self.controls):
+            found[i] = x[self.nq + k] + self.held * u[k]
+        for k, i in enumerate(self.others):
+            found[i] = u[len(self.controls) + k]
+        return ca.vertcat(*found)
+
+    def residual(self, term: Residual) -> Residual:
+        """A residual of the system's state and inputs."""
+
+        def function(t: Value, x: Value, u: Value, p: Value) -> Value:
+            return term.expression(self.system, t, x[: self.nq], self.acting(x, u), p)
+
+        return Residual(function, term.weight, term.terminal, term.name, term.group)
+
+    def cost(self, term: Cost) -> Cost:
+        """A cost of the system's state and inputs."""
+
+        def function(t: Value, x: Value, u: Value, p: Value) -> Value:
+            return term.expression(type(x), t, x[: self.nq], self.acting(x, u), p)
+
+        return Cost(function, term.weight, term.terminal, term.name)
+
+    def bounds(self, bound: Bound, problem: OptimalControlProblem) -> Iterator[Bound]:
+        """A bound on the system's state and inputs, one for each of its rows."""
+        i, at = input_of(self.system, bound), bound.at
+        if i in self.controls:  # what acts in a step is the block's at its end
+            if at != "terminal":
+                if isinstance(at, range):
+                    at = range(at.start + 1, min(at.stop, problem.horizon) + 1, at.step)
+                else:
+                    at = range(1, 2) if at == "start" else "both"
+                k = self.nq + self.controls.index(i)
+                yield Bound(
+                    lambda t, x, u, p: x[k], bound.lower, bound.upper, bound.soft, at, bound.label
+                )
+            return
+        sizes = (1, self.nq, self.system.n_inputs, len(problem.nominal_parameters), self.nq)
+        symbols = [self.system.symbol.sym("s", size) for size in sizes]
+        column, labels = _expression(self.system, bound, *symbols)
+        if ca.depends_on(column, symbols[-1]):
+            raise ValueError(
+                f"bound {bound.label!r} is on a deviation from the reference: with rates bound a "
+                "function (t, x, u, p) → deviation"
+            )
+        for row, label in enumerate(labels):
+
+            def function(t: Value, x: Value, u: Value, p: Value, row: int = row) -> Value:
+                own = x[: self.nq]
+                return _expression(self.system, bound, t, own, self.acting(x, u), p, own)[0][row]
+
+            limits = [
+                limit if isinstance(limit, str) or not np.ndim(limit) else np.ravel(limit)[row]
+                for limit in (bound.lower, bound.upper)
+            ]
+            yield Bound(function, *limits, bound.soft, at, label)
+
+    def known_limits(self) -> Iterator[Bound]:
+        """What the system says of its controls."""
+        for k, i in enumerate(self.controls):
+            entry = self.system.inputs[i]
+            if np.isfinite([entry.lower, entry.upper]).any():
+                yield Bound(
+                    lambda t, x, u, p, k=k: x[self.nq + k],
+                    entry.lower,
+                    entry.upper,
+                    name=entry.name,
+                )
