@@ -57,7 +57,7 @@ MORE, EXCESS = 4, 1e-6
 # where the first step leads beyond limits, and round an obstacle it matters from where.
 MOST_DEARER, LEAST_FIRST = 1.0, 1e-4
 MOST_DEARER_BEYOND, LEAST_FIRST_BEYOND = 100.0, 1e-3
-# Where there are rows, or states of their own, it falls once the residual is at most this many times
+# Where there are rows, or states of their own, it falls once the residual is at most so many times
 # it: more when its weight is late.
 CENTRAL, LATE, LATE_CENTRAL = 1.0, 1e-3, 10.0
 # It falls, too, or the solve has stalled, where so many iterations did not lower the residual to
