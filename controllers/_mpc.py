@@ -74,11 +74,11 @@ class MPCInfo(ControlInfo):
     ----------
     status : CallStatus
         ``INFEASIBLE`` when bounds on the state cannot all be kept (they are exceeded as little as
-        possible) or limits of an input contradict each other; ``UNSOLVED`` when the input is that of the last plan, when the first plan, the
-        budget or the steps of a call ended before they kept hard bounds that perhaps can be kept,
-        or when the plan could not follow the system's new parameters, whose modes are too fast for
-        its substeps: nothing is built in a call, so that it keeps the last ones; ``HELD`` as in
-        `ControlInfo`.
+        possible) or limits of an input contradict each other; ``UNSOLVED`` when the input is that
+        of the last plan, when the first plan, the budget or the steps of a call ended before they
+        kept hard bounds that perhaps can be kept, or when the plan could not follow the system's
+        new parameters, whose modes are too fast for its substeps: nothing is built in a call, so
+        that it keeps the last ones; ``HELD`` as in `ControlInfo`.
     solve_time : float
         In s.
     message : str
