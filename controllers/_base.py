@@ -159,6 +159,10 @@ class Controller(ABC):
         self._values = ParameterValues(self._declared, self._nominal_parameters, p)
         self._p = self._values.at(self.offset)  # of the last call
 
+    def __repr__(self) -> str:
+        """Which law of which system, and its period."""
+        return f"{type(self).__name__}({self.system.name!r}, dt={self.dt:g} s)"
+
     @property
     def _declared(self) -> tuple[Parameter, ...]:
         return self.system.parameters

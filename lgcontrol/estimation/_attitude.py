@@ -20,7 +20,7 @@ _STATE = Product(
     attitude=SO3,
     velocity=Rn(3, ("x", "y", "z"), ("m/s",) * 3),
     gyro_bias=Rn(3, ("x", "y", "z"), ("rad/s",) * 3),
-    field=Rn(4, ("horizontal", "vertical", "off_horizontal", "off_vertical")),
+    field=Rn(5, ("horizontal", "vertical", "off_horizontal", "off_vertical", "age")),
 )
 _ERRORS = 9  # the field is memory, not estimated: it has no error
 
@@ -31,15 +31,17 @@ def attitude_model(
     """Attitude, velocity and gyroscope bias, driven by gyroscope, accelerometer, magnetometer.
 
     The accelerometer is an input of the velocity, whose boundedness is what tells the vertical.
-    Besides, the model keeps the usual horizontal and vertical part of the field, and how far the
-    field was from these lately: deterministic memory without an error of estimation.
+    Besides, the model keeps the usual horizontal and vertical part of the field, how far the field
+    was from these lately, and for how long it has been seen: deterministic memory without an error
+    of estimation.
 
     Parameters
     ----------
     gravity : float
         m/s².
     field_time : float
-        Time in s over which the usual field is learnt; longer while it deviates.
+        Time in s over which the usual field is learnt, at first all the time since the start;
+        longer while it deviates.
     deviation_time : float
         Time in s over which deviations are smoothed.
 
@@ -65,11 +67,13 @@ def attitude_model(
         world = R @ (a + _length(a) * a_scale) + ca.vertcat(0, 0, -gravity)
         field = R @ m
         away = ca.vertcat(_length(field[:2]), field[2]) - parts["field"][:2]
-        off = parts["field"][2:]
+        off, age = parts["field"][2:4], parts["field"][4] + deviation_time
         strength = ca.sumsqr(parts["field"][:2]) + TINY
-        # learn slowly from a field that is not the usual one
-        learning = 1 / (1 + ca.sumsqr(off) / (DISTURBED**2 * strength)) / field_time
-        return ca.vertcat(omega, world, walk, learning * away, (away - off) / deviation_time)
+        # the mean of what was seen so far; a field that is not the usual one is learnt slowly, but
+        # what is usual is not known at once
+        usual = strength * (DISTURBED**2 + (deviation_time / age) ** 2)
+        learning = 1 / (1 + ca.sumsqr(off) / usual) / ca.fmin(age, field_time)
+        return ca.vertcat(omega, world, walk, learning * away, (away - off) / deviation_time, 1)
 
     names = _STATE.tangent_names[:_ERRORS]
     E = np.eye(_STATE.dim)[:_ERRORS]
@@ -240,7 +244,7 @@ class AttitudeHeading:
         axes = np.stack([east, np.cross(up, east), up])
         x0 = self.system.state.join(
             attitude=SO3.from_matrix(axes),
-            field=np.array([strength, float(field @ up), 0.0, 0.0]),
+            field=np.array([strength, float(field @ up), 0.0, 0.0, self.dt * len(m)]),
         )
         std0, g = self.options["std0"], self.gravity
         seen = a.var(axis=0).sum() / 3 + (size - g) ** 2

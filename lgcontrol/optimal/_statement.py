@@ -1224,8 +1224,21 @@ def _bounded_place(system: System, bound: Bound) -> tuple[str, str]:
         return "quantity", of
     if of == LIMITS:
         return LIMITS, of
-    valid = dict.fromkeys((*of_state, *system.input_names, *_quantities(system), LIMITS))
+    inputs = system.input_names
+    valid = dict.fromkeys(
+        [
+            *(f"state.{key}" if key in inputs else key for key in of_state),
+            *(f"input.{key}" if key in of_state else key for key in inputs),
+            *_quantities(system),
+            LIMITS,
+        ]
+    )
     message = unknown_name("bounded quantity", of, valid)
+    if of == "input" and inputs:
+        message += (
+            f" A bound on an input names it, Bound('input.{inputs[0]}', …); limits that always "
+            "hold are lower and upper of the system's inputs"
+        )
     source, _, last = of.rpartition(".")
     if last == "rate" and source in valid:
         message += (

@@ -66,6 +66,40 @@ def attitude_errors(recording, quaternions):
     return tuple(float(np.degrees(np.sqrt((e**2).mean()))) for e in (total, inclination))
 
 
+CUT_SECONDS, CUT_START, CUTS = 20.0, 1.0, 6  # of each trial; s that the start takes
+
+
+def cut_in_motion(recording, peer):
+    """Errors of pieces that start where the sensor moves, from their second second on.
+
+    Of each piece the total error, rms in degrees, ours and that of ``peer(signals)``, which takes
+    the first second as well; and our NEES of the attitude.
+    """
+    dt = float(recording.t[1])
+    truth, moves = recording.truth["attitude"][1], recording.truth["moves"][1][:, 0] > 0
+    count, used = int(CUT_SECONDS / dt), int(CUT_START / dt)
+    known = np.isfinite(truth).all(axis=1)
+    places = np.flatnonzero((moves & known)[:-count])
+    model, rows = attitude(dt), []
+    for k in places[np.linspace(0, len(places) - 1, CUTS + 2).astype(int)[1:-1]]:
+        signals = [recording.signals[name][k : k + count]
+                   for name in ("gyro", "accelerometer", "magnetometer")]  # fmt: skip
+        x0, P0 = model.start(*(one[:used] for one in signals))
+        run = model.filter(x0, P0).run(model.log(*(one[used:] for one in signals)))
+        at = run.index(recording.t[: count - used])
+        late = np.arange(k + used, k + count)
+        scored = (moves & known)[late]
+        found = {"ours": run.x[at, :4]}
+        if (theirs := peer(signals)) is not None:
+            found["peer"] = theirs[used:]
+        errors = {who: SO3.minus(truth[late][scored], q[scored]) for who, q in found.items()}
+        row = {who: np.degrees(rms(e)) for who, e in errors.items()}
+        P, e = run.P[at][scored][:, :3, :3], errors["ours"]
+        row["NEES"] = np.mean(e * np.linalg.solve(P, e[..., None])[..., 0])
+        rows.append(row)
+    return {key: [float(row[key]) for row in rows] for key in rows[0]}
+
+
 # -- SE(2): Wifibot -------------------------------------------------------------------------------
 
 FIX_STD, ODOMETRY_STD = 0.1, np.array([0.15, 0.05, 0.15])  # the task's

@@ -57,15 +57,13 @@ FILTERS = {
 }
 
 
-def vqf_quaternions(recording):
+def vqf_quaternions(signals, dt):
     """VQF with its defaults, 9 axes; None where it is not installed."""
     if importlib.util.find_spec("vqf") is None:
         return None
     import vqf  # pyright: ignore[reportMissingImports]
 
-    signals = [np.ascontiguousarray(recording.signals[name])
-               for name in ("gyro", "accelerometer", "magnetometer")]  # fmt: skip
-    found = vqf.VQF(float(recording.t[1])).updateBatch(*signals)["quat9D"]
+    found = vqf.VQF(dt).updateBatch(*map(np.ascontiguousarray, signals))["quat9D"]
     return found[:, [1, 2, 3, 0]]
 
 
@@ -78,9 +76,10 @@ def broad(data):
         ours = cases.run_broad(recording)
         rows[path.stem] = {"ours": cases.attitude_errors(recording, ours),
                            "seconds": time.perf_counter() - began}  # fmt: skip
-        peer = vqf_quaternions(recording)
-        if peer is not None:
-            rows[path.stem]["vqf"] = cases.attitude_errors(recording, peer)
+        signals = [recording.signals[name] for name in ("gyro", "accelerometer", "magnetometer")]
+        theirs = vqf_quaternions(signals, float(recording.t[1]))
+        if theirs is not None:
+            rows[path.stem]["vqf"] = cases.attitude_errors(recording, theirs)
     result = {"trials": rows}
     for who in ("ours", "vqf"):
         if all(who in row for row in rows.values()):
@@ -91,6 +90,23 @@ def broad(data):
                 "inclination [deg]": float(np.mean([e[1] for k in kinds for e in k])),
             }
     return result
+
+
+def motion(data):
+    """BROAD cut into pieces that start in motion: total errors [deg] from the second second on."""
+    rows = {}
+    for path in sorted((data / "broad").glob("*.npz")):
+        recording = read_broad(path)
+        dt = float(recording.t[1])
+        rows[path.stem] = cases.cut_in_motion(recording, lambda s, dt=dt: vqf_quaternions(s, dt))
+    each = {key: np.concatenate([row[key] for row in rows.values()])
+            for key in next(iter(rows.values()))}  # fmt: skip
+    return {
+        "pieces": rows,
+        "mean, median, worst": {
+            key: [float(f(v)) for f in (np.mean, np.median, np.max)] for key, v in each.items()
+        },
+    }
 
 
 def wifibot(data):
@@ -358,6 +374,7 @@ PARTS = {
     f.__name__: f
     for f in (
         broad,
+        motion,
         wifibot,
         plaza,
         kitti,

@@ -139,7 +139,7 @@ def test_a_steady_turn_moves_along():
     ("reference", "message"),
     [
         (None, "no reference to follow"),
-        (np.zeros(5), r"the reference's state has 5 coordinates, expected 13: those of Product"),
+        (np.zeros(5), r"has 5 coordinates, expected 13: those of pose \(7\), twist"),
         (lambda t: np.zeros(5), "the reference's state has 5 coordinates, expected 13"),
         (np.zeros(13), "the reference's state .* is no element of Product"),
         (np.full(13, np.nan), "the reference's state is not finite"),
@@ -356,6 +356,7 @@ def test_bounds_that_leave_no_room_are_refused_at_once():
     ("bound", "message"),
     [
         (Bound("twits", -1, 1), "unknown bounded quantity 'twits'.*Did you mean 'twist'"),
+        (Bound("input", -1, 1), "'input'; valid .* names it, Bound\\('input.surge'"),
         (Bound("twist", upper="fast"), "upper of bound 'twist': unknown parameter 'fast'"),
         (Bound("twist", upper=1.0, soft="dear"), "soft of bound 'twist': unknown parameter 'dear'"),
     ],
