@@ -1,8 +1,9 @@
-"""Every design from several starts: criteria met, wall time of a run, time of a controller's call.
+"""Every design as its user waits for it, and from several starts: criteria met, time of calls.
 
-Run with ``python -m tests.benchmarks.designs [NAME …]`` (``--seeds 5`` for fewer starts); results
-are kept by design. The first run includes what is made once, from the cache of compiled code where
-it has been there before; ``--cold`` measures one with an empty cache instead.
+Run with ``python -m tests.benchmarks.designs [NAME …]`` (``--seeds 5`` for fewer starts, none to
+time the command alone); results are kept by design. What a user waits for is ``lgcontrol run NAME``
+in a process of its own, with its pictures, after one that has filled the cache of compiled code;
+``--cold`` measures a run with an empty cache instead.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
+import subprocess
+import sys
 import tempfile
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -31,13 +35,30 @@ def main() -> None:
     for name in options.names or sorted(found):
         if options.cold:
             with tempfile.TemporaryDirectory() as folder:
-                os.environ["LGCONTROL_CACHE"] = folder
-                row: dict[str, object] = {"cold_run_s": _measure(found[name], 1)["first_run_s"]}
+                row = _wait(name, "cold", {"LGCONTROL_CACHE": folder})
         else:
-            row = _measure(found[name], options.seeds)
+            row = _measure(found[name], options.seeds) if options.seeds else {}
+            row |= _wait(name, "warm", {})
+        print(f"{name:20}", *(f"{key} {value}  " for key, value in row.items()), flush=True)
         rows = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
         rows[name] = rows.get(name, {}) | row
         RESULTS.write_text(json.dumps(dict(sorted(rows.items())), indent=1) + "\n")
+
+
+def _wait(name: str, kind: str, environment: dict[str, str]) -> dict[str, object]:
+    """Clock and processor, compilers included, of the command, and how busy the machine was."""
+    with tempfile.TemporaryDirectory() as out:
+        command = [sys.executable, "-m", "lgcontrol", "run", name, "--out", out]
+        before, started = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter()
+        done = subprocess.run(command, env=os.environ | environment, capture_output=True)
+        clock, after = perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {
+        f"{kind}_command_s": round(clock, 1),
+        f"{kind}_processor_s": round(spent, 1),
+        f"{kind}_status": done.returncode,
+        f"{kind}_load": round(os.getloadavg()[0], 1),
+    }
 
 
 def _measure(entry, seeds: int) -> dict[str, object]:
@@ -50,15 +71,13 @@ def _measure(entry, seeds: int) -> dict[str, object]:
         passed += all(verdict.passed for verdict in task.judge(run))
         calls.append(run.control["call_time"][1:])
     ms = 1e3 * np.concatenate(calls)
-    row = {
+    return {
         "passed": f"{passed} of {seeds}",
         "first_run_s": round(times[0], 2),
         "median_run_s": round(float(np.median(times[1:] or times)), 2),
         "median_call_ms": round(float(np.median(ms)), 3),
         "call_99_ms": round(float(np.quantile(ms, 0.99)), 3),
     }
-    print(f"{entry.name:20}", *(f"{key} {value}  " for key, value in row.items()), flush=True)
-    return row
 
 
 if __name__ == "__main__":
