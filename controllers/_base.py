@@ -69,6 +69,30 @@ class ControlInfo:
         return f"{type(self).__name__}({', '.join(said)})"
 
 
+def clock_time(t: Any) -> float:
+    """The time of a call in s; refuses what is no number.
+
+    Parameters
+    ----------
+    t : float
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    TypeError
+        If it is none, as a state whose time was forgotten.
+    """
+    try:
+        return float(t)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"t is the time in s and comes first, controller(t, x, reference); got {t!r}"
+        ) from None
+
+
 class Controller(ABC):
     """A feedback law ``controller(t, x, reference) → controls`` that runs in samples.
 
@@ -134,6 +158,10 @@ class Controller(ABC):
         self._time = self.offset  # of the last call with a clock that can be read
         self._values = ParameterValues(self._declared, self._nominal_parameters, p)
         self._p = self._values.at(self.offset)  # of the last call
+
+    def __repr__(self) -> str:
+        """Which law of which system, and its period."""
+        return f"{type(self).__name__}({self.system.name!r}, dt={self.dt:g} s)"
 
     @property
     def _declared(self) -> tuple[Parameter, ...]:
@@ -206,14 +234,17 @@ class Controller(ABC):
         ------
         ValueError
             If the state or the reference has the wrong size, or there is no reference.
+        TypeError
+            If the time is no number.
         """
+        now = clock_time(t)
         state = check_shape("x", x, (self.system.state.nq,), finite=False)
         goal = self.reference if reference is None else reference
         if p is None:
-            return self._answer(float(t), state, goal, self._values)
+            return self._answer(now, state, goal, self._values)
         own, values = self._p, self._values.changed(p)
         try:
-            return self._answer(float(t), state, goal, values)
+            return self._answer(now, state, goal, values)
         finally:
             self._p = own
 
@@ -269,7 +300,7 @@ class Controller(ABC):
         ValueError
             If the state has the wrong size.
         """
-        self._p = self._values.at(float(check_shape("t", t, ())))
+        self._p = self._values.at(clock_time(t))
         if x is not None:
             check_shape("x", x, (self.system.state.nq,), finite=False)
 

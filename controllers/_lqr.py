@@ -60,6 +60,8 @@ class LQR(Controller):
 
     Attributes
     ----------
+    K : ndarray, shape (number of controls, number of errors)
+        Gain.
     regulator : Regulator
         Gain K, cost to go P, poles.
 
@@ -104,6 +106,11 @@ class LQR(Controller):
             system, dt=period, offset=offset, delay=delay, reference=self.regulator.motion, p=p
         )
         self.saturate = saturate
+
+    @property
+    def K(self) -> np.ndarray:
+        """Gain, shape (number of controls, number of errors)."""
+        return self.regulator.K
 
     def __repr__(self) -> str:
         """System, period, what it keeps to, and the slowest pole."""

@@ -47,7 +47,7 @@ from lgcontrol.systems import (
     Trajectory,
 )
 
-from ._base import ControlInfo, Controller
+from ._base import ControlInfo, Controller, clock_time
 from ._lqr import EARLY
 from ._start import starting_controllers
 from ._steady_disturbance import Piece, SteadyDisturbance
@@ -74,11 +74,11 @@ class MPCInfo(ControlInfo):
     ----------
     status : CallStatus
         ``INFEASIBLE`` when bounds on the state cannot all be kept (they are exceeded as little as
-        possible); ``UNSOLVED`` when the input is that of the last plan, when the first plan, the
-        budget or the steps of a call ended before they kept hard bounds that perhaps can be kept,
-        or when the plan could not follow the system's new parameters, whose modes are too fast for
-        its substeps: nothing is built in a call, so that it keeps the last ones; ``HELD`` as in
-        `ControlInfo`.
+        possible) or limits of an input contradict each other; ``UNSOLVED`` when the input is that
+        of the last plan, when the first plan, the budget or the steps of a call ended before they
+        kept hard bounds that perhaps can be kept, or when the plan could not follow the system's
+        new parameters, whose modes are too fast for its substeps: nothing is built in a call, so
+        that it keeps the last ones; ``HELD`` as in `ControlInfo`.
     solve_time : float
         In s.
     message : str
@@ -327,7 +327,7 @@ class MPC(Controller):
             starts_of(self.problem.system, initial)
         if rates is not None and not isinstance(initial, str):
             raise TypeError(
-                f"with rates a first plan starts from a word: initial='cheapest', not {initial!r}"
+                f"with rates plans start from a word, as initial='cheapest', not {initial!r}"
             )
         self.iterations, self.first_iterations = int(iterations), int(first_iterations)
         self.initial = initial
@@ -538,7 +538,7 @@ class MPC(Controller):
         super().prepare(t, x, reference)
         goal = self.reference if reference is None else reference
         if x is not None:
-            sample_reference(self.system, goal, np.array([float(t)]), self._own)
+            self.check_reference(goal)
         if wait:
             prepare_sampling(self.system, goal, self.problem.horizon + 1)
         if wait or not isinstance(self.solver, InteriorPointSolver):
@@ -588,11 +588,11 @@ class MPC(Controller):
             raise RuntimeError(
                 f"{type(self.solver).__name__} has no feedback: take solver='interior_point'"
             )
-        began, before = time.perf_counter(), self.info
+        t, began, before = clock_time(t), time.perf_counter(), self.info
         with np.errstate(all="ignore"):
-            self._p = self._values.at(float(t))
+            self._p = self._values.at(t)
             seen, x = self._seen
-            start = float(t) + self.delay
+            start = t + self.delay
             state = self._predict(seen, x, start)
             if not np.isfinite(state).all():
                 return
@@ -602,7 +602,7 @@ class MPC(Controller):
                 self.info = before
                 return
             K = feedback()
-        self._ready = _Ready(float(t), start, state, found, K, goal, self._p.copy(), self.info)
+        self._ready = _Ready(t, start, state, found, K, goal, self._p.copy(), self.info)
         self.info = replace(before, preview_time=time.perf_counter() - began)
 
     def feedback(self, x: ArrayLike) -> np.ndarray:
@@ -722,6 +722,22 @@ class MPC(Controller):
             x = self._move(t[k], x, system.full_input(u), self.dt)
         return ExportCase(t, np.array(states), np.array(answers), statuses)
 
+    def check_reference(self, reference: ReferenceLike | None = None) -> None:
+        """Refuse what no run can begin with; `simulate` asks before it compiles anything.
+
+        Parameters
+        ----------
+        reference : optional
+            As in a call.
+
+        Raises
+        ------
+        ValueError
+            If the reference has the wrong size, or there is none.
+        """
+        goal = self.reference if reference is None else reference
+        sample_reference(self.system, goal, np.array([self.offset]), self._own)
+
     def task_errors(
         self, times: np.ndarray, x: np.ndarray, reference: ReferenceLike | None = None
     ) -> dict[str, tuple[np.ndarray, LieGroup]]:
@@ -777,11 +793,7 @@ class MPC(Controller):
         if outrun:
             text = "; ".join(filter(None, [outrun, self.info.message]))
             self.info = replace(self.info, status=CallStatus.UNSOLVED, message=text)
-        if self._p is not self._limits[0]:
-            self._limits = self._p, *self._stated.input_limits.exactly(self._p)[:2]
-        _, lower, upper = self._limits
-        u = np.minimum(np.maximum(u, lower, out=u), upper, out=u)
-        self._noted(start, u)
+        self._noted(start, self._limited(u))
         answer = self._sent[-1][1]
         if self.split:
             self.preview(t + self.dt, reference)
@@ -1012,11 +1024,17 @@ class MPC(Controller):
         return self.system.step(self.problem.method, steps)(t, x, u, p, seconds)
 
     def _fallback(self, t: float, reference: ReferenceLike | None) -> np.ndarray:
-        """Input of the plan, if there is one."""
+        """Last controls, within limits as they are now; before there are any those of the plan."""
         if self._last is None and self._found is not None:
             first = self._found.u[0, self.problem.input_limits.controls]
-            return self._inputs(self._found.x[0], first)
-        return super()._fallback(t, reference)
+            return self._limited(self._inputs(self._found.x[0], first))
+        return self._limited(super()._fallback(t, reference))
+
+    def _limited(self, u: np.ndarray) -> np.ndarray:
+        """Controls within their hard limits, those that are parameters as they are now."""
+        if self._p is not self._limits[0]:
+            self._limits = self._p, *self._stated.input_limits.exactly(self._p)[:2]
+        return np.minimum(np.maximum(u, self._limits[1]), self._limits[2])
 
 
 class _Usual(NamedTuple):

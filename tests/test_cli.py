@@ -344,6 +344,12 @@ def test_unknown_names_list_the_valid_ones(installed, capsys, command):
     assert all(design.__name__.replace("_", "-") in err for design in DESIGNS)
 
 
+def test_a_model_is_told_from_a_design(installed, capsys):
+    status, _, err = run(capsys, "run", "boat")
+    assert status == 2
+    assert "'boat' is a model, which has no task to run: see lgcontrol info boat" in err
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [

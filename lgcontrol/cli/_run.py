@@ -17,7 +17,7 @@ import numpy as np
 
 from ..codegen import unknown_name
 from ..plotting import has_bodies
-from ._registry import DESIGNS, CommandError, entries, limit_text, load, summary, table
+from ._registry import DESIGNS, MODELS, CommandError, entries, limit_text, load, summary, table
 
 OK, FAILED = 0, 1
 
@@ -27,6 +27,11 @@ def run_command(names: Sequence[str], options: argparse.Namespace) -> int:
     known = entries(DESIGNS)
     for name in names:
         if name not in known:
+            if name in entries(MODELS):
+                raise CommandError(
+                    f"{name!r} is a model, which has no task to run: see lgcontrol info {name}; "
+                    f"designs are {', '.join(sorted(known))}"
+                )
             raise CommandError(unknown_name("design", name, sorted(known)))
     designs = {name: load(known[name]) for name in names}
     _check_folder(options.out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import casadi as ca
 
@@ -65,7 +66,7 @@ _SELECT = EXPRESSIONS[ca.OP_IF_ELSE_ZERO]
 # Compilers take time that grows faster than the length of a function: longer ones are cut into
 # pieces, which pass on what later pieces need in memory. Measured on tree dynamics of 5 000 to
 # 30 000 operations: 2 to 4 times quicker to compile, to a few percent as quick to run.
-_WHOLE, _PIECE = 4000, 1000
+_WHOLE, _PIECE = 3000, 1000
 
 # Simple operations that take about as long as a quotient, a root or a call of a function does, and
 # as a branch is worth.
@@ -200,9 +201,8 @@ def _read(function: ca.Function) -> _Graph:
     return _Graph(operations, leaves, outputs)
 
 
-@dataclass(frozen=True)
-class _Block:
-    """Operations that follow each other, under a condition or not.
+class _Block(NamedTuple):
+    """Operations that follow each other, one without a condition or some under one.
 
     Attributes
     ----------
@@ -231,21 +231,18 @@ def _blocks(graph: _Graph) -> list[_Block]:
     for value, condition in reversed(selected.items()):
         sources = operations[place[value]][2]
         needs[value] = max(
-            (
-                needs[source] if selected.get(source) == condition else place.get(source, -1)
-                for source in sources
-            ),
-            default=-1,
+            needs[source] if selected.get(source) == condition else place.get(source, -1)
+            for source in sources
         )
     blocks, done = list[_Block](), set[int]()
     for i, operation in enumerate(operations):
         value, _, sources = operation
         if value in done or value in selected:
             continue
-        condition = sources[0] if value in gates else None
-        if condition is None:
+        if value not in gates:
             blocks.append(_Block(None, [operation]))
             continue
+        condition = sources[0]
         waiting = [gate for gate in gates[value] if gate not in done]
         ready = [gate for gate in waiting if needs[operations[place[gate]][2][1]] < i]
         found, open_ends = set(ready), list(ready)
@@ -264,27 +261,21 @@ def _selected(graph: _Graph, place: dict[int, int]) -> tuple[dict[int, int], dic
 
     And of every operation that selects them the list of all that select by the same condition.
     """
-    users: dict[int, list[tuple[int, bool]]] = {}  # of a value, and whether they select it
-    for value, template, sources in graph.operations:
-        for k, source in enumerate(sources):
-            is_gate = template == _SELECT and k == 1
-            users.setdefault(source, []).append((value, is_gate and sources[0] in place))
-    results = {source for source, _, _ in graph.outputs}
+    if all(template != _SELECT for _, template, _ in graph.operations):
+        return {}, {}
+    only: dict[int, int | None] = {source: None for source, _, _ in graph.outputs}
     selected: dict[int, int] = {}
-    for value, _, _ in reversed(graph.operations):
-        if value in results or value not in users:
-            continue
-        conditions = {
-            selected.get(user, graph.operations[place[user]][2][0] if is_gate else None)
-            for user, is_gate in users[value]
-        }
-        condition = conditions.pop()
-        if condition is not None and not conditions:
-            selected[value] = condition
     cost: dict[int, int] = {}
-    for value, condition in selected.items():
-        template = graph.operations[place[value]][1]
-        cost[condition] = cost.get(condition, 0) + (_DEAR if _is_dear(template) else 1)
+    for value, template, sources in reversed(graph.operations):
+        condition = only.get(value)
+        if condition is not None:
+            selected[value] = condition
+            cost[condition] = cost.get(condition, 0) + (_DEAR if _is_dear(template) else 1)
+        is_gate = template == _SELECT and condition is None and sources[0] in place
+        for k, source in enumerate(sources):
+            by = sources[0] if is_gate and k == 1 else condition
+            if only.setdefault(source, by) != by:
+                only[source] = None
     selected = {v: condition for v, condition in selected.items() if cost[condition] >= _DEAR}
     by_condition: dict[int, list[int]] = {}
     gates: dict[int, list[int]] = {}
@@ -323,10 +314,14 @@ def _write(
     shown = {value for value, _, _ in writes}  # outside of their block
     for b, block in enumerate(blocks):
         for value, _, sources in block.operations:
-            for source in (*sources, *filter(None, [block.condition])):
+            for source in sources:
                 last_use[source] = piece_of[value]
                 if block_of.get(source) != b:
                     shown.add(source)
+        if block.condition is not None:
+            piece = piece_of[block.operations[0][0]]
+            last_use[block.condition] = max(last_use[block.condition], piece)
+            shown.add(block.condition)
     of_value: dict[int, list[tuple[str, str]]] = {}
     lines: list[str] = []
     for value, place, expression in writes:
@@ -334,34 +329,33 @@ def _write(
             lines.append(f"{place}={expression};")
         else:
             of_value.setdefault(value, []).append((place, expression))
+    words = graph.leaves | {value: f"v{value}" for value in piece_of}
     memory = _Slots()
     pieces: list[list[str]] = []
     for piece, (begin, end) in enumerate(zip(cuts, [*cuts[1:], len(blocks)], strict=True)):
         memory.free_before(piece)
         loaded: set[int] = set()
 
-        for block in blocks[begin:end]:
-            own = {value for value, _, _ in block.operations}
-            given = [] if block.condition is None else [block.condition]
-            given += [source for _, _, sources in block.operations for source in sources]
-            for source in given:
-                is_here = source in graph.leaves or source in loaded or piece_of[source] == piece
-                if not is_here:
+        for condition, operations in blocks[begin:end]:
+            seen = [value for value, _, _ in operations if value in shown]
+            needed = operations[0][2]
+            if condition is not None:
+                needed = [condition, *(s for _, _, sources in operations for s in sources)]
+            for source in needed:
+                if piece_of.get(source, piece) < piece and source not in loaded:
                     loaded.add(source)
                     lines.append(f"const V v{source}=m[{memory.place[source]}];")
-            seen = sorted(own & shown)
-            if block.condition is not None:
+            if condition is not None:
                 lines.append(f"V {','.join(f'v{value}' for value in seen)};")
-                lines.append(f"if(lg_any(v{block.condition})){{")
-            for value, template, sources in block.operations:
-                terms = (graph.leaves.get(source, f"v{source}") for source in sources)
-                if template == _SELECT and sources[0] == block.condition and value not in shown:
+                lines.append(f"if(lg_any(v{condition})){{")
+            for value, template, sources in operations:
+                terms = [words[source] for source in sources]
+                if template == _SELECT and sources[0] == condition and value not in shown:
                     template = "{1}"  # where it is not so nobody asks
-                kind = "" if block.condition is not None and value in shown else "const V "
+                kind = "" if condition is not None and value in shown else "const V "
                 lines.append(f"{kind}v{value}={template.format(*terms)};")
-            if block.condition is not None:
-                zeros = "=".join(f"v{value}" for value in seen)
-                lines.append(f"}}else{{{zeros}=lg_const(0.0);}}")
+            if condition is not None:
+                lines.append(f"}}else{{{'='.join(f'v{value}' for value in seen)}=lg_const(0.0);}}")
             for value in seen:
                 lines += [f"{place}={text};" for place, text in of_value.get(value, ())]
                 if last_use.get(value, piece) > piece:

@@ -89,6 +89,8 @@ def check_shape(
                 raise TypeError("complex numbers would lose their imaginary parts")
             if given.dtype.kind in "SU":  # which NumPy would read
                 raise TypeError(f"got the text {value!r}")
+            if given.dtype.kind == "O" and any(entry is None for entry in given.flat):  # as NaN
+                raise TypeError(f"got {value!r}")
             array = np.asarray(given, dtype=np.float64)
         except (TypeError, ValueError) as error:
             wanted = "an array of numbers" if len(shape) else "a number"

@@ -36,6 +36,11 @@ class Estimates:
     _covariances: Callable[[np.ndarray], np.ndarray]
     _z: np.ndarray
 
+    def __repr__(self) -> str:
+        """System and times."""
+        span = f"{len(self.t)} estimates from {self.t[0]:g} to {self.t[-1]:g} s"
+        return f"Estimates({self.system.name!r}, {span})"
+
     @cached_property
     def P(self) -> np.ndarray:
         """Covariances of ``system.error(truth, x)``, shape (..., N, n, n)."""

@@ -136,7 +136,8 @@ def first_covariance(system: System, x0: np.ndarray, P0: Any, std0: Any) -> np.n
                 blocks = dict.fromkeys(entry.rpartition(".")[0] or entry for entry in known)
                 raise UnknownNameError(unknown_name("block or error", name, [*blocks, *known]))
         for name in narrower_later("std0", places):
-            deviation[places[name]] = std0[name]
+            given = std0[name]
+            deviation[places[name]] = check_shape(f"std0[{name!r}]", given, [None] * np.ndim(given))
         missing = [system.error_names[i] for i in np.flatnonzero(np.isnan(deviation))]
         if missing:
             raise ValueError(f"std0 lacks {', '.join(missing)}")

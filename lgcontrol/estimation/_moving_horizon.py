@@ -458,6 +458,13 @@ class MovingHorizon:
             first, self._x[:-1], self._x[1:], self._u[:-1], self._u[1:], self.p
         )
 
+    def __repr__(self) -> str:
+        """System, window, measurements."""
+        return (
+            f"MovingHorizon({self.system.name!r}, {self.horizon} steps of {self.dt:g} s, "
+            f"measurements=[{', '.join(self.measurements)}])"
+        )
+
     # The estimate
 
     @property

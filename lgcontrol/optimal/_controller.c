@@ -304,10 +304,13 @@ static int improve(lg_mpc *m, double t, const double *x0)
 /* Inputs to go on with when there is no answer: the last ones, else those of the reference. */
 static int hold(lg_mpc *m, double u[])
 {
+  double low[NV], high[NV];
+  input_limits(m, low, high);
   for (int i = 0; i < NV; i++) {
     double v = m->has_answered ? m->last[i] : m->u_ref[0][lg_controls[i]];
     if (m->is_planned && !m->has_answered) v = m->u[0][lg_controls[i]];
-    u[i] = clip(isfinite(v) ? v : lg_nominal[i], lg_lower[i], lg_upper[i]);
+    v = isfinite(v) ? clip(v, low[i], high[i]) : lg_nominal[i];
+    u[i] = clip(v, lg_lower[i], lg_upper[i]);
   }
   return m->status = LG_MPC_HELD;
 }

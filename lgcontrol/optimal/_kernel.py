@@ -77,6 +77,7 @@ class _Problem(ctypes.Structure):
         ("status", _INTEGER),
         ("iterations", _INTEGER),
         *((name, _NUMBER) for name in "cost stationarity violation complementarity step".split()),
+        ("keeps", _INTEGER),
         ("log", _POINTER),
         ("work", _POINTER),
     ]
@@ -131,9 +132,16 @@ def start_parts(model: StageModel) -> list[Part]:
 
 # Functions that an iteration calls once, or a solve: gcc's time for them is worth more than theirs.
 SELDOM = {"lg_end", "lg_end_values", "lg_end_curvature", "lg_arrival", "lg_between", "lg_policy"}
+# Those that take longest to write and to compile.
+LARGEST = {"lg_stage", "lg_substep", "lg_around"}
 # Of straight code -O1 takes two thirds of the time to compile of -O2, and with what the second
-# word adds, fused multiply-add most of all, runs as quickly; -Og a half, and twice as long.
-OFTEN_LEVEL, SELDOM_LEVEL = '"O1", "expensive-optimizations"', '"Og"'
+# word adds, fused multiply-add most of all, runs as quickly; -Og a half, and twice as long. What is
+# written twice, constant or not read is not in there: looking for it takes a quarter of the rest.
+OFTEN_LEVEL = (
+    '"O1", "expensive-optimizations", "no-dse", "no-tree-dse", "no-tree-ccp", '
+    '"no-tree-dominator-opts"'
+)
+SELDOM_LEVEL = '"Og"'
 
 
 def write(model: StageModel, compiler: Compiler) -> Iterator[str]:
@@ -156,13 +164,15 @@ def write(model: StageModel, compiler: Compiler) -> Iterator[str]:
 
     plain = [*plain_parts(model), *start_parts(model)]
     seldom = [part for part in plain if part.name in SELDOM]
-    stages = [part for part in plain if part.shared is not None]
+    often = [part for part in plain if part.name not in SELDOM]
+    stages = [part for part in often if part.name in LARGEST]
+    yield unit([part for part in often if part.name not in LARGEST], OFTEN_LEVEL)  # soonest there
     yield unit(stages, OFTEN_LEVEL)
-    others = [part for part in plain if part.name not in SELDOM and part.shared is None]
-    for part in parts_of(model)[len(plain_parts(model)) :]:
-        (seldom if part.name in SELDOM else others).append(part)
-    yield unit(others, OFTEN_LEVEL)
-    yield unit(seldom, SELDOM_LEVEL)
+    curvatures = parts_of(model)[len(plain_parts(model)) :]
+    rest = [part for part in curvatures if part.name not in SELDOM]
+    if rest:
+        yield unit(rest, OFTEN_LEVEL)
+    yield unit([*seldom, *(part for part in curvatures if part.name in SELDOM)], SELDOM_LEVEL)
     width = f"#define LG_W {compiler.width}\n"
     yield "\n".join([*heads, width, sizes_of(model, scratch), pattern_of(model), *_texts()])
 

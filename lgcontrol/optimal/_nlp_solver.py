@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import Progress, UnknownNameError, check_shape, named_options, unknown_name
-from ..systems import ReferenceLike, Trajectory, check_state
+from ..systems import ReferenceLike, check_state
 from ._given import Given
 from ._guess import make_guess, moved_on
 from ._input_limits import ControlBox
-from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus, worst_violations
+from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus, plan_of, worst_violations
 from ._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution, judged
 from ._reference import ReferenceSamples
 from ._stage_model import symbols_of
@@ -660,10 +660,10 @@ class NLPSolver:
         solution = OptimalSolution(
             status=status,
             message="; ".join([text, *map(str, violations)]),
-            trajectory=Trajectory._of(
+            trajectory=plan_of(
                 problem.system.state, nodes.t, nodes.x, nodes.u, problem.system.inputs
             ),
-            reference=Trajectory._of(problem.system.state, nodes.t, setting.x_ref, setting.u_ref),
+            reference=plan_of(problem.system.state, nodes.t, setting.x_ref, setting.u_ref),
             cost=log[-1].cost,
             kkt=kkt,
             gap=log[-1].gap,

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..groups import LieGroup
+from ..systems import Input, Trajectory
 from ._statement import BoundRows
 
 
@@ -116,3 +118,28 @@ def worst_violations(
         if excess[k, i] > 0
     ]
     return tuple(sorted(found, key=lambda entry: -entry.amount))
+
+
+def plan_of(
+    group: LieGroup, t: np.ndarray, x: np.ndarray, u: np.ndarray, inputs: tuple[Input, ...] = ()
+) -> Trajectory:
+    """Trajectory of nodes that solvers go on from: views that nobody else may write to.
+
+    Parameters
+    ----------
+    group : LieGroup
+    t, x, u : ndarray
+    inputs : tuple of Input
+
+    Returns
+    -------
+    Trajectory
+    """
+    return Trajectory._of(group, *map(read_only, (t, x, u)), inputs)
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A view that nobody writes to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -966,7 +966,9 @@ def _check_horizon(value: Any, dt: float | None) -> int:
     # A float is a time that was meant, even where it is a whole number.
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
         text = f"horizon must be a whole number of steps, at least 1, got {value!r}"
-        if isinstance(value, float | np.floating) and value > 0 and dt:
+        if isinstance(dt, int | np.integer) and isinstance(value, float) and 0 < value < dt:
+            text += f"; it comes before dt: horizon={dt}, dt={value:g}"
+        elif isinstance(value, float | np.floating) and value > 0 and dt:
             text += f"; {value:g} s are {max(1, round(value / dt))} steps of {dt:g} s"
         raise ValueError(text)
     return int(value)

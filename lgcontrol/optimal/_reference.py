@@ -16,6 +16,7 @@ from ..systems import (
     TrajectoryPoint,
     TrimPoint,
     check_units,
+    coordinate_sizes,
     field_derivatives,
 )
 
@@ -184,7 +185,8 @@ def _check_states(system: System, x: Any) -> np.ndarray:
     x = check_shape(name, x, (None,), batch=True, finite=False)
     if x.shape[-1] != group.nq:
         raise ValueError(
-            f"{name} has {x.shape[-1]} coordinates, expected {group.nq}: those of {group}"
+            f"{name} has {x.shape[-1]} coordinates, expected {group.nq}: those of "
+            f"{coordinate_sizes(group)}"
         )
     return check_element(name, x, group, batch=True)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import Progress, check_shape, named_options
-from ..systems import ReferenceLike, Trajectory, check_state
+from ..systems import ReferenceLike, check_state
 from ._given import Given
 from ._guess import make_guess, moved_on
 from ._outcome import (
@@ -19,6 +19,7 @@ from ._outcome import (
     Iteration,
     SolveStatus,
     Violation,
+    plan_of,
     worst_violations,
 )
 from ._problem import (
@@ -236,8 +237,8 @@ class SQPSolver:
         solution = OptimalSolution(
             status=status,
             message=message,
-            trajectory=Trajectory._of(group, nodes.t, nodes.x, nodes.u, problem.system.inputs),
-            reference=Trajectory._of(group, nodes.t, setting.x_ref, setting.u_ref),
+            trajectory=plan_of(group, nodes.t, nodes.x, nodes.u, problem.system.inputs),
+            reference=plan_of(group, nodes.t, setting.x_ref, setting.u_ref),
             cost=log[-1].cost,
             kkt=np.nan,
             gap=log[-1].gap,
@@ -496,10 +497,10 @@ class Descent:
         solution = OptimalSolution(
             status=status,
             message=message,
-            trajectory=Trajectory._of(
+            trajectory=plan_of(
                 group, nodes.t, nodes.x, nodes.u, self.transcription.problem.system.inputs
             ),
-            reference=Trajectory._of(group, nodes.t, self.setting.x_ref, self.setting.u_ref),
+            reference=plan_of(group, nodes.t, self.setting.x_ref, self.setting.u_ref),
             cost=last.cost,
             kkt=last.kkt,
             gap=last.gap,

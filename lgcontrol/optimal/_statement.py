@@ -599,7 +599,8 @@ def of_quantity(system: System, term: Term) -> Term:
     name, of = term.function, getattr(term, "of", None)
     for given in (name, of):
         if isinstance(given, str) and not entries_of(system, given):
-            raise UnknownNameError(_no_quantity(system, given))
+            label = f"{type(term).__name__.lower()} {term.name!r}"
+            raise UnknownNameError(f"{label}: {_no_quantity(system, given)}")
     if not isinstance(name, str):
         return term
     entries = entries_of(system, name)
@@ -1223,8 +1224,21 @@ def _bounded_place(system: System, bound: Bound) -> tuple[str, str]:
         return "quantity", of
     if of == LIMITS:
         return LIMITS, of
-    valid = dict.fromkeys((*of_state, *system.input_names, *_quantities(system), LIMITS))
+    inputs = system.input_names
+    valid = dict.fromkeys(
+        [
+            *(f"state.{key}" if key in inputs else key for key in of_state),
+            *(f"input.{key}" if key in of_state else key for key in inputs),
+            *_quantities(system),
+            LIMITS,
+        ]
+    )
     message = unknown_name("bounded quantity", of, valid)
+    if of == "input" and inputs:
+        message += (
+            f" A bound on an input names it, Bound('input.{inputs[0]}', …); limits that always "
+            "hold are lower and upper of the system's inputs"
+        )
     source, _, last = of.rpartition(".")
     if last == "rate" and source in valid:
         message += (

@@ -24,6 +24,8 @@ from ._style import (
 # A bound further from the data than this many spans would flatten the signals it bounds.
 BOUND_REACH = 1.0
 MANY = 8000  # points of a line
+HOUR = 3600.0  # s
+LONG = 3 * HOUR  # runs that are told in hours
 
 
 def make_grid(figure: Any, count: int) -> list[Any]:
@@ -62,7 +64,7 @@ def draw_panel(ax: Any, panel: Panel, *, last: bool) -> bool:
     """
     single = len(panel.labels) == 1 and not panel.title.endswith(panel.labels[0])
     title = f"{panel.title} ({panel.labels[0]})" if single else panel.title
-    style_axes(ax, title, "time [s]" if last else "", _unit(panel.unit))
+    style_axes(ax, title, _name_times(ax, panel.t) if last else "", _unit(panel.unit))
     colors = line_colors(len(panel.labels))
     many = len(panel.labels) > FEW
     width = 0.8 if many else 1.2
@@ -165,7 +167,8 @@ def draw_calls(ax: Any, controllers: Mapping[str, Any], *, last: bool) -> bool:
 
     Returns whether a sample time is near enough to be drawn (dotted).
     """
-    style_axes(ax, "controller calls", "time [s]" if last else "", "wall time [ms]")
+    called = np.concatenate([log.t for log in controllers.values()])
+    style_axes(ax, "controller calls", _name_times(ax, called) if last else "", "wall time [ms]")
     rare = iter(zip("D^svP*", ODD_COLORS * 3, strict=True))
     times = [1e3 * log.info["call_time"] for log in controllers.values()]
     for (name, log), ms, color in zip(controllers.items(), times, CALL_COLORS * 9, strict=False):
@@ -193,6 +196,19 @@ def draw_calls(ax: Any, controllers: Mapping[str, Any], *, last: bool) -> bool:
     if ax.get_legend_handles_labels()[0]:
         legend(ax)
     return limited
+
+
+def _name_times(ax: Any, t: np.ndarray) -> str:
+    """What a time axis says; times of many hours are told in hours."""
+    if not len(t) or t.max() < LONG:
+        return "time [s]"
+    from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
+
+    hours = MaxNLocator(8, steps=[1, 2, 3, 4, 6, 10])
+    places = hours.tick_values(t.min() / HOUR, t.max() / HOUR)
+    ax.xaxis.set_major_locator(FixedLocator(HOUR * places))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / HOUR:g}"))
+    return "time [h]"
 
 
 def _unit(unit: str) -> str:

@@ -326,5 +326,7 @@ def _heading(block: LieGroup, x: np.ndarray) -> np.ndarray:
 def _title(name: str, unit: str, *, several: bool = True, what: str = "") -> str:
     """Block, kind of quantity where it is needed to tell panels apart, and what is shown of it."""
     quantity = _QUANTITY.get(unit, unit) if several or not name else ""
+    if quantity == name.rpartition(".")[2]:
+        name = name.rpartition(".")[0]
     parts = [part for part in (name, quantity) if part]
     return ": ".join(parts) + (f", {what}" if what else "") if parts else what or "state"

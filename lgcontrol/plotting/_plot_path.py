@@ -17,6 +17,7 @@ from ._poses import (
     extent_of,
     is_attitude,
     is_planar,
+    jumps,
     smooth,
     spread,
 )
@@ -181,7 +182,13 @@ def _capsules(obstacles: Obstacles) -> list[_Obstacle]:
 def _label(ax: Any, place: np.ndarray, name: str) -> None:
     """A name in small letters, in the plane or in space."""
     if name:
-        ax.text(*place, name, fontsize=SMALL - 1, color=INK, ha="center", va="bottom", zorder=5)
+        from matplotlib.patheffects import withStroke
+
+        halo = withStroke(linewidth=2.0, foreground="white", alpha=0.8)
+        ax.text(
+            *place, name, fontsize=SMALL - 1, color=INK, ha="center", va="bottom", zorder=5,
+            path_effects=[halo],
+        )  # fmt: skip
 
 
 def _everything(
@@ -219,6 +226,8 @@ def _draw_plane(
     ax = figure.add_subplot()
     style_axes(ax, xlabel="x [m]", ylabel="y [m]")
     length = 0.06 * extent_of(_everything(poses, goal, capsules)[:, :2])
+    for ends, radius, _ in hulls:  # a body that is small beside its way has short axes
+        length = min(length, 2.0 * radius + np.linalg.norm(np.diff(ends, axis=0)))
     for ends, radius, name in capsules:
         ax.add_patch(Polygon(_outline(ends, radius), facecolor=GRID, edgecolor=FAINT, lw=1.0))
         _label(ax, ends.mean(axis=0)[:2], name)
@@ -376,6 +385,8 @@ def fill(figure: Any, ax: Any, half: tuple[float, ...]) -> None:
     seen, height = _seen(figure, ax), figure.get_figheight()
     aside, up = width / 2 - (seen.x0 + seen.x1) / 2, (height - top) / 2 - (seen.y0 + seen.y1) / 2
     ax.set_position((aside / width, up / height, 1.0, 1.0))
+    for artist in (*ax.lines, *ax.collections, *ax.texts):
+        artist.set_clip_on(False)  # the place of the axes, which moved, ends within the figure
 
 
 def _seen(figure: Any, ax: Any) -> Any:
@@ -403,13 +414,14 @@ def _path_colors(poses: np.ndarray) -> list[Any]:
 
 
 def _draw_reference(ax: Any, poses: np.ndarray, length: float, size: int) -> None:
-    """A dashed path, or the dashed frame of a body that is to stay in place."""
+    """A dashed path, or the dashed frame of a body that is to stay in place; between jumps."""
     for k in range(poses.shape[1]):
-        path = poses[:, k]
-        if np.ptp(path[:, :3], axis=0).any():
-            ax.plot(*path[:, :size].T, color=FAINT, lw=1.2, ls=DASHES)
-        else:
-            draw_frame(ax, path[0], 1.6 * length, size, ls=(0, (2.5, 1.2)), lw=1.4)
+        steps = np.linalg.norm(np.diff(poses[:, k, :3], axis=0), axis=1)
+        for path in np.split(poses[:, k], 1 + np.flatnonzero(jumps(steps))):
+            if np.ptp(path[:, :3], axis=0).any():
+                ax.plot(*path[:, :size].T, color=FAINT, lw=1.2, ls=DASHES)
+            else:
+                draw_frame(ax, path[0], 1.6 * length, size, ls=(0, (2.5, 1.2)), lw=1.4)
 
 
 def _ends(ax: Any, path: np.ndarray, color: Any) -> None:

@@ -14,6 +14,7 @@ from ._panels import leaves
 Bodies: TypeAlias = Callable[[np.ndarray], Any] | Mapping[str, Callable[[np.ndarray], Any]]
 """``x of shape (N, nq) → poses of shape (N, k, 7) or (N, 7)``, or one ``→ (N, 7)`` by name."""
 
+JUMP = 10.0  # times as long as the steps next to it is a step that is a jump
 ARC = 0.1  # rad, the longest that is drawn as a straight line
 
 
@@ -95,7 +96,7 @@ def has_bodies(group: LieGroup) -> bool:
 def smooth(group: LieGroup, x: np.ndarray, least: int = 300) -> np.ndarray:
     """States with others between them on the group where they are few, shape (M, nq).
 
-    Where bodies only turn, also where they are far apart.
+    Where bodies only turn, also where they are far apart. Over jumps there are none between.
     """
     parts = -(-least // len(x)) if len(x) > 1 else 1
     if len(x) > 1 and is_attitude(group):
@@ -105,9 +106,19 @@ def smooth(group: LieGroup, x: np.ndarray, least: int = 300) -> np.ndarray:
         parts = max(parts, int(np.ceil(largest / ARC)))
     if parts == 1:
         return x
-    s = np.arange(parts) / parts
+    lengths = np.linalg.norm(group.minus(x[1:], x[:-1]), axis=1)
+    s = np.arange(parts) / parts * ~jumps(lengths)[:, np.newaxis]
     between = group.interpolate(x[:-1, np.newaxis], x[1:, np.newaxis], s)
     return np.concatenate([between.reshape(-1, group.nq), x[-1:]])
+
+
+def jumps(lengths: np.ndarray) -> np.ndarray:
+    """Which steps of a motion are none but jumps: far longer than those before and after them."""
+    if len(lengths) < 2:
+        return np.zeros(len(lengths), dtype=bool)
+    padded = np.concatenate([[0.0], lengths, [0.0]])
+    beside = np.maximum(padded[:-2], padded[2:])
+    return lengths > np.maximum(JUMP * beside, 1e-6 * lengths.max())  # less is rounding
 
 
 def is_attitude(group: LieGroup) -> bool:

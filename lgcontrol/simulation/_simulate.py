@@ -374,6 +374,9 @@ class Loop:
         getattr(self.run.estimator, "reset", lambda: None)()
         for i, stage in enumerate(self.run.stages):
             self.acting = stage.name
+            check = None if i else stage.told_by("check_reference", self.run.plant)
+            if check is not None:  # before it builds anything
+                check(self.run.reference)
             stage.reset()
             # What an inner controller is to follow comes with the first answer of the outer one.
             state, reference = (None, None) if i else (self._seen(), self.run.reference)

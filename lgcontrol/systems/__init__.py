@@ -64,6 +64,7 @@ from ._tracing import TracedLater as TracedLater
 from ._tracing import check_state as check_state
 from ._tracing import check_units as check_units
 from ._tracing import complete_parameters as complete_parameters
+from ._tracing import coordinate_sizes as coordinate_sizes
 from ._tracing import matrix_function as matrix_function
 from ._tracing import sample_time as sample_time
 from ._tracing import symbols_of as symbols_of

@@ -244,8 +244,8 @@ def set_by_name(
                 if kind == "parameter"
                 else unknown_name(kind, name, names)
             )
-        if not is_symbolic(value) and not np.isfinite(value).all():
-            raise ValueError(f"{kind} {name!r} is not finite: {value}")
+        if not is_symbolic(value):
+            check_shape(f"{kind} {name!r}", value, [None] * np.ndim(value))
     if is_symbolic(*values.values()):
         return ca.vertcat(*(values.get(name, float(vector[i])) for i, name in enumerate(names)))
     batch = np.broadcast_shapes(vector.shape[:-1], *(np.shape(v) for v in values.values()))

@@ -628,6 +628,13 @@ def tangent_advice(dim: int) -> str:
     return f"{dim} is the tangent dimension: state.plus(x, d) moves a state by a tangent vector"
 
 
+def coordinate_sizes(state: LieGroup) -> str:
+    """Say how many coordinates each block of a state has: ``"pose (7), twist (6)"``."""
+    if not isinstance(state, Product):
+        return f"{state} ({state.nq})"
+    return ", ".join(f"{name} ({block.nq})" for name, block in state.blocks.items())
+
+
 def check_units(name: str, system: Signature, trajectory: Trajectory) -> None:
     """Refuse a trajectory whose inputs are of other units than those of the system.
 
@@ -691,8 +698,7 @@ def check_state(system: Signature, name: str, x: Any, *, batch: bool = False) ->
         if size == (state.dim,) != (state.nq,):
             raise ValueError(f"{error}: {tangent_advice(state.dim)}") from None
         if size != (state.nq,) and isinstance(state, Product):
-            sizes = ", ".join(f"{key} ({block.nq})" for key, block in state.blocks.items())
-            raise ValueError(f"{error}: the coordinates of {sizes}") from None
+            raise ValueError(f"{error}: the coordinates of {coordinate_sizes(state)}") from None
         raise
 
 

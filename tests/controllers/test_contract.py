@@ -56,6 +56,13 @@ def fresh(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_each_says_which_law_it_is_of_which_system(name):
+    law, _ = plain(name)
+    assert repr(law).startswith(f"{name}({law.system.name!r}, ")
+    assert f"{law.dt:g} s" in repr(law)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_controls_are_within_bounds_and_said_to_be(name, rng):
     controller, goal = fresh(name)
     system = controller.system

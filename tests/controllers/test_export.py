@@ -210,13 +210,13 @@ def test_limits_of_inputs_that_sink_are_followed_as_python_does(name, tmp_path):
     most = [0.7, 0.5, 0.3, 0.1, -0.1, -0.3] + ([-0.6, -0.8] if name == "limit" else [-0.3] * 2)
     program = tmp_path / "user.c"
     program.write_text(
-        '#include "swing.h"\n#include <stdio.h>\nstatic swing m;\n'
+        '#include "swing.h"\n#include <math.h>\n#include <stdio.h>\nstatic swing m;\n'
         "int main(void) {\n"
-        "  const double x[SWING_NX] = {0, 1, -0.5};\n"
+        "  double x[SWING_NX] = {0, 1, -0.5};\n"
         f"  const double most[] = {{{', '.join(map(str, most))}}};\n"
         "  double u[SWING_NU];\n  swing_init(&m);\n"
         f"  for (int k = 0; k < {len(most)}; k++) {{\n"
-        "    m.p[SWING_P_MOST] = most[k];\n"
+        "    m.p[SWING_P_MOST] = most[k], x[2] = k == 3 ? NAN : -0.5;\n"
         "    const int status = swing_step(&m, SWING_PERIOD * k, x, u);\n"
         '    printf("%d %.17g %.17g\\n", status, u[0], m.violation);\n  }\n'
         "  return 0; }\n"
@@ -226,16 +226,17 @@ def test_limits_of_inputs_that_sink_are_followed_as_python_does(name, tmp_path):
     found = np.array([line.split() for line in done.stdout.splitlines()], dtype=float)
     answers, statuses = [], []
     for k, limit in enumerate(most):
-        answers += controller(0.15 * k, [0, 1, -0.5], p={"most": limit}).tolist()
+        x = [0, 1, np.nan if k == 3 else -0.5]  # then the last answer is held, within limits
+        answers += controller(0.15 * k, x, p={"most": limit}).tolist()
         statuses.append(controller.info.status.name)
     np.testing.assert_allclose(found[:, 1], answers, atol=1e-9)
     assert [STATUSES[int(status)] for status in found[:, 0]] == statuses
     if name == "limit":
         assert (np.array(answers) <= np.maximum(most, -0.6)).all()
-        assert statuses == ["OK"] * 7 + ["INFEASIBLE"]
+        assert statuses == [*["OK"] * 3, "HELD", *["OK"] * 3, "INFEASIBLE"]
         assert found[-1, 1] == -0.6 and found[-1, 2] == pytest.approx(0.2, abs=1e-9)
     else:  # the limits can all be kept
-        assert "INFEASIBLE" not in statuses
+        assert statuses[3] == "HELD" and "INFEASIBLE" not in statuses
 
 
 @needs_compiler

@@ -74,6 +74,7 @@ def test_they_say_what_they_are():
     quad = quadrotor()
     law = LQR(quad, GOAL)
     assert law.dt == 0.01
+    assert np.array_equal(law.K, law.regulator.K)
     assert repr(law).startswith(
         f"LQR({quad.name!r}, dt=0.01 s, about an equilibrium, largest pole 0.9"
     )

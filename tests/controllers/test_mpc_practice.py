@@ -556,3 +556,19 @@ def test_what_firmware_has_not_is_refused_by_name(tmp_path):
     with pytest.raises(NotImplementedError, match="has no bias: estimate it beside"):
         pushed.export_c(tmp_path / "none")
     assert not (tmp_path / "none").exists()
+
+
+def test_what_is_forgotten_is_said_before_anything_is_compiled(monkeypatch):
+    plant, mpc = cart(2.0), MPC(cart(2.0), 12, 0.1)
+    monkeypatch.setattr(InteriorPointSolver, "prepare", lambda *a, **k: pytest.fail("compiles"))
+    for begin in (
+        lambda: simulate(plant, mpc, x0=[1.0, 0.0], seconds=1.0),
+        lambda: mpc.prepare(0.0, [1.0, 0.0]),
+        lambda: mpc(0.0, [1.0, 0.0]),
+    ):
+        with pytest.raises(ValueError, match="no reference to follow: give reference="):
+            begin()
+    told = r"t is the time in s and comes first, controller\(t, x, reference\); got \[1.0, 0.0\]"
+    for call in (mpc, mpc.prepare):
+        with pytest.raises(TypeError, match=told):
+            call([1.0, 0.0], [0.0, 0.0])

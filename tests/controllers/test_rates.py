@@ -184,5 +184,5 @@ def test_what_plans_of_rates_cannot_do_is_said():
     with pytest.raises(ValueError, match="weights that are parameters do not go together.*Q"):
         loop().parametric("Q.place")
     law = LQR(trolley(), trolley().state.identity)
-    with pytest.raises(TypeError, match="with rates a first plan starts from a word"):
+    with pytest.raises(TypeError, match="with rates plans start from a word"):
         loop(initial=law)

@@ -267,6 +267,7 @@ def test_motor_without_its_data():
 MOTOR = Motor(0.1, 100.0)
 WRONG_ARMS = [
     (["revolute"], {}, {}, ValueError, "at least one joint"),
+    (["revolute"], [Motor(0.1, 1.0)] * 6, {}, ValueError, "spring=….}, got a list"),
     (["revolute"], {"elbow": MOTOR}, {}, KeyError, "elbow"),
     (["revolute"], {"j0": 3.0}, {}, TypeError, "must be Motor"),
     (["spherical"], {"j0": MOTOR}, {}, ValueError, "one degree of freedom"),

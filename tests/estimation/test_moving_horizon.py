@@ -44,6 +44,7 @@ def test_late_measurements_go_where_they_belong():
 
     def run(order):
         mhe = MovingHorizon(EXACT, [PLACE], [0.5, 0.2], P0, noise={"push": PUSH}, horizon=6)
+        assert "6 steps of 0.1 s, measurements=[place])" in repr(mhe)
         for k in range(12):
             mhe.predict(t[k], u[k], DT)
             for due in order.get(k, []):

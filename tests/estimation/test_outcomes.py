@@ -298,6 +298,10 @@ def test_constrained_systems_keep_their_constraints():
     [
         (lambda: EKF(PLANAR, [FIX]), "give P0, .* or std0"),
         (lambda: EKF(PLANAR, [FIX], std0={"pose.x": 1.0}), "std0 lacks pose.y, pose.rz"),
+        (
+            lambda: EKF(PLANAR, [FIX], std0={"pose": [1, np.nan, 1]}),
+            r"std0\['pose'\] is not finite",
+        ),
         (lambda: EKF(PLANAR, [FIX], std0={"psoe": 1.0}), "Did you mean 'pose'"),
         (lambda: EKF(PLANAR, [FIX], P0=-np.eye(3)), r"is -1; it has -1 at \(pose.x"),
         (lambda: EKF(PLANAR, [FIX], P0=2 - np.eye(3)), "are greater than"),

@@ -46,6 +46,9 @@ def test_linear_systems_have_the_textbook_smoother(make, error):
     log, (x, P) = textbook()
     kalman = make(EXACT, [PLACE, SPEED], [0.5, 0.2], P0, noise={"push": PUSH}, error=error)
     found = kalman.run(log).smooth()
+    assert repr(found).startswith(
+        f"Estimates({kalman.system.name!r}, {len(found.t)} estimates from "
+    )
     np.testing.assert_allclose(found.x, x, atol=ROUNDING)
     np.testing.assert_allclose(found.P, P, atol=ROUNDING)
 

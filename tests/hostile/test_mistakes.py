@@ -28,6 +28,8 @@ def run(**options):
 
 
 MISTAKES = {
+    "nothing": (lambda: check_shape("x", None, (3,)), "x must be an array of numbers: got None"),
+    "nothing in a list": (lambda: check_shape("x", [1, None], (2,)), r"numbers: got \[1, None\]"),
     "a number as text": (lambda: check_shape("dt", "0.1", ()), "dt must be a number: got the text"),
     "numbers as texts": (lambda: check_shape("x", [1, "2"], (2,)), "must be an array of numbers"),
     "seconds as text": (lambda: run(seconds="4"), "seconds must be a number of seconds, got '4'"),

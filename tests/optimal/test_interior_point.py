@@ -22,6 +22,7 @@ from lgcontrol.optimal import (
     Residual,
     SolveStatus,
     SQPSolver,
+    make_solver,
 )
 from lgcontrol.optimal._given import Given
 from lgcontrol.optimal._interior_point import InteriorPoint, extended
@@ -632,6 +633,16 @@ def test_solutions_read_late_are_those_read_at_once():
     assert at_once == late
     assert len({said for said, _ in late}) == len(late)
     assert any("exceeded" in said or "violat" in said for said, _ in late)
+
+
+@pytest.mark.parametrize("solver", ["interior_point", "sqp", "ipopt"])
+def test_nobody_writes_to_what_a_solver_goes_on_from(solver):
+    problem, x0 = PROBLEMS["swing"]
+    chosen = make_solver(solver, problem)
+    for found in (chosen.solve(x0, max_iterations=3), chosen.step(x0, t0=problem.dt)):
+        for array in (found.x, found.u, found.t, found.trajectory.u, found.reference.x):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 0.0
 
 
 def test_threads_may_ask_a_solution_at_once():

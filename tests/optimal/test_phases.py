@@ -133,7 +133,8 @@ def test_the_slew_of_a_symmetric_body():
     problem = PhasedProblem(Phase(body, 40, (2.0, 5.0), bounds=ends), time_weight=1)
     s = np.linspace(0, 1, 41)
     share = np.where(s < 0.5, 2 * s**2, 1 - 2 * (1 - s) ** 2)
-    nod = SO3.exp(np.c_[0.5 * np.sin(np.pi * s), 0.3 * np.sin(2 * np.pi * s), 0 * s])
+    # One that nods farther leads to another optimum, of 3.2854.
+    nod = SO3.exp(np.c_[0.3 * np.sin(np.pi * s), 0.2 * np.sin(2 * np.pi * s), 0 * s])
     q = SO3.compose(nod, SO3.exp(np.c_[0 * s, 0 * s, np.pi * share]))
     u = np.c_[0.5 * np.cos(np.pi * s), 0.5 * np.cos(np.pi * s), np.where(s < 0.5, 1, -1)][:-1]
     guess = Trajectory(body.state, s, np.c_[q, np.zeros((41, 3))], u)

@@ -139,7 +139,7 @@ def test_a_steady_turn_moves_along():
     ("reference", "message"),
     [
         (None, "no reference to follow"),
-        (np.zeros(5), r"the reference's state has 5 coordinates, expected 13: those of Product"),
+        (np.zeros(5), r"has 5 coordinates, expected 13: those of pose \(7\), twist"),
         (lambda t: np.zeros(5), "the reference's state has 5 coordinates, expected 13"),
         (np.zeros(13), "the reference's state .* is no element of Product"),
         (np.full(13, np.nan), "the reference's state is not finite"),
@@ -300,6 +300,7 @@ def test_se3_blocks_have_their_own_names():
         ({"horizon": 0}, ValueError, "horizon must be a whole number of steps, at least 1, got 0"),
         ({"horizon": 2.5}, ValueError, "horizon must be a whole number.*2.5"),
         ({"horizon": 2.0}, ValueError, "got 2.0; 2 s are 20 steps of 0.1 s"),
+        ({"horizon": 0.1, "dt": 20}, ValueError, "comes before dt: horizon=20, dt=0.1"),
         ({"horizon": "20"}, ValueError, "horizon must be a whole number.*'20'"),
         ({"horizon": None}, ValueError, "horizon must be a whole number.*None"),
         ({"dt": None}, ValueError, "give dt, the length of a step"),
@@ -355,6 +356,7 @@ def test_bounds_that_leave_no_room_are_refused_at_once():
     ("bound", "message"),
     [
         (Bound("twits", -1, 1), "unknown bounded quantity 'twits'.*Did you mean 'twist'"),
+        (Bound("input", -1, 1), "'input'; valid .* names it, Bound\\('input.surge'"),
         (Bound("twist", upper="fast"), "upper of bound 'twist': unknown parameter 'fast'"),
         (Bound("twist", upper=1.0, soft="dear"), "soft of bound 'twist': unknown parameter 'dear'"),
     ],

@@ -22,6 +22,14 @@ def in_space(line):
     return np.column_stack(line.get_data_3d())
 
 
+def test_a_reference_that_jumps_is_a_frame_at_each_of_its_places():
+    goals = np.where(np.arange(41)[:, np.newaxis] < 20, SE2.exp([1.0, 0, 0]), SE2.exp([2.0, 3, 1]))
+    lines = plot_path(drive(reference=goals), frames=2).axes[0].lines
+    dashed = [line.get_xydata() for line in lines if line.get_linestyle() == "--"]
+    np.testing.assert_allclose([axis[0] for axis in dashed], goals[[0, 0, -1, -1], :2])
+    assert {len(axis) for axis in dashed} == {2}  # axes, no way from one place to the other
+
+
 def test_a_path_in_space_with_frames_and_reference():
     run = flight()
     figure = plot_path(run, frames=5)
@@ -243,3 +251,25 @@ def test_the_hull_goes_along_with_the_frames():
                                    atol=1e-12)  # fmt: skip
     ax = plot_path(flight(), hull=(np.zeros(3), 0.3), frames=2).axes[0]
     assert len(ax.collections) == 2
+
+
+def test_no_axis_ends_where_the_place_of_the_axes_does():
+    path = np.tile(SE3.identity, (30, 1))
+    path[:, 0], path[:, 2] = np.linspace(0.0, 36.0, 30), np.linspace(0.0, 4.0, 30)
+    ax = plot_path(Trajectory(SE3, np.arange(30.0), path)).axes[0]
+    assert ax.lines and not any(line.get_clip_on() for line in ax.lines)
+
+
+def test_axes_of_a_small_body_beside_a_long_way_are_short():
+    path = Trajectory(SE2, [0.0, 1.0], SE2.exp([[0.0, 0.0, 0.0], [120.0, 0.0, 0.0]]))
+
+    def longest(**options):
+        red = [
+            ln
+            for ln in plot_path(path, **options).axes[0].lines
+            if ln.get_color() == AXIS_COLORS[0]
+        ]
+        return max(np.linalg.norm(np.ptp(ln.get_xydata(), axis=0)) for ln in red)
+
+    hull = ([[0.0, 0.0], [2.7, 0.0]], 0.9)
+    assert longest(hull=hull) == pytest.approx(2.7 + 1.8) and longest() > 6.0

@@ -566,3 +566,12 @@ def test_png_files_are_those_of_matplotlib(tmp_path):
     one, two = (imread(tmp_path / name) for name in ("one.png", "two.png"))
     np.testing.assert_array_equal(one, two)
     assert figure.dpi == again.dpi
+
+
+def test_times_of_many_hours_are_told_in_hours():
+    figure = drive(t=T * 86400 / T[-1]).plot()
+    figure.draw_without_rendering()
+    last = next(ax for ax in figure.axes if ax.get_xlabel())
+    assert last.get_xlabel() == "time [h]"
+    assert [text.get_text() for text in last.get_xticklabels()][:3] == ["0", "3", "6"]
+    assert last.get_xlim() == (0.0, 86400.0)

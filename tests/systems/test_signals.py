@@ -126,7 +126,7 @@ def test_parameters_by_name():
     assert system.parameter_values(damping=0.3).tolist() == [0.5, 0.3]
     with pytest.raises(KeyError, match="unknown parameter 'damp'; valid .* inertia, damping"):
         system.parameter_values(damp=0.3)
-    with pytest.raises(ValueError, match="parameter 'damping' is not finite"):
+    with pytest.raises(ValueError, match="parameter 'damping' is not finite: it is nan"):
         system.parameter_values(damping=np.nan)
     changed = system.with_parameters(damping=0.3)
     assert changed.nominal_parameters.tolist() == [0.5, 0.3]

@@ -71,7 +71,8 @@ class ElasticTree:
             some = tree.joints[0] if tree.joints else "joint"
             raise ValueError(
                 "motors must name at least one joint, "
-                f"{{{some!r}: Motor(inertia=…, spring=…)}}, got {motors!r}"
+                f"{{{some!r}: Motor(inertia=…, spring=…)}}, got "
+                + ("none" if isinstance(motors, Mapping) else f"a {type(motors).__name__}")
             )
         for name, motor in motors.items():
             _check_joint(tree, name, motor)
