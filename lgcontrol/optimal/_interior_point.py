@@ -57,8 +57,8 @@ MORE, EXCESS = 4, 1e-6
 # where the first step leads beyond limits, and round an obstacle it matters from where.
 MOST_DEARER, LEAST_FIRST = 1.0, 1e-4
 MOST_DEARER_BEYOND, LEAST_FIRST_BEYOND = 100.0, 1e-3
-# Where there are rows, or states of their own, it falls once the residual is at most so many times
-# it: more when its weight is late.
+# Where there are rows, or states of their own, it falls once the residual is at most this many
+# times it: more where its weight is late.
 CENTRAL, LATE, LATE_CENTRAL = 1.0, 1e-3, 10.0
 # It falls, too, or the solve has stalled, where so many iterations did not lower the residual to
 # this share: distances to limits are only as exact as the inputs they are differences of.
