@@ -51,6 +51,8 @@ from ._outcome import (
     ACCEPTABLE_RESIDUAL,
     Iteration,
     SolveStatus,
+    plan_of,
+    read_only,
     worst_violations,
 )
 from ._problem import (
@@ -1138,8 +1140,8 @@ class InteriorPointSolver:
             group, inputs = problem.system.state, problem.system.inputs
             return {
                 "message": unknown or message,
-                "trajectory": Trajectory._of(group, nodes.t, nodes.x, nodes.u, inputs),
-                "reference": Trajectory._of(group, t, setting.x_ref, setting.u_ref),
+                "trajectory": plan_of(group, nodes.t, nodes.x, nodes.u, inputs),
+                "reference": plan_of(group, t, setting.x_ref, setting.u_ref),
                 "iterations": entries(run.log, first),
             }
 
@@ -1152,8 +1154,8 @@ class InteriorPointSolver:
             violations=violations,
             times={"total": seconds, "model": seconds, "qp": 0.0},
             problem=problem,
-            _t=nodes.t,
-            _u=nodes.u,
+            _t=read_only(nodes.t),
+            _u=read_only(nodes.u),
         )
         return judged(solution, setting)
 
@@ -1177,8 +1179,8 @@ class InteriorPointSolver:
             group = problem.system.state
             return {
                 "message": _message(status, entries[-1], (), None),
-                "trajectory": Trajectory._of(group, *nodes, problem.system.inputs),
-                "reference": Trajectory._of(group, nodes.t, setting.x_ref, setting.u_ref),
+                "trajectory": plan_of(group, *nodes, problem.system.inputs),
+                "reference": plan_of(group, nodes.t, setting.x_ref, setting.u_ref),
             }
 
         return OptimalSolution._later(
@@ -1191,8 +1193,8 @@ class InteriorPointSolver:
             iterations=entries,
             times={"total": seconds, "model": seconds, "qp": 0.0},
             problem=problem,
-            _t=nodes.t,
-            _u=nodes.u,
+            _t=read_only(nodes.t),
+            _u=read_only(nodes.u),
         )
 
     @cached_property
