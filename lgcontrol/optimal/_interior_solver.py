@@ -51,6 +51,8 @@ from ._outcome import (
     ACCEPTABLE_RESIDUAL,
     Iteration,
     SolveStatus,
+    plan_of,
+    read_only,
     worst_violations,
 )
 from ._problem import (
@@ -1141,8 +1143,8 @@ class InteriorPointSolver:
             group, inputs = problem.system.state, problem.system.inputs
             return {
                 "message": unknown or message,
-                "trajectory": Trajectory._of(group, nodes.t, nodes.x, nodes.u, inputs),
-                "reference": Trajectory._of(group, t, setting.x_ref, setting.u_ref),
+                "trajectory": plan_of(group, nodes.t, nodes.x, nodes.u, inputs),
+                "reference": plan_of(group, t, setting.x_ref, setting.u_ref),
                 "iterations": entries(run.log, first),
             }
 
@@ -1155,8 +1157,8 @@ class InteriorPointSolver:
             violations=violations,
             times={"total": seconds, "model": seconds, "qp": 0.0},
             problem=problem,
-            _t=nodes.t,
-            _u=nodes.u,
+            _t=read_only(nodes.t),
+            _u=read_only(nodes.u),
         )
         return judged(solution, setting)
 
@@ -1180,8 +1182,8 @@ class InteriorPointSolver:
             group = problem.system.state
             return {
                 "message": _message(status, entries[-1], (), None),
-                "trajectory": Trajectory._of(group, *nodes, problem.system.inputs),
-                "reference": Trajectory._of(group, nodes.t, setting.x_ref, setting.u_ref),
+                "trajectory": plan_of(group, *nodes, problem.system.inputs),
+                "reference": plan_of(group, nodes.t, setting.x_ref, setting.u_ref),
             }
 
         return OptimalSolution._later(
@@ -1194,8 +1196,8 @@ class InteriorPointSolver:
             iterations=entries,
             times={"total": seconds, "model": seconds, "qp": 0.0},
             problem=problem,
-            _t=nodes.t,
-            _u=nodes.u,
+            _t=read_only(nodes.t),
+            _u=read_only(nodes.u),
         )
 
     @cached_property

@@ -135,7 +135,7 @@ def plan_of(
     -------
     Trajectory
     """
-    return Trajectory._of(group, *map(read_only, (t, x, u)), inputs)
+    return Trajectory._of(group, read_only(t), read_only(x), read_only(u), inputs)
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
