@@ -329,6 +329,7 @@ def _write(
             lines.append(f"{place}={expression};")
         else:
             of_value.setdefault(value, []).append((place, expression))
+    words = graph.leaves | {value: f"v{value}" for value in piece_of}
     memory = _Slots()
     pieces: list[list[str]] = []
     for piece, (begin, end) in enumerate(zip(cuts, [*cuts[1:], len(blocks)], strict=True)):
@@ -336,18 +337,19 @@ def _write(
         loaded: set[int] = set()
 
         for condition, operations in blocks[begin:end]:
-            needed = [source for _, _, sources in operations for source in sources]
             seen = [value for value, _, _ in operations if value in shown]
-            for source in needed if condition is None else [condition, *needed]:
-                is_old = source not in graph.leaves and piece_of[source] < piece
-                if is_old and source not in loaded:
+            needed = operations[0][2]
+            if condition is not None:
+                needed = [condition, *(s for _, _, sources in operations for s in sources)]
+            for source in needed:
+                if piece_of.get(source, piece) < piece and source not in loaded:
                     loaded.add(source)
                     lines.append(f"const V v{source}=m[{memory.place[source]}];")
             if condition is not None:
                 lines.append(f"V {','.join(f'v{value}' for value in seen)};")
                 lines.append(f"if(lg_any(v{condition})){{")
             for value, template, sources in operations:
-                terms = [graph.leaves.get(source) or f"v{source}" for source in sources]
+                terms = [words[source] for source in sources]
                 if template == _SELECT and sources[0] == condition and value not in shown:
                     template = "{1}"  # where it is not so nobody asks
                 kind = "" if condition is not None and value in shown else "const V "

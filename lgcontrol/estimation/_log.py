@@ -214,7 +214,7 @@ def _ends(
         np.linspace(ends[i], ends[i + 1], int(np.ceil((ends[i + 1] - ends[i]) / usual)) + 1)[1:-1]
         for i in gaps
     ]
-    counts["gap"] += len(gaps)
+    counts["gap"] += int(np.count_nonzero(np.diff(t) > GAP * usual))
     ends = np.sort(np.concatenate([ends, *inside]))
     ranks, most = {}, np.ones(len(ends), dtype=int)
     for name, (own, _) in taken.items():

@@ -109,11 +109,10 @@ def _points(group: LieGroup, graph: PoseGraph, poses: np.ndarray, start: str) ->
     """Of the landmarks: as given, else where they are seen first from the poses of the start."""
     size = (len(graph.landmark_names), graph.dimension)
     given = np.full(size, np.nan) if graph.landmarks is None else graph.landmarks.copy()
-    anew = np.isnan(given).any(axis=1) | (start == "chordal")
-    anew[graph.fixed_landmarks] = False
-    number, sights = np.unique(graph.sights[:, 1], return_index=True)
-    for row, sight in zip(number[anew[number]], sights[anew[number]], strict=True):
-        given[row] = group.act(poses[graph.sights[sight, 0]], graph.seen[sight])
+    for row, sight in zip(*np.unique(graph.sights[:, 1], return_index=True), strict=True):
+        is_kept = start == "given" or row in graph.fixed_landmarks
+        if not (is_kept and np.isfinite(given[row]).all()):
+            given[row] = group.act(poses[graph.sights[sight, 0]], graph.seen[sight])
     if not np.isfinite(given).all():
         lonely = graph.landmark_names[~np.isfinite(given).all(axis=1)]
         raise ValueError(f"landmark {lonely[0]} has no position, and no pose saw it")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
 
 from ..codegen import Shape, Value, check_shape
-from ._axis import Z_AXIS, Axis, axis_frame, constant, rotation_about, unit_axis
+from ._axis import Z_AXIS, AboutAxis, Axis, axis_frame, constant, rotation_about
 from ._base import LieGroup
 from ._se2 import angle_about, circle_about, twist_matrix
-from ._so2 import axis_name, compose_circle, normalize_circle, random_circle
+from ._so2 import compose_circle, normalize_circle, random_circle
 
 
 @dataclass(frozen=True, repr=False)
@@ -114,7 +113,7 @@ class Rn(LieGroup):
 
 
 @dataclass(frozen=True, repr=False)
-class Translation(LieGroup):
+class Translation(AboutAxis, LieGroup):
     """Translations along some of the axes: one number in m for each.
 
     Parameters
@@ -140,16 +139,11 @@ class Translation(LieGroup):
             raise ValueError(
                 f"Translation axes must be letters of 'xyz' in that order, got {self.axes!r}"
             )
-        object.__setattr__(self, "axis", unit_axis(self.axis))
-
-    def about(self, axis: Any) -> Translation:
-        """The same group with its z direction along another axis, shape (3,)."""
-        return replace(self, axis=axis)
+        super().__post_init__()
 
     @property
-    def name(self) -> str:  # type: ignore[override]
-        """Name, with the axis unless it is z."""
-        return axis_name(f"Translation({self.axes!r})", self.axis)
+    def _stem(self) -> str:
+        return f"Translation({self.axes!r})"
 
     @property
     def dim(self) -> int:  # type: ignore[override]
@@ -214,7 +208,7 @@ class Translation(LieGroup):
 
 
 @dataclass(frozen=True, repr=False)
-class Helical(LieGroup):
+class Helical(AboutAxis, LieGroup):
     """Screw motions about an axis: one unwrapped angle in rad.
 
     Parameters
@@ -239,16 +233,11 @@ class Helical(LieGroup):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pitch", float(check_shape("pitch", self.pitch, ())))
-        object.__setattr__(self, "axis", unit_axis(self.axis))
-
-    def about(self, axis: Any) -> Helical:
-        """The same group about another axis, shape (3,)."""
-        return replace(self, axis=axis)
+        super().__post_init__()
 
     @property
-    def name(self) -> str:  # type: ignore[override]
-        """Name, with the axis unless it is z."""
-        return axis_name(f"Helical({self.pitch:g})", self.axis)
+    def _stem(self) -> str:
+        return f"Helical({self.pitch:g})"
 
     @property
     def identity(self) -> np.ndarray:
@@ -292,7 +281,7 @@ class Helical(LieGroup):
 
 
 @dataclass(frozen=True, repr=False)
-class CylindricalGroup(LieGroup):
+class CylindricalGroup(AboutAxis, LieGroup):
     """Rotations about and translations along an axis: ``[d, cos, sin]``, tangent ``[v, ω]``.
 
     Parameters
@@ -314,18 +303,6 @@ class CylindricalGroup(LieGroup):
     tangent_names, tangent_units = ("z", "rz"), ("m", "rad")
     unit_parts = (slice(1, 3),)
     is_commutative = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "axis", unit_axis(self.axis))
-
-    def about(self, axis: Any) -> CylindricalGroup:
-        """The same group about another axis, shape (3,)."""
-        return replace(self, axis=axis)
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """Name, with the axis unless it is z."""
-        return axis_name("Cylindrical", self.axis)
 
     @property
     def identity(self) -> np.ndarray:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
 
 from ..codegen import Shape, Value
 from . import _series
-from ._axis import Z_AXIS, Axis, constant, rotation_about, skew, unit_axis
+from ._axis import Z_AXIS, AboutAxis, Axis, constant, rotation_about, skew
 from ._base import LieGroup
 from ._se2 import circle_about, twist_matrix
-from ._so2 import axis_name, compose_circle, normalize_circle, random_circle
+from ._so2 import compose_circle, normalize_circle, random_circle
 
 
 @dataclass(frozen=True, repr=False)
-class SchoenfliesGroup(LieGroup):
+class SchoenfliesGroup(AboutAxis, LieGroup):
     """Translations and rotations about an axis: ``[x, y, z, cos, sin]``, tangent ``[v; ω]``.
 
     x, y, z are along the reference axes whatever the axis of rotation. 4 × 4 matrices.
@@ -41,18 +40,6 @@ class SchoenfliesGroup(LieGroup):
     coordinate_units = ("m", "m", "m", "", "")
     tangent_names, tangent_units = ("x", "y", "z", "rz"), ("m", "m", "m", "rad")
     unit_parts = (slice(3, 5),)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "axis", unit_axis(self.axis))
-
-    def about(self, axis: Any) -> SchoenfliesGroup:
-        """The same group about another axis, shape (3,)."""
-        return replace(self, axis=axis)
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """Name, with the axis unless it is z."""
-        return axis_name("Schoenflies", self.axis)
 
     @property
     def identity(self) -> np.ndarray:

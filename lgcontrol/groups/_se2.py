@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
@@ -10,14 +10,14 @@ import numpy as np
 
 from ..codegen import Shape, Value, check_shape
 from . import _series
-from ._axis import Z_AXIS, Axis, axis_frame, constant, rotation_about, unit_axis
+from ._axis import Z_AXIS, AboutAxis, Axis, axis_frame, constant, rotation_about
 from ._base import LieGroup
 from ._element import check_element
-from ._so2 import axis_name, circle, compose_circle, normalize_circle, random_circle
+from ._so2 import circle, compose_circle, normalize_circle, random_circle
 
 
 @dataclass(frozen=True, repr=False)
-class SE2Group(LieGroup):
+class SE2Group(AboutAxis, LieGroup):
     """Motions in a plane: ``[x, y, cos, sin]``, tangent ``[vx, vy, ω]``, 3 × 3 matrices.
 
     The plane is normal to the axis: (x, y) for z, (y, z) for x, (z, x) for y.
@@ -41,13 +41,6 @@ class SE2Group(LieGroup):
     unit_parts = (slice(2, 4),)
     tangent_names, tangent_units = ("x", "y", "rz"), ("m", "m", "rad")
     matrix_size, point_size = 3, 2
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "axis", unit_axis(self.axis))
-
-    def about(self, axis: Any) -> SE2Group:
-        """The same group in the plane normal to another axis, shape (3,)."""
-        return replace(self, axis=axis)
 
     def from_angle(
         self, angle: Any, position: Any = (0.0, 0.0), *, degrees: bool = False
@@ -86,11 +79,6 @@ class SE2Group(LieGroup):
         X = check_element("X", X, self, batch=True)
         angle = np.arctan2(X[..., 3], X[..., 2])
         return np.degrees(angle) if degrees else angle
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """Name, with the axis unless it is z."""
-        return axis_name("SE2", self.axis)
 
     @property
     def identity(self) -> np.ndarray:
@@ -148,7 +136,7 @@ class SE2Group(LieGroup):
 
 
 @dataclass(frozen=True, repr=False)
-class PlanarHelical(LieGroup):
+class PlanarHelical(AboutAxis, LieGroup):
     """Motions in a plane coupled to a screw along its normal: ``[x, y, angle]``.
 
     Tangent ``[vx, vy, ω]``; the body rises by ``pitch`` metres a radian along the axis. The angle
@@ -180,16 +168,11 @@ class PlanarHelical(LieGroup):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pitch", float(check_shape("pitch", self.pitch, ())))
-        object.__setattr__(self, "axis", unit_axis(self.axis))
-
-    def about(self, axis: Any) -> PlanarHelical:
-        """The same group in the plane normal to another axis, shape (3,)."""
-        return replace(self, axis=axis)
+        super().__post_init__()
 
     @property
-    def name(self) -> str:  # type: ignore[override]
-        """Name, with the axis unless it is z."""
-        return axis_name(f"PlanarHelical({self.pitch:g})", self.axis)
+    def _stem(self) -> str:
+        return f"PlanarHelical({self.pitch:g})"
 
     @property
     def identity(self) -> np.ndarray:

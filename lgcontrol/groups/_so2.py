@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from ..codegen import Shape, Value, check_shape
-from ._axis import Z_AXIS, Axis, constant, rotation_about, unit_axis
+from ._axis import Z_AXIS, AboutAxis, Axis, constant, rotation_about
 from ._base import LieGroup
 from ._element import check_element
 
 
 @dataclass(frozen=True, repr=False)
-class SO2Group(LieGroup):
+class SO2Group(AboutAxis, LieGroup):
     """Rotations about an axis: coordinates ``[cos, sin]``, tangent ``[ω]``, 2 × 2 matrices.
 
     Parameters
@@ -38,13 +38,6 @@ class SO2Group(LieGroup):
     matrix_size, point_size = 2, 2
     unit_parts = (slice(0, 2),)
     is_commutative = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "axis", unit_axis(self.axis))
-
-    def about(self, axis: Any) -> SO2Group:
-        """The same group about another axis, shape (3,)."""
-        return replace(self, axis=axis)
 
     def from_angle(self, angle: Any, *, degrees: bool = False) -> np.ndarray:
         """Coordinates of rotations by angles.
@@ -70,11 +63,6 @@ class SO2Group(LieGroup):
         """Angles of rotations, shape (...), in (−π, π] rad or in degrees."""
         angle = self.log(check_element("X", X, self, batch=True))[..., 0]
         return np.degrees(angle) if degrees else angle
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """Name, with the axis unless it is z."""
-        return axis_name("SO2", self.axis)
 
     @property
     def identity(self) -> np.ndarray:
@@ -141,12 +129,6 @@ def random_circle(rng: np.random.Generator, shape: Shape) -> np.ndarray:
     """Uniform angles as [cos, sin], shape (*shape, 2)."""
     angle = rng.uniform(-np.pi, np.pi, size=shape)
     return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
-
-
-def axis_name(base: str, axis: Axis) -> str:
-    """Name of a group about an axis."""
-    numbers = ", ".join(f"{entry:.6g}" for entry in axis)
-    return base if axis == Z_AXIS else f"{base}.about(({numbers}))"
 
 
 SO2 = SO2Group()

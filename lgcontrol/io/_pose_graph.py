@@ -221,7 +221,8 @@ class _GraphReader:
         elif kind.what == "sight":
             d = kind.dimension
             sensor = names[2] if kind.numbers == 3 else None
-            self.sights.append(_Edge(line, word, *names[:2], values[:d], values[d:], sensor))
+            ends = names[0], names[1]
+            self.sights.append(_Edge(line, word, *ends, values[:d], values[d:], sensor))
         else:
             if names[0] == names[1]:
                 raise ValueError(f"{where}: the edge leads from {names[0]} to itself")

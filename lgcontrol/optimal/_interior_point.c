@@ -47,7 +47,7 @@ static const double negligible = 1e-10, most_left = 0.1, same_left = 1e-8;
 static const int least_sweeps = 2, most_sweeps = 5;
 static const double first_damping = 1e-4, damping_growth = 10.0, last_damping = 1e8;
 static const double hold_weight = 1e6, inside = 1e-2, good_step = 0.4, short_step = 0.2;
-static const double central = 1.0, progress = 0.9, acceptable = 1e-4, far = 0.1, most_excess = 1e-6;
+static const double central = 1.0, late = 1e-3, late_central = 10.0, progress = 0.9, acceptable = 1e-4, far = 0.1, most_excess = 1e-6;
 static const double most_dearer = 1.0, least_first = 1e-4, hard_price = 1e6;
 static const double most_dearer_beyond = 100.0, least_first_beyond = 1e-3;
 enum { PATIENCE = 3, MOST_RAISES = 3, MOST_IDLE = 30, RESOLVING = 8, MORE = 4 };
@@ -69,6 +69,7 @@ typedef struct {
   /* what is found */
   int64_t status, iterations;
   double cost, stationarity, violation, complementarity, step;
+  int64_t keeps; /* whether rows keep all limits, equalities to most_excess */
   double *log;
   /* memory */
   double *work;
@@ -87,6 +88,7 @@ typedef struct {
   const double *x0; /* the given start */
   double first[NX], first_H[NX * NX]; /* step of the first state; of the cost to arrive there */
   double mu, damping, merit_weight, holding, undamped, decrease;
+  double slope; /* of the step that the first one's cost was told by, as long as that stands */
   int waiting, curved, feasible, was_cut, raises;
 } lg_state;
 
@@ -1034,7 +1036,9 @@ static double iterate(lg_problem *q, lg_state *s, double cost_now)
 #else
     (void)has_curvature;
 #endif
-    const double slope = newton(q, s, with_curvature);
+    const int is_known = !isnan(s->slope) && !with_curvature;
+    const double slope = is_known ? s->slope : newton(q, s, with_curvature);
+    s->slope = NAN;
     if (isnan(slope)) {
       if (!make_convex(s)) return 0;
       continue;
@@ -1233,7 +1237,33 @@ static void first_state(const lg_problem *q, lg_state *s, const double *x0, doub
 #endif
 }
 
-/* The motion from x0 under the inputs, with the gains' feedback about the plan if there is one. */
+/* A control that share of its range, or that far, inside of its bounds. */
+static double inside_of(const lg_problem *q, int i, double v, double share)
+{
+  const double low = q->lower[i], high = q->upper[i];
+  const int both = isfinite(low) && isfinite(high);
+  const double apart = both ? share * (high - low) : share;
+  return clip(v, low + apart, high - apart);
+}
+
+/* States of their own from x0 on, and their rows. */
+static void take_states(lg_problem *q, lg_state *s, const double *x0, double share)
+{
+  const int64_t N = q->horizon;
+  first_state(q, s, x0, q->x);
+  for (int64_t k = 0; k < N; k++)
+    for (int i = 0; i < NV; i++) {
+      double *v = q->u + k * NU + lg_controls[i];
+      *v = inside_of(q, i, *v, share);
+    }
+  if (NR == 0) return;
+  lg_values(N, q->t, q->x, q->u, q->x + NQ, q->x_ref, q->u_ref, q->p, q->w, &q->dt, s->t_cost,
+            s->t_gap, q->rows, s->scratch);
+  at_end(q, q->x + N * NQ, q->rows + N * NR, s->scratch);
+}
+
+/* The motion from x0 under the inputs, with the gains' feedback about the plan if there is one, and
+ * its rows. */
 static int roll_out(lg_problem *q, lg_state *s, const double *x0, int feedback, double share)
 {
   const int64_t N = q->horizon;
@@ -1251,16 +1281,15 @@ static int roll_out(lg_problem *q, lg_state *s, const double *x0, int feedback, 
       double own = u[lg_controls[i]];
       if (feedback)
         for (int j = 0; j < NX; j++) own += q->K[k * NV * NX + i + j * NV] * dev[j];
-      const double low = q->lower[i], high = q->upper[i];
-      const int both = isfinite(low) && isfinite(high);
-      const double apart = both ? share * (high - low) : share;
-      u[lg_controls[i]] = clip(own, low + apart, high - apart);
+      u[lg_controls[i]] = inside_of(q, i, own, share);
     }
     lg_roll(q->t + k, s->x + k * NQ, u, q->x + (k + 1) * NQ, q->x_ref + k * NQ, q->u_ref + k * NU,
-            q->p, q->w, &q->dt, s->x + (k + 1) * NQ, &cost, dev, s->t_rows, s->scratch);
+            q->p, q->w, &q->dt, s->x + (k + 1) * NQ, &cost, dev, s->t_rows + k * NR, s->scratch);
     if (!all_finite(s->x + (k + 1) * NQ, NQ)) return 0;
   }
-  for (int64_t i = 0; i < (N + 1) * NQ; i++) q->x[i] = s->x[i];
+  copy(q->x, s->x, (N + 1) * NQ);
+  if (NR > 0) at_end(q, q->x + N * NQ, s->t_rows + N * NR, s->scratch);
+  copy(q->rows, s->t_rows, (N + 1) * NR);
   return 1;
 }
 
@@ -1287,23 +1316,14 @@ static void begin(lg_problem *q, lg_state *s, double share, int warm)
   for (int64_t k = 0; k < N; k++)
     for (int j = 0; j < NV; j++) {
       const int64_t i = k * NV + j;
-      double *v = q->u + k * NU + lg_controls[j];
-      const double low = q->lower[j], high = q->upper[j];
-      const int both = isfinite(low) && isfinite(high);
-      const double apart = both ? share * (high - low) : share;
-      *v = clip(*v, low + apart, high - apart);
-      q->below[i] = start_price(mu, *v - low, q->below[i], warm);
-      q->above[i] = start_price(mu, high - *v, q->above[i], warm);
+      const double v = q->u[k * NU + lg_controls[j]];
+      q->below[i] = start_price(mu, v - q->lower[j], q->below[i], warm);
+      q->above[i] = start_price(mu, q->upper[j] - v, q->above[i], warm);
     }
-  if (NR == 0) return;
-  lg_values(N, q->t, q->x, q->u, q->x + NQ, q->x_ref, q->u_ref, q->p, q->w, &q->dt, s->t_cost,
-            s->t_gap, s->t_rows, s->scratch);
-  at_end(q, q->x + N * NQ, s->t_rows + N * NR, s->scratch);
-  for (int64_t i = 0; i < (N + 1) * NR; i++) q->rows[i] = s->t_rows[i];
   for (int64_t k = 0; k <= N; k++) {
     for (int j = 0; j < NS; j++) {
       const int64_t i = k * NS + j;
-      const double h = q->sign[j] * (s->t_rows[k * NR + q->row[j]] - q->limit[j]);
+      const double h = q->sign[j] * (q->rows[k * NR + q->row[j]] - q->limit[j]);
       const double apart = share * fmax(1.0, fabs(q->limit[j]));
       const int soft = isfinite(q->weight[j]);
       q->excess[i] = 0, q->slack[i] = fmax(-h, apart);
@@ -1363,7 +1383,8 @@ static double predicted(const lg_problem *q, lg_state *s, int *is_inside)
   double cost = q->cost;
   hold_equalities(s, N);
   *is_inside = 0;
-  if (isnan(newton(q, s, 0))) return INFINITY;
+  s->slope = newton(q, s, 0);
+  if (isnan(s->slope)) return INFINITY;
   *is_inside = 1;
   for (int64_t k = 0; k <= N; k++)
     for (int j = 0; j < NS; j++) {
@@ -1387,13 +1408,36 @@ static double predicted(const lg_problem *q, lg_state *s, int *is_inside)
   return fabs(cost);
 }
 
-static double lower_barrier(const lg_problem *q, double mu)
+/* Whether the barrier may fall: closer to the end iterates need be less central. */
+static int is_central(double mu, double residual)
 {
-  return fmax(q->mu_last, fmin(q->mu_factor * mu, pow(mu, q->mu_power)));
+  return residual <= (mu <= late ? late_central : central) * mu;
+}
+
+/* The next weight, less far below this one where an iterate is less central. */
+static double lower_barrier(const lg_problem *q, double mu, double residual)
+{
+  return fmax(q->mu_last, fmin(q->mu_factor * mu, pow(fmax(mu, residual), q->mu_power)));
+}
+
+static int keeps_limits(const lg_problem *q)
+{
+  for (int64_t k = 0; k <= q->horizon; k++) {
+    const double *rows = q->rows + k * NR;
+    for (int j = 0; j < NS; j++)
+      if (q->active[k * NS + j] != 0 && !(q->sign[j] * (rows[q->row[j]] - q->limit[j]) <= 0))
+        return 0;
+    for (int j = 0; j < NE; j++)
+      if (q->equal_active[k * NE + j] != 0 &&
+          !(fabs(rows[q->equal[j]] - q->target[j]) <= most_excess))
+        return 0;
+  }
+  return 1;
 }
 
 static int end(lg_problem *q, const lg_state *s, int status)
 {
+  q->keeps = keeps_limits(q);
   q->mu = s->mu, q->damping = s->damping, q->merit_weight = s->merit_weight;
   q->waiting = s->waiting;
   return (int)(q->status = status);
@@ -1435,7 +1479,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
   lg_state s;
   lay_out(&s, q->work, q->horizon);
   const int real_time = q->mode == LG_REAL_TIME, warm = real_time && q->resume == LG_WARM;
-  s.x0 = x0, s.mu = q->mu_first, s.damping = 0, s.merit_weight = 0, s.waiting = 0;
+  s.x0 = x0, s.mu = q->mu_first, s.damping = 0, s.merit_weight = 0, s.waiting = 0, s.slope = NAN;
   s.curved = LG_CURVED && q->curved, s.feasible = q->mode != LG_FREE_STATES;
   q->iterations = 0;
   if (q->resume == LG_RESUME) {
@@ -1451,7 +1495,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     if (s.feasible) {
       if (!roll_out(q, &s, x0, 1, share)) return end(q, &s, LG_NOT_FINITE);
     } else {
-      first_state(q, &s, x0, q->x);
+      take_states(q, &s, x0, share);
     }
     begin(q, &s, share, warm);
   }
@@ -1482,7 +1526,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
         const double dearest = s.feasible ? fabs(q->cost) : fmax(fabs(q->cost), cost);
         mu = first_weight(q, first, dearest, is_inside);
         if (mu > s.mu) {
-          s.mu = mu;
+          s.mu = mu, s.slope = NAN;
           begin(q, &s, inside, 0);
           conditions(q, &s);
         }
@@ -1493,29 +1537,34 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
                                   q->step, s.damping, s.mu};
     for (int i = 0; i < LG_LOG; i++) q->log[number * LG_LOG + i] = entry[i];
     if (!real_time) {
-      if (s.mu <= q->mu_last && residual <= q->tolerance) return end(q, &s, LG_CONVERGED);
+      const int is_met = s.mu <= q->mu_last && residual <= q->tolerance;
+      /* products as far above the last weight as a fall goes cost more than it does */
+      if (is_met && (is_eager || q->mu_factor * q->complementarity <= q->mu_last))
+        return end(q, &s, LG_CONVERGED);
       if (number > 0 || q->resume != LG_RESUME) {
         q->idle = residual < progress * q->best ? 0 : q->idle + 1;
         q->best = fmin(q->best, residual);
       }
       const int is_idle = q->idle > MOST_IDLE;
-      if (is_idle && s.mu <= q->mu_last) return end(q, &s, LG_STALLED);
+      if (is_idle && s.mu <= q->mu_last)
+        return end(q, &s, is_met ? LG_CONVERGED : LG_STALLED);
       if (number >= q->max_iterations) return end(q, &s, LG_ITERATIONS);
       /* as central as rounding lets them be, iterates need not be more so */
-      const int is_central = residual <= central * s.mu || (is_idle && residual <= acceptable);
-      if (!is_eager && s.mu > q->mu_last && is_central) {
+      const int is_due = is_central(s.mu, residual) || (is_idle && residual <= acceptable);
+      if (!is_eager && s.mu > q->mu_last && is_due) {
         /* full steps need half of the largest multiplier; those of another barrier are forgotten */
         s.merit_weight = largest(q->equal_price, (q->horizon + 1) * NE, 0) / 2;
-        do s.mu = lower_barrier(q, s.mu);
-        while (s.mu > q->mu_last && residual <= central * s.mu);
-        q->best = INFINITY, q->idle = 0;
+        do s.mu = lower_barrier(q, s.mu, residual);
+        while (s.mu > q->mu_last && is_central(s.mu, residual));
+        if (q->mu_factor * s.mu <= q->mu_last) s.mu = q->mu_last; /* a part of a fall is not worth it */
+        q->best = INFINITY, q->idle = 0, s.slope = NAN;
       }
     }
     const double step = q->step = iterate(q, &s, q->cost);
     if (step == 0) return end(q, &s, LG_STALLED);
     if (!real_time) {
       if (is_eager && step > good_step && s.mu > q->mu_last) {
-        s.mu = lower_barrier(q, s.mu);
+        s.mu = lower_barrier(q, s.mu, 0);
         q->best = INFINITY, q->idle = 0;
       }
     } else if (number + 1 >= q->max_iterations &&

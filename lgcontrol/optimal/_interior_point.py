@@ -57,8 +57,9 @@ MORE, EXCESS = 4, 1e-6
 # where the first step leads beyond limits, and round an obstacle it matters from where.
 MOST_DEARER, LEAST_FIRST = 1.0, 1e-4
 MOST_DEARER_BEYOND, LEAST_FIRST_BEYOND = 100.0, 1e-3
-# Where there are rows, or states of their own, it falls once the residual is this many times it.
-CENTRAL = 1.0
+# Where there are rows, or states of their own, it falls once the residual is at most so many times
+# it: more when its weight is late.
+CENTRAL, LATE, LATE_CENTRAL = 1.0, 1e-3, 10.0
 # It falls, too, or the solve has stalled, where so many iterations did not lower the residual to
 # this share: distances to limits are only as exact as the inputs they are differences of.
 MOST_IDLE, PROGRESS = 30, 0.9
@@ -71,7 +72,8 @@ class Barrier(NamedTuple):
     ----------
     first, last : float
     factor, power : float
-        ``μ ← max(last, min(factor μ, μ^power))``.
+        ``μ ← max(last, min(factor μ, μ^power))``; where iterates are to be central, with their
+        residual for the second μ if that is more, and last for what is within a factor of it.
     """
 
     first: float = 0.1
@@ -79,9 +81,9 @@ class Barrier(NamedTuple):
     factor: float = 0.1
     power: float = 1.2
 
-    def lowered(self, mu: float) -> float:
-        """The next weight."""
-        return max(self.last, min(self.factor * mu, mu**self.power))
+    def lowered(self, mu: float, residual: float = 0.0) -> float:
+        """The next weight, less far below this one where an iterate is less central."""
+        return max(self.last, min(self.factor * mu, max(mu, residual) ** self.power))
 
 
 @dataclass(frozen=True, eq=False)
@@ -391,25 +393,35 @@ class InteriorPoint:
         self.best = min(self.best, found.largest)
         return self.idle > MOST_IDLE
 
+    def has_followed(self, found: Residuals, barrier: Barrier) -> bool:
+        """Whether products of central iterates are within a fall of the barrier's last weight."""
+        return self.is_eager or barrier.factor * found.complementarity <= barrier.last
+
     def lower_before(self, found: Residuals, barrier: Barrier) -> None:
         """Lower the barrier at iterates that are central, or as much so as rounding lets them."""
-        is_central = found.largest <= CENTRAL * self.mu
-        is_central |= self.idle > MOST_IDLE and found.largest <= ACCEPTABLE_RESIDUAL
-        if self.is_eager or self.mu <= barrier.last or not is_central:
+        is_due = self._is_central(found)
+        is_due |= self.idle > MOST_IDLE and found.largest <= ACCEPTABLE_RESIDUAL
+        if self.is_eager or self.mu <= barrier.last or not is_due:
             return
         # Full steps need half of the largest multiplier; those of another barrier are forgotten.
         self.weight = float(np.abs(self.point.equal).max(initial=0.0)) / 2
-        self._lower(barrier)
-        while self.mu > barrier.last and found.largest <= CENTRAL * self.mu:
-            self._lower(barrier)
+        self._lower(barrier, found.largest)
+        while self.mu > barrier.last and self._is_central(found):
+            self._lower(barrier, found.largest)
+        if barrier.factor * self.mu <= barrier.last:  # a part of a fall is not worth it
+            self.mu = barrier.last
 
     def lower_after(self, barrier: Barrier, step: float) -> None:
         """Lower the barrier after a step."""
         if self.is_eager and step > GOOD_STEP and self.mu > barrier.last:
             self._lower(barrier)
 
-    def _lower(self, barrier: Barrier) -> None:
-        self.mu, self.best, self.idle = barrier.lowered(self.mu), np.inf, 0
+    def _is_central(self, found: Residuals) -> bool:
+        """Whether the barrier may fall."""
+        return found.largest <= (LATE_CENTRAL if self.mu <= LATE else CENTRAL) * self.mu
+
+    def _lower(self, barrier: Barrier, residual: float = 0.0) -> None:
+        self.mu, self.best, self.idle = barrier.lowered(self.mu, residual), np.inf, 0
 
     # -- conditions of optimality ------------------------------------------------------------------
 

@@ -841,12 +841,13 @@ class InteriorPointSolver:
             if not np.isfinite(log[-1][0]):
                 status = NOT_FINITE
                 break
-            if mode != REAL_TIME and point.mu <= barrier.last and found.largest <= tolerance:
-                status = CONVERGED
-                break
             if mode != REAL_TIME:
+                is_met = point.mu <= barrier.last and found.largest <= tolerance
+                if is_met and point.has_followed(found, barrier):
+                    status = CONVERGED
+                    break
                 if point.look(found) and point.mu <= barrier.last:
-                    status = STALLED
+                    status = CONVERGED if is_met else STALLED
                     break
                 if not watch.goes_on(log[-1], len(log) - 1):
                     break
@@ -934,7 +935,9 @@ class InteriorPointSolver:
         if status is not None:
             assert self._memory is not None
             kept = _Kept.of(status, self._memory)
-            is_kept = not self._has_excess(kept.rows) and self._excess(kept) <= EXCESS
+            is_kept = bool(self._memory.about.keeps) or (
+                not self._has_excess(kept.rows) and self._excess(kept) <= EXCESS
+            )
             if status == ITERATIONS and is_kept:
                 self._found, self._later = Nodes(times, *kept.nodes), kept
                 status = SolveStatus.ITERATION_LIMIT

@@ -77,6 +77,7 @@ class _Problem(ctypes.Structure):
         ("status", _INTEGER),
         ("iterations", _INTEGER),
         *((name, _NUMBER) for name in "cost stationarity violation complementarity step".split()),
+        ("keeps", _INTEGER),
         ("log", _POINTER),
         ("work", _POINTER),
     ]

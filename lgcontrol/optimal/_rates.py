@@ -227,11 +227,11 @@ class _View:
                 own = x[: self.nq]
                 return _expression(self.system, bound, t, own, self.acting(x, u), p, own)[0][row]
 
-            limits = [
+            lower, upper = (
                 limit if isinstance(limit, str) or not np.ndim(limit) else np.ravel(limit)[row]
                 for limit in (bound.lower, bound.upper)
-            ]
-            yield Bound(function, *limits, bound.soft, at, label)
+            )
+            yield Bound(function, lower, upper, bound.soft, at, label)
 
     def known_limits(self) -> Iterator[Bound]:
         """What the system says of its controls."""

@@ -14,15 +14,6 @@ enum {
 enum { LG_CAUTIONS = 3 };
 static const double lg_cautions[LG_CAUTIONS] = {1.0, 1e2, 1e4};
 
-/* A control as far off its limits as the iterations begin: moved there afterwards, those of an
- * unstable system would lead elsewhere. */
-static double clip_inside(const lg_problem *q, int i, double v)
-{
-  const double low = q->lower[i], high = q->upper[i];
-  const double apart = isfinite(low) && isfinite(high) ? inside * (high - low) : inside;
-  return clip(v, low + apart, high - apart);
-}
-
 /* Solve `own K = cross` for a positive definite own (NV x NV), which is overwritten. */
 static int solve_gains(double *own, const double *cross, double *K)
 {
@@ -114,7 +105,7 @@ static void policy_mean(const lg_problem *q, lg_state *s, int64_t k, double *mea
     const double t = q->t[k] + j * h;
     lg_policy(&t, x, x_ref, u_ref, q->p, own, s->scratch);
     for (int i = 0; i < NV; i++) {
-      u[lg_controls[i]] = clip_inside(q, i, own[i]);
+      u[lg_controls[i]] = inside_of(q, i, own[i], inside);
       mean[i] += u[lg_controls[i]] / parts;
     }
     if (parts == 1) return;
@@ -143,7 +134,7 @@ static void follow(const lg_problem *q, lg_state *s, const double *x0, int feedb
     if (feedback == 2) policy_mean(q, s, k, own);
 #endif
     if (feedback)
-      for (int i = 0; i < NV; i++) u[lg_controls[i]] = clip_inside(q, i, own[i]);
+      for (int i = 0; i < NV; i++) u[lg_controls[i]] = inside_of(q, i, own[i], inside);
     lg_roll(q->t + k, x, u, x, x_ref, u_ref, q->p, q->w, &q->dt, after, &cost, e,
             s->t_rows + k * NR, s->scratch);
     if (!all_finite(after, NQ))
@@ -189,7 +180,7 @@ LG_EXPORT double lg_start(lg_problem *q, const double *x0, int64_t which)
   for (int64_t k = 0; k < N; k++)
     for (int i = 0; i < NV; i++) {
       double *u = s.u + k * NU + lg_controls[i];
-      *u = clip_inside(q, i, *u);
+      *u = inside_of(q, i, *u, inside);
     }
   double best = 0, gap = 0;
   int taken = 0;

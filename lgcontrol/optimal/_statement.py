@@ -930,7 +930,7 @@ def _leave_fixed(
     lower: Sequence[float],
     upper: Sequence[float],
     soft: Sequence[float],
-    active: Sequence[np.ndarray],
+    active: list[np.ndarray],
 ) -> None:
     """No limits where a hard equality fixes the same expression within them, such as an end.
 

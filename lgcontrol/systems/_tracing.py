@@ -629,7 +629,18 @@ def tangent_advice(dim: int) -> str:
 
 
 def coordinate_sizes(state: LieGroup) -> str:
-    """Say how many coordinates each block of a state has: ``"pose (7), twist (6)"``."""
+    """Say how many coordinates each block of a state has, for messages.
+
+    Parameters
+    ----------
+    state : LieGroup
+
+    Examples
+    --------
+    >>> from lgcontrol.groups import SE3, Rn
+    >>> coordinate_sizes(Product(pose=SE3, twist=Rn(6)))
+    'pose (7), twist (6)'
+    """
     if not isinstance(state, Product):
         return f"{state} ({state.nq})"
     return ", ".join(f"{name} ({block.nq})" for name, block in state.blocks.items())

@@ -42,7 +42,7 @@ def drawn(seconds, rng, count=COUNT):
     return angle, p, odometry, y, (distance > NEAR) & (distance < FAR)
 
 
-class Runs(NamedTuple):
+class SlamRuns(NamedTuple):
     """Of each run, means over all steps from the tenth on, shape (runs,).
 
     Attributes
@@ -137,7 +137,7 @@ def run_slam(runs=100, seconds=2500, count=COUNT, seed=0, **options):
         poses.append(pose)
         covariances.append(back @ P @ np.swapaxes(back, -1, -2))
     each = zip(np.swapaxes(poses, 0, 1), np.swapaxes(covariances, 0, 1), strict=True)
-    return Runs.of(angle, p, each)
+    return SlamRuns.of(angle, p, each)
 
 
 def step_by_step(seconds=2500, count=COUNT, seed=0, **options):
@@ -151,7 +151,7 @@ def step_by_step(seconds=2500, count=COUNT, seed=0, **options):
             slam.update(landmark, y[k, landmark])
         poses.append(slam.pose)
         covariances.append(slam.pose_covariance)
-    return Runs.of(angle, p, [(poses, covariances)])
+    return SlamRuns.of(angle, p, [(poses, covariances)])
 
 
 def linear_slam(runs=100, seconds=2500, count=COUNT, seed=0):
@@ -195,7 +195,7 @@ def linear_slam(runs=100, seconds=2500, count=COUNT, seed=0):
             nees = (d * np.linalg.solve(covariance, d.T).T).sum(axis=1) / 2
             rows.append([(d**2).sum(axis=1), turn, nees, nees, turn / P[-1, -1]])
             bound.append(np.trace(covariance))
-    return Runs(*np.mean(rows, axis=0)), float(np.sqrt(np.mean(bound)))
+    return SlamRuns(*np.mean(rows, axis=0)), float(np.sqrt(np.mean(bound)))
 
 
 def turned(points):
@@ -214,4 +214,4 @@ def peer_slam(runs=100, seconds=2500, seed=0, *, kind="IEKF"):
         order = [1, 2, 0]
         return poses, back @ P[:, order][..., order] @ np.swapaxes(back, -1, -2)
 
-    return Runs.of(*draws[0][:2], map(followed, draws))
+    return SlamRuns.of(*draws[0][:2], map(followed, draws))

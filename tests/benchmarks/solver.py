@@ -337,8 +337,11 @@ def arm(count: int) -> dict:
     return result
 
 
-def large(only: tuple[str, ...] = ("Talos", "Solo")) -> dict:
-    """Many degrees of freedom: against SQP in the same run."""
+def large(only: tuple[str, ...] = ("Talos", "Solo"), rounds: int = 7) -> dict:
+    """Many degrees of freedom: against SQP in the same run, in turns.
+
+    A first run of each is not timed: it meets memory for the first time.
+    """
     result = {}
     for make in (problems.talos, problems.solo):
         case = make()
@@ -349,11 +352,12 @@ def large(only: tuple[str, ...] = ("Talos", "Solo")) -> dict:
         sqp = SQPSolver(case.problem).prepare()
         built = time.process_time() - began
         x0, mine, other = case.starts[0], [], []
-        for _ in range(3):
+        for _ in range(1 + rounds):
             found, cpu, _ = timed(lambda: ours.solve(x0, guess=case.guess, **LIMITS))  # noqa: B023
             mine.append(cpu)
             peer, cpu, _ = timed(lambda: sqp.solve(x0, guess=case.guess, **LIMITS))  # noqa: B023
             other.append(cpu)
+        mine, other = mine[1:], other[1:]
         result[case.name] = {
             "states, controls": [ours.model.n, ours.model.m], "is compiled": ours.is_compiled,
             "build [s]": rounded(built),

@@ -9,7 +9,7 @@ from lgcontrol.estimation import EKF
 from lgcontrol.io import Recording, read_broad, read_kitti_imu_gnss, read_plaza, read_wifibot
 
 from ..benchmarks import _estimation_cases as cases
-from ..benchmarks._slam import run_slam
+from ..benchmarks._slam import run_slam, step_by_step
 
 EXCERPTS = Path(__file__).parents[1] / "data" / "logs"
 
@@ -121,3 +121,8 @@ def test_a_reset_takes_what_nobody_saw_for_knowledge():
     assert np.mean(kept.position) < np.mean(moved.position)
     assert EKF(cases.ODOMETRY, [], std0=1.0).has_reset
     assert not EKF(cases.ODOMETRY, [], std0=1.0, error="right").has_reset
+    # the benchmark takes all runs together: the first one is that of a user's calls
+    alone = step_by_step(60, 8, iterations=1, reset=False)
+    together = run_slam(2, 60, 8, iterations=1, reset=False)
+    for one, several in zip(alone, together, strict=True):
+        np.testing.assert_allclose(several[0], one[0], rtol=1e-9)

@@ -164,6 +164,11 @@ def test_logs_with_holes_and_times_that_go_back_are_mended_and_counted():
     assert (np.diff(run.t) >= 0).all() and np.diff(run.t).max() < 0.11
     np.testing.assert_array_equal(run.innovations["gnss"].number, [2, 1, 5])
     assert run.x[-1] == pytest.approx(SE2.plus(run.x[-2], 0.1 * np.ones(3)))
+    # a hole is one hole, also where measurements come in it
+    held = EKF(PLANAR, [FIX], std0=1.0, noise={"velocity": 0.1}).run(
+        Log(t, u, {"gnss": ([1.7, 2.4], np.zeros((2, 2)))})
+    )
+    assert held.counts["predict"]["gap"] == 1 and np.diff(held.t).max() < 0.11
 
 
 def test_a_gate_keeps_outliers_out_and_does_not_lock_the_filter_out():
