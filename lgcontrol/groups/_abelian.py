@@ -8,7 +8,8 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import Shape, Value, check_shape
-from ._axis import Z_AXIS, AboutAxis, Axis, axis_frame, constant, rotation_about
+from ._about_axis import AboutAxis
+from ._axis import Z_AXIS, Axis, axis_frame, constant, rotation_about
 from ._base import LieGroup
 from ._se2 import angle_about, circle_about, twist_matrix
 from ._so2 import compose_circle, normalize_circle, random_circle
@@ -113,7 +114,7 @@ class Rn(LieGroup):
 
 
 @dataclass(frozen=True, repr=False)
-class Translation(AboutAxis, LieGroup):
+class Translation(AboutAxis):
     """Translations along some of the axes: one number in m for each.
 
     Parameters
@@ -208,7 +209,7 @@ class Translation(AboutAxis, LieGroup):
 
 
 @dataclass(frozen=True, repr=False)
-class Helical(AboutAxis, LieGroup):
+class Helical(AboutAxis):
     """Screw motions about an axis: one unwrapped angle in rad.
 
     Parameters
@@ -281,7 +282,7 @@ class Helical(AboutAxis, LieGroup):
 
 
 @dataclass(frozen=True, repr=False)
-class CylindricalGroup(AboutAxis, LieGroup):
+class CylindricalGroup(AboutAxis):
     """Rotations about and translations along an axis: ``[d, cos, sin]``, tangent ``[v, ω]``.
 
     Parameters

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -79,28 +78,3 @@ def skew(v: Any) -> np.ndarray:
     """``v̂`` of three numbers, shape (3, 3)."""
     x, y, z = v
     return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-
-
-class AboutAxis:
-    """What groups about an axis share, beside being groups: a unit axis, others, a name."""
-
-    axis: Axis
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "axis", unit_axis(self.axis))
-
-    def about(self, axis: Any) -> Self:
-        """The same group about another axis, or in the plane normal to it, shape (3,)."""
-        given: Any = self
-        return replace(given, axis=axis)
-
-    @property
-    def _stem(self) -> str:
-        """Name of the group about z."""
-        return type(self).__name__.removesuffix("Group")
-
-    @property
-    def name(self) -> str:
-        """Name, with the axis unless it is z."""
-        numbers = ", ".join(f"{entry:.6g}" for entry in self.axis)
-        return self._stem if self.axis == Z_AXIS else f"{self._stem}.about(({numbers}))"

@@ -9,14 +9,14 @@ import numpy as np
 
 from ..codegen import Shape, Value
 from . import _series
-from ._axis import Z_AXIS, AboutAxis, Axis, constant, rotation_about, skew
-from ._base import LieGroup
+from ._about_axis import AboutAxis
+from ._axis import Z_AXIS, Axis, constant, rotation_about, skew
 from ._se2 import circle_about, twist_matrix
 from ._so2 import compose_circle, normalize_circle, random_circle
 
 
 @dataclass(frozen=True, repr=False)
-class SchoenfliesGroup(AboutAxis, LieGroup):
+class SchoenfliesGroup(AboutAxis):
     """Translations and rotations about an axis: ``[x, y, z, cos, sin]``, tangent ``[v; ω]``.
 
     x, y, z are along the reference axes whatever the axis of rotation. 4 × 4 matrices.

@@ -10,14 +10,14 @@ import numpy as np
 
 from ..codegen import Shape, Value, check_shape
 from . import _series
-from ._axis import Z_AXIS, AboutAxis, Axis, axis_frame, constant, rotation_about
-from ._base import LieGroup
+from ._about_axis import AboutAxis
+from ._axis import Z_AXIS, Axis, axis_frame, constant, rotation_about
 from ._element import check_element
 from ._so2 import circle, compose_circle, normalize_circle, random_circle
 
 
 @dataclass(frozen=True, repr=False)
-class SE2Group(AboutAxis, LieGroup):
+class SE2Group(AboutAxis):
     """Motions in a plane: ``[x, y, cos, sin]``, tangent ``[vx, vy, ω]``, 3 × 3 matrices.
 
     The plane is normal to the axis: (x, y) for z, (y, z) for x, (z, x) for y.
@@ -136,7 +136,7 @@ class SE2Group(AboutAxis, LieGroup):
 
 
 @dataclass(frozen=True, repr=False)
-class PlanarHelical(AboutAxis, LieGroup):
+class PlanarHelical(AboutAxis):
     """Motions in a plane coupled to a screw along its normal: ``[x, y, angle]``.
 
     Tangent ``[vx, vy, ω]``; the body rises by ``pitch`` metres a radian along the axis. The angle

@@ -9,13 +9,13 @@ import casadi as ca
 import numpy as np
 
 from ..codegen import Shape, Value, check_shape
-from ._axis import Z_AXIS, AboutAxis, Axis, constant, rotation_about
-from ._base import LieGroup
+from ._about_axis import AboutAxis
+from ._axis import Z_AXIS, Axis, constant, rotation_about
 from ._element import check_element
 
 
 @dataclass(frozen=True, repr=False)
-class SO2Group(AboutAxis, LieGroup):
+class SO2Group(AboutAxis):
     """Rotations about an axis: coordinates ``[cos, sin]``, tangent ``[ω]``, 2 × 2 matrices.
 
     Parameters

@@ -210,13 +210,14 @@ def simulate(
     if not (isinstance(tolerance, float | int) and 1e-13 <= tolerance <= 1e-1):
         raise ValueError(f"tolerance must be from 1e-13 to 0.1, got {tolerance!r}")
     seed = check_seed(seed)
-    if np.ndim(x0) > 1 and np.shape(x0)[-1] == plant.state.nq:
+    begin: Any = getattr(x0, "x", x0)
+    if np.ndim(begin) > 1 and np.shape(begin)[-1] == plant.state.nq:
         raise ValueError(
-            f"x0 has shape {np.shape(x0)}, expected ({plant.state.nq},): a run has one start, many "
-            "take [simulate(…, x0=x) for x in starts]; a closed loop that is itself a System goes "
-            "through all of them at once by its rollout(starts, dt=…, steps=…)"
+            f"x0 has shape {np.shape(begin)}, expected ({plant.state.nq},): a run has one start, "
+            "many take [simulate(…, x0=x) for x in starts]; a closed loop that is itself a System "
+            "goes through all of them at once by its rollout(starts, dt=…, steps=…)"
         )
-    start = check_state(plant, "x0", getattr(x0, "x", x0))
+    start = check_state(plant, "x0", begin)
     parameters = ParameterValues(plant.parameters, plant.nominal_parameters, p)
     start = start_on_constraints(plant, start, parameters.at(0.0))
     stages = make_stages(controller, dt)
