@@ -414,7 +414,7 @@ class StageModel:
         """
         problem, system, group = self.problem, self.problem.system, self.group
         if self._tableau is not None:
-            march = _March(system, self._tableau, problem.substeps, inputs, moved, d)
+            march = _StepHessians(system, self._tableau, problem.substeps, inputs, moved, d)
             y = march.end
             w = group.tangent_matrix(y).T @ prices
             hessian = march.hessian(w)
@@ -525,7 +525,7 @@ class StageModel:
         return float(found.cost), found.rows.copy()
 
 
-class _March:
+class _StepHessians:
     """Steps of an explicit Runge-Kutta method in coordinates, and how they bend.
 
     Parameters

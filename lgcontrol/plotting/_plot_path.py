@@ -227,7 +227,7 @@ def _draw_plane(
     style_axes(ax, xlabel="x [m]", ylabel="y [m]")
     length = 0.06 * extent_of(_everything(poses, goal, capsules)[:, :2])
     for ends, radius, _ in hulls:  # a body that is small beside its way has short axes
-        length = min(length, 2.0 * radius + np.linalg.norm(np.diff(ends, axis=0)))
+        length = min(length, 2.0 * radius + float(np.linalg.norm(np.diff(ends, axis=0))))
     for ends, radius, name in capsules:
         ax.add_patch(Polygon(_outline(ends, radius), facecolor=GRID, edgecolor=FAINT, lw=1.0))
         _label(ax, ends.mean(axis=0)[:2], name)
