@@ -205,8 +205,8 @@ def _name_times(ax: Any, t: np.ndarray) -> str:
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
     hours = MaxNLocator(8, steps=[1, 2, 3, 4, 6, 10])
-    places = np.asarray(hours.tick_values(t.min() / HOUR, t.max() / HOUR))
-    ax.xaxis.set_major_locator(FixedLocator(HOUR * places))
+    places = HOUR * np.asarray(hours.tick_values(t.min() / HOUR, t.max() / HOUR))
+    ax.xaxis.set_major_locator(FixedLocator(places.tolist()))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / HOUR:g}"))
     return "time [h]"
 
