@@ -1457,6 +1457,14 @@ static int settle(lg_problem *q, lg_state *s)
   return 0;
 }
 
+/* The largest multiplier: with it as the weight of violations iterates that keep rows are not given
+ * up for a lower cost; full steps next to an optimum need half of it. */
+static double needed_weight(const lg_problem *q)
+{
+  const int64_t M = q->horizon + 1;
+  return largest(q->equal_price, M * NE, largest(q->price, M * NS, 0));
+}
+
 /* The largest slope of the cost at the nodes: what an excess of a row could gain. */
 LG_EXPORT double lg_slope(lg_problem *q)
 {
@@ -1513,6 +1521,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
       if (!isfinite(q->cost)) return end(q, &s, LG_NOT_FINITE);
       conditions(q, &s);
     }
+    if (warm && number == 0) s.merit_weight = needed_weight(q);
     if (number == 0 && q->resume != LG_RESUME && !real_time && !is_eager) {
       const double first = s.mu;
       double mu = first_weight(q, first, fabs(q->cost), 1);
@@ -1552,8 +1561,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
       /* as central as rounding lets them be, iterates need not be more so */
       const int is_due = is_central(s.mu, residual) || (is_idle && residual <= acceptable);
       if (!is_eager && s.mu > q->mu_last && is_due) {
-        /* full steps need half of the largest multiplier; those of another barrier are forgotten */
-        s.merit_weight = largest(q->equal_price, (q->horizon + 1) * NE, 0) / 2;
+        s.merit_weight = needed_weight(q) / 2; /* those of another barrier are forgotten */
         do s.mu = lower_barrier(q, s.mu, residual);
         while (s.mu > q->mu_last && is_central(s.mu, residual));
         if (q->mu_factor * s.mu <= q->mu_last) s.mu = q->mu_last; /* a part of a fall is not worth it */

@@ -379,6 +379,15 @@ class InteriorPoint:
         self.mu = max(barrier.last, min(barrier.first, self.mu, barrier.factor * max(off, self.mu)))
         return False
 
+    def weigh_violations(self) -> None:
+        """So that iterates that keep rows are not given up for a lower cost."""
+        self.weight = self._needed_weight()
+
+    def _needed_weight(self) -> float:
+        """The largest multiplier; full steps next to an optimum need half of it."""
+        prices, equal = self.point.price, np.abs(self.point.equal)
+        return float(max(prices.max(initial=0.0), equal.max(initial=0.0)))
+
     def is_far(self, found: Residuals, step: float) -> bool:
         """Whether a real-time step began far off, was cut short or left hard rows exceeded."""
         sides = self.model.sides
@@ -403,8 +412,7 @@ class InteriorPoint:
         is_due |= self.idle > MOST_IDLE and found.largest <= ACCEPTABLE_RESIDUAL
         if self.is_eager or self.mu <= barrier.last or not is_due:
             return
-        # Full steps need half of the largest multiplier; those of another barrier are forgotten.
-        self.weight = float(np.abs(self.point.equal).max(initial=0.0)) / 2
+        self.weight = self._needed_weight() / 2  # that of another barrier is forgotten
         self._lower(barrier, found.largest)
         while self.mu > barrier.last and self._is_central(found):
             self._lower(barrier, found.largest)

@@ -835,8 +835,10 @@ class InteriorPointSolver:
         step, status, taken = 1.0, ITERATIONS, 0
         while True:
             found, taken = point.expand(), len(log)
-            if is_warm and not log and point.settle(found, barrier):
-                found = point.expand()
+            if is_warm and not log:
+                if point.settle(found, barrier):
+                    found = point.expand()
+                point.weigh_violations()
             if mode != REAL_TIME and not log and point.start_lower():
                 found = point.expand()
             log.append(np.array([point.expansion.cost, *found, step, point.damping, point.mu]))
