@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.spatial.transform import Rotation
+import scipy
 
 LARGEST_TEXT = 2**28  # bytes of text that are read, unpacked
 LONGEST_LINE = 4096
@@ -353,7 +353,7 @@ class _GraphReader:
                     f"PARAMS_SE3OFFSET {edge.sensor} x y z qx qy qz qw says where it is in the body"
                 )
             place = self.sensors[edge.sensor]
-            R = Rotation.from_quat(place[3:]).as_matrix()
+            R = scipy.spatial.transform.Rotation.from_quat(place[3:]).as_matrix()
             seen[k] = R @ seen[k] + place[:3]
             information[k] = R @ information[k] @ R.T
         fixed = np.array(sorted({rows[name] for name in self.fixed if name in rows}), dtype=int)
