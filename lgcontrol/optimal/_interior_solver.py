@@ -1241,6 +1241,8 @@ class InteriorPointSolver:
             return watch.ended
         if run.status == STALLED and not np.isfinite(kkt):
             return SolveStatus.FAILED
+        if kkt <= tolerance and not violations:  # an end before the barrier's last weight
+            return SolveStatus.CONVERGED
         worst = max((entry.amount for entry in violations), default=0.0)
         if run.status == STALLED and min(worst, self._excess(run)) > ACCEPTABLE_RESIDUAL:
             return SolveStatus.INFEASIBLE  # where equalities alone miss somebody has to look

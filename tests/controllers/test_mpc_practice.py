@@ -515,6 +515,35 @@ def test_changes_between_calls_compile_nothing_and_cost_a_call(under_way, change
     assert mpc.info.iterations <= (9 if change == "obstacle" else 5)
 
 
+# Hard limits on the way
+
+
+def test_a_plan_that_keeps_its_rows_is_not_given_up_for_a_lower_cost():
+    """A car past a pole, the model exact: what the first plan keeps every later one can keep."""
+    car = System(
+        "car", Product(pose=SE2, speed=Rn(1)),
+        lambda t, x, u, p: ca.vertcat(x[4], 0, x[4] * ca.tan(u[0]) / 2.5, u[1]),
+        inputs=[Input("steer", "rad", -0.6, 0.6), Input("push", "m/s²", -2, 2)],
+    )  # fmt: skip
+    pole, away = Sphere([4.0, 0.3], 1.0), 0.5
+    bounds = [keep_out(lambda t, x, u, p: x[:2], pole, radius=away), Bound("speed", -1, 3)]
+    mpc = MPC(
+        car, 30, 0.1, Q={"pose": 1, "speed": 0.1}, R=0.1, bounds=bounds,
+        terminal={"pose": 20, "speed": 5}, reference=[8, 0, 1, 0, 0],
+    )  # fmt: skip
+    mpc.prepare()
+    x, path, step = np.array([0, 0, 1, 0, 0.0]), [], car.step()
+    for k in range(45):
+        u = mpc(0.1 * k, x)
+        assert mpc.info.status is CallStatus.OK, (k, mpc.info)
+        x = step(0.1 * k, x, u, [], 0.1)
+        path.append(x)
+    x, y, *_, v = np.array(path).T
+    assert np.hypot(x - 4.0, y - 0.3).min() > 1.0 + away - ROUNDING
+    assert -1 - ROUNDING < v.min() and v.max() < 3 + ROUNDING
+    assert x[-1] > 7.5  # it is past
+
+
 # The end of a plan
 
 

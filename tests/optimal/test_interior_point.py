@@ -556,6 +556,17 @@ def test_stops_where_it_is_told_to():
     assert solver.solve(x0, max_iterations=2).status is SolveStatus.ITERATION_LIMIT
 
 
+def test_an_end_within_the_tolerance_has_converged_however_many_iterations_there_may_be():
+    """The barrier goes on falling there: what asks for fewer iterations has the answer sooner."""
+    problem, x0 = PROBLEMS["swing, soft"]
+    solver = InteriorPointSolver(problem)
+    most = solver.solve(x0).iterations[-1].number
+    ends = [solver.solve(x0, max_iterations=count) for count in range(most - 2, most)]
+    is_met = [entry.kkt <= 1e-6 for entry in ends]
+    assert is_met == [False, True]
+    assert [entry.success for entry in ends] == is_met
+
+
 @pytest.mark.compiled
 def test_real_time_steps_in_c_are_those_in_numpy():
     problem, x0 = PROBLEMS["slew, far"]
