@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-from math import comb
+from functools import cached_property, lru_cache
+from math import comb, perm
 from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
 import casadi as ca
@@ -167,16 +167,22 @@ class SmoothReference:
 
     def _polynomials(self, k: Any, s: Any) -> np.ndarray:
         """φ and four derivatives by time, shape (..., J, dim, 5)."""
-        s = np.asarray(s)[..., None, None]
-        span = np.asarray(self.t[np.add(k, 1)] - self.t[k])[..., None, None]
-        rows, found = self.coefficients[k], []
-        for order in range(len(DERIVATIVES) + 1):
-            total = np.zeros(np.broadcast_shapes(rows.shape[:-1], s.shape))
-            for column in np.moveaxis(rows, -1, 0)[::-1]:
-                total = total * s + column
-            found.append(total / span**order)
-            rows = rows[..., 1:] * np.arange(1, rows.shape[-1])
-        return np.stack(found, axis=-1)
+        s, powers = np.asarray(s)[..., None, None, None], self._differentiated
+        total = powers[-1][k]
+        for power in powers[-2::-1]:
+            total = total * s + power[k]
+        return total
+
+    @cached_property
+    def _differentiated(self) -> np.ndarray:
+        """Coefficients of φ and of four derivatives by time, (degree + 1, K, J, dim, 5)."""
+        span, rows = np.diff(self.t)[:, None, None], np.moveaxis(self.coefficients, -1, 0)
+        found = np.zeros((*rows.shape, len(DERIVATIVES) + 1))
+        for order in range(min(len(rows), len(DERIVATIVES) + 1)):
+            found[: len(rows) - order, ..., order] = rows[order:] / span**order
+            for power in range(len(rows) - order):
+                found[power, ..., order] *= perm(power + order, order)
+        return found
 
     def expression(self, t: Any) -> Any:
         """Place at a symbolic time: for costs and bounds that move.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import casadi as ca
@@ -317,7 +318,7 @@ class TreeMechanics:
         """All inputs."""
         return self.drives + self.surroundings.inputs
 
-    @property
+    @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """All parameters."""
         known = self.tree.named_numbers
