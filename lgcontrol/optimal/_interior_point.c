@@ -1457,12 +1457,19 @@ static int settle(lg_problem *q, lg_state *s)
   return 0;
 }
 
-/* The largest multiplier: with it as the weight of violations iterates that keep rows are not given
- * up for a lower cost; full steps next to an optimum need half of it. */
+/* The largest multiplier of rows that are hard or kept: with it as the weight of violations iterates
+ * that keep them are not given up for a lower cost; full steps next to an optimum need half of it.
+ * Multipliers of rows that are exceeded at a price are that price. */
 static double needed_weight(const lg_problem *q)
 {
-  const int64_t M = q->horizon + 1;
-  return largest(q->equal_price, M * NE, largest(q->price, M * NS, 0));
+  double most = largest(q->equal_price, (q->horizon + 1) * NE, 0);
+  for (int64_t k = 0; k <= q->horizon; k++)
+    for (int j = 0; j < NS; j++) {
+      const double h = q->sign[j] * (q->rows[k * NR + q->row[j]] - q->limit[j]);
+      if (q->active[k * NS + j] != 0 && (!isfinite(q->weight[j]) || h <= most_excess))
+        most = larger(q->price[k * NS + j], most);
+    }
+  return most;
 }
 
 /* The largest slope of the cost at the nodes: what an excess of a row could gain. */

@@ -384,8 +384,14 @@ class InteriorPoint:
         self.weight = self._needed_weight()
 
     def _needed_weight(self) -> float:
-        """The largest multiplier; full steps next to an optimum need half of it."""
-        prices, equal = self.point.price, np.abs(self.point.equal)
+        """The largest multiplier of rows that are hard or kept; full steps at an optimum need half.
+
+        Multipliers of rows that are exceeded at a price are that price.
+        """
+        sides, point = self.model.sides, self.point
+        h = sides.sign * (self.rows[:, sides.row] - sides.limit)
+        is_kept = np.isinf(sides.weight) | (h <= EXCESS)
+        prices, equal = point.price[sides.active & is_kept], np.abs(point.equal)
         return float(max(prices.max(initial=0.0), equal.max(initial=0.0)))
 
     def is_far(self, found: Residuals, step: float) -> bool:
