@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -29,6 +30,9 @@ from ._statement import (
     of_quantity,
     with_known_limits,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Weight on controls in every step, as shares of their limits where they have some, where a phase
 # gives none: what costs nothing is not unique.
@@ -193,6 +197,14 @@ class PhasedSolution:
     def cost(self) -> float:
         """Cost of the plan."""
         return self.solution.cost
+
+    def plot(self, *, figure: Any = None) -> Figure:
+        """States and inputs over time, as `Trajectory.plot`."""
+        return self.trajectory.plot(figure=figure)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the trajectory to an ``.npz`` file, as `Trajectory.save`, which it returns."""
+        return self.trajectory.save(path)
 
     def __repr__(self) -> str:
         """Status, durations and cost."""
