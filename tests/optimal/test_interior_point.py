@@ -348,8 +348,11 @@ def test_c_and_numpy_move_a_plan_on_beside_a_wall_alike(soft):
         plan = solver.solve([0.84, 0.5], guess="rest", tolerance=1e-8)
         steps.append(solver.step(plan.x[1], t0=problem.dt))
     a, b = steps
-    assert len(a.iterations) == len(b.iterations)
-    assert np.abs(a.u - b.u).max() <= 1e-6 and np.abs(a.x - b.x).max() <= 1e-8
+    told = [[(entry.cost, entry.gap, entry.step) for entry in plan.iterations] for plan in steps]
+    np.testing.assert_allclose(*told, rtol=1e-10, atol=1e-12)
+    # Of five steps the last one, a quarter long beside the wall, turns 1e-13 into 1e-7.
+    np.testing.assert_allclose(a.u, b.u, rtol=1e-6)
+    np.testing.assert_allclose(a.x, b.x, rtol=1e-6)
 
 
 def test_a_plan_that_is_moved_on_ends_as_well_as_it_can():
