@@ -281,7 +281,45 @@ static void violations(const lg_problem *q, const double *rows, const double *sl
   }
 }
 
-/* Adjoint sweep, and how far the conditions of optimality are off. */
+/* Multipliers of the dynamics by an adjoint sweep, and what it leaves of stationarity. Under the
+ * last gains (led) states answer for what is left of the controls': off the optimum sweeps through
+ * an unstable system without them grow from node to node. */
+static double adjoint(const lg_problem *q, lg_state *s, int led)
+{
+  const int64_t N = q->horizon;
+  double price[NX], left = 0;
+  for (int i = 0; i < NX; i++) {
+    price[i] = s->g_end[i];
+    for (int r = 0; r < NR; r++) price[i] += s->G_end[r + i * NR] * s->row_prices[N * NR + r];
+  }
+  for (int64_t k = N - 1; k >= 0; k--) {
+    const double *F = s->F + k * NX * NZ, *G = s->G + k * NR * NZ, *K = q->K + k * NV * NX;
+    lg_v along_[ZV];
+    const double *along = (const double *)along_;
+    double by_u[NV];
+    copy(s->prices + k * NX, price, NX);
+    for (int i = 0; i < ZV; i++) along_[i] = load(s->g + k * NZ + i * LG_W);
+    for (int r = 0; r < NR; r++)
+      for (int i = 0; i < ZV; i++)
+        along_[i] += load(G + r * NZ + i * LG_W) * s->row_prices[k * NR + r];
+    for (int l = 0; l < NX; l++)
+      for (int i = 0; i < ZV; i++) along_[i] += load(F + l * NZ + i * LG_W) * price[l];
+    for (int j = 0; j < NV; j++) by_u[j] = along[NX + j] - q->below[k * NV + j] + q->above[k * NV + j];
+    left = largest(by_u, NV, left);
+    copy(price, along, NX);
+    for (int i = 0; i < NX && led && k > 0; i++) {
+      double back = 0;
+      for (int j = 0; j < NV; j++) back += K[j + i * NV] * by_u[j];
+      left = largest(&back, 1, left);
+      price[i] += back;
+    }
+  }
+  for (int i = 0; i < NF; i++) left = largest(price + lg_free[i], 1, left);
+  return left;
+}
+
+/* Multipliers of the dynamics, and how far the conditions of optimality are off: where states are
+ * their own, with those of two adjoint sweeps that leave less. */
 static void conditions(lg_problem *q, lg_state *s)
 {
   const int64_t N = q->horizon;
@@ -295,36 +333,19 @@ static void conditions(lg_problem *q, lg_state *s)
       if (q->equal_active[k * NE + j] != 0)
         s->row_prices[k * NR + q->equal[j]] += q->equal_price[k * NE + j];
   }
-  double scale = largest(s->g, N * NZ, 0), stationarity = 0, product = 0;
+  double scale = largest(s->g, N * NZ, 0), product = 0;
   scale = 1 + largest(s->g_end, NX, scale);
-  double price[NX];
-  for (int i = 0; i < NX; i++) {
-    price[i] = s->g_end[i];
-    for (int r = 0; r < NR; r++) price[i] += s->G_end[r + i * NR] * s->row_prices[N * NR + r];
-  }
-  for (int64_t k = N - 1; k >= 0; k--) {
-    const double *F = s->F + k * NX * NZ, *G = s->G + k * NR * NZ;
-    lg_v along_[ZV];
-    const double *along = (const double *)along_;
-    copy(s->prices + k * NX, price, NX);
-    for (int i = 0; i < ZV; i++) along_[i] = load(s->g + k * NZ + i * LG_W);
-    for (int r = 0; r < NR; r++)
-      for (int i = 0; i < ZV; i++)
-        along_[i] += load(G + r * NZ + i * LG_W) * s->row_prices[k * NR + r];
-    for (int l = 0; l < NX; l++)
-      for (int i = 0; i < ZV; i++) along_[i] += load(F + l * NZ + i * LG_W) * price[l];
+  const double led = s->feasible ? INFINITY : adjoint(q, s, 1);
+  double stationarity = adjoint(q, s, 0);
+  if (led < stationarity) stationarity = adjoint(q, s, 1);
+  for (int64_t k = 0; k < N; k++)
     for (int j = 0; j < NV; j++) {
-      const double by_u = along[NX + j] - q->below[k * NV + j] + q->above[k * NV + j];
-      stationarity = largest(&by_u, 1, stationarity);
       const double v = q->u[k * NU + lg_controls[j]];
       if (isfinite(q->lower[j]))
         product = larger(q->below[k * NV + j] * (v - q->lower[j]), product);
       if (isfinite(q->upper[j]))
         product = larger(q->above[k * NV + j] * (q->upper[j] - v), product);
     }
-    copy(price, along, NX);
-  }
-  for (int i = 0; i < NF; i++) stationarity = largest(price + lg_free[i], 1, stationarity);
   for (int64_t k = 0; k <= N; k++)
     for (int j = 0; j < NS; j++) {
       const int64_t i = k * NS + j;
@@ -1251,6 +1272,7 @@ static void take_states(lg_problem *q, lg_state *s, const double *x0, double sha
 {
   const int64_t N = q->horizon;
   first_state(q, s, x0, q->x);
+  for (int64_t i = 0; i < N * NV * NX; i++) q->K[i] = 0;
   for (int64_t k = 0; k < N; k++)
     for (int i = 0; i < NV; i++) {
       double *v = q->u + k * NU + lg_controls[i];

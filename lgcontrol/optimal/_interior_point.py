@@ -217,6 +217,7 @@ class InteriorPoint:
         self.damping = 0.0
         self.step = 1.0  # share of the last one
         self.weight = 0.0  # on violations in the merit
+        self.sweep: Sweep | None = None  # of the last step
         self.best, self.idle = np.inf, 0  # residual at this weight of the barrier, and since when
         self._hessians: tuple[np.ndarray, np.ndarray] | None = None
         share = INSIDE if before is None else min(INSIDE, mu)
@@ -440,7 +441,10 @@ class InteriorPoint:
     # -- conditions of optimality ------------------------------------------------------------------
 
     def expand(self) -> Residuals:
-        """Evaluate the problem about the iterate; how far it is from optimal."""
+        """Evaluate the problem about the iterate; how far it is from optimal.
+
+        Where states are their own, with those multipliers of two adjoint sweeps that leave less.
+        """
         model, point = self.model, self.point
         at = model.expand(self._nodes(point), self.setting)
         if len(model.free):
@@ -448,18 +452,16 @@ class InteriorPoint:
             at = at._replace(cost=at.cost + float(first.cost))
             at.g[0, : model.n] += first.g
             at.H[0, : model.n, : model.n] += first.H
-        self.expansion, n = at, model.n
+        self.expansion = at
         rho, missed = self._violations(point, at.rows)
         self.row_prices = self._row_prices(point)
         along = at.g + np.einsum("kri,kr->ki", at.G, self.row_prices[:-1])
         end = at.g_end + at.G_end.T @ self.row_prices[-1]
-        prices = np.empty_like(at.gaps)
-        prices[-1] = end
-        for k in range(len(prices) - 1, 0, -1):
-            prices[k - 1] = along[k, :n] + at.A[k].T @ prices[k]
-        self.prices = prices
-        by_u = along[:, n:] + np.einsum("kij,ki->kj", at.B, prices) - point.below + point.above
-        by_first = (along[0, :n] + at.A[0].T @ prices[0])[model.free]
+        self.prices, left = self._adjoint(along, end)
+        if self.sweep is not None and not self.is_feasible:
+            led, less = self._adjoint(along, end, self.sweep.K)
+            if less < left:
+                self.prices, left = led, less
         scale = 1.0 + max(np.abs(at.g).max(), np.abs(at.g_end).max())
         v = point.u[:, model.controls]
         products = [
@@ -477,10 +479,30 @@ class InteriorPoint:
         )
         off = (at.gaps, rho, missed)
         return Residuals(
-            float(max(np.abs(v).max(initial=0.0) for v in (by_u, by_first, unpriced)) / scale),
+            float(max(left, np.abs(unpriced).max(initial=0.0)) / scale),
             float(max(np.abs(v).max(initial=0.0) for v in off)),
             float(max(p.max(initial=0.0) for p in products) / scale),
         )
+
+    def _adjoint(
+        self, along: np.ndarray, end: np.ndarray, K: np.ndarray | None = None
+    ) -> tuple[np.ndarray, float]:
+        """Multipliers of the dynamics by an adjoint sweep, and what it leaves of stationarity.
+
+        Under gains states answer for what is left of the controls': off the optimum sweeps through
+        an unstable system without them grow from node to node.
+        """
+        at, point, n = self.expansion, self.point, self.model.n
+        prices, price = np.empty_like(at.gaps), end
+        by_u, by_x = np.empty_like(point.below), np.zeros_like(at.gaps)
+        for k in range(len(prices) - 1, -1, -1):
+            prices[k] = price
+            by_u[k] = along[k, n:] + at.B[k].T @ price - point.below[k] + point.above[k]
+            if K is not None and k > 0:
+                by_x[k] = K[k].T @ by_u[k]
+            price = along[k, :n] + at.A[k].T @ price + by_x[k]
+        missed = by_u, by_x, price[self.model.free]
+        return prices, float(max(np.abs(v).max(initial=0.0) for v in missed))
 
     def _row_prices(self, point: Point) -> np.ndarray:
         sides = self.model.sides
@@ -515,7 +537,7 @@ class InteriorPoint:
                         self.damping = self.damping / DAMPING_GROWTH
                         if self.damping < FIRST_DAMPING:
                             self.damping = 0.0
-                    self.point, self.step = found.point, found.step
+                    self.point, self.sweep, self.step = found
                     return found
             if self._has_curvature and raises == 0:
                 self.waiting, self.damping = PATIENCE + 1, undamped

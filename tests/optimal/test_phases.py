@@ -51,6 +51,21 @@ def test_least_time_of_a_double_integrator():
     np.testing.assert_allclose(np.diff(run.x[:, 1]), np.diff(run.t) * run.u[:-1, 0], atol=1e-7)
 
 
+def test_the_least_time_of_an_unstable_pole():
+    """It falls by e every 0.1 s: adjoint sweeps without feedback may grow by e³⁰ in a plan."""
+    pole = System(
+        "pole", Rn(2, ("x", "v")), lambda t, x, u, p: [x[1], 100 * ca.sin(x[0]) + u[0]],
+        inputs=[Input("push", "", -60, 60)],
+    )  # fmt: skip
+    goal = Bound("x", 0.5, 0.5, at="terminal"), Bound("v", 0, 0, at="terminal"), Bound("v", -4, 4)
+    problem = PhasedProblem(Phase(pole, 30, (0.2, 3.0), R=1e-3, bounds=goal), time_weight=1)
+    found, other = (
+        problem.solve([0, 0], solver=name, max_iterations=100)
+        for name in ("interior_point", "ipopt")
+    )
+    assert found.success and found.cost == pytest.approx(other.cost, rel=1e-5)
+
+
 @pytest.mark.parametrize(
     "solver", ["interior_point", pytest.param("C", marks=pytest.mark.compiled)]
 )
@@ -422,6 +437,13 @@ def test_phases_on_different_groups():
     assert again.success and again.cost == pytest.approx(found.cost, rel=1e-6)
     with pytest.raises(ValueError, match="has 2 trajectories for 3 phases"):
         PhasedProblem(phases, time_weight=1).solve([0, 0], guess=[parts["run"], parts["fall"]])
+
+
+def test_a_plan_is_saved_and_drawn_as_its_trajectory(tmp_path):
+    found = PhasedProblem(Phase(cart(-1, 1), 3, 0.6, R=1.0)).solve([1, 0])
+    run = found.trajectory
+    np.testing.assert_array_equal(Trajectory.load(found.save(tmp_path / "plan")).x, run.x)
+    assert len(found.plot().axes) == len(run.plot().axes)
 
 
 def test_messages_tell_seconds():
