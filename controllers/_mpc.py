@@ -641,8 +641,10 @@ class MPC(Controller):
         tells sizes, names, units and bounds. Reference and parameters are those of this controller,
         and may be written at run time. The first plan starts as `initial` says; "auto" is there the
         system's policy, or else "cheapest": other controllers stay in Python. Firmware does not
-        look for jumps, as `restarts` does here: call ``_reset`` after one. Besides, the folder
-        holds test vectors, an example that checks them and prints sizes, and a CMakeLists.txt.
+        look for jumps, as `restarts` does here: call ``_reset`` after one. With `rates` the state
+        ends with the inputs that act, and answers are rates of these, none where the state is no
+        state: firmware adds them up. Besides, the folder holds test vectors, an example that checks
+        them and prints sizes, and a CMakeLists.txt.
 
         Parameters
         ----------
@@ -692,6 +694,8 @@ class MPC(Controller):
             "iterations": self.iterations, "first_iterations": self.first_iterations,
             "guess": word,
         }  # fmt: skip
+        if self.rates is not None:
+            options["holds"] = False
         if self.reference is None or not isinstance(self.solver, InteriorPointSolver):
             return self.solver.export_c(folder, **options)  # which says what is missing
         return self.solver.export_c(folder, **options, cases=[self._case(word, x0, calls)])

@@ -301,7 +301,8 @@ static int improve(lg_mpc *m, double t, const double *x0)
   return m->violation > acceptable ? LG_MPC_UNSOLVED : LG_MPC_OK;
 }
 
-/* Inputs to go on with when there is no answer: the last ones, else those of the reference. */
+/* Inputs to go on with when there is no answer: the last ones, else those of the reference; nominal
+ * ones where inputs are rates of what is to be held. */
 static int hold(lg_mpc *m, double u[])
 {
   double low[NV], high[NV];
@@ -309,7 +310,7 @@ static int hold(lg_mpc *m, double u[])
   for (int i = 0; i < NV; i++) {
     double v = m->has_answered ? m->last[i] : m->u_ref[0][lg_controls[i]];
     if (m->is_planned && !m->has_answered) v = m->u[0][lg_controls[i]];
-    v = isfinite(v) ? clip(v, low[i], high[i]) : lg_nominal[i];
+    v = LG_HOLDS && isfinite(v) ? clip(v, low[i], high[i]) : lg_nominal[i];
     u[i] = clip(v, lg_lower[i], lg_upper[i]);
   }
   return m->status = LG_MPC_HELD;

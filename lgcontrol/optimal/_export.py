@@ -89,6 +89,8 @@ class ExportSetting:
         Of motions without rows, of others, and of real-time steps.
     excess : float
         Over a hard bound up to which a step keeps it.
+    holds : bool
+        Whether the last inputs go on where there is no answer; else nominal ones, as of rates.
     """
 
     period: float
@@ -103,6 +105,7 @@ class ExportSetting:
     central: Barrier
     real_time: Barrier
     excess: float
+    holds: bool
 
 
 def export_interior_point(
@@ -353,6 +356,7 @@ def _constants(model: StageModel, loop: ExportSetting, curved: bool) -> str:
         f"#define LG_HAS_HARD_ROWS {int(model.has_hard_rows)}",
         f"#define LG_LEAST_WIDTH {LEAST_WIDTH!r}",
         f"#define LG_ROUNDING {ROUNDING!r}",
+        f"#define LG_HOLDS {int(loop.holds)}",
         f"#define LG_STARTS {sum(STARTS[key] for key in loop.starts)}",
     ]
     constants = Memory.constants(model)

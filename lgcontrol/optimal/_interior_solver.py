@@ -387,6 +387,7 @@ class InteriorPointSolver:
         first_iterations: int = 50,
         tolerance: float = FIRST_TOLERANCE,
         guess: str | None = None,
+        holds: bool = True,
         cases: Sequence[ExportCase] = (),
     ) -> Path:
         """Write the solver as a controller in plain C99; see `MPC.export_c`.
@@ -407,6 +408,8 @@ class InteriorPointSolver:
             Residual of a plan that has converged.
         guess : str, optional
             Where a first plan starts, a word as for `solve`.
+        holds : bool
+            Whether the last inputs go on where there is no answer; else nominal ones.
         cases : sequence of ExportCase
             Test vectors.
 
@@ -434,6 +437,7 @@ class InteriorPointSolver:
             central=self._barrier(FREE_STATES, tolerance),
             real_time=REAL_TIME_BARRIER,
             excess=EXCESS,
+            holds=holds,
         )
         name = f"{problem.system.name}_mpc" if name is None else name
         return export_interior_point(self.model, loop, folder, name, cases)
