@@ -79,6 +79,8 @@ FIRST_TOLERANCE = 1e-6
 LAST_BARRIER, LEAST_BARRIER = 0.02, 1e-11
 # Share of their range by which inputs may be off a limit and count as being there.
 AT_LIMIT = 1e-3
+# Multipliers of equalities that count, as a share of the largest one of what is exceeded.
+NOTABLE = 1e-2
 MOST_ITERATIONS = 1000
 # How the barrier goes where it waits for iterates to be central.
 CENTRAL_BARRIER = Barrier(first=1.0, factor=0.2, power=1.5)
@@ -1176,6 +1178,9 @@ class InteriorPointSolver:
         stuck = SolveStatus.ITERATION_LIMIT, SolveStatus.STALLED, SolveStatus.FAILED
         if is_infeasible and not failed and status in stuck:  # tried at a price, too
             status = SolveStatus.INFEASIBLE
+        if status is SolveStatus.INFEASIBLE and tolerance is not None:
+            if np.abs(self.transcription.gaps(nodes, setting)).max() > ACCEPTABLE_RESIDUAL:
+                status = SolveStatus.STALLED  # what is no motion tells nothing
         if unknown:  # nobody vouches for such a plan
             status = SolveStatus.FAILED
 
@@ -1188,7 +1193,7 @@ class InteriorPointSolver:
             )
             if is_short and not failed:
                 limits = self._at_limits(nodes, setting, run.rows)
-                message = "; ".join(filter(None, [message, limits]))
+                message = "; ".join(filter(None, [message, limits, self._kept_against(run)]))
             group, inputs = problem.system.state, problem.system.inputs
             return {
                 "message": unknown or message,
@@ -1266,6 +1271,19 @@ class InteriorPointSolver:
             if sign * (values[0, row] - limit) >= -near:
                 names.append(f"{rows.names[row]} ({'upper' if sign > 0 else 'lower'}, {limit:g})")
         return f"at their limits: {', '.join(names)}" if names else ""
+
+    def _kept_against(self, run: _Run) -> str:
+        """Equalities that are kept at the expense of what is exceeded, for messages."""
+        if run.is_lost:  # then they are what is missed
+            return ""
+        largest = np.abs(run.point.equal).max(axis=0, initial=0.0)
+        least = NOTABLE * np.abs(run.point.price).max(initial=0.0)
+        names = [
+            self.transcription.rows.names[row]
+            for row, price in zip(self.model.sides.equal, largest, strict=True)
+            if price > least
+        ]
+        return f"kept against it: {', '.join(names)}" if names else ""
 
     def _status(
         self,
