@@ -543,7 +543,7 @@ class Memory:
         return self._entries.solve(self._address, self._start)
 
     def go_back(self) -> None:
-        """After real-time steps that leave hard rows exceeded: to the last iterate that kept them."""
+        """To the last iterate of real-time steps that kept hard rows, if they left that."""
         if self.about.has_kept:
             self._entries.go_back(self._address)
 
