@@ -60,7 +60,7 @@ MOST_NAMED = 8
 # dearest is noise.
 JUMP, FADING, NOISE = 2.0, 7.4, 1e-2
 # So many steps more, as many as solvers take by themselves where they began far off, in the call of
-# a jump and in the one after it.
+# a jump.
 MORE = 4
 # Periods in which the estimate of a steady disturbance settles, unless told.
 SETTLING = 10
@@ -204,10 +204,10 @@ class MPC(Controller):
         Whether plans begin anew where reference, parameters or state have jumped: where going on
         from the last plan, with the steps that a call takes, costs more than twice what it did
         lately (it counts less by a factor of seven a horizon). No call does more than a call's
-        work: the one after the jump takes its steps from a better start if there is one, and the
-        calls that follow improve that plan. "at once" tries all starts in the call of the jump and
-        iterates the best to convergence, which takes as long as a first plan does. Not where
-        `costs` may be negative.
+        work: the one after the jump goes on and takes as many steps from a new start, and the
+        better one of the two is what calls that follow improve. "at once" tries all starts in the
+        call of the jump and iterates the best to convergence, which takes as long as a first plan
+        does. Not where `costs` may be negative.
     split : bool
         Whether a call answers with the feedback of a plan that was made before, and makes the next
         one afterwards: see `preview`.
@@ -818,20 +818,30 @@ class MPC(Controller):
         if last is None or last.status is SolveStatus.FAILED:  # a plan that leads nowhere
             cause = "first" if last is None else "failed"
             return self._first(x, start, reference, began, cause, budget)
-        restart = self._begin_anew(last, x, start, reference) if self._due else ""
-        is_new = bool(self._due)
-        if is_new:
-            self._due = ""
+        due, self._due = self._due, ""
 
-        def step(iterations: int) -> OptimalSolution:
-            self._found = self.solver.step(
+        def step(solver: Solver, iterations: int) -> OptimalSolution:
+            return solver.step(
                 x, reference=self._aimed(reference, start), t0=start, p=self._p,
                 iterations=iterations, time_limit=budget - (time.perf_counter() - began),
             )  # fmt: skip
-            return self._found
 
-        found = step(self.iterations + MORE if is_new else self.iterations)
-        if self.restarts and not (is_new or self.problem.costs):
+        found = self._found = step(self.solver, self.iterations)
+        if due:
+            solver = self._at_a_start(x, start, reference)
+            other = step(solver, max(1, self.iterations - 1))
+            taken = found.iterations[-1].number + other.iterations[-1].number
+            # What going on costs is usual from now on, so that noise is no jump again and again.
+            self._usual = self._usual.later(found.cost, 0.0, self._p, reference)
+            if _is_better(other, found):
+                object.__setattr__(self, "solver", solver)
+                found = self._found = other
+            else:
+                due = ""
+            info = MPCInfo.of(found, time.perf_counter() - began, due)
+            self.info = replace(info, iterations=taken)
+            return found
+        if self.restarts and not self.problem.costs:
             t, before = found.t, last.t
             fading = FADING ** -float((t[0] - before[0]) / (t[-1] - t[0]))
             going_on = found.iterations[-1].cost  # after the steps that a change took
@@ -845,10 +855,10 @@ class MPC(Controller):
                     cause, self._due = self._due, ""
                     return self._first(x, start, reference, began, cause, budget, going_on)
                 if has_time and found.iterations[-1].number == self.iterations:
-                    found = step(MORE)
+                    found = self._found = step(self.solver, MORE)
             dearest = max(found.iterations[0].cost, going_on)
             self._usual = self._usual.later(dearest, fading, self._p, reference)
-        self.info = MPCInfo.of(found, time.perf_counter() - began, restart)
+        self.info = MPCInfo.of(found, time.perf_counter() - began)
         return found
 
     @property
@@ -858,13 +868,8 @@ class MPC(Controller):
             return self.initial
         return "cheapest" if self.problem.system.policy is None else "policy"
 
-    def _begin_anew(
-        self, last: OptimalSolution, x: np.ndarray, start: float, reference: ReferenceLike | None
-    ) -> str:
-        """Let the solver go on from a start where that is better than the last plan, and say why.
-
-        What going on costs is usual from now on, so that noise is no jump again and again.
-        """
+    def _at_a_start(self, x: np.ndarray, start: float, reference: ReferenceLike | None) -> Solver:
+        """A solver that goes on from where plans start, next to the one that has the last plan."""
         solver = copy.copy(self.solver)  # what it finds is its own, all else is shared
         options: dict[str, Any] = {
             "max_iterations": 0, "reference": self._aimed(reference, start), "t0": start,
@@ -879,12 +884,8 @@ class MPC(Controller):
             def inputs(t: float, x: np.ndarray, reference: Any) -> np.ndarray:
                 return plan[min(int((t - start) / self.problem.dt + EARLY), last_one)]
 
-            other = solver.solve(x, guess=inputs, **options)
-        is_better = _rank(other) < _rank(last)
-        if is_better:
-            object.__setattr__(self, "solver", solver)
-        self._usual = self._usual.later(last.cost, 0.0, self._p, reference)
-        return self._due if is_better else ""
+            solver.solve(x, guess=inputs, **options)
+        return solver
 
     def _aimed(self, reference: ReferenceLike | None, start: float) -> Any:
         """The reference, or what meets it in spite of the disturbances that are known."""
@@ -934,7 +935,7 @@ class MPC(Controller):
             other = self.solver.solve(x, guess=guess, max_iterations=0, **options)
             if guess is last is not None:
                 last = other
-            if best is None or _rank(other) < _rank(best):
+            if best is None or _is_better(other, best):
                 best = other
             if time.perf_counter() - began > budget:
                 break
@@ -1105,6 +1106,12 @@ class _Ready:
         """Controls for the state that came."""
         first = self.plan.u[0, problem.input_limits.controls]
         return first + self.K @ problem.system.error(state, self.state)
+
+
+def _is_better(one: OptimalSolution, other: OptimalSolution) -> bool:
+    """Whether a plan exceeds hard bounds by less than another, or as little and costs less."""
+    (off, cost), (its_off, its_cost) = _rank(one), _rank(other)
+    return off < its_off if abs(off - its_off) > ACCEPTABLE_RESIDUAL else cost < its_cost
 
 
 def _rank(plan: OptimalSolution) -> tuple[float, float]:

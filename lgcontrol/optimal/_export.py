@@ -307,6 +307,7 @@ typedef struct {{
   /* memory */
   double contradiction;
   int is_planned, has_answered, is_priced;
+  double highest; /* weight of the barrier */
   double last[LG_MPC_NU];
   double from_x[{(N + 1) * nq}], from_u[{N * nu}], from_K[{N * n * model.m}];
   double best_x[{(N + 1) * nq}], best_u[{N * nu}], best_K[{N * n * model.m}];

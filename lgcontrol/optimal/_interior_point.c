@@ -1670,7 +1670,7 @@ LG_EXPORT void lg_go_back(lg_problem *q)
   copy_kept(q, &s, 1);
   const double *entry = s.kept_entry;
   q->cost = entry[0], q->stationarity = entry[1], q->violation = entry[2];
-  q->complementarity = entry[3], q->step = entry[4], q->damping = entry[5], q->mu = entry[6];
+  q->complementarity = entry[3], q->damping = entry[5], q->mu = entry[6];
   const int64_t last = q->iterations > 0 ? q->iterations - 1 : 0;
   copy(q->log + last * LG_LOG, entry, LG_LOG);
   q->keeps = keeps_limits(q);

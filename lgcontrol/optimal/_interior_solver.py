@@ -34,6 +34,7 @@ from ._interior_point import (
     FAR,
     GOOD_STEP,
     MORE,
+    SHORT_STEP,
     Barrier,
     InteriorPoint,
     Residuals,
@@ -81,6 +82,9 @@ Shooting = Literal["auto", "states", "rollout"]
 MOTION = 1e-6
 # The barrier in real-time steps: its highest and lowest weight, and how fast it falls.
 REAL_TIME_BARRIER = Barrier(first=3e-4, last=1e-8, factor=0.2)
+# Where a call far off ends with a step that was cut short its barrier was too stiff: the highest
+# weight is that many times as high in the next one, up to this, and falls again after good steps.
+RISE, MOST_FIRST = 10.0, 0.1
 # Residual of the first plan of an exported controller.
 FIRST_TOLERANCE = 1e-6
 # The last weight of the barrier, as a share of the tolerance, and the least one: distances to
@@ -178,6 +182,7 @@ class InteriorPointSolver:
         self._ended: Run | None = None  # where that is from, with gains and multipliers
         self._later: Kept | None = None  # the same, if it is still to be taken apart
         self._is_priced = False  # whether hard rows were exceeded: the next step gives them a price
+        self._real_time = REAL_TIME_BARRIER
         if problem is not None:
             self._model = StageModel(Transcription(problem), curved=second_derivatives)
             self._given = Given(problem)
@@ -290,6 +295,7 @@ class InteriorPointSolver:
         """Forget what was found; the next solve is as the first."""
         self._found = self._last = None
         self._is_priced = False
+        self._real_time = REAL_TIME_BARRIER
 
     def export_c(
         self,
@@ -467,6 +473,7 @@ class InteriorPointSolver:
             run = lost if lost.is_lost else run
         is_stuck = is_stuck or run.is_lost
         self._is_priced = self._excess(run) > EXCESS
+        self._real_time = REAL_TIME_BARRIER
         return self._solution(run, nodes, times, setting, watch, tolerance, is_stuck)
 
     def _best_of(
@@ -847,7 +854,7 @@ class InteriorPointSolver:
                 break
         if kept is not None and status != NOT_FINITE and point.exceeds:
             told = np.vstack([*log[: max(taken, 1) - 1], kept.log])
-            return kept._replace(status=status, steps=taken, log=told)
+            return kept._replace(status=status, steps=taken, log=told, step=step)
         return Run(status, point.point, point.rows, K, taken, np.array(log), point.mu, step)
 
     # -- in real time ------------------------------------------------------------------------------
@@ -910,6 +917,7 @@ class InteriorPointSolver:
         if status is not None:
             assert self._memory is not None
             kept = Kept.of(status, self._memory)
+            self._adapt(kept)
             is_kept = bool(self._memory.about.keeps) or (
                 not self._has_excess(kept.rows) and self._excess(kept) <= EXCESS
             )
@@ -926,6 +934,7 @@ class InteriorPointSolver:
                 at = self._softened(self._price(last if is_shift else start.nodes, setting))
             with at:
                 run = self._improve(x0, start, setting, watch)
+            self._adapt(run)
         if run.status != NOT_FINITE:
             self._is_priced = self._excess(run) > EXCESS
         is_infeasible = is_priced and self._is_priced and run.is_settled
@@ -947,12 +956,27 @@ class InteriorPointSolver:
             return None
         memory.give(setting, times)
         status = memory.run(
-            x0, REAL_TIME, max_iterations=most, barrier=REAL_TIME_BARRIER, shift=whole == 1,
+            x0, REAL_TIME, max_iterations=most, barrier=self._real_time, shift=whole == 1,
             curved=self.second_derivatives, resume=WARM,
         )  # fmt: skip
         if status != NOT_FINITE:
             memory.go_back()
         return status
+
+    def _adapt(self, run: Run | Kept) -> None:
+        """The highest weight of the barrier in the next call, by how this one ended."""
+        if run.status == NOT_FINITE:
+            return
+        barrier, first = self._real_time, REAL_TIME_BARRIER.first
+        _, stationarity, violation, *_ = run.log[-1].tolist()
+        is_short = run.step < SHORT_STEP and max(stationarity, violation) > FAR
+        if is_short and self._excess(run) <= EXCESS:  # a price of hard rows is another problem
+            first = min(MOST_FIRST, RISE * barrier.first)
+        elif run.step < GOOD_STEP:
+            return
+        else:
+            first = max(first, barrier.factor * barrier.first)
+        self._real_time = barrier._replace(first=first)
 
     def first_feedback(self) -> np.ndarray:
         """Derivative of the first controls by the error of the start, of what was found last.
@@ -993,7 +1017,7 @@ class InteriorPointSolver:
     ) -> Run:
         """Real-time steps, or a solve along motions; a kernel shifts the nodes by itself."""
         memory, run = self._memory, start.run
-        is_warm, barrier, tolerance = run is not None, REAL_TIME_BARRIER, 0.0
+        is_warm, barrier, tolerance = run is not None, self._real_time, 0.0
         if mode != REAL_TIME:
             barrier, tolerance = self._barrier(mode, FIRST_TOLERANCE), FIRST_TOLERANCE
             is_warm = False
