@@ -29,7 +29,16 @@ from ..systems import ReferenceLike, Trajectory, check_state, resolved_step
 from ._export import ExportCase, ExportSetting, export_interior_point
 from ._given import Given
 from ._guess import STARTS, make_guess, moved_on, starts_of, steps_later
-from ._interior_point import EXCESS, FAR, GOOD_STEP, MORE, Barrier, InteriorPoint, extended
+from ._interior_point import (
+    EXCESS,
+    FAR,
+    GOOD_STEP,
+    MORE,
+    Barrier,
+    InteriorPoint,
+    Residuals,
+    extended,
+)
 from ._kernel import (
     CONVERGED,
     FREE_STATES,
@@ -784,15 +793,23 @@ class InteriorPointSolver:
     ) -> Run:
         log: list[np.ndarray] = []
         step, status, taken = 1.0, ITERATIONS, 0
+        kept: Run | None = None  # the last of real-time steps that keeps hard rows
         while True:
             found, taken = point.expand(), len(log)
+
+            def entry(found: Residuals, step: float) -> np.ndarray:
+                return np.array([point.expansion.cost, *found, step, point.damping, point.mu])
+
+            if mode == REAL_TIME and np.isfinite(point.expansion.cost) and point.is_worth_keeping:
+                own = point.point, point.rows, K, taken, entry(found, step)[None]
+                kept = Run(status, *own, point.mu, step)
             if is_warm and not log:
                 if point.settle(found, barrier):
                     found = point.expand()
                 point.weigh_violations()
             if mode != REAL_TIME and not log and point.start_lower():
                 found = point.expand()
-            log.append(np.array([point.expansion.cost, *found, step, point.damping, point.mu]))
+            log.append(entry(found, step))
             if not np.isfinite(log[-1][0]):
                 status = NOT_FINITE
                 break
@@ -828,6 +845,9 @@ class InteriorPointSolver:
             ):
                 taken = len(log)
                 break
+        if kept is not None and status != NOT_FINITE and point.exceeds:
+            told = np.vstack([*log[: max(taken, 1) - 1], kept.log])
+            return kept._replace(status=status, steps=taken, log=told)
         return Run(status, point.point, point.rows, K, taken, np.array(log), point.mu, step)
 
     # -- in real time ------------------------------------------------------------------------------
@@ -926,10 +946,13 @@ class InteriorPointSolver:
         if not (is_shift and memory.holds(held, setting)):
             return None
         memory.give(setting, times)
-        return memory.run(
+        status = memory.run(
             x0, REAL_TIME, max_iterations=most, barrier=REAL_TIME_BARRIER, shift=whole == 1,
             curved=self.second_derivatives, resume=WARM,
         )  # fmt: skip
+        if status != NOT_FINITE:
+            memory.go_back()
+        return status
 
     def first_feedback(self) -> np.ndarray:
         """Derivative of the first controls by the error of the start, of what was found last.
@@ -1011,6 +1034,9 @@ class InteriorPointSolver:
             status = memory.run(x0, mode, max_iterations=most, resume=RESUME, **options)
             if status == ITERATIONS:
                 log = np.vstack([log, arrays["log"][:1]])
+        if mode == REAL_TIME and status != NOT_FINITE:
+            memory.go_back()
+            log[-1] = arrays["log"][max(0, memory.about.iterations - 1)]
         return Run.of(status, memory, len(log) if watch.is_needed and steps else steps, log)
 
     def _is_far(self, memory: Memory) -> bool:
