@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import casadi as ca
@@ -109,12 +109,7 @@ class ClosedTree:
         if frame_a == frame_b:
             raise ValueError(f"loop {name!r} joins {frame_a!r} to itself; give two frames")
         loop, tree = LoopJoint(name, frame_a, frame_b, joint, axis, axis2, length), self.tree
-
-        def value(t: Value, q: Value, p: Value) -> Value:
-            rows = loop.rows(*_poses(tree, loop, q, p))
-            return ca.vertcat(*(ca.SX(entry) for _, _, entry in rows))
-
-        made = self.constrain(name, loop.row_names, value, loop.units)
+        made = self.constrain(name, loop.row_names, partial(_gap, tree, loop), loop.units)
         made.loops = (*self.loops, loop)
         warn_of_units(tree.name, tree.gravity, held_by_loop(tree, loop))
         return made
@@ -170,7 +165,7 @@ class ClosedTree:
             )
         i = self._coordinate(joint)
         unit = self.tree.configuration.coordinate_units[i]
-        return self.constrain(f"drive_{joint}", "motion", lambda t, q, p: q[i] - motion(t), unit)
+        return self.constrain(f"drive_{joint}", "motion", partial(_behind, i, motion), unit)
 
     def couple(
         self, name: str, joint: str, leader: str, ratio: float, offset: float = 0.0
@@ -178,7 +173,7 @@ class ClosedTree:
         """The same with a gear: ``joint = ratio · leader + offset`` [rad or m]."""
         i, k = self._coordinate(joint), self._coordinate(leader)
         unit = self.tree.configuration.coordinate_units[i]
-        return self.constrain(name, "ratio", lambda t, q, p: q[i] - ratio * q[k] - offset, unit)
+        return self.constrain(name, "ratio", partial(_off_ratio, i, k, ratio, offset), unit)
 
     # What it is
 
@@ -488,6 +483,22 @@ class ClosedTree:
     def _parameters(self, p: Any) -> np.ndarray:
         base = self.mechanics.base
         return base.nominal_parameters if p is None else check_shape("p", p, (base.n_parameters,))
+
+
+# Values of constraints, functions of a module since those pickle.
+
+
+def _gap(tree: Multibody, loop: LoopJoint, t: Value, q: Value, p: Value) -> Value:
+    rows = loop.rows(*_poses(tree, loop, q, p))
+    return ca.vertcat(*(ca.SX(entry) for _, _, entry in rows))
+
+
+def _behind(i: int, motion: Callable[[Value], Value], t: Value, q: Value, p: Value) -> Value:
+    return q[i] - motion(t)
+
+
+def _off_ratio(i: int, k: int, ratio: float, offset: float, t: Value, q: Value, p: Value) -> Value:
+    return q[i] - ratio * q[k] - offset
 
 
 def _poses(tree: Multibody, loop: LoopJoint, q: Value, p: Value) -> tuple[Pose, Pose]:
