@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import (
+    NO_LIMIT,
     ModelFunction,
     UnknownNameError,
     Value,
@@ -690,9 +691,6 @@ LIMITS = "limits"
 ROUNDING = 1e-9
 # Operations up to which two rows are compared before they count as others.
 SAME_DEPTH = 5
-# Angles in rad from which limits are asked whether they are degrees, two turns as in URDF, and
-# those that stand for none.
-LONG_CABLE, NO_LIMIT = 4 * np.pi, 720.0
 
 
 @named_options
@@ -1185,9 +1183,10 @@ def _ask_degrees(system: System, bound: Bound, kind: str, name: str) -> None:
         given = bound._limit(side, 0.0)
         limits = [float(given)] * len(units) if not given.ndim else given.ravel().tolist()
         for (entry, unit), limit in zip(units.items(), limits, strict=False):  # sizes: told later
-            if unit == "rad" and LONG_CABLE < abs(limit) <= NO_LIMIT:
-                remedy = f"Then give np.radians({limit:g}); leave out what is not limited"
-                return ask_degrees(f"bound {bound.label!r}: a limit of {entry}", limit, remedy)
+            what = f"bound {bound.label!r}: a limit of {entry}"
+            remedy = f"Then give np.radians({limit:g}); leave out what is not limited"
+            if unit == "rad" and ask_degrees(what, limit, remedy, most=NO_LIMIT):
+                return
 
 
 def _units(system: System, kind: str, name: str) -> dict[str, str]:

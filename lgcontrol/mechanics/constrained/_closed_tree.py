@@ -9,7 +9,7 @@ from typing import Any, Literal
 import casadi as ca
 import numpy as np
 
-from ...codegen import UnknownNameError, Value, check_shape, unknown_name
+from ...codegen import UnknownNameError, Value, ask_degrees, check_shape, unknown_name
 from ...groups import Product, check_element
 from ...systems import Quantity, System, Trajectory
 from ..multibody import Multibody
@@ -57,8 +57,7 @@ class ClosedTree:
         self.start: dict[str, float] = dict(start or {})
         self.loops: tuple[LoopJoint, ...] = ()
         self._members: tuple[Constraint, ...] = ()
-        for name in self.start:
-            self._coordinate(name)
+        self._places("start", self.start)
 
     def __repr__(self) -> str:
         """Coordinates of the tree and constraints by name."""
@@ -202,7 +201,7 @@ class ClosedTree:
         guess : array_like, shape (nq,), optional
             The start of the mechanism if left out.
         where : mapping of str to float, optional
-            Coordinates that are held, by the names of joints: they choose the branch.
+            Coordinates [rad or m] that are held, by the names of joints: they choose the branch.
         t : float
             Time of drives [s].
         p : array_like, optional
@@ -220,13 +219,11 @@ class ClosedTree:
         group = self.tree.configuration
         if guess is None:
             q = group.identity
-            q[[self._coordinate(name) for name in self.start]] = [*self.start.values()]
+            for i, value in self._places("start", self.start).items():
+                q[i] = value
         else:
             q = check_element("guess", guess, group).copy()
-        held = {
-            self._coordinate(name): float(check_shape(f"where[{name!r}]", value, ()))
-            for name, value in (where or {}).items()
-        }
+        held = self._places("where", where or {})
         for i, value in held.items():
             q[i] = value
         values = self._parameters(p)
@@ -468,6 +465,16 @@ class ClosedTree:
             [ca.densify(wrench_on_b(loop, *_poses(tree, loop, q, p), force))],
         )
         return lambda t, x, u, p, multipliers: wrench(x[:nq], p, multipliers[own])
+
+    def _places(self, what: str, values: Mapping[str, float]) -> dict[int, float]:
+        """Coordinates by their places, from a mapping of names."""
+        found, units = {}, self.tree.configuration.coordinate_units
+        for name, value in values.items():
+            i, label = self._coordinate(name), f"{what}[{name!r}]"
+            found[i] = float(check_shape(label, value, ()))
+            if units[i] == "rad":
+                ask_degrees(label, found[i])
+        return found
 
     def _coordinate(self, joint: str) -> int:
         group = self.tree.configuration
