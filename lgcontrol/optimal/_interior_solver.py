@@ -545,6 +545,7 @@ class InteriorPointSolver:
                 f"guess is a list of {len(guesses)} for {len(starts)} starts: give one for all, "
                 "or one for each"
             )
+        self._take_built()
         count = min(thread_count(), len(starts)) if self._memory is not None else 1
         found: list[Any] = [None] * len(starts)
         left = iter(range(len(starts)))  # taken from by whoever is free
