@@ -8,7 +8,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgcontrol.codegen import ModelFunction, Schedule, Shape, Value
+from lgcontrol.codegen import ModelFunction, Schedule, Value
 from lgcontrol.optimal import (
     Regulator,
     TrajectoryRegulator,
@@ -29,6 +29,7 @@ from lgcontrol.systems import (
 )
 
 from ._base import Controller
+from ._law_function import law_function
 
 # A call that comes a rounding error early [s] belongs to the node it was meant for.
 EARLY = 1e-9
@@ -260,10 +261,5 @@ def _law(name: str, controller: LQR | TVLQR, given: Mapping[str, Value], u: Valu
     """Function of a law, its controls within their bounds if asked for."""
     if controller.saturate:
         u = ca.fmin(ca.fmax(u, controller._lower), controller._upper)
-    shapes: dict[str, Shape] = {key: value.shape[:1] for key, value in given.items()}
-    shapes |= {key: () for key in ("t", "t_from", "span") if key in given}
-    shapes |= {key: given[key].shape for key in ("K",) if key in given}
-    return ModelFunction(
-        ca.Function(name, list(given.values()), [ca.densify(u)], list(given), ["u"]),
-        shapes=shapes | {"u": u.shape[:1]},
-    )
+    shapes = {key: given[key].shape for key in ("K",) if key in given}
+    return law_function(name, given, {"u": u}, shapes)
