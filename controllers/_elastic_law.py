@@ -87,6 +87,7 @@ class ElasticLaw(Controller):
         system = elastic_system(arm, system)
         super().__init__(system, dt=dt, offset=offset, delay=delay, reference=reference, p=p)
         self.arm, self.saturate = arm, saturate
+        self._places_of_p = parameter_places(arm, system)
         self.settings, self._still = settings, nominal_settings(arm)
         if settings is not None:
             if not self._still:
@@ -191,7 +192,7 @@ class ElasticLaw(Controller):
 
     @property
     def _own_parameters(self) -> np.ndarray:
-        return self._p[: len(self.arm.parameters)]
+        return self._p[self._places_of_p]
 
     def _place(self, u: Value) -> Value:
         """Inputs of the arm among the controls of the system; NumPy's or CasADi's."""
@@ -247,7 +248,7 @@ class ElasticLaw(Controller):
     def _exported_law(self) -> ModelFunction:
         arm, memory, goals = self.arm, self._exported_memory(), self._exported_goals()
         given = elastic_symbols(self)
-        x, p = given["x"], given["p"][: len(arm.parameters)]
+        x, p = given["x"], given["p"][self._places_of_p]
         goal = [given[name] for name in goals if name not in SETTINGS]
         goal += [ca.SX(arm.tree.nv, 1)] * (len(MotionPoint._fields) - len(goal))
         held: dict[str, Value] = {}
@@ -390,7 +391,20 @@ def elastic_system(arm: SeriesElastic, system: System | None) -> System:
             f"the state of {made.name} is {made.state}, expected that of {arm.tree.name}: "
             f"{arm.state}"
         )
+    own = {entry.name for entry in made.parameters}
+    missing = [entry.name for entry in arm.parameters if entry.name not in own]
+    if missing:
+        raise ValueError(
+            f"{made.name} has no parameters {', '.join(missing)} of {arm.tree.name}: take "
+            "arm.system(…) of this very arm, or an arm without parametric="
+        )
     return made
+
+
+def parameter_places(arm: SeriesElastic, system: System) -> list[int]:
+    """Where the arm's parameters are among the system's, which may have some of its own between."""
+    places = {entry.name: i for i, entry in enumerate(system.parameters)}
+    return [places[entry.name] for entry in arm.parameters]
 
 
 def nominal_settings(arm: SeriesElastic) -> tuple[np.ndarray, ...]:

@@ -13,6 +13,8 @@ from lgcontrol.optimal import (
     Regulator,
     TrajectoryRegulator,
     WeightLike,
+    depends_on_time,
+    holding_inputs,
     lqr,
     sample_reference,
     tvlqr,
@@ -230,21 +232,27 @@ class TVLQR(Controller):
         x_ref = system.state.interpolate(
             given["x_from"], given["x_to"], ca.fmin(ca.fmax(share, 0.0), 1.0)
         )
-        u = given["u_ref"] - given["K"] @ system.error(given["x"], x_ref)
+        u_ref = given["u_ref"]
+        if depends_on_time(system):
+            end = self.regulator.trajectory.t[-1]
+            held = holding_inputs(
+                system, ca.fmax(given["t"] + EARLY, end), self.regulator.trajectory.x[-1], self._own
+            )
+            is_after = given["t"] >= self._exported_schedule().starts[-1]
+            u_ref = ca.if_else(is_after, held[self._controls.tolist()], u_ref)
+        u = u_ref - given["K"] @ system.error(given["x"], x_ref)
         return _law("tvlqr", self, given, u)
 
     def _exported_schedule(self) -> Schedule:
-        """Rows of the trajectory: its intervals, its last input, and what holds it there."""
+        """Rows of the trajectory: its intervals, its last input, and what holds it there.
+
+        Where the last depends on time the law has it, and not this table.
+        """
         along, system = self.regulator.trajectory, self.system
         end, count = along.t[-1], len(along.t) - 1
         own = [end] if along.u.shape[0] > count else []
-        times = np.r_[(along.t[:-1] + along.t[1:]) / 2, own, end + 1.0, end + 2.0]
+        times = np.r_[(along.t[:-1] + along.t[1:]) / 2, own, end + 1.0]
         u = sample_reference(system, along, times, self._own).u[:, self._controls]
-        if not np.array_equal(u[-1], u[-2]):
-            raise NotImplementedError(
-                f"what holds {system.name} after the end of the trajectory depends on time, which "
-                "no table has: let the trajectory last as long as the controller is to run"
-            )
         rows = np.minimum(np.arange(count + len(own) + 1), count)
         after = np.nextafter(end, np.inf) if own else end - 2 * EARLY
         return Schedule(
@@ -252,7 +260,7 @@ class TVLQR(Controller):
             {
                 "t_from": along.t[rows], "span": np.r_[np.diff(along.t), np.ones(1 + len(own))],
                 "x_from": along.x[rows], "x_to": along.x[np.minimum(rows + 1, count)],
-                "u_ref": u[:-1], "K": self.regulator.K[np.minimum(rows, count - 1)],
+                "u_ref": u, "K": self.regulator.K[np.minimum(rows, count - 1)],
             },
         )  # fmt: skip
 

@@ -54,6 +54,7 @@ from ._package import cmake_lists as cmake_lists
 from ._package import write_package as write_package
 from ._policy import compile_policy as compile_policy
 from ._policy import set_compile_policy as set_compile_policy
+from ._pseudo_inverse import pseudo_inverse as pseudo_inverse
 from ._saddle import Saddle as Saddle
 from ._symmetric import congruence as congruence
 from ._symmetric import factor_symmetric as factor_symmetric
