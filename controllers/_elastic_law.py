@@ -282,8 +282,9 @@ class ElasticLaw(Controller):
 
     def _exported_goals(self) -> Mapping[str, LawArgument]:
         goals = goal_arguments(self.arm.tree.configuration, *GOALS)
-        moves = isinstance(self.settings, SmoothReference)
-        return goals | (_setting_arguments(self.arm, self.settings) if moves else {})
+        if isinstance(self.settings, SmoothReference):
+            goals |= _setting_arguments(self.arm, self.settings)
+        return goals
 
     def _exported_memory(self) -> Mapping[str, LawArgument]:
         group = self.arm.tree.configuration

@@ -179,8 +179,8 @@ class FeedbackLinearization(ElasticLaw):
             return super()._inputs(x, goal)
         if self._kept is None:
             self._kept = self._start(*goal, self._own_parameters)
-        self.gains["held"] = self._kept
-        u, after = self._go_on(np.array(super()._inputs(x, goal)), self._kept)
+        self.gains["held"] = held = self._kept
+        u, after = self._go_on(np.array(super()._inputs(x, goal)), held)
         self._kept = np.concatenate(after)
         return u
 
@@ -230,7 +230,7 @@ class FeedbackLinearization(ElasticLaw):
             names, units = [entry.name for entry in inputs], [entry.unit for entry in inputs]
             torques, rates = (vector_argument(names, units, order) for order in range(2))
             labels = torques.labels + [(f"{name}.rate", unit) for name, unit in rates.labels]
-            memory["held"] = vector_argument(*zip(*labels, strict=True))
+            memory["held"] = LawArgument(labels, lambda rng: rng.normal(size=len(labels)))
         return memory
 
     def reset(self) -> None:

@@ -67,7 +67,8 @@ def law_function(
     shapes : mapping, optional
         Of arguments that are neither numbers nor columns.
     """
-    known: dict[str, Shape] = {key: value.shape[:1] for key, value in (given | results).items()}
+    values = {**given, **results}
+    known: dict[str, Shape] = {key: value.shape[:1] for key, value in values.items()}
     known |= {key: () for key in NUMBERS if key in given}
     function = ca.Function(
         name, list(given.values()), [ca.densify(value) for value in results.values()],

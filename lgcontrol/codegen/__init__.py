@@ -48,6 +48,8 @@ from ._package import C_EXAMPLE_HEAD as C_EXAMPLE_HEAD
 from ._package import CVector as CVector
 from ._package import c_comment as c_comment
 from ._package import c_identifier as c_identifier
+from ._package import c_identifiers as c_identifiers
+from ._package import c_package_name as c_package_name
 from ._package import c_places as c_places
 from ._package import c_table as c_table
 from ._package import cmake_lists as cmake_lists

@@ -63,7 +63,8 @@ def _by_columns(A: ca.SX, rcond: float) -> ca.SX:
     squares = [ca.sumsqr(w) for w in W]
     least = rcond**2 * ca.mmax(ca.vertcat(*squares))
     shares = [ca.if_else(s > least, 1 / ca.if_else(s > least, s, 1), 0) for s in squares]
-    return sum((share * v) @ w.T for share, v, w in zip(shares, V, W, strict=True))
+    scaled = [share * v for share, v in zip(shares, V, strict=True)]
+    return ca.horzcat(*scaled) @ ca.horzcat(*W).T
 
 
 def _turn(a: ca.SX, b: ca.SX) -> tuple[ca.SX, ca.SX]:
