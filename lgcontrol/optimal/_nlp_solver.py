@@ -17,9 +17,10 @@ from ..systems import ReferenceLike, check_state
 from ._given import Given
 from ._guess import make_guess, moved_on
 from ._input_limits import ControlBox
-from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus, plan_of, worst_violations
-from ._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution, judged
+from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus, worst_violations
+from ._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution
 from ._reference import ReferenceSamples
+from ._solutions import judged, solution_at
 from ._stage_model import symbols_of
 from ._transcription import Nodes, Setting, Transcription
 
@@ -640,8 +641,7 @@ class NLPSolver:
     ) -> OptimalSolution:
         problem, rows = self.problem, self.transcription.rows
         values = self.transcription.values(nodes, setting)
-        excess = np.where(np.isinf(rows.soft), self.transcription.excess(values), 0.0)
-        violations = worst_violations(rows, np.where(excess > tolerance, excess, 0.0), nodes.t)
+        violations = worst_violations(rows, self.transcription.excess(values), nodes.t, tolerance)
         if not np.isfinite(log[-1].cost) or unified in ("SOLVER_RET_NAN", "SOLVER_RET_EXCEPTION"):
             status = SolveStatus.FAILED
         elif kkt <= tolerance:
@@ -657,21 +657,12 @@ class NLPSolver:
         self._found = nodes
         total = time.perf_counter() - spent[0]
         text = f"{self.plugin}: residual {kkt:.1e} after {used} iterations in {len(log) - 1} rounds"
-        solution = OptimalSolution(
-            status=status,
-            message="; ".join([text, *map(str, violations)]),
-            trajectory=plan_of(
-                problem.system.state, nodes.t, nodes.x, nodes.u, problem.system.inputs
-            ),
-            reference=plan_of(problem.system.state, nodes.t, setting.x_ref, setting.u_ref),
-            cost=log[-1].cost,
-            kkt=kkt,
-            gap=log[-1].gap,
-            violations=violations,
-            iterations=tuple(log),
+        message = "; ".join([text, *map(str, violations)])
+        solution = solution_at(
+            problem, nodes, setting, t=nodes.t, status=status, last=log[-1],
+            tell=lambda: (message, log), violations=violations,
             times={"total": total, "model": total - spent[1], "qp": spent[1]},
-            problem=problem,
-        )
+        )  # fmt: skip
         return judged(solution, setting)
 
 

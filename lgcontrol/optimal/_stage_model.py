@@ -11,7 +11,7 @@ import numpy as np
 
 from ..codegen import InPlaceCall, ModelFunction, prepare
 from ..integrators import MuntheKaas, Tableau, combine, get_method
-from ..systems import System, step_derivatives
+from ..systems import System, resolved_step, step_derivatives
 from ._transcription import (
     CALLS,
     Nodes,
@@ -130,6 +130,23 @@ class StageModel:
     def has_hard_rows(self) -> bool:
         """Whether rows are to be kept at any price: equalities, or limits without a weight."""
         return bool(len(self.sides.equal) or np.isinf(self.sides.weight).any())
+
+    @cached_property
+    def hard_rows(self) -> np.ndarray:
+        """Rows with one-sided hard limits."""
+        row = self.sides.row
+        return np.unique(row[np.isinf(self.transcription.rows.soft[row])])
+
+    def hard_excess(self, rows: np.ndarray) -> float:
+        """Sum of what values (N + 1, rows) exceed one-sided hard limits by."""
+        hard = self.hard_rows
+        return float(self.transcription.rows.excess(rows)[:, hard].sum()) if len(hard) else 0.0
+
+    @cached_property
+    def is_implicit(self) -> bool:
+        """Whether steps solve equations, which are looked at in the end."""
+        problem = self.problem
+        return resolved_step(problem.system, problem.method, problem.substeps) is not None
 
     @property
     def of_start(self) -> np.ndarray:
