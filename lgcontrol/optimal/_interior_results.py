@@ -26,6 +26,8 @@ from ._transcription import Nodes, Setting, Values
 
 # Share of their range by which inputs may be off a limit and count as being there.
 AT_LIMIT = 1e-3
+# Multipliers of equalities that count, as a share of the largest one of what is exceeded.
+NOTABLE = 1e-2
 # What the first step that exceeds hard bounds knows of them: the next ones have them at a price.
 NOT_YET = "nobody can say yet whether hard bounds could be kept"
 
@@ -109,6 +111,9 @@ class Results:
         stuck = SolveStatus.ITERATION_LIMIT, SolveStatus.STALLED, SolveStatus.FAILED
         if is_infeasible and not failed and status in stuck:  # tried at a price, too
             status = SolveStatus.INFEASIBLE
+        if status is SolveStatus.INFEASIBLE and not is_step:
+            if np.abs(transcription.gaps(nodes, setting)).max() > ACCEPTABLE_RESIDUAL:
+                status = SolveStatus.STALLED  # what is no motion tells nothing
         if unknown:  # nobody vouches for such a plan
             status = SolveStatus.FAILED
 
@@ -121,7 +126,7 @@ class Results:
             )
             if is_short and not failed:
                 limits = self._at_limits(nodes, setting, run.rows)
-                message = "; ".join(filter(None, [message, limits]))
+                message = "; ".join(filter(None, [message, limits, self._kept_against(run)]))
             return unknown or message, entries(run.log, first)
 
         solution = solution_at(
@@ -169,6 +174,19 @@ class Results:
             if sign * (values[0, row] - limit) >= -near:
                 names.append(f"{rows.names[row]} ({'upper' if sign > 0 else 'lower'}, {limit:g})")
         return f"at their limits: {', '.join(names)}" if names else ""
+
+    def _kept_against(self, run: Run) -> str:
+        """Equalities that are kept at the expense of what is exceeded, for messages."""
+        if run.is_lost:  # then they are what is missed
+            return ""
+        largest = np.abs(run.point.equal).max(axis=0, initial=0.0)
+        least = NOTABLE * np.abs(run.point.price).max(initial=0.0)
+        names = [
+            self.model.transcription.rows.names[row]
+            for row, price in zip(self.model.sides.equal, largest, strict=True)
+            if price > least
+        ]
+        return f"kept against it: {', '.join(names)}" if names else ""
 
     def _status(
         self,

@@ -46,7 +46,7 @@ from ._kernel import (
     Memory,
     load,
 )
-from ._least_violation import FIRST_LOOK, Look
+from ._least_violation import FIRST_LOOK, HARDLY, Look
 from ._outcome import (
     ACCEPTABLE_RESIDUAL,
     Iteration,
@@ -78,6 +78,9 @@ LAST_BARRIER, LEAST_BARRIER = 0.02, 1e-11
 CENTRAL_BARRIER = Barrier(first=1.0, factor=0.2, power=1.5)
 # Price of hard bounds that are not kept, in sizes of the cost's derivative.
 FIRST_PRICE = 1e2
+# Where gaps do not close at it: how it falls, to which share of it, and how it rises again; what is
+# exceeded tells when it costs so many times as much as all else.
+LOWER_PRICE, LEAST_PRICE, HIGHER_PRICE, DOMINANT = 1e-2, 1e-7, 10.0, 3.0
 
 
 class InteriorPointSolver:
@@ -431,12 +434,10 @@ class InteriorPointSolver:
                 run = other
         stalled = run
         is_open = run.log[-1][2] > tolerance  # gaps that rows do not let close
-        is_stuck = run.status in (STALLED, NOT_FINITE) and len(self.model.hard_rows) > 0
+        is_stuck = run.status in (STALLED, NOT_FINITE) and len(self.model.hard_limits) > 0
         is_stuck = is_stuck and not run.is_lost and (is_open or self._excess(run) > tolerance)
         if is_stuck:
-            with self._softened(nodes, setting):
-                barrier = self._barrier(first, tolerance)
-                other = self._run(first, x0, nodes, setting, barrier, tolerance, watch)
+            other = self._at_a_price(first, x0, nodes, setting, tolerance, watch)
             is_closed = is_open and other.log[-1][2] <= tolerance
             if is_closed or self._excess(other) < self._excess(run):
                 run = other
@@ -601,11 +602,53 @@ class InteriorPointSolver:
         """Times of the nodes after that of the start."""
         return self.problem.times()
 
+    def _at_a_price(
+        self,
+        mode: int,
+        x0: np.ndarray,
+        nodes: Nodes,
+        setting: Setting,
+        tolerance: float,
+        watch: Watch,
+    ) -> Run:
+        """With hard rows at a price.
+
+        Where gaps stay open at it a lower one leads to a motion, and from that it goes up again, as
+        far as gaps close. That tells where what is exceeded then costs far more than all else and
+        hardly falls any more.
+        """
+        barrier, full = self._barrier(mode, tolerance), self._price(nodes, setting)
+
+        def run_at(price: float, nodes: Nodes) -> Run:
+            with self._softened(price):
+                return self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
+
+        def is_open(run: Run) -> bool:
+            return not run.log[-1][2] <= tolerance
+
+        first = run = run_at(full, nodes)
+        price = full
+        while is_open(run) and price > LEAST_PRICE * full and watch.ended is None:
+            price *= LOWER_PRICE
+            run = run_at(price, nodes)
+        higher, excess, is_told = run, np.inf, False
+        while not is_open(higher) and watch.ended is None:
+            run, before, excess = higher, excess, self._excess(higher)
+            if price >= full or excess <= tolerance:
+                return run
+            is_told = excess > HARDLY * before and price * excess > DOMINANT * abs(run.log[-1][0])
+            price *= HIGHER_PRICE
+            higher = run_at(price, Nodes(nodes.t, run.point.x, run.point.u))
+        return run if is_told else first
+
+    def _price(self, nodes: Nodes, setting: Setting) -> float:
+        """Of hard rows, above what the cost gains from an excess near the nodes."""
+        return FIRST_PRICE * (1.0 + self._slope(nodes, setting))
+
     @contextmanager
-    def _softened(self, nodes: Nodes, setting: Setting) -> Iterator[None]:
-        """Hard rows at a price that is above what the cost gains from an excess near the nodes."""
+    def _softened(self, price: float) -> Iterator[None]:
+        """Hard rows at a price."""
         model, hard = self.model, self.model.sides
-        price = FIRST_PRICE * (1.0 + self._slope(nodes, setting))
         weight = np.where(np.isinf(hard.weight) & ~model.of_start, price, hard.weight)
         try:
             self._take(hard._replace(weight=weight))
@@ -628,7 +671,7 @@ class InteriorPointSolver:
 
     def _excess(self, run: Run | Kept) -> float:
         """Sum of what one-sided hard rows are exceeded by; infinite where a run led nowhere."""
-        if run.status == NOT_FINITE and len(self.model.hard_rows):
+        if run.status == NOT_FINITE and len(self.model.hard_limits):
             return np.inf
         return self.model.hard_excess(run.rows)
 
@@ -744,7 +787,7 @@ class InteriorPointSolver:
             start, at = self._moved_on(last, times, setting), nullcontext()
             if is_priced:
                 _, is_shift = steps_later(self.problem, last, times)
-                at = self._softened(last if is_shift else start.nodes, setting)
+                at = self._softened(self._price(last if is_shift else start.nodes, setting))
             with at:
                 run = self._improve(x0, start, setting, watch)
         if run.status != NOT_FINITE:
@@ -839,7 +882,7 @@ class InteriorPointSolver:
     def _is_far(self, memory: Memory) -> bool:
         """What a kernel asks itself after a real-time step; see `InteriorPoint.is_far`."""
         about = memory.about
-        excess = self.transcription.rows.excess(memory.arrays["rows"])[:, self.model.hard_rows]
+        excess = self.transcription.rows.excess(memory.arrays["rows"])[:, self.model.hard_limits]
         off = max(about.stationarity, about.violation)
         return off > FAR or about.step < GOOD_STEP or not (excess <= EXCESS).all()
 

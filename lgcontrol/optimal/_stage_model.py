@@ -132,14 +132,14 @@ class StageModel:
         return bool(len(self.sides.equal) or np.isinf(self.sides.weight).any())
 
     @cached_property
-    def hard_rows(self) -> np.ndarray:
-        """Rows with one-sided hard limits."""
+    def hard_limits(self) -> np.ndarray:
+        """Rows with hard limits, equalities apart."""
         row = self.sides.row
         return np.unique(row[np.isinf(self.transcription.rows.soft[row])])
 
     def hard_excess(self, rows: np.ndarray) -> float:
         """Sum of what values (N + 1, rows) exceed one-sided hard limits by."""
-        hard = self.hard_rows
+        hard = self.hard_limits
         return float(self.transcription.rows.excess(rows)[:, hard].sum()) if len(hard) else 0.0
 
     @cached_property
