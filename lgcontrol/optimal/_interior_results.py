@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -117,7 +117,7 @@ class Results:
         if unknown:  # nobody vouches for such a plan
             status = SolveStatus.FAILED
 
-        def tell() -> tuple[str, Sequence[Iteration]]:
+        def later() -> dict[str, Any]:
             message = _message(status, last, violations, tolerance)
             if violations and is_step and status is SolveStatus.ITERATION_LIMIT:
                 message = f"{NOT_YET}; {message}"
@@ -127,11 +127,11 @@ class Results:
             if is_short and not failed:
                 limits = self._at_limits(nodes, setting, run.rows)
                 message = "; ".join(filter(None, [message, limits, self._kept_against(run)]))
-            return unknown or message, entries(run.log, first)
+            return {"message": unknown or message, "iterations": entries(run.log, first)}
 
         solution = solution_at(
-            problem, nodes, setting, t=t, status=status, last=last, tell=tell,
-            violations=violations, times=_times(seconds), gap=0.0 if is_step else None,
+            problem, nodes, setting, t, last._replace(gap=0.0) if is_step else last, later,
+            status=status, violations=violations, times=_times(seconds),
         )  # fmt: skip
         return judged(solution, setting)
 
@@ -155,12 +155,12 @@ class Results:
         OptimalSolution
         """
         seconds = time.perf_counter() - started
-        entries = iterations_of(log, 1, seconds, is_real_time=True)
-        last = entries[-1]
+        iterations = iterations_of(log, 1, seconds, is_real_time=True)
+        last = iterations[-1]
         return solution_at(
-            self.model.problem, nodes, setting, t=nodes.t, status=status, last=last,
-            tell=lambda: (_message(status, last, (), None), entries),
-            violations=(), times=_times(seconds), gap=0.0,
+            self.model.problem, nodes, setting, nodes.t, last,
+            lambda: {"message": _message(status, last, (), None)},
+            status=status, violations=(), iterations=iterations, times=_times(seconds), gap=0.0,
         )  # fmt: skip
 
     def _at_limits(self, nodes: Nodes, setting: Setting, values: np.ndarray) -> str:

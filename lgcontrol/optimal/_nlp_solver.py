@@ -657,10 +657,9 @@ class NLPSolver:
         self._found = nodes
         total = time.perf_counter() - spent[0]
         text = f"{self.plugin}: residual {kkt:.1e} after {used} iterations in {len(log) - 1} rounds"
-        message = "; ".join([text, *map(str, violations)])
         solution = solution_at(
-            problem, nodes, setting, t=nodes.t, status=status, last=log[-1],
-            tell=lambda: (message, log), violations=violations,
+            problem, nodes, setting, nodes.t, log[-1], status=status, violations=violations,
+            message="; ".join([text, *map(str, violations)]), iterations=tuple(log),
             times={"total": total, "model": total - spent[1], "qp": spent[1]},
         )  # fmt: skip
         return judged(solution, setting)

@@ -1,4 +1,4 @@
-"""How solves end and go on: the words for it, iterates, bounds that are not kept."""
+"""How solves end: the words for it, iterates, bounds that are not kept."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..groups import LieGroup
-from ..systems import Input, Trajectory
 from ._statement import BoundRows
 
 
@@ -152,28 +150,3 @@ def worst_violations(
         if excess[k, i] > tolerance
     ]
     return tuple(sorted(found, key=lambda entry: -entry.amount))
-
-
-def plan_of(
-    group: LieGroup, t: np.ndarray, x: np.ndarray, u: np.ndarray, inputs: tuple[Input, ...] = ()
-) -> Trajectory:
-    """Trajectory of nodes that solvers go on from: views that nobody else may write to.
-
-    Parameters
-    ----------
-    group : LieGroup
-    t, x, u : ndarray
-    inputs : tuple of Input
-
-    Returns
-    -------
-    Trajectory
-    """
-    return Trajectory._of(group, read_only(t), read_only(x), read_only(u), inputs)
-
-
-def read_only(array: np.ndarray) -> np.ndarray:
-    """A view that nobody writes to."""
-    view = array.view()
-    view.flags.writeable = False
-    return view

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ..systems import resolved_step, step_residuals, unsolved
-from ._outcome import Iteration, SolveStatus, Violation, plan_of, read_only
+from ..systems import Trajectory, resolved_step, step_residuals, unsolved
+from ._outcome import Iteration, SolveStatus
 from ._problem import OptimalControlProblem, OptimalSolution
 from ._transcription import Nodes, Setting
 
@@ -18,16 +18,12 @@ def solution_at(
     problem: OptimalControlProblem,
     nodes: Nodes,
     setting: Setting,
-    *,
     t: np.ndarray,
-    status: SolveStatus,
     last: Iteration,
-    tell: Callable[[], tuple[str, Sequence[Iteration]]],
-    violations: tuple[Violation, ...],
-    times: dict[str, float],
-    gap: float | None = None,
+    later: Callable[[], dict[str, Any]] | None = None,
+    **known: Any,
 ) -> OptimalSolution:
-    """A solution at nodes; what nobody reads of it is not made.
+    """A solution at nodes, with cost, residual and gap of the last iterate.
 
     Parameters
     ----------
@@ -36,15 +32,11 @@ def solution_at(
     setting : Setting
     t : ndarray, shape (N + 1,)
         Times of the setting.
-    status : SolveStatus
     last : Iteration
-        Whose cost, residual and gap are the solution's.
-    tell : callable
-        ``() → message, iterations``.
-    violations : tuple of Violation
-    times : dict of str to float
-    gap : float, optional
-        Instead of the last iterate's.
+    later : callable, optional
+        ``() → attributes`` that are made when somebody reads one, as the trajectories are.
+    **known
+        Other attributes.
 
     Returns
     -------
@@ -52,26 +44,24 @@ def solution_at(
     """
 
     def make() -> dict[str, Any]:
-        group, (message, iterations) = problem.system.state, tell()
+        group, views = problem.system.state, map(_read_only, nodes)
+        goal = map(_read_only, (t, setting.x_ref, setting.u_ref))
         return {
-            "message": message,
-            "iterations": tuple(iterations),
-            "trajectory": plan_of(group, *nodes, problem.system.inputs),
-            "reference": plan_of(group, t, setting.x_ref, setting.u_ref),
-        }
+            "trajectory": Trajectory._of(group, *views, problem.system.inputs),
+            "reference": Trajectory._of(group, *goal),
+        } | ({} if later is None else later())
 
+    known = {"cost": last.cost, "kkt": last.kkt, "gap": last.gap} | known
     return OptimalSolution._later(
-        make,
-        status=status,
-        cost=last.cost,
-        kkt=last.kkt,
-        gap=last.gap if gap is None else gap,
-        violations=violations,
-        times=times,
-        problem=problem,
-        _t=read_only(nodes.t),
-        _u=read_only(nodes.u),
+        make, problem=problem, _t=_read_only(nodes.t), _u=_read_only(nodes.u), **known
     )
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    """A view that nobody writes to: solvers go on from what solutions show."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def judged(solution: OptimalSolution, setting: Setting) -> OptimalSolution:

@@ -234,8 +234,8 @@ class SQPSolver:
         self._found = nodes
         total = time.perf_counter() - started
         solution = solution_at(
-            problem, nodes, setting, t=times, status=status, last=log[-1],
-            tell=lambda: (message, log), violations=violations,
+            problem, nodes, setting, times, log[-1],
+            status=status, message=message, violations=violations, iterations=tuple(log),
             times={"total": total, "model": total - spent, "qp": spent},
         )  # fmt: skip
         return judged(solution, setting)
@@ -457,8 +457,7 @@ class Descent:
 
     def finish(self, status: SolveStatus) -> OptimalSolution:
         """Put the result together."""
-        log, nodes, tolerance = tuple(self.log), self.nodes, self.limits.tolerance
-        last = log[-1]
+        last, nodes, tolerance = self.log[-1], self.nodes, self.limits.tolerance
         violations = worst_violations(
             self.transcription.rows, self._hard_excess(), nodes.t, tolerance
         )
@@ -477,8 +476,9 @@ class Descent:
             "qp": self.qp_time,
         }
         solution = solution_at(
-            self.transcription.problem, nodes, self.setting, t=nodes.t, status=status, last=last,
-            tell=lambda: (message, log), violations=violations, times=times,
+            self.transcription.problem, nodes, self.setting, nodes.t, last,
+            status=status, message=message, violations=violations, iterations=tuple(self.log),
+            times=times,
         )  # fmt: skip
         return judged(solution, self.setting)
 
