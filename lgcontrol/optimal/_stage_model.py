@@ -18,6 +18,7 @@ from ._transcription import (
     Setting,
     Transcription,
     Values,
+    fill_stages,
     lower_product,
     mirrored,
 )
@@ -491,7 +492,7 @@ class StageModel:
             call = self.curvature.in_place(self.problem.horizon, shared=("p", "w", "dt"))
             call.inputs["w"][:], call.inputs["dt"][()] = once.path_weights, self.problem.dt
             self._calls["curvature"] = call
-        _fill_stages(call.inputs, nodes, setting)
+        fill_stages(call.inputs, nodes, setting)
         call.inputs["prices"][:], call.inputs["row_prices"][:] = prices, row_prices[:-1]
         found = call()
         along, bend = found.W.copy(order="C"), np.zeros((len(prices), self.n, self.n))
@@ -635,12 +636,6 @@ def symbols_of(function: ModelFunction) -> dict[str, Any]:
         name: symbol.sym(name, *function.function.size_in(i))
         for i, name in enumerate(function.arguments)
     }
-
-
-def _fill_stages(given: dict[str, np.ndarray], nodes: Nodes, setting: Setting) -> None:
-    given["t"][:], given["x"][:], given["u"][:] = nodes.t[:-1], nodes.x[:-1], nodes.u
-    given["x_next"][:], given["p"][:] = nodes.x[1:], setting.p
-    given["x_ref"][:], given["u_ref"][:] = setting.x_ref[:-1], setting.u_ref[:-1]
 
 
 def _sides(transcription: Transcription) -> Sides:
