@@ -44,11 +44,12 @@ def solution_at(
     """
 
     def make() -> dict[str, Any]:
-        group, views = problem.system.state, map(_read_only, nodes)
-        goal = map(_read_only, (t, setting.x_ref, setting.u_ref))
+        own, x, u = map(_read_only, nodes)
+        when, x_ref, u_ref = map(_read_only, (t, setting.x_ref, setting.u_ref))
+        group = problem.system.state
         return {
-            "trajectory": Trajectory._of(group, *views, problem.system.inputs),
-            "reference": Trajectory._of(group, *goal),
+            "trajectory": Trajectory._of(group, own, x, u, problem.system.inputs),
+            "reference": Trajectory._of(group, when, x_ref, u_ref),
         } | ({} if later is None else later())
 
     known = {"cost": last.cost, "kkt": last.kkt, "gap": last.gap} | known
