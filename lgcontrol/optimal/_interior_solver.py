@@ -9,10 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
-from math import isfinite
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,7 +29,7 @@ from ..systems import ReferenceLike, Trajectory, check_state, resolved_step
 from ._export import ExportCase, ExportSetting, export_interior_point
 from ._given import Given
 from ._guess import STARTS, make_guess, moved_on, starts_of, steps_later
-from ._interior_point import EXCESS, FAR, GOOD_STEP, MORE, Barrier, InteriorPoint, Point, extended
+from ._interior_point import EXCESS, FAR, GOOD_STEP, MORE, Barrier, InteriorPoint, extended
 from ._kernel import (
     CONVERGED,
     FREE_STATES,
@@ -46,7 +45,7 @@ from ._kernel import (
     Memory,
     load,
 )
-from ._least_violation import FIRST_LOOK, Look
+from ._least_violation import FIRST_LOOK, HARDLY, Look
 from ._outcome import (
     ACCEPTABLE_RESIDUAL,
     Iteration,
@@ -63,6 +62,7 @@ from ._problem import (
     judged,
 )
 from ._reference import ReferenceSamples
+from ._runs import MOST_ITERATIONS, Kept, Run, Start, Watch
 from ._stage_model import Sides, StageModel
 from ._transcription import Nodes, Setting, Transcription, Values
 
@@ -79,110 +79,17 @@ FIRST_TOLERANCE = 1e-6
 LAST_BARRIER, LEAST_BARRIER = 0.02, 1e-11
 # Share of their range by which inputs may be off a limit and count as being there.
 AT_LIMIT = 1e-3
-MOST_ITERATIONS = 1000
+# Multipliers of equalities that count, as a share of the largest one of what is exceeded.
+NOTABLE = 1e-2
 # How the barrier goes where it waits for iterates to be central.
 CENTRAL_BARRIER = Barrier(first=1.0, factor=0.2, power=1.5)
 # What the first step that exceeds hard bounds knows of them: the next ones have them at a price.
 NOT_YET = "nobody can say yet whether hard bounds could be kept"
 # Price of hard bounds that are not kept, in sizes of the cost's derivative.
 FIRST_PRICE = 1e2
-
-
-class _Run(NamedTuple):
-    """How some iterations went, in memory of its own.
-
-    Attributes
-    ----------
-    status : int
-    point : Point
-        The last iterate with its multipliers.
-    rows : ndarray, shape (N + 1, rows)
-        Values there.
-    K : ndarray or None
-        Feedback (N, m, n) of the last step that was taken; that of the start where none was.
-    steps : int
-        How many were taken.
-    log : ndarray
-        A row of `LOG` for each iteration.
-    mu : float
-        The barrier's last weight.
-    step : float
-        Share of the last step that was taken.
-    is_lost : bool
-        Whether it ended where equalities are missed as little as anywhere near.
-    """
-
-    status: int
-    point: Point
-    rows: np.ndarray
-    K: np.ndarray | None
-    steps: int
-    log: np.ndarray
-    mu: float
-    step: float
-    is_lost: bool = False
-
-    @classmethod
-    def of(cls, status: int, memory: Memory, steps: int, log: np.ndarray) -> _Run:
-        """Copies of what a kernel leaves in its memory, which the next run writes over."""
-        point, K, rows = memory.parts(memory.keep())
-        about = memory.about
-        return cls(status, point, rows, K, steps, log.copy(), about.mu, about.step)
-
-    def after(self, look: Look) -> _Run:
-        """The same, or one that ends where equalities are missed least if they cannot be kept."""
-        lost = look.at(self.point, self.log)
-        if lost is None:
-            return self
-        point, rows, log = lost
-        return self._replace(status=STALLED, point=point, rows=rows, log=log, is_lost=True)
-
-
-class _Kept(NamedTuple):
-    """What a kernel left, copied but not yet taken apart: loops read little of it.
-
-    Attributes
-    ----------
-    memory : Memory
-    iterate : ndarray
-    status, steps : int
-    log : ndarray
-    mu, step : float
-        As of `_Run`.
-    """
-
-    memory: Memory
-    iterate: np.ndarray
-    status: int
-    steps: int
-    log: np.ndarray
-    mu: float
-    step: float
-
-    @classmethod
-    def of(cls, status: int, memory: Memory) -> _Kept:
-        """Of real-time steps."""
-        about, log = memory.about, memory.arrays["log"]
-        steps = about.iterations
-        found = log[: max(1, steps)].copy()
-        if status == NOT_FINITE and not steps:
-            found[:] = np.nan
-        return cls(memory, memory.keep(), status, steps, found, about.mu, about.step)
-
-    @property
-    def nodes(self) -> tuple[np.ndarray, np.ndarray]:
-        """States and inputs."""
-        return self.memory.nodes(self.iterate)
-
-    @property
-    def rows(self) -> np.ndarray:
-        """Values of rows, until the next run of the kernel."""
-        return self.memory.arrays["rows"]
-
-    def run(self) -> _Run:
-        """All of it."""
-        point, K, rows = self.memory.parts(self.iterate)
-        return _Run(self.status, point, rows, K, self.steps, self.log, self.mu, self.step)
+# Where gaps do not close at it: how it falls, to which share of it, and how it rises again; what is
+# exceeded tells when it costs so many times as much as all else.
+LOWER_PRICE, LEAST_PRICE, HIGHER_PRICE, DOMINANT = 1e-2, 1e-7, 10.0, 3.0
 
 
 class InteriorPointSolver:
@@ -259,8 +166,8 @@ class InteriorPointSolver:
         self._entries: EntryPoints | None = None
         self._given: Given | None = None
         self._found: Nodes | None = None
-        self._ended: _Run | None = None  # where that is from, with gains and multipliers
-        self._later: _Kept | None = None  # the same, if it is still to be taken apart
+        self._ended: Run | None = None  # where that is from, with gains and multipliers
+        self._later: Kept | None = None  # the same, if it is still to be taken apart
         self._is_priced = False  # whether hard rows were exceeded: the next step gives them a price
         if problem is not None:
             self._model = StageModel(Transcription(problem), curved=second_derivatives)
@@ -285,14 +192,14 @@ class InteriorPointSolver:
         return other
 
     @property
-    def _last(self) -> _Run | None:
+    def _last(self) -> Run | None:
         """How what was found last was found."""
         if self._later is not None:
             self._ended, self._later = self._later.run(), None
         return self._ended
 
     @_last.setter
-    def _last(self, run: _Run | None) -> None:
+    def _last(self, run: Run | None) -> None:
         self._ended, self._later = run, None
 
     @property
@@ -525,7 +432,7 @@ class InteriorPointSolver:
             mode = FREE_STATES
         barrier = self._barrier(mode, tolerance)
         progress = Progress(f"plan of {problem.system.name}")
-        watch = _Watch(started, time_limit, callback, max_iterations, progress)
+        watch = Watch(started, time_limit, callback, max_iterations, progress)
         run = self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
         first = mode
         if run.status in (STALLED, NOT_FINITE) and self.shooting == "auto" and not run.is_lost:
@@ -539,9 +446,7 @@ class InteriorPointSolver:
         is_stuck = run.status in (STALLED, NOT_FINITE) and len(self._hard_rows) > 0
         is_stuck = is_stuck and not run.is_lost and (is_open or self._excess(run) > tolerance)
         if is_stuck:
-            with self._softened(nodes, setting):
-                barrier = self._barrier(first, tolerance)
-                other = self._run(first, x0, nodes, setting, barrier, tolerance, watch)
+            other = self._at_a_price(first, x0, nodes, setting, tolerance, watch)
             is_closed = is_open and other.log[-1][2] <= tolerance
             if is_closed or self._excess(other) < self._excess(run):
                 run = other
@@ -706,11 +611,53 @@ class InteriorPointSolver:
         """Times of the nodes after that of the start."""
         return self.problem.times()
 
+    def _at_a_price(
+        self,
+        mode: int,
+        x0: np.ndarray,
+        nodes: Nodes,
+        setting: Setting,
+        tolerance: float,
+        watch: Watch,
+    ) -> Run:
+        """With hard rows at a price.
+
+        Where gaps stay open at it a lower one leads to a motion, and from that it goes up again, as
+        far as gaps close. That tells where what is exceeded then costs far more than all else and
+        hardly falls any more.
+        """
+        barrier, full = self._barrier(mode, tolerance), self._price(nodes, setting)
+
+        def run_at(price: float, nodes: Nodes) -> Run:
+            with self._softened(price):
+                return self._run(mode, x0, nodes, setting, barrier, tolerance, watch)
+
+        def is_open(run: Run) -> bool:
+            return not run.log[-1][2] <= tolerance
+
+        first = run = run_at(full, nodes)
+        price = full
+        while is_open(run) and price > LEAST_PRICE * full and watch.ended is None:
+            price *= LOWER_PRICE
+            run = run_at(price, nodes)
+        higher, excess, is_told = run, np.inf, False
+        while not is_open(higher) and watch.ended is None:
+            run, before, excess = higher, excess, self._excess(higher)
+            if price >= full or excess <= tolerance:
+                return run
+            is_told = excess > HARDLY * before and price * excess > DOMINANT * abs(run.log[-1][0])
+            price *= HIGHER_PRICE
+            higher = run_at(price, Nodes(nodes.t, run.point.x, run.point.u))
+        return run if is_told else first
+
+    def _price(self, nodes: Nodes, setting: Setting) -> float:
+        """Of hard rows, above what the cost gains from an excess near the nodes."""
+        return FIRST_PRICE * (1.0 + self._slope(nodes, setting))
+
     @contextmanager
-    def _softened(self, nodes: Nodes, setting: Setting) -> Iterator[None]:
-        """Hard rows at a price that is above what the cost gains from an excess near the nodes."""
+    def _softened(self, price: float) -> Iterator[None]:
+        """Hard rows at a price."""
         model, hard = self.model, self.model.sides
-        price = FIRST_PRICE * (1.0 + self._slope(nodes, setting))
         weight = np.where(np.isinf(hard.weight) & ~model.of_start, price, hard.weight)
         try:
             self._take(hard._replace(weight=weight))
@@ -731,7 +678,7 @@ class InteriorPointSolver:
         if self._memory is not None:
             self._memory.arrays["weight"][:] = sides.weight
 
-    def _excess(self, run: _Run | _Kept) -> float:
+    def _excess(self, run: Run | Kept) -> float:
         """Sum of what one-sided hard rows are exceeded by; infinite where a run led nowhere."""
         hard = self._hard_rows
         if not len(hard):
@@ -759,8 +706,8 @@ class InteriorPointSolver:
         setting: Setting,
         barrier: Barrier,
         tolerance: float,
-        watch: _Watch,
-    ) -> _Run:
+        watch: Watch,
+    ) -> Run:
         memory = self._memory
         if memory is None:
             point = self._starting_point(mode, nodes, setting, barrier, x0)
@@ -786,18 +733,18 @@ class InteriorPointSolver:
         status: int,
         x0: np.ndarray,
         mode: int,
-        watch: _Watch,
+        watch: Watch,
         options: dict[str, Any],
         look: Look | None = None,
-    ) -> _Run:
+    ) -> Run:
         """Go on from where a kernel stopped, with a look at the watch in between."""
         if status != ITERATIONS:
             taken = memory.about.iterations
-            return _Run.of(status, memory, taken, memory.arrays["log"][: taken + 1])
+            return Run.of(status, memory, taken, memory.arrays["log"][: taken + 1])
         log = [*memory.arrays["log"][: memory.about.iterations + 1].copy()]
         while status == ITERATIONS and watch.goes_on(log[-1], len(log) - 1):
             if look is not None and look.is_due(log):
-                run = _Run.of(status, memory, len(log) - 1, np.array(log)).after(look)
+                run = Run.of(status, memory, len(log) - 1, np.array(log)).after(look)
                 if run.is_lost:
                     return run
             most = 1
@@ -805,7 +752,7 @@ class InteriorPointSolver:
                 most = int(min(look.due, watch.left)) - (len(log) - 1)
             status = memory.run(x0, mode, max_iterations=most, resume=RESUME, **options)
             log.extend(memory.arrays["log"][1 : memory.about.iterations + 1].copy())
-        return _Run.of(status, memory, len(log) - 1, np.array(log))
+        return Run.of(status, memory, len(log) - 1, np.array(log))
 
     def _starting_point(
         self,
@@ -830,11 +777,11 @@ class InteriorPointSolver:
         setting: Setting,
         barrier: Barrier,
         tolerance: float,
-        watch: _Watch,
+        watch: Watch,
         K: np.ndarray | None = None,
         is_warm: bool = False,
         look: Look | None = None,
-    ) -> _Run:
+    ) -> Run:
         log: list[np.ndarray] = []
         step, status, taken = 1.0, ITERATIONS, 0
         while True:
@@ -860,7 +807,7 @@ class InteriorPointSolver:
                 if not watch.goes_on(log[-1], len(log) - 1):
                     break
                 if look is not None and look.is_due(log):
-                    run = _Run(
+                    run = Run(
                         status, point.point, point.rows, K, taken, np.array(log), point.mu, step
                     )
                     run = run.after(look)
@@ -881,7 +828,7 @@ class InteriorPointSolver:
             ):
                 taken = len(log)
                 break
-        return _Run(status, point.point, point.rows, K, taken, np.array(log), point.mu, step)
+        return Run(status, point.point, point.rows, K, taken, np.array(log), point.mu, step)
 
     # -- in real time ------------------------------------------------------------------------------
 
@@ -942,7 +889,7 @@ class InteriorPointSolver:
             status = self._went_on(x0, last, times, setting, most)
         if status is not None:
             assert self._memory is not None
-            kept = _Kept.of(status, self._memory)
+            kept = Kept.of(status, self._memory)
             is_kept = bool(self._memory.about.keeps) or (
                 not self._has_excess(kept.rows) and self._excess(kept) <= EXCESS
             )
@@ -951,17 +898,17 @@ class InteriorPointSolver:
                 status = SolveStatus.ITERATION_LIMIT
                 return self._taken(kept.log, status, self._found, setting, started)
             run = kept.run()
-        watch = _Watch(started, time_limit, None, iterations)
+        watch = Watch(started, time_limit, None, iterations)
         if run is None:
             start, at = self._moved_on(last, times, setting), nullcontext()
             if is_priced:
                 _, is_shift = steps_later(self.problem, last, times)
-                at = self._softened(last if is_shift else start.nodes, setting)
+                at = self._softened(self._price(last if is_shift else start.nodes, setting))
             with at:
                 run = self._improve(x0, start, setting, watch)
         if run.status != NOT_FINITE:
             self._is_priced = self._excess(run) > EXCESS
-        is_infeasible = is_priced and self._is_priced and _is_settled(run)
+        is_infeasible = is_priced and self._is_priced and run.is_settled
         return self._solution(run, last, times, setting, watch, None, is_infeasible)
 
     def _went_on(
@@ -1001,26 +948,26 @@ class InteriorPointSolver:
             raise ValueError("there is nothing to go on from: solve first")
         return self._last.K[0].copy()
 
-    def _moved_on(self, last: Nodes, times: np.ndarray, setting: Setting) -> _Start:
+    def _moved_on(self, last: Nodes, times: np.ndarray, setting: Setting) -> Start:
         """What was found last at the times of new nodes; a shift by a step is left to a kernel."""
         problem, run = self.problem, self._last
         whole, is_shift = steps_later(problem, last, times)
         if self._memory is not None and is_shift:
-            return _Start(last._replace(t=times), run, whole)
-        moved = None if run is None else _moved(run, whole)
+            return Start(last._replace(t=times), run, whole)
+        moved = None if run is None else run.later(whole)
         nodes = moved_on(problem, last, times, setting)
         if whole == 1 and is_shift:
             nodes = extended(self.model, setting, nodes, None if moved is None else moved.K)
-        return _Start(nodes, moved, 0)
+        return Start(nodes, moved, 0)
 
     def _improve(
         self,
         x0: np.ndarray,
-        start: _Start,
+        start: Start,
         setting: Setting,
-        watch: _Watch,
+        watch: Watch,
         mode: int = REAL_TIME,
-    ) -> _Run:
+    ) -> Run:
         """Real-time steps, or a solve along motions; a kernel shifts the nodes by itself."""
         memory, run = self._memory, start.run
         is_warm, barrier, tolerance = run is not None, REAL_TIME_BARRIER, 0.0
@@ -1064,7 +1011,7 @@ class InteriorPointSolver:
             status = memory.run(x0, mode, max_iterations=most, resume=RESUME, **options)
             if status == ITERATIONS:
                 log = np.vstack([log, arrays["log"][:1]])
-        return _Run.of(status, memory, len(log) if watch.is_needed and steps else steps, log)
+        return Run.of(status, memory, len(log) if watch.is_needed and steps else steps, log)
 
     def _is_far(self, memory: Memory) -> bool:
         """What a kernel asks itself after a real-time step; see `InteriorPoint.is_far`."""
@@ -1077,11 +1024,11 @@ class InteriorPointSolver:
 
     def _solution(
         self,
-        run: _Run,
+        run: Run,
         before: Nodes,
         t: np.ndarray,
         setting: Setting,
-        watch: _Watch,
+        watch: Watch,
         tolerance: float | None,
         is_infeasible: bool = False,
     ) -> OptimalSolution:
@@ -1133,6 +1080,9 @@ class InteriorPointSolver:
         stuck = SolveStatus.ITERATION_LIMIT, SolveStatus.STALLED, SolveStatus.FAILED
         if is_infeasible and not failed and status in stuck:  # tried at a price, too
             status = SolveStatus.INFEASIBLE
+        if status is SolveStatus.INFEASIBLE and tolerance is not None:
+            if np.abs(self.transcription.gaps(nodes, setting)).max() > ACCEPTABLE_RESIDUAL:
+                status = SolveStatus.STALLED  # what is no motion tells nothing
         if unknown:  # nobody vouches for such a plan
             status = SolveStatus.FAILED
 
@@ -1145,7 +1095,7 @@ class InteriorPointSolver:
             )
             if is_short and not failed:
                 limits = self._at_limits(nodes, setting, run.rows)
-                message = "; ".join(filter(None, [message, limits]))
+                message = "; ".join(filter(None, [message, limits, self._kept_against(run)]))
             group, inputs = problem.system.state, problem.system.inputs
             return {
                 "message": unknown or message,
@@ -1224,18 +1174,31 @@ class InteriorPointSolver:
                 names.append(f"{rows.names[row]} ({'upper' if sign > 0 else 'lower'}, {limit:g})")
         return f"at their limits: {', '.join(names)}" if names else ""
 
+    def _kept_against(self, run: Run) -> str:
+        """Equalities that are kept at the expense of what is exceeded, for messages."""
+        if run.is_lost:  # then they are what is missed
+            return ""
+        largest = np.abs(run.point.equal).max(axis=0, initial=0.0)
+        least = NOTABLE * np.abs(run.point.price).max(initial=0.0)
+        names = [
+            self.transcription.rows.names[row]
+            for row, price in zip(self.model.sides.equal, largest, strict=True)
+            if price > least
+        ]
+        return f"kept against it: {', '.join(names)}" if names else ""
+
     def _status(
         self,
-        run: _Run,
+        run: Run,
         kkt: float,
         violations: tuple[Any, ...],
-        watch: _Watch,
+        watch: Watch,
         tolerance: float | None,
     ) -> SolveStatus:
         if run.status == NOT_FINITE:
             return SolveStatus.FAILED
         if tolerance is None:
-            is_stuck = run.status == STALLED and not (run.steps or _is_best(run.log[-1]))
+            is_stuck = run.status == STALLED and not (run.steps or run.is_best)
             if is_stuck and watch.ended is None and not violations:
                 return SolveStatus.FAILED
             return watch.ended or SolveStatus.ITERATION_LIMIT
@@ -1253,92 +1216,6 @@ class InteriorPointSolver:
         if run.status == STALLED and kkt <= ACCEPTABLE_RESIDUAL:
             return SolveStatus.ACCEPTABLE
         return SolveStatus.STALLED if run.status == STALLED else SolveStatus.ITERATION_LIMIT
-
-
-class _Watch:
-    """What ends a solve early, time, iterations or the callback; says how far it is."""
-
-    def __init__(
-        self,
-        started: float,
-        time_limit: float,
-        callback: Callable[[Iteration], bool | None] | None,
-        most: int,
-        progress: Progress | None = None,
-    ) -> None:
-        self.started, self.time_limit, self.callback = started, time_limit, callback
-        self.progress = progress
-        self.most = self.left = min(most, MOST_ITERATIONS)
-        self.ended: SolveStatus | None = None
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether every iteration is to be looked at."""
-        return self.callback is not None or isfinite(self.time_limit)
-
-    def is_over(self) -> bool:
-        """Whether the time is up, in the middle of what real-time steps still have to do."""
-        if time.perf_counter() - self.started > self.time_limit:
-            self.ended = SolveStatus.TIME_LIMIT
-        return self.ended is not None
-
-    def goes_on(self, entry: np.ndarray, number: int) -> bool:
-        """Whether there is another iteration after this one."""
-        spent = time.perf_counter() - self.started
-        cost, stationarity, violation, products, step, damping, *_ = entry.tolist()
-        kkt = max(stationarity, violation, products)
-        if self.progress is not None:
-            self.progress.tell(lambda: f"{number} iterations, residual {kkt:.1e}")
-        if self.callback is not None and self.callback(
-            Iteration(number, cost, violation, violation, kkt, step, damping, spent)
-        ):
-            self.ended = SolveStatus.STOPPED
-        elif number < self.left and spent > self.time_limit:
-            self.ended = SolveStatus.TIME_LIMIT
-        return self.ended is None and number < self.left
-
-
-def _is_best(entry: np.ndarray) -> bool:
-    """Whether an iterate is optimal for its barrier, so that no step is needed."""
-    _, stationarity, violation, products, _, _, mu = entry.tolist()
-    return max(stationarity, violation, products - mu) <= ACCEPTABLE_RESIDUAL
-
-
-def _is_settled(run: _Run) -> bool:
-    """Whether real-time steps ended next to an optimum: what they exceed is exceeded there, too."""
-    _, stationarity, violation, *_ = run.log[-1].tolist()
-    off = max(stationarity, violation)
-    return off <= ACCEPTABLE_RESIDUAL or (off <= FAR and run.step >= GOOD_STEP)
-
-
-class _Start(NamedTuple):
-    """Where real-time steps start.
-
-    Attributes
-    ----------
-    nodes : Nodes
-        At the times of the plan, with states and inputs before a kernel shifts them.
-    run : _Run or None
-        Whose gains and multipliers go on.
-    shift : int
-        Steps by which a kernel is still to move all that on.
-    """
-
-    nodes: Nodes
-    run: _Run | None
-    shift: int
-
-
-def _moved(run: _Run, steps: int) -> _Run:
-    """Gains and multipliers that many steps later; the last ones are held."""
-
-    def moved(v: np.ndarray) -> np.ndarray:
-        return v[np.clip(np.arange(len(v)) + steps, 0, len(v) - 1)]
-
-    point = run.point
-    names = ("below", "above", "price", "relief", "equal")
-    later = replace(point, **{name: moved(getattr(point, name)) for name in names})
-    return run._replace(K=None if run.K is None else moved(run.K), point=later)
 
 
 def _message(
