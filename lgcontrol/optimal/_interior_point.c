@@ -1530,14 +1530,17 @@ static int settle(lg_problem *q, lg_state *s)
 
 /* The largest multiplier of rows that are hard or kept: with it as the weight of violations iterates
  * that keep them are not given up for a lower cost; full steps next to an optimum need half of it.
- * Multipliers of rows that are exceeded at a price are that price. */
+ * Multipliers of rows that are exceeded at a price are that price; rows with at most half of it are
+ * kept but for what steps are off. */
 static double needed_weight(const lg_problem *q)
 {
   double most = largest(q->equal_price, (q->horizon + 1) * NE, 0);
   for (int64_t k = 0; k <= q->horizon; k++)
     for (int j = 0; j < NS; j++) {
       const double h = q->sign[j] * (q->rows[k * NR + q->row[j]] - q->limit[j]);
-      if (q->active[k * NS + j] != 0 && (!isfinite(q->weight[j]) || h <= most_excess))
+      const int is_kept = !isfinite(q->weight[j]) || h <= most_excess
+        || q->relief[k * NS + j] >= q->weight[j] / 2;
+      if (q->active[k * NS + j] != 0 && is_kept)
         most = larger(q->price[k * NS + j], most);
     }
   return most;

@@ -387,11 +387,12 @@ class InteriorPoint:
     def _needed_weight(self) -> float:
         """The largest multiplier of rows that are hard or kept; full steps at an optimum need half.
 
-        Multipliers of rows that are exceeded at a price are that price.
+        Multipliers of rows that are exceeded at a price are that price; rows with at most half of
+        it are kept but for what steps are off.
         """
         sides, point = self.model.sides, self.point
         h = sides.sign * (self.rows[:, sides.row] - sides.limit)
-        is_kept = np.isinf(sides.weight) | (h <= EXCESS)
+        is_kept = np.isinf(sides.weight) | (h <= EXCESS) | (point.relief >= sides.weight / 2)
         prices, equal = point.price[sides.active & is_kept], np.abs(point.equal)
         return float(max(prices.max(initial=0.0), equal.max(initial=0.0)))
 
