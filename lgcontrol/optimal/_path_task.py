@@ -220,7 +220,7 @@ def _with_progress(system: System[Any], acceleration: float) -> System[Product]:
     """The system and a double integrator."""
     nq, n = system.state.nq, system.n_inputs
     blocks = {name: group for name, (group, *_) in blocks_of(system.state).items()}
-    state = Product(**blocks, **{PROGRESS: Rn(2, ("place", "speed"))})
+    state = Product(**blocks, **{PROGRESS: Rn(2, ("place", "speed"), ("", "1/s"))})
 
     def field(t: Any, x: Any, u: Any, p: Any) -> Any:
         return ca.vertcat(system.f(t, x[:nq], u[:n], p), x[nq + 1], u[n])

@@ -523,7 +523,8 @@ class PhasedProblem:
             f"{MOTION}{k or ''}": group for k, group in enumerate(self._groups)
         }
         if self._free:
-            blocks[DURATION] = Rn(len(self._free), tuple(self.phases[i].name for i in self._free))
+            names = tuple(self.phases[i].name for i in self._free)
+            blocks[DURATION] = Rn(len(names), names, "s")
         if self.is_periodic:
             blocks[FIRST] = self._groups[0]
         return Product(**blocks)
