@@ -38,10 +38,7 @@ from ..systems import (
     check_state,
     choose_method,
     not_a_system,
-    resolved_step,
     stable_substeps,
-    step_residuals,
-    unsolved,
     values_by_name,
 )
 from ._input_limits import InputLimits
@@ -822,40 +819,6 @@ class OptimalSolution:
             f"OptimalSolution({self.status}, cost={self.cost:.6g}, kkt={self.kkt:.1e}, "
             f"iterations={len(self.iterations) - 1}, {self.times.get('total', 0.0):.3f} s)"
         )
-
-
-def judged(solution: OptimalSolution, setting: Any) -> OptimalSolution:
-    """The solution; failed where it claims something and its steps do not solve their equations.
-
-    Where limits of controls contradict each other it is infeasible and says so.
-
-    Parameters
-    ----------
-    solution : OptimalSolution
-    setting : Setting
-
-    Returns
-    -------
-    OptimalSolution
-    """
-    problem = solution.problem
-    off = [entry._replace(time=float(solution.t[0])) for entry in setting.box.contradictions]
-    if off and solution.status is not SolveStatus.FAILED:
-        found = [f"limits contradict each other: {', '.join(map(str, off))}", solution.message]
-        text = "; ".join(filter(None, found))
-        solution = replace(
-            solution, status=SolveStatus.INFEASIBLE, message=text,
-            violations=(*solution.violations, *off),
-        )  # fmt: skip
-    if not solution.success and solution.status is not SolveStatus.ITERATION_LIMIT:
-        return solution
-    system, method = problem.system, problem.method
-    if resolved_step(system, method, problem.substeps) is None:
-        return solution
-    x, u = solution.x[:-1], solution.u
-    at = solution.t[:-1], x, u, setting.p[: system.n_parameters], problem.dt
-    text = unsolved(system, method, step_residuals(system, method, problem.substeps, *at))
-    return replace(solution, status=SolveStatus.FAILED, message=text) if text else solution
 
 
 Start: TypeAlias = str | Trajectory | OptimalSolution | Callable[[float, np.ndarray, Any], Any]

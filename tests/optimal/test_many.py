@@ -9,8 +9,7 @@ import pytest
 from lgcontrol.codegen import set_threads
 from lgcontrol.groups import SO2
 from lgcontrol.optimal import Bound, InteriorPointSolver, OptimalControlProblem
-from lgcontrol.optimal._guess import STARTS
-from lgcontrol.optimal._interior_solver import make_guess
+from lgcontrol.optimal._guess import STARTS, make_guess
 
 from .examples import pendulum
 
