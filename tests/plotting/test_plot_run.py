@@ -590,7 +590,7 @@ def test_what_the_toolkit_and_its_designs_make_of_numbers_has_units():
     moved = with_input_rates(car()).state
     motion = Trajectory(moved, [0.0, 1.0], np.tile(moved.identity, (2, 1)))
     shown = {ax.get_title(loc="left"): ax.get_ylabel() for ax in plot_trajectory(motion).axes}
-    assert shown["speed"] == "[m/s]" and shown["steering"] == "[rad]"
+    assert shown["speed (x0)"] == "[m/s]" and shown["steering (x0)"] == "[rad]"
     assert moved.blocks["input"].coordinate_units == ("m/s²", "rad/s")
     task = PathTask(car(), Waypoints(SE2, [0, 1], [[0, 0, 1, 0], [1, 0, 1, 0]], order=1), weight=1)
     assert task.system.state.blocks["progress"].coordinate_units == ("", "1/s")
