@@ -69,6 +69,7 @@ from ._types import Shape as Shape
 from ._types import Value as Value
 from ._unit import Part as Part
 from ._unit import unit_source as unit_source
+from ._validate import NO_LIMIT as NO_LIMIT
 from ._validate import UnknownNameError as UnknownNameError
 from ._validate import as_names as as_names
 from ._validate import ask_degrees as ask_degrees

@@ -29,7 +29,7 @@ from ..codegen import (
 from ._guess import STARTS
 from ._input_limits import LEAST_WIDTH
 from ._interior_point import MORE, MOST_SWEEPS, Barrier
-from ._kernel import SOURCE, START, Memory, parts_of, pattern_of, sizes_of, start_parts
+from ._kernel import LOG, SOURCE, START, Memory, parts_of, pattern_of, sizes_of, start_parts
 from ._stage_model import StageModel
 from ._statement import ROUNDING, entries_of
 from ._transcription import Setting
@@ -182,6 +182,7 @@ def work_doubles(model: StageModel, scratch: int) -> int:
         "NS": len(model.sides.row), "NE": len(model.sides.equal), "NZ": model.n + model.m,
         "LG_SUB": int(model.composes), "LG_TURN": len(model.turn[0]) if model.composes else 0,
         "LG_BEND": len(model.bend_places), "most_sweeps": MOST_SWEEPS,
+        "LG_LOG": len(LOG),
     }  # fmt: skip
     total = 0
     for term in re.findall(r"take\(&memory, ([^)]+)\)", SOURCE.read_text(encoding="utf-8")):

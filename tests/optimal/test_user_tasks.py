@@ -26,7 +26,6 @@ def test_ends_where_ipopt_does(name):
     assert plan.cost <= 1.001 * peer["cost"] and plan.kkt <= 1e-6
 
 
-@pytest.mark.thorough
 def test_the_pendulum_that_cannot_be_saved_says_why():
     task = TASKS["double pendulum, lost"]()
     plan = InteriorPointSolver(task.problem).prepare().solve(task.x0)

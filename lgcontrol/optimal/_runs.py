@@ -1,0 +1,362 @@
+"""Runs of the interior point: iterations in C or NumPy, what they leave and what ends them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from math import isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..codegen import Progress
+from ._interior_point import FAR, GOOD_STEP, MORE, Barrier, InteriorPoint, Point, Residuals
+from ._kernel import CONVERGED, ITERATIONS, NOT_FINITE, REAL_TIME, RESUME, STALLED, Memory
+from ._least_violation import Look
+from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus
+from ._transcription import Nodes
+
+MOST_ITERATIONS = 1000
+
+
+class Run(NamedTuple):
+    """How some iterations went, in memory of its own.
+
+    Attributes
+    ----------
+    status : int
+    point : Point
+        The last iterate with its multipliers.
+    rows : ndarray, shape (N + 1, rows)
+        Values there.
+    K : ndarray or None
+        Feedback (N, m, n) of the last step that was taken; that of the start where none was.
+    steps : int
+        How many were taken.
+    log : ndarray
+        A row of `LOG` for each iteration.
+    mu : float
+        The barrier's last weight.
+    step : float
+        Share of the last step that was taken.
+    is_lost : bool
+        Whether it ended where equalities are missed as little as anywhere near.
+    """
+
+    status: int
+    point: Point
+    rows: np.ndarray
+    K: np.ndarray | None
+    steps: int
+    log: np.ndarray
+    mu: float
+    step: float
+    is_lost: bool = False
+
+    @classmethod
+    def of(cls, status: int, memory: Memory, steps: int, log: np.ndarray) -> Run:
+        """Copies of what a kernel leaves in its memory, which the next run writes over."""
+        point, K, rows = memory.parts(memory.keep())
+        about = memory.about
+        return cls(status, point, rows, K, steps, log.copy(), about.mu, about.step)
+
+    def after(self, look: Look) -> Run:
+        """The same, or one that ends where equalities are missed least if they cannot be kept."""
+        lost = look.at(self.point, self.log)
+        if lost is None:
+            return self
+        point, rows, log = lost
+        return self._replace(status=STALLED, point=point, rows=rows, log=log, is_lost=True)
+
+    @property
+    def is_best(self) -> bool:
+        """Whether the last iterate is optimal for its barrier, so that no step is needed."""
+        _, stationarity, violation, products, _, _, mu = self.log[-1].tolist()
+        return max(stationarity, violation, products - mu) <= ACCEPTABLE_RESIDUAL
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether real-time steps ended next to an optimum: what they exceed is exceeded there."""
+        _, stationarity, violation, *_ = self.log[-1].tolist()
+        off = max(stationarity, violation)
+        return off <= ACCEPTABLE_RESIDUAL or (off <= FAR and self.step >= GOOD_STEP)
+
+    def later(self, steps: int) -> Run:
+        """With gains and multipliers of that many steps later; the last ones are held."""
+
+        def moved(v: np.ndarray) -> np.ndarray:
+            return v[np.clip(np.arange(len(v)) + steps, 0, len(v) - 1)]
+
+        point = self.point
+        names = ("below", "above", "price", "relief", "equal")
+        later = replace(point, **{name: moved(getattr(point, name)) for name in names})
+        return self._replace(K=None if self.K is None else moved(self.K), point=later)
+
+
+class Kept(NamedTuple):
+    """What a kernel left, copied but not yet taken apart: loops read little of it.
+
+    Attributes
+    ----------
+    memory : Memory
+    iterate : ndarray
+    status, steps : int
+    log : ndarray
+    mu, step : float
+        As of `Run`.
+    """
+
+    memory: Memory
+    iterate: np.ndarray
+    status: int
+    steps: int
+    log: np.ndarray
+    mu: float
+    step: float
+
+    @classmethod
+    def of(cls, status: int, memory: Memory) -> Kept:
+        """Of real-time steps."""
+        about, log = memory.about, memory.arrays["log"]
+        steps = about.iterations
+        found = log[: max(1, steps)].copy()
+        if status == NOT_FINITE and not steps:
+            found[:] = np.nan
+        return cls(memory, memory.keep(), status, steps, found, about.mu, about.step)
+
+    @property
+    def nodes(self) -> tuple[np.ndarray, np.ndarray]:
+        """States and inputs."""
+        return self.memory.nodes(self.iterate)
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Values of rows, until the next run of the kernel."""
+        return self.memory.arrays["rows"]
+
+    def run(self) -> Run:
+        """All of it."""
+        point, K, rows = self.memory.parts(self.iterate)
+        return Run(self.status, point, rows, K, self.steps, self.log, self.mu, self.step)
+
+
+class Start(NamedTuple):
+    """Where real-time steps start.
+
+    Attributes
+    ----------
+    nodes : Nodes
+        At the times of the plan, with states and inputs before a kernel shifts them.
+    run : Run or None
+        Whose gains and multipliers go on.
+    shift : int
+        Steps by which a kernel is still to move all that on.
+    """
+
+    nodes: Nodes
+    run: Run | None
+    shift: int
+
+
+class Watch:
+    """What ends a solve early, time, iterations or the callback; says how far it is."""
+
+    def __init__(
+        self,
+        started: float,
+        time_limit: float,
+        callback: Callable[[Iteration], bool | None] | None,
+        most: int,
+        progress: Progress | None = None,
+    ) -> None:
+        self.started, self.time_limit, self.callback = started, time_limit, callback
+        self.progress = progress
+        self.left = min(most, MOST_ITERATIONS)
+        self.ended: SolveStatus | None = None
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether every iteration is to be looked at."""
+        return self.callback is not None or isfinite(self.time_limit)
+
+    def is_over(self) -> bool:
+        """Whether the time is up, in the middle of what real-time steps still have to do."""
+        if time.perf_counter() - self.started > self.time_limit:
+            self.ended = SolveStatus.TIME_LIMIT
+        return self.ended is not None
+
+    def goes_on(self, entry: np.ndarray, number: int) -> bool:
+        """Whether there is another iteration after this one."""
+        spent = time.perf_counter() - self.started
+        (last,) = iterations_of(entry[None], number, spent)
+        if self.progress is not None:
+            self.progress.tell(lambda: f"{number} iterations, residual {last.kkt:.1e}")
+        if self.callback is not None and self.callback(last):
+            self.ended = SolveStatus.STOPPED
+        elif number < self.left and spent > self.time_limit:
+            self.ended = SolveStatus.TIME_LIMIT
+        return self.ended is None and number < self.left
+
+
+def iterations_of(
+    log: np.ndarray, first: int, seconds: float, *, price: float = 0.0, is_real_time: bool = False
+) -> tuple[Iteration, ...]:
+    """What rows of a log say, in the words of all solvers.
+
+    Parameters
+    ----------
+    log : ndarray, shape (k, columns)
+        As `LOG` names them.
+    first : int
+        Number of the first.
+    seconds : float
+    price : float
+        Of soft bounds, on top of the cost.
+    is_real_time : bool
+        Whether nobody asked for a residual.
+
+    Returns
+    -------
+    tuple of Iteration
+    """
+    return tuple(
+        Iteration(
+            number,
+            cost + price,
+            violation,
+            violation,
+            np.nan if is_real_time else max(stationarity, violation, products),
+            step,
+            damping,
+            seconds,
+        )
+        for number, (cost, stationarity, violation, products, step, damping, _) in enumerate(
+            log.tolist(), first
+        )
+    )
+
+
+def run_in_c(
+    memory: Memory, x0: np.ndarray, mode: int, watch: Watch, look: Look, **options: Any
+) -> Run:
+    """Iterations of a kernel from what its memory holds, with looks at the watch in between.
+
+    Parameters
+    ----------
+    memory : Memory
+    x0 : ndarray, shape (nq,)
+    mode : int
+        FREE_STATES or ROLL_OUT.
+    watch : Watch
+    look : Look
+    **options
+        Of `Memory.run`.
+
+    Returns
+    -------
+    Run
+    """
+    most = 0 if watch.is_needed else int(min(look.due, watch.left))
+    status = memory.run(x0, mode, max_iterations=most, **options)
+    log = [*memory.arrays["log"][: memory.about.iterations + 1].copy()]
+    while status == ITERATIONS and watch.goes_on(log[-1], len(log) - 1):
+        if look.is_due(log):
+            run = Run.of(status, memory, len(log) - 1, np.array(log)).after(look)
+            if run.is_lost:
+                return run
+        most = 1
+        if not watch.is_needed:
+            most = int(min(look.due, watch.left)) - (len(log) - 1)
+        status = memory.run(x0, mode, max_iterations=most, resume=RESUME, **options)
+        log.extend(memory.arrays["log"][1 : memory.about.iterations + 1].copy())
+    return Run.of(status, memory, len(log) - 1, np.array(log))
+
+
+def run_in_numpy(
+    point: InteriorPoint,
+    mode: int,
+    barrier: Barrier,
+    tolerance: float,
+    watch: Watch,
+    K: np.ndarray | None = None,
+    is_warm: bool = False,
+    look: Look | None = None,
+) -> Run:
+    """Iterations in NumPy: those of the kernel in C, slower.
+
+    Parameters
+    ----------
+    point : InteriorPoint
+        Where they start.
+    mode : int
+        FREE_STATES, ROLL_OUT or REAL_TIME.
+    barrier : Barrier
+    tolerance : float
+    watch : Watch
+    K : ndarray, optional
+        Feedback (N, m, n) that the start is told with.
+    is_warm : bool
+        Whether multipliers of the start are those of a last run.
+    look : Look, optional
+
+    Returns
+    -------
+    Run
+    """
+    log: list[np.ndarray] = []
+    step, status, taken = 1.0, ITERATIONS, 0
+    kept: Run | None = None  # the last of real-time steps that keeps hard rows
+
+    def entry(found: Residuals, step: float) -> np.ndarray:
+        return np.array([point.expansion.cost, *found, step, point.damping, point.mu])
+
+    while True:
+        found, taken = point.expand(), len(log)
+        if mode == REAL_TIME and np.isfinite(point.expansion.cost) and point.is_worth_keeping:
+            own = point.point, point.rows, K, taken, entry(found, step)[None]
+            kept = Run(status, *own, point.mu, step)
+        if is_warm and not log:
+            if point.settle(found, barrier):
+                found = point.expand()
+            point.weigh_violations()
+        if mode != REAL_TIME and not log and point.start_lower():
+            found = point.expand()
+        log.append(entry(found, step))
+        if not np.isfinite(log[-1][0]):
+            status = NOT_FINITE
+            break
+        if mode != REAL_TIME:
+            is_met = point.mu <= barrier.last and found.largest <= tolerance
+            if is_met and point.has_followed(found, barrier):
+                status = CONVERGED
+                break
+            if point.look(found) and point.mu <= barrier.last:
+                status = CONVERGED if is_met else STALLED
+                break
+            if not watch.goes_on(log[-1], len(log) - 1):
+                break
+            if look is not None and look.is_due(log):
+                run = Run(status, point.point, point.rows, K, taken, np.array(log), point.mu, step)
+                run = run.after(look)
+                if run.is_lost:
+                    return run
+            point.lower_before(found, barrier)
+        outcome = point.iterate()
+        step = outcome.step
+        if step == 0:
+            status = STALLED
+            break
+        assert outcome.sweep is not None
+        K = outcome.sweep.K
+        if mode != REAL_TIME:
+            point.lower_after(barrier, step)
+        elif len(log) >= watch.left + (MORE if point.is_far(found, step) else 0) or (
+            watch.is_over()
+        ):
+            taken = len(log)
+            break
+    if kept is not None and status != NOT_FINITE and point.exceeds:
+        told = np.vstack([*log[: max(taken, 1) - 1], kept.log])
+        return kept._replace(status=status, steps=taken, log=told)
+    return Run(status, point.point, point.rows, K, taken, np.array(log), point.mu, step)
