@@ -47,17 +47,8 @@ from ._kernel import (
     load,
 )
 from ._least_violation import FIRST_LOOK, HARDLY, Look
-from ._outcome import (
-    ACCEPTABLE_RESIDUAL,
-    Iteration,
-    SolveStatus,
-)
-from ._problem import (
-    SOLVERS,
-    GuessLike,
-    OptimalControlProblem,
-    OptimalSolution,
-)
+from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus
+from ._problem import SOLVERS, GuessLike, OptimalControlProblem, OptimalSolution
 from ._reference import ReferenceSamples
 from ._runs import MOST_ITERATIONS, Kept, Run, Start, Watch, run_in_c, run_in_numpy
 from ._stage_model import Sides, StageModel
