@@ -9,7 +9,15 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..codegen import UnknownNameError, Value, ask_degrees, check_shape, named_options, unknown_name
+from ..codegen import (
+    NO_LIMIT,
+    UnknownNameError,
+    Value,
+    ask_degrees,
+    check_shape,
+    named_options,
+    unknown_name,
+)
 from ..groups import LieGroup
 from ..systems import System, block_slices, place_of
 from ._expressions import StageFunction, entries_of, parameter_index, quantities_of
@@ -21,9 +29,6 @@ ALONG = ("path", "both")
 LIMITS = "limits"
 # Share by which limits may cross and still mean the same number.
 ROUNDING = 1e-9
-# Angles in rad from which limits are asked whether they are degrees, two turns as in URDF, and
-# those that stand for none.
-LONG_CABLE, NO_LIMIT = 4 * np.pi, 720.0
 
 
 @named_options
@@ -98,7 +103,7 @@ class Bound:
                 f"bound {self.label!r}: soft must be a positive weight, not {self.soft}"
             )
 
-    def limit_rows(self, side: Literal["lower", "upper"], unknown: float) -> np.ndarray:
+    def _limit(self, side: Literal["lower", "upper"], unknown: float) -> np.ndarray:
         """A limit as numbers, or what stands for one that is a parameter."""
         value = getattr(self, side)
         try:
@@ -267,9 +272,10 @@ def _ask_degrees(system: System, bound: Bound, kind: str, name: str) -> None:
         given = bound._limit(side, 0.0)
         limits = [float(given)] * len(units) if not given.ndim else given.ravel().tolist()
         for (entry, unit), limit in zip(units.items(), limits, strict=False):  # sizes: told later
-            if unit == "rad" and LONG_CABLE < abs(limit) <= NO_LIMIT:
-                remedy = f"Then give np.radians({limit:g}); leave out what is not limited"
-                return ask_degrees(f"bound {bound.label!r}: a limit of {entry}", limit, remedy)
+            what = f"bound {bound.label!r}: a limit of {entry}"
+            remedy = f"Then give np.radians({limit:g}); leave out what is not limited"
+            if unit == "rad" and ask_degrees(what, limit, remedy, most=NO_LIMIT):
+                return
 
 
 def _units(system: System, kind: str, name: str) -> dict[str, str]:

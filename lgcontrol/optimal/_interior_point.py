@@ -387,21 +387,35 @@ class InteriorPoint:
     def _needed_weight(self) -> float:
         """The largest multiplier of rows that are hard or kept; full steps at an optimum need half.
 
-        Multipliers of rows that are exceeded at a price are that price.
+        Multipliers of rows that are exceeded at a price are that price; rows with at most half of
+        it are kept but for what steps are off.
         """
         sides, point = self.model.sides, self.point
         h = sides.sign * (self.rows[:, sides.row] - sides.limit)
-        is_kept = np.isinf(sides.weight) | (h <= EXCESS)
+        is_kept = np.isinf(sides.weight) | (h <= EXCESS) | (point.relief >= sides.weight / 2)
         prices, equal = point.price[sides.active & is_kept], np.abs(point.equal)
         return float(max(prices.max(initial=0.0), equal.max(initial=0.0)))
 
     def is_far(self, found: Residuals, step: float) -> bool:
         """Whether a real-time step began far off, was cut short or left hard rows exceeded."""
+        off = max(found.stationarity, found.violation)
+        return off > FAR or step < GOOD_STEP or self.exceeds
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether one-sided hard rows are exceeded."""
         sides = self.model.sides
         h = sides.sign * (self.rows[:, sides.row] - sides.limit)
         hard = sides.active & np.isinf(sides.weight)
-        off = max(found.stationarity, found.violation)
-        return off > FAR or step < GOOD_STEP or not (np.where(hard, h, 0.0) <= EXCESS).all()
+        return not (np.where(hard, h, 0.0) <= EXCESS).all()
+
+    @property
+    def is_worth_keeping(self) -> bool:
+        """Whether there are one-sided hard rows, and they and equalities are kept."""
+        sides = self.model.sides
+        missed = self._violations(self.point, self.rows)[1]
+        is_met = bool((np.abs(missed) <= EXCESS).all())
+        return bool(np.isinf(sides.weight).any()) and is_met and not self.exceeds
 
     def look(self, found: Residuals) -> bool:
         """Whether too many iterations with this weight of the barrier did not help, up to this."""

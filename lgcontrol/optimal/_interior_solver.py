@@ -518,6 +518,7 @@ class InteriorPointSolver:
                 f"guess is a list of {len(guesses)} for {len(starts)} starts: give one for all, "
                 "or one for each"
             )
+        self._take_built()
         count = min(thread_count(), len(starts)) if self._memory is not None else 1
         found: list[Any] = [None] * len(starts)
         left = iter(range(len(starts)))  # taken from by whoever is free
@@ -801,10 +802,13 @@ class InteriorPointSolver:
         if not (is_shift and memory.holds(held, setting)):
             return None
         memory.give(setting, times)
-        return memory.run(
+        status = memory.run(
             x0, REAL_TIME, max_iterations=most, barrier=REAL_TIME_BARRIER, shift=whole == 1,
             curved=self.second_derivatives, resume=WARM,
         )  # fmt: skip
+        if status != NOT_FINITE:
+            memory.go_back()
+        return status
 
     def first_feedback(self) -> np.ndarray:
         """Derivative of the first controls by the error of the start, of what was found last.
@@ -868,6 +872,9 @@ class InteriorPointSolver:
             status = memory.run(x0, mode, max_iterations=most, resume=RESUME, **options)
             if status == ITERATIONS:
                 log = np.vstack([log, arrays["log"][:1]])
+        if status != NOT_FINITE:
+            memory.go_back()
+            log[-1] = arrays["log"][max(0, memory.about.iterations - 1)]
         return Run.of(status, memory, len(log) if watch.is_needed and steps else steps, log)
 
     def _is_far(self, memory: Memory) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -48,6 +49,7 @@ from ._places import control_places, error_places, free_errors
 from ._reference import ReferenceSamples, sample_reference
 from ._rows import bounded_along
 from ._terms import Cost, Residual, of_quantity
+from ._traced import traced_terms
 from ._weights import (
     Weight,
     diagonal_of,
@@ -254,6 +256,14 @@ class OptimalControlProblem:
         elif needed > self.substeps:
             warnings.warn(self._too_few(needed), RuntimeWarning, stacklevel=level_outside())
 
+    def __getstate__(self) -> dict[str, Any]:
+        """With the functions of its terms as CasADi's: those of Python do not all pickle."""
+        count, symbol = len(self.all_parameters), self.symbol
+        return self.__dict__ | {
+            name: traced_terms(self.system, getattr(self, name), count, symbol)
+            for name in ("bounds", "residuals", "costs")
+        }
+
     def __repr__(self) -> str:
         """System, horizon and `terms`."""
         steps = f"{self.horizon} steps of {self.dt:g} s"
@@ -270,6 +280,12 @@ class OptimalControlProblem:
             + (f", {len(self.residuals)} residuals" if self.residuals else "")
             + (f", {len(self.costs)} costs" if self.costs else "")
         )
+
+    @property
+    def symbol(self) -> Any:
+        """casadi.SX or casadi.MX, that of the system; steps that solve equations are MX."""
+        solves = not self.system.is_discrete and get_method(self.method).solves
+        return ca.MX if solves else self.system.symbol
 
     @property
     def free_start(self) -> np.ndarray:

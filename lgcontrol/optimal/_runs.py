@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..codegen import Progress
-from ._interior_point import FAR, GOOD_STEP, MORE, Barrier, InteriorPoint, Point
+from ._interior_point import FAR, GOOD_STEP, MORE, Barrier, InteriorPoint, Point, Residuals
 from ._kernel import CONVERGED, ITERATIONS, NOT_FINITE, REAL_TIME, RESUME, STALLED, Memory
 from ._least_violation import Look
 from ._outcome import ACCEPTABLE_RESIDUAL, Iteration, SolveStatus
@@ -306,15 +306,23 @@ def run_in_numpy(
     """
     log: list[np.ndarray] = []
     step, status, taken = 1.0, ITERATIONS, 0
+    kept: Run | None = None  # the last of real-time steps that keeps hard rows
+
+    def entry(found: Residuals, step: float) -> np.ndarray:
+        return np.array([point.expansion.cost, *found, step, point.damping, point.mu])
+
     while True:
         found, taken = point.expand(), len(log)
+        if mode == REAL_TIME and np.isfinite(point.expansion.cost) and point.is_worth_keeping:
+            own = point.point, point.rows, K, taken, entry(found, step)[None]
+            kept = Run(status, *own, point.mu, step)
         if is_warm and not log:
             if point.settle(found, barrier):
                 found = point.expand()
             point.weigh_violations()
         if mode != REAL_TIME and not log and point.start_lower():
             found = point.expand()
-        log.append(np.array([point.expansion.cost, *found, step, point.damping, point.mu]))
+        log.append(entry(found, step))
         if not np.isfinite(log[-1][0]):
             status = NOT_FINITE
             break
@@ -348,4 +356,7 @@ def run_in_numpy(
         ):
             taken = len(log)
             break
+    if kept is not None and status != NOT_FINITE and point.exceeds:
+        told = np.vstack([*log[: max(taken, 1) - 1], kept.log])
+        return kept._replace(status=status, steps=taken, log=told)
     return Run(status, point.point, point.rows, K, taken, np.array(log), point.mu, step)

@@ -206,9 +206,7 @@ def state(problem: OptimalControlProblem) -> _Stated:
     problem : OptimalControlProblem
     """
     system, group = problem.system, problem.system.state
-    implicit = not system.is_discrete and get_method(problem.method).solves
-    symbol = ca.MX if implicit else system.symbol  # steps that solve equations are MX
-    sym = symbol.sym
+    symbol, sym = problem.symbol, problem.symbol.sym
     names = problem.parameter_names
     inputs = {
         "t": sym("t"), "x": sym("x", group.nq), "u": sym("u", system.n_inputs),

@@ -186,8 +186,7 @@ class Residual:
         given = x
         if self.of is not None:
             entries = entries_of(system, self.of)
-            own = p[: system.n_parameters]
-            given = system.quantity_rows(entries, t, x, u, own, known)
+            given = system.quantity_rows(entries, t, x, u, p, known)
         return column_of(f"residual {self.name!r}", function, type(x), (t, given, u, p))
 
     def differentiated(
