@@ -422,6 +422,9 @@ def test_progress_on_a_terminal(installed, capsys, monkeypatch):
 
 def test_cache(capsys, monkeypatch):
     assert run(capsys, "cache", "info") == (0, f"{codegen.cache_info()}\n", "")
+    status, out, _ = run(capsys, "cache")
+    assert status == 0 and out.startswith(f"{codegen.cache_info()}\n")
+    assert "lgcontrol cache info  " in out and "lgcontrol cache clear  remove them all" in out
     monkeypatch.setattr(codegen, "cache_clear", lambda: "removed nothing")  # it is the user's
     assert run(capsys, "cache", "clear") == (0, "removed nothing\n", "")
 

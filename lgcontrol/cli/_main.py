@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ._info import cache_command, info_command, list_command
+from ._info import CACHE_ACTIONS, cache_command, info_command, list_command
 from ._registry import CommandError
 from ._run import run_command
 
@@ -92,7 +92,10 @@ def _parser() -> argparse.ArgumentParser:
     demo.set_defaults(command=lambda options: run_command(DEMO, options))
 
     cache = commands.add_parser("cache", help="compiled functions on disk")
-    cache.add_argument("action", choices=("info", "clear"))
+    cache.add_argument(
+        "action", nargs="?", choices=[*CACHE_ACTIONS],
+        help="; ".join(f"{name}: {text}" for name, text in CACHE_ACTIONS.items()),
+    )  # fmt: skip
     cache.set_defaults(command=cache_command)
     return parser
 

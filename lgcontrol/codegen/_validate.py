@@ -504,7 +504,14 @@ def unknown_name(kind: str, name: object, valid: Iterable[str]) -> str:
     )
 
 
-def ask_degrees(what: str, angle: float, remedy: str) -> None:
+# Angles in rad beyond which one asks whether they are degrees, the two turns of a long cable, and
+# limits beyond which they stand for none.
+LONG_CABLE, NO_LIMIT = 4.0 * np.pi, 720.0
+
+
+def ask_degrees(
+    what: str, angle: float, remedy: str = "", *, beyond: float = LONG_CABLE, most: float = np.inf
+) -> bool:
     """Ask by a warning whether an angle that is several turns is one in degrees.
 
     Parameters
@@ -514,10 +521,21 @@ def ask_degrees(what: str, angle: float, remedy: str) -> None:
     angle : float
         In rad.
     remedy : str
-        What to do if it is, and if it is not.
+        What to do if it is not; if it is, np.radians.
+    beyond, most : float
+        Sizes between which it asks, rad.
+
+    Returns
+    -------
+    bool
+        Whether it did.
     """
+    if not beyond < abs(angle) <= most:
+        return False
     turns = angle / (2.0 * np.pi)
     warnings.warn(
-        f"{what} of {angle:g} rad is {turns:.1f} turns: are these degrees? {remedy}",
+        f"{what} of {angle:g} rad is {turns:.1f} turns: are these degrees? "
+        f"{remedy or f'Then give np.radians({angle:g})'}",
         stacklevel=level_outside(),
     )
+    return True

@@ -527,7 +527,7 @@ class MovingHorizon:
                     self.update(name, rows.y[k, starts[i] : starts[i + 1]])
             x.append(self.x)
             P.append(self.P)
-        return Estimates(self.system, rows.ends, np.array(x), lambda z: z, np.array(P))
+        return Estimates(self.system, rows.ends, np.array(x), np.asarray, np.array(P))
 
     def export_c(self, folder: str | Path, *, name: str | None = None) -> Path:
         """Write the estimator as plain C99 that needs nothing else, for firmware.

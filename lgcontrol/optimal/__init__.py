@@ -29,6 +29,8 @@ from ._rates import Rates as Rates
 from ._rates import beside_inputs as beside_inputs
 from ._rates import with_rates as with_rates
 from ._reference import ReferenceSamples as ReferenceSamples
+from ._reference import depends_on_time as depends_on_time
+from ._reference import holding_inputs as holding_inputs
 from ._reference import moves as moves
 from ._reference import points_of as points_of
 from ._reference import prepare_sampling as prepare_sampling

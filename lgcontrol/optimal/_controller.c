@@ -108,6 +108,7 @@ static lg_run run(lg_mpc *m, lg_problem *q, int mode, const double *x0)
   q->log[1] = q->log[2] = q->log[3] = NAN;
   lg_run found;
   found.status = lg_solve(q, x0);
+  if (mode == LG_REAL_TIME) lg_go_back(q);
   m->prices.mu = q->mu;
   found.steps = q->iterations, found.violation = q->violation;
   found.excess = excess_of(q, found.status);

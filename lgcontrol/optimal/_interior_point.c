@@ -70,6 +70,7 @@ typedef struct {
   int64_t status, iterations;
   double cost, stationarity, violation, complementarity, step;
   int64_t keeps; /* whether rows keep all limits, equalities to most_excess */
+  int64_t has_kept; /* whether there is an iterate of these real-time steps that keeps hard rows */
   double *log;
   /* memory */
   double *work;
@@ -84,6 +85,8 @@ typedef struct {
   double *k, *K, *eps, *du, *d_rows, *ds, *de, *bent_gap, *bent_rows;
   double *x, *u, *slack, *excess, *t_gap, *t_rows, *t_cost, *x_end;
   double *times, *after, *other, *part, *turn; /* of substeps */
+  double *kept[11]; /* the last iterate of real-time steps that kept hard rows */
+  double *kept_entry; /* of the log */
   double *scratch;
   const double *x0; /* the given start */
   double first[NX], first_H[NX * NX]; /* step of the first state; of the cost to arrive there */
@@ -129,6 +132,12 @@ static void lay_out(lg_state *s, double *memory, int64_t N)
   s->times = take(&memory, N * LG_SUB), s->after = take(&memory, N * NQ * LG_SUB);
   s->other = take(&memory, N * NQ * LG_SUB), s->part = take(&memory, N * NZ * NX * LG_SUB);
   s->turn = take(&memory, N * LG_TURN);
+  s->kept[0] = take(&memory, M * NQ), s->kept[1] = take(&memory, N * NU);
+  s->kept[2] = take(&memory, N * NV), s->kept[3] = take(&memory, N * NV);
+  s->kept[4] = take(&memory, M * NS), s->kept[5] = take(&memory, M * NS);
+  s->kept[6] = take(&memory, M * NS), s->kept[7] = take(&memory, M * NS);
+  s->kept[8] = take(&memory, M * NE), s->kept[9] = take(&memory, N * NV * NX);
+  s->kept[10] = take(&memory, M * NR), s->kept_entry = take(&memory, LG_LOG);
   s->scratch = memory;
 }
 
@@ -1361,16 +1370,61 @@ static void begin(lg_problem *q, lg_state *s, double share, int warm)
   }
 }
 
-/* Whether a real-time step began far off, was cut short or left hard rows exceeded. */
-static int is_far(const lg_problem *q, double step)
+/* Whether one-sided hard rows are exceeded. */
+static int exceeds(const lg_problem *q)
 {
-  if (step < good_step || fmax(q->stationarity, q->violation) > far) return 1;
   for (int64_t k = 0; k <= q->horizon; k++)
     for (int j = 0; j < NS; j++) {
       const double h = q->sign[j] * (q->rows[k * NR + q->row[j]] - q->limit[j]);
       if (q->active[k * NS + j] != 0 && !isfinite(q->weight[j]) && !(h <= most_excess)) return 1;
     }
   return 0;
+}
+
+static int meets_equalities(const lg_problem *q)
+{
+  for (int64_t k = 0; k <= q->horizon; k++)
+    for (int j = 0; j < NE; j++)
+      if (q->equal_active[k * NE + j] != 0 &&
+          !(fabs(q->rows[k * NR + q->equal[j]] - q->target[j]) <= most_excess))
+        return 0;
+  return 1;
+}
+
+/* Whether a real-time step began far off, was cut short or left hard rows exceeded. */
+static int is_far(const lg_problem *q, double step)
+{
+  return step < good_step || fmax(q->stationarity, q->violation) > far || exceeds(q);
+}
+
+/* Copy the iterate to where it is kept, or (is_back) back. */
+static void copy_kept(lg_problem *q, lg_state *s, int is_back)
+{
+  const int64_t N = q->horizon, M = N + 1;
+  double *const parts[] = {q->x, q->u, q->below, q->above, q->slack, q->price, q->excess,
+                           q->relief, q->equal_price, q->K, q->rows};
+  const int64_t counts[] = {M * NQ, N * NU, N * NV, N * NV, M * NS, M * NS, M * NS,
+                            M * NS, M * NE, N * NV * NX, M * NR};
+  for (int i = 0; i < 11; i++)
+    copy(is_back ? parts[i] : s->kept[i], is_back ? s->kept[i] : parts[i], counts[i]);
+}
+
+/* The entry of the log for an iterate. */
+static void tell(const lg_problem *q, const lg_state *s, double *entry)
+{
+  entry[0] = q->cost, entry[1] = q->stationarity, entry[2] = q->violation;
+  entry[3] = q->complementarity, entry[4] = q->step, entry[5] = s->damping, entry[6] = s->mu;
+}
+
+/* Keep an iterate of real-time steps that keeps hard rows. */
+static void keep_iterate(lg_problem *q, lg_state *s)
+{
+  int has_hard = 0;
+  for (int j = 0; j < NS; j++) has_hard |= !isfinite(q->weight[j]);
+  if (!has_hard || exceeds(q) || !meets_equalities(q)) return;
+  tell(q, s, s->kept_entry);
+  copy_kept(q, s, 0);
+  q->has_kept = 1;
 }
 
 /* The first weight of the barrier, lower where the start keeps its limits and a plan from there
@@ -1444,17 +1498,12 @@ static double lower_barrier(const lg_problem *q, double mu, double residual)
 
 static int keeps_limits(const lg_problem *q)
 {
-  for (int64_t k = 0; k <= q->horizon; k++) {
-    const double *rows = q->rows + k * NR;
-    for (int j = 0; j < NS; j++)
-      if (q->active[k * NS + j] != 0 && !(q->sign[j] * (rows[q->row[j]] - q->limit[j]) <= 0))
-        return 0;
-    for (int j = 0; j < NE; j++)
-      if (q->equal_active[k * NE + j] != 0 &&
-          !(fabs(rows[q->equal[j]] - q->target[j]) <= most_excess))
-        return 0;
-  }
-  return 1;
+  for (int64_t k = 0; k <= q->horizon; k++)
+    for (int j = 0; j < NS; j++) {
+      const double h = q->sign[j] * (q->rows[k * NR + q->row[j]] - q->limit[j]);
+      if (q->active[k * NS + j] != 0 && !(h <= 0)) return 0;
+    }
+  return meets_equalities(q);
 }
 
 static int end(lg_problem *q, const lg_state *s, int status)
@@ -1526,7 +1575,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     s.mu = q->mu, s.damping = q->damping, s.merit_weight = q->merit_weight;
     s.waiting = (int)q->waiting;
   } else {
-    q->step = 1, q->best = INFINITY, q->idle = 0;
+    q->step = 1, q->best = INFINITY, q->idle = 0, q->has_kept = 0;
     if (warm) s.mu = q->mu;
     const double share = warm ? fmin(inside, s.mu) : inside;
     if (!all_finite(x0, NQ)) return end(q, &s, LG_NOT_FINITE);
@@ -1545,6 +1594,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
     q->cost = expand(q, &s), q->iterations = number;
     if (!isfinite(q->cost)) return end(q, &s, LG_NOT_FINITE);
     conditions(q, &s);
+    if (real_time) keep_iterate(q, &s);
     if (warm && number == 0 && settle(q, &s)) {
       const double share = fmin(inside, s.mu);
       if (!roll_out(q, &s, x0, 1, share)) return end(q, &s, LG_NOT_FINITE);
@@ -1574,9 +1624,7 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
       }
     }
     const double residual = fmax(fmax(q->stationarity, q->violation), q->complementarity);
-    const double entry[LG_LOG] = {q->cost, q->stationarity, q->violation, q->complementarity,
-                                  q->step, s.damping, s.mu};
-    for (int i = 0; i < LG_LOG; i++) q->log[number * LG_LOG + i] = entry[i];
+    tell(q, &s, q->log + number * LG_LOG);
     if (!real_time) {
       const int is_met = s.mu <= q->mu_last && residual <= q->tolerance;
       /* products as far above the last weight as a fall goes cost more than it does */
@@ -1613,4 +1661,20 @@ LG_EXPORT int lg_solve(lg_problem *q, const double *x0)
       return end(q, &s, LG_ITERATIONS);
     }
   }
+}
+
+/* After real-time steps: where the last one exceeds hard rows the iterate before it that kept them,
+ * which is not given up for a lower cost. */
+LG_EXPORT void lg_go_back(lg_problem *q)
+{
+  if (!q->has_kept || !exceeds(q)) return;
+  lg_state s;
+  lay_out(&s, q->work, q->horizon);
+  copy_kept(q, &s, 1);
+  const double *entry = s.kept_entry;
+  q->cost = entry[0], q->stationarity = entry[1], q->violation = entry[2];
+  q->complementarity = entry[3], q->step = entry[4], q->damping = entry[5], q->mu = entry[6];
+  const int64_t last = q->iterations > 0 ? q->iterations - 1 : 0;
+  copy(q->log + last * LG_LOG, entry, LG_LOG);
+  q->keeps = keeps_limits(q);
 }

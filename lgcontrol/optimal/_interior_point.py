@@ -398,11 +398,24 @@ class InteriorPoint:
 
     def is_far(self, found: Residuals, step: float) -> bool:
         """Whether a real-time step began far off, was cut short or left hard rows exceeded."""
+        off = max(found.stationarity, found.violation)
+        return off > FAR or step < GOOD_STEP or self.exceeds
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether one-sided hard rows are exceeded."""
         sides = self.model.sides
         h = sides.sign * (self.rows[:, sides.row] - sides.limit)
         hard = sides.active & np.isinf(sides.weight)
-        off = max(found.stationarity, found.violation)
-        return off > FAR or step < GOOD_STEP or not (np.where(hard, h, 0.0) <= EXCESS).all()
+        return not (np.where(hard, h, 0.0) <= EXCESS).all()
+
+    @property
+    def is_worth_keeping(self) -> bool:
+        """Whether there are one-sided hard rows, and they and equalities are kept."""
+        sides = self.model.sides
+        missed = self._violations(self.point, self.rows)[1]
+        is_met = bool((np.abs(missed) <= EXCESS).all())
+        return bool(np.isinf(sides.weight).any()) and is_met and not self.exceeds
 
     def look(self, found: Residuals) -> bool:
         """Whether too many iterations with this weight of the barrier did not help, up to this."""

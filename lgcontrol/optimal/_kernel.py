@@ -78,6 +78,7 @@ class _Problem(ctypes.Structure):
         ("iterations", _INTEGER),
         *((name, _NUMBER) for name in "cost stationarity violation complementarity step".split()),
         ("keeps", _INTEGER),
+        ("has_kept", _INTEGER),
         ("log", _POINTER),
         ("work", _POINTER),
     ]
@@ -266,14 +267,15 @@ class EntryPoints(NamedTuple):
 
     Attributes
     ----------
-    solve, start, slope : callable
-        ``lg_solve``, ``lg_start`` and ``lg_slope``.
+    solve, start, slope, go_back : callable
+        ``lg_solve``, ``lg_start``, ``lg_slope`` and ``lg_go_back``.
     work : int
     """
 
     solve: Callable[[Any, Any], int]
     start: Callable[[Any, Any, int], float]
     slope: Callable[[Any], float]
+    go_back: Callable[[Any], None]
     work: int
 
 
@@ -356,12 +358,13 @@ def _sources() -> str:
 def _open(path: Path, horizon: int) -> EntryPoints:
     library = ctypes.CDLL(str(path))
     solve, start, work = library["lg_solve"], library["lg_start"], library["lg_work"]
-    slope = library["lg_slope"]
+    slope, go_back = library["lg_slope"], library["lg_go_back"]
     slope.argtypes, slope.restype = [_POINTER], _NUMBER
+    go_back.argtypes, go_back.restype = [_POINTER], None
     solve.argtypes, solve.restype = [_POINTER, _POINTER], ctypes.c_int
     start.argtypes, start.restype = [_POINTER, _POINTER, _INTEGER], _NUMBER
     work.argtypes, work.restype = [_INTEGER], _INTEGER
-    return EntryPoints(solve, start, slope, int(work(horizon)))
+    return EntryPoints(solve, start, slope, go_back, int(work(horizon)))
 
 
 def _difference(model: StageModel, entries: EntryPoints) -> str | None:
@@ -538,6 +541,11 @@ class Memory:
             about.mu_first, about.mu_last, about.mu_factor, about.mu_power = barrier
             self._wanted = wanted
         return self._entries.solve(self._address, self._start)
+
+    def go_back(self) -> None:
+        """To the last iterate of real-time steps that kept hard rows, if they left that."""
+        if self.about.has_kept:
+            self._entries.go_back(self._address)
 
     def slope(self, nodes: Nodes, setting: Setting) -> float:
         """The largest slope of the cost at nodes, which the arrays hold afterwards."""

@@ -28,6 +28,7 @@ from ._statement import (
     error_weight,
     input_weight,
     of_quantity,
+    traced_terms,
     with_known_limits,
 )
 
@@ -130,6 +131,18 @@ class Phase:
                 f"{(group.nq, 1)}: an element of {group}"
             )
         return value
+
+    def traced(self, parameters: int) -> Phase:
+        """The same with CasADi functions in place of Python's, for so many parameters."""
+        named, symbol, jump = ("costs", "residuals", "bounds"), self.system.symbol, self.jump
+        terms: Any = {n: traced_terms(self.system, getattr(self, n), parameters) for n in named}
+        if jump is not None and not isinstance(jump, ca.Function):
+            sizes = {"t": 1, "x": self.system.state.nq, "p": parameters}
+            given = [symbol.sym(name, size) for name, size in sizes.items()]
+            after = jump(*given)
+            after = ca.vertcat(*after) if isinstance(after, list | tuple) else after
+            jump = ca.Function("jump", given, [after])
+        return replace(self, **terms, jump=jump)
 
     @property
     def is_free(self) -> bool:
@@ -306,6 +319,11 @@ class PhasedProblem:
             residuals=[r for i in spans for r in self._residuals(i)],
             bounds=[*ends, *loop, *(b for i in spans for b in self._bounds(i))],
         )  # fmt: skip
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With the functions of its phases as CasADi's: those of Python do not all pickle."""
+        count = len(self.problem.all_parameters)
+        return self.__dict__ | {"phases": tuple(phase.traced(count) for phase in self.phases)}
 
     def solve(
         self,

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -37,10 +38,7 @@ from ..systems import (
     check_state,
     choose_method,
     not_a_system,
-    resolved_step,
     stable_substeps,
-    step_residuals,
-    unsolved,
     values_by_name,
 )
 from ._input_limits import InputLimits
@@ -64,6 +62,7 @@ from ._statement import (
     of_quantity,
     parameter_index,
     single_numbers,
+    traced_terms,
     with_known_limits,
 )
 
@@ -276,6 +275,14 @@ class OptimalControlProblem:
         elif needed > self.substeps:
             warnings.warn(self._too_few(needed), RuntimeWarning, stacklevel=level_outside())
 
+    def __getstate__(self) -> dict[str, Any]:
+        """With the functions of its terms as CasADi's: those of Python do not all pickle."""
+        count, symbol = len(self.all_parameters), self.symbol
+        return self.__dict__ | {
+            name: traced_terms(self.system, getattr(self, name), count, symbol)
+            for name in ("bounds", "residuals", "costs")
+        }
+
     def __repr__(self) -> str:
         """System, horizon and `terms`."""
         steps = f"{self.horizon} steps of {self.dt:g} s"
@@ -291,6 +298,12 @@ class OptimalControlProblem:
             + (f", {len(self.residuals)} residuals" if self.residuals else "")
             + (f", {len(self.costs)} costs" if self.costs else "")
         )
+
+    @property
+    def symbol(self) -> Any:
+        """casadi.SX or casadi.MX, that of the system; steps that solve equations are MX."""
+        solves = not self.system.is_discrete and get_method(self.method).solves
+        return ca.MX if solves else self.system.symbol
 
     @property
     def free_start(self) -> np.ndarray:
@@ -806,40 +819,6 @@ class OptimalSolution:
             f"OptimalSolution({self.status}, cost={self.cost:.6g}, kkt={self.kkt:.1e}, "
             f"iterations={len(self.iterations) - 1}, {self.times.get('total', 0.0):.3f} s)"
         )
-
-
-def judged(solution: OptimalSolution, setting: Any) -> OptimalSolution:
-    """The solution; failed where it claims something and its steps do not solve their equations.
-
-    Where limits of controls contradict each other it is infeasible and says so.
-
-    Parameters
-    ----------
-    solution : OptimalSolution
-    setting : Setting
-
-    Returns
-    -------
-    OptimalSolution
-    """
-    problem = solution.problem
-    off = [entry._replace(time=float(solution.t[0])) for entry in setting.box.contradictions]
-    if off and solution.status is not SolveStatus.FAILED:
-        found = [f"limits contradict each other: {', '.join(map(str, off))}", solution.message]
-        text = "; ".join(filter(None, found))
-        solution = replace(
-            solution, status=SolveStatus.INFEASIBLE, message=text,
-            violations=(*solution.violations, *off),
-        )  # fmt: skip
-    if not solution.success and solution.status is not SolveStatus.ITERATION_LIMIT:
-        return solution
-    system, method = problem.system, problem.method
-    if resolved_step(system, method, problem.substeps) is None:
-        return solution
-    x, u = solution.x[:-1], solution.u
-    at = solution.t[:-1], x, u, setting.p[: system.n_parameters], problem.dt
-    text = unsolved(system, method, step_residuals(system, method, problem.substeps, *at))
-    return replace(solution, status=SolveStatus.FAILED, message=text) if text else solution
 
 
 Start: TypeAlias = str | Trajectory | OptimalSolution | Callable[[float, np.ndarray, Any], Any]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..codegen import (
+    NO_LIMIT,
     ModelFunction,
     UnknownNameError,
     Value,
@@ -484,8 +485,7 @@ class Residual:
         given = x
         if self.of is not None:
             entries = entries_of(system, self.of)
-            own = p[: system.n_parameters]
-            given = system.quantity_rows(entries, t, x, u, own, known)
+            given = system.quantity_rows(entries, t, x, u, p, known)
         return column_of(f"residual {self.name!r}", function, type(x), (t, given, u, p))
 
     def differentiated(
@@ -582,6 +582,7 @@ class Cost:
 
 
 Term = TypeVar("Term", Residual, Cost)
+Statement = TypeVar("Statement", Residual, Cost, "Bound")
 
 
 def of_quantity(system: System, term: Term) -> Term:
@@ -614,6 +615,52 @@ def of_quantity(system: System, term: Term) -> Term:
     return replace(term, function=rows, name=label)
 
 
+def traced_terms(
+    system: System,
+    terms: Sequence[Statement],
+    parameters: int,
+    symbol: Any = None,
+) -> tuple[Statement, ...]:
+    """Terms of a problem with CasADi functions in place of Python's, which do not all pickle.
+
+    Parameters
+    ----------
+    system : System
+    terms : sequence of Residual, Cost or Bound
+    parameters : int
+        Length of p.
+    symbol : type, optional
+        casadi.SX or casadi.MX; that of the system if left out.
+    """
+    symbol = symbol or system.symbol
+    sizes = {"t": 1, "x": system.state.nq, "u": system.n_inputs, "p": parameters}
+    point = [symbol.sym(name, size) for name, size in sizes.items()]
+    return tuple(_traced(system, term, point) for term in terms)
+
+
+def _traced(system: System, term: Statement, point: list[Any]) -> Statement:
+    """A term with functions of symbols t, x, u, p."""
+    if isinstance(term, Bound):
+        if isinstance(term.of, str | ca.Function | ModelFunction):
+            return term
+        t, x, u, p = point
+        column, names = _expression(system, term, t, x, u, p, x)
+        function = ca.Function("bound", point, [column])
+        return replace(term, of=NamedRows(function, names), name=term.label)
+    term, changes = of_quantity(system, term), {}
+    if not isinstance(term.function, ca.Function | ModelFunction):
+        kind, given = type(term).__name__.lower(), list(point)
+        if isinstance(term, Residual) and term.of is not None:
+            rows = system.quantity_rows(entries_of(system, term.of), *point)
+            given[1] = type(point[1]).sym("y", rows.shape[0])
+        column = column_of(f"{kind} {term.name!r}", term.function, type(point[1]), tuple(given))
+        changes["function"] = ca.Function(kind, given, [column])
+    if isinstance(term, Residual) and callable(term.derivatives):
+        slopes = term.derivatives(*point)
+        changes["derivatives"] = ca.Function("derivatives", point, [*slopes])
+    return replace(term, **changes)
+
+
 def _no_quantity(system: System, name: str) -> str:
     """Message for a term of what is no quantity; parts of the state and inputs have weights."""
     message, state = (
@@ -644,9 +691,6 @@ LIMITS = "limits"
 ROUNDING = 1e-9
 # Operations up to which two rows are compared before they count as others.
 SAME_DEPTH = 5
-# Angles in rad from which limits are asked whether they are degrees, two turns as in URDF, and
-# those that stand for none.
-LONG_CABLE, NO_LIMIT = 4 * np.pi, 720.0
 
 
 @named_options
@@ -1139,9 +1183,10 @@ def _ask_degrees(system: System, bound: Bound, kind: str, name: str) -> None:
         given = bound._limit(side, 0.0)
         limits = [float(given)] * len(units) if not given.ndim else given.ravel().tolist()
         for (entry, unit), limit in zip(units.items(), limits, strict=False):  # sizes: told later
-            if unit == "rad" and LONG_CABLE < abs(limit) <= NO_LIMIT:
-                remedy = f"Then give np.radians({limit:g}); leave out what is not limited"
-                return ask_degrees(f"bound {bound.label!r}: a limit of {entry}", limit, remedy)
+            what = f"bound {bound.label!r}: a limit of {entry}"
+            remedy = f"Then give np.radians({limit:g}); leave out what is not limited"
+            if unit == "rad" and ask_degrees(what, limit, remedy, most=NO_LIMIT):
+                return
 
 
 def _units(system: System, kind: str, name: str) -> dict[str, str]:

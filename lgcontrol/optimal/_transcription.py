@@ -237,10 +237,7 @@ class Transcription:
             call = function.in_place(self.problem.horizon, shared=("p", "w", "dt"))
             call.inputs["w"][:], call.inputs["dt"][()] = self.path_weights, self.problem.dt
             self._calls[name] = call
-        given = call.inputs
-        given["t"][:], given["x"][:], given["u"][:] = nodes.t[:-1], nodes.x[:-1], nodes.u
-        given["x_next"][:], given["p"][:] = nodes.x[1:], setting.p
-        given["x_ref"][:], given["u_ref"][:] = setting.x_ref[:-1], setting.u_ref[:-1]
+        fill_stages(call.inputs, nodes, setting)
         return call()
 
     def _end(self, name: str, nodes: Nodes, setting: Setting) -> Any:
@@ -256,6 +253,13 @@ class Transcription:
             setting.x_ref[-1], setting.p, setting.terminal,
         )  # fmt: skip
         return call()
+
+
+def fill_stages(given: dict[str, np.ndarray], nodes: Nodes, setting: Setting) -> None:
+    """Write the arguments of all stages."""
+    given["t"][:], given["x"][:], given["u"][:] = nodes.t[:-1], nodes.x[:-1], nodes.u
+    given["x_next"][:], given["p"][:] = nodes.x[1:], setting.p
+    given["x_ref"][:], given["u_ref"][:] = setting.x_ref[:-1], setting.u_ref[:-1]
 
 
 class StageFunctions(NamedTuple):
@@ -433,9 +437,7 @@ def state(problem: OptimalControlProblem) -> _Stated:
     problem : OptimalControlProblem
     """
     system, group = problem.system, problem.system.state
-    implicit = not system.is_discrete and get_method(problem.method).solves
-    symbol = ca.MX if implicit else system.symbol  # steps that solve equations are MX
-    sym = symbol.sym
+    symbol, sym = problem.symbol, problem.symbol.sym
     names = problem.parameter_names
     inputs = {
         "t": sym("t"), "x": sym("x", group.nq), "u": sym("u", system.n_inputs),

@@ -350,8 +350,9 @@ def test_c_and_numpy_move_a_plan_on_beside_a_wall_alike(soft):
     a, b = steps
     told = [[(entry.cost, entry.gap, entry.step) for entry in plan.iterations] for plan in steps]
     np.testing.assert_allclose(*told, rtol=1e-10, atol=1e-12)
-    # Of five steps the last one, a quarter long beside the wall, turns 1e-13 into 1e-7.
-    np.testing.assert_allclose(a.u, b.u, rtol=1e-6)
+    # Of five steps the last one, a quarter long beside the wall, turns 1e-13 into 1e-7; where they
+    # are given up for the plan that keeps the wall its last input is a zero of 54 N.
+    np.testing.assert_allclose(a.u, b.u, rtol=1e-6, atol=1e-12)
     np.testing.assert_allclose(a.x, b.x, rtol=1e-6)
 
 

@@ -473,3 +473,16 @@ def test_quantities_are_terms_by_name():
     for term in ({"costs": [Cost("energy", "w")]}, {"residuals": [Residual("energy", "w")]}):
         with pytest.raises(ValueError, match="unknown parameter 'w'"):
             OptimalControlProblem(crane(), 10, 0.1, **term)
+
+
+def test_quantities_are_named_beside_parameters_of_the_problem():
+    """They are functions of the system's own parameters, which come first."""
+    system = pendulum()._like(quantities={"pull": lambda t, x, u, p: p[0] * u})
+    terms = {
+        "costs": [Cost("pull", 0.1)], "bounds": [Bound("pull", -0.3, 0.3)],
+        "residuals": [Residual("pull", "price")],
+    }  # fmt: skip
+    problem = OptimalControlProblem(
+        system, 10, 0.1, reference=[-1.0, 0.0, 0.0], parameters=["price"], **terms
+    )
+    assert np.abs(problem.solve([1.0, 0.0, 0.0]).u).max() == pytest.approx(0.3, abs=1e-4)
