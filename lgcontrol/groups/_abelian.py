@@ -25,24 +25,28 @@ class Rn(LieGroup):
         Length, at least 0.
     names : tuple of str, optional
         Names of the entries; the default is ``x0, x1, …``
-    units : tuple of str, optional
-        Units of the entries; the default is none.
+    units : str or sequence of str, optional
+        Unit of all entries, or those of each: plots and files show them. The default is none.
 
     Examples
     --------
     >>> Rn(2).plus([1.0, 2.0], [0.5, 0.5])
     array([1.5, 2.5])
+    >>> Rn(2, units="m/s").coordinate_units
+    ('m/s', 'm/s')
     """
 
     n: int
     names: tuple[str, ...] = ()
-    units: tuple[str, ...] = ()
+    units: str | tuple[str, ...] = ()
 
     is_commutative = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.n, int | np.integer) or self.n < 0:
             raise ValueError(f"Rn needs a whole number n >= 0, got {self.n!r}")
+        if isinstance(self.units, str):
+            object.__setattr__(self, "units", (self.units,) * self.n)
         for field in ("names", "units"):
             value = tuple(getattr(self, field))
             object.__setattr__(self, field, value)
@@ -70,7 +74,7 @@ class Rn(LieGroup):
     @property
     def coordinate_units(self) -> tuple[str, ...]:  # type: ignore[override]
         """Units of the entries."""
-        return self.units or ("",) * self.n
+        return tuple(self.units) or ("",) * self.n
 
     tangent_names = coordinate_names  # type: ignore[assignment]
     tangent_units = coordinate_units  # type: ignore[assignment]
