@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike
 from ..codegen import ModelFunction, check_shape, named_options
 from ..groups import Product, Rn
 from ..systems import Input, SmoothReference, System, Trajectory, Waypoints, blocks_of, check_state
-from ._statement import Bound, Cost, Residual, StageFunction
+from ._bounds import Bound
+from ._expressions import StageFunction
+from ._terms import Cost, Residual
 
 PROGRESS = "progress"
 # Places at which the nearest one of a path is looked for first, and how often the gap is halved.

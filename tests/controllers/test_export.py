@@ -674,4 +674,6 @@ def test_laws_without_c_name_those_that_have(tmp_path):
         Own(QUAD, dt=0.1).export_c(tmp_path / "law")
     with pytest.raises(NotImplementedError, match=r"ThrustVectorPD\(…, saturate=False\)"):
         ThrustVectorPD(QUAD).export_c(tmp_path / "law")
+    with pytest.raises(NotImplementedError, match="export its controller.*translate around"):
+        Adapted(LAWS["LQR"]()).export_c(tmp_path / "law")
     assert not list(tmp_path.iterdir())
