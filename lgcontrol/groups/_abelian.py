@@ -11,12 +11,36 @@ from ..codegen import Shape, Value, check_shape
 from ._about_axis import AboutAxis
 from ._axis import Z_AXIS, Axis, axis_frame, constant, rotation_about
 from ._base import LieGroup
-from ._se2 import angle_about, circle_about, twist_matrix
+from ._se2 import angle_about, circle_about
 from ._so2 import compose_circle, normalize_circle, random_circle
 
 
+class Additive:
+    """What groups share whose coordinates are tangent vectors, under addition."""
+
+    dim: int
+    is_commutative = True
+
+    @property
+    def identity(self) -> np.ndarray:
+        """Zeros, shape (dim,)."""
+        return np.zeros(self.dim)
+
+    def _compose(self, X: Value, Y: Value) -> Value:
+        return X + Y
+
+    def _inverse(self, X: Value) -> Value:
+        return -X
+
+    def _exp(self, d: Value) -> Value:
+        return d
+
+    def _log(self, X: Value) -> Value:
+        return X
+
+
 @dataclass(frozen=True, repr=False)
-class Rn(LieGroup):
+class Rn(Additive, LieGroup):
     """Vectors of n numbers under addition: speeds, loads, biases, anything without geometry.
 
     Parameters
@@ -39,8 +63,6 @@ class Rn(LieGroup):
     n: int
     names: tuple[str, ...] = ()
     units: str | tuple[str, ...] = ()
-
-    is_commutative = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.n, int | np.integer) or self.n < 0:
@@ -84,23 +106,6 @@ class Rn(LieGroup):
         """Rows of the matrix representation: n + 1."""
         return self.n + 1
 
-    @property
-    def identity(self) -> np.ndarray:
-        """Zeros, shape (n,)."""
-        return np.zeros(self.n)
-
-    def _compose(self, X: Value, Y: Value) -> Value:
-        return X + Y
-
-    def _inverse(self, X: Value) -> Value:
-        return -X
-
-    def _exp(self, d: Value) -> Value:
-        return d
-
-    def _log(self, X: Value) -> Value:
-        return X
-
     def _hat(self, d: Value) -> Value:
         return ca.blockcat([[ca.DM(self.n, self.n), d], [ca.DM(1, self.n), ca.DM(1, 1)]])
 
@@ -118,7 +123,7 @@ class Rn(LieGroup):
 
 
 @dataclass(frozen=True, repr=False)
-class Translation(AboutAxis):
+class Translation(Additive, AboutAxis):
     """Translations along some of the axes: one number in m for each.
 
     Parameters
@@ -136,8 +141,6 @@ class Translation(AboutAxis):
 
     axes: str = "xyz"
     axis: Axis = Z_AXIS
-
-    is_commutative = True
 
     def __post_init__(self) -> None:
         if not self.axes or self.axes != "".join(a for a in "xyz" if a in self.axes):
@@ -171,11 +174,6 @@ class Translation(AboutAxis):
     tangent_units = coordinate_units  # type: ignore[assignment]
 
     @property
-    def identity(self) -> np.ndarray:
-        """Zeros, shape (dim,)."""
-        return np.zeros(self.dim)
-
-    @property
     def selection(self) -> np.ndarray:
         """Selection matrix, shape (6, dim)."""
         return np.vstack([self._directions, np.zeros((3, self.dim))])
@@ -184,26 +182,8 @@ class Translation(AboutAxis):
     def _directions(self) -> np.ndarray:
         return axis_frame(self.axis)[:, ["xyz".index(a) for a in self.axes]]
 
-    def _compose(self, X: Value, Y: Value) -> Value:
-        return X + Y
-
-    def _inverse(self, X: Value) -> Value:
-        return -X
-
-    def _exp(self, d: Value) -> Value:
-        return d
-
-    def _log(self, X: Value) -> Value:
-        return X
-
-    def _hat(self, d: Value) -> Value:
-        return twist_matrix(constant(self.selection) @ d)
-
     def _vee(self, M: Value) -> Value:
         return constant(self._directions).T @ M[:3, 3]
-
-    def _matrix(self, X: Value) -> Value:
-        return self._homogeneous(X)
 
     def _from_matrix(self, M: Value) -> Value:
         return constant(self._directions).T @ M[:3, 3]
@@ -213,7 +193,7 @@ class Translation(AboutAxis):
 
 
 @dataclass(frozen=True, repr=False)
-class Helical(AboutAxis):
+class Helical(Additive, AboutAxis):
     """Screw motions about an axis: one unwrapped angle in rad.
 
     Parameters
@@ -234,7 +214,6 @@ class Helical(AboutAxis):
     dim, nq = 1, 1
     coordinate_names, coordinate_units = ("angle",), ("rad",)
     tangent_names, tangent_units = ("rz",), ("rad",)
-    is_commutative = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pitch", float(check_shape("pitch", self.pitch, ())))
@@ -245,36 +224,13 @@ class Helical(AboutAxis):
         return f"Helical({self.pitch:g})"
 
     @property
-    def identity(self) -> np.ndarray:
-        """Zero angle, shape (1,)."""
-        return np.zeros(1)
-
-    @property
     def selection(self) -> np.ndarray:
         """Selection matrix, shape (6, 1)."""
         n = np.array(self.axis)
         return np.concatenate([self.pitch * n, n])[:, None]
 
-    def _compose(self, X: Value, Y: Value) -> Value:
-        return X + Y
-
-    def _inverse(self, X: Value) -> Value:
-        return -X
-
-    def _exp(self, d: Value) -> Value:
-        return d
-
-    def _log(self, X: Value) -> Value:
-        return X
-
-    def _hat(self, d: Value) -> Value:
-        return twist_matrix(constant(self.selection) @ d)
-
     def _vee(self, M: Value) -> Value:
         return constant(np.array(self.axis)).T @ ca.vertcat(M[2, 1], M[0, 2], M[1, 0])
-
-    def _matrix(self, X: Value) -> Value:
-        return self._homogeneous(X)
 
     def _from_matrix(self, M: Value) -> Value:
         height = constant(np.array(self.axis)).T @ M[:3, 3]
@@ -333,15 +289,9 @@ class CylindricalGroup(AboutAxis):
     def _log(self, X: Value) -> Value:
         return ca.vertcat(X[0], ca.atan2(X[2], X[1]))
 
-    def _hat(self, d: Value) -> Value:
-        return twist_matrix(constant(self.selection) @ d)
-
     def _vee(self, M: Value) -> Value:
         n = constant(np.array(self.axis)).T
         return ca.vertcat(n @ M[:3, 3], n @ ca.vertcat(M[2, 1], M[0, 2], M[1, 0]))
-
-    def _matrix(self, X: Value) -> Value:
-        return self._homogeneous(X)
 
     def _from_matrix(self, M: Value) -> Value:
         circle = normalize_circle(ca.vertcat(*circle_about(self.axis, M)))
