@@ -59,7 +59,14 @@ from lgcontrol.systems import (
     with_accelerations,
 )
 
-from ..codegen.test_export import CC, STRICT, built, needs_compiler
+from ..codegen.test_export import (
+    CC,
+    SANITIZED,
+    STRICT,
+    built,
+    has_sanitizers,
+    needs_compiler,
+)
 from ..elastic.arms import ARMS, links
 from ..optimal.examples import mechanical
 from .test_mpc import satellite
@@ -528,15 +535,19 @@ RAFTS = {
 }  # fmt: skip
 
 
+def tide_law(plant):
+    """Along a second of a motion, with another parameter than the nominal one."""
+    path = plant.rollout(np.zeros(4), 0.3 * np.ones(plant.n_inputs), 0.1, steps=10, p=[0.3])
+    return TVLQR(plant, path, Q=1, R=1, p={"swell": 0.3})
+
+
 @pytest.mark.usually(name=("three turn",))
 @needs_compiler
 @pytest.mark.parametrize("name", RAFTS)
 def test_what_holds_after_the_end_may_depend_on_time(name, tmp_path):
     """The loop goes on for three times as long as its trajectory, in C as in Python."""
     plant = RAFTS[name]()
-    p = {"swell": 0.3}
-    path = plant.rollout(np.zeros(4), 0.3 * np.ones(plant.n_inputs), 0.1, steps=10, p=[0.3])
-    law = TVLQR(plant, path, Q=1, R=1, p=p)
+    law = tide_law(plant)
     own, step, held = loaded(law, tmp_path), plant.step("rk4"), set()
     assert own.arguments == ["t", "x"]
     x = found = np.array([0.05, -0.1, 0.1, 0.0])
@@ -660,6 +671,25 @@ def test_an_exported_law_of_an_elastic_arm_closes_the_loop_as_python_does(name, 
     assert ("integral" in memory) == ("integral" in name or "held" in name)
     code, text = ran(tmp_path / "law", tmp_path)
     assert code == 0 and "workspace" in text, text
+
+
+WATCHED = {
+    "LQR": LAWS["LQR"],
+    "held torques": ELASTIC_LAWS["FeedbackLinearization, held torques"],
+    "in a tide": lambda: tide_law(RAFTS["three turn"]()),
+    "MPC": lambda: CASES["hard limit that cannot be kept"]()[0],
+}
+
+
+@pytest.mark.usually(name=("held torques",))
+@needs_compiler
+@pytest.mark.parametrize("name", WATCHED)
+def test_exported_code_runs_clean_under_sanitizers(name, tmp_path):
+    if not has_sanitizers():
+        pytest.skip("the compiler has no sanitizers")
+    folder = WATCHED[name]().export_c(tmp_path / "law", name="law")
+    code, text = ran(folder, tmp_path, " ".join(("-O1", *SANITIZED)))
+    assert code == 0, text
 
 
 class Own(Controller):
