@@ -892,7 +892,7 @@ class InteriorPointSolver:
         setting: Setting,
         watch: Watch,
         tolerance: float | None,
-        is_infeasible: bool = False,
+        is_infeasible: bool,
     ) -> OptimalSolution:
         """The result, to go on from; without a tolerance that of a real-time step."""
         if run.status != NOT_FINITE:
