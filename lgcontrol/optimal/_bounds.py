@@ -249,6 +249,8 @@ def check_consistent(system: System, bounds: Sequence[Bound], horizon: int) -> N
             limit_rows(f"{side} of bound {bound.label!r}", value, len(entries))
             for side, value in sides.items()
         )
+        if kind == "block":
+            _check_on_group(system, whose, name, low, high)
         is_input = kind == "input"
         nodes = _nodes(bound.at, horizon, is_input=is_input)
         for entry, *own in zip(entries, low.tolist(), high.tolist(), strict=True):
@@ -263,6 +265,29 @@ def check_consistent(system: System, bounds: Sequence[Bound], horizon: int) -> N
                         "out, give it other nodes or a price (soft=100)"
                     )
             limits[key].append((whose, nodes, *own))
+
+
+def _check_on_group(
+    system: System, whose: str, name: str, low: np.ndarray, high: np.ndarray
+) -> None:
+    """Refuse limits of a block that none of its elements keeps, such as zeros of a quaternion."""
+    group = system.state
+    part, freedoms = (places[name] for places in block_slices(group))
+    if freedoms.stop - freedoms.start == 1:  # limits are those of the angle
+        return
+    for unit in group.unit_parts:
+        if not part.start <= unit.start < part.stop:
+            continue
+        own = slice(unit.start - part.start, unit.stop - part.start)
+        least = np.maximum(0.0, np.maximum(low[own], -high[own]))
+        most = np.maximum(np.abs(low[own]), np.abs(high[own]))
+        if np.linalg.norm(least) > 1.0 + ROUNDING or np.linalg.norm(most) < 1.0 - ROUNDING:
+            entries = ", ".join(group.coordinate_names[unit])
+            raise ValueError(
+                f"{whose} limits coordinates, of which ({entries}) have norm one: no element of "
+                f"{name!r} is within. Bound the error from a goal instead, by "
+                "lambda t, x, u, p: group.minus(x[…], goal), or single coordinates"
+            )
 
 
 def _ask_degrees(system: System, bound: Bound, kind: str, name: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import casadi as ca
 
 from ..codegen import UnknownNameError, Value, unknown_name
-from ..systems import System
+from ..systems import System, call_with_symbols
 
 StageFunction: TypeAlias = Callable[[Value, Value, Value, Value], Value]
 """Smooth function ``(t, x, u, p) → column`` of CasADi columns; u are all inputs of the system."""
@@ -24,8 +24,10 @@ def parameter_index(label: str, name: str, parameters: Sequence[str]) -> int:
 def column_of(label: str, function: Any, symbol: type, values: tuple[Any, ...]) -> Any:
     """What a function of (t, x, u, p) returns for symbols; what is wrong with it says its label."""
     try:
-        value = function(*values)
+        value = call_with_symbols(label, function, values, ("t", "x", "u", "p"))
     except Exception as error:  # the user's function: any error, with what it was called with
+        if str(error).startswith(label):
+            raise
         sizes = ", ".join(
             f"{name} of length {value.shape[0]}"
             for name, value in zip(("x", "u", "p"), values[1:], strict=True)

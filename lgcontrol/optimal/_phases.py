@@ -333,9 +333,10 @@ class PhasedProblem:
             State at the start; of a periodic plan where the search begins.
         durations : sequence of float, optional
             Of the phases, where the search begins; between their limits if left out.
-        guess : Trajectory, list of Trajectory, str or PhasedSolution, optional
-            States and inputs at the nodes, whatever their times, one for each phase where their
-            groups differ; or a word of `Solver.solve`.
+        guess : Trajectory, list of Trajectory, str, PhasedSolution or tuple of these, optional
+            States and inputs at the nodes, whatever their times, in a list one for each phase, as
+            there must be where their groups differ; or a word of `Solver.solve`. Those of a tuple
+            are tried one after the other, and the best result is the answer.
         solver : Solver or str, optional
         **options
             Of `Solver.solve`.
@@ -355,25 +356,7 @@ class PhasedProblem:
                         f"duration {time:g} s of phase {phase.name!r}: it must be "
                         + ("at least 0" if phase.is_free else f"{phase.limits[0]:g} s, as given")
                     )
-        if isinstance(guess, PhasedSolution):
-            guess = guess.solution
-        elif isinstance(guess, Trajectory) and len(self._groups) == 1:
-            if len(guess) != self.starts[-1] + 1:
-                raise ValueError(
-                    f"the guess has {len(guess)} nodes, expected {self.starts[-1] + 1}, one more "
-                    "than the phases have steps"
-                )
-            u = guess.input_at_nodes[:-1]
-            spans = zip(self.starts[:-1], self.starts[1:], strict=True)
-            guess = self._joined(
-                [
-                    (guess.x[a : b + 1], u[a:b][:, k])
-                    for (a, b), k in zip(spans, self._used, strict=True)
-                ],
-                times,
-            )
-        elif isinstance(guess, Trajectory | list | tuple):
-            guess = self._joined(self._checked(guess), times)
+        guess = self._guess(guess, times)
         found = self.problem.solve(self._state(start, times), guess=guess, solver=solver, **options)
         x, u = found.x, found.trajectory.input_at_nodes
         seconds = [
@@ -421,13 +404,35 @@ class PhasedProblem:
             phase.system.state, here[kept], states[kept], inputs[kept], inputs=phase.system.inputs
         )
 
+    def _guess(self, guess: Any, times: Sequence[float]) -> Any:
+        """A guess as `problem` takes it."""
+        if isinstance(guess, tuple):
+            return tuple(self._guess(one, times) for one in guess)
+        if isinstance(guess, PhasedSolution):
+            return guess.solution
+        if isinstance(guess, list) or (isinstance(guess, Trajectory) and len(self._groups) > 1):
+            return self._joined(self._checked(guess), times)
+        if not isinstance(guess, Trajectory):
+            return guess
+        if len(guess) != self.starts[-1] + 1:
+            raise ValueError(
+                f"the guess has {len(guess)} nodes, expected {self.starts[-1] + 1}, one more "
+                "than the phases have steps"
+            )
+        u = guess.input_at_nodes[:-1]
+        spans = zip(self.starts[:-1], self.starts[1:], strict=True)
+        parts = [
+            (guess.x[a : b + 1], u[a:b][:, k]) for (a, b), k in zip(spans, self._used, strict=True)
+        ]
+        return self._joined(parts, times)
+
     def _checked(self, guess: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         """States and inputs of a guess for each phase."""
-        given = list(guess) if isinstance(guess, list | tuple) else [guess]
+        given = guess if isinstance(guess, list) else [guess]
         if len(given) != len(self.phases):
             raise ValueError(
-                f"the guess has {len(given)} trajectories for {len(self.phases)} phases whose "
-                "groups differ: give one for each"
+                f"the guess has {len(given)} trajectories for {len(self.phases)} phases: a list "
+                "has one for each"
             )
         found = []
         for phase, one in zip(self.phases, given, strict=True):

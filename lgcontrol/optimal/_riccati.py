@@ -202,7 +202,9 @@ def tvlqr(
     (20, 1, 1)
     """
     if not isinstance(trajectory, Trajectory):
-        raise TypeError(f"trajectory must be a Trajectory, not {type(trajectory).__name__}")
+        has_one = isinstance(getattr(trajectory, "trajectory", None), Trajectory)
+        remedy = ": give its .trajectory" if has_one else ""
+        raise TypeError(f"trajectory must be a Trajectory, not {type(trajectory).__name__}{remedy}")
     if len(trajectory) < 2:
         raise ValueError("the trajectory needs at least two nodes")
     if trajectory.u.shape[-1] == 0:

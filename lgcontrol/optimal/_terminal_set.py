@@ -262,8 +262,9 @@ class _Check:
             room = min(high - value[0], value[0] - low)
             if not room > 0:
                 raise ValueError(
-                    f"{name} is {value[0]:.4g} at the reference, within limits {low:g} and "
-                    f"{high:g} that leave no room about it"
+                    f"{name} is {value[0]:.4g} at the reference, and limits {low:g} and {high:g} "
+                    "leave no room about it: give another reference, wider limits, or a price "
+                    "(soft=100), which no set has to keep"
                 )
             slope = (value[1 : n + 1] - value[n + 1 :]) / (2 * h)
             spread = float(slope @ inverse @ slope)
